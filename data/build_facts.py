@@ -1,0 +1,187 @@
+"""Build data/facts.csv and data/relations.csv from data packages and data/sources/*.csv.
+
+    python data/build_facts.py            write the two tables, and the counts in data/README.md
+    python data/build_facts.py --check    write nothing; exit 1 if they differ from the sources
+
+Facts that two sources hold are compared. A disagreement stops the build until the hand-typed value
+is mended, or listed with a reason in data/sources/resolved.csv: then the hand-typed value stands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import re
+import sys
+from pathlib import Path
+
+import pandas as pd
+from fact_sources import (
+    SOURCES,
+    VERSIONS,
+    Checks,
+    Row,
+    city_facts,
+    compare_landmarks,
+    country_facts,
+    element_facts,
+    names,
+    plain,
+    source,
+    typed_facts,
+)
+from factrobust.datasets.facts import (
+    COLUMNS,
+    DOMAINS,
+    FactsError,
+    describe,
+    describe_relations,
+    load_facts,
+)
+from factrobust.datasets.relations import COLUMNS as RELATION_COLUMNS
+from factrobust.datasets.relations import read_relations
+from factrobust.datasets.tables import slug
+
+DATA = Path(__file__).resolve().parent
+EXEMPLARS = ("Mona Lisa", "Red Planet")  # shown to the models as two-shot examples
+MAX_ROWS = 55  # a relation's most popular subjects, so that no relation outweighs the others
+OTHER_MAX_ROWS = {"capital": 90, "calling_code": 45, "continent": 45}
+MAX_SAME_CURRENCY = 8  # or every fourth answer would be "euro"
+
+
+def leaks(row: Row, relation: pd.Series) -> bool:
+    """True if an accepted answer stands in the question or the prefix."""
+    for column in ("question", "prefix"):
+        asked = f" {plain(relation[column].replace('{subject}', row['subject']))} "
+        if any(f" {plain(name)} " in asked for name in names(row["object"], row["aliases"])):
+            return True
+    return False
+
+
+def popularity(subject: str) -> float:
+    """Zipf frequency of a subject in English text, without a leading article.
+
+    Several words count together as wordfreq combines them: 1/f = 1/f1 + 1/f2 + ..., so that the
+    rarest word weighs most.
+    """
+    from wordfreq import zipf_frequency
+
+    return zipf_frequency(re.sub(r"^(the|a|an) ", "", subject), "en")
+
+
+def build() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the facts and the relations as they are written: all columns, sorted."""
+    for package, version in VERSIONS.items():
+        if (found := importlib.metadata.version(package)) != version:
+            raise FactsError(
+                f"{package} is {found} but the tables were built with {version}; "
+                f"pip install {package}=={version}, or change VERSIONS and review the difference."
+            )
+    relations = pd.concat([read_relations(path) for path in sorted(SOURCES.glob("relations*.csv"))])
+    if (twice := relations.index.duplicated()).any():
+        raise FactsError(f"two relations*.csv define {relations.index[twice][0]!r}; remove one.")
+    checks = Checks(source("resolved"))
+    rows = []
+    for made, drop_leaks in (
+        (country_facts(checks), True),
+        (city_facts(checks), False),
+        (element_facts(checks), False),
+        (typed_facts(checks), False),
+    ):
+        for row in made:
+            if row["relation"] not in relations.index:
+                raise FactsError(f"relations*.csv in {SOURCES} lack {row['relation']!r}; add it.")
+            leaky = leaks(row, relations.loc[row["relation"]])
+            if leaky and drop_leaks:
+                continue
+            if leaky:
+                checks.agree("leak", f"{row['relation']}/{slug(row['subject'])}", [], ["a leak"])
+            rows.append(row)
+    compare_landmarks(rows, checks)
+    checks.finish()
+    facts = pd.DataFrame(rows)
+    if idle := sorted(set(relations.index) - set(facts["relation"])):
+        raise FactsError(f"no fact of the relation {', '.join(idle)}; add some or remove it.")
+    for words in EXEMPLARS:
+        if (hit := facts["subject"].str.contains(words)).any():
+            raise FactsError(f"{facts[hit].iloc[0]['subject']!r} is a two-shot example; remove it.")
+    return finish(facts, relations), relations.reset_index()
+
+
+def finish(facts: pd.DataFrame, relations: pd.DataFrame) -> pd.DataFrame:
+    """Add what the other columns determine, keep the most popular rows, sort."""
+    facts["fact_id"] = facts["relation"] + "/" + facts["subject"].map(slug)
+    if (twice := facts["fact_id"].duplicated()).any():
+        raise FactsError(f"two facts are called {facts['fact_id'][twice].iloc[0]}; remove one.")
+    facts["answer_type"] = facts["relation"].map(relations["answer_type"])
+    facts["domain"] = facts["relation"].map(relations["domain"])
+    facts["popularity"] = facts["subject"].map(popularity)
+    facts["popularity_source"] = f"wordfreq {VERSIONS['wordfreq']} zipf"
+    facts = facts.sort_values(["popularity", "fact_id"], ascending=[False, True])
+    same = facts.groupby(["relation", "object"]).cumcount()
+    facts = facts[(facts["relation"] != "currency") | (same < MAX_SAME_CURRENCY)]
+    limit = facts["relation"].map(OTHER_MAX_ROWS).fillna(MAX_ROWS)
+    facts = facts[facts.groupby("relation").cumcount() < limit]
+    facts["place"] = facts["domain"].map(DOMAINS.index)
+    return facts.sort_values(
+        ["place", "relation", "popularity", "fact_id"], ascending=[True, True, False, True]
+    )[list(COLUMNS)]
+
+
+def counts_for_readme(facts_csv: Path) -> str:
+    facts = load_facts(facts_csv)
+    return (
+        f"{len(facts)} facts of {facts['relation'].nunique()} relations.\n\n"
+        f"{describe(facts).to_markdown()}\n\n{describe_relations(facts).to_markdown()}"
+    )
+
+
+def with_counts(readme: str, counts: str) -> str:
+    """The README's text with the part between its two markers replaced."""
+    begin, end = "<!-- counts: written by build_facts.py -->", "<!-- end of counts -->"
+    head, rest = readme.split(begin)
+    return f"{head}{begin}\n{counts}\n{end}{rest.split(end)[1]}"
+
+
+def main(arguments: list[str] | None = None, folder: Path = DATA) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="compare only; exit 1 on difference")
+    check = parser.parse_args(arguments).check
+    try:
+        changed = update(folder, check)
+    except FactsError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if not changed:
+        print("up to date")
+    elif check:
+        print(f"{', '.join(changed)} differ from data/sources; run python data/build_facts.py")
+    else:
+        print(f"{', '.join(changed)} written")
+    return 1 if check and changed else 0
+
+
+def update(folder: Path, check: bool) -> list[str]:
+    """Names of the files in `folder` that differ from a fresh build; written unless `check`."""
+    facts, relations = build()
+    relations["popqa"] = relations["popqa"].map({True: "true", False: "false"})
+    relations = relations[list(RELATION_COLUMNS)]
+    changed = []
+
+    def put(name: str, text: str) -> None:
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            changed.append(name)
+            if not check:
+                path.write_text(text, encoding="utf-8")
+
+    put("relations.csv", relations.to_csv(index=False, lineterminator="\n"))
+    put("facts.csv", facts.to_csv(index=False, lineterminator="\n", float_format="%.2f"))
+    if not (check and changed):  # the counts are those of the table as users load it
+        readme = (folder / "README.md").read_text(encoding="utf-8")
+        put("README.md", with_counts(readme, counts_for_readme(folder / "facts.csv")))
+    return changed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""Read a CSV that a person may have typed, and say what is wrong with it in one sentence."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+import pandera.pandas as pa
+
+ANSWER_TYPES = ("Numerical", "Location", "Human", "Entity")
+
+
+class FactsError(ValueError):
+    """A table of facts or relations cannot be used: one sentence with file, line and remedy."""
+
+
+def read_table(
+    path: str | Path, *, required: Sequence[str], optional: Sequence[str]
+) -> pd.DataFrame:
+    """Return a CSV as a DataFrame of stripped strings whose index is the line in the file.
+
+    Raises FactsError if the file cannot be opened, is not UTF-8, has no rows, lacks a required
+    column, repeats or misspells one, or holds an empty or ragged row. Columns that are neither
+    required nor optional are kept, so that a reader may carry notes along.
+    """
+    path = Path(path)
+    reader = csv.reader(io.StringIO(_read_text(path), newline=""), strict=True)
+    rows, lines = [], []
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        _check_header(path, header, required, optional)
+        end = reader.line_num
+        for row in reader:
+            start, end = end + 1, reader.line_num  # a quoted cell may span lines
+            cells = [cell.strip() for cell in row]
+            if not any(cells):
+                raise FactsError(f"{path}, line {start}: the row is empty; delete the line.")
+            if len(cells) != len(header):
+                raise FactsError(
+                    f"{path}, line {start}: the row has {len(cells)} cells and the header "
+                    f"{len(header)}; put a cell that contains a comma in double quotes."
+                )
+            rows.append(cells)
+            lines.append(start)
+    except csv.Error as error:
+        raise FactsError(
+            f"{path}, line {reader.line_num}: not a CSV row ({error}); "
+            "close the double quotes and remove stray control characters."
+        ) from error
+    if not rows:
+        raise FactsError(f"{path} has a header but no rows; add at least one row below it.")
+    return pd.DataFrame(rows, columns=header, index=pd.Index(lines, name="line"), dtype=str)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FactsError(
+            f"{path} cannot be read ({error.strerror or error}); "
+            "check the path and that it is a CSV file you may read."
+        ) from error
+    try:
+        # -sig: spreadsheets begin a CSV with a byte-order mark, which is no part of the header
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise FactsError(
+            f"{path}, line {line}: the text is not UTF-8; save the file as 'CSV UTF-8' in the "
+            "spreadsheet, or convert it with iconv."
+        ) from error
+
+
+def _check_header(
+    path: Path, header: list[str], required: Sequence[str], optional: Sequence[str]
+) -> None:
+    if not any(header):
+        raise FactsError(
+            f"{path} is empty; its first line must name the columns {', '.join(required)}."
+        )
+    for name in header:
+        if header.count(name) > 1:
+            raise FactsError(
+                f"{path}, line 1: the column {name!r} occurs twice; rename or remove one."
+            )
+    extra = [name for name in header if name not in required and name not in optional]
+    for name in required:
+        if name not in header:
+            near = nearest(name, extra)
+            hint = f"rename {near!r}" if near else f"add it to the header ({', '.join(header)})"
+            raise FactsError(f"{path}, line 1: the column {name!r} is missing; {hint}.")
+    for name in extra:
+        near = nearest(name, [column for column in optional if column not in header])
+        if near:
+            raise FactsError(
+                f"{path}, line 1: unknown column {name!r}; rename it to {near!r}, or to "
+                "something less alike if it is a note of your own."
+            )
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word most like `word`, or None if none is."""
+    matches = difflib.get_close_matches(word.casefold(), list(known), n=1, cutoff=0.75)
+    return matches[0] if matches else None
+
+
+def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, path: str | Path) -> None:
+    """Validate string columns against a pandera schema; raise FactsError for the first bad line.
+
+    The schema's checks carry as `error` the words that follow the cell: "is no number; write ...".
+    """
+    try:
+        schema.validate(frame, lazy=True)
+    except pa.errors.SchemaErrors as errors:
+        first = errors.failure_cases.sort_values("index", kind="stable").iloc[0]
+        cell = repr(first["failure_case"]) if first["failure_case"] else "cell"
+        raise FactsError(
+            f"{path}, line {first['index']}: the {first['column']} {cell} {first['check']}."
+        ) from errors
+
+
+def check_unique(frame: pd.DataFrame, columns: list[str], path: str | Path) -> None:
+    """Raise FactsError if two lines agree, whatever the case of letters, in all the columns."""
+    keys = frame[columns].apply(lambda column: column.str.casefold())
+    repeated = keys.duplicated()
+    if not repeated.any():
+        return
+    line = repeated.idxmax()
+    first = (keys == keys.loc[line]).all(axis=1).idxmax()
+    what = ", ".join(f"{column} {frame.at[line, column]!r}" for column in columns)
+    raise FactsError(
+        f"{path}, line {line}: {what} is already in line {first}; "
+        "delete one of the two, or write further accepted answers as aliases."
+    )
+
+
+def filled(remedy: str) -> pa.Check:
+    """Check that a cell is not empty."""
+    return pa.Check(lambda cells: cells.str.strip() != "", error=f"is empty; {remedy}")
+
+
+def one_of(known: Iterable[str], remedy: str = "choose one of") -> pa.Check:
+    """Check that a cell is one of the known words."""
+    words = sorted(known)
+    return pa.Check(
+        lambda cells: cells.isin(words), error=f"is unknown; {remedy} {', '.join(words)}"
+    )
+
+
+def slug(text: str) -> str:
+    """Lower-case words joined by hyphens, accents and a leading "the" removed; C++ is c-plus-plus."""
+    text = text.removeprefix("the ").replace("+", " plus ").replace("#", " sharp ")
+    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return re.sub(r"[^\w]+", "-", plain.casefold()).strip("-_")

@@ -1,0 +1,152 @@
+"""Part 1's tables, from responses: who knows what, at which temperature it breaks, what it scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from factrobust.metrics import breaking, entropy, frs, text
+
+KEY = ["model", "fact_id"]
+D_VALUES = (1, 2, 5, 10, 50)  # table 1
+
+
+def mark(responses: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
+    """Greedy responses with the fact's columns, and what they are worth.
+
+    Adds exact_match (4.1.2), contains (4.2, whole words), and entropy: H over the top 10
+    alternatives, averaged over the answer's tokens (4.3).
+    """
+    marked = responses.merge(facts, on="fact_id", how="left", validate="many_to_one")
+    accepted = _accepted(marked)
+    pairs = list(zip(marked["text"], accepted, strict=True))
+    return marked.assign(
+        exact_match=[text.exact_match(t, a) for t, a in pairs],
+        contains=[text.contains(t, a) for t, a in pairs],
+        entropy=[entropy.answer_entropy(top) for top in marked["top_logprobs"]],
+    )
+
+
+def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.DataFrame:
+    """The facts that a model knows: exactly matched greedy answers (4.1.2).
+
+    With `per_domain`, at most that many for each model and domain, the first in the table's order.
+    """
+    known = marked[marked["exact_match"]]
+    if per_domain is None:
+        return known
+    return known.groupby(["model", "domain"], sort=False).head(per_domain)
+
+
+def mark_samples(
+    samples: pd.DataFrame, facts: pd.DataFrame, *, whole_words: bool = True
+) -> pd.DataFrame:
+    """Samples with the fact's domain, `correct` (contains the truth) and their certainty.
+
+    `certainty` is the mean probability of the tokens under the distribution that they were drawn
+    from (figure 2), `certainty_at_1` the same under the model's own, untempered distribution.
+    """
+    marked = samples.merge(
+        facts[["fact_id", "object", "aliases", "domain", "answer_type"]], on="fact_id",
+        how="left", validate="many_to_one",
+    )  # fmt: skip
+    pairs = zip(marked["text"], _accepted(marked), strict=True)
+    return marked.assign(
+        correct=[text.contains(t, a, whole_words=whole_words) for t, a in pairs],
+        certainty=[_mean_probability(x) for x in marked["tempered_logprobs"]],
+        certainty_at_1=[_mean_probability(x) for x in marked["logprobs"]],
+    ).drop(columns=["object", "aliases"])
+
+
+def sampled_accuracy(marked: pd.DataFrame) -> pd.DataFrame:
+    """Share of right samples for each model, fact and temperature, with n samples."""
+    groups = marked.groupby([*KEY, "temperature"], sort=False)["correct"]
+    return groups.agg(accuracy="mean", n="size").reset_index()
+
+
+def certainty_bins(
+    marked: pd.DataFrame, by: Sequence[str], *, column: str = "certainty", bins: int = 10
+) -> pd.DataFrame:
+    """Share of responses in each bin of certainty, right and wrong told apart (figure 2).
+
+    Bins are [0, 0.1), ... [0.9, 1]; shares sum to 1 over the bins and both kinds within `by`.
+    Responses without any token have no certainty and are left out.
+    """
+    rows = marked.dropna(subset=[column])
+    number = np.minimum((rows[column] * bins).astype(int), bins - 1)
+    counts = rows.assign(bin=number / bins).groupby([*by, "bin", "correct"]).size()
+    table = counts.rename("count").reset_index()
+    table["n"] = table.groupby(list(by))["count"].transform("sum")
+    return table.assign(share=table["count"] / table["n"])
+
+
+def sampled_breaking(accuracy: pd.DataFrame, threshold: float = breaking.THRESHOLD) -> pd.DataFrame:
+    """t_b of each model and fact on the temperatures tried; inf where none breaks it."""
+    return _per_fact(accuracy, "accuracy", lambda t, a: breaking.first_break(t, a, threshold))
+
+
+def grid_breaking(
+    curves: pd.DataFrame, temperatures: Sequence[float], threshold: float = breaking.THRESHOLD
+) -> pd.DataFrame:
+    """The paper's t_b read off the exact curve: the first of `temperatures` with P_t < threshold."""
+    on_grid = curves[np.isclose(curves["temperature"].to_numpy()[:, None], temperatures).any(axis=1)]
+    return _per_fact(
+        on_grid, "logprob", lambda t, x: breaking.first_break(t, np.exp(x), threshold)
+    )
+
+
+def exact_breaking(curves: pd.DataFrame, threshold: float = breaking.THRESHOLD) -> pd.DataFrame:
+    """The exact t_b of each model and fact: where the greedy answer's P_t crosses the threshold."""
+    return _per_fact(curves, "logprob", lambda t, x: breaking.crossing(t, x, threshold))
+
+
+def scores(
+    known: pd.DataFrame, breaking_temperatures: pd.DataFrame, *, unbroken: float | None = 1.0
+) -> pd.DataFrame:
+    """FRS of each known fact for every d of table 1: the columns of `known` used later, t_b, d, frs.
+
+    Pass `unbroken=None` with exact breaking temperatures (see `metrics.frs.score`).
+    """
+    columns = [*KEY, "domain", "answer_type", "entropy"]
+    joined = known[columns].merge(breaking_temperatures, on=KEY, validate="one_to_one")
+    return pd.concat(
+        [
+            joined.assign(d=d, frs=frs.score(joined["entropy"], joined["t_b"], d, unbroken=unbroken))
+            for d in D_VALUES
+        ],
+        ignore_index=True,
+    )
+
+
+def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
+    """Share of each answer type among the most robust facts (5.3, figure 5).
+
+    For each model the `top` highest and the `top` lowest FRS are collected (half of the facts each
+    if there are fewer); the share is that of the highest within all collected of the type, so 0.5
+    means no more robust than the rest. Ties are broken by fact_id.
+    """
+    tables = []
+    for model, group in scored.groupby("model", sort=False):
+        ranked = group.sort_values(["frs", "fact_id"])
+        k = min(top, len(ranked) // 2)
+        ends = pd.concat([ranked.head(k).assign(robust=False), ranked.tail(k).assign(robust=True)])
+        tables.append(ends[["fact_id", "answer_type", "robust"]].assign(model=model))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _per_fact(table: pd.DataFrame, column: str, measure) -> pd.DataFrame:  # type: ignore[no-untyped-def]
+    rows = [
+        (model, fact, measure(g["temperature"].to_numpy(), g[column].to_numpy()))
+        for (model, fact), g in table.sort_values("temperature").groupby(KEY, sort=False)
+    ]
+    return pd.DataFrame(rows, columns=[*KEY, "t_b"])
+
+
+def _accepted(table: pd.DataFrame) -> list[list[str]]:
+    return [[o, *a] for o, a in zip(table["object"], table["aliases"], strict=True)]
+
+
+def _mean_probability(logprobs: Sequence[float]) -> float:
+    return float(np.mean(np.exp(logprobs))) if len(logprobs) else float("nan")

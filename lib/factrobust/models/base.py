@@ -1,0 +1,207 @@
+"""What a language model is to this project: four operations, and nothing else.
+
+Every operation is a `Job`: a list of requests (what differs from one call to the next) and the
+settings that they share. A model answers a job batch by batch, so that the record store can commit
+each batch as it arrives; the public methods below check the input, run the job and put the results
+in the order of the prompts.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from factrobust.progress import progress_bar
+
+
+class ModelError(ValueError):
+    """A model that cannot be had, or was asked for something that it cannot do."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One generated answer.
+
+    `text` ends before the stop string or end token; `token_ids` and `logprobs` (natural log, under
+    the untempered distribution) belong to the fewest tokens that cover it. `top_logprobs` holds at
+    each of these positions the ten likeliest (token, log-probability) pairs, best first (greedy
+    generation only). `tempered_logprobs` are the log-probabilities under the distribution that a
+    sample was drawn from (sampling only).
+    """
+
+    prompt: str
+    text: str
+    token_ids: list[int]
+    logprobs: list[float]
+    top_logprobs: list[list[tuple[str, float]]] = field(default_factory=list)
+    tempered_logprobs: list[float] = field(default_factory=list)
+
+    def to_record(self) -> dict[str, Any]:
+        """JSON-able form without the prompt, which is part of the record's key."""
+        record = {"text": self.text, "token_ids": self.token_ids, "logprobs": self.logprobs}
+        if self.top_logprobs:
+            record["top_logprobs"] = self.top_logprobs
+        if self.tempered_logprobs:
+            record["tempered_logprobs"] = self.tempered_logprobs
+        return record
+
+    @classmethod
+    def from_record(cls, prompt: str, record: Mapping[str, Any]) -> Generation:
+        fields = dict(record)
+        top = fields.pop("top_logprobs", [])
+        return cls(prompt, top_logprobs=[[(t, p) for t, p in at] for at in top], **fields)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One operation on many prompts: `requests` differ, `settings` are shared."""
+
+    operation: str
+    requests: list[dict[str, Any]]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def subset(self, indices: Sequence[int]) -> Job:
+        return Job(self.operation, [self.requests[i] for i in indices], self.settings)
+
+
+class Model(ABC):
+    """A language model. Subclasses answer jobs; the four operations are the same for all.
+
+    Attributes:
+        name: the name it was loaded by.
+        fingerprint: what determines its numbers: hash of the weights or hub revision, and dtype.
+        prompt_format: how it is asked by default, a key of `factrobust.models.prompts.FORMATS`.
+        chat: text before and after the user's message under its chat template, None without one.
+    """
+
+    name: str
+    fingerprint: str
+    prompt_format: str
+    chat: tuple[str, str] | None
+
+    @abstractmethod
+    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
+        """Answer a job batch by batch: indices of the requests done, and their results."""
+
+    def generate(
+        self, prompts: Sequence[str], *, max_new_tokens: int = 5, stop: Sequence[str] = ()
+    ) -> list[Generation]:
+        """Greedy answers, one `Generation` a prompt; generation ends at any string of `stop`."""
+        settings = _decoding(max_new_tokens, stop)
+        return self._run(Job("generate", [{"prompt": p} for p in _texts(prompts)], settings))
+
+    def sample(
+        self,
+        prompts: Sequence[str],
+        *,
+        temperature: float | Sequence[float],
+        n: int,
+        max_new_tokens: int = 5,
+        stop: Sequence[str] = (),
+        seed: int = 0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+    ) -> list[list[Generation]]:
+        """`n` sampled answers a prompt, from softmax(logits / temperature) over the vocabulary.
+
+        `temperature` is one number or one a prompt. Equal prompts share their computation, so the
+        cheap way to sample a prompt at several temperatures is to repeat it in one call. A sample
+        depends on (seed, prompt, temperature, its index) alone, not on the rest of the call.
+        Temperature 0 is greedy (equation 2 of paper 1 in the limit). No top-k or top-p cut unless
+        asked for; both apply to the tempered distribution.
+        """
+        prompts = _texts(prompts)
+        temperatures = _per_prompt(temperature, len(prompts))
+        if n < 1:
+            raise ModelError(f"n must be at least 1 sample a prompt, not {n}")
+        if top_k is not None and top_k < 1:
+            raise ModelError(f"top_k must be at least 1 token, not {top_k}; leave it out for all")
+        if top_p is not None and not 0 < top_p <= 1:
+            raise ModelError(f"top_p must lie in (0, 1], not {top_p}; leave it out for all")
+        settings = _decoding(max_new_tokens, stop) | {
+            "n": n, "seed": seed, "top_k": top_k, "top_p": top_p,
+        }  # fmt: skip
+        requests = [
+            {"prompt": p, "temperature": t} for p, t in zip(prompts, temperatures, strict=True)
+        ]
+        return self._run(Job("sample", requests, settings))
+
+    def score(self, prompts: Sequence[str], answers: Sequence[str]) -> list[np.ndarray]:
+        """log P of each token of an answer after its prompt: one float32 array an answer.
+
+        Prompt and answer are tokenised together; the answer's tokens are the smallest suffix that
+        covers its characters (paper 2, appendix D), so a token that straddles the boundary counts.
+        """
+        return self._run(Job("score", _pairs(prompts, answers)))
+
+    def temper(
+        self, prompts: Sequence[str], answers: Sequence[str], temperatures: Sequence[float]
+    ) -> np.ndarray:
+        """log P_t(answer | prompt) at every temperature, array [prompt, temperature].
+
+        One teacher-forced pass serves all temperatures: the logits along the answer do not depend
+        on t, only their softmax does. Temperatures under 1e-4 count as 1e-4 (equation 2, paper 1).
+        """
+        grid = [float(t) for t in temperatures]
+        _check_temperatures(grid)
+        rows = self._run(Job("temper", _pairs(prompts, answers), {"temperatures": grid}))
+        return np.array(rows, dtype=np.float32).reshape(len(rows), len(grid))
+
+    def _run(self, job: Job) -> list[Any]:
+        results: list[Any] = [None] * len(job.requests)
+        with progress_bar(f"{self.name} {job.operation}", len(results)) as advance:
+            for indices, values in self.answer(job):
+                for i, value in zip(indices, values, strict=True):
+                    results[i] = value
+                advance(len(indices))
+        return results
+
+
+def _texts(prompts: Sequence[str]) -> list[str]:
+    if isinstance(prompts, str):
+        raise ModelError("prompts must be a list of strings; put the one prompt into a list")
+    empty = [i for i, p in enumerate(prompts) if not p]
+    if empty:
+        raise ModelError(f"prompt {empty[0]} is empty; every prompt needs at least one character")
+    return list(prompts)
+
+
+def _pairs(prompts: Sequence[str], answers: Sequence[str]) -> list[dict[str, Any]]:
+    prompts = _texts(prompts)
+    if isinstance(answers, str) or len(answers) != len(prompts):
+        raise ModelError(f"answers must be a list with one string for each of {len(prompts)} prompts")
+    empty = [i for i, a in enumerate(answers) if not a.strip()]
+    if empty:
+        raise ModelError(
+            f"answer {empty[0]} (prompt {prompts[empty[0]][-60:]!r}) is empty; "
+            "leave such questions out before scoring"
+        )
+    return [{"prompt": p, "answer": a} for p, a in zip(prompts, answers, strict=True)]
+
+
+def _per_prompt(temperature: float | Sequence[float], n: int) -> list[float]:
+    many = isinstance(temperature, Sequence | np.ndarray)
+    values = [float(t) for t in temperature] if many else [float(temperature)] * n  # type: ignore[union-attr, arg-type]
+    if len(values) != n:
+        raise ModelError(f"{len(values)} temperatures for {n} prompts; give one number, or one each")
+    _check_temperatures(values)
+    return values
+
+
+def _check_temperatures(values: Sequence[float]) -> None:
+    bad = [t for t in values if not (np.isfinite(t) and t >= 0)]
+    if bad:
+        raise ModelError(f"temperature {bad[0]} is out of range; it must be a number from 0 upwards")
+
+
+def _decoding(max_new_tokens: int, stop: Sequence[str]) -> dict[str, Any]:
+    if max_new_tokens < 1:
+        raise ModelError(f"max_new_tokens must be at least 1, not {max_new_tokens}")
+    stops = [stop] if isinstance(stop, str) else list(stop or ())
+    if "" in stops:
+        raise ModelError("a stop string is empty and would end every answer at once; leave it out")
+    return {"max_new_tokens": max_new_tokens, "stop": stops}

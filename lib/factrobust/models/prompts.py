@@ -1,0 +1,65 @@
+"""How a question becomes a prompt: every format in one place.
+
+A format is the text put around a question, the text that joins prompt and answer, and where an
+answer ends. `two-shot` is paper 1's: two worked examples, then the question. Small instruction-tuned
+models answer in sentences; `chat-prefix` begins the assistant's turn for them ("The capital of Kenya
+is"), so that the answer comes first, which the exact estimator of part 1 needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Kept out of data/facts.csv: an example must not be asked.
+EXAMPLES = (
+    ("Which planet is known as the Red Planet?", "Mars"),
+    ("Who painted the Mona Lisa?", "Leonardo da Vinci"),
+)
+SHOTS = "".join(f"Q: {question}\nA: {answer}\n\n" for question, answer in EXAMPLES)
+
+
+@dataclass(frozen=True)
+class Format:
+    """`before` + question + `after` (+ answer prefix), inside the chat frame if `chat`."""
+
+    before: str
+    after: str
+    separator: str  # between prompt and answer, when the answer is given
+    stop: tuple[str, ...]
+    chat: bool = False
+    prefix: bool = False  # the answer is begun by its relation's prefix
+
+
+SENTENCE_END = (".", ",", "\n", "(", ";")
+
+FORMATS = {
+    "two-shot": Format(f"{SHOTS}Q: ", "\nA:", " ", ("\n",)),
+    "zero-shot": Format("Q: ", "\nA:", " ", ("\n",)),
+    "prefix": Format("", " ", " ", SENTENCE_END, prefix=True),
+    "chat": Format("", "", "", (".", "\n"), chat=True),
+    "chat-prefix": Format("", "", " ", SENTENCE_END, chat=True, prefix=True),
+    "instruction": Format(
+        "", "\nAnswer with the name, word or number only.", "", (".", "\n"), chat=True
+    ),
+}
+
+
+def render(
+    format: str,
+    questions: Sequence[str],
+    prefixes: Sequence[str],
+    chat: tuple[str, str] | None = None,
+) -> list[str]:
+    """The prompt of each question; `chat` is the model's text around a user message.
+
+    Raises ValueError if a chat format is asked of a model without a chat template.
+    """
+    f = FORMATS[format]
+    if f.chat and chat is None:
+        raise ValueError(f"the format {format!r} needs a chat template, and this model has none")
+    head, tail = chat if f.chat and chat else ("", "")
+    return [
+        f"{head}{f.before}{question}{f.after}{tail}{prefix if f.prefix else ''}"
+        for question, prefix in zip(questions, prefixes, strict=True)
+    ]

@@ -1,0 +1,196 @@
+"""From a name to a model: embedded, a local folder, a GGUF file, or a hub id with its revision."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from factrobust.models import weights
+from factrobust.models.base import Model, ModelError
+from factrobust.models.prompts import FORMATS
+
+if TYPE_CHECKING:
+    from factrobust.records import Records
+
+DTYPES = ("float32", "bfloat16", "float16")
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model's weights are and how it is asked, known before anything is loaded."""
+
+    name: str
+    identity: str
+    prompt_format: str | None = None
+    chat: tuple[str, str] | None = None
+    hub: tuple[str, str] | None = None
+
+
+def load_model(
+    name: str,
+    *,
+    dtype: str = "float32",
+    prompt_format: str | None = None,
+    records: Records | None = None,
+) -> Model:
+    """The model of that name, in memory.
+
+    `name` is an embedded model ("gemma-3-270m", "smollm2-135m-instruct"), a folder in transformers'
+    format, a .gguf file, or a hub id, with its revision after an @ ("org/model@0123abc").
+    `prompt_format` overrides how the model is asked (a key of `prompts.FORMATS`); unless the
+    registry knows better, models with a chat template are asked through it and others two-shot.
+    With `records`, answers come from the store, and the weights are loaded only when one is missing.
+
+    Raises ModelError for a name that is none of these, and for weights that are not the pinned ones.
+    """
+    if dtype not in DTYPES:
+        raise ModelError(f"dtype {dtype!r} is unknown; choose one of {', '.join(DTYPES)}")
+    if prompt_format is not None and prompt_format not in FORMATS:
+        raise ModelError(f"prompt format {prompt_format!r} is unknown; choose one of {', '.join(FORMATS)}")
+    source = _source(name)
+    if name not in weights.EMBEDDED:
+        chat = _chat(_tokenizer(source))
+        source = replace(source, chat=chat, prompt_format="chat" if chat else "two-shot")
+    if prompt_format is not None:
+        if FORMATS[prompt_format].chat and source.chat is None:
+            raise ModelError(f"{name} has no chat template, so it cannot be asked as {prompt_format!r}")
+        source = replace(source, prompt_format=prompt_format)
+    if records is None:
+        return _load(source, dtype)
+    from factrobust.models.recorded import RecordedModel
+
+    return RecordedModel(
+        records, lambda: _load(source, dtype), name=name, fingerprint=_fingerprint(source, dtype),
+        prompt_format=source.prompt_format or "two-shot", chat=source.chat,
+    )  # fmt: skip
+
+
+def _fingerprint(source: Source, dtype: str) -> str:
+    return f"{source.identity} {dtype}"
+
+
+def _source(name: str) -> Source:
+    if entry := weights.EMBEDDED.get(name):
+        return Source(name, f"sha256:{entry.sha256[:16]}", entry.prompt_format, entry.chat)
+    path = Path(name).expanduser()
+    if path.suffix == ".gguf" and path.is_file():
+        return Source(name, f"sha256:{_hash_files([path])[:16]}")
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise ModelError(
+                f"the folder {name} holds no config.json; give a folder written by save_pretrained"
+            )
+        files = sorted(p for p in path.iterdir() if p.suffix in _MODEL_FILES)
+        return Source(name, f"sha256:{_hash_files(files)[:16]}")
+    repository, _, revision = name.partition("@")
+    if HUB_ID.fullmatch(repository) and path.suffix != ".gguf":
+        commit = _hub_commit(repository, revision or "main")
+        return Source(name, f"hub:{repository}@{commit}", hub=(repository, commit))
+    near = difflib.get_close_matches(name.lower(), weights.EMBEDDED, n=1, cutoff=0.4)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ModelError(
+        f"no model is called {name!r}{hint} Known names: {', '.join(weights.EMBEDDED)}; or give an "
+        "existing folder, a .gguf file, or a hub id such as org/model@revision"
+    )
+
+
+_MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")
+
+
+def _hash_files(files: list[Path]) -> str:
+    """SHA-256 of files, remembered by path, size and time: big weights are read once."""
+    stats = [(str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in files]
+    key = hashlib.sha256(json.dumps(stats).encode()).hexdigest()[:32]
+    known = weights.cache_folder() / "hashes" / key
+    if known.is_file():
+        return known.read_text()
+    digest = weights.sha256(files)
+    try:
+        known.parent.mkdir(parents=True, exist_ok=True)
+        known.write_text(digest)
+    except OSError:  # a cache that cannot be written costs time, nothing else
+        pass
+    return digest
+
+
+def _hub_commit(repository: str, revision: str) -> str:
+    """The commit that a revision names: as given if it is one, from the hub or its cache if not."""
+    if re.fullmatch(r"[0-9a-f]{40}", revision):
+        return revision
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    try:
+        if not constants.HF_HUB_OFFLINE:
+            from huggingface_hub import model_info
+
+            return str(model_info(repository, revision=revision).sha)
+    except Exception as error:  # network, authorisation, no such model: the cache may still have it
+        reason = f" ({type(error).__name__})"
+    else:
+        reason = " (offline)"
+    cached = try_to_load_from_cache(repository, "config.json", revision=revision)
+    if isinstance(cached, str):
+        return Path(cached).parent.name
+    raise ModelError(
+        f"{repository}@{revision} is neither reachable on the hub{reason} nor in its local cache; "
+        "check the spelling and the network, or give a folder"
+    )
+
+
+def _load(source: Source, dtype: str) -> Model:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from factrobust.models.causal import CausalLM
+
+    weights.quiet_transformers()
+    where, options = _location(source)
+    device: dict[str, Any] = {"device_map": "auto"} if torch.cuda.is_available() else {}
+    network = AutoModelForCausalLM.from_pretrained(
+        where, dtype=getattr(torch, dtype), attn_implementation="sdpa", **device, **options
+    )
+    return CausalLM(
+        network, _tokenizer(source), name=source.name, fingerprint=_fingerprint(source, dtype),
+        prompt_format=source.prompt_format or "two-shot", chat=source.chat,
+    )  # fmt: skip
+
+
+def _tokenizer(source: Source) -> Any:
+    from transformers import AutoTokenizer
+
+    where, options = _location(source)
+    return AutoTokenizer.from_pretrained(where, **options)
+
+
+def _location(source: Source) -> tuple[str, dict[str, Any]]:
+    """What to hand to from_pretrained. Only hub models may touch the network."""
+    # transformers asks the hub about tokenizers even for some local folders: keep it from that.
+    if source.hub:
+        return source.hub[0], {"revision": source.hub[1]}
+    if source.name in weights.EMBEDDED:
+        folder = weights.embedded_folder(source.name)
+    elif source.name.endswith(".gguf"):
+        file = Path(source.name).expanduser()
+        folder = weights.gguf_folder(file, _hash_files([file]))
+    else:
+        folder = Path(source.name).expanduser()
+    return os.fspath(folder), {"local_files_only": True}
+
+
+def _chat(tokenizer: Any) -> tuple[str, str] | None:
+    """Text before and after the user's message under the tokenizer's chat template."""
+    if not tokenizer.chat_template:
+        return None
+    mark = "USER-MESSAGE"
+    text = tokenizer.apply_chat_template(
+        [{"role": "user", "content": mark}], tokenize=False, add_generation_prompt=True
+    )
+    before, _, after = text.partition(mark)
+    return before, after

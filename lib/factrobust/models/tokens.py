@@ -1,0 +1,74 @@
+"""Text to tokens and back: special tokens once, answers found by their characters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from factrobust.models.base import ModelError
+
+
+def adds_bos(tokenizer: Any) -> bool:
+    """Whether the tokenizer puts its beginning-of-sequence token before a text by itself."""
+    return tokenizer.bos_token_id is not None and (
+        tokenizer("a").input_ids[:1] == [tokenizer.bos_token_id]
+    )
+
+
+def encode(tokenizer: Any, text: str, *, bos: bool) -> list[int]:
+    """Token ids of `text`, with exactly one BOS if `bos`, also when the text begins with one."""
+    return _encode(tokenizer, text, bos)[0]
+
+
+def encode_pair(tokenizer: Any, prompt: str, answer: str, *, bos: bool) -> tuple[list[int], int]:
+    """Token ids of prompt + answer, and where the answer begins among them.
+
+    The two are tokenised as one text. The answer is the smallest suffix of tokens that covers its
+    characters (paper 2, appendix D); where the tokenizer merges the end of the prompt with the
+    start of the answer, that token belongs to the answer.
+    """
+    ids, ends = _encode(tokenizer, prompt + answer, bos)
+    start = next(i for i, end in enumerate(ends) if end > len(prompt))
+    if start == 0:
+        raise ModelError(
+            f"the prompt {prompt!r} leaves no token before the answer {answer!r} to predict it "
+            "from; ask with a longer prompt"
+        )
+    return ids, start
+
+
+def _encode(tokenizer: Any, text: str, bos: bool) -> tuple[list[int], list[int]]:
+    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    ids, ends = list(encoded.input_ids), [end for _, end in encoded.offset_mapping]
+    if bos and ids[:1] != [tokenizer.bos_token_id]:
+        ids, ends = [tokenizer.bos_token_id, *ids], [0, *ends]
+    return ids, ends
+
+
+def continuation(tokenizer: Any, last: int, generated: Sequence[int]) -> str:
+    """Text that `generated` adds after the prompt's last token.
+
+    Decoded together with that token, because some decoders drop a space at the start of a text.
+    """
+    options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+    before = tokenizer.decode([last], **options)
+    both = tokenizer.decode([last, *generated], **options)
+    if both.startswith(before):
+        return both[len(before) :]
+    return tokenizer.decode(list(generated), **options)
+
+
+def cut(text: str, stop: Sequence[str]) -> str | None:
+    """`text` up to the first stop string in it, None if there is none."""
+    places = [at for s in stop if (at := text.find(s)) >= 0]
+    return text[: min(places)] if places else None
+
+
+def covering(tokenizer: Any, last: int, generated: Sequence[int], text: str) -> int:
+    """How many of the generated tokens are needed to cover `text`, the answer before the stop."""
+    if not text:
+        return 0
+    for n in range(1, len(generated) + 1):
+        if continuation(tokenizer, last, generated[:n]).startswith(text):
+            return n
+    return len(generated)

@@ -1,0 +1,20 @@
+"""Where things lie: the repository's folders, and where a run may write."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "data"
+PROFILES = ROOT / "profiles"
+BUILD = ROOT / "build"
+
+
+def output_root() -> Path:
+    """Folder that stands in for the repository root when figures and tables are written.
+
+    The environment variable FACTROBUST_OUT (absolute path) redirects a run, so that a test or a
+    half-finished notebook never overwrites the committed figures.
+    """
+    return Path(os.environ.get("FACTROBUST_OUT", ROOT))

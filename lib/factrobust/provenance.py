@@ -1,0 +1,243 @@
+"""Save figures and tables with what is needed to trace and to redraw them.
+
+A figure NAME becomes NAME.pdf, NAME.png and the plotted data NAME.csv, a table NAME.csv, NAME.md and
+NAME.tex, all in the figures folder; NAME.json beside them says where they come from: notebook,
+parameters, models, input files and their SHA-256, the SHA-256 of each file written, the git commit
+with its dirty flag, and package versions.
+
+Files depend on their content alone (no dates, no versions inside). A figure is made before the
+commit that holds it, so its commit is always an earlier one; and a record rewritten at each commit
+would bury the changes that matter. Therefore the committed NAME.json is kept as it is when the new
+one differs from it in commit, dirty flag and versions only: these three describe the run that first
+made exactly these files from these inputs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from factrobust import paths
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PACKAGES = ("factrobust", "numpy", "pandas", "matplotlib", "torch", "transformers")
+OF_THE_RUN = ("git", "versions")  # what may differ between runs that made the same files
+# The run itself rewrites these; the notebook that is running is compared by its code instead.
+WRITTEN_BY_RUNS = ("figures", "notebooks", "data/records")
+
+
+def save_figure(
+    fig: Figure,
+    name: str,
+    data: pd.DataFrame,
+    *,
+    parameters: Mapping[str, Any],
+    models: Sequence[str | Mapping[str, Any]] = (),
+    inputs: Iterable[Path] = (),
+) -> None:
+    """Write a figure as NAME.pdf and NAME.png (200 dpi), its plotted data and its provenance.
+
+    `name` is like "1-decoding/figure-01"; `data` holds what is drawn, a row a point; `models` the
+    models' fingerprints; `inputs` the data files that were read. Raises ValueError for a name that
+    is not of that form, TypeError for a parameter that JSON cannot hold.
+    """
+    unversioned = {"Creator": None, "Producer": None, "CreationDate": None}
+    pdf, png = io.BytesIO(), io.BytesIO()
+    fig.savefig(pdf, format="pdf", metadata=unversioned)
+    fig.savefig(png, format="png", dpi=200, metadata={"Software": None})
+    files = {"pdf": pdf.getvalue(), "png": png.getvalue(), "csv": _csv(data)}
+    _save(name, files, parameters, models, inputs)
+
+
+def save_table(
+    df: pd.DataFrame,
+    name: str,
+    *,
+    parameters: Mapping[str, Any],
+    models: Sequence[str | Mapping[str, Any]] = (),
+    inputs: Iterable[Path] = (),
+    decimals: int = 3,
+) -> pd.DataFrame:
+    """Write a table as NAME.csv (6 digits), NAME.md and NAME.tex (`decimals` places); return it.
+
+    Arguments and errors as for `save_figure`. A named index becomes columns, an unnamed one is left
+    out; missing values are empty.
+    """
+    frame = _flat(df)
+    shown = frame.astype(object).map(lambda value: _cell(value, decimals))
+    shown.columns = frame.columns.map(str)
+    right = [pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]
+    # \| keeps a cell one cell; numbers are formatted already, tabulate would format them again.
+    escaped = shown.rename(columns=_bars).map(_bars)
+    markdown = escaped.to_markdown(
+        index=False,
+        disable_numparse=True,
+        colalign=["right" if r else "left" for r in right] if len(shown) else None,
+    )
+    aligned = "".join("r" if r else "l" for r in right)
+    latex = shown.to_latex(index=False, escape=True, column_format=aligned)
+    files = {"csv": _csv(df), "md": f"{markdown}\n".encode(), "tex": latex.encode()}
+    _save(name, files, parameters, models, inputs)
+    return df
+
+
+def _flat(df: pd.DataFrame) -> pd.DataFrame:
+    if df.columns.nlevels > 1:
+        raise ValueError("A saved table needs one row of column names: flatten its columns first.")
+    return df.reset_index() if any(df.index.names) else df
+
+
+def _csv(df: pd.DataFrame) -> bytes:
+    text: str = _flat(df).to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    return text.encode()
+
+
+def _cell(value: Any, decimals: int) -> str:
+    if isinstance(value, (float, np.floating)):
+        return "" if np.isnan(value) else f"{value:.{decimals}f}"
+    return "" if value is None or value is pd.NA or value is pd.NaT else str(value)
+
+
+def _bars(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _save(
+    name: str,
+    files: Mapping[str, bytes],
+    parameters: Mapping[str, Any],
+    models: Sequence[str | Mapping[str, Any]],
+    inputs: Iterable[Path],
+) -> None:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*)+", name):
+        raise ValueError(
+            f"{name!r} cannot name a figure or table: write it like '1-decoding/figure-01', in "
+            "small letters, digits and hyphens, without an ending."
+        )
+    base = name.rsplit("/", 1)[1]
+    notebook = os.environ.get("FACTROBUST_NOTEBOOK") or None
+    about = {
+        "name": name,
+        "notebook": notebook and _label(Path(notebook)),
+        "parameters": parameters,
+        "models": [_fingerprint(model) for model in models],
+        "inputs": {_label(path): _sha256(path.read_bytes()) for path in map(Path, inputs)},
+        "files": {f"{base}.{end}": _sha256(data) for end, data in files.items()},
+        "git": _git(notebook),
+        "versions": _versions(),
+    }
+    text = json.dumps(about, indent=2, sort_keys=True, ensure_ascii=False, default=_plain) + "\n"
+    text = _committed_if_same(paths.ROOT / "figures" / f"{name}.json", text)
+    target = paths.output_root() / "figures" / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for end, data in {**files, "json": text.encode()}.items():
+        write_atomically(target.with_name(f"{base}.{end}"), data)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that at any moment it holds the old content or the new, never half of it."""
+    half = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        half.write_bytes(data)
+        os.replace(half, path)
+    finally:
+        half.unlink(missing_ok=True)
+
+
+def _committed_if_same(committed: Path, text: str) -> str:
+    try:
+        old = committed.read_text(encoding="utf-8")
+        before, now = json.loads(old), json.loads(text)
+        same = {k: v for k, v in before.items() if k not in OF_THE_RUN} == {
+            k: v for k, v in now.items() if k not in OF_THE_RUN
+        }
+    except (OSError, ValueError, AttributeError):  # none yet, or not one of ours: replace it
+        return text
+    return old if same else text
+
+
+def _label(path: Path) -> str:
+    """A file's path inside the repository; of other files only the name, which says nothing about
+    the machine."""
+    path = paths.ROOT / path
+    inside = path.is_relative_to(paths.ROOT)
+    return path.relative_to(paths.ROOT).as_posix() if inside else path.name
+
+
+def _fingerprint(model: str | Mapping[str, Any]) -> Any:
+    return json.loads(model) if isinstance(model, str) and model.startswith("{") else model
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if isinstance(value, Path):
+        return _label(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(
+        f"Provenance cannot record {value!r} ({type(value).__name__}): give numbers, strings, "
+        "lists, dicts or paths as parameters and models."
+    )
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _versions() -> dict[str, str | None]:
+    versions: dict[str, str | None] = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = None
+    return versions
+
+
+def _run_git(*arguments: str) -> str:
+    # No optional locks: a status must not get in the way of what the user does with git meanwhile.
+    command = ["git", "--no-optional-locks", "-C", str(paths.ROOT), *arguments]
+    return subprocess.run(command, capture_output=True, check=True, encoding="utf-8").stdout
+
+
+def _git(notebook: str | None) -> dict[str, Any]:
+    """The commit, and whether code or data differ from it; both None outside a repository."""
+    try:
+        if Path(_run_git("rev-parse", "--show-toplevel").strip()) != paths.ROOT:
+            return {"commit": None, "dirty": None}  # unpacked inside somebody else's repository
+        commit = _run_git("rev-parse", "HEAD").strip()
+        apart = [f":(exclude){folder}" for folder in WRITTEN_BY_RUNS]
+        dirty = bool(_run_git("status", "--porcelain", "--", ".", *apart))
+        dirty = dirty or (notebook is not None and _notebook_differs(_label(Path(notebook))))
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "dirty": None}
+    return {"commit": commit, "dirty": dirty}
+
+
+def _notebook_differs(notebook: str) -> bool:
+    """Whether a notebook's code is not that of the commit; outputs and prose do not count."""
+    try:
+        now = (paths.ROOT / notebook).read_text(encoding="utf-8")
+        return _code(now) != _code(_run_git("show", f"HEAD:{notebook}"))
+    except (OSError, ValueError, KeyError, TypeError, subprocess.CalledProcessError):
+        return True  # not in the commit, or not a notebook
+
+
+def _code(text: str) -> list[str]:
+    cells = json.loads(text)["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

@@ -1,0 +1,165 @@
+"""Run the notebooks whose results are out of date, in order, and say what moved.
+
+A notebook is out of date when its cells, its parameters, a file that its kernel read (library,
+data, profiles, figures) or a file that it wrote is not what it was after its last run. `build/`
+holds the memory of this, and everything else that a run needs.
+
+While a notebook runs, its elapsed time and the latest line of the file named by the environment
+variable FACTROBUST_PROGRESS are shown: library code that takes long writes there, for example
+"gemma-3-270m sample 340/1200, 2 min left" (see factrobust.progress).
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from factrobust.paths import ROOT
+from factrobust.reproduce import summary
+from factrobust.reproduce.mode import LAPTOP, Mode, find_notebooks, parameters
+from factrobust.reproduce.progress import spoken
+from factrobust.reproduce.state import load_state, why_stale
+
+
+def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
+    """Command line. Exit status: 0 up to date, 1 a notebook failed, 2 bad request, 130 stopped."""
+    given = _parser().parse_args(arguments)
+    mode = Mode(root.resolve(), given.profile, given.replay)
+    handlers = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        notebooks = find_notebooks(mode.root, given.only)
+        if given.only and not notebooks:
+            return _refuse(f"No notebook under notebooks/ matches {given.only!r}.")
+        values = parameters(mode)
+        wanted = {notebook: values[notebook] for notebook in notebooks}
+        if given.status:
+            return _status(mode, wanted)
+        with _alone(mode.root):
+            return _run(mode, wanted, force=given.force)
+    except KeyboardInterrupt:
+        print("\nStopped. Nothing was left half-done; the same command goes on from here.")
+        return 130
+    except (ValueError, KeyError, OSError) as error:
+        # str() of a KeyError is the repr of its text.
+        return _refuse(str(error.args[0] if isinstance(error, KeyError) else error))
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m factrobust.reproduce",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--profile",
+        default=LAPTOP,
+        help="parameters from profiles/NAME.yaml, results to build/NAME/",
+    )
+    parser.add_argument(
+        "--replay", action="store_true", help="take the model calls from the committed records"
+    )
+    parser.add_argument("--only", metavar="GLOB", help="only notebooks whose path matches")
+    parser.add_argument("--status", action="store_true", help="say what would run, and why")
+    parser.add_argument("--force", action="store_true", help="run also what is up to date")
+    return parser
+
+
+def _status(mode: Mode, wanted: dict[str, dict[str, Any]]) -> int:
+    for notebook, values in wanted.items():
+        print(f"{notebook}: {why_stale(mode, notebook, values) or 'up to date'}")
+    return 0
+
+
+def _run(mode: Mode, wanted: dict[str, dict[str, Any]], *, force: bool) -> int:
+    stale = [name for name in wanted if force or why_stale(mode, name, wanted[name])]
+    if not stale:
+        print(f"{_notebooks(len(wanted))} up to date")
+        return 0
+    print(f"{_notebooks(len(stale))} to run, {len(wanted) - len(stale)} up to date", flush=True)
+    commit = summary.committed(mode.root)
+    against, before = (
+        ("the state before", summary.present(mode.root))
+        if commit is None
+        else (
+            f"commit {commit[0]}",
+            commit[1],
+        )
+    )
+    # Only now, because it takes seconds: what runs notebooks.
+    from factrobust.reproduce.run import NotebookError, run_notebook
+
+    number, order = 0, list(wanted)
+    for notebook, values in wanted.items():
+        # Asked again: a notebook that ran meanwhile may have changed what this one reads.
+        why = "forced" if force else why_stale(mode, notebook, values)
+        if why is None:
+            continue
+        number += 1
+        rest = [name for name in order[order.index(notebook) :] if name in stale]
+        total = max(number, len(stale))
+        print(f"[{number}/{total}] {notebook} ({why}{_forecast(mode, notebook, rest)})", flush=True)
+        try:
+            outcome = run_notebook(mode, notebook, values)
+        except NotebookError as error:
+            print(f"FAILED {error}", file=sys.stderr)
+            print("Its results are as before; later notebooks were not run.", file=sys.stderr)
+            return 1
+        what = f"{len(outcome.changed)} files changed" if outcome.changed else "nothing changed"
+        print(f"      done in {spoken(outcome.seconds)}, {what}", flush=True)
+    if mode.place == mode.root:
+        found = summary.summarise(before, summary.present(mode.root))
+        print("\n".join(summary.describe(found, against)))
+    else:
+        print(f"Notebooks and figures are in {mode.place.relative_to(mode.root)}/.")
+    return 0
+
+
+def _forecast(mode: Mode, notebook: str, rest: list[str]) -> str:
+    """What the last run took, and what all that is left took; nothing for a first run."""
+    known = {name: last.seconds for name in rest if (last := load_state(mode, name))}
+    if notebook not in known:
+        return ""
+    left = f", all that is left {spoken(sum(known.values()))}" if len(known) > 1 else ""
+    return f"; last time {spoken(known[notebook])}{left}"
+
+
+def _notebooks(number: int) -> str:
+    return f"{number} notebook{'' if number == 1 else 's'}"
+
+
+def _refuse(why: str) -> int:
+    print(why, file=sys.stderr)
+    return 2
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Raises BlockingIOError while another process runs the notebooks of this folder."""
+    path = root / "build" / "reproduce.lock"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BlockingIOError(
+                "Another `make reproduce` or `make replay` is at work in this folder: wait for it."
+            ) from error
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,265 @@
+"""Means with intervals: the percentile bootstrap over facts.
+
+A fact repeats over samples, dates and paraphrases, and its rows resemble each other. So whole facts
+are drawn with replacement, each with all its rows, and a fact that is drawn twice counts twice
+(cluster bootstrap: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section
+3.8). The interval runs between the (1 - level) / 2 and (1 + level) / 2 quantiles of the statistic
+over the resamples. Rows are sorted before anything is drawn, so a result depends on the values, the
+groups and the seed, not on the order of rows.
+
+Degenerate cases, everywhere in this module: without rows everything is NaN and n is 0; with one
+fact low and high are NaN, because one fact says nothing about the spread between facts; values
+that are all equal give low = high. A missing or infinite value is an error: drop it, and say so.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+CELLS = 4_000_000  # resamples are drawn in blocks of at most this many numbers (32 MB)
+
+
+class Interval(NamedTuple):
+    """An estimate (the mean, or another statistic), its bounds, and the number of facts."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}] (n = {self.n})"
+
+
+def bootstrap_mean(
+    values: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    n_boot: int = 2000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Interval:
+    """Mean of `values` [row] with its bootstrap interval.
+
+    With `groups` [row] (fact ids) whole groups are resampled, and the mean of a resample is the
+    mean over the rows of the groups drawn: sum of their values / number of their rows; n counts
+    groups. Without, every row is a group of its own. Raises ValueError for values that are not
+    finite, unequal lengths, n_boot < 1 or a level outside (0, 1).
+    """
+    (rows,), inverse = _sorted([values], groups)
+    sums, sizes = np.bincount(inverse, weights=rows), np.bincount(inverse)
+
+    def mean(draws: Array) -> Array:  # [resample, group] times drawn -> [resample]
+        return _dot(draws, sums) / _dot(draws, sizes)
+
+    return _bootstrap(mean, len(sizes), n_boot, seed, level)
+
+
+def bootstrap_statistic(
+    statistic: Callable[..., Array],
+    columns: Sequence[ArrayLike],
+    groups: ArrayLike | None = None,
+    *,
+    n_boot: int = 2000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Interval:
+    """Any weighted statistic of `columns` (arrays [row]) with its bootstrap interval.
+
+    `statistic(weights, *columns)` gets how often each row was drawn, float [resample, row], and the
+    columns [row], sorted together; it returns one number a resample, for example
+    `lambda w, x: w @ x / w.sum(axis=1)`. Resamples where it is NaN (undefined) are left out. Groups,
+    errors and n as for `bootstrap_mean`.
+    """
+    rows, inverse = _sorted(columns, groups)
+    n = int(inverse.max()) + 1 if len(inverse) else 0
+
+    def of_rows(draws: Array) -> Array:
+        return statistic(draws[:, inverse], *rows)
+
+    return _bootstrap(of_rows, n, n_boot, seed, level, width=len(inverse))
+
+
+def bootstrap_correlation(
+    x: ArrayLike,
+    y: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    n_boot: int = 2000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Interval:
+    """Pearson's correlation of x and y [row] with its bootstrap interval; NaN where x or y is
+    constant. Groups, errors and n as for `bootstrap_mean`."""
+    options: dict[str, Any] = {"n_boot": n_boot, "seed": seed, "level": level}
+    return bootstrap_statistic(_weighted_pearson, [x, y], groups, **options)
+
+
+def paired_difference(
+    a: ArrayLike,
+    b: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    n_boot: int = 2000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Interval:
+    """Mean of a - b over the same facts, with its bootstrap interval.
+
+    Series are paired by their index (fact ids), arrays by position; `groups` is in a's order.
+    Raises ValueError when the two do not hold the same facts, or one fact twice.
+    """
+    if isinstance(a, pd.Series) and isinstance(b, pd.Series):
+        for name, series in (("first", a), ("second", b)):
+            if not series.index.is_unique:
+                twice = series.index[series.index.duplicated()][0]
+                raise ValueError(
+                    f"The {name} Series holds {twice!r} more than once: average its rows first, or "
+                    "index by what tells them apart."
+                )
+        if len(odd := a.index.symmetric_difference(b.index)):
+            raise ValueError(
+                f"The two Series do not hold the same facts ({len(odd)} are in one only, such as "
+                f"{odd[0]!r}): index both by fact_id and keep the facts that they share."
+            )
+        b = b.reindex(a.index)
+    left, right = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if left.shape != right.shape:
+        raise ValueError(f"Paired values differ in shape, {left.shape} and {right.shape}.")
+    return bootstrap_mean(left - right, groups, n_boot=n_boot, seed=seed, level=level)
+
+
+def interval_table(
+    df: pd.DataFrame,
+    by: Sequence[str],
+    value: str,
+    group: str | None = "fact_id",
+    *,
+    n_boot: int = 2000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Mean of the column `value` in every combination of the columns `by`, with its interval.
+
+    Returns the columns of `by`, then mean, low, high and n (number of distinct `group`s, or of rows
+    where `group` is None), sorted by `by`; combinations that do not occur are left out. With an
+    empty `by`, one row. Raises KeyError for a column that is not there, ValueError as
+    `bootstrap_mean` does, naming the combination.
+    """
+    by = list(by)
+    wanted = [*by, value] if group is None else [*by, value, group]
+    if absent := [name for name in wanted if name not in df.columns]:
+        raise KeyError(f"No column {absent} in the table: it has {list(df.columns)}.")
+    rows = []
+    parts = df.groupby(by, observed=True, dropna=False) if by else [((), df)]
+    for key, part in parts:
+        groups = None if group is None else part[group]
+        try:
+            interval = bootstrap_mean(part[value], groups, n_boot=n_boot, seed=seed, level=level)
+        except ValueError as error:
+            where = ", ".join(f"{name} = {k}" for name, k in zip(by, key, strict=True))
+            raise ValueError(f"Column {value!r}{where and f' at {where}'}: {error}") from None
+        rows.append((*key, *interval))
+    table = pd.DataFrame(rows, columns=[*by, *Interval._fields])
+    return table.astype({name: df[name].dtype for name in by} | {"n": int})
+
+
+def _sorted(
+    columns: Sequence[ArrayLike], groups: ArrayLike | None
+) -> tuple[list[Array], NDArray[np.intp]]:
+    """The columns and their group numbers 0, 1, ..., sorted by group, then by value."""
+    rows = [np.asarray(column, dtype=float) for column in columns]
+    if any(row.ndim != 1 or len(row) != len(rows[0]) for row in rows):
+        raise ValueError(f"Values must be flat and of one length, not {[r.shape for r in rows]}.")
+    if bad := sum(int((~np.isfinite(row)).sum()) for row in rows):
+        raise ValueError(f"{bad} values are missing or infinite: drop them first, and say so.")
+    if groups is None:
+        order = np.lexsort(rows[::-1])
+        return [row[order] for row in rows], np.arange(len(order))
+    inverse, _ = pd.factorize(np.asarray(groups), sort=True)
+    if len(inverse) != len(rows[0]):
+        raise ValueError(f"There are {len(rows[0])} values but {len(inverse)} groups.")
+    if (inverse < 0).any():
+        raise ValueError(f"{(inverse < 0).sum()} rows have no group: give every row a fact id.")
+    order = np.lexsort([*rows[::-1], inverse])
+    return [row[order] for row in rows], inverse[order]
+
+
+def _bootstrap(
+    statistic: Callable[[Array], Array],
+    n: int,
+    n_boot: int,
+    seed: int,
+    level: float,
+    width: int = 0,
+) -> Interval:
+    """`statistic` maps how often each of n groups was drawn [resample, group] to [resample], and
+    makes arrays of `width` numbers a resample on its way."""
+    if n_boot < 1 or not 0 < level < 1:
+        raise ValueError(f"n_boot must be at least 1 (is {n_boot}), level in (0, 1) (is {level}).")
+    if n == 0:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    estimate = float(statistic(np.ones((1, n)))[0])
+    if n == 1:
+        return Interval(estimate, np.nan, np.nan, 1)
+    block = max(1, CELLS // max(n, width))
+    resampled = np.concatenate([statistic(draws) for draws in _draws(n, n_boot, seed, block)])
+    resampled = resampled[~np.isnan(resampled)]
+    if len(resampled) == 0:
+        return Interval(estimate, np.nan, np.nan, n)
+    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(estimate, float(low), float(high), n)
+
+
+def _draws(n: int, n_boot: int, seed: int, block: int) -> Iterator[Array]:
+    """How often each of n groups is drawn in each of n_boot resamples, at most `block` at a time;
+    the blocks together do not depend on their size."""
+    if n * n_boot <= CELLS:
+        kept = _kept_draws(n, n_boot, seed)
+        yield from (kept[start : start + block] for start in range(0, n_boot, block))
+        return
+    rng = np.random.default_rng(seed)
+    for start in range(0, n_boot, block):
+        yield _draw(rng, n, min(block, n_boot - start))
+
+
+@functools.lru_cache(maxsize=4)  # every cell of a table has about the same n; drawing costs most
+def _kept_draws(n: int, n_boot: int, seed: int) -> Array:
+    draws = _draw(np.random.default_rng(seed), n, n_boot)
+    draws.setflags(write=False)
+    return draws
+
+
+def _draw(rng: np.random.Generator, n: int, resamples: int) -> Array:
+    picks = rng.integers(n, size=(resamples, n)) + n * np.arange(resamples)[:, None]
+    counts = np.bincount(picks.ravel(), minlength=resamples * n)
+    return counts.reshape(resamples, n).astype(float)
+
+
+def _dot(weights: Array, values: NDArray[Any]) -> Array:
+    # Not @: BLAS threads change the last digits with the number of cores, and wait for each other
+    # when other processes are busy.
+    return np.einsum("ij,j->i", weights, values.astype(float))
+
+
+def _weighted_pearson(weights: Array, x: Array, y: Array) -> Array:
+    """Pearson's r of the rows, each counted `weights` [resample, row] times."""
+    # Shifting by the overall means keeps digits when they are large against the spread.
+    x, y = x - x.mean(), y - y.mean()
+    total = weights.sum(axis=1)
+    mean_x, mean_y = _dot(weights, x) / total, _dot(weights, y) / total
+    covariance = _dot(weights, x * y) / total - mean_x * mean_y
+    variance_x = _dot(weights, x * x) / total - mean_x**2
+    variance_y = _dot(weights, y * y) / total - mean_y**2
+    # What is left of a constant's variance is rounding: such a resample has no correlation.
+    tiny = 1e-12
+    defined = (variance_x > tiny * np.mean(x * x)) & (variance_y > tiny * np.mean(y * y))
+    scale = np.sqrt(np.where(defined, variance_x * variance_y, 1.0))
+    return np.where(defined, np.clip(covariance / scale, -1, 1), np.nan)

@@ -1,0 +1,342 @@
+import re
+import unicodedata
+
+import pandas as pd
+import pytest
+from factrobust.datasets.facts import (
+    ANSWER_TYPES,
+    COLUMNS,
+    DOMAINS,
+    FactsError,
+    answers,
+    describe,
+    describe_relations,
+    load_facts,
+    questions,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+POPQA = [
+    "capital",
+    "capital_of",
+    "color",
+    "country",
+    "author",
+    "director",
+    "composer",
+    "genre",
+    "occupation",
+    "place_of_birth",
+    "father",
+    "mother",
+    "producer",
+    "religion",
+    "screenwriter",
+    "sport",
+]
+
+
+@pytest.fixture(scope="module")
+def facts() -> pd.DataFrame:
+    return load_facts()
+
+
+def test_columns_and_types(facts):
+    assert tuple(facts.columns) == COLUMNS
+    assert facts.notna().all().all()
+    assert facts["popularity"].dtype == float
+    assert facts["popularity"].between(0, 8).all()
+    assert (facts[["subject", "object", "source", "popularity_source"]] != "").all().all()
+    assert facts["aliases"].map(lambda value: isinstance(value, list)).all()
+    assert all(fact.object not in fact.aliases for fact in facts.itertuples())
+    assert all(alias == alias.strip() != "" for aliases in facts["aliases"] for alias in aliases)
+
+
+def test_counts_promised(facts):
+    assert len(facts) >= 1000
+    assert set(facts["domain"]) == set(DOMAINS)
+    assert facts["answer_type"].value_counts().reindex(ANSWER_TYPES).min() >= 150
+    sizes = facts["relation"].value_counts()
+    assert sizes.reindex(POPQA).min() >= 25
+    assert sizes.max() <= 90
+
+
+def test_names_are_unique(facts):
+    assert facts["fact_id"].is_unique
+    assert not facts.duplicated(["relation", "subject"]).any()
+    assert all(re.fullmatch(r"[a-z_]+/[a-z0-9-]+", name) for name in facts["fact_id"])
+
+
+def words(text: str) -> str:
+    text = unicodedata.normalize("NFKD", text.casefold())
+    text = "".join(c for c in text if not unicodedata.combining(c)).replace("'", "")
+    return " " + " ".join(re.findall(r"[^\W_]+", text)) + " "
+
+
+def test_no_question_holds_its_answer(facts):
+    asked = questions(facts)
+    leaks = [
+        fact.fact_id
+        for fact, accepted in zip(asked.itertuples(), answers(asked), strict=True)
+        if any(words(name) in words(f"{fact.question} {fact.prefix}") for name in accepted)
+    ]
+    assert leaks == []
+
+
+def test_numerical_answers_are_numbers(facts):
+    numerical = facts[facts["answer_type"] == "Numerical"]
+    assert numerical["object"].str.fullmatch(r"\+?\d+").all()
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "also"),
+    [
+        ("capital/kenya", "Nairobi", None),
+        ("capital/united-states", "Washington, D.C.", "Washington"),
+        ("capital/ukraine", "Kyiv", "Kiev"),
+        ("capital_of/canberra", "Australia", None),
+        ("country/chicago", "United States", "the United States"),
+        ("continent/brazil", "South America", None),
+        ("currency/japan", "yen", "Japanese yen"),
+        ("calling_code/germany", "+49", "49"),
+        ("atomic_number/oxygen", "8", None),
+        ("chemical_symbol/gold", "Au", None),
+        ("count/days-in-a-week", "7", "seven"),
+        ("director/jaws", "Steven Spielberg", "Spielberg"),
+        ("author/war-and-peace", "Leo Tolstoy", "Tolstoy"),
+        ("event_year/battle-of-hastings", "1066", None),
+        ("mother/elizabeth-i-of-england", "Anne Boleyn", None),
+    ],
+)
+def test_facts_known_by_hand(facts, name, answer, also):
+    fact = facts.set_index("fact_id").loc[name]
+    assert fact["object"] == answer
+    assert also is None or also in fact["aliases"]
+
+
+def test_disputed_capitals_and_two_shot_examples_are_left_out(facts):
+    capitals = facts.loc[facts["relation"] == "capital", "subject"]
+    assert not capitals.isin(["South Africa", "Bolivia", "Israel", "Sri Lanka", "Singapore"]).any()
+    assert not facts["subject"].str.contains("Mona Lisa|Red Planet").any()
+
+
+def test_questions_fill_in_the_subject_and_begin_with_a_capital():
+    table = pd.DataFrame(
+        {
+            "question": ["{subject} is where?", "Where is {subject}?"],
+            "prefix": ["{subject} is in", "The place of {subject} is"],
+        },
+        index=["first", "second"],
+    )
+    facts = pd.DataFrame(
+        {"relation": ["first", "second", "first"], "subject": ["the Hague", "the Hague", "iPhone"]}
+    )
+    asked = questions(facts, table)
+    assert list(asked["question"]) == [
+        "The Hague is where?",
+        "Where is the Hague?",
+        "iPhone is where?",
+    ]
+    assert list(asked["prefix"]) == ["The Hague is in", "The place of the Hague is", "iPhone is in"]
+    with pytest.raises(KeyError, match="no question for third"):
+        questions(facts.assign(relation="third"), table)
+
+
+def test_answers_begin_with_the_canonical_one():
+    frame = pd.DataFrame({"object": ["Kyiv", "Paris"], "aliases": [["Kiev"], []]})
+    assert answers(frame) == [["Kyiv", "Kiev"], ["Paris"]]
+
+
+def test_describe_counts(facts):
+    small = facts[facts["relation"].isin(["capital", "count"])].groupby("relation").head(3)
+    table = describe(small)
+    assert table.loc["geography", "Location"] == 3
+    assert table.loc["science-history", "Numerical"] == 3
+    assert table.loc["geography", "Human"] == 0
+    assert table.loc["all", "all"] == 6
+    assert describe_relations(small)["facts"].to_dict() == {"capital": 3, "count": 3}
+
+
+def test_filters_keep_what_they_name(facts):
+    some = load_facts(domains=["arts"], answer_types="Human", relations=["author", "painter"])
+    expected = facts[facts["relation"].isin(["author", "painter"])]
+    assert list(some["fact_id"]) == list(expected["fact_id"])
+    with pytest.raises(ValueError, match=r"relation 'captial'; did you mean 'capital'\? It has "):
+        load_facts(relations=["captial"])
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(1, 400), st.integers(1, 400), st.integers(0, 5))
+def test_a_larger_limit_contains_the_smaller(one, other, seed):
+    small, large = (load_facts(limit=n, seed=seed) for n in sorted((one, other)))
+    assert len(small) == min(one, other)
+    assert set(small["fact_id"]) <= set(large["fact_id"])
+
+
+def test_limit_is_spread_over_domains_and_relations(facts):
+    some = load_facts(limit=90, seed=3)
+    assert set(some["domain"].value_counts()) == {30}
+    for domain, part in some.groupby("domain"):
+        counts = part["relation"].value_counts()
+        assert len(counts) == facts.loc[facts["domain"] == domain, "relation"].nunique()
+        assert counts.max() - counts.min() <= 1
+    assert set(some["fact_id"]) != set(load_facts(limit=90, seed=4)["fact_id"])
+    places = facts.reset_index().set_index("fact_id")["index"]
+    assert places[some["fact_id"]].is_monotonic_increasing
+    assert len(load_facts(limit=10**6)) == len(facts)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 2.5, True, "7"])
+def test_limit_must_be_a_count(limit):
+    with pytest.raises(ValueError, match="give a whole number of facts from 1 up"):
+        load_facts(limit=limit)
+
+
+def test_own_file_needs_three_columns(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        "\ufeffsubject,relation,object,note\n"
+        " the Comoros ,capital,Moroni,a note\n"
+        '"Symphony\nNo. 5",composer,Beethoven,\n',
+        encoding="utf-8",
+    )
+    mine = load_facts(path)
+    assert list(mine["fact_id"]) == ["capital/comoros", "composer/symphony-no-5"]
+    assert mine.loc[0, "subject"] == "the Comoros"
+    assert list(mine["answer_type"]) == ["Location", "Human"]
+    assert list(mine["domain"]) == ["geography", "arts"]
+    assert list(mine["aliases"]) == [[], []]
+    assert mine["popularity"].isna().all()
+    assert list(mine["note"]) == ["a note", ""]
+
+
+def test_own_aliases_and_popularity_are_read(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        "subject,relation,object,aliases,popularity\n"
+        "Bhutan,capital,Thimphu,Thimbu| Thimphu ||Tashi Chho,12345\n"
+        "Nepal,capital,Kathmandu,,\n",
+        encoding="utf-8",
+    )
+    mine = load_facts(path)
+    assert list(mine["aliases"]) == [["Thimbu", "Tashi Chho"], []]
+    assert mine["popularity"][0] == 12345
+    assert mine["popularity"].isna()[1]
+
+
+def test_own_relations_join_the_embedded(tmp_path):
+    (tmp_path / "facts.csv").write_text("subject,relation,object\nBach,key,B minor\n")
+    (tmp_path / "relations.csv").write_text(
+        "relation,question,prefix,answer_type\nkey,Which key did {subject} use?,{subject} used,Entity\n"
+    )
+    mine = load_facts(tmp_path / "facts.csv", relations_path=tmp_path / "relations.csv")
+    assert mine.loc[0, "domain"] == "own"
+    assert mine.loc[0, "answer_type"] == "Entity"
+
+
+HEADER = "fact_id,subject,relation,object,aliases,answer_type,domain,popularity\n"
+GOOD = "a/1,Kenya,capital,Nairobi,,Location,geography,4\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "what", "remedy"),
+    [
+        ("subject,relation\nKenya,capital\n", "line 1", "'object' is missing", "add it to the"),
+        ("subject,relation,objct\nKenya,capital,x\n", "line 1", "'object'", "rename 'objct'"),
+        ("subject,relation,object,alias\nK,capital,N,x\n", "line 1", "'alias'", "to 'aliases'"),
+        ("subject,relation,object,object\nK,capital,N,N\n", "line 1", "occurs twice", "rename"),
+        (HEADER + GOOD + "\n" + GOOD, "line 3", "row is empty", "delete the line"),
+        (HEADER + GOOD + ",,,,,,,\n", "line 3", "row is empty", "delete the line"),
+        (HEADER + GOOD + GOOD, "line 3", "'Kenya' is already in line 2", "delete one"),
+        (HEADER + GOOD + GOOD.replace("Kenya", "Mali"), "line 3", "'a/1' is already", "delete one"),
+        (HEADER + GOOD + GOOD.replace("Kenya", "KENYA"), "line 3", "already in line 2", "aliases"),
+        (HEADER + GOOD.replace(",4", ",high"), "line 2", "popularity 'high' is not a", "write one"),
+        (HEADER + GOOD.replace(",4", ",nan"), "line 2", "popularity 'nan' is not a", "write one"),
+        (
+            HEADER + GOOD.replace(",4", ",-1"),
+            "line 2",
+            "popularity '-1' is not a",
+            "leave it empty",
+        ),
+        (
+            HEADER + GOOD.replace("Nairobi", " "),
+            "line 2",
+            "object cell is empty",
+            "write the answer",
+        ),
+        (HEADER + GOOD.replace("Kenya", ""), "line 2", "subject cell is empty", "write what the"),
+        (
+            HEADER + GOOD.replace("capital", "captial"),
+            "line 2",
+            "'captial' is unknown",
+            "choose one",
+        ),
+        (
+            HEADER + GOOD.replace("Location", "Place"),
+            "line 2",
+            "'Place' is unknown",
+            "Entity, Human",
+        ),
+        (HEADER + GOOD.replace("geography", ""), "line 2", "domain cell is empty", "name a domain"),
+        (HEADER + GOOD.replace("Nairobi", "Nairobi, city"), "line 2", "9 cells", "double quotes"),
+        (
+            HEADER + GOOD.replace("Nairobi", '"Nairobi'),
+            "line 2",
+            "not a CSV row",
+            "close the double",
+        ),
+        (HEADER, "", "no rows", "add at least one row"),
+        ("", "", "is empty", "must name the columns subject, relation, object"),
+    ],
+)
+def test_bad_file_gives_one_sentence(tmp_path, text, where, what, remedy):
+    path = tmp_path / "mine.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(FactsError) as caught:
+        load_facts(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}, {where}:" if where else str(path))
+    assert what in message
+    assert remedy in message
+    assert "\n" not in message
+    assert message.endswith(".")
+
+
+def test_the_first_of_several_bad_lines_is_named(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("subject,relation,object\nA,capital,x\nB,capital,\n,capital,y\nC,nothing,z\n")
+    with pytest.raises(FactsError, match="line 3: the object cell is empty"):
+        load_facts(path)
+
+
+def test_a_line_is_counted_as_an_editor_counts(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text('subject,relation,object\n"two\nlines",capital,x\nMali,capital,\n')
+    with pytest.raises(FactsError, match="line 4: the object cell is empty"):
+        load_facts(path)
+
+
+def test_unreadable_files_say_so(tmp_path):
+    with pytest.raises(FactsError, match=r"nowhere\.csv cannot be read .*check the path"):
+        load_facts(tmp_path / "nowhere.csv")
+    with pytest.raises(FactsError, match=r"cannot be read .*check the path"):
+        load_facts(tmp_path)
+    path = tmp_path / "latin.csv"
+    path.write_bytes("subject,relation,object\nBrasil,capital,Brasília\n".encode("latin-1"))
+    with pytest.raises(FactsError, match=r"latin\.csv, line 2: the text is not UTF-8; save the"):
+        load_facts(path)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=80), st.sampled_from([b"", b"subject,relation,object,popularity\n"]))
+def test_no_file_whatever_raises_anything_else(tmp_path_factory, data, header):
+    path = tmp_path_factory.mktemp("any") / "any.csv"
+    path.write_bytes(header + data)
+    message = f"{path}: fine."
+    try:
+        load_facts(path)
+    except FactsError as error:
+        message = str(error)
+    assert message.startswith(str(path))
+    assert message.endswith(".")

@@ -1,0 +1,54 @@
+import pytest
+from factrobust.datasets.published import load_published
+
+
+def text_value(quantity: str, model: str) -> float:
+    table = load_published("1-decoding-text").set_index(["quantity", "model"])
+    return table.loc[(quantity, model), "value"]
+
+
+def test_table_1_has_the_papers_corners():
+    table = load_published("1-decoding-table-1").set_index(["d", "model"])["frs"]
+    assert len(table) == 5 * 5
+    assert table.index.is_unique
+    assert table[1, "LLaMA-3b"] == 0.761
+    assert table[50, "GPT-4o-mini"] == 0.875
+    assert table[10, "Qwen-14b"] == 0.898
+    assert table[5, "Qwen-3b"] == 0.799
+
+
+def test_table_1_falls_with_d_for_every_model():
+    wide = load_published("1-decoding-table-1").pivot(index="d", columns="model", values="frs")
+    assert list(wide.index) == [1, 2, 5, 10, 50]
+    assert (wide.diff().dropna() < 0).all().all()
+
+
+@pytest.mark.parametrize("model", ["LLaMA-3b", "LLaMA-8b"])
+def test_table_1_agrees_with_the_drop_in_the_text(model):
+    wide = load_published("1-decoding-table-1").pivot(index="d", columns="model", values="frs")
+    drop = text_value("frs_drop_d1_to_d50", model)
+    assert wide.loc[50, model] - wide.loc[1, model] == pytest.approx(drop)
+    assert (wide.loc[50] - wide.loc[1]).nsmallest(2).index.tolist() == ["LLaMA-3b", "LLaMA-8b"]
+
+
+def test_text_holds_the_headlines():
+    assert text_value("pearson_entropy_breaking_temperature", "GPT-4o-mini") == -0.24
+    assert text_value("pearson_entropy_breaking_temperature", "average of models") == -0.48
+    assert text_value("classifier_accuracy", "distilbert-base-uncased") == 0.966
+    assert text_value("most_robust_share_numerical", "most robust model") == 0.729
+    assert load_published("1-decoding-text")["where"].str.len().gt(0).all()
+
+
+def test_table_2_has_the_hyperparameters():
+    table = load_published("1-decoding-table-2").set_index("hyperparameter")["value"]
+    assert table.to_dict() == {
+        "learning rate": 2e-5,
+        "batch size": 16,
+        "epochs": 3,
+        "weight decay": 0.01,
+    }
+
+
+def test_unknown_name_lists_the_known():
+    with pytest.raises(KeyError, match=r"1-decoding-table-1.*1-decoding-text"):
+        load_published("1-decoding-table1")

@@ -1,0 +1,30 @@
+import pytest
+from factrobust.datasets.tables import nearest, read_table, slug
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("the United States", "united-states"),
+        ("The Shining", "the-shining"),
+        ("São Tomé, D.C.", "sao-tome-d-c"),
+        ("C", "c"),
+        ("C++", "c-plus-plus"),
+        ("C#", "c-sharp"),
+        ("東京", "東京"),
+    ],
+)
+def test_slug(text, name):
+    assert slug(text) == name
+
+
+def test_nearest_forgives_letters_but_invents_nothing():
+    assert nearest("Captial", ["capital", "color"]) == "capital"
+    assert nearest("mountain", ["capital", "color"]) is None
+
+
+def test_cells_are_stripped_and_indexed_by_line(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('name, n\r\n x ,1\r\n"a, ""b""",2\r\n', newline="")
+    table = read_table(path, required=["name"], optional=["n"])
+    assert table.to_dict("index") == {2: {"name": "x", "n": "1"}, 3: {"name": 'a, "b"', "n": "2"}}

@@ -1,0 +1,54 @@
+"""A tiny repository with notebooks that really run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import v4
+
+SAVE = """
+import os
+from pathlib import Path
+def save(name, text):
+    path = Path(os.environ["FACTROBUST_OUT"], "figures", name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+"""
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository whose path has a space, with a library of two modules and one data file."""
+    folder = tmp_path / "my repo"
+    for name, text in {
+        "lib/toysave.py": SAVE,
+        "lib/toyscale.py": "SCALE = 2.0\n",
+        "data/rows.csv": "x,y\na,1.5\nb,2.5\n",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def write(root: Path) -> Write:
+    """Write a notebook of code cells (strings) at a path relative to the root."""
+
+    def write_notebook(path: str, *cells: str, parameters: str | None = None) -> Path:
+        nodes = [v4.new_markdown_cell("# A notebook")]
+        if parameters is not None:
+            nodes.append(v4.new_code_cell(parameters, metadata={"tags": ["parameters"]}))
+        nodes += [v4.new_code_cell(cell) for cell in cells]
+        for number, node in enumerate(nodes):
+            node["id"] = f"cell-{number}"
+        target = root / "notebooks" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(v4.new_notebook(cells=nodes), target)
+        return target
+
+    return write_notebook

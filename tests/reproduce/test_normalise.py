@@ -1,0 +1,135 @@
+"""normalise: equal runs give equal files, and nothing that a reader needs is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factrobust.reproduce.normalise import canonical, clean_outputs, main
+from nbformat import from_dict
+
+
+def code(source: str, outputs: list[Any], **more: Any) -> dict[str, Any]:
+    return {
+        "cell_type": "code",
+        "source": source,
+        "outputs": outputs,
+        "execution_count": 7,
+        "metadata": {},
+        **more,
+    }
+
+
+def notebook(*cells: dict[str, Any], **metadata: Any) -> str:
+    return json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": metadata, "cells": cells})
+
+
+def stream(name: str, text: str) -> dict[str, Any]:
+    return {"output_type": "stream", "name": name, "text": text}
+
+
+def shown(**data: Any) -> dict[str, Any]:
+    return {"output_type": "display_data", "metadata": {"noise": 1}, "data": data}
+
+
+def test_noise_goes_and_results_stay() -> None:
+    text = notebook(
+        code(
+            "print(1)",
+            [stream("stdout", "1\n"), stream("stderr", "bar"), stream("stdout", "2\n")],
+            metadata={"papermill": {"duration": 3}, "tags": ["rtol=0.1"], "execution": {}},
+        ),
+        code("x", [], metadata={"tags": ["injected-parameters"]}),
+        code("y", [], execution_count=None),
+        code("z", [], execution_count=3),
+        papermill={"version": "2"},
+        kernelspec={"name": "my-env", "display_name": "Mine", "language": "python"},
+        language_info={"name": "python", "version": "3.14.1"},
+    )
+    result = json.loads(canonical(text))
+    assert result["metadata"] == {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    assert [cell["execution_count"] for cell in result["cells"]] == [1, None, 2]
+    first = result["cells"][0]
+    assert first["metadata"] == {"tags": ["rtol=0.1"]}
+    assert first["outputs"] == [{"output_type": "stream", "name": "stdout", "text": ["1\n", "2\n"]}]
+
+
+def test_two_runs_with_other_random_ids_become_the_same() -> None:
+    def run(style: str, address: str) -> str:
+        html = f'<table id="T_{style}"><td id="T_{style}_row0_col0">0.5</td></table>'
+        return canonical(
+            notebook(
+                code(
+                    "t",
+                    [shown(**{"text/html": html, "text/plain": f"<Styler at {address}>"})],
+                )
+            )
+        )
+
+    assert run("1a2b3", "0x7f0011223344") == run("f9e8d", "0x7fffffff0000")
+    assert "0.5" in run("1a2b3", "0x7f0011223344")
+
+
+def test_widgets_go_and_pictures_stay_as_they_are() -> None:
+    widget = shown(**{"application/vnd.jupyter.widget-view+json": {"model_id": "1"}})
+    picture = shown(**{"image/png": "iVBOR0x7f0011223344", "text/plain": "<Figure>"})
+    outputs = clean_outputs([from_dict(widget), from_dict(picture)])
+    assert [output["data"] for output in outputs] == [picture["data"]]
+    assert outputs[0]["metadata"] == {}
+
+
+def test_a_shown_error_keeps_its_sentence_but_no_folders() -> None:
+    error = from_dict(
+        {
+            "output_type": "error",
+            "ename": "ValueError",
+            "evalue": "bad row",
+            "traceback": ["File /home/me/lib.py:3", "ValueError: bad row"],
+        }
+    )
+    assert clean_outputs([error])[0]["traceback"] == ["ValueError: bad row"]
+
+
+def test_ids_are_kept_or_made_the_same_way_each_time() -> None:
+    text = notebook(
+        code("a", []), code("a", []), code("b", [], id="mine"), code("b", [], id="mine")
+    )
+    once = canonical(text)
+    ids = [cell["id"] for cell in json.loads(once)["cells"]]
+    assert ids[2] == "mine"
+    assert len(set(ids)) == 4
+    assert canonical(text) == once
+
+
+def test_canonical_is_a_fixed_point_and_ends_in_one_newline() -> None:
+    once = canonical(notebook(code("print(1)", [stream("stdout", "ä 1\n")])))
+    assert canonical(once) == once
+    assert once.endswith("}\n")
+
+
+def test_command_line_checks_then_rewrites(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.ipynb"
+    path.write_text(notebook(code("1", [])))
+    old = path.read_text()
+    assert main(["--check", str(path)]) == 1
+    assert "not canonical" in capsys.readouterr().err
+    assert path.read_text() == old
+    assert main([str(path)]) == 0
+    assert main(["--check", str(path)]) == 0
+
+
+def test_command_line_refuses_what_is_no_notebook(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.ipynb"
+    path.write_text("{}")
+    assert main([str(path)]) == 1
+    assert "is not a notebook" in capsys.readouterr().err
+    assert path.read_text() == "{}"

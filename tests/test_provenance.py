@@ -1,0 +1,237 @@
+"""Figures and tables are saved the same way twice, with their origin beside them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from factrobust import paths, provenance
+from factrobust.provenance import save_figure, save_table, write_atomically
+from matplotlib.figure import Figure
+
+NOTEBOOK = "notebooks/1-decoding/1.2-temperature.ipynb"
+NAME = "1-decoding/figure-01"
+DATA = pd.DataFrame({"temperature": [0.2, 2.0], "accuracy": [1 / 3, np.nan], "n": [3, 4]})
+
+
+def git(root: Path, *arguments: str) -> str:
+    who = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(
+        ["git", "-C", str(root), *who, *arguments], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def notebook(code: str, output: str = "") -> str:
+    cell = {"cell_type": "code", "source": [code], "outputs": [output]}
+    return json.dumps({"cells": [{"cell_type": "markdown", "source": "x"}, cell]})
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A committed repository with one notebook and one data file, and a staging folder."""
+    root = tmp_path / "a repository"
+    (root / NOTEBOOK).parent.mkdir(parents=True)
+    (root / NOTEBOOK).write_text(notebook("1 + 1"))
+    (root / "data").mkdir()
+    (root / "data" / "facts.csv").write_text("fact_id\n")
+    git(tmp_path, "init", "-q", str(root))
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "first")
+    monkeypatch.setattr(paths, "ROOT", root)
+    monkeypatch.setenv("FACTROBUST_NOTEBOOK", NOTEBOOK)
+    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path / "staged"))
+    return root
+
+
+def figure() -> Figure:
+    fig = Figure(figsize=(2, 1))
+    fig.subplots().plot([0.2, 2.0], [1, 0], label="smollm2")
+    return fig
+
+
+def save(**changes: object) -> dict[str, bytes]:
+    arguments = {"parameters": {"seed": np.int64(0), "models": ("a", "b")}} | changes
+    save_figure(figure(), NAME, DATA, **arguments)  # type: ignore[arg-type]
+    folder = paths.output_root() / "figures" / "1-decoding"
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def sidecar(files: dict[str, bytes]) -> dict:
+    return json.loads(files["figure-01.json"])
+
+
+def test_a_figure_with_its_data_and_its_origin(root: Path) -> None:
+    fingerprint = '{"name": "toy", "sha256": "00"}'
+    files = save(models=[fingerprint, "endpoint"], inputs=[root / "data" / "facts.csv"])
+    assert sorted(files) == [f"figure-01.{end}" for end in ("csv", "json", "pdf", "png")]
+    assert files["figure-01.png"].startswith(b"\x89PNG")
+    assert files["figure-01.pdf"].startswith(b"%PDF")
+    assert files["figure-01.csv"] == b"temperature,accuracy,n\n0.2,0.333333,3\n2,,4\n"
+    about = sidecar(files)
+    assert about["notebook"] == NOTEBOOK
+    assert about["parameters"] == {"seed": 0, "models": ["a", "b"]}
+    assert about["models"] == [{"name": "toy", "sha256": "00"}, "endpoint"]
+    assert about["inputs"] == {"data/facts.csv": hashlib.sha256(b"fact_id\n").hexdigest()}
+    csv = hashlib.sha256(files["figure-01.csv"]).hexdigest()
+    assert about["files"]["figure-01.csv"] == csv
+    assert about["git"] == {"commit": git(root, "rev-parse", "HEAD"), "dirty": False}
+    assert about["versions"]["matplotlib"] == mpl.__version__
+    assert about["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert not (root / "figures").exists()  # everything went to the staging folder
+
+
+def test_saving_twice_gives_the_same_bytes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = save()
+    monkeypatch.setattr(mpl, "__version__", "0.0.0")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
+    assert save() == first
+    assert b"0.0.0" not in b"".join(first.values())
+    assert b"Matplotlib" not in first["figure-01.pdf"] + first["figure-01.png"]
+
+
+def commit_the_figures(root: Path) -> None:
+    (root / "figures").mkdir(exist_ok=True)
+    for file in (paths.output_root() / "figures").rglob("figure-01.*"):
+        target = root / "figures" / "1-decoding" / file.name
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(file.read_bytes())
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "figures")
+
+
+def test_an_unchanged_rerun_on_a_later_commit_keeps_the_committed_origin(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = save()
+    commit_the_figures(root)
+    (root / "new.py").write_text("unrelated")
+    monkeypatch.setattr(provenance.platform, "python_version", lambda: "9.9.9")
+    assert save() == first
+    changed = save(parameters={"seed": 1})
+    assert sidecar(changed)["parameters"] == {"seed": 1}
+    assert sidecar(changed)["versions"]["python"] == "9.9.9"
+    assert sidecar(changed)["git"] == {"commit": git(root, "rev-parse", "HEAD"), "dirty": True}
+    monkeypatch.setattr(sys.modules[__name__], "DATA", DATA.assign(accuracy=[0.5, 0.25]))
+    about = sidecar(save())
+    assert about["files"] != sidecar(first)["files"]
+    assert about["git"]["commit"] != sidecar(first)["git"]["commit"]
+
+
+def test_a_broken_committed_origin_is_replaced(root: Path) -> None:
+    first = save()
+    commit_the_figures(root)
+    (root / "figures" / "1-decoding" / "figure-01.json").write_text("<<<<<<< HEAD")
+    assert sidecar(save())["files"] == sidecar(first)["files"]
+
+
+def test_what_makes_the_tree_dirty(root: Path) -> None:
+    def dirty() -> bool:
+        return sidecar(save(parameters={}))["git"]["dirty"]
+
+    (root / NOTEBOOK).write_text(notebook("1 + 1", output="2"))  # the run's own result
+    (root / "figures").mkdir()
+    (root / "figures" / "x.png").write_text("new")
+    assert not dirty()
+    (root / NOTEBOOK).write_text(notebook("1 + 2"))
+    assert dirty()
+    (root / NOTEBOOK).write_text(notebook("1 + 1"))
+    assert not dirty()
+    (root / "data" / "facts.csv").write_text("changed\n")
+    assert dirty()
+
+
+def test_outside_a_repository_the_commit_is_unknown(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside_another = root / "unpacked"
+    inside_another.mkdir()
+    for place in (tmp_path, inside_another):
+        monkeypatch.setattr(paths, "ROOT", place)
+        assert sidecar(save())["git"] == {"commit": None, "dirty": None}
+
+
+def test_no_path_of_the_machine_gets_in(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("x")
+    text = save(inputs=[tmp_path / "own.csv"], parameters={"facts": root / "data" / "facts.csv"})
+    about = sidecar(text)
+    assert list(about["inputs"]) == ["own.csv"]
+    assert about["parameters"] == {"facts": "data/facts.csv"}
+    assert str(tmp_path) not in text["figure-01.json"].decode()
+
+
+def test_a_table_in_three_forms(root: Path) -> None:
+    df = pd.DataFrame(
+        {
+            "model": ["a_1", "b|c"],
+            "FRS & co": [0.12345678, np.nan],
+            "n": [3, 4],
+            "shown": ["0.50", "1.00"],
+        }
+    )
+    assert save_table(df, "1-decoding/table-01", parameters={}) is df
+    folder = paths.output_root() / "figures" / "1-decoding"
+    csv = "model,FRS & co,n,shown\na_1,0.123457,3,0.50\nb|c,,4,1.00\n"
+    assert (folder / "table-01.csv").read_bytes() == csv.encode()
+    lines = (folder / "table-01.md").read_text().splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    assert cells[0] == ["model", "FRS & co", "n", "shown"]
+    assert cells[2:] == [["a_1", "0.123", "3", "0.50"], ["b\\|c", "", "4", "1.00"]]
+    latex = (folder / "table-01.tex").read_text()
+    assert r"a\_1 & 0.123 & 3 & 0.50 \\" in latex
+    assert r"model & FRS \& co & n & shown \\" in latex
+    assert "{lrrl}" in latex
+    assert set(json.loads((folder / "table-01.json").read_text())["files"]) == {
+        "table-01.csv",
+        "table-01.md",
+        "table-01.tex",
+    }
+
+
+def test_a_named_index_is_written_and_another_left_out(root: Path) -> None:
+    folder = paths.output_root() / "figures" / "1-decoding"
+    df = pd.DataFrame({"x": [1.5]}, index=pd.Index([7], name="t"))
+    save_table(df, "1-decoding/table-02", parameters={})
+    assert (folder / "table-02.csv").read_text() == "t,x\n7,1.5\n"
+    save_table(df.rename_axis(None), "1-decoding/table-02", parameters={})
+    assert (folder / "table-02.csv").read_text() == "x\n1.5\n"
+    assert list(folder.glob(".*")) == []
+    save_table(df[:0], "1-decoding/table-02", parameters={})
+    assert (folder / "table-02.csv").read_text() == "t,x\n"
+
+
+@pytest.mark.parametrize("name", ["figure-01", "../figure-01", "1-decoding/figure-01.png", "A/b"])
+def test_a_bad_name_is_refused(root: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="write it like '1-decoding/figure-01'"):
+        save_table(DATA, name, parameters={})
+
+
+def test_what_json_cannot_hold_is_refused_before_anything_is_written(root: Path) -> None:
+    with pytest.raises(TypeError, match="Provenance cannot record"):
+        save(parameters={"model": object()})
+    assert not paths.output_root().exists()
+
+
+def test_writing_is_atomic(tmp_path: Path) -> None:
+    target = tmp_path / "figure.csv"
+    write_atomically(target, b"old")
+    with pytest.raises(TypeError):
+        write_atomically(target, "not bytes")  # type: ignore[arg-type]
+    assert target.read_bytes() == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["figure.csv"]
+
+
+def test_importing_provenance_loads_no_model_library() -> None:
+    code = (
+        "import sys, factrobust.provenance, factrobust.statistics, factrobust.profiles\n"
+        "print({'torch', 'transformers', 'matplotlib', 'papermill'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,238 @@
+"""Bootstrap intervals against closed forms, SciPy, and the degenerate cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from factrobust.statistics import (
+    Interval,
+    bootstrap_correlation,
+    bootstrap_mean,
+    bootstrap_statistic,
+    interval_table,
+    paired_difference,
+)
+from scipy import stats
+
+RNG = np.random.default_rng(20)
+
+
+def test_zeros_and_ones_follow_the_binomial_distribution() -> None:
+    # A resampled count of ones is Binomial(n, share of ones), exactly.
+    values = [1] * 30 + [0] * 70
+    interval = bootstrap_mean(values, n_boot=20_000)
+    assert interval.mean == 0.3
+    assert interval.n == 100
+    expected = stats.binom.ppf([0.025, 0.975], 100, 0.3) / 100
+    assert [interval.low, interval.high] == pytest.approx(expected, abs=0.0101)
+    narrow = bootstrap_mean(values, n_boot=20_000, level=0.5)
+    expected = stats.binom.ppf([0.25, 0.75], 100, 0.3) / 100
+    assert [narrow.low, narrow.high] == pytest.approx(expected, abs=0.0101)
+
+
+def test_width_is_that_of_the_normal_approximation() -> None:
+    values = RNG.normal(5, 2, size=400)
+    interval = bootstrap_mean(values, n_boot=20_000)
+    half = 1.96 * values.std() / np.sqrt(400)  # the resampled mean's deviation has ddof = 0
+    assert interval.mean == pytest.approx(values.mean())
+    assert interval.low == pytest.approx(values.mean() - half, abs=0.03 * half)
+    assert interval.high == pytest.approx(values.mean() + half, abs=0.03 * half)
+
+
+def test_scipy_agrees() -> None:
+    values = RNG.exponential(size=80)
+    ours = bootstrap_mean(values, n_boot=20_000)
+    theirs = stats.bootstrap(
+        (values,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(1)
+    ).confidence_interval
+    assert [ours.low, ours.high] == pytest.approx([theirs.low, theirs.high], abs=0.01)
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
+    # 300 data sets of 60 facts with 4 alike rows each: over rows, far too few would be covered.
+    rng = np.random.default_rng(1)
+    groups = np.repeat(np.arange(60), 4)
+    covered = {"facts": 0, "rows": 0}
+    for seed in range(300):
+        values = np.repeat(rng.normal(size=60), 4) + rng.normal(scale=0.1, size=240)
+        for kind, by in (("facts", groups), ("rows", None)):
+            interval = bootstrap_mean(values, by, n_boot=400, seed=seed)
+            covered[kind] += interval.low <= 0 <= interval.high
+    assert 0.90 < covered["facts"] / 300 < 0.98  # 95%, less the bootstrap's own 1%, +- 3 s.e.
+    assert covered["rows"] / 300 < 0.80  # theory: half the width, 67%
+
+
+def test_copies_of_a_fact_add_nothing() -> None:
+    values = RNG.normal(size=50)
+    alone = bootstrap_mean(values, np.arange(50))
+    copied = bootstrap_mean(np.repeat(values, 8), np.repeat(np.arange(50), 8))
+    assert copied == pytest.approx(alone)
+    assert copied.n == 50
+    rows = bootstrap_mean(np.repeat(values, 8))
+    ratio = (copied.high - copied.low) / (rows.high - rows.low)
+    assert ratio == pytest.approx(np.sqrt(8), rel=0.1)
+
+
+def test_mean_is_over_rows_of_the_groups_drawn() -> None:
+    # Group a holds one row of 0, group b three rows of 1. The mean over rows is 0.75; the resamples
+    # aa, ab or ba, bb give 0, 0.75, 1 with shares 1/4, 1/2, 1/4.
+    interval = bootstrap_mean([0, 1, 1, 1], ["a", "b", "b", "b"])
+    assert interval == (0.75, 0, 1, 2)
+    half = bootstrap_mean([0, 1, 1, 1], ["a", "b", "b", "b"], level=0.4)
+    assert (half.low, half.high) == (0.75, 0.75)
+
+
+def test_row_order_does_not_matter_and_the_seed_does() -> None:
+    values, groups = RNG.normal(size=90), np.repeat([f"f{i}" for i in range(30)], 3)
+    other = RNG.normal(size=90)
+    order = RNG.permutation(90)
+    assert bootstrap_mean(values) == bootstrap_mean(values[order])
+    assert bootstrap_mean(values, groups) == bootstrap_mean(values[order], groups[order])
+    assert bootstrap_correlation(values, other, groups) == bootstrap_correlation(
+        values[order], other[order], groups[order]
+    )
+    assert bootstrap_mean(values) != bootstrap_mean(values, seed=1)
+
+
+def test_blocks_change_nothing_that_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = RNG.normal(size=100)
+    whole = bootstrap_mean(values)
+    monkeypatch.setattr("factrobust.statistics.CELLS", 1500)
+    assert bootstrap_mean(values) == pytest.approx(whole, rel=1e-12)
+
+
+def test_degenerate_cases() -> None:
+    assert bootstrap_mean([0.1] * 10) == pytest.approx((0.1, 0.1, 0.1, 10))
+    nothing = bootstrap_mean([])
+    assert np.isnan(nothing[:3]).all()
+    assert nothing.n == 0
+    assert bootstrap_mean([], []).n == 0
+    one = bootstrap_mean([0.2, 0.4], ["a", "a"])
+    assert one.mean == pytest.approx(0.3)
+    assert np.isnan([one.low, one.high]).all()
+    assert one.n == 1
+    assert bootstrap_mean([True, False]).mean == 0.5
+    assert str(Interval(0.5, 0.25, 0.75, 8)) == "0.500 [0.250, 0.750] (n = 8)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "sentence"),
+    [
+        (([1, np.nan, np.inf],), {}, "2 values are missing or infinite: drop them"),
+        (([1, None],), {}, "1 values are missing"),
+        (([1, 2], ["a"]), {}, "2 values but 1 groups"),
+        (([1, 2], ["a", None]), {}, "1 rows have no group"),
+        (([[1, 2]],), {}, "must be flat"),
+        (([1, 2],), {"n_boot": 0}, "n_boot must be at least 1"),
+        (([1, 2],), {"level": 95}, "level in"),
+    ],
+)
+def test_bad_input_is_explained(arguments: tuple, options: dict, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        bootstrap_mean(*arguments, **options)
+
+
+# --- correlation and other statistics -------------------------------------------------------------
+
+
+def test_correlation_is_pearson_with_fishers_interval() -> None:
+    x = RNG.normal(size=300)
+    y = 0.6 * x + 0.8 * RNG.normal(size=300) + 1e6  # an offset that must not cost digits
+    ours = bootstrap_correlation(x, y, n_boot=10_000)
+    r = stats.pearsonr(x, y)
+    assert ours.mean == pytest.approx(r.statistic, abs=1e-9)
+    fisher = r.confidence_interval()
+    assert [ours.low, ours.high] == pytest.approx([fisher.low, fisher.high], abs=0.025)
+    exact = bootstrap_correlation(x, -2 * x)
+    assert exact == pytest.approx((-1, -1, -1, 300))
+
+
+def test_whole_groups_are_drawn_and_weights_are_repetitions() -> None:
+    x, groups = RNG.normal(size=12), np.array(["a", "b", "c"] * 4)
+    y = x + RNG.normal(size=12)
+    seen = []
+
+    def slow_pearson(weights: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        seen.extend(weights.astype(int))
+        pairs = [(np.repeat(x, w), np.repeat(y, w)) for w in weights.astype(int)]
+        return np.array([stats.pearsonr(*pair).statistic for pair in pairs])
+
+    slow = bootstrap_statistic(slow_pearson, [x, y], groups, n_boot=200)
+    assert slow == pytest.approx(bootstrap_correlation(x, y, groups, n_boot=200))
+    assert len(seen) == 201  # the estimate itself, then the resamples
+    for weights in seen:
+        assert weights.sum() == 12
+        assert (weights.reshape(3, 4) == weights[::4, None]).all()
+
+
+def test_correlation_with_a_constant_is_undefined() -> None:
+    interval = bootstrap_correlation([0.1] * 5, [1, 2, 3, 4, 5])
+    assert np.isnan(interval[:3]).all()
+    assert interval.n == 5
+    # Resamples that happen to be constant are left out, so the bounds stay numbers.
+    assert np.isfinite(bootstrap_correlation([0, 0, 0, 1], [1, 2, 3, 4])).all()
+
+
+def test_bootstrap_statistic_of_a_weighted_mean_is_bootstrap_mean() -> None:
+    values, groups = RNG.normal(size=40), np.repeat(np.arange(20), 2)
+    general = bootstrap_statistic(lambda w, x: w @ x / w.sum(axis=1), [values], groups)
+    assert general == pytest.approx(bootstrap_mean(values, groups))
+
+
+# --- pairs and tables -----------------------------------------------------------------------------
+
+
+def test_paired_difference_is_narrower_than_two_intervals() -> None:
+    facts = [f"f{i}" for i in range(100)]
+    hard = RNG.normal(size=100)
+    a = pd.Series(hard + 0.5, index=facts)
+    b = pd.Series(hard + RNG.normal(scale=0.05, size=100), index=facts)
+    shuffled = b.sample(frac=1, random_state=1)
+    interval = paired_difference(a, shuffled)
+    assert interval.mean == pytest.approx((a - b).mean())
+    assert interval.high - interval.low < 0.1 < 0.3 < np.ptp(bootstrap_mean(a)[1:3])
+    assert interval == paired_difference(a.to_numpy(), b.to_numpy())
+
+
+def test_paired_difference_refuses_other_facts() -> None:
+    a, b = pd.Series([1.0, 2], index=["x", "y"]), pd.Series([1.0, 2], index=["x", "z"])
+    with pytest.raises(ValueError, match="2 are in one only, such as 'y'"):
+        paired_difference(a, b)
+    with pytest.raises(ValueError, match="first Series holds 'x' more than once"):
+        paired_difference(pd.Series([1.0, 2], index=["x", "x"]), b)
+    with pytest.raises(ValueError, match="differ in shape"):
+        paired_difference([1, 2], [1])
+
+
+def test_interval_table_is_tidy() -> None:
+    df = pd.DataFrame(
+        {
+            "model": ["b", "b", "a", "a", "a", "a"],
+            "t": [1.0, 1.0, 1.0, 1.0, 0.5, 0.5],
+            "fact_id": ["x", "y", "x", "x", "x", "y"],
+            "correct": [True, False, True, False, True, True],
+        }
+    )
+    table = interval_table(df, ["model", "t"], "correct")
+    assert list(table.columns) == ["model", "t", "mean", "low", "high", "n"]
+    assert table[["model", "t", "mean", "n"]].to_numpy().tolist() == [
+        ["a", 0.5, 1.0, 2],
+        ["a", 1.0, 0.5, 1],
+        ["b", 1.0, 0.5, 2],
+    ]
+    assert table.loc[2, ["low", "high"]].tolist() == [0, 1]
+    assert table.low.isna().tolist() == [False, True, False]
+    assert interval_table(df, ["model"], "correct", None).n.tolist() == [4, 2]
+    assert interval_table(df, [], "correct")[["mean", "n"]].to_numpy().tolist() == [[4 / 6, 2]]
+    empty = interval_table(df[:0], ["model"], "correct")
+    assert list(empty.columns) == ["model", "mean", "low", "high", "n"]
+    assert len(empty) == 0
+
+
+def test_interval_table_says_where_a_value_is_missing() -> None:
+    df = pd.DataFrame({"model": ["a", "b"], "fact_id": ["x", "y"], "score": [1, np.nan]})
+    with pytest.raises(ValueError, match="Column 'score' at model = b: 1 values are missing"):
+        interval_table(df, ["model"], "score")
+    with pytest.raises(KeyError, match=r"No column .*'scores'"):
+        interval_table(df, ["model"], "scores")
