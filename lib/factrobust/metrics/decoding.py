@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -91,10 +92,14 @@ def grid_breaking(
     curves: pd.DataFrame, temperatures: Sequence[float], threshold: float = breaking.THRESHOLD
 ) -> pd.DataFrame:
     """The paper's t_b read off the exact curve: the first of `temperatures` with P_t < threshold."""
-    on_grid = curves[np.isclose(curves["temperature"].to_numpy()[:, None], temperatures).any(axis=1)]
-    return _per_fact(
-        on_grid, "logprob", lambda t, x: breaking.first_break(t, np.exp(x), threshold)
-    )
+    same = np.isclose(curves["temperature"].to_numpy()[:, None], temperatures)
+    if not curves.empty and not same.any(axis=0).all():
+        absent = np.asarray(temperatures)[~same.any(axis=0)]
+        raise ValueError(
+            f"the curves lack the temperatures {absent.tolist()}; compute them there too"
+        )
+    on_grid = curves[same.any(axis=1)]
+    return _per_fact(on_grid, "logprob", lambda t, x: breaking.first_break(t, np.exp(x), threshold))
 
 
 def exact_breaking(curves: pd.DataFrame, threshold: float = breaking.THRESHOLD) -> pd.DataFrame:
@@ -107,13 +112,15 @@ def scores(
 ) -> pd.DataFrame:
     """FRS of each known fact for every d of table 1: the columns of `known` used later, t_b, d, frs.
 
-    Pass `unbroken=None` with exact breaking temperatures (see `metrics.frs.score`).
+    Known facts without a row in `breaking_temperatures` are left out. Pass `unbroken=None` with exact breaking temperatures (see `metrics.frs.score`).
     """
     columns = [*KEY, "domain", "answer_type", "entropy"]
     joined = known[columns].merge(breaking_temperatures, on=KEY, validate="one_to_one")
     return pd.concat(
         [
-            joined.assign(d=d, frs=frs.score(joined["entropy"], joined["t_b"], d, unbroken=unbroken))
+            joined.assign(
+                d=d, frs=frs.score(joined["entropy"], joined["t_b"], d, unbroken=unbroken)
+            )
             for d in D_VALUES
         ],
         ignore_index=True,
@@ -121,30 +128,45 @@ def scores(
 
 
 def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
-    """Share of each answer type among the most robust facts (5.3, figure 5).
+    """The most and the least robust facts, for the share of each answer type (5.3, figure 5).
 
-    For each model the `top` highest and the `top` lowest FRS are collected (half of the facts each
-    if there are fewer); the share is that of the highest within all collected of the type, so 0.5
-    means no more robust than the rest. Ties are broken by fact_id.
+    One row a fact: fact_id, answer_type, robust, model. For each model the `top` highest and the
+    `top` lowest FRS are collected (half of the facts each if there are fewer), and the mean of
+    `robust` over a type is its share among the highest; 0.5 means no more robust than the rest.
+    Ties are broken by a hash of fact_id: in alphabetical order, relations, and with them types,
+    would stand together. Facts whose FRS is nan are left out. Raises ValueError for several values
+    of d at once.
     """
+    if scored.duplicated(KEY).any():
+        raise ValueError("a fact has several scores; keep the rows of one model, fact and d")
     tables = []
-    for model, group in scored.groupby("model", sort=False):
-        ranked = group.sort_values(["frs", "fact_id"])
+    for model, group in scored.dropna(subset=["frs"]).groupby("model", sort=False):
+        lot = [hashlib.sha256(fact.encode()).hexdigest() for fact in group["fact_id"]]
+        ranked = group.assign(lot=lot).sort_values(["frs", "lot"])
         k = min(top, len(ranked) // 2)
         ends = pd.concat([ranked.head(k).assign(robust=False), ranked.tail(k).assign(robust=True)])
         tables.append(ends[["fact_id", "answer_type", "robust"]].assign(model=model))
     return pd.concat(tables, ignore_index=True)
 
 
-def _per_fact(table: pd.DataFrame, column: str, measure) -> pd.DataFrame:  # type: ignore[no-untyped-def]
+def _per_fact(
+    table: pd.DataFrame, column: str, measure: Callable[[np.ndarray, np.ndarray], float]
+) -> pd.DataFrame:
     rows = [
         (model, fact, measure(g["temperature"].to_numpy(), g[column].to_numpy()))
-        for (model, fact), g in table.sort_values("temperature").groupby(KEY, sort=False)
+        for (model, fact), g in table.sort_values("temperature", kind="stable").groupby(
+            KEY, sort=False
+        )
     ]
     return pd.DataFrame(rows, columns=[*KEY, "t_b"])
 
 
 def _accepted(table: pd.DataFrame) -> list[list[str]]:
+    if (unknown := table["object"].isna()).any():
+        raise ValueError(
+            f"{unknown.sum()} response(s) to facts that are not in the table of facts, such as "
+            f"{table.loc[unknown, 'fact_id'].iloc[0]}; pass the facts that were asked"
+        )
     return [[o, *a] for o, a in zip(table["object"], table["aliases"], strict=True)]
 
 

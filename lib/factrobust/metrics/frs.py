@@ -16,7 +16,9 @@ def raw_score(entropy: ArrayLike, breaking_temperature: ArrayLike, d: float = 1.
     """
     h, t = np.asarray(entropy, dtype=float), np.asarray(breaking_temperature, dtype=float)
     if np.any((h < 0) | (h > 1)):
-        raise ValueError("entropy must lie in [0, 1]; it is scaled by its maximum, log of the top k")
+        raise ValueError(
+            "entropy must lie in [0, 1]; it is scaled by its maximum, log of the top k"
+        )
     if np.any(t < 0):
         raise ValueError("a breaking temperature must not be negative")
     if d < 0:

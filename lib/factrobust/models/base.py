@@ -122,9 +122,13 @@ class Model(ABC):
             raise ModelError(f"top_k must be at least 1 token, not {top_k}; leave it out for all")
         if top_p is not None and not 0 < top_p <= 1:
             raise ModelError(f"top_p must lie in (0, 1], not {top_p}; leave it out for all")
+        # Plain numbers, not NumPy's: they are part of a record's key.
         settings = _decoding(max_new_tokens, stop) | {
-            "n": n, "seed": seed, "top_k": top_k, "top_p": top_p,
-        }  # fmt: skip
+            "n": int(n),
+            "seed": int(seed),
+            "top_k": None if top_k is None else int(top_k),
+            "top_p": None if top_p is None else float(top_p),
+        }
         requests = [
             {"prompt": p, "temperature": t} for p, t in zip(prompts, temperatures, strict=True)
         ]
@@ -147,6 +151,8 @@ class Model(ABC):
         on t, only their softmax does. Temperatures under 1e-4 count as 1e-4 (equation 2, paper 1).
         """
         grid = [float(t) for t in temperatures]
+        if not grid:
+            raise ModelError("temperatures is empty; give at least one, such as 1.0")
         _check_temperatures(grid)
         rows = self._run(Job("temper", _pairs(prompts, answers), {"temperatures": grid}))
         return np.array(rows, dtype=np.float32).reshape(len(rows), len(grid))
@@ -164,30 +170,37 @@ class Model(ABC):
 def _texts(prompts: Sequence[str]) -> list[str]:
     if isinstance(prompts, str):
         raise ModelError("prompts must be a list of strings; put the one prompt into a list")
-    empty = [i for i, p in enumerate(prompts) if not p]
-    if empty:
-        raise ModelError(f"prompt {empty[0]} is empty; every prompt needs at least one character")
+    for i, prompt in enumerate(prompts):
+        if not isinstance(prompt, str):
+            raise ModelError(f"prompt {i} is {prompt!r}, not a text; leave it out or fill it in")
+        if not prompt:
+            raise ModelError(f"prompt {i} is empty; every prompt needs at least one character")
     return list(prompts)
 
 
 def _pairs(prompts: Sequence[str], answers: Sequence[str]) -> list[dict[str, Any]]:
     prompts = _texts(prompts)
     if isinstance(answers, str) or len(answers) != len(prompts):
-        raise ModelError(f"answers must be a list with one string for each of {len(prompts)} prompts")
-    empty = [i for i, a in enumerate(answers) if not a.strip()]
-    if empty:
         raise ModelError(
-            f"answer {empty[0]} (prompt {prompts[empty[0]][-60:]!r}) is empty; "
-            "leave such questions out before scoring"
+            f"answers must be a list with one string for each of {len(prompts)} prompts"
         )
+    for i, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
+        if not isinstance(answer, str) or not answer.strip():
+            what = "empty" if isinstance(answer, str) else f"{answer!r}, not a text"
+            raise ModelError(
+                f"answer {i} (prompt {prompt[-60:]!r}) is {what}; "
+                "leave such questions out before scoring"
+            )
     return [{"prompt": p, "answer": a} for p, a in zip(prompts, answers, strict=True)]
 
 
 def _per_prompt(temperature: float | Sequence[float], n: int) -> list[float]:
-    many = isinstance(temperature, Sequence | np.ndarray)
-    values = [float(t) for t in temperature] if many else [float(temperature)] * n  # type: ignore[union-attr, arg-type]
+    given = np.asarray(temperature, dtype=float)
+    values: list[float] = given.tolist() if given.ndim else [float(given)] * n
     if len(values) != n:
-        raise ModelError(f"{len(values)} temperatures for {n} prompts; give one number, or one each")
+        raise ModelError(
+            f"{len(values)} temperatures for {n} prompts; give one number, or one each"
+        )
     _check_temperatures(values)
     return values
 
@@ -195,7 +208,9 @@ def _per_prompt(temperature: float | Sequence[float], n: int) -> list[float]:
 def _check_temperatures(values: Sequence[float]) -> None:
     bad = [t for t in values if not (np.isfinite(t) and t >= 0)]
     if bad:
-        raise ModelError(f"temperature {bad[0]} is out of range; it must be a number from 0 upwards")
+        raise ModelError(
+            f"temperature {bad[0]} is out of range; it must be a number from 0 upwards"
+        )
 
 
 def _decoding(max_new_tokens: int, stop: Sequence[str]) -> dict[str, Any]:
@@ -204,4 +219,4 @@ def _decoding(max_new_tokens: int, stop: Sequence[str]) -> dict[str, Any]:
     stops = [stop] if isinstance(stop, str) else list(stop or ())
     if "" in stops:
         raise ModelError("a stop string is empty and would end every answer at once; leave it out")
-    return {"max_new_tokens": max_new_tokens, "stop": stops}
+    return {"max_new_tokens": int(max_new_tokens), "stop": stops}

@@ -7,19 +7,26 @@ and at its own ancestors. Samples that meet in a node share its logits, whatever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 
-from factrobust.models.base import Generation
-from factrobust.models.packed import Body, pad_rows
+from factrobust.models.packed import Body, Row, pad_rows
+
+EPSILON = 1e-4  # lowest temperature (equation 2 of paper 1)
+TOP = 10  # alternatives kept at each position of a greedy answer
 
 
 @dataclass
 class Stream:
-    """One answer in the making: its temperature, its random numbers, its tokens so far."""
+    """One answer in the making: its temperature, its random numbers, its tokens so far.
+
+    `alternatives` likeliest tokens are kept at each position, with their log-probabilities.
+    """
 
     temperature: float
     uniforms: tuple[float, ...]
@@ -30,16 +37,31 @@ class Stream:
     top: list[tuple[list[int], list[float]]] = field(default_factory=list)
 
 
+def new_streams(request: dict[str, Any], settings: dict[str, Any]) -> list[Stream]:
+    """The answers to be made for one request of generate or sample."""
+    if "n" not in settings:
+        return [Stream(0.0, (), alternatives=TOP)]
+    prompt, t = request["prompt"], request["temperature"]
+    seed, longest = settings["seed"], settings["max_new_tokens"]
+    return [Stream(t, uniforms(seed, prompt, t, i, longest)) for i in range(settings["n"])]
+
+
+def uniforms(seed: int, prompt: str, temperature: float, index: int, n: int) -> tuple[float, ...]:
+    """`n` numbers in [0, 1) that depend on the sample alone, not on its batch, order or library."""
+    key = f"{seed}\n{temperature!r}\n{index}\n{prompt}".encode()
+    words = np.frombuffer(hashlib.shake_256(key).digest(8 * n), dtype="<u8")
+    return tuple((words >> 11) * 2.0**-53)
+
+
 def decode(
     body: Body,
-    logits: torch.Tensor,
+    hidden: torch.Tensor,
     cache: Any,
     kv_positions: torch.Tensor,
-    prompt_seen: torch.Tensor,
-    lengths: Sequence[int],
+    seen: torch.Tensor,
     streams: list[list[Stream]],
     *,
-    ended: Callable[[int, Stream], bool],
+    ended: Callable[[int, list[int]], bool],
     max_new_tokens: int,
     top_k: int | None,
     top_p: float | None,
@@ -47,99 +69,112 @@ def decode(
 ) -> None:
     """Extend the streams of each row, in place, until they end.
 
-    `logits` [row, vocabulary] follow the prompts whose keys are in `cache`; `kv_positions` and
-    `prompt_seen` [row, key] say where these keys stand and which of them are no padding.
+    `hidden` [row, width] are the last hidden states of the prompts whose keys are in `cache`;
+    `kv_positions` and `seen` [row, key] say where these keys stand and which of them are no padding.
+    `ended(row, ids)` tells whether an answer is complete. The head is applied to `chunk` nodes at
+    a time.
     """
-    alive: list[tuple[int, Stream]] = [(r, s) for r, row in enumerate(streams) for s in row]
-    node_of = [r for r, _ in alive]  # row of `logits` that each living stream continues from
-    seen = prompt_seen.cpu()[:, None]  # [row, node, key]: what the nodes of this level see
-    first = list(range(len(streams)))  # a row's first node: at level 0 it has just one
+    lengths = seen.sum(dim=1).tolist()
+    seen = seen.cpu()  # [node, key]: what each node of this level sees
+    nodes = list(enumerate(streams))  # (row, its streams that share this prefix)
     for level in range(max_new_tokens):
-        _pick(logits, alive, node_of, level, top_k, top_p, chunk)
-        going = [(r, s, n) for (r, s), n in zip(alive, node_of, strict=True) if not ended(r, s)]
+        for lo in range(0, len(nodes), chunk):
+            groups = [group for _, group in nodes[lo : lo + chunk]]
+            _pick(body.logits(hidden[lo : lo + chunk]), groups, level, top_k, top_p)
+        # Streams of one node that drew the same token stay together: they are a child of it.
+        children: dict[tuple[int, int], list[Stream]] = {}
+        for n, (_, group) in enumerate(nodes):
+            for stream in group:
+                children.setdefault((n, stream.ids[-1]), []).append(stream)
+        going = {
+            key: group
+            for key, group in children.items()
+            if not ended(nodes[key[0]][0], group[0].ids)
+        }
         if not going or level == max_new_tokens - 1:
             return
-        # Children: streams of one node that drew the same token stay together.
-        children: list[dict[tuple[int, int], int]] = [{} for _ in streams]
-        index = [children[r].setdefault((n, s.ids[-1]), len(children[r])) for r, s, n in going]
-        width = max(len(c) for c in children)
-        past = torch.zeros(len(streams), width, seen.shape[2], dtype=torch.bool)
-        for r, row in enumerate(children):
-            for (n, _), c in row.items():
-                past[r, c] = seen[r, n - first[r]]
-        new = [[token for _, token in row] for row in children]
-        place = [[lengths[r] + level] * len(row) for r, row in enumerate(new)]
-        rows = pad_rows(new, place, [torch.eye(len(t), dtype=torch.bool) for t in new], past, body.device)  # fmt: skip
+        new: list[list[int]] = [[] for _ in streams]
+        row_of, column, parents = [], [], []
+        for parent, token in going:
+            row = nodes[parent][0]
+            row_of.append(row)
+            column.append(len(new[row]))
+            parents.append(parent)
+            new[row].append(token)
+        past = torch.zeros(len(streams), max(map(len, new)), seen.shape[1], dtype=torch.bool)
+        past[row_of, column] = seen[parents]
+        level_rows = [
+            Row(row, [length + level] * len(row), torch.eye(len(row), dtype=torch.bool))
+            for row, length in zip(new, lengths, strict=True)
+        ]
+        rows = pad_rows(level_rows, past, body.device)
         kv_positions = torch.cat([kv_positions, rows.positions], dim=1)
-        hidden = body.hidden(rows, cache, kv_positions)
-        seen = rows.seen.cpu()
-        real = [(r, c) for r, row in enumerate(new) for c in range(len(row))]
-        r_index, c_index = (torch.tensor(x) for x in zip(*real, strict=True))
-        logits = torch.cat([body.logits(h) for h in hidden[r_index, c_index].split(chunk)])
-        first = [0]
-        for row in new:
-            first.append(first[-1] + len(row))
-        alive = [(r, s) for r, s, _ in going]
-        node_of = [first[r] + c for (r, _), c in zip(alive, index, strict=True)]
+        hidden = body.hidden(rows, cache, kv_positions)[row_of, column]
+        seen = rows.seen.cpu()[row_of, column]
+        nodes = list(zip(row_of, going.values(), strict=True))
 
 
 def _pick(
     logits: torch.Tensor,
-    alive: list[tuple[int, Stream]],
-    node_of: list[int],
+    groups: list[list[Stream]],
     level: int,
     top_k: int | None,
     top_p: float | None,
-    chunk: int,
 ) -> None:
-    """Append one token to each living stream, and its log-probabilities."""
-    norm = torch.logsumexp(logits, dim=-1)
-    # Streams that continue from one node at one temperature share its cumulative distribution.
-    shared: dict[tuple[int, float], list[Stream]] = {}
-    for (_, stream), node in zip(alive, node_of, strict=True):
-        shared.setdefault((node, stream.temperature), []).append(stream)
-    keys = list(shared)
-    for i in range(0, len(keys), chunk):
-        part = keys[i : i + chunk]
-        nodes = torch.tensor([n for n, _ in part])
-        # The temperature as float32 tensor, so that equation 2 is computed as written.
-        t = torch.tensor([[max(t, 1e-4)] for _, t in part], device=logits.device)
-        z = logits[nodes] / t
+    """Append one token to each stream of each node, and its log-probabilities.
+
+    `logits` [node, vocabulary] belong to the streams in `groups` [node]. Sums over the vocabulary
+    are taken in float64: a quarter of a million float32 terms lose digits.
+    """
+    logits -= logits.amax(dim=-1, keepdim=True)
+    norm = logits.exp().sum(dim=-1, keepdim=True, dtype=torch.float64).log().float()
+    shared: dict[float, dict[int, list[Stream]]] = {}  # temperature, node -> streams
+    for node, group in enumerate(groups):
+        for stream in group:
+            shared.setdefault(stream.temperature, {}).setdefault(node, []).append(stream)
+    for temperature, members in shared.items():
+        nodes = list(members)
+        here = logits if len(nodes) == len(logits) else logits[nodes]
+        z = here / max(temperature, EPSILON)
         if top_k or top_p:
             z = _truncate(z, top_k, top_p)
-        z_norm = torch.logsumexp(z, dim=-1, keepdim=True)
-        greedy = z.argmax(dim=-1)
-        width = max(len(shared[k]) for k in part)
-        draws = torch.zeros(len(part), width, dtype=torch.float64)
-        for row, key in enumerate(part):
-            for col, stream in enumerate(shared[key]):
-                draws[row, col] = stream.uniforms[level] if key[1] > 0 else 0.0
-        drawn = greedy[:, None].expand(-1, width).clone()
-        if any(temperature > 0 for _, temperature in part):
-            # Inverse of the distribution function, in float64: 262k float32 terms lose digits.
-            cumulative = (z - z_norm).exp().double().cumsum(dim=-1)
-            goal = draws.to(z.device) * cumulative[:, -1:]
-            found = torch.searchsorted(cumulative, goal, right=True).clamp(max=z.shape[1] - 1)
-            drawn = torch.where(t > 0.99e-4, found, drawn)
-        for row, key in enumerate(part):
-            if key[1] == 0:
-                drawn[row] = greedy[row]
-        plain = logits[nodes].gather(1, drawn) - norm[nodes][:, None]
-        tempered = z.gather(1, drawn) - z_norm
-        top = torch.topk(logits[nodes] - norm[nodes][:, None], 10) if shared[part[0]][0].alternatives else None  # fmt: skip
-        ids, plain, tempered = drawn.tolist(), plain.cpu().numpy(), tempered.cpu().numpy()
-        for row, key in enumerate(part):
-            for col, stream in enumerate(shared[key]):
-                stream.ids.append(ids[row][col])
-                stream.logprobs.append(plain[row, col])
-                stream.tempered.append(tempered[row, col])
-                if top is not None:
-                    stream.top.append((top.indices[row].tolist(), list(top.values[row].cpu().numpy())))
+        if temperature == 0:
+            total = z.exp().sum(dim=-1, keepdim=True, dtype=torch.float64)
+            drawn = z.argmax(dim=-1, keepdim=True)
+        else:
+            cumulative = z.exp().cumsum(dim=-1, dtype=torch.float64)
+            total = cumulative[:, -1:]
+            goal = _draws(list(members.values()), level).to(z.device) * total
+            # The distribution function inverted: the first token whose cumulative exceeds the goal.
+            drawn = torch.searchsorted(cumulative, goal, right=True).clamp_(max=z.shape[1] - 1)
+        plain = (here.gather(1, drawn) - norm[nodes]).tolist()
+        tempered = (z.gather(1, drawn) - total.log().float()).tolist()
+        ids = drawn.tolist()
+        for row, group in enumerate(members.values()):
+            for column, stream in enumerate(group):
+                column = 0 if temperature == 0 else column
+                stream.ids.append(ids[row][column])
+                stream.logprobs.append(plain[row][column])
+                stream.tempered.append(tempered[row][column])
+    for node, group in enumerate(groups):
+        if kept := group[0].alternatives:
+            top = torch.topk(logits[node] - norm[node], kept)
+            group[0].top.append((top.indices.tolist(), top.values.tolist()))
+
+
+def _draws(groups: list[list[Stream]], level: int) -> torch.Tensor:
+    """The streams' random numbers for this token, [node, stream], filled up with zeros."""
+    draws = torch.zeros(len(groups), max(map(len, groups)), dtype=torch.float64)
+    for row, group in enumerate(groups):
+        draws[row, : len(group)] = torch.tensor(
+            [stream.uniforms[level] for stream in group], dtype=torch.float64
+        )
+    return draws
 
 
 def _truncate(z: torch.Tensor, top_k: int | None, top_p: float | None) -> torch.Tensor:
     """Minus infinity outside the top k tokens, then outside the smallest set of mass top_p."""
-    ranked, order = z.sort(dim=-1, descending=True)
+    ranked, order = z.sort(dim=-1, descending=True, stable=True)
     keep = torch.ones_like(ranked, dtype=torch.bool)
     if top_k:
         keep[:, top_k:] = False
@@ -147,15 +182,3 @@ def _truncate(z: torch.Tensor, top_k: int | None, top_p: float | None) -> torch.
         mass = ranked.masked_fill(~keep, -torch.inf).softmax(dim=-1).cumsum(dim=-1)
         keep[:, 1:] &= mass[:, :-1] < top_p
     return torch.full_like(z, -torch.inf).scatter(1, order, ranked.masked_fill(~keep, -torch.inf))
-
-
-def finish(stream: Stream, prompt: str, text: str, n: int, tokenizer: Any) -> Generation:
-    """The generation made of the first `n` tokens of a stream."""
-    top = [
-        [(tokenizer.decode([i]), p) for i, p in zip(ids, ps, strict=True)]
-        for ids, ps in stream.top[:n]
-    ]
-    sampled = not stream.alternatives
-    return Generation(
-        prompt, text, stream.ids[:n], stream.logprobs[:n], top, stream.tempered[:n] if sampled else []
-    )

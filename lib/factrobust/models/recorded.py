@@ -41,28 +41,30 @@ class RecordedModel(Model):
         if hits:
             yield hits, [_from_record(job, i, known[i]) for i in hits]
         # Equal requests are one call: asked once, answered everywhere.
-        missing = {calls[i]: i for i, value in reversed(list(enumerate(known))) if value is None}
+        missing: dict[Call, list[int]] = {}
+        for i, value in enumerate(known):
+            if value is None:
+                missing.setdefault(calls[i], []).append(i)
         if not missing:
             return
         if self._loaded is None:
             self._loaded = self._load()
-        positions: dict[Call, list[int]] = {}
-        for i, value in enumerate(known):
-            if value is None:
-                positions.setdefault(calls[i], []).append(i)
-        todo = sorted(missing.values())
+        todo = [positions[0] for positions in missing.values()]
         for indices, values in self._loaded.answer(job.subset(todo)):
             done = [calls[todo[i]] for i in indices]
             self._records.put(done, [_to_record(v) for v in values])
             everywhere = [
-                (i, v) for call, v in zip(done, values, strict=True) for i in positions[call]
+                (i, v) for call, v in zip(done, values, strict=True) for i in missing[call]
             ]
             yield [i for i, _ in everywhere], [v for _, v in everywhere]
 
     def _call(self, job: Job, request: dict[str, Any]) -> Call:
         parameters = {k: v for k, v in request.items() if k != "prompt"} | job.settings
         return Call(
-            self.fingerprint, job.operation, request["prompt"], json.dumps(parameters, sort_keys=True)
+            self.fingerprint,
+            job.operation,
+            request["prompt"],
+            json.dumps(parameters, sort_keys=True),
         )
 
 

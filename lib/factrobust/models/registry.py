@@ -53,23 +53,31 @@ def load_model(
     if dtype not in DTYPES:
         raise ModelError(f"dtype {dtype!r} is unknown; choose one of {', '.join(DTYPES)}")
     if prompt_format is not None and prompt_format not in FORMATS:
-        raise ModelError(f"prompt format {prompt_format!r} is unknown; choose one of {', '.join(FORMATS)}")
+        raise ModelError(
+            f"prompt format {prompt_format!r} is unknown; choose one of {', '.join(FORMATS)}"
+        )
     source = _source(name)
     if name not in weights.EMBEDDED:
         chat = _chat(_tokenizer(source))
         source = replace(source, chat=chat, prompt_format="chat" if chat else "two-shot")
     if prompt_format is not None:
         if FORMATS[prompt_format].chat and source.chat is None:
-            raise ModelError(f"{name} has no chat template, so it cannot be asked as {prompt_format!r}")
+            raise ModelError(
+                f"{name} has no chat template, so it cannot be asked as {prompt_format!r}"
+            )
         source = replace(source, prompt_format=prompt_format)
     if records is None:
         return _load(source, dtype)
     from factrobust.models.recorded import RecordedModel
 
     return RecordedModel(
-        records, lambda: _load(source, dtype), name=name, fingerprint=_fingerprint(source, dtype),
-        prompt_format=source.prompt_format or "two-shot", chat=source.chat,
-    )  # fmt: skip
+        records,
+        lambda: _load(source, dtype),
+        name=name,
+        fingerprint=_fingerprint(source, dtype),
+        prompt_format=source.prompt_format or "two-shot",
+        chat=source.chat,
+    )
 
 
 def _fingerprint(source: Source, dtype: str) -> str:
@@ -94,7 +102,7 @@ def _source(name: str) -> Source:
         commit = _hub_commit(repository, revision or "main")
         return Source(name, f"hub:{repository}@{commit}", hub=(repository, commit))
     near = difflib.get_close_matches(name.lower(), weights.EMBEDDED, n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = f"; did you mean {near[0]!r}?" if near else "."
     raise ModelError(
         f"no model is called {name!r}{hint} Known names: {', '.join(weights.EMBEDDED)}; or give an "
         "existing folder, a .gguf file, or a hub id such as org/model@revision"
@@ -130,7 +138,7 @@ def _hub_commit(repository: str, revision: str) -> str:
         if not constants.HF_HUB_OFFLINE:
             from huggingface_hub import model_info
 
-            return str(model_info(repository, revision=revision).sha)
+            return str(model_info(repository, revision=revision, timeout=10).sha)
     except Exception as error:  # network, authorisation, no such model: the cache may still have it
         reason = f" ({type(error).__name__})"
     else:
@@ -157,9 +165,13 @@ def _load(source: Source, dtype: str) -> Model:
         where, dtype=getattr(torch, dtype), attn_implementation="sdpa", **device, **options
     )
     return CausalLM(
-        network, _tokenizer(source), name=source.name, fingerprint=_fingerprint(source, dtype),
-        prompt_format=source.prompt_format or "two-shot", chat=source.chat,
-    )  # fmt: skip
+        network,
+        _tokenizer(source),
+        name=source.name,
+        fingerprint=_fingerprint(source, dtype),
+        prompt_format=source.prompt_format or "two-shot",
+        chat=source.chat,
+    )
 
 
 def _tokenizer(source: Source) -> Any:

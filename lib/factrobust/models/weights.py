@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from factrobust.models.base import ModelError
 
@@ -72,7 +71,7 @@ def sha256(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in paths:
         with open(path, "rb") as file:
-            hashlib.file_digest(file, lambda: digest)  # type: ignore[arg-type, return-value]
+            hashlib.file_digest(file, lambda: digest)
     return digest.hexdigest()
 
 
@@ -139,9 +138,10 @@ def _converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
         ) from error
     try:
         _convert(parts(), work)
-        # Another process may have finished first: a folder is replaced whole or not at all.
-        shutil.rmtree(folder, ignore_errors=True)
-        os.replace(work, folder)
+        # Another process may have finished first, and be reading what it made.
+        if not (manifest.is_file() and _intact(manifest)):
+            shutil.rmtree(folder, ignore_errors=True)
+            os.replace(work, folder)  # whole or not at all
     except OSError as error:
         if not manifest.is_file():
             raise ModelError(
@@ -172,11 +172,9 @@ def _convert(parts: list[Path], work: Path) -> None:
             with open(part, "rb") as file:
                 shutil.copyfileobj(file, out, 1 << 20)
     tokenizer = AutoTokenizer.from_pretrained(work, gguf_file=whole.name)
-    network = AutoModelForCausalLM.from_pretrained(
-        work, gguf_file=whole.name, dtype=torch.float32
-    )
+    network = AutoModelForCausalLM.from_pretrained(work, gguf_file=whole.name, dtype=torch.float32)
     # save_pretrained refuses to write a network that still claims to be quantised.
-    network.hf_quantizer = None
+    network.hf_quantizer = None  # type: ignore[assignment]
     del network.config.quantization_config
     network.save_pretrained(work)
     tokenizer.save_pretrained(work)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from factrobust.datasets.facts import answers
@@ -101,15 +102,21 @@ def sampled(
 def tempered(model: Model, responses: pd.DataFrame, temperatures: Sequence[float]) -> pd.DataFrame:
     """log P_t of the greedy answers at every temperature, one row an answer and temperature.
 
-    `responses` come from `greedy`; the answer scored is the text that the model gave, so that its
-    probability falls monotonically with t. Columns: model, fact_id, temperature, logprob.
+    `responses` come from `greedy`; the answer scored is the text that the model gave, its leading
+    space included, so that its probability falls monotonically with t. It is the probability that an
+    output begins with this text: "Nigeria" counts for "Niger". Columns: model, fact_id, temperature,
+    logprob.
     """
-    separators = [FORMATS[name].separator for name in responses["prompt_format"]]
-    given = [s + text.strip() for s, text in zip(separators, responses["text"], strict=True)]
+    given = [text.rstrip() for text in responses["text"]]
     curves = model.temper(responses["prompt"].tolist(), given, temperatures)
-    wide = pd.DataFrame(curves, index=responses["fact_id"], columns=list(temperatures))
-    long = wide.rename_axis(columns="temperature").stack().rename("logprob").reset_index()
-    return long.assign(model=model.name)[["model", "fact_id", "temperature", "logprob"]]
+    return pd.DataFrame(
+        {
+            "model": model.name,
+            "fact_id": responses["fact_id"].repeat(len(temperatures)).to_numpy(),
+            "temperature": np.tile(np.asarray(temperatures, dtype=float), len(responses)),
+            "logprob": curves.ravel(),
+        }
+    )
 
 
 def _check_length(facts: pd.DataFrame, max_new_tokens: int) -> None:

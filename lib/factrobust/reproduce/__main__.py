@@ -114,7 +114,8 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]], *, force: bool) -> int:
             print(f"FAILED {error}", file=sys.stderr)
             print("Its results are as before; later notebooks were not run.", file=sys.stderr)
             return 1
-        what = f"{len(outcome.changed)} files changed" if outcome.changed else "nothing changed"
+        count = len(outcome.changed)
+        what = f"{count} file{'s' * (count != 1)} changed" if count else "nothing changed"
         print(f"      done in {spoken(outcome.seconds)}, {what}", flush=True)
     if mode.place == mode.root:
         found = summary.summarise(before, summary.present(mode.root))

@@ -1,0 +1,266 @@
+"""What the methods of part 1 cost, on the same real questions, measured side by side in one run.
+
+    python benchmarks/decoding.py          # or `make bench`, some minutes
+
+Every method is timed on one question after the other, in turn with its rivals, so that whatever else
+the machine does slows all of them; ratios are taken within a turn and given as median (lowest -
+highest). Tokens and head positions are counted by hooks on the network, not estimated. Writes
+data/benchmarks/1-decoding.csv (read by notebook 1.6) and 1-decoding.json beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import torch
+from factrobust import load_model
+from factrobust.datasets.facts import load_facts, questions
+from factrobust.metrics import decoding as part1
+from factrobust.models.causal import CausalLM
+from factrobust.paths import DATA
+from factrobust.probes import decoding as probe
+from factrobust.progress import progress_bar
+from factrobust.provenance import write_atomically
+from measuring.decoding import (
+    BISECTION,
+    EXACT,
+    EXACT_BATCH,
+    FULL_LOGITS,
+    FULL_LOGITS_SHORT,
+    GREEDY,
+    GREEDY_BATCH,
+    ONE_BY_ONE,
+    SCORE,
+    SCORE_SHORT,
+    SEPARATE,
+    SHARED,
+    TOGETHER,
+    UNSTOPPED,
+    Settings,
+    batch_methods,
+    full_logits_score,
+    score_pairs,
+    single_methods,
+)
+from measuring.meter import Cost, Meter
+
+# Rows of the CSV: what each method does to one question.
+DESCRIPTIONS = {
+    SEPARATE: "transformers' generate, one call a sample; ten samples timed, one a temperature, times ten",
+    TOGETHER: "transformers' generate, one call a temperature, ten rows a call",
+    SHARED: "our sampler, all in one call; equal beginnings computed once, ends with the answer",
+    UNSTOPPED: "our sampler, all in one call; always five tokens, as generate makes",
+    BISECTION: "our sampler, ten samples at each temperature that a binary search visits",
+    EXACT: "greedy answer, its probability at all temperatures, entropy, breaking temperature, FRS",
+    GREEDY: "our greedy answer and its ten likeliest alternatives a token",
+    EXACT_BATCH: "the exact curve, many questions at once",
+    GREEDY_BATCH: "the greedy answer, many questions at once",
+}
+
+# What is compared: seconds of the first over seconds of the second, and the target if there is one.
+COMPARISONS: tuple[tuple[str, str, str, float | None], ...] = (
+    (SEPARATE, EXACT, "at least", 100),
+    (EXACT, GREEDY, "at most", 2),
+    (EXACT_BATCH, GREEDY_BATCH, "at most", 2),
+    (SEPARATE, SHARED, "at least", 8),
+    (FULL_LOGITS, SCORE, "at least", 2),
+    (FULL_LOGITS_SHORT, SCORE_SHORT, "", None),
+    (SEPARATE, EXACT_BATCH, "", None),
+    (SEPARATE, UNSTOPPED, "", None),
+    (TOGETHER, SHARED, "", None),
+    (BISECTION, EXACT, "", None),
+)
+
+# Rough relative costs, for the forecast only.
+EFFORT = {SEPARATE: 8, TOGETHER: 16, SHARED: 8, UNSTOPPED: 10, BISECTION: 4, EXACT_BATCH: 6,
+          GREEDY_BATCH: 4, SCORE: 2, FULL_LOGITS: 8, FULL_LOGITS_SHORT: 4}  # fmt: skip
+
+
+def known_facts(model: CausalLM, count: int) -> pd.DataFrame:
+    """`count` facts that the model knows (fewer if it knows fewer), as questions."""
+    facts = questions(load_facts(limit=4 * count))
+    known = part1.select_known(part1.mark(probe.greedy(model, facts), facts))
+    chosen = known["fact_id"].iloc[_spread(len(known), count)]
+    return facts[facts["fact_id"].isin(chosen)].reset_index(drop=True)
+
+
+@dataclass
+class Measured:
+    """Costs a question of each method, turn by turn, and two checks.
+
+    `separate_in_full` is what the samples of the first question cost when all of them are made,
+    `score_difference` the largest difference between the two ways of scoring, in log-probability.
+    """
+
+    costs: dict[str, list[Cost]] = field(default_factory=dict)
+    separate_in_full: Cost = field(default_factory=lambda: Cost(0, 0, 0))
+    score_difference: float = 0.0
+
+    def seconds(self, method: str) -> np.ndarray:
+        return np.array([cost.seconds for cost in self.costs[method]])
+
+    def ratios(self, first: str, second: str) -> np.ndarray:
+        """Seconds of the first over seconds of the second: within a turn where they share turns."""
+        a, b = self.seconds(first), self.seconds(second)
+        together = (first in ONE_BY_ONE) == (second in ONE_BY_ONE)
+        return a / b if together else np.median(a) / b
+
+
+def measure(model: CausalLM, facts: pd.DataFrame, settings: Settings) -> Measured:
+    """Run every method on questions one by one, then on all facts as a batch."""
+    meter = Meter(model.body.network)
+    singles = facts.iloc[_spread(len(facts), settings.questions)]
+    result = Measured()
+    many = batch_methods(model, facts, settings)
+    effort = len(singles) * sum(EFFORT.get(m, 1) for m in ONE_BY_ONE)
+    effort += (settings.samples - 1) * EFFORT[SEPARATE]
+    effort += (settings.rounds + 1) * sum(EFFORT.get(m, 1) for m in many)
+    with progress_bar("[bench]", effort) as advance:
+        # The first round warms up: caches of the processor, and our cache of the shared examples.
+        for turn in range(settings.rounds + 1):
+            for method, work in many.items():
+                cost = meter.cost(work).times(1 / len(facts))
+                if turn:
+                    result.costs.setdefault(method, []).append(cost)
+                advance(EFFORT.get(method, 1))
+        for k in range(len(singles)):
+            for method, work in single_methods(model, singles[k : k + 1], settings).items():
+                cost = meter.cost(work)
+                if method == SEPARATE:
+                    if k == 0:
+                        result.separate_in_full = cost
+                        for _ in range(settings.samples - 1):
+                            result.separate_in_full += meter.cost(work)
+                            advance(EFFORT[SEPARATE])
+                    cost = cost.times(settings.samples)
+                result.costs.setdefault(method, []).append(cost)
+                advance(EFFORT.get(method, 1))
+    prompts, given = score_pairs(model, facts, model.prompt_format)
+    both = zip(model.score(prompts, given), full_logits_score(model, prompts, given), strict=True)
+    result.score_difference = max(float(np.abs(a - b).max()) for a, b in both)
+    return result
+
+
+def _spread(length: int, count: int) -> np.ndarray:
+    """At most `count` places, evenly from the first to the last."""
+    return np.linspace(0, length - 1, min(count, length)).astype(int)
+
+
+def table(measured: Measured, n_facts: int) -> pd.DataFrame:
+    """The CSV: a row a method, costs a question (mean tokens and positions, median seconds).
+
+    `ratio_to_naive` says how many times less time than `SEPARATE`; it is rounded as seconds are.
+    """
+    rows = []
+    for method, description in DESCRIPTIONS.items():
+        costs = measured.costs[method]
+        rows.append(
+            {
+                "method": method,
+                "description": description,
+                "tokens": round(float(np.mean([c.tokens for c in costs])), 1),
+                "head_positions": round(float(np.mean([c.head_positions for c in costs])), 1),
+                "seconds": _two_digits(np.median(measured.seconds(method))),
+                "ratio_to_naive": _two_digits(np.median(measured.ratios(SEPARATE, method))),
+                "n_questions": len(costs) if method in ONE_BY_ONE else n_facts,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def comparisons(measured: Measured) -> list[dict[str, Any]]:
+    """Ratios of seconds with their targets: lowest, median, highest; reached by the median or not."""
+    found = []
+    for first, second, bound, target in COMPARISONS:
+        ratios = measured.ratios(first, second)
+        middle = float(np.median(ratios))
+        found.append(
+            {
+                "ratio": f"{first} : {second}",
+                "lowest": _two_digits(ratios.min()),
+                "median": _two_digits(middle),
+                "highest": _two_digits(ratios.max()),
+                "target": f"{bound} {target:g}" if target else None,
+                "reached": (middle >= target if bound == "at least" else middle <= target)
+                if target
+                else None,
+            }
+        )
+    return found
+
+
+def _two_digits(value: Any) -> float:
+    return float(f"{value:.2g}")
+
+
+def _print(costs: pd.DataFrame, compared: list[dict[str, Any]], measured: Measured) -> None:
+    print(
+        "\nCosts a question: forward-pass tokens, positions at which the head was applied, seconds"
+    )
+    shown = costs.drop(columns="description").rename(columns={"ratio_to_naive": "times faster"})
+    print(shown.to_markdown(index=False, floatfmt=("", ",.1f", ",.1f", "g", "g", "g")))
+    print("\nRatios of seconds: median (lowest - highest)")
+    for c in compared:
+        spread = f"{c['median']:g} ({c['lowest']:g} - {c['highest']:g})"
+        verdict = "reached" if c["reached"] else "NOT REACHED"
+        goal = f"{c['target']}: {verdict}" if c["target"] else ""
+        print(f"  {c['ratio']:<58} {spread:<26} {goal}")
+    estimate = measured.costs[SEPARATE][0].seconds
+    print(
+        f"\nChecks: {SEPARATE} of the first question, all of them made: "
+        f"{measured.separate_in_full.seconds:.1f} s (estimated from ten: {estimate:.1f} s); "
+        f"the two scores differ by at most {measured.score_difference:.1g}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--model", default="gemma-3-270m")
+    for name in ("questions", "batch", "rounds"):
+        parser.add_argument(f"--{name}", type=int, default=getattr(Settings, name))
+    parser.add_argument(
+        "--out", type=Path, default=DATA / "benchmarks", help="folder of the results"
+    )
+    options = parser.parse_args()
+    settings = Settings(questions=options.questions, batch=options.batch, rounds=options.rounds)
+
+    model = cast(CausalLM, load_model(options.model))  # float32, as transformers' side
+    print(f"[bench] {model.name}: looking for {settings.batch} facts that it knows", flush=True)
+    facts = known_facts(model, settings.batch)
+    measured = measure(model, facts, settings)
+    costs, compared = table(measured, len(facts)), comparisons(measured)
+    _print(costs, compared, measured)
+    about = {
+        "model": {"name": model.name, "fingerprint": model.fingerprint},
+        "settings": asdict(settings),
+        "facts": facts["fact_id"].tolist(),
+        "comparisons": compared,
+        "separate_in_full_seconds": _two_digits(measured.separate_in_full.seconds),
+        "separate_estimated_seconds": _two_digits(measured.costs[SEPARATE][0].seconds),
+        "score_difference": _two_digits(measured.score_difference),
+        "machine": {
+            "cpus": os.cpu_count(),
+            "threads": torch.get_num_threads(),
+            "architecture": platform.machine(),
+        },
+        "versions": {"python": platform.python_version()}
+        | {name: metadata.version(name) for name in ("numpy", "pandas", "torch", "transformers")},
+    }
+    options.out.mkdir(parents=True, exist_ok=True)
+    write_atomically(options.out / "1-decoding.csv", costs.to_csv(index=False).encode())
+    text = json.dumps(about, indent=2) + "\n"
+    write_atomically(options.out / "1-decoding.json", text.encode())
+    print(f"[bench] written: {options.out / '1-decoding.csv'} and .json")
+
+
+if __name__ == "__main__":
+    main()

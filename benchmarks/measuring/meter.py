@@ -1,0 +1,66 @@
+"""Seconds, tokens and head positions of a piece of work on a network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds, new tokens through the network's body, and positions at which its head was applied."""
+
+    seconds: float
+    tokens: float
+    head_positions: float
+
+    def times(self, factor: float) -> Cost:
+        return Cost(self.seconds * factor, self.tokens * factor, self.head_positions * factor)
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.seconds + other.seconds,
+            self.tokens + other.tokens,
+            self.head_positions + other.head_positions,
+        )
+
+
+class Meter:
+    """Counts what passes through a network, and times it."""
+
+    def __init__(self, network: Any) -> None:
+        self.tokens = self.head_positions = 0
+        network.base_model.register_forward_pre_hook(self._body, with_kwargs=True)
+        network.get_output_embeddings().register_forward_pre_hook(self._head)
+
+    def cost(self, work: Callable[[], Any]) -> Cost:
+        """The cost of calling `work`."""
+        tokens_before, head_before = self.tokens, self.head_positions
+        start = time.perf_counter()
+        work()
+        seconds = time.perf_counter() - start
+        return Cost(seconds, self.tokens - tokens_before, self.head_positions - head_before)
+
+    def _body(self, _: Any, __: Any, inputs: dict[str, Any]) -> None:
+        ids, mask = inputs["input_ids"], inputs.get("attention_mask")
+        self.tokens += ids.numel() if mask is None else _real_tokens(ids, mask)
+
+    def _head(self, _: Any, inputs: tuple[torch.Tensor, ...]) -> None:
+        self.head_positions += inputs[0].shape[:-1].numel()
+
+
+def _real_tokens(ids: torch.Tensor, mask: Any) -> int:
+    """New tokens that are no padding, by a mask [row, key] or one [row, 1, query, key] (or several)."""
+    mask = mask["full_attention"] if isinstance(mask, Mapping) else mask
+    width = ids.shape[1]
+    if mask.dim() == 2:
+        return int(mask[:, -width:].sum())
+    # Padding sees itself alone; so does, of the real tokens, the first one of a text.
+    real = mask[:, 0].sum(dim=-1) > 1
+    if mask.shape[-1] == width:
+        real[:, 0] = True
+    return int(real.sum())

@@ -1,0 +1,24 @@
+"""Fixtures that several folders of tests share."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def toy_model() -> Callable[..., Any]:
+    """Builder of a model with known probabilities: see tests/models/toy.py."""
+    spec = importlib.util.spec_from_file_location(
+        "toy", Path(__file__).parent / "models" / "toy.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    toy = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(toy)
+    build: Callable[..., Any] = toy.toy_model
+    return build

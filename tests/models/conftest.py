@@ -1,0 +1,118 @@
+"""Real models, loaded once a session, and independent ways to compute what they should say."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import factrobust
+import numpy as np
+import pytest
+import torch
+from factrobust.models.causal import CausalLM
+from factrobust.models.prompts import render
+
+os.environ.setdefault("TQDM_DISABLE", "1")
+
+QUESTIONS = [
+    ("What is the capital of Kenya?", "The capital of Kenya is"),
+    ("Who wrote the play Hamlet?", "The author of Hamlet is"),
+    ("In which year did the Second World War end?", "The Second World War ended in"),
+    ("What is the chemical symbol of gold?", "The chemical symbol of gold is"),
+    (
+        "Which large city on the river Seine, known for the Eiffel Tower, is the capital of France "
+        "and the seat of its government?",
+        "The capital of France is",
+    ),
+    ("What colour is the sky?", "The colour of the sky is"),
+    ("Who painted Guernica?", "The painter of Guernica is"),
+    ("What is the currency of Japan?", "The currency of Japan is"),
+    ("Which continent is Brazil in?", "Brazil is in"),
+    ("What is the atomic number of oxygen?", "The atomic number of oxygen is"),
+]
+
+
+@pytest.fixture(scope="session")
+def gemma() -> CausalLM:
+    return factrobust.load_model("gemma-3-270m")  # type: ignore[return-value]
+
+
+@pytest.fixture(scope="session")
+def smollm() -> CausalLM:
+    return factrobust.load_model("smollm2-135m-instruct")  # type: ignore[return-value]
+
+
+@pytest.fixture(params=["gemma", "smollm"])
+def real(request: pytest.FixtureRequest) -> CausalLM:
+    """Each embedded model in turn."""
+    model: CausalLM = request.getfixturevalue(request.param)
+    return model
+
+
+@pytest.fixture(scope="session")
+def ask() -> Callable[..., list[str]]:
+    """The first n questions as a model's own prompts."""
+
+    def prompts(model: CausalLM, n: int = len(QUESTIONS)) -> list[str]:
+        questions, prefixes = zip(*QUESTIONS[:n], strict=True)
+        return render(model.prompt_format, questions, prefixes, model.chat)
+
+    return prompts
+
+
+@pytest.fixture(scope="session")
+def reference() -> Callable[..., np.ndarray]:
+    """Log P_t of the tokens of `ids` from `start` on: the network's own logits, in float64."""
+
+    def logprobs(model: CausalLM, ids: list[int], start: int, t: float = 1.0) -> np.ndarray:
+        with torch.no_grad():
+            logits = model.body.network(
+                input_ids=torch.tensor([ids]), logits_to_keep=len(ids) - start + 1
+            ).logits[0, :-1]
+        log_softmax = torch.log_softmax(logits.double() / t, dim=-1)
+        values: np.ndarray = log_softmax.gather(1, torch.tensor(ids[start:])[:, None])[:, 0].numpy()
+        return values
+
+    return logprobs
+
+
+class Work:
+    """What went through a network: the shape [row, token] of each forward pass of its body, and
+    the number of rows its head was applied to each time."""
+
+    def __init__(self) -> None:
+        self.body: list[tuple[int, int]] = []
+        self.head: list[int] = []
+
+    @property
+    def tokens(self) -> int:
+        return sum(rows * width for rows, width in self.body)
+
+
+@pytest.fixture(scope="session")
+def watch() -> Callable[[CausalLM], AbstractContextManager[Work]]:
+    """Counts the work that a model does inside the block."""
+
+    @contextmanager
+    def watching(model: CausalLM) -> Iterator[Work]:
+        work = Work()
+
+        def on_body(_: Any, __: Any, kwargs: dict[str, Any], ___: Any) -> None:
+            work.body.append(tuple(kwargs["input_ids"].shape))  # type: ignore[arg-type]
+
+        def on_head(_: Any, inputs: tuple[torch.Tensor], __: Any) -> None:
+            work.head.append(inputs[0].shape[0])
+
+        hooks = [
+            model.body.base.register_forward_hook(on_body, with_kwargs=True),
+            model.body.network.get_output_embeddings().register_forward_hook(on_head),
+        ]
+        try:
+            yield work
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    return watching

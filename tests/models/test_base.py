@@ -1,0 +1,76 @@
+"""Bad input to the four operations: one sentence each, before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from factrobust.models.base import Generation, Job, ModelError
+
+
+@pytest.fixture(scope="module")
+def toy(toy_model: Callable[..., Any]) -> Any:
+    return toy_model({" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}})
+
+
+BAD: list[tuple[str, Callable[[Any], Any]]] = [
+    ("put the one prompt into a list", lambda m: m.generate("a Kenya")),
+    ("prompt 1 is empty", lambda m: m.generate(["a Kenya", ""])),
+    ("prompt 0 is nan, not a text", lambda m: m.generate([float("nan")])),
+    ("max_new_tokens must be at least 1, not 0", lambda m: m.generate(["a"], max_new_tokens=0)),
+    ("stop string is empty", lambda m: m.generate(["a"], stop=["."] + [""])),
+    ("n must be at least 1", lambda m: m.sample(["a"], temperature=1, n=0)),
+    ("temperature -0.5 is out of range", lambda m: m.sample(["a"], temperature=-0.5, n=1)),
+    ("temperature nan is out of range", lambda m: m.sample(["a"], temperature=np.nan, n=1)),
+    ("2 temperatures for 1 prompts", lambda m: m.sample(["a"], temperature=[1, 2], n=1)),
+    ("top_k must be at least 1", lambda m: m.sample(["a"], temperature=1, n=1, top_k=0)),
+    (r"top_p must lie in \(0, 1\]", lambda m: m.sample(["a"], temperature=1, n=1, top_p=0)),
+    (r"top_p must lie in \(0, 1\]", lambda m: m.sample(["a"], temperature=1, n=1, top_p=1.1)),
+    ("answer 1 .prompt 'b'. is empty", lambda m: m.score(["a", "b"], ["c", " "])),
+    ("answer 0 .prompt 'a'. is None, not a text", lambda m: m.score(["a"], [None])),
+    ("one string for each of 2 prompts", lambda m: m.score(["a", "b"], ["c"])),
+    ("one string for each of 1 prompts", lambda m: m.score(["a"], "c")),
+    ("temperature -1.0 is out of range", lambda m: m.temper(["a"], ["b"], [1, -1])),
+    ("temperature inf is out of range", lambda m: m.temper(["a"], ["b"], [np.inf])),
+    ("temperatures is empty", lambda m: m.temper(["a"], ["b"], [])),
+]
+
+
+@pytest.mark.parametrize(("sentence", "call"), BAD)
+def test_bad_input(toy: Any, sentence: str, call: Callable[[Any], Any]) -> None:
+    with pytest.raises(ModelError, match=sentence):
+        call(toy)
+
+
+def test_nothing_asked_nothing_answered(toy: Any) -> None:
+    assert toy.generate([]) == []
+    assert toy.sample([], temperature=1.0, n=3) == []
+    assert toy.score([], []) == []
+    assert toy.temper([], [], [0.5, 1.0]).shape == (0, 2)
+
+
+def test_columns_of_a_table_are_prompts_too(toy: Any) -> None:
+    facts = pd.DataFrame({"prompt": ["a Kenya", "b Kenya"], "t": [0.5, 2.0]}, index=[7, 3])
+    listed = toy.sample(["a Kenya", "b Kenya"], temperature=[0.5, 2.0], n=4)
+    assert toy.sample(facts["prompt"], temperature=facts["t"], n=np.int64(4)) == listed
+    [a, b] = toy.score(facts["prompt"], pd.Series([" Nairobi", " Mombasa"]))
+    np.testing.assert_allclose(np.exp([*a, *b]), [0.8, 0.2], rtol=1e-6)
+
+
+def test_settings_are_plain_numbers(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are written as JSON into the records' keys."""
+    jobs: list[Job] = []
+    monkeypatch.setattr(toy, "_run", jobs.append)
+    toy.sample(["a"], temperature=np.float32(1), n=np.int64(2), seed=np.int32(3), top_k=np.int64(4))
+    kinds = {type(v) for v in (*jobs[0].settings.values(), *jobs[0].requests[0].values())}
+    assert kinds <= {int, float, str, list, type(None)}
+
+
+def test_generation_survives_its_record() -> None:
+    greedy = Generation("p", " a", [1], [-0.5], [[(" a", -0.5), (" b", -1.5)]])
+    drawn = Generation("p", " a", [1], [-0.5], [], [-0.25])
+    for g in (greedy, drawn):
+        assert Generation.from_record("p", g.to_record()) == g

@@ -1,0 +1,137 @@
+"""Rule 6 and the sampler's distribution, on tables of known probabilities."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from factrobust.models.decode import uniforms
+from scipy.stats import chisquare
+
+TABLE = {
+    "?": {" a": 0.5, " b": 0.3, " c": 0.15, " d": 0.05},
+    " a": {".": 0.6, "!": 0.4},
+    " b": {".": 1.0},
+}
+P = np.array([0.5, 0.3, 0.15, 0.05])
+
+
+@pytest.fixture(scope="module")
+def toy(toy_model: Callable[..., Any]) -> Any:
+    return toy_model(TABLE)
+
+
+def first_letters(toy: Any, **options: Any) -> np.ndarray:
+    """How often each of the four first tokens was drawn."""
+    [made] = toy.sample(["why?"], max_new_tokens=1, **options)
+    counts = Counter(g.text for g in made)
+    assert set(counts) <= {" a", " b", " c", " d"}
+    return np.array([counts[w] for w in (" a", " b", " c", " d")])
+
+
+@pytest.mark.parametrize("t", [0.5, 1.0, 2.0, 5.0])
+def test_samples_follow_the_tempered_distribution(toy: Any, t: float) -> None:
+    """p ** (1 / t), normalised: no hidden top-k or top-p."""
+    expected = P ** (1 / t) / (P ** (1 / t)).sum()
+    counts = first_letters(toy, temperature=t, n=4000, seed=11)
+    assert chisquare(counts, 4000 * expected).pvalue > 1e-3
+
+
+def test_second_token_follows_the_first(toy: Any) -> None:
+    [made] = toy.sample(["why?"], temperature=1.0, n=4000, max_new_tokens=3, seed=5)
+    counts = Counter(g.text for g in made)
+    expected = {" a.": 0.3, " a!": 0.2, " b.": 0.3, " c": 0.15, " d": 0.05}
+    assert counts.keys() == expected.keys()
+    observed = [counts[w] for w in expected]
+    assert chisquare(observed, [4000 * p for p in expected.values()]).pvalue > 1e-3
+
+
+def test_logprobs_of_samples_by_hand(toy: Any) -> None:
+    [made] = toy.sample(["why?"], temperature=2.0, n=200, max_new_tokens=3, seed=1)
+    seen = {g.text: g for g in made}
+    roots = np.sqrt(P).sum()  # t = 2: probabilities are proportional to their roots
+    g = seen[" a!"]
+    np.testing.assert_allclose(np.exp(g.logprobs), [0.5, 0.4], rtol=1e-6)
+    second = np.sqrt(0.4) / (np.sqrt(0.4) + np.sqrt(0.6))
+    np.testing.assert_allclose(np.exp(g.tempered_logprobs), [np.sqrt(0.5) / roots, second], 1e-6)
+    assert g.top_logprobs == []
+
+
+def test_top_k_and_top_p_restrict_and_renormalise(toy: Any) -> None:
+    assert (first_letters(toy, temperature=1.0, n=500, top_k=2) > 0).tolist() == [1, 1, 0, 0]
+    # 0.5 + 0.3 reaches 0.8; the smallest set of mass 0.81 needs the third token.
+    assert (first_letters(toy, temperature=1.0, n=500, top_p=0.79) > 0).tolist() == [1, 1, 0, 0]
+    assert (first_letters(toy, temperature=1.0, n=500, top_p=0.81) > 0).tolist() == [1, 1, 1, 0]
+    # On the tempered distribution: at t = 5 the first two hold 0.55, so 0.6 needs three.
+    assert (first_letters(toy, temperature=5.0, n=500, top_p=0.6) > 0).tolist() == [1, 1, 1, 0]
+    [[g, *_]] = toy.sample(["why?"], temperature=1.0, n=1, top_k=2, max_new_tokens=1)
+    assert np.exp(g.tempered_logprobs[0]) == pytest.approx(np.exp(g.logprobs[0]) / 0.8)
+
+
+def test_greedy_limits(toy: Any) -> None:
+    [greedy] = toy.generate(["why?"])
+    assert greedy.text == " a."
+    for options in ({"temperature": 0.0}, {"temperature": 3.0, "top_k": 1}):
+        [made] = toy.sample(["why?"], n=5, **options)
+        assert {g.text for g in made} == {greedy.text}
+        assert made[0].logprobs == greedy.logprobs
+
+
+def test_a_sample_depends_on_itself_alone(toy: Any) -> None:
+    """Not on its batch, its order, or the other temperatures and samples of the call."""
+    prompts = ["why?", "who?", "when and where and how?"]
+    [alone] = toy.sample(["who?"], temperature=1.0, n=5, seed=3)
+    asked = [(p, t) for t in (2.0, 1.0, 0.0, 0.5) for p in reversed(prompts)] * 2
+    together = toy.sample([p for p, _ in asked], temperature=[t for _, t in asked], n=9, seed=3)
+    for k in (asked.index(("who?", 1.0)), asked.index(("who?", 1.0)) + 12):  # asked twice
+        for one, other in zip(alone, together[k], strict=False):
+            assert one.text == other.text
+            np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-6)
+    texts = [g.text for g in alone]
+    more = [g.text for g in toy.sample(["who?"], temperature=1.0, n=40, seed=3)[0]]
+    longer = toy.sample(["who?"], temperature=1.0, n=5, seed=3, max_new_tokens=9)[0]
+    assert more[:5] == texts
+    assert [g.text for g in longer] == texts
+    assert [g.text for g in toy.sample(["who?"], temperature=1.0, n=40, seed=4)[0]] != more
+    assert [g.text for g in toy.sample(["why?"], temperature=1.0, n=40, seed=3)[0]] != more
+
+
+def test_uniforms_are_uniform_and_pinned() -> None:
+    values = np.array([uniforms(0, "p", 1.0, i, 10) for i in range(1000)])
+    assert values.min() >= 0
+    assert values.max() < 1
+    assert chisquare(np.histogram(values, bins=20, range=(0, 1))[0]).pvalue > 1e-3
+    assert abs(np.corrcoef(values[:, 0], values[:, 1])[0, 1]) < 0.1
+    # Whoever changes this changes every recorded sample.
+    import hashlib
+
+    first = int.from_bytes(hashlib.shake_256(b"7\n0.5\n2\np").digest(8), "little") >> 11
+    assert uniforms(7, "p", 0.5, 2, 3)[0] == first / 2**53
+    assert uniforms(7, "p", 0.5, 2, 3) == uniforms(7, "p", 0.5, 2, 8)[:3]
+
+
+def test_stop_and_end(toy: Any, toy_model: Callable[..., Any]) -> None:
+    [g] = toy.generate(["why?"], stop=["."])
+    assert (g.text, len(g.token_ids), len(g.logprobs), len(g.top_logprobs)) == (" a", 1, 1, 1)
+    other = toy_model({"?": {"\n": 1.0}, "!": {" yes": 1.0}, " yes": {"</s>": 1.0}})
+    [empty, ended] = other.generate(["so?", "so!"], stop=["\n"])
+    assert (empty.text, empty.token_ids, empty.logprobs) == ("", [], [])
+    assert (ended.text, len(ended.token_ids)) == (" yes", 1)  # the end token is no part of it
+
+
+def test_top_logprobs_by_hand(toy: Any) -> None:
+    [g] = toy.generate(["why?"], max_new_tokens=1)
+    [top] = g.top_logprobs
+    assert len(top) == 10
+    assert [w for w, _ in top[:4]] == [" a", " b", " c", " d"]
+    np.testing.assert_allclose(np.exp([p for _, p in top[:4]]), P, rtol=1e-6)
+    assert all(p == -1e9 for _, p in top[4:])
+
+
+def test_equal_prompts_share_their_answer(toy: Any) -> None:
+    a, b, c = toy.generate(["why?", "who?", "why?"])
+    assert a == c
+    assert len(b.top_logprobs) == len(c.top_logprobs) == 2

@@ -1,0 +1,94 @@
+"""Rules 1 and 3: where an answer begins among the tokens, and one BOS only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from factrobust.models import tokens
+from factrobust.models.base import ModelError
+
+PAIRS = [
+    ("Q: What is the capital of France?\nA:", " Paris"),
+    ("The capital of France is ", "Paris"),  # the trailing space merges with the answer
+    ("Is Paris the capital of Paris? Paris", " Paris"),  # the answer stands in the question too
+    ("The capital of Iceland is", " Reykjavík"),
+    ("日本の首都は", "東京"),
+    ("A sign of joy:", " 😀🎉"),  # one character, several tokens
+    ("2 + 2 =", " 4"),
+    ("It is un", "believable"),
+]
+
+
+@pytest.mark.parametrize(("prompt", "answer"), PAIRS)
+def test_answer_is_the_smallest_suffix_that_covers_it(real: Any, prompt: str, answer: str) -> None:
+    ids, start = tokens.encode_pair(real.tokenizer, prompt, answer, bos=real.bos)
+    joint = real.tokenizer(prompt + answer).input_ids  # with the tokenizer's own special tokens
+    assert ids == joint
+    decode = real.tokenizer.decode
+    assert decode(ids[start:]).endswith(answer)  # covers the answer
+    assert not decode(ids[start + 1 :]).endswith(answer)  # and is the smallest to do so
+    assert (prompt + answer).endswith(decode(ids[start:]))
+
+
+def test_token_across_the_boundary_belongs_to_the_answer(gemma: Any, smollm: Any) -> None:
+    for model in (gemma, smollm):
+        apart = tokens.encode(model.tokenizer, "The capital of France is ", bos=model.bos)
+        ids, start = tokens.encode_pair(
+            model.tokenizer, "The capital of France is ", "Paris", bos=model.bos
+        )
+        assert model.tokenizer.decode(ids[start:]) == " Paris"
+        assert ids[: len(apart)] != apart  # glued, the lone space would have stayed
+
+
+@pytest.mark.parametrize(("prompt", "answer"), PAIRS)
+def test_score_equals_full_logits(
+    real: Any, reference: Callable[..., np.ndarray], prompt: str, answer: str
+) -> None:
+    joint = real.tokenizer(prompt + answer).input_ids
+    _, start = tokens.encode_pair(real.tokenizer, prompt, answer, bos=real.bos)
+    [scored] = real.score([prompt], [answer])
+    np.testing.assert_allclose(scored, reference(real, joint, start), atol=1e-4)
+
+
+def test_bos_exactly_once(gemma: Any, smollm: Any) -> None:
+    bos = gemma.tokenizer.bos_token_id
+    for text in ("Paris", "<bos>Paris", gemma.tokenizer.bos_token + "<start_of_turn>user\nHi"):
+        ids = tokens.encode(gemma.tokenizer, text, bos=gemma.bos)
+        assert ids[0] == bos
+        assert ids.count(bos) == 1
+    np.testing.assert_array_equal(
+        gemma.score(["The capital of France is"], [" Paris"])[0],
+        gemma.score(["<bos>The capital of France is"], [" Paris"])[0],
+    )
+    # This tokenizer adds none: the chat template's <|im_start|> is its BOS and stays alone.
+    assert not smollm.bos
+    prompt = "".join((smollm.chat[0], "Hi", smollm.chat[1]))
+    ids = tokens.encode(smollm.tokenizer, prompt, bos=smollm.bos)
+    templated = smollm.tokenizer.apply_chat_template(
+        [{"role": "user", "content": "Hi"}], add_generation_prompt=True, return_dict=True
+    )
+    assert ids == templated["input_ids"]
+
+
+def test_an_answer_needs_a_token_before_it(toy_model: Callable[..., Any]) -> None:
+    toy = toy_model({"ab": {"c": 1.0}})  # "a" + "b" are one token, and nothing predicts it
+    with pytest.raises(ModelError, match="leaves no token before the answer 'b'"):
+        toy.score(["a"], ["b"])
+
+
+def test_cut_at_the_first_stop() -> None:
+    assert tokens.cut("Paris. Yes\n", ["\n", "."]) == "Paris"
+    assert tokens.cut("Paris", ["\n", "."]) is None
+    assert tokens.cut("Paris", []) is None
+
+
+def test_continuation_keeps_the_leading_space_and_covering_counts_tokens(real: Any) -> None:
+    ids = tokens.encode(real.tokenizer, "It is Paris, France", bos=False)
+    last, rest = ids[1], ids[2:]
+    assert tokens.continuation(real.tokenizer, last, rest) == " Paris, France"
+    assert tokens.covering(real.tokenizer, last, rest, " Paris") == 1
+    assert tokens.covering(real.tokenizer, last, rest, "") == 0
+    assert tokens.covering(real.tokenizer, last, rest, " Paris, Fr") == len(rest)

@@ -1,0 +1,267 @@
+"""Part 1 from prompt to score: by hand on a toy model, within sampling error on a real one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from factrobust import load_model
+from factrobust.datasets.facts import load_facts, questions
+from factrobust.metrics import breaking
+from factrobust.metrics import decoding as metrics
+from factrobust.probes import decoding
+from scipy.optimize import brentq
+from scipy.stats import binom
+
+TABLE = {
+    # One token ahead of four equal ones: P_t = 1 / (1 + 4 (1/6)^(1/t)), t_b = log 6 / log 4.
+    " Kenya": {" Nairobi": 0.6, " Mombasa": 0.1, " Kisumu": 0.1, " Nakuru": 0.1, " Lamu": 0.1},
+    # Two tokens: P_t = 1 / (1 + (1/4)^(1/t)) x 1 / (1 + 2 (1/18)^(1/t)).
+    " Peru": {" Li": 0.8, " Cu": 0.2},
+    " Li": {"ma": 0.9, "ga": 0.05, "on": 0.05},
+    # One competitor: above one half at any temperature.
+    " Egypt": {" Cairo": 0.9, " Giza": 0.1},
+    # A detour: " big Accra" is right, too. P_1 is one half.
+    " Ghana": {" Accra": 0.5, " big": 0.3, " Lagos": 0.2},
+    " big": {" Accra": 1.0},
+    # The greedy answer is wrong.
+    " Chile": {" Quito": 0.7, " Santiago": 0.3},
+    # The answer begins a longer word in two of five samples.
+    " Niamey": {" Niger": 1.0},
+    " Niger": {"</s>": 0.6, "ia": 0.4},
+}
+OBJECTS = {
+    "Kenya": "Nairobi",
+    "Peru": "Lima",
+    "Egypt": "Cairo",
+    "Ghana": "Accra",
+    "Chile": "Santiago",
+    "Niamey": "Niger",
+}
+ALPHA = 1e-4
+
+
+@pytest.fixture(scope="module")
+def facts() -> pd.DataFrame:
+    names = list(OBJECTS)
+    return pd.DataFrame(
+        {
+            "fact_id": names,
+            "subject": names,
+            "relation": "capital",
+            "object": list(OBJECTS.values()),
+            "aliases": [[] for _ in names],
+            "answer_type": "Location",
+            "domain": "geography",
+            "question": [f"Where is {name}?" for name in names],
+            "prefix": [f"To {name}" for name in names],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def toy(toy_model: Callable[..., Any]) -> Any:
+    return toy_model(TABLE)
+
+
+@pytest.fixture(scope="module")
+def known(toy: Any, facts: pd.DataFrame) -> pd.DataFrame:
+    return metrics.select_known(metrics.mark(decoding.greedy(toy, facts), facts))
+
+
+@pytest.fixture(scope="module")
+def curves(toy: Any, known: pd.DataFrame) -> pd.DataFrame:
+    return decoding.tempered(toy, known, breaking.temperature_grid(decoding.TEMPERATURES))
+
+
+def kenya(t: float) -> float:
+    return 1 / (1 + 4 * (1 / 6) ** (1 / t))
+
+
+def peru(t: float) -> float:
+    return 1 / (1 + (1 / 4) ** (1 / t)) / (1 + 2 * (1 / 18) ** (1 / t))
+
+
+def egypt(t: float) -> float:
+    return 1 / (1 + (1 / 9) ** (1 / t))
+
+
+def ghana(t: float) -> float:
+    return 1 / (1 + 0.6 ** (1 / t) + 0.4 ** (1 / t))
+
+
+CURVES = {"Kenya": kenya, "Peru": peru, "Egypt": egypt, "Ghana": ghana, "Niamey": lambda t: 1.0}
+
+
+def test_prompts_are_what_is_sent(toy: Any, facts: pd.DataFrame) -> None:
+    shown = decoding.prompts(toy, facts)
+    assert shown[0] == "Where is Kenya? To Kenya"
+    assert decoding.greedy(toy, facts)["prompt"].tolist() == shown
+    two_shot = decoding.prompts(toy, facts, "two-shot")
+    assert two_shot[0].endswith("\n\nQ: Where is Kenya?\nA:")
+    assert decoding.greedy(toy, facts, prompt_format="two-shot")["prompt"].tolist() == two_shot
+
+
+def test_greedy_answers(toy: Any, facts: pd.DataFrame, known: pd.DataFrame) -> None:
+    made = decoding.greedy(toy, facts).set_index("fact_id")
+    assert made["text"].to_dict() == {
+        "Kenya": " Nairobi",
+        "Peru": " Lima",
+        "Egypt": " Cairo",
+        "Ghana": " Accra",
+        "Chile": " Quito",
+        "Niamey": " Niger",
+    }
+    assert known["fact_id"].tolist() == ["Kenya", "Peru", "Egypt", "Ghana", "Niamey"]
+    assert np.exp(made.loc["Peru", "logprobs"]) == pytest.approx([0.8, 0.9])
+    assert [len(at) for at in made.loc["Peru", "top_logprobs"]] == [10, 10]
+    assert np.exp(made.loc["Kenya", "top_logprobs"][0][:2]) == pytest.approx([0.6, 0.1])
+
+
+def test_entropies(known: pd.DataFrame) -> None:
+    entropies = known.set_index("fact_id")["entropy"].to_dict()
+    log = math.log10
+    peru_first = -(0.8 * log(0.8) + 0.2 * log(0.2))
+    peru_second = -(0.9 * log(0.9) + 0.1 * log(0.05))
+    assert entropies == pytest.approx(
+        {
+            "Kenya": -(0.6 * log(0.6) + 0.4 * log(0.1)),  # 0.53311
+            "Peru": (peru_first + peru_second) / 2,  # 0.19430
+            "Egypt": -(0.9 * log(0.9) + 0.1 * log(0.1)),  # 0.14118
+            "Ghana": -(0.5 * log(0.5) + 0.3 * log(0.3) + 0.2 * log(0.2)),  # 0.44717
+            "Niamey": 0,  # the end of the answer is no token of it
+        },
+        abs=1e-6,
+    )
+
+
+def test_curves(curves: pd.DataFrame) -> None:
+    assert list(curves) == ["model", "fact_id", "temperature", "logprob"]
+    for fact, group in curves.groupby("fact_id"):
+        expected = [CURVES[fact](t) for t in group["temperature"]]
+        np.testing.assert_allclose(np.exp(group["logprob"]), expected, atol=1e-6)
+
+
+def test_breaking_temperatures(curves: pd.DataFrame) -> None:
+    exact = metrics.exact_breaking(curves).set_index("fact_id")["t_b"].to_dict()
+    assert exact == pytest.approx(
+        {
+            "Kenya": math.log(6) / math.log(4),  # 1.2925
+            "Peru": brentq(lambda t: peru(t) - 0.5, 0.1, 9),
+            "Egypt": math.inf,
+            "Ghana": 1.0,
+            "Niamey": math.inf,
+        },
+        rel=1e-3,
+    )
+    paper = metrics.grid_breaking(curves, decoding.TEMPERATURES).set_index("fact_id")["t_b"]
+    assert paper["Kenya"] == pytest.approx(1.4)
+    assert paper["Egypt"] == math.inf
+
+
+def test_factual_robustness_scores(known: pd.DataFrame, curves: pd.DataFrame) -> None:
+    paper = metrics.scores(known, metrics.grid_breaking(curves, decoding.TEMPERATURES))
+    cells = paper.set_index(["fact_id", "d"])["frs"]
+    # 0.46689 x 2.4 - 0.53311 / 2.4 = 0.89841, and 1.89841 / 2.89841.
+    assert cells["Kenya", 1] == pytest.approx(0.65498, abs=1e-5)
+    assert cells["Egypt", 1] == 1
+    exact = metrics.scores(known, metrics.exact_breaking(curves), unbroken=None)
+    # 0.55283 x 2 - 0.44717 / 2 = 0.88208, and 1.88208 / 2.88208.
+    assert exact.set_index(["fact_id", "d"])["frs"]["Ghana", 1] == pytest.approx(0.65303, abs=1e-4)
+
+
+def test_sampled_accuracies(toy: Any, facts: pd.DataFrame) -> None:
+    temperatures, n = [0.4, 1.0, 2.4], 400
+    asked = facts[facts["fact_id"] != "Chile"]
+    samples = decoding.sampled(toy, asked, temperatures=temperatures, n=n, seed=5)
+    assert list(samples) == [
+        *("model", "fact_id", "temperature", "sample"),
+        *("text", "logprobs", "tempered_logprobs"),
+    ]
+    assert len(samples) == 5 * 3 * n
+    assert samples.groupby(["fact_id", "temperature"])["sample"].nunique().eq(n).all()
+    right = {
+        **CURVES,
+        "Ghana": lambda t: ghana(t) * (1 + 0.6 ** (1 / t)),  # with the detour
+        "Niamey": lambda t: 1 / (1 + (2 / 3) ** (1 / t)),  # without Nigeria
+    }
+    accuracy = metrics.sampled_accuracy(metrics.mark_samples(samples, facts))
+    for row in accuracy.itertuples():
+        p = right[row.fact_id](row.temperature)
+        low, high = binom.ppf([ALPHA / 2, 1 - ALPHA / 2], n, p)
+        assert low <= row.accuracy * n <= high, (row, p)
+    t_b = metrics.sampled_breaking(accuracy).set_index("fact_id")["t_b"].to_dict()
+    assert t_b == {
+        "Kenya": 2.4,
+        "Peru": 2.4,
+        "Egypt": math.inf,
+        "Ghana": math.inf,
+        "Niamey": math.inf,
+    }
+
+
+def test_certainties_of_samples(toy: Any, facts: pd.DataFrame) -> None:
+    samples = decoding.sampled(toy, facts[:1], temperatures=[2.0], n=30)
+    marked = metrics.mark_samples(samples, facts)
+    right = marked[marked["correct"]]
+    assert 0 < len(right) < 30
+    assert right["certainty"].to_numpy() == pytest.approx(kenya(2))
+    assert right["certainty_at_1"].to_numpy() == pytest.approx(0.6)
+
+
+def test_no_known_fact_gives_empty_tables(toy: Any, facts: pd.DataFrame) -> None:
+    wrong = metrics.mark(decoding.greedy(toy, facts[4:5]), facts)
+    nothing = decoding.tempered(toy, metrics.select_known(wrong), [0.2, 0.4])
+    assert list(nothing) == ["model", "fact_id", "temperature", "logprob"]
+    assert len(nothing) == 0
+    assert len(metrics.exact_breaking(nothing)) == 0
+    assert len(decoding.sampled(toy, facts[:0])) == 0
+
+
+@pytest.mark.parametrize("probe", [decoding.greedy, decoding.sampled])
+def test_answers_that_cannot_be_given(toy: Any, facts: pd.DataFrame, probe: Any) -> None:
+    long = facts.assign(object=["New York City", *facts["object"][1:]])
+    with pytest.raises(ValueError, match=r"1 fact\(s\) have no accepted answer of at most 2 words"):
+        probe(toy, long, max_new_tokens=2)
+    short = long.assign(aliases=[["NYC"], *facts["aliases"][1:]])
+    assert len(decoding.greedy(toy, short, max_new_tokens=2)) == len(facts)
+
+
+def test_sampling_agrees_with_tempering_on_a_real_model() -> None:
+    model = load_model("gemma-3-270m")
+    chosen = ["kenya", "france", "egypt", "cuba", "mexico", "ethiopia"]
+    facts = load_facts(relations=["capital"])
+    facts = questions(facts[facts["fact_id"].isin([f"capital/{name}" for name in chosen])])
+    # Two tokens are enough for these answers; later ones cost most and change nothing.
+    greedy = metrics.mark(decoding.greedy(model, facts, max_new_tokens=2), facts)
+    temperatures, n = [0.4, 0.8, 1.0, 1.2], 50
+    curves = decoding.tempered(model, greedy, temperatures)
+
+    # What is scored is what was said, and it is likeliest when cold.
+    at_one = curves[curves["temperature"] == 1.0]["logprob"].to_numpy()
+    np.testing.assert_allclose(at_one, [sum(x) for x in greedy["logprobs"]], atol=1e-3)
+    assert (curves.groupby("fact_id")["logprob"].diff().dropna() <= 1e-5).all()
+
+    assert greedy["logprobs"].map(len).tolist().count(2) == 2
+    samples = decoding.sampled(
+        model, facts, temperatures=temperatures, n=n, seed=1, max_new_tokens=2
+    )
+    samples = metrics.mark_samples(samples, facts).merge(
+        greedy[["fact_id", "text"]].rename(columns={"text": "greedy"}), on="fact_id"
+    )
+    direct = [t.startswith(g) for t, g in zip(samples["text"], samples["greedy"], strict=True)]
+    samples["direct"] = direct
+    counts = samples.groupby(["fact_id", "temperature"])["direct"].sum()
+    p = np.exp(curves.set_index(["fact_id", "temperature"])["logprob"]).clip(upper=1)
+    alpha = 1e-3 / len(counts)  # Bonferroni
+    for key, count in counts.items():
+        low, high = binom.ppf([alpha / 2, 1 - alpha / 2], n, p[key])
+        assert low <= count <= high, (key, p[key])
+    # Of a known fact these samples are right, unless the answer grows into another word.
+    known = samples[samples["fact_id"].isin(greedy.loc[greedy["exact_match"], "fact_id"])]
+    assert known["fact_id"].nunique() >= 3
+    assert (known["direct"] & ~known["correct"]).mean() < 0.05
