@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := help
-.PHONY: help reproduce replay test lab bench status records lint normalise constraints clean
+.PHONY: help env reproduce replay test lab bench status records lint normalise constraints clean
 
 PYTHON  ?= python3
 PROFILE ?= laptop
@@ -58,6 +58,8 @@ reproduce: $(READY) ## run the models and notebooks anew: figures/ and notebooks
 
 replay: $(READY) ## the same from the committed records of the models' answers: no model is run
 	@$(REPRODUCE) --replay
+
+env: $(READY) ## only set up the environment
 
 status: $(READY) ## which notebooks `make reproduce` would run, and why
 	@$(REPRODUCE) --status

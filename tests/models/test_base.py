@@ -21,7 +21,7 @@ BAD: list[tuple[str, Callable[[Any], Any]]] = [
     ("prompt 1 is empty", lambda m: m.generate(["a Kenya", ""])),
     ("prompt 0 is nan, not a text", lambda m: m.generate([float("nan")])),
     ("max_new_tokens must be at least 1, not 0", lambda m: m.generate(["a"], max_new_tokens=0)),
-    ("stop string is empty", lambda m: m.generate(["a"], stop=["."] + [""])),
+    ("stop string is empty", lambda m: m.generate(["a"], stop=[".", ""])),
     ("n must be at least 1", lambda m: m.sample(["a"], temperature=1, n=0)),
     ("temperature -0.5 is out of range", lambda m: m.sample(["a"], temperature=-0.5, n=1)),
     ("temperature nan is out of range", lambda m: m.sample(["a"], temperature=np.nan, n=1)),

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from factrobust.models.decode import uniforms
+import torch
+from factrobust.models.decode import Stream, _pick, uniforms
 from scipy.stats import chisquare
 
 TABLE = {
@@ -135,3 +136,11 @@ def test_equal_prompts_share_their_answer(toy: Any) -> None:
     a, b, c = toy.generate(["why?", "who?", "why?"])
     assert a == c
     assert len(b.top_logprobs) == len(c.top_logprobs) == 2
+
+
+def test_a_draw_of_zero_takes_a_possible_token() -> None:
+    """0.0 is the lowest uniform number; tokens of probability 0 before the first possible one."""
+    stream = Stream(1.0, (0.0,))
+    _pick(torch.tensor([[-torch.inf, -torch.inf, 0.0, 0.0]]), [[stream]], 0, None, None)
+    assert stream.ids == [2]
+    assert stream.logprobs == stream.tempered == [pytest.approx(np.log(0.5))]

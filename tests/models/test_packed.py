@@ -104,7 +104,9 @@ def test_samples_are_scored_as_the_network_would(
             ids = tiny.tokenizer(prompt).input_ids + g.token_ids
             at = len(prompt)
             np.testing.assert_allclose(g.logprobs, reference(tiny, ids, at), atol=2e-5)
-            np.testing.assert_allclose(g.tempered_logprobs, reference(tiny, ids, at, 2.0), atol=2e-5)
+            np.testing.assert_allclose(
+                g.tempered_logprobs, reference(tiny, ids, at, 2.0), atol=2e-5
+            )
 
 
 def test_common_length() -> None:

@@ -180,7 +180,7 @@ def test_sampled_accuracies(toy: Any, facts: pd.DataFrame) -> None:
     samples = decoding.sampled(toy, asked, temperatures=temperatures, n=n, seed=5)
     assert list(samples) == [
         *("model", "fact_id", "temperature", "sample"),
-        *("text", "logprobs", "tempered_logprobs"),
+        *("text", "token_ids", "logprobs", "tempered_logprobs"),
     ]
     assert len(samples) == 5 * 3 * n
     assert samples.groupby(["fact_id", "temperature"])["sample"].nunique().eq(n).all()

