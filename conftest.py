@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from factrobust.reproduce.compare import align, tolerance
 from factrobust.reproduce.kernel import kernel_environment
 
@@ -45,6 +46,7 @@ def with_tolerance(
 ) -> tuple[list[Any], list[Any]]:
     """Both lists of outputs in canonical form, numbers of `test` aligned with `reference`."""
     import nbformat
+
     from factrobust.reproduce.normalise import clean_outputs
 
     rtol, atol = tolerance(tags)

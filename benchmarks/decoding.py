@@ -22,14 +22,6 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import torch
-from factrobust import load_model
-from factrobust.datasets.facts import load_facts, questions
-from factrobust.metrics import decoding as part1
-from factrobust.models.causal import CausalLM
-from factrobust.paths import DATA
-from factrobust.probes import decoding as probe
-from factrobust.progress import progress_bar
-from factrobust.provenance import write_atomically
 from measuring.decoding import (
     BISECTION,
     EXACT,
@@ -52,6 +44,15 @@ from measuring.decoding import (
     single_methods,
 )
 from measuring.meter import Cost, Meter
+
+from factrobust import load_model
+from factrobust.datasets.facts import load_facts, questions
+from factrobust.metrics import decoding as part1
+from factrobust.models.causal import CausalLM
+from factrobust.paths import DATA
+from factrobust.probes import decoding as probe
+from factrobust.progress import progress_bar
+from factrobust.provenance import write_atomically
 
 # Rows of the CSV: what each method does to one question.
 DESCRIPTIONS = {

@@ -30,6 +30,7 @@ from fact_sources import (
     source,
     typed_facts,
 )
+
 from factrobust.datasets.facts import (
     COLUMNS,
     DOMAINS,

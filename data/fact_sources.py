@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pandas as pd
+
 from factrobust.datasets.facts import FactsError
 from factrobust.datasets.tables import read_table
 

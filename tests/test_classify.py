@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+
 from factrobust.classify import (
     QuestionTypeClassifier,
     fine_tune,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from factrobust.paths import ROOT
 from factrobust.reproduce.compare import compare_tables
 from factrobust.reproduce.mode import find_notebooks

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from factrobust import paths
 from factrobust.profiles import (
     Profile,

@@ -12,9 +12,10 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
+
 from factrobust import paths, provenance
 from factrobust.provenance import save_figure, save_table, write_atomically
-from matplotlib.figure import Figure
 
 NOTEBOOK = "notebooks/1-decoding/1.2-temperature.ipynb"
 NAME = "1-decoding/figure-01"

@@ -6,6 +6,7 @@ import re
 
 import pandas as pd
 import pytest
+
 from factrobust import paths
 from factrobust.reproduce.readme import results, with_results
 

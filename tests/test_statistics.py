@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
+
 from factrobust.statistics import (
     Interval,
     bootstrap_correlation,
@@ -13,7 +15,6 @@ from factrobust.statistics import (
     interval_table,
     paired_difference,
 )
-from scipy import stats
 
 RNG = np.random.default_rng(20)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import torch
+
 from factrobust.datasets.facts import answers
 from factrobust.metrics import decoding as part1
 from factrobust.metrics.breaking import bisect_break, temperature_grid

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+
 from factrobust.datasets.facts import FactsError
 
 DATA = Path(__file__).resolve().parents[2] / "data"

@@ -3,6 +3,9 @@ import unicodedata
 
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from factrobust.datasets.facts import (
     ANSWER_TYPES,
     COLUMNS,
@@ -14,8 +17,6 @@ from factrobust.datasets.facts import (
     load_facts,
     questions,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 POPQA = [
     "capital",

@@ -1,4 +1,5 @@
 import pytest
+
 from factrobust.datasets.published import load_published
 
 

@@ -1,4 +1,5 @@
 import pytest
+
 from factrobust.datasets.facts import ANSWER_TYPES, DOMAINS
 from factrobust.datasets.relations import load_relations
 from factrobust.datasets.tables import FactsError

@@ -1,4 +1,5 @@
 import pytest
+
 from factrobust.datasets.tables import nearest, read_table, slug
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+
 from factrobust.datasets.facts import FactsError
 from factrobust.datasets.relations import load_relations
 from factrobust.datasets.trec import load_question_types, load_trec

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from factrobust.metrics.breaking import bisect_break, crossing, first_break, temperature_grid
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import logsumexp
+
+from factrobust.metrics.breaking import bisect_break, crossing, first_break, temperature_grid
 
 PAPER = [round(0.2 * k, 1) for k in range(1, 11)]
 GRID = temperature_grid(PAPER)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+
 from factrobust.metrics import decoding
 
 UNIFORM = [math.log(0.1)] * 10

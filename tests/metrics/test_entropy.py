@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from factrobust.metrics.entropy import answer_entropy, top_entropy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from factrobust.metrics.entropy import answer_entropy, top_entropy
 
 CERTAIN = [0.0] + [-math.inf] * 9
 

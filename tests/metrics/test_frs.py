@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from factrobust.metrics.frs import raw_score, score
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from factrobust.metrics.frs import raw_score, score
 
 ENTROPY = st.floats(0, 1)
 TEMPERATURE = st.floats(0, 50)

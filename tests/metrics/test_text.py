@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from factrobust.metrics.text import contains, exact_match, normalise
 
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-import factrobust
 import numpy as np
 import pytest
 import torch
+
+import factrobust
 from factrobust.models.causal import CausalLM
 from factrobust.models.prompts import render
 

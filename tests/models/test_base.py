@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+
 from factrobust.models.base import Generation, Job, ModelError
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+
 from factrobust.models.base import ModelError
 from factrobust.models.batches import in_batches
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from factrobust.models.decode import Stream, _pick, uniforms
 from scipy.stats import chisquare
+
+from factrobust.models.decode import Stream, _pick, uniforms
 
 TABLE = {
     "?": {" a": 0.5, " b": 0.3, " c": 0.15, " d": 0.05},

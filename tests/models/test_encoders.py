@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from factrobust.models.base import ModelError
 from factrobust.models.encoders import (
     FILES,

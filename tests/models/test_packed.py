@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from factrobust.models.base import ModelError
-from factrobust.models.packed import Body, common_length, pack_answers, pad_rows, straight
 from transformers import (
     Gemma3ForCausalLM,
     Gemma3TextConfig,
@@ -20,6 +18,9 @@ from transformers import (
     Qwen2Config,
     Qwen2ForCausalLM,
 )
+
+from factrobust.models.base import ModelError
+from factrobust.models.packed import Body, common_length, pack_answers, pad_rows, straight
 
 SMALL = {
     "vocab_size": 64,

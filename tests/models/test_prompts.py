@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from factrobust.models.prompts import EXAMPLES, FORMATS, render
 
 ASKED = (["What is the capital of Kenya?"], ["The capital of Kenya is"])

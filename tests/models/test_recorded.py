@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from factrobust.models.base import Job, Model
 from factrobust.models.recorded import RecordedModel
 from factrobust.records import Records

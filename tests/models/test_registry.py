@@ -11,9 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import factrobust
 import numpy as np
 import pytest
+
+import factrobust
 from factrobust.models import weights
 from factrobust.models.base import ModelError
 from factrobust.models.recorded import RecordedModel

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from factrobust.models import tokens
 from factrobust.models.base import ModelError
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from factrobust.models import weights
 from factrobust.models.base import ModelError
 

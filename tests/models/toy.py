@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from factrobust.models.causal import CausalLM
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from factrobust.models.causal import CausalLM
 
 END, UNKNOWN = "</s>", "<unk>"
 IMPOSSIBLE = -1e9  # the logit of a token of probability 0: a finite number, so that 0 x it is 0

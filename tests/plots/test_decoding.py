@@ -1,8 +1,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from factrobust.plots import decoding, style
 from matplotlib.colors import to_hex
+
+from factrobust.plots import decoding, style
 
 DOMAINS = ["geography", "arts", "science-history"]
 T = [0.2, 1.0, 1.6, 2.0]

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+
 from factrobust.plots import exact, style
 
 T = np.array([0.1, 0.5, 1.0, 2.0, 10.0])

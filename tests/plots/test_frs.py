@@ -1,9 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
+
 from factrobust.metrics import frs as metric
 from factrobust.plots import frs, style
-from matplotlib.colors import to_hex
 
 H, T_B = np.linspace(0, 1, 21), np.linspace(0, 2, 11)
 

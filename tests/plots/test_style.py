@@ -5,9 +5,10 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
-from factrobust.plots import style
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from factrobust.plots import style
 
 LAPTOP = ["gemma-3-270m", "smollm2-135m-instruct"]
 names = st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=12, unique=True)

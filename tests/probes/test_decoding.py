@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import binom
+
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
 from factrobust.metrics import breaking
 from factrobust.metrics import decoding as metrics
 from factrobust.probes import decoding
-from scipy.optimize import brentq
-from scipy.stats import binom
 
 TABLE = {
     # One token ahead of four equal ones: P_t = 1 / (1 + 4 (1/6)^(1/t)), t_b = log 6 / log 4.

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from factrobust.records import Call, Records
 from factrobust.records.export import export
 

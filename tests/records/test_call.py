@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
 from factrobust.records.call import Call, key_of
 
 CALL = Call("m", "o", "p", "{}")

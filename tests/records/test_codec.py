@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from factrobust.records import decode, encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from factrobust.records import decode, encode
 
 
 @settings(deadline=None, max_examples=300)

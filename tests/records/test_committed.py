@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from factrobust.records import Records, RecordsError
 from factrobust.records.committed import INDEX
 

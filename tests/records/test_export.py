@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from factrobust.records import Records, RecordsError
 from factrobust.records import export as exporting
 from factrobust.records.committed import COLUMNS, INDEX

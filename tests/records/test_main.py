@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from factrobust.records.__main__ import main
 
 

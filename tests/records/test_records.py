@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from factrobust import paths
 from factrobust.records import Records, RecordsError, open_records
 from factrobust.records.export import export

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from factrobust.records import Call, Records, RecordsError, store
 from factrobust.records.upkeep import verify
 

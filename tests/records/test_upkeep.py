@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from factrobust.records import Records, RecordsError
 from factrobust.records.upkeep import repair, verify
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from factrobust.paths import ROOT
 from factrobust.reproduce.mode import find_notebooks
 from factrobust.reproduce.normalise import canonical

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+
 from factrobust.reproduce.compare import align, close, compare_tables, tolerance
 
 

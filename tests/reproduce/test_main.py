@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from factrobust.reproduce.__main__ import main
 
 Write = Callable[..., Path]

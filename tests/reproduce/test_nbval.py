@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from factrobust.paths import ROOT
 from factrobust.reproduce.__main__ import main
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factrobust.reproduce.normalise import canonical, clean_outputs, main
 from nbformat import from_dict
+
+from factrobust.reproduce.normalise import canonical, clean_outputs, main
 
 
 def code(source: str, outputs: list[Any], **more: Any) -> dict[str, Any]:

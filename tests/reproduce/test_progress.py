@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from factrobust.reproduce.progress import Watcher, spoken
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from factrobust.reproduce.mode import Mode, find_notebooks
 from factrobust.reproduce.state import (
     is_input,

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from factrobust.reproduce.summary import committed, describe, main, present, summarise
 
 TABLE = "figures/1/table-01.csv"

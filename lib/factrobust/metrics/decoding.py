@@ -162,7 +162,10 @@ def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     greedy = known[[*KEY, "token_ids"]].rename(columns={"token_ids": "greedy_ids"})
     joined = marked.merge(greedy, on=KEY, how="left", validate="many_to_one")
     begins = np.array(
-        [list(t[: len(g)]) == list(g) for t, g in zip(joined["token_ids"], joined["greedy_ids"], strict=True)],
+        [
+            list(t[: len(g)]) == list(g)
+            for t, g in zip(joined["token_ids"], joined["greedy_ids"], strict=True)
+        ],
         dtype=bool,
     )
     correct = joined["correct"].to_numpy(dtype=bool)

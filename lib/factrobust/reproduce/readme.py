@@ -25,7 +25,10 @@ def results(table: pd.DataFrame) -> str:
     """The README's table of mean FRS at d = 1, from table 1 (a row an estimator and d)."""
     at_one = table[table["d"] == 1].set_index("estimator")
     models = [c.removesuffix(" mean") for c in at_one.columns if c.endswith(" mean")]
-    lines = ["| breaking temperature by | " + " | ".join(models) + " |", "| --- " * (len(models) + 1) + "|"]
+    lines = [
+        "| breaking temperature by | " + " | ".join(models) + " |",
+        "| --- " * (len(models) + 1) + "|",
+    ]
     for name, label in ESTIMATORS.items():
         row = at_one.loc[name]
         cells = [
