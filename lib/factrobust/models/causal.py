@@ -28,6 +28,7 @@ from factrobust.models.packed import (
     pad_rows,
     straight,
 )
+from factrobust.models.softmax import log_norms
 
 SHORT_PREFIX = 8  # sharing fewer tokens than this saves nothing
 BRANCHES = 64  # answers to one prompt that share a row: more would make its mask costly
@@ -279,12 +280,10 @@ def _tempered(
 ) -> np.ndarray:
     """Float32 log-softmax at `targets` of the `rows` of logits, array [target, temperature]."""
     logits = logits - logits.max(dim=-1, keepdim=True).values
-    target = logits[rows, targets]
-    columns = []
-    for t in [max(t, EPSILON) for t in temperatures or [1.0]]:
-        norm = (logits / t).exp_().sum(dim=-1, dtype=torch.float64).log().float()
-        columns.append(target / t - norm[rows])
-    return torch.stack(columns, dim=1).cpu().numpy()
+    grid = [max(t, EPSILON) for t in temperatures or [1.0]]
+    norms = log_norms(logits, grid).float()[rows]
+    scaled = logits[rows, targets][:, None] / torch.tensor(grid, device=logits.device)
+    return (scaled - norms).cpu().numpy()
 
 
 def _end_ids(network: Any, tokenizer: Any) -> list[int]:

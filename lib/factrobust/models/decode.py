@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from factrobust.models.packed import Body, Row, pad_rows
+from factrobust.models.softmax import weights
 
 EPSILON = 1e-4  # lowest temperature (equation 2 of paper 1)
 TOP = 10  # alternatives kept at each position of a greedy answer
@@ -127,7 +128,7 @@ def _pick(
     are taken in float64: a quarter of a million float32 terms lose digits.
     """
     logits -= logits.amax(dim=-1, keepdim=True)
-    norm = logits.exp().sum(dim=-1, keepdim=True, dtype=torch.float64).log().float()
+    norm = weights(logits).sum(dim=-1, keepdim=True, dtype=torch.float64).log().float()
     shared: dict[float, dict[int, list[Stream]]] = {}  # temperature, node -> streams
     for node, group in enumerate(groups):
         for stream in group:
@@ -139,10 +140,10 @@ def _pick(
         if top_k or top_p:
             z = _truncate(z, top_k, top_p)
         if temperature == 0:
-            total = z.exp().sum(dim=-1, keepdim=True, dtype=torch.float64)
+            total = weights(z).sum(dim=-1, keepdim=True, dtype=torch.float64)
             drawn = z.argmax(dim=-1, keepdim=True)
         else:
-            cumulative = z.exp().cumsum(dim=-1, dtype=torch.float64)
+            cumulative = weights(z).cumsum(dim=-1, dtype=torch.float64)
             total = cumulative[:, -1:]
             goal = _draws(list(members.values()), level).to(z.device) * total
             # The distribution function inverted: the first token whose cumulative exceeds the goal.
