@@ -12,7 +12,7 @@ BLOCK = 1 << 15  # columns at a time, so that a block stays in the processor's c
 
 def weights(shifted: torch.Tensor) -> torch.Tensor:
     """exp(shifted) for values of at most 0; 0 where it would be under 2e-38."""
-    return torch.nn.functional.threshold_(shifted.clamp(min=LOWEST).exp_(), 2e-38, 0.0)
+    return torch.threshold_(shifted.clamp(min=LOWEST).exp_(), 2e-38, 0.0)
 
 
 def log_norms(shifted: torch.Tensor, temperatures: Sequence[float]) -> torch.Tensor:

@@ -223,9 +223,10 @@ def type_shares(table: pd.DataFrame) -> Figure:
             x, part["mean"], style.errors(part), fmt=look.marker, color=look.colour, ms=5, capsize=2
         )
     axis.axhline(0.5, color="0.4", lw=0.8, ls="--", zorder=1)
-    axis.set_xticks(range(len(types)), style.under_groups(table, "answer_type", types, list(looks)))
+    under = style.under_groups(table, "answer_type", types, list(looks))
+    axis.set_xticks(range(len(types)), [label.replace("n = ", "") for label in under])
     axis.set_xlim(-0.5, len(types) - 0.5)
-    axis.set(xlabel="answer type", ylabel="share among the robust")
+    axis.set(xlabel="answer type, with n for each model", ylabel="share among the robust")
     axis.grid(False, axis="x")
     style.shares(axis)
     handles = [style.key(m, k, ls="") for m, k in looks.items()]
