@@ -9,6 +9,7 @@ from scipy import stats
 
 from factrobust.statistics import (
     Interval,
+    binomial_interval,
     bootstrap_correlation,
     bootstrap_mean,
     bootstrap_statistic,
@@ -237,3 +238,13 @@ def test_interval_table_says_where_a_value_is_missing() -> None:
         interval_table(df, ["model"], "score")
     with pytest.raises(KeyError, match=r"No column .*'scores'"):
         interval_table(df, ["model"], "scores")
+
+
+def test_binomial_interval_is_clopper_pearson() -> None:
+    successes, n = np.array([0, 1, 5, 9, 10, 3]), np.array([10, 10, 10, 10, 10, 400])
+    low, high = binomial_interval(successes, n)
+    for k, trials, a, b in zip(successes, n, low, high, strict=True):
+        exact = stats.binomtest(int(k), int(trials)).proportion_ci()
+        assert (a, b) == pytest.approx((exact.low, exact.high), abs=1e-12)
+    with pytest.raises(ValueError, match="between 0 and n"):
+        binomial_interval(3, 2)

@@ -137,11 +137,10 @@ def _save(
         "models": [_fingerprint(model) for model in models],
         "inputs": {_label(path): _sha256(path.read_bytes()) for path in map(Path, inputs)},
         "files": {f"{base}.{end}": _sha256(data) for end, data in files.items()},
-        "git": _git(notebook),
-        "versions": _versions(),
     }
-    text = json.dumps(about, indent=2, sort_keys=True, ensure_ascii=False, default=_plain) + "\n"
-    text = _committed_if_same(paths.ROOT / "figures" / f"{name}.json", text)
+    text = _committed_if_same(paths.ROOT / "figures" / f"{name}.json", _json(about))
+    if text is None:
+        text = _json(about | {"git": _git(notebook), "versions": _versions()})
     target = paths.output_root() / "figures" / name
     target.parent.mkdir(parents=True, exist_ok=True)
     for end, data in {**files, "json": text.encode()}.items():
@@ -158,16 +157,18 @@ def write_atomically(path: Path, data: bytes) -> None:
         half.unlink(missing_ok=True)
 
 
-def _committed_if_same(committed: Path, text: str) -> str:
+def _committed_if_same(committed: Path, about: str) -> str | None:
+    """The committed record, if it says the same but for what describes its run."""
     try:
-        old = committed.read_text(encoding="utf-8")
-        before, now = json.loads(old), json.loads(text)
-        same = {k: v for k, v in before.items() if k not in OF_THE_RUN} == {
-            k: v for k, v in now.items() if k not in OF_THE_RUN
-        }
+        text = committed.read_text(encoding="utf-8")
+        old = {k: v for k, v in json.loads(text).items() if k not in OF_THE_RUN}
     except (OSError, ValueError, AttributeError):  # none yet, or not one of ours: replace it
-        return text
-    return old if same else text
+        return None
+    return text if old == json.loads(about) else None
+
+
+def _json(about: Mapping[str, Any]) -> str:
+    return json.dumps(about, indent=2, sort_keys=True, ensure_ascii=False, default=_plain) + "\n"
 
 
 def _label(path: Path) -> str:

@@ -136,6 +136,25 @@ def paired_difference(
     return bootstrap_mean(left - right, groups, n_boot=n_boot, seed=seed, level=level)
 
 
+def binomial_interval(
+    successes: ArrayLike, n: ArrayLike, *, level: float = 0.95
+) -> tuple[Array, Array]:
+    """Exact (Clopper-Pearson) bounds of a share, for `successes` of `n` independent trials [row].
+
+    The bounds are beta quantiles; 0 of n has the lower bound 0, n of n the upper bound 1. Raises
+    ValueError for successes outside [0, n] or n < 1.
+    """
+    from scipy.special import betaincinv
+
+    k, trials = np.broadcast_arrays(np.asarray(successes, float), np.asarray(n, float))
+    if np.any((trials < 1) | (k < 0) | (k > trials)):
+        raise ValueError("successes must lie between 0 and n, and n must be at least 1")
+    tail = (1 - level) / 2
+    low = np.where(k > 0, betaincinv(np.maximum(k, 1), trials - k + 1, tail), 0.0)
+    high = np.where(k < trials, betaincinv(k + 1, np.maximum(trials - k, 1), 1 - tail), 1.0)
+    return low, high
+
+
 def interval_table(
     df: pd.DataFrame,
     by: Sequence[str],

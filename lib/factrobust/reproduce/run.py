@@ -128,6 +128,8 @@ def _execute(mode: Mode, notebook: str, work: Path, parameters: dict[str, Any]) 
                 kernel_name="python3",
                 progress_bar=False,
                 stderr_file=stderr,
+                # All is on disk by now, and waiting for the kernel's goodbye can take seconds.
+                shutdown_kernel="immediate",
             )
     except Exception as error:
         if isinstance(error, PapermillExecutionError) and error.ename == "KeyboardInterrupt":
