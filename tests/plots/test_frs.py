@@ -101,8 +101,8 @@ def test_type_shares(check, models):
     table = table.assign(mean=np.linspace(0.2, 0.8, len(table)), low=0.1, high=0.9, n=30)
     axis = check(frs.type_shares(table), axes=1).axes[0]
     ticks = [text.get_text() for text in axis.get_xticklabels()]
-    assert ticks == ["Numerical\n30", "Human\nn = 30", "Entity\nn = 30"]
-    draw[line for line in axis.lines if line.get_marker() not in ("None", "_")]
+    assert ticks == ["Numerical\n30", "Human\n30", "Entity\n30"]
+    drawn = [line for line in axis.lines if line.get_marker() not in ("None", "_")]
     assert len(drawn[0].get_ydata()) == 3
     x_of_entity = drawn[0].get_xdata()[0]  # first row of the table
     assert round(x_of_entity) == 2
