@@ -46,13 +46,13 @@ def save_figure(
     data: pd.DataFrame,
     *,
     parameters: Mapping[str, Any],
-    models: Sequence[str | Mapping[str, Any]] = (),
+    models: Sequence[Any] = (),
     inputs: Iterable[Path] = (),
 ) -> None:
     """Write a figure as NAME.pdf and NAME.png (200 dpi), its plotted data and its provenance.
 
     `name` is like "1-decoding/figure-01"; `data` holds what is drawn, a row a point; `models` the
-    models' fingerprints; `inputs` the data files that were read. Raises ValueError for a name that
+    models, or their names as strings; `inputs` the data files that were read. Raises ValueError for a name that
     is not of that form, TypeError for a parameter that JSON cannot hold.
     """
     unversioned = {"Creator": None, "Producer": None, "CreationDate": None}
@@ -68,7 +68,7 @@ def save_table(
     name: str,
     *,
     parameters: Mapping[str, Any],
-    models: Sequence[str | Mapping[str, Any]] = (),
+    models: Sequence[Any] = (),
     inputs: Iterable[Path] = (),
     decimals: int = 3,
 ) -> pd.DataFrame:
@@ -120,7 +120,7 @@ def _save(
     name: str,
     files: Mapping[str, bytes],
     parameters: Mapping[str, Any],
-    models: Sequence[str | Mapping[str, Any]],
+    models: Sequence[Any],
     inputs: Iterable[Path],
 ) -> None:
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*)+", name):
@@ -179,8 +179,8 @@ def _label(path: Path) -> str:
     return path.relative_to(paths.ROOT).as_posix() if inside else path.name
 
 
-def _fingerprint(model: str | Mapping[str, Any]) -> Any:
-    return json.loads(model) if isinstance(model, str) and model.startswith("{") else model
+def _fingerprint(model: Any) -> Any:
+    return model if isinstance(model, str) else f"{model.name} {model.fingerprint}"
 
 
 def _plain(value: Any) -> Any:

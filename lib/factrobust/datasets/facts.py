@@ -28,6 +28,7 @@ __all__ = [
     "ANSWER_TYPES",
     "COLUMNS",
     "DOMAINS",
+    "FILES",
     "FactsError",
     "answers",
     "describe",
@@ -36,6 +37,7 @@ __all__ = [
     "questions",
 ]
 
+FILES = (DATA / "facts.csv", DATA / "relations.csv")  # for the provenance of results
 DOMAINS = ("geography", "arts", "science-history")  # of the embedded table; yours may have others
 REQUIRED = ("subject", "relation", "object")
 COLUMNS = (
