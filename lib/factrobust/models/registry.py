@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,12 +162,14 @@ def _load(source: Source, dtype: str) -> Model:
     weights.quiet_transformers()
     where, options = _location(source)
     device: dict[str, Any] = {"device_map": "auto"} if torch.cuda.is_available() else {}
-    network = AutoModelForCausalLM.from_pretrained(
-        where, dtype=getattr(torch, dtype), attn_implementation="sdpa", **device, **options
-    )
+    with ThreadPoolExecutor(1) as aside:  # a large vocabulary takes seconds to read, as weights do
+        tokenizer = aside.submit(_tokenizer, where, options)
+        network = AutoModelForCausalLM.from_pretrained(
+            where, dtype=getattr(torch, dtype), attn_implementation="sdpa", **device, **options
+        )
     return CausalLM(
         network,
-        _tokenizer(where, options),
+        tokenizer.result(),
         name=source.name,
         fingerprint=_fingerprint(source, dtype),
         prompt_format=source.prompt_format or "two-shot",
@@ -175,8 +178,12 @@ def _load(source: Source, dtype: str) -> Model:
 
 
 def _tokenizer(where: str, options: dict[str, Any]) -> Any:
-    from transformers import AutoTokenizer
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+    if (Path(where) / weights.MANIFEST).is_file():
+        # A folder of our own making: the tokenizer is tokenizer.json as it stands, and AutoTokenizer
+        # would take three times as long to find that out (a test compares the two).
+        return PreTrainedTokenizerFast.from_pretrained(where, **options)
     return AutoTokenizer.from_pretrained(where, **options)
 
 

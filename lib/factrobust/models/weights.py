@@ -154,11 +154,20 @@ def _converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
 
 
 def _intact(manifest: Path) -> bool:
+    """Whether the folder is as it was made. A file not written since then is not hashed again."""
     try:
-        digests = json.loads(manifest.read_text())["sha256"]
-        return all(sha256([manifest.parent / name]) == d for name, d in digests.items())
+        made = json.loads(manifest.read_text())
+        return all(
+            made.get("stamps", {}).get(name) == _stamp(manifest.parent / name)
+            or sha256([manifest.parent / name]) == digest
+            for name, digest in made["sha256"].items()
+        )
     except (OSError, ValueError, KeyError):
         return False
+
+
+def _stamp(file: Path) -> list[int]:
+    return [file.stat().st_size, file.stat().st_mtime_ns]
 
 
 def _convert(parts: list[Path], work: Path) -> None:
@@ -179,5 +188,9 @@ def _convert(parts: list[Path], work: Path) -> None:
     network.save_pretrained(work)
     tokenizer.save_pretrained(work)
     whole.unlink()
-    digests = {p.name: sha256([p]) for p in sorted(work.iterdir())}
-    (work / MANIFEST).write_text(json.dumps({"sha256": digests}, indent=1))
+    made = sorted(work.iterdir())
+    manifest = {
+        "sha256": {p.name: sha256([p]) for p in made},
+        "stamps": {p.name: _stamp(p) for p in made},
+    }
+    (work / MANIFEST).write_text(json.dumps(manifest, indent=1))
