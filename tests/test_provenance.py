@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -70,8 +71,8 @@ def sidecar(files: dict[str, bytes]) -> dict:
 
 
 def test_a_figure_with_its_data_and_its_origin(root: Path) -> None:
-    fingerprint = '{"name": "toy", "sha256": "00"}'
-    files = save(models=[fingerprint, "endpoint"], inputs=[root / "data" / "facts.csv"])
+    toy = SimpleNamespace(name="toy", fingerprint="sha256:00 float32")
+    files = save(models=[toy, "endpoint"], inputs=[root / "data" / "facts.csv"])
     assert sorted(files) == [f"figure-01.{end}" for end in ("csv", "json", "pdf", "png")]
     assert files["figure-01.png"].startswith(b"\x89PNG")
     assert files["figure-01.pdf"].startswith(b"%PDF")
@@ -79,7 +80,7 @@ def test_a_figure_with_its_data_and_its_origin(root: Path) -> None:
     about = sidecar(files)
     assert about["notebook"] == NOTEBOOK
     assert about["parameters"] == {"seed": 0, "models": ["a", "b"]}
-    assert about["models"] == [{"name": "toy", "sha256": "00"}, "endpoint"]
+    assert about["models"] == ["toy sha256:00 float32", "endpoint"]
     assert about["inputs"] == {"data/facts.csv": hashlib.sha256(b"fact_id\n").hexdigest()}
     csv = hashlib.sha256(files["figure-01.csv"]).hexdigest()
     assert about["files"]["figure-01.csv"] == csv
