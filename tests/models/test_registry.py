@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 import factrobust
 from factrobust.models import weights
 from factrobust.models.base import ModelError
+from factrobust.models.causal import CausalLM
 from factrobust.models.recorded import RecordedModel
 from factrobust.records import Records
 
@@ -143,3 +145,29 @@ sys.exit(time.monotonic() - start > 30)
     assert done.returncode == 0, done.stderr
     assert "no-such-org/no-such-model@v1 is neither reachable on the hub (offline)" in done.stdout
     assert "check the spelling and the network, or give a folder" in done.stdout
+
+
+def test_loading_leaves_the_garbage_collector_as_it_was(folder: Path) -> None:
+    gc.disable()
+    try:
+        factrobust.load_model(str(folder))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    factrobust.load_model(str(folder))
+    assert gc.isenabled()
+
+
+def test_our_quick_way_to_a_tokenizer_gives_the_one_of_transformers(real: CausalLM) -> None:
+    from transformers import AutoTokenizer
+
+    folder = weights.embedded_folder(real.name)
+    slow = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    text = "Paris,  né en 1999: <b>\u6771\u4eac</b>\n\tdon't " + str(slow.eos_token)
+    for special in (True, False):
+        ids = real.tokenizer(text, add_special_tokens=special).input_ids
+        assert ids == slow(text, add_special_tokens=special).input_ids
+        assert real.tokenizer.decode(ids) == slow.decode(ids)
+    assert real.tokenizer.special_tokens_map == slow.special_tokens_map
+    assert real.tokenizer.all_special_ids == slow.all_special_ids
+    assert real.tokenizer.chat_template == slow.chat_template
