@@ -6,9 +6,11 @@ may loosen its tolerance ("rtol=0.02"); nbval's own tags (nbval-skip, nbval-igno
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -30,7 +32,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     def setup(self: Any) -> None:
         notebook = self.path.relative_to(ROOT).as_posix()
-        with kernel_environment(ROOT, notebook, out=OUT, records="replay"):
+        variables = kernel_environment(ROOT, notebook, out=OUT, records="replay")
+        with mock.patch.dict(os.environ, variables):
             start_kernel(self)
 
     def compare_outputs(self: Any, test: list[Any], reference: list[Any], skip: Any = None) -> Any:

@@ -95,28 +95,8 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]], *, force: bool) -> int:
             commit[1],
         )
     )
-    # Only now, because it takes seconds: what runs notebooks.
-    from factrobust.reproduce.run import NotebookError, run_notebook
-
-    number, order = 0, list(wanted)
-    for notebook, values in wanted.items():
-        # Asked again: a notebook that ran meanwhile may have changed what this one reads.
-        why = "forced" if force else why_stale(mode, notebook, values)
-        if why is None:
-            continue
-        number += 1
-        rest = [name for name in order[order.index(notebook) :] if name in stale]
-        total = max(number, len(stale))
-        print(f"[{number}/{total}] {notebook} ({why}{_forecast(mode, notebook, rest)})", flush=True)
-        try:
-            outcome = run_notebook(mode, notebook, values)
-        except NotebookError as error:
-            print(f"FAILED {error}", file=sys.stderr)
-            print("Its results are as before; later notebooks were not run.", file=sys.stderr)
-            return 1
-        count = len(outcome.changed)
-        what = f"{count} file{'s' * (count != 1)} changed" if count else "nothing changed"
-        print(f"      done in {spoken(outcome.seconds)}, {what}", flush=True)
+    if not _run_stale(mode, wanted, stale, force=force):
+        return 1
     if mode.place == mode.root:
         found = summary.summarise(before, summary.present(mode.root))
         print("\n".join(summary.describe(found, against)))
@@ -125,9 +105,44 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]], *, force: bool) -> int:
     return 0
 
 
-def _forecast(mode: Mode, notebook: str, rest: list[str]) -> str:
+def _run_stale(
+    mode: Mode, wanted: dict[str, dict[str, Any]], stale: list[str], *, force: bool
+) -> bool:
+    """Run one notebook after the other; False if one failed."""
+    from factrobust.reproduce.kernel import kernels
+
+    number, order = 0, list(wanted)
+    with kernels(mode) as take:
+        take(stale[0], [])
+        # Only now, because it takes seconds, as the start of a kernel does: what runs notebooks.
+        from factrobust.reproduce.run import NotebookError, run_notebook
+
+        for place, (notebook, values) in enumerate(wanted.items()):
+            # Asked again: a notebook that ran meanwhile may have changed what this one reads.
+            why = "forced" if force else why_stale(mode, notebook, values)
+            if why is None:
+                continue
+            number += 1
+            later = [name for name in order[place + 1 :] if name in stale]
+            forecast = _forecast(mode, notebook, later)
+            total = max(number, len(stale))
+            print(f"[{number}/{total}] {notebook} ({why}{forecast})", flush=True)
+            try:
+                outcome = run_notebook(mode, notebook, values, take(notebook, later[:1]))
+            except NotebookError as error:
+                print(f"FAILED {error}", file=sys.stderr)
+                print("Its results are as before; later notebooks were not run.", file=sys.stderr)
+                return False
+            count = len(outcome.changed)
+            what = f"{count} file{'s' * (count != 1)} changed" if count else "nothing changed"
+            print(f"      done in {spoken(outcome.seconds)}, {what}", flush=True)
+    return True
+
+
+def _forecast(mode: Mode, notebook: str, later: list[str]) -> str:
     """What the last run took, and what all that is left took; nothing for a first run."""
-    known = {name: last.seconds for name in rest if (last := load_state(mode, name))}
+    runs = {name: load_state(mode, name) for name in [notebook, *later]}
+    known = {name: last.seconds for name, last in runs.items() if last}
     if notebook not in known:
         return ""
     left = f", all that is left {spoken(sum(known.values()))}" if len(known) > 1 else ""

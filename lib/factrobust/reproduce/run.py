@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from papermill.exceptions import PapermillExecutionError
 
 from factrobust.records import Records, RecordsError
 from factrobust.reproduce import state
-from factrobust.reproduce.kernel import kernel_environment
+from factrobust.reproduce.kernel import Kernel
 from factrobust.reproduce.mode import LAPTOP, Mode, write_atomically
 from factrobust.reproduce.normalise import normalise, to_text
 from factrobust.reproduce.progress import Watcher
@@ -42,19 +41,16 @@ class Outcome:
     changed: list[str]
 
 
-def run_notebook(mode: Mode, notebook: str, parameters: dict[str, Any]) -> Outcome:
+def run_notebook(mode: Mode, notebook: str, parameters: dict[str, Any], kernel: Kernel) -> Outcome:
     """Execute a notebook (path relative to the root) and put its results in place.
 
-    The kernel runs in the notebook's folder and saves into build/running/<mode>/. When all cells
+    `kernel` was started for it, and saves into its own folder under build/running/. When all cells
     have run, figures and tables are moved to the mode's place, the notebook is replaced by its
     canonical executed form, and its state is saved. Raises NotebookError when a cell fails, the
     kernel dies or the notebook was edited meanwhile: then nothing in place has changed, and the
     failed copy lies in build/failed/.
     """
-    work = mode.root / "build" / "running" / mode.name
-    shutil.rmtree(work, ignore_errors=True)
-    saved, progress, reads = work / "saved", work / "progress.txt", work / "reads.json"
-    saved.mkdir(parents=True)
+    saved = kernel.saved
     try:
         source = state.source_hash(state.read_cells(mode.root / notebook))
         if mode.profile == LAPTOP and not mode.replay:
@@ -62,22 +58,11 @@ def run_notebook(mode: Mode, notebook: str, parameters: dict[str, Any]) -> Outco
             Records(mode.root / "build" / "records" / "records.sqlite").forget_use(notebook)
     except (ValueError, RecordsError) as error:
         raise NotebookError(str(error)) from error
-    _write_input(mode.root / notebook, work / "input.ipynb")
+    _write_input(mode.root / notebook, kernel.work / "input.ipynb")
     before = state.snapshot(mode.root)
     start = time.monotonic()
-    with (
-        kernel_environment(
-            mode.root,
-            notebook,
-            out=saved,
-            records=mode.records,
-            profile=mode.profile,
-            progress=progress,
-            reads=reads,
-        ),
-        Watcher(progress),
-    ):
-        executed = _execute(mode, notebook, work, parameters)
+    with Watcher(kernel.progress):
+        executed = _execute(mode, notebook, kernel, parameters)
     seconds = time.monotonic() - start
 
     if state.source_hash(state.read_cells(mode.root / notebook)) != source:
@@ -91,7 +76,7 @@ def run_notebook(mode: Mode, notebook: str, parameters: dict[str, Any]) -> Outco
     done = state.State(
         source=source,
         parameters=state.parameters_text(parameters),
-        inputs=_inputs(mode, _read_files(reads), before, outputs),
+        inputs=_inputs(mode, _read_files(kernel.reads), before, outputs),
         outputs=outputs,
         results=state.results_hash(state.read_cells(saved / notebook)),
         seconds=round(seconds, 1),
@@ -99,7 +84,6 @@ def run_notebook(mode: Mode, notebook: str, parameters: dict[str, Any]) -> Outco
     with _signals_deferred():
         changed = _put_in_place(saved, mode.place)
         state.save_state(mode, notebook, done)
-    shutil.rmtree(work, ignore_errors=True)
     _failed_copy(mode, notebook).unlink(missing_ok=True)
     return Outcome(seconds, changed)
 
@@ -115,21 +99,20 @@ def _write_input(notebook: Path, target: Path) -> None:
     target.write_text(to_text(node), encoding="utf-8")
 
 
-def _execute(mode: Mode, notebook: str, work: Path, parameters: dict[str, Any]) -> NotebookNode:
+def _execute(mode: Mode, notebook: str, kernel: Kernel, parameters: dict[str, Any]) -> NotebookNode:
     logging.getLogger("papermill").setLevel(logging.ERROR)
-    running = work / "running.ipynb"
+    running = kernel.work / "running.ipynb"
     try:
-        with (work / "stderr.txt").open("w", encoding="utf-8") as stderr:
+        with (kernel.work / "stderr.txt").open("w", encoding="utf-8") as stderr:
             return papermill.execute_notebook(
-                work / "input.ipynb",
+                kernel.work / "input.ipynb",
                 running,
                 parameters=parameters,
                 cwd=(mode.root / notebook).parent,
                 kernel_name="python3",
                 progress_bar=False,
                 stderr_file=stderr,
-                # All is on disk by now, and waiting for the kernel's goodbye can take seconds.
-                shutdown_kernel="immediate",
+                km=kernel.manager,
             )
     except Exception as error:
         if isinstance(error, PapermillExecutionError) and error.ename == "KeyboardInterrupt":
@@ -180,7 +163,7 @@ def _failed_copy(mode: Mode, notebook: str) -> Path:
 
 
 def _read_files(reads: Path) -> list[str]:
-    """What the kernel read, as paths relative to the root; see kernel_startup."""
+    """What the kernel read, as paths relative to the root; see kernel_note_reads."""
     if not reads.exists():  # a notebook without code
         return []
     paths: list[str] = json.loads(reads.read_text(encoding="utf-8"))

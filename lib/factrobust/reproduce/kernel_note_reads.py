@@ -19,7 +19,8 @@ def _note_reads() -> None:
         return
     top = os.path.realpath(root) + os.sep
     opened: set[str] = set()
-    written: list[str] = []
+    seen: set[str] = set()
+    reads: set[str] = set()
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event != "open":
@@ -32,12 +33,14 @@ def _note_reads() -> None:
 
     def dump(*_: object) -> None:
         modules = [getattr(module, "__dict__", {}) for module in list(sys.modules.values())]
-        files = opened | {str(names["__file__"]) for names in modules if names.get("__file__")}
-        real = (os.path.realpath(file) for file in files)
-        reads = sorted({file.removeprefix(top) for file in real if file.startswith(top)})
-        if reads != written:
-            written[:] = reads
-            Path(target).write_text(json.dumps(reads), encoding="utf-8")
+        new = opened | {str(names["__file__"]) for names in modules if names.get("__file__")}
+        new -= seen
+        seen.update(new)  # thousands of files, and a look at each link of each path
+        real = (os.path.realpath(file) for file in new)
+        found = {file.removeprefix(top) for file in real if file.startswith(top)}
+        if found:
+            reads.update(found)
+            Path(target).write_text(json.dumps(sorted(reads)), encoding="utf-8")
 
     sys.addaudithook(hook)
     # After every cell, not at exit: a kernel may be killed before it says goodbye.
