@@ -53,3 +53,34 @@ def test_table_2_has_the_hyperparameters():
 def test_unknown_name_lists_the_known():
     with pytest.raises(KeyError, match=r"1-decoding-table-1.*1-decoding-text"):
         load_published("1-decoding-table1")
+
+
+def test_time_tables_hold_the_papers_counts():
+    counts = load_published("2-time-table-2").set_index("quantity")["value"]
+    text = load_published("2-time-text")
+    asked = text.drop_duplicates("quantity").set_index("quantity")["value"]
+    assert asked["relations"] * asked["facts_per_relation"] == asked["facts"] == counts["facts"]
+    # Subjects and objects overlap: there are fewer entities than the two together.
+    assert counts["entities"] <= counts["subjects"] + counts["objects"]
+    # Facts with many correct dates have many incorrect ones: more than the product of the means.
+    product = counts["correct_dates_per_fact"] * counts["incorrect_dates_per_fact"]
+    assert counts["tests_per_fact"] > product
+    assert load_published("2-time-table-1")["label"].tolist() == ["incorrect"] * 4 + ["correct"] * 2
+
+
+def test_time_models_are_the_papers_pairs():
+    models = load_published("2-time-models")
+    text = load_published("2-time-text").set_index("quantity")["value"]
+    assert len(models) == text["models"]
+    assert models["model"].is_unique
+    kinds = models.groupby("pair")["kind"].apply(sorted)
+    assert kinds.map(lambda kind: kind == ["instruction-tuned", "pretrained"]).all()
+    assert models.groupby("pair")["parameters"].nunique().eq(1).all()
+
+
+def test_time_text_says_where_it_contradicts_itself():
+    text = load_published("2-time-text")
+    llama = text[(text["quantity"] == "robustness") & (text["model"] == "Llama-3.1-70B")]
+    assert llama["value"].tolist() == [0.26, 0.23]
+    assert llama["note"].str.contains("of the same model").all()
+    assert text["where"].str.len().gt(0).all()

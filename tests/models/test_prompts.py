@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from factrobust.models.prompts import EXAMPLES, FORMATS, render
+from factrobust.models.prompts import DATED_EXAMPLES, EXAMPLES, FORMATS, render
 
 ASKED = (["What is the capital of Kenya?"], ["The capital of Kenya is"])
 CHAT = ("<user>", "</user><assistant>")
@@ -20,6 +20,15 @@ CHAT = ("<user>", "</user><assistant>")
             "Q: What is the capital of Kenya?\nA:",
         ),
         ("zero-shot", "Q: What is the capital of Kenya?\nA:"),
+        ("question", "What is the capital of Kenya?"),
+        (
+            "dated-few-shot",
+            "In 2005, who was the chief executive of Apple? Steve Jobs\n"
+            "In March 1985, which show did Johnny Carson host? The Tonight Show\n"
+            "On June 6, 1984, who was the Archbishop of Canterbury? Robert Runcie\n"
+            "What is the capital of Kenya?",
+        ),
+        ("question-answer", "Question:What is the capital of Kenya?\n Answer:"),
         ("prefix", "What is the capital of Kenya? The capital of Kenya is"),
         ("chat", "<user>What is the capital of Kenya?</user><assistant>"),
         (
@@ -38,7 +47,7 @@ def test_render(format: str, expected: str) -> None:
 
 
 def test_every_format_is_shown_above() -> None:
-    assert len(FORMATS) == 6
+    assert len(FORMATS) == 9
 
 
 def test_no_chat_frame_without_chat() -> None:
@@ -53,6 +62,9 @@ def test_examples_are_not_asked() -> None:
     facts = (DATA / "facts.csv").read_text(encoding="utf-8")
     for question, _ in EXAMPLES:
         assert question not in facts
+    dated = (DATA / "temporal_facts.csv").read_text(encoding="utf-8")
+    for _, answer in DATED_EXAMPLES:
+        assert answer not in dated
 
 
 def test_embedded_chat_frame_is_the_templates(smollm: object) -> None:

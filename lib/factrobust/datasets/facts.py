@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
@@ -14,10 +12,13 @@ from factrobust.datasets.relations import load_relations
 from factrobust.datasets.tables import (
     ANSWER_TYPES,
     FactsError,
+    alias_lists,
     check_table,
     check_unique,
     filled,
-    nearest,
+    in_turns,
+    keep,
+    number,
     one_of,
     read_table,
     slug,
@@ -56,10 +57,6 @@ COLUMNS = (
 
 def facts_schema(relations: Iterable[str]) -> pa.DataFrameSchema:
     """The pandera schema of a facts CSV, all cells still strings; relations are the known names."""
-    number = pa.Check(
-        _is_popularity,
-        error="is not a number of 0 or more; write one such as 4.2, or leave it empty",
-    )
     return pa.DataFrameSchema(
         {
             "fact_id": pa.Column(
@@ -76,14 +73,11 @@ def facts_schema(relations: Iterable[str]) -> pa.DataFrameSchema:
             "aliases": pa.Column(str, required=False),
             "answer_type": pa.Column(str, one_of(ANSWER_TYPES), required=False),
             "domain": pa.Column(str, filled("name a domain, or drop the column"), required=False),
-            "popularity": pa.Column(str, number, required=False),
+            "popularity": pa.Column(
+                str, number("write one such as 4.2, or leave it empty"), required=False
+            ),
         }
     )
-
-
-def _is_popularity(cells: pd.Series) -> pd.Series:
-    values = pd.to_numeric(cells, errors="coerce")
-    return (np.isfinite(values) & (values >= 0)) | (cells == "")
 
 
 def load_facts(
@@ -123,7 +117,7 @@ def load_facts(
         ("answer_type", answer_types),
     ):
         if wanted is not None:
-            frame = _keep(frame, column, wanted, path)
+            frame = keep(frame, column, wanted, path)
     if limit is not None:
         frame = _sample(frame, limit, seed)
     return frame.reset_index(drop=True)
@@ -139,36 +133,12 @@ def _complete(frame: pd.DataFrame, relations: pd.DataFrame) -> pd.DataFrame:
     missing = {column: defaults[column] for column in COLUMNS if column not in frame}
     frame = frame.assign(**missing)[[*COLUMNS, *notes]]
     frame["popularity"] = pd.to_numeric(frame["popularity"]).astype(float)
-    frame["aliases"] = [
-        [alias for cell in text.split("|") if (alias := cell.strip()) and alias != answer]
-        for text, answer in zip(frame["aliases"], frame["object"], strict=True)
-    ]
+    frame["aliases"] = alias_lists(frame["aliases"], frame["object"])
     return frame
 
 
-def _keep(frame: pd.DataFrame, column: str, wanted: Iterable[str], path: Path) -> pd.DataFrame:
-    wanted = [wanted] if isinstance(wanted, str) else list(wanted)
-    known = sorted(frame[column].unique())
-    for value in wanted:
-        if value not in known:
-            near = nearest(value, known)
-            hint = f"did you mean {near!r}? " if near else ""
-            raise ValueError(
-                f"no fact in {path} has the {column} {value!r}; {hint}It has {', '.join(known)}."
-            )
-    return frame[frame[column].isin(wanted)]
-
-
 def _sample(frame: pd.DataFrame, limit: int, seed: int) -> pd.DataFrame:
-    if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
-        raise ValueError(
-            f"limit is {limit!r}; give a whole number of facts from 1 up, or None for all"
-        )
-    # A fact's place depends on its own name and the seed only, never on the other rows.
-    draw = frame["fact_id"].map(lambda name: hashlib.sha256(f"{seed}/{name}".encode()).hexdigest())
-    order = frame.assign(draw=draw).sort_values("draw")
-    order["turn"] = order.groupby(["domain", "relation"]).cumcount()
-    order = order.sort_values(["turn", "draw"])  # every relation once before any twice
+    order = in_turns(frame, limit, seed, ["domain", "relation"])
     order["turn"] = order.groupby("domain").cumcount()
     order = order.sort_values(["turn", "domain"])  # every domain once before any twice
     return frame.loc[order.index[:limit].sort_values()]

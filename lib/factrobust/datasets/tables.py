@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import difflib
+import hashlib
 import io
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
@@ -151,6 +153,54 @@ def one_of(known: Iterable[str], remedy: str = "choose one of") -> pa.Check:
     return pa.Check(
         lambda cells: cells.isin(words), error=f"is unknown; {remedy} {', '.join(words)}"
     )
+
+
+def number(remedy: str) -> pa.Check:
+    """Check that a cell is empty or a finite number of 0 or more."""
+
+    def is_number(cells: pd.Series) -> pd.Series:
+        values = pd.to_numeric(cells, errors="coerce")
+        return (np.isfinite(values) & (values >= 0)) | (cells == "")
+
+    return pa.Check(is_number, error=f"is not a number of 0 or more; {remedy}")
+
+
+def alias_lists(aliases: pd.Series, objects: pd.Series) -> list[list[str]]:
+    """The aliases of each row, from cells that join them by |, without the object itself."""
+    return [
+        [alias for cell in text.split("|") if (alias := cell.strip()) and alias != answer]
+        for text, answer in zip(aliases, objects, strict=True)
+    ]
+
+
+def keep(frame: pd.DataFrame, column: str, wanted: Iterable[str], path: Path) -> pd.DataFrame:
+    """The rows whose column holds one of the wanted words; ValueError for a word that none holds."""
+    wanted = [wanted] if isinstance(wanted, str) else list(wanted)
+    known = sorted(frame[column].unique())
+    for value in wanted:
+        if value not in known:
+            near = nearest(value, known)
+            hint = f"did you mean {near!r}? " if near else ""
+            raise ValueError(
+                f"no fact in {path} has the {column} {value!r}; {hint}It has {', '.join(known)}."
+            )
+    return frame[frame[column].isin(wanted)]
+
+
+def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> pd.DataFrame:
+    """The rows in a seeded order in which every group comes once before any comes twice.
+
+    A row's place depends on its own fact_id and the seed only, never on the order of the rows.
+    Raises ValueError for a limit that is no count, so that a bad one is met before it is used.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
+        raise ValueError(
+            f"limit is {limit!r}; give a whole number of facts from 1 up, or None for all"
+        )
+    draw = frame["fact_id"].map(lambda name: hashlib.sha256(f"{seed}/{name}".encode()).hexdigest())
+    order = frame.assign(draw=draw).sort_values("draw")
+    order["turn"] = order.groupby(groups).cumcount()
+    return order.sort_values(["turn", "draw"])
 
 
 def slug(text: str) -> str:

@@ -17,6 +17,13 @@ EXAMPLES = (
     ("Who painted the Mona Lisa?", "Leonardo da Vinci"),
 )
 SHOTS = "".join(f"Q: {question}\nA: {answer}\n\n" for question, answer in EXAMPLES)
+# One of each precision, and none of data/temporal_facts.csv (paper 2, section 4.6).
+DATED_EXAMPLES = (
+    ("In 2005, who was the chief executive of Apple?", "Steve Jobs"),
+    ("In March 1985, which show did Johnny Carson host?", "The Tonight Show"),
+    ("On June 6, 1984, who was the Archbishop of Canterbury?", "Robert Runcie"),
+)
+DATED_SHOTS = "".join(f"{question} {answer}\n" for question, answer in DATED_EXAMPLES)
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,9 @@ SENTENCE_END = (".", ",", "\n", "(", ";")
 FORMATS = {
     "two-shot": Format(f"{SHOTS}Q: ", "\nA:", " ", ("\n",)),
     "zero-shot": Format("Q: ", "\nA:", " ", ("\n",)),
+    "question": Format("", "", " ", ("\n",)),  # papers 2 and 3: the question as it is
+    "dated-few-shot": Format(DATED_SHOTS, "", " ", ("\n",)),
+    "question-answer": Format("Question:", "\n Answer:", " ", ("\n",)),  # paper 3, section 3.1
     "prefix": Format("", " ", " ", SENTENCE_END, prefix=True),
     "chat": Format("", "", "", (".", "\n"), chat=True),
     "chat-prefix": Format("", "", " ", SENTENCE_END, chat=True, prefix=True),

@@ -1,0 +1,188 @@
+"""Build data/temporal_facts.csv from data/sources/temporal/*.csv.
+
+    python data/build_temporal_facts.py            write the table, and its counts in data/README.md
+    python data/build_temporal_facts.py --check    write nothing; exit 1 if they differ
+
+<relation>.csv holds hand-typed facts; checks.csv holds the dates of each once more, recalled
+independently. A fact whose dates do not agree, or that was not recalled twice, stops the build: mend
+it, or remove it from both. Two dates agree if they are equal at the coarser of their precisions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from build_facts import Row, leaks, popularity
+from fact_sources import SOURCES, VERSIONS, plain
+
+from factrobust.datasets.dates import parse
+from factrobust.datasets.tables import FactsError, check_unique, read_table
+from factrobust.datasets.temporal import (
+    COLUMNS,
+    REQUIRED,
+    check_quintuples,
+    complete,
+    load_temporal_facts,
+    load_temporal_relations,
+)
+
+DATA = Path(__file__).resolve().parent
+FOLDER = SOURCES / "temporal"
+KEY = ["relation", "subject", "object"]
+# The paper's section 4.2: within 1950-2020, over two years long.
+FROM, TO = np.datetime64("1950-01-01"), np.datetime64("2020-12-31")
+TWO_YEARS = np.timedelta64(731, "D")
+
+
+def build(folder: Path = FOLDER) -> pd.DataFrame:
+    """Return the facts as they are written: all columns, sorted."""
+    if (found := importlib.metadata.version("wordfreq")) != VERSIONS["wordfreq"]:
+        raise FactsError(
+            f"wordfreq is {found} but the table was built with {VERSIONS['wordfreq']}; "
+            f"pip install wordfreq=={VERSIONS['wordfreq']}."
+        )
+    relations = load_temporal_relations()
+    typed = []
+    for relation in relations.index:
+        path = folder / f"{relation}.csv"
+        rows = read_table(path, required=("subject", *REQUIRED[2:]), optional=["aliases"])
+        rows = rows.assign(relation=relation).reindex(columns=[*REQUIRED, "aliases"], fill_value="")
+        check_quintuples(rows, relations.index, path)
+        check_promises(rows, relations.loc[relation], path)
+        typed.append(rows)
+    facts = pd.concat(typed, ignore_index=True)
+    compare(facts, folder / "checks.csv")
+    return finish(facts, list(relations.index))
+
+
+def check_promises(rows: pd.DataFrame, relation: pd.Series, path: Path) -> None:
+    """Refuse what the embedded table promises not to hold, though a user's file may."""
+    check_unique(rows, KEY, path)
+    (first, _), (_, last) = parse(rows["start"]), parse(rows["end"])
+    asked = [
+        leaks(Row(subject=s, object=o, aliases=a), relation)
+        for s, o, a in zip(rows["subject"], rows["object"], rows["aliases"], strict=True)
+    ]
+    for where, fault in (
+        ((first < FROM) | (last > TO), "does not lie within 1950-2020"),
+        (last - first < TWO_YEARS, "lasts two years or less"),
+        (np.array(asked), "has its answer in its question"),
+    ):
+        for line in rows.index[where]:
+            raise FactsError(f"{path}, line {line}: the fact {fault}; delete the line.")
+
+
+def compare(facts: pd.DataFrame, path: Path) -> None:
+    """Refuse facts whose dates were not recalled a second time, or differently."""
+    second = read_table(path, required=(*REQUIRED,), optional=())
+    check_quintuples(second, facts["relation"].unique(), path)
+    check_unique(second, KEY, path)
+    theirs = {_key(row): row for row in second.itertuples()}
+    open_ = []
+    for row in facts.itertuples():
+        name = f"{row.relation},{row.subject},{row.object}"
+        other = theirs.pop(_key(row), None)
+        if other is None:
+            open_.append(f"{name}: no second date")
+        elif not (agree(row.start, other.start) and agree(row.end, other.end)):
+            open_.append(f"{name}: {row.start} to {row.end}, but {other.start} to {other.end}")
+    open_ += [f"{row.relation},{row.subject},{row.object}: no such fact" for row in theirs.values()]
+    if open_:
+        raise FactsError(
+            f"the dates differ from {path}; mend the wrong one, or remove the fact from both:\n"
+            + "\n".join(open_)
+        )
+
+
+def _key(row: Any) -> tuple[str, ...]:
+    return tuple(plain(getattr(row, name)) for name in KEY)
+
+
+def agree(ours: str, theirs: str) -> bool:
+    """Whether two dates are equal at the coarser of their precisions: "2005" and "2005-11"."""
+    length = min(len(ours), len(theirs))
+    return ours[:length] == theirs[:length]
+
+
+def finish(facts: pd.DataFrame, relations: list[str]) -> pd.DataFrame:
+    """Add what the other columns determine, and sort: popular facts first in each relation."""
+    aliases = facts["aliases"]
+    for column in ("subject", "object"):
+        facts[f"{column}_popularity"] = facts[column].map(popularity)
+    facts = complete(facts).assign(aliases=aliases)
+    facts["popularity_source"] = f"wordfreq {VERSIONS['wordfreq']} zipf"
+    facts["source"] = "hand-typed; dates checked against a second, independent recollection"
+    facts["place"] = facts["relation"].map(relations.index)
+    order = facts.sort_values(["place", "popularity", "fact_id"], ascending=[True, False, True])
+    return order[list(COLUMNS)]
+
+
+def counts_for_readme(path: Path) -> str:
+    facts = load_temporal_facts(path)
+    years = facts["end"].str[:4].astype(int) - facts["start"].str[:4].astype(int)
+    groups = facts.assign(years=years).groupby("relation", sort=False)
+    table = pd.DataFrame(
+        {
+            "facts": groups.size(),
+            "different_subjects": groups["subject"].nunique(),
+            "different_objects": groups["object"].nunique(),
+            "median_years": groups["years"].median(),
+            "example": groups["subject"].first() + ": " + groups["object"].first(),
+        }
+    )
+    return f"{len(facts)} facts of {len(table)} relations.\n\n{table.to_markdown()}"
+
+
+def with_counts(readme: str, counts: str) -> str:
+    """The README's text with the part between its two markers replaced."""
+    begin, end = (
+        "<!-- counts: written by build_temporal_facts.py -->",
+        "<!-- end of these counts -->",
+    )
+    head, rest = readme.split(begin)
+    return f"{head}{begin}\n{counts}\n{end}{rest.split(end)[1]}"
+
+
+def main(arguments: list[str] | None = None, folder: Path = DATA) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="compare only; exit 1 on difference")
+    check = parser.parse_args(arguments).check
+    try:
+        changed = update(folder, check)
+    except FactsError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if not changed:
+        print("up to date")
+    elif check:
+        print(f"{', '.join(changed)} differ from data/sources; run {Path(__file__).name}")
+    else:
+        print(f"{', '.join(changed)} written")
+    return 1 if check and changed else 0
+
+
+def update(folder: Path, check: bool) -> list[str]:
+    """Names of the files in `folder` that differ from a fresh build; written unless `check`."""
+    facts, readme = folder / "temporal_facts.csv", folder / "README.md"
+    changed = []
+
+    def put(path: Path, text: str) -> None:
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            changed.append(path.name)
+            if not check:
+                path.write_text(text, encoding="utf-8")
+
+    put(facts, build().to_csv(index=False, lineterminator="\n", float_format="%.2f"))
+    if not (check and changed):  # the counts are those of the table as users load it
+        put(readme, with_counts(readme.read_text(encoding="utf-8"), counts_for_readme(facts)))
+    return changed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,252 @@
+"""Dates as intervals of days: parse, classify, place, sample, put into words (paper 2, section 3.2).
+
+A date, and each bound of a fact's validity, is ISO text that carries its own precision: "1976",
+"2005-11" or "2005-11-19". It stands for the closed interval of its days in the proleptic Gregorian
+calendar, [first, last]; days are numpy's datetime64[D].
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+PRECISIONS = ("year", "month", "day")
+LABELS = ("correct", "incorrect", "transitional")
+RULES = ("strict", "published")
+COLUMNS = ("fact_id", "precision", "date", "year", "alpha", "years_off", "label")
+YEARS = (1000, 2020)  # the first and the last year that is sampled
+REACH, STEPS = 5, 20  # alpha runs from -5 to 5 in steps of 1/20
+DAYS_A_YEAR = 365.2425
+# Not calendar.month_name, which follows the locale.
+MONTHS = "January February March April May June July August September October November December"
+
+Days = NDArray[np.datetime64]
+Span = tuple[Days, Days]  # first and last day
+
+
+def is_date(text: str) -> bool:
+    """Whether text is YYYY, YYYY-MM or YYYY-MM-DD and names a date of the calendar."""
+    if not re.fullmatch(r"(?!0000)[0-9]{4}(-[0-9]{2}){0,2}", text):
+        return False
+    try:
+        np.datetime64(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _check(text: str) -> None:
+    if not is_date(text):
+        raise ValueError(
+            f"{text!r} is no date of the calendar; write YYYY, YYYY-MM or YYYY-MM-DD, such as "
+            "2005-11-19."
+        )
+
+
+def parse(dates: ArrayLike) -> Span:
+    """First and last day of each date, shaped like `dates` (one text, or an array of them); ValueError
+    for a text that is no date."""
+    texts = np.asarray(dates, dtype=str)
+    for text in np.unique(texts):
+        _check(str(text))
+    first, last = texts.astype("datetime64[D]"), texts.astype("datetime64[D]")
+    for unit, length in (("Y", 4), ("M", 7)):
+        coarse = np.strings.str_len(texts) == length
+        last = np.where(coarse, _days(texts.astype(f"datetime64[{unit}]"))[1], last)
+    return first, last
+
+
+def _days(dates: Days) -> Span:
+    """First and last day of dates whose numpy unit is their precision."""
+    return dates.astype("datetime64[D]"), (dates + 1).astype("datetime64[D]") - 1
+
+
+def classify(
+    dates: ArrayLike, start: ArrayLike, end: ArrayLike, *, rule: str = "strict"
+) -> NDArray[np.str_]:
+    """Label each date "correct", "incorrect" or "transitional" for a fact valid from start to end.
+
+    Dates and bounds are ISO texts, one or arrays that broadcast.
+
+    rule="strict": a bound "1976" says that the change came on some day of 1976. A date that shares a
+    day with either bound is transitional; one wholly between the bounds is correct; one wholly
+    before the start or after the end is incorrect.
+
+    rule="published": the authors' code fills the bounds up, the start to its first day, the end to
+    its last. Dates wholly within are correct, disjoint ones incorrect, others transitional; so a
+    bound that is known to the year makes the whole of that year correct (the paper's table 1 calls
+    2018-12-30 correct for a player whose end is "2018", and who left in May).
+
+    Raises ValueError for what is no date, or another rule.
+    """
+    return _label(parse(dates), parse(start), parse(end), rule)
+
+
+def _take(span: Span, rows: NDArray[np.intp]) -> Span:
+    return span[0][rows], span[1][rows]
+
+
+def _label(date: Span, start: Span, end: Span, rule: str) -> NDArray[np.str_]:
+    if rule not in RULES:
+        raise ValueError(f"There is no rule {rule!r}; choose 'strict' or 'published'.")
+    inner = (start[1] + 1, end[0] - 1) if rule == "strict" else (start[0], end[1])
+    correct = (date[0] >= inner[0]) & (date[1] <= inner[1])
+    incorrect = (date[1] < start[0]) | (date[0] > end[1])
+    return np.select([correct, incorrect], ["correct", "incorrect"], "transitional")
+
+
+def position(date: Span, start: Span, end: Span) -> tuple[NDArray, NDArray]:
+    """Where a date's middle lies: alpha, and the signed distance to the validity in years.
+
+    The validity runs from the start's first to the end's last day. alpha is relative to its middle,
+    in units of its length: -0.5 is the first day, 0.5 the last. years_off is 0 inside, negative
+    before the start and positive after the end (a year has 365.2425 days).
+    """
+    days = [side.astype(float) for side in (date[0], date[1], start[0], end[1])]
+    length = days[3] - days[2]
+    alpha = (days[0] + days[1] - days[2] - days[3]) / 2 / length
+    years_off = np.sign(alpha) * np.maximum(abs(alpha) - 0.5, 0) * length / DAYS_A_YEAR
+    return alpha, years_off + 0.0  # no negative zeros
+
+
+def sample_dates(
+    facts: pd.DataFrame,
+    *,
+    rule: str = "strict",
+    n_correct: int | None = None,
+    n_incorrect: int | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Sample dates around each fact's validity (paper 2, section 3.2.2): one row a fact, precision
+    and date, in the facts' order, then by precision, then by date.
+
+    `facts` has fact_id (unique), subject, relation, object, start and end. Columns: fact_id,
+    precision, date (ISO text), year (int), alpha and years_off (see `position`), label (see
+    `classify`, which explains `rule`).
+
+    alpha = -5, -4.95, ..., 5 gives days, and these give years; repeated years and those before 1000
+    or after 2020 are left out. Each year is then tested at all three precisions: by itself, by a
+    month of it, and by a day of that month, drawn by a hash of (seed, fact_id, year), so that they
+    depend on no other fact and no order (the authors draw from one stream). As in the authors' code,
+    rule="published" leaves out the month and the day of a transitional year; rule="strict" tests
+    them like any other. Where another row has the same subject, relation and object, an incorrect
+    date is left out unless it is incorrect for that row's period too.
+
+    n_correct and n_incorrect keep at most so many of a fact's years whose year-date is correct or
+    incorrect, evenly spaced, for all precisions; None, and transitional years, keep all.
+
+    Raises ValueError for a repeated fact_id, a bound that is no date, a fact that ends on or before
+    its first day, an unknown rule, or a number to keep that is no count.
+    """
+    for name, count in (("n_correct", n_correct), ("n_incorrect", n_incorrect)):
+        is_count = isinstance(count, int | np.integer) and not isinstance(count, bool)
+        if count is not None and not (is_count and count > 0):
+            raise ValueError(f"{name} is {count!r}; give a whole number from 1 up, or None for all")
+    if (twice := facts["fact_id"].duplicated()).any():
+        raise ValueError(f"Two facts are called {facts['fact_id'][twice].iloc[0]}; rename one.")
+    start, end = parse(facts["start"]), parse(facts["end"])
+    for name in facts["fact_id"][end[1] <= start[0]]:
+        raise ValueError(f"The fact {name} ends on its first day or before; mend its bounds.")
+    fact, years = _years(start[0], end[1])
+    names = facts["fact_id"].to_numpy()[fact]
+    bounds = _take(start, fact), _take(end, fact)
+    parts: list[pd.DataFrame] = []
+    for precision, dates in zip(PRECISIONS, _moments(names, years, seed), strict=True):
+        span = _days(dates)
+        alpha, years_off = position(span, *bounds)
+        columns: dict[str, Any] = {
+            "fact_id": names,
+            "precision": precision,
+            "date": np.datetime_as_string(dates),
+            "year": years.astype(int) + 1970,
+            "alpha": alpha,
+            "years_off": years_off,
+            "label": _label(span, *bounds, rule),
+            "fact": fact,
+            "first": span[0],
+            "last": span[1],
+        }
+        part = pd.DataFrame(columns)
+        if parts and rule == "published":
+            part = part[parts[0]["label"] != "transitional"]
+        parts.append(part)
+    table = pd.concat(parts, ignore_index=True)
+    table = table[_alone(table, facts, start, end, rule)]
+    for label, count in (("correct", n_correct), ("incorrect", n_incorrect)):
+        if count is not None:
+            table = _thin(table, label, count)
+    # The parts are sorted by fact and date already.
+    return table.sort_values("fact", kind="stable")[list(COLUMNS)].reset_index(drop=True)
+
+
+def _years(first: Days, last: Days) -> tuple[NDArray[np.intp], Days]:
+    """The sampled years of all facts: index of the fact, and the year as datetime64[Y]."""
+    step = np.arange(-REACH * STEPS, REACH * STEPS + 1) + STEPS // 2  # alpha -0.5 is step 0
+    # Integers, rounded down: numpy's own division of a negative time rounds it up.
+    ahead = step * (last - first).astype(int)[:, None] // STEPS
+    days = first[:, None] + ahead.astype("timedelta64[D]")
+    years = days.astype("datetime64[Y]")
+    number = years.astype(int) + 1970
+    kept = (number >= YEARS[0]) & (number <= YEARS[1])
+    kept[:, 1:] &= number[:, 1:] != number[:, :-1]
+    return np.nonzero(kept)[0], years[kept]
+
+
+def _moments(names: NDArray[Any], years: Days, seed: int) -> tuple[Days, Days, Days]:
+    """Each year, a month of it and a day of that month, as datetime64 of unit Y, M and D."""
+    keys = zip(names, years.astype(int) + 1970, strict=True)
+    digests = [
+        hashlib.blake2b(f"{seed}/{name}/{year}".encode(), digest_size=7).digest()
+        for name, year in keys
+    ]
+    draws = np.array([int.from_bytes(digest) for digest in digests], dtype=np.int64)
+    months = years.astype("datetime64[M]") + (draws % 12).astype("timedelta64[M]")
+    first, last = _days(months)
+    day = draws // 12 % ((last - first).astype(int) + 1)
+    return years, months, first + day.astype("timedelta64[D]")
+
+
+def _alone(
+    table: pd.DataFrame, facts: pd.DataFrame, start: Span, end: Span, rule: str
+) -> NDArray[np.bool_]:
+    """False for the incorrect dates that another period of the same fact may hold."""
+    what = facts[["subject", "relation", "object"]].assign(other=np.arange(len(facts)))
+    what = what[what.duplicated(["subject", "relation", "object"], keep=False)]
+    pairs = what.merge(what, on=["subject", "relation", "object"], suffixes=("", "_"))
+    pairs = pairs.rename(columns={"other": "fact", "other_": "other"})[["fact", "other"]]
+    pairs = pairs[pairs["fact"] != pairs["other"]]
+    incorrect = table.loc[table["label"] == "incorrect", ["fact", "first", "last"]]
+    both = incorrect.reset_index().merge(pairs, on="fact")
+    date = both["first"].to_numpy(), both["last"].to_numpy()
+    other = both["other"].to_numpy()
+    label = _label(date, _take(start, other), _take(end, other), rule)
+    return ~table.index.isin(both.loc[label != "incorrect", "index"])
+
+
+def _thin(table: pd.DataFrame, label: str, count: int) -> pd.DataFrame:
+    """Keep `count` evenly spaced years of each fact among those whose year-date has the label."""
+    years = table[(table["precision"] == "year") & (table["label"] == label)]
+    groups = years.groupby("fact")["year"]
+    place, total = groups.cumcount(), groups.transform("size")
+    n = np.minimum(count, total)
+    # The i-th of n kept ones stands at place floor((i + 1/2) total / n): the middles of n parts.
+    before, after = (-((total - 2 * n * p) // (2 * total)) for p in (place, place + 1))
+    gone = years[before == after]
+    keys = table["fact"] * 10_000 + table["year"]
+    return table[~keys.isin(gone["fact"] * 10_000 + gone["year"])]
+
+
+def verbalise(date: str) -> str:
+    """A date as it opens a question (appendix E): "In 2019", "In December 2019", "On December 1,
+    2019". Raises ValueError for what is no date."""
+    _check(date)
+    year, *rest = (int(part) for part in date.split("-"))
+    if not rest:
+        return f"In {year}"
+    month = MONTHS.split()[rest[0] - 1]
+    return f"In {month} {year}" if len(rest) == 1 else f"On {month} {rest[1]}, {year}"

@@ -1,0 +1,218 @@
+"""Temporal facts: quintuples (subject, relation, object, start, end), their questions, their counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+import pandera.pandas as pa
+
+from factrobust.datasets import relations as plain_relations
+from factrobust.datasets.dates import LABELS, PRECISIONS, is_date, parse
+from factrobust.datasets.tables import (
+    FactsError,
+    alias_lists,
+    check_table,
+    check_unique,
+    filled,
+    in_turns,
+    keep,
+    number,
+    one_of,
+    read_table,
+    slug,
+)
+from factrobust.paths import DATA
+
+FILES = (DATA / "temporal_facts.csv", DATA / "temporal_relations.csv")  # for provenance
+REQUIRED = ("subject", "relation", "object", "start", "end")
+POPULARITIES = ("subject_popularity", "object_popularity", "popularity")
+COLUMNS = (
+    "fact_id",
+    *REQUIRED[:3],
+    "aliases",
+    *REQUIRED[3:],
+    *POPULARITIES,
+    "popularity_source",
+    "source",
+)
+WORDING = ("relation", "question", "prefix")
+
+
+def load_temporal_relations(path: str | Path | None = None) -> pd.DataFrame:
+    """Return how temporal facts are asked for, indexed by relation: question, prefix.
+
+    Both hold {subject} once and go on after a date ("In 2019, ..."), so they begin in lower case and
+    know nothing of the date's precision; the object continues the prefix. `path` names a CSV of your
+    own with these three columns, whose rows join the embedded ones or replace them by name. Raises
+    FactsError with file, line and remedy.
+    """
+    embedded = _read_relations(FILES[1])
+    if path is None:
+        return embedded
+    own = _read_relations(path)
+    return pd.concat([embedded[~embedded.index.isin(own.index)], own])
+
+
+def _read_relations(path: str | Path) -> pd.DataFrame:
+    frame = read_table(path, required=WORDING, optional=())
+    schema = {name: plain_relations.SCHEMA.columns[name] for name in WORDING}
+    check_table(frame, pa.DataFrameSchema(schema), path)
+    check_unique(frame, ["relation"], path)
+    return frame[list(WORDING)].set_index("relation")
+
+
+def schema(relations: Iterable[str]) -> pa.DataFrameSchema:
+    """The pandera schema of a temporal facts CSV, all cells still strings."""
+    bound = [
+        filled("write when the fact began or ended; one that still holds has no place here"),
+        pa.Check(
+            lambda cells: cells.map(is_date) | (cells == ""),
+            error="is no date of the calendar; write YYYY, YYYY-MM or YYYY-MM-DD",
+        ),
+    ]
+    name = pa.Column(str, filled("write a short unique name, or drop the column"), required=False)
+    known = one_of(relations, "add it to a relations file (see data/README.md) or choose one of")
+    popularity = pa.Column(str, number("write one such as 4.2, or leave it empty"), required=False)
+    return pa.DataFrameSchema(
+        {
+            "fact_id": name,
+            "subject": pa.Column(str, filled("write what the fact is about")),
+            "relation": pa.Column(str, known),
+            "object": pa.Column(str, filled("write the answer, or delete the line")),
+            "start": pa.Column(str, bound),
+            "end": pa.Column(str, bound),
+            **dict.fromkeys(POPULARITIES, popularity),
+        }
+    )
+
+
+def load_temporal_facts(
+    path: str | Path | None = None,
+    *,
+    relations: Iterable[str] | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    relations_path: str | Path | None = None,
+) -> pd.DataFrame:
+    """Return temporal facts as a DataFrame, one row a fact, in the file's order.
+
+    Columns: fact_id, subject, relation, object, aliases (list of str, without object), start, end
+    (ISO text of year, month or day precision: the days on which the change may have come),
+    subject_popularity, object_popularity, popularity (float), popularity_source, source. `path` is a
+    CSV of your own (default: the embedded table); it needs only subject, relation, object, start and
+    end. What it leaves out is filled in: fact_id from relation, subject and object (and start, for a
+    fact that holds in several periods), popularity with the mean of the other two, NaN without
+    them, the rest with nothing. `relations_path` adds relations of your own.
+
+    `relations` keeps the rows of the given relations. `limit` then takes a seeded sample, spread
+    evenly over relations; it does not depend on the order of rows, and a larger limit contains every
+    smaller one.
+
+    Raises FactsError with file and line for a bad file: an end before the start, a bound that is
+    missing or no date, a period without a whole calendar year surely inside (it has no correct
+    year), a repeated fact, a relation without a question. Raises ValueError for an unknown relation
+    to keep, or a bad limit.
+    """
+    path = FILES[0] if path is None else Path(path)
+    frame = read_table(path, required=REQUIRED, optional=COLUMNS)
+    check_quintuples(frame, load_temporal_relations(relations_path).index, path)
+    frame = complete(frame)
+    check_unique(frame, ["fact_id"], path)
+    if relations is not None:
+        frame = keep(frame, "relation", relations, path)
+    if limit is not None:
+        frame = frame.loc[in_turns(frame, limit, seed, ["relation"]).index[:limit].sort_values()]
+    return frame.reset_index(drop=True)
+
+
+def whole_years(start: pd.Series, end: pd.Series) -> pd.Series:
+    """How many calendar years lie wholly between the two bounds, which they may not touch."""
+    opened, ended = parse(start)[1], parse(end)[0]
+    years = ended.astype("datetime64[Y]").astype(int) - opened.astype("datetime64[Y]").astype(int)
+    return pd.Series(years - 1, index=start.index).clip(lower=0)
+
+
+def check_quintuples(frame: pd.DataFrame, relations: Iterable[str], path: str | Path) -> None:
+    """Raise FactsError for the first bad row of a table that `read_table` has read."""
+    check_table(frame, schema(relations), path)
+    check_unique(frame, ["relation", "subject", "object", "start"], path)
+    _check_periods(frame, path)
+
+
+def _check_periods(frame: pd.DataFrame, path: str | Path) -> None:
+    begun, over = parse(frame["start"]), parse(frame["end"])
+    short = whole_years(frame["start"], frame["end"]) == 0
+    for line, backward in zip(frame.index, begun[0] > over[1], strict=True):
+        start, end = frame.loc[line, ["start", "end"]]
+        if backward:
+            raise FactsError(
+                f"{path}, line {line}: the start {start} is after the end {end}; swap the two, or "
+                "mend the wrong one."
+            )
+        if short[line]:
+            raise FactsError(
+                f"{path}, line {line}: no whole calendar year lies surely between {start} and {end}, "
+                "so that no year is correct; give the bounds more precisely, or delete the line."
+            )
+    order = frame.assign(begun=begun[1], over=over[0]).sort_values("begun")
+    earlier = order.groupby(["subject", "relation", "object"])["over"].shift()
+    for line in order.index[order["begun"] < earlier]:
+        raise FactsError(
+            f"{path}, line {line}: {frame.at[line, 'object']!r} already holds for "
+            f"{frame.at[line, 'subject']!r} in a period that overlaps this one; merge the two lines."
+        )
+
+
+def complete(frame: pd.DataFrame) -> pd.DataFrame:
+    """Fill in the columns that a table of quintuples may leave out, and give each its type."""
+    notes = [column for column in frame if column not in COLUMNS]
+    defaults: dict[str, str | pd.Series] = dict.fromkeys(COLUMNS, "")
+    defaults["fact_id"] = _names(frame)
+    missing = {column: defaults[column] for column in COLUMNS if column not in frame}
+    frame = frame.assign(**missing)[[*COLUMNS, *notes]]
+    for column in POPULARITIES:
+        frame[column] = pd.to_numeric(frame[column]).astype(float)
+    mean = (frame["subject_popularity"] + frame["object_popularity"]) / 2
+    frame["popularity"] = frame["popularity"].fillna(mean)
+    frame["aliases"] = alias_lists(frame["aliases"], frame["object"])
+    return frame
+
+
+def _names(frame: pd.DataFrame) -> pd.Series:
+    names = frame["relation"] + "/" + frame["subject"].map(slug) + "/" + frame["object"].map(slug)
+    return names.where(~names.duplicated(keep=False), names + "/" + frame["start"])
+
+
+def describe(facts: pd.DataFrame) -> pd.DataFrame:
+    """Table 2, first half, as one row: facts, different entities, subjects, relations, objects.
+
+    An entity is a name that occurs as a subject or as an object.
+    """
+    return pd.DataFrame(
+        {
+            "facts": [len(facts)],
+            "entities": [len({*facts["subject"], *facts["object"]})],
+            **{f"{name}s": [facts[name].nunique()] for name in ("subject", "relation", "object")},
+        }
+    )
+
+
+def describe_dates(dates: pd.DataFrame) -> pd.DataFrame:
+    """Table 2, second half: average numbers of dates and tests a fact, one row a precision.
+
+    Columns: correct, incorrect, transitional (dates a fact), tests (correct times incorrect ones, of
+    one fact at one precision), n (facts). A fact without a date of some kind counts as 0. The row
+    "overall" is the mean of the three precisions, as the paper counts; all dates are thrice that.
+    """
+    every = pd.MultiIndex.from_product(
+        [dates["fact_id"].unique(), PRECISIONS], names=["fact_id", "precision"]
+    )
+    counts = pd.crosstab([dates["fact_id"], dates["precision"]], dates["label"])
+    counts = counts.reindex(index=every, columns=list(LABELS), fill_value=0)
+    counts["tests"] = counts["correct"] * counts["incorrect"]
+    table = counts.groupby("precision").mean().reindex(PRECISIONS)
+    table.loc["overall"] = table.mean()
+    table["n"] = len(every) // len(PRECISIONS)
+    return table.rename_axis(index="precision", columns=None)

@@ -1,0 +1,140 @@
+"""Part 2, beyond the paper: how much of robustness is luck, small margins, or rounding?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from factrobust.metrics.time import CELL, GLOBAL, KEY, chance, check, matches, tied_pairs
+
+
+def margin_curves(matched: pd.DataFrame, margins: Sequence[float]) -> pd.DataFrame:
+    """R(m): is the lowest correct logprob more than m above the highest incorrect one?
+
+    `margins` are the required margins m in nats; R(0) is the paper's R, m < 0 forgives errors of up
+    to -m, m > 0 asks for a factor of e^m in probability. One row for each row of `matched` and m:
+    model, prompt_format, fact_id, precision, required (m), robust (bool). Undefined rows are left
+    out.
+    """
+    defined = matched.loc[matched["margin"].notna(), [*CELL, "margin"]]
+    grid = np.asarray(margins, dtype=float)
+    table = defined.loc[defined.index.repeat(len(grid)), CELL].reset_index(drop=True)
+    robust = defined["margin"].to_numpy()[:, None] > grid
+    return table.assign(required=np.tile(grid, len(defined)), robust=robust.ravel())
+
+
+def by_number_of_dates(
+    scores: pd.DataFrame, incorrect: Sequence[int], *, correct: int | None = None
+) -> pd.DataFrame:
+    """Probability that a fact is robust when fewer of its dates are tested.
+
+    For every k of `incorrect`, the share of all ways to choose k of a fact's incorrect dates (and
+    `correct` of its correct dates; None: all of them) for which every match is won. It is counted,
+    not sampled: if b_j incorrect dates lie strictly below the j-th lowest of n correct ones,
+
+        sum_j C(n - j, correct - 1) / C(n, correct) x C(b_j, k) / C(n_incorrect, k).
+
+    Columns: model, prompt_format, fact_id, precision, n_correct and n_incorrect (the numbers
+    tested), robust (float), chance. Only facts that have the largest number of `incorrect` dates
+    (and `correct` correct ones) at the precision, so that all points of a curve are of the same
+    facts.
+
+    Raises ValueError for a number below 1.
+    """
+    if not incorrect or min(incorrect) < 1 or (correct is not None and correct < 1):
+        raise ValueError(
+            f"numbers of dates must be at least 1, not {list(incorrect)} incorrect and {correct}"
+        )
+    check(scores)
+    rows = []
+    for cell, part in scores.groupby(CELL, sort=False):
+        good = np.sort(part.loc[part["label"] == "correct", "logprob"])
+        bad = np.sort(part.loc[part["label"] == "incorrect", "logprob"])
+        kept = len(good) if correct is None else correct
+        if kept < 1 or len(good) < kept or len(bad) < max(incorrect):
+            continue
+        below = np.searchsorted(bad, good, side="left").tolist()[: len(good) - kept + 1]
+        # Chances that the j-th lowest correct date is the lowest of those kept.
+        lowest = [
+            math.comb(len(good) - j, kept - 1) / math.comb(len(good), kept)
+            for j in range(1, len(below) + 1)
+        ]
+        for k in incorrect:
+            ways = math.comb(len(bad), k)
+            robust = sum(p * (math.comb(b, k) / ways) for p, b in zip(lowest, below, strict=True))
+            rows.append((*cell, kept, k, robust, chance(kept, k)))
+    return pd.DataFrame(rows, columns=[*CELL, "n_correct", "n_incorrect", "robust", "chance"])
+
+
+def agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """The same statements scored twice, for example in float32 and bfloat16: what changes?
+
+    Rows are matched on model, prompt_format, fact_id, precision and date. One row a row of
+    `metrics.time.matches`: model, prompt_format, fact_id, precision, matches, robust_first,
+    robust_second, equal (boolean: the same verdict, NA if undefined), false_ties_first (pairs of a
+    correct and an incorrect date that are equal as floats in the first and differ in the second),
+    false_ties_second (the other way), largest_difference (of logprob, over all dates, in nats).
+
+    Raises ValueError if the two do not hold the same statements.
+    """
+    matched = [matches(table) for table in (first, second)]
+    on = [*CELL, "date"]
+    columns = [*on, "label", "logprob"]
+    both = first[columns].merge(
+        second[columns], on=on, how="outer", suffixes=("", "_second"), indicator="held"
+    )
+    odd = both[(both["held"] != "both") | (both["label"] != both["label_second"])]
+    if len(odd):
+        row = odd.iloc[0]
+        raise ValueError(
+            f"{len(odd)} statement(s) are in one table only or labelled differently, such as "
+            f"{row['fact_id']} at {row['date']} ({row['model']}); score the same dates twice"
+        )
+    cell = both.groupby(CELL, sort=False).ngroup().to_numpy()
+    cells = both.drop_duplicates(CELL)[CELL].reset_index(drop=True)
+    good, bad = ((both["label"] == name).to_numpy(dtype=bool) for name in ("correct", "incorrect"))
+    x, y = both["logprob"].to_numpy(), both["logprob_second"].to_numpy()
+    in_both = tied_pairs(cell, good, bad, [x, y], len(cells))
+    single = cells.assign(
+        false_ties_first=tied_pairs(cell, good, bad, [x], len(cells)) - in_both,
+        false_ties_second=tied_pairs(cell, good, bad, [y], len(cells)) - in_both,
+        largest_difference=_largest(np.abs(x - y), cell, len(cells)),
+    )
+    joint = single.groupby(KEY, sort=False).agg(
+        false_ties_first=("false_ties_first", "sum"),
+        false_ties_second=("false_ties_second", "sum"),
+        largest_difference=("largest_difference", "max"),
+    )
+    changes = pd.concat([single, joint.assign(precision=GLOBAL).reset_index()], ignore_index=True)
+    table = matched[0][[*CELL, "matches", "robust"]].merge(
+        matched[1][[*CELL, "robust"]], on=CELL, suffixes=("_first", "_second")
+    )
+    table["equal"] = table["robust_first"] == table["robust_second"]
+    return table.merge(changes, on=CELL)
+
+
+def summarise_agreement(agreed: pd.DataFrame) -> pd.DataFrame:
+    """`agreement` over facts: model, prompt_format, precision, facts (defined ones), equal (share
+    of equal verdicts among them), matches, false ties of either kind, largest_difference."""
+    return (
+        agreed.groupby(["model", "prompt_format", "precision"], sort=False)
+        .agg(
+            facts=("equal", "count"),
+            equal=("equal", "mean"),
+            matches=("matches", "sum"),
+            false_ties_first=("false_ties_first", "sum"),
+            false_ties_second=("false_ties_second", "sum"),
+            largest_difference=("largest_difference", "max"),
+        )
+        .reset_index()
+    )
+
+
+def _largest(values: NDArray, cell: NDArray, cells: int) -> NDArray:
+    largest = np.zeros(cells)
+    np.maximum.at(largest, cell, values)
+    return largest

@@ -1,0 +1,86 @@
+"""Part 2: how probable is a fact's object after a question with a date?
+
+`statements` puts every date of `datasets.dates.sample_dates` before its fact's question, `scored`
+asks a model for log P(object | dated question). Which dates win is decided later, by the metrics.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from factrobust.datasets.dates import verbalise
+from factrobust.datasets.temporal import load_temporal_relations
+from factrobust.models.base import Model
+from factrobust.models.prompts import FORMATS, render
+
+KEPT = ["fact_id", "precision", "date", "year", "alpha", "years_off", "label"]
+
+
+def statements(
+    facts: pd.DataFrame, dates: pd.DataFrame, relations: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Every date with what is asked about it: the columns of `dates`, question, prefix, object.
+
+    `facts` has fact_id, subject, relation and object; `relations`, indexed by name, has the columns
+    question and prefix with {subject} in them (default: the embedded ones). The date stands before
+    both: "In December 2019, who was the head of state of Sri Lanka?" (paper 2, 3.1 and appendix E).
+
+    Raises ValueError for a date of a fact that is not in `facts`, KeyError for a relation without
+    a question.
+    """
+    columns = ["fact_id", "subject", "relation", "object"]
+    asked = dates.merge(facts[columns], on="fact_id", how="left", validate="many_to_one")
+    if (unknown := asked["relation"].isna()).any():
+        raise ValueError(
+            f"{unknown.sum()} date(s) belong to no fact in the table, such as one of "
+            f"{asked.loc[unknown, 'fact_id'].iloc[0]}; pass the facts that the dates were made from"
+        )
+    table = load_temporal_relations() if relations is None else relations
+    if missing := sorted(set(asked["relation"]) - set(table.index)):
+        raise KeyError(f"no question for {', '.join(missing)}; pass relations that have one")
+    spoken = asked["date"].map({date: verbalise(date) for date in asked["date"].unique()})
+    filled = {
+        column: [
+            f"{when}, {template.replace('{subject}', subject)}"
+            for when, template, subject in zip(
+                spoken, asked["relation"].map(table[column]), asked["subject"], strict=True
+            )
+        ]
+        for column in ("question", "prefix")
+    }
+    return asked[list(dates)].assign(**filled, object=asked["object"])
+
+
+def prompts(model: Model, statements: pd.DataFrame, prompt_format: str | None = None) -> list[str]:
+    """The exact text before each object, in the model's own format unless one is given.
+
+    Raises ValueError for an unknown format, or a chat format asked of a model without a template.
+    """
+    name = prompt_format or model.prompt_format
+    if name not in FORMATS:
+        raise ValueError(f"prompt format {name!r} is unknown; choose one of {', '.join(FORMATS)}")
+    return render(name, statements["question"].tolist(), statements["prefix"].tolist(), model.chat)
+
+
+def scored(
+    model: Model, statements: pd.DataFrame, *, prompt_format: str | None = None
+) -> pd.DataFrame:
+    """log P(object | dated question) of each statement, one row each, in their order.
+
+    Columns: model, prompt_format, those of the date (`KEPT`), logprob (natural, summed over the
+    object's tokens), n_tokens. The tokens are the smallest suffix of prompt + separator + object
+    that covers separator and object (paper 2, appendix D): " Mahinda" is one token with its space,
+    and where a tokenizer keeps spaces apart, the space counts as well, the same for every date.
+    """
+    name = prompt_format or model.prompt_format
+    asked = prompts(model, statements, name)
+    separator = FORMATS[name].separator
+    values = model.score(asked, [separator + answer for answer in statements["object"]])
+    table = statements[KEPT].reset_index(drop=True)
+    table.insert(0, "model", model.name)
+    table.insert(1, "prompt_format", name)
+    return table.assign(
+        logprob=np.array([np.sum(v, dtype=np.float64) for v in values], dtype=np.float64),
+        n_tokens=np.array([len(v) for v in values], dtype=np.int64),
+    )

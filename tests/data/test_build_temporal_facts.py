@@ -1,0 +1,163 @@
+"""The embedded temporal facts are what data/build_temporal_facts.py makes of its sources."""
+
+import importlib.metadata
+import shutil
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from factrobust.datasets.tables import FactsError
+from factrobust.datasets.temporal import COLUMNS, load_temporal_relations
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+
+
+@pytest.fixture(scope="module")
+def builder():
+    pytest.importorskip("wordfreq", reason="wordfreq is in the extra 'data'")
+    sys.path.insert(0, str(DATA))
+    try:
+        import build_temporal_facts
+
+        yield build_temporal_facts
+    finally:
+        sys.path.remove(str(DATA))
+
+
+@pytest.fixture(scope="module")
+def built(builder):
+    return builder.build()
+
+
+@pytest.fixture
+def folder(builder, built, tmp_path, monkeypatch):
+    """A fresh build beside a copy of the README; further builds repeat its result."""
+    monkeypatch.setattr(builder, "build", built.copy)
+    shutil.copy(DATA / "README.md", tmp_path)
+    assert builder.main([], tmp_path) == 0
+    return tmp_path
+
+
+def test_a_fresh_build_equals_the_committed_files(folder):
+    for name in ("temporal_facts.csv", "README.md"):
+        assert (folder / name).read_bytes() == (DATA / name).read_bytes(), name
+
+
+def test_check_passes_then_notices_a_change(builder, folder, capsys):
+    capsys.readouterr()
+    assert builder.main(["--check"], folder) == 0
+    assert capsys.readouterr().out == "up to date\n"
+    path = folder / "temporal_facts.csv"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("2005-11-19", "2005-11-20"), encoding="utf-8")
+    assert builder.main(["--check"], folder) == 1
+    assert capsys.readouterr().out.startswith("temporal_facts.csv differ from data/sources; run")
+    assert "2005-11-20" in path.read_text(encoding="utf-8")  # --check writes nothing
+
+
+def test_popular_facts_come_first_in_each_relation(built):
+    assert tuple(built.columns) == COLUMNS
+    assert list(built["relation"].unique()) == list(load_temporal_relations().index)
+    for _, part in built.groupby("relation"):
+        assert part["popularity"].is_monotonic_decreasing
+
+
+# ---- a small set of sources ----------------------------------------------------------------------
+
+HEADER = "subject,object,aliases,start,end\n"
+ROW = "Ann,Acme,the Acme Company,2001,2009-05-02\n"
+CHECK = "employer,ann,Acme,2001-07-01,2009-05\n"
+
+
+@pytest.fixture
+def sources(builder, tmp_path, monkeypatch):
+    """Sources of one relation: a folder, after the given file has got the given text."""
+    relations = load_temporal_relations().loc[["employer"]]
+    monkeypatch.setattr(builder, "load_temporal_relations", lambda: relations)
+    (tmp_path / "employer.csv").write_text(HEADER + ROW)
+    (tmp_path / "checks.csv").write_text("relation,subject,object,start,end\n" + CHECK)
+
+    def add(name: str, text: str) -> Path:
+        path = tmp_path / f"{name}.csv"
+        path.write_text(path.read_text() + text)
+        return tmp_path
+
+    return add
+
+
+def test_a_fact_keeps_its_own_dates_and_gets_popularities(builder, sources):
+    from wordfreq import zipf_frequency
+
+    fact = builder.build(sources("employer", "")).iloc[0]
+    assert fact["fact_id"] == "employer/ann/acme"
+    assert fact[["aliases", "start", "end"]].tolist() == ["the Acme Company", "2001", "2009-05-02"]
+    ann, acme = zipf_frequency("Ann", "en"), zipf_frequency("Acme", "en")
+    assert fact[["subject_popularity", "object_popularity"]].tolist() == [ann, acme]
+    assert fact["popularity"] == pytest.approx((ann + acme) / 2)
+    assert fact["popularity_source"] == "wordfreq 3.1.1 zipf"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("employer", "Bob,Acme,,2001,2009\n", "employer,Bob,Acme: no second date"),
+        ("checks", "employer,Bob,Acme,2001,2009\n", "employer,Bob,Acme: no such fact"),
+        ("checks", CHECK, r"checks\.csv, line 3: .* is already in line 2"),
+        ("checks", "employer,Bob,Acme,2001,2009-02-30\n", r"checks\.csv, line 3: the end '2009-02-30'"),
+        ("employer", ROW, r"employer\.csv, line 3: .* is already in line 2"),
+        ("employer", "Ann,Acme,,2011,2019\n", r"employer\.csv, line 3: .* is already in line 2"),
+        ("employer", "Bob,Acme,,2009,2001\n", r"employer\.csv, line 3: the start 2009 is after"),
+        ("employer", "Bob,Acme,,1949,2001\n", r"line 3: the fact does not lie within 1950-2020"),
+        ("employer", "Bob,Acme,,2001,2021-01\n", r"line 3: the fact does not lie within 1950-2020"),
+        ("employer", "Bob,Acme,,2001-12-09,2003-12-09\n", "line 3: the fact lasts two years or less"),
+        ("employer", "Acme,Ann,bob|acme,2001,2009\n", "line 3: the fact has its answer in its question"),
+    ],
+)  # fmt: skip
+def test_bad_sources_stop_the_build(builder, sources, name, text, message):
+    with pytest.raises(FactsError, match=message):
+        builder.build(sources(name, text))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "agrees"),
+    [
+        ("2001-07-01", "2009-05", True),
+        ("2001", "2009-05-02", True),
+        ("2002", "2009-05-02", False),
+        ("2001", "2009-05-03", False),
+        ("2001", "2009-06", False),
+    ],
+)
+def test_dates_agree_at_the_coarser_precision(builder, sources, start, end, agrees):
+    folder = sources("employer", "Bob,Acme,,2001,2009-05-02\n")
+    sources("checks", f"employer,Bob,Acme,{start},{end}\n")
+    if agrees:
+        assert len(builder.build(folder)) == 2
+        return
+    with pytest.raises(FactsError) as caught:
+        builder.build(folder)
+    assert f"employer,Bob,Acme: 2001 to 2009-05-02, but {start} to {end}" in str(caught.value)
+
+
+def test_all_disagreements_are_listed(builder, sources, capsys, monkeypatch):
+    folder = sources("employer", "Bob,Acme,,2001,2009\nCleo,Acme,,2001,2009\n")
+    build = builder.build
+    monkeypatch.setattr(builder, "build", lambda: build(folder))
+    assert builder.main([], folder) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].endswith("mend the wrong one, or remove the fact from both:")
+    assert lines[1:] == ["employer,Bob,Acme: no second date", "employer,Cleo,Acme: no second date"]
+
+
+def test_another_version_of_wordfreq_is_refused(builder, monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda package: "0.0.1")
+    with pytest.raises(FactsError, match=r"wordfreq is 0\.0\.1 but .* pip install wordfreq==3"):
+        builder.build()
+
+
+def test_every_fact_was_typed_twice():
+    checks = pd.read_csv(DATA / "sources" / "temporal" / "checks.csv", dtype=str)
+    facts = pd.read_csv(DATA / "temporal_facts.csv", dtype=str)
+    assert len(checks) == len(facts)

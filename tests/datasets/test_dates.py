@@ -1,0 +1,420 @@
+import datetime
+import functools
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from factrobust.datasets.dates import (
+    COLUMNS,
+    LABELS,
+    PRECISIONS,
+    classify,
+    is_date,
+    parse,
+    position,
+    sample_dates,
+    verbalise,
+)
+
+
+def day(text: str) -> np.datetime64:
+    return np.datetime64(text, "D")
+
+
+def table(*bounds: tuple[str, str], **columns) -> pd.DataFrame:
+    n = len(bounds)
+    frame = {
+        "fact_id": [f"fact/{i}" for i in range(n)],
+        "subject": [f"subject {i}" for i in range(n)],
+        "relation": "employer",
+        "object": "object",
+        "start": [start for start, _ in bounds],
+        "end": [end for _, end in bounds],
+    }
+    return pd.DataFrame(frame | columns)
+
+
+# ---- parse ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("1976", "1976-01-01", "1976-12-31"),
+        ("1900-02", "1900-02-01", "1900-02-28"),  # no leap year: divisible by 100
+        ("2000-02", "2000-02-01", "2000-02-29"),  # a leap year: divisible by 400
+        ("2004-02", "2004-02-01", "2004-02-29"),
+        ("2003-04", "2003-04-01", "2003-04-30"),
+        ("2019-12", "2019-12-01", "2019-12-31"),
+        ("2004-02-29", "2004-02-29", "2004-02-29"),
+        ("9999", "9999-01-01", "9999-12-31"),
+        ("0001", "0001-01-01", "0001-12-31"),
+    ],
+)
+def test_a_date_is_the_interval_of_its_days(text, first, last):
+    assert is_date(text)
+    assert parse(text) == (day(first), day(last))
+
+
+def test_many_dates_keep_their_shape():
+    first, last = parse([["1976", "2005-11"], ["2005-11-19", "1976"]])
+    assert first.shape == last.shape == (2, 2)
+    assert list(last.ravel()) == [
+        day(text) for text in ("1976-12-31", "2005-11-30", "2005-11-19", "1976-12-31")
+    ]
+    assert [len(side) for side in parse([])] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "0000", "976", "12005", "2005-13", "2005-00", "2005-2", "2005-02-30", "1900-02-29"),
+        *("2003-04-31", "2005-11-00", "2005/11", "11-2005", "-044", "NaT", "today", "nan", "None"),
+        *("2005-11-19T00", " 2005", "2005\n", "٢٠٠٥", "2005-11-19-1"),
+    ],
+)
+def test_what_is_no_date_is_refused(text):
+    assert not is_date(text)
+    with pytest.raises(ValueError, match="no date of the calendar; write YYYY, YYYY-MM or"):
+        parse(["2005", text])
+    with pytest.raises(ValueError, match="no date of the calendar"):
+        verbalise(text)
+
+
+@given(st.dates(min_value=datetime.date(2, 1, 1), max_value=datetime.date(9998, 12, 31)))
+@settings(deadline=None)
+def test_every_day_of_the_calendar_lies_in_its_month_and_year(date):
+    text = date.isoformat()
+    for length in (4, 7, 10):
+        first, last = (side.item() for side in parse(text[:length]))
+        assert first <= date <= last
+        assert first.isoformat()[:length] == last.isoformat()[:length] == text[:length]
+        before, after = first - datetime.timedelta(1), last + datetime.timedelta(1)
+        assert text[:length] not in (before.isoformat()[:length], after.isoformat()[:length])
+
+
+# ---- classify: every day, month and year of 1900-2020, against a definition day by day -----------
+
+BOUNDS = [
+    *("1900", "1904", "2020"),  # the first year, a leap year, the last year
+    *("1900-02", "1904-02", "1976-12", "1977-01"),  # a short and a long February, a year's end
+    *("1904-02-29", "1976-12-31", "1977-01-01", "2000-02-28", "2005-04-30"),
+]
+EVERY_DAY = [(datetime.date(1900, 1, 1) + datetime.timedelta(n)).isoformat() for n in range(44_195)]
+
+
+def test_every_day_is_every_day_of_1900_to_2020():
+    assert (EVERY_DAY[0], EVERY_DAY[-1]) == ("1900-01-01", "2020-12-31")
+
+
+@functools.cache
+def days_in(text: str) -> np.ndarray:
+    """Which of all days begin with the text."""
+    return np.array([day.startswith(text) for day in EVERY_DAY])
+
+
+@functools.cache
+def first_days(length: int) -> list[int]:
+    """Where each date with a text of that length begins."""
+    texts = ["", *(day[:length] for day in EVERY_DAY)]
+    return [i for i, (last, this) in enumerate(itertools.pairwise(texts)) if last != this]
+
+
+def day_by_day(start: str, end: str, length: int, rule: str) -> np.ndarray:
+    """The label of every date with a text of that length, from its days one by one."""
+
+    def all_of(days: np.ndarray) -> np.ndarray:
+        return np.logical_and.reduceat(days, first_days(length))
+
+    change, close = days_in(start), days_in(end)  # it may have begun, or ended, on that day
+    began = np.maximum.accumulate(change)  # has it perhaps begun by that day?
+    may_end = np.maximum.accumulate(close[::-1])[::-1]  # may it still end on that day or later?
+    before, after = all_of(~began), all_of(~may_end)
+    holds = began & may_end
+    if rule == "strict":
+        holds &= ~(change | close)
+    label = np.where(all_of(holds), "correct", "transitional")
+    label = np.where(before | after, "incorrect", label)
+    # Then a date is transitional where it meets a bound; unless one bound lies within the other:
+    # of "1904" to "1904-02-29", March is in the start, but surely after the end.
+    if rule == "strict" and np.flatnonzero(change)[-1] <= close.argmax():
+        meets = ~all_of(~(change | close))
+        np.testing.assert_array_equal(label == "transitional", meets)
+    return label
+
+
+@pytest.mark.parametrize("rule", ["strict", "published"])
+def test_classification_against_every_day(rule):
+    for length, start in itertools.product((4, 7, 10), BOUNDS):
+        dates = sorted({text[:length] for text in EVERY_DAY})
+        ends = [end for end in BOUNDS if parse(start)[0] <= parse(end)[1]]
+        found = classify(np.array(dates)[:, None], start, ends, rule=rule)
+        for column, end in enumerate(ends):
+            wanted = day_by_day(start, end, length, rule)
+            wrong = np.flatnonzero(found[:, column] != wanted)
+            assert not len(wrong), (start, end, dates[wrong[0]], found[wrong[0], column])
+
+
+@pytest.mark.parametrize(
+    ("date", "start", "end", "strict", "published"),
+    [
+        # the paper's table 1
+        ("2015-08", "1976", "1983", "incorrect", "incorrect"),
+        ("1974-12", "2005", "2015-01-09", "incorrect", "incorrect"),
+        ("1979-06-03", "1995-01-04", "1999-01-03", "incorrect", "incorrect"),
+        ("1915-10", "1973-09-18", "1990-10-02", "incorrect", "incorrect"),
+        ("2018-12-30", "2002", "2018", "transitional", "correct"),
+        ("2015-05", "2011-01-03", "2019-01-07", "correct", "correct"),
+        # its example of a transitional date, and the bound's own day
+        ("2018-08", "2015", "2018-08-02", "transitional", "transitional"),
+        ("2018-08-02", "2015", "2018-08-02", "transitional", "correct"),
+        ("2018-08-03", "2015", "2018-08-02", "incorrect", "incorrect"),
+        ("2018-08-01", "2015", "2018-08-02", "correct", "correct"),
+        # a date that holds the whole validity, and bounds that overlap
+        ("2005", "2005-03-01", "2005-09-01", "transitional", "transitional"),
+        ("2005-06", "2005", "2005", "transitional", "correct"),
+    ],
+)
+def test_labels_known_by_hand(date, start, end, strict, published):
+    assert classify(date, start, end) == strict
+    assert classify(date, start, end, rule="published") == published
+
+
+def test_an_unknown_rule_is_refused():
+    with pytest.raises(ValueError, match="no rule 'lenient'; choose 'strict' or 'published'"):
+        classify("2005", "2001", "2009", rule="lenient")
+
+
+# ---- position ------------------------------------------------------------------------------------
+
+
+def test_position_by_hand():
+    # 2001-01-01 to 2001-01-11: ten days long, with its middle on January 6.
+    dates = ["2001-01-01", "2001-01-06", "2001-01-11", "2001-01-21", "2000-12-27", "2001-01"]
+    alpha, years_off = position(parse(dates), parse("2001-01-01"), parse("2001-01-11"))
+    assert alpha == pytest.approx([-0.5, 0, 0.5, 1.5, -1, 1])  # January's middle is the 16th
+    assert years_off * 365.2425 == pytest.approx([0, 0, 0, 10, -5, 5])
+    assert not np.signbit(years_off[1])
+
+
+def test_years_off_counts_from_the_filled_up_bounds():
+    alpha, years_off = position(parse(["1999", "2006"]), parse("2001"), parse("2004"))
+    # From July 2, 1999, the middle of its year, to 2001-01-01: 183 + 366 days; from 2004-12-31 to
+    # July 2, 2006: 365 + 183 days. The validity is 1460 days long.
+    assert years_off == pytest.approx([-549 / 365.2425, 548 / 365.2425])
+    assert alpha == pytest.approx([-0.5 - 549 / 1460, 0.5 + 548 / 1460])
+
+
+# ---- sampling ------------------------------------------------------------------------------------
+
+
+def years_of(dates: pd.DataFrame, precision: str = "year") -> list[int]:
+    return dates.loc[dates["precision"] == precision, "year"].tolist()
+
+
+def test_columns_and_order():
+    dates = sample_dates(table(("2001", "2009"), ("1995-05-02", "2001-11")))
+    assert tuple(dates.columns) == COLUMNS
+    assert set(dates["label"]) == set(LABELS)
+    assert dates["year"].dtype == int
+    assert list(dates["fact_id"].unique()) == ["fact/0", "fact/1"]
+    for _, part in dates.groupby("fact_id"):
+        assert list(part["precision"].unique()) == list(PRECISIONS)
+        years = [years_of(part, precision) for precision in PRECISIONS]
+        assert years[0] == years[1] == years[2] == sorted(set(years[0]))
+    assert len(sample_dates(table())) == 0
+
+
+def test_years_known_by_hand():
+    # 8 days long, middle 2001-01-05: alpha -5 ... 5 is 2000-11-26 ... 2001-02-14.
+    assert years_of(sample_dates(table(("2001-01-01", "2001-01-09")))) == [2000, 2001]
+    # 1461 days less one from 2001-01-01, middle 2003-01-01: 1983-01-02 ... 2022-12-30, every 73 days
+    assert years_of(sample_dates(table(("2001", "2004")))) == list(range(1983, 2021))
+    # Steps of 5 years (36524 days / 20 = 1826.2): January of 1900, 1905, ..., 2020.
+    assert years_of(sample_dates(table(("1900-01-15", "2000-01-15"))))[-25:] == list(
+        range(1900, 2021, 5)
+    )
+    # Nothing before the year 1000, and nothing after 2020.
+    assert min(years_of(sample_dates(table(("1100", "1400"))))) == 1009  # 1100 - 6 * 301 / 20
+    assert years_of(sample_dates(table(("2030", "2040"))))[-1] == 2020
+
+
+bounds = st.tuples(
+    st.dates(datetime.date(1200, 1, 1), datetime.date(2019, 12, 31)),
+    st.dates(datetime.date(1200, 1, 1), datetime.date(2019, 12, 31)),
+    st.sampled_from([4, 7, 10]),
+    st.sampled_from([4, 7, 10]),
+).map(lambda b: (min(b[:2]).isoformat()[: b[2]], max(b[:2]).isoformat()[: b[3]]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(bounds, st.sampled_from(["strict", "published"]), st.integers(0, 3))
+def test_any_fact_is_sampled_as_defined(pair, rule, seed):
+    start, end = parse(pair[0])[0].item(), parse(pair[1])[1].item()
+    assume(start < end)
+    wanted = set()
+    for step in range(-100, 101):
+        days = (Fraction(step, 20) + Fraction(1, 2)) * (end - start).days
+        ordinal = start.toordinal() + days.__floor__()
+        if ordinal > 0 and 1000 <= (year := datetime.date.fromordinal(ordinal).year) <= 2020:
+            wanted.add(year)
+    dates = sample_dates(table(pair), rule=rule, seed=seed)
+    assert years_of(dates) == sorted(wanted)
+    np.testing.assert_array_equal(dates["label"], classify(dates["date"], *pair, rule=rule))
+    lengths = dates["date"].str.len().map({4: "year", 7: "month", 10: "day"})
+    assert (lengths == dates["precision"]).all()
+    assert (dates["date"].str[:4].astype(int) == dates["year"]).all()
+    moments = dates.pivot(index="year", columns="precision", values="date")
+    moments = moments.reindex(columns=PRECISIONS).dropna()
+    assert all(d.startswith(m) for d, m in zip(moments["day"], moments["month"], strict=True))
+    if rule == "strict":
+        assert len(moments) == len(wanted)
+    inside = dates["label"] == "correct"
+    assert (dates.loc[inside, "alpha"].abs() <= 0.5).all()
+    assert (dates.loc[inside, "years_off"] == 0).all()
+    outside = dates[dates["label"] == "incorrect"]
+    assert (outside["alpha"].abs() > 0.5).all()
+    assert (np.sign(outside["years_off"]) == np.sign(outside["alpha"])).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(bounds)
+def test_a_fact_with_a_whole_year_inside_has_a_correct_year(pair):
+    assume(int(pair[1][:4]) - int(pair[0][:4]) >= 2)
+    dates = sample_dates(table(pair))
+    correct = dates[(dates["precision"] == "year") & (dates["label"] == "correct")]
+    assert len(correct) >= 1
+
+
+def test_the_published_rule_leaves_out_the_moments_of_a_transitional_year():
+    pair = ("2005-11-19", "2015-01-09")
+    dates = sample_dates(table(pair), rule="published")
+    assert set(years_of(dates)) - set(years_of(dates, "month")) == {2005, 2015}
+    assert years_of(dates, "month") == years_of(dates, "day")
+    counts = dates.pivot_table(index="precision", columns="label", values="year", aggfunc="count")
+    assert counts["correct"].tolist() == [9, 9, 9]
+    assert counts["incorrect"].nunique() == 1
+
+
+FACTS = table(("2001", "2009"), ("1995-05-02", "2001-11"), ("1980", "1999-12-31"))
+
+
+def test_a_fact_is_drawn_the_same_whatever_stands_beside_it():
+    together = sample_dates(FACTS, seed=7)
+    backward = sample_dates(FACTS[::-1], seed=7)
+    for name, part in together.groupby("fact_id"):
+        alone = sample_dates(FACTS[FACTS["fact_id"] == name], seed=7)
+        pd.testing.assert_frame_equal(part.reset_index(drop=True), alone)
+        again = backward[backward["fact_id"] == name].reset_index(drop=True)
+        pd.testing.assert_frame_equal(again, alone)
+    other = sample_dates(FACTS, seed=8)
+    years = together["precision"] == "year"
+    assert together.loc[years, "date"].equals(other.loc[years, "date"])
+    assert (together.loc[~years, "date"] != other.loc[~years, "date"]).mean() > 0.8
+
+
+def test_months_and_days_are_drawn_evenly():
+    n = 300
+    dates = sample_dates(table(*[("1960", "2020")] * n, subject=[str(i) for i in range(n)]))
+    days = dates.loc[dates["precision"] == "day", "date"]
+    months = days.str[5:7].value_counts()
+    assert len(months) == 12
+    assert abs(months / months.mean() - 1).max() < 0.15
+    of_month = days.str[8:].astype(int)
+    assert set(of_month) == set(range(1, 32))
+    share = (of_month <= 14).mean()  # 14 of 365.25 / 12 days
+    assert share == pytest.approx(14 * 12 / 365.25, abs=0.02)
+
+
+def test_another_period_of_the_fact_is_not_incorrect():
+    facts = table(("1992-06-03", "1996"), ("2005", "2010-08-31"), subject="x")
+    dates = sample_dates(facts, seed=2)
+    first = dates[dates["fact_id"] == "fact/0"]
+    alone = sample_dates(facts[:1], seed=2)
+    gone = pd.concat([alone, first]).drop_duplicates(keep=False)
+    assert set(gone["label"]) == {"incorrect"}
+    years = gone.loc[gone["precision"] == "year", "year"]
+    assert list(years) == [2005, 2006, 2007, 2008, 2009, 2010]
+    np.testing.assert_array_equal(
+        classify(gone["date"], "2005", "2010-08-31") == "incorrect", False
+    )
+    kept = first[first["label"] == "incorrect"]
+    assert (classify(kept["date"], "2005", "2010-08-31") == "incorrect").all()
+    # Only subject, relation and object together make the same fact.
+    other = sample_dates(facts.assign(object=["a", "b"]), seed=2)
+    pd.testing.assert_frame_equal(other[other["fact_id"] == "fact/0"], alone)
+
+
+def test_thinning_is_even_and_serves_all_precisions():
+    facts = table(("2001-05", "2012"), ("1951", "2019"))
+    full = sample_dates(facts)
+    thin = sample_dates(facts, n_correct=4, n_incorrect=5)
+    for name, part in thin.groupby("fact_id"):
+        before = full[full["fact_id"] == name]
+        of_year = before[before["precision"] == "year"].set_index("year")["label"]
+        kept = years_of(part)
+        assert kept == years_of(part, "month") == years_of(part, "day")
+        for label, n in (("correct", 4), ("incorrect", 5)):
+            places = [i for i, year in enumerate(of_year.index[of_year == label]) if year in kept]
+            assert len(places) == n
+            gaps = np.diff(places)
+            assert gaps.max() - gaps.min() <= 1
+            m = (of_year == label).sum()
+            assert abs(places[0] - (m - 1 - places[-1])) <= 1  # as far from either end
+        assert set(of_year.index[of_year == "transitional"]) <= set(kept)
+        pd.testing.assert_frame_equal(
+            part.reset_index(drop=True), before[before["year"].isin(kept)].reset_index(drop=True)
+        )
+
+
+def test_thinning_to_more_than_there_are_keeps_all():
+    pd.testing.assert_frame_equal(
+        sample_dates(FACTS, n_correct=999, n_incorrect=999), sample_dates(FACTS)
+    )
+    one = sample_dates(table(("2000", "2006")), n_correct=1)
+    correct = one[(one["precision"] == "year") & (one["label"] == "correct")]
+    assert list(correct["year"]) == [2003]  # the middle of 2001 ... 2005
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.5, True, "7"])
+def test_numbers_to_keep_must_be_counts(n):
+    with pytest.raises(ValueError, match=r"n_incorrect is .*give a whole number from 1 up"):
+        sample_dates(FACTS, n_incorrect=n)
+
+
+def test_bad_facts_are_refused():
+    with pytest.raises(ValueError, match="Two facts are called fact/0; rename one"):
+        sample_dates(FACTS.assign(fact_id="fact/0"))
+    with pytest.raises(ValueError, match="fact/1 ends on its first day or before; mend its bounds"):
+        sample_dates(table(("2001", "2009"), ("2001-05-02", "2001-05-02")))
+    with pytest.raises(ValueError, match="'nan' is no date of the calendar"):
+        sample_dates(FACTS.assign(end=float("nan")))
+    with pytest.raises(ValueError, match="no rule 'x'"):
+        sample_dates(FACTS, rule="x")
+
+
+# ---- words ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("date", "words"),
+    [
+        ("2019", "In 2019"),
+        ("2019-12", "In December 2019"),
+        ("2019-12-01", "On December 1, 2019"),
+        ("2004-02-29", "On February 29, 2004"),
+        ("1999-01", "In January 1999"),
+    ],
+)
+def test_dates_in_words(date, words):
+    assert verbalise(date) == words
+
+
+def test_every_month_has_its_name():
+    words = [verbalise(f"2001-{month:02}").split()[1] for month in range(1, 13)]
+    assert "".join(word[:3] for word in words) == "JanFebMarAprMayJunJulAugSepOctNovDec"

@@ -1,0 +1,302 @@
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from factrobust.datasets.dates import sample_dates
+from factrobust.datasets.tables import FactsError
+from factrobust.datasets.temporal import (
+    COLUMNS,
+    describe,
+    describe_dates,
+    load_temporal_facts,
+    load_temporal_relations,
+    whole_years,
+)
+from factrobust.paths import DATA
+
+RELATIONS = [
+    *("employer", "member_of", "position_held", "member_of_sports_team"),
+    *("head_of_state", "head_of_government"),
+]
+HEADER = "subject,relation,object,start,end\n"
+GOOD = "Sri Lanka,head_of_state,Mahinda Rajapaksa,2005-11-19,2015-01-09\n"
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load a table that is written as text."""
+
+    def load_text(text: str, **options) -> pd.DataFrame:
+        path = tmp_path / "mine.csv"
+        path.write_text(text, encoding="utf-8")
+        return load_temporal_facts(path, **options)
+
+    return load_text
+
+
+# ---- the embedded tables -------------------------------------------------------------------------
+
+
+def test_relations_go_on_after_a_date():
+    relations = load_temporal_relations()
+    assert list(relations.index) == RELATIONS
+    assert list(relations.columns) == ["question", "prefix"]
+    assert relations.loc["head_of_state"].to_dict() == {
+        "question": "who was the head of state of {subject}?",
+        "prefix": "the head of state of {subject} was",
+    }
+    for text in (*relations["question"], *relations["prefix"]):
+        assert not text[0].isupper()
+        assert not re.search(r"\b(year|month|day|date|when)\b", text)  # precision-free
+    assert relations["question"].str.endswith("?").all()
+
+
+needs_table = pytest.mark.skipif(
+    not (DATA / "temporal_facts.csv").exists(), reason="data/temporal_facts.csv is not built yet"
+)
+
+
+@pytest.fixture(scope="module")
+def facts() -> pd.DataFrame:
+    return load_temporal_facts()
+
+
+@needs_table
+def test_columns_and_types(facts):
+    assert tuple(facts.columns) == COLUMNS
+    assert facts.notna().all().all()
+    popularities = facts[["subject_popularity", "object_popularity", "popularity"]]
+    assert set(popularities.dtypes) == {np.dtype(float)}
+    assert ((popularities >= 0) & (popularities <= 8)).all().all()
+    mean = (facts["subject_popularity"] + facts["object_popularity"]) / 2
+    assert (facts["popularity"] - mean).abs().max() <= 0.01
+    assert facts["aliases"].map(lambda value: isinstance(value, list)).all()
+    assert all(fact.object not in fact.aliases for fact in facts.itertuples())
+    assert all(re.fullmatch(r"[a-z_]+/[\w-]+/[\w-]+", name) for name in facts["fact_id"])
+
+
+@needs_table
+def test_counts_and_years_promised(facts):
+    assert len(facts) >= 150
+    assert list(facts["relation"].unique()) == RELATIONS
+    assert facts["relation"].value_counts().min() >= 25
+    assert not facts.duplicated(["subject", "relation", "object"]).any()
+    assert facts["start"].min() >= "1950"
+    assert facts["end"].max() <= "2020-12-31"
+    lengths = {len(date) for date in (*facts["start"], *facts["end"])}
+    assert lengths == {4, 7, 10}
+
+
+@needs_table
+@pytest.mark.parametrize(
+    ("name", "start", "end"),
+    [
+        ("head_of_state/sri-lanka/mahinda-rajapaksa", "2005-11-19", "2015-01-09"),
+        ("head_of_state/united-states/barack-obama", "2009-01-20", "2017-01-20"),
+        ("head_of_government/wisconsin/scott-walker", "2011-01-03", "2019-01-07"),
+        ("head_of_government/united-kingdom/margaret-thatcher", "1979-05-04", "1990-11-28"),
+    ],
+)
+def test_facts_known_by_hand(facts, name, start, end):
+    assert facts.set_index("fact_id").loc[name, ["start", "end"]].tolist() == [start, end]
+
+
+@needs_table
+def test_every_fact_can_be_tested(facts):
+    years = sample_dates(facts).query("precision == 'year'")
+    counts = pd.crosstab(years["fact_id"], years["label"])
+    assert len(counts) == len(facts)
+    assert (counts[["correct", "incorrect"]] > 0).all().all()
+
+
+@needs_table
+@settings(max_examples=10, deadline=None)
+@given(st.integers(1, 200), st.integers(1, 200), st.integers(0, 5))
+def test_a_larger_limit_contains_the_smaller(one, other, seed):
+    small, large = (load_temporal_facts(limit=n, seed=seed) for n in sorted((one, other)))
+    assert set(small["fact_id"]) <= set(large["fact_id"])
+
+
+@needs_table
+def test_limit_is_spread_over_relations(facts):
+    some = load_temporal_facts(limit=60, seed=3)
+    assert set(some["relation"].value_counts()) == {10}
+    few = load_temporal_facts(limit=20, seed=3)
+    assert set(few["relation"].value_counts()) == {3, 4}
+    assert set(some["fact_id"]) != set(load_temporal_facts(limit=60, seed=4)["fact_id"])
+    places = facts.reset_index().set_index("fact_id")["index"]
+    assert places[some["fact_id"]].is_monotonic_increasing
+    assert len(load_temporal_facts(limit=10**6)) == len(facts)
+
+
+# ---- tables of a user's own ----------------------------------------------------------------------
+
+
+def test_own_file_needs_five_columns(load):
+    mine = load(
+        "\ufeffsubject,relation,object,start,end,note\n"
+        " the Comoros ,head_of_state,Azali Assoumani,1999,2002,first\n"
+        "the Comoros,head_of_state,Azali Assoumani,2002-05-26,2006-05-26,again\n"
+        "Augustus,position_held,Roman emperor,0014,1453-05-29,long ago\n"
+    )
+    assert list(mine["fact_id"]) == [
+        "head_of_state/comoros/azali-assoumani/1999",
+        "head_of_state/comoros/azali-assoumani/2002-05-26",
+        "position_held/augustus/roman-emperor",
+    ]
+    assert mine.loc[0, "subject"] == "the Comoros"
+    assert list(mine["aliases"]) == [[], [], []]
+    assert mine["popularity"].isna().all()
+    assert list(mine["note"]) == ["first", "again", "long ago"]
+    assert tuple(mine.columns) == (*COLUMNS, "note")
+
+
+def test_own_aliases_and_popularities_are_read(load):
+    mine = load(
+        "subject,relation,object,aliases,start,end,subject_popularity,object_popularity,popularity\n"
+        "A,employer,B,b| B | bee ,2001,2009,3,4,\n"
+        "C,employer,D,,2001,2009,3,4,5\n"
+        "E,employer,F,,2001,2009,3,,\n"
+    )
+    assert list(mine["aliases"]) == [["b", "bee"], [], []]
+    assert mine["popularity"].tolist()[:2] == [3.5, 5]
+    assert mine["popularity"].isna()[2]
+
+
+def test_own_relations_join_the_embedded(load, tmp_path):
+    (tmp_path / "relations.csv").write_text(
+        "relation,question,prefix\n"
+        "owner,who owned {subject}?,{subject} was owned by\n"
+        "employer,who paid {subject}?,{subject} was paid by\n"
+    )
+    path = tmp_path / "relations.csv"
+    mine = load(HEADER + "Twitter,owner,Elon Musk,2022,2030\n", relations_path=path)
+    assert mine.loc[0, "relation"] == "owner"
+    relations = load_temporal_relations(path)
+    assert set(relations.index) == {*RELATIONS, "owner"}
+    assert relations.loc["employer", "question"] == "who paid {subject}?"
+    with pytest.raises(
+        FactsError, match=r"line 2: the relation 'owner' is unknown; add it to a rel"
+    ):
+        load(HEADER + "Twitter,owner,Elon Musk,2022,2030\n")
+    path.write_text("relation,question,prefix\nowner,who owned it?,{subject} was\n")
+    with pytest.raises(
+        FactsError, match=r"line 2: the question 'who owned it\?' must hold {subject}"
+    ):
+        load_temporal_relations(path)
+
+
+def test_filters(load):
+    text = HEADER + GOOD + "A,employer,B,2001,2009\nC,employer,D,2001,2009\n"
+    assert list(load(text, relations="employer")["subject"]) == ["A", "C"]
+    assert list(load(text, relations=["head_of_state"])["subject"]) == ["Sri Lanka"]
+    assert len(load(text, limit=2)["relation"].unique()) == 2
+    with pytest.raises(ValueError, match="relation 'employr'; did you mean 'employer'"):
+        load(text, relations=["employr"])
+    with pytest.raises(ValueError, match="give a whole number of facts from 1 up"):
+        load(text, limit=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "what", "remedy"),
+    [
+        (HEADER, "", "no rows", "add at least one row"),
+        ("subject,relation,object,start\nA,employer,B,2001\n", "line 1", "'end' is missing", "add"),
+        (HEADER + GOOD.replace("2005-11-19", ""), "line 2", "start cell is empty", "write when"),
+        (HEADER + GOOD.replace("2015-01-09", ""), "line 2", "end cell is empty", "still holds"),
+        (HEADER + GOOD.replace("2005-11-19", "2005-11-31"), "line 2", "start '2005-11-31' is no date", "YYYY-MM-DD"),
+        (HEADER + GOOD.replace("2015-01-09", "2013-02-29"), "line 2", "end '2013-02-29' is no date", "calendar"),
+        (HEADER + GOOD.replace("2015-01-09", "9 January 2015"), "line 2", "is no date", "write YYYY"),
+        (HEADER + GOOD + "A,employer,B,2009,2001\n", "line 3", "start 2009 is after the end 2001", "swap"),
+        (HEADER + "A,employer,B,2009-05-02,2009-05\n", "line 2", "no whole calendar year", "more prec"),
+        (HEADER + "A,employer,B,2009,2010\n", "line 2", "between 2009 and 2010", "delete the line"),
+        (HEADER + GOOD + GOOD, "line 3", "is already in line 2", "delete one"),
+        (HEADER + GOOD + GOOD.replace("Lanka", "LANKA"), "line 3", "already in line 2", "delete one"),
+        (HEADER + GOOD + GOOD.replace("2005-11-19", "2009"), "line 3", "overlaps", "merge the two"),
+        (HEADER + GOOD.replace("2005-11-19", "2009") + GOOD, "line 2", "overlaps", "merge the two"),
+        (HEADER + GOOD.replace("head_of_state", "spouse"), "line 2", "'spouse' is unknown", "choose"),
+        (HEADER + GOOD.replace("Mahinda Rajapaksa", ""), "line 2", "object cell is empty", "answer"),
+        (HEADER + GOOD.replace("Sri Lanka", ""), "line 2", "subject cell is empty", "write what"),
+        ("popularity," + HEADER + "-1," + GOOD, "line 2", "popularity '-1' is not a", "leave it"),
+        ("fact_id," + HEADER + "," + GOOD, "line 2", "fact_id cell is empty", "drop the column"),
+    ],
+)  # fmt: skip
+def test_bad_file_gives_one_sentence(load, tmp_path, text, where, what, remedy):
+    with pytest.raises(FactsError) as caught:
+        load(text)
+    message, path = str(caught.value), tmp_path / "mine.csv"
+    assert message.startswith(f"{path}, {where}:" if where else str(path))
+    assert what in message
+    assert remedy in message
+    assert "\n" not in message
+    assert message.endswith(".")
+
+
+def test_periods_that_touch_are_two(load):
+    mine = load(HEADER + "A,employer,B,2001,2005\nA,employer,B,2005,2009\n")
+    assert list(mine["fact_id"]) == ["employer/a/b/2001", "employer/a/b/2005"]
+    on_one_day = "A,employer,B,2001,2005-05-02\nA,employer,B,2005-05-02,2009\n"
+    assert len(load(HEADER + on_one_day)) == 2
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "years"),
+    [
+        ("2001", "2003", 1),
+        ("2001", "2002", 0),
+        ("2001-12-31", "2003-01-01", 1),
+        ("2002-01-01", "2003-12-31", 0),  # each bound's own day may be either side of the change
+        ("2001-12", "2003-01", 1),
+        ("2001-01-01", "2001-02-01", 0),
+        ("2005", "2001", 0),
+        ("1999-05-02", "2010", 10),
+    ],
+)
+def test_whole_years_by_hand(start, end, years):
+    assert whole_years(pd.Series([start]), pd.Series([end])).tolist() == [years]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=80), st.sampled_from([b"", HEADER.encode(), HEADER.encode() + b"A,e,B,"]))
+def test_no_file_whatever_raises_anything_else(tmp_path_factory, data, header):
+    path = tmp_path_factory.mktemp("any") / "any.csv"
+    path.write_bytes(header + data)
+    message = f"{path}: fine."
+    try:
+        load_temporal_facts(path)
+    except FactsError as error:
+        message = str(error)
+    assert message.startswith(str(path))
+    assert message.endswith(".")
+
+
+# ---- counts --------------------------------------------------------------------------------------
+
+
+def test_describe_counts_names():
+    table = pd.DataFrame(
+        {"subject": ["A", "A", "B"], "relation": ["r", "s", "s"], "object": ["B", "C", "C"]}
+    )
+    assert describe(table).to_dict("records") == [
+        {"facts": 3, "entities": 3, "subjects": 2, "relations": 2, "objects": 2}
+    ]
+
+
+def test_describe_dates_by_hand():
+    labels = {
+        ("x", "year"): "ccci", ("x", "month"): "ccii", ("x", "day"): "cciit",
+        ("y", "year"): "ciit", ("y", "month"): "tt", ("y", "day"): "c",
+    }  # fmt: skip
+    words = {"c": "correct", "i": "incorrect", "t": "transitional"}
+    rows = [(*key, words[letter]) for key, letters in labels.items() for letter in letters]
+    table = describe_dates(pd.DataFrame(rows, columns=["fact_id", "precision", "label"]))
+    assert list(table.index) == ["year", "month", "day", "overall"]
+    assert list(table.columns) == ["correct", "incorrect", "transitional", "tests", "n"]
+    assert table.loc["year"].tolist() == [2, 1.5, 0.5, (3 + 2) / 2, 2]
+    assert table.loc["month"].tolist() == [1, 1, 1, (4 + 0) / 2, 2]
+    assert table.loc["day"].tolist() == [1.5, 1, 0.5, (4 + 0) / 2, 2]
+    assert table.loc["overall"].tolist() == pytest.approx([4.5 / 3, 3.5 / 3, 2 / 3, 6.5 / 3, 2])

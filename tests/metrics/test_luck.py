@@ -1,0 +1,181 @@
+"""Margins, fewer dates and two dtypes, by hand and against enumeration."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from factrobust.metrics import luck
+from factrobust.metrics.time import matches
+from factrobust.statistics import interval_table
+
+
+def table(correct: list[float], incorrect: list[float], **columns: object) -> pd.DataFrame:
+    labels = ["correct"] * len(correct) + ["incorrect"] * len(incorrect)
+    values = {"model": "m", "prompt_format": "question", "fact_id": "f", "precision": "year"}
+    return pd.DataFrame(
+        values
+        | {
+            "date": [str(1900 + i) for i in range(len(labels))],
+            "label": labels,
+            "logprob": [*correct, *incorrect],
+        }
+        | columns
+    )
+
+
+def test_margin_curves() -> None:
+    scores = pd.concat(
+        [
+            table([-1, -2], [-4, -5]),  # margin 2
+            table([-2, -3], [-2.5], fact_id="g"),  # margin -0.5
+            table([-1], [], fact_id="h"),  # undefined
+        ]
+    )
+    curve = luck.margin_curves(matches(scores), [-1, -0.5, 0, 1.5, 2])
+    assert curve["fact_id"].unique().tolist() == ["f", "g"]
+    at = curve.pivot(index="required", columns="fact_id", values="robust")
+    assert at["f"].tolist() == [True, True, True, True, False]
+    assert at["g"].tolist() == [True, False, False, False, False]
+    mean = interval_table(curve, ["model", "precision", "required"], "robust")["mean"]
+    assert mean.tolist() == [1, 0.5, 0.5, 0.5, 0]
+
+
+def test_margin_zero_is_robustness() -> None:
+    rng = np.random.default_rng(6)
+    matched = matches(
+        pd.concat(
+            [
+                table(
+                    list(rng.normal(2, 1, size=2)),
+                    list(rng.normal(size=4)),
+                    fact_id=f"{i}",
+                    precision=precision,
+                )
+                for i in range(30)
+                for precision in ("year", "month", "day")
+            ]
+        )
+    )
+    curve = luck.margin_curves(matched, [0.0])
+    assert curve["robust"].tolist() == matched["robust"].tolist()
+    assert 0 < curve["robust"].mean() < 1
+
+
+def robust(correct: list[float], incorrect: list[float]) -> bool:
+    return min(correct) > max(incorrect)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.integers(0, 6), min_size=1, max_size=4),
+    st.lists(st.integers(0, 6), min_size=2, max_size=5),
+    st.integers(1, 2),
+    st.one_of(st.none(), st.integers(1, 4)),
+)
+def test_fewer_dates_against_enumeration(
+    good: list[int], bad: list[int], k: int, correct: int | None
+) -> None:
+    scores = table([float(x) for x in good], [float(x) for x in bad])
+    made = luck.by_number_of_dates(scores, [k], correct=correct)
+    kept = len(good) if correct is None else correct
+    if kept > len(good):
+        assert made.empty
+        return
+    ways = [robust(c, i) for c in combinations(good, kept) for i in combinations(bad, k)]
+    assert made["robust"].tolist() == pytest.approx([np.mean(ways)])
+    assert made[["n_correct", "n_incorrect"]].values.tolist() == [[kept, k]]
+
+
+def test_fewer_dates_by_hand() -> None:
+    # Of five incorrect dates one beats the weakest correct one: of k, it is among them in k/5.
+    scores = table([-1, -3], [-2, -4, -5, -6, -7])
+    made = luck.by_number_of_dates(scores, [1, 2, 5])
+    assert made["robust"].tolist() == pytest.approx([4 / 5, 3 / 5, 0])
+    assert made["chance"].tolist() == pytest.approx([1 / 3, 1 / 6, 1 / 21])
+    # One correct date: the better one half the time.
+    made = luck.by_number_of_dates(scores, [5], correct=1)
+    assert made["robust"].tolist() == [0.5]
+
+
+def test_all_dates_are_robustness() -> None:
+    scores = pd.concat([table([-1], [-2, -3]), table([-2.5], [-2, -3], fact_id="g")])
+    made = luck.by_number_of_dates(scores, [2])
+    assert made["robust"].tolist() == [1, 0]
+
+
+def test_fewer_dates_keep_the_facts_that_have_the_most() -> None:
+    scores = pd.concat([table([-1], [-2, -3]), table([-1], [-2], fact_id="g")])
+    assert luck.by_number_of_dates(scores, [1, 2])["fact_id"].unique().tolist() == ["f"]
+    assert luck.by_number_of_dates(scores, [1])["fact_id"].unique().tolist() == ["f", "g"]
+    assert list(luck.by_number_of_dates(scores[:0], [1]))[-2:] == ["robust", "chance"]
+    assert luck.by_number_of_dates(table([], [-1]), [1]).empty
+
+
+@pytest.mark.parametrize(("incorrect", "correct"), [([], None), ([2, 0], None), ([1], 0)])
+def test_numbers_of_dates_are_at_least_one(incorrect: list, correct: int | None) -> None:
+    with pytest.raises(ValueError, match="must be at least 1"):
+        luck.by_number_of_dates(table([-1], [-2]), incorrect, correct=correct)
+
+
+def test_agreement_by_hand() -> None:
+    # f: won by a hair in float32, a tie in the other. g: tied in both. h: another difference only.
+    fine = pd.concat(
+        [
+            table([-1.0, -2.0], [-2.01, -3.0]),
+            table([-1.0], [-1.0, -2.0], fact_id="g"),
+            table([-1.0], [-2.0], fact_id="h"),
+            table([-1.0], [], fact_id="i"),
+        ]
+    )
+    coarse = fine.assign(
+        logprob=[*(-1.0, -2.0, -2.0, -3.0), *(-1.0, -1.0, -1.0), *(-1.5, -2.0), *(-1.0,)]
+    )
+    agreed = luck.agreement(fine, coarse.sample(frac=1, random_state=0))
+    year = agreed[agreed["precision"] == "year"].set_index("fact_id")
+    assert year["robust_first"].dropna().to_dict() == {"f": True, "g": False, "h": True}
+    assert year["equal"].dropna().to_dict() == {"f": False, "g": True, "h": True}
+    assert year["false_ties_first"].to_dict() == {"f": 0, "g": 0, "h": 0, "i": 0}
+    assert year["false_ties_second"].to_dict() == {"f": 1, "g": 1, "h": 0, "i": 0}
+    assert year["largest_difference"].to_dict() == pytest.approx(
+        {"f": 0.01, "g": 1, "h": 0.5, "i": 0}
+    )
+    turned = luck.agreement(coarse, fine).set_index(["fact_id", "precision"])
+    assert turned.loc[("f", "year"), "false_ties_first"] == 1
+
+    total = luck.summarise_agreement(agreed).set_index("precision").loc["year"]
+    assert total[["facts", "matches", "false_ties_second"]].tolist() == [3, 4 + 2 + 1, 2]
+    assert total["equal"] == pytest.approx(2 / 3)
+    assert total["largest_difference"] == 1
+
+
+def test_agreement_joins_the_precisions() -> None:
+    fine = pd.concat([table([-1], [-2], precision=p) for p in ("year", "month", "day")])
+    coarse = fine.assign(logprob=[-1, -2, -1, -1, -1, -1.25])
+    row = luck.agreement(fine, coarse).set_index("precision").loc["global"]
+    assert row[["robust_first", "robust_second", "equal"]].tolist() == [True, False, False]
+    assert row[["matches", "false_ties_second", "largest_difference"]].tolist() == [3, 1, 1]
+
+
+def test_agreement_of_a_table_with_itself() -> None:
+    scores = pd.concat([table([-1, -2], [-2, -3]), table([-1], [-2], fact_id="g")])
+    agreed = luck.agreement(scores, scores)
+    assert agreed["equal"].dropna().all()
+    assert (agreed[["false_ties_first", "false_ties_second", "largest_difference"]] == 0).all(
+        axis=None
+    )
+    assert len(luck.agreement(scores[:0], scores[:0])) == 0
+
+
+def test_agreement_needs_the_same_statements() -> None:
+    scores = table([-1, -2], [-2, -3])
+    for other in (scores[1:], scores.assign(model="n"), scores.assign(label="correct")):
+        with pytest.raises(
+            ValueError, match="in one table only or labelled differently, such as f"
+        ):
+            luck.agreement(scores, other)

@@ -1,0 +1,229 @@
+"""Part 2 from statements to verdicts, on models whose probabilities are known."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from factrobust.datasets.dates import sample_dates
+from factrobust.metrics.near_misses import nearest_misses
+from factrobust.metrics.time import matches
+from factrobust.models.base import Job, Model
+from factrobust.probes import time
+
+RELATIONS = pd.DataFrame(
+    {
+        "question": ["who led {subject}?", "which club was {subject} in?"],
+        "prefix": ["{subject} was led by", "{subject} was in"],
+    },
+    index=pd.Index(["head", "club"], name="relation"),
+)
+
+
+class YearModel(Model):
+    """Tokens are words; the first one's log-probability is that of the year, others' are -0.25."""
+
+    name, fingerprint, prompt_format = "by year", "by year", "prefix"
+    chat = ("<user>", "<model>\n")
+
+    def __init__(self, logprob: Callable[[int], float]) -> None:
+        self.logprob = logprob
+        self.asked: list[tuple[str, str]] = []
+
+    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
+        assert job.operation == "score"
+        for i, request in reversed(list(enumerate(job.requests))):
+            prompt, answer = request["prompt"], request["answer"]
+            self.asked.append((prompt, answer))
+            year = int(re.findall(r"\b\d{4}\b", prompt)[-1])
+            words = len(answer.split())
+            values = np.full(words, -0.25, dtype=np.float32)
+            values[0] = self.logprob(year)
+            yield [i], [values]
+
+
+@pytest.fixture
+def facts() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "fact_id": ["head/peru", "club/ana"],
+            "subject": ["Peru", "Ana"],
+            "relation": ["head", "club"],
+            "object": ["Juan Rey Sol", "Lima"],
+            "start": ["2000", "1990-03-05"],
+            "end": ["2004", "1999-07"],
+        }
+    )
+
+
+def by_hand(years: range = range(1996, 2009)) -> pd.DataFrame:
+    """Years around the first fact, valid from some day of 2000 to some day of 2004."""
+    off = [min(y - 2000, 0) + max(y - 2004, 0) for y in years]
+    inner = ["correct" if 2000 < y < 2004 else "transitional" for y in years]
+    return pd.DataFrame(
+        {
+            "fact_id": "head/peru",
+            "precision": "year",
+            "date": [str(y) for y in years],
+            "year": list(years),
+            "alpha": [(y - 2002) / 5 for y in years],
+            "years_off": [float(o) for o in off],
+            "label": [s if o == 0 else "incorrect" for o, s in zip(off, inner, strict=True)],
+        }
+    )
+
+
+def test_statements(facts: pd.DataFrame) -> None:
+    dates = pd.concat(
+        [
+            by_hand(range(2000, 2002)),
+            by_hand(range(1, 3)).assign(
+                fact_id="club/ana", precision=["month", "day"], date=["1992-02", "1992-02-29"]
+            ),
+        ]
+    )
+    made = time.statements(facts, dates, RELATIONS)
+    assert list(made) == [*dates, "question", "prefix", "object"]
+    assert made["question"].tolist() == [
+        "In 2000, who led Peru?",
+        "In 2001, who led Peru?",
+        "In February 1992, which club was Ana in?",
+        "On February 29, 1992, which club was Ana in?",
+    ]
+    assert made["prefix"].tolist()[2:] == [
+        "In February 1992, Ana was in",
+        "On February 29, 1992, Ana was in",
+    ]
+    assert made["object"].tolist() == ["Juan Rey Sol"] * 2 + ["Lima"] * 2
+    pd.testing.assert_frame_equal(made[list(dates)], dates.reset_index(drop=True))
+
+
+def test_embedded_relations_are_the_default(facts: pd.DataFrame) -> None:
+    dates = by_hand(range(2001, 2002))
+    made = time.statements(facts.assign(relation="head_of_state"), dates)
+    assert made["question"].tolist() == ["In 2001, who was the head of state of Peru?"]
+    assert made["prefix"].tolist() == ["In 2001, the head of state of Peru was"]
+
+
+def test_statements_of_what_is_not_there(facts: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match=r"13 date\(s\) belong to no fact.*one of head/peru"):
+        time.statements(facts[1:], by_hand(), RELATIONS)
+    with pytest.raises(KeyError, match="no question for king"):
+        time.statements(facts.assign(relation="king"), by_hand(), RELATIONS)
+
+
+def test_win_rate_by_hand(facts: pd.DataFrame) -> None:
+    """The likeliest year is 2003. Correct 2001-2003 have -2, -1, 0 (and -0.5 for the last words);
+    the best incorrect ones are 2005 (-2), which ties with 2001, and 2006 (-3)."""
+    model = YearModel(lambda year: -abs(year - 2003.0))
+    scores = time.scored(model, time.statements(facts, by_hand(), RELATIONS))
+    assert list(scores) == [
+        *("model", "prompt_format", "fact_id", "precision", "date", "year", "alpha", "years_off"),
+        *("label", "logprob", "n_tokens"),
+    ]
+    assert scores["model"].unique().tolist() == ["by year"]
+    assert scores["prompt_format"].unique().tolist() == ["prefix"]
+    assert scores["logprob"].tolist() == [-abs(year - 2003) - 0.5 for year in range(1996, 2009)]
+    assert scores["n_tokens"].eq(3).all()
+    row = matches(scores).iloc[0]
+    # Incorrect: 1996-1999 and 2005-2008, eight. 24 matches, of which one is a tie.
+    assert row[["n_correct", "n_incorrect", "matches", "wins", "ties"]].tolist() == [
+        3,
+        8,
+        24,
+        23,
+        1,
+    ]
+    assert row["win_rate"] == 23 / 24
+    assert not row["robust"]
+    assert row["margin"] == 0
+    misses = nearest_misses(scores).set_index("side")
+    assert misses.loc["after", ["misses", "date", "years_off"]].tolist() == [1, "2005", 1]
+    assert misses.loc["before", "misses"] == 0
+
+    better = YearModel(lambda year: -abs(year - 2002.0))
+    row = matches(time.scored(better, time.statements(facts, by_hand(), RELATIONS))).iloc[0]
+    assert row[["win_rate", "robust", "margin"]].tolist() == [1, True, 2]  # -1 against -3
+
+
+def test_sampled_dates_at_three_precisions(facts: pd.DataFrame) -> None:
+    statements = time.statements(facts, sample_dates(facts), RELATIONS)
+    # The first fact's bounds are whole years: a date is as probable as its year at any precision.
+    own = statements[statements["fact_id"] == "head/peru"]
+    sharp = matches(time.scored(YearModel(lambda year: -abs(year - 2002)), own))
+    assert sharp["precision"].tolist() == ["year", "month", "day", "global"]
+    assert sharp["margin"].tolist() == [2, 2, 2, 2]  # 2001 and 2003 against 1999 and 2005
+    assert sharp["robust"].all()
+    # Where the date does not matter every match is a tie, and lost.
+    flat = matches(time.scored(YearModel(lambda _: -1.0), statements))
+    assert flat["wins"].eq(0).all()
+    assert (flat["ties"] == flat["matches"]).all()
+    assert flat["ties"].gt(0).all()
+    assert not flat["robust"].any()
+
+
+def test_prompts_are_what_is_sent(facts: pd.DataFrame) -> None:
+    statements = time.statements(facts, by_hand(range(2001, 2003)), RELATIONS)
+    expected = {
+        "prefix": ("In 2001, who led Peru? In 2001, Peru was led by", " Juan Rey Sol"),
+        "zero-shot": ("Q: In 2001, who led Peru?\nA:", " Juan Rey Sol"),
+        # The template's own line end stands before the answer.
+        "chat": ("<user>In 2001, who led Peru?<model>\n", "Juan Rey Sol"),
+        "chat-prefix": (
+            "<user>In 2001, who led Peru?<model>\nIn 2001, Peru was led by",
+            " Juan Rey Sol",
+        ),
+    }
+    for name, sent in expected.items():
+        model = YearModel(lambda year: -1.0)
+        scores = time.scored(model, statements, prompt_format=name)
+        assert sorted(model.asked)[0] == sent
+        assert time.prompts(model, statements, name)[0] == sent[0]
+        assert scores["prompt_format"].unique().tolist() == [name]
+    assert time.prompts(model, statements) == time.prompts(model, statements, "prefix")
+
+
+def test_object_in_the_question(toy_model: Callable[..., Any]) -> None:
+    """The club is called like the player's town: only its words at the end are scored."""
+    model = toy_model(
+        {
+            "\nA:": {" Lima": 0.25, " Cusco": 0.75},
+            " Lima": {" FC": 0.5, " SC": 0.5},
+            " FC": {" Lima": 1.0},
+        }
+    )
+    fact = {"subject": "Rosa of Lima FC", "relation": "club", "object": "Lima FC", "fact_id": "f"}
+    facts = pd.DataFrame([fact])
+    statements = time.statements(facts, by_hand().assign(fact_id="f"), RELATIONS)
+    assert statements["question"].str.endswith("which club was Rosa of Lima FC in?").all()
+    scores = time.scored(model, statements, prompt_format="zero-shot")
+    assert scores["n_tokens"].eq(2).all()
+    np.testing.assert_allclose(scores["logprob"], math.log(0.25 * 0.5), atol=1e-6)
+
+
+def test_unknown_formats(facts: pd.DataFrame, toy_model: Callable[..., Any]) -> None:
+    statements = time.statements(facts, by_hand(), RELATIONS)
+    model = YearModel(lambda year: -1.0)
+    with pytest.raises(ValueError, match="'cloze' is unknown; choose one of two-shot"):
+        time.scored(model, statements, prompt_format="cloze")
+    plain = toy_model({"\nA:": {" Lima": 1.0}})
+    with pytest.raises(ValueError, match="'chat' needs a chat template"):
+        time.scored(plain, statements, prompt_format="chat")
+
+
+def test_empty_tables(facts: pd.DataFrame) -> None:
+    model = YearModel(lambda year: -1.0)
+    full = time.scored(model, time.statements(facts, by_hand(), RELATIONS))
+    nothing = time.statements(facts, by_hand()[:0], RELATIONS)
+    assert list(nothing) == [*by_hand(), "question", "prefix", "object"]
+    scores = time.scored(model, nothing)
+    assert len(scores) == 0
+    assert list(scores) == list(full)
+    assert list(matches(scores)) == list(matches(full))
+    assert len(time.statements(facts[:0], by_hand()[:0], RELATIONS)) == 0
