@@ -1,3 +1,5 @@
+import numpy as np
+import pandas as pd
 import pytest
 
 from factrobust.datasets.published import load_published
@@ -84,3 +86,74 @@ def test_time_text_says_where_it_contradicts_itself():
     assert llama["value"].tolist() == [0.26, 0.23]
     assert llama["note"].str.contains("of the same model").all()
     assert text["where"].str.len().gt(0).all()
+
+
+def wording_coefficients() -> pd.DataFrame:
+    """Tables 10 to 14 of paper 3: a model each."""
+    return pd.concat([load_published(f"3-wording-table-{number}") for number in range(10, 15)])
+
+
+def test_wording_table_1_adds_up_but_for_author():
+    table = load_published("3-wording-table-1").set_index("relation")
+    text = load_published("3-wording-text").set_index(["quantity", "dataset"])["value"]
+    assert table["questions"].sum() == text["questions", "PopQA"] == 14267
+    assert table["total_questions"].sum() == text["questions", "PopQA-TP"] == 118643
+    product = table["questions"] * (1 + table["alternatives"])
+    assert table.index[product != table["total_questions"]].tolist() == ["author"]
+    assert table["check"].ne("ok").sum() == 1
+    assert table.loc["author", "total_questions"] == 1514 * (1 + 5)
+
+
+@pytest.mark.parametrize("number", [5, 6])
+def test_wording_gains_are_over_the_majority(number):
+    table = load_published(f"3-wording-table-{number}")
+    gain = 100 * (table["accuracy"] / table["baseline"] - 1)
+    assert (gain - table["gain_percent"]).abs().max() < 0.05  # one is printed with one decimal
+    assert gain.gt(0).all()
+
+
+def test_wording_table_7_is_of_odds_ratios():
+    table = load_published("3-wording-table-7")
+    assert table["scale"].eq("odds ratio").all()
+    # A Wald interval is symmetric in the logarithm: the middle of exp(beta) is a geometric one.
+    middle = np.sqrt(table["ci_low"] * table["ci_high"])
+    assert (middle - table["estimate"]).abs().max() < 0.01
+    assert ((table["ci_low"] + table["ci_high"]) / 2 - table["estimate"]).max() > 0.1
+
+
+def test_wording_coefficients_add_up_where_they_are_said_to():
+    table = wording_coefficients()
+    off = table["check"].str.startswith("does not add up")
+    assert off.sum() == 8
+    assert table["check"].str.match(r"ok$|restored: |does not add up: ").all()
+    author = table[table["category"] == "author"].set_index(["model", "predictor"])["coefficient"]
+    own = table["coefficient"].where(table["category"] != "author", 0)
+    base = author.loc[list(zip(table["model"], table["predictor"], strict=True))].to_numpy()
+    slack = (own + base - table["conditional_coefficient"]).abs()
+    middle = ((table["ci_low"] + table["ci_high"]) / 2 - table["coefficient"]).abs()
+    assert slack[~off].max() < 0.0015
+    assert middle[~off].max() < 0.0015
+    assert ((slack > 0.0015) | (middle > 0.0015))[off].all()
+
+
+def test_wording_coefficients_of_16_categories_but_for_lost_rows():
+    table = wording_coefficients()
+    assert not table.duplicated(["model", "term"]).any()
+    text = load_published("3-wording-text")
+    lost = text[text["quantity"] == "coefficient_rows_lost"].set_index("model")["value"]
+    assert (table.groupby("model").size() + lost).eq(4 * 16).all()
+
+
+def test_wording_wald_tests_have_a_row_a_model_and_regressor():
+    table = load_published("3-wording-table-9")
+    assert table.groupby("regressor")["model"].nunique().eq(5).all()
+    assert table["df"].eq(table["regressor"].str.contains("QCat").map({True: 15, False: 1})).all()
+    off = table[table["check"] != "ok"]
+    assert off[["model", "regressor"]].to_numpy().tolist() == [["MT0-XXL", "QCat:SCons"]]
+
+
+def test_wording_tables_say_where():
+    for number in (1, *range(3, 15)):
+        where = load_published(f"3-wording-table-{number}")["where"]
+        assert where.eq(f"table {number}").all()
+    assert load_published("3-wording-text")["where"].str.len().gt(0).all()

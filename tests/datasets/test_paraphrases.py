@@ -1,0 +1,158 @@
+import math
+
+import pandas as pd
+import pytest
+
+from factrobust.datasets.facts import load_facts, questions
+from factrobust.datasets.paraphrases import load_paraphrases, paraphrased
+from factrobust.datasets.published import load_published
+from factrobust.datasets.questions import COLUMNS
+from factrobust.datasets.relations import load_relations
+from factrobust.datasets.tables import FactsError
+
+
+@pytest.fixture
+def facts(tmp_path):
+    def facts(text):
+        path = tmp_path / "facts.csv"
+        path.write_text("subject,relation,object,aliases,popularity\n" + text)
+        return load_facts(path)
+
+    return facts
+
+
+def test_embedded_templates_are_as_many_as_the_papers():
+    templates = load_paraphrases()
+    printed = load_published("3-wording-table-1").set_index("relation")["alternatives"]
+    assert templates.groupby("relation").size().to_dict() == printed.to_dict()
+    relations = load_relations()
+    assert set(templates["relation"]) == set(relations.index[relations["popqa"]])
+
+
+def test_embedded_templates_are_sentences_of_their_own():
+    templates = load_paraphrases()
+    assert templates["paraphrase"].str.fullmatch(r"[A-Z{].*\S[?.]").all()
+    own = templates["relation"].map(load_relations()["question"])
+    assert not templates["paraphrase"].str.casefold().eq(own.str.casefold()).any()
+    words = templates["paraphrase"].str.casefold().str.replace(r"\W+", " ", regex=True).str.strip()
+    assert not words.duplicated().any()
+
+
+def test_embedded_facts_are_all_asked():
+    facts = load_facts(relations=load_paraphrases()["relation"])
+    table = paraphrased(facts)
+    assert tuple(table.columns) == COLUMNS
+    assert table["group_id"].drop_duplicates().tolist() == facts["fact_id"].tolist()
+    assert table["question_id"].is_unique
+    own = table[table["variant"] == 0]
+    assert own["question"].tolist() == questions(facts)["question"].tolist()
+    assert own["answers"].str[0].tolist() == facts["object"].tolist()
+    alternatives = table.groupby("group_id").size() - 1
+    per_relation = load_paraphrases().groupby("relation").size()
+    assert alternatives.eq(alternatives.index.str.split("/").str[0].map(per_relation)).all()
+    assert not table["question"].str.contains(r"[{}]|\.\.$|\?\?$| $").any()
+    assert table.attrs["counts"] == {
+        "repeated_questions": 0,
+        "no_popularity": int((facts["popularity"] == 0).sum()),
+    }
+
+
+def test_one_fact_by_hand(facts):
+    table = paraphrased(facts("the Netherlands,capital_of,X,Y|Z,2.5\n"))
+    assert table["question_id"].tolist() == [f"capital_of/netherlands#{k}" for k in range(4)]
+    assert table["variant"].tolist() == [0, 1, 2, 3]
+    assert table["question"].tolist() == [
+        "The Netherlands is the capital of which country?",
+        "The capital of which country is the Netherlands?",
+        "Can you name the country whose capital city is the Netherlands?",
+        "Which country has its capital in the Netherlands?",
+    ]
+    assert table["prefix"].eq("The Netherlands is the capital of").all()
+    assert table["answers"].tolist() == [["X", "Y", "Z"]] * 4
+    assert table["popularity"].eq(2.5).all()
+    # ln of 10 ** 2.5
+    assert table["log_popularity"].tolist() == pytest.approx([2.5 * math.log(10)] * 4)
+
+
+@pytest.mark.parametrize("subject", ["Conan O'Brien", "Gabriel García Márquez", "Łukasz"])
+def test_apostrophes_and_accents_stay(facts, subject):
+    table = paraphrased(facts(f"{subject},father,X,,1\n"))
+    assert table["question"].str.contains(subject, regex=False).all()
+
+
+def test_a_sentence_has_one_full_stop(facts):
+    table = paraphrased(facts("Martin Luther King Jr.,father,X,,1\n"))
+    assert "Name the father of Martin Luther King Jr." in table["question"].tolist()
+    assert not table["question"].str.contains("..", regex=False).any()
+
+
+def test_popularity_of_zero_or_none_has_no_logarithm(facts):
+    table = paraphrased(facts("A,father,X,,0\nB,father,X,,\nC,father,X,,1\n"))
+    unknown = table.loc[table["log_popularity"].isna(), "group_id"].unique()
+    assert unknown.tolist() == ["father/a", "father/b"]
+    assert table.attrs["counts"]["no_popularity"] == 2
+
+
+def test_facts_may_bring_their_own_wording(facts):
+    own = facts("Kenya,capital,Nairobi,,1\n").assign(
+        question="Where does Kenya's government sit?", log_popularity=7.0
+    )
+    table = paraphrased(own)
+    assert table.loc[0, "question"] == "Where does Kenya's government sit?"
+    assert table.loc[1, "question"] == "Which city is the capital of Kenya?"
+    assert table["log_popularity"].eq(7).all()
+    assert table["prefix"].eq("").all()
+
+
+def test_own_paraphrases_replace_a_relation(tmp_path, facts):
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        "relation,paraphrase\n"
+        "capital,What is the capital of {subject}?\n"  # the relation's question again
+        "capital,Kapital of {subject}?\n"
+        "river,Which stream flows through {subject}?\n"
+    )
+    templates = load_paraphrases(path)
+    assert len(templates) == len(load_paraphrases()) - 6 + 3
+    table = paraphrased(facts("Kenya,capital,Nairobi,,1\n"), templates)
+    assert table["question"].tolist() == ["What is the capital of Kenya?", "Kapital of Kenya?"]
+    assert table["question_id"].tolist() == ["capital/kenya#0", "capital/kenya#2"]
+    assert table.attrs["counts"]["repeated_questions"] == 1
+
+
+def test_a_group_of_one_is_refused(facts):
+    templates = pd.DataFrame(
+        {"relation": ["capital"], "paraphrase": ["What is the capital of {subject}?"]}
+    )
+    with pytest.raises(FactsError, match=r"1 of 1 groups have one question only, 'capital/kenya'"):
+        paraphrased(facts("Kenya,capital,Nairobi,,1\n"), templates)
+
+
+def test_a_relation_without_templates_is_named(facts):
+    with pytest.raises(FactsError, match=r"^no paraphrases of continent, currency: write some and"):
+        paraphrased(facts("Kenya,currency,shilling,,\nKenya,continent,Africa,,\n"))
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        (
+            "capital,Which capital?",
+            r"the paraphrase 'Which capital\?' must hold \{subject\} exactly",
+        ),
+        ("capital,{subject} or {subject}?", "must hold {subject} exactly once"),
+        ("capital,", "the paraphrase cell must hold"),
+        ("The Capital,{subject}?", "the relation 'The Capital' is no short name; write lower-case"),
+        (
+            "capital,{subject}?\ncapital,{Subject}?",
+            "must hold {subject} exactly once, and no other",
+        ),
+        ("capital,Is {subject}?\ncapital,is {subject}?", "is already in line 2; delete one"),
+    ],
+)
+def test_a_bad_template_gives_one_sentence(tmp_path, row, what):
+    path = tmp_path / "mine.csv"
+    path.write_text(f"relation,paraphrase\n{row}\n")
+    line = 3 if "\n" in row else 2
+    with pytest.raises(FactsError, match=f"^{path}, line {line}: .*{what}"):
+        load_paraphrases(path)
