@@ -11,11 +11,7 @@ data/benchmarks/1-decoding.csv (read by notebook 1.6) and 1-decoding.json beside
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 from dataclasses import asdict, dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,6 +40,7 @@ from measuring.decoding import (
     single_methods,
 )
 from measuring.meter import Cost, Meter
+from measuring.report import print_ratios, ratio, two_digits, write_json
 
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
@@ -171,8 +168,8 @@ def table(measured: Measured, n_facts: int) -> pd.DataFrame:
                 "description": description,
                 "tokens": round(float(np.mean([c.tokens for c in costs])), 1),
                 "head_positions": round(float(np.mean([c.head_positions for c in costs])), 1),
-                "seconds": _two_digits(np.median(measured.seconds(method))),
-                "ratio_to_naive": _two_digits(np.median(measured.ratios(SEPARATE, method))),
+                "seconds": two_digits(np.median(measured.seconds(method))),
+                "ratio_to_naive": two_digits(np.median(measured.ratios(SEPARATE, method))),
                 "n_questions": len(costs) if method in ONE_BY_ONE else n_facts,
             }
         )
@@ -184,24 +181,8 @@ def comparisons(measured: Measured) -> list[dict[str, Any]]:
     found = []
     for first, second, bound, target in COMPARISONS:
         ratios = measured.ratios(first, second)
-        middle = float(np.median(ratios))
-        found.append(
-            {
-                "ratio": f"{first} : {second}",
-                "lowest": _two_digits(ratios.min()),
-                "median": _two_digits(middle),
-                "highest": _two_digits(ratios.max()),
-                "target": f"{bound} {target:g}" if target else None,
-                "reached": (middle >= target if bound == "at least" else middle <= target)
-                if target
-                else None,
-            }
-        )
+        found.append(ratio(first, second, ratios, bound, target))
     return found
-
-
-def _two_digits(value: Any) -> float:
-    return float(f"{value:.2g}")
 
 
 def _print(costs: pd.DataFrame, compared: list[dict[str, Any]], measured: Measured) -> None:
@@ -210,12 +191,7 @@ def _print(costs: pd.DataFrame, compared: list[dict[str, Any]], measured: Measur
     )
     shown = costs.drop(columns="description").rename(columns={"ratio_to_naive": "times faster"})
     print(shown.to_markdown(index=False, floatfmt=("", ",.1f", ",.1f", "g", "g", "g")))
-    print("\nRatios of seconds: median (lowest - highest)")
-    for c in compared:
-        spread = f"{c['median']:g} ({c['lowest']:g} - {c['highest']:g})"
-        verdict = "reached" if c["reached"] else "NOT REACHED"
-        goal = f"{c['target']}: {verdict}" if c["target"] else ""
-        print(f"  {c['ratio']:<58} {spread:<26} {goal}")
+    print_ratios(compared)
     estimate = measured.costs[SEPARATE][0].seconds
     print(
         f"\nChecks: {SEPARATE} of the first question, all of them made: "
@@ -246,21 +222,13 @@ def main() -> None:
         "settings": asdict(settings),
         "facts": facts["fact_id"].tolist(),
         "comparisons": compared,
-        "separate_in_full_seconds": _two_digits(measured.separate_in_full.seconds),
-        "separate_estimated_seconds": _two_digits(measured.costs[SEPARATE][0].seconds),
-        "score_difference": _two_digits(measured.score_difference),
-        "machine": {
-            "cpus": os.cpu_count(),
-            "threads": torch.get_num_threads(),
-            "architecture": platform.machine(),
-        },
-        "versions": {"python": platform.python_version()}
-        | {name: metadata.version(name) for name in ("numpy", "pandas", "torch", "transformers")},
+        "separate_in_full_seconds": two_digits(measured.separate_in_full.seconds),
+        "separate_estimated_seconds": two_digits(measured.costs[SEPARATE][0].seconds),
+        "score_difference": two_digits(measured.score_difference),
     }
     options.out.mkdir(parents=True, exist_ok=True)
     write_atomically(options.out / "1-decoding.csv", costs.to_csv(index=False).encode())
-    text = json.dumps(about, indent=2) + "\n"
-    write_atomically(options.out / "1-decoding.json", text.encode())
+    write_json(options.out / "1-decoding.json", about)
     print(f"[bench] written: {options.out / '1-decoding.csv'} and .json")
 
 

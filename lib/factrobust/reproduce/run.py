@@ -100,7 +100,8 @@ def _write_input(notebook: Path, target: Path) -> None:
 
 
 def _execute(mode: Mode, notebook: str, kernel: Kernel, parameters: dict[str, Any]) -> NotebookNode:
-    logging.getLogger("papermill").setLevel(logging.ERROR)
+    for name in ("papermill", "asyncio"):  # what goes wrong is told below, once
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     running = kernel.work / "running.ipynb"
     try:
         with (kernel.work / "stderr.txt").open("w", encoding="utf-8") as stderr:

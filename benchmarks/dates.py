@@ -1,0 +1,108 @@
+"""What it costs to score part 2's dated questions, on the same real statements, in one run.
+
+    python benchmarks/dates.py          # or `make bench`, some minutes
+
+The usual way is one forward pass a statement, in the order in which they come, that makes all logits
+of all its tokens. Ours is `probes.time.scored`. Ratios are taken within rounds. Head positions are
+counted by a hook: each holds as many float32 numbers as the vocabulary has tokens. Writes
+data/benchmarks/2-time.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from measuring.decoding import full_logits_score
+from measuring.meter import Meter
+from measuring.report import in_turns, print_ratios, ratio, two_digits, write_json
+
+from factrobust import load_model
+from factrobust.datasets.dates import sample_dates
+from factrobust.datasets.temporal import load_temporal_facts
+from factrobust.models.causal import CausalLM
+from factrobust.models.prompts import FORMATS
+from factrobust.paths import DATA
+from factrobust.probes import time as probe
+
+FORMATS_MEASURED = ("question", "dated-few-shot")
+TARGET = 3  # times the throughput of the usual way
+
+
+def one_by_one(model: CausalLM, statements: pd.DataFrame, form: str) -> list[float]:
+    """log P of each object by one full-logits forward pass a statement."""
+    prompts = probe.prompts(model, statements, form)
+    answers = [FORMATS[form].separator + answer for answer in statements["object"]]
+    return [
+        float(full_logits_score(model, [prompt], [answer])[0].sum())
+        for prompt, answer in zip(prompts, answers, strict=True)
+    ]
+
+
+def measure(model: CausalLM, statements: pd.DataFrame, rounds: int) -> dict[str, Any]:
+    """Ratios, head positions at once, and the largest difference between the two ways."""
+    compared, most, difference = [], {}, 0.0
+    meter = Meter(model.body.network)
+    for form in FORMATS_MEASURED:
+        usual, ours = f"one by one, {form}", f"scored, {form}"
+        works: dict[str, Callable[[], object]] = {
+            usual: partial(one_by_one, model, statements, form),
+            ours: partial(probe.scored, model, statements, prompt_format=form),
+        }
+        seconds = in_turns(works, rounds)
+        compared.append(ratio(usual, ours, seconds[usual] / seconds[ours], "at least", TARGET))
+        for name, work in works.items():
+            meter.most_at_once = 0
+            work()
+            most[name] = meter.most_at_once
+        scores = probe.scored(model, statements, prompt_format=form)["logprob"].to_numpy()
+        gap = np.abs(scores - np.array(one_by_one(model, statements, form))).max()
+        difference = max(difference, float(gap))
+    return {
+        "comparisons": compared,
+        "head_positions_at_once": most,
+        "largest_difference": two_digits(difference),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--model", default="gemma-3-270m")
+    parser.add_argument("--facts", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument(
+        "--out", type=Path, default=DATA / "benchmarks", help="folder of the result"
+    )
+    options = parser.parse_args()
+
+    model = cast(CausalLM, load_model(options.model))
+    facts = load_temporal_facts(limit=options.facts)
+    statements = probe.statements(facts, sample_dates(facts, n_correct=2, n_incorrect=4))
+    print(
+        f"[bench] {model.name}: {len(statements)} dated questions of {len(facts)} facts", flush=True
+    )
+    found = measure(model, statements, options.rounds)
+    print_ratios(found["comparisons"])
+    print("\nPositions at which the head was applied at once (memory: x vocabulary x 4 bytes)")
+    for name, count in found["head_positions_at_once"].items():
+        print(f"  {name:<58} {count}")
+    print(f"\nCheck: the two ways differ by at most {found['largest_difference']:g} nats")
+    about = {"name": model.name, "fingerprint": model.fingerprint}
+    write_json(
+        options.out / "2-time.json",
+        {
+            "model": about,
+            "facts": facts["fact_id"].tolist(),
+            "statements": len(statements),
+            **found,
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""How good are predicted probabilities of being right, or any other score of certainty?
+
+Predictions are the rows of `metrics.held_out.cross_validate` or `transfer`: several predictions a
+question, one a repeat. Scores are computed within each repeat and averaged over repeats, and the
+intervals resample questions, each with all its repeats; the fits are taken as given. A question
+without a number in some repeat is left out, and counted in n_missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from factrobust.statistics import Interval, bootstrap_mean, bootstrap_statistic, interval_table
+
+Array = NDArray[np.float64]
+COVERAGES = tuple(round(0.1 * i, 1) for i in range(1, 11))
+
+
+def auc(correct: ArrayLike, score: ArrayLike) -> float:
+    """Probability that a right answer has a higher score than a wrong one, ties counted half.
+
+    The area under the ROC curve; NaN without a right or without a wrong answer.
+    """
+    y, x = np.asarray(correct, dtype=float), np.asarray(score, dtype=float)
+    return float(_weighted_auc(np.ones((1, len(y))), y, x)[0])
+
+
+def brier(correct: ArrayLike, probability: ArrayLike) -> float:
+    """Mean squared difference between probability and outcome, in [0, 1]; lower is better."""
+    y, p = np.asarray(correct, dtype=float), np.asarray(probability, dtype=float)
+    return float(np.mean((p - y) ** 2)) if len(y) else np.nan
+
+
+def scores(
+    predictions: pd.DataFrame,
+    by: Sequence[str] = ("model",),
+    *,
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Quality of predictions, one row a measure and combination of `by`.
+
+    Columns: those of `by`, measure, mean, low, high, n (questions), n_missing. Measures: accuracy
+    (at probability 0.5), baseline (accuracy of the training rows' more frequent outcome), gain
+    (percent of the baseline), auc, brier, brier_baseline (of the training rows' share of right
+    answers as the only probability).
+    """
+    rows: list[tuple] = []
+    for key, part in predictions.groupby(list(by), sort=False):
+        y, p, missing = _wide(part, "probability")
+        prior = _wide(part, "prior")[1].reindex(y.index).to_numpy()
+        right, chance = y.to_numpy()[:, None], p.to_numpy()
+        hit = ((chance > 0.5) == right).mean(axis=1)
+        base = ((prior > 0.5) == right).mean(axis=1)
+        options = {"n_boot": n_boot, "seed": seed}
+        measured = {
+            "accuracy": bootstrap_mean(hit, **options),
+            "baseline": bootstrap_mean(base, **options),
+            "gain": bootstrap_statistic(relative_gain, [hit, base], **options),
+            "auc": bootstrap_statistic(_mean_auc, [y, *chance.T], **options),
+            "brier": bootstrap_mean(((chance - right) ** 2).mean(axis=1), **options),
+            "brier_baseline": bootstrap_mean(((prior - right) ** 2).mean(axis=1), **options),
+        }
+        rows += [(*key, name, *interval, missing) for name, interval in measured.items()]
+    return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
+
+
+def ranking(
+    table: pd.DataFrame,
+    columns: Sequence[str],
+    by: Sequence[str] = ("model",),
+    *,
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """AUC of single measures, which need not be probabilities: higher must mean more certain.
+
+    `table` has a row a question: `by`, group_id, correct and the measures in `columns`. Returns the
+    columns of `by`, measure, mean, low, high, n (questions), n_missing.
+    """
+    rows = []
+    for key, part in table.groupby(list(by), sort=False):
+        for name in columns:
+            y, x, missing = _wide(part, name)
+            found = bootstrap_statistic(_mean_auc, [y, *x.to_numpy().T], n_boot=n_boot, seed=seed)
+            rows.append((*key, name, *found, missing))
+    return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
+
+
+def calibration_curve(
+    predictions: pd.DataFrame,
+    by: Sequence[str] = ("model",),
+    *,
+    bins: int = 10,
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Share of right answers in each bin of predicted probability, all repeats together.
+
+    Bins are [0, 0.1), ... [0.9, 1]. Columns: those of `by`, bin (lower edge), predicted (mean
+    probability), observed (share of right answers), low, high, n (questions), rows (predictions).
+    Empty bins are left out; rows without a probability, too.
+    """
+    rows = predictions.dropna(subset=["probability"])
+    number = np.minimum((rows["probability"] * bins).astype(int), bins - 1)
+    rows = rows.assign(bin=number / bins, correct=rows["correct"].astype(float))
+    columns = [*by, "bin"]
+    observed = interval_table(rows, columns, "correct", "group_id", n_boot=n_boot, seed=seed)
+    predicted = rows.groupby(columns)["probability"].agg(predicted="mean", rows="size")
+    table = observed.rename(columns={"mean": "observed"}).merge(predicted, on=columns)
+    return table[[*columns, "predicted", "observed", "low", "high", "n", "rows"]]
+
+
+def risk_coverage(
+    table: pd.DataFrame,
+    score: str = "probability",
+    by: Sequence[str] = ("model",),
+    *,
+    coverages: Sequence[float] = COVERAGES,
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Accuracy of the model when only the share of questions with the highest score is answered.
+
+    `table` holds predictions, or one row a question (`metrics.wording.groups`) with any column as
+    `score`; higher means more certain. Equal scores are answered in random order: the accuracy is
+    the expected one, as it is where a coverage is no whole number of questions. Columns: those of
+    `by`, score, coverage, accuracy, low, high, n (questions), n_missing. Raises ValueError for a
+    coverage outside (0, 1].
+    """
+    if not all(0 < c <= 1 for c in coverages):
+        raise ValueError(f"coverages lie above 0 and at most at 1, not {list(coverages)}")
+    rows = []
+    for key, part in table.groupby(list(by), sort=False):
+        y, x, missing = _wide(part, score)
+        for coverage in coverages:
+
+            def accuracy(w: Array, y: Array, *xs: Array, c: float = coverage) -> Array:
+                return np.mean([_covered(w, y, x, c) for x in xs], axis=0)
+
+            found = bootstrap_statistic(accuracy, [y, *x.to_numpy().T], n_boot=n_boot, seed=seed)
+            rows.append((*key, score, coverage, *found, missing))
+    names = [*by, "score", "coverage", "accuracy", "low", "high", "n", "n_missing"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def relative_gain(weights: Array, right: Array, base: Array) -> Array:
+    """Percent by which `right` exceeds `base` [row], rows counted `weights` [resample, row] times."""
+    over, below = np.einsum("ij,j->i", weights, right), np.einsum("ij,j->i", weights, base)
+    return np.where(below > 0, 100 * (over / np.where(below > 0, below, 1.0) - 1), np.nan)
+
+
+def _wide(part: pd.DataFrame, column: str) -> tuple[pd.Series, pd.DataFrame, int]:
+    """Outcomes [question], `column` [question, repeat], and how many questions lack a number."""
+    rows = part if "repeat" in part else part.assign(repeat=0)
+    if rows.duplicated(["group_id", "repeat"]).any():
+        raise ValueError("a question has several rows; name in `by` what tells them apart")
+    wide = rows.pivot(index="group_id", columns="repeat", values=column).astype(float)
+    complete = wide.replace([np.inf, -np.inf], np.nan).dropna()
+    outcome = rows.drop_duplicates("group_id").set_index("group_id")["correct"].astype(float)
+    return outcome.loc[complete.index], complete, len(wide) - len(complete)
+
+
+def _mean_auc(weights: Array, y: Array, *scores: Array) -> Array:
+    return np.mean([_weighted_auc(weights, y, x) for x in scores], axis=0)
+
+
+def _weighted_auc(weights: Array, y: Array, x: Array) -> Array:
+    """AUC of scores x for outcomes y [row], counted `weights` [resample, row] times, [resample]."""
+    drawn, good = _by_score(weights, x, y)
+    bad = drawn - good
+    wins = np.sum(good * (np.cumsum(bad, axis=1) - bad / 2), axis=1)
+    pairs = good.sum(axis=1) * bad.sum(axis=1)
+    return np.where(pairs > 0, wins / np.where(pairs > 0, pairs, 1.0), np.nan)
+
+
+def _covered(weights: Array, y: Array, x: Array, coverage: float) -> Array:
+    """Accuracy among the `coverage` highest scores of each resample, [resample]."""
+    drawn, right = _by_score(weights, -x, y)
+    before = np.cumsum(drawn, axis=1) - drawn
+    wanted = coverage * drawn.sum(axis=1, keepdims=True)
+    taken = np.clip(wanted - before, 0.0, drawn)  # of each block of equal scores
+    return np.sum(taken * right / np.where(drawn > 0, drawn, 1.0), axis=1) / wanted[:, 0]
+
+
+def _by_score(weights: Array, x: Array, y: Array) -> tuple[Array, Array]:
+    """Rows drawn, and right ones among them, of each distinct score, lowest first:
+    [resample, distinct score]."""
+    if not len(x):
+        return (np.zeros((len(weights), 0)),) * 2
+    order = np.argsort(x, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(x[order]) > 0])
+    drawn = weights[:, order]
+    right = np.add.reduceat(drawn * y[order], starts, axis=1)
+    return np.add.reduceat(drawn, starts, axis=1), right

@@ -1,0 +1,170 @@
+"""Part 3: ask a question and its paraphrases greedily, sample answers, compare what came back.
+
+Questions are a table of `datasets.paraphrases.paraphrased`, `datasets.questions` or a loader of
+PopQA: one row a question, and group_id tells which ones are paraphrases of each other. Which answers
+are right is decided later, by the metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from factrobust.metrics.consistency import entailment_pairs
+from factrobust.models.base import Generation, Model
+from factrobust.models.entailment import Entailment
+from factrobust.models.prompts import FORMATS, render
+from factrobust.models.similarity import Encoder
+from factrobust.probes.sentences import first_sentence
+
+MAX_NEW_TOKENS = 16
+TEMPERATURE, SAMPLES = 0.5, 10  # paper 3, 4.1.3
+# Not the format's own stop strings, which may cut at any full stop ("J. K. Rowling") or comma.
+STOP = ("\n",)
+# Prompts at a time: an answer with its alternatives takes 30 kB until they are dropped.
+CHUNK = 4096
+
+
+def prompts(model: Model, questions: pd.DataFrame, prompt_format: str | None = None) -> list[str]:
+    """The exact text sent for each question, in the model's own format unless one is given.
+
+    Raises ValueError for an unknown format, a chat format asked of a model without a template, and
+    a question without the prefix that its format needs.
+    """
+    name = prompt_format or model.prompt_format
+    if name not in FORMATS:
+        raise ValueError(f"prompt format {name!r} is unknown; choose one of {', '.join(FORMATS)}")
+    without = ~questions["prefix"].fillna("").str.strip().astype(bool)
+    if FORMATS[name].prefix and without.any():
+        raise ValueError(
+            f"the format {name!r} begins the answer with a prefix, and {without.sum()} question(s), "
+            f"such as {questions.loc[without, 'question_id'].iloc[0]}, have none; fill in the column "
+            "prefix or choose another format"
+        )
+    return render(name, questions["question"].tolist(), questions["prefix"].tolist(), model.chat)
+
+
+def greedy(
+    model: Model,
+    questions: pd.DataFrame,
+    *,
+    prompt_format: str | None = None,
+    max_new_tokens: int = MAX_NEW_TOKENS,
+) -> pd.DataFrame:
+    """Greedy answers, one row a question in their order; equal prompts are asked once.
+
+    Columns: model, prompt_format, question_id, group_id, variant, relation, prompt, text (the first
+    sentence), raw (the answer's first line, as it came), logprob (mean of the natural
+    log-probabilities of the tokens that cover the text; NaN for an answer without tokens).
+    Raises ValueError as `prompts` does.
+    """
+    sent = prompts(model, questions, prompt_format)
+    answered: dict[str, tuple[str, str, float]] = {}
+    for chunk in _chunks(sent):
+        for made in model.generate(chunk, max_new_tokens=max_new_tokens, stop=STOP):
+            text = first_sentence(made.text)
+            answered[made.prompt] = text, made.text, _mean_logprob(made, text)
+    texts, raws, logprobs = (
+        zip(*map(answered.__getitem__, sent), strict=True) if sent else ((),) * 3
+    )
+    table = questions[["question_id", "group_id", "variant", "relation"]].reset_index(drop=True)
+    table.insert(0, "model", model.name)
+    table.insert(1, "prompt_format", prompt_format or model.prompt_format)
+    return table.assign(
+        prompt=pd.Series(sent, dtype="str"),
+        text=pd.Series(texts, dtype="str"),
+        raw=pd.Series(raws, dtype="str"),
+        logprob=np.array(logprobs, dtype=np.float64),
+    )
+
+
+def sampled(
+    model: Model,
+    questions: pd.DataFrame,
+    *,
+    temperature: float = TEMPERATURE,
+    n: int = SAMPLES,
+    seed: int = 0,
+    prompt_format: str | None = None,
+    max_new_tokens: int = MAX_NEW_TOKENS,
+) -> pd.DataFrame:
+    """n sampled answers to each question, one row a sample; equal prompts are asked once.
+
+    The paper samples the original questions only: pass the rows of variant 0. Columns: model,
+    prompt_format, question_id, group_id, sample (0 ... n - 1), text (the first sentence). Raises
+    ValueError as `prompts` does.
+    """
+    sent = prompts(model, questions, prompt_format)
+    drawn: dict[str, list[str]] = {}
+    for chunk in _chunks(sent):
+        made = model.sample(
+            chunk,
+            temperature=temperature,
+            n=n,
+            max_new_tokens=max_new_tokens,
+            stop=STOP,
+            seed=seed,
+        )
+        texts = ([first_sentence(g.text) for g in group] for group in made)
+        drawn |= zip(chunk, texts, strict=True)
+    rows = np.repeat(np.arange(len(questions)), n)
+    table = questions[["question_id", "group_id"]].iloc[rows].reset_index(drop=True)
+    table.insert(0, "model", model.name)
+    table.insert(1, "prompt_format", prompt_format or model.prompt_format)
+    return table.assign(
+        sample=np.tile(np.arange(n), len(questions)),
+        text=pd.Series([text for prompt in sent for text in drawn[prompt]], dtype="str"),
+    )
+
+
+def consistency(encoder: Encoder, groups: pd.DataFrame | pd.Series) -> pd.Series:
+    """Mean pairwise cosine of each group of texts, raw: SCons of answers, Cert of samples.
+
+    `groups` is the table of `metrics.wording.text_groups` (or any with a column `texts`), or a Series
+    of lists of texts. Returns the Series int_sim with the same index, in [-1, 1]. Raises ValueError
+    for a group of fewer than two texts.
+    """
+    texts = groups["texts"] if isinstance(groups, pd.DataFrame) else groups
+    short = (texts.map(len) < 2).to_numpy(dtype=bool)
+    if short.any():
+        named = isinstance(groups, pd.DataFrame) and "group_id" in groups
+        name = (groups["group_id"] if named else texts.index.to_series())[short].iloc[0]
+        raise ValueError(
+            f"{short.sum()} group(s) have fewer than two texts, such as {name}; similarity is "
+            "between two or more: leave such groups out"
+        )
+    return pd.Series(encoder.similarity(texts.tolist()), index=texts.index, name="int_sim")
+
+
+def entailed(nli: Entailment, groups: Sequence[Sequence[str]]) -> pd.DataFrame:
+    """P(entailment) of all pairs of texts that `metrics.consistency.entailment` needs for the groups.
+
+    Columns: premise, hypothesis, entailment. A pair that occurs in several groups is asked once.
+    """
+    pairs = entailment_pairs(groups)
+    asked = list(zip(pairs["premise"], pairs["hypothesis"], strict=True))
+    return pairs.assign(entailment=nli.probability(asked))
+
+
+def _chunks(sent: Sequence[str]) -> Iterator[list[str]]:
+    distinct = list(dict.fromkeys(sent))
+    return (distinct[i : i + CHUNK] for i in range(0, len(distinct), CHUNK))
+
+
+def _mean_logprob(made: Generation, text: str) -> float:
+    """Mean log-probability of the first tokens that cover `text`.
+
+    Of all tokens where their own texts do not add up to the answer's, as when one holds half a
+    letter.
+    """
+    if not made.logprobs:
+        return float("nan")
+    tokens = [alternatives[0][0] for alternatives in made.top_logprobs]
+    ends = np.cumsum([len(token) for token in tokens])
+    end = len(made.text) - len(made.text.lstrip()) + len(text)
+    covering = len(made.logprobs)
+    if "".join(tokens).startswith(made.text):
+        covering = min(covering, int(np.searchsorted(ends, end)) + 1)
+    return float(np.mean(made.logprobs[:covering], dtype=np.float64))

@@ -1,0 +1,33 @@
+"""The two ways of scoring dated questions agree on a toy model; nothing here is about time."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+def test_both_ways_score_alike_and_ours_keeps_fewer_logits(
+    monkeypatch: pytest.MonkeyPatch, toy_model: Callable[..., Any]
+) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    bench = importlib.import_module("dates")
+    model = toy_model({" Kenya?": {" Kenyatta": 0.25, " Moi": 0.75}})
+    statements = pd.DataFrame(
+        {
+            "question": ["In 1970, who led Kenya?", "In 1990, who led Kenya?"],
+            "prefix": "",
+            "object": ["Kenyatta", "Moi"],
+        }
+    ).assign(fact_id="f", precision="year", date="1970", year=1970, alpha=0.0, years_off=0.0)
+    found = bench.measure(model, statements.assign(label="correct"), rounds=1)
+    assert found["largest_difference"] < 1e-4
+    most = found["head_positions_at_once"]
+    assert most["scored, question"] < most["one by one, question"]
+    assert len(found["comparisons"]) == 2

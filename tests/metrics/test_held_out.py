@@ -1,0 +1,193 @@
+"""Splits, and predictions that only the training rows determine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from factrobust.metrics import calibration, held_out
+from factrobust.metrics.prediction import fit, predict
+
+
+def test_folds_are_stratified(simulate) -> None:
+    groups = simulate(103, relations="abcde")
+    fold = held_out.folds(groups, 5)
+    assert sorted(np.bincount(fold).tolist()) == [20, 20, 21, 21, 21]
+    counts = groups.assign(fold=fold).groupby(["relation", "correct", "fold"]).size().unstack()
+    counts = counts.reindex(columns=range(5)).fillna(0)
+    assert (counts.max(axis=1) - counts.min(axis=1)).max() <= 1
+
+
+def test_folds_depend_on_questions_and_seed_only(simulate) -> None:
+    groups = simulate(100)
+    fold = pd.Series(held_out.folds(groups, 4, 7), index=groups["group_id"])
+    shuffled = groups.sample(frac=1, random_state=0)
+    again = pd.Series(held_out.folds(shuffled, 4, 7), index=shuffled["group_id"])
+    assert again[fold.index].tolist() == fold.tolist()
+    assert held_out.folds(groups, 4, 8).tolist() != fold.tolist()
+    for k in (1, 101):
+        with pytest.raises(ValueError, match=f"100 questions cannot be split into {k} folds"):
+            held_out.folds(groups, k)
+
+
+def test_performance_by_hand(simulate) -> None:
+    groups = simulate(500)
+    row = held_out.performance(groups, n_boot=200).iloc[0]
+    test = held_out.folds(groups, 5, 0) == 0
+    assert [row["n_train"], row["n_test"], row["n_unseen"]] == [400, 100, 0]
+    made = fit(groups[~test])
+    right = (predict(made, groups[test]) > 0.5) == groups["correct"][test]
+    majority = groups["correct"][~test].mean() > 0.5
+    base = (groups["correct"][test] == majority).mean()
+    assert row["accuracy"] == pytest.approx(right.mean())
+    assert row["baseline"] == pytest.approx(base)
+    assert row["gain"] == pytest.approx(100 * (right.mean() / base - 1))
+    assert row["pseudo_r2"] == pytest.approx(made.pseudo_r2)
+    assert row["low"] < row["accuracy"] < row["high"]
+    assert row["gain_low"] < row["gain"] < row["gain_high"]
+    assert row["fit"] == "maximum likelihood"
+    assert row["predictors"] == "QCat, SPop, SCons, Cert"
+
+
+def test_the_papers_gain() -> None:
+    # Flan-UL2 in table 5: 0.915 against 0.874 is +4.69%.
+    gain = calibration.relative_gain(np.ones((1, 1)), np.array([0.915]), np.array([0.874]))
+    assert gain.round(2).tolist() == [4.69]
+
+
+def test_categories_above_a_tenth(simulate) -> None:
+    groups = simulate(400, relations="abcd")
+    rank = groups.groupby("relation").cumcount()
+    groups["correct"] &= (groups["relation"] != "a") | (rank < 10)  # at most 10 of 100
+    groups["correct"] &= groups["relation"] != "d"
+    table = held_out.performance(groups, n_boot=50)
+    assert table["categories"].tolist() == ["all", "correctness > 0.1"]
+    assert table["n_categories"].tolist() == [4, 2]
+    assert (table["n_train"] + table["n_test"]).tolist() == [400, 200]
+    assert table["fit"].tolist() == ["penalised (separated)", "maximum likelihood"]
+    pd.testing.assert_series_equal(
+        table.iloc[1].drop(["categories", "n_categories"]),
+        held_out.performance(groups[groups["relation"].isin(["b", "c"])], n_boot=50)
+        .iloc[0]
+        .drop(["categories", "n_categories"]),
+        check_names=False,
+    )
+
+
+def test_performance_where_nothing_can_be_fitted(simulate) -> None:
+    wrong = simulate(50, model="n", correct=False)
+    few = simulate(4, model="o", correct=[True, False, True, False])
+    table = held_out.performance(pd.concat([simulate(300), wrong, few]), n_boot=50)
+    rows = table.set_index(["model", "categories"])
+    assert rows.loc[("n", "all"), "fit"] == "none: all 50 answers are wrong"
+    assert rows.loc[("n", "correctness > 0.1"), "fit"] == "none: there are no questions"
+    assert rows.loc[("o", "all"), "fit"] == "none: 4 questions are too few to hold one in 5 out"
+    assert rows.loc["n", ["accuracy", "baseline", "pseudo_r2"]].isna().all(axis=None)
+    assert rows.loc[("m", "all"), "fit"] == "maximum likelihood"
+
+
+def test_a_category_in_the_test_rows_only(simulate) -> None:
+    groups = simulate(300)
+    table = pd.concat([groups[:1].assign(relation="z"), groups[1:]])
+    held = [held_out.folds(table, 5, seed)[0] == 0 for seed in range(20)]
+    assert 0 < sum(held) < 20
+    row = held_out.performance(table, seed=held.index(True), n_boot=50).iloc[0]
+    assert [row["n_train"], row["n_test"], row["n_unseen"]] == [240, 59, 1]
+    assert row["fit"] == "maximum likelihood"
+    made = held_out.cross_validate(table, repeats=1)
+    unseen = made[made["probability"].isna()]
+    assert unseen["relation"].tolist() == ["z"]
+    assert unseen["fit"].tolist() == [held_out.UNSEEN]
+    scored = calibration.scores(made, n_boot=50)
+    assert scored[["n", "n_missing"]].drop_duplicates().values.tolist() == [[299, 1]]
+
+
+def test_ablation_shares_its_splits(simulate) -> None:
+    groups = simulate(300)
+    table = held_out.ablation(groups, n_boot=50)
+    assert table["predictors"].unique().tolist() == [
+        *("QCat, SPop, SCons, Cert", "QCat, SCons, Cert", "SPop, SCons, Cert", "SCons, Cert"),
+        *("Cert", "SCons"),
+    ]
+    everything = table[table["categories"] == "all"]
+    assert everything["baseline"].nunique() == 1
+    assert everything["pseudo_r2"].idxmax() == everything.index[0]
+    assert (everything["n_test"] == 60).all()
+
+
+def test_cross_validation_predicts_each_question_once_a_repeat(simulate) -> None:
+    groups = pd.concat([simulate(150), simulate(150, model="n", seed=1)])
+    made = held_out.cross_validate(groups, k=3, repeats=2)
+    assert list(made) == [
+        *("model", "repeat", "fold", "group_id", "relation", "correct"),
+        *("probability", "prior", "fit"),
+    ]
+    assert not made.duplicated(["model", "repeat", "group_id"]).any()
+    assert len(made) == 2 * 2 * 150
+    assert made["probability"].between(0, 1).all()
+    one = made[(made["model"] == "n") & (made["repeat"] == 1) & (made["fold"] == 2)]
+    own = groups[groups["model"] == "n"]
+    held = own["group_id"].isin(one["group_id"])
+    assert one["probability"].tolist() == pytest.approx(
+        predict(fit(own[~held]), own[held]).tolist()
+    )
+    assert one["prior"].unique().tolist() == [own["correct"][~held].mean()]
+    assert (made.groupby(["model", "repeat"])["fold"].nunique() == 3).all()
+    first, second = (made[made["repeat"] == r].set_index(["model", "group_id"]) for r in (0, 1))
+    assert (first["fold"] != second["fold"].reindex(first.index)).any()
+
+
+def test_nothing_leaks_from_held_out_questions(simulate) -> None:
+    groups = simulate(200)
+    plain = held_out.cross_validate(groups, repeats=1)
+    fold = plain.set_index("group_id")["fold"]
+    # One held-out question becomes an outlier: the others of its fold are predicted as before.
+    spoiled = groups.assign(cert=groups["cert"].mask(groups["group_id"] == "a/0", 1e6))
+    made = held_out.cross_validate(spoiled, repeats=1)
+    same_fold = (plain["fold"] == fold["a/0"]) & (plain["group_id"] != "a/0")
+    assert made["probability"][same_fold].tolist() == plain["probability"][same_fold].tolist()
+    others = plain["fold"] != fold["a/0"]
+    assert (made["probability"][others] != plain["probability"][others]).any()
+    assert made["group_id"].tolist() == plain["group_id"].tolist()
+
+
+def test_transfer_over_models(simulate) -> None:
+    groups = pd.concat([simulate(120), simulate(120, model="n", seed=1)])
+    made = held_out.transfer(groups, "model", k=4)
+    pairs = made.groupby(["fitted_on", "predicted"]).size()
+    assert pairs.to_dict() == {(a, b): 120 for a in "mn" for b in "mn"}
+    assert (made["model"] == made["predicted"]).all()
+    assert (made.groupby("group_id")["fold"].nunique() == 1).all()
+    cell = made[(made["fitted_on"] == "m") & (made["predicted"] == "n") & (made["fold"] == 2)]
+    m, n = (groups[groups["model"] == name] for name in "mn")
+    held = m["group_id"].isin(cell["group_id"])
+    trained = fit(m[~held], ["SPop", "SCons", "Cert"])
+    expected = predict(trained, n[n["group_id"].isin(cell["group_id"])])
+    assert cell["probability"].tolist() == pytest.approx(expected.tolist())
+    full = held_out.transfer(groups, "model", ["QCat", "Cert"], k=4, repeats=2)
+    assert full["repeat"].unique().tolist() == [0, 1]
+    assert full["probability"].notna().all()
+
+
+def test_transfer_over_relations(simulate) -> None:
+    groups = simulate(180)
+    groups["correct"] &= groups["relation"] != "c"
+    made = held_out.transfer(groups, "relation")
+    assert made.groupby(["fitted_on", "predicted"]).size().tolist() == [60] * 9
+    assert (made["relation"] == made["predicted"]).all()
+    from_c = made["fitted_on"] == "c"
+    assert made.loc[from_c, "probability"].isna().all()
+    assert made.loc[from_c, "fit"].unique().tolist() == ["none: all 48 answers are wrong"]
+    assert made.loc[~from_c, "probability"].notna().all()
+    scored = calibration.scores(made, ["fitted_on", "predicted"], n_boot=20)
+    auc = scored[scored["measure"] == "auc"].set_index(["fitted_on", "predicted"])["mean"]
+    assert auc.loc[("a", "b")] > 0.5
+    assert auc.drop([("a", "a"), ("a", "b"), ("b", "a"), ("b", "b")]).isna().all()
+
+
+def test_transfer_in_words(simulate) -> None:
+    with pytest.raises(ValueError, match="over 'model' or 'relation', not 'domain'"):
+        held_out.transfer(simulate(30), "domain")
+    with pytest.raises(ValueError, match="QCat cannot carry over to another relation"):
+        held_out.transfer(simulate(30), "relation", ["QCat", "Cert"])

@@ -1,0 +1,151 @@
+"""Right answers by both rules, and one row a question, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from factrobust.metrics import wording
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "substring", "tokens"),
+    [
+        ("film director", ["director"], True, True),  # the paper's example
+        ("He is an Actor.", ["actor"], True, True),  # capitalised
+        ("he is an actor", ["Actor"], True, True),  # lower case
+        ("ACTOR", ["actor"], False, True),  # no such spelling is tried
+        ("the united kingdom", ["United Kingdom"], True, True),
+        ("the United kingdom", ["United Kingdom"], True, True),  # capitalize lowers the rest
+        ("Nigeria", ["Niger"], True, False),
+        ("Hungary", ["un"], True, False),
+        ("São Paulo", ["Sao Paulo"], False, True),
+        ("Sao Paulo", ["Lima", "Sao Paulo "], True, True),
+        ("rock'n'roll", ["rock"], True, False),
+        ("", ["Paris"], False, False),
+        ("Paris", ["", "  "], False, False),
+        ("Paris", [], False, False),
+    ],
+)
+def test_rules(text: str, answers: list[str], substring: bool, tokens: bool) -> None:
+    assert wording.correct(text, answers) is substring
+    assert wording.correct(text, answers, "substring") is substring
+    assert wording.correct(text, answers, "tokens") is tokens
+
+
+def test_bad_rules_and_answers() -> None:
+    with pytest.raises(ValueError, match="no rule 'exact'; choose one of substring, tokens"):
+        wording.correct("a", ["a"], "exact")
+    for rule in wording.RULES:
+        with pytest.raises(ValueError, match="put 'Paris' into a list"):
+            wording.correct("Paris", "Paris", rule)
+
+
+def questions() -> pd.DataFrame:
+    rows = [
+        ("capital/france", 0, "capital", ["Paris"], 9.0),
+        ("capital/france", 1, "capital", ["Paris"], 9.0),
+        ("capital/france", 2, "capital", ["Paris"], 9.0),
+        ("capital/niger", 0, "capital", ["Niamey", "Nia"], 5.0),
+        ("capital/niger", 1, "capital", ["Niamey", "Nia"], 5.0),
+    ]
+    table = pd.DataFrame(
+        rows, columns=["group_id", "variant", "relation", "answers", "log_popularity"]
+    )
+    return table.assign(question_id=table["group_id"] + "#" + table["variant"].astype("str"))
+
+
+def answers(texts: list[str], model: str = "m") -> pd.DataFrame:
+    columns = ["question_id", "group_id", "variant", "relation"]
+    return questions()[columns].assign(model=model, prompt_format="question", text=texts)
+
+
+def samples(model: str = "m") -> pd.DataFrame:
+    texts = {"capital/france": ["Paris", "Lyon", "Paris"], "capital/niger": ["x", "x", "x"]}
+    rows = [
+        (model, f"{group}#0", group, i, text)
+        for group, drawn in texts.items()
+        for i, text in enumerate(drawn)
+    ]
+    return pd.DataFrame(rows, columns=["model", "question_id", "group_id", "sample", "text"])
+
+
+def test_mark_and_differences() -> None:
+    marked = wording.mark(answers(["Paris", "Lyon", "paris", "Niamey", "Romania"]), questions())
+    assert marked["substring"].tolist() == [True, False, True, True, True]
+    assert marked["tokens"].tolist() == [True, False, True, True, False]
+    differ = wording.rule_differences(marked)
+    assert differ[["question_id", "text", "matched"]].values.tolist() == [
+        ["capital/niger#1", "Romania", "Nia"]
+    ]
+
+
+def test_groups_by_hand() -> None:
+    first = answers(["Lyon", "Paris", "", "Niamey", "Romania"])
+    second = answers(["Paris", "Paris", "paris", " ", ""], "n")
+    marked = wording.mark(pd.concat([first, second]), questions())
+    sets = wording.text_groups(pd.concat([first, second]))
+    assert sets["texts"].tolist() == [
+        ["Lyon", "Paris", ""],
+        ["Niamey", "Romania"],
+        ["Paris", "Paris", "paris"],
+        [" ", ""],
+    ]
+    drawn = wording.text_groups(pd.concat([samples(), samples("n")]))
+    table = wording.groups(
+        marked,
+        sets.assign(int_sim=[-0.1, 0.5, 1.0, 1.0]),
+        drawn.assign(int_sim=[0.4, 1.0000001, 0.4, 1.0]),
+    )
+    assert list(table) == [
+        *("model", "group_id", "relation", "correct", "accuracy", "scons_raw", "scons", "cert_raw"),
+        *("cert", "n_answers", "n_empty", "agreement", "semantic_entropy", "log_popularity"),
+    ]
+    assert table["model"].tolist() == ["m", "m", "n", "n"]
+    assert table["correct"].tolist() == [False, True, True, False]
+    assert table["accuracy"].tolist() == pytest.approx([1 / 3, 1, 1, 0])
+    assert table["scons_raw"].tolist() == [-0.1, 0.5, 1, 1]
+    assert table["scons"].tolist() == [0, 0.5, 1, 1]
+    assert table["cert_raw"].tolist() == [0.4, 1.0000001, 0.4, 1.0]
+    assert table["cert"].tolist() == [0.4, 1, 0.4, 1]
+    assert table["n_answers"].tolist() == [3, 2, 3, 2]
+    assert table["n_empty"].tolist() == [1, 0, 0, 2]
+    assert table["agreement"].tolist() == pytest.approx([0, 0, 1, 1])
+    entropy = -(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3))
+    assert table["semantic_entropy"].tolist() == pytest.approx([entropy, 0, entropy, 0])
+    assert table["log_popularity"].tolist() == [9, 5, 9, 5]
+    by_tokens = wording.groups(
+        marked, sets.assign(int_sim=1.0), drawn.assign(int_sim=1.0), rule="tokens"
+    )
+    assert by_tokens["accuracy"].tolist() == pytest.approx([1 / 3, 1 / 2, 1, 0])
+
+
+def test_order_of_rows_does_not_matter() -> None:
+    given = answers(["Lyon", "Paris", "", "Niamey", "Romania"])
+    sets = wording.text_groups(given).assign(int_sim=[0.1, 0.2])
+    drawn = wording.text_groups(samples()).assign(int_sim=[0.3, 0.4])
+    plain = wording.groups(wording.mark(given, questions()), sets, drawn)
+    shuffled = wording.groups(wording.mark(given[::-1], questions()[::-1]), sets[::-1], drawn[::-1])
+    pd.testing.assert_frame_equal(plain, shuffled[::-1].reset_index(drop=True))
+
+
+def test_what_is_missing_is_named() -> None:
+    given = answers(["a", "b", "c", "d", "e"])
+    marked = wording.mark(given, questions())
+    sets = wording.text_groups(given).assign(int_sim=0.5)
+    drawn = wording.text_groups(samples()).assign(int_sim=0.5)
+    with pytest.raises(ValueError, match="such as capital/niger of m, have no samples"):
+        wording.groups(marked, sets, drawn[:1])
+    with pytest.raises(ValueError, match="capital/france of m, have no row in answer_sets"):
+        wording.groups(marked, sets[1:], drawn)
+    with pytest.raises(ValueError, match="capital/niger of m, have no answer to the original"):
+        wording.groups(marked[marked["question_id"] != "capital/niger#0"], sets, drawn)
+    with pytest.raises(ValueError, match="such as that to capital/niger#0, belong to no"):
+        wording.mark(given, questions()[:3])
+    both = pd.concat([given, given.assign(prompt_format="two-shot")])
+    for function in (wording.text_groups, lambda rows: wording.mark(rows, questions())):
+        with pytest.raises(ValueError, match="m answers capital/france#0 in several rows"):
+            function(both)
+    with pytest.raises(ValueError, match="several rows"):
+        wording.text_groups(pd.concat([samples(), samples()]))

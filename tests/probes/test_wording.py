@@ -1,0 +1,362 @@
+"""Part 3 from questions to consistency, on models and encoders whose numbers are known."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+from factrobust.metrics import consistency as metrics
+from factrobust.metrics.wording import groups, mark, text_groups
+from factrobust.models.base import Generation, Job, Model
+from factrobust.models.recorded import RecordedModel
+from factrobust.models.similarity import Encoder, open_encoder
+from factrobust.probes import wording
+from factrobust.records import Records
+
+TABLE = {
+    " Kenya?": {" Nairobi": 0.8, " Mombasa": 0.2},
+    " Kenyans?": {" Mombasa": 0.7, " Nairobi": 0.3},
+    " Nairobi": {".": 0.9, ",": 0.1},
+    " Mombasa": {".": 1.0},
+    ".": {" It": 0.6, " He": 0.4},
+    " It": {" is": 1.0},
+    " is": {"\n": 1.0},
+    "\n": {" never": 1.0},
+    " Peru?": {" Li": 0.7, " Cu": 0.3},
+    " Li": {"ma": 0.9, "ga": 0.1},
+    " Chad?": {"\n": 1.0},
+    " Washington?": {" D": 1.0},
+    " D": {".C": 1.0},
+    ".C": {". ": 1.0},
+    ". ": {"This": 1.0},
+}
+QUESTIONS = {
+    ("kenya", 0): "What is the capital of Kenya?",
+    ("kenya", 1): "What is the capital of the Kenyans?",
+    ("kenya", 2): "Which city rules Kenya?",
+    ("kenya", 3): "What is the capital of Kenya?",
+    ("peru", 0): "Where is the government of Peru?",
+    ("peru", 1): "Which city rules Chad?",
+    ("dc", 0): "Who is Washington?",
+    ("dc", 1): "Who is this Washington?",
+}
+ALPHA = 1e-4
+
+
+@pytest.fixture
+def questions() -> pd.DataFrame:
+    relations = {"kenya": "capital", "peru": "capital", "dc": "name"}
+    rows = [
+        (f"{group}#{variant}", group, variant, relations[group], question, f"To {group}")
+        for (group, variant), question in QUESTIONS.items()
+    ]
+    names = ["question_id", "group_id", "variant", "relation", "question", "prefix"]
+    accepted = {"kenya": ["Nairobi"], "peru": ["Lima"], "dc": ["George"]}
+    made = pd.DataFrame(rows, columns=names, index=range(10, 18))  # not 0, 1, ...
+    return made.assign(answers=made["group_id"].map(accepted), popularity=4.0, log_popularity=9.2)
+
+
+@pytest.fixture(scope="module")
+def toy(toy_model: Callable[..., Any]) -> Any:
+    return toy_model(TABLE, prompt_format="question")
+
+
+class Parrot(Model):
+    """Answers by a table of prompts; remembers what it was asked, call by call."""
+
+    name, fingerprint, prompt_format, chat = "parrot", "parrot", "question", None
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        self.answers = answers
+        self.calls: list[list[str]] = []
+        self.settings: dict[str, Any] = {}
+        self.temperatures: set[float | None] = set()
+
+    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
+        prompts = [request["prompt"] for request in job.requests]
+        self.calls.append(prompts)
+        self.settings = job.settings
+        self.temperatures |= {request.get("temperature") for request in job.requests}
+        for i, prompt in reversed(list(enumerate(prompts))):
+            made = Generation(prompt, self.answers.get(prompt, "?"), [1, 2], [-1.0, -2.0])
+            yield [i], [[made] * job.settings["n"] if job.operation == "sample" else made]
+
+
+class ByHand(Encoder):
+    """An encoder whose vectors are a table; it need not be loaded."""
+
+    def __init__(self, vectors: Mapping[str, tuple[float, ...]], records: Any = None) -> None:
+        super().__init__(None, records)
+        self.vectors = vectors
+
+    def _embed(self, texts: list[str]) -> np.ndarray:
+        return np.array([self.vectors[text] for text in texts], dtype=np.float32)
+
+
+def test_prompt_is_the_papers(toy: Any, questions: pd.DataFrame) -> None:
+    first = questions[:1]
+    assert wording.prompts(toy, first, "question-answer") == [
+        "Question:What is the capital of Kenya?\n Answer:"
+    ]
+    assert wording.prompts(toy, first) == ["What is the capital of Kenya?"]  # as it is
+    assert wording.prompts(toy, first, "prefix") == ["What is the capital of Kenya? To kenya"]
+
+
+def test_greedy_answers(toy: Any, questions: pd.DataFrame) -> None:
+    made = wording.greedy(toy, questions)
+    assert list(made) == [
+        *("model", "prompt_format", "question_id", "group_id", "variant", "relation"),
+        *("prompt", "text", "raw", "logprob"),
+    ]
+    assert made["question_id"].tolist() == questions["question_id"].tolist()
+    assert made["prompt"].tolist() == list(QUESTIONS.values())
+    assert made["model"].unique().tolist() == ["toy"]
+    assert made["prompt_format"].unique().tolist() == ["question"]
+    assert made["text"].tolist() == [
+        *("Nairobi", "Mombasa", "Nairobi", "Nairobi"),
+        *("Lima", "", "D.C.", "D.C."),
+    ]
+    # What was cut, and nothing after the first line.
+    assert made["raw"].tolist()[:2] == [" Nairobi. It is", " Mombasa. It is"]
+    assert made["raw"].tolist()[4:7] == [" Lima", "", " D.C. This"]
+    # The mean over the tokens of the sentence that is kept, not over those that were cut.
+    expected = [math.log(0.8), math.log(0.7), math.log(0.8), math.log(0.8)]
+    expected += [(math.log(0.7) + math.log(0.9)) / 2, math.nan, 0, 0]
+    np.testing.assert_allclose(made["logprob"], expected, atol=1e-6)
+
+
+def test_tokens_that_do_not_add_up_count_all() -> None:
+    """Half a letter decodes as a replacement character, which stands nowhere in the answer."""
+    top = [[("\ufffd", -1.0)], [("\ufffd", -2.0)], [(". A", -6.0)]]
+    made = Generation("?", "é. A", [1, 2, 3], [-1.0, -2.0, -6.0], top)
+    assert wording._mean_logprob(made, "é") == -3
+    whole = Generation("?", "é. A", [1, 2], [-1.0, -2.0], [[("é", -1.0)], [(". A", -2.0)]])
+    assert wording._mean_logprob(whole, "é") == -1
+
+
+def test_stops_at_lines_only(questions: pd.DataFrame) -> None:
+    """The format's own stop strings would make J out of J. K. Rowling."""
+    parrot = Parrot({})
+    wording.greedy(parrot, questions, prompt_format="prefix")
+    assert parrot.settings == {"max_new_tokens": 16, "stop": ["\n"]}
+    wording.greedy(parrot, questions, max_new_tokens=3)
+    assert parrot.settings["max_new_tokens"] == 3
+
+
+def test_equal_prompts_are_asked_once(questions: pd.DataFrame) -> None:
+    parrot = Parrot({"What is the capital of Kenya?": " Mombasa. Or"})
+    greedy = wording.greedy(parrot, questions)
+    sampled = wording.sampled(parrot, questions)
+    distinct = list(dict.fromkeys(QUESTIONS.values()))
+    assert parrot.calls == [distinct, distinct]
+    assert greedy["text"].tolist() == ["Mombasa", "?", "?", "Mombasa", "?", "?", "?", "?"]
+    assert sampled["text"].tolist() == [t for t in greedy["text"] for _ in range(10)]
+    # Without alternatives (an endpoint may give none) every token counts.
+    assert greedy["logprob"].tolist() == [-1.5] * 8
+
+
+def test_asked_in_chunks(
+    toy: Any, questions: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    greedy, sampled = wording.greedy(toy, questions), wording.sampled(toy, questions)
+    monkeypatch.setattr(wording, "CHUNK", 2)
+    parrot = Parrot({})
+    wording.greedy(parrot, questions)
+    assert [len(call) for call in parrot.calls] == [2, 2, 2, 1]
+    pd.testing.assert_frame_equal(wording.greedy(toy, questions), greedy)
+    pd.testing.assert_frame_equal(wording.sampled(toy, questions), sampled)
+
+
+def test_samples(toy: Any, questions: pd.DataFrame) -> None:
+    n = 400
+    made = wording.sampled(toy, questions[:5], n=n, seed=3)
+    assert list(made) == [
+        *("model", "prompt_format", "question_id", "group_id", "sample", "text"),
+    ]
+    assert made["sample"].tolist() == list(range(n)) * 5
+    assert made["question_id"].tolist() == [
+        q for q in questions["question_id"][:5] for _ in range(n)
+    ]
+    texts = {q: rows["text"].tolist() for q, rows in made.groupby("question_id")}
+    assert set(texts["kenya#0"]) == {"Nairobi", "Nairobi,", "Mombasa"}
+    assert texts["kenya#0"] == texts["kenya#3"]  # the same prompt
+    assert texts["kenya#0"] != texts["kenya#2"]  # another prompt, another stream
+    # At temperature 1/2 probabilities are squared: 0.8^2 / (0.8^2 + 0.2^2).
+    hits = sum(text.startswith("Nairobi") for text in texts["kenya#0"])
+    low, high = binom.interval(1 - ALPHA, n, 0.64 / 0.68)
+    assert low <= hits <= high
+    # A sample depends on the seed, the prompt and its number, not on the other questions.
+    alone = wording.sampled(toy, questions[1:2], n=5, seed=3)
+    assert alone["text"].tolist() == texts["kenya#1"][:5]
+    again = wording.sampled(toy, questions[:1], n=n, seed=4)
+    assert again["text"].tolist() != texts["kenya#0"]
+
+
+def test_defaults_are_the_papers(questions: pd.DataFrame) -> None:
+    parrot = Parrot({})
+    made = wording.sampled(parrot, questions[:1])
+    assert len(made) == 10
+    assert parrot.settings["n"] == 10
+    assert (parrot.settings["top_k"], parrot.settings["top_p"]) == (None, None)
+    assert parrot.temperatures == {0.5}
+
+
+def test_bad_formats(toy: Any, questions: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match="'cloze' is unknown; choose one of two-shot"):
+        wording.greedy(toy, questions, prompt_format="cloze")
+    with pytest.raises(ValueError, match="'chat' needs a chat template"):
+        wording.sampled(toy, questions, prompt_format="chat")
+    for nothing in ("", " ", None):
+        lacking = questions.assign(prefix=["x"] * 7 + [nothing])
+        with pytest.raises(ValueError, match=r"1 question\(s\), such as dc#1, have none"):
+            wording.greedy(toy, lacking, prompt_format="prefix")
+        assert len(wording.greedy(toy, lacking)) == 8
+
+
+def test_no_questions(toy: Any, questions: pd.DataFrame) -> None:
+    for probe in (wording.greedy, wording.sampled):
+        full, empty = probe(toy, questions), probe(toy, questions[:0])  # type: ignore[operator]
+        assert len(empty) == 0
+        assert empty.dtypes.to_dict() == full.dtypes.to_dict()
+
+
+def test_consistency_by_hand() -> None:
+    encoder = ByHand({"a": (1, 0), "b": (0, 2), "c": (3, 4)})
+    lists = pd.Series(
+        {"k": ["a", "b", "c"], "m": ["a", "a", " a "], "e": ["", "a", " "], "o": ["b", "c"]}
+    )
+    made = wording.consistency(encoder, lists)
+    # Cosines: a and b 0, a and c 0.6, b and c 0.8. Two empty texts are equal.
+    expected = pd.Series({"k": 1.4 / 3, "m": 1.0, "e": 1 / 3, "o": 0.8}, name="int_sim")
+    pd.testing.assert_series_equal(made, expected, rtol=1e-6)
+    table = pd.DataFrame({"group_id": lists.index, "texts": lists.tolist()})
+    by_table = wording.consistency(encoder, table)
+    assert by_table.tolist() == made.tolist()
+    assert by_table.index.equals(table.index)
+    none = wording.consistency(encoder, lists[:0])
+    assert len(none) == 0
+    assert none.dtype == float
+
+
+def test_groups_of_one() -> None:
+    encoder = ByHand({})
+    lists = pd.Series([["a", "b"], ["a"], []], index=["x", "lone", "y"])
+    with pytest.raises(ValueError, match=r"2 group\(s\) have fewer than two texts, such as lone;"):
+        wording.consistency(encoder, lists)
+    table = pd.DataFrame({"model": "m", "group_id": lists.index, "texts": lists.tolist()})
+    with pytest.raises(ValueError, match="such as lone;"):
+        wording.consistency(encoder, table)
+
+
+def test_from_questions_to_predictors(toy: Any, questions: pd.DataFrame) -> None:
+    """Kenya: Nairobi three times, Mombasa once. Peru: Lima and nothing. D.C. twice."""
+    encoder = ByHand(
+        {
+            "Nairobi": (1, 0),
+            "Mombasa": (0.6, 0.8),
+            "Lima": (1, 0),
+            "D.C.": (1, 1),
+            "Nairobi,": (1, 0),
+        }
+        | {"Liga": (0, 1), "Cu": (1, 1)}
+    )
+    answers = wording.greedy(toy, questions)
+    samples = wording.sampled(toy, questions[questions["variant"] == 0], n=4)
+    sets = [
+        t.assign(int_sim=wording.consistency(encoder, t))
+        for t in map(text_groups, (answers, samples))
+    ]
+    made = groups(mark(answers, questions), *sets).set_index("group_id")
+    assert made["correct"].to_dict() == {"kenya": True, "peru": True, "dc": False}
+    assert made["accuracy"].to_dict() == {"kenya": 0.75, "peru": 0.5, "dc": 0}
+    # Three pairs of Nairobi, three of Nairobi and Mombasa.
+    np.testing.assert_allclose(made["scons"], [(3 + 3 * 0.6) / 6, 0, 1], atol=1e-6)
+    assert made["n_empty"].to_dict() == {"kenya": 0, "peru": 1, "dc": 0}
+    assert made.loc["dc", "cert"] == 1
+    assert made["cert_raw"].between(-1, 1).all()
+
+
+def test_entailed_pairs() -> None:
+    asked: list[tuple[str, str]] = []
+
+    class Longer:
+        def probability(self, pairs: list[tuple[str, str]]) -> np.ndarray:
+            asked.extend(pairs)
+            return np.array([0.9 if len(a) >= len(b) else 0.1 for a, b in pairs])
+
+    lists = [
+        ["german politician", "politician"],
+        ["politician", "german politician"],
+        ["x", "x", ""],
+    ]
+    table = wording.entailed(Longer(), lists)  # type: ignore[arg-type]
+    assert asked == list(zip(table["premise"], table["hypothesis"], strict=True))
+    assert sorted(asked) == [
+        ("german politician", "politician"),
+        ("politician", "german politician"),
+        ("x", "x"),
+    ]
+    values = metrics.entailment(lists, table)
+    np.testing.assert_allclose(values, [0.5, 0.5, 0.3])
+
+
+REPLAY = """
+import sys
+from pathlib import Path
+import pandas as pd
+from factrobust.models.recorded import RecordedModel
+from factrobust.models.similarity import open_encoder
+from factrobust.probes import wording
+from factrobust.records import Records
+
+records = Records(Path(sys.argv[1]))
+model = RecordedModel(records, None, name="toy", fingerprint="toy", prompt_format="question",
+                      chat=None)
+questions = pd.read_pickle(sys.argv[2])
+answers = wording.greedy(model, questions)
+samples = wording.sampled(model, questions)
+sets = pd.concat([answers, samples]).groupby("group_id")["text"].agg(list)
+print(wording.consistency(open_encoder(records=records), sets).to_json())
+assert not {"torch", "transformers", "statsmodels"} & set(sys.modules)
+"""
+
+
+def test_warm_run_never_imports_torch(toy: Any, questions: pd.DataFrame, tmp_path: Path) -> None:
+    store, table = tmp_path / "records.sqlite", tmp_path / "questions.pkl"
+    records = Records(store)
+    about: dict[str, Any] = {"name": "toy", "fingerprint": "toy", "prompt_format": "question"}
+    model = RecordedModel(records, lambda: toy, chat=None, **about)
+    both = [wording.greedy(model, questions), wording.sampled(model, questions)]
+    sets = pd.concat(both).groupby("group_id")["text"].agg(list)
+    computed = wording.consistency(open_encoder(records=records), sets)
+    assert computed.between(0, 1 + 1e-6).all()
+    questions.to_pickle(table)
+    done = subprocess.run(
+        [sys.executable, "-c", REPLAY, str(store), str(table)],
+        check=True, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == computed.to_json()
+
+
+def test_table_4() -> None:
+    """The paper, with an encoder that it does not name: 1.000, 0.250 and 0.521."""
+    lists = pd.Series(
+        {
+            "guitarist": ["guitarist"] * 4,
+            "samurai": ["samurai", "samurai", "film director", "actor", "director"],
+            "benin": ["cotonou", "bamako", "abidjan", "bamako", "bamako"],
+        }
+    )
+    made = wording.consistency(open_encoder(), lists)
+    assert made["guitarist"] == 1
+    assert made["samurai"] < made["benin"] < 1
+    assert made["benin"] == pytest.approx(0.521, abs=0.05)
