@@ -13,6 +13,7 @@ import argparse
 import importlib.metadata
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -145,7 +146,18 @@ def with_counts(readme: str, counts: str) -> str:
 
 
 def main(arguments: list[str] | None = None, folder: Path = DATA) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    return command_line(arguments, folder, update, __file__, __doc__)
+
+
+def command_line(
+    arguments: list[str] | None,
+    folder: Path,
+    update: Callable[[Path, bool], list[str]],
+    script: str,
+    about: str,
+) -> int:
+    """Run a builder's `update` as its command says; the exit status."""
+    parser = argparse.ArgumentParser(description=about.split("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare only; exit 1 on difference")
     check = parser.parse_args(arguments).check
     try:
@@ -156,7 +168,8 @@ def main(arguments: list[str] | None = None, folder: Path = DATA) -> int:
     if not changed:
         print("up to date")
     elif check:
-        print(f"{', '.join(changed)} differ from data/sources; run python data/build_facts.py")
+        name = Path(script).name
+        print(f"{', '.join(changed)} differ from data/sources; run python data/{name}")
     else:
         print(f"{', '.join(changed)} written")
     return 1 if check and changed else 0

@@ -10,7 +10,6 @@ it, or remove it from both. Two dates agree if they are equal at the coarser of 
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import sys
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from build_facts import Row, leaks, popularity
+from build_facts import Row, command_line, leaks, popularity
 from fact_sources import SOURCES, VERSIONS, plain
 
 from factrobust.datasets.dates import parse
@@ -150,21 +149,7 @@ def with_counts(readme: str, counts: str) -> str:
 
 
 def main(arguments: list[str] | None = None, folder: Path = DATA) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--check", action="store_true", help="compare only; exit 1 on difference")
-    check = parser.parse_args(arguments).check
-    try:
-        changed = update(folder, check)
-    except FactsError as error:
-        print(error, file=sys.stderr)
-        return 1
-    if not changed:
-        print("up to date")
-    elif check:
-        print(f"{', '.join(changed)} differ from data/sources; run {Path(__file__).name}")
-    else:
-        print(f"{', '.join(changed)} written")
-    return 1 if check and changed else 0
+    return command_line(arguments, folder, update, __file__, __doc__)
 
 
 def update(folder: Path, check: bool) -> list[str]:
