@@ -39,6 +39,17 @@ QUOTED: tuple[tuple[str, str, dict[str, object]], ...] = (
         "2-time/table-robustness.csv",
         {"precision": "global"},
     ),
+    ("3 wording: correctness of the original questions", "3-wording/table-correctness.csv", {}),
+    (
+        "3 wording: consistency of the answers to paraphrases, SCons",
+        "3-wording/table-consistency.csv",
+        {},
+    ),
+    (
+        "3 wording: AUC of certainty (Cert) as a sign of a right answer",
+        "3-wording/table-auc.csv",
+        {"measure": "Cert"},
+    ),
 )
 
 
