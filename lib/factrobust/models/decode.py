@@ -16,9 +16,10 @@ import numpy as np
 import torch
 
 from factrobust.models.packed import Body, Row, pad_rows
-from factrobust.models.softmax import weights
+from factrobust.models.softmax import LOWEST, weights
 
 EPSILON = 1e-4  # lowest temperature (equation 2 of paper 1)
+CROWDED = 0.8  # share of rows in use above which a batch is not worth shrinking
 TOP = 10  # alternatives kept at each position of a greedy answer
 
 
@@ -78,6 +79,7 @@ def decode(
     lengths = seen.sum(dim=1).tolist()
     seen = seen.cpu()  # [node, key]: what each node of this level sees
     nodes = list(enumerate(streams))  # (row, its streams that share this prefix)
+    asked = list(range(len(streams)))  # the prompt of each row that is left in the batch
     for level in range(max_new_tokens):
         for lo in range(0, len(nodes), chunk):
             groups = [group for _, group in nodes[lo : lo + chunk]]
@@ -90,19 +92,28 @@ def decode(
         going = {
             key: group
             for key, group in children.items()
-            if not ended(nodes[key[0]][0], group[0].ids)
+            if not ended(asked[nodes[key[0]][0]], group[0].ids)
         }
         if not going or level == max_new_tokens - 1:
             return
-        new: list[list[int]] = [[] for _ in streams]
+        live = sorted({nodes[parent][0] for parent, _ in going})
+        if len(live) > CROWDED * len(asked):
+            live = list(range(len(asked)))
+        else:  # a row whose answers have all ended would cost as much as any other
+            left = torch.tensor(live, device=body.device)
+            cache.batch_select_indices(left)
+            kv_positions = kv_positions[left]
+            lengths, asked = [lengths[r] for r in live], [asked[r] for r in live]
+        place = {row: number for number, row in enumerate(live)}
+        new: list[list[int]] = [[] for _ in asked]
         row_of, column, parents = [], [], []
         for parent, token in going:
-            row = nodes[parent][0]
+            row = place[nodes[parent][0]]
             row_of.append(row)
             column.append(len(new[row]))
             parents.append(parent)
             new[row].append(token)
-        past = torch.zeros(len(streams), max(map(len, new)), seen.shape[1], dtype=torch.bool)
+        past = torch.zeros(len(asked), max(map(len, new)), seen.shape[1], dtype=torch.bool)
         past[row_of, column] = seen[parents]
         level_rows = [
             Row(row, [length + level] * len(row), torch.eye(len(row), dtype=torch.bool))
@@ -140,7 +151,7 @@ def _pick(
         if top_k or top_p:
             z = _truncate(z, top_k, top_p)
         if temperature == 0:
-            total = weights(z).sum(dim=-1, keepdim=True, dtype=torch.float64)
+            total = _few_weights(z)
             drawn = z.argmax(dim=-1, keepdim=True)
         else:
             cumulative = weights(z).cumsum(dim=-1, dtype=torch.float64)
@@ -162,6 +173,16 @@ def _pick(
             top = torch.topk(logits[node] - norm[node], kept)
             for stream in group:  # asked several times
                 stream.top.append((top.indices.tolist(), top.values.tolist()))
+
+
+def _few_weights(z: torch.Tensor) -> torch.Tensor:
+    """Sum of exp(z), [node, 1], where nearly all of z [node, vocabulary] is far below 0.
+
+    At temperature 0 only ties with the likeliest token count: the rest need no exponential.
+    """
+    row, token = (z > LOWEST).nonzero(as_tuple=True)
+    total = torch.zeros(len(z), 1, dtype=torch.float64, device=z.device)
+    return total.index_add_(0, row, z[row, token].double().exp()[:, None])
 
 
 def _draws(groups: list[list[Stream]], level: int) -> torch.Tensor:
