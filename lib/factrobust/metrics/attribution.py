@@ -1,0 +1,192 @@
+"""Can perplexity tell whether an answer came from memory or from the context (thesis, 3.3.3, 6.1.3)?
+
+A case is an answer whose source is parametric or contextual; the outcome to be predicted is
+`from_context`. Scores are oriented so that higher means context (`SCORES`). A user of retrieved
+texts says "from the context" above a threshold: the false-alarm rate, fpr, is the share of answers
+from memory that pass for grounded in the context; fnr is the share of grounded ones held back.
+
+Mind what a score knows. The source is decided by comparing the answer with the parametric one and
+the counterfactual; greedy decoding gives the likelier of two beginnings, so P2 < P3 nearly says the
+same again. It also costs a second query. What the thesis proposes, and a user has at hand, is P4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from factrobust.metrics import calibration
+
+KEY = ["model", "question_id", "category", "base_id"]
+OUTCOME = "from_context"
+# The names that metrics.calibration and metrics.held_out have for the same columns.
+NAMES = {"question_id": "group_id", "category": "relation", OUTCOME: "correct"}
+
+
+class Score(NamedTuple):
+    """A weighted sum of columns, perplexities by their natural logarithm."""
+
+    weights: dict[str, float]
+    queries: int  # 1: with the context only; 2: without it, too
+    definition: str
+
+
+PERPLEXITIES = ("p0", "p1", "p2", "p3", "p4")
+SCORES = {
+    "log_p2_p3": Score({"p2": 1, "p3": -1}, 2, "log P2 - log P3: the context's answer fits better"),
+    "minus_log_p4": Score({"p4": -1}, 1, "-log P4: the answer given is expected"),
+    "minus_log_p3": Score({"p3": -1}, 1, "-log P3: the context's answer is expected"),
+    "log_p1_p3": Score({"p1": 1, "p3": -1}, 2, "log P1 - log P3: the context raised its answer"),
+    "log_p2_p0": Score({"p2": 1, "p0": -1}, 2, "log P2 - log P0: it lowered the parametric answer"),
+    "log_p0": Score({"p0": 1}, 2, "log P0: memory was unsure of the parametric answer"),
+    "minus_log_p1": Score({"p1": -1}, 2, "-log P1: memory allows the context's answer"),
+    "entropy": Score({"first_entropy": 1}, 2, "entropy of the first token without context"),
+    "minus_entropy_context": Score(
+        {"first_entropy_context": -1}, 1, "minus the entropy of the first token with it"
+    ),
+    "shift": Score({"first_shift": 1}, 2, "how far the context moves the first token"),
+}
+
+
+def scores_table() -> pd.DataFrame:
+    """The scores: score, queries (1: with the context only, 2: without it, too), definition."""
+    rows = [(name, score.queries, score.definition) for name, score in SCORES.items()]
+    return pd.DataFrame(rows, columns=["score", "queries", "definition"])
+
+
+def cases(marked: pd.DataFrame, extra: Sequence[str] = ()) -> pd.DataFrame:
+    """The answers from memory or context, with their scores; others and empty answers are left out.
+
+    Columns: model, question_id, category, base_id, source, from_context (bool), the SCORES for
+    whose columns `marked` has numbers (natural logarithms, nats; NaN where one is missing), and
+    `extra` columns, which should be higher for context (say, the attention to it).
+    """
+    rows = marked[marked["source"].isin(["parametric", "contextual"])]
+    table = rows[[*KEY, "source"]].assign(**{OUTCOME: rows["source"] == "contextual"})
+    for name, score in SCORES.items():
+        if set(score.weights) <= set(rows) and rows[list(score.weights)].notna().any().all():
+            table[name] = sum(w * _term(rows, column) for column, w in score.weights.items())
+    return table.assign(**{name: rows[name].astype(float) for name in extra}).reset_index(drop=True)
+
+
+def score_names(table: pd.DataFrame) -> list[str]:
+    """The scores among the columns of a table of cases, `extra` ones too."""
+    return [name for name in table.columns if name not in (*KEY, "source", OUTCOME)]
+
+
+def as_questions(table: pd.DataFrame) -> pd.DataFrame:
+    """Cases or predictions with the names that metrics.calibration and metrics.held_out expect:
+    group_id, relation, and correct for from_context."""
+    return table.rename(columns=NAMES)
+
+
+def separation(
+    table: pd.DataFrame, scores: Sequence[str] | None = None, by: Sequence[str] = ("model",)
+) -> pd.DataFrame:
+    """Two-sample Kolmogorov-Smirnov tests between the scores of the two sources.
+
+    Columns: those of `by`, score, n_parametric, n_contextual, n_missing, median_parametric,
+    median_contextual, ks (largest distance of the two distribution functions, 0 to 1), p_value
+    (two-sided; it takes questions for independent). NaN without answers of either source.
+    """
+    from scipy.stats import ks_2samp
+
+    rows = []
+    for key, part in table.groupby(list(by), sort=False, observed=True):
+        for name in score_names(table) if scores is None else scores:
+            known = part[np.isfinite(part[name].to_numpy(dtype=float))]
+            memory, context = (known.loc[known[OUTCOME] == x, name] for x in (False, True))
+            found = ks_2samp(memory, context) if len(memory) and len(context) else (np.nan,) * 2
+            counts = (len(memory), len(context), len(part) - len(known))
+            rows.append((*key, name, *counts, memory.median(), context.median(), *found))
+    columns = ["score", "n_parametric", "n_contextual", "n_missing", "median_parametric"]
+    return pd.DataFrame(rows, columns=[*by, *columns, "median_contextual", "ks", "p_value"])
+
+
+def auc_table(
+    table: pd.DataFrame,
+    scores: Sequence[str] | None = None,
+    by: Sequence[str] = ("model",),
+    *,
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Area under the ROC curve: the probability that a contextual answer has the higher score.
+
+    Columns: those of `by`, score, queries (see SCORES; NaN for others), auc, low, high, n
+    (questions), n_missing. NaN without answers of either source.
+    """
+    names = score_names(table) if scores is None else list(scores)
+    keys = [NAMES.get(name, name) for name in by]
+    found = calibration.ranking(as_questions(table), names, keys, n_boot=n_boot, seed=seed)
+    found = found.rename(columns={NAMES.get(k, k): k for k in by})
+    found = found.rename(columns={"measure": "score", "mean": "auc"})
+    queries = {name: score.queries for name, score in SCORES.items()}
+    found.insert(len(keys) + 1, "queries", found["score"].map(queries))
+    return found
+
+
+def roc_curve(
+    table: pd.DataFrame, score: str = "minus_log_p4", by: Sequence[str] = ("model",)
+) -> pd.DataFrame:
+    """The ROC curve, from "never the context" to "always".
+
+    Columns: those of `by`, score, threshold (the context is said from there on; the first is
+    infinite), fpr (share of parametric answers that pass for contextual), tpr (share of contextual
+    answers recognised). Groups without answers of either source are left out.
+    """
+    parts = []
+    for key, part in table.groupby(list(by), sort=False, observed=True):
+        thresholds, fpr, tpr = _curve(part[OUTCOME], part[score])
+        if not np.isnan([fpr[0], tpr[0]]).any():
+            curve = pd.DataFrame({"threshold": thresholds, "fpr": fpr, "tpr": tpr})
+            labels: dict[str, Any] = dict(zip([*by, "score"], [*key, score], strict=True))
+            parts.append(curve.assign(**labels))
+    columns = [*by, "score", "threshold", "fpr", "tpr"]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def choose_threshold(
+    from_context: ArrayLike, score: ArrayLike, *, false_alarms: float | None = None
+) -> float:
+    """The threshold from which on an answer is said to come from the context.
+
+    By default the one with the largest tpr - fpr (Youden, Cancer 3, 1950), the highest of several;
+    with `false_alarms`, the one of the largest tpr whose fpr is at most so much. It is put in the
+    middle between two scores; infinite if "never" or "always" is best. NaN without answers of
+    either source. Raises ValueError for a rate outside [0, 1].
+    """
+    if false_alarms is not None and not 0 <= false_alarms <= 1:
+        raise ValueError(f"a false-alarm rate lies between 0 and 1, not at {false_alarms}")
+    thresholds, fpr, tpr = _curve(from_context, score)
+    if np.isnan([fpr[0], tpr[0]]).any():
+        return np.nan
+    gain = tpr - fpr if false_alarms is None else np.where(fpr <= false_alarms, tpr, -1.0)
+    best = int(np.argmax(np.round(gain, 12)))
+    if best + 1 == len(thresholds):
+        return float(-np.inf)
+    return float((thresholds[best] + thresholds[best + 1]) / 2)
+
+
+def _curve(from_context: ArrayLike, score: ArrayLike) -> tuple[NDArray, NDArray, NDArray]:
+    """Thresholds, highest first, with the rates of both sources at or above each, [threshold]."""
+    y, x = np.asarray(from_context, dtype=bool), np.asarray(score, dtype=float)
+    y, x = y[np.isfinite(x)], x[np.isfinite(x)]
+    thresholds = np.r_[np.inf, np.unique(x)[::-1]]
+
+    def reached(rows: NDArray) -> NDArray:
+        if not len(rows):
+            return np.full(len(thresholds), np.nan)
+        below = np.asarray(np.searchsorted(np.sort(rows), thresholds, side="left"))
+        return np.asarray((len(rows) - below) / len(rows))  # counts first: 1/20 is then 0.05
+
+    return thresholds, reached(x[~y]), reached(x[y])
+
+
+def _term(rows: pd.DataFrame, column: str) -> pd.Series:
+    values = rows[column].to_numpy(dtype=float)
+    return pd.Series(np.log(values) if column in PERPLEXITIES else values, index=rows.index)

@@ -1,0 +1,161 @@
+"""Scores, Kolmogorov-Smirnov, ROC and thresholds by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from factrobust.metrics import attribution
+from factrobust.metrics.calibration import auc
+
+
+def marked(sources: list[str], **columns: object) -> pd.DataFrame:
+    ids = [f"b/{i}" for i in range(len(sources))]
+    table = pd.DataFrame({"model": "m", "question_id": ids, "category": "c", "base_id": "b"})
+    return table.assign(source=sources, **columns)
+
+
+def cases(from_context: list[int], x: list[float], **columns: object) -> pd.DataFrame:
+    """Cases whose only score is x."""
+    sources = ["contextual" if y else "parametric" for y in from_context]
+    return attribution.cases(marked(sources, x=x, **columns), extra=["x"])
+
+
+def test_scores_by_hand() -> None:
+    table = attribution.cases(
+        marked(
+            ["contextual", "other", "parametric", "empty"],
+            p0=[2.0, 1, 1, 1],
+            p1=[16.0, 1, 1, 1],
+            p2=[8.0, 1, 1, 1],
+            p3=[4.0, 1, np.nan, 1],
+            p4=[5.0, 1, 7.0, 1],
+            first_entropy=[0.5, 1, 0, 1],
+            first_entropy_context=[0.25, 1, 0, 1],
+            first_shift=[0.3, 1, 0, 1],
+        )
+    )
+    assert table["question_id"].tolist() == ["b/0", "b/2"]
+    assert table["from_context"].tolist() == [True, False]
+    ln2 = np.log(2)
+    expected = {
+        "log_p2_p3": ln2,
+        "minus_log_p4": -np.log(5),
+        "minus_log_p3": -2 * ln2,
+        "log_p1_p3": 2 * ln2,
+        "log_p2_p0": 2 * ln2,
+        "log_p0": ln2,
+        "minus_log_p1": -4 * ln2,
+        "entropy": 0.5,
+        "minus_entropy_context": -0.25,
+        "shift": 0.3,
+    }
+    assert table[attribution.score_names(table)].iloc[0].to_dict() == pytest.approx(expected)
+    assert list(expected) == attribution.scores_table()["score"].tolist()
+    assert np.isnan(table["log_p2_p3"][1])  # its P3 is missing
+    assert table["minus_log_p4"][1] == pytest.approx(-np.log(7))
+
+
+def test_scores_need_their_columns() -> None:
+    rows = marked(["contextual"] * 2, p4=[np.nan] * 2, p3=[2.0, 3.0], share=[0.2, 0.9])
+    table = attribution.cases(rows, extra=["share"])
+    assert attribution.score_names(table) == ["minus_log_p3", "share"]
+    assert "group_id" in attribution.as_questions(table)
+
+
+def test_kolmogorov_smirnov_by_hand() -> None:
+    # Memory 1, 2, 3, 4 and context 3, 4, 5, 6: at 2, half of one and none of the other is passed.
+    rows = cases([0] * 4 + [1] * 5, [1, 2, 3, 4, 3, 4, 5, 6, np.nan])
+    table = attribution.separation(rows)
+    assert table["score"].tolist() == ["x"]
+    row = table.iloc[0]
+    assert row["ks"] == pytest.approx(0.5)
+    # 54 of the C(8, 4) = 70 orders of two samples of four have a distance of 1/2 or more.
+    assert row["p_value"] == pytest.approx(54 / 70)
+    assert row[["n_parametric", "n_contextual", "n_missing"]].tolist() == [4, 4, 1]
+    assert row[["median_parametric", "median_contextual"]].tolist() == [2.5, 4.5]
+    one = attribution.separation(cases([1, 1], [1, 2]))
+    assert one[["ks", "p_value", "median_parametric"]].isna().all(axis=None)
+
+
+def test_auc_by_hand() -> None:
+    # Pairs (context, memory): 3 > 1, 3 > 2, 2 > 1, 2 = 2: three and a half of four.
+    table = attribution.auc_table(cases([1, 0, 1, 0, 1], [3, 1, 2, 2, np.nan]), n_boot=100)
+    assert table.columns.tolist() == [
+        *("model", "score", "queries", "auc", "low", "high", "n", "n_missing")
+    ]
+    row = table.iloc[0]
+    assert row["auc"] == pytest.approx(3.5 / 4)
+    assert row[["n", "n_missing"]].tolist() == [4, 1]
+    assert np.isnan(row["queries"])
+
+
+def test_auc_by_category_and_score() -> None:
+    rows = marked(
+        ["contextual", "parametric"] * 4,
+        category=["a"] * 4 + ["b"] * 4,
+        p2=[4.0, 1, 4, 1, 1, 4, 1, 4],
+        p3=2.0,
+        p4=2.0,
+    )
+    table = attribution.auc_table(attribution.cases(rows), by=["model", "category"], n_boot=20)
+    found = table.set_index(["category", "score"])["auc"]
+    assert found["a", "log_p2_p3"] == 1
+    assert found["b", "log_p2_p3"] == 0
+    assert found["a", "minus_log_p4"] == 0.5
+    assert table.set_index("score")["queries"]["log_p2_p3"].tolist() == [2, 2]
+
+
+def test_roc_curve_by_hand() -> None:
+    curve = attribution.roc_curve(cases([1, 0, 1, 0], [3, 1, 2, 2]), "x")
+    assert curve.columns.tolist() == ["model", "score", "threshold", "fpr", "tpr"]
+    assert curve[["threshold", "fpr", "tpr"]].to_numpy().tolist() == [
+        [np.inf, 0, 0],
+        [3, 0, 0.5],
+        [2, 0.5, 1],
+        [1, 1, 1],
+    ]
+    assert attribution.roc_curve(cases([1, 1], [1, 2]), "x").empty
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 6)), min_size=1, max_size=30))
+def test_area_under_the_curve_is_the_auc(rows: list[tuple[bool, int]]) -> None:
+    y, x = [r[0] for r in rows], [float(r[1]) for r in rows]
+    curve = attribution.roc_curve(cases(y, x), "x")
+    if 0 < sum(y) < len(y):
+        assert np.trapezoid(curve["tpr"], curve["fpr"]) == pytest.approx(auc(y, x))
+    else:
+        assert curve.empty
+
+
+@pytest.mark.parametrize(
+    ("y", "x", "false_alarms", "threshold"),
+    [
+        ([0, 0, 1, 1], [1, 2, 4, 5], None, 3.0),  # the middle of the gap
+        ([0, 1, 0, 1], [1, 2, 3, 4], None, 3.5),  # J is 1/2 at 4 and at 2: the higher one
+        ([1, 1, 0, 0], [1, 2, 4, 5], None, np.inf),  # never
+        ([0, 0, 1, 1], [1, 1, 1, 1], None, np.inf),
+        ([0, 1, 0, 1], [1, 2, 3, 4], 0.0, 3.5),
+        ([0, 1, 0, 1], [1, 2, 3, 4], 0.5, 1.5),
+        ([0, 1, 0, 1], [1, 2, 3, 4], 1.0, 1.5),
+        ([0, 1, 0, 1], [2, 1, 3, 4], 1.0, -np.inf),  # always
+        ([0, 1, 1], [np.nan, 2, 3], None, np.nan),
+        ([], [], None, np.nan),
+    ],
+)
+def test_thresholds(y: list, x: list, false_alarms: float | None, threshold: float) -> None:
+    found = attribution.choose_threshold(y, x, false_alarms=false_alarms)
+    assert found == pytest.approx(threshold, nan_ok=True)
+
+
+def test_a_false_alarm_rate_that_is_reached_exactly() -> None:
+    # One of 20 answers from memory above 0.5: a rate of exactly 0.05, also in floating point.
+    y, x = [0] * 20 + [1], [0.0] * 19 + [1.0, 0.5]
+    assert attribution.choose_threshold(y, x, false_alarms=0.05) == 0.25
+    assert attribution.choose_threshold(y, x, false_alarms=0.049) == np.inf
+    with pytest.raises(ValueError, match=r"between 0 and 1, not at 5"):
+        attribution.choose_threshold(y, x, false_alarms=5)

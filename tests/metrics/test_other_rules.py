@@ -1,0 +1,105 @@
+"""The rules by which Other answers are sorted, one by one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from factrobust.metrics.other_rules import RULES
+from factrobust.metrics.others import KINDS, decide
+
+# parametric, counterfactual, contextual answer, kind, rule
+CASES = [
+    ("Bogotá", "Lima", "bogota.", 1, "same text"),
+    ("Lima", "Bogotá", "the Bogota", 5, "same text"),
+    ("not known with certainty", "not known", "Not known", 5, "same text"),
+    ("71", "10.8", "-71", 2, "rest"),  # equal but for the sign
+    ("unknown", "Paris", "not specified in the text", 1, "no answer"),
+    ("Paris", "unknown", "not specified in the text", 5, "no answer"),
+    ("Paris", "London", "unclear", 2, "no answer"),
+    ("", "London", "unclear", 1, "no answer"),
+    ("Paris", "London", "Paris, not London", 4, "negation"),
+    ("Paris", "London", "Paris rather than London", 4, "negation"),
+    ("Paris", "London", "It isn’t London", 4, "negation"),
+    ("Paris", "London", "Paris, not Rome", 1, "core"),  # what it negates the context does not say
+    ("a cult", "a cult that is not Greek", "cult not Greek", 5, "core"),  # the context's negation
+    ("January 21, 1924", "March 28, 1941", "21 January 1924", 1, "date"),
+    ("January 21, 1924", "March 28, 1941", "1941", 5, "date"),
+    ("January 21, 1924", "March 28, 1941", "March 21, 1924", 7, "date"),
+    ("180 AD", "July 13, 1954", "July 13, 180 AD", 7, "date"),
+    ("January 21, 1924", "March 28, 1941", "May 3, 1950", 2, "rest"),
+    ("1924", "1941", "March 1941", 5, "date"),
+    ("January 21, 1924", "January 21, 1941", "January 21", 1, "date"),  # both: parametric first
+    ("1", "1969", "1969 AD", 5, "quantity"),
+    ("122-128 AD", "1969", "122 AD", 1, "quantity"),
+    ("320 pages", "12,110 lines, or about 480 pages", "480 pages", 5, "quantity"),
+    ("202 K (-71", "-248", "-71", 1, "quantity"),
+    ("12 months", "100 years", "70 years", 3, "quantity"),
+    ("12 months", "100 years", "12 years", 7, "quantity"),
+    ("12 months", "100 years", "100 months", 7, "quantity"),
+    ("12 months", "100 pages", "70 days", 2, "rest"),
+    ("5 of the periodic table", "3 of the periodic table", "4", 2, "rest"),
+    ("period 5", "3", "5 of the periodic table", 1, "quantity"),
+    ("Paris, France", "Valladolid, Mexico", "Paris, Mexico", 7, "names of both"),
+    ("Paris", "Lyon, France", "Paris, France", 1, "core"),  # the context's form only
+    ("German", "English-born American", "German-born American", 7, "names of both"),
+    ("the Louvre", "the permanent collection at the Prado", "the permanent collection at the Louvre",
+     1, "core"),
+    ("Rosario, Argentina", "London, England", "London", 5, "core"),
+    ("Emperor Hadrian", "Napoleon", "Hadrian, the Roman Emperor", 1, "core"),
+    ("Warsaw", "Krakow", "the Polish town of Krakow", 5, "core"),
+    ("Florence, Italy", "Rome, Italy", "Italy", 1, "core"),  # of both parts, of neither core
+    ("a Roman poet", "Rome, Italy", "Rome", 5, "core"),
+    ("Niger", "Mali", "Nigeria", 2, "rest"),
+    ("United States", "France", "United Kingdom", 2, "rest"),
+    ("Lake Geneva", "the Black Sea", "the Baltic Sea", 3, "kind of thing"),
+    ("Geneva", "the Black Sea", "the Baltic Sea", 2, "rest"),  # nothing that memory calls it
+    ("", "Paris", "Paris", 5, "same text"),
+    ("", "Paris", "Rome", 2, "rest"),
+    ("Paris", "", "Rome", 2, "rest"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parametric", "counterfactual", "contextual", "kind", "rule"), CASES)
+def test_rules(parametric: str, counterfactual: str, contextual: str, kind: int, rule: str) -> None:
+    assert decide(parametric, counterfactual, contextual) == (kind, rule)
+
+
+def test_every_rule_and_kind_occurs_in_a_test() -> None:
+    told = {rule for *_, rule in CASES}
+    assert told | {"synonym", "accepted", "one of several"} == {rule.name for rule in RULES}
+    assert {kind for *_, kind, _ in CASES} == set(KINDS) - {6}
+    for rule in RULES:
+        found = {str(kind) for *_, kind, name in CASES if name == rule.name}
+        assert found <= set(rule.kinds.split())
+
+
+def test_what_is_known_of_right_answers() -> None:
+    row = ("Julius Mayer", "Alfred Wegener", "James Joule")
+    assert decide(*row) == (2, "rest")
+    assert decide(*row, right_answers="one") == (2, "rest")
+    assert decide(*row, right_answers="several") == (6, "one of several")
+    assert decide(*row, accepted=["Mayer", "Joule"]) == (6, "accepted")
+    # accepted answers settle it
+    assert decide(*row, accepted=["Mayer"], right_answers="several") == (2, "rest")
+
+
+def test_synonyms() -> None:
+    names = {"burma": frozenset({"burma"}), "myanmar": frozenset({"burma"})}
+    names["laos"] = frozenset({"laos"})
+    assert decide("Myanmar", "Laos", "Burma", synonyms=names) == (1, "synonym")
+    assert decide("Laos", "Myanmar", "Burma", synonyms=names) == (5, "synonym")
+    assert decide("Laos", "Laos", "Burma", synonyms=names) == (2, "rest")
+    # the letters of the counterfactual come before another name of the parametric answer
+    assert decide("Myanmar", "Burma", "Burma", synonyms=names) == (5, "same text")
+
+
+@settings(deadline=None)
+@given(*[st.text(alphabet="aB1 ,.-'()notK12 May", max_size=25)] * 3)
+def test_every_answer_gets_a_kind(parametric: str, counterfactual: str, contextual: str) -> None:
+    kind, rule = decide(parametric, counterfactual, contextual)
+    assert (kind is None) == (rule == "empty")
+    assert kind is None or kind in KINDS
+    if kind is not None and parametric == contextual:
+        assert kind == 1
