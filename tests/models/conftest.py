@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tokenizers.processors import TemplateProcessing
+from transformers import T5Config, T5ForConditionalGeneration
 
 import factrobust
 from factrobust.models.causal import CausalLM
 from factrobust.models.prompts import render
+from factrobust.models.seq2seq import Seq2SeqLM
 
 os.environ.setdefault("TQDM_DISABLE", "1")
 
@@ -77,6 +80,39 @@ def reference() -> Callable[..., np.ndarray]:
         return values
 
     return logprobs
+
+
+@pytest.fixture(scope="session")
+def letters(toy_model: Callable[..., Any]) -> Any:
+    """A tokenizer of 64 tokens: a letter is a token, and "</s>" (0) ends every text; 1 is special."""
+    alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ 12345678"
+    tokenizer = toy_model({letter: {letter: 1.0} for letter in alphabet}).tokenizer
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", 0)]
+    )
+    return tokenizer
+
+
+@pytest.fixture(scope="session")
+def tiny_t5(letters: Any) -> Callable[..., Seq2SeqLM]:
+    """Builder of a random T5 behind that tokenizer; options go to Seq2SeqLM.
+
+    Chosen so that greedy answers to the prompts of the tests differ and some of them end.
+    """
+
+    def build(**options: Any) -> Seq2SeqLM:
+        torch.manual_seed(2)
+        config = T5Config(
+            vocab_size=64, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
+            pad_token_id=1, eos_token_id=0, decoder_start_token_id=1, initializer_factor=1.5,
+        )  # fmt: skip
+        network = T5ForConditionalGeneration(config)
+        with torch.no_grad():
+            network.shared.weight[0] = 1.2 * network.shared.weight[letters("C").input_ids[0]]
+        about = {"name": "tiny", "fingerprint": "tiny", "prompt_format": "prefix", "chat": None}
+        return Seq2SeqLM(network, letters, **(about | options))
+
+    return build
 
 
 class Work:

@@ -32,8 +32,19 @@ BAD: list[tuple[str, Callable[[Any], Any]]] = [
     (r"top_p must lie in \(0, 1\]", lambda m: m.sample(["a"], temperature=1, n=1, top_p=1.1)),
     ("answer 1 .prompt 'b'. is empty", lambda m: m.score(["a", "b"], ["c", " "])),
     ("answer 0 .prompt 'a'. is None, not a text", lambda m: m.score(["a"], [None])),
-    ("one string for each of 2 prompts", lambda m: m.score(["a", "b"], ["c"])),
-    ("one string for each of 1 prompts", lambda m: m.score(["a"], "c")),
+    ("answer 1 .prompt 'b'. is empty; leave such", lambda m: m.score(["a", "b"], [[3], []])),
+    ("answer 0 .prompt 'a'. is 3, not a text or a list of", lambda m: m.score(["a"], [3])),
+    (r"is \['c'\], not a text or a list of token ids", lambda m: m.temper(["a"], [["c"]], [1])),
+    (r"is \[1.5\], not a text or a list of token ids", lambda m: m.score(["a"], [[1.5]])),
+    (r"is \[2, -1\], and no token has a negative id", lambda m: m.score(["a"], [[2, -1]])),
+    (
+        "one answer .a text or a list of token ids. for each of 2 prompts",
+        lambda m: m.score(["a", "b"], ["c"]),
+    ),
+    (
+        "one answer .a text or a list of token ids. for each of 1 prompts",
+        lambda m: m.score(["a"], "c"),
+    ),
     ("temperature -1.0 is out of range", lambda m: m.temper(["a"], ["b"], [1, -1])),
     ("temperature inf is out of range", lambda m: m.temper(["a"], ["b"], [np.inf])),
     ("temperatures is empty", lambda m: m.temper(["a"], ["b"], [])),
@@ -68,6 +79,14 @@ def test_settings_are_plain_numbers(toy: Any, monkeypatch: pytest.MonkeyPatch) -
     toy.sample(["a"], temperature=np.float32(1), n=np.int64(2), seed=np.int32(3), top_k=np.int64(4))
     kinds = {type(v) for v in (*jobs[0].settings.values(), *jobs[0].requests[0].values())}
     assert kinds <= {int, float, str, list, type(None)}
+
+
+def test_ids_are_plain_numbers_too(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs: list[Job] = []
+    monkeypatch.setattr(toy, "_run", jobs.append)
+    toy.score(["a"] * 4, [[1, 2], (1, 2), np.array([1, 2]), pd.Series([1, 2])])
+    assert [r["answer"] for r in jobs[0].requests] == [[1, 2]] * 4
+    assert {type(i) for r in jobs[0].requests for i in r["answer"]} == {int}
 
 
 def test_generation_survives_its_record() -> None:

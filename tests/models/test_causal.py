@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from factrobust.models import tokens
 from factrobust.models.base import ModelError
 from factrobust.models.causal import CausalLM
 from factrobust.models.prompts import FORMATS
@@ -181,6 +182,39 @@ def test_greedy_answers_fade_with_temperature(real: Any, ask: Any) -> None:
             assert (np.diff(values) <= 0).all()
             assert np.logaddexp.reduce(values) <= 1e-6
             assert values[0] == token_logprob
+
+
+def test_scoring_the_generated_ids_gives_what_generation_reported(real: Any, ask: Any) -> None:
+    made = [g for g in real.generate(ask(real), max_new_tokens=8) if g.token_ids]
+    prompts = [g.prompt for g in made]
+    scores = real.score(prompts, [g.token_ids for g in made])
+    for g, score in zip(made, scores, strict=True):
+        np.testing.assert_allclose(score, g.logprobs, atol=1e-4)
+    tempered = real.temper(prompts, [g.token_ids for g in made], [1.0])[:, 0]
+    np.testing.assert_allclose(tempered, [s.sum() for s in scores], atol=1e-4)
+
+
+def test_texts_and_ids_agree_where_they_are_the_same_tokens(real: Any, ask: Any) -> None:
+    prompts, answers = ask(real), ANSWERS
+    same = 0
+    for prompt, answer, score in zip(prompts, answers, real.score(prompts, answers), strict=True):
+        ids, start = tokens.encode_pair(real.tokenizer, prompt, answer, bos=real.bos)
+        if ids[:start] == tokens.encode(real.tokenizer, prompt, bos=real.bos):
+            same += 1
+            np.testing.assert_allclose(real.score([prompt], [ids[start:]])[0], score, atol=1e-4)
+    assert same == len(prompts)
+
+
+def test_ids_by_hand(toy_model: Any) -> None:
+    """Ids that no text gives: "ab" is one token, and "a" + "b" are asked for."""
+    toy = toy_model({"?": {"a": 0.5, "ab": 0.5}, "a": {"b": 0.25, ".": 0.75}, "ab": {".": 1.0}})
+    a, b, ab = (toy.tokenizer.convert_tokens_to_ids(w) for w in ("a", "b", "ab"))
+    parted, whole, text = toy.score(["why?"] * 3, [[a, b], [ab], "ab"])
+    np.testing.assert_allclose(np.exp(parted), [0.5, 0.25], rtol=1e-6)
+    np.testing.assert_allclose(np.exp(whole), [0.5], rtol=1e-6)
+    np.testing.assert_array_equal(whole, text)
+    [g] = toy.generate(["oh?"])
+    np.testing.assert_allclose(toy.score(["oh?"], [g.token_ids])[0], g.logprobs, atol=1e-6)
 
 
 def test_sampled_shares_agree_with_temper(gemma: Any, ask: Any) -> None:

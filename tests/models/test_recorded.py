@@ -100,6 +100,32 @@ def test_what_determines_a_sample_is_its_key(asked: Asked, change: dict[str, Any
     assert len(asked.requests) == 1
 
 
+def test_answers_of_token_ids(asked: Asked) -> None:
+    """The same ids are the same call, however they come; a text that reads like them is another."""
+    [g] = asked.toy.generate(["why?"], stop=["!"])
+    scored, text = asked.toy.score(["why?"] * 2, [g.token_ids, str(g.token_ids)])
+    np.testing.assert_allclose(scored, g.logprobs, atol=1e-6)
+    [computed] = asked.model().score(["why?"], [g.token_ids])
+    curve = asked.model().temper(["why?"], [g.token_ids], [0.5, 1.0])
+    asked.requests.clear()
+    for same in (g.token_ids, tuple(g.token_ids), np.array(g.token_ids)):
+        np.testing.assert_array_equal(asked.model().score(["why?"], [same])[0], computed)
+        np.testing.assert_array_equal(asked.model().temper(["why?"], [same], [0.5, 1.0]), curve)
+    assert asked.requests == []
+    [other] = asked.model().score(["why?"], [str(g.token_ids)])
+    np.testing.assert_array_equal(other, text)
+    assert len(asked.requests) == 1
+
+
+def test_encoder_decoder_models_are_recorded_alike(
+    tiny_t5: Callable[..., Any], tmp_path: Path
+) -> None:
+    t5 = Asked(tiny_t5(), tmp_path / "records.sqlite")
+    computed = everything(t5.model())
+    same(computed, everything(t5.model()))
+    assert t5.loads == 1
+
+
 def test_another_fingerprint_is_another_model(asked: Asked) -> None:
     asked.model().generate(["why?"])
     asked.model(fingerprint="toy bfloat16").generate(["why?"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import shutil
 import socket
 import subprocess
@@ -16,10 +17,11 @@ import numpy as np
 import pytest
 
 import factrobust
-from factrobust.models import weights
+from factrobust.models import registry, weights
 from factrobust.models.base import ModelError
 from factrobust.models.causal import CausalLM
 from factrobust.models.recorded import RecordedModel
+from factrobust.models.seq2seq import Seq2SeqLM
 from factrobust.records import Records
 
 
@@ -73,6 +75,16 @@ def test_folder_without_config(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_network")
+def test_folder_without_tokenizer(encoder_decoder: Path) -> None:
+    for file in encoder_decoder.glob("tokenizer*"):
+        file.unlink()
+    with pytest.raises(
+        ModelError, match=r"my-t5 holds no tokenizer; write it there with the token"
+    ):
+        factrobust.load_model(str(encoder_decoder))
+
+
+@pytest.mark.usefixtures("no_network")
 def test_local_folder(folder: Path) -> None:
     model = factrobust.load_model(str(folder))
     assert (model.prompt_format, model.chat) == ("two-shot", None)
@@ -95,6 +107,50 @@ def test_local_folder_with_records(folder: Path, tmp_path: Path) -> None:
     again = factrobust.load_model(str(folder), records=records)
     assert again.generate(["a Kenya"])[0].text == " Nairobi"
     assert again._loaded is None
+
+
+@pytest.fixture
+def encoder_decoder(tiny_t5: Callable[..., Any], tmp_path: Path) -> Path:
+    t5 = tiny_t5()
+    t5.body.network.save_pretrained(tmp_path / "my-t5")
+    t5.tokenizer.save_pretrained(tmp_path / "my-t5")
+    return tmp_path / "my-t5"
+
+
+@pytest.mark.usefixtures("no_network")
+def test_folder_of_an_encoder_decoder_model(
+    encoder_decoder: Path, tiny_t5: Callable[..., Any], tmp_path: Path
+) -> None:
+    model = factrobust.load_model(str(encoder_decoder))
+    assert isinstance(model, Seq2SeqLM)
+    assert (model.name, model.prompt_format, model.chat) == (str(encoder_decoder), "two-shot", None)
+    [score], [expected] = (m.score(["who"], ["me"]) for m in (model, tiny_t5()))
+    np.testing.assert_allclose(score, expected, atol=1e-6)
+    assert model.generate(["who"]) == tiny_t5().generate(["who"])
+    with pytest.raises(ModelError, match=f"^{encoder_decoder}: 99 is no token id of this model"):
+        model.score(["who"], [[99]])
+    recorded = factrobust.load_model(
+        str(encoder_decoder), records=Records(tmp_path / "records.sqlite")
+    )
+    np.testing.assert_array_equal(recorded.score(["who"], ["me"])[0], score)
+
+
+def test_encoder_decoder_that_reads_no_text(encoder_decoder: Path) -> None:
+    config = json.loads((encoder_decoder / "config.json").read_text())
+    (encoder_decoder / "config.json").write_text(json.dumps(config | {"model_type": "whisper"}))
+    sentence = "my-t5 is an encoder-decoder of type 'whisper', which does not answer texts"
+    with pytest.raises(ModelError, match=sentence):
+        factrobust.load_model(str(encoder_decoder))
+
+
+def test_embedded_models_need_no_look_at_their_configuration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import transformers
+
+    monkeypatch.setattr(transformers, "AutoConfig", None)
+    for name in weights.EMBEDDED:
+        assert registry._classes(registry._source(name), "", {})[0] is CausalLM
 
 
 def test_chat_template_decides_the_format(folder: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from tokenizers import normalizers
 
 from factrobust.models import tokens
 from factrobust.models.base import ModelError
@@ -74,10 +76,40 @@ def test_bos_exactly_once(gemma: Any, smollm: Any) -> None:
     assert ids == templated["input_ids"]
 
 
+def test_ids_follow_the_prompts_tokens_as_they_stand(real: Any) -> None:
+    prompt = "The capital of France is "  # as a text, the answer would merge with the last space
+    own = tokens.encode(real.tokenizer, prompt, bos=real.bos)
+    assert tokens.encode_pair(real.tokenizer, prompt, [7, 8], bos=real.bos) == (
+        [*own, 7, 8],
+        len(own),
+    )
+
+
+def test_an_encoders_special_tokens_once(letters: Any) -> None:
+    whole = letters("abc").input_ids
+    assert whole == [2, 3, 4, 0]
+    for text in ("abc", "abc</s>"):
+        assert tokens.encode_source(letters, text) == whole
+    assert tokens.encode_source(letters, "</s>") == [0]
+    assert tokens.encode_source(letters, "aaa") == [2, 2, 2, 0]  # letters may be doubled
+
+
+def test_a_decoders_answer_stands_by_itself(letters: Any) -> None:
+    assert tokens.encode_target(letters, "abc") == [2, 3, 4]
+    assert tokens.encode_target(letters, [4, 0]) == [4, 0]
+    silent = copy.deepcopy(letters)
+    silent.backend_tokenizer.normalizer = normalizers.Replace("\u200b", "")
+    with pytest.raises(ModelError, match="has no tokens under this model's tokenizer; leave such"):
+        tokens.encode_target(silent, "\u200b")
+
+
 def test_an_answer_needs_a_token_before_it(toy_model: Callable[..., Any]) -> None:
     toy = toy_model({"ab": {"c": 1.0}})  # "a" + "b" are one token, and nothing predicts it
     with pytest.raises(ModelError, match="leaves no token before the answer 'b'"):
         toy.score(["a"], ["b"])
+    toy.tokenizer.backend_tokenizer.normalizer = normalizers.Replace("\u200b", "")
+    with pytest.raises(ModelError, match=r"leaves no token before the answer \[2\]"):
+        toy.score(["\u200b"], [[2]])
 
 
 def test_cut_at_the_first_stop() -> None:

@@ -8,6 +8,7 @@ in the order of the prompts.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from factrobust.progress import progress_bar
+
+Answer = str | Sequence[int]  # a text, or token ids
 
 
 class ModelError(ValueError):
@@ -134,19 +137,23 @@ class Model(ABC):
         ]
         return self._run(Job("sample", requests, settings))
 
-    def score(self, prompts: Sequence[str], answers: Sequence[str]) -> list[np.ndarray]:
+    def score(self, prompts: Sequence[str], answers: Sequence[Answer]) -> list[np.ndarray]:
         """log P of each token of an answer after its prompt: one float32 array an answer.
 
-        Prompt and answer are tokenised together; the answer's tokens are the smallest suffix that
-        covers its characters (paper 2, appendix D), so a token that straddles the boundary counts.
+        An answer is a text or a list of token ids. Prompt and text are tokenised together; the
+        answer's tokens are the smallest suffix that covers its characters (paper 2, appendix D), so
+        a token that straddles the boundary counts. Ids follow the prompt's own tokens as they stand:
+        those of a `Generation` give its own log-probabilities again. (An encoder-decoder model
+        tokenises prompt and text apart: see `Seq2SeqLM`.)
         """
         return self._run(Job("score", _pairs(prompts, answers)))
 
     def temper(
-        self, prompts: Sequence[str], answers: Sequence[str], temperatures: Sequence[float]
+        self, prompts: Sequence[str], answers: Sequence[Answer], temperatures: Sequence[float]
     ) -> np.ndarray:
         """log P_t(answer | prompt) at every temperature, array [prompt, temperature].
 
+        An answer is a text or a list of token ids, as in `score`.
         One teacher-forced pass serves all temperatures: the logits along the answer do not depend
         on t, only their softmax does. Temperatures under 1e-4 count as 1e-4 (equation 2, paper 1).
         """
@@ -178,20 +185,36 @@ def _texts(prompts: Sequence[str]) -> list[str]:
     return list(prompts)
 
 
-def _pairs(prompts: Sequence[str], answers: Sequence[str]) -> list[dict[str, Any]]:
+def _pairs(prompts: Sequence[str], answers: Sequence[Answer]) -> list[dict[str, Any]]:
     prompts = _texts(prompts)
     if isinstance(answers, str) or len(answers) != len(prompts):
         raise ModelError(
-            f"answers must be a list with one string for each of {len(prompts)} prompts"
+            "answers must be a list with one answer (a text or a list of token ids) for each of "
+            f"{len(prompts)} prompts"
         )
-    for i, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
-        if not isinstance(answer, str) or not answer.strip():
-            what = "empty" if isinstance(answer, str) else f"{answer!r}, not a text"
-            raise ModelError(
-                f"answer {i} (prompt {prompt[-60:]!r}) is {what}; "
-                "leave such questions out before scoring"
-            )
-    return [{"prompt": p, "answer": a} for p, a in zip(prompts, answers, strict=True)]
+    return [
+        {"prompt": prompt, "answer": _given(answer, f"answer {i} (prompt {prompt[-60:]!r})")}
+        for i, (prompt, answer) in enumerate(zip(prompts, answers, strict=True))
+    ]
+
+
+def _given(answer: Answer, where: str) -> str | list[int]:
+    """An answer as it is asked for: plain numbers, not NumPy's, for the record's key."""
+    given: str | list[int]
+    try:
+        given = answer if isinstance(answer, str) else [operator.index(t) for t in answer]
+    except TypeError:
+        fault = f"{answer!r}, not a text or a list of token ids"
+    else:
+        if isinstance(given, str):
+            fault = "" if given.strip() else "empty"
+        elif given:
+            fault = f"{given}, and no token has a negative id" if min(given) < 0 else ""
+        else:
+            fault = "empty"
+    if fault:
+        raise ModelError(f"{where} is {fault}; leave such questions out before scoring")
+    return given
 
 
 def _per_prompt(temperature: float | Sequence[float], n: int) -> list[float]:

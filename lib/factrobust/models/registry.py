@@ -17,6 +17,7 @@ from factrobust.models.base import Model, ModelError
 from factrobust.models.prompts import FORMATS
 
 if TYPE_CHECKING:
+    from factrobust.models.local import LocalModel
     from factrobust.records import Records
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -44,7 +45,8 @@ def load_model(
     """The model of that name, in memory.
 
     `name` is an embedded model ("gemma-3-270m", "smollm2-135m-instruct"), a folder in transformers'
-    format, a .gguf file, or a hub id, with its revision after an @ ("org/model@0123abc").
+    format, a .gguf file, or a hub id, with its revision after an @ ("org/model@0123abc"). Folders
+    and hub ids may hold encoder-decoder models (T5, BART), which answer as `Seq2SeqLM` says.
     `prompt_format` overrides how the model is asked (a key of `prompts.FORMATS`); unless the
     registry knows better, models with a chat template are asked through it and others two-shot.
     With `records`, answers come from the store, and the weights are loaded only when one is missing.
@@ -96,6 +98,12 @@ def _source(name: str) -> Source:
             raise ModelError(
                 f"the folder {name} holds no config.json; give a folder written by save_pretrained"
             )
+        if not any(file for pattern in _TOKENIZER_FILES for file in path.glob(pattern)):
+            # transformers would make up a tokenizer to which every word is unknown.
+            raise ModelError(
+                f"the folder {name} holds no tokenizer; write it there with the tokenizer's own "
+                "save_pretrained"
+            )
         files = sorted(p for p in path.iterdir() if p.suffix in _MODEL_FILES)
         return Source(name, f"sha256:{_hash_files(files)[:16]}")
     repository, _, revision = name.partition("@")
@@ -110,6 +118,7 @@ def _source(name: str) -> Source:
     )
 
 
+_TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "*.spm")
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")
 
 
@@ -167,17 +176,15 @@ def _load(source: Source, dtype: str) -> Model:
 
 def _network(source: Source, dtype: str) -> Model:
     import torch
-    from transformers import AutoModelForCausalLM
-
-    from factrobust.models.causal import CausalLM
 
     weights.quiet_transformers()
     where, options = _location(source)
     device: dict[str, Any] = {"device_map": "auto"} if torch.cuda.is_available() else {}
-    network = AutoModelForCausalLM.from_pretrained(
+    build, network_class = _classes(source, where, options)
+    network = network_class.from_pretrained(
         where, dtype=getattr(torch, dtype), attn_implementation="sdpa", **device, **options
     )
-    return CausalLM(
+    return build(
         network,
         _tokenizer(where, options),
         name=source.name,
@@ -185,6 +192,31 @@ def _network(source: Source, dtype: str) -> Model:
         prompt_format=source.prompt_format or "two-shot",
         chat=source.chat,
     )
+
+
+def _classes(source: Source, where: str, options: dict[str, Any]) -> tuple[type[LocalModel], Any]:
+    """Our class and transformers' for a model, by what its configuration says; embedded ones are
+    decoder-only."""
+    if source.name not in weights.EMBEDDED:
+        from transformers import AutoConfig
+
+        config = AutoConfig.from_pretrained(where, **options)
+        if config.is_encoder_decoder:
+            from transformers import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING, AutoModelForSeq2SeqLM
+
+            from factrobust.models.seq2seq import Seq2SeqLM
+
+            if type(config) not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
+                raise ModelError(
+                    f"{source.name} is an encoder-decoder of type {config.model_type!r}, which does "
+                    "not answer texts with texts; use one such as T5 or BART"
+                )
+            return Seq2SeqLM, AutoModelForSeq2SeqLM
+    from transformers import AutoModelForCausalLM
+
+    from factrobust.models.causal import CausalLM
+
+    return CausalLM, AutoModelForCausalLM
 
 
 def _tokenizer(where: str, options: dict[str, Any]) -> Any:

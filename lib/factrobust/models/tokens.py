@@ -20,21 +20,52 @@ def encode(tokenizer: Any, text: str, *, bos: bool) -> list[int]:
     return _encode(tokenizer, text, bos)[0]
 
 
-def encode_pair(tokenizer: Any, prompt: str, answer: str, *, bos: bool) -> tuple[list[int], int]:
+def encode_pair(
+    tokenizer: Any, prompt: str, answer: str | list[int], *, bos: bool
+) -> tuple[list[int], int]:
     """Token ids of prompt + answer, and where the answer begins among them.
 
-    The two are tokenised as one text. The answer is the smallest suffix of tokens that covers its
+    Two texts are tokenised as one. The answer is the smallest suffix of tokens that covers its
     characters (paper 2, appendix D); where the tokenizer merges the end of the prompt with the
-    start of the answer, that token belongs to the answer.
+    start of the answer, that token belongs to the answer. An answer of token ids follows the
+    prompt's own tokens as it stands.
     """
-    ids, ends = _encode(tokenizer, prompt + answer, bos)
-    start = next(i for i, end in enumerate(ends) if end > len(prompt))
+    if isinstance(answer, str):
+        ids, ends = _encode(tokenizer, prompt + answer, bos)
+        start = next(i for i, end in enumerate(ends) if end > len(prompt))
+    else:
+        ids = encode(tokenizer, prompt, bos=bos)
+        ids, start = [*ids, *answer], len(ids)
     if start == 0:
         raise ModelError(
             f"the prompt {prompt!r} leaves no token before the answer {answer!r} to predict it "
             "from; ask with a longer prompt"
         )
     return ids, start
+
+
+def encode_source(tokenizer: Any, prompt: str) -> list[int]:
+    """What an encoder reads: the prompt with the tokenizer's special tokens, each of them once."""
+    ids = list(tokenizer(prompt).input_ids)
+    special = set(tokenizer.all_special_ids)
+    while len(ids) > 1 and ids[-1] == ids[-2] and ids[-1] in special:  # the text ended with it
+        ids.pop()
+    while len(ids) > 1 and ids[0] == ids[1] and ids[0] in special:
+        ids.pop(0)
+    return ids
+
+
+def encode_target(tokenizer: Any, answer: str | list[int]) -> list[int]:
+    """What a decoder shall say: the answer tokenised by itself, without special tokens, or its ids."""
+    if not isinstance(answer, str):
+        return answer
+    ids = list(tokenizer(text_target=answer, add_special_tokens=False).input_ids)
+    if not ids:
+        raise ModelError(
+            f"the answer {answer!r} has no tokens under this model's tokenizer; leave such questions "
+            "out before scoring"
+        )
+    return ids
 
 
 def _encode(tokenizer: Any, text: str, bos: bool) -> tuple[list[int], list[int]]:
