@@ -1,0 +1,244 @@
+"""Part 4's questions: base questions with a slot, the objects of a category that fill it.
+
+The answers for the other objects of a base question have the same form, so one of them can stand in
+the context of a question as a counterfactual (the thesis, section 3.1).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+from factrobust.datasets import facts as fact_tables
+from factrobust.datasets.base_questions import (
+    TRAITS,
+    load_base_question_traits,
+    read_base_questions,
+    read_thesis_base_questions,
+)
+from factrobust.datasets.tables import (
+    FactsError,
+    check_table,
+    filled,
+    nearest,
+    number,
+    read_table,
+    slug,
+)
+from factrobust.paths import DATA
+
+# For the provenance of results.
+FILES = (DATA / "context" / "base_questions.csv", DATA / "context" / "objects.csv", TRAITS)
+COLUMNS = (
+    "question_id",
+    "category",
+    "base_id",
+    "attribute",
+    "object",
+    "question",
+    "prefix",
+    "answers",
+    "right_answers",
+    "popularity",
+)
+_OBJECTS = {
+    "object": pa.Column(str, filled("write its name, or delete the line")),
+    "category": pa.Column(str, filled("name its category")),
+    "popularity": pa.Column(
+        str, number("write one such as 4.2, or leave it empty"), required=False
+    ),
+}
+
+
+def load_context_questions(
+    base_path: str | Path | None = None,
+    objects_path: str | Path | None = None,
+    *,
+    limit: int | None = None,
+    base_limit: int | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return every base question about every object of its category, one row a question.
+
+    `base_path` is a CSV of your own with the columns category, question and prefix, {object} in the
+    question (and, usually, in the prefix); base_id ("city-01"), attribute and right_answers may be
+    left out.
+    `objects_path` has object and category; popularity may be left out. Default: the embedded 100
+    base questions and 411 objects, 4,760 questions.
+
+    Columns: question_id ("city-01/kyoto"), category, base_id, attribute, object, question, prefix,
+    answers (list of str; empty, for the truth is not known), right_answers ("one", or "several" if
+    more than one answer is right; empty where unknown), popularity (NaN where unknown).
+
+    `limit` keeps that many objects of each base question (2 or more, so that each has a
+    counterfactual), `base_limit` that many base questions of each category. Both are seeded samples
+    that do not depend on the order of rows, and a larger limit contains every smaller one.
+
+    Raises FactsError with file, line and remedy for a base question without a slot or a question
+    mark, a category with no object or with one only; ValueError for a bad limit.
+    """
+    base_path = FILES[0] if base_path is None else Path(base_path)
+    objects_path = FILES[1] if objects_path is None else Path(objects_path)
+    base = read_base_questions(base_path)
+    if base_path == FILES[0]:
+        base["right_answers"] = base["base_id"].map(load_base_question_traits()["right_answers"])
+    return _combined(base, base_path, objects_path, limit, base_limit, seed)
+
+
+def load_thesis_questions(
+    base_path: str | Path,
+    objects_path: str | Path,
+    *,
+    limit: int | None = None,
+    base_limit: int | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return questions from the thesis's own files; columns and limits as `load_context_questions`.
+
+    `base_path` is its base_questions.txt: "What country is {city} in? {city} is in" a line, the
+    category in braces, empty lines skipped; it is split at the first question mark. `objects_path`
+    is its objects.csv with the columns object and category. Raises FactsError as
+    `load_context_questions` does, and for a line with two categories or no answer prefix.
+    """
+    base_path = Path(base_path)
+    base = read_thesis_base_questions(base_path)
+    return _combined(base, base_path, Path(objects_path), limit, base_limit, seed)
+
+
+def _combined(
+    base: pd.DataFrame,
+    base_path: Path,
+    objects_path: Path,
+    limit: int | None,
+    base_limit: int | None,
+    seed: int,
+) -> pd.DataFrame:
+    """Each base question about each object of its category; both indexed by their lines."""
+    _check_limit("limit", limit, 2, "objects of a base question")
+    _check_limit("base_limit", base_limit, 1, "base questions of a category")
+    objects = read_table(objects_path, required=("object", "category"), optional=("popularity",))
+    check_table(objects, pa.DataFrameSchema(_OBJECTS), objects_path)
+    objects["name"] = objects["object"].map(slug)
+    _check_names(objects, objects_path)
+    _check_counts(base, base_path, objects, objects_path)
+    if "popularity" not in objects:
+        objects["popularity"] = ""
+    objects["popularity"] = pd.to_numeric(objects["popularity"]).astype(float)
+    table = base.merge(objects, on="category")
+    table["question_id"] = table["base_id"] + "/" + table["name"]
+    for column in ("question", "prefix"):
+        table[column] = [
+            template.replace("{object}", name)
+            for template, name in zip(table[column], table["object"], strict=True)
+        ]
+    table["answers"] = pd.Series([[] for _ in range(len(table))], index=table.index, dtype=object)
+    if base_limit is not None:
+        drawn = base.assign(rank=_ranks(base["base_id"], base["category"], seed))
+        kept = drawn.loc[drawn["rank"] < base_limit, "base_id"]
+        table = table[table["base_id"].isin(kept)]
+    if limit is not None:
+        table = table[_ranks(table["question_id"], table["base_id"], seed) < limit]
+    return table[list(COLUMNS)].reset_index(drop=True)
+
+
+def _ranks(names: pd.Series, groups: pd.Series, seed: int) -> pd.Series:
+    """Place of each name in its group, 0, 1, ..., in an order drawn from the seed and the names."""
+    draw = names.map(lambda name: hashlib.sha256(f"{seed}/{name}".encode()).hexdigest())
+    return draw.sort_values().groupby(groups).cumcount().reindex(names.index)
+
+
+def _check_limit(name: str, limit: int | None, least: int, what: str) -> None:
+    whole = isinstance(limit, int | np.integer) and not isinstance(limit, bool)
+    if limit is not None and (not whole or limit < least):
+        raise ValueError(
+            f"{name} is {limit!r}; give a whole number of {what} from {least} up, or None for all"
+        )
+
+
+def _check_names(objects: pd.DataFrame, path: Path) -> None:
+    """Raise FactsError if two objects of a category would give questions of the same name."""
+    again = objects.duplicated(["category", "name"])
+    for line, row in objects[again].head(1).iterrows():
+        same = (objects[["category", "name"]] == row[["category", "name"]]).all(axis=1)
+        first = same.idxmax()
+        raise FactsError(
+            f"{path}, line {line}: {row['object']!r} is, but for case and punctuation, the "
+            f"{row['category']} {objects.at[first, 'object']!r} of line {first}; delete one of the "
+            "two, or tell them apart by a word."
+        )
+
+
+def _check_counts(
+    base: pd.DataFrame, base_path: Path, objects: pd.DataFrame, objects_path: Path
+) -> None:
+    """Raise FactsError unless each category that is asked about has two objects or more."""
+    known = list(dict.fromkeys(base["category"]))
+    for line, category in objects.loc[~objects["category"].isin(known), "category"].items():
+        if near := nearest(category, known):
+            raise FactsError(
+                f"{objects_path}, line {line}: no base question asks about the category "
+                f"{category!r}; did you mean {near!r}?"
+            )
+    for line, category in base.drop_duplicates("category")["category"].items():
+        members = objects[objects["category"] == category]
+        if members.empty:
+            raise FactsError(
+                f"{base_path}, line {line}: the category {category!r} has no object in "
+                f"{objects_path}; add at least two, or delete its base questions."
+            )
+        if len(members) == 1:
+            raise FactsError(
+                f"{objects_path}, line {members.index[0]}: {members['object'].iloc[0]!r} is the "
+                f"only object of the category {category!r}, and a counterfactual is the answer for "
+                "another one; add one, or delete the category's base questions."
+            )
+
+
+def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
+    """Return facts (`datasets.facts.load_facts`) as questions of this part, whose truth is known.
+
+    A relation is a base question, its subjects are the objects: question_id is the fact_id, base_id
+    and attribute are the relation, category is the domain, answers the accepted ones, the canonical
+    one first. Raises FactsError for a relation with one fact only, KeyError for one without a
+    question.
+    """
+    asked = facts if "question" in facts else fact_tables.questions(facts)
+    sizes = asked.groupby("relation", sort=False)["fact_id"].size()
+    if (single := sizes.index[sizes == 1]).size:
+        raise FactsError(
+            f"{single.size} of {sizes.size} relations have one fact only, {single[0]!r} first, and a "
+            "counterfactual is the answer of another fact; keep more facts of each, or leave these "
+            "relations out."
+        )
+    table = asked.assign(
+        question_id=asked["fact_id"],
+        category=asked["domain"],
+        base_id=asked["relation"],
+        attribute=asked["relation"],
+        answers=pd.Series(fact_tables.answers(asked), index=asked.index, dtype=object),
+        object=asked["subject"],
+        right_answers="",
+    )
+    return table[list(COLUMNS)].reset_index(drop=True)
+
+
+def describe(questions: pd.DataFrame) -> pd.DataFrame:
+    """Table 7, a row a category and their "total": base_questions, objects, questions, an example.
+
+    The example (table 1) is the category's first question with the beginning of its answer.
+    """
+    groups = questions.groupby("category", sort=False)
+    table = pd.DataFrame(
+        {
+            "base_questions": groups["base_id"].nunique(),
+            "objects": groups["object"].nunique(),
+            "questions": groups.size(),
+        }
+    )
+    example = groups["question"].first() + " " + groups["prefix"].first() + " ..."
+    table.loc["total"] = table.sum()
+    return table.assign(example=example.reindex(table.index, fill_value=""))

@@ -1,0 +1,84 @@
+"""The two ways of asking with a context agree on a toy model; nothing here is about time."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pandas as pd
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+# Every prompt with context is one token, which answers what the context says.
+TABLE = {
+    " Kenya is": {" Nai": 0.8, " Lima": 0.2},
+    " Nai": {"robi": 0.9, ".": 0.1},
+    "robi": {".": 1.0},
+    " Peru is": {" Lima": 0.6, " Nai": 0.4},
+    " Lima": {". ": 0.9, "</s>": 0.1},
+    ".": {" It": 1.0},
+    ". ": {" It": 1.0},
+    " It": {" is": 1.0},
+}
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module("context")
+
+
+@pytest.fixture
+def questions() -> pd.DataFrame:
+    names = pd.Series(["Kenya", "Peru"])
+    return pd.DataFrame(
+        {
+            "question_id": names,
+            "category": "geography",
+            "base_id": "capital",
+            "object": names,
+            "question": "Capital of " + names + "?",
+            "prefix": names.map("The capital of {} is".format),
+        }
+    )
+
+
+def test_both_ways_agree(
+    bench: ModuleType, questions: pd.DataFrame, toy_model: Callable[..., Any]
+) -> None:
+    contextual = {
+        f"Context: [The capital of {a} is {q}]. Q: Capital of {a}? A: The capital of {a} is": {
+            first: 0.7,
+            other: 0.3,
+        }
+        for a, q, first, other in (
+            ("Kenya", "Lima", " Lima", " Nai"),
+            ("Peru", "Nairobi", " Lima", " Nai"),
+        )
+    }
+    model = toy_model(TABLE | contextual)
+    found = bench.measure(model, questions, rounds=1)
+    assert found["with_counterfactual"] == 2
+    assert found["equal_answers"]
+    assert found["largest_relative_difference"] < 1e-5
+    assert found["perplexities_agree"]
+    assert found["comparisons"][0]["target"] == "at least 3"
+    usual = bench.one_by_one(model, questions)
+    assert usual["contextual"].tolist() == ["Lima", "Lima"]
+    assert usual.loc[0, "p0"] == pytest.approx((0.8 * 0.9) ** -0.5, rel=1e-5)
+    assert usual.loc[1, "p3"] == pytest.approx((0.3 * 0.9) ** -0.5, rel=1e-5)
+
+
+def test_the_end_token_ends_a_forced_answer(
+    bench: ModuleType, toy_model: Callable[..., Any]
+) -> None:
+    model = toy_model({" Peru is": {" Lima": 1.0}, " Lima": {"</s>": 1.0}, "</s>": {" Lima": 1.0}})
+    text, ids = bench.forced(model, "Q: ? A: Peru is")
+    assert text == "Lima"
+    assert len(ids) == 1
+    assert bench.full_pass(model, "Q: ? A: Peru is", ids) == pytest.approx(1)
+    assert math.isnan(bench.full_pass(model, "Q: ? A: Peru is", []))

@@ -1,0 +1,318 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from factrobust.datasets.base_questions import load_base_question_traits
+from factrobust.datasets.context import (
+    COLUMNS,
+    FILES,
+    describe,
+    facts_as_questions,
+    load_context_questions,
+    load_thesis_questions,
+)
+from factrobust.datasets.facts import load_facts
+from factrobust.datasets.published import load_published
+from factrobust.datasets.tables import FactsError
+
+BASE = """category,question,prefix
+city,Where is {object}?,{object} is in
+river,How long is {object}?,The length of {object} is
+city,Who founded {object}?,The founder was
+"""
+OBJECTS = """object,category,popularity
+Kyoto,city,4.5
+The Nile,river,
+Oslo,city,5
+The Rhine,river,3
+"""
+# As the thesis writes them; an empty line between.
+THESIS = """What country is {city} in? {city} is in
+
+ Who, if anyone, dug {river}? The digger of {river} was
+Is {city} old? {city} dates from
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    def write(base=BASE, objects=OBJECTS, name="base.csv"):
+        paths = tmp_path / name, tmp_path / "objects.csv"
+        for path, text in zip(paths, (base, objects), strict=True):
+            path.write_text(text, encoding="utf-8")
+        return paths
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def embedded():
+    return load_context_questions()
+
+
+def test_embedded_questions_are_table_7s(embedded):
+    assert tuple(embedded) == COLUMNS
+    assert embedded["question_id"].is_unique
+    assert embedded["question"].is_unique
+    assert embedded["answers"].map(len).eq(0).all()
+    published = load_published("4-context-table-7")
+    wide = published.pivot(index="category", columns="quantity", values="value")
+    table = describe(embedded)
+    assert table.index.tolist() == published["category"].drop_duplicates().tolist()
+    for column in ("base_questions", "objects", "questions"):
+        assert table[column].to_dict() == wide[column].to_dict()
+    assert table.loc["total", "questions"] == 4760
+    assert table.loc["person", "example"] == (
+        "On what date was Ada Lovelace born? Ada Lovelace was born on ..."
+    )
+
+
+def test_embedded_sentences_can_be_completed(embedded):
+    for column in ("question", "prefix"):
+        assert not embedded[column].str.contains(r"[{}]|  ").any()
+    assert embedded["question"].str.endswith("?").all()
+    assert embedded["question"].str.count(r"\?").eq(1).all()
+    # A prefix that ended in a space would put a token boundary inside the answer.
+    assert embedded["prefix"].str.contains(r"\w$").all()
+    named = zip(embedded["object"], embedded["question"], embedded["prefix"], strict=True)
+    assert all(name in question and name in prefix for name, question, prefix in named)
+
+
+def test_every_base_question_has_traits():
+    base = pd.read_csv(FILES[0])
+    traits = load_base_question_traits()
+    assert traits.index.tolist() == base["base_id"].tolist()
+    assert traits["attribute"].tolist() == base["attribute"].tolist()
+    assert set(traits["right_answers"]) == {"one", "several"}
+    assert traits.loc["building-01", ["answer_kind", "unit"]].tolist() == ["number", "m"]
+
+
+def test_mended_objects_are_the_embedded_ones():
+    objects = pd.read_csv(FILES[1]).set_index("object")["category"]
+    mended = pd.read_csv(FILES[1].parent / "mended.csv", keep_default_na=False)
+    kept = mended[mended["mended"] != ""]
+    assert objects.loc[kept["mended"]].tolist() == kept["category"].tolist()
+    assert mended["reason"].str.len().gt(0).all()
+    restored = mended["as_printed"] == ""
+    assert restored.sum() == 23
+    # A repeated object that was dropped is still there once.
+    repeated = mended[mended["reason"].str.endswith("printed more than once; once kept")]
+    assert set(repeated["as_printed"].str.rpartition(",")[0]) <= set(objects.index)
+
+
+def test_limits_are_even_and_nested(embedded):
+    small, large = load_context_questions(limit=2), load_context_questions(limit=4)
+    assert small.groupby("base_id").size().eq(2).all()
+    assert len(large) == 400
+    assert set(small["question_id"]) < set(large["question_id"])
+    assert small["object"].nunique() > 100  # not the same two for every base question
+    other = load_context_questions(limit=2, seed=1)
+    assert set(other["question_id"]) != set(small["question_id"])
+    few = load_context_questions(limit=2, base_limit=1)
+    assert len(few) == 2 * 9
+    assert few["category"].nunique() == 9
+    assert set(few["question_id"]) < set(small["question_id"])
+    order = embedded["question_id"].tolist()
+    assert large["question_id"].tolist() == [q for q in order if q in set(large["question_id"])]
+    pd.testing.assert_frame_equal(load_context_questions(limit=70), embedded)
+
+
+def test_a_sample_does_not_depend_on_the_order_of_rows(files):
+    wide = OBJECTS + "".join(f"City {n},city,\n" for n in range(9))
+    turned = "\n".join([*wide.splitlines()[:1], *wide.splitlines()[:0:-1]]) + "\n"
+    names = [
+        set(load_context_questions(*files(objects=text), limit=3)["question_id"])
+        for text in (wide, turned)
+    ]
+    assert names[0] == names[1]
+    assert len(names[0]) == 3 + 2 + 3
+
+
+def test_own_files(files):
+    table = load_context_questions(*files())
+    assert table["question_id"].tolist() == [
+        *("city-01/kyoto", "city-01/oslo", "river-01/the-nile", "river-01/the-rhine"),
+        *("city-02/kyoto", "city-02/oslo"),
+    ]
+    assert table.loc[2, "question"] == "How long is The Nile?"
+    assert table.loc[3, "prefix"] == "The length of The Rhine is"
+    assert table.loc[4, "prefix"] == "The founder was"  # no slot is needed there
+    assert table["attribute"].eq("").all()
+    np.testing.assert_array_equal(table["popularity"], [4.5, 5, np.nan, 3, 4.5, 5])
+    named = BASE.replace("category,", "base_id,attribute,category,").splitlines()
+    named[1:] = [f"b{n},a{n},{line}" for n, line in enumerate(named[1:])]
+    table = load_context_questions(*files("\n".join(named)))
+    assert table["base_id"].unique().tolist() == ["b0", "b1", "b2"]
+    assert table.loc[0, ["question_id", "attribute"]].tolist() == ["b0/kyoto", "a0"]
+
+
+def test_own_base_questions_about_the_embedded_objects(files):
+    base, _ = files(BASE.replace("river", "element"))
+    assert describe(load_context_questions(base))["objects"].to_dict() == {
+        "city": 70,
+        "element": 43,
+        "total": 113,
+    }
+
+
+def test_the_thesis_own_files(files):
+    table = load_thesis_questions(*files(THESIS, name="base_questions.txt"))
+    assert tuple(table) == COLUMNS
+    assert table["base_id"].tolist() == ["city-01"] * 2 + ["river-01"] * 2 + ["city-02"] * 2
+    assert table.loc[0, ["question", "prefix"]].tolist() == [
+        "What country is Kyoto in?",
+        "Kyoto is in",
+    ]
+    assert table.loc[3, ["question", "prefix"]].tolist() == [
+        "Who, if anyone, dug The Rhine?",
+        "The digger of The Rhine was",
+    ]
+    assert len(load_thesis_questions(*files(THESIS), base_limit=1)) == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("is {object}?", "is it?", r"base.csv, line 2: the question .* has no slot; write \{obj"),
+        ("{object}?", "{object}", "line 2: the question .* has no question mark at its end"),
+        ("{object}?", "{city} {object}?", "line 2: the question .* has braces other than those"),
+        ("{object} is in", "{city} is in", "line 2: the prefix .* has braces other than those"),
+        ("{object} is in", "", "line 2: the prefix cell is empty; write the beginning"),
+        ("\nriver,", "\nlake,", r"line 3: the category 'lake' has no object in .*objects.csv; add"),
+        ("category,question", "kind,question", "line 1: the column 'category' is missing"),
+    ],
+)
+def test_a_bad_base_question_gives_one_sentence(files, old, new, what):
+    with pytest.raises(FactsError, match=what) as caught:
+        load_context_questions(*files(BASE.replace(old, new, 1)))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("The Rhine,river,3\n", "", r"line 3: 'The Nile' is the only object of the category 'riv"),
+        ("Oslo,city,5", "Oslo,citty,5", "line 4: no base question .* 'citty'; did you mean 'city'"),
+        ("Oslo,city,5", "kyoto!,city,5", r"line 4: 'kyoto!' is, but for case .* 'Kyoto' of line 2"),
+        ("4.5", "often", "line 2: the popularity 'often' is not a number of 0 or more"),
+        ("Kyoto,", ",", "line 2: the object cell is empty"),
+        ("object,", "name,", r"objects.csv, line 1: the column 'object' is missing"),
+    ],
+)
+def test_a_bad_object_gives_one_sentence(files, old, new, what):
+    with pytest.raises(FactsError, match=what):
+        load_context_questions(*files(objects=OBJECTS.replace(old, new, 1)))
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("Where is it? It is in", r"base.txt, line 2: the base question has no slot; write its"),
+        ("Where is {city}. {city} is in", "line 2: the base question has no question mark"),
+        ("Is {city} on {river}? {city} is on", "line 2: .* slots of 2 categories, city, river;"),
+        ("Where is {city}? ", "line 2: no answer prefix follows the question mark"),
+        ("Where is {lake}? {lake} is in", "line 2: the category 'lake' has no object in"),
+    ],
+)
+def test_a_bad_line_of_the_thesis_gives_one_sentence(files, line, what):
+    with pytest.raises(FactsError, match=what):
+        load_thesis_questions(*files(f"\n{line}\n", name="base.txt"))
+
+
+def test_no_base_questions_at_all(files, tmp_path):
+    with pytest.raises(FactsError, match=r"base.txt is empty; write a base question a line"):
+        load_thesis_questions(*files("\n \n", name="base.txt"))
+    with pytest.raises(FactsError, match=r"none.txt cannot be read"):
+        load_thesis_questions(tmp_path / "none.txt", tmp_path / "objects.csv")
+
+
+@pytest.mark.parametrize("limit", [1, 0, -2, 2.5, True])
+def test_bad_limits(limit):
+    with pytest.raises(ValueError, match=r"^limit is .*; give a whole number of objects of a base"):
+        load_context_questions(limit=limit)
+    if limit is not True and limit != 1:
+        with pytest.raises(ValueError, match=r"^base_limit is .* from 1 up, or None"):
+            load_context_questions(base_limit=limit)
+
+
+def test_facts_are_questions_whose_truth_is_known():
+    facts = load_facts(relations=["capital", "author"])
+    table = facts_as_questions(facts)
+    assert tuple(table) == COLUMNS
+    kenya = table.set_index("question_id").loc["capital/kenya"]
+    assert kenya["answers"] == ["Nairobi"]
+    assert kenya["object"] == "Kenya"
+    assert kenya["question"] == "What is the capital of Kenya?"
+    assert kenya["base_id"] == kenya["attribute"] == "capital"
+    assert kenya["category"] == "geography"
+    assert kenya["popularity"] > 0
+    counts = describe(table)["questions"].to_dict()
+    assert counts == facts.groupby("domain").size().to_dict() | {"total": len(facts)}
+
+
+def test_a_relation_of_one_fact_has_no_counterfactual():
+    facts = load_facts(relations=["capital", "author"])
+    one = pd.concat(
+        [facts[facts["relation"] == "author"], facts[facts["relation"] != "author"][:1]]
+    )
+    with pytest.raises(FactsError, match=r"^1 of 2 relations have one fact only, 'capital' first"):
+        facts_as_questions(one)
+
+
+# -- the thesis's own numbers ----------------------------------------------------------------------
+
+
+def counted(number: int) -> pd.DataFrame:
+    return load_published(f"4-context-table-{number}")
+
+
+def test_sources_add_up_to_all_questions():
+    by_model = counted(8).set_index(["model", "source"])["count"]
+    assert by_model.groupby("model").sum().eq(4760).all()
+    by_category = pd.concat([counted(9), counted(10)])
+    sums = by_category.groupby(["model", "source"])["count"].sum()
+    assert sums.sort_index().equals(by_model.sort_index())
+    sizes = load_published("4-context-table-7").query("quantity == 'questions'")
+    per = by_category.groupby(["category", "model"])["count"].sum().unstack()
+    for category, size in zip(sizes["category"][:-1], sizes["value"][:-1], strict=True):
+        assert per.loc[category].eq(size).all()
+    assert by_category["check"].eq("ok").all()
+
+
+def test_tables_that_contradict_each_other_say_so():
+    others = counted(13).set_index("model")
+    printed = counted(8).query("source == 'other'").set_index("model")["count"]
+    differ = others["count"] != printed.loc[others.index]
+    assert others.index[differ].tolist() == ["flan-t5-xl", "flan-t5-xxl", "llama-3.1-8B"]
+    assert (others["check"] != "ok").equals(differ.rename("check"))
+    kinds = counted(14).query("label != ''").groupby("model")["count"].sum()
+    assert kinds.to_dict() == others["count"].to_dict()
+    # The groups of the perplexity tables are not the answers' sources.
+    for number in (11, 12):
+        rows = counted(number).query("statistic == 'count'")
+        assert rows.groupby("model")["value"].sum().eq(4760).all()
+        assert rows["note"].str.contains("not the source").all()
+
+
+def test_figure_4_is_worked_out_from_its_tokens():
+    tokens = load_published("4-context-figure-4-tokens")
+    value = load_published("4-context-figure-4").set_index("quantity")["value"]
+    p = tokens.loc[tokens["answer"] == "parametric", "probability"]
+    assert "".join(tokens.loc[p.index, "token"]).startswith(" the collection of the National")
+    assert 2 ** -np.log2(p).mean() == pytest.approx(value["P2"], rel=0.01)
+    assert 2 ** value["NLL(q|Q')"] == pytest.approx(value["P3"], abs=1e-4)
+
+
+@pytest.mark.parametrize("number", [1, 4, 5, 15, 16])
+def test_examples_are_of_the_embedded_questions(embedded, number):
+    known = set(zip(embedded["base_id"], embedded["object"], strict=True))
+    table = counted(number)
+    assert set(zip(table["base_id"], table["object"], strict=True)) <= known
+
+
+def test_every_table_says_where():
+    for number in (1, *range(3, 17)):
+        table = counted(number)
+        assert table["where"].eq(f"table {number}").all()
+        assert table["check"].str.len().gt(0).all()
+    assert load_published("4-context-text")["where"].str.len().gt(0).all()
