@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.datasets.base_questions import load_base_question_traits
 from factrobust.datasets.context import (
     COLUMNS,
     FILES,
@@ -55,6 +54,7 @@ def test_embedded_questions_are_table_7s(embedded):
     assert embedded["question_id"].is_unique
     assert embedded["question"].is_unique
     assert embedded["answers"].map(len).eq(0).all()
+    assert set(embedded["right_answers"]) == {"one", "several"}
     published = load_published("4-context-table-7")
     wide = published.pivot(index="category", columns="quantity", values="value")
     table = describe(embedded)
@@ -76,15 +76,6 @@ def test_embedded_sentences_can_be_completed(embedded):
     assert embedded["prefix"].str.contains(r"\w$").all()
     named = zip(embedded["object"], embedded["question"], embedded["prefix"], strict=True)
     assert all(name in question and name in prefix for name, question, prefix in named)
-
-
-def test_every_base_question_has_traits():
-    base = pd.read_csv(FILES[0])
-    traits = load_base_question_traits()
-    assert traits.index.tolist() == base["base_id"].tolist()
-    assert traits["attribute"].tolist() == base["attribute"].tolist()
-    assert set(traits["right_answers"]) == {"one", "several"}
-    assert traits.loc["building-01", ["answer_kind", "unit"]].tolist() == ["number", "m"]
 
 
 def test_mended_objects_are_the_embedded_ones():
