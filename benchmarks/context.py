@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import torch
+from measuring.plain import greedy_ids, plain_network
 from measuring.report import in_turns, print_ratios, ratio, two_digits, write_json
 
 from factrobust import load_model
@@ -42,19 +43,8 @@ Answer = tuple[str, list[int]]  # a text and the token ids that cover it
 
 def forced(model: CausalLM, prompt: str) -> Answer:
     """The greedy answer out of exactly 20 generated tokens, the end token one like any other."""
-    ids = tokens.encode(model.tokenizer, prompt, bos=model.bos)
-    given = torch.tensor([ids], device=model.body.device)
-    head = model.body.network.get_output_embeddings()
-    made = model.body.network.generate(
-        input_ids=given,
-        attention_mask=torch.ones_like(given),
-        do_sample=False,
-        top_k=None,
-        top_p=None,
-        max_new_tokens=probe.MAX_NEW_TOKENS,
-        eos_token_id=head.weight.shape[0],  # no token: nothing ends the answer
-        pad_token_id=model.end_ids[0],
-    )[0, len(ids) :].tolist()
+    nothing = model.body.config.vocab_size  # no token: nothing ends the answer
+    ids, made = greedy_ids(model, prompt, probe.MAX_NEW_TOKENS, eos_token_id=nothing)
     end = next((i for i, token in enumerate(made) if token in model.end_ids), len(made))
     kept = made[:end]
     text = tokens.continuation(model.tokenizer, ids[-1], kept)
@@ -69,7 +59,8 @@ def full_pass(model: CausalLM, prompt: str, answer: list[int]) -> float:
         return float("nan")
     ids = tokens.encode(model.tokenizer, prompt, bos=model.bos) + answer
     with torch.inference_mode():
-        logits = model.body.network(input_ids=torch.tensor([ids], device=model.body.device)).logits
+        given = torch.tensor([ids], device=model.body.device)
+        logits = plain_network(model)(input_ids=given).logits
         logprobs = logits[0, :-1].float().log_softmax(dim=-1)
     wanted = torch.tensor(ids[1:], device=logprobs.device)[:, None]
     return perplexity(logprobs.gather(1, wanted)[-len(answer) :, 0].tolist())

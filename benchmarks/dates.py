@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from measuring.decoding import full_logits_score
 from measuring.meter import Meter
+from measuring.plain import plain_network
 from measuring.report import in_turns, print_ratios, ratio, two_digits, write_json
 
 from factrobust import load_model
@@ -47,7 +48,7 @@ def one_by_one(model: CausalLM, statements: pd.DataFrame, form: str) -> list[flo
 def measure(model: CausalLM, statements: pd.DataFrame, rounds: int) -> dict[str, Any]:
     """Ratios, head positions at once, and the largest difference between the two ways."""
     compared, most, difference = [], {}, 0.0
-    meter = Meter(model.body.network)
+    meter = Meter(model.body.network, plain_network(model))
     for form, every in SHARES.items():
         asked = statements.iloc[::every]
         usual, ours = f"one by one, {form}", f"scored, {form}"

@@ -40,6 +40,7 @@ from measuring.decoding import (
     single_methods,
 )
 from measuring.meter import Cost, Meter
+from measuring.plain import plain_network
 from measuring.report import print_ratios, ratio, two_digits, write_json
 
 from factrobust import load_model
@@ -116,7 +117,7 @@ class Measured:
 def measure(model: CausalLM, facts: pd.DataFrame, settings: Settings) -> Measured:
     """Run every method on questions one by one, then on all facts as a batch."""
     torch.manual_seed(0)  # of transformers' samples
-    meter = Meter(model.body.network)
+    meter = Meter(model.body.network, plain_network(model))
     singles = facts.iloc[_spread(len(facts), settings.questions)]
     result = Measured()
     many = batch_methods(model, facts, settings)

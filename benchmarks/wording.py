@@ -25,6 +25,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import torch
+from measuring.plain import greedy_ids
 from measuring.report import in_turns, print_ratios, ratio, two_digits, write_json
 from transformers import StoppingCriteria
 
@@ -55,7 +56,7 @@ class LineEnd(StoppingCriteria):
     """Stops after a token with a line's end in it: one look-up, no text is decoded meanwhile."""
 
     def __init__(self, model: CausalLM) -> None:
-        ids = range(model.body.network.get_output_embeddings().weight.shape[0])
+        ids = range(model.body.config.vocab_size)
         known = len(model.tokenizer)  # some heads are padded beyond the vocabulary
         texts = model.tokenizer.batch_decode([[i] for i in ids if i < known])
         ends = torch.zeros(len(ids), dtype=torch.bool)
@@ -70,19 +71,8 @@ def one_by_one(model: CausalLM, questions: pd.DataFrame, stopping: LineEnd) -> l
     """First sentence of each question's greedy answer, by transformers' generate at batch size 1."""
     texts = []
     for prompt in probe.prompts(model, questions, FORM):
-        ids = tokens.encode(model.tokenizer, prompt, bos=model.bos)
-        given = torch.tensor([ids], device=model.body.device)
-        made = model.body.network.generate(
-            input_ids=given,
-            attention_mask=torch.ones_like(given),
-            do_sample=False,
-            top_k=None,
-            top_p=None,
-            max_new_tokens=probe.MAX_NEW_TOKENS,
-            stopping_criteria=[stopping],
-            pad_token_id=model.end_ids[0],
-        )
-        text = tokens.continuation(model.tokenizer, ids[-1], made[0, len(ids) :].tolist())
+        ids, made = greedy_ids(model, prompt, probe.MAX_NEW_TOKENS, stopping_criteria=[stopping])
+        text = tokens.continuation(model.tokenizer, ids[-1], made)
         stopped = tokens.cut(text, probe.STOP)
         texts.append(first_sentence(text if stopped is None else stopped))
     return texts

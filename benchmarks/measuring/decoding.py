@@ -17,6 +17,7 @@ from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
 from factrobust.models.prompts import FORMATS
 from factrobust.probes import decoding as probe
+from measuring.plain import plain_network
 
 SEPARATE, TOGETHER = "100 separate samples", "ten samples a call"
 SHARED, UNSTOPPED = "shared prefixes", "shared prefixes, no early stop"
@@ -84,7 +85,7 @@ def score_pairs(model: CausalLM, facts: pd.DataFrame, form: str) -> tuple[list[s
 
 def generate_samples(model: CausalLM, prompt: str, settings: Settings, rows: int) -> None:
     """One call of transformers' generate a temperature, which makes `rows` samples of the prompt."""
-    network, device = model.body.network, model.body.device
+    network, device = plain_network(model), model.body.device
     ids = torch.tensor([tokens.encode(model.tokenizer, prompt, bos=model.bos)], device=device)
     for temperature in settings.temperatures:
         network.generate(
@@ -153,7 +154,7 @@ def full_logits_score(
     lengths = torch.tensor([len(sequence) for sequence, _ in pairs])
     mask = (torch.arange(ids.shape[1])[None] < lengths[:, None]).long().to(model.body.device)
     with torch.inference_mode():
-        logits = model.body.network(input_ids=ids, attention_mask=mask).logits
+        logits = plain_network(model)(input_ids=ids, attention_mask=mask).logits
         logprobs = logits[:, :-1].log_softmax(dim=-1).gather(2, ids[:, 1:, None])[..., 0]
     rows = logprobs.cpu().numpy()
     return [

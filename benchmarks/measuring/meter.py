@@ -30,12 +30,13 @@ class Cost:
 
 
 class Meter:
-    """Counts what passes through a network, and times it."""
+    """Counts what passes through some networks, and times it."""
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, *networks: Any) -> None:
         self.tokens = self.head_positions = self.most_at_once = 0
-        network.base_model.register_forward_pre_hook(self._body, with_kwargs=True)
-        network.get_output_embeddings().register_forward_pre_hook(self._head)
+        for network in {id(network): network for network in networks}.values():
+            network.base_model.register_forward_pre_hook(self._body, with_kwargs=True)
+            network.get_output_embeddings().register_forward_pre_hook(self._head)
 
     def cost(self, work: Callable[[], Any]) -> Cost:
         """The cost of calling `work`."""

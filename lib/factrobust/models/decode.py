@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from factrobust.models.packed import Body, Row, pad_rows
-from factrobust.models.softmax import LOWEST, weights
+from factrobust.models.softmax import LOWEST, log_norms, weights
 
 EPSILON = 1e-4  # lowest temperature (equation 2 of paper 1)
 CROWDED = 0.8  # share of rows in use above which a batch is not worth shrinking
@@ -139,50 +139,52 @@ def _pick(
     are taken in float64: a quarter of a million float32 terms lose digits.
     """
     logits -= logits.amax(dim=-1, keepdim=True)
-    norm = weights(logits).sum(dim=-1, keepdim=True, dtype=torch.float64).log().float()
+    norm = log_norms(logits, [1.0]).float()
     shared: dict[float, dict[int, list[Stream]]] = {}  # temperature, node -> streams
     for node, group in enumerate(groups):
         for stream in group:
             shared.setdefault(stream.temperature, {}).setdefault(node, []).append(stream)
+    kept = max(group[0].alternatives for group in groups)
+    best = torch.topk(logits, max(kept, 1)) if kept or 0 in shared else None
     for temperature, members in shared.items():
         nodes = list(members)
         here = logits if len(nodes) == len(logits) else logits[nodes]
-        z = here / max(temperature, EPSILON)
-        if top_k or top_p:
-            z = _truncate(z, top_k, top_p)
-        if temperature == 0:
-            total = _few_weights(z)
-            drawn = z.argmax(dim=-1, keepdim=True)
+        t = max(temperature, EPSILON)
+        cut = _truncate(here, t, top_k, top_p) if top_k or top_p else here
+        if temperature == 0 and best:
+            drawn = best.indices[nodes, :1]
+            chosen = -_ties(cut).log().float()
         else:
+            z = cut / t
             cumulative = weights(z).cumsum(dim=-1, dtype=torch.float64)
             total = cumulative[:, -1:]
             goal = _draws(list(members.values()), level).to(z.device) * total
             # The distribution function inverted: the first token whose cumulative exceeds the goal.
             drawn = torch.searchsorted(cumulative, goal, right=True).clamp_(max=z.shape[1] - 1)
+            chosen = z.gather(1, drawn) - total.log().float()
         plain = (here.gather(1, drawn) - norm[nodes]).tolist()
-        tempered = (z.gather(1, drawn) - total.log().float()).tolist()
-        ids = drawn.tolist()
+        tempered, ids = chosen.tolist(), drawn.tolist()
         for row, group in enumerate(members.values()):
             for column, stream in enumerate(group):
-                column = 0 if temperature == 0 else column
+                column = min(column, len(ids[row]) - 1)  # greedy: one token for all
                 stream.ids.append(ids[row][column])
                 stream.logprobs.append(plain[row][column])
                 stream.tempered.append(tempered[row][column])
-    for node, group in enumerate(groups):
-        if kept := group[0].alternatives:
-            top = torch.topk(logits[node] - norm[node], kept)
+    if kept and best:
+        tops = (best.values - norm).tolist()
+        for group, ids, values in zip(groups, best.indices.tolist(), tops, strict=True):
             for stream in group:  # asked several times
-                stream.top.append((top.indices.tolist(), top.values.tolist()))
+                stream.top.append((ids[: stream.alternatives], values[: stream.alternatives]))
 
 
-def _few_weights(z: torch.Tensor) -> torch.Tensor:
-    """Sum of exp(z), [node, 1], where nearly all of z [node, vocabulary] is far below 0.
+def _ties(shifted: torch.Tensor) -> torch.Tensor:
+    """Sum of exp(z / EPSILON), [node, 1], for logits less their maximum, [node, vocabulary].
 
-    At temperature 0 only ties with the likeliest token count: the rest need no exponential.
+    Only ties with the likeliest token count at temperature 0: the rest need no exponential.
     """
-    row, token = (z > LOWEST).nonzero(as_tuple=True)
-    total = torch.zeros(len(z), 1, dtype=torch.float64, device=z.device)
-    return total.index_add_(0, row, z[row, token].double().exp()[:, None])
+    row, token = (shifted > LOWEST * EPSILON).nonzero(as_tuple=True)
+    total = torch.zeros(len(shifted), 1, dtype=torch.float64, device=shifted.device)
+    return total.index_add_(0, row, (shifted[row, token].double() / EPSILON).exp()[:, None])
 
 
 def _draws(groups: list[list[Stream]], level: int) -> torch.Tensor:
@@ -195,13 +197,18 @@ def _draws(groups: list[list[Stream]], level: int) -> torch.Tensor:
     return draws
 
 
-def _truncate(z: torch.Tensor, top_k: int | None, top_p: float | None) -> torch.Tensor:
-    """Minus infinity outside the top k tokens, then outside the smallest set of mass top_p."""
-    ranked, order = z.sort(dim=-1, descending=True, stable=True)
+def _truncate(
+    logits: torch.Tensor, t: float, top_k: int | None, top_p: float | None
+) -> torch.Tensor:
+    """Minus infinity outside the top k tokens, then outside the smallest set of mass top_p at t."""
+    ranked, order = logits.sort(dim=-1, descending=True, stable=True)
     keep = torch.ones_like(ranked, dtype=torch.bool)
     if top_k:
         keep[:, top_k:] = False
     if top_p:
-        mass = ranked.masked_fill(~keep, -torch.inf).softmax(dim=-1).cumsum(dim=-1)
+        tempered = (ranked / t).masked_fill(~keep, -torch.inf)
+        mass = tempered.softmax(dim=-1).cumsum(dim=-1)
         keep[:, 1:] &= mass[:, :-1] < top_p
-    return torch.full_like(z, -torch.inf).scatter(1, order, ranked.masked_fill(~keep, -torch.inf))
+    return torch.full_like(ranked, -torch.inf).scatter(
+        1, order, ranked.masked_fill(~keep, -torch.inf)
+    )

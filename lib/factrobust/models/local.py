@@ -38,7 +38,7 @@ class LocalModel(Model):
         fingerprint: str,
         prompt_format: str,
         chat: tuple[str, str] | None,
-        tokens_per_batch: int = 1024,
+        tokens_per_batch: int = 2048,
         logits_per_batch: int = 64,
     ) -> None:
         self.name, self.fingerprint = name, fingerprint

@@ -177,6 +177,8 @@ def _load(source: Source, dtype: str) -> Model:
 def _network(source: Source, dtype: str) -> Model:
     import torch
 
+    from factrobust.models.prepacked import prepack
+
     weights.quiet_transformers()
     where, options = _location(source)
     device: dict[str, Any] = {"device_map": "auto"} if torch.cuda.is_available() else {}
@@ -184,7 +186,7 @@ def _network(source: Source, dtype: str) -> Model:
     network = network_class.from_pretrained(
         where, dtype=getattr(torch, dtype), attn_implementation="sdpa", **device, **options
     )
-    return build(
+    model = build(
         network,
         _tokenizer(where, options),
         name=source.name,
@@ -192,6 +194,8 @@ def _network(source: Source, dtype: str) -> Model:
         prompt_format=source.prompt_format or "two-shot",
         chat=source.chat,
     )
+    prepack(network)  # once its own logits have been checked
+    return model
 
 
 def _classes(source: Source, where: str, options: dict[str, Any]) -> tuple[type[LocalModel], Any]:
