@@ -114,6 +114,7 @@ def kernel_environment(
         "IPYTHONDIR": str(_ipython_folder(root)),
         "JUPYTER_PREFER_ENV_PATH": "1",  # not a "python3" kernel that a user installed for himself
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "OPENBLAS_NUM_THREADS": "1",  # NumPy's matrices are small here: threads cost more than they do
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": os.pathsep.join(filter(None, path)),
         "TQDM_DISABLE": "1",  # bars of other libraries: their widgets differ from run to run

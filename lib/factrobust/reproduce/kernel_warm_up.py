@@ -7,11 +7,17 @@ like kernel_note_reads; only other people's packages, whose files are no inputs 
 
 def _warm_up() -> None:
     import contextlib
+    import gc
     import importlib
 
-    for name in ("matplotlib.pyplot", "pandas", "pandera.pandas", "sqlite3"):
+    names = ["matplotlib.pyplot", "matplotlib.backends.backend_pdf", "pandas", "pandera.pandas"]
+    for name in [*names, "matplotlib_inline.backend_inline", "scipy.special", "sqlite3"]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    # Imports and tables make millions of objects that stay: looking for garbage among them again and
+    # again takes a tenth of a notebook's time.
+    gc.freeze()
+    gc.set_threshold(100_000)
 
 
 _warm_up()
