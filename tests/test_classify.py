@@ -15,6 +15,7 @@ from factrobust.classify import (
     QuestionTypeClassifier,
     fine_tune,
     type_questions,
+    with_types,
 )
 from factrobust.datasets.trec import load_question_types
 from factrobust.records import Records, RecordsError
@@ -90,6 +91,38 @@ print(json.dumps([len(typed), sorted({{"torch", "transformers"}} & sys.modules.k
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [100, []]
+
+
+def test_only_empty_types_are_filled(store: Path) -> None:
+    questions = TEST["question"].tolist()[:3]
+    facts = pd.DataFrame(
+        {"question": questions, "answer_type": ["", "Numerical", ""]}, index=[7, 8, 9]
+    )
+    facts.attrs["files"] = ["facts.csv"]
+    expected = type_questions(Records(store), TRAIN, questions, **FAST)["answer_type"].tolist()
+    typed = with_types(Records(store, strict=True), facts, TRAIN, **FAST)
+    assert typed["answer_type"].tolist() == [expected[0], "Numerical", expected[2]]
+    assert "" not in expected
+    assert typed["question"].tolist() == questions
+    assert typed.index.tolist() == [7, 8, 9]
+    assert typed.attrs == {"files": ["facts.csv"]}
+    assert facts["answer_type"].tolist() == ["", "Numerical", ""]  # not written into
+
+
+def test_typed_facts_need_no_classifier(tmp_path: Path) -> None:
+    facts = TEST[["question", "answer_type"]]
+    records = Records(tmp_path / "none.sqlite", strict=True)  # it would raise if asked
+    pd.testing.assert_frame_equal(with_types(records, facts, TRAIN), facts)
+    program = """
+import sys
+from factrobust.classify import with_types
+from factrobust.datasets.trec import load_question_types
+facts = load_question_types("test")
+with_types(None, facts, facts)
+print(sorted({"torch", "transformers"} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
 
 
 def test_records_are_of_this_training_only(store: Path) -> None:

@@ -72,6 +72,30 @@ def type_questions(
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+def with_types(
+    records: Records,
+    facts: pd.DataFrame,
+    train: pd.DataFrame,
+    *,
+    encoder: str | Path | None = None,
+    **hyperparameters: float,
+) -> pd.DataFrame:
+    """The facts, each with an answer_type: where it is empty, that of a classifier.
+
+    `facts` has the columns question and answer_type. The other arguments are those of
+    `type_questions`, which is asked about the facts without a type, and raises its errors; if there
+    are none, nothing happens.
+    """
+    untyped = facts["answer_type"] == ""
+    if not untyped.any():
+        return facts
+    asked = facts.loc[untyped, "question"].tolist()
+    found = type_questions(records, train, asked, encoder=encoder, **hyperparameters)
+    typed = facts.copy()
+    typed.loc[untyped, "answer_type"] = found["answer_type"].to_numpy()
+    return typed
+
+
 @dataclass
 class QuestionTypeClassifier:
     """A fine-tuned encoder, the mean of its token states, and a linear layer over the types.

@@ -18,6 +18,7 @@ from factrobust.datasets.dates import (
     parse,
     position,
     sample_dates,
+    thinned,
     verbalise,
 )
 
@@ -379,6 +380,22 @@ def test_thinning_to_more_than_there_are_keeps_all():
     one = sample_dates(table(("2000", "2006")), n_correct=1)
     correct = one[(one["precision"] == "year") & (one["label"] == "correct")]
     assert list(correct["year"]) == [2003]  # the middle of 2001 ... 2005
+
+
+def test_thinning_of_dates_at_hand():
+    # Of a's years 1 to 6 the middles of two halves, 2 and 5, stay with their months; b has one year.
+    years = [(fact, y, "incorrect") for fact in "ab" for y in range(1, 7) if (fact, y) <= ("b", 1)]
+    years += [("a", 7, "correct"), ("a", 8, "transitional")]
+    rows = pd.DataFrame(years, columns=["fact_id", "year", "label"])
+    months = rows.assign(precision="month", label="incorrect")
+    kept = thinned(
+        pd.concat([rows.assign(precision="year"), months], ignore_index=True), n_incorrect=2
+    )
+    for precision in ("year", "month"):
+        part = kept[kept["precision"] == precision]
+        assert [*zip(part["fact_id"], part["year"], strict=True)] == [
+            *(("a", 2), ("a", 5), ("b", 1), ("a", 7), ("a", 8)),
+        ]
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, True, "7"])

@@ -172,18 +172,16 @@ def test_a_missing_column_is_named(write):
         popqa_facts(write(NILS[:13] + NILS[14:], header=HEADER[:13] + HEADER[14:]))
 
 
-def test_the_hub_is_asked_for_the_pinned_file(write, monkeypatch):
-    import huggingface_hub
-
-    folder = write(NILS).parent
-    asked = []
-
-    def snapshot_download(repo, **options):
-        asked.append((repo, options["revision"], options["allow_patterns"]))
-        return str(folder)
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+def test_the_cached_copy_at_the_pinned_revision(write, hub_cache):
+    hub_cache(HUB, REVISION, "test.tsv", write(NILS).read_bytes())
     assert popqa_facts().loc[0, "source"] == f"{HUB}@{REVISION}"
-    load_popqa(revision="abc")
-    assert asked == [(HUB, REVISION, "*.tsv"), (HUB, "abc", "*.tsv")]
-    assert len(REVISION) == 40
+    assert load_popqa().loc[0, "question"] == NILS[15]
+    with pytest.raises(ConnectionError, match=f"PopQA at abc .* its cache holds only {REVISION}"):
+        load_popqa(revision="abc")
+
+
+def test_another_set_is_told(tmp_path):
+    path = tmp_path / "test.tsv"
+    path.write_text("paraphrase,template_id,prop,possible_answers,id\n")
+    with pytest.raises(FactsError, match=r"test\.tsv looks like PopQA-TP, not PopQA; load it as"):
+        popqa_facts(path)

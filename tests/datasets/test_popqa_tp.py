@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from factrobust.datasets.popqa_tp import load_popqa_tp
+from factrobust.datasets.popqa_tp import HUB, load_popqa_tp
 from factrobust.datasets.questions import COLUMNS
 from factrobust.datasets.tables import FactsError
 
@@ -150,16 +150,15 @@ def test_wrong_number_of_columns(write):
         load_popqa_tp(write([ROWS[0], ROWS[1][:4]]))
 
 
-def test_the_hub_is_asked_for_the_csv(write, monkeypatch):
-    import huggingface_hub
-
-    folder = write(ROWS).parent
-    asked = []
-
-    def snapshot_download(repo, **options):
-        asked.append((repo, options["revision"], options["allow_patterns"]))
-        return str(folder)
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
-    assert len(load_popqa_tp(revision="f960401")) == 4
-    assert asked == [("ibm-research/popqa-tp", "f960401", "*.csv")]
+def test_the_cached_copy(write, hub_cache):
+    commit = "f960401" + 33 * "0"
+    file = write(ROWS)
+    assert load_popqa_tp(file).attrs["source"] == f"{HUB}, {file.name}"
+    hub_cache(HUB, commit, "popQA_template_paraphrases.csv", file.read_bytes(), ref="main")
+    table = load_popqa_tp()
+    assert len(table) == 4
+    assert table.attrs["source"] == f"{HUB}@{commit}"  # what main was then
+    with pytest.raises(
+        ConnectionError, match=f"at v2 from the hub .* its cache holds only {commit}"
+    ):
+        load_popqa_tp(revision="v2")

@@ -154,8 +154,12 @@ GOOD = json.dumps(EDGES[0])
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", r"line 2: not JSON .*mend or remove the line\.$"),
-        ("[1]", r"line 2: the row has no 'query'; it needs query, answer, date, relation\.$"),
+        (
+            "{",
+            r"line 2, column 2: not JSON \(Expecting .*; fetch the file anew, or mend the line\.$",
+        ),
+        ("[1]", r"line 2: no JSON object; write {\.\.\.} in each line\.$"),
+        ("{}", r"line 2: the row has no 'query'; it needs query, answer, date, relation\.$"),
         (json.dumps({"query": "", "answer": [], "date": ""}), r"line 2: the row has no 'relation'"),
         (
             GOOD.replace("2010", "May"),
@@ -186,5 +190,5 @@ def test_bad_files_are_named(tmp_path):
     with pytest.raises(FactsError, match=r"has no rows; give a file of TempLAMA's JSON lines"):
         load_templama(tmp_path)
     (tmp_path / "latin.json").write_bytes(GOOD.replace("Bob", "Zo\xeb").encode("latin-1"))
-    with pytest.raises(FactsError, match=r"latin\.json cannot be read .*UTF-8"):
+    with pytest.raises(FactsError, match=r"latin\.json, line 1: the text is not UTF-8; fetch"):
         load_templama(tmp_path)

@@ -145,16 +145,31 @@ def test_bad_rows_are_named(rows, tmp_path, column, value, message):
 def test_bad_files_are_named(rows, tmp_path):
     path = tmp_path / "bad.parquet"
     with pytest.raises(
-        FactsError, match=r"bad\.parquet cannot be read as TimeStress \(FileNotFound"
+        FactsError, match=r"bad\.parquet cannot be read \(No such file or directory\); che"
+    ):
+        load_timestress(path)
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(
+        FactsError, match=r"bad\.parquet cannot be read as TimeStress \(.*Parquet ma"
     ):
         load_timestress(path)
     path.write_bytes(b"no parquet")
     with pytest.raises(
-        FactsError, match=r"bad\.parquet cannot be read as TimeStress \(ArrowInvalid"
+        FactsError, match=r"bad\.parquet, line 1, column 1: not JSON \(Expecting val"
     ):
         load_timestress(path)
-    with pytest.raises(FactsError, match="cannot be read as TimeStress"):  # no parquet files in it
-        load_timestress(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FactsError, match=r"empty holds no parquet files; give a folder that does"):
+        load_timestress(tmp_path / "empty")
+    csv = tmp_path / "rows.csv"
+    csv.write_text("SubjectLabel,Time\na,2005\nb,2006,x\n")
+    with pytest.raises(
+        FactsError, match=r"rows\.csv cannot be read as TimeStress \(.* line 3.*\); gi"
+    ):
+        load_timestress(csv)
+    csv.write_text('{"query": "Ann plays for _X_."}')
+    with pytest.raises(FactsError, match=r"rows\.csv looks like TempLAMA, not TimeStress; load it"):
+        load_timestress(csv)
     rows.drop(columns="Statement").to_parquet(path)
     with pytest.raises(FactsError, match="the column 'Statement' of TimeStress is missing; it has"):
         load_timestress(path)
@@ -163,26 +178,17 @@ def test_bad_files_are_named(rows, tmp_path):
         load_timestress(path)
 
 
-def test_the_hub_is_asked_for_the_parquet_files(path, monkeypatch):
-    import huggingface_hub
-
-    asked = []
-
-    def snapshot_download(repo, **options):
-        asked.append((repo, options))
-        return str(path.parent)
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
-    facts, _ = load_timestress(revision="f3a63b8")
-    options = {"repo_type": "dataset", "revision": "f3a63b8", "allow_patterns": "*.parquet"}
-    assert asked == [("Orange/TimeStress", options)]
-    assert facts.loc[0, "source"] == "Orange/TimeStress@f3a63b8"
-
-    def fails(repo, **options):
-        raise TimeoutError
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", fails)
+def test_the_cached_copy(rows, hub_cache):
+    commit = "f3a63b8" + 33 * "0"
+    for n in (0, 1):
+        part = rows[4 * n : 4 * n + 4]
+        hub_cache(
+            "Orange/TimeStress", commit, f"data/train-0000{n}-of-00002.parquet", part, ref="main"
+        )
+    facts, dates = load_timestress()
+    assert len(dates) == 5
+    assert facts.loc[0, "source"] == f"Orange/TimeStress@{commit}"  # what main was then
     with pytest.raises(
-        ConnectionError, match=r"at main from the hub \(TimeoutError\): download its"
+        ConnectionError, match=f"at abc from the hub .* its cache holds only {commit}"
     ):
-        load_timestress()
+        load_timestress(revision="abc")

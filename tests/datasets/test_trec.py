@@ -1,5 +1,6 @@
 """TREC's file format, and the embedded typed questions."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -7,7 +8,7 @@ import pytest
 
 from factrobust.datasets.facts import FactsError
 from factrobust.datasets.relations import load_relations
-from factrobust.datasets.trec import load_question_types, load_trec
+from factrobust.datasets.trec import HUB, REVISION, load_question_types, load_trec
 
 FILES = Path(__file__).parent / "data"  # of the official names and format, lines written for this
 
@@ -46,38 +47,33 @@ def test_missing_file_says_where_to_get_it(tmp_path: Path) -> None:
         load_trec(tmp_path, "test")
 
 
-def test_hub_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    # The hub is out of reach of the tests: its file is stood in for, the reading is real.
-    import huggingface_hub
+def test_a_copy_in_utf_8_reads_the_same(tmp_path: Path) -> None:
+    text = (FILES / "train_5500.label").read_bytes().replace(b"\xf0", b" ").decode("latin-1")
+    (tmp_path / "train_5500.label").write_text(text, encoding="utf-8", newline="")
+    pd.testing.assert_frame_equal(load_trec(tmp_path), load_trec(FILES))
 
-    file = tmp_path / "0000.parquet"
+
+def test_another_file_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "train_5500.label"
+    file.write_text("")
+    with pytest.raises(FactsError, match=r"train_5500\.label is empty; fetch TREC anew"):
+        load_trec(tmp_path)
+    with pytest.raises(FactsError, match=r"dev\.json looks like SQuAD, not TREC; load it as SQuAD"):
+        load_trec(FILES / "squad-dev.json")
+
+
+def test_the_cached_copy_at_the_pinned_revision(hub_cache: Callable[..., Path]) -> None:
     table = {"text": [" What is a dhow ? ", "Who ?"], "coarse_label": [2, 3], "fine_label": [1, 2]}
-    pd.DataFrame(table).to_parquet(file)
-    asked = []
-
-    def download(*place: str, **options: str) -> str:
-        asked.append((*place, options["revision"]))
-        return str(file)
-
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    assert load_trec("CogComp/trec", "test", revision="abc").to_numpy().tolist() == [
-        ["What is a dhow ?", "Description"],
-        ["Who ?", "Human"],
-    ]
-    assert asked == [("CogComp/trec", "default/test/0000.parquet", "abc")]
-
-
-def test_unreachable_hub_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    import huggingface_hub
-
-    def download(*place: str, **options: str) -> str:
-        raise OSError("no route to host")
-
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    with pytest.raises(
-        ConnectionError, match=r"train_5500\.label from https.* and pass its folder"
-    ):
+    file = hub_cache(HUB, REVISION, "default/test/0000.parquet", pd.DataFrame(table))
+    rows = [["What is a dhow ?", "Description"], ["Who ?", "Human"]]
+    assert load_trec("CogComp/trec", "test").to_numpy().tolist() == rows
+    assert load_trec(file).to_numpy().tolist() == rows
+    with pytest.raises(ConnectionError, match=r"all of default/train/\*\.parquet of CogComp/trec"):
         load_trec()
+    with pytest.raises(
+        ConnectionError, match=f"at abc from the hub .* its cache holds only {REVISION}"
+    ):
+        load_trec(split="test", revision="abc")
 
 
 def test_embedded_questions() -> None:

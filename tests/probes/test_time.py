@@ -111,6 +111,14 @@ def test_embedded_relations_are_the_default(facts: pd.DataFrame) -> None:
     assert made["prefix"].tolist() == ["In 2001, the head of state of Peru was"]
 
 
+def test_questions_of_the_facts_own(facts: pd.DataFrame) -> None:
+    own = facts.assign(question=["who ruled {it}?", "whose was Ana?"], prefix=["{it} obeyed", ""])
+    dates = by_hand(range(2001, 2003))
+    made = time.statements(own, dates.assign(fact_id=["head/peru", "club/ana"]))
+    assert made["question"].tolist() == ["In 2001, who ruled {it}?", "In 2002, whose was Ana?"]
+    assert made["prefix"].tolist() == ["In 2001, {it} obeyed", ""]
+
+
 def test_statements_of_what_is_not_there(facts: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match=r"13 date\(s\) belong to no fact.*one of head/peru"):
         time.statements(facts[1:], by_hand(), RELATIONS)

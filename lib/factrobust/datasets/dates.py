@@ -143,10 +143,6 @@ def sample_dates(
     Raises ValueError for a repeated fact_id, a bound that is no date, a fact that ends on or before
     its first day, an unknown rule, or a number to keep that is no count.
     """
-    for name, count in (("n_correct", n_correct), ("n_incorrect", n_incorrect)):
-        is_count = isinstance(count, int | np.integer) and not isinstance(count, bool)
-        if count is not None and not (is_count and count > 0):
-            raise ValueError(f"{name} is {count!r}; give a whole number from 1 up, or None for all")
     if (twice := facts["fact_id"].duplicated()).any():
         raise ValueError(f"Two facts are called {facts['fact_id'][twice].iloc[0]}; rename one.")
     start, end = parse(facts["start"]), parse(facts["end"])
@@ -177,9 +173,7 @@ def sample_dates(
         parts.append(part)
     table = pd.concat(parts, ignore_index=True)
     table = table[_alone(table, facts, start, end, rule)]
-    for label, count in (("correct", n_correct), ("incorrect", n_incorrect)):
-        if count is not None:
-            table = _thin(table, label, count)
+    table = thinned(table, n_correct=n_correct, n_incorrect=n_incorrect)
     # The parts are sorted by fact and date already.
     return table.sort_values("fact", kind="stable")[list(COLUMNS)].reset_index(drop=True)
 
@@ -228,17 +222,28 @@ def _alone(
     return ~table.index.isin(both.loc[label != "incorrect", "index"])
 
 
-def _thin(table: pd.DataFrame, label: str, count: int) -> pd.DataFrame:
-    """Keep `count` evenly spaced years of each fact among those whose year-date has the label."""
-    years = table[(table["precision"] == "year") & (table["label"] == label)]
-    groups = years.groupby("fact")["year"]
-    place, total = groups.cumcount(), groups.transform("size")
-    n = np.minimum(count, total)
-    # The i-th of n kept ones stands at place floor((i + 1/2) total / n): the middles of n parts.
-    before, after = (-((total - 2 * n * p) // (2 * total)) for p in (place, place + 1))
-    gone = years[before == after]
-    keys = table["fact"] * 10_000 + table["year"]
-    return table[~keys.isin(gone["fact"] * 10_000 + gone["year"])]
+def thinned(
+    dates: pd.DataFrame, *, n_correct: int | None = None, n_incorrect: int | None = None
+) -> pd.DataFrame:
+    """Keep at most so many of each fact's years, evenly spaced, as `sample_dates` says.
+
+    `dates` has fact_id, precision, year and label, a fact's years in their order. Raises ValueError
+    for a number that is no count.
+    """
+    for label, count in (("correct", n_correct), ("incorrect", n_incorrect)):
+        if count is None:
+            continue
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise ValueError(f"n_{label} is {count!r}; give a whole number from 1 up, or None")
+        years = dates[(dates["precision"] == "year") & (dates["label"] == label)]
+        groups = years.groupby("fact_id")["year"]
+        place, total = groups.cumcount(), groups.transform("size")
+        n = np.minimum(count, total)
+        # The i-th of n kept ones stands at place floor((i + 1/2) total / n): the middles of n parts.
+        before, after = (-((total - 2 * n * p) // (2 * total)) for p in (place, place + 1))
+        keys = pd.factorize(dates["fact_id"])[0] * 10_000 + dates["year"]
+        dates = dates[~keys.isin(keys[years.index[before == after]])]
+    return dates
 
 
 def verbalise(date: str) -> str:

@@ -16,11 +16,11 @@ from factrobust.datasets.tables import (
     check_table,
     check_unique,
     filled,
-    in_turns,
     keep,
     number,
     one_of,
     read_table,
+    sample_evenly,
     slug,
 )
 from factrobust.paths import DATA
@@ -119,7 +119,7 @@ def load_facts(
         if wanted is not None:
             frame = keep(frame, column, wanted, path)
     if limit is not None:
-        frame = _sample(frame, limit, seed)
+        frame = sample_evenly(frame, limit, seed)
     return frame.reset_index(drop=True)
 
 
@@ -135,13 +135,6 @@ def _complete(frame: pd.DataFrame, relations: pd.DataFrame) -> pd.DataFrame:
     frame["popularity"] = pd.to_numeric(frame["popularity"]).astype(float)
     frame["aliases"] = alias_lists(frame["aliases"], frame["object"])
     return frame
-
-
-def _sample(frame: pd.DataFrame, limit: int, seed: int) -> pd.DataFrame:
-    order = in_turns(frame, limit, seed, ["domain", "relation"])
-    order["turn"] = order.groupby("domain").cumcount()
-    order = order.sort_values(["turn", "domain"])  # every domain once before any twice
-    return frame.loc[order.index[:limit].sort_values()]
 
 
 def questions(facts: pd.DataFrame, relations: pd.DataFrame | None = None) -> pd.DataFrame:

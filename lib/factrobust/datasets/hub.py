@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from factrobust.datasets.tables import FactsError
+from factrobust.datasets.formats import check_columns, check_format, is_parquet, read_records
+from factrobust.datasets.tables import FactsError, decoded
 
 SUFFIXES = (".tsv", ".csv", ".parquet")
 # A wrong encoding that UTF-8 was once read in, and what it makes of the first bytes of the letters
@@ -17,31 +24,76 @@ SUFFIXES = (".tsv", ".csv", ".parquet")
 GARBLED = {"cp1252": "ÂÃÄÅÈáâ", "latin-1": "ÂÃÄÅÈáâ", "mac_roman": "¬√ƒ≈∆»·‚"}
 
 
-def fetch(repo: str, revision: str, pattern: str) -> Path:
-    """The folder with the files of a data set on the hub whose names match the pattern.
+def fetch(repo: str, revision: str, pattern: str) -> tuple[list[Path], str]:
+    """The files of a data set on the hub whose paths match the pattern, and the commit they are of.
 
-    Raises ConnectionError when they cannot be fetched.
+    A commit that the hub's cache holds is read without asking the hub. A branch or a tag may have
+    moved, so the hub is asked, and the cache only where the hub cannot be reached. Raises
+    ConnectionError when neither has the files.
     """
     from huggingface_hub import snapshot_download
 
+    get = partial(
+        snapshot_download, repo, repo_type="dataset", revision=revision, allow_patterns=pattern
+    )
+    if re.fullmatch("[0-9a-f]{40}", revision):
+        with suppress(OSError):  # not in the cache
+            if files := _whole(Path(get(local_files_only=True)), pattern):
+                return files, revision
     try:
-        folder = snapshot_download(
-            repo, repo_type="dataset", revision=revision, allow_patterns=pattern
-        )
+        folder = Path(get())
     except Exception as error:  # the hub's client raises a dozen unrelated types
+        raise ConnectionError(_not_fetched(repo, revision, pattern, error)) from error
+    if not (files := _whole(folder, pattern)):
         raise ConnectionError(
-            f"Could not fetch {repo} at {revision} from the hub ({type(error).__name__}): download "
-            f"its {pattern} and pass its path instead."
-        ) from error
-    return Path(folder)
+            f"Neither the hub nor its cache has all of {pattern} of {repo} at {revision}: go online "
+            "once, or download it and pass its path instead."
+        )
+    return files, folder.name
 
 
-def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+def _whole(folder: Path, pattern: str) -> list[Path]:
+    """The files of a snapshot that match; none if one of their parts ("-of-00002") is missing."""
+    inside = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*")}
+    files = [inside[p] for p in sorted(inside) if fnmatchcase(p, pattern) and inside[p].is_file()]
+    parts = [int(n) for file in files for n in re.findall(r"-of-(\d+)", file.name)]
+    return files if len(files) >= max(parts, default=1) else []
+
+
+def _not_fetched(repo: str, revision: str, pattern: str, error: Exception) -> str:
+    from huggingface_hub import constants, errors
+
+    instead = f"download its {pattern} and pass its path instead."
+    if isinstance(error, errors.RevisionNotFoundError):
+        return f"{repo} has no revision {revision!r} on the hub: give one that it has, or {instead}"
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return f"The hub does not show {repo} without a login: run `hf auth login`, or {instead}"
+    place = Path(constants.HF_HUB_CACHE, f"datasets--{repo.replace('/', '--')}", "snapshots")
+    held = ", ".join(sorted(folder.name for folder in place.glob("*")))
+    why = type(error.__cause__ or error).__name__
+    return (
+        f"Could not fetch {repo} at {revision} from the hub ({why}), and its cache holds "
+        f"{f'only {held}' if held else 'nothing'} of it: go online once, or {instead}"
+    )
+
+
+def located(
+    path: str | Path | None, repo: str, revision: str, pattern: str
+) -> tuple[list[Path], str]:
+    """The file at the path, or without a path those of the hub, and how their source is called."""
+    if path is not None:
+        return [Path(path)], f"{repo}, {Path(path).name}"
+    files, commit = fetch(repo, revision, pattern)
+    return files, f"{repo}@{commit}"
+
+
+def read_rows(path: Path, columns: Sequence[str], name: str) -> pd.DataFrame:
     """The given columns of a table as texts, indexed by where a row stands ("line 2", "row 1").
 
     `path` is a file with commas or tabs (the header tells which), a parquet file, or a folder that
-    holds one of them. Raises FactsError for a file that cannot be read, lacks a column, has no rows,
-    or holds a row with more or fewer cells than the header.
+    holds one of them; `name` is the data set it should be of. Raises FactsError for a file of
+    another, one that cannot be read, lacks a column or has no rows, and for a row with more or fewer
+    cells than the header.
     """
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
@@ -50,62 +102,66 @@ def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
                 f"{path} holds {len(files)} tables ({', '.join(SUFFIXES)}); give the path of one."
             )
         path = files[0]
-    try:
-        frame = _parquet(path, columns) if path.suffix == ".parquet" else _lines(path, columns)
-    except FactsError:
-        raise
-    except (OSError, ValueError) as error:
-        raise FactsError(
-            f"{path} cannot be read ({error}); check the path and that it is a table in UTF-8 or a "
-            "parquet file."
-        ) from error
+    if is_parquet(path):
+        frame = pd.DataFrame(read_records(path, name, columns)).astype("str").fillna("")
+        return frame.set_axis([f"row {number}" for number in range(1, len(frame) + 1)])
+    check_format(path, name)
+    frame = _lines(path, columns)
     if frame.empty:
         raise FactsError(f"{path} has no rows; fetch it anew.")
     return frame
 
 
 def _lines(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    rows, where, end = [], [], 0
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        delimiter = "\t" if "\t" in file.readline() else ","
-        file.seek(0)
-        reader = csv.reader(file, delimiter=delimiter, strict=True)
-        try:
-            header = next(reader, [])
-            _check_columns(path, header, columns)
-            places = [header.index(name) for name in columns]
-            end = reader.line_num
-            for cells in reader:
-                start, end = end + 1, reader.line_num  # a quoted cell may span lines
-                if cells and len(cells) != len(header):
-                    raise FactsError(
-                        f"{path}, line {start}: the row has {len(cells)} cells and the header "
-                        f"{len(header)}; fetch the file anew, or mend the row's quotes."
-                    )
-                if cells:
-                    rows.append([cells[place] for place in places])
-                    where.append(f"line {start}")
-        except csv.Error as error:
-            raise FactsError(
-                f"{path}, line {end + 1}: the row cannot be read ({error}); fetch the file anew, or "
-                "mend the row's quotes."
-            ) from error
+    rows, where = [], []
+    text = decoded(path.read_bytes(), path, "fetch it anew, or convert it with iconv")
+    delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    end = 0
+    try:
+        header = next(reader, [])
+        check_columns(path, header, columns)
+        places = [header.index(name) for name in columns]
+        end = reader.line_num
+        for cells in reader:
+            start, end = end + 1, reader.line_num  # a quoted cell may span lines
+            if cells and len(cells) != len(header):
+                raise FactsError(
+                    f"{path}, line {start}: the row has {len(cells)} cells and the header "
+                    f"{len(header)}; fetch the file anew, or mend the row's quotes."
+                )
+            if cells:
+                rows.append([cells[place] for place in places])
+                where.append(f"line {start}")
+    except csv.Error as error:
+        raise FactsError(
+            f"{path}, line {end + 1}: the row cannot be read ({error}); fetch the file anew, or "
+            "mend the row's quotes."
+        ) from error
     return pd.DataFrame(rows, columns=list(columns), index=where, dtype="str")
 
 
-def _parquet(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    frame = pd.read_parquet(path)
-    _check_columns(path, list(frame.columns), columns)
-    frame = frame[list(columns)].astype("str").fillna("")
-    return frame.set_axis([f"row {number}" for number in range(1, len(frame) + 1)])
+def read_lines(path: Path, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each object of a file of JSON lines, after where it stands ("facts.jsonl, line 3").
 
-
-def _check_columns(path: Path, found: Sequence[str], columns: Sequence[str]) -> None:
-    for name in columns:
-        if name not in found:
-            raise FactsError(
-                f"{path}: the column {name!r} is missing; it has {', '.join(found) or 'none'}."
-            )
+    Raises FactsError for a file of another data set than `name`, and with the place of a line that
+    is no JSON object.
+    """
+    check_format(path, name)
+    text = decoded(path.read_bytes(), path, "fetch it anew, or convert it with iconv")
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise FactsError(
+                    f"{where}, column {error.colno}: not JSON ({error.msg}); fetch the file anew, "
+                    "or mend the line."
+                ) from error
+            if not isinstance(row, dict):
+                raise FactsError(f"{where}: no JSON object; write {{...}} in each line.")
+            yield where, row
 
 
 def json_lists(cells: pd.Series, path: Path) -> Iterator[tuple[str, list[str]]]:

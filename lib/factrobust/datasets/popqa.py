@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from factrobust.datasets import facts as fact_tables
-from factrobust.datasets.hub import fetch, json_lists, mended, mended_texts, read_rows
+from factrobust.datasets.hub import json_lists, located, mended, mended_texts, read_rows
 from factrobust.datasets.paraphrases import paraphrased
 from factrobust.datasets.questions import log_or_nan
 from factrobust.datasets.relations import load_relations
@@ -16,6 +16,7 @@ from factrobust.datasets.tables import FactsError
 
 HUB = "akariasai/PopQA"
 REVISION = "098765c79ea10a2cb19c828324e33281b8336ec0"  # its latest, of December 2022
+FILE = "test.tsv"
 # What is read of the 17 columns. The others are ids, titles and aliases on Wikidata and Wikipedia;
 # possible_answers already holds the aliases of every right object.
 COLUMNS = ("id", "subj", "prop", "obj", "s_pop", "question", "possible_answers")
@@ -44,8 +45,9 @@ def load_popqa(
 def popqa_facts(path: str | Path | None = None, *, revision: str = REVISION) -> pd.DataFrame:
     """Return PopQA as facts: the columns of `load_facts`, then question, prefix, log_popularity.
 
-    `path` is the official file (popQA.tsv or test.tsv), or a CSV or parquet copy. None fetches the
-    hub's akariasai/PopQA; this project's tests cannot reach the hub: that path is untried.
+    `path` is the official file (popQA.tsv or test.tsv), or a CSV or parquet copy. None takes the
+    hub's akariasai/PopQA, or its cache; this project's tests cannot reach the hub: the download is
+    untried.
 
     fact_id is the relation and PopQA's id ("place_of_birth/4222362"), question PopQA's own, prefix
     the embedded relation's with PopQA's subject; aliases are the possible answers without obj;
@@ -58,9 +60,8 @@ def popqa_facts(path: str | Path | None = None, *, revision: str = REVISION) -> 
     Raises FactsError with line and column for a row that is not as described, ConnectionError when
     the hub's copy cannot be fetched.
     """
-    source = f"{HUB}@{revision}" if path is None else f"{HUB}, {Path(path).name}"
-    path = fetch(HUB, revision, "*.tsv") if path is None else Path(path)
-    rows = read_rows(path, COLUMNS)
+    (path,), source = located(path, HUB, revision, FILE)
+    rows = read_rows(path, COLUMNS, "PopQA")
     relations = load_relations()
     relations = relations[relations["popqa"]]
     rows["relation"] = relation_names(rows["prop"], path, relations.index)

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from factrobust.datasets.hub import fetch, mended_texts, read_rows
+from factrobust.datasets.hub import located, mended_texts, read_rows
 from factrobust.datasets.popqa import read_answers, relation_names
 from factrobust.datasets.questions import grouped, question_ids
 from factrobust.datasets.relations import load_relations
 from factrobust.datasets.tables import FactsError
 
 HUB = "ibm-research/popqa-tp"
+FILE = "popQA_template_paraphrases.csv"
 COLUMNS = ("paraphrase", "template_id", "prop", "possible_answers", "id")
 
 
@@ -26,9 +27,9 @@ def load_popqa_tp(
 ) -> pd.DataFrame:
     """Return PopQA-TP (118,643 questions in 14,267 groups) as the table of questions.
 
-    `path` is a copy of popQA_template_paraphrases.csv, or of its parquet form. None fetches the
-    hub's ibm-research/popqa-tp at `revision`; pass a commit to pin it. This project's tests cannot
-    reach the hub: that path is untried.
+    `path` is a copy of popQA_template_paraphrases.csv, or of its parquet form. None takes the hub's
+    ibm-research/popqa-tp, or its cache, at `revision`, whose commit attrs["source"] tells; pass that
+    to pin it. This project's tests cannot reach the hub: the download is untried.
 
     PopQA-TP has neither subjects nor popularity. `facts`, from `popqa.popqa_facts`, add them, and
     keep the groups that they name: a sample of facts gives a sample of groups. Without them prefix
@@ -47,8 +48,8 @@ def load_popqa_tp(
     Raises FactsError with line and column for a row that is not as described, ConnectionError when
     the hub's copy cannot be fetched.
     """
-    path = fetch(HUB, revision, "*.csv") if path is None else Path(path)
-    rows = read_rows(path, COLUMNS)
+    (path,), source = located(path, HUB, revision, FILE)
+    rows = read_rows(path, COLUMNS, "PopQA-TP")
     relations = load_relations()
     rows["relation"] = relation_names(rows["prop"], path, relations.index[relations["popqa"]])
     rows["variant"] = _template_ids(rows["template_id"], path)
@@ -64,7 +65,9 @@ def load_popqa_tp(
     rows["question"] = rows["paraphrase"] if as_published else mended
     rows["question_id"] = question_ids(rows)
     counts = {"garbled_questions": garbled, **counts, "not_in_facts": left_out}
-    return grouped(rows, counts, distinct=not as_published)
+    table = grouped(rows, counts, distinct=not as_published)
+    table.attrs["source"] = source
+    return table
 
 
 def _template_ids(cells: pd.Series, path: Path) -> pd.Series:

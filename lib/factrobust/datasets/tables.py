@@ -68,15 +68,21 @@ def _read_text(path: Path) -> str:
             f"{path} cannot be read ({error.strerror or error}); "
             "check the path and that it is a CSV file you may read."
         ) from error
+    return decoded(
+        data,
+        path,
+        "save the file as 'CSV UTF-8' in the spreadsheet, or convert it with iconv",
+    )
+
+
+def decoded(data: bytes, path: Path, remedy: str) -> str:
+    """A file's bytes as UTF-8, without a byte-order mark. Raises FactsError with line and remedy."""
     try:
         # -sig: spreadsheets begin a CSV with a byte-order mark, which is no part of the header
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise FactsError(
-            f"{path}, line {line}: the text is not UTF-8; save the file as 'CSV UTF-8' in the "
-            "spreadsheet, or convert it with iconv."
-        ) from error
+        raise FactsError(f"{path}, line {line}: the text is not UTF-8; {remedy}.") from error
 
 
 def _check_header(
@@ -201,6 +207,18 @@ def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> p
     order = frame.assign(draw=draw).sort_values("draw")
     order["turn"] = order.groupby(groups).cumcount()
     return order.sort_values(["turn", "draw"])
+
+
+def sample_evenly(frame: pd.DataFrame, limit: int, seed: int) -> pd.DataFrame:
+    """`limit` rows in the frame's order, spread over domains and, within each, over relations.
+
+    A seeded sample that does not depend on the order of rows; a larger limit contains every smaller
+    one. Raises ValueError for a limit that is no count.
+    """
+    order = in_turns(frame, limit, seed, ["domain", "relation"])
+    order["turn"] = order.groupby("domain").cumcount()
+    order = order.sort_values(["turn", "domain"])  # every domain once before any twice
+    return frame.loc[order.index[:limit].sort_values()]
 
 
 def slug(text: str) -> str:

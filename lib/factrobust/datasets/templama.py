@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from factrobust.datasets.hub import read_lines
 from factrobust.datasets.tables import FactsError
 from factrobust.datasets.temporal import complete
 
@@ -88,26 +88,12 @@ def _rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in (".json", ".jsonl"))
     for file in files:
-        try:
-            lines = file.read_text(encoding="utf-8").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise FactsError(
-                f"{file} cannot be read ({error}); check the path and that it is UTF-8."
-            ) from error
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield _row(line, where := f"{file}, line {number}"), where
-
-
-def _row(line: str, where: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise FactsError(f"{where}: not JSON ({error}); mend or remove the line.") from error
-    if not isinstance(row, dict) or (missing := [name for name in FIELDS if name not in row]):
-        what = missing[0] if isinstance(row, dict) else "query"
-        raise FactsError(f"{where}: the row has no {what!r}; it needs {', '.join(FIELDS)}.")
-    return row
+        for where, row in read_lines(file, "TempLAMA"):
+            if missing := [name for name in FIELDS if name not in row]:
+                raise FactsError(
+                    f"{where}: the row has no {missing[0]!r}; it needs {', '.join(FIELDS)}."
+                )
+            yield row, where
 
 
 def _year(row: Mapping[str, Any], where: str) -> int:

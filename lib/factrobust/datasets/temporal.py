@@ -122,9 +122,15 @@ def load_temporal_facts(
     check_unique(frame, ["fact_id"], path)
     if relations is not None:
         frame = keep(frame, "relation", relations, path)
-    if limit is not None:
-        frame = frame.loc[in_turns(frame, limit, seed, ["relation"]).index[:limit].sort_values()]
-    return frame.reset_index(drop=True)
+    return sample(frame.reset_index(drop=True), limit, seed)
+
+
+def sample(facts: pd.DataFrame, limit: int | None, seed: int) -> pd.DataFrame:
+    """The seeded sample of `load_temporal_facts`, in the facts' order; all of them for None."""
+    if limit is None:
+        return facts
+    order = in_turns(facts, limit, seed, ["relation"])
+    return facts.loc[order.index[:limit].sort_values()].reset_index(drop=True)
 
 
 def whole_years(start: pd.Series, end: pd.Series) -> pd.Series:

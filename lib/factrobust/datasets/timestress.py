@@ -9,7 +9,8 @@ import pandas as pd
 
 from factrobust.datasets.dates import COLUMNS as DATE_COLUMNS
 from factrobust.datasets.dates import PRECISIONS, is_date, parse, position, verbalise
-from factrobust.datasets.hub import fetch
+from factrobust.datasets.formats import check_format, is_parquet
+from factrobust.datasets.hub import located, read_lines
 from factrobust.datasets.tables import FactsError, slug
 from factrobust.datasets.temporal import complete
 
@@ -34,8 +35,8 @@ def load_timestress(
     """The facts and the dates of TimeStress (2,003 facts of 86 relations, CC BY-SA 4.0).
 
     `path` is a local copy: a parquet, CSV or JSON-lines file, or a folder of parquet files. None
-    fetches the hub's Orange/TimeStress at `revision`; pass a commit to pin it. This project's tests
-    cannot reach the hub: that path is untried.
+    takes the hub's Orange/TimeStress, or its cache, at `revision`, whose commit the column source
+    tells; pass that to pin it. This project's tests cannot reach the hub: the download is untried.
 
     facts has the columns of `load_temporal_facts`, then question: the authors' wording, which varies
     from fact to fact, to be put after a date. Relations are their labels with underscores
@@ -49,9 +50,10 @@ def load_timestress(
     Raises FactsError for a file that cannot be read, lacks a column or holds a row that is not as
     described, ConnectionError when the hub's copy cannot be fetched.
     """
-    source = f"{HUB}@{revision}" if path is None else f"{HUB}, {Path(path).name}"
-    path = fetch(HUB, revision, "*.parquet") if path is None else Path(path)
-    rows = _checked(_read(path), path)
+    files, source = located(path, HUB, revision, "*.parquet")
+    if files[0].is_dir():
+        files = _inside(files[0])
+    rows = _checked(pd.concat([_read(file) for file in files]), Path(path or files[0]))
     early = rows[["start", "end", "date"]].apply(_is_early).any(axis=1)
     dropped = {
         "no context": int((rows["label"] == "no context").sum()),
@@ -137,17 +139,26 @@ def _is_early(dates: pd.Series) -> pd.Series:
     return dates.str.startswith(("-", "0000"), na=False)  # before year 1: -0044, 0000
 
 
+def _inside(folder: Path) -> list[Path]:
+    files = sorted(folder.rglob("*.parquet"))
+    if not files:
+        raise FactsError(f"{folder} holds no parquet files; give a folder that does, or a file.")
+    return files
+
+
 def _read(path: Path) -> pd.DataFrame:
+    check_format(path, "TimeStress")
     try:
-        if path.is_dir():
-            return pd.concat([pd.read_parquet(file) for file in sorted(path.rglob("*.parquet"))])
-        if path.suffix == ".parquet":
+        if is_parquet(path):
             return pd.read_parquet(path)
         if path.suffix == ".csv":
             return pd.read_csv(path, dtype=str, keep_default_na=False, na_values={"Time": [""]})
-        return pd.read_json(path, lines=True, dtype=False)
+        return pd.DataFrame([row for _, row in read_lines(path, "TimeStress")])
+    except FactsError:
+        raise
     except (OSError, ValueError) as error:
+        said = " ".join(str(error).split())
         raise FactsError(
-            f"{path} cannot be read as TimeStress ({type(error).__name__}: {error}); give a "
-            "parquet, CSV or JSON-lines file, or a folder of parquet files."
+            f"{path} cannot be read as TimeStress ({said}); give a parquet, CSV or JSON-lines file, "
+            "or a folder of parquet files."
         ) from error

@@ -15,6 +15,7 @@ from factrobust.models.base import Model
 from factrobust.models.prompts import FORMATS, render
 
 KEPT = ["fact_id", "precision", "date", "year", "alpha", "years_off", "label"]
+WORDING = ("question", "prefix")
 
 
 def statements(
@@ -22,34 +23,50 @@ def statements(
 ) -> pd.DataFrame:
     """Every date with what is asked about it: the columns of `dates`, question, prefix, object.
 
-    `facts` has fact_id, subject, relation and object; `relations`, indexed by name, has the columns
-    question and prefix with {subject} in them (default: the embedded ones). The date stands before
-    both: "In December 2019, who was the head of state of Sri Lanka?" (paper 2, 3.1 and appendix E).
+    `facts` has fact_id, subject, relation and object, and may have its own question and prefix (no
+    subject to fill in; an empty prefix stays empty). Where it has none, `relations`, indexed by
+    name, has the columns question and prefix with {subject} in them (default: the embedded ones).
+    The date stands before both: "In December 2019, who was the head of state of Sri Lanka?"
+    (paper 2, 3.1 and appendix E).
 
     Raises ValueError for a date of a fact that is not in `facts`, KeyError for a relation without
     a question.
     """
     columns = ["fact_id", "subject", "relation", "object"]
+    columns += [*WORDING] if "question" in facts else []
     asked = dates.merge(facts[columns], on="fact_id", how="left", validate="many_to_one")
     if (unknown := asked["relation"].isna()).any():
         raise ValueError(
             f"{unknown.sum()} date(s) belong to no fact in the table, such as one of "
             f"{asked.loc[unknown, 'fact_id'].iloc[0]}; pass the facts that the dates were made from"
         )
-    table = load_temporal_relations() if relations is None else relations
-    if missing := sorted(set(asked["relation"]) - set(table.index)):
-        raise KeyError(f"no question for {', '.join(missing)}; pass relations that have one")
+    if "question" not in facts:
+        asked = _worded(asked, load_temporal_relations() if relations is None else relations)
     spoken = asked["date"].map({date: verbalise(date) for date in asked["date"].unique()})
+    dated = {
+        column: [
+            f"{when}, {text}" if text else ""
+            for when, text in zip(spoken, asked[column], strict=True)
+        ]
+        for column in WORDING
+    }
+    return asked[list(dates)].assign(**dated, object=asked["object"])
+
+
+def _worded(asked: pd.DataFrame, relations: pd.DataFrame) -> pd.DataFrame:
+    """The rows with question and prefix of their relation, the subject filled in."""
+    if missing := sorted(set(asked["relation"]) - set(relations.index)):
+        raise KeyError(f"no question for {', '.join(missing)}; pass relations that have one")
     filled = {
         column: [
-            f"{when}, {template.replace('{subject}', subject)}"
-            for when, template, subject in zip(
-                spoken, asked["relation"].map(table[column]), asked["subject"], strict=True
+            template.replace("{subject}", subject)
+            for template, subject in zip(
+                asked["relation"].map(relations[column]), asked["subject"], strict=True
             )
         ]
-        for column in ("question", "prefix")
+        for column in WORDING
     }
-    return asked[list(dates)].assign(**filled, object=asked["object"])
+    return asked.assign(**filled)
 
 
 def prompts(model: Model, statements: pd.DataFrame, prompt_format: str | None = None) -> list[str]:

@@ -1,0 +1,238 @@
+"""The names that a notebook's parameter `data` may hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from factrobust.datasets import paraphrases, popqa, popqa_tp, temporal, timestress
+from factrobust.datasets.dates import COLUMNS as DATES
+from factrobust.datasets.dates import sample_dates
+from factrobust.datasets.facts import FILES, load_facts, questions
+from factrobust.datasets.named import (
+    COLUMNS,
+    load_named,
+    load_named_questions,
+    load_named_temporal,
+)
+from factrobust.datasets.squad import HUB, REVISION
+from factrobust.paths import ROOT
+
+DATA = Path(__file__).parent / "data"
+SQUAD = f"squad:{DATA / 'squad-dev.json'}"
+TRIVIA = f"trivia_qa:{DATA / 'trivia_qa-unfiltered-dev.json'}"
+HOTPOT = f"hotpot_qa:{DATA / 'hotpot_qa-dev.json'}"
+
+
+def test_the_embedded_facts_are_those_of_load_facts() -> None:
+    table = load_named(limit=50, seed=3)
+    pd.testing.assert_frame_equal(table, questions(load_facts(limit=50, seed=3)))
+    assert table.attrs == {
+        "counts": {"embedded": {"long_answers": 0}},
+        "files": [str(file) for file in FILES],
+    }
+
+
+def test_several_sets() -> None:
+    table = load_named([SQUAD, TRIVIA, HOTPOT])
+    assert tuple(table.columns) == COLUMNS
+    assert table["domain"].tolist() == ["SQuAD"] * 2 + ["TriviaQA"] * 2 + ["HotpotQA"] * 3
+    assert table.attrs["files"] == [name.partition(":")[2] for name in (SQUAD, TRIVIA, HOTPOT)]
+    assert table.attrs["counts"][TRIVIA]["questions"] == 3
+    assert table.attrs["counts"][TRIVIA]["long_answers"] == 1
+
+
+def test_a_limit_is_spread_over_the_sets() -> None:
+    three = load_named([SQUAD, TRIVIA, HOTPOT], limit=3, seed=1)
+    assert three["domain"].tolist() == ["SQuAD", "TriviaQA", "HotpotQA"]
+    six = load_named([SQUAD, TRIVIA, HOTPOT], limit=6, seed=1)
+    assert set(three["fact_id"]) < set(six["fact_id"])
+    assert six["domain"].value_counts().eq(2).all()
+
+
+def test_a_csv_of_your_own_and_long_answers(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        "subject,relation,object\nBhutan,capital,Thimphu\nUtopia,capital,a town of no name at all\n"
+    )
+    table = load_named([str(path)])
+    assert table["question"].tolist() == ["What is the capital of Bhutan?"]
+    assert table.attrs["counts"] == {str(path): {"long_answers": 1}}
+    assert table.attrs["files"] == [str(path)]
+
+
+def test_a_revision(hub_cache) -> None:
+    row = {"id": "1", "title": "A", "question": "Q?", "answers": {"text": ["a"]}}
+    hub_cache(HUB, "0" * 40, "plain_text/validation-0.parquet", pd.DataFrame([row]))
+    table = load_named([f"squad@{'0' * 40}"])
+    assert table["source"].tolist() == [f"rajpurkar/squad@{'0' * 40}"]
+    assert table.attrs["files"] == []
+    with pytest.raises(ConnectionError, match=f"at {REVISION} from the hub"):
+        load_named(["squad"])
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (["sqaud"], r"no data set is called 'sqaud'; did you mean 'squad'\? Known are embedded, squad,"),
+        (["squad:"], "no data set is called 'squad:'; did you mean 'squad'"),
+        (["popqa@"], "no data set is called 'popqa@'; did you mean 'popqa'"),
+        (["facts.tsv"], r"no data set is called 'facts\.tsv'; Known are embedded"),
+        ([""], "no data set is called ''; Known are"),
+        ([], "no data set is named; give one of embedded, squad"),
+        ([SQUAD, SQUAD], "is named twice; name it once"),
+        ([SQUAD, f"squad:{DATA}/../data/squad-dev.json"], "squad/a1 is in two of squad:"),
+    ],
+)  # fmt: skip
+def test_names_that_are_not_known(names: list[str], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        load_named(names)
+
+
+def test_a_bad_limit() -> None:
+    with pytest.raises(ValueError, match="limit is 0; give a whole number of facts"):
+        load_named([SQUAD], limit=0)
+
+
+def test_a_path_begins_in_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = (DATA / "squad-dev.json").relative_to(ROOT)
+    assert load_named([f"squad:{name}"]).attrs["files"] == [str(ROOT / name)]
+    facts, _ = load_named_temporal("data/temporal_facts.csv")
+    assert facts.attrs["files"] == [str(ROOT / "data/temporal_facts.csv")]
+
+
+# ---- part 2 --------------------------------------------------------------------------------------
+
+YEARS = {"n_correct": 2, "n_incorrect": 3}
+FACT_OF = {
+    "SubjectLabel": "Ann",
+    "RelationLabel": "member of",
+    "ObjectLabel": "Reds",
+    "StartDate": "2000",
+    "EndDate": "2010",
+}
+
+
+@pytest.fixture
+def reds(tmp_path: Path) -> Path:
+    """A folder of TimeStress's form: Ann and Bob were Reds from 2000 to 2010."""
+    rows = [
+        FACT_OF
+        | {"SubjectLabel": who, "Time": str(year), "IsCorrect": label.capitalize()}
+        | {"Statement": f"In {year}, whose was {who}? Reds"}
+        for who in ("Ann", "Bob")
+        for years, label in ((range(2001, 2010), "correct"), (range(2011, 2021), "incorrect"))
+        for year in years
+    ]
+    rows.insert(
+        0, rows[0] | {"Time": None, "Statement": "whose was Ann? Reds", "IsCorrect": "No context"}
+    )
+    (tmp_path / "timestress").mkdir()
+    pd.DataFrame(rows).to_parquet(tmp_path / "timestress" / "train.parquet")
+    return tmp_path / "timestress"
+
+
+def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
+    facts, dates = load_named_temporal(limit=6, seed=2, **YEARS)
+    own = temporal.load_temporal_facts(limit=6, seed=2)
+    pd.testing.assert_frame_equal(facts, own)
+    pd.testing.assert_frame_equal(dates, sample_dates(own, seed=2, **YEARS))
+    assert facts.attrs == {"counts": {}, "files": [str(file) for file in temporal.FILES]}
+
+
+def test_timestress_brings_its_dates(reds: Path) -> None:
+    facts, dates = load_named_temporal(f"timestress:{reds}")
+    assert facts["fact_id"].tolist() == ["member_of/ann/reds", "member_of/bob/reds"]
+    assert facts["question"].tolist() == ["whose was Ann?", "whose was Bob?"]
+    assert facts["prefix"].tolist() == ["", ""]
+    assert tuple(dates.columns) == DATES
+    assert len(dates) == 38
+    assert facts.attrs["files"] == [str(reds / "train.parquet")]
+    assert facts.attrs["counts"] == {"no context": 1, "discarded": 0, "before year 1": 0}
+
+
+def test_timestress_is_sampled_and_thinned(reds: Path) -> None:
+    facts, dates = load_named_temporal(f"timestress:{reds}", limit=1, **YEARS)
+    assert len(facts) == 1
+    assert dates["fact_id"].unique().tolist() == facts["fact_id"].tolist()
+    # The middles of 2 parts of 2001 to 2009, and of 3 parts of 2011 to 2020.
+    assert dates["year"].tolist() == [2003, 2007, 2012, 2016, 2019]
+    assert dates.index.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_timestress_at_a_revision(hub_cache, reds: Path) -> None:
+    content = (reds / "train.parquet").read_bytes()
+    hub_cache(timestress.HUB, "1" * 40, "data/train-0.parquet", content)
+    facts, _ = load_named_temporal(f"timestress@{'1' * 40}")
+    assert facts["source"].unique().tolist() == [f"Orange/TimeStress@{'1' * 40}"]
+    assert facts.attrs["files"] == []
+
+
+def test_temporal_facts_of_your_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("subject,relation,object,start,end\nAnn,employer,the Reds,2000,2010\n")
+    facts, dates = load_named_temporal(str(path), **YEARS)
+    assert facts["fact_id"].tolist() == ["employer/ann/reds"]
+    assert dates["label"].value_counts()["correct"] == 6  # two years, at three precisions
+    assert facts.attrs["files"] == [str(path)]
+    with pytest.raises(ValueError, match=r"'timestres'; did you mean 'timestress'\? Known are emb"):
+        load_named_temporal("timestres")
+
+
+# ---- part 3 --------------------------------------------------------------------------------------
+
+
+def test_the_embedded_questions_are_the_facts_with_paraphrases() -> None:
+    table = load_named_questions()
+    templates = paraphrases.load_paraphrases()
+    own = paraphrases.paraphrased(load_facts(relations=templates["relation"].unique()))
+    pd.testing.assert_frame_equal(table, own)
+    assert table.attrs["counts"] == own.attrs["counts"]
+    assert table.attrs["files"] == [str(file) for file in (*paraphrases.FILES, *FILES)]
+
+
+PARAPHRASES = """paraphrase,template_id,prop,possible_answers,id
+In what city was Ann born?,0,place of birth,"[""Paris""]",22
+Where was Ann born?,1,place of birth,"[""Paris""]",22
+"""
+POPQA = """id\tsubj\tprop\tobj\ts_pop\tquestion\tpossible_answers
+22\tAnn\tplace of birth\tParis\t100\tIn what city was Ann born?\t"[""Paris""]"
+"""
+
+
+def test_popqa_tp_takes_its_popularity_from_the_file_beside_it(tmp_path: Path) -> None:
+    path, beside = tmp_path / "popQA_template_paraphrases.csv", tmp_path / "popQA.tsv"
+    path.write_text(PARAPHRASES)
+    alone = load_named_questions(f"popqa_tp:{path}")
+    assert alone["popularity"].isna().all()
+    assert alone.attrs["counts"]["no_popularity"] == 1
+    assert alone.attrs["files"] == [str(path)]
+    beside.write_text(POPQA)
+    table = load_named_questions(f"popqa_tp:{path}")
+    assert table["question"].tolist() == ["In what city was Ann born?", "Where was Ann born?"]
+    assert table["popularity"].tolist() == [100, 100]
+    assert table.attrs["files"] == [str(path), str(beside)]
+
+
+def test_popqa_tp_at_a_revision(hub_cache) -> None:
+    hub_cache(popqa_tp.HUB, "2" * 40, popqa_tp.FILE, PARAPHRASES.encode())
+    with pytest.raises(ConnectionError, match="akariasai/PopQA"):
+        load_named_questions(f"popqa_tp@{'2' * 40}")
+    hub_cache(popqa.HUB, popqa.REVISION, popqa.FILE, POPQA.encode())
+    table = load_named_questions(f"popqa_tp@{'2' * 40}")
+    assert table["popularity"].tolist() == [100, 100]
+    assert table.attrs["source"] == f"ibm-research/popqa-tp@{'2' * 40}"
+    assert table.attrs["files"] == []
+
+
+def test_questions_of_your_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("group_id,question,answers\na,Who?,Ann\na,Which person?,Ann\n")
+    table = load_named_questions(str(path))
+    assert table["relation"].tolist() == ["own", "own"]
+    assert table.attrs["files"] == [str(path)]
+    with pytest.raises(ValueError, match="'popqa'; did you mean 'popqa_tp'"):
+        load_named_questions("popqa")
