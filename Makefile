@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce replay test lab bench status records lint normalise constraints clean
+.PHONY: help env reproduce replay plan test lab bench status records lint normalise constraints clean
 
 PYTHON  ?= python3
 PROFILE ?= laptop
@@ -54,10 +54,13 @@ endif
 REPRODUCE = "$(PY)" -m factrobust.reproduce --profile "$(PROFILE)" $(if $(ONLY),--only "$(ONLY)")
 
 reproduce: $(READY) ## run the models and notebooks anew: figures/ and notebooks/ (PROFILE=paper: build/paper/)
-	@$(REPRODUCE)
+	@$(REPRODUCE) $(if $(CLUSTER),--cluster "$(CLUSTER)") $(if $(WORKERS),--workers "$(WORKERS)")
 
 replay: $(READY) ## the same from the committed records of the models' answers: no model is run
 	@$(REPRODUCE) --replay
+
+plan: $(READY) ## what a profile would ask of each model: calls, tokens, GPU memory, hours (PROFILE=paper)
+	@"$(PY)" -m factrobust.plan --profile "$(PROFILE)" $(PLAN)
 
 env: $(READY) ## only set up the environment
 
@@ -106,3 +109,5 @@ help:
 	@sed -n 's/^\([a-z]*\):.*## /  \1|/p' Makefile | while IFS='|' read -r name what; do printf '  %-11s %s\n' "$$name" "$$what"; done
 	@echo
 	@echo "Options: PROFILE=smoke ONLY='notebooks/1-*' PYTHON=python3.12 TORCH_INDEX=URL"
+	@echo "         PLAN='--tflops 200 --bandwidth 2000': what a GPU of yours achieves, for make plan"
+	@echo "         CLUSTER=local WORKERS=2, or CLUSTER=tcp://scheduler:8786: models on Dask workers"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.models.base import Generation, Job, ModelError
+from factrobust.models.base import Generation, Job, Model, ModelError
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +94,62 @@ def test_generation_survives_its_record() -> None:
     drawn = Generation("p", " a", [1], [-0.5], [], [-0.25])
     for g in (greedy, drawn):
         assert Generation.from_record("p", g.to_record()) == g
+
+
+# -- models that cannot do everything ----------------------------------------------------------------
+
+
+class Told(Model):
+    """Says yes to each prompt, one batch each, with as many alternatives as it is told to tell."""
+
+    name = fingerprint = "told"
+    prompt_format, chat = "prefix", None
+
+    def __init__(self, *alternatives: int, text: str = " yes") -> None:
+        self.alternatives, self.text = alternatives, text
+        self.asked = 0
+        self.closed = False
+
+    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
+        try:
+            for i, request in enumerate(job.requests):
+                self.asked += 1
+                top = [[(" yes", -1.0)] * self.alternatives[i]] if self.alternatives[i] else []
+                yield [i], [Generation(request["prompt"], self.text, [], [], top)]
+        finally:
+            self.closed = True
+
+
+def test_too_few_alternatives_are_told_at_the_first_answer() -> None:
+    model = Told(5, 10, 10)
+    with pytest.raises(
+        ModelError, match=r"told tells .* 5 likeliest .* where 10 are needed; take a"
+    ):
+        model.generate(["a", "b", "c"], alternatives=10)
+    assert model.asked == 1
+    assert model.closed  # although the error's traceback still holds its frame
+    none = Told(0, 0)
+    with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 1 are needed"):
+        none.generate(["a", "b"], alternatives=1)
+
+
+def test_one_answer_with_enough_alternatives_is_enough() -> None:
+    """A server that tells them by their texts merges those that read alike."""
+    assert len(Told(10, 9, 10).generate(["a", "b", "c"], alternatives=10)) == 3
+    assert len(Told(5, 5, 5).generate(["a", "b", "c"], alternatives=5)) == 3
+    assert len(Told(0, 0).generate(["a", "b"])) == 2
+    assert len(Told(0, text="").generate(["a"], alternatives=10)) == 1  # it ended at once
+
+
+def test_what_a_model_lacks_is_said_before_it_is_asked() -> None:
+    model = Told(10)
+    model.require("generate", "temper", "token_ids")
+    model.lacks = {"temper": "no logits here", "token_ids": "no ids here"}
+    model.require("generate", "score")
+    with pytest.raises(ModelError, match=r"^told: no ids here$"):
+        model.require("generate", "token_ids")
+    with pytest.raises(ModelError, match=r"^told: no logits here$"):
+        model.temper(["a"], ["b"], [1.0])
+    with pytest.raises(ModelError, match=r"^told: no ids here$"):
+        model.score(["a", "b"], ["text", [3]])
+    assert model.asked == 0

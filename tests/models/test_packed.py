@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 from transformers import (
+    Gemma2Config,
+    Gemma2ForCausalLM,
     Gemma3ForCausalLM,
     Gemma3TextConfig,
     GPT2Config,
@@ -43,6 +45,9 @@ NETWORKS: dict[str, Callable[[], Any]] = {
             layer_types=["sliding_attention", "full_attention"] * 2,
             query_pre_attn_scalar=8,
         )
+    ),
+    "gemma2": lambda: Gemma2ForCausalLM(
+        Gemma2Config(**SMALL, sliding_window=8, query_pre_attn_scalar=8)
     ),
     "mistral": lambda: MistralForCausalLM(MistralConfig(**SMALL, sliding_window=8)),
     "qwen2": lambda: Qwen2ForCausalLM(

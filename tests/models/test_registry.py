@@ -229,3 +229,54 @@ def test_our_quick_way_to_a_tokenizer_gives_the_one_of_transformers(real: Causal
     assert real.tokenizer.special_tokens_map == slow.special_tokens_map
     assert real.tokenizer.all_special_ids == slow.all_special_ids
     assert real.tokenizer.chat_template == slow.chat_template
+
+
+# -- endpoints ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_network")
+def test_endpoint_with_records_asks_nothing_before_it_must(tmp_path: Path) -> None:
+    name = "http://localhost:1/v1 llama key=A_KEY_THAT_IS_NOT_SET"
+    model = factrobust.load_model(name, records=Records(tmp_path / "records.sqlite"))
+    assert isinstance(model, RecordedModel)
+    assert (model.name, model.fingerprint) == (name, "endpoint:http://localhost:1/v1 llama chat")
+    assert (model.prompt_format, model.chat) == ("two-shot", ("", "<|assistant|>"))
+    assert "temper" in model.lacks
+    chatty = factrobust.load_model(f"{name} format=chat", records=Records(None))
+    assert chatty.prompt_format == "chat"
+    chosen = factrobust.load_model(name, prompt_format="instruction", records=Records(None))
+    assert chosen.prompt_format == "instruction"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "sentence"),
+    [
+        ("http://localhost:1/v1", {}, "no model is named after the URL http://localhost:1/v1"),
+        (
+            "http://localhost:1/v1 x",
+            {"dtype": "bfloat16"},
+            "own precision, not in bfloat16; leave dt",
+        ),
+        ("http://localhost:1/v1 x", {"prompt_format": "chat-prefix"}, "no answer can be begun for"),
+        (
+            "http://localhost:1/v1 x api=completions",
+            {"prompt_format": "chat"},
+            "continues texts and has no chat template",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("no_network")
+def test_endpoints_that_cannot_be_used(name: str, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ModelError, match=sentence):
+        factrobust.load_model(name, **options)
+
+
+def test_an_endpoint_imports_the_client_when_it_is_asked() -> None:
+    code = """
+import sys, factrobust
+from factrobust.records import Records
+model = factrobust.load_model("http://localhost:1/v1 llama", records=Records(None))
+assert model.require("generate") is None
+assert not {"openai", "torch", "transformers"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
 from factrobust.metrics import breaking
 from factrobust.metrics import decoding as metrics
+from factrobust.models.base import Generation, Job, Model, ModelError
 from factrobust.probes import decoding
 
 TABLE = {
@@ -266,3 +267,101 @@ def test_sampling_agrees_with_tempering_on_a_real_model() -> None:
     known = samples[samples["fact_id"].isin(greedy.loc[greedy["exact_match"], "fact_id"])]
     assert known["fact_id"].nunique() >= 3
     assert (known["direct"] & ~known["correct"]).mean() < 0.05
+
+
+# -- t_b by bisection --------------------------------------------------------------------------------
+
+
+class Falling(Model):
+    """A model whose accuracy at each of the paper's temperatures is set: right in k of 10 samples."""
+
+    name = fingerprint = "falling"
+    prompt_format, chat = "prefix", None
+
+    def __init__(self, right: dict[str, list[int]]) -> None:
+        self.right = right
+        self.visited: dict[str, list[float]] = {name: [] for name in right}
+        self.calls = 0
+
+    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
+        self.calls += 1
+        for i, request in enumerate(job.requests):
+            prompt, t = request["prompt"], request["temperature"]
+            fact = prompt.split()[-1]
+            self.visited[fact].append(t)
+            k = self.right[fact][decoding.TEMPERATURES.index(t)]
+            texts = [" Nairobi"] * k + [" Lagos"] * (job.settings["n"] - k)
+            yield [i], [[Generation(prompt, text, [], []) for text in texts]]
+
+
+def falling(right: dict[str, list[int]]) -> tuple[Falling, pd.DataFrame]:
+    about = {"object": "Nairobi", "aliases": [[]] * len(right), "domain": "d", "answer_type": "a"}
+    names = {"fact_id": list(right), "question": "?", "prefix": [f"To {name}" for name in right]}
+    return Falling(right), pd.DataFrame(names | about)
+
+
+def breaking_of(samples: pd.DataFrame, facts: pd.DataFrame) -> dict[str, float]:
+    accuracy = metrics.sampled_accuracy(metrics.mark_samples(samples, facts))
+    return metrics.sampled_breaking(accuracy).set_index("fact_id")["t_b"].to_dict()
+
+
+def test_bisection_finds_the_grids_t_b_of_any_falling_curve() -> None:
+    """Breaking at each of the ten temperatures, and never: at most 4 of them are sampled."""
+    model, facts = falling({f"f{k}": [9] * k + [5] * (k > 0) + [4] * 10 for k in range(11)})
+    samples = decoding.bisected(model, facts)
+    # f0 breaks at 0.2; fk has a share of one half, which is not below it, before it breaks.
+    grid = [*decoding.TEMPERATURES, math.inf]
+    assert breaking_of(samples, facts) == {
+        f"f{k}": grid[min(k + 1, 10)] if k else grid[0] for k in range(11)
+    }
+    assert model.calls == 4  # rounds, of all facts at once
+    assert all(3 <= len(set(ts)) == len(ts) <= 4 for ts in model.visited.values())
+    assert model.visited["f0"] == [1.2, 0.6, 0.4, 0.2]  # 5 of 0 ... 10, then 2, 1, 0
+    assert len(samples) == 10 * sum(map(len, model.visited.values()))
+    full = decoding.sampled(model, facts)
+    assert breaking_of(full, facts) == breaking_of(samples, facts)
+    keys = ["fact_id", "temperature", "sample", "text"]
+    assert len(full.merge(samples, on=keys)) == len(samples)
+
+
+def test_bisection_may_miss_an_early_fall_of_a_curve_that_rises_again() -> None:
+    """Below one half at 0.6 and from 1.6 on: the grid says 0.6, the search 1.6 (1.2, 1.8, 1.6, 1.4)."""
+    model, facts = falling({"f": [10, 10, 4, 10, 10, 10, 10, 4, 4, 4]})
+    assert breaking_of(decoding.bisected(model, facts), facts) == {"f": 1.6}
+    assert model.visited["f"] == [1.2, 1.8, 1.6, 1.4]
+    assert breaking_of(decoding.sampled(model, facts), facts) == {"f": 0.6}
+
+
+def test_bisection_takes_its_grid_and_threshold() -> None:
+    model, facts = falling({"f": [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]})
+    samples = decoding.bisected(model, facts, temperatures=[2.0, 0.2, 0.6], threshold=0.85)
+    assert set(samples["temperature"]) == {0.2, 0.6}  # 0.6 first: 0.8 is below, then 0.2
+    accuracy = metrics.sampled_accuracy(metrics.mark_samples(samples, facts))
+    assert metrics.sampled_breaking(accuracy, 0.85)["t_b"].tolist() == [0.6]
+    nothing = decoding.bisected(model, facts[:0])
+    assert list(nothing) == list(samples)
+    assert len(nothing) == 0
+
+
+def test_bisected_samples_are_those_of_the_grid(toy: Any, facts: pd.DataFrame) -> None:
+    found = decoding.bisected(toy, facts, n=4, seed=3)
+    full = decoding.sampled(toy, facts, n=4, seed=3)
+    keys = ["fact_id", "temperature", "sample"]
+    joined = found.merge(full, on=keys, suffixes=("", "_full"), validate="one_to_one")
+    assert len(joined) == len(found) < len(full) / 2
+    for column in ("text", "token_ids", "tempered_logprobs"):
+        assert joined[column].tolist() == joined[f"{column}_full"].tolist()
+
+
+def test_entropies_need_alternatives(facts: pd.DataFrame) -> None:
+    class Poor(Falling):
+        def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
+            for i, request in enumerate(job.requests):
+                self.calls += 1
+                yield [i], [Generation(request["prompt"], " Nairobi", [], [])]
+
+    poor = Poor({})
+    with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 10 are needed"):
+        decoding.greedy(poor, facts)
+    assert poor.calls == 1
+    assert decoding.greedy(poor, facts, alternatives=0)["text"].eq(" Nairobi").all()

@@ -157,8 +157,14 @@ def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     `probes.decoding.tempered` gives. `detour`: right without beginning so (other words first,
     another accepted name, other tokens for the same text). `spoiled`: begins so and goes on to
     something that is not right ("Paris" to "Parish"). Therefore accuracy = share of `begins` +
-    share of `detour` - share of `spoiled`, sample by sample.
+    share of `detour` - share of `spoiled`, sample by sample. Raises ValueError for answers without
+    token ids, as endpoints give them.
     """
+    if not known["token_ids"].map(len).all():
+        raise ValueError(
+            "the answers have no token ids, as those of endpoints, and detours are told by them; take "
+            "a model in memory"
+        )
     greedy = known[[*KEY, "token_ids"]].rename(columns={"token_ids": "greedy_ids"})
     joined = marked.merge(greedy, on=KEY, how="left", validate="many_to_one")
     begins = np.array(

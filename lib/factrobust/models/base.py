@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -79,23 +80,44 @@ class Model(ABC):
         fingerprint: what determines its numbers: hash of the weights or hub revision, and dtype.
         prompt_format: how it is asked by default, a key of `factrobust.models.prompts.FORMATS`.
         chat: text before and after the user's message under its chat template, None without one.
+        lacks: what it cannot do, an operation or "token_ids", and a sentence that says so.
     """
 
     name: str
     fingerprint: str
     prompt_format: str
     chat: tuple[str, str] | None
+    lacks: Mapping[str, str] = MappingProxyType({})
 
     @abstractmethod
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
         """Answer a job batch by batch: indices of the requests done, and their results."""
 
+    def require(self, *needs: str) -> None:
+        """Raise ModelError if one of these, keys of `lacks`, is out of reach; asks the model nothing.
+
+        For a probe that would otherwise find out halfway.
+        """
+        for need in needs:
+            if need in self.lacks:
+                raise ModelError(f"{self.name}: {self.lacks[need]}")
+
     def generate(
-        self, prompts: Sequence[str], *, max_new_tokens: int = 5, stop: Sequence[str] = ()
+        self,
+        prompts: Sequence[str],
+        *,
+        max_new_tokens: int = 5,
+        stop: Sequence[str] = (),
+        alternatives: int = 0,
     ) -> list[Generation]:
-        """Greedy answers, one `Generation` a prompt; generation ends at any string of `stop`."""
+        """Greedy answers, one `Generation` a prompt; generation ends at any string of `stop`.
+
+        `alternatives` is how many likeliest tokens a position the caller cannot do without (at most
+        ten): a model that tells fewer, as some endpoints do, raises ModelError at its first answer.
+        """
         settings = _decoding(max_new_tokens, stop)
-        return self._run(Job("generate", [{"prompt": p} for p in _texts(prompts)], settings))
+        job = Job("generate", [{"prompt": p} for p in _texts(prompts)], settings)
+        return self._run(job, alternatives)
 
     def sample(
         self,
@@ -164,14 +186,37 @@ class Model(ABC):
         rows = self._run(Job("temper", _pairs(prompts, answers), {"temperatures": grid}))
         return np.array(rows, dtype=np.float32).reshape(len(rows), len(grid))
 
-    def _run(self, job: Job) -> list[Any]:
+    def _run(self, job: Job, alternatives: int = 0) -> list[Any]:
+        self.require(job.operation)
+        if any(isinstance(request.get("answer"), list) for request in job.requests):
+            self.require("token_ids")
         results: list[Any] = [None] * len(job.requests)
-        with progress_bar(f"{self.name} {job.operation}", len(results)) as advance:
-            for indices, values in self.answer(job):
-                for i, value in zip(indices, values, strict=True):
-                    results[i] = value
-                advance(len(indices))
+        batches = self.answer(job)
+        try:
+            with progress_bar(f"{self.name} {job.operation}", len(results)) as advance:
+                for indices, values in batches:
+                    alternatives = self._check_alternatives(values, alternatives)
+                    for i, value in zip(indices, values, strict=True):
+                        results[i] = value
+                    advance(len(indices))
+        finally:
+            if isinstance(batches, Generator):  # else a traceback would keep it, and what it asks
+                batches.close()
         return results
+
+    def _check_alternatives(self, made: list[Any], needed: int) -> int:
+        """How many alternatives a position are still to be seen: none after one answer has them.
+
+        One is enough: a server that tells them by their texts merges those that read alike.
+        """
+        told = [len(at) for g in made if needed and g.text for at in g.top_logprobs or [[]]]
+        if told and max(told) < needed:
+            raise ModelError(
+                f"{self.name} tells the log-probabilities of {max(told)} likeliest tokens a position "
+                f"where {needed} are needed; take a model or server that tells them (top_logprobs), "
+                "or ask for what does without: the texts of answers and of samples"
+            )
+        return 0 if told else needed
 
 
 def _texts(prompts: Sequence[str]) -> list[str]:

@@ -173,6 +173,9 @@ class Body:
         if window and getattr(self.config, "use_sliding_window", True):
             near = rows.positions[:, :, None] - kv_positions[:, None, :] < window
             local = (rows.seen & near)[:, None]
+        if self.config._attn_implementation == "eager":  # adds masks, where sdpa selects by them
+            dtype = self.network.dtype
+            full, local = ((~mask).to(dtype) * torch.finfo(dtype).min for mask in (full, local))
         if len(self.kinds) > 1:
             return {"full_attention": full, "sliding_attention": local}
         return full if self.kinds == {"full_attention"} else local

@@ -1,4 +1,4 @@
-"""From a name to a model: embedded, a local folder, a GGUF file, or a hub id with its revision."""
+"""From a name to a model: embedded, a folder, a GGUF file, a hub id with its revision, an endpoint."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from factrobust.models import weights
 from factrobust.models.base import Model, ModelError
+from factrobust.models.endpoint_address import check_format, is_address, parse_address
 from factrobust.models.prompts import FORMATS
+from factrobust.models.settings import DTYPES, settings_of
 
 if TYPE_CHECKING:
     from factrobust.models.local import LocalModel
     from factrobust.records import Records
 
-DTYPES = ("float32", "bfloat16", "float16")
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -38,7 +39,7 @@ class Source:
 def load_model(
     name: str,
     *,
-    dtype: str = "float32",
+    dtype: str | None = None,
     prompt_format: str | None = None,
     records: Records | None = None,
 ) -> Model:
@@ -46,19 +47,30 @@ def load_model(
 
     `name` is an embedded model ("gemma-3-270m", "smollm2-135m-instruct"), a folder in transformers'
     format, a .gguf file, or a hub id, with its revision after an @ ("org/model@0123abc"). Folders
-    and hub ids may hold encoder-decoder models (T5, BART), which answer as `Seq2SeqLM` says.
-    `prompt_format` overrides how the model is asked (a key of `prompts.FORMATS`); unless the
-    registry knows better, models with a chat template are asked through it and others two-shot.
+    and hub ids may hold encoder-decoder models (T5, BART), which answer as `Seq2SeqLM` says. An
+    OpenAI-compatible endpoint is its URL and a model's name there ("http://localhost:8000/v1 llama
+    key=MY_KEY"): see `models.endpoint_address`. It is asked as little as weights are loaded.
+    `dtype` and `prompt_format` (a key of `prompts.FORMATS`: how the model is asked) override what
+    data/models.csv has for the model, see `models.settings`. For a model that is not there they are
+    float32, and its chat template if it has one, two-shot if not.
     With `records`, answers come from the store, and the weights are loaded only when one is missing.
 
     Raises ModelError for a name that is none of these, and for weights that are not the pinned ones.
     """
+    if settings := settings_of(name):
+        if settings.cannot_load:
+            raise ModelError(f"{name} cannot be loaded: {settings.cannot_load}")
+        prompt_format = prompt_format or settings.prompt_format
+        dtype = dtype or settings.dtype
+    dtype = dtype or "float32"
     if dtype not in DTYPES:
         raise ModelError(f"dtype {dtype!r} is unknown; choose one of {', '.join(DTYPES)}")
     if prompt_format is not None and prompt_format not in FORMATS:
         raise ModelError(
             f"prompt format {prompt_format!r} is unknown; choose one of {', '.join(FORMATS)}"
         )
+    if is_address(name):
+        return _endpoint(name, dtype, prompt_format, records)
     source = _source(name)
     if name not in weights.EMBEDDED:
         chat = _chat(_tokenizer(*_location(source)))
@@ -75,12 +87,42 @@ def load_model(
 
     return RecordedModel(
         records,
-        lambda: _load(source, dtype),
+        lambda: _reach(source, dtype),
         name=name,
         fingerprint=_fingerprint(source, dtype),
         prompt_format=source.prompt_format or "two-shot",
         chat=source.chat,
     )
+
+
+def _endpoint(name: str, dtype: str, prompt_format: str | None, records: Records | None) -> Model:
+    address = parse_address(name)
+    if dtype != "float32":
+        raise ModelError(
+            f"{name} computes in its server's own precision, not in {dtype}; leave dtype out"
+        )
+    prompt_format = prompt_format or address.format
+    check_format(address, prompt_format)
+
+    def connect() -> Model:
+        from factrobust.models.endpoint_served import open_endpoint
+
+        return open_endpoint(address, prompt_format, records)
+
+    if records is None:
+        return connect()
+    from factrobust.models.recorded import RecordedModel
+
+    model = RecordedModel(
+        records,
+        connect,
+        name=name,
+        fingerprint=address.fingerprint,
+        prompt_format=prompt_format,
+        chat=address.chat,
+    )
+    model.lacks = address.lacks
+    return model
 
 
 def _fingerprint(source: Source, dtype: str) -> str:
@@ -162,6 +204,29 @@ def _hub_commit(repository: str, revision: str) -> str:
     )
 
 
+def _reach(source: Source, dtype: str) -> Model:
+    """The model on the workers of the cluster that FACTROBUST_CLUSTER names, else in memory."""
+    if not (address := os.environ.get("FACTROBUST_CLUSTER")):
+        return _load(source, dtype)
+    from factrobust.models.cluster import ClusterModel
+
+    if source.hub:
+        there = "@".join(source.hub)  # the commit: a worker may know the revision as another one
+    elif source.name in weights.EMBEDDED:
+        there = source.name
+    else:
+        there = os.fspath(Path(source.name).expanduser().absolute())
+    return ClusterModel(
+        address,
+        name=source.name,
+        load_name=there,
+        dtype=dtype,
+        fingerprint=_fingerprint(source, dtype),
+        prompt_format=source.prompt_format or "two-shot",
+        chat=source.chat,
+    )
+
+
 def _load(source: Source, dtype: str) -> Model:
     # Imports and weights make a million objects that stay: looking for garbage among them again and
     # again takes a sixth of the time.
@@ -181,11 +246,12 @@ def _network(source: Source, dtype: str) -> Model:
 
     weights.quiet_transformers()
     where, options = _location(source)
-    device: dict[str, Any] = {"device_map": "auto"} if torch.cuda.is_available() else {}
+    settings = settings_of(source.name)
+    batch = {"tokens_per_batch": settings.tokens_per_batch} if settings else {}
+    spread = settings.device_map if settings else "auto"
+    device: dict[str, Any] = {"device_map": spread} if torch.cuda.is_available() else {}
     build, network_class = _classes(source, where, options)
-    network = network_class.from_pretrained(
-        where, dtype=getattr(torch, dtype), attn_implementation="sdpa", **device, **options
-    )
+    network = network_class.from_pretrained(where, dtype=getattr(torch, dtype), **device, **options)
     model = build(
         network,
         _tokenizer(where, options),
@@ -193,6 +259,7 @@ def _network(source: Source, dtype: str) -> Model:
         fingerprint=_fingerprint(source, dtype),
         prompt_format=source.prompt_format or "two-shot",
         chat=source.chat,
+        **batch,
     )
     prepack(network)  # once its own logits have been checked
     return model

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 from factrobust.models.base import Model, ModelError
+from factrobust.models.settings import settings_of
 from factrobust.models.weights import EMBEDDED
 
 
@@ -14,11 +15,14 @@ def parameter_count(name: str) -> int:
     """Number of weights of a model by the name it is loaded by; an embedding that is also the head
     counts once.
 
-    Read from the headers of safetensors or GGUF files; for a hub id the hub is asked. Raises
+    Read from data/models.csv or the headers of safetensors or GGUF files; for another hub id the hub
+    is asked. Raises
     ModelError where none of these says it.
     """
     if name in EMBEDDED:
         return EMBEDDED[name].parameters
+    if (known := settings_of(name)) and known.size:
+        return known.size.parameters
     path = Path(name).expanduser()
     if path.suffix == ".gguf" and path.is_file():
         from gguf import GGUFReader

@@ -1,7 +1,8 @@
 """Part 1: ask for facts greedily, sample the answers, temper the greedy answer.
 
 Every function takes facts with the columns `question` and `prefix` (`datasets.facts.questions`) and
-returns one row a response. What is right or wrong is decided later, by the metrics.
+returns one row a response. What is right or wrong is decided later, by the metrics; `bisected` alone
+needs to know at once, and asks the same function.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import numpy as np
 import pandas as pd
 
 from factrobust.datasets.facts import answers
+from factrobust.metrics.breaking import THRESHOLD
+from factrobust.metrics.text import contains
 from factrobust.models.base import Model
 from factrobust.models.prompts import FORMATS, render
 
 MAX_NEW_TOKENS = 5  # paper 1, 4.1.1
 TEMPERATURES = tuple(round(0.2 * k, 1) for k in range(1, 11))  # paper 1, 4.2
 SAMPLES = 10  # a temperature, paper 1, 4.2
+ALTERNATIVES = 10  # for the entropy of an answer, paper 1, 4.3
 
 
 def prompts(model: Model, facts: pd.DataFrame, prompt_format: str | None = None) -> list[str]:
@@ -36,16 +40,22 @@ def greedy(
     *,
     prompt_format: str | None = None,
     max_new_tokens: int = MAX_NEW_TOKENS,
+    alternatives: int = ALTERNATIVES,
 ) -> pd.DataFrame:
     """Greedy answers: model, fact_id, prompt_format, prompt, text, token_ids, logprobs, top_logprobs.
 
+    The first answer tells whether the model gives the `alternatives` that an entropy needs, and with
+    it the FRS; ModelError if not. Pass 0 where the texts are enough, as for accuracies.
     Raises ValueError for a fact whose every accepted answer has more words than `max_new_tokens`:
     a token holds at most one word, so such an answer could never be given.
     """
     _check_length(facts, max_new_tokens)
     name = prompt_format or model.prompt_format
     made = model.generate(
-        prompts(model, facts, name), max_new_tokens=max_new_tokens, stop=FORMATS[name].stop
+        prompts(model, facts, name),
+        max_new_tokens=max_new_tokens,
+        stop=FORMATS[name].stop,
+        alternatives=alternatives,
     )
     return pd.DataFrame(
         {
@@ -83,21 +93,48 @@ def sampled(
         for fact, prompt in zip(facts["fact_id"], prompts(model, facts, name), strict=True)
         for t in temperatures
     ]
-    made = model.sample(
-        [prompt for _, prompt, _ in asked],
-        temperature=[t for _, _, t in asked],
-        n=n,
-        max_new_tokens=max_new_tokens,
-        stop=FORMATS[name].stop,
-        seed=seed,
-    )
-    rows = [
-        (model.name, fact, t, k, g.text, g.token_ids, g.logprobs, g.tempered_logprobs)
-        for (fact, _, t), group in zip(asked, made, strict=True)
-        for k, g in enumerate(group)
-    ]
-    columns = ["model", "fact_id", "temperature", "sample", "text", "token_ids", "logprobs"]
-    return pd.DataFrame(rows, columns=[*columns, "tempered_logprobs"])
+    return _samples(model, asked, name, n, seed, max_new_tokens)
+
+
+def bisected(
+    model: Model,
+    facts: pd.DataFrame,
+    *,
+    temperatures: Sequence[float] = TEMPERATURES,
+    n: int = SAMPLES,
+    seed: int = 0,
+    threshold: float = THRESHOLD,
+    prompt_format: str | None = None,
+    max_new_tokens: int = MAX_NEW_TOKENS,
+) -> pd.DataFrame:
+    """Samples at those temperatures alone that a binary search for t_b visits (appendix E.2).
+
+    All facts are searched at once, in rounds: 3 or 4 of the paper's 10 temperatures each. The rows
+    are those that `sampled` gives there, so `metrics.decoding.sampled_breaking` reads t_b from them
+    as usual. It is the grid's t_b if a fact's accuracy falls with temperature. Where it does not, by
+    chance or in truth, the search may miss an early fall below `threshold` and find a later one; the
+    paper does not say what to do then, and its grid is `sampled`. Accuracy against temperature
+    (figure 1) cannot be drawn from these rows: which facts stand at a temperature depends on their
+    answers.
+    """
+    _check_length(facts, max_new_tokens)
+    name = prompt_format or model.prompt_format
+    grid = sorted(temperatures)
+    about = list(zip(facts["fact_id"], prompts(model, facts, name), answers(facts), strict=True))
+    bounds = [(0, len(grid))] * len(about)  # t_b is one of grid[low:high], or above them
+    rounds: list[pd.DataFrame] = []
+    while searched := [i for i, (low, high) in enumerate(bounds) if low < high]:
+        middle = {i: sum(bounds[i]) // 2 for i in searched}
+        asked = [(*about[i][:2], grid[middle[i]]) for i in searched]
+        rounds.append(_samples(model, asked, name, n, seed, max_new_tokens))
+        texts = rounds[-1]["text"].tolist()
+        for k, i in enumerate(searched):
+            right = np.mean([contains(text, about[i][2]) for text in texts[k * n : (k + 1) * n]])
+            low, high = bounds[i]
+            bounds[i] = (low, middle[i]) if right < threshold else (middle[i] + 1, high)
+    if not rounds:
+        return _samples(model, [], name, n, seed, max_new_tokens)
+    return pd.concat(rounds, ignore_index=True)
 
 
 def tempered(model: Model, responses: pd.DataFrame, temperatures: Sequence[float]) -> pd.DataFrame:
@@ -118,6 +155,32 @@ def tempered(model: Model, responses: pd.DataFrame, temperatures: Sequence[float
             "logprob": curves.ravel(),
         }
     )
+
+
+def _samples(
+    model: Model,
+    asked: Sequence[tuple[str, str, float]],
+    form: str,
+    n: int,
+    seed: int,
+    max_new_tokens: int,
+) -> pd.DataFrame:
+    """n samples of each (fact, prompt, temperature), in this order, as `sampled` returns them."""
+    made = model.sample(
+        [prompt for _, prompt, _ in asked],
+        temperature=[t for _, _, t in asked],
+        n=n,
+        max_new_tokens=max_new_tokens,
+        stop=FORMATS[form].stop,
+        seed=seed,
+    )
+    rows = [
+        (model.name, fact, t, k, g.text, g.token_ids, g.logprobs, g.tempered_logprobs)
+        for (fact, _, t), group in zip(asked, made, strict=True)
+        for k, g in enumerate(group)
+    ]
+    columns = ["model", "fact_id", "temperature", "sample", "text", "token_ids", "logprobs"]
+    return pd.DataFrame(rows, columns=[*columns, "tempered_logprobs"])
 
 
 def _check_length(facts: pd.DataFrame, max_new_tokens: int) -> None:

@@ -7,6 +7,9 @@ holds the memory of this, and everything else that a run needs.
 While a notebook runs, its elapsed time and the latest line of the file named by the environment
 variable FACTROBUST_PROGRESS are shown: library code that takes long writes there, for example
 "gemma-3-270m sample 340/1200, 2 min left" (see factrobust.progress).
+
+With --cluster the models are asked on the workers of a Dask cluster (see factrobust.models.cluster);
+their answers come back to this machine's records.
 """
 
 from __future__ import annotations
@@ -16,14 +19,15 @@ import fcntl
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from factrobust.paths import ROOT
 from factrobust.reproduce import summary
-from factrobust.reproduce.mode import LAPTOP, Mode, find_notebooks, parameters
+from factrobust.reproduce.mode import LAPTOP, LOCAL, Mode, find_notebooks, parameters
 from factrobust.reproduce.progress import spoken
 from factrobust.reproduce.state import load_state, why_stale
 
@@ -32,6 +36,13 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     """Command line. Exit status: 0 up to date, 1 a notebook failed, 2 bad request, 130 stopped."""
     given = _parser().parse_args(arguments)
     mode = Mode(root.resolve(), given.profile, given.replay)
+    if given.cluster and given.replay:
+        return _refuse("--replay asks no model, so there is nothing for a cluster: leave one out.")
+    if given.workers is not None and (given.cluster != LOCAL or given.workers < 1):
+        return _refuse(
+            "--workers is how many processes (1 or more) --cluster starts on this machine: correct it, "
+            "or leave it out."
+        )
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         notebooks = find_notebooks(mode.root, given.only)
@@ -42,7 +53,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         if given.status:
             return _status(mode, wanted)
         with _alone(mode.root):
-            return _run(mode, wanted, force=given.force)
+            return _run(mode, wanted, force=given.force, cluster=_cluster(given))
     except KeyboardInterrupt:
         print("\nStopped. Nothing was left half-done; the same command goes on from here.")
         return 130
@@ -68,6 +79,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--replay", action="store_true", help="take the model calls from the committed records"
     )
+    parser.add_argument(
+        "--cluster",
+        nargs="?",
+        const=LOCAL,
+        metavar="ADDRESS",
+        help="ask the models on Dask workers: those of the scheduler at ADDRESS, or else processes "
+        "of this machine",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="how many processes --cluster starts (default: a core each, four at most; one with a GPU)",
+    )
     parser.add_argument("--only", metavar="GLOB", help="only notebooks whose path matches")
     parser.add_argument("--status", action="store_true", help="say what would run, and why")
     parser.add_argument("--force", action="store_true", help="run also what is up to date")
@@ -80,7 +105,13 @@ def _status(mode: Mode, wanted: dict[str, dict[str, Any]]) -> int:
     return 0
 
 
-def _run(mode: Mode, wanted: dict[str, dict[str, Any]], *, force: bool) -> int:
+def _run(
+    mode: Mode,
+    wanted: dict[str, dict[str, Any]],
+    *,
+    force: bool,
+    cluster: AbstractContextManager[str | None],
+) -> int:
     stale = [name for name in wanted if force or why_stale(mode, name, wanted[name])]
     if not stale:
         print(f"{_notebooks(len(wanted))} up to date")
@@ -95,14 +126,24 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]], *, force: bool) -> int:
             commit[1],
         )
     )
-    if not _run_stale(mode, wanted, stale, force=force):
-        return 1
+    with cluster as address:
+        if not _run_stale(replace(mode, cluster=address), wanted, stale, force=force):
+            return 1
     if mode.place == mode.root:
         found = summary.summarise(before, summary.present(mode.root))
         print("\n".join(summary.describe(found, against)))
     else:
         print(f"Notebooks and figures are in {mode.place.relative_to(mode.root)}/.")
     return 0
+
+
+def _cluster(given: argparse.Namespace) -> AbstractContextManager[str | None]:
+    """What starts or finds the cluster that was asked for, when it is entered."""
+    if not given.cluster:
+        return nullcontext()
+    from factrobust.reproduce.cluster import cluster  # Dask, which takes a second
+
+    return cluster(given.cluster, given.workers)
 
 
 def _run_stale(

@@ -83,6 +83,8 @@ def _start(mode: Mode, notebook: str) -> Kernel:
     environment = kernel_environment(
         mode.root, notebook, out=kernel.saved, records=mode.records, profile=mode.profile
     ) | {"FACTROBUST_PROGRESS": str(kernel.progress), "FACTROBUST_READS": str(kernel.reads)}
+    if mode.cluster:
+        environment["FACTROBUST_CLUSTER"] = mode.cluster
     run_sync(manager.start_kernel)(
         cwd=os.fspath((mode.root / notebook).parent), env=os.environ | environment
     )

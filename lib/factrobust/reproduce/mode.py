@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 LAPTOP = "laptop"
+LOCAL = "local"  # the cluster that a run starts on its own machine
 FIRST = "notebooks/0-start-here.ipynb"
 
 
@@ -18,12 +19,14 @@ class Mode:
 
     The laptop profile runs with the notebooks' own parameters and replaces the committed notebooks,
     figures and tables; every other profile writes to build/<profile>/. `replay` serves the model
-    calls from the committed records instead of computing them.
+    calls from the committed records instead of computing them; otherwise a scheduler's address as
+    `cluster` has its workers compute them.
     """
 
     root: Path
     profile: str = LAPTOP
     replay: bool = False
+    cluster: str | None = None
 
     @property
     def name(self) -> str:

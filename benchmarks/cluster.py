@@ -1,0 +1,128 @@
+"""What it costs to have two Dask workers answer, against two plain processes, in one run.
+
+    python benchmarks/cluster.py          # or `make bench`, a minute or two
+
+Both get the same questions of part 1, greedy answers and exact curves; a plain process answers every
+second one, all at once. Weights are loaded before anything is timed, and ratios are taken within
+rounds. Four processes hold the weights: 8 GB of memory with gemma-3-270m. Writes
+data/benchmarks/cluster.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+from collections.abc import Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring.halves import collect, in_parts
+from measuring.report import in_turns, print_ratios, ratio, two_digits, write_json
+
+from factrobust import load_model
+from factrobust.datasets.facts import load_facts, questions
+from factrobust.metrics.breaking import temperature_grid
+from factrobust.models.base import Job, Model
+from factrobust.models.cluster import ClusterModel
+from factrobust.models.cluster_slices import slices
+from factrobust.models.prompts import FORMATS
+from factrobust.paths import DATA
+from factrobust.probes import decoding as probe
+from factrobust.records import Records
+from factrobust.reproduce.cluster import local_cluster
+
+WORKERS = 2
+TARGET = 1.15  # times the seconds of the plain processes
+
+
+def jobs(model: Model, n: int) -> dict[str, Job]:
+    """Greedy answers to `n` questions, and the curves of their true answers."""
+    facts = questions(load_facts()).sample(n, random_state=0)
+    prompts = probe.prompts(model, facts)
+    form = FORMATS[model.prompt_format]
+    answers = [form.separator + text for text in facts["object"]]
+    pairs = [{"prompt": p, "answer": a} for p, a in zip(prompts, answers, strict=True)]
+    decoding = {"max_new_tokens": probe.MAX_NEW_TOKENS, "stop": list(form.stop)}
+    grid = {"temperatures": temperature_grid(probe.TEMPERATURES).tolist()}
+    return {
+        "greedy answers": Job("generate", [{"prompt": p} for p in prompts], decoding),
+        "exact curves": Job("temper", pairs, grid),
+    }
+
+
+def measure(
+    model: Model, executors: Sequence[Executor], threads: int, work: dict[str, Job], rounds: int
+) -> dict[str, Any]:
+    """Ratios of seconds, slices of each job, and how far the results of the two ways differ."""
+    compared, gaps, texts = [], [], True
+    for name, job in work.items():
+        dask, plain = f"Dask workers, {name}", f"plain processes, {name}"
+        ways = {
+            dask: partial(collect, model, job),
+            plain: partial(in_parts, executors, model.name, threads, job),
+        }
+        seconds = in_turns(ways, rounds)
+        compared.append(ratio(dask, plain, seconds[dask] / seconds[plain], "at most", TARGET))
+        for mine, theirs in zip(ways[dask](), ways[plain](), strict=True):
+            if job.operation == "generate":
+                texts = texts and mine.text == theirs.text
+                if mine.token_ids != theirs.token_ids:
+                    continue
+                mine, theirs = mine.logprobs, theirs.logprobs
+            gaps += np.abs(np.subtract(mine, theirs)).tolist()
+    return {
+        "comparisons": compared,
+        "slices": {name: len(slices(job)) for name, job in work.items()},
+        "equal_texts": texts,
+        "largest_difference": two_digits(max(gaps)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--model", default="gemma-3-270m")
+    parser.add_argument("--questions", type=int, default=192)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--out", type=Path, default=DATA / "benchmarks", help="folder of the result"
+    )
+    options = parser.parse_args()
+
+    spawn = multiprocessing.get_context("spawn")
+    executors = [ProcessPoolExecutor(1, mp_context=spawn) for _ in range(WORKERS)]
+    threads = max((os.cpu_count() or 1) // WORKERS, 1)
+    with local_cluster(WORKERS) as address:
+        known = load_model(options.model, records=Records(None))  # loads nothing
+        model = ClusterModel(
+            address,
+            name=known.name,
+            load_name=options.model,
+            dtype="float32",
+            fingerprint=known.fingerprint,
+            prompt_format=known.prompt_format,
+            chat=known.chat,
+        )
+        work = jobs(model, options.questions)
+        print(f"[bench] {model.name}: {options.questions} questions, {WORKERS} workers", flush=True)
+        found = measure(model, executors, threads, work, options.rounds)
+    for executor in executors:
+        executor.shutdown()
+    print_ratios(found["comparisons"])
+    print(f"\nSlices: {found['slices']}")
+    same = "equal" if found["equal_texts"] else "NOT EQUAL"
+    print(
+        f"Check: texts are {same}, numbers differ by at most {found['largest_difference']:g} nats"
+    )
+    about = {"name": model.name, "fingerprint": model.fingerprint}
+    write_json(
+        options.out / "cluster.json",
+        {"model": about, "questions": options.questions, "workers": WORKERS, **found},
+    )
+
+
+if __name__ == "__main__":
+    main()

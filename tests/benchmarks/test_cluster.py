@@ -1,0 +1,35 @@
+"""The two ways of dividing a job give the same on a toy model; nothing here is about time."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+TABLE = {"?": {" a": 0.5, " b": 0.3, " c": 0.2}, " a": {".": 0.7, "!": 0.3}}
+
+
+def test_both_ways_agree(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, toy_model: Callable[..., Any]
+) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    bench = importlib.import_module("cluster")
+    toy = toy_model(TABLE, prompt_format="zero-shot", name=str(tmp_path))
+    toy.body.network.save_pretrained(tmp_path)
+    toy.tokenizer.save_pretrained(tmp_path)
+    work = bench.jobs(toy, 7)
+    assert [(job.operation, len(job.requests)) for job in work.values()] == [
+        ("generate", 7),
+        ("temper", 7),
+    ]
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        found = bench.measure(toy, [one, other], 1, work, rounds=1)
+    assert found["equal_texts"]
+    assert found["largest_difference"] < 1e-5
+    assert [c["target"] for c in found["comparisons"]] == ["at most 1.15"] * 2
+    assert found["slices"] == {"greedy answers": 1, "exact curves": 1}

@@ -1,0 +1,321 @@
+"""Jobs on a Dask cluster: the same results as in one process, whatever happens to its parts."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import os
+import signal
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import dask
+import numpy as np
+import pytest
+from distributed import KilledWorker, LocalCluster
+
+import factrobust
+from factrobust.models import cluster, cluster_slices
+from factrobust.models.base import Model, ModelError
+from factrobust.models.cluster import ClusterModel, connect
+from factrobust.records import Records, store
+from factrobust.reproduce.cluster import local_cluster
+
+TABLE = {"?": {" a": 0.5, " b": 0.3, " c": 0.2}, " a": {".": 0.7, "!": 0.3}}
+PROMPTS = [f"{'x' * i}?" for i in range(1, 9)]
+
+
+@pytest.fixture(scope="module")
+def folder(toy_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A toy model as a folder, which workers can load."""
+    toy, place = toy_model(TABLE), tmp_path_factory.mktemp("toy")
+    toy.body.network.save_pretrained(place)
+    toy.tokenizer.save_pretrained(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def single(folder: Path) -> Model:
+    return factrobust.load_model(str(folder))
+
+
+@pytest.fixture(autouse=True)
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slice a prompt."""
+    monkeypatch.setattr(cluster_slices, "LEAST", 0.0)
+    monkeypatch.setattr(cluster_slices, "PIECES", 1000)
+
+
+@pytest.fixture
+def on_cluster(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Model]:
+    """The model of a new process that runs on a cluster, with the records of the test."""
+
+    def load(address: str) -> Model:
+        monkeypatch.setenv("FACTROBUST_CLUSTER", address)
+        return factrobust.load_model(str(folder), records=Records(tmp_path / "records.sqlite"))
+
+    return load
+
+
+# -- real processes --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def noted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("noted")
+
+
+@pytest.fixture(scope="module")
+def processes(noted: Path) -> Iterator[str]:
+    """The address of a cluster of two processes that note their slices."""
+    preload = {"distributed.worker.preload": [str(Path(__file__).with_name("noting_worker.py"))]}
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.dict(os.environ, {"NOTED": str(noted)}))
+        with dask.config.set(preload):  # not for the workers of other tests
+            address = stack.enter_context(local_cluster(2))
+        yield address
+
+
+def slices_of(noted: Path) -> list[tuple[int, str]]:
+    """Process and prompt of each slice that was begun."""
+    file = noted / "slices"
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [(pid, prompts[0]) for pid, prompts in map(json.loads, lines)]
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def everything(model: Model) -> list[Any]:
+    answers = [" a.", " b", " a!", " c"] * 2
+    return [
+        model.generate(PROMPTS, stop=["!"]),
+        model.sample(PROMPTS, temperature=[0.5, 1.0] * 4, n=3, seed=1),
+        model.score(PROMPTS, answers),
+        model.temper(PROMPTS, answers, [0.3, 1.0, 1.7]),
+    ]
+
+
+def test_two_processes_give_what_one_gives(
+    processes: str, noted: Path, on_cluster: Callable[[str], Model], single: Model
+) -> None:
+    """And a rerun finds all of it in the records, which this process wrote."""
+    made, expected = everything(on_cluster(processes)), everything(single)
+    texts = [[g.text for g in made[0]], [[g.text for g in each] for each in made[1]]]
+    assert texts == [
+        [g.text for g in expected[0]],
+        [[g.text for g in each] for each in expected[1]],
+    ]
+    for g, e in zip(made[0], expected[0], strict=True):
+        np.testing.assert_allclose(g.logprobs, e.logprobs, atol=1e-5)
+        assert g.token_ids == e.token_ids
+    for mine, theirs in zip(made[2], expected[2], strict=True):
+        assert mine.dtype == np.float32
+        np.testing.assert_allclose(mine, theirs, atol=1e-5)
+    np.testing.assert_allclose(made[3], expected[3], atol=1e-5)
+    begun = slices_of(noted)
+    assert len(begun) == 4 * len(PROMPTS)
+    assert len({pid for pid, _ in begun}) == 2
+    again = everything(on_cluster(processes))
+    assert again[:2] == made[:2]
+    assert slices_of(noted) == begun
+
+
+def test_a_worker_killed_in_the_middle_costs_one_slice(
+    processes: str, noted: Path, on_cluster: Callable[[str], Model], single: Model
+) -> None:
+    (noted / "slices").unlink(missing_ok=True)
+    (noted / "wait").touch()
+    model = on_cluster(processes)
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(model.generate, PROMPTS)
+        wait_until(lambda: len(slices_of(noted)) == 2)
+        pid, lost = slices_of(noted)[0]
+        os.kill(pid, signal.SIGKILL)
+        (noted / "wait").unlink()
+        made = run.result(timeout=120)
+    assert [g.text for g in made] == [g.text for g in single.generate(PROMPTS)]
+    counts = Counter(prompt for _, prompt in slices_of(noted))
+    assert counts == {prompt: 1 + (prompt == lost) for prompt in PROMPTS}
+
+
+def test_workers_with_other_weights_or_versions_are_refused(
+    processes: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = {"name": "toy", "load_name": str(folder), "dtype": "float32", "prompt_format": "prefix"}
+    model = ClusterModel(processes, fingerprint="sha256:0123 float32", chat=None, **about)
+    with pytest.raises(ModelError, match=r"is another model \(sha256:\w+ float32\) than here") as e:
+        model.generate(["?"])
+    assert "127.0.0.1" in str(e.value)
+    here = cluster.versions() | {"torch": "1.0"}
+    monkeypatch.setattr(cluster, "versions", lambda: here)
+    with pytest.raises(ModelError, match=r"has torch \d\.\S+, and the run was started with 1\.0;"):
+        model.generate(["?"])
+
+
+def stored(path: Path) -> int:
+    with store.opened(path, "read") as db:
+        return int(db.execute("SELECT count(*) FROM calls").fetchone()[0])
+
+
+# -- threads for workers ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[..., LocalCluster]]:
+    """Clusters in this process, whose scheduler listens on a port of its own."""
+    opened = []
+
+    def start(workers: int, port: int = 0) -> LocalCluster:
+        opened.append(
+            LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=False,
+                protocol="tcp://",
+                scheduler_port=port,
+                dashboard_address=None,
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+                silence_logs=logging.CRITICAL,
+            )
+        )
+        return opened[-1]
+
+    # A scheduler that is gone is not waited for when its workers close.
+    with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}):
+        yield start
+        for one in opened:
+            one.close()
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Lets three slices through, or as many as `open_for` says; `prompts` of those that passed."""
+    answer, passed = cluster_slices.answer_slice, SimpleNamespace(open_for=3, prompts=[])
+
+    @functools.wraps(answer)  # also its name, by which the workers find it
+    def gated(*arguments: Any) -> list[Any]:
+        wait_until(lambda: len(passed.prompts) < passed.open_for)
+        passed.prompts += [r["prompt"] for r in arguments[-1].requests]
+        return answer(*arguments)
+
+    monkeypatch.setattr(cluster, "answer_slice", gated)
+    monkeypatch.setattr(cluster_slices, "answer_slice", gated)
+    return passed
+
+
+def test_a_worker_may_join_late(
+    threads: Callable[..., LocalCluster], on_cluster: Callable[[str], Model], single: Model
+) -> None:
+    started = threads(0)
+    model = on_cluster(started.scheduler_address)
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(model.generate, PROMPTS)
+        wait_until(lambda: len(started.scheduler.tasks) == len(PROMPTS))
+        started.scale(1)
+        made = run.result(timeout=120)
+    assert [g.text for g in made] == [g.text for g in single.generate(PROMPTS)]
+
+
+def test_what_a_slice_refuses_reaches_the_caller_as_it_is(
+    threads: Callable[..., LocalCluster], on_cluster: Callable[[str], Model], single: Model
+) -> None:
+    long = "?" * 3000
+    with pytest.raises(ModelError) as here:
+        single.generate([*PROMPTS, long])
+    with pytest.raises(ModelError) as there:
+        on_cluster(threads(1).scheduler_address).generate([*PROMPTS, long])
+    assert str(there.value) == str(here.value)
+    assert "shorten the prompt" in str(here.value)
+
+
+def test_a_scheduler_that_is_gone_is_told_and_what_came_back_stays(
+    threads: Callable[..., LocalCluster],
+    on_cluster: Callable[[str], Model],
+    single: Model,
+    gate: SimpleNamespace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster, "RESTART_SECONDS", 0.3)
+    started = threads(1)
+    model = on_cluster(started.scheduler_address)
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(model.generate, PROMPTS)
+        wait_until(lambda: stored(tmp_path / "records.sqlite") == 3)
+        started.sync(started.scheduler.close)
+        with pytest.raises(
+            ModelError, match=r"no Dask scheduler answered at tcp://\S+ within 0.3 s"
+        ):
+            run.result(timeout=120)
+    gate.open_for = 99
+    time.sleep(0.1)  # the slice in work may still be counted
+    gate.prompts.clear()
+    made = on_cluster(threads(1).scheduler_address).generate(PROMPTS)
+    assert made == single.generate(PROMPTS)
+    assert len(gate.prompts) == len(PROMPTS) - 3
+
+
+def test_a_scheduler_that_restarts_costs_what_was_in_work(
+    threads: Callable[..., LocalCluster],
+    on_cluster: Callable[[str], Model],
+    single: Model,
+    gate: SimpleNamespace,
+    tmp_path: Path,
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = threads(1, port)
+    model = on_cluster(started.scheduler_address)
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(model.generate, PROMPTS)
+        wait_until(lambda: stored(tmp_path / "records.sqlite") == 3)
+        started.sync(started.scheduler.close)
+        gate.open_for = 99
+        threads(1, port)
+        made = run.result(timeout=120)
+    assert made == single.generate(PROMPTS)
+    assert set(gate.prompts) == set(PROMPTS)
+    assert len(gate.prompts) <= len(PROMPTS) + 1
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "127.0.0.1:1", "nowhere", "ftp://a:1"])
+def test_a_wrong_address_is_one_sentence(address: str) -> None:
+    with pytest.raises(ModelError, match=rf"^no Dask scheduler answered at {address} within 0.2 s"):
+        connect(address, 0.2)
+
+
+def test_without_dask_the_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(ModelError, match="pip install distributed"):
+        connect("tcp://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (KilledWorker("slice", SimpleNamespace(address="tcp://there:1"), 3), "start fewer"),
+        (ModuleNotFoundError("No module named 'factrobust'"), "No module named 'factrobust'"),
+    ],
+)
+def test_a_cluster_that_cannot_answer_is_explained(error: Exception, sentence: str) -> None:
+    about = {"name": "toy", "load_name": "toy", "dtype": "float32", "fingerprint": "toy"}
+    model = ClusterModel("tcp://here:1", prompt_format="prefix", chat=None, **about)
+    with pytest.raises(ModelError, match=f"^toy: .*{sentence}"):
+        model._result(SimpleNamespace(status="error", exception=lambda: error))  # type: ignore[arg-type]

@@ -1,0 +1,99 @@
+"""python -m factrobust.reproduce --cluster: notebooks whose models are asked elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from factrobust.models.cluster import connect
+from factrobust.reproduce.__main__ import main
+from factrobust.reproduce.cluster import local_cluster
+
+ASK = """
+from pathlib import Path
+from factrobust import load_model
+from factrobust.records import Records
+model = load_model({folder!r}, records=Records(Path("answers.sqlite").resolve()))
+print([g.text for g in model.generate(["why?", "who?"])])
+"""
+
+
+def test_a_notebook_is_answered_by_the_workers(
+    root: Path,
+    write: Callable[..., Path],
+    toy_model: Callable[..., Any],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its kernel commits the answers, and shows nothing but them."""
+    toy, folder = toy_model({"?": {" a": 1.0}, " a": {".": 1.0}}), root / "toy"
+    toy.body.network.save_pretrained(folder)
+    toy.tokenizer.save_pretrained(folder)
+    capsys.readouterr()
+    path = write("1.ipynb", ASK.format(folder=str(folder)))
+    assert main(["--cluster", "--workers", "1"], root=root) == 0
+    assert (root / "notebooks" / "answers.sqlite").is_file()
+    [output] = nbformat.read(path, as_version=4).cells[1].outputs
+    assert output.text == "[' a.', ' a.']\n"
+    assert capsys.readouterr().err == ""
+    # Nothing is stale, so no cluster is looked for.
+    assert main(["--cluster", "tcp://127.0.0.1:1"], root=root) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--cluster", "nowhere"], "no Dask scheduler answered at nowhere"),
+        (["--cluster", "--replay"], "--replay asks no model"),
+        (["--workers", "2"], "--workers is how many processes"),
+        (["--cluster", "tcp://a:1", "--workers", "2"], "--workers is how many processes"),
+        (["--cluster", "--workers", "0"], "--workers is how many processes"),
+    ],
+)
+def test_what_cannot_be_is_refused_at_once(
+    root: Path,
+    write: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    sentence: str,
+) -> None:
+    write("1.ipynb", "print(1)")
+    assert main(arguments, root=root) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(sentence)
+    assert error.count("\n") == 1
+
+
+def test_workers_share_the_cores_and_this_process_keeps_its_own(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
+    with local_cluster(2) as address:
+        with connect(address) as client:
+            threads = client.run(os.getenv, "OMP_NUM_THREADS")
+            imported = client.run(lambda: "torch" in sys.modules)
+            first, second = (w["nthreads"] for w in client.scheduler_info()["workers"].values())
+        assert list(threads.values()) == ["3", "3"]
+        assert not any(imported.values())  # weights, and what runs them, come with the first slice
+        assert (first, second) == (1, 1)
+        assert os.environ["OMP_NUM_THREADS"] == "7"
+        assert "MALLOC_TRIM_THRESHOLD_" not in os.environ
+    said = capfd.readouterr()
+    assert said.out + said.err == ""
+
+
+def test_a_cluster_of_others_is_used_and_left_running(
+    root: Path, write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("1.ipynb", 'import os\nprint(os.environ["FACTROBUST_CLUSTER"])')
+    with local_cluster(1) as address:
+        assert main(["--cluster", address], root=root) == 0
+        assert f"{address}: 1 worker so far" in capsys.readouterr().out
+        assert address in (root / "notebooks/1.ipynb").read_text()
+        connect(address).close()
