@@ -26,7 +26,7 @@ def test_results_shows_mean_interval_and_n(tmp_path: Path, monkeypatch: pytest.M
     )
     wide = {"m mean": [0.5, 9], "m low": [0.4, 9], "m high": [0.61, 9], "m n": [20, 9]}
     pd.DataFrame({"d": [1, 2], **wide}).to_csv(tmp_path / "w.csv")
-    long = {"mean": [9, 0.6], "low": [9, 0.5], "high": [9, 0.7], "n": [9, 30]}
+    long = {"share": [9, 0.6], "low": [9, 0.5], "high": [9, 0.7], "n": [9, 30]}
     pd.DataFrame({"model": ["k", "k"], "d": ["y", "x"], **long}).to_csv(tmp_path / "l.csv")
     assert readme.results(tmp_path).splitlines() == [
         "| | m | k |",

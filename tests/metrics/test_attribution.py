@@ -62,7 +62,8 @@ def test_scores_by_hand() -> None:
 def test_scores_need_their_columns() -> None:
     rows = marked(["contextual"] * 2, p4=[np.nan] * 2, p3=[2.0, 3.0], share=[0.2, 0.9])
     table = attribution.cases(rows, extra=["share"])
-    assert attribution.score_names(table) == ["minus_log_p3", "share"]
+    grouped = table.assign(context="false", from_context=True)
+    assert attribution.score_names(grouped) == ["minus_log_p3", "share"]
     assert "group_id" in attribution.as_questions(table)
 
 

@@ -58,6 +58,16 @@ def test_error_rates_by_hand() -> None:
     assert (table["mean"] <= table["high"]).all()
 
 
+def test_bounds_of_rates_are_exact() -> None:
+    decided = pd.DataFrame({"model": "m", "from_context": [True] * 8 + [False]})
+    decided["says_context"] = pd.array([True] * 8 + [False], dtype="boolean")
+    table = error_rates(decided, n_boot=50).set_index("measure")
+    # The upper bound p of 0 in 8 has (1 - p) ** 8 = 0.025.
+    assert table.loc["fnr", ["mean", "low"]].tolist() == [0, 0]
+    assert table.loc["fnr", "high"] == pytest.approx(1 - 0.025 ** (1 / 8))
+    assert table.loc["fpr", "high"] == pytest.approx(1 - 0.025)
+
+
 def test_error_rates_of_one_source() -> None:
     decided = pd.DataFrame({"model": "m", "from_context": [True, True]})
     decided["says_context"] = pd.array([True, False], dtype="boolean")

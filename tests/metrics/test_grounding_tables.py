@@ -23,7 +23,8 @@ def test_counts_by_source() -> None:
     assert table["total"].tolist() == table["n"].tolist() == [4] * 4
     assert (table["low"] <= table["share"]).all()
     assert (table["high"] >= table["share"]).all()
-    assert table.loc[3, ["low", "high"]].tolist() == [0, 0]
+    # 0 of 4: the upper bound is the share that gives no hit in 4 with probability 0.025.
+    assert table.loc[3, ["low", "high"]].tolist() == pytest.approx([0, 1 - 0.025**0.25])
     by = tables.counts_by(rows, ["model", "category"], n_boot=10)
     assert by["category"].tolist() == ["b"] * 4 + ["a"] * 4
     assert by["count"].tolist() == [0, 2, 1, 0, 1, 0, 0, 0]
@@ -46,10 +47,22 @@ def test_counts_of_objects_and_other_columns() -> None:
     table = tables.counts_by(rows, value="object", group="object", n_boot=10)
     assert table["object"].tolist() == ["x", "y"]
     assert table["count"].tolist() == [2, 2]
-    assert table["n"].tolist() == [2, 2]  # objects are resampled
+    assert table["n"].tolist() == [2, 2]  # objects are resampled: both x, one each, both y
+    assert table[["low", "high"]].to_numpy().tolist() == [[0, 1], [0, 1]]
     preferred = tables.counts_by(rows, value="preference", group=None, n_boot=10)
     assert preferred["count"].tolist() == [0, 0, 3]
     assert preferred["n_missing"].tolist() == [1, 1, 1]
+
+
+def test_shares_of_printed_counts() -> None:
+    counts = pd.DataFrame(
+        {"model": ["m", "m", "k"], "source": ["other", "contextual", "other"], "count": [0, 4, 3]}
+    )
+    table = tables.shares(counts)
+    assert table["total"].tolist() == table["n"].tolist() == [4, 4, 3]
+    assert table["share"].tolist() == [0, 1, 1]
+    assert table["low"].tolist() == pytest.approx([0, 0.025**0.25, 0.025 ** (1 / 3)])
+    assert table["high"].tolist() == pytest.approx([1 - 0.025**0.25, 1, 1])
 
 
 def test_perplexities() -> None:
@@ -81,6 +94,10 @@ def test_perplexities() -> None:
         ("[4", "option"),
         ("(iv)", "option"),
         ("b)", "option"),
+        ("A: Jazz B: Rock", "marks"),
+        ("called: A: a", "marks"),
+        ("Zn: 30", None),
+        ("at 10:30", None),
         ("iv", "short"),
         ("no", "short"),
         ("U.S.", "short"),
@@ -102,14 +119,15 @@ def test_degenerate_counts() -> None:
             "model": ["m", "m", "n"],
             "parametric": ["[D", "", "Paris"],
             "counterfactual": ["no", "Rome", "Oslo"],
-            "contextual": ["Rome", "Rome", "Oslo"],
+            "contextual": ["Rome A: Lima", "Rome", "Oslo"],
         }
     )
     table = tables.degenerate_counts(rows).set_index(["model", "answer"])
-    columns = ["empty", "option", "short", "degenerate", "n", "share"]
-    assert table.loc[("m", "parametric"), columns].tolist() == [1, 1, 0, 2, 2, 1]
-    assert table.loc[("m", "counterfactual"), columns].tolist() == [0, 0, 1, 1, 2, 0.5]
-    assert table.loc[("n", "parametric"), columns].tolist() == [0, 0, 0, 0, 1, 0]
+    columns = ["empty", "option", "marks", "short", "degenerate", "n", "share"]
+    assert table.loc[("m", "parametric"), columns].tolist() == [1, 1, 0, 0, 2, 2, 1]
+    assert table.loc[("m", "counterfactual"), columns].tolist() == [0, 0, 0, 1, 1, 2, 0.5]
+    assert table.loc[("n", "parametric"), columns].tolist() == [0, 0, 0, 0, 0, 1, 0]
+    assert table.loc[("m", "contextual"), columns].tolist() == [0, 0, 1, 0, 1, 2, 0.5]
     assert len(table) == 6
 
 

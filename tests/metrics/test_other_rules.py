@@ -19,6 +19,8 @@ CASES = [
     ("Paris", "unknown", "not specified in the text", 5, "no answer"),
     ("Paris", "London", "unclear", 2, "no answer"),
     ("", "London", "unclear", 1, "no answer"),
+    ("Wright", "the architect, Gaudi", "none other than Gaudi", 5, "core"),  # an answer
+    ("Wright", "London", "none other than Gaudi", 2, "rest"),
     ("Paris", "London", "Paris, not London", 4, "negation"),
     ("Paris", "London", "Paris rather than London", 4, "negation"),
     ("Paris", "London", "It isn’t London", 4, "negation"),
@@ -44,6 +46,10 @@ CASES = [
     ("Paris, France", "Valladolid, Mexico", "Paris, Mexico", 7, "names of both"),
     ("Paris", "Lyon, France", "Paris, France", 1, "core"),  # the context's form only
     ("German", "English-born American", "German-born American", 7, "names of both"),
+    ("a temperature of 420", "298 Celsius", "a temperature of 298 Celsius", 5, "core"),  # its form
+    ("a red rose", "a Dutch tulip", "a Dutch rose", 7, "names of both"),
+    ("a fresco", "some paintings by an artist", "some paintings by an artist, born in Rome", 5, "core"),
+    ("a fresco", "some paintings", "some drawings, born in Rome", 2, "rest"),
     ("the Louvre", "the permanent collection at the Prado", "the permanent collection at the Louvre",
      1, "core"),
     ("Rosario, Argentina", "London, England", "London", 5, "core"),
@@ -81,6 +87,7 @@ def test_what_is_known_of_right_answers() -> None:
     assert decide(*row, right_answers="one") == (2, "rest")
     assert decide(*row, right_answers="several") == (6, "one of several")
     assert decide(*row, accepted=["Mayer", "Joule"]) == (6, "accepted")
+    assert decide("A", "A: A", "A: A: A: A: A:", right_answers="several") == (2, "rest")
     # accepted answers settle it
     assert decide(*row, accepted=["Mayer"], right_answers="several") == (2, "rest")
 

@@ -111,6 +111,23 @@ def test_auc(check, models):
     assert axis.get_xlabel() == "AUC"
 
 
+def test_auc_by_context(check, models):
+    table = cases(models)
+    context = np.where(table["question_id"].str[1:].astype(int) < 20, "false", "irrelevant")
+    table = metric.auc_table(
+        table.assign(context=context), ["minus_log_p4"], ["model", "context"], n_boot=50
+    )
+    fig = check(attribution.auc(table), axes=2)
+    assert [axis.get_title() for axis in fig.axes] == ["false context", "irrelevant context"]
+    for axis, name in zip(fig.axes, ["false", "irrelevant"], strict=True):
+        for model, look in style.looks(models).items():
+            own = table[(table["model"] == model) & (table["context"] == name)]
+            assert list(points(axis, look).get_xdata()) == own["auc"].tolist()
+    assert fig.legends[0].get_texts()[0].get_text().endswith("(n = 20–40)")
+    with pytest.raises(ValueError, match="several rows for model gemma-3-270m, score minus_log_p4"):
+        attribution.auc(table.drop(columns="context"))
+
+
 def test_auc_of_a_score_of_ones_own(check):
     table = cases(["m"]).assign(attention_to_it=np.linspace(0, 1, 60))
     table = metric.auc_table(table, ["attention_to_it", "minus_log_p4"], n_boot=50)
@@ -158,3 +175,14 @@ def test_errors_of_two_scores(check, models):
     assert len(fig.legends[0].get_texts()) == len(models)
     with pytest.raises(ValueError, match="several rows for model gemma-3-270m, measure fpr"):
         attribution.errors(rates.drop(columns="score"))
+
+
+def test_errors_by_context(check):
+    table = error_rates(decisions(cases(["m"])), n_boot=50)
+    both = pd.concat([table.assign(context="false"), table.assign(context="irrelevant", mean=0.5)])
+    fig = check(attribution.errors(both), axes=2)
+    assert [axis.get_title() for axis in fig.axes] == ["false context", "irrelevant context"]
+    (look,) = style.looks(["m"]).values()
+    own = table.set_index("measure").loc[list(attribution.MEASURES), "mean"]
+    assert points(fig.axes[0], look).get_xdata().tolist() == own.tolist()
+    assert set(points(fig.axes[1], look).get_xdata()) == {0.5}

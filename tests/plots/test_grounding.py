@@ -76,6 +76,15 @@ def test_source_shares(check, models):
     assert names == ["parametric", "other", "empty", "contextual"]
 
 
+def test_models_without_a_look_stand_as_in_the_table(check):
+    table = counts(["z-large", "gemma-3-270m", "a-small"])
+    axis = check(grounding.source_shares(table), axes=1).axes[0]
+    order = ["gemma-3-270m", "z-large", "a-small"]
+    assert labels(axis) == [f"{model}\nn = 60 questions" for model in order]
+    fig = check(grounding.source_by_category(counts(order, ("model", "category"))), axes=3)
+    assert [axis.get_title() for axis in fig.axes] == order
+
+
 def test_intervals_of_the_outer_sources(check):
     table = counts(["m"])
     axis = check(grounding.source_shares(table), axes=1).axes[0]

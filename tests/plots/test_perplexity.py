@@ -151,6 +151,31 @@ def test_perplexity_by_category(check, models):
     assert high > max(axis.dataLim.x1 for axis in fig.axes)
 
 
+def test_few_answers_are_points(check):
+    table = answers(["m"])
+    few = (table["source"] == "parametric") & (table["category"] == "person") & (table["i"] >= 4)
+    axis = check(perplexity.perplexity_by_category(table[~few]), axes=1).axes[0]
+    (points,) = [line for line in axis.lines if line.get_marker() == "o"]
+    own = table[(table["source"] == "parametric") & (table["category"] == "person")]
+    assert points.get_xdata().tolist() == own["value"].head(4).tolist()
+    assert points.get_ydata() == pytest.approx([-0.2] * 4)
+    assert points.get_markerfacecolor() == SOURCE_LOOKS["parametric"].colour
+    assert len([line for line in axis.lines if line.get_linewidth() == 1.6]) == 3  # medians
+    assert sorted(text.get_text() for text in axis.texts) == ["10", "10", "10", "4"]
+
+
+def test_a_short_log_axis_has_ticks(check):
+    table = answers(["m"])
+    table["value"] = np.geomspace(1, 4.5, len(table))
+    fig = check(perplexity.perplexity_distributions(table, groups="preference"), axes=1)
+    axis = fig.axes[0]
+    assert axis.get_xscale() == "log"
+    ticks = [1, 1.2, 1.5, 2, 3, 4]
+    assert axis.get_xticks() == pytest.approx(ticks)
+    assert [text.get_text() for text in axis.get_xticklabels()] == [f"{tick:g}" for tick in ticks]
+    assert axis.get_legend().get_title().get_text() == "preference"
+
+
 def test_a_model_without_values_has_an_empty_panel(check):
     table = answers(["a", "b"])
     table.loc[table["model"] == "b", "value"] = np.nan

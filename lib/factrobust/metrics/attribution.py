@@ -74,8 +74,9 @@ def cases(marked: pd.DataFrame, extra: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def score_names(table: pd.DataFrame) -> list[str]:
-    """The scores among the columns of a table of cases, `extra` ones too."""
-    return [name for name in table.columns if name not in (*KEY, "source", OUTCOME)]
+    """The scores among the columns of a table of cases, `extra` ones too: those with numbers."""
+    numbers = table.select_dtypes("number")  # further columns may group the cases
+    return [name for name in numbers.columns if name not in KEY]
 
 
 def as_questions(table: pd.DataFrame) -> pd.DataFrame:

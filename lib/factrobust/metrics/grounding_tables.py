@@ -14,15 +14,16 @@ import pandas as pd
 from factrobust.metrics.grounding import ANSWERS, PREFERENCES, SOURCES
 from factrobust.metrics.others import KINDS
 from factrobust.metrics.phrases import empty
-from factrobust.statistics import bootstrap_mean
+from factrobust.statistics import Interval, binomial_interval, bootstrap_mean
 
 VALUES: dict[str, tuple] = {
     "source": SOURCES,
     "preference": PREFERENCES,
     "kind": tuple(KINDS),
 }
-DEGENERATE = ("empty", "option", "short")
+DEGENERATE = ("empty", "option", "marks", "short")
 _OPTION = re.compile(r"\s*(?:[(\[{]\s*(?:\w|[ivxIVX]{2,4})|(?:[A-E]|[a-e]))(?!\w)[^\w]*")
+_MARK = re.compile(r"(?<!\w)[A-Z]:")
 
 
 def counts_by(
@@ -37,22 +38,37 @@ def counts_by(
     """How often each value occurs, and its share of the rows that have one (tables 8 to 10, 13, 14).
 
     `value` is source, preference or kind, whose values are all listed, or any other column. Columns:
-    those of `by`, value, count, total (rows with a value), share, low, high, n (number of `group`s,
-    which are resampled), n_missing (rows without a value). Sources, preferences and kinds stand in
-    their order, other columns of `by` in that of their first rows.
+    those of `by`, value, count, total (rows with a value), share, low, high, n (number of `group`s),
+    n_missing (rows without a value). Sources, preferences and kinds stand in their order, other
+    columns of `by` in that of their first rows.
+
+    Where each group has one row, low and high are exact binomial bounds (Clopper-Pearson), which say
+    how little 0 of 8 tells; resampling would say that it is 0 for sure. Where a group has several
+    rows, whole groups are resampled (`bootstrap_mean`).
     """
     rows = []
     order = VALUES.get(value, tuple(marked[value].dropna().unique()))
     for key, part in _groups(marked, by):
         known = part[part[value].notna()]
-        groups = None if group is None else known[group]
+        groups = pd.Series(range(len(known))) if group is None else known[group]
         for name in order:
             hits = (known[value] == name).to_numpy(dtype=float)
-            share = bootstrap_mean(hits, groups, n_boot=n_boot, seed=seed)
+            share = _share(hits, groups, n_boot, seed)
             missing = len(part) - len(known)
             rows.append((*key, name, int(hits.sum()), len(known), *share, missing))
     columns = [*by, value, "count", "total", "share", "low", "high", "n", "n_missing"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def shares(counts: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame:
+    """Counts that a paper prints with their shares of the total over the columns `by`.
+
+    `counts` has those, count, and what was counted, such as source. Adds total, share, low and high
+    (exact binomial bounds, as if questions were independent) and n (the total), as in `counts_by`.
+    """
+    total = counts.groupby(list(by), sort=False)["count"].transform("sum")
+    low, high = binomial_interval(counts["count"], total)
+    return counts.assign(total=total, share=counts["count"] / total, low=low, high=high, n=total)
 
 
 def perplexity_table(
@@ -86,13 +102,16 @@ def degeneracy(text: object) -> str | None:
     """Why a text is hardly an answer, or None.
 
     "empty": no word but "the", or missing; "option": the mark of an option, such as "(D", "[4" or
-    "b)", a letter A to E also by itself; "short": one or two characters without a digit. Symbols of
+    "b)", a letter A to E also by itself; "marks": a capital and a colon somewhere, which go on with
+    the prompt's form ("A: Jazz B: Rock"); "short": one or two characters without a digit. Symbols of
     elements ("Au"; "C" is an option) are degenerate here, too, and right where one is asked for.
     """
     if not isinstance(text, str) or empty(text):
         return "empty"
     if _OPTION.fullmatch(text):
         return "option"
+    if _MARK.search(text):
+        return "marks"
     left = re.sub(r"[\W_]", "", text)
     return "short" if len(left) <= 2 and not any(c.isdigit() for c in left) else None
 
@@ -100,8 +119,8 @@ def degeneracy(text: object) -> str | None:
 def degenerate_counts(results: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame:
     """How many answers are degenerate (see `degeneracy`).
 
-    Columns: those of `by`, answer (one of ANSWERS), empty, option, short, degenerate (their sum), n
-    (rows), share.
+    Columns: those of `by`, answer (one of ANSWERS), empty, option, marks, short, degenerate (their
+    sum), n (rows), share.
     """
     tables = []
     for answer in ANSWERS:
@@ -135,6 +154,15 @@ def p0_exceptions(results: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.D
     table = rows.groupby([*by, "tokens"], sort=False, observed=True).sum().reset_index()
     table["share"] = table["exceptions"] / table["n"]
     return table[[*by, "tokens", "n", "exceptions", "share", "n_missing"]]
+
+
+def _share(hits: np.ndarray, groups: pd.Series, n_boot: int, seed: int) -> Interval:
+    """Share of hits with the interval that `counts_by` describes."""
+    n = len(hits)
+    if n == 0 or groups.duplicated().any():
+        return bootstrap_mean(hits, groups, n_boot=n_boot, seed=seed)
+    low, high = binomial_interval(hits.sum(), n)
+    return Interval(float(hits.mean()), float(low), float(high), n)
 
 
 def _groups(table: pd.DataFrame, by: Sequence[str]) -> list[tuple[tuple, pd.DataFrame]]:

@@ -29,7 +29,7 @@ from factrobust.metrics.text_values import Quantity, agreement, date, meet, quan
 
 _NONE = re.compile(
     r"(?:not (?:known|specified|applicable|available|clear|certain|mentioned|given|provided)|unknown|"
-    r"unclear|uncertain|none|n/a|nothing)\b",
+    r"unclear|uncertain|none(?! other)|n/a|nothing)\b",
     re.IGNORECASE,
 )
 NEGATION = re.compile(
@@ -178,11 +178,12 @@ def _mix(row: Row) -> int | None:
         options.append(options[0] + tuple(w for s in later for w in content(s)))
     for option in options:
         in_p, in_c = ([inside(w, other) for w in option] for other in (p, c))
-        own = any(x and not y for x, y in zip(in_p, in_c, strict=True))
-        theirs = any(
-            y and not x and specific(w) for w, x, y in zip(option, in_p, in_c, strict=True)
-        )
-        if own and theirs and all(x or y for x, y in zip(in_p, in_c, strict=True)):
+        own = [w for w, x, y in zip(option, in_p, in_c, strict=True) if x and not y]
+        theirs = [w for w, x, y in zip(option, in_p, in_c, strict=True) if y and not x]
+        known = all(x or y for x, y in zip(in_p, in_c, strict=True))
+        # All of the context's answer, and of memory's but its form: 5.
+        form = not any(map(specific, own)) and all(inside(w, option) for w in c)
+        if known and own and any(map(specific, theirs)) and not form:
             return 7
     return None
 
@@ -191,12 +192,15 @@ def _wording(row: Row) -> int | None:
     if _by_value(row):
         return None
     main = core(row.contextual)
+    first = (*segments(row.contextual), main)[0]
 
     def told(text: str) -> bool:
         parts = segments(text) or (text,)
         heart = core(text)
-        return any(alike(main, part) or phrase_of(main, part) for part in parts) or (
-            any(map(specific, content(heart))) and phrase_of(heart, main)
+        return (
+            any(alike(main, part) or phrase_of(main, part) for part in parts)
+            or (any(map(specific, content(heart))) and phrase_of(heart, main))
+            or alike(first, heart)  # and goes on: the part with a name may come later
         )
 
     found = _either(told, row)
@@ -216,7 +220,8 @@ def _accepted(row: Row) -> int | None:
 
 
 def _several(row: Row) -> int | None:
-    return 6 if not row.accepted and row.right_answers == "several" else None
+    named = bool(content(row.contextual))  # an "A: A: A" answers nothing
+    return 6 if named and not row.accepted and row.right_answers == "several" else None
 
 
 RULES = (

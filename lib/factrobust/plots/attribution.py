@@ -20,7 +20,7 @@ from factrobust.plots import time_style as parts
 from factrobust.plots import wording_style as rows
 from factrobust.plots.calibration import DASHED
 from factrobust.plots.calibration import SCORES as LINES  # looks of lines that are no models
-from factrobust.plots.style import DOUBLE, SINGLE
+from factrobust.plots.style import DOUBLE
 
 LABELS = {  # of metrics.attribution.SCORES
     "log_p2_p3": "log P2 − log P3",
@@ -90,23 +90,28 @@ def roc(table: pd.DataFrame, auc: pd.DataFrame | None = None) -> Figure:
 def auc(table: pd.DataFrame) -> Figure:
     """How well single scores tell the source, a row a score, models side by side.
 
-    `table`, of `metrics.attribution.auc_table`: model, score, queries, auc, low, high, n (in the
-    legend); the highest mean over models on top. Hollow: the score costs a second query, without the
-    context. Dashed: chance.
+    `table`, of `metrics.attribution.auc_table`: model, score, queries, auc, low, high, n (its range
+    in the legend); the highest mean on top. With context ("counterfactual", "false", ...), a panel
+    each. Hollow: the score costs a second query, without the context. Dashed: chance.
     """
-    style.need(table, "model", "score", "queries", "auc", "low", "high", "n")
-    rows.once(table, "model", "score")
+    table = table if "context" in table else table.assign(context="")
+    style.need(table, "model", "score", "queries", "context", "auc", "low", "high", "n")
+    rows.once(table, "model", "score", "context")
     table = table.rename(columns={"auc": "mean"}).assign(hollow=table["queries"] == 2)
-    looks = style.looks(table["model"])
+    looks, contexts = style.looks(table["model"]), list(dict.fromkeys(table["context"]))
     ranked = table.groupby("score")["mean"].mean().sort_values(ascending=False, kind="stable")
     names = list(ranked.index)
-    fig, axes = style.panels(1, 1, SINGLE, 1 + (0.12 + 0.07 * len(looks)) * len(names))
-    axis = axes[0, 0]
-    axis.axvline(0.5, zorder=1, **DASHED)
-    rows.points(axis, table, "score", names, looks)
-    rows.row_labels([axis], [LABELS.get(name, rows.name(name)) for name in names])
-    axis.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    axis.set(xlabel="AUC", ylabel="score")
+    fig, axes = style.panels(
+        1, len(contexts), style.panel_width(len(contexts)),
+        1.1 + (0.12 + 0.07 * len(looks)) * len(names), sharex=True, sharey=True,
+    )  # fmt: skip
+    for axis, context in zip(axes[0], contexts, strict=True):
+        axis.axvline(0.5, zorder=1, **DASHED)
+        rows.points(axis, table[table["context"] == context], "score", names, looks)
+        axis.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        axis.set(xlabel="AUC", title=f"{context} context" if context else None)
+    rows.row_labels(list(axes[0]), [LABELS.get(name, rows.name(name)) for name in names])
+    axes[0, 0].set_ylabel("score")
     n = {model: style.count(table.loc[table["model"] == model, "n"]) for model in looks}
     handles = [style.key(model, look, n[model], ls="") for model, look in looks.items()]
     if table["hollow"].any():
@@ -120,19 +125,20 @@ def auc(table: pd.DataFrame) -> Figure:
 def errors(table: pd.DataFrame) -> Figure:
     """How often thresholds on a score err, a row a measure, models side by side.
 
-    `table`, of `metrics.attribution_errors.error_rates`: model, measure, mean, low, high, n; with
-    score, a panel each. Beside the accuracy, the baseline as a vertical mark.
+    `table`, of `metrics.attribution_errors.error_rates`: model, measure, mean, low, high, n. With
+    context or else score, a panel each. Beside the accuracy, the baseline as a vertical mark.
     """
-    table = table if "score" in table else table.assign(score="")
-    style.need(table, "model", "measure", "score", "mean", "low", "high", "n")
-    rows.once(table, "model", "measure", "score")
-    looks, scores = style.looks(table["model"]), list(dict.fromkeys(table["score"]))
+    table = table if {"context", "score"} & set(table) else table.assign(score="")
+    column = "context" if "context" in table else "score"
+    style.need(table, "model", "measure", column, "mean", "low", "high", "n")
+    rows.once(table, "model", "measure", column)
+    looks, panels = style.looks(table["model"]), list(dict.fromkeys(table[column]))
     shown = [name for name in MEASURES if name in set(table["measure"])]
     height = 1.15 + max(0.38, 0.1 + 0.11 * len(looks)) * len(shown)
-    fig, axes = style.panels(1, len(scores), DOUBLE, height, sharex=True, sharey=True)
+    fig, axes = style.panels(1, len(panels), DOUBLE, height, sharex=True, sharey=True)
     mark: dict[str, Any] = {"ls": "", "marker": "|", "ms": 9, "mew": 1.5}
-    for axis, score in zip(axes[0], scores, strict=True):
-        own = table[table["score"] == score]
+    for axis, panel in zip(axes[0], panels, strict=True):
+        own = table[table[column] == panel]
         drawn = own[own["measure"].isin(shown)]
         y = rows.points(axis, drawn, "measure", shown, looks)
         for model, look in looks.items():
@@ -140,7 +146,9 @@ def errors(table: pd.DataFrame) -> Figure:
             beside = y[(drawn["model"] == model) & (drawn["measure"] == "accuracy")]
             if len(baseline) and len(beside):
                 axis.plot(baseline, beside, color=look.colour, **mark)
-        axis.set(title=LABELS.get(score, rows.name(score)), xlabel="share of answers")
+        title = LABELS.get(panel, rows.name(panel))
+        axis.set(title=f"{panel} context" if column == "context" else title)
+        axis.set_xlabel("share of answers")
         style.shares(axis, "x")
     n = [style.count(table.loc[table["measure"] == name, "n"]) for name in shown]
     labels = [

@@ -42,10 +42,11 @@ def source_shares(table: pd.DataFrame) -> Figure:
 
     `table`, of `metrics.grounding_tables.counts_by` by model: model, source, share, low, high, n.
     The parametric share is read from the left, the contextual one from the right, each with its
-    interval; what is neither lies between them.
+    interval; what is neither lies between them. Models of no look of their own stand in the table's
+    order.
     """
     _check(table, "model")
-    models = list(style.looks(table["model"]))
+    models = style.in_order(table["model"], style.MODELS)
     fig, axes = style.panels(1, 1, DOUBLE, 0.95 + 0.36 * len(models))
     axis = axes[0, 0]
     _stack(axis, table, "model", models, room=0.05)
@@ -65,7 +66,8 @@ def source_by_category(table: pd.DataFrame, column: str = "category") -> Figure:
     values have the rows, such as "base_id".
     """
     _check(table, "model", column)
-    models, groups = list(style.looks(table["model"])), list(dict.fromkeys(table[column]))
+    models = style.in_order(table["model"], style.MODELS)
+    groups = list(dict.fromkeys(table[column]))
     fig, axes = style.model_panels(models, 0.95 + 0.24 * len(groups), DOUBLE)
     for axis, model in zip(axes, models, strict=True):
         room = 0.05 * min(len(models), 3)
@@ -115,7 +117,7 @@ def truth(table: pd.DataFrame) -> Figure:
 
     `table`: model, context ("none", "true", "irrelevant" or "false"), mean, low, high (of right or
     wrong, see `statistics.interval_table`), n (facts); and, for a panel each, facts ("all", "known"
-    or "unknown": whether the model is right without context, so that its row "none" is 1 or 0).
+    or "unknown": whether the model is right without context; rows that are not there stay empty).
     """
     table = table if "facts" in table else table.assign(facts="all")
     style.need(table, "model", "context", "facts", "mean", "low", "high", "n")

@@ -26,6 +26,7 @@ ANSWERS = {  # where an answer's tokens come from, and its perplexities without 
     "counterfactual": ("contextual", "p1", "p3"),
 }
 WIDE = 3  # values that span at least this factor get a log axis
+FEW = 5  # fewer answers than this have no quartiles
 
 
 @style.styled
@@ -77,12 +78,17 @@ def worked_example(tokens: pd.DataFrame, result: Mapping[Any, Any] | None = None
 
 @style.styled
 def perplexity_distributions(
-    answers: pd.DataFrame, value: str = "perplexity of the answer (P4)", *, log: bool = True
+    answers: pd.DataFrame,
+    value: str = "perplexity of the answer (P4)",
+    *,
+    groups: str = "source",
+    log: bool = True,
 ) -> Figure:
     """Figure 8: distribution functions of a perplexity, a line a source, a panel a model.
 
     `answers`, a row an answer: model, source, value (such as its P4; missing or infinite ones are
-    counted in the title). `value` is the label of x, which is logarithmic if `log` and values differ.
+    counted in the title). `value` is the label of x, which is logarithmic if `log` and values differ;
+    `groups` says in the legend what the column source holds, which may be a preference.
     """
     known, log = _known(answers, ["model", "source", "value"], log)
     models = list(style.looks(answers["model"]))
@@ -96,7 +102,9 @@ def perplexity_distributions(
         axis.set_title(style.title(model, answers[answers["model"] == model], own))
         style.shares(axis)
         if len(own):
-            axis.legend(loc="lower right", fontsize=6.5, handlelength=2.4)
+            axis.legend(
+                loc="lower right", fontsize=6.5, handlelength=2.4, title=groups, title_fontsize=6.5
+            )
     _value_axis(fig, axes, value, log)
     style.label_left(axes, "share of answers up to x")
     return fig
@@ -109,7 +117,8 @@ def perplexity_by_category(
     """Figures 9 and 10: box plots of a perplexity by category and source, a panel a model.
 
     `answers`, a row an answer: model, category, source, value; `value` and `log` as above. Boxes
-    reach from quartile to quartile, with the median, lines from 5% to 95%; at the right, n.
+    reach from quartile to quartile, with the median, lines from 5% to 95%; fewer than FEW answers
+    are points. At the right, n.
     """
     known, log = _known(answers, ["model", "category", "source", "value"], log)
     models, groups = list(style.looks(answers["model"])), list(dict.fromkeys(answers["category"]))
@@ -121,12 +130,16 @@ def perplexity_by_category(
         for key, numbers in own.groupby(["category", "source"], observed=True)["value"]:
             group, source = map(str, key)
             y = groups.index(group) + (sources.index(source) + 0.5) * 0.8 / len(sources) - 0.4
-            axis.boxplot(
-                [numbers.to_numpy(float)], positions=[y], widths=0.64 / len(sources), whis=(5, 95),
-                orientation="horizontal", showfliers=False, showcaps=False, patch_artist=True,
-                manage_ticks=False, boxprops=line | {"facecolor": SOURCE_LOOKS[source].colour},
-                medianprops=line | {"linewidth": 1.6}, whiskerprops=line,
-            )  # fmt: skip
+            colour = SOURCE_LOOKS[source].colour
+            if len(numbers) < FEW:
+                axis.plot(numbers, [y] * len(numbers), "o", mfc=colour, mec="0.15", mew=0.5, ms=4)
+            else:
+                axis.boxplot(
+                    [numbers.to_numpy(float)], positions=[y], widths=0.64 / len(sources),
+                    whis=(5, 95), orientation="horizontal", showfliers=False, showcaps=False,
+                    patch_artist=True, manage_ticks=False, boxprops=line | {"facecolor": colour},
+                    medianprops=line | {"linewidth": 1.6}, whiskerprops=line,
+                )  # fmt: skip
             axis.text(
                 1.01, y, str(len(numbers)), transform=axis.get_yaxis_transform(), fontsize=5.5,
                 va="center", color="0.35",
@@ -158,3 +171,9 @@ def _value_axis(fig: Figure, axes: Sequence[Axes], value: str, log: bool) -> Non
     if log:
         limits = np.ravel([axis.dataLim.intervalx for axis in axes])
         parts.log_axis(axes[0], pd.Series(limits[np.isfinite(limits)]), 1.1)
+        low, high = axes[0].get_xlim()
+        if high < 10 * low:  # too little for the ticks of a log axis
+            decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)))
+            ticks = np.outer(decades, [1, 1.2, 1.5, 2, 3, 4, 5, 7]).ravel()
+            ticks = ticks[(low <= ticks) & (ticks <= high)]
+            axes[0].set_xticks(ticks, [parts.short(tick) for tick in ticks])

@@ -86,6 +86,7 @@ def greedy(
     at once). Raises ValueError as `context_prompts` does, and for an unknown rule.
     """
     check_rule(rule)
+    model.require("token_ids")  # what is scored afterwards
     sent = context_prompts(model, questions, contexts, prompt_format=prompt_format)
     answered = {}
     for chunk in _chunks(sent):

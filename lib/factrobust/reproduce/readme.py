@@ -50,6 +50,24 @@ QUOTED: tuple[tuple[str, str, dict[str, object]], ...] = (
         "3-wording/table-auc.csv",
         {"measure": "Cert"},
     ),
+    (
+        "4 context: answers that follow a contradicting context, of those that make sense",
+        "4-context/table-sound.csv",
+        {"source": "contextual"},
+    ),
+    *(
+        (
+            f"4 context: right answers, {words}",
+            "4-context/table-contexts.csv",
+            dict[str, object](facts="all", context=context),
+        )
+        for context, words in (
+            ("none", "without a context"),
+            ("true", "with a true one"),
+            ("irrelevant", "with one about another subject"),
+            ("false", "with a false one"),
+        )
+    ),
 )
 
 
@@ -65,7 +83,7 @@ def results(figures: Path) -> str:
 
 def _cells(file: Path, where: dict[str, object]) -> dict[str, str]:
     """Mean, interval and n of each model in the rows of a table that are meant."""
-    table = pd.read_csv(file)
+    table = pd.read_csv(file).rename(columns={"share": "mean"})
     for column, value in where.items():
         table = table[table[column] == value]
     wide = [c.removesuffix(" mean") for c in map(str, table.columns) if c.endswith(" mean")]
