@@ -46,7 +46,7 @@ def null_space(design: Array) -> Array:
     """
     if not len(design):
         return np.eye(design.shape[1])
-    triangle: Array = np.linalg.qr(design, mode="r")  # the same directions, and few rows
+    triangle = np.linalg.qr(design).R  # the same directions, and few rows
     _, values, directions = np.linalg.svd(triangle, full_matrices=len(triangle) < len(triangle.T))
     tolerance = max(design.shape) * np.finfo(float).eps * values.max()
     return directions[int((values > tolerance).sum()) :].T
