@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,17 @@ from factrobust.models.endpoint_calls import (
 URL = "http://localhost:8000/v1"
 
 
-def interrupt(after: float) -> None:
-    """Ctrl-C in so many seconds."""
+@pytest.fixture
+def interrupted() -> Iterator[Callable[[float], None]]:
+    """Ctrl-C in so many seconds, also where the shell had this process ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     main = threading.main_thread().ident
-    threading.Timer(after, signal.pthread_kill, [main, signal.SIGINT]).start()
+
+    def interrupt(after: float) -> None:
+        threading.Timer(after, signal.pthread_kill, [main, signal.SIGINT]).start()
+
+    yield interrupt
+    signal.signal(signal.SIGINT, before)
 
 
 class Line:
@@ -117,21 +124,21 @@ def test_after_a_failure_those_under_way_are_handed_out_and_none_begun() -> None
     assert line.cancelled == 0
 
 
-def test_an_interrupt_pays_nothing_twice() -> None:
+def test_an_interrupt_pays_nothing_twice(interrupted: Callable[[float], None]) -> None:
     """Ctrl-C: no more are begun, those under way are handed out, then it is raised."""
     line = Line(lambda i: 0.5)
     got: list[Any] = []
-    interrupt(after=0.1)
+    interrupted(0.1)
     with pytest.raises(KeyboardInterrupt):
         collect(line.run(100, 3), got)
     assert sorted(i for i, _ in got) == line.begun == [0, 1, 2]
     assert line.cancelled == 0
 
 
-def test_a_second_interrupt_gives_up() -> None:
+def test_a_second_interrupt_gives_up(interrupted: Callable[[float], None]) -> None:
     line = Line(lambda i: 60.0)
-    interrupt(after=0.1)
-    interrupt(after=0.3)
+    interrupted(0.1)
+    interrupted(0.3)
     with pytest.raises(KeyboardInterrupt):
         list(line.run(100, 3))
     assert (line.cancelled, line.closed) == (3, 1)
