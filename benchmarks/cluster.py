@@ -67,13 +67,14 @@ def measure(
         }
         seconds = in_turns(ways, rounds)
         compared.append(ratio(dask, plain, seconds[dask] / seconds[plain], "at most", TARGET))
-        for mine, theirs in zip(ways[dask](), ways[plain](), strict=True):
-            if job.operation == "generate":
-                texts = texts and mine.text == theirs.text
-                if mine.token_ids != theirs.token_ids:
-                    continue
-                mine, theirs = mine.logprobs, theirs.logprobs
-            gaps += np.abs(np.subtract(mine, theirs)).tolist()
+        results = [ways[dask](), ways[plain]()]
+        if job.operation == "generate":
+            texts = texts and [g.text for g in results[0]] == [g.text for g in results[1]]
+            results = [[g.logprobs for g in made] for made in results]
+        # Logits are divided by a temperature, and their rounding errors with them.
+        scale = np.minimum(job.settings.get("temperatures", 1.0), 1.0)
+        pairs = zip(*results, strict=True)
+        gaps += [float(np.max(np.abs(np.subtract(a, b)) * scale)) for a, b in pairs if len(a)]
     return {
         "comparisons": compared,
         "slices": {name: len(slices(job)) for name, job in work.items()},

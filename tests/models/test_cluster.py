@@ -51,8 +51,7 @@ def single(folder: Path) -> Model:
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slice a prompt."""
-    monkeypatch.setattr(cluster_slices, "LEAST", 0.0)
-    monkeypatch.setattr(cluster_slices, "PIECES", 1000)
+    monkeypatch.setattr(cluster_slices, "LEAST", 0.1)
 
 
 @pytest.fixture
@@ -177,7 +176,7 @@ def stored(path: Path) -> int:
 
 
 @pytest.fixture
-def threads() -> Iterator[Callable[..., LocalCluster]]:
+def threads(tmp_path: Path) -> Iterator[Callable[..., LocalCluster]]:
     """Clusters in this process, whose scheduler listens on a port of its own."""
     opened = []
 
@@ -191,6 +190,7 @@ def threads() -> Iterator[Callable[..., LocalCluster]]:
                 scheduler_port=port,
                 dashboard_address=None,
                 scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+                local_directory=str(tmp_path),
                 silence_logs=logging.CRITICAL,
             )
         )

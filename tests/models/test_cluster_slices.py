@@ -23,18 +23,19 @@ def test_slices_hold_prompts_of_like_cost_and_equal_prompts_together(
     job = Job("score", requests)
     # Costs: d 6 + 3, b 6 + 1, a 2 + 1 + 2, c 1 + 1; 23 in all.
     for least, expected in {
-        1.0: [[4], [1], [0, 3], [2]],
-        9.0: [[4], [1, 0, 3], [2]],
-        16.0: [[4, 1], [0, 3, 2]],
+        1.0: [[4], [1], [0, 3], [2]],  # 16 pieces were allowed
+        5.0: [[4], [1], [0, 3], [2]],  # 4 pieces of 5.75
+        6.0: [[4, 1], [0, 3, 2]],  # 3 were allowed: 2 pieces of 11.5
+        12.0: [[4, 1, 0, 3, 2]],
         99.0: [[4, 1, 0, 3, 2]],
     }.items():
         monkeypatch.setattr(cluster_slices, "LEAST", least)
         assert slices(job) == expected
     monkeypatch.setattr(cluster_slices, "LEAST", 1.0)
-    monkeypatch.setattr(cluster_slices, "PIECES", 2)  # 11.5 each
+    monkeypatch.setattr(cluster_slices, "PIECES", 2)
     assert slices(job) == [[4, 1], [0, 3, 2]]
-    monkeypatch.setattr(cluster_slices, "MOST", 5.0)
-    assert slices(job) == [[4], [1], [0, 3], [2]]
+    monkeypatch.setattr(cluster_slices, "MOST", 8.0)  # done is 9, 16 and 21 after d, b and a
+    assert slices(job) == [[4], [1], [0, 3, 2]]
     assert slices(Job("score", [])) == []
 
 
@@ -56,6 +57,7 @@ def test_a_worker_keeps_its_models_while_half_of_the_memory_is_free(
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
     monkeypatch.setattr(cluster_slices.factrobust, "load_model", load, raising=False)
     monkeypatch.setattr(cluster_slices, "_loaded", loaded := {})
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     for name in ("one", "two"):
         job = Job("score", [{"prompt": "?", "answer": "!"}])
         assert answer_slice(name, "float32", name, versions(), job) == [f"{name} float32"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
+import os
 import threading
 from importlib import metadata
 from pathlib import Path
@@ -17,8 +18,8 @@ from typing import Any
 import factrobust
 from factrobust.models.base import Job, Model, ModelError
 
-# A job's slices: many enough for many workers, none so small that its batches are poorly filled,
-# none so large that a dead worker costs minutes. Sizes are in tokens.
+# A job's slices: many enough for many workers, unless they would get so small that batches are
+# poorly filled, and none so large that a dead worker costs minutes. Sizes are in tokens.
 PIECES, LEAST, MOST = 64, 256, 8192
 CHARACTERS = 4  # of a token, roughly: the tokenizer stays with the weights
 
@@ -27,8 +28,8 @@ def slices(job: Job) -> list[list[int]]:
     """Numbers of the requests of each slice, the costly prompts first.
 
     Requests that ask the same prompt share their computation, so they stay together; prompts of
-    like cost go together, because a batch is padded to its longest. Small slices come last, so that
-    all workers end at about the same time.
+    like cost go together, because a batch is padded to its longest. All slices cost about the same,
+    and few slices are a power of two of them: equal shares for two or four workers.
     """
     prompts: dict[str, list[int]] = {}
     for i, request in enumerate(job.requests):
@@ -38,15 +39,18 @@ def slices(job: Job) -> list[list[int]]:
         prompt: (len(prompt) - shared) / CHARACTERS + sum(_cost(job, i) for i in numbers)
         for prompt, numbers in prompts.items()
     }
-    enough = min(max(sum(costs.values()) / PIECES, LEAST), MOST)
+    total = sum(costs.values())
+    pieces = 1
+    while 2 * pieces <= min(total / LEAST, PIECES):
+        pieces *= 2
+    share = min(total / pieces, MOST)
     made: list[list[int]] = []
-    filled = enough
+    done = 0.0
     for prompt in sorted(costs, key=lambda prompt: (-costs[prompt], prompt)):
-        if filled >= enough:
+        if done >= len(made) * share:
             made.append([])
-            filled = 0.0
         made[-1] += prompts[prompt]
-        filled += costs[prompt]
+        done += costs[prompt]
     return made
 
 
@@ -86,6 +90,7 @@ def answer_slice(
     with _one_at_a_time:
         if fingerprint not in _loaded:
             _make_room()
+            _take_threads()
             model = factrobust.load_model(name, dtype=dtype)
             if model.fingerprint != fingerprint:
                 raise ModelError(
@@ -112,6 +117,14 @@ def _make_room() -> None:
         _loaded.clear()
         gc.collect()
         torch.cuda.empty_cache()
+
+
+def _take_threads() -> None:
+    """Compute with the threads that Dask gives a worker, even if torch was imported before."""
+    import torch
+
+    if given := os.environ.get("OMP_NUM_THREADS"):
+        torch.set_num_threads(int(given))
 
 
 def _address() -> str:
