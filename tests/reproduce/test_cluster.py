@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -78,9 +79,11 @@ def test_workers_share_the_cores_and_this_process_keeps_its_own(
         with connect(address) as client:
             threads = client.run(os.getenv, "OMP_NUM_THREADS")
             imported = client.run(lambda: "torch" in sys.modules)
+            interrupt = client.run(signal.getsignal, signal.SIGINT)
             first, second = (w["nthreads"] for w in client.scheduler_info()["workers"].values())
         assert list(threads.values()) == ["3", "3"]
         assert not any(imported.values())  # weights, and what runs them, come with the first slice
+        assert set(interrupt.values()) == {signal.SIG_IGN}  # Ctrl-C ends the run, which ends them
         assert (first, second) == (1, 1)
         assert os.environ["OMP_NUM_THREADS"] == "7"
         assert "MALLOC_TRIM_THRESHOLD_" not in os.environ

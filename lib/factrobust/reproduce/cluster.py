@@ -43,7 +43,7 @@ def local_cluster(workers: int | None = None) -> Iterator[str]:
     """
     require_dask()
     import dask
-    from distributed import LocalCluster
+    from distributed import LocalCluster  # which brings the settings' defaults
 
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -52,6 +52,10 @@ def local_cluster(workers: int | None = None) -> Iterator[str]:
     settings = {
         # What Dask would set also in this process, whose kernels are no workers.
         "distributed.nanny.pre-spawn-environ": {},
+        "distributed.worker.preload": [
+            *dask.config.get("distributed.worker.preload", []),
+            "factrobust.reproduce.cluster_worker",
+        ],
         "distributed.worker.profile.enabled": False,
     }
     with (
