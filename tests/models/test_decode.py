@@ -145,3 +145,11 @@ def test_a_draw_of_zero_takes_a_possible_token() -> None:
     _pick(torch.tensor([[-torch.inf, -torch.inf, 0.0, 0.0]]), [[stream]], 0, None, None)
     assert stream.ids == [2]
     assert stream.logprobs == stream.tempered == [pytest.approx(np.log(0.5))]
+
+
+def test_temperature_zero_by_hand() -> None:
+    """Equation 2 at its lowest temperature, 1e-4: a gap of 1e-4 nats is one there."""
+    stream = Stream(0.0, (0.9,))
+    _pick(torch.tensor([[-1e-4, 0.0, -5.0]]), [[stream]], 0, None, None)
+    assert stream.ids == [1]
+    assert stream.tempered == [pytest.approx(-np.log1p(np.exp(-1)), abs=1e-6)]
