@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -126,6 +128,32 @@ class Work:
     @property
     def tokens(self) -> int:
         return sum(rows * width for rows, width in self.body)
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("the network was touched")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+@pytest.fixture
+def folder(toy_model: Callable[..., Any], tmp_path: Path) -> Path:
+    """A tiny model as save_pretrained writes it."""
+    toy = toy_model({" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}})
+    toy.body.network.save_pretrained(tmp_path / "toy")
+    toy.tokenizer.save_pretrained(tmp_path / "toy")
+    return tmp_path / "toy"
+
+
+@pytest.fixture
+def encoder_decoder(tiny_t5: Callable[..., Any], tmp_path: Path) -> Path:
+    t5 = tiny_t5()
+    t5.body.network.save_pretrained(tmp_path / "my-t5")
+    t5.tokenizer.save_pretrained(tmp_path / "my-t5")
+    return tmp_path / "my-t5"
 
 
 @pytest.fixture(scope="session")

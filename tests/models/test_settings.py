@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from factrobust.models import registry, settings
+from factrobust.models import registry, settings, sources
 from factrobust.models.base import ModelError
 from factrobust.models.settings import COLUMNS, FILE, Settings, Size, read_settings, settings_of
 from factrobust.models.weights import EMBEDDED
@@ -93,9 +93,9 @@ def test_the_sizes_in_the_table_add_up() -> None:
 def test_load_model_takes_what_the_table_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "_hub_commit", lambda repository, revision: "0" * 40)
-    monkeypatch.setattr(registry, "_tokenizer", lambda where, options: None)
-    monkeypatch.setattr(registry, "_chat", lambda tokenizer: ("<user>", "<model>"))
+    monkeypatch.setattr(sources, "_hub_commit", lambda repository, revision: "0" * 40)
+    monkeypatch.setattr(registry, "load_tokenizer", lambda where, options: None)
+    monkeypatch.setattr(registry, "chat_template", lambda tokenizer: ("<user>", "<model>"))
     records = Records(tmp_path / "records.sqlite")
     model = registry.load_model("org/model", records=records)
     assert model.fingerprint == f"hub:org/model@{'0' * 40} bfloat16"

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import factrobust
 from factrobust.models import weights
 from factrobust.models.base import ModelError
+from factrobust.models.encoders import load_encoder
 
 
 @pytest.fixture
@@ -142,3 +148,41 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert weights.cache_folder() == Path("/somewhere/factrobust")
     monkeypatch.setenv("FACTROBUST_CACHE", "/elsewhere")
     assert weights.cache_folder() == Path("/elsewhere")
+
+
+def test_loading_leaves_the_garbage_collector_as_it_was(folder: Path) -> None:
+    gc.disable()
+    try:
+        factrobust.load_model(str(folder))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    factrobust.load_model(str(folder))
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("what", ["AutoModelForCausalLM", "AutoModel"])
+def test_threads_load_one_after_the_other(
+    what: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers leaves its classes changed, weights untied, when two of its loads overlap."""
+    import transformers
+
+    auto = getattr(transformers, what)
+    load, meeting, met = auto.from_pretrained, threading.Barrier(2), []
+
+    def meet(*arguments: Any, **options: Any) -> Any:
+        try:
+            meeting.wait(0.5)
+            met.append(what)
+        except threading.BrokenBarrierError:
+            pass
+        return load(*arguments, **options)
+
+    monkeypatch.setattr(auto, "from_pretrained", meet)
+    ours = load_encoder if what == "AutoModel" else lambda: factrobust.load_model(str(folder))
+    with ThreadPoolExecutor(2) as pool:
+        for made in [pool.submit(ours), pool.submit(ours)]:
+            made.result()
+    assert meeting.broken
+    assert met == []

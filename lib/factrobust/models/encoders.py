@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from factrobust.models.base import ModelError
-from factrobust.models.weights import quiet_transformers, sha256
+from factrobust.models.weights import loading, sha256
 
 if TYPE_CHECKING:
     import torch
@@ -65,9 +65,9 @@ def load_encoder(encoder: str | Path | None = None) -> tuple[Any, Any]:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    quiet_transformers()
     folder = encoder_folder(encoder)
-    network = AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
+    with loading():
+        network = AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
     return network.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 

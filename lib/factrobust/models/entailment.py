@@ -16,7 +16,7 @@ import numpy as np
 from factrobust.models.base import ModelError
 from factrobust.models.encoders import hub_id
 from factrobust.models.once import Computed, once
-from factrobust.models.weights import quiet_transformers, sha256
+from factrobust.models.weights import loading, sha256
 from factrobust.records import Call, Records
 
 FILES = (".safetensors", ".bin", ".json", ".model", ".txt")  # of a folder, by their ending
@@ -102,15 +102,15 @@ class Entailment:
         import torch
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-        quiet_transformers()
         options: dict[str, Any] = {"local_files_only": True}
         where = str(self._source)
         if not Path(self._source).is_dir():
             where, revision = hub_id(self.name)
             options = {"revision": revision}
-        network, about = AutoModelForSequenceClassification.from_pretrained(
-            where, dtype=torch.float32, output_loading_info=True, **options
-        )
+        with loading():
+            network, about = AutoModelForSequenceClassification.from_pretrained(
+                where, dtype=torch.float32, output_loading_info=True, **options
+            )
         labels = {name.lower(): int(i) for i, name in network.config.id2label.items()}
         if LABEL not in labels:
             raise ModelError(

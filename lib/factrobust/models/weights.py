@@ -6,13 +6,16 @@ each is converted once into a cache folder named after its SHA-256; later loads 
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -115,11 +118,31 @@ def _embedded_parts(name: str) -> list[Path]:
     return parts
 
 
-def quiet_transformers() -> None:
-    """No progress bars for work of a second; they would land in notebooks."""
+_one_at_a_time = threading.RLock()
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Around transformers' `from_pretrained`: one thread at a time, quietly and quickly.
+
+    transformers replaces methods of its own classes while it loads and puts them back afterwards.
+    Two threads at once put back each other's: from then on tied weights stay random in every model
+    that the process loads.
+    """
     from transformers.utils import logging
 
-    logging.disable_progress_bar()
+    with _one_at_a_time:
+        # For work of a second; it would land in notebooks.
+        logging.disable_progress_bar()
+        # Imports and weights make a million objects that stay: looking for garbage among them again
+        # and again takes a sixth of the time.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if collecting:
+                gc.enable()
 
 
 def _converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
@@ -140,7 +163,8 @@ def _converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
             "name another folder in FACTROBUST_CACHE"
         ) from error
     try:
-        _convert(parts(), work)
+        with loading():
+            _convert(parts(), work)
         # Another process may have finished first, and be reading what it made.
         if not (manifest.is_file() and _intact(manifest)):
             shutil.rmtree(folder, ignore_errors=True)
@@ -177,7 +201,6 @@ def _convert(parts: list[Path], work: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    quiet_transformers()
     whole = work / "model.gguf"
     with open(whole, "wb") as out:
         for part in parts:
