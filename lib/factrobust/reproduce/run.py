@@ -17,6 +17,7 @@ import nbformat
 import papermill
 from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
+from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 
 from factrobust.records import Records, RecordsError
@@ -27,6 +28,24 @@ from factrobust.reproduce.normalise import normalise, to_text
 from factrobust.reproduce.progress import Watcher
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class _SaveAtEnd(NBClientEngine):
+    """papermill's engine, which writes the notebook when its cells have run or one has failed.
+
+    It does so twice a cell otherwise, which takes longer than many a cell once there are figures.
+    """
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **options: Any) -> None:
+        path, nb_man.output_path = nb_man.output_path, None
+        try:
+            super().execute_managed_notebook(nb_man, kernel_name, **options)
+        finally:
+            nb_man.output_path = path
+
+
+papermill_engines.register("save at end", _SaveAtEnd)
 
 
 class NotebookError(Exception):
@@ -111,6 +130,7 @@ def _execute(mode: Mode, notebook: str, kernel: Kernel, parameters: dict[str, An
                 parameters=parameters,
                 cwd=(mode.root / notebook).parent,
                 kernel_name="python3",
+                engine_name="save at end",
                 progress_bar=False,
                 stderr_file=stderr,
                 km=kernel.manager,

@@ -51,15 +51,28 @@ def committed(root: Path) -> tuple[str, dict[str, bytes]] | None:
         if _git(root, "rev-parse", "--show-prefix").strip():
             return None
         name = _git(root, "rev-parse", "--short", "HEAD").decode().strip()
-        listed = _git(root, "ls-tree", "-r", "-z", "--name-only", "HEAD", "figures", "notebooks")
+        listed = _git(root, "ls-tree", "-r", "-z", "HEAD", "figures", "notebooks")
     except (OSError, subprocess.CalledProcessError):
         return None
-    paths = [
-        path
-        for path in listed.decode().split("\0")
+    entries = [entry.split("\t", 1) for entry in listed.decode().split("\0") if entry]
+    blobs = {
+        path: about.split()[-1]
+        for about, path in entries
         if (path.startswith("figures/") and path.endswith(".csv")) or path.endswith(".ipynb")
-    ]
-    return name, {path: _git(root, "show", f"HEAD:{path}") for path in paths}
+    }
+    return name, dict(zip(blobs, _contents(root, list(blobs.values())), strict=True))
+
+
+def _contents(root: Path, blobs: list[str]) -> list[bytes]:
+    """What git holds under these ids: one call, since each takes milliseconds to start."""
+    output = _git(root, "cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in blobs))
+    contents, at = [], 0
+    for _ in blobs:
+        start = output.index(b"\n", at) + 1
+        size = int(output[at:start].split()[-1])  # "<id> blob <size>"
+        contents.append(output[start : start + size])
+        at = start + size + 1
+    return contents
 
 
 def summarise(old: Files, new: Files) -> Summary:
@@ -145,9 +158,9 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:3]) + more
 
 
-def _git(root: Path, *arguments: str) -> bytes:
+def _git(root: Path, *arguments: str, stdin: str = "") -> bytes:
     return subprocess.run(
-        ["git", "-C", str(root), *arguments], check=True, capture_output=True
+        ["git", "-C", str(root), *arguments], check=True, capture_output=True, input=stdin.encode()
     ).stdout
 
 
