@@ -150,18 +150,18 @@ def check_quintuples(frame: pd.DataFrame, relations: Iterable[str], path: str | 
 def _check_periods(frame: pd.DataFrame, path: str | Path) -> None:
     begun, over = parse(frame["start"]), parse(frame["end"])
     short = whole_years(frame["start"], frame["end"]) == 0
-    for line, backward in zip(frame.index, begun[0] > over[1], strict=True):
+    backward = pd.Series(begun[0] > over[1], index=frame.index)
+    for line in frame.index[backward | short]:
         start, end = frame.loc[line, ["start", "end"]]
-        if backward:
+        if backward[line]:
             raise FactsError(
                 f"{path}, line {line}: the start {start} is after the end {end}; swap the two, or "
                 "mend the wrong one."
             )
-        if short[line]:
-            raise FactsError(
-                f"{path}, line {line}: no whole calendar year lies surely between {start} and {end}, "
-                "so that no year is correct; give the bounds more precisely, or delete the line."
-            )
+        raise FactsError(
+            f"{path}, line {line}: no whole calendar year lies surely between {start} and {end}, "
+            "so that no year is correct; give the bounds more precisely, or delete the line."
+        )
     order = frame.assign(begun=begun[1], over=over[0]).sort_values("begun")
     earlier = order.groupby(["subject", "relation", "object"])["over"].shift()
     for line in order.index[order["begun"] < earlier]:

@@ -11,6 +11,7 @@ def _warm_up() -> None:
     import importlib
 
     names = ["matplotlib.pyplot", "matplotlib.backends.backend_pdf", "pandas", "pandera.pandas"]
+    names += ["pandera.backends.pandas.builtin_checks"]  # at the first table that is checked
     for name in [*names, "matplotlib_inline.backend_inline", "scipy.special", "sqlite3"]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
