@@ -46,8 +46,8 @@ def test_worked_example(check):
     for axis, title, bits in zip(
         fig.axes,
         (
-            "parametric answer\nP0 = 8 without, P2 = 2.828 with context",
-            "counterfactual answer\nP1 = 4 without, P3 = 2 with context",
+            "parametric answer\nP0 = 8 without, P2 = 2.828 with",
+            "counterfactual answer\nP1 = 4 without, P3 = 2 with",
         ),
         ([2, 1], [0, 1, 2]),
         strict=True,
@@ -80,7 +80,7 @@ def test_worked_example_with_context_only(check):
 def test_worked_example_takes_a_row_of_results(check):
     row = pd.Series({"model": "m", "p0": 1.0, "p1": 1.5, "p2": 2.0, "p3": 1.0})
     fig = check(perplexity.worked_example(tokens(), row), axes=2)
-    assert fig.axes[1].get_title().endswith("P1 = 1.5 without, P3 = 1 with context")
+    assert fig.axes[1].get_title().endswith("P1 = 1.5 without, P3 = 1 with")
 
 
 def test_tokens_that_cannot_be_drawn_are_refused():

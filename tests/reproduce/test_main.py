@@ -108,6 +108,19 @@ def test_a_notebook_follows_the_figures_data_that_it_reads(
     assert ran(capsys.readouterr().out) == ["notebooks/1.ipynb", "notebooks/2.ipynb"]
 
 
+def test_a_notebook_whose_input_was_edited_while_it_ran_runs_again(
+    root: Path, write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit = "from pathlib import Path\nrows = Path('../data/rows.csv')\nold = rows.read_text()"
+    write("1.ipynb", edit, "rows.write_text('x\\n7\\n') if old != 'x\\n7\\n' else None")
+    assert main([], root=root) == 0
+    capsys.readouterr()
+    assert main([], root=root) == 0
+    assert "data/rows.csv changed" in capsys.readouterr().out
+    assert main([], root=root) == 0
+    assert capsys.readouterr().out == "1 notebook up to date\n"
+
+
 def test_a_failure_names_the_cell_and_leaves_everything_as_it_was(
     root: Path, write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -15,9 +16,10 @@ from factrobust.reproduce.state import (
     load_state,
     read_cells,
     results_hash,
-    snapshot,
     source_hash,
+    stamps,
     state_file,
+    unedited_hash,
 )
 
 
@@ -82,12 +84,18 @@ def test_is_input(path: str, counts: bool) -> None:
     assert is_input(Path(path)) is counts
 
 
-def test_snapshot_holds_the_content_of_every_possible_input(root: Path) -> None:
-    before = snapshot(root)
+def test_an_input_edited_since_its_stamp_has_no_hash(root: Path) -> None:
+    before = stamps(root)
     assert sorted(before) == ["data/rows.csv", "lib/toysave.py", "lib/toyscale.py"]
-    (root / "lib/toyscale.py").write_text("SCALE = 3.0\n")
-    changed = {path for path, sha in snapshot(root).items() if sha != before[path]}
-    assert changed == {"lib/toyscale.py"}
+    unchanged = unedited_hash(root, "lib/toyscale.py", before)
+    assert unchanged == hashlib.sha256((root / "lib/toyscale.py").read_bytes()).hexdigest()
+    (root / "lib/toyscale.py").write_text("SCALE = 3.0 \n")
+    assert unedited_hash(root, "lib/toyscale.py", before) == "edited"
+    (root / "lib/toysave.py").unlink()
+    assert unedited_hash(root, "lib/toysave.py", before) == "edited"
+    (root / "data/new.csv").write_text("x\n")
+    new = unedited_hash(root, "data/new.csv", before)
+    assert new == hashlib.sha256(b"x\n").hexdigest()
 
 
 def test_a_damaged_state_counts_as_none(root: Path) -> None:

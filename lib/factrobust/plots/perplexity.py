@@ -67,7 +67,7 @@ def worked_example(tokens: pd.DataFrame, result: Mapping[Any, Any] | None = None
         title = f"{answer} answer"
         if result is not None:
             without, within = (f"{name.upper()} = {result[name]:.4g}" for name in perplexities)
-            title += f"\n{without} without, {within} with context"
+            title += f"\n{without} without, {within} with"
         axis.set(title=title, xlabel="surprise: −log₂ of the probability (bits)")
     axes[0, 0].set_ylabel("token")
     shades = {False: ("white", "without context"), True: ("0.5", "with the counterfactual")}

@@ -21,7 +21,7 @@ TABLES = (
     """CREATE TABLE calls (key BLOB PRIMARY KEY, model TEXT, operation TEXT, prompt TEXT,
                            parameters TEXT, value TEXT, checksum BLOB)""",
     # which notebook used which call: those are exported
-    "CREATE TABLE used (key BLOB, notebook TEXT, PRIMARY KEY (key, notebook)) WITHOUT ROWID",
+    "CREATE TABLE used (key BLOB, notebook TEXT, PRIMARY KEY (notebook, key)) WITHOUT ROWID",
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {SCHEMA}",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ c = get_config()
 c.IPKernelApp.log_level = 50  # ipykernel warns at every start that it listens on plain TCP
 c.HistoryManager.enabled = False
 c.InteractiveShell.colors = "nocolor"
+c.InlineBackend.print_figure_kwargs = {"bbox_inches": None}  # figures fit already; faster
 """
 
 
@@ -54,10 +56,15 @@ def kernels(mode: Mode) -> Iterator[Callable[[str, list[str]], Kernel]]:
     import while this notebook runs. Whatever is left over is stopped.
     """
     started: dict[str, Kernel] = {}
+    killed: list[Kernel] = []
 
     def take(notebook: str, following: list[str]) -> Kernel:
+        while killed:
+            _stop(killed.pop())
         for name in [name for name in started if name not in (notebook, *following)]:
-            _stop(started.pop(name))
+            # A process takes a while to end: it is waited for when the next notebook has run.
+            killed.append(started.pop(name))
+            run_sync(killed[-1].manager.signal_kernel)(signal.SIGKILL)
         for name in (notebook, *following):
             if name not in started:
                 started[name] = _start(mode, name)
@@ -66,7 +73,7 @@ def kernels(mode: Mode) -> Iterator[Callable[[str, list[str]], Kernel]]:
     try:
         yield take
     finally:
-        for kernel in started.values():
+        for kernel in [*killed, *started.values()]:
             _stop(kernel)
 
 
@@ -128,7 +135,7 @@ def _ipython_folder(root: Path) -> Path:
     folder = root / "build" / "ipython"
     profile = folder / "profile_default"
     write_atomically(profile / "ipython_kernel_config.py", CONFIG)
-    for number, name in enumerate(("note_reads", "warm_up")):
+    for number, name in enumerate(("warm_up", "note_reads")):
         text = Path(__file__).with_name(f"kernel_{name}.py").read_text(encoding="utf-8")
         write_atomically(profile / "startup" / f"{number}0-{name}.py", text)
     return folder

@@ -43,6 +43,7 @@ def _note_reads() -> None:
             Path(target).write_text(json.dumps(sorted(reads)), encoding="utf-8")
 
     sys.addaudithook(hook)
+    dump()  # the thousands of files of what is imported already, while the kernel waits
     # After every cell, not at exit: a kernel may be killed before it says goodbye.
     get_ipython().events.register("post_run_cell", dump)
 

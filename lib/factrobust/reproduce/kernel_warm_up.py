@@ -9,12 +9,20 @@ def _warm_up() -> None:
     import contextlib
     import gc
     import importlib
+    import io
 
-    names = ["matplotlib.pyplot", "matplotlib.backends.backend_pdf", "pandas", "pandera.pandas"]
-    names += ["pandera.backends.pandas.builtin_checks"]  # at the first table that is checked
-    for name in [*names, "matplotlib_inline.backend_inline", "scipy.special", "sqlite3"]:
+    names = ["pandas", "pandera.pandas", "pandera.backends.pandas.builtin_checks"]
+    names += ["pandas.io.formats.style", "tabulate", "scipy.special", "sqlite3"]
+    for name in [*names, "matplotlib.pyplot", "matplotlib_inline.backend_inline"]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    with contextlib.suppress(ImportError):
+        from matplotlib.figure import Figure
+
+        figure = Figure()
+        figure.text(0, 0, "The first text in each format reads the fonts.")
+        for form in ("pdf", "png"):
+            figure.savefig(io.BytesIO(), format=form)
     # Imports and tables make millions of objects that stay: looking for garbage among them again and
     # again takes a tenth of a notebook's time.
     gc.freeze()

@@ -78,7 +78,7 @@ def run_notebook(mode: Mode, notebook: str, parameters: dict[str, Any], kernel: 
     except (ValueError, RecordsError) as error:
         raise NotebookError(str(error)) from error
     _write_input(mode.root / notebook, kernel.work / "input.ipynb")
-    before = state.snapshot(mode.root)
+    before = state.stamps(mode.root)
     start = time.monotonic()
     with Watcher(kernel.progress):
         executed = _execute(mode, notebook, kernel, parameters)
@@ -192,11 +192,11 @@ def _read_files(reads: Path) -> list[str]:
 
 
 def _inputs(
-    mode: Mode, reads: list[str], before: dict[str, str], outputs: dict[str, str]
+    mode: Mode, reads: list[str], before: dict[str, state.Stamp], outputs: dict[str, str]
 ) -> dict[str, str]:
-    """Path -> SHA-256, as it was before the run, of each file that the results depend on."""
+    """Path -> SHA-256 of each file that the results depend on."""
     inputs = {
-        path: before.get(path) or state.file_hash(mode.root / path)
+        path: state.unedited_hash(mode.root, path, before)
         for path in reads
         if state.is_input(Path(path)) and path not in outputs
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from factrobust.reproduce.mode import Mode, write_atomically
 
 FOLDERS = ("lib", "data", "profiles", "figures")  # where a notebook's inputs lie
 RECORDS = "data/records/"  # one input, as a whole: parquet readers bypass Python's open()
+Stamp = tuple[int, int, int] | None  # a file's inode, size and time of its last change; None: gone
 INJECTED = "injected-parameters"  # papermill's tag on the cell with the parameters of one run
 
 
@@ -129,14 +131,33 @@ def parameters_text(parameters: dict[str, Any]) -> str:
     return json.dumps(parameters, sort_keys=True, default=str)
 
 
-def snapshot(root: Path) -> dict[str, str]:
-    """SHA-256 of every file that a notebook could read, taken before it runs.
+def stamps(root: Path) -> dict[str, Stamp]:
+    """Stamps of the files that a notebook could read, taken before it runs: see `unedited_hash`."""
+    files = (
+        Path(place, name)
+        for folder in FOLDERS
+        for place, _, names in os.walk(root / folder)
+        for name in names
+    )
+    return {file.relative_to(root).as_posix(): _stamp(file) for file in files}
 
-    An input edited while the notebook runs then differs from its state, and the notebook is stale.
+
+def unedited_hash(root: Path, path: str, before: dict[str, Stamp]) -> str:
+    """SHA-256 of an input if it has its stamp of `before`, or none; else a word that is no hash.
+
+    So a notebook is stale when an input was edited while it ran.
     """
-    files = (file for folder in FOLDERS for file in (root / folder).rglob("*"))
-    paths = [path for file in files if is_input(path := file.relative_to(root)) and file.is_file()]
-    return {path.as_posix(): file_hash(root / path) for path in sorted(paths)}
+    if path in before and _stamp(root / path) != before[path]:
+        return "edited"
+    return file_hash(root / path)
+
+
+def _stamp(file: Path) -> Stamp:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def is_input(path: Path) -> bool:
