@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.models.base import Generation, Job, Model, ModelError
+from factrobust.models.base import Generation, Job, LacksError, Model, ModelError
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_what_a_model_lacks_is_said_before_it_is_asked() -> None:
     model.require("generate", "temper", "token_ids")
     model.lacks = {"temper": "no logits here", "token_ids": "no ids here"}
     model.require("generate", "score")
-    with pytest.raises(ModelError, match=r"^told: no ids here$"):
+    with pytest.raises(LacksError, match=r"^told: no ids here$"):
         model.require("generate", "token_ids")
     with pytest.raises(ModelError, match=r"^told: no logits here$"):
         model.temper(["a"], ["b"], [1.0])

@@ -27,7 +27,7 @@ def test_folder_of_an_encoder_decoder_model(
 ) -> None:
     model = factrobust.load_model(str(encoder_decoder))
     assert isinstance(model, Seq2SeqLM)
-    assert (model.name, model.prompt_format, model.chat) == (str(encoder_decoder), "two-shot", None)
+    assert (model.name, model.prompt_format, model.chat) == (str(encoder_decoder), "question", None)
     [score], [expected] = (m.score(["who"], ["me"]) for m in (model, tiny_t5()))
     np.testing.assert_allclose(score, expected, atol=1e-6)
     [made], [same] = (m.generate(["who"]) for m in (model, tiny_t5()))

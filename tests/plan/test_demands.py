@@ -124,6 +124,16 @@ def test_how_models_are_asked() -> None:
     assert not asked_model("http://localhost:8000/v1 llama api=completions").chat
 
 
+def test_what_an_endpoint_cannot_do_is_not_planned() -> None:
+    chat = asked_model("http://localhost:8000/v1 llama")
+    assert part("1.1 1.2 1.3 1.4", DECODING, chat) == {"generate": 900, "sample": 750}
+    assert part("1.5 1.6", DECODING, chat) == {}
+    assert part("2.2 2.3 2.4", TIME, chat) == {}
+    assert part("4.2 4.3", CONTEXT, chat) == {}
+    echoing = asked_model("http://localhost:8000/v1 llama api=completions")
+    assert part("2.2 2.3", TIME, echoing) == {"score": 2361}
+
+
 def test_what_is_not_known_here() -> None:
     assert demands("notebooks/9-more/9.1-new.ipynb", MODELS, PRETRAINED, 0.4) is None
     with pytest.raises(UnknownSize, match="'mine'"):

@@ -16,7 +16,7 @@ from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
 from factrobust.metrics import breaking
 from factrobust.metrics import decoding as metrics
-from factrobust.models.base import Generation, Job, Model, ModelError
+from factrobust.models.base import Generation, Job, LacksError, Model, ModelError
 from factrobust.probes import decoding
 
 TABLE = {
@@ -77,7 +77,7 @@ def known(toy: Any, facts: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def curves(toy: Any, known: pd.DataFrame) -> pd.DataFrame:
-    return decoding.tempered(toy, known, breaking.temperature_grid(decoding.TEMPERATURES))
+    return decoding.curves([toy], known)
 
 
 def kenya(t: float) -> float:
@@ -351,6 +351,33 @@ def test_bisected_samples_are_those_of_the_grid(toy: Any, facts: pd.DataFrame) -
     assert len(joined) == len(found) < len(full) / 2
     for column in ("text", "token_ids", "tempered_logprobs"):
         assert joined[column].tolist() == joined[f"{column}_full"].tolist()
+
+
+def test_curves_of_several_models_are_of_their_own_answers(toy: Any, known: pd.DataFrame) -> None:
+    class Flat(Falling):
+        def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
+            for i in range(len(job.requests)):
+                yield [i], [[-1.0 for _ in job.settings["temperatures"]]]
+
+    flat = Flat({})
+    both = pd.concat([known, known.head(2).assign(model=flat.name)])
+    found = decoding.curves([toy, flat], both)
+    assert found.groupby("model")["fact_id"].nunique().to_dict() == {toy.name: 5, flat.name: 2}
+    assert set(found.loc[found["model"] == flat.name, "logprob"]) == {-1.0}
+    grid = breaking.temperature_grid(decoding.TEMPERATURES)
+    assert found.groupby(["model", "fact_id"]).size().eq(len(grid)).all()
+    nothing = decoding.curves([], both)
+    assert list(nothing) == list(found)
+    assert metrics.exact_breaking(nothing).empty
+
+
+def test_models_without_logits_are_left_out(toy: Any) -> None:
+    endpoint = Falling({})
+    endpoint.lacks = {"temper": "no logits"}
+    assert decoding.temperable([toy, endpoint]) == [toy]
+    with pytest.raises(LacksError, match="no logits"):
+        decoding.temperable([endpoint])
+    assert decoding.temperable([]) == []
 
 
 def test_entropies_need_alternatives(facts: pd.DataFrame) -> None:

@@ -111,6 +111,12 @@ def test_prompt_is_the_papers(toy: Any, questions: pd.DataFrame) -> None:
     assert wording.prompts(toy, first, "prefix") == ["What is the capital of Kenya? To kenya"]
 
 
+def test_each_kind_of_model_is_asked_as_in_the_paper() -> None:
+    assert wording.paper_format("two-shot", ("<user>", "<model>")) == "chat"
+    assert wording.paper_format("question", None) == "question"  # as encoder-decoders are
+    assert wording.paper_format("two-shot", None) == "question-answer"
+
+
 def test_greedy_answers(toy: Any, questions: pd.DataFrame) -> None:
     made = wording.greedy(toy, questions)
     assert list(made) == [

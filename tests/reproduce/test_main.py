@@ -140,6 +140,25 @@ def test_a_failure_names_the_cell_and_leaves_everything_as_it_was(
     assert (root / "figures/plain.csv").exists()
 
 
+def test_a_notebook_beyond_the_models_is_left_out(
+    root: Path, write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lacks = "class LacksError(ValueError):\n    pass\n\nraise LacksError('m: no logits')"
+    write("1.ipynb", lacks)
+    write("2.ipynb", PLAIN)
+    assert main([], root=root) == 1
+    captured = capsys.readouterr()
+    assert "FAILED notebooks/1.ipynb, cell 2: class LacksError" in captured.err
+    assert "LacksError: m: no logits" in captured.err
+    assert captured.err.endswith(
+        "Left out, because they need more than the models can do: notebooks/1.ipynb.\n"
+    )
+    assert ran(captured.out) == ["notebooks/1.ipynb", "notebooks/2.ipynb"]
+    assert (root / "figures/plain.csv").exists()
+    assert main(["--status"], root=root) == 0
+    assert "notebooks/2.ipynb: up to date" in capsys.readouterr().out
+
+
 def test_a_dead_kernel_and_a_broken_notebook_are_failures_too(
     root: Path, write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,10 @@ class ModelError(ValueError):
     """A model that cannot be had, or was asked for something that it cannot do."""
 
 
+class LacksError(ModelError):
+    """What was asked for is beyond this kind of model, see `Model.lacks`; it may do other things."""
+
+
 @dataclass(frozen=True)
 class Generation:
     """One generated answer.
@@ -94,13 +98,13 @@ class Model(ABC):
         """Answer a job batch by batch: indices of the requests done, and their results."""
 
     def require(self, *needs: str) -> None:
-        """Raise ModelError if one of these, keys of `lacks`, is out of reach; asks the model nothing.
+        """Raise LacksError if one of these, keys of `lacks`, is out of reach; asks the model nothing.
 
         For a probe that would otherwise find out halfway.
         """
         for need in needs:
             if need in self.lacks:
-                raise ModelError(f"{self.name}: {self.lacks[need]}")
+                raise LacksError(f"{self.name}: {self.lacks[need]}")
 
     def generate(
         self,

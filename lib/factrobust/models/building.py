@@ -75,6 +75,13 @@ def _classes(source: Source, where: str, options: dict[str, Any]) -> tuple[type[
     return CausalLM, AutoModelForCausalLM
 
 
+def is_encoder_decoder(where: str, options: dict[str, Any]) -> bool:
+    """What the configuration at a `location` says."""
+    from transformers import AutoConfig
+
+    return bool(AutoConfig.from_pretrained(where, **options).is_encoder_decoder)
+
+
 def load_tokenizer(where: str, options: dict[str, Any]) -> Any:
     """The tokenizer at a `location`."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 from factrobust.models import weights
 from factrobust.models.base import Model, ModelError
-from factrobust.models.building import build_model, chat_template, load_tokenizer
+from factrobust.models.building import (
+    build_model,
+    chat_template,
+    is_encoder_decoder,
+    load_tokenizer,
+)
 from factrobust.models.endpoint_address import check_format, is_address, parse_address
 from factrobust.models.prompts import FORMATS
 from factrobust.models.settings import DTYPES, settings_of
@@ -35,7 +40,8 @@ def load_model(
     key=MY_KEY"): see `models.endpoint_address`. It is asked as little as weights are loaded.
     `dtype` and `prompt_format` (a key of `prompts.FORMATS`: how the model is asked) override what
     data/models.csv has for the model, see `models.settings`. For a model that is not there they are
-    float32, and its chat template if it has one, two-shot if not.
+    float32, and its chat template if it has one, else the bare question for an encoder-decoder and
+    two-shot for others.
     With `records`, answers come from the store, and the weights are loaded only when one is missing.
 
     Raises ModelError for a name that is none of these, and for weights that are not the pinned ones.
@@ -56,8 +62,10 @@ def load_model(
         return _endpoint(name, dtype, prompt_format, records)
     source = find_source(name)
     if name not in weights.EMBEDDED:
-        chat = chat_template(load_tokenizer(*location(source)))
-        source = replace(source, chat=chat, prompt_format="chat" if chat else "two-shot")
+        where = location(source)
+        chat = chat_template(load_tokenizer(*where))
+        own = "chat" if chat else "question" if is_encoder_decoder(*where) else "two-shot"
+        source = replace(source, chat=chat, prompt_format=own)
     if prompt_format is not None:
         if FORMATS[prompt_format].chat and source.chat is None:
             raise ModelError(

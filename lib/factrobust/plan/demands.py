@@ -19,6 +19,7 @@ from factrobust.plan import questions
 from factrobust.plan.questions import Texts
 from factrobust.probes import context, decoding
 from factrobust.probes.contexts import KINDS
+from factrobust.probes.wording import paper_format
 
 # Both embedded models need 3.1 (dates) to 4.8 (chat) in the notebooks' prompts.
 CHARACTERS_A_TOKEN = 3.7
@@ -28,11 +29,12 @@ CHAT = weights.EMBEDDED["smollm2-135m-instruct"].chat or ("", "")
 
 @dataclass(frozen=True)
 class Asked:
-    """A model as far as its prompts depend on it."""
+    """A model as far as what it is asked depends on it; `lacks` as for `models.base.Model`."""
 
     name: str
     prompt_format: str
     chat: bool
+    lacks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def asked_model(name: str) -> Asked:
     """
     if is_address(name):
         address = parse_address(name)
-        return Asked(name, address.format, address.chat is not None)
+        return Asked(name, address.format, address.chat is not None, frozenset(address.lacks))
     settings = settings_of(name)
     if settings is None:
         return Asked(name, "two-shot", False)
@@ -97,12 +99,16 @@ def demands(
     """
     number = notebook.rpartition("/")[2].partition("-")[0]
     rule = RULES.get(number)
-    return None if rule is None else list(rule(number, values, model, known))
+    if rule is None:
+        return None
+    return [d for d in rule(number, values, model, known) if d.operation not in model.lacks]
 
 
 def _decoding(
     number: str, values: Mapping[str, Any], model: Asked, known: float
 ) -> Iterator[Demand]:
+    if number in ("1.5", "1.6") and "temper" in model.lacks:
+        return
     data = tuple(values.get("data", [EMBEDDED]))
     domains = questions.decoding_facts(data, values["n_questions"])
     facts = _pooled(domains)
@@ -152,7 +158,7 @@ def _wording(
     texts, facts = questions.paraphrases(data, values["n_facts"], values["seed"])
     longest, samples = values["max_new_tokens"], values["n_samples"]
     what = f"{data} {values['seed']} {longest}"
-    lengths = _prompt("chat" if model.chat else "question-answer", texts)
+    lengths = _prompt(paper_format(model.prompt_format, model.chat), texts)
     yield Demand(what, "generate", texts.n, texts.n, *lengths, longest)
     if number in ("3.3", "3.4"):
         yield Demand(f"{what} {samples}", "sample", facts, facts, *lengths, longest, samples)
@@ -161,6 +167,8 @@ def _wording(
 def _context(
     number: str, values: Mapping[str, Any], model: Asked, known: float
 ) -> Iterator[Demand]:
+    if "token_ids" in model.lacks:
+        return
     form = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
 
     def asked(what: str, operation: str, texts: Texts, times: int, stated: bool) -> Demand:

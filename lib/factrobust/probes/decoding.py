@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from factrobust.datasets.facts import answers
-from factrobust.metrics.breaking import THRESHOLD
+from factrobust.metrics.breaking import THRESHOLD, temperature_grid
 from factrobust.metrics.text import contains
 from factrobust.models.base import Model
 from factrobust.models.prompts import FORMATS, render
@@ -146,15 +146,36 @@ def tempered(model: Model, responses: pd.DataFrame, temperatures: Sequence[float
     logprob.
     """
     given = [text.rstrip() for text in responses["text"]]
-    curves = model.temper(responses["prompt"].tolist(), given, temperatures)
+    logprobs = model.temper(responses["prompt"].tolist(), given, temperatures)
     return pd.DataFrame(
         {
             "model": model.name,
             "fact_id": responses["fact_id"].repeat(len(temperatures)).to_numpy(),
             "temperature": np.tile(np.asarray(temperatures, dtype=float), len(responses)),
-            "logprob": curves.ravel(),
+            "logprob": logprobs.ravel(),
         }
     )
+
+
+def curves(models: Sequence[Model], responses: pd.DataFrame) -> pd.DataFrame:
+    """`tempered` for the answers of several models, on the paper's temperatures and a fine grid
+    around them (`metrics.breaking.temperature_grid`). Without models, a table without rows."""
+    grid = temperature_grid(TEMPERATURES).tolist()
+    parts = [tempered(model, responses[responses["model"] == model.name], grid) for model in models]
+    if not parts:
+        return pd.DataFrame(columns=["model", "fact_id", "temperature", "logprob"])
+    return pd.concat(parts)
+
+
+def temperable(models: Sequence[Model]) -> list[Model]:
+    """The models whose answers can be tempered: all but endpoints.
+
+    Raises LacksError if that leaves none.
+    """
+    found = [model for model in models if "temper" not in model.lacks]
+    if models and not found:
+        models[0].require("temper")
+    return found
 
 
 def _samples(

@@ -27,6 +27,17 @@ STOP = ("\n",)
 CHUNK = 4096
 
 
+def paper_format(prompt_format: str, chat: object) -> str:
+    """How paper 3 asks a model of this own format and chat template (section 3.1).
+
+    A tuned one by its template, one that wants the bare question (an encoder-decoder) like that,
+    others by "Question: ... Answer:".
+    """
+    if chat:
+        return "chat"
+    return prompt_format if prompt_format == "question" else "question-answer"
+
+
 def prompts(model: Model, questions: pd.DataFrame, prompt_format: str | None = None) -> list[str]:
     """The exact text sent for each question, in the model's own format unless one is given.
 

@@ -127,14 +127,18 @@ def _run(
         )
     )
     with cluster as address:
-        if not _run_stale(replace(mode, cluster=address), wanted, stale, force=force):
-            return 1
+        beyond = _run_stale(replace(mode, cluster=address), wanted, stale, force=force)
+    if beyond is None:
+        return 1
     if mode.place == mode.root:
         found = summary.summarise(before, summary.present(mode.root))
         print("\n".join(summary.describe(found, against)))
     else:
         print(f"Notebooks and figures are in {mode.place.relative_to(mode.root)}/.")
-    return 0
+    if beyond:
+        names = ", ".join(beyond)
+        print(f"Left out, because they need more than the models can do: {names}.", file=sys.stderr)
+    return int(bool(beyond))
 
 
 def _cluster(given: argparse.Namespace) -> AbstractContextManager[str | None]:
@@ -148,11 +152,14 @@ def _cluster(given: argparse.Namespace) -> AbstractContextManager[str | None]:
 
 def _run_stale(
     mode: Mode, wanted: dict[str, dict[str, Any]], stale: list[str], *, force: bool
-) -> bool:
-    """Run one notebook after the other; False if one failed."""
+) -> list[str] | None:
+    """Run one notebook after the other; None if one failed.
+
+    Returns those that no model given to them can serve: that is no reason not to run the rest.
+    """
     from factrobust.reproduce.kernel import kernels
 
-    number, order = 0, list(wanted)
+    number, order, beyond = 0, list(wanted), []
     with kernels(mode) as take:
         take(stale[0], [])
         # Only now, because it takes seconds, as the start of a kernel does: what runs notebooks.
@@ -172,12 +179,15 @@ def _run_stale(
                 outcome = run_notebook(mode, notebook, values, take(notebook, later[:1]))
             except NotebookError as error:
                 print(f"FAILED {error}", file=sys.stderr)
+                if error.lacking:
+                    beyond.append(notebook)
+                    continue
                 print("Its results are as before; later notebooks were not run.", file=sys.stderr)
-                return False
+                return None
             count = len(outcome.changed)
             what = f"{count} file{'s' * (count != 1)} changed" if count else "nothing changed"
             print(f"      done in {spoken(outcome.seconds)}, {what}", flush=True)
-    return True
+    return beyond
 
 
 def _forecast(mode: Mode, notebook: str, later: list[str]) -> str:

@@ -49,7 +49,14 @@ papermill_engines.register("save at end", _SaveAtEnd)
 
 
 class NotebookError(Exception):
-    """A notebook did not run to its end; the text tells a reader where and why."""
+    """A notebook did not run to its end; the text tells a reader where and why.
+
+    `lacking`: because a model cannot do what this notebook needs, which says nothing of the others.
+    """
+
+    def __init__(self, text: str, *, lacking: bool = False) -> None:
+        super().__init__(text)
+        self.lacking = lacking
 
 
 @dataclass(frozen=True)
@@ -146,7 +153,8 @@ def _execute(mode: Mode, notebook: str, kernel: Kernel, parameters: dict[str, An
         where = failed.relative_to(mode.root)
         raise NotebookError(
             _explain(notebook, error, failed if kept else None)
-            + (f"\nThe notebook with the error: {where}" if kept else "")
+            + (f"\nThe notebook with the error: {where}" if kept else ""),
+            lacking=isinstance(error, PapermillExecutionError) and error.ename == "LacksError",
         ) from error
 
 
