@@ -59,6 +59,8 @@ def test_names_as_figures_show_them():
     assert style.domain_name("my_facts") == "my facts"
     assert style.model_name("meta-llama/Llama-3.2-1B-Instruct") == "Llama-3.2-1B-Instruct"
     assert style.model_name("/home/me/models/mine/") == "mine"
+    endpoint = "http://localhost:8000/v1 org/llama key=A_KEY api=completions"
+    assert style.model_name(endpoint) == "llama @localhost"
     assert style.printable("US$\n北") == "US\\$↵\\u5317"
 
 

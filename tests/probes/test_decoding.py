@@ -369,6 +369,7 @@ def test_curves_of_several_models_are_of_their_own_answers(toy: Any, known: pd.D
     nothing = decoding.curves([], both)
     assert list(nothing) == list(found)
     assert metrics.exact_breaking(nothing).empty
+    assert metrics.grid_breaking(nothing, decoding.TEMPERATURES)["t_b"].dtype == float
 
 
 def test_models_without_logits_are_left_out(toy: Any) -> None:

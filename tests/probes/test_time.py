@@ -14,7 +14,7 @@ import pytest
 from factrobust.datasets.dates import sample_dates
 from factrobust.metrics.near_misses import nearest_misses
 from factrobust.metrics.time import matches
-from factrobust.models.base import Job, Model
+from factrobust.models.base import Job, LacksError, Model
 from factrobust.probes import time
 
 RELATIONS = pd.DataFrame(
@@ -223,6 +223,14 @@ def test_unknown_formats(facts: pd.DataFrame, toy_model: Callable[..., Any]) -> 
     plain = toy_model({"\nA:": {" Lima": 1.0}})
     with pytest.raises(ValueError, match="'chat' needs a chat template"):
         time.scored(plain, statements, prompt_format="chat")
+
+
+def test_models_with_a_chat_template() -> None:
+    plain, chatty = YearModel(lambda year: -1.0), YearModel(lambda year: -1.0)
+    plain.chat, chatty.chat = None, ("<user>", "<model>")
+    assert time.tuned([plain, chatty]) == [chatty]
+    with pytest.raises(LacksError, match=f"^{plain.name}: no chat template here to compare"):
+        time.tuned([plain])
 
 
 def test_empty_tables(facts: pd.DataFrame) -> None:

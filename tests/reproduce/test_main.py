@@ -149,7 +149,7 @@ def test_a_notebook_beyond_the_models_is_left_out(
     assert main([], root=root) == 1
     captured = capsys.readouterr()
     assert "FAILED notebooks/1.ipynb, cell 2: class LacksError" in captured.err
-    assert "LacksError: m: no logits" in captured.err
+    assert "\nLacksError: m: no logits\nThe notebook with" in captured.err  # no traceback
     assert captured.err.endswith(
         "Left out, because they need more than the models can do: notebooks/1.ipynb.\n"
     )

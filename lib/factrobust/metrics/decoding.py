@@ -193,7 +193,7 @@ def _per_fact(
             KEY, sort=False
         )
     ]
-    return pd.DataFrame(rows, columns=[*KEY, "t_b"])
+    return pd.DataFrame(rows, columns=[*KEY, "t_b"]).astype({"t_b": float})  # also without rows
 
 
 def _accepted(table: pd.DataFrame) -> list[list[str]]:

@@ -11,6 +11,7 @@ import functools
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, ParamSpec
+from urllib.parse import urlsplit
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -117,7 +118,11 @@ def domain_name(domain: str) -> str:
 
 
 def model_name(model: str) -> str:
-    """How a model is called in a figure: without the owner or the folders before its name."""
+    """How a model is called in a figure: without the owner or the folders before its name; behind an
+    endpoint "name @host"."""
+    if "://" in model:
+        url, *words = model.split()
+        return f"{model_name(words[0]) if words else 'model'} @{urlsplit(url).hostname}"
     return model.rstrip("/").rsplit("/", 1)[-1]
 
 

@@ -6,12 +6,14 @@ asks a model for log P(object | dated question). Which dates win is decided late
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
 from factrobust.datasets.dates import verbalise
 from factrobust.datasets.temporal import load_temporal_relations
-from factrobust.models.base import Model
+from factrobust.models.base import LacksError, Model
 from factrobust.models.prompts import FORMATS, render
 
 KEPT = ["fact_id", "precision", "date", "year", "alpha", "years_off", "label"]
@@ -78,6 +80,17 @@ def prompts(model: Model, statements: pd.DataFrame, prompt_format: str | None = 
     if name not in FORMATS:
         raise ValueError(f"prompt format {name!r} is unknown; choose one of {', '.join(FORMATS)}")
     return render(name, statements["question"].tolist(), statements["prefix"].tolist(), model.chat)
+
+
+def tuned(models: Sequence[Model]) -> list[Model]:
+    """The models that have a chat template. Raises LacksError if none of them has."""
+    found = [model for model in models if model.chat]
+    if models and not found:
+        names = ", ".join(model.name for model in models)
+        raise LacksError(
+            f"{names}: no chat template here to compare with; name a model that has one"
+        )
+    return found
 
 
 def scored(

@@ -28,6 +28,8 @@ from factrobust.reproduce.normalise import normalise, to_text
 from factrobust.reproduce.progress import Watcher
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+# The library's errors, by name: one sentence that says it all, where others need their traceback.
+OURS = ("FactsError", "LacksError", "ModelError", "RecordsError")
 
 
 class _SaveAtEnd(NBClientEngine):
@@ -167,7 +169,7 @@ def _explain(notebook: str, error: Exception, failed: Path | None) -> str:
         first = next((line for line in node.source.splitlines() if line.strip()), "")
         place += f", cell {number}: {first.strip()}"
     if isinstance(error, PapermillExecutionError):
-        trace = ANSI.sub("", "\n".join(error.traceback)).strip()
+        trace = "" if error.ename in OURS else ANSI.sub("", "\n".join(error.traceback)).strip()
         return f"{place}\n{trace or f'{error.ename}: {error.evalue}'}"
     if isinstance(error, DeadKernelError):
         return f"{place}\nThe kernel died, most likely because the memory was used up."
