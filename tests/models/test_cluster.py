@@ -220,7 +220,10 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def test_a_worker_may_join_late(
-    threads: Callable[..., LocalCluster], on_cluster: Callable[[str], Model], single: Model
+    threads: Callable[..., LocalCluster],
+    on_cluster: Callable[[str], Model],
+    single: Model,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     started = threads(0)
     model = on_cluster(started.scheduler_address)
@@ -230,6 +233,8 @@ def test_a_worker_may_join_late(
         started.scale(1)
         made = run.result(timeout=120)
     assert [g.text for g in made] == [g.text for g in single.generate(PROMPTS)]
+    waits = f"`dask worker {started.scheduler_address} --nthreads 1`, where this environment"
+    assert waits in capsys.readouterr().err
 
 
 def test_what_a_slice_refuses_reaches_the_caller_as_it_is(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -130,7 +131,8 @@ def _client(address: str, seconds: float) -> Client:
 def connect(address: str, seconds: float = CONNECT_SECONDS) -> Client:
     """A client of the Dask scheduler at `address`, such as "tcp://10.0.0.1:8786".
 
-    Raises ModelError if none answers there within so many seconds, or Dask is not installed.
+    Says on stderr when it has no workers, for which everything then waits. Raises ModelError if
+    none answers there within so many seconds, or Dask is not installed.
     """
     require_dask()
     from distributed import Client
@@ -143,13 +145,20 @@ def connect(address: str, seconds: float = CONNECT_SECONDS) -> Client:
         # A client that fails to connect leaves threads behind which can block the next one.
         _wait_for(get_address_host_port(address), seconds)
         with warnings.catch_warnings(action="ignore"):
-            return Client(address, timeout=seconds, set_as_default=False, asynchronous=False)
+            client = Client(address, timeout=seconds, set_as_default=False, asynchronous=False)
     except (OSError, ValueError) as error:
         raise ModelError(
             f"no Dask scheduler answered at {address} within {seconds:g} s ({error}); start it, or "
             f"correct the address (--cluster, {VARIABLE}), and run again: what came back before is "
             "in the records"
         ) from None
+    if not client.scheduler_info()["workers"]:
+        print(
+            f"factrobust: {address} has no worker yet, and models wait until one joins: "
+            f"`dask worker {address} --nthreads 1`, where this environment is installed",
+            file=sys.stderr,
+        )
+    return client
 
 
 def require_dask() -> None:
