@@ -11,7 +11,8 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from factrobust.models.decode import Stream, _pick, uniforms
+from factrobust.models.decode import HALVINGS, NO_NUMBERS, Stream, _draw, _pick, uniforms
+from factrobust.models.softmax import weights
 
 TABLE = {
     "?": {" a": 0.5, " b": 0.3, " c": 0.15, " d": 0.05},
@@ -103,16 +104,58 @@ def test_a_sample_depends_on_itself_alone(toy: Any) -> None:
 
 def test_uniforms_are_uniform_and_pinned() -> None:
     values = np.array([uniforms(0, "p", 1.0, i, 10) for i in range(1000)])
+    assert values.shape == (1000, 10, HALVINGS)
     assert values.min() >= 0
     assert values.max() < 1
     assert chisquare(np.histogram(values, bins=20, range=(0, 1))[0]).pvalue > 1e-3
-    assert abs(np.corrcoef(values[:, 0], values[:, 1])[0, 1]) < 0.1
+    related = np.corrcoef(values.reshape(1000, -1), rowvar=False)  # of each two numbers of a sample
+    assert np.abs(related[np.triu_indices(len(related), 1)]).max() < 0.2
     # Whoever changes this changes every recorded sample.
     import hashlib
 
     first = int.from_bytes(hashlib.shake_256(b"7\n0.5\n2\np").digest(8), "little") >> 11
-    assert uniforms(7, "p", 0.5, 2, 3)[0] == first / 2**53
-    assert uniforms(7, "p", 0.5, 2, 3) == uniforms(7, "p", 0.5, 2, 8)[:3]
+    assert uniforms(7, "p", 0.5, 2, 3)[0, 0] == first / 2**53
+    assert (uniforms(7, "p", 0.5, 2, 3) == uniforms(7, "p", 0.5, 2, 8)[:3]).all()
+
+
+@pytest.mark.parametrize("masses", [[1], [3, 1], [0, 2, 0, 5, 1, 0, 2], list(range(21))])
+def test_tokens_are_drawn_by_their_weights(masses: list[int]) -> None:
+    """Vocabularies that are no power of two, and tokens without weight at any place."""
+    weight = np.array(masses, dtype=float)
+    drawn = _draw(
+        torch.tensor(weight).cumsum(0)[None],
+        torch.from_numpy(np.random.default_rng(1).random((1, 20_000, HALVINGS))),
+    )
+    counts = np.bincount(drawn[0].numpy(), minlength=len(weight))
+    possible = weight > 0
+    assert counts[~possible].sum() == 0
+    if possible.sum() > 1:
+        expected = 20_000 * weight[possible] / weight.sum()
+        assert chisquare(counts[possible], expected).pvalue > 1e-3
+
+
+def test_a_token_by_hand() -> None:
+    """Weights 1, 2, 3, 2: the halves of the vocabulary weigh 3 and 5, those of the upper one 3, 2."""
+    cumulative = torch.tensor([[1.0, 3.0, 6.0, 8.0]], dtype=torch.float64)
+    numbers = torch.zeros(1, 4, HALVINGS, dtype=torch.float64)
+    numbers[0, :, 0] = torch.tensor([0.374, 0.376, 0.376, 0.374])
+    numbers[0, :, 1] = torch.tensor([0.34, 0.59, 0.61, 0.32])
+    assert _draw(cumulative, numbers).tolist() == [[1, 2, 3, 0]]
+
+
+def test_last_digits_of_the_logits_change_no_draw() -> None:
+    """As when another batch or processor computes them; with one number for the distribution
+    function inverted, 20 of these 8,000 draws change."""
+    generator = torch.Generator().manual_seed(0)
+    z = 3 * torch.randn(1, 262_144, generator=generator)
+    near = z + 1e-5 * torch.randn(z.shape, generator=generator)
+    numbers = torch.rand(1, 8_000, HALVINGS, generator=generator, dtype=torch.float64)
+    one, other = (
+        _draw(weights((x - x.amax()) / 2).cumsum(dim=-1, dtype=torch.float64), numbers)
+        for x in (z, near)
+    )
+    assert (one != other).sum() <= 1
+    assert len(one.unique()) > 5_000  # it is that flat
 
 
 def test_stop_and_end(toy: Any, toy_model: Callable[..., Any]) -> None:
@@ -141,7 +184,7 @@ def test_equal_prompts_share_their_answer(toy: Any) -> None:
 
 def test_a_draw_of_zero_takes_a_possible_token() -> None:
     """0.0 is the lowest uniform number; tokens of probability 0 before the first possible one."""
-    stream = Stream(1.0, (0.0,))
+    stream = Stream(1.0, np.zeros((1, HALVINGS)))
     _pick(torch.tensor([[-torch.inf, -torch.inf, 0.0, 0.0]]), [[stream]], 0, None, None)
     assert stream.ids == [2]
     assert stream.logprobs == stream.tempered == [pytest.approx(np.log(0.5))]
@@ -149,7 +192,7 @@ def test_a_draw_of_zero_takes_a_possible_token() -> None:
 
 def test_temperature_zero_by_hand() -> None:
     """Equation 2 at its lowest temperature, 1e-4: a gap of 1e-4 nats is one there."""
-    stream = Stream(0.0, (0.9,))
+    stream = Stream(0.0, NO_NUMBERS)
     _pick(torch.tensor([[-1e-4, 0.0, -5.0]]), [[stream]], 0, None, None)
     assert stream.ids == [1]
     assert stream.tempered == [pytest.approx(-np.log1p(np.exp(-1)), abs=1e-6)]

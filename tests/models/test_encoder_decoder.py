@@ -23,7 +23,7 @@ from transformers import (
 )
 
 from factrobust.models.base import ModelError
-from factrobust.models.decode import Stream, decode
+from factrobust.models.decode import NO_NUMBERS, Stream, decode
 from factrobust.models.encoder_decoder import EncoderDecoder, Tree
 from factrobust.models.packed import Rows
 from factrobust.models.seq2seq import Seq2SeqLM
@@ -181,7 +181,7 @@ def test_rows_are_copied_only_when_somebody_ends_or_branches(
 
     monkeypatch.setattr(Encoded, "rows", counted)
     body = EncoderDecoder(network)
-    streams = [[Stream(0.0, ())], [Stream(0.0, ())], [Stream(0.0, ())]]
+    streams = [[Stream(0.0, NO_NUMBERS)] for _ in range(3)]
     with torch.inference_mode():
         hidden, encoded = body.encode([[5, 6, 0], [7, 8, 9, 10, 0], [5, 0]])
         decode(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.stats import binom
 from transformers import BartConfig, BartForConditionalGeneration
 
 from factrobust.models.base import ModelError
@@ -188,19 +189,20 @@ def test_stop_strings_end_and_shorten_an_answer(t5: Any, watch: Any) -> None:
 
 @pytest.mark.parametrize("t", [0.6, 1.0, 2.0])
 def test_samples_follow_the_exact_probabilities(t5: Any, t: float) -> None:
-    """First tokens, the end token among them, and pairs of tokens; bounds of four deviations."""
+    """First tokens, the end token among them, and pairs of tokens."""
     n = 4000
     [made] = t5.sample(["why so"], temperature=t, n=n, max_new_tokens=2, seed=3)
     first = np.exp(t5.temper(["why so"] * 64, [[i] for i in range(64)], [t])[:, 0])
     assert first.sum() == pytest.approx(1, abs=1e-5)
     counts = Counter(g.token_ids[0] if g.token_ids else END for g in made)
-    share = np.array([counts[i] for i in range(64)]) / n
-    assert (np.abs(share - first) < 4 * np.sqrt(first * (1 - first) / n) + 1e-4).all()
+    low, high = binom.ppf(1e-6, n, first), binom.ppf(1 - 1e-6, n, first)
+    found = np.array([counts[i] for i in range(64)])
+    assert ((low <= found) & (found <= high)).all()
     pairs = Counter(tuple(g.token_ids) for g in made if len(g.token_ids) == 2)
     common = [pair for pair, _ in pairs.most_common(5)]
     p = np.exp(t5.temper(["why so"] * 5, [list(pair) for pair in common], [t])[:, 0])
-    seen = np.array([pairs[pair] for pair in common]) / n
-    assert (np.abs(seen - p) < 4 * np.sqrt(p * (1 - p) / n) + 1e-4).all()
+    found = np.array([pairs[pair] for pair in common])
+    assert ((binom.ppf(1e-6, n, p) <= found) & (found <= binom.ppf(1 - 1e-6, n, p))).all()
 
 
 def test_a_sample_depends_on_itself_alone(t5: Any) -> None:

@@ -21,6 +21,6 @@ def test_fields_do_not_run_into_each_other() -> None:
 
 
 def test_a_change_of_keys_needs_a_change_of_schema() -> None:
-    # sha256sum of: [1, "m", "o", "p", "{}"]
-    expected = "55840b970681203fd19f1c4652dcb10cee995917e44c9f1e33681f00c653c5c3"
+    # sha256sum of: [2, "m", "o", "p", "{}"]
+    expected = "416c4eaa9f38534f70610a35af2bfec333e8a3351d7a7d47c6fa6878f278375f"
     assert key_of(CALL).hex() == expected

@@ -40,7 +40,7 @@ def test_flipped_bytes_of_the_index_never_change_a_value(base: Path, toy: Any) -
 
 def test_another_schema_is_named(base: Path, toy: Any) -> None:
     index = (base / INDEX).read_text()
-    (base / INDEX).write_text(index.replace('"schema": 1', '"schema": 7'))
-    sentence = "holds records of schema 7, but this library reads schema 1: run `make reproduce"
+    (base / INDEX).write_text(index.replace('"schema": 2', '"schema": 7'))
+    sentence = "holds records of schema 7, but this library reads schema 2: run `make reproduce"
     with pytest.raises(RecordsError, match=sentence):
         Records(None, base).get(toy.calls(1))

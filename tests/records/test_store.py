@@ -157,7 +157,7 @@ def test_another_schema_is_named(path: Path, toy: Any) -> None:
     records = toy.filled(path, 1)
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 7")
-    sentence = r"records\.sqlite holds records of schema 7, but this library reads schema 1: move"
+    sentence = r"records\.sqlite holds records of schema 7, but this library reads schema 2: move"
     with pytest.raises(RecordsError, match=sentence):
         records.get(toy.calls(1))
     with pytest.raises(RecordsError, match=sentence):

@@ -139,9 +139,8 @@ class Model(ABC):
 
         `temperature` is one number or one a prompt. Equal prompts share their computation, so the
         cheap way to sample a prompt at several temperatures is to repeat it in one call. A sample
-        depends on (seed, prompt, temperature, its index) alone, not on the rest of the call, but for
-        rounding: other batches or threads move last digits, and at t of 1.4 and more, where many tokens
-        are about equally likely, this gives another draw in about one of a hundred samples.
+        depends on (seed, prompt, temperature, its index) alone, not on the rest of the call: other
+        batches, threads or processors move last digits, which change one draw in tens of thousands.
         Temperature 0 is greedy (equation 2 of paper 1 in the limit). No top-k or top-p cut unless
         asked for; both apply to the tempered distribution.
         """

@@ -21,17 +21,22 @@ from factrobust.models.softmax import LOWEST, log_norms, weights
 EPSILON = 1e-4  # lowest temperature (equation 2 of paper 1)
 CROWDED = 0.8  # share of rows in use above which a batch is not worth shrinking
 TOP = 10  # alternatives kept at each position of a greedy answer
+HALVINGS = 24  # random numbers a token, enough for a vocabulary of 2 ** 24
+
+
+NO_NUMBERS = np.empty((0, HALVINGS))  # a greedy answer draws nothing
 
 
 @dataclass
 class Stream:
-    """One answer in the making: its temperature, its random numbers, its tokens so far.
+    """One answer in the making: its temperature, its random numbers [token, halving], its tokens so
+    far.
 
     `alternatives` likeliest tokens are kept at each position, with their log-probabilities.
     """
 
     temperature: float
-    uniforms: tuple[float, ...]
+    uniforms: np.ndarray
     alternatives: int = 0
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
@@ -42,17 +47,19 @@ class Stream:
 def new_streams(request: dict[str, Any], settings: dict[str, Any]) -> list[Stream]:
     """The answers to be made for one request of generate or sample."""
     if "n" not in settings:
-        return [Stream(0.0, (), alternatives=TOP)]
+        return [Stream(0.0, NO_NUMBERS, alternatives=TOP)]
     prompt, t = request["prompt"], request["temperature"]
     seed, longest = settings["seed"], settings["max_new_tokens"]
     return [Stream(t, uniforms(seed, prompt, t, i, longest)) for i in range(settings["n"])]
 
 
-def uniforms(seed: int, prompt: str, temperature: float, index: int, n: int) -> tuple[float, ...]:
-    """`n` numbers in [0, 1) that depend on the sample alone, not on its batch, order or library."""
+def uniforms(seed: int, prompt: str, temperature: float, index: int, n: int) -> np.ndarray:
+    """Numbers in [0, 1) for `n` tokens, [token, halving], that depend on the sample alone, not on
+    its batch, order or library."""
     key = f"{seed}\n{temperature!r}\n{index}\n{prompt}".encode()
-    words = np.frombuffer(hashlib.shake_256(key).digest(8 * n), dtype="<u8")
-    return tuple((words >> 11) * 2.0**-53)
+    words = np.frombuffer(hashlib.shake_256(key).digest(8 * n * HALVINGS), dtype="<u8")
+    numbers: np.ndarray = (words >> 11).reshape(n, HALVINGS) * 2.0**-53
+    return numbers
 
 
 def decode(
@@ -157,11 +164,8 @@ def _pick(
         else:
             z = cut / t
             cumulative = weights(z).cumsum(dim=-1, dtype=torch.float64)
-            total = cumulative[:, -1:]
-            goal = _draws(list(members.values()), level).to(z.device) * total
-            # The distribution function inverted: the first token whose cumulative exceeds the goal.
-            drawn = torch.searchsorted(cumulative, goal, right=True).clamp_(max=z.shape[1] - 1)
-            chosen = z.gather(1, drawn) - total.log().float()
+            drawn = _draw(cumulative, _numbers(list(members.values()), level).to(z.device))
+            chosen = z.gather(1, drawn) - cumulative[:, -1:].log().float()
         plain = (here.gather(1, drawn) - norm[nodes]).tolist()
         tempered, ids = chosen.tolist(), drawn.tolist()
         for row, group in enumerate(members.values()):
@@ -187,14 +191,39 @@ def _ties(shifted: torch.Tensor) -> torch.Tensor:
     return total.index_add_(0, row, (shifted[row, token].double() / EPSILON).exp()[:, None])
 
 
-def _draws(groups: list[list[Stream]], level: int) -> torch.Tensor:
-    """The streams' random numbers for this token, [node, stream], filled up with zeros."""
-    draws = torch.zeros(len(groups), max(map(len, groups)), dtype=torch.float64)
+def _draw(cumulative: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+    """A token for each stream, [node, stream]: the vocabulary is halved until one token is left.
+
+    `cumulative` [node, vocabulary] are the tokens' weights summed up, `numbers` [node, stream,
+    halving] decide between the halves by their weights. A single number and the inverted
+    distribution function would draw from the same distribution. But at high temperatures, where
+    thousands of tokens are about equally likely, the last digits of all their weights together then
+    decide which of them it hits: another batch or processor gives another sample in one of a hundred.
+    The weight of a half hardly depends on them.
+    """
+    size = cumulative.shape[1]
+    low = torch.zeros(numbers.shape[:2], dtype=torch.long, device=cumulative.device)
+    high = torch.full_like(low, size)
+    below = torch.zeros_like(
+        numbers[..., 0]
+    )  # weight of the tokens before `low`, and before `high`
+    upto = cumulative[:, -1:].expand_as(below)
+    for k in range((size - 1).bit_length()):
+        middle = (low + high) // 2
+        at = cumulative.gather(1, (middle - 1).clamp(min=0))
+        at = torch.where(middle > low, at, below)  # a single token has no lower half
+        upper = numbers[..., k] * (upto - below) >= at - below
+        low, high = torch.where(upper, middle, low), torch.where(upper, high, middle)
+        below, upto = torch.where(upper, at, below), torch.where(upper, upto, at)
+    return low
+
+
+def _numbers(groups: list[list[Stream]], level: int) -> torch.Tensor:
+    """The streams' random numbers for this token, [node, stream, halving], filled up with zeros."""
+    numbers = np.zeros((len(groups), max(map(len, groups)), HALVINGS))
     for row, group in enumerate(groups):
-        draws[row, : len(group)] = torch.tensor(
-            [stream.uniforms[level] for stream in group], dtype=torch.float64
-        )
-    return draws
+        numbers[row, : len(group)] = [stream.uniforms[level] for stream in group]
+    return torch.from_numpy(numbers)
 
 
 def _truncate(

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-SCHEMA = 1  # bump when the meaning of a stored value changes (the model layer's numerics included)
+SCHEMA = 2  # bump when the meaning of a stored value changes (the model layer's numerics included)
 
 
 class RecordsError(RuntimeError):
