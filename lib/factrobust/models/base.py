@@ -140,7 +140,7 @@ class Model(ABC):
         `temperature` is one number or one a prompt. Equal prompts share their computation, so the
         cheap way to sample a prompt at several temperatures is to repeat it in one call. A sample
         depends on (seed, prompt, temperature, its index) alone, not on the rest of the call: other
-        batches, threads or processors move last digits, which change one draw in tens of thousands.
+        batches, threads or processors move last digits, but hardly ever a draw (none of 10,600).
         Temperature 0 is greedy (equation 2 of paper 1 in the limit). No top-k or top-p cut unless
         asked for; both apply to the tempered distribution.
         """
