@@ -13,6 +13,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from factrobust import paths, provenance
@@ -88,6 +89,20 @@ def test_a_figure_with_its_data_and_its_origin(root: Path) -> None:
     assert about["versions"]["matplotlib"] == mpl.__version__
     assert about["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
     assert not (root / "figures").exists()  # everything went to the staging folder
+
+
+def test_a_figure_is_laid_out_once_and_whole(root: Path, tmp_path: Path) -> None:
+    fig = Figure(figsize=(2, 1), layout="constrained")
+    FigureCanvasAgg(fig)
+    axis = fig.subplots()
+    label = axis.set_ylabel("one line\nanother\na third\na fourth")
+    assert label.get_window_extent().x0 < 0  # it would be cut off
+    save_figure(fig, NAME, DATA, parameters={})
+    assert label.get_window_extent().x0 > 0
+    place = axis.get_position().bounds
+    axis.set_ylabel("")
+    save_figure(fig, NAME, DATA, parameters={})
+    assert axis.get_position().bounds == place  # what is displayed afterwards is what was saved
 
 
 def test_saving_twice_gives_the_same_bytes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,18 @@ def test_second_token_follows_the_first(toy: Any) -> None:
     assert chisquare(observed, [4000 * p for p in expected.values()]).pvalue > 1e-3
 
 
+def test_each_token_has_numbers_of_its_own(toy_model: Callable[..., Any]) -> None:
+    coin = {" a": 0.5, " b": 0.5}
+    [made] = toy_model({"?": coin, " a": coin, " b": coin}).sample(
+        ["why?"], temperature=1.0, n=2000, max_new_tokens=3, seed=2
+    )
+    counts = Counter(g.text for g in made)
+    assert (
+        len(counts) == 8
+    )  # with the same numbers every time, all tokens of a sample would be equal
+    assert chisquare(list(counts.values())).pvalue > 1e-3
+
+
 def test_logprobs_of_samples_by_hand(toy: Any) -> None:
     [made] = toy.sample(["why?"], temperature=2.0, n=200, max_new_tokens=3, seed=1)
     seen = {g.text: g for g in made}

@@ -143,5 +143,5 @@ def test_logprob_by_position(check, models):
 
 def test_position_of_two_prompt_formats_at_once_is_refused():
     table = intervals({"model": ["m"], "precision": ["day"], "position": [0.125]})
-    with pytest.raises(ValueError, match="keep the rows of one prompt format"):
+    with pytest.raises(ValueError, match="keep one of them, for example that of one prompt format"):
         time.logprob_by_position(pd.concat([table, table]))

@@ -21,7 +21,7 @@ def table(**columns):
 def test_two_rows_for_the_same_keys_are_two_prompt_formats():
     twice = table(model=["a", "b", "b"], precision="day", prompt_format=["chat", "chat", "prefix"])
     parts.intervals(twice, "model", "precision", "prompt_format")
-    with pytest.raises(ValueError, match="several rows for model b, precision day: keep the rows"):
+    with pytest.raises(ValueError, match="several rows for model b, precision day: keep one"):
         parts.intervals(twice, "model", "precision")
 
 

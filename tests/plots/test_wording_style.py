@@ -78,9 +78,7 @@ def test_rows_of_any_index_and_missing_bounds_are_drawn(axis):
 
 def test_several_rows_for_one_thing_are_refused():
     own = table(model="a", relation=["x", "x"])
-    with pytest.raises(
-        ValueError, match="several rows for model a, relation x: select one of them"
-    ):
+    with pytest.raises(ValueError, match="several rows for model a, relation x: keep one of them"):
         forest(own, "relation", (), "q")
     with pytest.raises(KeyError, match="'measure'"):
         forest(own, "measure", (), "q")

@@ -211,7 +211,6 @@ def _draw(cumulative: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     for k in range((size - 1).bit_length()):
         middle = (low + high) // 2
         at = cumulative.gather(1, (middle - 1).clamp(min=0))
-        at = torch.where(middle > low, at, below)  # a single token has no lower half
         upper = numbers[..., k] * (upto - below) >= at - below
         low, high = torch.where(upper, middle, low), torch.where(upper, high, middle)
         below, upto = torch.where(upper, at, below), torch.where(upper, upto, at)

@@ -53,7 +53,7 @@ def roc(table: pd.DataFrame, auc: pd.DataFrame | None = None) -> Figure:
     the dashed line a score tells nothing. At most five scores.
     """
     style.need(table, "model", "score", "threshold", "fpr", "tpr")
-    rows.once(table, "model", "score", "threshold")
+    style.once(table, "model", "score", "threshold")
     names, models = list(dict.fromkeys(table["score"])), list(style.looks(table["model"]))
     if len(names) > len(LINES):
         raise ValueError(
@@ -61,7 +61,7 @@ def roc(table: pd.DataFrame, auc: pd.DataFrame | None = None) -> Figure:
         )
     if auc is not None:
         style.need(auc, "model", "score", "auc", "low", "high", "n")
-        rows.once(auc, "model", "score")
+        style.once(auc, "model", "score")
     fig, axes = style.model_panels(models, 3.2 if len(models) < 3 else 2.8)
     for axis, model in zip(axes, models, strict=True):
         axis.plot([0, 1], [0, 1], zorder=1, **DASHED)
@@ -96,7 +96,7 @@ def auc(table: pd.DataFrame) -> Figure:
     """
     table = table if "context" in table else table.assign(context="")
     style.need(table, "model", "score", "queries", "context", "auc", "low", "high", "n")
-    rows.once(table, "model", "score", "context")
+    style.once(table, "model", "score", "context")
     table = table.rename(columns={"auc": "mean"}).assign(hollow=table["queries"] == 2)
     looks, contexts = style.looks(table["model"]), list(dict.fromkeys(table["context"]))
     ranked = table.groupby("score")["mean"].mean().sort_values(ascending=False, kind="stable")
@@ -131,7 +131,7 @@ def errors(table: pd.DataFrame) -> Figure:
     table = table if {"context", "score"} & set(table) else table.assign(score="")
     column = "context" if "context" in table else "score"
     style.need(table, "model", "measure", column, "mean", "low", "high", "n")
-    rows.once(table, "model", "measure", column)
+    style.once(table, "model", "measure", column)
     looks, panels = style.looks(table["model"]), list(dict.fromkeys(table[column]))
     shown = [name for name in MEASURES if name in set(table["measure"])]
     height = 1.15 + max(0.38, 0.1 + 0.11 * len(looks)) * len(shown)

@@ -55,7 +55,7 @@ def calibration(table: pd.DataFrame) -> Figure:
     n (questions of a bin, written below its point). On the dashed line predictions are calibrated.
     """
     style.need(table, "model", "bin", "predicted", "observed", "low", "high", "n")
-    rows.once(table, "model", "bin")
+    style.once(table, "model", "bin")
     table = table.rename(columns={"observed": "mean"})
     looks = style.looks(table["model"])
     fig, axes = style.model_panels(list(looks), 3)
@@ -85,7 +85,7 @@ def risk_coverage(table: pd.DataFrame) -> Figure:
     Dashed: the accuracy at coverage 1, of all questions. At most five scores.
     """
     style.need(table, "model", "score", "coverage", "accuracy", "low", "high", "n")
-    rows.once(table, "model", "score", "coverage")
+    style.once(table, "model", "score", "coverage")
     names = list(dict.fromkeys(table["score"]))
     if len(names) > len(SCORES):
         raise ValueError(
@@ -125,7 +125,7 @@ def transfer(table: pd.DataFrame) -> Figure:
     import seaborn as sns  # a second, which only this figure needs
 
     style.need(table, "fitted_on", "predicted", "mean", "low", "high", "n")
-    rows.once(table, "fitted_on", "predicted")
+    style.once(table, "fitted_on", "predicted")
     both = [*table["fitted_on"], *table["predicted"]]
     names = style.in_order(both, style.MODELS, rest_sorted=True)
     few = len(names) <= FEW

@@ -89,7 +89,7 @@ def kinds(table: pd.DataFrame) -> Figure:
     (written at the right), share, low, high, n (questions with an Other, in the legend).
     """
     style.need(table, "model", "kind", "count", "share", "low", "high", "n")
-    rows.once(table, "model", "kind")
+    style.once(table, "model", "kind")
     if odd := sorted(set(table["kind"]) - set(KINDS)):
         raise ValueError(f"The figure draws no kind {odd[0]!r}: write one of 1 to {max(KINDS)}.")
     looks = style.looks(table["model"])
@@ -121,7 +121,7 @@ def truth(table: pd.DataFrame) -> Figure:
     """
     table = table if "facts" in table else table.assign(facts="all")
     style.need(table, "model", "context", "facts", "mean", "low", "high", "n")
-    rows.once(table, "model", "context", "facts")
+    style.once(table, "model", "context", "facts")
     parts.known(table, "context", CONTEXTS)
     parts.known(table, "facts", FACTS)
     looks = style.looks(table["model"])
@@ -166,7 +166,7 @@ def by_popularity(table: pd.DataFrame, value: str = "share from the context") ->
 
 def _check(table: pd.DataFrame, *keys: str) -> None:
     style.need(table, *keys, "source", "share", "low", "high", "n")
-    rows.once(table, *keys, "source")
+    style.once(table, *keys, "source")
     parts.known(table, "source", SOURCES)
 
 

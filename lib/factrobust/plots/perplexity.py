@@ -39,7 +39,7 @@ def worked_example(tokens: pd.DataFrame, result: Mapping[Any, Any] | None = None
     the results (a Series or dict with p0 to p3), has the perplexities written above.
     """
     style.need(tokens, "answer", "context", "position", "token", "probability")
-    rows.once(tokens, "answer", "context", "position")
+    style.once(tokens, "answer", "context", "position")
     parts.known(tokens, "answer", ANSWERS)
     if not tokens["probability"].between(0, 1, inclusive="right").all():
         raise ValueError(

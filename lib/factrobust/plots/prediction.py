@@ -68,7 +68,7 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
     correct, low, high, n. Each shaded row reaches from 0 (below) to 1; points are bins.
     """
     style.need(table, "model", "relation", "predictor", "midpoint", "correct", "low", "high", "n")
-    rows.once(table, "model", "relation", "predictor", "midpoint")
+    style.once(table, "model", "relation", "predictor", "midpoint")
     looks = style.looks(table["model"])
     fig, panels, relations = _predictor_panels(table, 0.4)
     for axis, part in panels:
@@ -104,7 +104,7 @@ def coefficients(table: pd.DataFrame) -> Figure:
     """
     names = [f"conditional{bound}" for bound in ("", "_low", "_high")]
     style.need(table, "model", "term", "category", *names, "conditional_problem", "n")
-    rows.once(table, "model", "term")
+    style.once(table, "model", "term")
     shown = table[["model", "category", *names]].set_axis(
         ["model", "category", "mean", "low", "high"], axis=1
     )
@@ -144,7 +144,7 @@ def predictive_gain(table: pd.DataFrame) -> Figure:
     """
     numbers = ["accuracy", "low", "high", "baseline", "gain", "n_test"]
     style.need(table, "model", "predictors", "categories", *numbers)
-    rows.once(table, "model", "predictors", "categories")
+    style.once(table, "model", "predictors", "categories")
     table = table.rename(columns={"accuracy": "mean", "n_test": "n"})
     looks = style.looks(table["model"])
     sets, kinds = (list(dict.fromkeys(table[by])) for by in ("predictors", "categories"))

@@ -225,6 +225,17 @@ def title(model: str, rows: pd.DataFrame, drawn: pd.DataFrame, more: str = "") -
     return f"{model_name(model)}\nn = {len(drawn)}{undefined}{more}"
 
 
+def once(table: pd.DataFrame, *keys: str) -> None:
+    """Raise ValueError if two rows have the same `keys`."""
+    if (twice := table.duplicated(list(keys))).any():
+        row = table[twice].iloc[0]
+        which = ", ".join(f"{key} {row[key]}" for key in keys)
+        raise ValueError(
+            f"The figure's table has several rows for {which}: keep one of them, for example that of "
+            "one prompt format."
+        )
+
+
 def printable(text: str) -> str:
     """A text as a figure can show it: what the font lacks as its code, mathematics switched off."""
     font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))

@@ -104,7 +104,7 @@ def rates(table: pd.DataFrame, value: str, random: pd.DataFrame | float | None =
         )
     levels: list[float] = []
     if isinstance(random, pd.DataFrame):
-        parts.one_each(random, "precision")
+        style.once(random, "precision")
         of = dict(zip(random["precision"], random["mean"], strict=True))
         levels = [of.get(group, np.nan) for group in groups]
     elif random is not None:

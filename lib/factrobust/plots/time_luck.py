@@ -61,7 +61,7 @@ def by_number_of_dates(table: pd.DataFrame, chance: pd.DataFrame | None = None) 
         for model, look in looks.items():
             parts.line(axis, here[here["model"] == model], "n_incorrect", look, marker=look.marker)
         if chance is not None:
-            parts.one_each(chance, "precision", "n_incorrect")
+            style.once(chance, "precision", "n_incorrect")
             own = chance[chance["precision"].isin(here["precision"])].sort_values("n_incorrect")
             axis.plot(own["n_incorrect"], own["mean"], color="black", lw=1, ls=":")
         axis.set_xlabel("incorrect dates tested" + (" (log scale)" if log else ""))
@@ -100,7 +100,7 @@ def nearest_misses(table: pd.DataFrame, tested: pd.DataFrame | None = None) -> F
                 parts.line(axis, here[here["model"] == model], "years", look)
             if tested is not None:
                 style.need(tested, "precision", "side", "years", "mean")
-                parts.one_each(tested, "precision", "side", "years")
+                style.once(tested, "precision", "side", "years")
                 own = tested[(tested["precision"] == precision) & (tested["side"] == side)]
                 own = own.sort_values("years")
                 axis.plot(own["years"], own["mean"], color="black", lw=1, ls=":")

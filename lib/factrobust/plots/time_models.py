@@ -126,7 +126,7 @@ def duel_shares(table: pd.DataFrame) -> Figure:
     """
     by = [*DUEL, "precision"]
     style.need(table, *by, "metric", "outcome", "share", "n")
-    parts.one_each(table, *by, "metric", "outcome")
+    style.once(table, *by, "metric", "outcome")
     duels = list(table[DUEL].drop_duplicates().itertuples(index=False, name=None))
     precisions = style.in_order(table["precision"], parts.ORDER)
     rows = [(*duel, precision) for duel in duels for precision in precisions]

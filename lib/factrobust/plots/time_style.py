@@ -27,17 +27,7 @@ Panels = list[tuple[Axes, pd.DataFrame]]
 def intervals(table: pd.DataFrame, *keys: str) -> None:
     """Raise KeyError or ValueError, as the module says, for a table that cannot be drawn."""
     style.need(table, *keys, "mean", "low", "high", "n")
-    one_each(table, *keys)
-
-
-def one_each(table: pd.DataFrame, *keys: str) -> None:
-    """Raise ValueError if two rows have the same `keys`."""
-    if (twice := table.duplicated(list(keys))).any():
-        row = table[twice].iloc[0]
-        which = ", ".join(f"{key} {row[key]}" for key in keys)
-        raise ValueError(
-            f"The figure's table has several rows for {which}: keep the rows of one prompt format."
-        )
+    style.once(table, *keys)
 
 
 def known(table: pd.DataFrame, column: str, values: Iterable[str]) -> None:

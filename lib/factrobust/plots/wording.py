@@ -49,7 +49,7 @@ def correctness_by_consistency(table: pd.DataFrame) -> Figure:
     bounds = ["mean", "low", "high"]
     names = {of: [f"{bound}_{of}" for bound in bounds] for of in ("scons", "correct")}
     style.need(table, "model", "relation", *names["scons"], *names["correct"], "n_correct")
-    rows.once(table, "model", "relation")
+    style.once(table, "model", "relation")
     looks = style.looks(table["model"])
     fig, axes = style.model_panels(list(looks), 3.2)
     for axis, (model, look) in zip(axes, looks.items(), strict=True):

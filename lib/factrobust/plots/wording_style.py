@@ -39,7 +39,7 @@ def forest(
     title gives n, such as "n = 12 questions a relation"; where it varies, the rows do.
     """
     style.need(table, "model", column, "mean", "low", "high", "n")
-    once(table, "model", column)
+    style.once(table, "model", column)
     looks = style.looks(table["model"])
     ranked = table.groupby(column)["mean"].mean().sort_values(ascending=False, kind="stable")
     rows = style.in_order(ranked.index, order)
@@ -94,11 +94,3 @@ def keys(looks: dict[str, style.Look]) -> list[Line2D]:
 def name(text: str) -> str:
     """How a relation, or anything else that has a row, is called in a figure."""
     return style.printable(style.domain_name(text))
-
-
-def once(table: pd.DataFrame, *keys: str) -> None:
-    """Raise ValueError if two rows have the same `keys`."""
-    if (twice := table.duplicated(list(keys))).any():
-        row = table[twice].iloc[0]
-        which = ", ".join(f"{key} {row[key]}" for key in keys)
-        raise ValueError(f"The figure's table has several rows for {which}: select one of them.")
