@@ -164,6 +164,17 @@ def test_a_cached_commit_is_read_without_the_hub(hub_cache, monkeypatch):
     assert located("x/a.tsv", "some/set", COMMIT, "*") == ([Path("x/a.tsv")], "some/set, a.tsv")
 
 
+def test_a_commit_may_be_named_by_its_first_digits(hub_cache):
+    file = hub_cache("some/set", COMMIT, "rows.tsv", b"id\n1\n")
+    other = hub_cache("some/set", OTHER, "rows.tsv", b"id\n2\n", ref="main")
+    assert fetch("some/set", "1111111", "*.tsv") == ([other], OTHER)
+    assert fetch("some/set", "00000000", "*.tsv") == ([file], COMMIT)
+    with pytest.raises(ConnectionError, match=f"at 1111112 .* only {COMMIT}, {OTHER} of it"):
+        fetch("some/set", "1111112", "*.tsv")
+    with pytest.raises(ConnectionError, match="Could not fetch some/set at 111111 "):
+        fetch("some/set", "111111", "*.tsv")  # too few digits for a commit
+
+
 def test_a_branch_offline_is_the_commit_that_it_was(hub_cache):
     file = hub_cache("some/set", COMMIT, "rows.parquet", FRAME, ref="main")
     hub_cache("some/set", OTHER, "rows.parquet", FRAME)

@@ -154,10 +154,13 @@ def test_the_cached_copy(write, hub_cache):
     commit = "f960401" + 33 * "0"
     file = write(ROWS)
     assert load_popqa_tp(file).attrs["source"] == f"{HUB}, {file.name}"
-    hub_cache(HUB, commit, "popQA_template_paraphrases.csv", file.read_bytes(), ref="main")
+    later = hub_cache(HUB, 40 * "1", "popQA_template_paraphrases.csv", b"another", ref="main")
+    hub_cache(HUB, commit, later.name, file.read_bytes())
     table = load_popqa_tp()
     assert len(table) == 4
-    assert table.attrs["source"] == f"{HUB}@{commit}"  # what main was then
+    assert table.attrs["source"] == f"{HUB}@{commit}"  # not what main is now
+    later.unlink()
+    later.parent.rmdir()
     with pytest.raises(
         ConnectionError, match=f"at v2 from the hub .* its cache holds only {commit}"
     ):

@@ -179,15 +179,13 @@ def test_bad_files_are_named(rows, tmp_path):
 
 
 def test_the_cached_copy(rows, hub_cache):
-    commit = "f3a63b8" + 33 * "0"
+    commit = "d8fd7c143bde1aaa15befe7b549ebb31aaa83eda"
     for n in (0, 1):
         part = rows[4 * n : 4 * n + 4]
-        hub_cache(
-            "Orange/TimeStress", commit, f"data/train-0000{n}-of-00002.parquet", part, ref="main"
-        )
+        hub_cache("Orange/TimeStress", commit, f"data/train-0000{n}-of-00002.parquet", part)
     facts, dates = load_timestress()
     assert len(dates) == 5
-    assert facts.loc[0, "source"] == f"Orange/TimeStress@{commit}"  # what main was then
+    assert facts.loc[0, "source"] == f"Orange/TimeStress@{commit}"
     with pytest.raises(
         ConnectionError, match=f"at abc from the hub .* its cache holds only {commit}"
     ):

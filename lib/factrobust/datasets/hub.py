@@ -7,7 +7,6 @@ import io
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -27,21 +26,19 @@ GARBLED = {"cp1252": "ÂÃÄÅÈáâ", "latin-1": "ÂÃÄÅÈáâ", "mac_roman":
 def fetch(repo: str, revision: str, pattern: str) -> tuple[list[Path], str]:
     """The files of a data set on the hub whose paths match the pattern, and the commit they are of.
 
-    A commit that the hub's cache holds is read without asking the hub. A branch or a tag may have
-    moved, so the hub is asked, and the cache only where the hub cannot be reached. Raises
-    ConnectionError when neither has the files.
+    A commit, or the first seven or more of its digits, that the hub's cache holds is read without
+    asking the hub. A branch or a tag may have moved, so the hub is asked, and the cache only where
+    the hub cannot be reached. Raises ConnectionError when neither has the files.
     """
     from huggingface_hub import snapshot_download
 
-    get = partial(
-        snapshot_download, repo, repo_type="dataset", revision=revision, allow_patterns=pattern
-    )
-    if re.fullmatch("[0-9a-f]{40}", revision):
-        with suppress(OSError):  # not in the cache
-            if files := _whole(Path(get(local_files_only=True)), pattern):
-                return files, revision
+    get = partial(snapshot_download, repo, repo_type="dataset", allow_patterns=pattern)
+    if re.fullmatch("[0-9a-f]{7,40}", revision):
+        for commit in _cached(repo, revision):
+            if files := _whole(Path(get(revision=commit, local_files_only=True)), pattern):
+                return files, commit
     try:
-        folder = Path(get())
+        folder = Path(get(revision=revision))
     except Exception as error:  # the hub's client raises a dozen unrelated types
         raise ConnectionError(_not_fetched(repo, revision, pattern, error)) from error
     if not (files := _whole(folder, pattern)):
@@ -50,6 +47,14 @@ def fetch(repo: str, revision: str, pattern: str) -> tuple[list[Path], str]:
             "once, or download it and pass its path instead."
         )
     return files, folder.name
+
+
+def _cached(repo: str, beginning: str = "") -> list[str]:
+    """The commits in the hub's cache that begin so."""
+    from huggingface_hub import constants
+
+    place = Path(constants.HF_HUB_CACHE, f"datasets--{repo.replace('/', '--')}", "snapshots")
+    return sorted(folder.name for folder in place.glob(f"{beginning}*"))
 
 
 def _whole(folder: Path, pattern: str) -> list[Path]:
@@ -61,15 +66,14 @@ def _whole(folder: Path, pattern: str) -> list[Path]:
 
 
 def _not_fetched(repo: str, revision: str, pattern: str, error: Exception) -> str:
-    from huggingface_hub import constants, errors
+    from huggingface_hub import errors
 
     instead = f"download its {pattern} and pass its path instead."
     if isinstance(error, errors.RevisionNotFoundError):
         return f"{repo} has no revision {revision!r} on the hub: give one that it has, or {instead}"
     if isinstance(error, errors.RepositoryNotFoundError):
         return f"The hub does not show {repo} without a login: run `hf auth login`, or {instead}"
-    place = Path(constants.HF_HUB_CACHE, f"datasets--{repo.replace('/', '--')}", "snapshots")
-    held = ", ".join(sorted(folder.name for folder in place.glob("*")))
+    held = ", ".join(_cached(repo))
     why = type(error.__cause__ or error).__name__
     return (
         f"Could not fetch {repo} at {revision} from the hub ({why}), and its cache holds "

@@ -15,6 +15,7 @@ from factrobust.datasets.tables import FactsError
 
 HUB = "ibm-research/popqa-tp"
 FILE = "popQA_template_paraphrases.csv"
+REVISION = "f960401"  # its latest commit, of 2023, which the hub finds by these digits
 COLUMNS = ("paraphrase", "template_id", "prop", "possible_answers", "id")
 
 
@@ -22,14 +23,14 @@ def load_popqa_tp(
     path: str | Path | None = None,
     *,
     facts: pd.DataFrame | None = None,
-    revision: str = "main",
+    revision: str = REVISION,
     as_published: bool = False,
 ) -> pd.DataFrame:
     """Return PopQA-TP (118,643 questions in 14,267 groups) as the table of questions.
 
     `path` is a copy of popQA_template_paraphrases.csv, or of its parquet form. None takes the hub's
-    ibm-research/popqa-tp, or its cache, at `revision`, whose commit attrs["source"] tells; pass that
-    to pin it. This project's tests cannot reach the hub: the download is untried.
+    ibm-research/popqa-tp, or its cache, at `revision`; attrs["source"] tells the whole commit. This
+    project's tests cannot reach the hub: the download is untried.
 
     PopQA-TP has neither subjects nor popularity. `facts`, from `popqa.popqa_facts`, add them, and
     keep the groups that they name: a sample of facts gives a sample of groups. Without them prefix

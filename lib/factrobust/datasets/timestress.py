@@ -15,6 +15,7 @@ from factrobust.datasets.tables import FactsError, slug
 from factrobust.datasets.temporal import complete
 
 HUB = "Orange/TimeStress"
+REVISION = "d8fd7c143bde1aaa15befe7b549ebb31aaa83eda"  # of 2025
 # What is read, under their names and ours. Their Alpha is computed anew, and a date's length is its
 # precision, so that their Granularity is not needed; Wikidata's ids and FactPop may be missing.
 FACT = {
@@ -30,13 +31,13 @@ LABELS = ("correct", "incorrect", "transitional", "discarded", "no context")
 
 
 def load_timestress(
-    path: str | Path | None = None, *, revision: str = "main"
+    path: str | Path | None = None, *, revision: str = REVISION
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The facts and the dates of TimeStress (2,003 facts of 86 relations, CC BY-SA 4.0).
 
     `path` is a local copy: a parquet, CSV or JSON-lines file, or a folder of parquet files. None
-    takes the hub's Orange/TimeStress, or its cache, at `revision`, whose commit the column source
-    tells; pass that to pin it. This project's tests cannot reach the hub: the download is untried.
+    takes the hub's Orange/TimeStress, or its cache, at `revision`, as the column source tells. This
+    project's tests cannot reach the hub: the download is untried.
 
     facts has the columns of `load_temporal_facts`, then question: the authors' wording, which varies
     from fact to fact, to be put after a date. Relations are their labels with underscores
