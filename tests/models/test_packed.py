@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 from transformers import (
+    BloomConfig,
+    BloomForCausalLM,
     Gemma2Config,
     Gemma2ForCausalLM,
     Gemma3ForCausalLM,
@@ -17,11 +19,14 @@ from transformers import (
     GPT2LMHeadModel,
     MistralConfig,
     MistralForCausalLM,
+    MptConfig,
+    MptForCausalLM,
     Qwen2Config,
     Qwen2ForCausalLM,
 )
 
 from factrobust.models.base import ModelError
+from factrobust.models.openelm import OpenELMConfig, OpenELMForCausalLM
 from factrobust.models.packed import Body, common_length, pack_answers, pad_rows, straight
 
 SMALL = {
@@ -58,6 +63,18 @@ NETWORKS: dict[str, Callable[[], Any]] = {
         GPT2Config(
             vocab_size=64, n_embd=32, n_layer=3, n_head=4, bos_token_id=0, eos_token_id=0,
             initializer_range=0.2,
+        )
+    ),
+    "mpt": lambda: MptForCausalLM(
+        MptConfig(
+            vocab_size=64, d_model=48, n_layers=3, n_heads=6, eos_token_id=0, initializer_range=0.4
+        )
+    ),
+    "openelm": lambda: OpenELMForCausalLM(
+        OpenELMConfig(
+            vocab_size=64, model_dim=32, num_transformer_layers=3, head_dim=8, eos_token_id=0,
+            num_query_heads=[2, 4, 4], num_kv_heads=[1, 1, 2], ffn_multipliers=[0.5, 1.0, 2.0],
+            ffn_dim_divisor=8, share_input_output_layers=True, initializer_range=0.5,
         )
     ),
 }  # fmt: skip
@@ -150,6 +167,9 @@ def test_networks_that_masks_cannot_steer_are_refused() -> None:
     network.config.layer_types = ["linear_attention"] * 4
     with pytest.raises(ModelError, match="linear_attention, which cannot be batched exactly"):
         Body(network)
+    bloom = BloomForCausalLM(BloomConfig(vocab_size=64, hidden_size=32, n_layer=1, n_head=4))
+    with pytest.raises(ModelError, match="BloomForCausalLM has no position ids, which cannot be"):
+        Body(bloom)
 
 
 def test_head_of_a_bfloat16_network_is_float32() -> None:

@@ -73,7 +73,7 @@ def test_the_embedded_models_are_as_their_own_entries_say(name: str) -> None:
     assert found.size.parameters == entry.parameters
     assert found.prompt_format == entry.prompt_format
     assert found.chat_template == (entry.chat is not None)
-    assert (found.dtype, found.cannot_load) == ("float32", "")
+    assert (found.dtype, found.tokenizer) == ("float32", "")
 
 
 def test_the_sizes_in_the_table_add_up() -> None:
@@ -93,7 +93,7 @@ def test_the_sizes_in_the_table_add_up() -> None:
 def test_load_model_takes_what_the_table_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_hub_commit", lambda repository, revision: "0" * 40)
+    monkeypatch.setattr(sources, "_hub_commit", lambda *asked: "0" * 40)
     monkeypatch.setattr(registry, "load_tokenizer", lambda where, options: None)
     monkeypatch.setattr(registry, "chat_template", lambda tokenizer: ("<user>", "<model>"))
     records = Records(tmp_path / "records.sqlite")
@@ -108,9 +108,25 @@ def test_load_model_takes_what_the_table_says(
     assert unlisted.prompt_format == "chat"
 
 
-def test_a_model_that_this_library_does_not_run(table: Path) -> None:
-    table.write_text(table.read_text().replace("no,\n", "no,it is of another kind; serve it\n"))
-    with pytest.raises(
-        ModelError, match=r"^org/model@1 cannot be loaded: it is of another kind; s"
-    ):
-        registry.load_model("org/model@1")
+def test_a_model_with_the_tokenizer_of_another(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.write_text(table.read_text().replace("no,\n", "no,org/other@v2\n"))
+    commits = {
+        ("org/model", "main", "config.json"): "1" * 40,
+        ("org/other", "v2", "tokenizer_config.json"): "2" * 40,
+    }
+    monkeypatch.setattr(sources, "_hub_commit", lambda *asked: commits[asked])
+    read = []
+    monkeypatch.setattr(registry, "load_tokenizer", lambda *where: read.append(where))
+    monkeypatch.setattr(registry, "chat_template", lambda tokenizer: None)
+    monkeypatch.setattr(registry, "is_encoder_decoder", lambda *where: read.append(where))
+    model = registry.load_model("org/model", records=Records(tmp_path / "records.sqlite"))
+    assert read == [
+        ("org/other", {"revision": "2" * 40}),
+        ("org/model", {"revision": "1" * 40}),
+    ]
+    # Another tokenizer would read other tokens: other records.
+    assert model.fingerprint == (
+        f"hub:org/model@{'1' * 40} tokenizer org/other@{'2' * 40} bfloat16"
+    )

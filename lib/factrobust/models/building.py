@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from factrobust.models import weights
 from factrobust.models.base import ModelError
 from factrobust.models.settings import settings_of
-from factrobust.models.sources import Source, location
+from factrobust.models.sources import Source, location, tokenizer_location
 
 if TYPE_CHECKING:
     from factrobust.models.local import LocalModel
@@ -36,10 +36,17 @@ def _build(source: Source, dtype: str) -> LocalModel:
     spread = settings.device_map if settings else "auto"
     device: dict[str, Any] = {"device_map": spread} if torch.cuda.is_available() else {}
     build, network_class = _classes(source, where, options)
-    network = network_class.from_pretrained(where, dtype=getattr(torch, dtype), **device, **options)
+    network, loaded = network_class.from_pretrained(
+        where, dtype=getattr(torch, dtype), output_loading_info=True, **device, **options
+    )
+    if missing := sorted(loaded["missing_keys"]):  # transformers fills them with random numbers
+        raise ModelError(
+            f"the files of {source.name} lack {len(missing)} of its weights, such as {missing[0]}; "
+            "fetch them anew, or save the whole model"
+        )
     model = build(
         network,
-        load_tokenizer(where, options),
+        load_tokenizer(*tokenizer_location(source)),
         name=source.name,
         fingerprint=source.fingerprint(dtype),
         prompt_format=source.prompt_format or "two-shot",
@@ -54,9 +61,7 @@ def _classes(source: Source, where: str, options: dict[str, Any]) -> tuple[type[
     """Our class and transformers' for a model, by what its configuration says; embedded ones are
     decoder-only."""
     if source.name not in weights.EMBEDDED:
-        from transformers import AutoConfig
-
-        config = AutoConfig.from_pretrained(where, **options)
+        config = _configuration(where, options)
         if config.is_encoder_decoder:
             from transformers import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING, AutoModelForSeq2SeqLM
 
@@ -77,13 +82,20 @@ def _classes(source: Source, where: str, options: dict[str, Any]) -> tuple[type[
 
 def is_encoder_decoder(where: str, options: dict[str, Any]) -> bool:
     """What the configuration at a `location` says."""
+    return bool(_configuration(where, options).is_encoder_decoder)
+
+
+def _configuration(where: str, options: dict[str, Any]) -> Any:
     from transformers import AutoConfig
 
-    return bool(AutoConfig.from_pretrained(where, **options).is_encoder_decoder)
+    from factrobust.models import openelm
+
+    openelm.register()
+    return AutoConfig.from_pretrained(where, **options)
 
 
 def load_tokenizer(where: str, options: dict[str, Any]) -> Any:
-    """The tokenizer at a `location`."""
+    """The tokenizer at a `tokenizer_location`."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
     folder = Path(where)

@@ -18,7 +18,9 @@ from factrobust.models import tokens
 from factrobust.models.base import Job
 from factrobust.models.batches import Batch, in_batches
 from factrobust.models.local import LocalModel, Prefilled, by_prompt
+from factrobust.models.mpt import MptBody
 from factrobust.models.packed import (
+    Body,
     Prefix,
     Row,
     common_length,
@@ -37,6 +39,9 @@ class CausalLM(LocalModel):
     """A transformers decoder-only model in memory."""
 
     _prefix: Prefix | None = None
+
+    def _wrap(self, network: Any) -> Body:
+        return MptBody(network) if network.config.model_type == "mpt" else Body(network)
 
     @functools.cached_property
     def bos(self) -> bool:

@@ -57,8 +57,9 @@ class LocalModel(Model):
 
     # -- what the two kinds do each in their way ---------------------------------------------------
 
+    @abstractmethod
     def _wrap(self, network: Any) -> Body:
-        return Body(network)
+        """The network as it is run here."""
 
     @abstractmethod
     def _encode(self, prompt: str) -> list[int]:

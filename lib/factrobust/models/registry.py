@@ -18,7 +18,7 @@ from factrobust.models.building import (
 from factrobust.models.endpoint_address import check_format, is_address, parse_address
 from factrobust.models.prompts import FORMATS
 from factrobust.models.settings import DTYPES, settings_of
-from factrobust.models.sources import Source, find_source, location
+from factrobust.models.sources import Source, find_source, location, tokenizer_location
 
 if TYPE_CHECKING:
     from factrobust.records import Records
@@ -47,8 +47,6 @@ def load_model(
     Raises ModelError for a name that is none of these, and for weights that are not the pinned ones.
     """
     if settings := settings_of(name):
-        if settings.cannot_load:
-            raise ModelError(f"{name} cannot be loaded: {settings.cannot_load}")
         prompt_format = prompt_format or settings.prompt_format
         dtype = dtype or settings.dtype
     dtype = dtype or "float32"
@@ -62,10 +60,8 @@ def load_model(
         return _endpoint(name, dtype, prompt_format, records)
     source = find_source(name)
     if name not in weights.EMBEDDED:
-        where = location(source)
-        chat = chat_template(load_tokenizer(*where))
-        own = "chat" if chat else "question" if is_encoder_decoder(*where) else "two-shot"
-        source = replace(source, chat=chat, prompt_format=own)
+        chat = chat_template(load_tokenizer(*tokenizer_location(source)))
+        source = replace(source, chat=chat, prompt_format=_own_format(source, chat))
     if prompt_format is not None:
         if FORMATS[prompt_format].chat and source.chat is None:
             raise ModelError(
@@ -84,6 +80,12 @@ def load_model(
         prompt_format=source.prompt_format or "two-shot",
         chat=source.chat,
     )
+
+
+def _own_format(source: Source, chat: tuple[str, str] | None) -> str:
+    if chat:
+        return "chat"
+    return "question" if is_encoder_decoder(*location(source)) else "two-shot"
 
 
 def _endpoint(name: str, dtype: str, prompt_format: str | None, records: Records | None) -> Model:

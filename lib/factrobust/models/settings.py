@@ -6,7 +6,8 @@ tokens_per_batch (new tokens of one forward pass at most), prompt_format (a key 
 may be empty where it is not known: architecture (decoder or encoder-decoder), parameters (an
 embedding that is also the head counts once), layers (of the decoder), key_value_heads (a mean where
 layers differ), head_size, width, vocabulary, tied (whether the embedding is also the head).
-cannot_load says why this library does not run a model, and what to do; empty if it does.
+tokenizer is the hub id of its tokenizer, with a revision after an @ if you like, where the model
+has none of its own; else empty.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential", "cpu")
 COLUMNS = (
     *("model", "dtype", "device_map", "tokens_per_batch", "prompt_format", "chat_template"),
     *("architecture", "parameters", "layers", "key_value_heads", "head_size", "width"),
-    *("vocabulary", "tied", "cannot_load"),
+    *("vocabulary", "tied", "tokenizer"),
 )
 WORDS = {
     "dtype": DTYPES,
@@ -64,7 +65,7 @@ class Settings:
     prompt_format: str
     chat_template: bool
     size: Size | None
-    cannot_load: str
+    tokenizer: str
 
 
 def settings_of(name: str) -> Settings | None:
@@ -122,7 +123,7 @@ def _settings(row: dict[str, str], where: str) -> Settings:
         prompt_format=row["prompt_format"],
         chat_template=row["chat_template"] == "yes",
         size=size if known else None,
-        cannot_load=row["cannot_load"],
+        tokenizer=row["tokenizer"],
     )
 
 

@@ -7,25 +7,30 @@ import hashlib
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from factrobust.models import weights
 from factrobust.models.base import ModelError
+from factrobust.models.settings import settings_of
 
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model's weights are and how it is asked, known before anything is loaded."""
+    """Where a model's weights are and how it is asked, known before anything is loaded.
+
+    `hub` and `tokenizer` are a repository and its commit, the latter if it is another one.
+    """
 
     name: str
     identity: str
     prompt_format: str | None = None
     chat: tuple[str, str] | None = None
     hub: tuple[str, str] | None = None
+    tokenizer: tuple[str, str] | None = None
 
     def fingerprint(self, dtype: str) -> str:
         """What a record says of the weights that gave it."""
@@ -57,14 +62,26 @@ def find_source(name: str) -> Source:
         return Source(name, f"sha256:{_hash_files(files)[:16]}")
     repository, _, revision = name.partition("@")
     if HUB_ID.fullmatch(repository) and path.suffix != ".gguf":
-        commit = _hub_commit(repository, revision or "main")
-        return Source(name, f"hub:{repository}@{commit}", hub=(repository, commit))
+        commit = _hub_commit(repository, revision or "main", "config.json")
+        source = Source(name, f"hub:{repository}@{commit}", hub=(repository, commit))
+        settings = settings_of(name)
+        return _with_tokenizer(source, settings.tokenizer) if settings else source
     near = difflib.get_close_matches(name.lower(), weights.EMBEDDED, n=1, cutoff=0.4)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     raise ModelError(
         f"no model is called {name!r}{hint} Known names: {', '.join(weights.EMBEDDED)}; or give an "
         "existing folder, a .gguf file, or a hub id such as org/model@revision"
     )
+
+
+def _with_tokenizer(source: Source, name: str) -> Source:
+    """The source with the tokenizer of that hub id, if there is one."""
+    if not name:
+        return source
+    repository, _, revision = name.partition("@")
+    commit = _hub_commit(repository, revision or "main", "tokenizer_config.json")
+    identity = f"{source.identity} tokenizer {repository}@{commit}"
+    return replace(source, identity=identity, tokenizer=(repository, commit))
 
 
 _TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "*.spm")
@@ -87,8 +104,9 @@ def _hash_files(files: list[Path]) -> str:
     return digest
 
 
-def _hub_commit(repository: str, revision: str) -> str:
-    """The commit that a revision names: as given if it is one, from the hub or its cache if not."""
+def _hub_commit(repository: str, revision: str, file: str) -> str:
+    """The commit that a revision names: as given if it is one, from the hub or its cache (there of
+    that file) if not."""
     if re.fullmatch(r"[0-9a-f]{40}", revision):
         return revision
     from huggingface_hub import constants, try_to_load_from_cache
@@ -102,7 +120,7 @@ def _hub_commit(repository: str, revision: str) -> str:
         reason = f" ({type(error).__name__})"
     else:
         reason = " (offline)"
-    cached = try_to_load_from_cache(repository, "config.json", revision=revision)
+    cached = try_to_load_from_cache(repository, file, revision=revision)
     if isinstance(cached, str):
         return Path(cached).parent.name
     raise ModelError(
@@ -127,3 +145,10 @@ def location(source: Source) -> tuple[str, dict[str, Any]]:
     else:
         folder = Path(source.name).expanduser()
     return os.fspath(folder), {"local_files_only": True}
+
+
+def tokenizer_location(source: Source) -> tuple[str, dict[str, Any]]:
+    """What to hand to a tokenizer's from_pretrained."""
+    if source.tokenizer:
+        return source.tokenizer[0], {"revision": source.tokenizer[1]}
+    return location(source)

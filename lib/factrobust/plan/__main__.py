@@ -131,8 +131,6 @@ def _about_models(wanted: Wanted) -> list[str]:
                 "memory and hours are unknown, and tokens those of a two-shot prompt, for "
                 "data/models.csv has no line for it; add one"
             )
-        elif settings.cannot_load:
-            reason = f"cannot be loaded: {settings.cannot_load}"
         elif settings.size is None:
             reason = (
                 "memory and hours are unknown, for its sizes in data/models.csv are not complete"

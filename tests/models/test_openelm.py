@@ -1,0 +1,183 @@
+"""OpenELM against a plain computation of its formulas, its published sizes, and Apple's files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch.nn.functional import rms_norm, silu
+
+import factrobust
+from factrobust.models.base import ModelError
+from factrobust.models.openelm import OpenELMConfig, OpenELMForCausalLM, whole_multiple
+from factrobust.models.settings import settings_of
+
+# As in Apple's config.json, each layer of another size.
+CONFIG: dict[str, Any] = {
+    "activation_fn_name": "swish",
+    "architectures": ["OpenELMForCausalLM"],
+    "auto_map": {
+        "AutoConfig": "configuration_openelm.OpenELMConfig",
+        "AutoModelForCausalLM": "modeling_openelm.OpenELMForCausalLM",
+    },
+    "bos_token_id": None,
+    "eos_token_id": 0,
+    "ffn_dim_divisor": 16,
+    "ffn_multipliers": [0.5, 1.1, 4.0],
+    "ffn_with_glu": True,
+    "head_dim": 8,
+    "max_context_length": 64,
+    "model_dim": 48,
+    "model_type": "openelm",
+    "normalize_qk_projections": True,
+    "num_kv_heads": [1, 2, 2],
+    "num_query_heads": [4, 6, 8],
+    "num_transformer_layers": 3,
+    "rope_freq_constant": 100,
+    "share_input_output_layers": True,
+    "vocab_size": 16,
+}
+WIDTHS = [32, 48, 192]  # 0.5 x 48 = 24 is 32 and 1.1 x 48 = 52.8 is 48 in multiples of 16
+
+
+def random_weights() -> dict[str, torch.Tensor]:
+    draw = torch.Generator().manual_seed(0)
+
+    def about(mean: float, *shape: int) -> torch.Tensor:
+        return mean + 0.4 * torch.randn(shape, generator=draw)
+
+    weights = {
+        "transformer.token_embeddings.weight": about(0, 16, 48),
+        "transformer.norm.weight": about(1, 48),
+    }
+    for i, width in enumerate(WIDTHS):
+        queries, keys = CONFIG["num_query_heads"][i], CONFIG["num_kv_heads"][i]
+        layer = {
+            "attn_norm": about(1, 48),
+            "attn.qkv_proj": about(0, (queries + 2 * keys) * 8, 48),
+            "attn.q_norm": about(1, 8),
+            "attn.k_norm": about(1, 8),
+            "attn.out_proj": about(0, 48, queries * 8),
+            "ffn_norm": about(1, 48),
+            "ffn.proj_1": about(0, 2 * width, 48),
+            "ffn.proj_2": about(0, 48, width),
+        }
+        weights |= {f"transformer.layers.{i}.{name}.weight": w for name, w in layer.items()}
+    return weights
+
+
+def plain_logits(weights: dict[str, torch.Tensor], ids: list[int]) -> torch.Tensor:
+    """The logits [token, vocabulary] as the paper describes them, one head and token at a time."""
+    embeddings = weights["transformer.token_embeddings.weight"]
+    states = embeddings[ids]
+    for i in range(3):
+        w = {
+            name.removeprefix(f"transformer.layers.{i}.").removesuffix(".weight"): value
+            for name, value in weights.items()
+        }
+        queries, keys = CONFIG["num_query_heads"][i], CONFIG["num_kv_heads"][i]
+        heads = rms_norm(states, [48], w["attn_norm"], 1e-6) @ w["attn.qkv_proj"].T
+        heads = heads.view(len(ids), -1, 8)
+        made = torch.zeros(len(ids), queries, 8)
+        for h in range(queries):
+            shared = queries + h * keys // queries
+            q = rotated(rms_norm(heads[:, h], [8], w["attn.q_norm"], 1e-6))
+            k = rotated(rms_norm(heads[:, shared], [8], w["attn.k_norm"], 1e-6))
+            for t in range(len(ids)):
+                seen = (k[: t + 1] @ q[t] / 8**0.5).softmax(dim=0)
+                made[t, h] = seen @ heads[: t + 1, shared + keys]
+        states = states + made.flatten(1) @ w["attn.out_proj"].T
+        gate, up = (rms_norm(states, [48], w["ffn_norm"], 1e-6) @ w["ffn.proj_1"].T).chunk(2, 1)
+        states = states + (silu(gate) * up) @ w["ffn.proj_2"].T
+    return rms_norm(states, [48], weights["transformer.norm.weight"], 1e-6) @ embeddings.T
+
+
+def rotated(vectors: torch.Tensor) -> torch.Tensor:
+    """[token, 8]: pairs (i, i + 4) turned by the position times 100 ** (-i / 4)."""
+    angles = torch.arange(len(vectors))[:, None] * 100.0 ** (-torch.arange(4) / 4)
+    pairs = torch.complex(vectors[:, :4], vectors[:, 4:]) * torch.polar(
+        torch.ones_like(angles), angles
+    )
+    return torch.cat([pairs.real, pairs.imag], dim=1)
+
+
+@pytest.fixture
+def apple(toy_model: Any, tmp_path: Path) -> Path:
+    """A folder as on the hub, with the toy's tokenizer."""
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    save_file(random_weights(), tmp_path / "model.safetensors", metadata={"format": "pt"})
+    toy_model({" Kenya": {" Nairobi": 1.0}}).tokenizer.save_pretrained(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("no_network")
+def test_apples_files_give_the_papers_formulas(apple: Path) -> None:
+    model: Any = factrobust.load_model(str(apple))
+    prompt, answer = " Kenya Nairobi Kenya", [3, 9, 4, 2, 2, 11]
+    ids = model.tokenizer(prompt).input_ids + answer
+    expected = plain_logits(random_weights(), ids).log_softmax(dim=-1)
+    start = len(ids) - len(answer)
+    wanted = [expected[start + k - 1, token].item() for k, token in enumerate(answer)]
+    np.testing.assert_allclose(model.score([prompt], [answer])[0], wanted, atol=2e-5)
+    assert min(wanted) < -3  # far from uniform, so that a fault would show
+
+
+def test_a_saved_model_is_loaded_again(apple: Path, tmp_path: Path) -> None:
+    model: Any = factrobust.load_model(str(apple))
+    scores = model.score([" Kenya"], [[5, 6]])
+    again = tmp_path / "again"
+    OpenELMForCausalLM.from_pretrained(apple).save_pretrained(again)
+    model.tokenizer.save_pretrained(again)
+    np.testing.assert_array_equal(
+        factrobust.load_model(str(again)).score([" Kenya"], [[5, 6]]), scores
+    )
+
+
+def test_weights_that_are_not_there(apple: Path) -> None:
+    weights = load_file(apple / "model.safetensors")
+    del weights["transformer.layers.1.attn.q_norm.weight"]
+    save_file(weights, apple / "model.safetensors", metadata={"format": "pt"})
+    sentence = (
+        r"the files of .* lack 1 of its weights, such as "
+        r"model\.layers\.1\.self_attn\.q_norm\.weight; fetch them anew, or save the whole model"
+    )
+    with pytest.raises(ModelError, match=sentence):
+        factrobust.load_model(str(apple))
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "width", "head"), [("450M", 20, 1536, 64), ("3B", 36, 3072, 128)]
+)
+def test_the_published_sizes(name: str, layers: int, width: int, head: int) -> None:
+    """Attention grows from half the width to the whole of it, the other part from 0.5 to 4 widths."""
+    heads = [
+        whole_multiple(width * share, 4 * head) // head
+        for share in np.linspace(0.5, 1.0, layers).round(2)
+    ]
+    config = OpenELMConfig(
+        vocab_size=32000,
+        model_dim=width,
+        num_transformer_layers=layers,
+        head_dim=head,
+        num_query_heads=heads,
+        num_kv_heads=[n // 4 for n in heads],
+        ffn_multipliers=np.linspace(0.5, 4.0, layers).round(2).tolist(),
+        share_input_output_layers=True,
+    )
+    with torch.device("meta"):
+        network = OpenELMForCausalLM(config)
+    about = settings_of(f"apple/OpenELM-{name}")
+    assert about is not None
+    assert about.size is not None
+    assert network.num_parameters() == about.size.parameters
+    assert np.mean(config.num_kv_heads) == pytest.approx(about.size.key_value_heads, abs=0.005)
+
+
+def test_whole_multiples_by_hand() -> None:
+    # To the nearest, but up where down would take more than a tenth.
+    assert [whole_multiple(v, 256) for v in (1100, 1200, 600, 100)] == [1024, 1280, 768, 256]
