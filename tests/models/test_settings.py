@@ -9,6 +9,7 @@ import pytest
 from factrobust.models import registry, settings, sources
 from factrobust.models.base import ModelError
 from factrobust.models.settings import COLUMNS, FILE, Settings, Size, read_settings, settings_of
+from factrobust.models.sizes import kind
 from factrobust.models.weights import EMBEDDED
 from factrobust.records import Records
 
@@ -26,7 +27,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("table")
 def test_a_line_is_found_whatever_the_revision() -> None:
-    expected = Settings("org/model", "bfloat16", "auto", 512, "two-shot", True, SIZE, "")
+    expected = Settings("org/model", "bfloat16", "auto", 512, "two-shot", "yes", SIZE, "")
     assert settings_of("org/model") == settings_of("org/model@main") == expected
     assert settings_of("org/models") is None
 
@@ -72,7 +73,7 @@ def test_the_embedded_models_are_as_their_own_entries_say(name: str) -> None:
     assert found.size is not None
     assert found.size.parameters == entry.parameters
     assert found.prompt_format == entry.prompt_format
-    assert found.chat_template == (entry.chat is not None)
+    assert (found.chat_template == "yes") == (entry.chat is not None)
     assert (found.dtype, found.tokenizer) == ("float32", "")
 
 
@@ -106,6 +107,22 @@ def test_load_model_takes_what_the_table_says(
     unlisted = registry.load_model("org/other", records=records)
     assert unlisted.fingerprint.endswith(" float32")
     assert unlisted.prompt_format == "chat"
+
+
+def test_a_chat_format_for_a_tokenizer_without_one(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_hub_commit", lambda *asked: "0" * 40)
+    monkeypatch.setattr(registry, "load_tokenizer", lambda where, options: None)
+    monkeypatch.setattr(registry, "chat_template", lambda tokenizer: None)
+    monkeypatch.setattr(registry, "is_encoder_decoder", lambda where, options: False)
+    records = Records(tmp_path / "records.sqlite")
+    assert registry.load_model("org/model", records=records).chat is None
+    table.write_text(table.read_text().replace(",yes,", ",zephyr,"))
+    read_settings.cache_clear()
+    model = registry.load_model("org/model", records=records)
+    assert model.chat == ("<|user|>\n", "</s>\n<|assistant|>\n")
+    assert kind(model) == "instruction-tuned"
 
 
 def test_a_model_with_the_tokenizer_of_another(

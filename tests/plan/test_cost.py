@@ -21,7 +21,7 @@ SIZE = Size(
     vocabulary=20,
     tied=True,
 )
-SETTINGS = Settings("m", "bfloat16", "auto", 60, "two-shot", False, SIZE, "")
+SETTINGS = Settings("m", "bfloat16", "auto", 60, "two-shot", "no", SIZE, "")
 # A prompt of 12 tokens, of which 4 are shared, has answers of 5 tokens.
 GENERATE = Demand("facts", "generate", 12, 12, 12, 4, 5)
 SCORE = Demand("facts", "score", 12, 12, 12, 4, 2)

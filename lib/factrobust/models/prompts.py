@@ -54,6 +54,12 @@ FORMATS = {
     ),
 }
 
+# The text around a user's message, for models whose tokenizer has no chat template: Zephyr's is how
+# the authors of paper 2 ask OpenELM-Instruct.
+CHATS = {
+    "zephyr": ("<|user|>\n", "</s>\n<|assistant|>\n"),
+}
+
 
 def render(
     format: str,

@@ -16,7 +16,7 @@ from factrobust.models.building import (
     load_tokenizer,
 )
 from factrobust.models.endpoint_address import check_format, is_address, parse_address
-from factrobust.models.prompts import FORMATS
+from factrobust.models.prompts import CHATS, FORMATS
 from factrobust.models.settings import DTYPES, settings_of
 from factrobust.models.sources import Source, find_source, location, tokenizer_location
 
@@ -61,6 +61,8 @@ def load_model(
     source = find_source(name)
     if name not in weights.EMBEDDED:
         chat = chat_template(load_tokenizer(*tokenizer_location(source)))
+        if settings and not chat:
+            chat = CHATS.get(settings.chat_template)
         source = replace(source, chat=chat, prompt_format=_own_format(source, chat))
     if prompt_format is not None:
         if FORMATS[prompt_format].chat and source.chat is None:

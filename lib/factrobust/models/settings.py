@@ -2,8 +2,8 @@
 
 Columns: model (the name it is loaded by, without a revision), dtype, device_map (on a GPU),
 tokens_per_batch (new tokens of one forward pass at most), prompt_format (a key of
-`prompts.FORMATS`), chat_template (whether it has one). What follows is for `factrobust.plan`, and
-may be empty where it is not known: architecture (decoder or encoder-decoder), parameters (an
+`prompts.FORMATS`), chat_template (yes: its tokenizer's; no; or a key of `prompts.CHATS`). What
+follows is for `factrobust.plan`, and may be empty where it is not known: architecture (decoder or encoder-decoder), parameters (an
 embedding that is also the head counts once), layers (of the decoder), key_value_heads (a mean where
 layers differ), head_size, width, vocabulary, tied (whether the embedding is also the head).
 tokenizer is the hub id of its tokenizer, with a revision after an @ if you like, where the model
@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from factrobust.models.base import ModelError
-from factrobust.models.prompts import FORMATS
+from factrobust.models.prompts import CHATS, FORMATS
 from factrobust.paths import DATA
 
 FILE = DATA / "models.csv"
@@ -33,7 +33,7 @@ WORDS = {
     "dtype": DTYPES,
     "device_map": DEVICE_MAPS,
     "prompt_format": tuple(FORMATS),
-    "chat_template": ("yes", "no"),
+    "chat_template": ("yes", "no", *CHATS),
     "architecture": ("decoder", "encoder-decoder", ""),
     "tied": ("yes", "no", ""),
 }
@@ -63,7 +63,7 @@ class Settings:
     device_map: str
     tokens_per_batch: int
     prompt_format: str
-    chat_template: bool
+    chat_template: str
     size: Size | None
     tokenizer: str
 
@@ -121,7 +121,7 @@ def _settings(row: dict[str, str], where: str) -> Settings:
         device_map=row["device_map"],
         tokens_per_batch=int(batch),
         prompt_format=row["prompt_format"],
-        chat_template=row["chat_template"] == "yes",
+        chat_template=row["chat_template"],
         size=size if known else None,
         tokenizer=row["tokenizer"],
     )

@@ -73,7 +73,7 @@ def asked_model(name: str) -> Asked:
     settings = settings_of(name)
     if settings is None:
         return Asked(name, "two-shot", False)
-    return Asked(name, settings.prompt_format, settings.chat_template)
+    return Asked(name, settings.prompt_format, settings.chat_template != "no")
 
 
 def merged(demands: Iterable[Demand]) -> list[Demand]:
