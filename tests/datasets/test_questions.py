@@ -8,7 +8,6 @@ from factrobust.datasets.questions import (
     COLUMNS,
     describe,
     load_questions,
-    require_popularity,
     sample,
 )
 from factrobust.datasets.tables import FactsError
@@ -130,14 +129,3 @@ def test_describe_counts_as_table_1_does():
     assert table.index.tolist() == ["capital", "sport", "all"]
     assert table.loc["sport"].to_dict() == {"questions": 4, "alternatives": 2, "total": 12}
     assert table.loc["all"].to_dict() == {"questions": 6, "alternatives": 2, "total": 18}
-
-
-def test_popularity_is_required_by_name():
-    table = groups({"capital": 2})
-    require_popularity(table)
-    table.loc[3:, "log_popularity"] = np.nan
-    with pytest.raises(
-        FactsError, match=r"^1 of 2 groups have a popularity of 0 or none, 'capital/1'"
-    ):
-        require_popularity(table)
-    require_popularity(table.dropna(subset="log_popularity"))

@@ -149,3 +149,24 @@ def test_what_is_missing_is_named() -> None:
             function(both)
     with pytest.raises(ValueError, match="several rows"):
         wording.text_groups(pd.concat([samples(), samples()]))
+
+
+def test_example_pairs_go_from_the_least_consistent_to_the_most() -> None:
+    groups = pd.DataFrame(
+        [
+            ("m", "even", ["a", "a", "b", "c"], 0.5),
+            ("m", "low", ["a", "", "d"], -0.2),
+            ("m", "equal", ["a", "a"], 1.0),  # one answer only
+            ("m", "silent", ["", "a", " "], 0.3),
+            ("m", "high", ["x", "y", "x"], 0.9),
+            ("n", "low", ["p", "q"], 0.1),
+        ],
+        columns=["model", "group_id", "texts", "int_sim"],
+    )
+    every = [("low", "a", "d"), ("even", "a", "b"), ("high", "x", "y"), ("low", "p", "q")]
+    made = wording.example_pairs(groups)
+    assert list(made.drop(columns="model").itertuples(index=False, name=None)) == every
+    assert made["model"].tolist() == ["m", "m", "m", "n"]
+    two = wording.example_pairs(groups, n=2)
+    assert two["group_id"].tolist() == ["low", "high", "low"]
+    assert wording.example_pairs(groups[2:4]).empty

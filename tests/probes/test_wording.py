@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from factrobust.metrics import consistency as metrics
 from factrobust.metrics.wording import groups, mark, text_groups
 from factrobust.models.base import Generation, Job, Model
 from factrobust.models.recorded import RecordedModel
@@ -291,28 +290,45 @@ def test_from_questions_to_predictors(toy: Any, questions: pd.DataFrame) -> None
     assert made["cert_raw"].between(-1, 1).all()
 
 
-def test_entailed_pairs() -> None:
-    asked: list[tuple[str, str]] = []
+class Longer:
+    """An NLI model to whom a text entails another that is not longer."""
 
-    class Longer:
-        def probability(self, pairs: list[tuple[str, str]]) -> np.ndarray:
-            asked.extend(pairs)
-            return np.array([0.9 if len(a) >= len(b) else 0.1 for a, b in pairs])
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
 
+    def probability(self, pairs: list[tuple[str, str]]) -> np.ndarray:
+        self.asked.extend(pairs)
+        return np.array([0.9 if len(a) >= len(b) else 0.1 for a, b in pairs])
+
+
+def test_entailment_in_both_directions() -> None:
     lists = [
         ["german politician", "politician"],
         ["politician", "german politician"],
         ["x", "x", ""],
     ]
-    table = wording.entailed(Longer(), lists)  # type: ignore[arg-type]
-    assert asked == list(zip(table["premise"], table["hypothesis"], strict=True))
-    assert sorted(asked) == [
+    nli = Longer()
+    values = wording.entailment(nli, pd.DataFrame({"texts": lists}, index=[5, 6, 7]))  # type: ignore[arg-type]
+    assert sorted(nli.asked) == [
         ("german politician", "politician"),
         ("politician", "german politician"),
         ("x", "x"),
     ]
-    values = metrics.entailment(lists, table)
-    np.testing.assert_allclose(values, [0.5, 0.5, 0.3])
+    assert values.to_dict() == pytest.approx({5: 0.5, 6: 0.5, 7: 0.3})
+
+
+def test_pairs_are_compared_with_and_without_an_nli_model() -> None:
+    class Equal:
+        def similarity(self, groups: list[list[str]]) -> np.ndarray:
+            return np.array([float(a == b) for a, b in groups])
+
+    pairs = pd.DataFrame({"answer_1": ["actor", "Oslo"], "answer_2": ["an actor", "Oslo"]})
+    table = wording.compared(pairs, Equal())  # type: ignore[arg-type]
+    assert table["cosine"].tolist() == [0, 1]
+    assert "forward" not in table
+    table = wording.compared(pairs, Equal(), Longer())  # type: ignore[arg-type]
+    assert table["forward"].tolist() == [0.1, 0.9]  # "an actor" is the longer one
+    assert table["backward"].tolist() == [0.9, 0.9]
 
 
 REPLAY = """

@@ -141,17 +141,6 @@ def sample(questions: pd.DataFrame, limit: int, seed: int = 0) -> pd.DataFrame:
     return questions[questions["group_id"].isin(names)].reset_index(drop=True)
 
 
-def require_popularity(questions: pd.DataFrame) -> None:
-    """Raise FactsError if a group has no popularity, or one of 0, whose logarithm is unknown."""
-    unknown = questions.loc[questions["log_popularity"].isna(), "group_id"].unique()
-    if len(unknown):
-        raise FactsError(
-            f"{len(unknown)} of {questions['group_id'].nunique()} groups have a popularity of 0 or "
-            f"none, {unknown[0]!r} first: give each one above 0, or leave them out with "
-            'questions.dropna(subset="log_popularity").'
-        )
-
-
 def describe(questions: pd.DataFrame) -> pd.DataFrame:
     """Count, as table 1 of paper 3: questions (groups), alternatives to each (at most), total.
 

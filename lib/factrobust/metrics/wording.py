@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from factrobust.metrics import consistency
@@ -84,6 +85,26 @@ def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
         n_answers=table["texts"].map(len).astype(int),
         n_empty=[sum(not text.strip() for text in texts) for texts in table["texts"]],
     )
+
+
+def example_pairs(groups: pd.DataFrame, n: int = 4) -> pd.DataFrame:
+    """Two different answers to each of `n` questions a model, from its least consistent to its most.
+
+    `groups` are `text_groups` with the column int_sim. Questions with one answer only, or none beside
+    it but empty ones, are passed over; the others are taken at equal steps of their order. Columns:
+    model, group_id, answer_1, answer_2 (the first two, in the order of the rows).
+    """
+    table = groups.assign(
+        different=groups["texts"].map(lambda texts: list(dict.fromkeys(filter(str.strip, texts))))
+    )
+    table = table[table["different"].map(len) > 1].sort_values("int_sim", kind="stable")
+    chosen = [
+        part.iloc[sorted({round(i) for i in np.linspace(0, len(part) - 1, n)})]
+        for _, part in table.groupby("model", sort=False)
+    ]
+    shown = pd.concat(chosen) if chosen else table
+    firsts = {f"answer_{k + 1}": [texts[k] for texts in shown["different"]] for k in (0, 1)}
+    return shown[KEY].assign(**firsts).reset_index(drop=True)
 
 
 def groups(

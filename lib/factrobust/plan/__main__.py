@@ -50,8 +50,8 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         f"\nAssumed: a device that achieves {device.tflops:g} TFLOP/s and reads "
         f"{device.bandwidth:g} GB of memory a second (--device, --tflops, --bandwidth), and models that know "
         f"{given.known:.0%} of part 1's facts (--known). Answers count with the most tokens that they "
-        "may have, and small encoders not at all. Hours are rough: those of the laptop profile came "
-        "within a factor of two."
+        "may have, and sentence encoders and NLI models not at all. Hours are rough: those of the "
+        "laptop profile came within a factor of two."
     )
     for note in [*notes, *_about_models(wanted)]:
         print(f"- {note}")

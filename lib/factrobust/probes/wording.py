@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from factrobust.metrics.consistency import entailment as mean_entailment
 from factrobust.metrics.consistency import entailment_pairs
 from factrobust.models.base import Generation, Model
 from factrobust.models.entailment import Entailment
@@ -149,14 +150,29 @@ def consistency(encoder: Encoder, groups: pd.DataFrame | pd.Series) -> pd.Series
     return pd.Series(encoder.similarity(texts.tolist()), index=texts.index, name="int_sim")
 
 
-def entailed(nli: Entailment, groups: Sequence[Sequence[str]]) -> pd.DataFrame:
-    """P(entailment) of all pairs of texts that `metrics.consistency.entailment` needs for the groups.
+def entailment(nli: Entailment, groups: pd.DataFrame) -> pd.Series:
+    """Mean probability that one text of a group entails another, over both directions, in [0, 1].
 
-    Columns: premise, hypothesis, entailment. A pair that occurs in several groups is asked once.
+    `groups` is the table of `metrics.wording.text_groups`; a pair that occurs in several groups is
+    asked once. Returns the Series entailment with the same index (see
+    `metrics.consistency.entailment`).
     """
-    pairs = entailment_pairs(groups)
+    texts = groups["texts"].tolist()
+    pairs = entailment_pairs(texts)
     asked = list(zip(pairs["premise"], pairs["hypothesis"], strict=True))
-    return pairs.assign(entailment=nli.probability(asked))
+    table = pairs.assign(entailment=nli.probability(asked))
+    return pd.Series(mean_entailment(texts, table), index=groups.index, name="entailment")
+
+
+def compared(pairs: pd.DataFrame, encoder: Encoder, nli: Entailment | None = None) -> pd.DataFrame:
+    """`pairs` with how alike answer_1 and answer_2 are: cosine, and with an NLI model how probable it
+    is that the first entails the second (forward) and the second the first (backward)."""
+    both = pairs[["answer_1", "answer_2"]].values.tolist()
+    table = pairs.assign(cosine=encoder.similarity(both))
+    if nli is None:
+        return table
+    forward = nli.probability([(a, b) for a, b in both])
+    return table.assign(forward=forward, backward=nli.probability([(b, a) for a, b in both]))
 
 
 def _chunks(sent: Sequence[str]) -> Iterator[list[str]]:
