@@ -1,0 +1,101 @@
+"""The intervals that a notebook's text states are those of the tables and figures it saved."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pandas as pd
+import pytest
+
+from factrobust.paths import ROOT
+from factrobust.reproduce.mode import find_notebooks
+
+NUMBER = r"-?\d+(?:\.\d+)?"
+INTERVAL = re.compile(rf"\[({NUMBER})%?,\s+({NUMBER})%?\](?!\$)")
+REACH = 60  # characters before an interval among which its estimate stands
+
+
+class Estimate(NamedTuple):
+    value: float
+    low: float
+    high: float
+
+
+class Statement(NamedTuple):
+    before: str
+    low: str
+    high: str
+
+
+def statements(notebook: str) -> Iterator[Statement]:
+    """Each interval in the text of a notebook, after what stands before it."""
+    cells = json.loads((ROOT / notebook).read_text(encoding="utf-8"))["cells"]
+    for cell in cells:
+        text = "".join(cell["source"]) if cell["cell_type"] == "markdown" else ""
+        for found in INTERVAL.finditer(text):
+            before = text[max(0, found.start() - REACH) : found.start()]
+            if not before.endswith("$"):  # a range, in a formula
+                yield Statement(" ".join(before.split()), found[1], found[2])
+
+
+def estimates(notebook: str) -> Iterator[Estimate]:
+    """All estimates with an interval in the data of the notebook's figures and tables."""
+    for about in sorted(ROOT.glob("figures/**/*.json")):
+        if json.loads(about.read_text(encoding="utf-8"))["notebook"] != notebook:
+            continue
+        table = pd.read_csv(about.with_suffix(".csv"))
+        for place, name in enumerate(table.columns):
+            if name.endswith("low"):
+                rows = table.iloc[:, place - 1 : place + 2]
+                high = name.removesuffix("low") + "high"
+                assert rows.columns[2] == high, f"{about}: {name} is not followed by {high}"
+                yield from (Estimate(*row) for row in rows.itertuples(index=False))
+
+
+def is_rounded(text: str, number: float) -> bool:
+    """Whether the number, or its percentage, is what the text rounds it to."""
+    digits = len(text.partition(".")[2])
+    return any(abs(float(text) - n) <= 0.5001 * 10**-digits for n in (number, 100 * number))
+
+
+def agrees(stated: Statement, made: Estimate) -> bool:
+    """Whether a statement is about this estimate, or about what is lost ("costs 15 points [8, 24]").
+
+    The estimate itself may stand there as a count ("7 of 10").
+    """
+    numbers = re.findall(NUMBER, stated.before)
+    counts = re.findall(r"(\d+) of (?:\w+'s )?(\d+)", stated.before)
+    for value, low, high in (made, Estimate(-made.value, -made.high, -made.low)):
+        if is_rounded(stated.low, low) and is_rounded(stated.high, high):
+            shares = [int(k) / int(n) for k, n in counts]
+            return any(is_rounded(n, value) for n in numbers) or any(
+                abs(share - value) < 1e-5 for share in shares
+            )
+    return False
+
+
+NOTEBOOKS = [name for name in find_notebooks(ROOT) if any(statements(name))]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_intervals_in_the_text_are_those_of_the_tables(notebook: str) -> None:
+    made = list(estimates(notebook))
+    wrong = [s for s in statements(notebook) if not any(agrees(s, e) for e in made)]
+    assert not wrong
+
+
+def test_a_statement_that_drifted_is_found() -> None:
+    made = Estimate(0.4146, 0.3349, 0.4688)
+    assert agrees(Statement("Gemma answers 41% of the questions", "33", "47"), made)
+    assert agrees(Statement("the mean is 0.41", "0.33", "0.47"), made)
+    assert agrees(Statement("it costs -41 points", "-47", "-33"), made)
+    assert not agrees(Statement("Gemma answers 42% of the questions", "33", "47"), made)
+    assert not agrees(Statement("Gemma answers 41% of the questions", "34", "47"), made)
+    assert agrees(Statement("kind 5 holds 7 of 10", "35", "93"), Estimate(0.7, 0.348, 0.933))
+
+
+def test_there_is_something_to_check() -> None:
+    assert sum(len(list(statements(name))) for name in NOTEBOOKS) > 30
