@@ -91,6 +91,16 @@ def test_a_figure_with_its_data_and_its_origin(root: Path) -> None:
     assert not (root / "figures").exists()  # everything went to the staging folder
 
 
+def test_jupyterlab_names_the_notebook_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = save()
+    monkeypatch.delenv("FACTROBUST_NOTEBOOK")
+    assert sidecar(save())["notebook"] is None
+    monkeypatch.setenv("JPY_SESSION_NAME", str(root / NOTEBOOK))
+    assert save() == before
+    monkeypatch.setenv("JPY_SESSION_NAME", "Console 1")
+    assert sidecar(save())["notebook"] is None
+
+
 def test_a_figure_is_laid_out_once_and_whole(root: Path, tmp_path: Path) -> None:
     fig = Figure(figsize=(2, 1), layout="constrained")
     FigureCanvasAgg(fig)

@@ -132,7 +132,7 @@ def _save(
             "small letters, digits and hyphens, without an ending."
         )
     base = name.rsplit("/", 1)[1]
-    notebook = os.environ.get("FACTROBUST_NOTEBOOK") or None
+    notebook = _running_notebook()
     about = {
         "name": name,
         "notebook": notebook and _label(Path(notebook)),
@@ -148,6 +148,12 @@ def _save(
     target.parent.mkdir(parents=True, exist_ok=True)
     for end, data in {**files, "json": text.encode()}.items():
         write_atomically(target.with_name(f"{base}.{end}"), data)
+
+
+def _running_notebook() -> str | None:
+    """The notebook that saves: the runner names it, and so does Jupyter's server (its whole path)."""
+    names = (os.environ.get(name, "") for name in ("FACTROBUST_NOTEBOOK", "JPY_SESSION_NAME"))
+    return next((name for name in names if name.endswith(".ipynb")), None)
 
 
 def write_atomically(path: Path, data: bytes) -> None:

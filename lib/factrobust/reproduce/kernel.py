@@ -21,7 +21,6 @@ c = get_config()
 c.IPKernelApp.log_level = 50  # ipykernel warns at every start that it listens on plain TCP
 c.HistoryManager.enabled = False
 c.InteractiveShell.colors = "nocolor"
-c.InlineBackend.print_figure_kwargs = {"bbox_inches": None}  # figures fit already; faster
 """
 
 
