@@ -134,7 +134,11 @@ def _ipython_folder(root: Path) -> Path:
     folder = root / "build" / "ipython"
     profile = folder / "profile_default"
     write_atomically(profile / "ipython_kernel_config.py", CONFIG)
-    for number, name in enumerate(("warm_up", "note_reads")):
+    scripts = {f"{i}0-{name}.py": name for i, name in enumerate(("warm_up", "note_reads"))}
+    for file, name in scripts.items():
         text = Path(__file__).with_name(f"kernel_{name}.py").read_text(encoding="utf-8")
-        write_atomically(profile / "startup" / f"{number}0-{name}.py", text)
+        write_atomically(profile / "startup" / file, text)
+    for file in (profile / "startup").glob("*.py"):
+        if file.name not in scripts:  # an earlier version's, which kernels would run as well
+            file.unlink(missing_ok=True)
     return folder
