@@ -138,7 +138,7 @@ def _ipython_folder(root: Path) -> Path:
     for file, name in scripts.items():
         text = Path(__file__).with_name(f"kernel_{name}.py").read_text(encoding="utf-8")
         write_atomically(profile / "startup" / file, text)
-    for file in (profile / "startup").glob("*.py"):
-        if file.name not in scripts:  # an earlier version's, which kernels would run as well
-            file.unlink(missing_ok=True)
+    for found in (profile / "startup").glob("*.py"):
+        if found.name not in scripts:  # an earlier version's, which kernels would run as well
+            found.unlink(missing_ok=True)
     return folder
