@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from factrobust.datasets.dates import DAYS_A_YEAR, PRECISIONS, Days, parse
-from factrobust.plots import style
+from factrobust.plots import style, time_many
 from factrobust.plots import time_style as parts
 from factrobust.plots.decoding import grouped_bars
 from factrobust.plots.style import DOUBLE
@@ -89,11 +89,15 @@ def rates(table: pd.DataFrame, value: str, random: pd.DataFrame | float | None =
 
     `table`: model, precision, mean, low, high, n; `value` is the label of y, such as "win rate".
     `random`, dashed: what random scores reach, one number (0.5 for the win rate) or one a precision
-    (precision, mean: of the column chance of `metrics.time.matches`, for the robustness).
+    (precision, mean: of the column chance of `metrics.time.matches`, for the robustness). More models
+    than colours stand in rows (`plots.time_many`).
     """
     parts.intervals(table, "model", "precision")
     looks = style.looks(table["model"])
     groups = style.in_order(table["precision"], parts.ORDER)
+    levels = _levels(random, groups)
+    if time_many.too_many(list(looks)):
+        return time_many.rates(table, groups, value, levels)
     fig, axes = style.panels(1, 1, style.panel_width(1 if len(looks) <= 3 else 2), 2.6)
     axis = axes[0, 0]
     grouped_bars(axis, table, "precision", groups, looks)
@@ -102,24 +106,28 @@ def rates(table: pd.DataFrame, value: str, random: pd.DataFrame | float | None =
         axis.set_xticks(
             range(len(groups)), [f"{g}\nn = {k}" for g, k in zip(groups, n, strict=True)]
         )
-    levels: list[float] = []
-    if isinstance(random, pd.DataFrame):
-        style.once(random, "precision")
-        of = dict(zip(random["precision"], random["mean"], strict=True))
-        levels = [of.get(group, np.nan) for group in groups]
-    elif random is not None:
-        levels = [random] * len(groups)
     for k, level in enumerate(levels):
-        axis.plot([k - 0.45, k + 0.45], [level, level], color="black", lw=1.1, ls=(0, (3, 1.5)))
+        axis.plot([k - 0.45, k + 0.45], [level, level], **time_many.RANDOM)
     axis.set(xlabel="precision of the dates", ylabel=value, xlim=(-0.55, len(groups) - 0.45))
     parts.from_zero(axis, [*table["high"], *table["mean"], *levels])
     handles: list[Any] = [
         Patch(color=look.colour, label=style.model_name(model)) for model, look in looks.items()
     ]
     if levels:
-        handles.append(Line2D([], [], color="black", lw=1.1, ls=(0, (3, 1.5)), label="random"))
+        handles.append(Line2D([], [], label="random", **time_many.RANDOM))
     parts.legend(fig, handles)
     return fig
+
+
+def _levels(random: pd.DataFrame | float | None, groups: list[str]) -> list[float]:
+    """What random scores reach in each group; none if that is not given."""
+    if random is None:
+        return []
+    if not isinstance(random, pd.DataFrame):
+        return [random] * len(groups)
+    style.once(random, "precision")
+    of = dict(zip(random["precision"], random["mean"], strict=True))
+    return [of.get(group, np.nan) for group in groups]
 
 
 @style.styled
@@ -128,9 +136,12 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
 
     `table`: model, precision, position (alpha, see `metrics.time.positions`), mean, low, high (of
     its column relative, in nats), n. The validity, |alpha| < 0.5, is shaded between dashed edges.
+    More models than colours have a panel each (`plots.time_many`).
     """
     parts.intervals(table, "model", "precision", "position")
     looks = style.looks(table["model"])
+    if time_many.too_many(list(looks)):
+        return time_many.logprob_by_position(table)
     fig, panels = parts.precision_panels(table, looks, 2.7)
     for axis, part in panels:
         axis.axvspan(-0.5, 0.5, color="0.93", lw=0, zorder=0)
