@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binom
 
 from factrobust.metrics.wording import groups, mark, text_groups
-from factrobust.models.base import Generation, Job, Model
+from factrobust.models.base import Generation, Job, LacksError, Model
 from factrobust.models.recorded import RecordedModel
 from factrobust.models.similarity import Encoder, open_encoder
 from factrobust.probes import wording
@@ -382,3 +382,10 @@ def test_table_4() -> None:
     assert made["guitarist"] == 1
     assert made["samurai"] < made["benin"] < 1
     assert made["benin"] == pytest.approx(0.521, abs=0.05)
+
+
+def test_models_of_which_nothing_can_be_predicted_are_left_out() -> None:
+    table = pd.DataFrame({"model": ["a", "a", "b", "b"], "correct": [True, False, False, False]})
+    assert wording.predictable(table)["model"].tolist() == ["a", "a"]
+    with pytest.raises(LacksError, match=r"^b: all 2 answers are wrong, so there is nothing to p"):
+        wording.predictable(table[2:])

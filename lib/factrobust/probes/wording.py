@@ -14,7 +14,8 @@ import pandas as pd
 
 from factrobust.metrics.consistency import entailment as mean_entailment
 from factrobust.metrics.consistency import entailment_pairs
-from factrobust.models.base import Generation, Model
+from factrobust.metrics.prediction import undefined
+from factrobust.models.base import Generation, LacksError, Model
 from factrobust.models.entailment import Entailment
 from factrobust.models.prompts import FORMATS, render
 from factrobust.models.similarity import Encoder
@@ -173,6 +174,19 @@ def compared(pairs: pd.DataFrame, encoder: Encoder, nli: Entailment | None = Non
         return table
     forward = nli.probability([(a, b) for a, b in both])
     return table.assign(forward=forward, backward=nli.probability([(b, a) for a, b in both]))
+
+
+def predictable(groups: pd.DataFrame) -> pd.DataFrame:
+    """The rows (`metrics.wording.groups`) of models that are sometimes right and sometimes wrong.
+
+    Raises LacksError if there is no such model: nothing can be predicted of them.
+    """
+    parts = dict(list(groups.groupby("model", sort=False)))
+    reasons = {str(name): why for name, part in parts.items() if (why := undefined(part))}
+    if parts and len(reasons) == len(parts):
+        name, why = next(iter(reasons.items()))
+        raise LacksError(f"{name}: {why}, so there is nothing to predict; ask other questions")
+    return groups[~groups["model"].isin(reasons)]
 
 
 def _chunks(sent: Sequence[str]) -> Iterator[list[str]]:
