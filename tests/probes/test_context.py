@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 from factrobust import load_model
 from factrobust.datasets.context import COLUMNS as QUESTIONS
 from factrobust.datasets.context import load_context_questions
-from factrobust.models.base import Generation, Job, Model
+from factrobust.models.base import Generation, Job, LacksError, Model
 from factrobust.models.recorded import RecordedModel
 from factrobust.probes import context
 from factrobust.probes.context_results import COLUMNS
@@ -364,3 +365,17 @@ def test_a_real_model_is_scored_as_it_generated(
     )
     again = [math.exp(-v.mean(dtype=float)) for v in forced]
     np.testing.assert_allclose(made.loc[said, "p0"], again, rtol=1e-4)
+
+
+def test_answers_of_one_source_leave_nothing_to_tell_apart() -> None:
+
+    models: Any = [SimpleNamespace(name="m"), SimpleNamespace(name="k")]
+    cases = pd.DataFrame(
+        {"model": ["m", "m", "k"], "source": ["parametric", "contextual", "parametric"]}
+    )
+    context.need_sources(cases, models)
+    context.need_sources(cases[:0], [])
+    with pytest.raises(
+        LacksError, match=r"^m, k: no answers from memory beside answers from the c"
+    ):
+        context.need_sources(cases[1:], models)

@@ -393,3 +393,11 @@ def test_entropies_need_alternatives(facts: pd.DataFrame) -> None:
         decoding.greedy(poor, facts)
     assert poor.calls == 1
     assert decoding.greedy(poor, facts, alternatives=0)["text"].eq(" Nairobi").all()
+
+
+def test_models_that_know_nothing_are_named(toy, facts) -> None:
+    known = metrics.select_known(metrics.mark(decoding.greedy(toy, facts), facts))
+    decoding.need_known(known, [toy])
+    decoding.need_known(known[:0], [])
+    with pytest.raises(LacksError, match=r"^toy: none of the greedy answers is right, so there is"):
+        decoding.need_known(known[:0], [toy])

@@ -21,7 +21,7 @@ import pandas as pd
 
 from factrobust.metrics.first_token import first_entropy, first_shift
 from factrobust.metrics.grounding import perplexity
-from factrobust.models.base import Generation, Model
+from factrobust.models.base import Generation, LacksError, Model
 from factrobust.models.prompts import FORMATS, render
 from factrobust.probes.context_results import COLUMNS, count_empty, read_results
 from factrobust.probes.counterfactuals import counterfactuals
@@ -228,3 +228,14 @@ def _check(questions: pd.DataFrame) -> None:
 def _chunks(sent: Sequence[str]) -> Iterator[list[str]]:
     distinct = list(dict.fromkeys(sent))
     return (distinct[i : i + CHUNK] for i in range(0, len(distinct), CHUNK))
+
+
+def need_sources(cases: pd.DataFrame, models: Sequence[Model]) -> None:
+    """Raise LacksError if no model has answers of two sources (`metrics.attribution.cases`): there is
+    nothing to tell apart."""
+    if models and (cases.groupby("model")["source"].nunique() < 2).all():
+        names = ", ".join(model.name for model in models)
+        raise LacksError(
+            f"{names}: no answers from memory beside answers from the context, so there is nothing "
+            "to tell apart; ask more questions, or another model"
+        )

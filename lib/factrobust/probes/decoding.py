@@ -15,7 +15,7 @@ import pandas as pd
 from factrobust.datasets.facts import answers
 from factrobust.metrics.breaking import THRESHOLD, temperature_grid
 from factrobust.metrics.text import contains
-from factrobust.models.base import Model
+from factrobust.models.base import LacksError, Model
 from factrobust.models.prompts import FORMATS, render
 
 MAX_NEW_TOKENS = 5  # paper 1, 4.1.1
@@ -165,6 +165,17 @@ def curves(models: Sequence[Model], responses: pd.DataFrame) -> pd.DataFrame:
     if not parts:
         return pd.DataFrame(columns=["model", "fact_id", "temperature", "logprob"])
     return pd.concat(parts)
+
+
+def need_known(known: pd.DataFrame, models: Sequence[Model]) -> None:
+    """Raise LacksError if no model knows a single fact (`metrics.decoding.select_known`): there is
+    nothing that a temperature could shake."""
+    if known.empty and models:
+        names = ", ".join(model.name for model in models)
+        raise LacksError(
+            f"{names}: none of the greedy answers is right, so there is no known fact to shake; ask "
+            "easier questions, or a model that knows some"
+        )
 
 
 def temperable(models: Sequence[Model]) -> list[Model]:
