@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ import pytest
 from factrobust.datasets.context import facts_as_questions
 from factrobust.datasets.facts import load_facts
 from factrobust.metrics.grounding import right
+from factrobust.models.base import LacksError
 from factrobust.probes.context_results import COLUMNS
-from factrobust.probes.contexts import KINDS, ask_known, known_contexts
+from factrobust.probes.contexts import KINDS, ask_known, known_contexts, need_right
 
 
 def table(answers: dict[str, list[str]], base: str = "capital") -> pd.DataFrame:
@@ -174,3 +176,12 @@ def test_asking_by_hand(toy_model: Callable[..., Any]) -> None:
         "empty_counterfactual": 0,
         "empty_contextual": 1,
     }
+
+
+def test_models_that_are_never_right_are_named() -> None:
+    models: Any = [SimpleNamespace(name="m")]
+    marked = pd.DataFrame({"correct": [False, True], "parametric_correct": [False, False]})
+    need_right(marked, models)
+    need_right(marked[:1], [])
+    with pytest.raises(LacksError, match=r"^m: no answer is right, with a context or without one"):
+        need_right(marked[:1], models)

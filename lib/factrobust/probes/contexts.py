@@ -9,7 +9,7 @@ is told from one that repeats whatever stands there.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import pandas as pd
 
 from factrobust.metrics.first_token import first_shift
 from factrobust.metrics.grounding import right
-from factrobust.models.base import Model
+from factrobust.models.base import LacksError, Model
 from factrobust.probes.context import MAX_NEW_TOKENS, greedy
 from factrobust.probes.context_results import COLUMNS, count_empty
 
@@ -137,3 +137,14 @@ def _check(table: pd.DataFrame) -> None:
 
 def _number(*key: object) -> bytes:
     return hashlib.blake2b("\n".join(map(str, key)).encode(), digest_size=8).digest()
+
+
+def need_right(marked: pd.DataFrame, models: Sequence[Model]) -> None:
+    """Raise LacksError if no answer (`metrics.grounding.mark`) is right, with a context or without
+    one: there is nothing that a context could change."""
+    if models and not marked[["correct", "parametric_correct"]].to_numpy(dtype=bool).any():
+        names = ", ".join(model.name for model in models)
+        raise LacksError(
+            f"{names}: no answer is right, with a context or without one, so there is nothing that a "
+            "context could change; ask easier questions, or another model"
+        )
