@@ -401,3 +401,9 @@ def test_models_that_know_nothing_are_named(toy, facts) -> None:
     decoding.need_known(known[:0], [])
     with pytest.raises(LacksError, match=r"^toy: none of the greedy answers is right, so there is"):
         decoding.need_known(known[:0], [toy])
+
+
+def test_no_facts_leave_the_columns_numbers(toy, facts) -> None:
+    both = pd.concat([decoding.sampled(toy, facts[:0], n=2), decoding.sampled(toy, facts[:1], n=2)])
+    assert both["temperature"].dtype == float
+    assert both["sample"].dtype == int

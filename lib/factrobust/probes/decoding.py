@@ -212,7 +212,8 @@ def _samples(
         for k, g in enumerate(group)
     ]
     columns = ["model", "fact_id", "temperature", "sample", "text", "token_ids", "logprobs"]
-    return pd.DataFrame(rows, columns=[*columns, "tempered_logprobs"])
+    table = pd.DataFrame(rows, columns=[*columns, "tempered_logprobs"])
+    return table.astype({"temperature": float, "sample": int})  # also without rows
 
 
 def _check_length(facts: pd.DataFrame, max_new_tokens: int) -> None:
