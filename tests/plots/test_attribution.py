@@ -4,8 +4,8 @@ import pytest
 
 from factrobust.metrics import attribution as metric
 from factrobust.metrics.attribution_errors import decisions, error_rates
-from factrobust.plots import attribution, style
-from factrobust.plots.calibration import SCORES as LOOKS
+from factrobust.plots import context, style
+from factrobust.plots.blocks import LINE_LOOKS as LOOKS
 
 
 def cases(models, n=60):
@@ -43,17 +43,15 @@ def points(axis, look):
 
 
 def test_all_scores_and_measures_have_labels():
-    assert set(attribution.LABELS) == set(metric.SCORES)
+    assert set(context.LABELS) == set(metric.SCORES)
     measured = set(error_rates(decisions(cases(["m"])), n_boot=10)["measure"])
-    assert measured - set(attribution.MEASURES) == {"baseline", "says_context"}
+    assert measured - set(context.MEASURES) == {"baseline", "says_context"}
 
 
 def test_roc(check, models):
     table = cases(models)
     areas = metric.auc_table(table, n_boot=50)
-    fig = check(
-        attribution.roc(curves(table).sample(frac=1, random_state=0), areas), axes=len(models)
-    )
+    fig = check(context.roc(curves(table).sample(frac=1, random_state=0), areas), axes=len(models))
     names = [text.get_text() for text in fig.legends[0].get_texts()]
     assert sorted(names) == ["log P0", "−log P4"]
     for axis, model in zip(fig.axes, style.looks(models), strict=True):
@@ -70,7 +68,7 @@ def test_roc(check, models):
 
 
 def test_roc_without_areas(check):
-    axis = check(attribution.roc(curves(cases(["m"]))), axes=1).axes[0]
+    axis = check(context.roc(curves(cases(["m"]))), axes=1).axes[0]
     assert axis.get_legend() is None
     assert axis.get_title() == "m"
 
@@ -78,21 +76,21 @@ def test_roc_without_areas(check):
 def test_roc_with_areas_that_are_missing(check):
     table = cases(["m"])
     areas = metric.auc_table(table, ["log_p0"], n_boot=50).assign(auc=np.nan)
-    axis = check(attribution.roc(curves(table), areas), axes=1).axes[0]
+    axis = check(context.roc(curves(table), areas), axes=1).axes[0]
     assert [text.get_text() for text in axis.get_legend().get_texts()] == ["–", "–"]
 
 
 def test_roc_of_too_many_scores_or_groups_is_refused():
     table = curves(cases(["m"]), ["log_p0"])
     with pytest.raises(ValueError, match="6 scores are too many to tell apart: give at most 5"):
-        attribution.roc(pd.concat([table.assign(score=name) for name in "abcdef"]))
+        context.roc(pd.concat([table.assign(score=name) for name in "abcdef"]))
     with pytest.raises(ValueError, match="several rows for model m, score log_p0"):
-        attribution.roc(pd.concat([table, table]))
+        context.roc(pd.concat([table, table]))
 
 
 def test_auc(check, models):
     table = metric.auc_table(cases(models), n_boot=50)
-    fig = check(attribution.auc(table.sample(frac=1, random_state=0)), axes=1)
+    fig = check(context.auc(table.sample(frac=1, random_state=0)), axes=1)
     axis = fig.axes[0]
     assert labels(axis) == ["−log P4", "log P0"]
     for model, look in style.looks(models).items():
@@ -117,7 +115,7 @@ def test_auc_by_context(check, models):
     table = metric.auc_table(
         table.assign(context=context), ["minus_log_p4"], ["model", "context"], n_boot=50
     )
-    fig = check(attribution.auc(table), axes=2)
+    fig = check(context.auc(table), axes=2)
     assert [axis.get_title() for axis in fig.axes] == ["false context", "irrelevant context"]
     for axis, name in zip(fig.axes, ["false", "irrelevant"], strict=True):
         for model, look in style.looks(models).items():
@@ -125,22 +123,22 @@ def test_auc_by_context(check, models):
             assert list(points(axis, look).get_xdata()) == own["auc"].tolist()
     assert fig.legends[0].get_texts()[0].get_text().endswith("(n = 20–40)")
     with pytest.raises(ValueError, match="several rows for model gemma-3-270m, score minus_log_p4"):
-        attribution.auc(table.drop(columns="context"))
+        context.auc(table.drop(columns="context"))
 
 
 def test_auc_of_a_score_of_ones_own(check):
     table = cases(["m"]).assign(attention_to_it=np.linspace(0, 1, 60))
     table = metric.auc_table(table, ["attention_to_it", "minus_log_p4"], n_boot=50)
-    fig = check(attribution.auc(table), axes=1)
+    fig = check(context.auc(table), axes=1)
     assert sorted(labels(fig.axes[0])) == ["attention to it", "−log P4"]
     assert len(fig.legends[0].get_texts()) == 1
 
 
 def test_errors(check, models):
     table = error_rates(decisions(cases(models)), n_boot=50)
-    fig = check(attribution.errors(table.sample(frac=1, random_state=0)), axes=1)
+    fig = check(context.errors(table.sample(frac=1, random_state=0)), axes=1)
     axis = fig.axes[0]
-    shown = list(attribution.MEASURES)
+    shown = list(context.MEASURES)
     assert [label.split(" (")[0] for label in labels(axis)] == [
         "fpr",
         "fnr",
@@ -165,7 +163,7 @@ def test_errors_of_two_scores(check, models):
     decided = pd.concat([decisions(table, score) for score in ("minus_log_p4", "log_p0")])
     rates = error_rates(decided, ["model", "score"], n_boot=50)
     rates = rates[rates["measure"] != "baseline"]
-    fig = check(attribution.errors(rates), axes=2)
+    fig = check(context.errors(rates), axes=2)
     assert [axis.get_title() for axis in fig.axes] == ["−log P4", "log P0"]
     look = next(iter(style.looks(models).values()))
     for axis, score in zip(fig.axes, ("minus_log_p4", "log_p0"), strict=True):
@@ -174,15 +172,15 @@ def test_errors_of_two_scores(check, models):
         assert {round(y): x for x, y in points(axis, look).get_xydata()}[0] == fpr
     assert len(fig.legends[0].get_texts()) == len(models)
     with pytest.raises(ValueError, match="several rows for model gemma-3-270m, measure fpr"):
-        attribution.errors(rates.drop(columns="score"))
+        context.errors(rates.drop(columns="score"))
 
 
 def test_errors_by_context(check):
     table = error_rates(decisions(cases(["m"])), n_boot=50)
     both = pd.concat([table.assign(context="false"), table.assign(context="irrelevant", mean=0.5)])
-    fig = check(attribution.errors(both), axes=2)
+    fig = check(context.errors(both), axes=2)
     assert [axis.get_title() for axis in fig.axes] == ["false context", "irrelevant context"]
     (look,) = style.looks(["m"]).values()
-    own = table.set_index("measure").loc[list(attribution.MEASURES), "mean"]
+    own = table.set_index("measure").loc[list(context.MEASURES), "mean"]
     assert points(fig.axes[0], look).get_xdata().tolist() == own.tolist()
     assert set(points(fig.axes[1], look).get_xdata()) == {0.5}

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from factrobust.metrics import calibration as metric
-from factrobust.plots import calibration, style
+from factrobust.plots import blocks, style, wording
 
 
 def predictions(models, n=60):
@@ -33,7 +33,7 @@ def labels(axis):
 
 def test_measures(check, models):
     table = metric.ranking(predictions(models), ["SCons", "Cert"], n_boot=50)
-    axis = check(calibration.measures(table), axes=1).axes[0]
+    axis = check(wording.measures(table), axes=1).axes[0]
     assert labels(axis) == ["Cert", "SCons"]  # the better one on top
     for model, look in style.looks(models).items():
         own = table[table["model"] == model].set_index("measure")["mean"]
@@ -47,14 +47,14 @@ def test_measures(check, models):
 
 def test_measures_without_a_level_of_chance(check):
     table = metric.ranking(predictions(["m"]), ["SCons"], n_boot=50).assign(mean=2.5, high=3.0)
-    axis = check(calibration.measures(table, "distance", chance=None), axes=1).axes[0]
+    axis = check(wording.measures(table, "distance", chance=None), axes=1).axes[0]
     assert axis.get_xlabel() == "distance"
     assert not [line for line in axis.lines if line.get_linestyle() == "--"]
 
 
 def test_calibration(check, models):
     table = metric.calibration_curve(predictions(models), bins=5, n_boot=50)
-    fig = check(calibration.calibration(table.sample(frac=1, random_state=0)), axes=len(models))
+    fig = check(wording.calibration(table.sample(frac=1, random_state=0)), axes=len(models))
     for axis, (model, look) in zip(fig.axes, style.looks(models).items(), strict=True):
         own = table[table["model"] == model].sort_values("bin")
         diagonal = axis.lines[0]
@@ -74,7 +74,7 @@ def test_calibration(check, models):
 def test_calibration_of_two_sets_of_predictors_is_refused():
     table = metric.calibration_curve(predictions(["m"]), bins=2, n_boot=50)
     with pytest.raises(ValueError, match=r"several rows for model m, bin 0\.0"):
-        calibration.calibration(pd.concat([table, table]))
+        wording.calibration(pd.concat([table, table]))
 
 
 def risk(models):
@@ -84,7 +84,7 @@ def risk(models):
 
 def test_risk_coverage(check, models):
     table = risk(models)
-    fig = check(calibration.risk_coverage(table.sample(frac=1, random_state=1)), axes=len(models))
+    fig = check(wording.risk_coverage(table.sample(frac=1, random_state=1)), axes=len(models))
     names = [text.get_text() for text in fig.legends[0].get_texts()]
     assert sorted(names[:2]) == ["Cert", "SCons"]
     assert names[2] == "all answered"
@@ -94,7 +94,7 @@ def test_risk_coverage(check, models):
         dashed = axis.lines[0]
         assert list(dashed.get_ydata()) == [overall, overall]
         assert dashed.get_linestyle() == "--"
-        for name, look in zip(names[:2], calibration.SCORES[:2], strict=True):
+        for name, look in zip(names[:2], blocks.LINE_LOOKS[:2], strict=True):
             curve = own[own["score"] == name].sort_values("coverage")
             (line,) = marked(axis, look.colour)
             assert line.get_xydata().tolist() == curve[["coverage", "accuracy"]].values.tolist()
@@ -102,7 +102,7 @@ def test_risk_coverage(check, models):
 
 
 def test_scores_have_no_colour_of_an_embedded_model():
-    colours = {look.colour for look in calibration.SCORES}
+    colours = {look.colour for look in blocks.LINE_LOOKS}
     assert len(colours) == 5
     assert not colours & {style.BLUE, style.VERMILION}
 
@@ -110,7 +110,7 @@ def test_scores_have_no_colour_of_an_embedded_model():
 def test_risk_coverage_of_too_many_scores_is_refused():
     table = pd.concat([risk(["m"]).query("score == 'Cert'").assign(score=s) for s in "abcdef"])
     with pytest.raises(ValueError, match="6 scores are too many to tell apart: give at most 5"):
-        calibration.risk_coverage(table)
+        wording.risk_coverage(table)
 
 
 def moved(names, **changed):
@@ -122,7 +122,7 @@ def moved(names, **changed):
 
 def test_transfer_between_models(check, models):
     table = moved(models)
-    axis = check(calibration.transfer(table.sample(frac=1, random_state=0)), axes=1).axes[0]
+    axis = check(wording.transfer(table.sample(frac=1, random_state=0)), axes=1).axes[0]
     order = list(style.looks(models))
     assert [name.replace("\n", "") for name in labels(axis)] == [style.model_name(m) for m in order]
     cells = table.set_index(["fitted_on", "predicted"])["mean"]
@@ -139,7 +139,7 @@ def test_transfer_between_relations(check):
     names = [f"relation_{letter}" for letter in "ponmlkjihgfedcba"]
     table = moved(names)
     table.loc[table["fitted_on"] == "relation_b", ["mean", "low", "high", "n"]] = [np.nan] * 3 + [0]
-    axis = check(calibration.transfer(table), axes=1).axes[0]
+    axis = check(wording.transfer(table), axes=1).axes[0]
     assert labels(axis)[:2] == ["relation a", "relation b"]
     shown = axis.collections[0].get_array().reshape(16, 16)
     assert np.ma.getmaskarray(shown)[1].all()
@@ -150,7 +150,7 @@ def test_transfer_between_relations(check):
 
 def test_transfer_without_any_auc_is_grey(check):
     table = moved(["a", "b"]).assign(mean=np.nan, low=np.nan, high=np.nan, n=0)
-    axis = check(calibration.transfer(table), axes=1).axes[0]
+    axis = check(wording.transfer(table), axes=1).axes[0]
     assert not [text for text in axis.texts if text.get_text()]
     assert axis.get_title() == "AUC, n = – questions"
 
@@ -158,4 +158,4 @@ def test_transfer_without_any_auc_is_grey(check):
 def test_transfer_of_several_measures_is_refused():
     table = pd.concat([moved(["a", "b"], measure=name) for name in ("auc", "brier")])
     with pytest.raises(ValueError, match="several rows for fitted_on a, predicted a"):
-        calibration.transfer(table)
+        wording.transfer(table)

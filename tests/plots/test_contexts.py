@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from factrobust.plots import contexts, style
+from factrobust.plots import context, style
 
 
 def table(models, names=("false", "none", "true", "irrelevant")):
@@ -18,11 +18,11 @@ def table(models, names=("false", "none", "true", "irrelevant")):
 
 def test_by_popularity(check, models):
     rows = table(models)
-    fig = check(contexts.by_popularity(rows.sample(frac=1, random_state=0)), axes=4)
+    fig = check(context.truth_by_popularity(rows.sample(frac=1, random_state=0)), axes=4)
     shown = ["none", "true", "irrelevant", "false"]
-    for axis, context in zip(fig.axes, shown, strict=True):
+    for axis, kind in zip(fig.axes, shown, strict=True):
         for k, (model, look) in enumerate(style.looks(models).items()):
-            own = rows[(rows["model"] == model) & (rows["context"] == context)]
+            own = rows[(rows["model"] == model) & (rows["context"] == kind)]
             line, markers = (x for x in axis.lines if x.get_color() == look.colour)
             assert line.get_ydata().tolist() == own["mean"].tolist()
             apart = 0.06 * (k - (len(models) - 1) / 2)  # 3% of the popularities' range
@@ -40,15 +40,15 @@ def test_by_popularity(check, models):
 
 
 def test_one_context_is_one_panel(check):
-    fig = check(contexts.by_popularity(table(["m"], ["true"]), "share recovered"), axes=1)
+    fig = check(context.truth_by_popularity(table(["m"], ["true"]), "share recovered"), axes=1)
     assert fig.axes[0].get_ylabel() == "share recovered"
 
 
 def test_another_context_or_two_rows_for_a_point_are_refused():
     rows = table(["m"])
     with pytest.raises(ValueError, match="draws no context 'wrong'"):
-        contexts.by_popularity(rows.replace("false", "wrong"))
+        context.truth_by_popularity(rows.replace("false", "wrong"))
     with pytest.raises(
         ValueError, match=r"several rows for model m, context false, popularity 2\.5"
     ):
-        contexts.by_popularity(pd.concat([rows, rows]))
+        context.truth_by_popularity(pd.concat([rows, rows]))

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.plots import exact, style
+from factrobust.plots import decoding, style
 
 T = np.array([0.1, 0.5, 1.0, 2.0, 10.0])
 
@@ -21,19 +21,19 @@ def curve_tables(models, facts=("a", "b")):
 
 def test_curves(check, models):
     curves, breaking, samples = curve_tables(models)
-    axis = check(exact.curves(curves, breaking, samples), axes=len(models)).axes[0]
+    axis = check(decoding.curves(curves, breaking, samples), axes=len(models)).axes[0]
     drawn = [line for line in axis.lines if len(line.get_xdata()) == len(T)]
     assert drawn[0].get_ydata() == pytest.approx(np.exp(-T / 4))
     assert axis.get_xscale() == "log"
     marked = [line for line in axis.lines if line.get_markersize() == 7]
     assert [list(line.get_xdata()) for line in marked] == [[1.5], []]  # inf is not marked
-    check(exact.curves(curves.assign(label="What costs 5$?"), breaking), axes=len(models))
+    check(decoding.curves(curves.assign(label="What costs 5$?"), breaking), axes=len(models))
 
 
 def test_curves_of_too_many_facts_are_refused():
     curves, breaking, _ = curve_tables(["m"], facts="abcdefgh")
     with pytest.raises(ValueError, match="at most 7"):
-        exact.curves(curves, breaking)
+        decoding.curves(curves, breaking)
 
 
 def test_agreement_draws_what_lies_beyond_in_a_band(check, models):
@@ -41,7 +41,7 @@ def test_agreement_draws_what_lies_beyond_in_a_band(check, models):
         {"sampled": [0.4, 2.0, np.inf, np.inf, np.nan], "exact": [0.3, 2.5, 1.9, np.inf, 1.0]}
     )
     table = pd.concat([one.assign(model=m) for m in models])
-    fig = exact.agreement(
+    fig = decoding.agreement(
         table, "sampled", "exact", ("sampled $t_b$", "exact $t_b$"), top=2.0, jitter=0.06
     )
     axis = check(fig, axes=len(models)).axes[0]
@@ -56,10 +56,10 @@ def test_agreement_draws_what_lies_beyond_in_a_band(check, models):
 
 def test_agreement_of_scores_draws_them_as_they_are(check):
     table = pd.DataFrame({"model": "m", "a": [0.2, 1.0], "b": [0.3, 0.9]})
-    axis = check(exact.agreement(table, "a", "b", ("a", "b"), limits=(0, 1)), axes=1).axes[0]
+    axis = check(decoding.agreement(table, "a", "b", ("a", "b"), limits=(0, 1)), axes=1).axes[0]
     assert axis.collections[0].get_offsets().tolist() == [[0.2, 0.3], [1.0, 0.9]]
     assert list(axis.lines[0].get_xdata()) == list(axis.lines[0].get_ydata()) == [0, 1]
-    check(exact.agreement(table, "a", "b", ("a", "b")), axes=1)
+    check(decoding.agreement(table, "a", "b", ("a", "b")), axes=1)
 
 
 def test_detours(check, models):
@@ -69,7 +69,7 @@ def test_detours(check, models):
         )
         for m in models
     ).assign(n=[40, 30, 9] * len(models))
-    fig = check(exact.detours(table), axes=1)
+    fig = check(decoding.detours(table), axes=1)
     looks = style.looks(models)
     for line, look in zip(fig.axes[0].lines, looks.values(), strict=True):
         assert list(line.get_ydata()) == [0, 0.1, 0.3]
@@ -86,7 +86,7 @@ def test_beyond_two_counts_facts_that_never_break(check, models):
         }
     )
     table = pd.concat([one.assign(model=m) for m in models])
-    left, right = check(exact.beyond_two(table), axes=2).axes
+    left, right = check(decoding.beyond_two(table), axes=2).axes
     line = left.lines[0]
     assert list(line.get_xdata())[:4] == [0, 0.5, 1.0, 3.0]
     assert list(line.get_ydata()) == [0, 0.25, 0.5, 0.75, 0.75]  # one in four never breaks
@@ -97,14 +97,14 @@ def test_beyond_two_counts_facts_that_never_break(check, models):
 
 def test_beyond_two_without_any_break(check):
     table = pd.DataFrame({"model": ["m"], "t_b": [np.inf], "frs": [1.0], "frs_published": [1.0]})
-    check(exact.beyond_two(table), axes=2)
+    check(decoding.beyond_two(table), axes=2)
 
 
 def test_cost_bars(check, models):
     table = pd.DataFrame({"method": ["10 × 10 samples", "exact"], "tokens": [5000, 60]})
-    axis = check(exact.cost_bars(table), axes=1).axes[0]
+    axis = check(decoding.cost_bars(table), axes=1).axes[0]
     assert [bar.get_width() for bar in axis.patches] == [5000, 60]
     assert [text.get_text() for text in axis.texts] == ["5,000", "60"]
     assert axis.get_xscale() == "log"
     split = pd.concat([table.assign(model=m) for m in models])
-    assert len(check(exact.cost_bars(split), axes=1).axes[0].patches) == 2 * len(models)
+    assert len(check(decoding.cost_bars(split), axes=1).axes[0].patches) == 2 * len(models)

@@ -4,7 +4,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from factrobust.metrics import frs as metric
-from factrobust.plots import frs, style
+from factrobust.plots import decoding, style
 
 H, T_B = np.linspace(0, 1, 21), np.linspace(0, 2, 11)
 
@@ -15,7 +15,7 @@ def values(d=1.0):
 
 def test_surface_shows_both_equations_as_surface_and_contours(check):
     raw = metric.raw_score(H[None, :], T_B[:, None])
-    fig = check(frs.surface(H, T_B, raw, values()), axes=4)
+    fig = check(decoding.surface(H, T_B, raw, values()), axes=4)
     solid = [axis for axis in fig.axes if axis.name == "3d"]
     assert [axis.get_zlabel() for axis in solid] == ["$f$", "FRS"]
     assert solid[0].get_zlim()[0] < -0.9
@@ -27,7 +27,7 @@ def test_surface_shows_both_equations_as_surface_and_contours(check):
 
 
 def test_surfaces_by_d(check):
-    fig = check(frs.surfaces_by_d(H, T_B, {d: values(d) for d in (1, 2, 5, 10, 50)}), axes=6)
+    fig = check(decoding.surfaces_by_d(H, T_B, {d: values(d) for d in (1, 2, 5, 10, 50)}), axes=6)
     assert [a.get_title() for a in fig.axes[:5]] == [f"$d$ = {d}" for d in (1, 2, 5, 10, 50)]
     assert fig.axes[5].get_ylabel() == "FRS"
 
@@ -46,7 +46,7 @@ def points(models):
 
 
 def test_frs_scatter_marks_unbroken_facts(check, models):
-    fig = check(frs.frs_scatter(points(models)), axes=len(models))
+    fig = check(decoding.frs_scatter(points(models)), axes=len(models))
     broken, unbroken = fig.axes[0].collections
     assert broken.get_offsets().tolist() == [[0.1, 0.75], [0.5, 0.4]]
     assert unbroken.get_offsets().tolist() == [[0.3, 1.0]]
@@ -58,26 +58,26 @@ def test_frs_scatter_marks_unbroken_facts(check, models):
 def test_frs_scatter_refuses_a_mixture_of_d():
     both = pd.concat([points(["a"]), points(["a"]).assign(d=2)])
     with pytest.raises(ValueError, match="select one"):
-        frs.frs_scatter(both)
+        decoding.frs_scatter(both)
 
 
 def test_frs_by_d(check, models):
     table = pd.DataFrame([(m, d) for m in models for d in (1, 2, 50)], columns=["model", "d"])
     table = table.assign(mean=np.linspace(0.8, 0.4, len(table)), low=0.3, high=0.9, n=12)
-    axis = check(frs.frs_by_d(table, points(models)), axes=1).axes[0]
+    axis = check(decoding.frs_by_d(table, points(models)), axes=1).axes[0]
     for line, (model, look) in zip(axis.lines, style.looks(models).items(), strict=True):
         assert line.get_ydata() == pytest.approx(table.loc[table["model"] == model, "mean"])
         assert line.get_xdata() == pytest.approx([0, 1, 2], abs=0.4)  # categories, side by side
         assert line.get_color() == look.colour
     assert [text.get_text() for text in axis.get_xticklabels()] == ["1", "2", "50"]
     assert len(axis.collections[0].get_offsets()) == 3  # the undefined one is left out
-    check(frs.frs_by_d(table), axes=1)
+    check(decoding.frs_by_d(table), axes=1)
 
 
 def test_frs_density_keeps_the_gap_and_the_spike(check, models):
     table = pd.DataFrame({"domain": "arts", "frs": [0.0, 0.62, 0.8, 1.0, 1.0, np.nan]})
     table = pd.concat([table.assign(model=m) for m in models])
-    axis = check(frs.frs_density(table), axes=1).axes[0]
+    axis = check(decoding.frs_density(table), axes=1).axes[0]
     shares, edges, _ = axis.patches[0].get_data()
     assert edges == pytest.approx(np.linspace(0, 1, 21))
     # 0 in the first bin, 0.8 below the gap, twice 1 in the last bin, nothing in between
@@ -85,13 +85,13 @@ def test_frs_density_keeps_the_gap_and_the_spike(check, models):
         {0: 0.2, 12: 0.2, 15: 0.2, 19: 0.4}
     )
     assert "n = 5 facts" in axis.get_title()
-    check(frs.frs_density(table, gap=None), axes=1)
+    check(decoding.frs_density(table, gap=None), axes=1)
 
 
 def test_frs_density_with_a_domain_that_one_model_lacks(check):
     table = points(["gemma-3-270m", "a"])
     table = table[(table["model"] == "a") | (table["domain"] == "arts")]
-    fig = check(frs.frs_density(table), axes=2)
+    fig = check(decoding.frs_density(table), axes=2)
     assert "n = 0 / 1 facts" in fig.axes[0].get_title()
 
 
@@ -99,7 +99,7 @@ def test_type_shares(check, models):
     types = ["Entity", "Numerical", "Human"]
     table = pd.DataFrame([(m, a) for m in models for a in types], columns=["model", "answer_type"])
     table = table.assign(mean=np.linspace(0.2, 0.8, len(table)), low=0.1, high=0.9, n=30)
-    axis = check(frs.type_shares(table), axes=1).axes[0]
+    axis = check(decoding.type_shares(table), axes=1).axes[0]
     ticks = [text.get_text() for text in axis.get_xticklabels()]
     assert ticks == ["Numerical\n30", "Human\n30", "Entity\n30"]
     drawn = [line for line in axis.lines if line.get_marker() not in ("None", "_")]

@@ -4,7 +4,7 @@ import pytest
 
 from factrobust.metrics.grounding import SOURCES, mark
 from factrobust.metrics.grounding_tables import counts_by
-from factrobust.plots import grounding, style
+from factrobust.plots import context, style
 from factrobust.statistics import interval_table
 
 CATEGORIES = ["person", "city", "historical event"]
@@ -35,7 +35,7 @@ def labels(axis):
 def bars(axis):
     """(left, width, row) of the bars of each source, [row], from the top."""
     found = {}
-    for source, look in grounding.SOURCE_LOOKS.items():
+    for source, look in context.SOURCE_LOOKS.items():
         own = [p for p in axis.patches if style_of(p) == look.colour and p.get_width()]
         found[source] = [(p.get_x(), p.get_width(), round(p.get_y() + 0.37)) for p in own]
     return found
@@ -46,15 +46,15 @@ def style_of(patch):
 
 
 def test_sources_have_no_colour_of_an_embedded_model():
-    assert tuple(grounding.SOURCE_LOOKS) == SOURCES
-    colours = {look.colour for look in grounding.SOURCE_LOOKS.values()}
+    assert tuple(context.SOURCE_LOOKS) == SOURCES
+    colours = {look.colour for look in context.SOURCE_LOOKS.values()}
     assert len(colours) == 4
     assert not colours & {style.BLUE, style.VERMILION}
 
 
 def test_source_shares(check, models):
     table = counts(models)
-    fig = check(grounding.source_shares(table.sample(frac=1, random_state=0)), axes=1)
+    fig = check(context.source_shares(table.sample(frac=1, random_state=0)), axes=1)
     axis, order = fig.axes[0], list(style.looks(models))
     assert labels(axis) == [f"{style.model_name(m)}\nn = 60 questions" for m in order]
     found = bars(axis)
@@ -78,21 +78,23 @@ def test_source_shares(check, models):
 
 def test_models_without_a_look_stand_as_in_the_table(check):
     table = counts(["z-large", "gemma-3-270m", "a-small"])
-    axis = check(grounding.source_shares(table), axes=1).axes[0]
+    axis = check(context.source_shares(table), axes=1).axes[0]
     order = ["gemma-3-270m", "z-large", "a-small"]
     assert labels(axis) == [f"{model}\nn = 60 questions" for model in order]
-    fig = check(grounding.source_by_category(counts(order, ("model", "category"))), axes=3)
+    fig = check(context.source_by_category(counts(order, ("model", "category"))), axes=3)
     assert [axis.get_title() for axis in fig.axes] == order
 
 
 def test_intervals_of_the_outer_sources(check):
     table = counts(["m"])
-    axis = check(grounding.source_shares(table), axes=1).axes[0]
+    axis = check(context.source_shares(table), axes=1).axes[0]
     own = table.set_index("source")
-    memory, context = (lines.get_segments()[0] for lines in axis.collections)
+    memory, contextual = (lines.get_segments()[0] for lines in axis.collections)
     assert memory[:, 0] == pytest.approx(own.loc["parametric", ["low", "high"]].to_list())
-    assert context[:, 0] == pytest.approx([1 - own.loc["contextual", x] for x in ("high", "low")])
-    assert memory[0, 1] < 0 < context[0, 1]  # one above the other
+    assert contextual[:, 0] == pytest.approx(
+        [1 - own.loc["contextual", x] for x in ("high", "low")]
+    )
+    assert memory[0, 1] < 0 < contextual[0, 1]  # one above the other
 
 
 def test_shares_are_written_where_intervals_leave_room(check):
@@ -104,22 +106,22 @@ def test_shares_are_written_where_intervals_leave_room(check):
         "empty": (0, 1),
     }
     table["low"], table["high"] = zip(*table["source"].map(bounds), strict=True)
-    axis = check(grounding.source_shares(table), axes=1).axes[0]
+    axis = check(context.source_shares(table), axes=1).axes[0]
     assert [text.get_text() for text in axis.texts] == ["40%", "40%"]  # the others' is too narrow
     table["low"], table["high"] = table["share"] - 0.01, table["share"] + 0.01
-    axis = check(grounding.source_shares(table), axes=1).axes[0]
+    axis = check(context.source_shares(table), axes=1).axes[0]
     assert [text.get_text() for text in axis.texts] == ["40%", "15%", "40%"]
 
 
 def test_sources_without_intervals(check):
     table = counts(["m"]).assign(low=np.nan, high=np.nan)
-    axis = check(grounding.source_shares(table), axes=1).axes[0]
+    axis = check(context.source_shares(table), axes=1).axes[0]
     ends = [lines.get_segments()[0][:, 0].tolist() for lines in axis.collections]
     assert ends == [pytest.approx([0.4, 0.4]), pytest.approx([0.6, 0.6])]
 
 
 def test_the_published_rule_knows_no_empty_answers(check):
-    fig = check(grounding.source_shares(counts(["m"], rule="published")), axes=1)
+    fig = check(context.source_shares(counts(["m"], rule="published")), axes=1)
     names = [text.get_text() for text in fig.legends[0].get_texts()]
     assert names == ["parametric", "other", "contextual"]
 
@@ -127,7 +129,7 @@ def test_the_published_rule_knows_no_empty_answers(check):
 def test_source_by_category(check, models):
     table = counts(models, ("model", "category"))
     table = table[~((table["model"] == models[-1]) & (table["category"] == "city"))]
-    fig = check(grounding.source_by_category(table), axes=len(models))
+    fig = check(context.source_by_category(table), axes=len(models))
     for axis, model in zip(fig.axes, style.looks(models), strict=True):
         own = table[(table["model"] == model) & (table["source"] == "contextual")]
         groups = list(dict.fromkeys(table["category"]))
@@ -141,23 +143,23 @@ def test_source_by_category(check, models):
 
 def test_sources_by_another_column(check):
     table = counts(["m"], ("model", "base_id"))
-    axis = check(grounding.source_by_category(table, "base_id"), axes=1).axes[0]
+    axis = check(context.source_by_category(table, "base_id"), axes=1).axes[0]
     assert labels(axis) == [f"{name} (n = 20)" for name in CATEGORIES]
     with pytest.raises(KeyError, match="category"):
-        grounding.source_by_category(table)
+        context.source_by_category(table)
 
 
 def test_two_rules_or_another_value_are_refused():
     table = counts(["m"])
     with pytest.raises(ValueError, match="several rows for model m, source parametric"):
-        grounding.source_shares(pd.concat([table, table]))
+        context.source_shares(pd.concat([table, table]))
     with pytest.raises(ValueError, match="draws no source 'tie'"):
-        grounding.source_shares(table.replace("empty", "tie"))
+        context.source_shares(table.replace("empty", "tie"))
 
 
 def test_kinds(check, models):
     table = counts(models, value="kind")
-    fig = check(grounding.kinds(table.sample(frac=1, random_state=0)), axes=1)
+    fig = check(context.kinds(table.sample(frac=1, random_state=0)), axes=1)
     axis = fig.axes[0]
     assert len(labels(axis)) == 7
     assert labels(axis)[0] == "1 parametric answer, phrased otherwise"
@@ -178,7 +180,7 @@ def test_kinds(check, models):
 
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match="draws no kind 9: write one of 1 to 7"):
-        grounding.kinds(counts(["m"], value="kind").replace({"kind": {7: 9}}))
+        context.kinds(counts(["m"], value="kind").replace({"kind": {7: 9}}))
 
 
 def right(models, groups=("known", "unknown")):
@@ -193,14 +195,14 @@ def right(models, groups=("known", "unknown")):
 
 def test_truth(check, models):
     table = interval_table(right(models), ["model", "context", "facts"], "right", n_boot=50)
-    fig = check(grounding.truth(table.sample(frac=1, random_state=0)), axes=2)
+    fig = check(context.truth(table.sample(frac=1, random_state=0)), axes=2)
     assert labels(fig.axes[0]) == ["no", "true", "irrelevant", "false"]
     for axis, group in zip(fig.axes, ("known", "unknown"), strict=True):
         for model, look in style.looks(models).items():
             own = table[(table["model"] == model) & (table["facts"] == group)]
             own = own.set_index("context")["mean"]
             (line,) = [x for x in axis.lines if x.get_color() == look.colour and len(x.get_xdata())]
-            at = {grounding.CONTEXTS[round(y)]: x for x, y in line.get_xydata()}
+            at = {context.CONTEXTS[round(y)]: x for x, y in line.get_xydata()}
             assert at == own.to_dict()
         assert "n = 20 facts" in axis.get_title()
     assert fig.axes[1].get_title().startswith("not right without context")
@@ -208,10 +210,10 @@ def test_truth(check, models):
 
 def test_truth_of_all_facts(check, models):
     table = interval_table(right(models, ["all"]), ["model", "context"], "right", n_boot=50)
-    fig = check(grounding.truth(table), axes=1)
+    fig = check(context.truth(table), axes=1)
     assert fig.axes[0].get_title().startswith("all facts\nn = 20 facts")
     with pytest.raises(ValueError, match="draws no context 'wrong'"):
-        grounding.truth(table.replace("false", "wrong"))
+        context.truth(table.replace("false", "wrong"))
 
 
 def test_by_popularity(check, models):
@@ -222,7 +224,7 @@ def test_by_popularity(check, models):
         popularity=rows["category"].map({"person": 4.5, "city": 2.5, "historical event": 3.5}),
     )
     table = interval_table(rows, ["model", "popularity"], "hit", "question_id", n_boot=50)
-    fig = check(grounding.by_popularity(table.sample(frac=1, random_state=0)), axes=1)
+    fig = check(context.by_popularity(table.sample(frac=1, random_state=0)), axes=1)
     axis = fig.axes[0]
     for line, band, (model, look) in zip(
         axis.lines, axis.collections, style.looks(models).items(), strict=True

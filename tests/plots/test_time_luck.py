@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.plots import style, time_luck
+from factrobust.plots import style, time
 
 
 def intervals(keys, n=40):
@@ -19,7 +19,7 @@ def test_margin_curves(check, models):
     margins = [-1, 0, 0.5, 2]
     keys = {"model": models, "precision": ["global", "year"], "required": margins}
     table = intervals(keys)
-    fig = check(time_luck.margin_curves(table.sample(frac=1, random_state=0)), axes=2)
+    fig = check(time.margin_curves(table.sample(frac=1, random_state=0)), axes=2)
     for axis, precision in zip(fig.axes, ["year", "global"], strict=True):
         assert axis.get_title().startswith(precision)
         for line, (model, look) in zip(lines_of(axis, 4), style.looks(models).items(), strict=True):
@@ -37,7 +37,7 @@ def test_by_number_of_dates(check, models):
     chance = pd.DataFrame(
         {"precision": ["day"] * 4, "n_incorrect": tested, "mean": [0.2, 0.1, 0.05, 0.01]}
     )
-    fig = check(time_luck.by_number_of_dates(table, chance), axes=2)
+    fig = check(time.by_number_of_dates(table, chance), axes=2)
     year, day = fig.axes
     assert len(year.lines) == len(models) + 1
     (dotted,) = [
@@ -55,7 +55,7 @@ def test_by_number_of_dates(check, models):
 
 def test_a_short_range_of_dates_gets_a_plain_axis(check):
     table = intervals({"model": ["m"], "precision": ["year"], "n_incorrect": range(2, 12)})
-    fig = check(time_luck.by_number_of_dates(table), axes=1)
+    fig = check(time.by_number_of_dates(table), axes=1)
     assert fig.axes[0].get_xscale() == "linear"
     assert fig.axes[0].get_xlabel() == "incorrect dates tested"
     assert [text.get_text() for text in fig.legends[0].get_texts()] == ["m"]
@@ -67,7 +67,7 @@ def test_nearest_misses(check, models, shown):
     keys = {"model": models, "precision": shown, "side": ["before", "after"], "years": years}
     table = intervals(keys)
     tested = intervals({k: v for k, v in keys.items() if k != "model"})
-    fig = check(time_luck.nearest_misses(table, tested), axes=2 * len(shown))
+    fig = check(time.nearest_misses(table, tested), axes=2 * len(shown))
     before, after = fig.axes[:2]
     assert before.get_title().startswith("year, before the start (n = 40 facts")
     assert before.xaxis_inverted()
@@ -87,16 +87,16 @@ def test_nearest_misses(check, models, shown):
 
 def test_nearest_misses_without_reference_or_one_side(check):
     table = intervals({"model": ["m"], "precision": ["day"], "side": ["after"], "years": [1, 10]})
-    fig = check(time_luck.nearest_misses(table), axes=2)
+    fig = check(time.nearest_misses(table), axes=2)
     assert [len(axis.lines[0].get_xdata()) for axis in fig.axes] == [0, 2]
     with pytest.raises(ValueError, match="no side 'inside'"):
-        time_luck.nearest_misses(table.assign(side="inside"))
+        time.nearest_misses(table.assign(side="inside"))
 
 
 def test_dtype_difference_is_a_histogram_around_zero(check, models):
     one = pd.DataFrame({"difference": [-0.41, 0.0, 0.001, 0.2]})
     table = pd.concat([one.assign(model=m) for m in models])
-    fig = check(time_luck.dtype_difference(table), axes=1)
+    fig = check(time.dtype_difference(table), axes=1)
     axis = fig.axes[0]
     share, edges, _ = axis.patches[0].get_data()
     assert edges[[0, -1]] == pytest.approx([-0.41, 0.41])
@@ -111,7 +111,7 @@ def test_dtype_difference_is_a_histogram_around_zero(check, models):
 
 def test_no_difference_at_all_is_one_spike(check):
     table = pd.DataFrame({"model": "m", "difference": [0.0, 0.0]})
-    axis = check(time_luck.dtype_difference(table, ("float16", "float32")), axes=1).axes[0]
+    axis = check(time.dtype_difference(table, ("float16", "float32")), axes=1).axes[0]
     share = axis.patches[0].get_data()[0]
     assert share[20] == 1
     assert "float16 − float32" in axis.get_xlabel()

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.plots import style, time, time_many
+from factrobust.plots import style, time
 
 NAMES = [f"owner/model-{k}" for k in (3, 1, 2, 0, 4, 5, 6, 7)]
 PRECISIONS = ["year", "month", "day", "global"]
@@ -15,8 +15,8 @@ def intervals(**keys):
 
 
 def test_more_models_than_colours_are_too_many():
-    assert not time_many.too_many(NAMES[:7])
-    assert time_many.too_many(NAMES)
+    assert not time.too_many(NAMES[:7])
+    assert time.too_many(NAMES)
 
 
 def test_rates_in_rows(check):
@@ -53,4 +53,4 @@ def test_a_panel_for_each_model(check):
         for line, precision in zip(drawn, ["year", "day"], strict=True):
             rows = table[(table["model"] == name) & (table["precision"] == precision)]
             assert list(line.get_ydata()) == list(rows["mean"])
-            assert line.get_color() == time_many.PRECISION_LOOKS[precision].colour
+            assert line.get_color() == time.PRECISION_LOOKS[precision].colour

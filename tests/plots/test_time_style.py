@@ -3,8 +3,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from factrobust.plots import blocks as parts
 from factrobust.plots import style
-from factrobust.plots import time_style as parts
 
 
 @pytest.fixture

@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from itertools import pairwise
 
 import numpy as np
@@ -146,12 +144,3 @@ def test_a_missing_suffix_is_named():
         wording.correctness_by_consistency(by_relation(["m"], "right"))
     with pytest.raises(ValueError, match="several rows for model m, relation author"):
         wording.correctness_by_consistency(pd.concat([both(["m"])] * 2))
-
-
-def test_the_plots_of_part_3_import_neither_torch_nor_seaborn():
-    program = (
-        "import sys, factrobust.plots.wording, factrobust.plots.prediction, "
-        "factrobust.plots.calibration; "
-        "assert not {'torch', 'transformers', 'seaborn', 'statsmodels'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)

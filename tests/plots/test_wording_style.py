@@ -2,8 +2,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
+from factrobust.plots import blocks as rows
 from factrobust.plots import style
-from factrobust.plots import wording_style as rows
 
 
 @pytest.fixture

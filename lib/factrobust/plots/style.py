@@ -8,6 +8,7 @@ same colour, marker and line in every figure (see `looks`), so a legend read onc
 from __future__ import annotations
 
 import functools
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, ParamSpec
@@ -20,10 +21,6 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-
-from factrobust.plots.inline import show_as_saved
-
-show_as_saved()
 
 P = ParamSpec("P")
 
@@ -287,3 +284,23 @@ def banded_line(axis: Axes, part: pd.DataFrame, look: Look, *, dashed: bool = Tr
     axis.fill_between(
         part["temperature"], part["low"], part["high"], color=look.colour, alpha=0.18, lw=0
     )
+
+
+def _show_as_saved() -> None:
+    """Let notebooks show figures as they are saved, in JupyterLab and when the runner executes them.
+
+    Jupyter would crop each figure anew, which takes as long as drawing it and makes another picture.
+    Nothing happens outside of a kernel.
+    """
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if not hasattr(shell, "kernel"):
+        return
+    from IPython.core.pylabtools import select_figure_formats
+    from matplotlib_inline.config import InlineBackend
+
+    inline: Any = InlineBackend.instance(parent=shell)
+    inline.print_figure_kwargs = {"bbox_inches": None}  # for when it is set up after this
+    select_figure_formats(shell, inline.figure_formats, bbox_inches=None)
+
+
+_show_as_saved()
