@@ -27,13 +27,11 @@ from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
 from factrobust.metrics.breaking import temperature_grid
 from factrobust.models.base import Job, Model
-from factrobust.models.cluster import ClusterModel
-from factrobust.models.cluster_slices import slices
+from factrobust.models.cluster import ClusterModel, local_cluster, slices
 from factrobust.models.prompts import FORMATS
 from factrobust.paths import DATA
 from factrobust.probes import decoding as probe
 from factrobust.records import Records
-from factrobust.reproduce.cluster import local_cluster
 
 WORKERS = 2
 TARGET = 1.15  # times the seconds of the plain processes

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from factrobust.models import cluster_slices
+from factrobust.models import cluster
 
 
 def dask_setup(worker: Any) -> None:
-    folder, answer = Path(os.environ["NOTED"]), cluster_slices.answer_slice
+    folder, answer = Path(os.environ["NOTED"]), cluster.answer_slice
 
     def noting(*arguments: Any) -> list[Any]:
         line = json.dumps([os.getpid(), [r["prompt"] for r in arguments[-1].requests]])
@@ -23,4 +23,4 @@ def dask_setup(worker: Any) -> None:
             time.sleep(0.02)
         return answer(*arguments)
 
-    cluster_slices.answer_slice = noting
+    cluster.answer_slice = noting

@@ -24,11 +24,10 @@ import pytest
 from distributed import KilledWorker, LocalCluster
 
 import factrobust
-from factrobust.models import cluster, cluster_slices
+from factrobust.models import cluster
 from factrobust.models.base import Model, ModelError
-from factrobust.models.cluster import ClusterModel, connect
+from factrobust.models.cluster import ClusterModel, connect, local_cluster
 from factrobust.records import Records, store
-from factrobust.reproduce.cluster import local_cluster
 
 TABLE = {"?": {" a": 0.5, " b": 0.3, " c": 0.2}, " a": {".": 0.7, "!": 0.3}}
 PROMPTS = [f"{'x' * i}?" for i in range(1, 9)]
@@ -51,7 +50,7 @@ def single(folder: Path) -> Model:
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slice a prompt."""
-    monkeypatch.setattr(cluster_slices, "LEAST", 0.1)
+    monkeypatch.setattr(cluster, "LEAST", 0.1)
 
 
 @pytest.fixture
@@ -206,7 +205,7 @@ def threads(tmp_path: Path) -> Iterator[Callable[..., LocalCluster]]:
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Lets three slices through, or as many as `open_for` says; `prompts` of those that passed."""
-    answer, passed = cluster_slices.answer_slice, SimpleNamespace(open_for=3, prompts=[])
+    answer, passed = cluster.answer_slice, SimpleNamespace(open_for=3, prompts=[])
 
     @functools.wraps(answer)  # also its name, by which the workers find it
     def gated(*arguments: Any) -> list[Any]:
@@ -215,7 +214,6 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return answer(*arguments)
 
     monkeypatch.setattr(cluster, "answer_slice", gated)
-    monkeypatch.setattr(cluster_slices, "answer_slice", gated)
     return passed
 
 

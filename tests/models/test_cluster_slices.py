@@ -8,9 +8,9 @@ from typing import Any
 import psutil
 import pytest
 
-from factrobust.models import cluster_slices
+from factrobust.models import cluster
 from factrobust.models.base import Job
-from factrobust.models.cluster_slices import answer_slice, slices, versions
+from factrobust.models.cluster import answer_slice, slices, versions
 
 
 def test_slices_hold_prompts_of_like_cost_and_equal_prompts_together(
@@ -29,18 +29,18 @@ def test_slices_hold_prompts_of_like_cost_and_equal_prompts_together(
         12.0: [[4, 1, 0, 3, 2]],
         99.0: [[4, 1, 0, 3, 2]],
     }.items():
-        monkeypatch.setattr(cluster_slices, "LEAST", least)
+        monkeypatch.setattr(cluster, "LEAST", least)
         assert slices(job) == expected
-    monkeypatch.setattr(cluster_slices, "LEAST", 1.0)
-    monkeypatch.setattr(cluster_slices, "PIECES", 2)
+    monkeypatch.setattr(cluster, "LEAST", 1.0)
+    monkeypatch.setattr(cluster, "PIECES", 2)
     assert slices(job) == [[4, 1], [0, 3, 2]]
-    monkeypatch.setattr(cluster_slices, "MOST", 8.0)  # done is 9, 16 and 21 after d, b and a
+    monkeypatch.setattr(cluster, "MOST", 8.0)  # done is 9, 16 and 21 after d, b and a
     assert slices(job) == [[4], [1], [0, 3, 2]]
     assert slices(Job("score", [])) == []
 
 
 def test_samples_count_as_many_times_as_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_slices, "LEAST", 10.0)
+    monkeypatch.setattr(cluster, "LEAST", 10.0)
     requests = [{"prompt": prompt} for prompt in ("ka", "kb", "kc", "kd")]
     assert slices(Job("generate", requests, {"stop": []})) == [[0, 1, 2, 3]]  # 1.25 tokens each
     assert slices(Job("sample", requests, {"n": 5})) == [[0, 1], [2, 3]]  # 5.25 each
@@ -55,8 +55,8 @@ def test_a_worker_keeps_its_models_while_half_of_the_memory_is_free(
 
     memory = SimpleNamespace(available=free, total=100)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
-    monkeypatch.setattr(cluster_slices.factrobust, "load_model", load, raising=False)
-    monkeypatch.setattr(cluster_slices, "_loaded", loaded := {})
+    monkeypatch.setattr(cluster.factrobust, "load_model", load, raising=False)
+    monkeypatch.setattr(cluster, "_loaded", loaded := {})
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     for name in ("one", "two"):
         job = Job("score", [{"prompt": "?", "answer": "!"}])

@@ -25,8 +25,7 @@ import pytest
 
 from factrobust import load_model
 from factrobust.models.base import ModelError
-from factrobust.models.endpoint import WIDE, EndpointModel
-from factrobust.models.endpoint_address import TURN, parse_address
+from factrobust.models.endpoint import TURN, WIDE, EndpointModel, read_endpoint
 from factrobust.models.recorded import RecordedModel
 from factrobust.records import Records
 
@@ -59,7 +58,7 @@ def line(server: Any, more: str = "", api: str = "completions") -> str:
 
 
 def model(server: Any, more: str = "", api: str = "completions") -> EndpointModel:
-    return EndpointModel(parse_address(line(server, more, api)))
+    return EndpointModel(read_endpoint(line(server, more, api)))
 
 
 def echo(body: dict[str, Any]) -> Any:

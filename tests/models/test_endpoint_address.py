@@ -6,11 +6,11 @@ import pytest
 import yaml
 
 from factrobust.models.base import ModelError
-from factrobust.models.endpoint_address import (
+from factrobust.models.endpoint import (
     TURN,
     check_format,
-    is_address,
-    parse_address,
+    is_endpoint,
+    read_endpoint,
 )
 from factrobust.models.prompts import render
 
@@ -22,7 +22,7 @@ def test_the_whole_line() -> None:
         f"{URL}/ org/Llama-3.1:8b api=completions key=MY_KEY concurrency=32 timeout=5 retries=0 "
         "budget_requests=1_000 budget_tokens=20000 revision=may"
     )
-    address = parse_address(line)
+    address = read_endpoint(line)
     assert (address.name, address.url, address.model) == (line, URL, "org/Llama-3.1:8b")
     assert (address.api, address.key, address.revision) == ("completions", "MY_KEY", "may")
     assert (address.concurrency, address.timeout, address.retries) == (32, 5, 0)
@@ -30,7 +30,7 @@ def test_the_whole_line() -> None:
 
 
 def test_defaults() -> None:
-    address = parse_address(f"{URL} llama")
+    address = read_endpoint(f"{URL} llama")
     assert (address.api, address.key, address.revision) == ("chat", None, "")
     assert (address.concurrency, address.timeout, address.retries) == (8, 120, 8)
     assert (address.budget_requests, address.budget_tokens) == (None, None)
@@ -39,18 +39,18 @@ def test_defaults() -> None:
 
 def test_what_answers_depend_on_is_the_fingerprint() -> None:
     line = f"{URL} llama key=K concurrency=2 timeout=9 retries=1 budget_requests=4"
-    assert parse_address(line).fingerprint == f"endpoint:{URL} llama chat"
+    assert read_endpoint(line).fingerprint == f"endpoint:{URL} llama chat"
     made = {
-        parse_address(f"{URL}{more}").fingerprint
+        read_endpoint(f"{URL}{more}").fingerprint
         for more in (" llama", " lama", "/x llama", " llama api=completions", " llama revision=2")
     }
     assert len(made) == 5
 
 
 def test_names_of_other_models_are_no_addresses() -> None:
-    assert is_address("https://api.openai.com/v1 gpt-4o-mini")
+    assert is_endpoint("https://api.openai.com/v1 gpt-4o-mini")
     for name in ("gemma-3-270m", "org/model@0123abc", "path/to/folder", "C:\\models\\x.gguf"):
-        assert not is_address(name)
+        assert not is_endpoint(name)
 
 
 SECRET = "sk-Proj-s3cret"
@@ -89,14 +89,14 @@ SECRET = "sk-Proj-s3cret"
 )
 def test_wrong_lines(line: str, sentence: str) -> None:
     with pytest.raises(ModelError, match=sentence) as caught:
-        parse_address(line)
+        read_endpoint(line)
     assert SECRET not in str(caught.value)
     assert "gsk_abc" not in str(caught.value)
 
 
 def test_the_key_is_read_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SOME_KEY", raising=False)
-    address = parse_address(f"{URL} llama key=SOME_KEY")
+    address = read_endpoint(f"{URL} llama key=SOME_KEY")
     with pytest.raises(
         ModelError, match="key=SOME_KEY names, but this environment variable is not"
     ):
@@ -107,9 +107,9 @@ def test_the_key_is_read_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_how_endpoints_are_asked() -> None:
-    chat, text = (parse_address(f"{URL} llama api={api}") for api in ("chat", "completions"))
+    chat, text = (read_endpoint(f"{URL} llama api={api}") for api in ("chat", "completions"))
     assert chat.format == text.format == "two-shot"
-    assert parse_address(f"{URL} llama format=instruction").format == "instruction"
+    assert read_endpoint(f"{URL} llama format=instruction").format == "instruction"
     assert (chat.chat, text.chat) == (("", TURN), None)
     [prompt] = render("chat", ["Who?"], ["It is"], chat.chat)
     assert prompt == f"Who?{TURN}"
@@ -129,6 +129,6 @@ def test_it_is_one_item_of_a_profiles_list() -> None:
 
 
 def test_what_no_server_can_do() -> None:
-    chat, text = (parse_address(f"{URL} llama api={api}") for api in ("chat", "completions"))
+    chat, text = (read_endpoint(f"{URL} llama api={api}") for api in ("chat", "completions"))
     assert set(chat.lacks) == {"temper", "token_ids", "score"}
     assert set(text.lacks) == {"temper", "token_ids"}

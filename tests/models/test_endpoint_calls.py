@@ -14,13 +14,14 @@ import openai
 import pytest
 
 from factrobust.models.base import Job, ModelError
-from factrobust.models.endpoint_address import Address, parse_address
-from factrobust.models.endpoint_calls import (
+from factrobust.models.endpoint import (
+    Address,
     Budget,
     announce,
     explained,
     forecast,
     in_parallel,
+    read_endpoint,
     tokens_asked,
 )
 
@@ -179,7 +180,7 @@ def test_works_where_an_event_loop_is_running() -> None:
 
 
 def test_a_budget_of_requests() -> None:
-    spent = Budget(parse_address(f"{URL} llama budget_requests=3"))
+    spent = Budget(read_endpoint(f"{URL} llama budget_requests=3"))
     spent.reserve(10)
     spent.repeated(1)
     spent.reserve(10)
@@ -191,7 +192,7 @@ def test_a_budget_of_requests() -> None:
 
 
 def test_a_budget_of_tokens_counts_what_the_server_counted() -> None:
-    spent = Budget(parse_address(f"{URL} llama budget_tokens=100"))
+    spent = Budget(read_endpoint(f"{URL} llama budget_tokens=100"))
     spent.reserve(60)
     spent.settle(60, 20)
     spent.reserve(60)
@@ -205,7 +206,7 @@ def test_a_budget_of_tokens_counts_what_the_server_counted() -> None:
 
 
 def test_the_forecast() -> None:
-    address = parse_address(f"{URL} llama")
+    address = read_endpoint(f"{URL} llama")
     prompts = [{"prompt": "x" * 40}, {"prompt": "x" * 41}]
     settings = {"max_new_tokens": 5, "stop": []}
     assert tokens_asked("x" * 41, 5) == 16
@@ -234,8 +235,8 @@ def test_forecasts_go_where_progress_goes(
 # -- sentences --------------------------------------------------------------------------------------
 
 REQUEST = httpx2.Request("POST", f"{URL}/completions", headers={"Authorization": "Bearer s3cret"})
-PLAIN = parse_address(f"{URL} llama retries=2 timeout=7")
-KEYED = parse_address(f"{URL} llama key=SOME_KEY retries=0")
+PLAIN = read_endpoint(f"{URL} llama retries=2 timeout=7")
+KEYED = read_endpoint(f"{URL} llama key=SOME_KEY retries=0")
 
 
 def status(kind: type[openai.APIStatusError], code: int, body: Any) -> openai.APIStatusError:

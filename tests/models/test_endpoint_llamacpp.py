@@ -23,8 +23,7 @@ from scipy.stats import binom
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
 from factrobust.models.base import Generation, Model, ModelError
-from factrobust.models.endpoint_address import parse_address
-from factrobust.models.endpoint_served import told
+from factrobust.models.endpoint import read_endpoint, told
 from factrobust.models.prompts import FORMATS, render
 from factrobust.models.weights import EMBEDDED
 
@@ -180,4 +179,4 @@ def test_what_this_server_cannot_do(url: str) -> None:
     with pytest.raises(ModelError, match=f"the server has no model 'gpt'; .* URL: {NAME}$"):
         load_model(f"{url} gpt")
     assert told(model)["n_params"] == EMBEDDED[NAME].parameters  # type: ignore[arg-type]
-    assert parse_address(model.name).fingerprint == model.fingerprint
+    assert read_endpoint(model.name).fingerprint == model.fingerprint

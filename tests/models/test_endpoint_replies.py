@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from factrobust.models.endpoint_replies import (
+from factrobust.models.endpoint import (
     Choice,
     ReplyError,
     Token,

@@ -12,8 +12,7 @@ import pytest
 
 from factrobust import load_model
 from factrobust.models.base import ModelError
-from factrobust.models.endpoint_address import parse_address
-from factrobust.models.endpoint_served import open_endpoint, told
+from factrobust.models.endpoint import open_endpoint, read_endpoint, told
 from factrobust.records import Records
 
 spec = importlib.util.spec_from_file_location(
@@ -50,7 +49,7 @@ def line(server: Any, name: str = "llama", more: str = "retries=0") -> str:
 
 
 def ask(server: Any, name: str = "llama") -> dict[str, Any]:
-    return told(open_endpoint(parse_address(line(server, name))))
+    return told(open_endpoint(read_endpoint(line(server, name))))
 
 
 def test_what_goes_with_the_weights(server: Any) -> None:

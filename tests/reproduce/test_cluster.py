@@ -12,9 +12,8 @@ from typing import Any
 import nbformat
 import pytest
 
-from factrobust.models.cluster import connect
+from factrobust.models.cluster import connect, local_cluster
 from factrobust.reproduce.__main__ import main
-from factrobust.reproduce.cluster import local_cluster
 
 ASK = """
 from pathlib import Path

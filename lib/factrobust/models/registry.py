@@ -15,7 +15,7 @@ from factrobust.models.building import (
     is_encoder_decoder,
     load_tokenizer,
 )
-from factrobust.models.endpoint_address import check_format, is_address, parse_address
+from factrobust.models.endpoint import check_format, is_endpoint, read_endpoint
 from factrobust.models.prompts import CHATS, FORMATS
 from factrobust.models.settings import DTYPES, settings_of
 from factrobust.models.sources import Source, find_source, location, tokenizer_location
@@ -37,7 +37,7 @@ def load_model(
     format, a .gguf file, or a hub id, with its revision after an @ ("org/model@0123abc"). Folders
     and hub ids may hold encoder-decoder models (T5, BART), which answer as `Seq2SeqLM` says. An
     OpenAI-compatible endpoint is its URL and a model's name there ("http://localhost:8000/v1 llama
-    key=MY_KEY"): see `models.endpoint_address`. It is asked as little as weights are loaded.
+    key=MY_KEY"): see `models.endpoint`. It is asked as little as weights are loaded.
     `dtype` and `prompt_format` (a key of `prompts.FORMATS`: how the model is asked) override what
     data/models.csv has for the model, see `models.settings`. For a model that is not there they are
     float32, and its chat template if it has one, else the bare question for an encoder-decoder and
@@ -56,7 +56,7 @@ def load_model(
         raise ModelError(
             f"prompt format {prompt_format!r} is unknown; choose one of {', '.join(FORMATS)}"
         )
-    if is_address(name):
+    if is_endpoint(name):
         return _endpoint(name, dtype, prompt_format, records)
     source = find_source(name)
     if name not in weights.EMBEDDED:
@@ -91,7 +91,7 @@ def _own_format(source: Source, chat: tuple[str, str] | None) -> str:
 
 
 def _endpoint(name: str, dtype: str, prompt_format: str | None, records: Records | None) -> Model:
-    address = parse_address(name)
+    address = read_endpoint(name)
     if dtype != "float32":
         raise ModelError(
             f"{name} computes in its server's own precision, not in {dtype}; leave dtype out"
@@ -100,7 +100,7 @@ def _endpoint(name: str, dtype: str, prompt_format: str | None, records: Records
     check_format(address, prompt_format)
 
     def connect() -> Model:
-        from factrobust.models.endpoint_served import open_endpoint
+        from factrobust.models.endpoint import open_endpoint
 
         return open_endpoint(address, prompt_format, records)
 

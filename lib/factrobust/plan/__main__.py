@@ -17,7 +17,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from factrobust.models.endpoint_address import is_address
+from factrobust.models.endpoint import is_endpoint
 from factrobust.models.settings import Settings, settings_of
 from factrobust.paths import ROOT
 from factrobust.plan.cost import DEVICES, Device, memory, seconds
@@ -94,7 +94,7 @@ def describe(wanted: Wanted, device: Device) -> str:
             last = part
         calls = {op: sum(d.calls for d in asked if d.operation == op) for op in OPERATIONS}
         tokens = sum(d.tokens for d in asked)
-        peak, hours = _cost(asked, None if is_address(name) else settings_of(name), device)
+        peak, hours = _cost(asked, None if is_endpoint(name) else settings_of(name), device)
         for column, value in (calls | {"tokens": tokens, "hours": hours or 0}).items():
             total[column] += value
         rows.append(
@@ -124,7 +124,7 @@ def _about_models(wanted: Wanted) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for name in dict.fromkeys(name for _, name in wanted):
         settings = settings_of(name)
-        if is_address(name):
+        if is_endpoint(name):
             reason = "memory and hours are those of the server"
         elif settings is None:
             reason = (

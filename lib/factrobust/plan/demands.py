@@ -12,7 +12,7 @@ from typing import Any
 
 from factrobust.datasets.named import EMBEDDED
 from factrobust.models import weights
-from factrobust.models.endpoint_address import is_address, parse_address
+from factrobust.models.endpoint import is_endpoint, read_endpoint
 from factrobust.models.prompts import FORMATS
 from factrobust.models.settings import settings_of
 from factrobust.plan import questions
@@ -67,8 +67,8 @@ def asked_model(name: str) -> Asked:
 
     Raises ModelError for an endpoint's line that cannot be read.
     """
-    if is_address(name):
-        address = parse_address(name)
+    if is_endpoint(name):
+        address = read_endpoint(name)
         return Asked(name, address.format, address.chat is not None, frozenset(address.lacks))
     settings = settings_of(name)
     if settings is None:

@@ -145,7 +145,7 @@ def _cluster(given: argparse.Namespace) -> AbstractContextManager[str | None]:
     """What starts or finds the cluster that was asked for, when it is entered."""
     if not given.cluster:
         return nullcontext()
-    from factrobust.reproduce.cluster import cluster  # Dask, which takes a second
+    from factrobust.models.cluster import cluster  # Dask, which takes a second
 
     return cluster(given.cluster, given.workers)
 

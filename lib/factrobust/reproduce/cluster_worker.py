@@ -1,4 +1,4 @@
-"""Preloaded by the worker processes of a local cluster: see `factrobust.reproduce.cluster`."""
+"""Preloaded by the worker processes of a local cluster: see `factrobust.models.cluster`."""
 
 from __future__ import annotations
 
