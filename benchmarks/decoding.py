@@ -49,8 +49,8 @@ from factrobust.metrics import decoding as part1
 from factrobust.models.causal import CausalLM
 from factrobust.paths import DATA
 from factrobust.probes import decoding as probe
-from factrobust.progress import progress_bar
 from factrobust.provenance import write_atomically
+from factrobust.records import progress_bar
 
 # Rows of the CSV: what each method does to one question.
 DESCRIPTIONS = {

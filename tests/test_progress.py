@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from factrobust import progress
+from factrobust import records as progress
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ __version__ = "0.1.0"
 __all__ = ["__version__", "load_model"]
 
 if TYPE_CHECKING:
-    from factrobust.models.registry import load_model
+    from factrobust.models.load import load_model
 
 
 def __getattr__(name: str) -> Any:
     # Lazy, so that a notebook that only reads tables pays neither for torch nor for the registry.
     if name == "load_model":
-        from factrobust.models.registry import load_model
+        from factrobust.models.load import load_model
 
         return load_model
     raise AttributeError(f"module 'factrobust' has no attribute {name!r}")

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from factrobust.models.encoders import (
+from factrobust.models.sentences import (
     encoder_fingerprint,
     load_encoder,
     mean_states,
 )
-from factrobust.progress import progress_bar
-from factrobust.records import Call, Records
+from factrobust.records import Call, Records, progress_bar
 
 if TYPE_CHECKING:
     import torch

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import factrobust
-from factrobust.models import building, weights
+from factrobust.models import load, weights
 from factrobust.models.base import ModelError
 from factrobust.models.causal import CausalLM
+from factrobust.models.load import find_source
 from factrobust.models.seq2seq import Seq2SeqLM
-from factrobust.models.sources import find_source
 from factrobust.records import Records
 
 
@@ -56,7 +56,7 @@ def test_embedded_models_need_no_look_at_their_configuration(
 
     monkeypatch.setattr(transformers, "AutoConfig", None)
     for name in weights.EMBEDDED:
-        assert building._classes(find_source(name), "", {})[0] is CausalLM
+        assert load._classes(find_source(name), "", {})[0] is CausalLM
 
 
 @pytest.mark.usefixtures("no_network")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from factrobust.models.base import ModelError
-from factrobust.models.encoders import (
+from factrobust.models.sentences import (
     FILES,
     PACKAGE,
     PINNED,

@@ -26,7 +26,7 @@ import pytest
 from factrobust import load_model
 from factrobust.models.base import ModelError
 from factrobust.models.endpoint import TURN, WIDE, EndpointModel, read_endpoint
-from factrobust.models.recorded import RecordedModel
+from factrobust.models.load import RecordedModel
 from factrobust.records import Records
 
 spec = importlib.util.spec_from_file_location(

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from factrobust.models import entailment
+from factrobust.models import sentences
 from factrobust.models.base import ModelError
-from factrobust.models.encoders import encoder_folder
-from factrobust.models.entailment import Entailment, open_entailment
+from factrobust.models.sentences import Entailment, encoder_folder, open_entailment
 from factrobust.records import Call, Records
 
 PAIRS = [
@@ -101,7 +100,7 @@ def test_batches_change_nothing(
     assert len(nli.batches) == 1
     alone = [nli.probability([pair])[0] for pair in PAIRS]
     np.testing.assert_allclose(alone, together, atol=1e-5)
-    monkeypatch.setattr(entailment, "CHARACTERS", 60)
+    monkeypatch.setattr(sentences, "CHARACTERS", 60)
     np.testing.assert_allclose(nli.probability(PAIRS[::-1])[::-1], together, atol=1e-5)
 
 
@@ -132,7 +131,7 @@ def test_recorded(classifier: Callable[..., Path], tmp_path: Path) -> None:
     assert sum(map(len, other.batches)) == 5
     code = f"""
 import sys, pathlib
-from factrobust.models.entailment import open_entailment
+from factrobust.models.sentences import open_entailment
 from factrobust.records import Records
 nli = open_entailment({str(folder)!r}, records=Records(pathlib.Path({str(records.path)!r})))
 assert nli.probability({PAIRS!r}).tolist() == {made[:5].tolist()!r}
@@ -144,7 +143,7 @@ assert not {{"torch", "transformers"}} & set(sys.modules)
 def test_an_interrupted_run_keeps_what_it_had(
     classifier: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entailment, "CHARACTERS", 1)  # a pair a batch
+    monkeypatch.setattr(sentences, "CHARACTERS", 1)  # a pair a batch
     folder, records = classifier(), Records(tmp_path / "records.sqlite")
     with pytest.raises(KeyboardInterrupt):
         Counting(folder, records, fail_at=3).probability(PAIRS)

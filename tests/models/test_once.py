@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from factrobust.models.once import once
-from factrobust.records import Call, Records
+from factrobust.records import Call, Records, once
 
 
 def call(prompt: str) -> Call:
@@ -71,6 +70,6 @@ def test_an_interrupted_run_keeps_what_it_had(tmp_path: Path) -> None:
 def test_progress_counts_every_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = tmp_path / "progress"
     monkeypatch.setenv("FACTROBUST_PROGRESS", str(told))
-    monkeypatch.setattr("factrobust.progress.QUIET_SECONDS", 0)
+    monkeypatch.setattr("factrobust.records.QUIET_SECONDS", 0)
     Lengths(PROMPTS).run(None)
     assert told.read_text() == "lengths 6/6, 0 s left"

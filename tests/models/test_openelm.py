@@ -14,8 +14,8 @@ from torch.nn.functional import rms_norm, silu
 
 import factrobust
 from factrobust.models.base import ModelError
+from factrobust.models.load import settings_of
 from factrobust.models.openelm import OpenELMConfig, OpenELMForCausalLM, whole_multiple
-from factrobust.models.settings import settings_of
 
 # As in Apple's config.json, each layer of another size.
 CONFIG: dict[str, Any] = {

@@ -68,6 +68,6 @@ def test_examples_are_not_asked() -> None:
 
 
 def test_embedded_chat_frame_is_the_templates(smollm: object) -> None:
-    from factrobust.models.building import chat_template
+    from factrobust.models.load import chat_template
 
     assert chat_template(smollm.tokenizer) == smollm.chat  # type: ignore[attr-defined]

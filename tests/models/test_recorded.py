@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from factrobust.models.base import Job, Model
-from factrobust.models.recorded import RecordedModel
+from factrobust.models.load import RecordedModel
 from factrobust.records import Records
 
 TABLE = {"?": {" a": 0.5, " b": 0.3, " c": 0.2}, " a": {".": 0.7, "!": 0.3}}
@@ -151,8 +151,8 @@ def test_replay_never_imports_torch(asked: Asked) -> None:
     code = f"""
 import sys, pathlib, factrobust
 from factrobust.records import Records
-from factrobust.models.recorded import RecordedModel
-from factrobust.models import registry, prompts
+from factrobust.models.load import RecordedModel
+from factrobust.models import load, prompts
 from factrobust.probes import decoding
 model = RecordedModel(Records(pathlib.Path({str(asked.store)!r})), None, name="toy",
                       fingerprint="toy", prompt_format="prefix", chat=None)

@@ -12,7 +12,7 @@ import pytest
 
 import factrobust
 from factrobust.models.base import ModelError
-from factrobust.models.recorded import RecordedModel
+from factrobust.models.load import RecordedModel
 from factrobust.records import Records
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from factrobust.models import registry, settings, sources
+from factrobust.models import load
 from factrobust.models.base import ModelError
-from factrobust.models.settings import COLUMNS, FILE, Settings, Size, read_settings, settings_of
-from factrobust.models.sizes import kind
+from factrobust.models.load import COLUMNS, FILE, Settings, Size, kind, read_settings, settings_of
 from factrobust.models.weights import EMBEDDED
 from factrobust.records import Records
 
@@ -21,7 +20,7 @@ SIZE = Size(False, 1000, 2, 1.5, 4, 10, 20, False)
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "models.csv"
     path.write_text(f"{','.join(COLUMNS)}\n{LINE}\n")
-    monkeypatch.setattr(settings, "FILE", path)
+    monkeypatch.setattr(load, "FILE", path)
     return path
 
 
@@ -94,17 +93,17 @@ def test_the_sizes_in_the_table_add_up() -> None:
 def test_load_model_takes_what_the_table_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_hub_commit", lambda *asked: "0" * 40)
-    monkeypatch.setattr(registry, "load_tokenizer", lambda where, options: None)
-    monkeypatch.setattr(registry, "chat_template", lambda tokenizer: ("<user>", "<model>"))
+    monkeypatch.setattr(load, "_hub_commit", lambda *asked: "0" * 40)
+    monkeypatch.setattr(load, "load_tokenizer", lambda where, options: None)
+    monkeypatch.setattr(load, "chat_template", lambda tokenizer: ("<user>", "<model>"))
     records = Records(tmp_path / "records.sqlite")
-    model = registry.load_model("org/model", records=records)
+    model = load.load_model("org/model", records=records)
     assert model.fingerprint == f"hub:org/model@{'0' * 40} bfloat16"
     assert model.prompt_format == "two-shot"  # without a line it would be "chat"
-    other = registry.load_model("org/model", dtype="float32", prompt_format="chat", records=records)
+    other = load.load_model("org/model", dtype="float32", prompt_format="chat", records=records)
     assert other.fingerprint.endswith(" float32")
     assert other.prompt_format == "chat"
-    unlisted = registry.load_model("org/other", records=records)
+    unlisted = load.load_model("org/other", records=records)
     assert unlisted.fingerprint.endswith(" float32")
     assert unlisted.prompt_format == "chat"
 
@@ -112,15 +111,15 @@ def test_load_model_takes_what_the_table_says(
 def test_a_chat_format_for_a_tokenizer_without_one(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_hub_commit", lambda *asked: "0" * 40)
-    monkeypatch.setattr(registry, "load_tokenizer", lambda where, options: None)
-    monkeypatch.setattr(registry, "chat_template", lambda tokenizer: None)
-    monkeypatch.setattr(registry, "is_encoder_decoder", lambda where, options: False)
+    monkeypatch.setattr(load, "_hub_commit", lambda *asked: "0" * 40)
+    monkeypatch.setattr(load, "load_tokenizer", lambda where, options: None)
+    monkeypatch.setattr(load, "chat_template", lambda tokenizer: None)
+    monkeypatch.setattr(load, "is_encoder_decoder", lambda where, options: False)
     records = Records(tmp_path / "records.sqlite")
-    assert registry.load_model("org/model", records=records).chat is None
+    assert load.load_model("org/model", records=records).chat is None
     table.write_text(table.read_text().replace(",yes,", ",zephyr,"))
     read_settings.cache_clear()
-    model = registry.load_model("org/model", records=records)
+    model = load.load_model("org/model", records=records)
     assert model.chat == ("<|user|>\n", "</s>\n<|assistant|>\n")
     assert kind(model) == "instruction-tuned"
 
@@ -133,12 +132,12 @@ def test_a_model_with_the_tokenizer_of_another(
         ("org/model", "main", "config.json"): "1" * 40,
         ("org/other", "v2", "tokenizer_config.json"): "2" * 40,
     }
-    monkeypatch.setattr(sources, "_hub_commit", lambda *asked: commits[asked])
+    monkeypatch.setattr(load, "_hub_commit", lambda *asked: commits[asked])
     read = []
-    monkeypatch.setattr(registry, "load_tokenizer", lambda *where: read.append(where))
-    monkeypatch.setattr(registry, "chat_template", lambda tokenizer: None)
-    monkeypatch.setattr(registry, "is_encoder_decoder", lambda *where: read.append(where))
-    model = registry.load_model("org/model", records=Records(tmp_path / "records.sqlite"))
+    monkeypatch.setattr(load, "load_tokenizer", lambda *where: read.append(where))
+    monkeypatch.setattr(load, "chat_template", lambda tokenizer: None)
+    monkeypatch.setattr(load, "is_encoder_decoder", lambda *where: read.append(where))
+    model = load.load_model("org/model", records=Records(tmp_path / "records.sqlite"))
     assert read == [
         ("org/other", {"revision": "2" * 40}),
         ("org/model", {"revision": "1" * 40}),

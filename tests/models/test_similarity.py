@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.models import similarity
+from factrobust.models import sentences
 from factrobust.models.base import ModelError
-from factrobust.models.encoders import encoder_folder, load_encoder
-from factrobust.models.similarity import Encoder, open_encoder
+from factrobust.models.sentences import Encoder, encoder_folder, load_encoder, open_encoder
 from factrobust.records import Call, Records
 
 TEXTS = [
@@ -74,7 +73,7 @@ def forbid(monkeypatch: pytest.MonkeyPatch) -> None:
     def loads(*_: Any) -> Any:
         raise AssertionError("a network was loaded")
 
-    monkeypatch.setattr(similarity, "load_encoder", loads)
+    monkeypatch.setattr(sentences, "load_encoder", loads)
     monkeypatch.setattr(Encoder, "_embed", loads)
 
 
@@ -114,8 +113,8 @@ def test_batches_change_nothing(encoder: Encoder, monkeypatch: pytest.MonkeyPatc
     together = encoder.embed(TEXTS)
     np.testing.assert_allclose([encoder.embed([t])[0] for t in TEXTS], together, atol=1e-6)
     np.testing.assert_allclose(encoder.embed(TEXTS[::-1])[::-1], together, atol=1e-6)
-    monkeypatch.setattr(similarity, "TEXTS", 3)
-    monkeypatch.setattr(similarity, "CHARACTERS", 40)
+    monkeypatch.setattr(sentences, "TEXTS", 3)
+    monkeypatch.setattr(sentences, "CHARACTERS", 40)
     np.testing.assert_allclose(encoder.embed(TEXTS), together, atol=1e-6)
 
 
@@ -130,7 +129,7 @@ def test_each_distinct_text_is_embedded_once(monkeypatch: pytest.MonkeyPatch) ->
     counting.similarity([["b", "a"], ["a", "b", "c", ""], ["c", " a"], ["b", "a"]])
     assert sorted(itertools.chain(*counting.batches)) == ["a", "b", "c"]
     counting.batches.clear()
-    monkeypatch.setattr(similarity, "TEXTS", 2)
+    monkeypatch.setattr(sentences, "TEXTS", 2)
     counting.similarity([["a", "b"], ["b", "c", "d"], ["d", "a", "e"]])
     assert counting.batches == [["a", "b"], ["c", "d"], ["e"]]
 
@@ -197,7 +196,7 @@ def test_what_the_records_hold_is_not_computed(
 def test_an_interrupted_run_keeps_what_it_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(similarity, "TEXTS", 2)
+    monkeypatch.setattr(sentences, "TEXTS", 2)
     groups = [TEXTS[:2], TEXTS[2:4], TEXTS[4:6], TEXTS[6:8]]
     records = Records(tmp_path / "records.sqlite")
     with pytest.raises(KeyboardInterrupt):
@@ -263,7 +262,7 @@ def test_neither_import_nor_replay_needs_torch(tmp_path: Path) -> None:
     made = open_encoder(records=Records(store)).similarity([TEXTS])
     code = f"""
 import sys, pathlib
-from factrobust.models.similarity import open_encoder
+from factrobust.models.sentences import open_encoder
 from factrobust.records import Records
 encoder = open_encoder(records=Records(pathlib.Path({str(store)!r})))
 assert encoder.similarity([{TEXTS!r}]).tolist() == {made.tolist()!r}

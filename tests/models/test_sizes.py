@@ -11,7 +11,7 @@ import pytest
 from factrobust.models import weights
 from factrobust.models.base import ModelError
 from factrobust.models.causal import CausalLM
-from factrobust.models.sizes import kind, parameter_count
+from factrobust.models.load import kind, parameter_count
 
 
 def test_embedded_models(real: CausalLM) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from factrobust.models.base import ModelError
-from factrobust.models.sources import find_source
+from factrobust.models.load import find_source
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 import factrobust
 from factrobust.models import weights
 from factrobust.models.base import ModelError
-from factrobust.models.encoders import load_encoder
+from factrobust.models.sentences import load_encoder
 
 
 @pytest.fixture

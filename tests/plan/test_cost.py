@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from factrobust.models.settings import Settings, Size
+from factrobust.models.load import Settings, Size
 from factrobust.plan import cost
 from factrobust.plan.cost import Device, memory, seconds
 from factrobust.plan.demands import Demand

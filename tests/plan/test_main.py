@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from factrobust import paths
-from factrobust.models import settings
-from factrobust.models.settings import COLUMNS
+from factrobust.models import load
+from factrobust.models.load import COLUMNS
 from factrobust.plan.__main__ import main
 
 NOTEBOOK = """models: list = ["tiny"]
@@ -36,7 +36,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "models.csv").write_text(f"{','.join(COLUMNS)}\n{LINE}\n")
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     monkeypatch.setattr(paths, "PROFILES", tmp_path / "profiles")
-    monkeypatch.setattr(settings, "FILE", tmp_path / "models.csv")
+    monkeypatch.setattr(load, "FILE", tmp_path / "models.csv")
     return tmp_path
 
 

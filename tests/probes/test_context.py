@@ -17,7 +17,7 @@ from factrobust import load_model
 from factrobust.datasets.context import COLUMNS as QUESTIONS
 from factrobust.datasets.context import load_context_questions
 from factrobust.models.base import Generation, Job, LacksError, Model
-from factrobust.models.recorded import RecordedModel
+from factrobust.models.load import RecordedModel
 from factrobust.probes import context
 from factrobust.probes.context_results import COLUMNS
 from factrobust.records import Records

@@ -16,8 +16,8 @@ from scipy.stats import binom
 
 from factrobust.metrics.wording import groups, mark, text_groups
 from factrobust.models.base import Generation, Job, LacksError, Model
-from factrobust.models.recorded import RecordedModel
-from factrobust.models.similarity import Encoder, open_encoder
+from factrobust.models.load import RecordedModel
+from factrobust.models.sentences import Encoder, open_encoder
 from factrobust.probes import wording
 from factrobust.records import Records
 
@@ -335,8 +335,8 @@ REPLAY = """
 import sys
 from pathlib import Path
 import pandas as pd
-from factrobust.models.recorded import RecordedModel
-from factrobust.models.similarity import open_encoder
+from factrobust.models.load import RecordedModel
+from factrobust.models.sentences import open_encoder
 from factrobust.probes import wording
 from factrobust.records import Records
 

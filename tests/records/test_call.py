@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from factrobust.records.call import Call, key_of
+from factrobust.records import Call, key_of
 
 CALL = Call("m", "o", "p", "{}")
 

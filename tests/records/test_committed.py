@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from factrobust.records import Records, RecordsError
-from factrobust.records.committed import INDEX
+from factrobust.records import INDEX, Records, RecordsError
 
 
 def test_every_flipped_byte_of_a_file_is_found(base: Path, toy: Any) -> None:

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from factrobust.records import Records, RecordsError
+from factrobust.records import COLUMNS, INDEX, Records, RecordsError
 from factrobust.records import export as exporting
-from factrobust.records.committed import COLUMNS, INDEX
-from factrobust.records.export import export
-from factrobust.records.upkeep import verify
+from factrobust.records.export import export, verify
 
 NOTEBOOK = "notebooks/1-decoding/1.1-known-facts.ipynb"
 OTHER = "notebooks/other.ipynb"

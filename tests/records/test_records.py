@@ -85,7 +85,7 @@ def test_importing_the_store_loads_what_it_needs_and_no_more() -> None:
     code = (
         "import sys, factrobust.records\n"
         "unwanted = {'torch', 'pyarrow', 'pandas', 'factrobust.records.export',\n"
-        "            'factrobust.records.upkeep'}\n"
+        "            'factrobust.records.export'}\n"
         "print(unwanted & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from factrobust.records import Call, Records, RecordsError, store
-from factrobust.records.upkeep import verify
+from factrobust.records.export import verify
 
 
 def test_put_then_get_and_resume(path: Path, toy: Any) -> None:

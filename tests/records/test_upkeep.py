@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from factrobust.records import Records, RecordsError
-from factrobust.records.upkeep import repair, verify
+from factrobust.records.export import repair, verify
 
 
 def test_repair_saves_all_but_the_damaged_row(

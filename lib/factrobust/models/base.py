@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from factrobust.progress import progress_bar
+from factrobust.records import progress_bar
 
 Answer = str | Sequence[int]  # a text, or token ids
 

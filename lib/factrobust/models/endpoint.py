@@ -272,7 +272,7 @@ def forecast(job: Job, address: Address) -> str:
 
 
 def announce(line: str) -> None:
-    """Show a line where `factrobust.progress` shows its own."""
+    """Show a line where `factrobust.records.progress_bar` shows its own."""
     if target := os.environ.get("FACTROBUST_PROGRESS"):
         with suppress(OSError):
             Path(target).write_text(line, encoding="utf-8")

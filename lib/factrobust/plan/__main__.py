@@ -18,7 +18,7 @@ from typing import Any
 from tabulate import tabulate
 
 from factrobust.models.endpoint import is_endpoint
-from factrobust.models.settings import Settings, settings_of
+from factrobust.models.load import Settings, settings_of
 from factrobust.paths import ROOT
 from factrobust.plan.cost import DEVICES, Device, memory, seconds
 from factrobust.plan.demands import Demand, asked_model, demands, merged

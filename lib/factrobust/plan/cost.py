@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from factrobust.models.settings import Settings, Size
+from factrobust.models.load import Settings, Size
 from factrobust.plan.demands import Demand
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}

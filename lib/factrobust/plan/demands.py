@@ -13,8 +13,8 @@ from typing import Any
 from factrobust.datasets.named import EMBEDDED
 from factrobust.models import weights
 from factrobust.models.endpoint import is_endpoint, read_endpoint
+from factrobust.models.load import settings_of
 from factrobust.models.prompts import FORMATS
-from factrobust.models.settings import settings_of
 from factrobust.plan import questions
 from factrobust.plan.questions import Texts
 from factrobust.probes import context, decoding

@@ -16,9 +16,8 @@ from factrobust.metrics.consistency import entailment as mean_entailment
 from factrobust.metrics.consistency import entailment_pairs
 from factrobust.metrics.prediction import undefined
 from factrobust.models.base import Generation, LacksError, Model
-from factrobust.models.entailment import Entailment
 from factrobust.models.prompts import FORMATS, render
-from factrobust.models.similarity import Encoder
+from factrobust.models.sentences import Encoder, Entailment
 from factrobust.probes.sentences import first_sentence
 
 MAX_NEW_TOKENS = 16

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from factrobust.records import RecordsError, places
-from factrobust.records.export import export
-from factrobust.records.upkeep import info, repair, verify
+from factrobust.records.export import export, info, repair, verify
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from factrobust.records.call import SCHEMA, Call, RecordsError, key_of
+from factrobust.records import SCHEMA, Call, RecordsError, key_of
 
 APPLICATION_ID = 0x46524F42  # "FROB": tells our SQLite files from anybody else's
 BUSY_SECONDS = 60  # how long to wait while another process writes

@@ -6,7 +6,7 @@ holds the memory of this, and everything else that a run needs.
 
 While a notebook runs, its elapsed time and the latest line of the file named by the environment
 variable FACTROBUST_PROGRESS are shown: library code that takes long writes there, for example
-"gemma-3-270m sample 340/1200, 2 min left" (see factrobust.progress).
+"gemma-3-270m sample 340/1200, 2 min left" (see factrobust.records.progress_bar).
 
 With --cluster the models are asked on the workers of a Dask cluster (see factrobust.models.cluster);
 their answers come back to this machine's records.

@@ -38,7 +38,7 @@ class Kernel:
 
     @property
     def progress(self) -> Path:
-        """Holds one line of progress: see factrobust.progress."""
+        """Holds one line of progress: see factrobust.records.progress_bar."""
         return self.work / "progress.txt"
 
     @property
