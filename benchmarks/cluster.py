@@ -26,8 +26,8 @@ from measuring.report import in_turns, print_ratios, ratio, two_digits, write_js
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
 from factrobust.metrics.breaking import temperature_grid
-from factrobust.models.base import Job, Model
 from factrobust.models.cluster import ClusterModel, local_cluster, slices
+from factrobust.models.interface import Job, Model
 from factrobust.models.prompts import FORMATS
 from factrobust.paths import DATA
 from factrobust.probes import decoding as probe

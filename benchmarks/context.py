@@ -25,8 +25,8 @@ from factrobust import load_model
 from factrobust.datasets.context import load_context_questions
 from factrobust.metrics.grounding import perplexity
 from factrobust.models import tokens
-from factrobust.models.base import Generation
 from factrobust.models.causal import CausalLM
+from factrobust.models.interface import Generation
 from factrobust.paths import DATA
 from factrobust.probes import context as probe
 from factrobust.probes.counterfactuals import counterfactuals

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from factrobust import load_model
-from factrobust.models.base import Job, Model
+from factrobust.models.interface import Job, Model
 
 
 def in_parts(executors: Sequence[Executor], name: str, threads: int, job: Job) -> list[Any]:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pandas as pd
 
 from factrobust.datasets.paraphrases import load_paraphrases, paraphrased
-from factrobust.models.base import Generation, Job, Model
+from factrobust.models.interface import Generation, Job, Model
 from factrobust.probes.wording import greedy
 
 ALTERNATIVES = 10  # a token, as models give them

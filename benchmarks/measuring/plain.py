@@ -9,13 +9,13 @@ import torch
 from factrobust import load_model
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
-from factrobust.models.local import LocalModel
+from factrobust.models.engine import LocalModel
 
 _loaded: dict[str, Any] = {}
 
 
 def plain_network(model: LocalModel) -> Any:
-    """Its network without `models.prepacked`; for a model that has it, the weights are loaded again."""
+    """Its network without `models.engine.prepack`; for a model that has it, the weights are loaded again."""
     if not any("forward" in vars(layer) for layer in model.body.network.modules()):
         return model.body.network
     if model.fingerprint not in _loaded:

@@ -17,8 +17,8 @@ from transformers import T5Config, T5ForConditionalGeneration
 
 import factrobust
 from factrobust.models.causal import CausalLM
+from factrobust.models.encdec import Seq2SeqLM
 from factrobust.models.prompts import render
-from factrobust.models.seq2seq import Seq2SeqLM
 
 os.environ.setdefault("TQDM_DISABLE", "1")
 

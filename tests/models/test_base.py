@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.models.base import Generation, Job, LacksError, Model, ModelError
+from factrobust.models.interface import Generation, Job, LacksError, Model, ModelError
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from factrobust.models.base import ModelError
-from factrobust.models.batches import in_batches
+from factrobust.models.engine import in_batches
+from factrobust.models.interface import ModelError
 
 
 def test_budget_counts_padding() -> None:

@@ -14,10 +14,10 @@ import pytest
 
 import factrobust
 from factrobust.models import load, weights
-from factrobust.models.base import ModelError
 from factrobust.models.causal import CausalLM
+from factrobust.models.encdec import Seq2SeqLM
+from factrobust.models.interface import ModelError
 from factrobust.models.load import find_source
-from factrobust.models.seq2seq import Seq2SeqLM
 from factrobust.records import Records
 
 

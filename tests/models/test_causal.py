@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from factrobust.models import tokens
-from factrobust.models.base import ModelError
 from factrobust.models.causal import CausalLM
+from factrobust.models.interface import ModelError
 from factrobust.models.prompts import FORMATS
 
 ANSWERS = [" Nairobi", " William Shakespeare", " 1945", " Au", " Paris", " blue", " Pablo Picasso"]

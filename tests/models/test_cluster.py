@@ -25,8 +25,8 @@ from distributed import KilledWorker, LocalCluster
 
 import factrobust
 from factrobust.models import cluster
-from factrobust.models.base import Model, ModelError
 from factrobust.models.cluster import ClusterModel, connect, local_cluster
+from factrobust.models.interface import Model, ModelError
 from factrobust.records import Records, store
 
 TABLE = {"?": {" a": 0.5, " b": 0.3, " c": 0.2}, " a": {".": 0.7, "!": 0.3}}

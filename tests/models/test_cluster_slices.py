@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from factrobust.models import cluster
-from factrobust.models.base import Job
 from factrobust.models.cluster import answer_slice, slices, versions
+from factrobust.models.interface import Job
 
 
 def test_slices_hold_prompts_of_like_cost_and_equal_prompts_together(

@@ -11,8 +11,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from factrobust.models.decode import HALVINGS, NO_NUMBERS, Stream, _draw, _pick, uniforms
-from factrobust.models.softmax import weights
+from factrobust.models.tree import HALVINGS, NO_NUMBERS, Stream, _draw, _pick, uniforms, weights
 
 TABLE = {
     "?": {" a": 0.5, " b": 0.3, " c": 0.15, " d": 0.05},

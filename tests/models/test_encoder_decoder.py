@@ -22,11 +22,9 @@ from transformers import (
     UMT5ForConditionalGeneration,
 )
 
-from factrobust.models.base import ModelError
-from factrobust.models.decode import NO_NUMBERS, Stream, decode
-from factrobust.models.encoder_decoder import EncoderDecoder, Tree
-from factrobust.models.packed import Rows
-from factrobust.models.seq2seq import Seq2SeqLM
+from factrobust.models.encdec import EncoderDecoder, Seq2SeqLM, Tree
+from factrobust.models.interface import ModelError
+from factrobust.models.tree import NO_NUMBERS, Rows, Stream, decode
 
 T5 = {
     "vocab_size": 64,
@@ -170,7 +168,7 @@ def test_following_leaves_the_encoded_prompts_as_they_are(network: Any) -> None:
 def test_rows_are_copied_only_when_somebody_ends_or_branches(
     network: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from factrobust.models.encoder_decoder import Encoded
+    from factrobust.models.encdec import Encoded
 
     copies: list[list[int]] = []
     rows = Encoded.rows

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from factrobust.models.base import ModelError
+from factrobust.models.interface import ModelError
 from factrobust.models.sentences import (
     FILES,
     PACKAGE,

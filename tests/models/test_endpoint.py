@@ -24,8 +24,8 @@ import numpy as np
 import pytest
 
 from factrobust import load_model
-from factrobust.models.base import ModelError
 from factrobust.models.endpoint import TURN, WIDE, EndpointModel, read_endpoint
+from factrobust.models.interface import ModelError
 from factrobust.models.load import RecordedModel
 from factrobust.records import Records
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from factrobust.models.base import ModelError
 from factrobust.models.endpoint import (
     TURN,
     check_format,
     is_endpoint,
     read_endpoint,
 )
+from factrobust.models.interface import ModelError
 from factrobust.models.prompts import render
 
 URL = "http://localhost:8000/v1"

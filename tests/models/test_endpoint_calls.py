@@ -13,7 +13,6 @@ import httpx2
 import openai
 import pytest
 
-from factrobust.models.base import Job, ModelError
 from factrobust.models.endpoint import (
     Address,
     Budget,
@@ -24,6 +23,7 @@ from factrobust.models.endpoint import (
     read_endpoint,
     tokens_asked,
 )
+from factrobust.models.interface import Job, ModelError
 
 URL = "http://localhost:8000/v1"
 

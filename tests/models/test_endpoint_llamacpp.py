@@ -22,8 +22,8 @@ from scipy.stats import binom
 
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
-from factrobust.models.base import Generation, Model, ModelError
 from factrobust.models.endpoint import read_endpoint, told
+from factrobust.models.interface import Generation, Model, ModelError
 from factrobust.models.prompts import FORMATS, render
 from factrobust.models.weights import EMBEDDED
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from factrobust import load_model
-from factrobust.models.base import ModelError
 from factrobust.models.endpoint import open_endpoint, read_endpoint, told
+from factrobust.models.interface import ModelError
 from factrobust.records import Records
 
 spec = importlib.util.spec_from_file_location(

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from factrobust.models import sentences
-from factrobust.models.base import ModelError
+from factrobust.models.interface import ModelError
 from factrobust.models.sentences import Entailment, encoder_folder, open_entailment
 from factrobust.records import Call, Records
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from factrobust.models.base import ModelError
 from factrobust.models.causal import CausalLM
-from factrobust.models.seq2seq import Seq2SeqLM
+from factrobust.models.encdec import Seq2SeqLM
+from factrobust.models.interface import ModelError
 
 
 def test_ids_of_another_vocabulary(toy_model: Callable[..., Any]) -> None:

@@ -10,8 +10,9 @@ import pytest
 import torch
 from transformers import DynamicCache, MptConfig, MptForCausalLM
 
-from factrobust.models.mpt import MptBody
-from factrobust.models.packed import pad_rows, straight
+from factrobust.models.causal import straight
+from factrobust.models.extra import MptBody
+from factrobust.models.tree import pad_rows
 
 
 def network(**options: Any) -> MptForCausalLM:

@@ -13,9 +13,9 @@ from safetensors.torch import load_file, save_file
 from torch.nn.functional import rms_norm, silu
 
 import factrobust
-from factrobust.models.base import ModelError
+from factrobust.models.extra import OpenELMConfig, OpenELMForCausalLM, whole_multiple
+from factrobust.models.interface import ModelError
 from factrobust.models.load import settings_of
-from factrobust.models.openelm import OpenELMConfig, OpenELMForCausalLM, whole_multiple
 
 # As in Apple's config.json, each layer of another size.
 CONFIG: dict[str, Any] = {

@@ -25,9 +25,11 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-from factrobust.models.base import ModelError
-from factrobust.models.openelm import OpenELMConfig, OpenELMForCausalLM
-from factrobust.models.packed import Body, common_length, pack_answers, pad_rows, straight
+from factrobust.models.causal import common_length, pack_answers, straight
+from factrobust.models.engine import Body
+from factrobust.models.extra import OpenELMConfig, OpenELMForCausalLM
+from factrobust.models.interface import ModelError
+from factrobust.models.tree import pad_rows
 
 SMALL = {
     "vocab_size": 64,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-from factrobust.models.prepacked import available, prepack
+from factrobust.models.engine import available, prepack
 
 pytestmark = pytest.mark.skipif(not available(), reason="oneDNN's products are for x86 processors")
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from factrobust.models.base import Job, Model
+from factrobust.models.interface import Job, Model
 from factrobust.models.load import RecordedModel
 from factrobust.records import Records
 

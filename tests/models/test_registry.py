@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import factrobust
-from factrobust.models.base import ModelError
+from factrobust.models.interface import ModelError
 from factrobust.models.load import RecordedModel
 from factrobust.records import Records
 

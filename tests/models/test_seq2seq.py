@@ -14,8 +14,8 @@ import torch
 from scipy.stats import binom
 from transformers import BartConfig, BartForConditionalGeneration
 
-from factrobust.models.base import ModelError
-from factrobust.models.seq2seq import Seq2SeqLM
+from factrobust.models.encdec import Seq2SeqLM
+from factrobust.models.interface import ModelError
 
 PROMPTS = ["a", "why so", "the quick brown fox jumps over the lazy dog", "bb", "12345678", "abc"]
 PROMPTS += ["who wrote Hamlet and when", "Q A"]

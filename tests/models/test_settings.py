@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from factrobust.models import load
-from factrobust.models.base import ModelError
+from factrobust.models.interface import ModelError
 from factrobust.models.load import COLUMNS, FILE, Settings, Size, kind, read_settings, settings_of
 from factrobust.models.weights import EMBEDDED
 from factrobust.records import Records

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust.models import sentences
-from factrobust.models.base import ModelError
+from factrobust.models.interface import ModelError
 from factrobust.models.sentences import Encoder, encoder_folder, load_encoder, open_encoder
 from factrobust.records import Call, Records
 

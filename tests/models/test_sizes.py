@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from factrobust.models import weights
-from factrobust.models.base import ModelError
 from factrobust.models.causal import CausalLM
+from factrobust.models.interface import ModelError
 from factrobust.models.load import kind, parameter_count
 
 

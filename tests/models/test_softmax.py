@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from factrobust.models.softmax import LOWEST, log_norms, weights
+from factrobust.models.tree import LOWEST, log_norms, weights
 
 
 def logits(vocabulary: int) -> torch.Tensor:

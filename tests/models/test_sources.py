@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from factrobust.models.base import ModelError
+from factrobust.models.interface import ModelError
 from factrobust.models.load import find_source
 
 
@@ -48,7 +48,7 @@ import sys, time, factrobust
 start = time.monotonic()
 try:
     factrobust.load_model("no-such-org/no-such-model@v1")
-except factrobust.models.base.ModelError as error:
+except factrobust.models.interface.ModelError as error:
     print(error)
 sys.exit(time.monotonic() - start > 30)
 """

@@ -11,7 +11,7 @@ import pytest
 from tokenizers import normalizers
 
 from factrobust.models import tokens
-from factrobust.models.base import ModelError
+from factrobust.models.interface import ModelError
 
 PAIRS = [
     ("Q: What is the capital of France?\nA:", " Paris"),

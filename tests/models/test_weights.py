@@ -14,7 +14,7 @@ import pytest
 
 import factrobust
 from factrobust.models import weights
-from factrobust.models.base import ModelError
+from factrobust.models.interface import ModelError
 from factrobust.models.sentences import load_encoder
 
 

@@ -16,7 +16,7 @@ import pytest
 from factrobust import load_model
 from factrobust.datasets.context import COLUMNS as QUESTIONS
 from factrobust.datasets.context import load_context_questions
-from factrobust.models.base import Generation, Job, LacksError, Model
+from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.models.load import RecordedModel
 from factrobust.probes import context
 from factrobust.probes.context_results import COLUMNS

@@ -15,7 +15,7 @@ import pytest
 from factrobust.datasets.context import facts_as_questions
 from factrobust.datasets.facts import load_facts
 from factrobust.metrics.grounding import right
-from factrobust.models.base import LacksError
+from factrobust.models.interface import LacksError
 from factrobust.probes.context_results import COLUMNS
 from factrobust.probes.contexts import KINDS, ask_known, known_contexts, need_right
 

@@ -16,7 +16,7 @@ from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
 from factrobust.metrics import breaking
 from factrobust.metrics import decoding as metrics
-from factrobust.models.base import Generation, Job, LacksError, Model, ModelError
+from factrobust.models.interface import Generation, Job, LacksError, Model, ModelError
 from factrobust.probes import decoding
 
 TABLE = {

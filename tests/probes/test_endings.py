@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from factrobust.models.base import Generation
+from factrobust.models.interface import Generation
 from factrobust.probes.endings import covering, cut, ending, unsure
 
 

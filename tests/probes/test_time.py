@@ -14,7 +14,7 @@ import pytest
 from factrobust.datasets.dates import sample_dates
 from factrobust.metrics.near_misses import nearest_misses
 from factrobust.metrics.time import matches
-from factrobust.models.base import Job, LacksError, Model
+from factrobust.models.interface import Job, LacksError, Model
 from factrobust.probes import time
 
 RELATIONS = pd.DataFrame(

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binom
 
 from factrobust.metrics.wording import groups, mark, text_groups
-from factrobust.models.base import Generation, Job, LacksError, Model
+from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.models.load import RecordedModel
 from factrobust.models.sentences import Encoder, open_encoder
 from factrobust.probes import wording

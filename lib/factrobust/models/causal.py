@@ -2,12 +2,19 @@
 
 Numbers are float32 log-softmax values whatever the weights' dtype, computed only at the positions
 that are asked for: with a vocabulary of 262k the head costs more than the body.
+
+A batch row is a *trunk* of tokens followed by *branches*: tokens that see the trunk and their own
+ancestors, not each other. Answers to one prompt are branches, and so are the samples drawn from it
+(see `tree`). Position ids and explicit attention masks make this exact, and padding without effect,
+wherever the padding stands.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,24 +22,31 @@ import torch
 from transformers import DynamicCache
 
 from factrobust.models import tokens
-from factrobust.models.base import Job
-from factrobust.models.batches import Batch, in_batches
-from factrobust.models.local import LocalModel, Prefilled, by_prompt
-from factrobust.models.mpt import MptBody
-from factrobust.models.packed import (
-    Body,
-    Prefix,
-    Row,
-    common_length,
-    pack_answers,
-    pad_rows,
-    straight,
-)
+from factrobust.models.engine import Batch, Body, LocalModel, Prefilled, by_prompt, in_batches
+from factrobust.models.extra import MptBody
+from factrobust.models.interface import Job
+from factrobust.models.tree import Row, pad_rows
 
 SHORT_PREFIX = 8  # sharing fewer tokens than this saves nothing
 BRANCHES = 64  # answers to one prompt that share a row: more would make its mask costly
 
 Answer = tuple[list[int], int]  # token ids of prompt + answer, and where the answer begins
+
+
+@dataclass
+class Prefix:
+    """Tokens that every row of some batches begins with, and their keys and values (batch 1)."""
+
+    ids: list[int]
+    cache: Any
+
+    def expand(self, length: int, rows: int) -> Any:
+        """Cache of the first `length` tokens for `rows` rows; this one is left as it is."""
+        cache = copy.deepcopy(self.cache)
+        if length < len(self.ids):
+            cache.crop(length - len(self.ids))
+        cache.batch_repeat_interleave(rows)
+        return cache
 
 
 class CausalLM(LocalModel):
@@ -152,3 +166,43 @@ class CausalLM(LocalModel):
         expected = self.body.network(input_ids=batch).logits[0, -1].float()
         hidden, *_ = self._prefill([ids])
         return expected, self.body.logits(hidden)[0]
+
+
+def common_length(sequences: list[list[int]]) -> int:
+    """Length of the longest common beginning; 0 of no sequences."""
+    if not sequences:
+        return 0
+    first, last = min(sequences), max(sequences)
+    n = min(len(first), len(last))
+    return next((i for i in range(n) if first[i] != last[i]), n)
+
+
+def straight(ids: list[int], start: int) -> Row:
+    """The tokens of a sequence from number `start` on, each of which sees those before it."""
+    new = ids[start:]
+    links = torch.ones(len(new), len(new), dtype=torch.bool).tril()
+    return Row(new, list(range(start, len(ids))), links)
+
+
+def pack_answers(answers: list[tuple[list[int], int]], shared: int) -> tuple[Row, list[int]]:
+    """One row for all answers to one prompt: the prompt as trunk, the answers as its branches.
+
+    `answers` are token ids of prompt + answer and where the answer begins; the first `shared` tokens
+    are in the cache already. Returns the row, and for each token of each answer in turn the place
+    in the row that predicts it: answers that follow the same tokens start from one place.
+    """
+    trunk = min(common_length([ids for ids, _ in answers]), min(start for _, start in answers))
+    new = answers[0][0][shared:trunk]
+    positions, owner = list(range(shared, trunk)), [0] * (trunk - shared)
+    predictors = []
+    for branch, (ids, start) in enumerate(answers, 1):
+        offset = len(new) - trunk  # from a token's number in `ids` to its number in `new`
+        before = range(start - 1, len(ids) - 1)
+        predictors += [i - shared if i < trunk else i + offset for i in before]
+        new += ids[trunk:-1]
+        positions += range(trunk, len(ids) - 1)
+        owner += [branch] * (len(ids) - 1 - trunk)
+    # Everybody sees the trunk (owner 0) and the own branch, and nobody looks ahead.
+    own, at = torch.tensor(owner), torch.tensor(positions)
+    links = ((own[None] == 0) | (own[None] == own[:, None])) & (at[None] <= at[:, None])
+    return Row(new, positions, links), predictors

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import factrobust
-from factrobust.models.base import Job, Model, ModelError
+from factrobust.models.interface import Job, Model, ModelError
 from factrobust.paths import BUILD
 
 if TYPE_CHECKING:

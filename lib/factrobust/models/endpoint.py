@@ -48,7 +48,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from factrobust.models.base import Generation, Job, Model, ModelError
+from factrobust.models.interface import Generation, Job, Model, ModelError
 from factrobust.models.prompts import FORMATS
 from factrobust.models.tokens import cut
 from factrobust.records import Call, Records

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from factrobust.models import weights
-from factrobust.models.base import Generation, Job, Model, ModelError
 from factrobust.models.endpoint import check_format, is_endpoint, read_endpoint
+from factrobust.models.interface import Generation, Job, Model, ModelError
 from factrobust.models.prompts import CHATS, FORMATS
 from factrobust.paths import DATA
 from factrobust.records import Call, Records
 
 if TYPE_CHECKING:
-    from factrobust.models.local import LocalModel
+    from factrobust.models.engine import LocalModel
 
 
 def load_model(
@@ -413,7 +413,7 @@ def build_model(source: Source, dtype: str) -> LocalModel:
 def _build(source: Source, dtype: str) -> LocalModel:
     import torch
 
-    from factrobust.models.prepacked import prepack
+    from factrobust.models.engine import prepack
 
     where, options = location(source)
     settings = settings_of(source.name)
@@ -450,7 +450,7 @@ def _classes(source: Source, where: str, options: dict[str, Any]) -> tuple[type[
         if config.is_encoder_decoder:
             from transformers import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING, AutoModelForSeq2SeqLM
 
-            from factrobust.models.seq2seq import Seq2SeqLM
+            from factrobust.models.encdec import Seq2SeqLM
 
             if type(config) not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
                 raise ModelError(
@@ -473,9 +473,9 @@ def is_encoder_decoder(where: str, options: dict[str, Any]) -> bool:
 def _configuration(where: str, options: dict[str, Any]) -> Any:
     from transformers import AutoConfig
 
-    from factrobust.models import openelm
+    from factrobust.models import extra
 
-    openelm.register()
+    extra.register()
     return AutoConfig.from_pretrained(where, **options)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from factrobust.metrics.consistency import int_sim
-from factrobust.models.base import ModelError
+from factrobust.models.interface import ModelError
 from factrobust.models.weights import loading, sha256
 from factrobust.records import Call, Computed, Records, once, progress_bar
 
@@ -239,7 +239,7 @@ class Encoder:
     def _embed(self, texts: list[str]) -> np.ndarray:
         import torch
 
-        from factrobust.models.batches import Batch, in_batches
+        from factrobust.models.engine import Batch, in_batches
 
         network, tokenizer, pooled = self._network
 
@@ -330,7 +330,7 @@ class Entailment:
         calls = [Call(self.fingerprint, LABEL, json.dumps(pair), settings) for pair in asked]
 
         def compute(numbers: list[int]) -> Computed:
-            from factrobust.models.batches import Batch, in_batches
+            from factrobust.models.engine import Batch, in_batches
 
             loaded = (
                 self._network

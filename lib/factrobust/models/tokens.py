@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from factrobust.models.base import ModelError
+from factrobust.models.interface import ModelError
 
 
 def adds_bos(tokenizer: Any) -> bool:

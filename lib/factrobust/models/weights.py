@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from factrobust.models.base import ModelError
+from factrobust.models.interface import ModelError
 
 MANIFEST = "factrobust.json"
 

@@ -1,6 +1,6 @@
 """Memory and time that calls take, from a model's size alone: arithmetic on round numbers.
 
-It follows how `models.local` works: prompts in batches under a token budget, the beginning that all
+It follows how `models.engine` works: prompts in batches under a token budget, the beginning that all
 share read once, one forward pass a generated token for the whole batch. Left out are attention
 itself (prompts are short), intermediate values, and loading. An encoder-decoder's encoder and
 decoder count as halves of it.
@@ -15,7 +15,7 @@ from factrobust.models.load import Settings, Size
 from factrobust.plan.demands import Demand
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-LOGITS = 64  # positions at which the head is applied at once: the default of `models.local`
+LOGITS = 64  # positions at which the head is applied at once: the default of `models.engine`
 LAYER = 1e-3  # seconds that Python needs for a layer of a pass, however few tokens
 COPIES = 3  # of their float32 logits: as computed, and as probabilities with what makes them
 

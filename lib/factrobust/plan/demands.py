@@ -29,7 +29,7 @@ CHAT = weights.EMBEDDED["smollm2-135m-instruct"].chat or ("", "")
 
 @dataclass(frozen=True)
 class Asked:
-    """A model as far as what it is asked depends on it; `lacks` as for `models.base.Model`."""
+    """A model as far as what it is asked depends on it; `lacks` as for `models.interface.Model`."""
 
     name: str
     prompt_format: str

@@ -21,7 +21,7 @@ import pandas as pd
 
 from factrobust.metrics.first_token import first_entropy, first_shift
 from factrobust.metrics.grounding import perplexity
-from factrobust.models.base import Generation, LacksError, Model
+from factrobust.models.interface import Generation, LacksError, Model
 from factrobust.models.prompts import FORMATS, render
 from factrobust.probes.context_results import COLUMNS, count_empty, read_results
 from factrobust.probes.counterfactuals import counterfactuals

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from factrobust.models.base import Model
+from factrobust.models.interface import Model
 from factrobust.probes.context import MAX_NEW_TOKENS, context_prompts, greedy
 from factrobust.probes.endings import STOP
 

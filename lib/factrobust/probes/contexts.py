@@ -17,7 +17,7 @@ import pandas as pd
 
 from factrobust.metrics.first_token import first_shift
 from factrobust.metrics.grounding import right
-from factrobust.models.base import LacksError, Model
+from factrobust.models.interface import LacksError, Model
 from factrobust.probes.context import MAX_NEW_TOKENS, greedy
 from factrobust.probes.context_results import COLUMNS, count_empty
 

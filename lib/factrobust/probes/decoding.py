@@ -15,7 +15,7 @@ import pandas as pd
 from factrobust.datasets.facts import answers
 from factrobust.metrics.breaking import THRESHOLD, temperature_grid
 from factrobust.metrics.text import contains
-from factrobust.models.base import LacksError, Model
+from factrobust.models.interface import LacksError, Model
 from factrobust.models.prompts import FORMATS, render
 
 MAX_NEW_TOKENS = 5  # paper 1, 4.1.1

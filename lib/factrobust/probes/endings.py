@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from factrobust.models.base import Generation
+from factrobust.models.interface import Generation
 from factrobust.probes.sentences import OPENING, STARTER, TITLE
 
 # Where generation may stop at once; what it says after a full stop costs more than it tells.

@@ -13,7 +13,7 @@ import pandas as pd
 
 from factrobust.datasets.dates import verbalise
 from factrobust.datasets.temporal import load_temporal_relations
-from factrobust.models.base import LacksError, Model
+from factrobust.models.interface import LacksError, Model
 from factrobust.models.prompts import FORMATS, render
 
 KEPT = ["fact_id", "precision", "date", "year", "alpha", "years_off", "label"]

@@ -15,7 +15,7 @@ import pandas as pd
 from factrobust.metrics.consistency import entailment as mean_entailment
 from factrobust.metrics.consistency import entailment_pairs
 from factrobust.metrics.prediction import undefined
-from factrobust.models.base import Generation, LacksError, Model
+from factrobust.models.interface import Generation, LacksError, Model
 from factrobust.models.prompts import FORMATS, render
 from factrobust.models.sentences import Encoder, Entailment
 from factrobust.probes.sentences import first_sentence

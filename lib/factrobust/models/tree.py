@@ -8,23 +8,58 @@ and at its own ancestors. Samples that meet in a node share its logits, whatever
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
-from factrobust.models.packed import Body, Row, pad_rows
-from factrobust.models.softmax import LOWEST, log_norms, weights
+if TYPE_CHECKING:
+    from factrobust.models.engine import Body
 
 EPSILON = 1e-4  # lowest temperature (equation 2 of paper 1)
 CROWDED = 0.8  # share of rows in use above which a batch is not worth shrinking
 TOP = 10  # alternatives kept at each position of a greedy answer
+LOWEST = -87.0  # below it float32 exp yields denormal numbers, which cost ten times as much
+BLOCK = 1 << 15  # columns at a time, so that a block stays in the processor's cache
 HALVINGS = 24  # random numbers a token, enough for a vocabulary of 2 ** 24
-
-
 NO_NUMBERS = np.empty((0, HALVINGS))  # a greedy answer draws nothing
+
+
+class Row(NamedTuple):
+    """New tokens, their positions, and which of them see which, [q, q]."""
+
+    tokens: list[int]
+    positions: list[int]
+    links: torch.Tensor
+
+
+@dataclass
+class Rows:
+    """New tokens for each row: `ids` [row, q], `positions` [row, q] and `seen` [row, q, kv].
+
+    `seen` is true where a new token may look, over all keys so far (those of earlier calls first,
+    then the q new ones). Padding sees itself alone, so that it yields numbers and reaches nobody.
+    """
+
+    ids: torch.Tensor
+    positions: torch.Tensor
+    seen: torch.Tensor
+
+
+def pad_rows(rows: list[Row], past: torch.Tensor, device: Any) -> Rows:
+    """Rows of unequal length side by side; `past` [row, q, kv_past]: which earlier keys they see."""
+    n, q = len(rows), max(len(row.tokens) for row in rows)
+    ids = torch.zeros(n, q, dtype=torch.long)
+    positions = torch.zeros(n, q, dtype=torch.long)
+    seen = torch.eye(q, dtype=torch.bool).repeat(n, 1, 1)
+    for r, row in enumerate(rows):
+        k = len(row.tokens)
+        ids[r, :k] = torch.tensor(row.tokens, dtype=torch.long)
+        positions[r, :k] = torch.tensor(row.positions, dtype=torch.long)
+        seen[r, :k, :k] |= row.links
+    return Rows(ids.to(device), positions.to(device), torch.cat([past, seen], dim=2).to(device))
 
 
 @dataclass
@@ -240,3 +275,26 @@ def _truncate(
     return torch.full_like(ranked, -torch.inf).scatter(
         1, order, ranked.masked_fill(~keep, -torch.inf)
     )
+
+
+def weights(shifted: torch.Tensor) -> torch.Tensor:
+    """exp(shifted) for values of at most 0; 0 where it would be under 2e-38."""
+    return torch.threshold_(shifted.clamp(min=LOWEST).exp_(), 2e-38, 0.0)
+
+
+def log_norms(shifted: torch.Tensor, temperatures: Sequence[float]) -> torch.Tensor:
+    """log sum_j exp(z_j / t) for each row of `shifted` and each t, float64 [row, temperature].
+
+    `shifted` are logits less their maximum, float32 [row, vocabulary]. A quarter of a million
+    float32 terms lose digits, so blocks of them are summed in float32 and the blocks in float64.
+    """
+    rows, vocabulary = shifted.shape
+    sums = torch.zeros(rows, len(temperatures), dtype=torch.float64, device=shifted.device)
+    buffer = torch.empty(rows, min(BLOCK, vocabulary), device=shifted.device)
+    for start in range(0, vocabulary, BLOCK):
+        block = shifted[:, start : start + BLOCK]
+        scaled = buffer[:, : block.shape[1]]
+        for k, t in enumerate(temperatures):
+            torch.mul(block, 1 / t, out=scaled)
+            sums[:, k] += scaled.clamp_(min=LOWEST).exp_().sum(dim=-1)
+    return sums.log()
