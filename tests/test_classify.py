@@ -17,7 +17,7 @@ from factrobust.classify import (
     type_questions,
     with_types,
 )
-from factrobust.datasets.trec import load_question_types
+from factrobust.datasets.facts import load_question_types
 from factrobust.records import Records, RecordsError
 
 # A higher rate than the paper's: 15 steps in place of its thousand.
@@ -80,7 +80,7 @@ def test_replay_imports_no_torch(store: Path) -> None:
 import json, sys
 from pathlib import Path
 from factrobust.classify import type_questions
-from factrobust.datasets.trec import load_question_types
+from factrobust.datasets.facts import load_question_types
 from factrobust.records import Records
 train = load_question_types("train").groupby("answer_type").head(10)
 questions = load_question_types("test")["question"].tolist()
@@ -98,14 +98,12 @@ def test_only_empty_types_are_filled(store: Path) -> None:
     facts = pd.DataFrame(
         {"question": questions, "answer_type": ["", "Numerical", ""]}, index=[7, 8, 9]
     )
-    facts.attrs["files"] = ["facts.csv"]
     expected = type_questions(Records(store), TRAIN, questions, **FAST)["answer_type"].tolist()
     typed = with_types(Records(store, strict=True), facts, TRAIN, **FAST)
     assert typed["answer_type"].tolist() == [expected[0], "Numerical", expected[2]]
     assert "" not in expected
     assert typed["question"].tolist() == questions
     assert typed.index.tolist() == [7, 8, 9]
-    assert typed.attrs == {"files": ["facts.csv"]}
     assert facts["answer_type"].tolist() == ["", "Numerical", ""]  # not written into
 
 
@@ -116,7 +114,7 @@ def test_typed_facts_need_no_classifier(tmp_path: Path) -> None:
     program = """
 import sys
 from factrobust.classify import with_types
-from factrobust.datasets.trec import load_question_types
+from factrobust.datasets.facts import load_question_types
 facts = load_question_types("test")
 with_types(None, facts, facts)
 print(sorted({"torch", "transformers"} & sys.modules.keys()))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from factrobust.datasets.paraphrases import load_paraphrases, paraphrased
+from factrobust.datasets.wordings import load_paraphrases, paraphrased
 from factrobust.models.interface import Generation, Job, Model
 from factrobust.probes.wording import greedy
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from factrobust.datasets.facts import FactsError
+from factrobust.tables import FactsError
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from factrobust.datasets.tables import FactsError
 from factrobust.datasets.temporal import COLUMNS, load_temporal_relations
+from factrobust.tables import FactsError
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 

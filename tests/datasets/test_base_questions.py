@@ -1,14 +1,14 @@
 import pandas as pd
 import pytest
 
-from factrobust.datasets.base_questions import (
-    COLUMNS,
+from factrobust.datasets.contexts import (
+    BASE_COLUMNS,
     TRAITS,
     load_base_question_traits,
     read_base_questions,
     read_thesis_base_questions,
 )
-from factrobust.datasets.tables import FactsError
+from factrobust.tables import FactsError
 
 OWN = """category,question,prefix,right_answers
 city,Where is {object}?,{object} is in,one
@@ -38,7 +38,7 @@ def test_every_embedded_base_question_has_traits():
 
 def test_own_base_questions_say_how_many_answers_are_right(write):
     base = read_base_questions(write(OWN))
-    assert tuple(base) == COLUMNS
+    assert tuple(base) == BASE_COLUMNS
     assert base["base_id"].tolist() == ["city-01", "city-02", "river-01"]
     assert base["right_answers"].tolist() == ["one", "several", ""]
     assert base.index.tolist() == [2, 3, 4]  # lines

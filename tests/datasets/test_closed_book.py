@@ -13,7 +13,7 @@ from factrobust.datasets.closed_book import (
     closed_book,
     short_answers,
 )
-from factrobust.datasets.tables import FactsError
+from factrobust.tables import FactsError
 
 BERGEN = Question("1", "In which town is Bryggen?", ["Bergen"], "Bryggen", "bridge")
 

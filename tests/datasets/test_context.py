@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.datasets.context import (
+from factrobust.datasets.contexts import (
     COLUMNS,
     FILES,
     describe,
@@ -12,7 +12,7 @@ from factrobust.datasets.context import (
 )
 from factrobust.datasets.facts import load_facts
 from factrobust.datasets.published import load_published
-from factrobust.datasets.tables import FactsError
+from factrobust.tables import FactsError
 
 BASE = """category,question,prefix
 city,Where is {object}?,{object} is in

@@ -7,16 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust.datasets.facts import (
-    ANSWER_TYPES,
     COLUMNS,
     DOMAINS,
-    FactsError,
     answers,
     describe,
     describe_relations,
     load_facts,
     questions,
 )
+from factrobust.tables import ANSWER_TYPES, FactsError
 
 POPQA = [
     "capital",

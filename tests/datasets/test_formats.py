@@ -15,7 +15,7 @@ from factrobust.datasets.formats import (
     read_records,
     texts,
 )
-from factrobust.datasets.tables import FactsError
+from factrobust.tables import FactsError
 
 DATA = Path(__file__).parent / "data"
 BEGINNINGS = {

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from factrobust.datasets.hotpot_qa import HUB, REVISION, load_hotpot_qa
-from factrobust.datasets.tables import FactsError
+from factrobust.tables import FactsError
 
 FILE = Path(__file__).parent / "data" / "hotpot_qa-dev.json"  # of the official format, written here
 COLUMNS = ["fact_id", "object", "aliases", "kind"]

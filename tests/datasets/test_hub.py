@@ -14,7 +14,7 @@ from factrobust.datasets.hub import (
     read_lines,
     read_rows,
 )
-from factrobust.datasets.tables import FactsError
+from factrobust.tables import FactsError
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t"])

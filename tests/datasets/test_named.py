@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from factrobust.datasets import paraphrases, popqa, popqa_tp, temporal, timestress
+from factrobust.datasets import popqa, popqa_tp, temporal, timestress, wordings
 from factrobust.datasets.dates import COLUMNS as DATES
 from factrobust.datasets.dates import sample_dates
 from factrobust.datasets.facts import FILES, load_facts, questions
@@ -27,27 +27,25 @@ HOTPOT = f"hotpot_qa:{DATA / 'hotpot_qa-dev.json'}"
 
 
 def test_the_embedded_facts_are_those_of_load_facts() -> None:
-    table = load_named(limit=50, seed=3)
+    table, counts, files = load_named(limit=50, seed=3)
     pd.testing.assert_frame_equal(table, questions(load_facts(limit=50, seed=3)))
-    assert table.attrs == {
-        "counts": {"embedded": {"long_answers": 0}},
-        "files": [str(file) for file in FILES],
-    }
+    assert counts == {"embedded": {"long_answers": 0}}
+    assert files == [str(file) for file in FILES]
 
 
 def test_several_sets() -> None:
-    table = load_named([SQUAD, TRIVIA, HOTPOT])
+    table, counts, files = load_named([SQUAD, TRIVIA, HOTPOT])
     assert tuple(table.columns) == COLUMNS
     assert table["domain"].tolist() == ["SQuAD"] * 2 + ["TriviaQA"] * 2 + ["HotpotQA"] * 3
-    assert table.attrs["files"] == [name.partition(":")[2] for name in (SQUAD, TRIVIA, HOTPOT)]
-    assert table.attrs["counts"][TRIVIA]["questions"] == 3
-    assert table.attrs["counts"][TRIVIA]["long_answers"] == 1
+    assert files == [name.partition(":")[2] for name in (SQUAD, TRIVIA, HOTPOT)]
+    assert counts[TRIVIA]["questions"] == 3
+    assert counts[TRIVIA]["long_answers"] == 1
 
 
 def test_a_limit_is_spread_over_the_sets() -> None:
-    three = load_named([SQUAD, TRIVIA, HOTPOT], limit=3, seed=1)
+    three = load_named([SQUAD, TRIVIA, HOTPOT], limit=3, seed=1).facts
     assert three["domain"].tolist() == ["SQuAD", "TriviaQA", "HotpotQA"]
-    six = load_named([SQUAD, TRIVIA, HOTPOT], limit=6, seed=1)
+    six = load_named([SQUAD, TRIVIA, HOTPOT], limit=6, seed=1).facts
     assert set(three["fact_id"]) < set(six["fact_id"])
     assert six["domain"].value_counts().eq(2).all()
 
@@ -57,18 +55,18 @@ def test_a_csv_of_your_own_and_long_answers(tmp_path: Path) -> None:
     path.write_text(
         "subject,relation,object\nBhutan,capital,Thimphu\nUtopia,capital,a town of no name at all\n"
     )
-    table = load_named([str(path)])
+    table, counts, files = load_named([str(path)])
     assert table["question"].tolist() == ["What is the capital of Bhutan?"]
-    assert table.attrs["counts"] == {str(path): {"long_answers": 1}}
-    assert table.attrs["files"] == [str(path)]
+    assert counts == {str(path): {"long_answers": 1}}
+    assert files == [str(path)]
 
 
 def test_a_revision(hub_cache) -> None:
     row = {"id": "1", "title": "A", "question": "Q?", "answers": {"text": ["a"]}}
     hub_cache(HUB, "0" * 40, "plain_text/validation-0.parquet", pd.DataFrame([row]))
-    table = load_named([f"squad@{'0' * 40}"])
+    table, _, files = load_named([f"squad@{'0' * 40}"])
     assert table["source"].tolist() == [f"rajpurkar/squad@{'0' * 40}"]
-    assert table.attrs["files"] == []
+    assert files == []
     with pytest.raises(ConnectionError, match=f"at {REVISION} from the hub"):
         load_named(["squad"])
 
@@ -99,9 +97,9 @@ def test_a_bad_limit() -> None:
 def test_a_path_begins_in_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     name = (DATA / "squad-dev.json").relative_to(ROOT)
-    assert load_named([f"squad:{name}"]).attrs["files"] == [str(ROOT / name)]
-    facts, _ = load_named_temporal("data/temporal_facts.csv")
-    assert facts.attrs["files"] == [str(ROOT / "data/temporal_facts.csv")]
+    assert load_named([f"squad:{name}"]).files == [str(ROOT / name)]
+    files = load_named_temporal("data/temporal_facts.csv").files
+    assert files == [str(ROOT / "data/temporal_facts.csv")]
 
 
 # ---- part 2 --------------------------------------------------------------------------------------
@@ -136,26 +134,26 @@ def reds(tmp_path: Path) -> Path:
 
 
 def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
-    facts, dates = load_named_temporal(limit=6, seed=2, **YEARS)
+    facts, dates, counts, files = load_named_temporal(limit=6, seed=2, **YEARS)
     own = temporal.load_temporal_facts(limit=6, seed=2)
     pd.testing.assert_frame_equal(facts, own)
     pd.testing.assert_frame_equal(dates, sample_dates(own, seed=2, **YEARS))
-    assert facts.attrs == {"counts": {}, "files": [str(file) for file in temporal.FILES]}
+    assert (counts, files) == ({}, [str(file) for file in temporal.FILES])
 
 
 def test_timestress_brings_its_dates(reds: Path) -> None:
-    facts, dates = load_named_temporal(f"timestress:{reds}")
+    facts, dates, counts, files = load_named_temporal(f"timestress:{reds}")
     assert facts["fact_id"].tolist() == ["member_of/ann/reds", "member_of/bob/reds"]
     assert facts["question"].tolist() == ["whose was Ann?", "whose was Bob?"]
     assert facts["prefix"].tolist() == ["", ""]
     assert tuple(dates.columns) == DATES
     assert len(dates) == 38
-    assert facts.attrs["files"] == [str(reds / "train.parquet")]
-    assert facts.attrs["counts"] == {"no context": 1, "discarded": 0, "before year 1": 0}
+    assert files == [str(reds / "train.parquet")]
+    assert counts == {"no context": 1, "discarded": 0, "before year 1": 0}
 
 
 def test_timestress_is_sampled_and_thinned(reds: Path) -> None:
-    facts, dates = load_named_temporal(f"timestress:{reds}", limit=1, **YEARS)
+    facts, dates, _, _ = load_named_temporal(f"timestress:{reds}", limit=1, **YEARS)
     assert len(facts) == 1
     assert dates["fact_id"].unique().tolist() == facts["fact_id"].tolist()
     # The middles of 2 parts of 2001 to 2009, and of 3 parts of 2011 to 2020.
@@ -166,18 +164,18 @@ def test_timestress_is_sampled_and_thinned(reds: Path) -> None:
 def test_timestress_at_a_revision(hub_cache, reds: Path) -> None:
     content = (reds / "train.parquet").read_bytes()
     hub_cache(timestress.HUB, "1" * 40, "data/train-0.parquet", content)
-    facts, _ = load_named_temporal(f"timestress@{'1' * 40}")
+    facts, _, _, files = load_named_temporal(f"timestress@{'1' * 40}")
     assert facts["source"].unique().tolist() == [f"Orange/TimeStress@{'1' * 40}"]
-    assert facts.attrs["files"] == []
+    assert files == []
 
 
 def test_temporal_facts_of_your_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("subject,relation,object,start,end\nAnn,employer,the Reds,2000,2010\n")
-    facts, dates = load_named_temporal(str(path), **YEARS)
+    facts, dates, _, files = load_named_temporal(str(path), **YEARS)
     assert facts["fact_id"].tolist() == ["employer/ann/reds"]
     assert dates["label"].value_counts()["correct"] == 6  # two years, at three precisions
-    assert facts.attrs["files"] == [str(path)]
+    assert files == [str(path)]
     with pytest.raises(ValueError, match=r"'timestres'; did you mean 'timestress'\? Known are emb"):
         load_named_temporal("timestres")
 
@@ -186,12 +184,12 @@ def test_temporal_facts_of_your_own(tmp_path: Path) -> None:
 
 
 def test_the_embedded_questions_are_the_facts_with_paraphrases() -> None:
-    table = load_named_questions()
-    templates = paraphrases.load_paraphrases()
-    own = paraphrases.paraphrased(load_facts(relations=templates["relation"].unique()))
+    table, counts, files = load_named_questions()
+    templates = wordings.load_paraphrases()
+    own = wordings.paraphrased(load_facts(relations=templates["relation"].unique()))
     pd.testing.assert_frame_equal(table, own)
-    assert table.attrs["counts"] == own.attrs["counts"]
-    assert table.attrs["files"] == [str(file) for file in (*paraphrases.FILES, *FILES)]
+    assert counts == own.attrs["counts"]
+    assert files == [str(file) for file in (*wordings.FILES, *FILES)]
 
 
 PARAPHRASES = """paraphrase,template_id,prop,possible_answers,id
@@ -204,17 +202,17 @@ POPQA = """id\tsubj\tprop\tobj\ts_pop\tquestion\tpossible_answers
 
 
 def test_popqa_tp_takes_its_popularity_from_the_file_beside_it(tmp_path: Path) -> None:
-    path, beside = tmp_path / "popQA_template_paraphrases.csv", tmp_path / "popQA.tsv"
+    path, beside = tmp_path / "popQA_template_wordings.csv", tmp_path / "popQA.tsv"
     path.write_text(PARAPHRASES)
-    alone = load_named_questions(f"popqa_tp:{path}")
+    alone, counts, files = load_named_questions(f"popqa_tp:{path}")
     assert alone["popularity"].isna().all()
-    assert alone.attrs["counts"]["no_popularity"] == 1
-    assert alone.attrs["files"] == [str(path)]
+    assert counts["no_popularity"] == 1
+    assert files == [str(path)]
     beside.write_text(POPQA)
-    table = load_named_questions(f"popqa_tp:{path}")
+    table, counts, files = load_named_questions(f"popqa_tp:{path}")
     assert table["question"].tolist() == ["In what city was Ann born?", "Where was Ann born?"]
     assert table["popularity"].tolist() == [100, 100]
-    assert table.attrs["files"] == [str(path), str(beside)]
+    assert files == [str(path), str(beside)]
 
 
 def test_popqa_tp_at_a_revision(hub_cache) -> None:
@@ -222,17 +220,16 @@ def test_popqa_tp_at_a_revision(hub_cache) -> None:
     with pytest.raises(ConnectionError, match="akariasai/PopQA"):
         load_named_questions(f"popqa_tp@{'2' * 40}")
     hub_cache(popqa.HUB, popqa.REVISION, popqa.FILE, POPQA.encode())
-    table = load_named_questions(f"popqa_tp@{'2' * 40}")
+    table, _, files = load_named_questions(f"popqa_tp@{'2' * 40}")
     assert table["popularity"].tolist() == [100, 100]
-    assert table.attrs["source"] == f"ibm-research/popqa-tp@{'2' * 40}"
-    assert table.attrs["files"] == []
+    assert files == []
 
 
 def test_questions_of_your_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("group_id,question,answers\na,Who?,Ann\na,Which person?,Ann\n")
-    table = load_named_questions(str(path))
+    table, _, files = load_named_questions(str(path))
     assert table["relation"].tolist() == ["own", "own"]
-    assert table.attrs["files"] == [str(path)]
+    assert files == [str(path)]
     with pytest.raises(ValueError, match="'popqa'; did you mean 'popqa_tp'"):
         load_named_questions("popqa")

@@ -3,12 +3,10 @@ import math
 import pandas as pd
 import pytest
 
-from factrobust.datasets.facts import load_facts, questions
-from factrobust.datasets.paraphrases import load_paraphrases, paraphrased
+from factrobust.datasets.facts import load_facts, load_relations, questions
 from factrobust.datasets.published import load_published
-from factrobust.datasets.questions import COLUMNS
-from factrobust.datasets.relations import load_relations
-from factrobust.datasets.tables import FactsError
+from factrobust.datasets.wordings import COLUMNS, load_paraphrases, paraphrased
+from factrobust.tables import FactsError
 
 
 @pytest.fixture

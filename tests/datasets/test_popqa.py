@@ -7,7 +7,7 @@ import pytest
 
 from factrobust.datasets.facts import COLUMNS as FACT_COLUMNS
 from factrobust.datasets.popqa import HUB, REVISION, load_popqa, popqa_facts
-from factrobust.datasets.tables import FactsError
+from factrobust.tables import FactsError
 
 HEADER = [
     *(

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from factrobust.datasets.popqa_tp import HUB, load_popqa_tp
-from factrobust.datasets.questions import COLUMNS
-from factrobust.datasets.tables import FactsError
+from factrobust.datasets.wordings import COLUMNS
+from factrobust.tables import FactsError
 
 HEADER = ["paraphrase", "template_id", "prop", "possible_answers", "id"]
 BODO = json.dumps(["Norge", "Norvège", "Norge"], ensure_ascii=False)

@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.datasets.questions import (
+from factrobust.datasets.wordings import (
     COLUMNS,
     describe,
     load_questions,
     sample,
 )
-from factrobust.datasets.tables import FactsError
+from factrobust.tables import FactsError
 
 MINE = """group_id,question,answers,relation,popularity
 moon,Who first walked on the Moon?,Neil Armstrong|Armstrong,person,1000

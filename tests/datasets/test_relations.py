@@ -1,8 +1,7 @@
 import pytest
 
-from factrobust.datasets.facts import ANSWER_TYPES, DOMAINS
-from factrobust.datasets.relations import load_relations
-from factrobust.datasets.tables import FactsError
+from factrobust.datasets.facts import ANSWER_TYPES, DOMAINS, load_relations
+from factrobust.tables import FactsError
 
 HEADER = "relation,question,prefix,answer_type\n"
 

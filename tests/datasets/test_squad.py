@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from factrobust.datasets.squad import HUB, REVISION, load_squad
-from factrobust.datasets.tables import FactsError
+from factrobust.tables import FactsError
 
 FILE = Path(__file__).parent / "data" / "squad-dev.json"  # of the official format, written for this
 COLUMNS = ["fact_id", "subject", "question", "object", "aliases"]

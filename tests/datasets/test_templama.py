@@ -3,9 +3,9 @@ import json
 import pytest
 
 from factrobust.datasets.dates import sample_dates
-from factrobust.datasets.tables import FactsError
 from factrobust.datasets.templama import RELATIONS, load_templama
 from factrobust.datasets.temporal import COLUMNS, load_temporal_relations
+from factrobust.tables import FactsError
 
 
 def row(query: str, year: int, *answers: str | dict, relation: str = "P54") -> dict:

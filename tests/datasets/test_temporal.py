@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust.datasets.dates import sample_dates
-from factrobust.datasets.tables import FactsError
 from factrobust.datasets.temporal import (
     COLUMNS,
     describe,
@@ -17,6 +16,7 @@ from factrobust.datasets.temporal import (
     whole_years,
 )
 from factrobust.paths import DATA
+from factrobust.tables import FactsError
 
 RELATIONS = [
     *("employer", "member_of", "position_held", "member_of_sports_team"),

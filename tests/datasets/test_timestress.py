@@ -6,9 +6,9 @@ import pytest
 
 from factrobust.datasets.dates import COLUMNS as DATE_COLUMNS
 from factrobust.datasets.dates import classify
-from factrobust.datasets.tables import FactsError
 from factrobust.datasets.temporal import COLUMNS
 from factrobust.datasets.timestress import load_timestress
+from factrobust.tables import FactsError
 
 LAKERS = ("Q1", "LeBron X", "P54", "member of sports team", "Q2", "Reds", "2003", "2010-07-08")
 CLEO = ("Q3", "Cleopatra", "P26", "spouse", "Q4", "Mark Antony", "-037", "-030")

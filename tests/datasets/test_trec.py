@@ -6,9 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from factrobust.datasets.facts import FactsError
-from factrobust.datasets.relations import load_relations
-from factrobust.datasets.trec import HUB, REVISION, load_question_types, load_trec
+from factrobust.datasets.facts import load_question_types, load_relations
+from factrobust.datasets.trec import HUB, REVISION, load_trec
+from factrobust.tables import FactsError
 
 FILES = Path(__file__).parent / "data"  # of the official names and format, lines written for this
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from factrobust.datasets.tables import FactsError
 from factrobust.datasets.trivia_qa import HUB, REVISION, UNKNOWN, load_trivia_qa
+from factrobust.tables import FactsError
 
 # Of the official format, written for this.
 FILE = Path(__file__).parent / "data" / "trivia_qa-unfiltered-dev.json"

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from factrobust import load_model
-from factrobust.datasets.context import COLUMNS as QUESTIONS
-from factrobust.datasets.context import load_context_questions
+from factrobust.datasets.contexts import COLUMNS as QUESTIONS
+from factrobust.datasets.contexts import load_context_questions
 from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.models.load import RecordedModel
 from factrobust.probes import context
@@ -328,7 +328,7 @@ def test_recorded_answers_need_no_model(tmp_path: Any, toy: Any, questions: pd.D
 
 def test_nothing_here_imports_torch() -> None:
     code = (
-        "import sys, factrobust.probes.context, factrobust.datasets.context; "
+        "import sys, factrobust.probes.context, factrobust.datasets.contexts; "
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.datasets.tables import FactsError
 from factrobust.probes.context import read_results
 from factrobust.probes.context_results import COLUMNS
+from factrobust.tables import FactsError
 
 # Two lines as the thesis's program writes them; the second answer is empty.
 THESIS = (

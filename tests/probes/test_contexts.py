@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.datasets.context import facts_as_questions
+from factrobust.datasets.contexts import facts_as_questions
 from factrobust.datasets.facts import load_facts
 from factrobust.metrics.grounding import right
 from factrobust.models.interface import LacksError

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from factrobust.datasets.facts import answers
-from factrobust.datasets.tables import FactsError, slug
+from factrobust.tables import FactsError, slug
 
 COUNTS = (
     *("questions", "kept", "repeated_questions", "empty_questions", "no_answers"),

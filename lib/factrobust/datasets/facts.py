@@ -8,10 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pandera.pandas as pa
 
-from factrobust.datasets.relations import load_relations
-from factrobust.datasets.tables import (
+from factrobust.paths import DATA
+from factrobust.tables import (
     ANSWER_TYPES,
-    FactsError,
     alias_lists,
     check_table,
     check_unique,
@@ -23,20 +22,6 @@ from factrobust.datasets.tables import (
     sample_evenly,
     slug,
 )
-from factrobust.paths import DATA
-
-__all__ = [
-    "ANSWER_TYPES",
-    "COLUMNS",
-    "DOMAINS",
-    "FILES",
-    "FactsError",
-    "answers",
-    "describe",
-    "describe_relations",
-    "load_facts",
-    "questions",
-]
 
 FILES = (DATA / "facts.csv", DATA / "relations.csv")  # for the provenance of results
 DOMAINS = ("geography", "arts", "science-history")  # of the embedded table; yours may have others
@@ -197,3 +182,104 @@ def describe_relations(facts: pd.DataFrame) -> pd.DataFrame:
         }
     )
     return table.sort_values(["domain", "answer_type", "relation"])
+
+
+RELATION_COLUMNS = ("relation", "question", "prefix", "answer_type", "domain", "popqa")
+RELATION_REQUIRED = RELATION_COLUMNS[:4]
+OWN_DOMAIN = "own"
+
+
+def _has_subject(cells: pd.Series) -> pd.Series:
+    return cells.str.count(r"\{subject\}").eq(1) & cells.str.count(r"[{}]").eq(2)
+
+
+_SUBJECT = pa.Check(
+    _has_subject, error="must hold {subject} exactly once, and no other braces; put it there"
+)
+RELATIONS_SCHEMA = pa.DataFrameSchema(
+    {
+        "relation": pa.Column(
+            str,
+            pa.Check(
+                lambda cells: cells.str.fullmatch(r"[a-z][a-z0-9_]*"),
+                error="is no short name; write lower-case letters, digits and _ only",
+            ),
+        ),
+        "question": pa.Column(str, _SUBJECT),
+        "prefix": pa.Column(str, _SUBJECT),
+        "answer_type": pa.Column(str, one_of(ANSWER_TYPES)),
+        "domain": pa.Column(str, filled("name a domain"), required=False),
+        "popqa": pa.Column(str, one_of(["true", "false"]), required=False),
+    }
+)
+
+
+def load_relations(path: str | Path | None = None) -> pd.DataFrame:
+    """Return the relations, indexed by name: question, prefix, answer_type, domain, popqa (bool).
+
+    `path` names a CSV of your own whose rows join the embedded ones; a row with an embedded name
+    replaces it. It needs the columns relation, question, prefix and answer_type; domain is "own"
+    and popqa false where they are left out. Raises FactsError with file, line and remedy.
+    """
+    embedded = read_relations(DATA / "relations.csv")
+    if path is None:
+        return embedded
+    own = read_relations(path)
+    return pd.concat([embedded[~embedded.index.isin(own.index)], own])
+
+
+def read_relations(path: str | Path) -> pd.DataFrame:
+    """Read and check one relations file alone; columns and errors as in `load_relations`."""
+    frame = read_table(path, required=RELATION_REQUIRED, optional=RELATION_COLUMNS[4:])
+    check_table(frame, RELATIONS_SCHEMA, path)
+    check_unique(frame, ["relation"], path)
+    defaults = {"domain": OWN_DOMAIN, "popqa": "false"}
+    missing = {column: value for column, value in defaults.items() if column not in frame}
+    frame = frame.assign(**missing)[list(RELATION_COLUMNS)]
+    return frame.assign(popqa=frame["popqa"].eq("true")).set_index("relation")
+
+
+TEST_EVERY = 5
+
+QUESTION_TYPES_SCHEMA = pa.DataFrameSchema(
+    {
+        "question": pa.Column(
+            str,
+            pa.Check(
+                lambda cells: cells.str.endswith(("?", ".")),
+                error="does not end as a question does; write ? or . after it",
+            ),
+        ),
+        "answer_type": pa.Column(str, one_of(ANSWER_TYPES)),
+        "relation": pa.Column(str, required=False),
+    }
+)
+
+
+def load_question_types(
+    split: str | None = None, *, path: str | Path | None = None
+) -> pd.DataFrame:
+    """The embedded trivia questions: columns question, answer_type, relation.
+
+    503 questions written for this project, 125 or 126 a type, typed as TREC types them (a band, a
+    firm or a people is Human; a planet, a river or a building is a Location; a date is Numerical),
+    without Abbreviation and Description. `relation` names the relation of the facts table that a
+    question asks in other words, else "": without these rows (334 are left), a classifier is tested
+    on relations that it never saw. `split` is None for all, "test" for every fifth question of each
+    type (100), "train" for the rest (403); the file lists each type in random order, so that the
+    test part is a random stratified fifth. `path` names a file of your own, where relation may be
+    left out. Raises ValueError for another split, FactsError (with file, line and remedy) for a bad
+    file.
+    """
+    if split not in (None, "train", "test"):
+        raise ValueError(f"The typed questions have no split {split!r}: ask for 'train' or 'test'.")
+    path = DATA / "question_types.csv" if path is None else path
+    frame = read_table(path, required=["question", "answer_type"], optional=["relation"])
+    check_table(frame, QUESTION_TYPES_SCHEMA, path)
+    check_unique(frame, ["question"], path)
+    frame = frame.reindex(columns=["question", "answer_type", "relation"], fill_value="")
+    frame = frame.reset_index(drop=True)
+    if split is None:
+        return frame
+    is_test = frame.groupby("answer_type").cumcount() % TEST_EVERY == TEST_EVERY - 1
+    return frame[is_test if split == "test" else ~is_test].reset_index(drop=True)

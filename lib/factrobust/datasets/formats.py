@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from factrobust.datasets.tables import FactsError, decoded
+from factrobust.tables import FactsError, decoded
 
 HEAD = 2**16  # bytes in which a file shows what it is
 PARQUET = b"PAR1"

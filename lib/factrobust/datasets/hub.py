@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from factrobust.datasets.formats import check_columns, check_format, is_parquet, read_records
-from factrobust.datasets.tables import FactsError, decoded
+from factrobust.tables import FactsError, decoded
 
 SUFFIXES = (".tsv", ".csv", ".parquet")
 # A wrong encoding that UTF-8 was once read in, and what it makes of the first bytes of the letters

@@ -5,8 +5,8 @@ cache, at the loader's revision), the same with a revision ("squad@7b6d24c...") 
 ("squad:dev-v1.1.json"), or a CSV of your own ("my-facts.csv"). A path that is not absolute begins in
 the repository's folder, wherever the notebook lies.
 
-Tables carry attrs["files"], the local files that were read, and attrs["counts"], what was left out.
-An unknown name raises ValueError; what the loaders raise is theirs.
+Beside the table stand counts, what was left out on the way, and files, the local ones that were read,
+for the provenance of results. An unknown name raises ValueError; what the loaders raise is theirs.
 """
 
 from __future__ import annotations
@@ -14,22 +14,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from factrobust.datasets import facts, paraphrases, temporal
+from factrobust.datasets import facts, temporal, wordings
 from factrobust.datasets.closed_book import MAX_WORDS, short_answers
 from factrobust.datasets.dates import sample_dates, thinned
 from factrobust.datasets.hotpot_qa import load_hotpot_qa
 from factrobust.datasets.popqa import popqa_facts
 from factrobust.datasets.popqa_tp import load_popqa_tp
-from factrobust.datasets.questions import load_questions
 from factrobust.datasets.squad import load_squad
-from factrobust.datasets.tables import nearest, sample_evenly
 from factrobust.datasets.timestress import load_timestress
 from factrobust.datasets.trivia_qa import load_trivia_qa
 from factrobust.paths import ROOT
+from factrobust.tables import nearest, sample_evenly
 
 EMBEDDED, CSV = "embedded", "csv"
 OFFICIAL: dict[str, Callable[..., pd.DataFrame]] = {
@@ -43,14 +42,39 @@ POPQA_FILES = ("popQA.tsv", "test.tsv")  # as PopQA's authors and the hub call i
 COLUMNS = (*facts.COLUMNS, "question", "prefix")
 
 
+class NamedFacts(NamedTuple):
+    """Part 1's facts with their questions; counts by name of the data set."""
+
+    facts: pd.DataFrame
+    counts: dict[str, dict[str, int]]
+    files: list[str]
+
+
+class NamedTemporal(NamedTuple):
+    """Part 2's facts, and the dates to ask about them with."""
+
+    facts: pd.DataFrame
+    dates: pd.DataFrame
+    counts: dict[str, int]
+    files: list[str]
+
+
+class NamedQuestions(NamedTuple):
+    """Part 3's groups of questions."""
+
+    questions: pd.DataFrame
+    counts: dict[str, int]
+    files: list[str]
+
+
 def load_named(
     names: Iterable[str] = (EMBEDDED,), *, limit: int | None = None, seed: int = 0
-) -> pd.DataFrame:
+) -> NamedFacts:
     """Return the facts of one or several data sets with their questions, for part 1's probes.
 
     Official are squad, trivia_qa, hotpot_qa and popqa. Columns: those of `load_facts`, then question
     and prefix. `limit` takes a seeded sample, spread evenly over domains; squad, trivia_qa and
-    hotpot_qa are a domain each. attrs["counts"] holds, by name, what the loader counted, and
+    hotpot_qa are a domain each. counts holds, by name, what the loader counted, and
     long_answers, the facts left out because no answer fits the probe's five tokens
     (`closed_book.MAX_WORDS`).
 
@@ -76,8 +100,7 @@ def load_named(
         raise ValueError(f"{fact_id} is in two of {', '.join(tables)}; leave one of them out")
     if limit is not None:
         frame = sample_evenly(frame, limit, seed).reset_index(drop=True)
-    frame.attrs = {"counts": counts, "files": files}
-    return frame
+    return NamedFacts(frame, counts, files)
 
 
 def load_named_temporal(
@@ -87,14 +110,14 @@ def load_named_temporal(
     n_incorrect: int | None = None,
     limit: int | None = None,
     seed: int = 0,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+) -> NamedTemporal:
     """Return temporal facts and the dates to ask about them with, for part 2's probe.
 
     Official is timestress, which brings its authors' questions, dates and labels; for other facts
     dates are sampled. `limit` takes a seeded sample of facts, spread evenly over relations;
     n_correct and n_incorrect thin the years of each (see `sample_dates`). Columns of the facts: those
     of `load_temporal_facts`, and of TimeStress question and prefix (empty); of the dates: those of
-    `sample_dates`. attrs are the facts'.
+    `sample_dates`.
 
     Raises ValueError for an unknown name, a bad limit, and a number of years that is no count.
     """
@@ -109,34 +132,33 @@ def load_named_temporal(
     else:
         table = temporal.load_temporal_facts(**options, limit=limit, seed=seed)
         dates = sample_dates(table, n_correct=n_correct, n_incorrect=n_incorrect, seed=seed)
-    table.attrs = {"counts": counts, "files": _files(kind, options, temporal.FILES)}
-    return table, dates.reset_index(drop=True)
+    files = _files(kind, options, temporal.FILES)
+    return NamedTemporal(table, dates.reset_index(drop=True), counts, files)
 
 
-def load_named_questions(name: str = EMBEDDED) -> pd.DataFrame:
+def load_named_questions(name: str = EMBEDDED) -> NamedQuestions:
     """Return groups of paraphrased questions, for part 3's probe; `questions.sample` takes some.
 
     Official is popqa_tp. Its popularity is that of PopQA on the hub or in its cache, and for a file
     of PopQA-TP that of popQA.tsv (or test.tsv) in the same folder: NaN without one. Embedded are the
-    facts with paraphrases. Columns: those of `paraphrased`.
+    facts with wordings. Columns: those of `paraphrased`.
 
     Raises ValueError for an unknown name.
     """
     kind, options = _meant(name, [POPQA_TP])
-    files = _files(kind, options, (*paraphrases.FILES, *facts.FILES))
+    files = _files(kind, options, (*wordings.FILES, *facts.FILES))
     if kind == EMBEDDED:
-        relations = paraphrases.load_paraphrases()["relation"].unique()
-        table = paraphrases.paraphrased(facts.load_facts(relations=relations))
+        relations = wordings.load_paraphrases()["relation"].unique()
+        table = wordings.paraphrased(facts.load_facts(relations=relations))
     elif kind == CSV:
-        table = load_questions(**options)
+        table = wordings.load_questions(**options)
     elif path := options.get("path"):
         beside = [path.with_name(file) for file in POPQA_FILES if path.with_name(file).is_file()]
         files += [str(file) for file in beside[:1]]
         table = load_popqa_tp(path, facts=popqa_facts(beside[0]) if beside else None)
     else:
         table = load_popqa_tp(facts=popqa_facts(), **options)
-    table.attrs["files"] = files
-    return table
+    return NamedQuestions(table, table.attrs["counts"], files)
 
 
 def _meant(name: str, official: Iterable[str]) -> tuple[str, dict[str, Any]]:

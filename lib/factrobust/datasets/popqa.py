@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 
 from factrobust.datasets import facts as fact_tables
+from factrobust.datasets.facts import load_relations
 from factrobust.datasets.hub import json_lists, located, mended, mended_texts, read_rows
-from factrobust.datasets.paraphrases import paraphrased
-from factrobust.datasets.questions import log_or_nan
-from factrobust.datasets.relations import load_relations
-from factrobust.datasets.tables import FactsError
+from factrobust.datasets.wordings import log_or_nan, paraphrased
+from factrobust.tables import FactsError
 
 HUB = "akariasai/PopQA"
 REVISION = "098765c79ea10a2cb19c828324e33281b8336ec0"  # its latest, of December 2022

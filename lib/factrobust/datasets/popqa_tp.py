@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from factrobust.datasets.facts import load_relations
 from factrobust.datasets.hub import located, mended_texts, read_rows
 from factrobust.datasets.popqa import read_answers, relation_names
-from factrobust.datasets.questions import grouped, question_ids
-from factrobust.datasets.relations import load_relations
-from factrobust.datasets.tables import FactsError
+from factrobust.datasets.wordings import grouped, question_ids
+from factrobust.tables import FactsError
 
 HUB = "ibm-research/popqa-tp"
 FILE = "popQA_template_paraphrases.csv"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from factrobust.datasets.tables import nearest
 from factrobust.paths import DATA
+from factrobust.tables import nearest
 
 
 def load_published(name: str) -> pd.DataFrame:

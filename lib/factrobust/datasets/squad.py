@@ -10,7 +10,7 @@ import pandas as pd
 from factrobust.datasets.closed_book import MAX_WORDS, Question, check_split, closed_book
 from factrobust.datasets.formats import field, is_parquet, read_json, read_records, texts
 from factrobust.datasets.hub import located
-from factrobust.datasets.tables import FactsError
+from factrobust.tables import FactsError
 
 NAME = "SQuAD"
 HUB = "rajpurkar/squad"

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from factrobust.datasets.hub import read_lines
-from factrobust.datasets.tables import FactsError
 from factrobust.datasets.temporal import complete
+from factrobust.tables import FactsError
 
 BLANK = "_X_"
 # Wikidata's property -> our name of the relation, and how TempLAMA words it. The relations of

@@ -8,9 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pandera.pandas as pa
 
-from factrobust.datasets import relations as plain_relations
 from factrobust.datasets.dates import LABELS, PRECISIONS, is_date, parse
-from factrobust.datasets.tables import (
+from factrobust.datasets.facts import RELATIONS_SCHEMA
+from factrobust.paths import DATA
+from factrobust.tables import (
     FactsError,
     alias_lists,
     check_table,
@@ -23,7 +24,6 @@ from factrobust.datasets.tables import (
     read_table,
     slug,
 )
-from factrobust.paths import DATA
 
 FILES = (DATA / "temporal_facts.csv", DATA / "temporal_relations.csv")  # for provenance
 REQUIRED = ("subject", "relation", "object", "start", "end")
@@ -57,7 +57,7 @@ def load_temporal_relations(path: str | Path | None = None) -> pd.DataFrame:
 
 def _read_relations(path: str | Path) -> pd.DataFrame:
     frame = read_table(path, required=WORDING, optional=())
-    schema = {name: plain_relations.SCHEMA.columns[name] for name in WORDING}
+    schema = {name: RELATIONS_SCHEMA.columns[name] for name in WORDING}
     check_table(frame, pa.DataFrameSchema(schema), path)
     check_unique(frame, ["relation"], path)
     return frame[list(WORDING)].set_index("relation")

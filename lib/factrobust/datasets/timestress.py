@@ -11,8 +11,8 @@ from factrobust.datasets.dates import COLUMNS as DATE_COLUMNS
 from factrobust.datasets.dates import PRECISIONS, is_date, parse, position, verbalise
 from factrobust.datasets.formats import check_format, is_parquet
 from factrobust.datasets.hub import located, read_lines
-from factrobust.datasets.tables import FactsError, slug
 from factrobust.datasets.temporal import complete
+from factrobust.tables import FactsError, slug
 
 HUB = "Orange/TimeStress"
 REVISION = "d8fd7c143bde1aaa15befe7b549ebb31aaa83eda"  # of 2025

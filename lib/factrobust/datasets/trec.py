@@ -5,19 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-import pandera.pandas as pa
 
 from factrobust.datasets.formats import check_format, is_parquet, read_records
 from factrobust.datasets.hub import fetch
-from factrobust.datasets.tables import (
-    ANSWER_TYPES,
+from factrobust.tables import (
     FactsError,
-    check_table,
-    check_unique,
-    one_of,
-    read_table,
 )
-from factrobust.paths import DATA
 
 # Coarse label -> name in the paper, in the order of the hub copy's integer labels.
 COARSE = {
@@ -32,21 +25,6 @@ OFFICIAL = {"train": "train_5500.label", "test": "TREC_10.label"}
 HUB = "CogComp/trec"
 REVISION = "65752bf53af25bc935a0dce92fb5b6c930728450"  # of refs/convert/parquet, the hub's own copy
 SITE = "https://cogcomp.seas.upenn.edu/Data/QA/QC/"
-TEST_EVERY = 5
-
-SCHEMA = pa.DataFrameSchema(
-    {
-        "question": pa.Column(
-            str,
-            pa.Check(
-                lambda cells: cells.str.endswith(("?", ".")),
-                error="does not end as a question does; write ? or . after it",
-            ),
-        ),
-        "answer_type": pa.Column(str, one_of(ANSWER_TYPES)),
-        "relation": pa.Column(str, required=False),
-    }
-)
 
 
 def load_trec(
@@ -107,32 +85,3 @@ def _copy(files: list[Path]) -> pd.DataFrame:
     names = list(COARSE.values())
     typed = [(row["text"].strip(), names[row["coarse_label"]]) for row in rows]
     return pd.DataFrame(typed, columns=["question", "answer_type"])
-
-
-def load_question_types(
-    split: str | None = None, *, path: str | Path | None = None
-) -> pd.DataFrame:
-    """The embedded trivia questions: columns question, answer_type, relation.
-
-    503 questions written for this project, 125 or 126 a type, typed as TREC types them (a band, a
-    firm or a people is Human; a planet, a river or a building is a Location; a date is Numerical),
-    without Abbreviation and Description. `relation` names the relation of the facts table that a
-    question asks in other words, else "": without these rows (334 are left), a classifier is tested
-    on relations that it never saw. `split` is None for all, "test" for every fifth question of each
-    type (100), "train" for the rest (403); the file lists each type in random order, so that the
-    test part is a random stratified fifth. `path` names a file of your own, where relation may be
-    left out. Raises ValueError for another split, FactsError (with file, line and remedy) for a bad
-    file.
-    """
-    if split not in (None, "train", "test"):
-        raise ValueError(f"The typed questions have no split {split!r}: ask for 'train' or 'test'.")
-    path = DATA / "question_types.csv" if path is None else path
-    frame = read_table(path, required=["question", "answer_type"], optional=["relation"])
-    check_table(frame, SCHEMA, path)
-    check_unique(frame, ["question"], path)
-    frame = frame.reindex(columns=["question", "answer_type", "relation"], fill_value="")
-    frame = frame.reset_index(drop=True)
-    if split is None:
-        return frame
-    is_test = frame.groupby("answer_type").cumcount() % TEST_EVERY == TEST_EVERY - 1
-    return frame[is_test if split == "test" else ~is_test].reset_index(drop=True)

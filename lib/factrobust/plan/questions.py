@@ -13,14 +13,13 @@ from typing import NamedTuple
 import pandas as pd
 
 from factrobust.datasets import facts as fact_tables
-from factrobust.datasets.context import facts_as_questions, load_context_questions
+from factrobust.datasets.contexts import facts_as_questions, load_context_questions
 from factrobust.datasets.dates import sample_dates
+from factrobust.datasets.facts import load_relations
 from factrobust.datasets.named import EMBEDDED, load_named
-from factrobust.datasets.paraphrases import load_paraphrases, paraphrased
 from factrobust.datasets.published import load_published
-from factrobust.datasets.questions import sample
-from factrobust.datasets.relations import load_relations
 from factrobust.datasets.temporal import load_temporal_facts
+from factrobust.datasets.wordings import load_paraphrases, paraphrased, sample
 from factrobust.probes.time import statements
 
 
@@ -81,7 +80,7 @@ def decoding_facts(data: tuple[str, ...], limit: int) -> list[Texts]:
             for domain, n in sizes.astype(int).groupby(relations).sum().items():
                 domains[f"popqa, {domain!s}"] = POPQA._replace(n=int(n))
         elif name == EMBEDDED or name.endswith(".csv"):
-            for domain, part in load_named([name]).groupby("domain"):
+            for domain, part in load_named([name]).facts.groupby("domain"):
                 domains[f"{name}, {domain!s}"] = measured(part)
         else:
             raise _unknown(name)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from factrobust.datasets.tables import FactsError, read_table, slug
+from factrobust.tables import FactsError, read_table, slug
 
 COLUMNS = (
     *("model", "question_id", "category", "base_id", "object"),

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from factrobust.datasets.tables import FactsError, decoded, nearest, read_table, sample_evenly, slug
+from factrobust.tables import FactsError, decoded, nearest, read_table, sample_evenly, slug
 
 
 @pytest.mark.parametrize(
