@@ -37,7 +37,7 @@ from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
 from factrobust.paths import DATA
 from factrobust.probes import wording as probe
-from factrobust.probes.sentences import first_sentence
+from factrobust.probes.endings import first_sentence
 
 FORM = "question-answer"  # the paper's (3.1)
 GENERATE, GREEDY = "generate one by one", "greedy"

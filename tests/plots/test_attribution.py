@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from factrobust.metrics import attribution as metric
-from factrobust.metrics.attribution_errors import decisions, error_rates
+from factrobust.metrics.attribution import decisions, error_rates
 from factrobust.plots import context, style
 from factrobust.plots.blocks import LINE_LOOKS as LOOKS
 

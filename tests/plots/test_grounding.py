@@ -2,8 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.metrics.grounding import SOURCES, mark
-from factrobust.metrics.grounding_tables import counts_by
+from factrobust.metrics.context import SOURCES, counts_by, mark
 from factrobust.plots import context, style
 from factrobust.statistics import interval_table
 

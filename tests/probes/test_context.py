@@ -5,22 +5,40 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
 
 from factrobust import load_model
 from factrobust.datasets.contexts import COLUMNS as QUESTIONS
-from factrobust.datasets.contexts import load_context_questions
+from factrobust.datasets.contexts import facts_as_questions, load_context_questions
+from factrobust.datasets.facts import load_facts
+from factrobust.metrics.context import right
+from factrobust.metrics.text import normalise
 from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.models.load import RecordedModel
 from factrobust.probes import context
-from factrobust.probes.context_results import COLUMNS
+from factrobust.probes.context import (
+    COLUMNS,
+    KINDS,
+    answer_tokens,
+    ask_known,
+    counterfactuals,
+    known_contexts,
+    need_right,
+    read_results,
+)
 from factrobust.records import Records
+from factrobust.tables import FactsError
 
 OBJECTS = ("Kenya", "Peru", "Chad", "Oman")
 
@@ -379,3 +397,444 @@ def test_answers_of_one_source_leave_nothing_to_tell_apart() -> None:
         LacksError, match=r"^m, k: no answers from memory beside answers from the c"
     ):
         context.need_sources(cases[1:], models)
+
+
+def table(answers: dict[str, list[str]], base: str = "capital") -> pd.DataFrame:
+    """Questions about the capitals of countries with these accepted answers."""
+    rows = [
+        (f"{base}/{name}", base, f"The {base} of {name} is", accepted)
+        for name, accepted in answers.items()
+    ]
+    return pd.DataFrame(rows, columns=["question_id", "base_id", "prefix", "answers"])
+
+
+CAPITALS = table({"Kenya": ["Nairobi"], "Peru": ["Lima", "Ciudad de los Reyes"]})
+
+
+def test_contexts_by_hand() -> None:
+    made = known_contexts(CAPITALS)
+    assert made.columns.tolist() == ["question_id", *KINDS, "other", "stated"]
+    assert made.iloc[0].to_dict() == {
+        "question_id": "capital/Kenya",
+        "true": "The capital of Kenya is Nairobi",
+        "irrelevant": "The capital of Peru is Lima",
+        "false": "The capital of Kenya is Lima",
+        "other": "capital/Peru",
+        "stated": ["Lima", "Ciudad de los Reyes"],
+    }
+    assert made.iloc[1][["false", "other"]].tolist() == [
+        "The capital of Peru is Nairobi",
+        "capital/Kenya",
+    ]
+
+
+def test_other_facts_come_from_the_pool_of_the_same_relation() -> None:
+    pool = pd.concat([CAPITALS, table({"Kenya": ["Swahili"], "Peru": ["Spanish"]}, "language")])
+    made = known_contexts(CAPITALS.iloc[:1], pool)
+    assert made["other"].tolist() == ["capital/Peru"]
+
+
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [
+        (["Naples"], ["the naples"]),  # the same but for case and articles
+        (["Burma"], ["Myanmar", "Burma"]),  # mine is another name of the other
+        (["Myanmar", "Burma"], ["Burma"]),  # the other is another name of mine
+        (["1,000"], ["1000"]),
+        (["Washington"], ["Washington, D.C."]),  # the other one states mine
+    ],
+)
+def test_an_answer_that_would_be_right_is_never_drawn(mine: list[str], other: list[str]) -> None:
+    questions = table({"a": mine, "b": other, "c": ["Lima"]})
+    for seed in range(20):
+        drawn = known_contexts(questions, seed=seed).set_index("question_id")["other"]
+        assert drawn["capital/a"] == "capital/c"
+        assert drawn["capital/b"] == "capital/c"
+    with pytest.raises(ValueError, match="to capital/a there is no other fact of 'capital' with"):
+        known_contexts(questions.iloc[:2])
+
+
+def test_every_other_fact_is_drawn_equally_often() -> None:
+    questions = table({name: [f"City{name}"] for name in "abcde"})
+    drawn = Counter(
+        known_contexts(questions.iloc[:1], questions, seed=seed)["other"].item()
+        for seed in range(2000)
+    )
+    assert set(drawn) == {f"capital/{name}" for name in "bcde"}
+    assert all(abs(n - 500) < 80 for n in drawn.values())  # four standard deviations
+
+
+def test_a_draw_depends_on_the_facts_only() -> None:
+    pool = facts_as_questions(load_facts(relations=["capital", "author"]))
+    asked = pool[pool["question_id"].isin(load_facts(limit=120)["fact_id"])]
+    made = known_contexts(asked, pool).set_index("question_id")
+    shuffled = pool.sample(frac=1, random_state=0)
+    alone = known_contexts(asked.iloc[::-1].iloc[:4], shuffled).set_index("question_id")
+    assert len(alone) == 4
+    assert alone.equals(made.loc[alone.index])
+    assert not known_contexts(asked, pool, seed=1)["other"].equals(made["other"])
+
+
+def test_the_embedded_facts_have_contexts() -> None:
+    facts = facts_as_questions(load_facts())
+    asked = facts[facts["question_id"].isin(load_facts(limit=99)["fact_id"])]
+    made = known_contexts(asked, facts).merge(facts, on="question_id", validate="one_to_one")
+    assert len(made) == 99
+    for row in made.to_dict("records"):
+        assert right(row["true"], row["answers"])
+        assert not right(row["stated"][0], row["answers"])
+        assert row["false"].startswith(row["prefix"])
+        assert row["other"] != row["question_id"]
+        assert row["other"].startswith(f"{row['base_id']}/")
+
+
+def test_questions_without_a_known_answer_are_refused() -> None:
+    unknown = table({"Kenya": [], "Peru": ["Lima"]})
+    with pytest.raises(
+        ValueError, match="answer to capital/Kenya is not known, and a true context"
+    ):
+        known_contexts(unknown)
+    with pytest.raises(ValueError, match="capital/Kenya is not known"):
+        known_contexts(CAPITALS, unknown)
+    with pytest.raises(ValueError, match="have no column prefix, answers; take those of"):
+        known_contexts(CAPITALS[["question_id", "base_id"]])
+
+
+def contexts_asked_with(about: str, answer: str, country: str) -> str:
+    return (
+        f"Context: [The capital of {about} is {answer}]. Q: Where? A: The capital of {country} is"
+    )
+
+
+def test_asking_by_hand(toy_model: Callable[..., Any]) -> None:
+    # The model knows Kenya's capital, believes what is said of Kenya, and repeats what is said of
+    # Peru; only the last token counts, so a prompt with context is one token.
+    toy = toy_model(
+        {
+            " Kenya is": {" Nai": 0.8, " Lima": 0.2},
+            " Nai": {"robi": 0.75, "vasha": 0.25},
+            "robi": {".": 1.0},
+            " Peru is": {"\n": 1.0},
+            " Lima": {".": 1.0},
+            ".": {" It": 1.0},
+            " It": {" is": 1.0},
+            contexts_asked_with("Kenya", "Nairobi", "Kenya"): {" Nai": 0.9, " Lima": 0.1},
+            contexts_asked_with("Peru", "Lima", "Kenya"): {" Nai": 0.6, " Lima": 0.4},
+            contexts_asked_with("Kenya", "Lima", "Kenya"): {" Lima": 0.7, " Nai": 0.3},
+            contexts_asked_with("Peru", "Lima", "Peru"): {" Lima": 1.0},
+            contexts_asked_with("Kenya", "Nairobi", "Peru"): {" Nai": 1.0},
+            contexts_asked_with("Peru", "Nairobi", "Peru"): {"\n": 1.0},
+        }
+    )
+    questions = CAPITALS.assign(category="geography", object=["Kenya", "Peru"], question="Where?")
+    questions.index = [7, 5]
+    made = ask_known(toy, questions)
+    assert tuple(made) == (*COLUMNS, "context")
+    assert made["context"].tolist() == [kind for kind in KINDS for _ in range(2)]
+    assert made["object"].tolist() == ["Kenya", "Peru"] * 3
+    assert made["parametric"].tolist() == ["Nairobi", ""] * 3
+    kenya, peru = (made[made["object"] == name].set_index("context") for name in ("Kenya", "Peru"))
+    assert kenya["counterfactual"].tolist() == ["Nairobi", "Lima", "Lima"]
+    assert peru["counterfactual"].tolist() == ["Lima", "Nairobi", "Nairobi"]
+    assert kenya["contextual"].tolist() == ["Nairobi", "Nairobi", "Lima"]
+    assert peru["contextual"].tolist() == ["Lima", "Nairobi", ""]
+    np.testing.assert_allclose(kenya["p0"], (0.8 * 0.75) ** -0.5, rtol=1e-5)
+    expected = [(0.9 * 0.75) ** -0.5, (0.6 * 0.75) ** -0.5, 1 / 0.7]
+    np.testing.assert_allclose(kenya["p4"], expected, rtol=1e-5)
+    assert kenya["n_tokens_parametric"].tolist() == [2, 2, 2]
+    assert made[["p1", "p2", "p3", "n_tokens_counterfactual"]].isna().all(axis=None)
+    entropy = -(0.7 * math.log(0.7) + 0.3 * math.log(0.3))
+    assert kenya.loc["false", "first_entropy_context"] == pytest.approx(entropy, rel=1e-4)
+    # (0.8, 0.2) and (0.3, 0.7): the divergence from the middle (0.55, 0.45)
+    middle = sum(p / 2 * math.log(p / 0.55) for p in (0.8, 0.3))
+    middle += sum(p / 2 * math.log(p / 0.45) for p in (0.2, 0.7))
+    assert kenya.loc["false", "first_shift"] == pytest.approx(math.sqrt(middle), rel=1e-4)
+    assert made.attrs["counts"] == {
+        "questions": 2,
+        "empty_parametric": 3,
+        "empty_counterfactual": 0,
+        "empty_contextual": 1,
+    }
+
+
+def test_models_that_are_never_right_are_named() -> None:
+    models: Any = [SimpleNamespace(name="m")]
+    marked = pd.DataFrame({"correct": [False, True], "parametric_correct": [False, False]})
+    need_right(marked, models)
+    need_right(marked[:1], [])
+    with pytest.raises(LacksError, match=r"^m: no answer is right, with a context or without one"):
+        need_right(marked[:1], models)
+
+
+# Two lines as the thesis's program writes them; the second answer is empty.
+THESIS = (
+    "Num,Category,Base_Question,Thing,Question,Prefix,parametric,base_proba,counterfactual,"
+    "base_cf_proba,contextual,ctx_proba,ctx_param_proba,ctx_cf_proba,comparison,preference,\n"
+    "0,person,Who is {person}?,Ada Lovelace,Q: Who is Ada Lovelace?,She is,a poet,1.5,a singer,"
+    "2.5,a singer,1.25,3.5,1.25,Contextual,Contextual,\n"
+    '1,person,Who is {person}?,Zeus,Q: Who is Zeus?,He is,,nan,"a poet, \nborn",2,a god,1,,1.75,'
+    "Parametric,Contextual,\n"
+)
+OURS = "category,base_id,object,parametric,counterfactual,contextual,p0,p1,p2,p3\n"
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(text: str, name: str = "llama.csv") -> Path:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_the_thesis_own_columns(write: Write) -> None:
+    table = read_results(write(THESIS))
+    assert tuple(table)[: len(COLUMNS)] == COLUMNS
+    assert list(table)[len(COLUMNS) :] == ["question", "prefix"]
+    assert table["model"].tolist() == ["llama", "llama"]
+    assert table.loc[0, "question_id"] == "Who is {person}?/ada-lovelace"
+    assert table.loc[0, ["p0", "p1", "p2", "p3", "p4"]].tolist() == [1.5, 2.5, 3.5, 1.25, 1.25]
+    zeus = table.loc[1]
+    assert zeus[["category", "base_id", "object", "parametric"]].tolist() == [
+        *("person", "Who is {person}?", "Zeus", "")
+    ]
+    np.testing.assert_array_equal(
+        zeus[["p0", "p1", "p2", "p3", "p4"]].astype(float), [np.nan, 2, np.nan, 1.75, 1]
+    )
+    assert table["n_tokens_parametric"].isna().all()
+    assert table["first_shift"].isna().all()
+    assert table.attrs["counts"] == {
+        "questions": 2,
+        "empty_parametric": 1,
+        "empty_counterfactual": 0,
+        "empty_contextual": 0,
+    }
+    assert read_results(write(THESIS), model="Llama 8B")["model"].unique().tolist() == ["Llama 8B"]
+
+
+def test_the_column_that_the_listing_leaves_empty(write: Write) -> None:
+    """It names a column Thing and fills Object; the stored files have it the other way round."""
+    text = THESIS.replace(",Thing,", ",Object,")
+    assert read_results(write(text))["object"].tolist() == ["Ada Lovelace", "Zeus"]
+    lines = text.replace("Num,", "Thing,", 1).replace("\n0,", "\n,").replace("\n1,", "\n,")
+    assert read_results(write(lines))["object"].tolist() == ["Ada Lovelace", "Zeus"]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_our_own_table_comes_back(tmp_path: Path, form: str) -> None:
+    row = ["m", "b/x", "c", "b", "x", "Oslo", "Rome", "", 1.5, 2.0, 3.0, 4.5, np.nan, 1, 2]
+    other = ["n", "b/y", "c", "b", "y", "", "Oslo", "Rome", np.nan, 2.0, np.nan, 1.0, 7.0, 0, 1]
+    table = pd.DataFrame(
+        [[*row, 0.1, 0.2, 0.3], [*other, np.nan, 0.5, np.nan]], columns=list(COLUMNS)
+    ).assign(correct=[True, False])
+    path = tmp_path / f"results.{form}"
+    table.to_csv(path, index=False) if form == "csv" else table.to_parquet(path)
+    back = read_results(path)
+    kinds = {name: back[name].dtype for name in ("n_tokens_parametric", "n_tokens_counterfactual")}
+    expected = table.astype(kinds)
+    if form == "csv":
+        expected["correct"] = ["True", "False"]
+    pd.testing.assert_frame_equal(back, expected)
+
+
+def test_an_answer_without_letters_may_lack_its_perplexity(write: Write) -> None:
+    assert np.isnan(read_results(write(OURS + "c,b,x,:,Rome,Rome,,1,,1\n")).loc[0, "p2"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        (
+            "base_cf_proba,",
+            "cf,",
+            r"llama.csv: these columns are missing: p1 \(base_cf_proba\); add",
+        ),
+        ("counterfactual,", "other,", r"these columns are missing: counterfactual; add them, by"),
+        ("2.5,", "nan,", r"line 2: the perplexity p1 of the counterfactual answer 'a singer' is n"),
+        ("2.5,", ",", "line 2: the perplexity p1 of .* is missing, and not a number from 1 up"),
+        ("3.5,", "often,", r"line 2: the perplexity p2 of the parametric answer 'a poet' is often"),
+        ("a god,1,", "a god,0.9,", "line 3: the perplexity p4 of the contextual answer 'a god' is"),
+    ],
+)
+def test_a_bad_file_gives_one_sentence(write: Write, old: str, new: str, what: str) -> None:
+    with pytest.raises(FactsError, match=what) as caught:
+        read_results(write(THESIS.replace(old, new, 1)))
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "results.parquet"
+    with pytest.raises(FactsError, match=r"results.parquet cannot be read"):
+        read_results(path)
+    frame = pd.DataFrame([["c", "b", "x", "Oslo", None, "Rome", 1.0, None, None, 1.0]])
+    frame.columns = pd.Index(OURS.strip().split(","))
+    frame.to_parquet(path)
+    with pytest.raises(FactsError, match=r"row 1: the perplexity p2 .* 'Oslo' is missing,"):
+        read_results(path)
+
+
+PEOPLE = {"Ann": 30, "Bob": 31}
+STATED = "Context: [{name} likes {food}]. Q: What does {name} like? A: {name} likes"
+# Only the last token counts, so a prompt with context is one token.
+context_tokens_TABLE = {
+    " Ann likes": {" blue": 0.8, " J": 0.2},
+    " blue": {"berries": 0.6, "fish": 0.4},
+    "berries": {".": 1.0},
+    " Bob likes": {" J": 0.6, " blue": 0.4},
+    " J": {".": 1.0},
+    ".": {" ": 0.7, "\n": 0.3},
+    " ": {"Smith": 1.0},
+    "Smith": {"\n": 1.0},
+    STATED.format(name="Ann", food="J. Smith"): {" J": 0.9, " blue": 0.1},
+    STATED.format(name="Bob", food="blueberries"): {" blue": 0.75, " J": 0.25},
+}
+
+
+@pytest.fixture
+def context_tokens_questions() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "question_id": [f"likes/{name.lower()}" for name in PEOPLE],
+            "category": "person",
+            "base_id": "likes",
+            "object": list(PEOPLE),
+            "question": [f"What does {name} like?" for name in PEOPLE],
+            "prefix": [f"{name} likes" for name in PEOPLE],
+        },
+        index=list(PEOPLE.values()),
+    )
+
+
+@pytest.fixture(scope="module")
+def context_tokens_toy(toy_model: Callable[..., Any]) -> Any:
+    return toy_model(context_tokens_TABLE)
+
+
+def test_tokens_of_both_answers(
+    context_tokens_toy: Any, context_tokens_questions: pd.DataFrame
+) -> None:
+    results = context.ask(context_tokens_toy, context_tokens_questions)
+    ann = results.iloc[0]
+    assert ann[["parametric", "counterfactual"]].tolist() == ["blueberries", "J. Smith"]
+    table = answer_tokens(context_tokens_toy, context_tokens_questions, ann)
+    by = {
+        key: list(part[["position", "token", "probability"]].itertuples(index=False, name=None))
+        for key, part in table.groupby(["answer", "context"], sort=False)
+    }
+    rest = [(2, ".", 1.0), (3, " ", 0.7), (4, "Smith", 1.0)]
+    expected = {
+        ("parametric", False): [(1, " blue", 0.8), (2, "berries", 0.6)],
+        ("parametric", True): [(1, " blue", 0.1), (2, "berries", 0.6)],
+        ("counterfactual", False): [(1, " J", 0.2), *rest],
+        ("counterfactual", True): [(1, " J", 0.9), *rest],
+    }
+    assert list(by) == list(expected)
+    for key, rows in expected.items():
+        assert [row[:2] for row in by[key]] == [row[:2] for row in rows]
+        assert [row[2] for row in by[key]] == pytest.approx([row[2] for row in rows])
+    perplexities = [
+        2 ** np.mean(-np.log2([p for *_, p in rows])) for rows in by.values()
+    ]  # in the order p0, p2, p1, p3
+    assert perplexities == pytest.approx(ann[["p0", "p2", "p1", "p3"]].tolist())
+
+
+def test_answers_that_the_model_does_not_give(
+    context_tokens_toy: Any, context_tokens_questions: pd.DataFrame
+) -> None:
+    ann = context.ask(context_tokens_toy, context_tokens_questions).iloc[0]
+    for changed in ({"parametric": "fish"}, {"counterfactual": "Lima"}, {"question_id": "x"}):
+        with pytest.raises(ValueError, match="toy does not give the answers of"):
+            answer_tokens(
+                context_tokens_toy, context_tokens_questions, pd.Series(ann.to_dict() | changed)
+            )
+
+
+ALPHA = 1e-4
+
+
+def counterfactuals_table(*texts: str, base: str = "b") -> pd.DataFrame:
+    """Answers to one base question about objects 0, 1, ..."""
+    return pd.DataFrame(
+        {"base_id": base, "object": [str(i) for i in range(len(texts))], "text": list(texts)}
+    )
+
+
+answers = st.lists(
+    st.tuples(st.sampled_from("xyz"), st.sampled_from(["", "Paris", "the paris", "Rome", "Oslo"])),
+    min_size=1,
+    max_size=12,
+).map(
+    lambda rows: pd.DataFrame(
+        [(base, str(i), text) for i, (base, text) in enumerate(rows)],
+        columns=["base_id", "object", "text"],
+    )
+)
+
+
+@given(answers, st.integers(0, 3), st.sampled_from(["robust", "published"]))
+@settings(deadline=None)
+def test_never_an_equal_answer(rows: pd.DataFrame, seed: int, rule: str) -> None:
+    drawn = counterfactuals(rows, seed=seed, rule=rule)
+    for i, j in enumerate(drawn):
+        mine = rows.loc[i]
+        others = rows[(rows["base_id"] == mine["base_id"]) & (rows["text"] != mine["text"])]
+        if rule == "robust":
+            differs = others["text"].map(normalise) != normalise(mine["text"])
+            others = others[differs & (others["text"] != "")]
+        assert (j in others.index) if len(others) else j == -1
+
+
+@given(answers, st.randoms(use_true_random=False), st.integers(0, 3))
+@settings(deadline=None)
+def test_the_order_does_not_matter(rows: pd.DataFrame, random: object, seed: int) -> None:
+    order = list(range(len(rows)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    turned = rows.iloc[order].reset_index(drop=True)
+    drawn, again = (counterfactuals(t, seed=seed) for t in (rows, turned))
+    there = {i: (order[j] if j >= 0 else -1) for i, j in zip(order, again, strict=True)}
+    assert [there[i] for i in range(len(rows))] == drawn.tolist()
+
+
+def test_other_base_questions_do_not_matter() -> None:
+    one, two = (
+        counterfactuals_table("Oslo", "Rome", "Paris"),
+        counterfactuals_table("1", "2", base="c"),
+    )
+    both = pd.concat([two, one], ignore_index=True)
+    assert (counterfactuals(both)[2:] - 2).tolist() == counterfactuals(one).tolist()
+
+
+def test_more_rows_change_a_draw_only_if_one_is_drawn() -> None:
+    texts = [f"answer {i}" for i in range(40)]
+    few, many = (
+        counterfactuals(counterfactuals_table(*texts[:20])),
+        counterfactuals(counterfactuals_table(*texts)),
+    )
+    assert all(b in (a, *range(20, 40)) for a, b in zip(few, many, strict=False))
+    assert (few == many[:20]).any()
+
+
+def test_uniform_over_questions_and_another_seed_another_draw() -> None:
+    rows = counterfactuals_table("Oslo", "Rome", "Rome", "Rome", "Paris")
+    draws = np.array([counterfactuals(rows, seed=seed)[0] for seed in range(2000)])
+    # Rome stands there three times of four.
+    low, high = binom.interval(1 - ALPHA, len(draws), 0.25)
+    for row in (1, 2, 3, 4):
+        assert low <= (draws == row).sum() <= high
+
+
+def test_rules_differ_in_spelling_and_empties() -> None:
+    rows = counterfactuals_table("Paris", "the paris", "")
+    assert counterfactuals(rows).tolist() == [-1, -1, counterfactuals(rows)[2]]
+    assert counterfactuals(rows)[2] in (0, 1)
+    assert (counterfactuals(rows, rule="published") >= 0).all()
+    with pytest.raises(ValueError, match="rule 'thesis' is unknown"):
+        counterfactuals(rows, rule="thesis")
+
+
+def test_nothing_to_draw_from() -> None:
+    assert counterfactuals(counterfactuals_table("Oslo", "Oslo")).tolist() == [-1, -1]
+    assert counterfactuals(counterfactuals_table()).tolist() == []

@@ -18,7 +18,7 @@ from factrobust.models.prompts import FORMATS
 from factrobust.plan import questions
 from factrobust.plan.questions import Texts
 from factrobust.probes import context, decoding
-from factrobust.probes.contexts import KINDS
+from factrobust.probes.context import KINDS
 from factrobust.probes.wording import paper_format
 
 # Both embedded models need 3.1 (dates) to 4.8 (chat) in the notebooks' prompts.

@@ -32,8 +32,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from factrobust.metrics.grounding import SOURCES
-from factrobust.metrics.others import KINDS
+from factrobust.metrics.answer_rules import KINDS
+from factrobust.metrics.context import SOURCES
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE, SINGLE
 
@@ -56,7 +56,7 @@ FACTS = {
 def source_shares(table: pd.DataFrame) -> Figure:
     """Figure 5 (table 8): where the answers come from, a bar a model.
 
-    `table`, of `metrics.grounding_tables.counts_by` by model: model, source, share, low, high, n.
+    `table`, of `metrics.context.counts_by` by model: model, source, share, low, high, n.
     The parametric share is read from the left, the contextual one from the right, each with its
     interval; what is neither lies between them. Models of no look of their own stand in the table's
     order.
@@ -77,7 +77,7 @@ def source_shares(table: pd.DataFrame) -> Figure:
 def source_by_category(table: pd.DataFrame, column: str = "category") -> Figure:
     """Figures 6 and 7 (tables 9 and 10): `source_shares` by category, a panel a model.
 
-    `table`, of `metrics.grounding_tables.counts_by` by model and category: model, category, source,
+    `table`, of `metrics.context.counts_by` by model and category: model, category, source,
     share, low, high, n. Categories stand in the table's order. `column` names another column whose
     values have the rows, such as "base_id".
     """
@@ -101,7 +101,7 @@ def source_by_category(table: pd.DataFrame, column: str = "category") -> Figure:
 def kinds(table: pd.DataFrame) -> Figure:
     """Tables 13 and 14 drawn: the seven kinds of Other, a row a kind, models side by side.
 
-    `table`, of `metrics.grounding_tables.counts_by` by model with value "kind": model, kind, count
+    `table`, of `metrics.context.counts_by` by model with value "kind": model, kind, count
     (written at the right), share, low, high, n (questions with an Other, in the legend).
     """
     style.need(table, "model", "kind", "count", "share", "low", "high", "n")
@@ -437,7 +437,7 @@ LABELS = {  # of metrics.attribution.SCORES
     "minus_entropy_context": "−entropy with context",
     "shift": "shift by the context",
 }
-MEASURES = {  # of metrics.attribution_errors.error_rates
+MEASURES = {  # of metrics.attribution.error_rates
     "fpr": "memory taken for context",
     "fnr": "context taken for memory",
     "false_discovery": "memory among “context”",
@@ -528,7 +528,7 @@ def auc(table: pd.DataFrame) -> Figure:
 def errors(table: pd.DataFrame) -> Figure:
     """How often thresholds on a score err, a row a measure, models side by side.
 
-    `table`, of `metrics.attribution_errors.error_rates`: model, measure, mean, low, high, n. With
+    `table`, of `metrics.attribution.error_rates`: model, measure, mean, low, high, n. With
     context or else score, a panel each. Beside the accuracy, the baseline as a vertical mark.
     """
     table = table if {"context", "score"} & set(table) else table.assign(score="")

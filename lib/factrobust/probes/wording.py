@@ -18,7 +18,7 @@ from factrobust.metrics.prediction import undefined
 from factrobust.models.interface import Generation, LacksError, Model
 from factrobust.models.prompts import FORMATS, render
 from factrobust.models.sentences import Encoder, Entailment
-from factrobust.probes.sentences import first_sentence
+from factrobust.probes.endings import first_sentence
 
 MAX_NEW_TOKENS = 16
 TEMPERATURE, SAMPLES = 0.5, 10  # paper 3, 4.1.3

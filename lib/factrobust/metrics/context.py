@@ -13,7 +13,7 @@ parametric if P4 > P3, the perplexity of the answer given over that of the count
 says nothing of the parametric answer; a missing perplexity is contextual (but without any P4, as in
 results computed elsewhere, all preferences are missing).
 
-"robust" is the default. Source: the rules of `metrics.others`, by which an answer of kind 1 is
+"robust" is the default. Source: the rules of `metrics.answer_rules`, by which an answer of kind 1 is
 parametric and one of kind 5 contextual, and empty answers are "empty". Preference: the text's
 definition (3.3.3, figure 4), parametric if P2 < P3, contextual if P2 > P3; equal perplexities are a
 "tie" (answers of one token do tie), missing ones are missing.
@@ -21,6 +21,8 @@ definition (3.3.3, figure 4), parametric if P2 < P3, contextual if P2 > P3; equa
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,10 +30,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from factrobust.metrics.other_rules import NEGATION
-from factrobust.metrics.others import JUDGED, Decision, Judge, decide, judged
+from factrobust.metrics.answer_rules import JUDGED, KINDS, NEGATION, Decision, Judge, decide, judged
+from factrobust.metrics.entropy import top_entropy
+from factrobust.metrics.phrases import empty
 from factrobust.metrics.text import contains, exact_match, normalise
-from factrobust.metrics.text_values import Quantity, agreement, date, meet, quantity
+from factrobust.metrics.values import Quantity, agreement, date, meet, quantity
+from factrobust.statistics import Interval, binomial_interval, bootstrap_mean
 
 RULES = ("robust", "published")
 SOURCES = ("parametric", "contextual", "other", "empty")
@@ -113,7 +117,7 @@ def mark(
 ) -> pd.DataFrame:
     """Results with the source of each answer and what it prefers, by one of RULES.
 
-    Adds source (one of SOURCES; "published" knows no "empty"), kind (1 to 7, see `metrics.others`,
+    Adds source (one of SOURCES; "published" knows no "empty"), kind (1 to 7, see `metrics.answer_rules`,
     of the answers that this rule or the published one calls other; else missing), kind_rule (what
     decided it), preference, and parametric_correct, counterfactual_correct and correct (of the
     contextual answer), missing where no answer is accepted. `questions` has question_id and answers
@@ -241,3 +245,197 @@ def _decided(row: Mapping[str, Any], synonyms: Mapping[str, frozenset[str]]) -> 
         synonyms=synonyms,
         right_answers=row["right_answers"],
     )
+
+
+Alternatives = Sequence[tuple[str, float]]  # (token, natural log-probability), the likeliest ones
+
+
+def first_entropy(alternatives: Alternatives) -> float:
+    """Entropy in nats of the likeliest first tokens, renormalised to sum to one.
+
+    It is at most ln k for k tokens (models give ten); NaN for fewer than two.
+    """
+    logs = [p for _, p in alternatives]
+    return top_entropy(logs) * float(np.log(len(logs))) if len(logs) > 1 else float("nan")
+
+
+def first_shift(one: Alternatives, other: Alternatives) -> float:
+    """Jensen-Shannon distance of two first-token distributions, 0 (equal) to sqrt(ln 2).
+
+    The square root of the divergence, with the natural logarithm, over the union of the tokens of
+    both lists and the rest. A token that is in one list only counts in the other's rest, so what is
+    beyond the lists makes the distance somewhat too large. NaN if a list is empty.
+    """
+    if not one or not other:
+        return float("nan")
+    pair: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for column, alternatives in enumerate((one, other)):
+        for token, logprob in alternatives:
+            pair[token][column] += float(np.exp(logprob))
+    p = np.array([*pair.values(), [0.0, 0.0]])
+    p[-1] = np.clip(1 - p.sum(axis=0), 0, 1)
+    middle = p.mean(axis=1, keepdims=True)
+    # p log p tends to 0 with p.
+    terms = np.where(p > 0, p * np.log(np.where(p > 0, p, 1) / np.where(middle > 0, middle, 1)), 0)
+    return float(np.sqrt(max(0.0, terms.sum() / 2)))
+
+
+VALUES: dict[str, tuple] = {
+    "source": SOURCES,
+    "preference": PREFERENCES,
+    "kind": tuple(KINDS),
+}
+DEGENERATE = ("empty", "option", "marks", "short")
+_OPTION = re.compile(r"\s*(?:[(\[{]\s*(?:\w|[ivxIVX]{2,4})|(?:[A-E]|[a-e]))(?!\w)[^\w]*")
+_MARK = re.compile(r"(?<!\w)[A-Z]:")
+
+
+def counts_by(
+    marked: pd.DataFrame,
+    by: Sequence[str] = ("model",),
+    value: str = "source",
+    *,
+    group: str | None = "question_id",
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How often each value occurs, and its share of the rows that have one (tables 8 to 10, 13, 14).
+
+    `value` is source, preference or kind, whose values are all listed, or any other column. Columns:
+    those of `by`, value, count, total (rows with a value), share, low, high, n (number of `group`s),
+    n_missing (rows without a value). Sources, preferences and kinds stand in their order, other
+    columns of `by` in that of their first rows.
+
+    Where each group has one row, low and high are exact binomial bounds (Clopper-Pearson), which say
+    how little 0 of 8 tells; resampling would say that it is 0 for sure. Where a group has several
+    rows, whole groups are resampled (`bootstrap_mean`).
+    """
+    rows = []
+    order = VALUES.get(value, tuple(marked[value].dropna().unique()))
+    for key, part in _groups(marked, by):
+        known = part[part[value].notna()]
+        groups = pd.Series(range(len(known))) if group is None else known[group]
+        for name in order:
+            hits = (known[value] == name).to_numpy(dtype=float)
+            share = _share(hits, groups, n_boot, seed)
+            missing = len(part) - len(known)
+            rows.append((*key, name, int(hits.sum()), len(known), *share, missing))
+    columns = [*by, value, "count", "total", "share", "low", "high", "n", "n_missing"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def shares(counts: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame:
+    """Counts that a paper prints with their shares of the total over the columns `by`.
+
+    `counts` has those, count, and what was counted, such as source. Adds total, share, low and high
+    (exact binomial bounds, as if questions were independent) and n (the total), as in `counts_by`.
+    """
+    total = counts.groupby(list(by), sort=False)["count"].transform("sum")
+    low, high = binomial_interval(counts["count"], total)
+    return counts.assign(total=total, share=counts["count"] / total, low=low, high=high, n=total)
+
+
+def perplexity_table(
+    marked: pd.DataFrame,
+    by: Sequence[str] = ("model", "source"),
+    value: str = "p4",
+    *,
+    group: str | None = "question_id",
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Distribution of a perplexity, or any other number (tables 11 and 12).
+
+    The thesis groups P4, the perplexity of the answer given, by the published preference: then the
+    groups differ by their selection, P4 > P3. Columns: those of `by`, count, mean, low, high (of the
+    mean), n (number of `group`s), std, 25%, 50%, 75%, n_missing (rows without a finite number).
+    """
+    rows = []
+    for key, part in _groups(marked, by):
+        known = part[np.isfinite(part[value].to_numpy(dtype=float))]
+        numbers = known[value].astype(float)
+        groups = None if group is None else known[group]
+        mean = bootstrap_mean(numbers, groups, n_boot=n_boot, seed=seed)
+        quartiles = numbers.quantile([0.25, 0.5, 0.75])
+        rows.append((*key, len(known), *mean, numbers.std(), *quartiles, len(part) - len(known)))
+    columns = [*by, "count", "mean", "low", "high", "n", "std", "25%", "50%", "75%", "n_missing"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def degeneracy(text: object) -> str | None:
+    """Why a text is hardly an answer, or None.
+
+    "empty": no word but "the", or missing; "option": the mark of an option, such as "(D", "[4" or
+    "b)", a letter A to E also by itself; "marks": a capital and a colon somewhere, which go on with
+    the prompt's form ("A: Jazz B: Rock"); "short": one or two characters without a digit. Symbols of
+    elements ("Au"; "C" is an option) are degenerate here, too, and right where one is asked for.
+    """
+    if not isinstance(text, str) or empty(text):
+        return "empty"
+    if _OPTION.fullmatch(text):
+        return "option"
+    if _MARK.search(text):
+        return "marks"
+    left = re.sub(r"[\W_]", "", text)
+    return "short" if len(left) <= 2 and not any(c.isdigit() for c in left) else None
+
+
+def degenerate_counts(results: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame:
+    """How many answers are degenerate (see `degeneracy`).
+
+    Columns: those of `by`, answer (one of ANSWERS), empty, option, marks, short, degenerate (their
+    sum), n (rows), share.
+    """
+    tables = []
+    for answer in ANSWERS:
+        why = results[answer].map(degeneracy)
+        rows = results[list(by)].assign(**{name: why == name for name in DEGENERATE}, n=1)
+        table = rows.groupby(list(by), sort=False, observed=True).sum().reset_index()
+        tables.append(table.assign(answer=answer))
+    table = pd.concat(tables, ignore_index=True)
+    table["degenerate"] = table[list(DEGENERATE)].sum(axis=1)
+    table["share"] = table["degenerate"] / table["n"]
+    return table[[*by, "answer", *DEGENERATE, "degenerate", "n", "share"]]
+
+
+def p0_exceptions(results: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame:
+    """How often P0 > P1, which the thesis excludes by definition (3.3.2).
+
+    The parametric answer is greedy, so its first token is the likeliest; but a mean over several
+    tokens may be lower for another answer. Only where both answers have one token is P0 <= P1 sure
+    (if generation could choose from all tokens, as scoring does). Columns: those of `by`, tokens
+    ("one each", "more", or "unknown" without n_tokens_parametric and n_tokens_counterfactual), n
+    (rows with both perplexities), exceptions, share, n_missing.
+    """
+    lengths = [f"n_tokens_{name}" for name in ANSWERS[:2]]
+    counts = results.reindex(columns=lengths).to_numpy(dtype=float, na_value=np.nan)
+    one = np.where((counts == 1).all(axis=1), "one each", "more")
+    tokens = np.where(np.isnan(counts).any(axis=1), "unknown", one)
+    known = results[["p0", "p1"]].notna().all(axis=1)
+    rows = results[list(by)].assign(
+        tokens=tokens, n=known, exceptions=results["p0"] > results["p1"], n_missing=~known
+    )
+    table = rows.groupby([*by, "tokens"], sort=False, observed=True).sum().reset_index()
+    table["share"] = table["exceptions"] / table["n"]
+    return table[[*by, "tokens", "n", "exceptions", "share", "n_missing"]]
+
+
+def _share(hits: np.ndarray, groups: pd.Series, n_boot: int, seed: int) -> Interval:
+    """Share of hits with the interval that `counts_by` describes."""
+    n = len(hits)
+    if n == 0 or groups.duplicated().any():
+        return bootstrap_mean(hits, groups, n_boot=n_boot, seed=seed)
+    low, high = binomial_interval(hits.sum(), n)
+    return Interval(float(hits.mean()), float(low), float(high), n)
+
+
+def _groups(table: pd.DataFrame, by: Sequence[str]) -> list[tuple[tuple, pd.DataFrame]]:
+    """The parts of a table by the columns `by`, column by column in the order of VALUES, or else of
+    the first rows; missing values last."""
+    parts = list(table.groupby(list(by), sort=False, observed=True, dropna=False))
+    ranks = []
+    for name in by:
+        order = [*VALUES.get(name, ()), *table[name].dropna().unique()]
+        ranks.append({value: order.index(value) for value in reversed(order)})
+    keys = [[rank.get(x, np.inf) for x, rank in zip(key, ranks, strict=True)] for key, _ in parts]
+    return [parts[i] for i in sorted(range(len(parts)), key=keys.__getitem__)]

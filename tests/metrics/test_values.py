@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust.datasets.dates import MONTHS, verbalise
-from factrobust.metrics.text_values import (
+from factrobust.metrics.values import (
     Date,
     Quantity,
     agreement,

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.metrics import grounding
-from factrobust.metrics.grounding import SOURCES, mark, preference, published_source, right
+from factrobust.metrics import context
+from factrobust.metrics.context import (
+    SOURCES,
+    first_entropy,
+    first_shift,
+    mark,
+    preference,
+    published_source,
+    right,
+)
 
 # Figure 4: the printed probabilities of the parametric answer's tokens.
 FIGURE_4 = [0.94, 4e-05, 0.87, 0.93, 0.06, 0.92, 0.26, 0.04, 0.61, 0.98, 0.72, 0.49, 0.59, 0.90]
@@ -26,18 +36,18 @@ def results(rows: list[tuple[str, str, str]], **columns: object) -> pd.DataFrame
 
 def test_perplexity_by_hand() -> None:
     # Two tokens of probability 1/2 and 1/8: 2 to the mean of 1 and 3 bits.
-    assert grounding.perplexity(np.log([1 / 2, 1 / 8])) == pytest.approx(4)
-    assert grounding.perplexity([0.0]) == 1
-    assert np.isnan(grounding.perplexity([]))
+    assert context.perplexity(np.log([1 / 2, 1 / 8])) == pytest.approx(4)
+    assert context.perplexity([0.0]) == 1
+    assert np.isnan(context.perplexity([]))
 
 
 def test_figure_4() -> None:
     # Printed are NLL 2.0566 and P2 4.1599; the probabilities are rounded.
     half = np.where(np.array(FIGURE_4) < 0.001, 5e-6, 0.005)
-    low, high = (grounding.perplexity(np.log(FIGURE_4 + x)) for x in (half, -half))
+    low, high = (context.perplexity(np.log(FIGURE_4 + x)) for x in (half, -half))
     assert low < 4.1599 < high
     assert np.log2([low, high]) == pytest.approx([2.0251, 2.1117], abs=5e-5)
-    assert np.log2(grounding.perplexity(np.log(FIGURE_4))) == pytest.approx(2.0664, abs=5e-5)
+    assert np.log2(context.perplexity(np.log(FIGURE_4))) == pytest.approx(2.0664, abs=5e-5)
     row = results([("p", "q", "q")], p2=4.1599, p3=1.0107, p4=1.0107)
     assert preference(row).tolist() == ["contextual"]
 
@@ -81,7 +91,7 @@ def test_sources(
 def test_published_comparison_is_that_of_the_listing(a: str, b: str) -> None:
     x, y = (s.lower().replace("the", "").replace(",", "").strip() for s in (a, b))
     short = min(len(x), len(y))  # both are cut to the shorter one
-    assert grounding.published_equal(a, b) == (x[:short] == y[:short])
+    assert context.published_equal(a, b) == (x[:short] == y[:short])
 
 
 def test_kinds_of_what_either_rule_calls_other() -> None:
@@ -197,7 +207,7 @@ def test_changes_between_the_rules() -> None:
         ("Emperor Hadrian", "Napoleon", "Hadrian, the Roman Emperor"),
         ("Paris", "London", ""),
     ]
-    table = grounding.changes(results(rows, p4=[1.2, 1.2, 2.0, np.nan]))
+    table = context.changes(results(rows, p4=[1.2, 1.2, 2.0, np.nan]))
     columns = ["verdict", "published", "robust", "n", "share", "kind_rule", "example"]
     assert table["model"].eq("m").all()
     assert table[columns].to_numpy().tolist() == [
@@ -229,3 +239,199 @@ def test_bad_input() -> None:
     asked = pd.DataFrame({"question_id": ["q9"], "base_id": "b", "answers": [["c"]]})
     with pytest.raises(ValueError, match=r"1 row\(s\), such as q0, belong to no question"):
         mark(table, asked)
+
+
+def marked(sources: list[str], **columns: object) -> pd.DataFrame:
+    ids = [f"q{i}" for i in range(len(sources))]
+    return pd.DataFrame({"model": "m", "question_id": ids, "source": sources}).assign(**columns)
+
+
+def test_counts_by_source() -> None:
+    rows = marked(["other", "contextual", "contextual", "parametric"], category=list("bbba"))
+    table = context.counts_by(rows, n_boot=200)
+    assert table["source"].tolist() == ["parametric", "contextual", "other", "empty"]
+    assert table["count"].tolist() == [1, 2, 1, 0]
+    assert table["share"].tolist() == [0.25, 0.5, 0.25, 0]
+    assert table["total"].tolist() == table["n"].tolist() == [4] * 4
+    assert (table["low"] <= table["share"]).all()
+    assert (table["high"] >= table["share"]).all()
+    # 0 of 4: the upper bound is the share that gives no hit in 4 with probability 0.025.
+    assert table.loc[3, ["low", "high"]].tolist() == pytest.approx([0, 1 - 0.025**0.25])
+    by = context.counts_by(rows, ["model", "category"], n_boot=10)
+    assert by["category"].tolist() == ["b"] * 4 + ["a"] * 4
+    assert by["count"].tolist() == [0, 2, 1, 0, 1, 0, 0, 0]
+
+
+def test_counts_of_kinds_leave_out_what_has_none() -> None:
+    rows = marked(["other"] * 4, kind=pd.array([5, 5, None, 2], dtype="Int64"))
+    table = context.counts_by(rows, value="kind", n_boot=10)
+    assert table["kind"].tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert table["count"].tolist() == [0, 1, 0, 0, 2, 0, 0]
+    assert table["share"].sum() == pytest.approx(1)
+    assert table["total"].eq(3).all()
+    assert table["n_missing"].eq(1).all()
+
+
+def test_counts_of_objects_and_other_columns() -> None:
+    rows = marked(
+        ["other"] * 4, object=["x", "x", "y", "y"], preference=["tie", None, "tie", "tie"]
+    )
+    table = context.counts_by(rows, value="object", group="object", n_boot=10)
+    assert table["object"].tolist() == ["x", "y"]
+    assert table["count"].tolist() == [2, 2]
+    assert table["n"].tolist() == [2, 2]  # objects are resampled: both x, one each, both y
+    assert table[["low", "high"]].to_numpy().tolist() == [[0, 1], [0, 1]]
+    preferred = context.counts_by(rows, value="preference", group=None, n_boot=10)
+    assert preferred["count"].tolist() == [0, 0, 3]
+    assert preferred["n_missing"].tolist() == [1, 1, 1]
+
+
+def test_shares_of_printed_counts() -> None:
+    counts = pd.DataFrame(
+        {"model": ["m", "m", "k"], "source": ["other", "contextual", "other"], "count": [0, 4, 3]}
+    )
+    table = context.shares(counts)
+    assert table["total"].tolist() == table["n"].tolist() == [4, 4, 3]
+    assert table["share"].tolist() == [0, 1, 1]
+    assert table["low"].tolist() == pytest.approx([0, 0.025**0.25, 0.025 ** (1 / 3)])
+    assert table["high"].tolist() == pytest.approx([1 - 0.025**0.25, 1, 1])
+
+
+def test_perplexities() -> None:
+    sources = ["contextual", "parametric", "contextual", "contextual", "contextual"]
+    rows = marked(sources, p4=[1.0, 4.0, 3.0, 2.0, np.nan])
+    table = context.perplexity_table(rows, n_boot=100)
+    assert table["source"].tolist() == ["parametric", "contextual"]  # in the order of SOURCES
+    grounded = table.iloc[1]
+    assert grounded[["count", "mean", "n", "std", "n_missing"]].tolist() == [3, 2, 3, 1, 1]
+    assert grounded[["25%", "50%", "75%"]].tolist() == [1.5, 2, 2.5]
+    assert 1 <= grounded["low"] <= 2 <= grounded["high"] <= 3
+    alone = table.iloc[0]
+    assert alone[["count", "mean"]].tolist() == [1, 4]
+    assert alone[["low", "high", "std"]].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "empty"),
+        (" ...", "empty"),
+        ("the", "empty"),
+        (None, "empty"),
+        (float("nan"), "empty"),
+        ("d", "option"),
+        ("D.", "option"),
+        ("(D", "option"),
+        ("[D]])]))))))))))))", "option"),
+        ("[4", "option"),
+        ("(iv)", "option"),
+        ("b)", "option"),
+        ("A: Jazz B: Rock", "marks"),
+        ("called: A: a", "marks"),
+        ("Zn: 30", None),
+        ("at 10:30", None),
+        ("iv", "short"),
+        ("no", "short"),
+        ("U.S.", "short"),
+        ("Au", "short"),
+        ("5", None),
+        ("79", None),
+        ("(Paris)", None),
+        ("(c) Paris", None),
+        ("Lima", None),
+    ],
+)
+def test_degeneracy(text: object, why: str | None) -> None:
+    assert context.degeneracy(text) == why
+
+
+def test_degenerate_counts() -> None:
+    rows = pd.DataFrame(
+        {
+            "model": ["m", "m", "n"],
+            "parametric": ["[D", "", "Paris"],
+            "counterfactual": ["no", "Rome", "Oslo"],
+            "contextual": ["Rome A: Lima", "Rome", "Oslo"],
+        }
+    )
+    table = context.degenerate_counts(rows).set_index(["model", "answer"])
+    columns = ["empty", "option", "marks", "short", "degenerate", "n", "share"]
+    assert table.loc[("m", "parametric"), columns].tolist() == [1, 1, 0, 0, 2, 2, 1]
+    assert table.loc[("m", "counterfactual"), columns].tolist() == [0, 0, 0, 1, 1, 2, 0.5]
+    assert table.loc[("n", "parametric"), columns].tolist() == [0, 0, 0, 0, 0, 1, 0]
+    assert table.loc[("m", "contextual"), columns].tolist() == [0, 0, 1, 0, 1, 2, 0.5]
+    assert len(table) == 6
+
+
+def test_p0_below_p1_is_no_theorem() -> None:
+    # A greedy first token of probability 0.6, then 0.1 at best: the mean is beaten by 0.4, then 1.
+    p0, p1 = (0.6 * 0.1) ** -0.5, (0.4 * 1.0) ** -0.5
+    rows = pd.DataFrame(
+        {
+            "model": "m",
+            "p0": [p0, 1.2, 1.5, np.nan],
+            "p1": [p1, 1.9, 1.5, 2.0],
+            "n_tokens_parametric": [2, 1, 1, 0],
+            "n_tokens_counterfactual": [2, 1, 1, 1],
+        }
+    )
+    table = context.p0_exceptions(rows)
+    columns = ["tokens", "n", "exceptions", "share", "n_missing"]
+    assert table[columns].to_numpy().tolist() == [["more", 1, 1, 1, 1], ["one each", 2, 0, 0, 0]]
+    unknown = context.p0_exceptions(rows[["model", "p0", "p1"]])
+    assert unknown[columns].to_numpy().tolist() == [["unknown", 3, 1, 1 / 3, 1]]
+    # Numbers of tokens that a file does not tell.
+    untold = rows.assign(n_tokens_parametric=pd.array([pd.NA] * 4, dtype="Int64"))
+    pd.testing.assert_frame_equal(context.p0_exceptions(untold), unknown)
+
+
+def tops(**probabilities: float) -> list[tuple[str, float]]:
+    return [(token, math.log(p)) for token, p in probabilities.items()]
+
+
+def test_entropy_in_nats_of_what_is_listed():
+    assert first_entropy(tops(a=0.5, b=0.5)) == pytest.approx(math.log(2))
+    assert first_entropy(tops(a=0.25, b=0.25)) == pytest.approx(math.log(2))  # renormalised
+    expected = -(0.8 * math.log(0.8) + 0.2 * math.log(0.2))
+    assert first_entropy(tops(a=0.8, b=0.2)) == pytest.approx(expected)
+    assert first_entropy([*tops(a=0.8, b=0.2), ("c", -1e9)]) == pytest.approx(expected)
+    assert math.isnan(first_entropy([]))
+    assert math.isnan(first_entropy(tops(a=1.0)))
+
+
+def test_shift_by_hand():
+    same = tops(a=0.7, b=0.2)
+    assert first_shift(same, same) == 0
+    # Nothing in common and nothing beyond the lists: the largest distance.
+    assert first_shift(tops(a=0.5, b=0.5), tops(c=1.0)) == pytest.approx(math.sqrt(math.log(2)))
+    # (0.8, 0.2) and (0.3, 0.7); their middle is (0.55, 0.45).
+    divergence = 0.5 * (
+        0.8 * math.log(0.8 / 0.55)
+        + 0.2 * math.log(0.2 / 0.45)
+        + 0.3 * math.log(0.3 / 0.55)
+        + 0.7 * math.log(0.7 / 0.45)
+    )
+    assert first_shift(tops(a=0.8, b=0.2), tops(b=0.7, a=0.3)) == pytest.approx(
+        math.sqrt(divergence)
+    )
+
+
+def test_what_is_beyond_both_lists_is_common():
+    # a against b with 0.4 each, and a rest of 0.6 that both share.
+    expected = math.sqrt(0.4 * math.log(2))
+    assert first_shift(tops(a=0.4), tops(b=0.4)) == pytest.approx(expected)
+
+
+def test_no_list_no_distance():
+    assert math.isnan(first_shift([], tops(a=1.0)))
+    assert math.isnan(first_shift(tops(a=1.0), []))
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 1), st.floats(0.01, 1)), min_size=2, max_size=6))
+@settings(deadline=None)
+def test_shift_is_a_distance(weights):
+    p, q = (np.array(column) / sum(column) for column in zip(*weights, strict=True))
+    one, other = ([(str(i), float(np.log(x))) for i, x in enumerate(side)] for side in (p, q))
+    shift = first_shift(one, other)
+    assert 0 <= shift <= math.sqrt(math.log(2)) + 1e-9
+    assert shift == pytest.approx(first_shift(other[::-1], one), abs=1e-9)
