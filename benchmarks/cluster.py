@@ -25,7 +25,6 @@ from measuring.report import in_turns, print_ratios, ratio, two_digits, write_js
 
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
-from factrobust.metrics.breaking import temperature_grid
 from factrobust.models.cluster import ClusterModel, local_cluster, slices
 from factrobust.models.interface import Job, Model
 from factrobust.models.prompts import FORMATS
@@ -45,7 +44,7 @@ def jobs(model: Model, n: int) -> dict[str, Job]:
     answers = [form.separator + text for text in facts["object"]]
     pairs = [{"prompt": p, "answer": a} for p, a in zip(prompts, answers, strict=True)]
     decoding = {"max_new_tokens": probe.MAX_NEW_TOKENS, "stop": list(form.stop)}
-    grid = {"temperatures": temperature_grid(probe.TEMPERATURES).tolist()}
+    grid = {"temperatures": probe.temperature_grid(probe.TEMPERATURES).tolist()}
     return {
         "greedy answers": Job("generate", [{"prompt": p} for p in prompts], decoding),
         "exact curves": Job("temper", pairs, grid),

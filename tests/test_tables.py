@@ -1,7 +1,8 @@
 import pandas as pd
 import pytest
 
-from factrobust.tables import FactsError, decoded, nearest, read_table, sample_evenly, slug
+from factrobust.draws import sample_evenly
+from factrobust.tables import FactsError, decoded, nearest, read_table, slug
 
 
 @pytest.mark.parametrize(

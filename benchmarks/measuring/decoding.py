@@ -11,12 +11,12 @@ import torch
 
 from factrobust.datasets.facts import answers
 from factrobust.metrics import decoding as part1
-from factrobust.metrics.breaking import bisect_break, temperature_grid
-from factrobust.metrics.text import contains
+from factrobust.metrics.decoding import bisect_break
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
 from factrobust.models.prompts import FORMATS
 from factrobust.probes import decoding as probe
+from factrobust.text import contains
 from measuring.plain import plain_network
 
 SEPARATE, TOGETHER = "100 separate samples", "ten samples a call"
@@ -135,9 +135,11 @@ def bisection(
 def exact_scores(model: CausalLM, facts: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     """Everything from the question to its FRS."""
     responses = probe.greedy(model, facts, max_new_tokens=settings.max_new_tokens)
-    curves = probe.tempered(model, responses, temperature_grid(settings.temperatures).tolist())
+    curves = probe.tempered(
+        model, responses, probe.temperature_grid(settings.temperatures).tolist()
+    )
     breaking = part1.exact_breaking(curves)
-    return part1.scores(part1.mark(responses, facts), breaking, unbroken=None)
+    return part1.frs_table(part1.mark_greedy(responses, facts), breaking, unbroken=None)
 
 
 def full_logits_score(

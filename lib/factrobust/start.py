@@ -108,7 +108,7 @@ def decoding(notebook: Mapping[str, Any], *, tempered: bool = False) -> Decoding
     With `tempered`, only models that can be tempered (LacksError if there is none).
     """
     from factrobust.datasets.named import load_named
-    from factrobust.metrics.decoding import mark
+    from factrobust.metrics.decoding import mark_greedy
     from factrobust.probes import decoding as probe
 
     parameters, models = _start(notebook)
@@ -123,7 +123,7 @@ def decoding(notebook: Mapping[str, Any], *, tempered: bool = False) -> Decoding
 
         train = load_question_types("train")
         facts = with_types(open_records(), facts, train, epochs=10, seed=seed)
-    marked = mark(_from_each(models, lambda model: probe.greedy(model, facts)), facts)
+    marked = mark_greedy(_from_each(models, lambda model: probe.greedy(model, facts)), facts)
     print(f"{len(facts)} facts, asked of {_names(models)}")
     return Decoding(parameters, models, inputs, facts, counts, marked)
 
@@ -237,7 +237,7 @@ def wording(notebook: Mapping[str, Any]) -> Wording:
     """Part 3: ask each of `models` the questions of `n_facts` of `data` in all their wordings."""
     from factrobust.datasets.named import load_named_questions
     from factrobust.datasets.wordings import sample
-    from factrobust.metrics.wording import mark, text_groups
+    from factrobust.metrics.wording import mark_by_rules, text_groups
     from factrobust.models.sentences import open_encoder, open_entailment
     from factrobust.probes import wording as probe
 
@@ -259,7 +259,7 @@ def wording(notebook: Mapping[str, Any]) -> Wording:
                 model, questions, prompt_format=part.formats[model.name], max_new_tokens=length
             ),
         )
-        part.marked = mark(part.responses, questions)
+        part.marked = mark_by_rules(part.responses, questions)
         sets = text_groups(part.responses)
         part.answer_sets = sets.assign(int_sim=probe.consistency(encoder, sets))
     return part

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-import hashlib
 import io
 import re
 import unicodedata
@@ -191,34 +190,6 @@ def keep(frame: pd.DataFrame, column: str, wanted: Iterable[str], path: Path) ->
                 f"no fact in {path} has the {column} {value!r}; {hint}It has {', '.join(known)}."
             )
     return frame[frame[column].isin(wanted)]
-
-
-def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> pd.DataFrame:
-    """The rows in a seeded order in which every group comes once before any comes twice.
-
-    A row's place depends on its own fact_id and the seed only, never on the order of the rows.
-    Raises ValueError for a limit that is no count, so that a bad one is met before it is used.
-    """
-    if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
-        raise ValueError(
-            f"limit is {limit!r}; give a whole number of facts from 1 up, or None for all"
-        )
-    draw = frame["fact_id"].map(lambda name: hashlib.sha256(f"{seed}/{name}".encode()).hexdigest())
-    order = frame.assign(draw=draw).sort_values("draw")
-    order["turn"] = order.groupby(groups).cumcount()
-    return order.sort_values(["turn", "draw"])
-
-
-def sample_evenly(frame: pd.DataFrame, limit: int, seed: int) -> pd.DataFrame:
-    """`limit` rows in the frame's order, spread over domains and, within each, over relations.
-
-    A seeded sample that does not depend on the order of rows; a larger limit contains every smaller
-    one. Raises ValueError for a limit that is no count.
-    """
-    order = in_turns(frame, limit, seed, ["domain", "relation"])
-    order["turn"] = order.groupby("domain").cumcount()
-    order = order.sort_values(["turn", "domain"])  # every domain once before any twice
-    return frame.loc[order.index[:limit].sort_values()]
 
 
 def slug(text: str) -> str:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from factrobust.metrics.breaking import bisect_break, crossing, first_break, temperature_grid
+from factrobust.metrics.decoding import bisect_break, crossing, first_break
+from factrobust.probes.decoding import temperature_grid
 
 PAPER = [round(0.2 * k, 1) for k in range(1, 11)]
 GRID = temperature_grid(PAPER)

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.metrics import coefficients
-from factrobust.metrics.prediction import fit
+from factrobust.metrics import regression as coefficients
+from factrobust.metrics.regression import fit
 
 
 def test_symbols() -> None:

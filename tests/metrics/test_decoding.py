@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from factrobust.metrics import decoding
+from factrobust.probes.decoding import temperature_grid
 
 UNIFORM = [math.log(0.1)] * 10
 CERTAIN = [0.0] + [-math.inf] * 9
@@ -40,7 +41,7 @@ def responses() -> pd.DataFrame:
 
 
 def test_mark(responses: pd.DataFrame, facts: pd.DataFrame) -> None:
-    marked = decoding.mark(responses, facts)
+    marked = decoding.mark_greedy(responses, facts)
     assert marked["fact_id"].tolist() == responses["fact_id"].tolist()
     assert marked["exact_match"].tolist() == [True, False, True, False]
     assert marked["contains"].tolist() == [True, True, True, False]
@@ -50,7 +51,7 @@ def test_mark(responses: pd.DataFrame, facts: pd.DataFrame) -> None:
 
 def test_mark_names_a_response_to_no_fact(responses: pd.DataFrame, facts: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match="not in the table of facts, such as number/spider"):
-        decoding.mark(responses, facts.drop(index=1))
+        decoding.mark_greedy(responses, facts.drop(index=1))
 
 
 def test_select_known_draws_by_hash() -> None:
@@ -165,7 +166,7 @@ def test_a_bin_holds_its_lower_edge_and_not_its_upper(edge: float) -> None:
 
 def curves() -> pd.DataFrame:
     """u: 1 / (1 + 2 exp(-1 / t)), one half at 1 / log 2 = 1.443; v: never below one half."""
-    t = decoding.breaking.temperature_grid([0.2 * k for k in range(1, 11)])
+    t = temperature_grid([0.2 * k for k in range(1, 11)])
     u, v = -np.log1p(2 * np.exp(-1 / t)), -np.log1p(np.exp(-1 / t))
     table = pd.DataFrame(
         {
@@ -205,14 +206,14 @@ def test_scores() -> None:
         }
     )
     t_b = pd.DataFrame({"model": "toy", "fact_id": ["v", "u"], "t_b": [np.inf, 1.0]})
-    scored = decoding.scores(known, t_b)
+    scored = decoding.frs_table(known, t_b)
     assert len(scored) == 2 * 5  # w has no breaking temperature
     cells = scored.set_index(["fact_id", "d"])["frs"]
     assert cells["u", 1] == pytest.approx(1.75 / 2.75)
     assert cells["u", 2] == pytest.approx(1.25 / 2.25)
     assert cells["u", 5] == pytest.approx((0.5**5 * 2 - 0.25 + 1) / (0.5**5 * 2 - 0.25 + 2))
     assert cells["v"].tolist() == [1] * 5
-    exact = decoding.scores(known, t_b, unbroken=None).set_index(["fact_id", "d"])["frs"]
+    exact = decoding.frs_table(known, t_b, unbroken=None).set_index(["fact_id", "d"])["frs"]
     assert exact["v"].tolist() == [0.5] * 5
 
 

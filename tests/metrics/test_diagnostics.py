@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.metrics.diagnostics import binned_correctness
+from factrobust.metrics.regression import binned_correctness
 from factrobust.statistics import binomial_interval
 
 

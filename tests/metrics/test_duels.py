@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.metrics.duels import duel_shares, duels
+from factrobust.metrics.time import duel_shares, duels
 
 
 def matched(values: dict[str, tuple], model: str, precision: str = "year") -> pd.DataFrame:

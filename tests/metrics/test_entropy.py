@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.metrics.entropy import answer_entropy, top_entropy
+from factrobust.metrics.decoding import answer_entropy, top_entropy
 
 CERTAIN = [0.0] + [-math.inf] * 9
 

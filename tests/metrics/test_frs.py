@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.metrics.frs import raw_score, score
+from factrobust.metrics.decoding import frs as score
+from factrobust.metrics.decoding import raw_frs as raw_score
 
 ENTROPY = st.floats(0, 1)
 TEMPERATURE = st.floats(0, 50)

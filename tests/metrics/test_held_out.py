@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from factrobust.metrics import calibration, held_out
-from factrobust.metrics.prediction import fit, predict
+from factrobust.metrics.regression import fit, predict
 
 
 def test_folds_are_stratified(simulate) -> None:

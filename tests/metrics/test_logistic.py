@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 
-from factrobust.metrics import logistic
+from factrobust.metrics import regression as logistic
 
 
 def model(y: list[float], **columns: list[float]) -> object:

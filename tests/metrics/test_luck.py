@@ -136,7 +136,7 @@ def test_agreement_by_hand() -> None:
     coarse = fine.assign(
         logprob=[*(-1.0, -2.0, -2.0, -3.0), *(-1.0, -1.0, -1.0), *(-1.5, -2.0), *(-1.0,)]
     )
-    agreed = luck.agreement(fine, coarse.sample(frac=1, random_state=0))
+    agreed = luck.compare_scorings(fine, coarse.sample(frac=1, random_state=0))
     year = agreed[agreed["precision"] == "year"].set_index("fact_id")
     assert year["robust_first"].dropna().to_dict() == {"f": True, "g": False, "h": True}
     assert year["equal"].dropna().to_dict() == {"f": False, "g": True, "h": True}
@@ -145,10 +145,10 @@ def test_agreement_by_hand() -> None:
     assert year["largest_difference"].to_dict() == pytest.approx(
         {"f": 0.01, "g": 1, "h": 0.5, "i": 0}
     )
-    turned = luck.agreement(coarse, fine).set_index(["fact_id", "precision"])
+    turned = luck.compare_scorings(coarse, fine).set_index(["fact_id", "precision"])
     assert turned.loc[("f", "year"), "false_ties_first"] == 1
 
-    total = luck.summarise_agreement(agreed).set_index("precision").loc["year"]
+    total = luck.summarise_scorings(agreed).set_index("precision").loc["year"]
     assert total[["facts", "matches", "false_ties_second"]].tolist() == [3, 4 + 2 + 1, 2]
     assert total["equal"] == pytest.approx(2 / 3)
     assert total["largest_difference"] == 1
@@ -157,19 +157,19 @@ def test_agreement_by_hand() -> None:
 def test_agreement_joins_the_precisions() -> None:
     fine = pd.concat([table([-1], [-2], precision=p) for p in ("year", "month", "day")])
     coarse = fine.assign(logprob=[-1, -2, -1, -1, -1, -1.25])
-    row = luck.agreement(fine, coarse).set_index("precision").loc["global"]
+    row = luck.compare_scorings(fine, coarse).set_index("precision").loc["global"]
     assert row[["robust_first", "robust_second", "equal"]].tolist() == [True, False, False]
     assert row[["matches", "false_ties_second", "largest_difference"]].tolist() == [3, 1, 1]
 
 
 def test_agreement_of_a_table_with_itself() -> None:
     scores = pd.concat([table([-1, -2], [-2, -3]), table([-1], [-2], fact_id="g")])
-    agreed = luck.agreement(scores, scores)
+    agreed = luck.compare_scorings(scores, scores)
     assert agreed["equal"].dropna().all()
     assert (agreed[["false_ties_first", "false_ties_second", "largest_difference"]] == 0).all(
         axis=None
     )
-    assert len(luck.agreement(scores[:0], scores[:0])) == 0
+    assert len(luck.compare_scorings(scores[:0], scores[:0])) == 0
 
 
 def test_agreement_needs_the_same_statements() -> None:
@@ -178,7 +178,7 @@ def test_agreement_needs_the_same_statements() -> None:
         with pytest.raises(
             ValueError, match="in one table only or labelled differently, such as f"
         ):
-            luck.agreement(scores, other)
+            luck.compare_scorings(scores, other)
 
 
 def test_bfloat16_rounds_as_torch_does() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.metrics.near_misses import nearest_misses
+from factrobust.metrics.luck import nearest_misses
 
 
 def scores(

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.metrics import precisions
+from factrobust.metrics import time as precisions
 from factrobust.statistics import bootstrap_statistic, interval_table
 
 
@@ -87,7 +87,7 @@ def test_patterns() -> None:
 
 
 def test_transfer() -> None:
-    table = precisions.transfer(matched(FACTS))
+    table = precisions.robust_elsewhere(matched(FACTS))
     assert list(table) == ["model", "prompt_format", "fact_id", "known_at", "asked_at", "kept"]
     recall = interval_table(table, ["known_at", "asked_at"], "kept")
     recall = recall.set_index(["known_at", "asked_at"])
@@ -103,4 +103,4 @@ def test_nothing_asked() -> None:
     nothing = matched(FACTS)[:0]
     assert len(precisions.granularity_variance(nothing)) == 0
     assert len(precisions.patterns(nothing)) == 0
-    assert len(precisions.transfer(nothing)) == 0
+    assert len(precisions.robust_elsewhere(nothing)) == 0

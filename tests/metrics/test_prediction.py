@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from factrobust.metrics import prediction
+from factrobust.metrics import regression as prediction
 
 STUDENTS = ("GPA", "TUCE", "PSI")
 

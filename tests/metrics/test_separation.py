@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.metrics.separation import null_space, separable
+from factrobust.metrics.regression import null_space, separable
 
 
 def with_intercept(x: list[float]) -> np.ndarray:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from factrobust.metrics import wording
+from factrobust.text import int_sim
 
 
 @pytest.mark.parametrize(
@@ -72,7 +78,9 @@ def samples(model: str = "m") -> pd.DataFrame:
 
 
 def test_mark_and_differences() -> None:
-    marked = wording.mark(answers(["Paris", "Lyon", "paris", "Niamey", "Romania"]), questions())
+    marked = wording.mark_by_rules(
+        answers(["Paris", "Lyon", "paris", "Niamey", "Romania"]), questions()
+    )
     assert marked["substring"].tolist() == [True, False, True, True, True]
     assert marked["tokens"].tolist() == [True, False, True, True, False]
     differ = wording.rule_differences(marked)
@@ -84,7 +92,7 @@ def test_mark_and_differences() -> None:
 def test_groups_by_hand() -> None:
     first = answers(["Lyon", "Paris", "", "Niamey", "Romania"])
     second = answers(["Paris", "Paris", "paris", " ", ""], "n")
-    marked = wording.mark(pd.concat([first, second]), questions())
+    marked = wording.mark_by_rules(pd.concat([first, second]), questions())
     sets = wording.text_groups(pd.concat([first, second]))
     assert sets["texts"].tolist() == [
         ["Lyon", "Paris", ""],
@@ -125,14 +133,16 @@ def test_order_of_rows_does_not_matter() -> None:
     given = answers(["Lyon", "Paris", "", "Niamey", "Romania"])
     sets = wording.text_groups(given).assign(int_sim=[0.1, 0.2])
     drawn = wording.text_groups(samples()).assign(int_sim=[0.3, 0.4])
-    plain = wording.groups(wording.mark(given, questions()), sets, drawn)
-    shuffled = wording.groups(wording.mark(given[::-1], questions()[::-1]), sets[::-1], drawn[::-1])
+    plain = wording.groups(wording.mark_by_rules(given, questions()), sets, drawn)
+    shuffled = wording.groups(
+        wording.mark_by_rules(given[::-1], questions()[::-1]), sets[::-1], drawn[::-1]
+    )
     pd.testing.assert_frame_equal(plain, shuffled[::-1].reset_index(drop=True))
 
 
 def test_what_is_missing_is_named() -> None:
     given = answers(["a", "b", "c", "d", "e"])
-    marked = wording.mark(given, questions())
+    marked = wording.mark_by_rules(given, questions())
     sets = wording.text_groups(given).assign(int_sim=0.5)
     drawn = wording.text_groups(samples()).assign(int_sim=0.5)
     with pytest.raises(ValueError, match="such as capital/niger of m, have no samples"):
@@ -142,9 +152,9 @@ def test_what_is_missing_is_named() -> None:
     with pytest.raises(ValueError, match="capital/niger of m, have no answer to the original"):
         wording.groups(marked[marked["question_id"] != "capital/niger#0"], sets, drawn)
     with pytest.raises(ValueError, match="such as that to capital/niger#0, belong to no"):
-        wording.mark(given, questions()[:3])
+        wording.mark_by_rules(given, questions()[:3])
     both = pd.concat([given, given.assign(prompt_format="two-shot")])
-    for function in (wording.text_groups, lambda rows: wording.mark(rows, questions())):
+    for function in (wording.text_groups, lambda rows: wording.mark_by_rules(rows, questions())):
         with pytest.raises(ValueError, match="m answers capital/france#0 in several rows"):
             function(both)
     with pytest.raises(ValueError, match="several rows"):
@@ -170,3 +180,39 @@ def test_example_pairs_go_from_the_least_consistent_to_the_most() -> None:
     two = wording.example_pairs(groups, n=2)
     assert two["group_id"].tolist() == ["low", "high", "low"]
     assert wording.example_pairs(groups[2:4]).empty
+
+
+def test_equal_pairs_and_entropy_by_hand() -> None:
+    groups = [
+        ["Paris", "paris.", "the Paris", "Lyon"],  # 3 of 6 pairs; shares 3/4, 1/4
+        ["Paris", "Lyon"],
+        ["", " ", "Lyon"],
+        ["Paris", "Paris"],
+        ["Paris"],
+        [],
+    ]
+    expected = [1 / 2, 0, 1 / 3, 1, np.nan, np.nan]
+    assert wording.equal_pairs(groups).tolist() == pytest.approx(expected, nan_ok=True)
+    quarter = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
+    third = -(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3))
+    entropies = [quarter, np.log(2), third, 0, np.nan, np.nan]
+    assert wording.semantic_entropy(groups).tolist() == pytest.approx(entropies, nan_ok=True)
+
+
+@given(st.lists(st.sampled_from("abcd"), min_size=2, max_size=10))
+def test_equal_pairs_are_int_sim_of_unrelated_texts(texts: list[str]) -> None:
+    def embed(distinct: list[str]) -> np.ndarray:
+        return np.eye(len(distinct))
+
+    # "a" is an article, and alone it stays as it is.
+    assert wording.equal_pairs([texts])[0] == pytest.approx(int_sim([texts], embed)[0])
+
+
+def test_neither_torch_nor_statsmodels_is_imported() -> None:
+    names = ("wording", "calibration", "held_out", "regression")
+    lines = [f"import factrobust.metrics.{name}" for name in names]
+    lines += ["import sys", "print(sorted({'torch', 'statsmodels', 'patsy'} & set(sys.modules)))"]
+    out = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == "[]"

@@ -3,18 +3,18 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from factrobust.metrics import frs as metric
+from factrobust.metrics import decoding as metric
 from factrobust.plots import decoding, style
 
 H, T_B = np.linspace(0, 1, 21), np.linspace(0, 2, 11)
 
 
 def values(d=1.0):
-    return metric.score(H[None, :], T_B[:, None], d, unbroken=None)
+    return metric.frs(H[None, :], T_B[:, None], d, unbroken=None)
 
 
 def test_surface_shows_both_equations_as_surface_and_contours(check):
-    raw = metric.raw_score(H[None, :], T_B[:, None])
+    raw = metric.raw_frs(H[None, :], T_B[:, None])
     fig = check(decoding.surface(H, T_B, raw, values()), axes=4)
     solid = [axis for axis in fig.axes if axis.name == "3d"]
     assert [axis.get_zlabel() for axis in solid] == ["$f$", "FRS"]

@@ -4,9 +4,8 @@ import pytest
 from matplotlib.colors import to_hex
 from scipy.special import expit
 
-from factrobust.metrics import coefficients as coefficient_tables
-from factrobust.metrics import diagnostics, held_out
-from factrobust.metrics.prediction import NUMERIC, fit
+from factrobust.metrics import held_out, regression
+from factrobust.metrics.regression import NUMERIC, fit
 from factrobust.plots import style, wording
 
 RELATIONS = ["author", "capital", "place_of_birth", "sport"]
@@ -83,7 +82,7 @@ def test_distributions_are_of_one_model():
 
 
 def test_binned_correctness(check, models):
-    table = diagnostics.binned_correctness(groups(models), bins=4)
+    table = regression.binned_correctness(groups(models), bins=4)
     shuffled = table.sample(frac=1, random_state=0)
     fig = check(wording.binned_correctness(shuffled), axes=3)
     assert labels(fig.axes[0]) == ["author", "capital", "place of birth", "sport"]
@@ -114,7 +113,7 @@ def test_binned_correctness(check, models):
 
 def fitted(models):
     parts = [fit(part) for _, part in groups(models, n=40).groupby("model", sort=False)]
-    return pd.concat([coefficient_tables.coefficients(part) for part in parts])
+    return pd.concat([regression.coefficients(part) for part in parts])
 
 
 def test_coefficients(check, models):
@@ -142,7 +141,7 @@ def test_coefficients(check, models):
 
 def test_coefficients_by_maximum_likelihood_and_without_relations(check):
     one = groups(["m"], n=40).query("relation != 'author'")
-    table = coefficient_tables.coefficients(fit(one, NUMERIC))
+    table = regression.coefficients(fit(one, NUMERIC))
     fig = check(wording.coefficients(table), axes=4)
     assert labels(fig.axes[0]) == ["all"]
     assert len(fig.legends[0].get_texts()) == 1

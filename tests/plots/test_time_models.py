@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from factrobust.metrics import duels
+from factrobust.metrics import time as duels
 from factrobust.plots import style, time
 
 LAPTOP = ["gemma-3-270m", "smollm2-135m-instruct"]

@@ -23,7 +23,6 @@ from factrobust.datasets.contexts import COLUMNS as QUESTIONS
 from factrobust.datasets.contexts import facts_as_questions, load_context_questions
 from factrobust.datasets.facts import load_facts
 from factrobust.metrics.context import right
-from factrobust.metrics.text import normalise
 from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.models.load import RecordedModel
 from factrobust.probes import context
@@ -39,6 +38,7 @@ from factrobust.probes.context import (
 )
 from factrobust.records import Records
 from factrobust.tables import FactsError
+from factrobust.text import normalise
 
 OBJECTS = ("Kenya", "Peru", "Chad", "Oman")
 

@@ -18,7 +18,6 @@ from scipy.stats import binom
 
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
-from factrobust.metrics import breaking
 from factrobust.metrics import decoding as metrics
 from factrobust.models.interface import Generation, Job, LacksError, Model, ModelError
 from factrobust.probes import decoding
@@ -77,7 +76,7 @@ def toy(toy_model: Callable[..., Any]) -> Any:
 
 @pytest.fixture(scope="module")
 def known(toy: Any, facts: pd.DataFrame) -> pd.DataFrame:
-    return metrics.select_known(metrics.mark(decoding.greedy(toy, facts), facts))
+    return metrics.select_known(metrics.mark_greedy(decoding.greedy(toy, facts), facts))
 
 
 @pytest.fixture(scope="module")
@@ -171,12 +170,12 @@ def test_breaking_temperatures(curves: pd.DataFrame) -> None:
 
 
 def test_factual_robustness_scores(known: pd.DataFrame, curves: pd.DataFrame) -> None:
-    paper = metrics.scores(known, metrics.grid_breaking(curves, decoding.TEMPERATURES))
+    paper = metrics.frs_table(known, metrics.grid_breaking(curves, decoding.TEMPERATURES))
     cells = paper.set_index(["fact_id", "d"])["frs"]
     # 0.46689 x 2.4 - 0.53311 / 2.4 = 0.89841, and 1.89841 / 2.89841.
     assert cells["Kenya", 1] == pytest.approx(0.65498, abs=1e-5)
     assert cells["Egypt", 1] == 1
-    exact = metrics.scores(known, metrics.exact_breaking(curves), unbroken=None)
+    exact = metrics.frs_table(known, metrics.exact_breaking(curves), unbroken=None)
     # 0.55283 x 2 - 0.44717 / 2 = 0.88208, and 1.88208 / 2.88208.
     assert exact.set_index(["fact_id", "d"])["frs"]["Ghana", 1] == pytest.approx(0.65303, abs=1e-4)
 
@@ -221,7 +220,7 @@ def test_certainties_of_samples(toy: Any, facts: pd.DataFrame) -> None:
 
 
 def test_no_known_fact_gives_empty_tables(toy: Any, facts: pd.DataFrame) -> None:
-    wrong = metrics.mark(decoding.greedy(toy, facts[4:5]), facts)
+    wrong = metrics.mark_greedy(decoding.greedy(toy, facts[4:5]), facts)
     nothing = decoding.tempered(toy, metrics.select_known(wrong), [0.2, 0.4])
     assert list(nothing) == ["model", "fact_id", "temperature", "logprob"]
     assert len(nothing) == 0
@@ -244,7 +243,7 @@ def test_sampling_agrees_with_tempering_on_a_real_model() -> None:
     facts = load_facts(relations=["capital"])
     facts = questions(facts[facts["fact_id"].isin([f"capital/{name}" for name in chosen])])
     # Two tokens are enough for these answers; later ones cost most and change nothing.
-    greedy = metrics.mark(decoding.greedy(model, facts, max_new_tokens=2), facts)
+    greedy = metrics.mark_greedy(decoding.greedy(model, facts, max_new_tokens=2), facts)
     temperatures, n = [0.4, 0.8, 1.0, 1.2], 50
     curves = decoding.tempered(model, greedy, temperatures)
 
@@ -369,7 +368,7 @@ def test_curves_of_several_models_are_of_their_own_answers(toy: Any, known: pd.D
     found = decoding.curves([toy, flat], both)
     assert found.groupby("model")["fact_id"].nunique().to_dict() == {toy.name: 5, flat.name: 2}
     assert set(found.loc[found["model"] == flat.name, "logprob"]) == {-1.0}
-    grid = breaking.temperature_grid(decoding.TEMPERATURES)
+    grid = decoding.temperature_grid(decoding.TEMPERATURES)
     assert found.groupby(["model", "fact_id"]).size().eq(len(grid)).all()
     nothing = decoding.curves([], both)
     assert list(nothing) == list(found)
@@ -401,7 +400,7 @@ def test_entropies_need_alternatives(facts: pd.DataFrame) -> None:
 
 
 def test_models_that_know_nothing_are_named(toy, facts) -> None:
-    known = metrics.select_known(metrics.mark(decoding.greedy(toy, facts), facts))
+    known = metrics.select_known(metrics.mark_greedy(decoding.greedy(toy, facts), facts))
     decoding.need_known(known, [toy])
     decoding.need_known(known[:0], [])
     with pytest.raises(LacksError, match=r"^toy: none of the greedy answers is right, so there is"):

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from factrobust.datasets.dates import sample_dates
-from factrobust.metrics.near_misses import nearest_misses
+from factrobust.metrics.luck import nearest_misses
 from factrobust.metrics.time import matches
 from factrobust.models.interface import Job, LacksError, Model
 from factrobust.probes import time

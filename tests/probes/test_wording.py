@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from factrobust.metrics.wording import groups, mark, text_groups
+from factrobust.metrics.wording import groups, mark_by_rules, text_groups
 from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.models.load import RecordedModel
 from factrobust.models.sentences import Encoder, open_encoder
@@ -280,7 +280,7 @@ def test_from_questions_to_predictors(toy: Any, questions: pd.DataFrame) -> None
         t.assign(int_sim=wording.consistency(encoder, t))
         for t in map(text_groups, (answers, samples))
     ]
-    made = groups(mark(answers, questions), *sets).set_index("group_id")
+    made = groups(mark_by_rules(answers, questions), *sets).set_index("group_id")
     assert made["correct"].to_dict() == {"kenya": True, "peru": True, "dc": False}
     assert made["accuracy"].to_dict() == {"kenya": 0.75, "peru": 0.5, "dc": 0}
     # Three pairs of Nairobi, three of Nairobi and Mombasa.

@@ -6,7 +6,6 @@ the context of a question as a counterfactual (the thesis, section 3.1).
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
+from factrobust import draws
 from factrobust.datasets import facts as fact_tables
 from factrobust.paths import DATA
 from factrobust.tables import (
@@ -172,18 +172,12 @@ def _combined(
         ]
     table["answers"] = pd.Series([[] for _ in range(len(table))], index=table.index, dtype=object)
     if base_limit is not None:
-        drawn = base.assign(rank=_ranks(base["base_id"], base["category"], seed))
+        drawn = base.assign(rank=draws.ranks(base["base_id"], base["category"], seed))
         kept = drawn.loc[drawn["rank"] < base_limit, "base_id"]
         table = table[table["base_id"].isin(kept)]
     if limit is not None:
-        table = table[_ranks(table["question_id"], table["base_id"], seed) < limit]
+        table = table[draws.ranks(table["question_id"], table["base_id"], seed) < limit]
     return table[list(COLUMNS)].reset_index(drop=True)
-
-
-def _ranks(names: pd.Series, groups: pd.Series, seed: int) -> pd.Series:
-    """Place of each name in its group, 0, 1, ..., in an order drawn from the seed and the names."""
-    draw = names.map(lambda name: hashlib.sha256(f"{seed}/{name}".encode()).hexdigest())
-    return draw.sort_values().groupby(groups).cumcount().reindex(names.index)
 
 
 def _check_limit(name: str, limit: int | None, least: int, what: str) -> None:

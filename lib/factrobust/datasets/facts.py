@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pandera.pandas as pa
 
+from factrobust.draws import sample_evenly
 from factrobust.paths import DATA
 from factrobust.tables import (
     ANSWER_TYPES,
@@ -19,7 +20,6 @@ from factrobust.tables import (
     number,
     one_of,
     read_table,
-    sample_evenly,
     slug,
 )
 

@@ -27,8 +27,9 @@ from factrobust.datasets.popqa_tp import load_popqa_tp
 from factrobust.datasets.squad import load_squad
 from factrobust.datasets.timestress import load_timestress
 from factrobust.datasets.trivia_qa import load_trivia_qa
+from factrobust.draws import sample_evenly
 from factrobust.paths import ROOT
-from factrobust.tables import nearest, sample_evenly
+from factrobust.tables import nearest
 
 EMBEDDED, CSV = "embedded", "csv"
 OFFICIAL: dict[str, Callable[..., pd.DataFrame]] = {

@@ -10,6 +10,7 @@ import pandera.pandas as pa
 
 from factrobust.datasets.dates import LABELS, PRECISIONS, is_date, parse
 from factrobust.datasets.facts import RELATIONS_SCHEMA
+from factrobust.draws import in_turns
 from factrobust.paths import DATA
 from factrobust.tables import (
     FactsError,
@@ -17,7 +18,6 @@ from factrobust.tables import (
     check_table,
     check_unique,
     filled,
-    in_turns,
     keep,
     number,
     one_of,

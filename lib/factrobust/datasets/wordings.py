@@ -10,13 +10,13 @@ import pandas as pd
 import pandera.pandas as pa
 
 from factrobust.datasets import facts as fact_tables
+from factrobust.draws import in_turns
 from factrobust.paths import DATA
 from factrobust.tables import (
     FactsError,
     check_table,
     check_unique,
     filled,
-    in_turns,
     number,
     read_table,
 )

@@ -30,8 +30,8 @@ from factrobust.metrics.phrases import (
     specific,
     words,
 )
-from factrobust.metrics.text import normalise
 from factrobust.metrics.values import Quantity, agreement, date, meet, quantities, quantity
+from factrobust.text import normalise
 
 _NONE = re.compile(
     r"(?:not (?:known|specified|applicable|available|clear|certain|mentioned|given|provided)|unknown|"

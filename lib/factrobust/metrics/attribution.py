@@ -280,7 +280,7 @@ def predict(
     """Probability that an answer came from the context, by logistic regression, out of fold.
 
     `predictors` are scores of the table; with "category" among them, each score has a slope of its
-    own in each category (`metrics.prediction`). Columns: model, repeat, fold, question_id, category,
+    own in each category (`metrics.regression`). Columns: model, repeat, fold, question_id, category,
     from_context, probability, prior (share of contextual answers among the rows fitted on), fit (how
     it was fitted, or why not). Questions without a predictor have no probability and fold -1.
     `metrics.calibration` measures the result as it does part 3's, after `as_questions`; with one

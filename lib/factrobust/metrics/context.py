@@ -31,11 +31,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from factrobust.metrics.answer_rules import JUDGED, KINDS, NEGATION, Decision, Judge, decide, judged
-from factrobust.metrics.entropy import top_entropy
+from factrobust.metrics.decoding import top_entropy
 from factrobust.metrics.phrases import empty
-from factrobust.metrics.text import contains, exact_match, normalise
 from factrobust.metrics.values import Quantity, agreement, date, meet, quantity
 from factrobust.statistics import Interval, binomial_interval, bootstrap_mean
+from factrobust.text import contains, exact_match, normalise
 
 RULES = ("robust", "published")
 SOURCES = ("parametric", "contextual", "other", "empty")

@@ -1,20 +1,167 @@
-"""Part 1's tables, from responses: who knows what, at which temperature it breaks, what it scores."""
+"""Part 1: who knows what, how sure of it, at which temperature it breaks, and what that scores."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
-from factrobust.metrics import breaking, entropy, frs, text
+from factrobust import draws, text
 
 KEY = ["model", "fact_id"]
 D_VALUES = (1, 2, 5, 10, 50)  # table 1
+THRESHOLD = 0.5  # of the accuracy, below which a fact is broken
 
 
-def mark(responses: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
+def top_entropy(top_logprobs: Sequence[float]) -> float:
+    """Entropy of one position, in [0, 1]: H = -sum p log_k p over the k given tokens.
+
+    `top_logprobs` are the natural-log probabilities of the k likeliest tokens (the paper: k = 10,
+    log base 10, equation 1). They are renormalised to sum to one, so that the maximum is exactly 1.
+    Raises ValueError for fewer than two tokens, whose entropy has no scale.
+    """
+    logs = np.asarray(top_logprobs, dtype=float)
+    if logs.size < 2:
+        raise ValueError(f"entropy needs at least two alternatives a position, not {logs.size}")
+    logs = logs - np.logaddexp.reduce(logs)
+    p = np.exp(logs)
+    # p log p tends to 0 with p.
+    terms = np.where(p > 0, p * np.where(p > 0, logs, 0.0), 0.0)
+    return float(np.clip(-terms.sum() / np.log(logs.size), 0.0, 1.0))
+
+
+def answer_entropy(top_logprobs: Sequence[Sequence[float]]) -> float:
+    """Mean entropy over the answer's tokens (4.3); nan for an answer without tokens."""
+    if not len(top_logprobs):
+        return float("nan")
+    return float(np.mean([top_entropy(at) for at in top_logprobs]))
+
+
+def first_break(
+    temperatures: ArrayLike, accuracy: ArrayLike, threshold: float = THRESHOLD
+) -> float:
+    """The lowest tried temperature at which the accuracy is below the threshold; inf if none is.
+
+    The paper's t_b: `temperatures` ascending [t], `accuracy` the share of right samples at each [t].
+    """
+    t, a = _curve(temperatures, accuracy)
+    below = np.flatnonzero(a < threshold)
+    return float(t[below[0]]) if below.size else float("inf")
+
+
+def crossing(temperatures: ArrayLike, logprobs: ArrayLike, threshold: float = THRESHOLD) -> float:
+    """The temperature at which P_t(answer) falls to the threshold, between the grid points.
+
+    `logprobs` are log P_t(answer | prompt) on the ascending grid `temperatures`. For a greedy answer
+    P_t falls from 1 (ties aside), because every term exp((z_j - z_a) / t) grows with t; so there is
+    one root, and a cubic spline through the log odds against log t finds it (on
+    `probes.decoding.temperature_grid` to better than 0.001 of t_b; a finer grid finds it more closely). inf if P_t is
+    not below the threshold at the highest temperature; nan if it is below already at the lowest (an
+    answer that ties with another one, or that is not the greedy one).
+    """
+    from scipy.interpolate import CubicSpline
+    from scipy.optimize import brentq
+
+    t, logs = _curve(temperatures, logprobs)
+    if not 0 < threshold < 1:
+        raise ValueError(f"the threshold is a probability between 0 and 1, not {threshold}")
+    goal = np.log(threshold)
+    if logs[0] < goal:
+        return float("nan")
+    below = np.flatnonzero(logs < goal)
+    if not below.size:
+        return float("inf")
+    # The six points around the first crossing. Log odds are nearly straight there, log P is not;
+    # beyond these bounds float32 probabilities are 1 or 0.
+    hi = int(below[0])
+    window = slice(max(0, hi - 3), min(len(t), hi + 3))
+    odds = np.log(np.expm1(np.clip(-logs[window], 1e-7, 500)))
+    curve = CubicSpline(np.log(t[window]), odds - np.log(np.expm1(-goal)))
+    return float(np.exp(brentq(curve, np.log(t[hi - 1]), np.log(t[hi]), xtol=1e-10)))
+
+
+def bisect_break(
+    accuracy: Callable[[float], float], temperatures: Sequence[float], threshold: float = THRESHOLD
+) -> tuple[float, int]:
+    """Appendix E's binary search: (t_b on the grid, number of temperatures sampled).
+
+    Assumes that accuracy falls with temperature. `accuracy(t)` samples one temperature. It equals
+    `first_break` on a falling curve of T temperatures with at most ceil(log2(T + 1)) evaluations, and
+    may differ on a noisy one.
+    """
+    low, high, calls = 0, len(temperatures), 0
+    while low < high:
+        middle = (low + high) // 2
+        calls += 1
+        if accuracy(temperatures[middle]) < threshold:
+            high = middle
+        else:
+            low = middle + 1
+    return (float(temperatures[low]) if low < len(temperatures) else float("inf")), calls
+
+
+def _curve(temperatures: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    t, v = np.asarray(temperatures, dtype=float), np.asarray(values, dtype=float)
+    if t.shape != v.shape or t.ndim != 1 or t.size == 0:
+        raise ValueError(f"need one value a temperature, not shapes {t.shape} and {v.shape}")
+    if np.any(np.diff(t) <= 0):
+        raise ValueError("temperatures must ascend without repeats; sort them first")
+    if t[0] <= 0 or not np.isfinite(t[-1]):
+        raise ValueError("temperatures must be finite and above 0; leave temperature 0 out")
+    if np.isnan(v).any():
+        raise ValueError("a value of the curve is missing (nan); drop the fact or compute it again")
+    return t, v
+
+
+def raw_frs(entropy: ArrayLike, breaking_temperature: ArrayLike, d: float = 1.0) -> NDArray:
+    """Equation 3: f(H, d, t_b) = (1 - H)^d (t_b + 1) - H / (t_b + 1), in [-1, inf).
+
+    `entropy` in [0, 1], `breaking_temperature` >= 0 (inf: never breaks, f = inf, or 0 where H = 1),
+    `d` >= 0. Arguments broadcast. nan in, nan out. Raises ValueError outside these ranges.
+
+    The paper calls its bound f >= -1 (appendix B.1); -1 is reached at H = 1, t_b = 0.
+    """
+    h, t = np.asarray(entropy, dtype=float), np.asarray(breaking_temperature, dtype=float)
+    if np.any((h < 0) | (h > 1)):
+        raise ValueError(
+            "entropy must lie in [0, 1]; it is scaled by its maximum, log of the top k"
+        )
+    if np.any(t < 0):
+        raise ValueError("a breaking temperature must not be negative")
+    if d < 0:
+        raise ValueError(f"d must not be negative, not {d}")
+    h, t = np.broadcast_arrays(h, t)
+    certainty = (1 - h) ** d
+    # 0 * inf is undefined; the limit for H = 1 (appendix B.1) is 0.
+    reward = np.where(certainty == 0, 0.0, certainty * np.where(certainty == 0, 0.0, t + 1))
+    return reward - h / (t + 1)
+
+
+def frs(
+    entropy: ArrayLike,
+    breaking_temperature: ArrayLike,
+    d: float = 1.0,
+    *,
+    unbroken: float | None = 1.0,
+) -> NDArray:
+    """Equation 4: FRS = (f + 1) / (f + 2), in [0, 1].
+
+    A breaking temperature of inf means that the fact did not break on the temperatures tried: it
+    scores `unbroken`, by the paper exactly 1 whatever its entropy (caption of figure 4). A fact that
+    breaks at t_b = 2 scores at most 0.8, so the scores jump there. `unbroken=None` applies the
+    equation's limit instead (1, or 1/2 where H = 1), for breaking temperatures that are exact.
+    """
+    f = raw_frs(entropy, breaking_temperature, d)
+    with np.errstate(invalid="ignore"):
+        scaled = np.where(np.isinf(f), 1.0, (f + 1) / (f + 2))
+    if unbroken is None:
+        return scaled
+    return np.where(np.isinf(np.asarray(breaking_temperature, dtype=float)), unbroken, scaled)
+
+
+def mark_greedy(responses: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     """Greedy responses with the fact's columns, and what they are worth.
 
     Adds exact_match (4.1.2), contains (4.2, whole words), and entropy: H over the top 10
@@ -26,7 +173,7 @@ def mark(responses: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     return marked.assign(
         exact_match=[text.exact_match(t, a) for t, a in pairs],
         contains=[text.contains(t, a) for t, a in pairs],
-        entropy=[entropy.answer_entropy(top) for top in marked["top_logprobs"]],
+        entropy=[answer_entropy(top) for top in marked["top_logprobs"]],
     )
 
 
@@ -39,7 +186,7 @@ def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.Data
     known = marked[marked["exact_match"]]
     if per_domain is None:
         return known
-    lots = known.assign(lot=known["fact_id"].map(_lot))
+    lots = known.assign(lot=known["fact_id"].map(draws.number))
     return known[lots.groupby(["model", "domain"])["lot"].rank() <= per_domain]
 
 
@@ -85,13 +232,13 @@ def certainty_bins(
     return table.assign(share=table["count"] / table["n"])
 
 
-def sampled_breaking(accuracy: pd.DataFrame, threshold: float = breaking.THRESHOLD) -> pd.DataFrame:
+def sampled_breaking(accuracy: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
     """t_b of each model and fact on the temperatures tried; inf where none breaks it."""
-    return _per_fact(accuracy, "accuracy", lambda t, a: breaking.first_break(t, a, threshold))
+    return _per_fact(accuracy, "accuracy", lambda t, a: first_break(t, a, threshold))
 
 
 def grid_breaking(
-    curves: pd.DataFrame, temperatures: Sequence[float], threshold: float = breaking.THRESHOLD
+    curves: pd.DataFrame, temperatures: Sequence[float], threshold: float = THRESHOLD
 ) -> pd.DataFrame:
     """The paper's t_b read off the exact curve: the first of `temperatures` with P_t < threshold."""
     same = np.isclose(curves["temperature"].to_numpy()[:, None], temperatures)
@@ -101,28 +248,26 @@ def grid_breaking(
             f"the curves lack the temperatures {absent.tolist()}; compute them there too"
         )
     on_grid = curves[same.any(axis=1)]
-    return _per_fact(on_grid, "logprob", lambda t, x: breaking.first_break(t, np.exp(x), threshold))
+    return _per_fact(on_grid, "logprob", lambda t, x: first_break(t, np.exp(x), threshold))
 
 
-def exact_breaking(curves: pd.DataFrame, threshold: float = breaking.THRESHOLD) -> pd.DataFrame:
+def exact_breaking(curves: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
     """The exact t_b of each model and fact: where the greedy answer's P_t crosses the threshold."""
-    return _per_fact(curves, "logprob", lambda t, x: breaking.crossing(t, x, threshold))
+    return _per_fact(curves, "logprob", lambda t, x: crossing(t, x, threshold))
 
 
-def scores(
+def frs_table(
     known: pd.DataFrame, breaking_temperatures: pd.DataFrame, *, unbroken: float | None = 1.0
 ) -> pd.DataFrame:
     """FRS of each known fact for every d of table 1: the columns of `known` used later, t_b, d, frs.
 
-    Known facts without a row in `breaking_temperatures` are left out. Pass `unbroken=None` with exact breaking temperatures (see `metrics.frs.score`).
+    Known facts without a row in `breaking_temperatures` are left out. Pass `unbroken=None` with exact breaking temperatures (see `frs`).
     """
     columns = [*KEY, "domain", "answer_type", "entropy"]
     joined = known[columns].merge(breaking_temperatures, on=KEY, validate="one_to_one")
     return pd.concat(
         [
-            joined.assign(
-                d=d, frs=frs.score(joined["entropy"], joined["t_b"], d, unbroken=unbroken)
-            )
+            joined.assign(d=d, frs=frs(joined["entropy"], joined["t_b"], d, unbroken=unbroken))
             for d in D_VALUES
         ],
         ignore_index=True,
@@ -143,7 +288,7 @@ def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
         raise ValueError("a fact has several scores; keep the rows of one model, fact and d")
     tables = []
     for model, group in scored.dropna(subset=["frs"]).groupby("model", sort=False):
-        ranked = group.assign(lot=group["fact_id"].map(_lot)).sort_values(["frs", "lot"])
+        ranked = group.assign(lot=group["fact_id"].map(draws.number)).sort_values(["frs", "lot"])
         k = min(top, len(ranked) // 2)
         ends = pd.concat([ranked.head(k).assign(robust=False), ranked.tail(k).assign(robust=True)])
         tables.append(ends[["fact_id", "answer_type", "robust"]].assign(model=model))
@@ -178,10 +323,6 @@ def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return joined.drop(columns="greedy_ids").assign(
         begins=begins, detour=correct & ~begins, spoiled=begins & ~correct
     )
-
-
-def _lot(fact_id: str) -> int:
-    return int(hashlib.sha256(fact_id.encode()).hexdigest()[:12], 16)
 
 
 def _per_fact(

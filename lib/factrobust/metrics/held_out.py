@@ -1,11 +1,10 @@
 """Predict questions that were not fitted on: one split, repeated cross-validation, transfer.
 
-Tables are those of `metrics.wording.groups`; regressions those of `metrics.prediction`.
+Tables are those of `metrics.wording.groups`; regressions those of `metrics.regression`.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
@@ -14,8 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from factrobust import draws
 from factrobust.metrics.calibration import relative_gain
-from factrobust.metrics.prediction import FULL, NUMERIC, Fit, fit, predict, seen, undefined
+from factrobust.metrics.regression import FULL, NUMERIC, Fit, fit, predict, seen, undefined
 from factrobust.statistics import bootstrap_mean, bootstrap_statistic
 
 ABLATION = (
@@ -48,11 +48,11 @@ def folds(
             f"{len(groups)} questions cannot be split into {k} folds; take 2 or more folds, and no "
             "more than questions"
         )
-    draw = [_draw(f"{seed}/{name}") for name in groups["group_id"]]
+    drawn = [draws.number(seed, name) for name in groups["group_id"]]
     strata_codes = [pd.factorize(groups[name], sort=True)[0] for name in reversed(strata)]
-    order = np.lexsort([np.array(draw), *strata_codes])
+    order = np.lexsort([np.array(drawn), *strata_codes])
     fold = np.empty(len(groups), dtype=np.int64)
-    fold[order] = (np.arange(len(groups)) + int(_draw(str(seed)), 16)) % k
+    fold[order] = (np.arange(len(groups)) + draws.number(seed)) % k
     return fold
 
 
@@ -161,10 +161,6 @@ def transfer(
     columns = ["fitted_on", "predicted", "model", "repeat", "fold", "group_id", "relation"]
     columns += ["correct", "probability", "prior", "fit"]
     return pd.concat(tables, ignore_index=True)[columns]
-
-
-def _draw(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()[:12]
 
 
 class _Made(NamedTuple):

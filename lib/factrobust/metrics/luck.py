@@ -1,4 +1,5 @@
-"""Part 2, beyond the paper: how much of robustness is luck, small margins, or rounding?"""
+"""Part 2, beyond the paper: how much of robustness is luck, small margins, or rounding, and how near
+to the boundaries of a fact's validity do the first errors lie?"""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from factrobust.metrics.time import CELL, GLOBAL, KEY, chance, check, matches, tied_pairs
+
+SIDES = ("before", "after")
 
 
 def margin_curves(matched: pd.DataFrame, margins: Sequence[float]) -> pd.DataFrame:
@@ -70,7 +73,7 @@ def by_number_of_dates(
     return pd.DataFrame(rows, columns=[*CELL, "n_correct", "n_incorrect", "robust", "chance"])
 
 
-def agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+def compare_scorings(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """The same statements scored twice, for example in float32 and bfloat16: what changes?
 
     Rows are matched on model, prompt_format, fact_id, precision and date. One row a row of
@@ -117,11 +120,11 @@ def agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     return table.merge(changes, on=CELL)
 
 
-def summarise_agreement(agreed: pd.DataFrame) -> pd.DataFrame:
-    """`agreement` over facts: model, prompt_format, precision, facts (defined ones), equal (share
+def summarise_scorings(compared: pd.DataFrame) -> pd.DataFrame:
+    """`compare_scorings` over facts: model, prompt_format, precision, facts (defined ones), equal (share
     of equal verdicts among them), matches, false ties of either kind, largest_difference."""
     return (
-        agreed.groupby(["model", "prompt_format", "precision"], sort=False)
+        compared.groupby(["model", "prompt_format", "precision"], sort=False)
         .agg(
             facts=("equal", "count"),
             equal=("equal", "mean"),
@@ -145,3 +148,35 @@ def _largest(values: NDArray, cell: NDArray, cells: int) -> NDArray:
     largest = np.zeros(cells)
     np.maximum.at(largest, cell, values)
     return largest
+
+
+def nearest_misses(scores: pd.DataFrame) -> pd.DataFrame:
+    """The incorrect date nearest to the start, and to the end, that beats or ties a correct date.
+
+    A miss is an incorrect date whose logprob is at least that of the weakest correct date of its
+    fact and precision. One row for each model, prompt_format, fact_id, precision and side ("before"
+    the start or "after" the end) on which incorrect dates were tested: tested (number of incorrect
+    dates there), misses (of them), nearest_tested (years_off of the nearest tested one: no miss can
+    be nearer), date and years_off of the nearest miss (missing and NaN without a miss). years_off
+    is signed, in years from the boundary to the date's middle: negative before the start.
+
+    Facts without a correct date at a precision have no weakest one and are left out there.
+    """
+    check(scores)
+    scores = scores.reset_index(drop=True)
+    correct = scores["logprob"].where(scores["label"] == "correct")
+    weakest = correct.groupby([scores[name] for name in CELL]).transform("min")
+    wrong = scores[(scores["label"] == "incorrect") & weakest.notna()]
+    wrong = wrong.assign(
+        side=np.where(wrong["alpha"] < 0, *SIDES),
+        miss=wrong["logprob"] >= weakest[wrong.index],
+        distance=wrong["years_off"].abs(),
+    )
+    where = [*CELL, "side"]
+    near = wrong.sort_values("distance", kind="stable")
+    groups = wrong.groupby(where, sort=False)
+    table = groups.agg(tested=("miss", "size"), misses=("miss", "sum")).reset_index()
+    first = near.drop_duplicates(where).rename(columns={"years_off": "nearest_tested"})
+    missed = near[near["miss"]].drop_duplicates(where)
+    table = table.merge(first[[*where, "nearest_tested"]], on=where)
+    return table.merge(missed[[*where, "date", "years_off"]], on=where, how="left")

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from factrobust.metrics.text import PLAIN
+from factrobust.text import PLAIN
 
 
 def _set(*listed: str) -> frozenset[str]:

@@ -2,24 +2,28 @@
 
 A match sets a correct date of a fact against an incorrect one at the same precision; the correct
 date wins if the object is more probable after it, strictly (paper 2, equation 1). Transitional
-dates play no matches. Scores are the rows of `probes.time.scored`.
+dates play no matches. Scores are the rows of `probes.time.scored`. What compares precisions (4.4,
+4.6) takes the rows of `matches`, and leaves out facts that are undefined at one of those concerned.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
+from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from factrobust import draws
 from factrobust.datasets.dates import LABELS, PRECISIONS
 
 KEY = ["model", "prompt_format", "fact_id"]
 CELL = [*KEY, "precision"]
 COUNTS = ["n_correct", "n_incorrect", "matches", "wins", "ties"]
 GLOBAL = "global"
+OUTCOMES = ("win", "tie", "lose")  # of a duel
+DUELLED = ("win_rate", "robust")
 
 
 def matches(scores: pd.DataFrame) -> pd.DataFrame:
@@ -131,7 +135,7 @@ def popularity_bins(
             f"{bins} bins for {len(asked)} facts that have a value of {column}; "
             "ask for at least 1 and at most as many"
         )
-    ordered = asked.assign(lot=asked["fact_id"].map(_lot)).sort_values([column, "lot"])
+    ordered = asked.assign(lot=asked["fact_id"].map(draws.number)).sort_values([column, "lot"])
     number = np.arange(len(ordered)) * bins // max(len(ordered), 1)
     ordered = ordered[["fact_id"]].assign(popularity_bin=number, popularity=ordered[column])
     ordered["popularity"] = ordered.groupby("popularity_bin")["popularity"].transform("mean")
@@ -180,5 +184,140 @@ def _wins(cell: NDArray, x: NDArray, good: NDArray, bad: NDArray, cells: int) ->
     return np.bincount(cell[good], weights=beaten, minlength=cells).astype(np.int64)
 
 
-def _lot(fact_id: str) -> int:
-    return int(hashlib.sha256(fact_id.encode()).hexdigest()[:12], 16)
+def verdicts(matched: pd.DataFrame) -> pd.DataFrame:
+    """R at each precision, side by side: model, prompt_format, fact_id, year, month, day.
+
+    Values are 1 (robust), 0, or NaN (undefined or not asked), sorted by the first three columns.
+    """
+    single = matched[matched["precision"].isin(PRECISIONS)]
+    robust = single["robust"].astype("boolean").to_numpy(dtype=float, na_value=np.nan)
+    wide = single.assign(robust=robust).pivot(index=KEY, columns="precision", values="robust")
+    wide = wide.reindex(columns=list(PRECISIONS)).astype(float).rename_axis(columns=None)
+    return wide.reset_index()
+
+
+def granularity_variance(matched: pd.DataFrame) -> pd.DataFrame:
+    """Population variance of a fact's three R's (paper 2, 4.6): columns of `verdicts`, variance.
+
+    Of three values 0 or 1 it is 0 if they are equal and 2/9 if not, so that its mean is 2/9 of the
+    share of facts whose verdict depends on the precision. NaN if one of the three is.
+    """
+    table = verdicts(matched)
+    robust = table[list(PRECISIONS)].sum(axis=1, skipna=False) / len(PRECISIONS)
+    return table.assign(variance=robust * (1 - robust))
+
+
+def paired_variances(matched: pd.DataFrame, standard: str, few_shot: str) -> pd.DataFrame:
+    """Variances of the same facts in two prompt formats: model, fact_id, standard, few_shot.
+
+    Only facts with both. Raises KeyError for a format that is not in the table.
+    """
+    table = granularity_variance(matched)
+    if absent := {standard, few_shot} - set(table["prompt_format"]):
+        raise KeyError(
+            f"no rows with the prompt format {sorted(absent)}; "
+            f"the table has {sorted(table['prompt_format'].unique())}"
+        )
+    wide = table.pivot(index=["model", "fact_id"], columns="prompt_format", values="variance")
+    pairs = pd.DataFrame({"standard": wide[standard], "few_shot": wide[few_shot]})
+    return pairs.dropna().reset_index()
+
+
+def variance_ratio(weights: NDArray, few_shot: NDArray, standard: NDArray) -> NDArray:
+    """Mean variance few-shot / mean variance standard (figure 6), one a row of `weights` [*, fact].
+
+    Below 1 the few-shot prompt brought the precisions together. Section 4.6 says to divide the
+    standard mean by the few-shot one and reads a ratio below 1 as a reduction, which exclude each
+    other; we keep the reading. NaN where the standard variance is 0. For the interval:
+
+        columns = [pairs["few_shot"], pairs["standard"]]
+        bootstrap_statistic(variance_ratio, columns, pairs["fact_id"])
+    """
+    # Not @: its last digits depend on the number of cores.
+    above = np.einsum("ij,j->i", weights, np.asarray(few_shot, dtype=float))
+    below = np.einsum("ij,j->i", weights, np.asarray(standard, dtype=float))
+    return np.where(below > 0, above / np.where(below > 0, below, 1.0), np.nan)
+
+
+def patterns(matched: pd.DataFrame) -> pd.DataFrame:
+    """Which precisions fail together: the eight patterns of R at year, month and day.
+
+    Columns: model, prompt_format, year, month, day (bool), count, share, n (facts defined at all
+    three; share is NaN without any). All eight rows for every model and format.
+    """
+    rows = []
+    for (model, name), part in verdicts(matched).groupby(KEY[:2], sort=False):
+        defined = part[list(PRECISIONS)].dropna().to_numpy(dtype=bool)
+        n = len(defined)
+        for pattern in product([True, False], repeat=len(PRECISIONS)):
+            count = int((defined == pattern).all(axis=1).sum())
+            rows.append((model, name, *pattern, count, count / n if n else np.nan, n))
+    return pd.DataFrame(rows, columns=[*KEY[:2], *PRECISIONS, "count", "share", "n"])
+
+
+def robust_elsewhere(matched: pd.DataFrame) -> pd.DataFrame:
+    """Facts robust at one precision: are they at another one?
+
+    One row for each model, prompt_format, fact_id, known_at and asked_at (two different precisions)
+    where R = 1 at known_at; `kept` (bool) is R at asked_at. Its mean over facts is the recall:
+    known at the year and not at the day is 1 - mean at known_at = year, asked_at = day.
+    """
+    table = verdicts(matched)
+    parts = [
+        table.loc[(table[known] == 1) & table[asked].notna(), [*KEY, asked]]
+        .rename(columns={asked: "kept"})
+        .astype({"kept": bool})
+        .assign(known_at=known, asked_at=asked)
+        for known, asked in permutations(PRECISIONS, 2)
+    ]
+    return pd.concat(parts, ignore_index=True)[[*KEY, "known_at", "asked_at", "kept"]]
+
+
+def duels(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """Does `first` win, tie or lose against `second` on each fact, on win rate and robustness?
+
+    Both are rows of `metrics.time.matches` of one model and prompt format. One row for each
+    fact_id, precision and metric ("win_rate", "robust") that both have a value for: first,
+    first_format, second, second_format, fact_id, precision, metric, difference (first minus
+    second), outcome (of first).
+
+    Raises ValueError for a table of several models or formats, or two without a fact in common.
+    """
+    tables = []
+    for place, table in (("first", first), ("second", second)):
+        sides = table[["model", "prompt_format"]].drop_duplicates()
+        if len(sides) != 1:
+            raise ValueError(
+                f"the {place} table holds {len(sides)} models and formats; keep the rows of one"
+            )
+        kept = table[["fact_id", "precision", *DUELLED]]
+        names = {place: table["model"], f"{place}_format": table["prompt_format"]}
+        tables.append(kept.assign(**names))
+    both = tables[0].merge(
+        tables[1], on=["fact_id", "precision"], suffixes=("", "_of_second"), validate="one_to_one"
+    )
+    if both.empty:
+        raise ValueError("the two tables have no fact in common; ask both models the same facts")
+    columns = ["first", "first_format", "second", "second_format", "fact_id", "precision"]
+    parts = []
+    for metric in DUELLED:
+        a, b = (
+            both[name].astype("Float64").to_numpy(dtype=float, na_value=np.nan)
+            for name in (metric, f"{metric}_of_second")
+        )
+        difference = a - b
+        outcome = np.select([difference > 0, difference == 0], OUTCOMES[:2], OUTCOMES[2])
+        part = both[columns].assign(metric=metric, difference=difference, outcome=outcome)
+        parts.append(part.dropna(subset=["difference"]))
+    return pd.concat(parts, ignore_index=True)
+
+
+def duel_shares(table: pd.DataFrame) -> pd.DataFrame:
+    """Share of each outcome (figure 9): the columns of `duels` before fact_id, precision, metric,
+    outcome (win, tie and lose, also where none occurred), count, share, n (facts)."""
+    by = ["first", "first_format", "second", "second_format", "precision", "metric"]
+    wide = table.groupby([*by, "outcome"], sort=False).size().unstack(fill_value=0)
+    wide = wide.reindex(columns=list(OUTCOMES), fill_value=0).reset_index()
+    counts = wide.melt(by, list(OUTCOMES), var_name="outcome", value_name="count")
+    n = counts.groupby(by, sort=False)["count"].transform("sum")
+    return counts.assign(share=counts["count"] / n, n=n)

@@ -1,19 +1,25 @@
-"""Part 3's tables: which answers are right, and one row a question with all that may predict it.
+"""Part 3's tables: which answers are right, how alike they are, and one row a question with all that
+may predict it.
 
 Answers are the rows of `probes.wording.greedy` (all variants of a question), samples those of
-`probes.wording.sampled`, questions the table of `datasets.paraphrases`.
+`probes.wording.sampled`, questions the table of `datasets.paraphrases`. The texts of a group are the
+answers that a model gave to one question and its paraphrases (SCons, 3.3.2), or the samples that it
+gave to one question (Cert, 4.1.3); how alike they are is one float a group, NaN for fewer than two.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from factrobust.metrics import consistency
-from factrobust.metrics.text import contains
+from factrobust.text import contains, normalise
 
+Array = NDArray[np.float64]
+Groups = Sequence[Sequence[str]]
 KEY = ["model", "group_id"]
 RULES = ("substring", "tokens")
 
@@ -24,16 +30,16 @@ def correct(text: str, answers: Sequence[str], rule: str = "substring") -> bool:
     "substring" is the paper's rule (3.3.1), which is PopQA's: an accepted answer, or its spelling
     in lower case, or with the first letter only in upper case, is a substring of the text, anywhere,
     inside words too. "tokens": an accepted answer occurs as whole words, after normalisation
-    (`metrics.text.contains`). Empty accepted answers, which any text contains, are passed over.
+    (`text.contains`). Empty accepted answers, which any text contains, are passed over.
     """
     if rule == "tokens":
         return contains(text, answers)
     if rule == "substring":
-        return matched(text, answers) is not None
+        return found_answer(text, answers) is not None
     raise ValueError(f"there is no rule {rule!r}; choose one of {', '.join(RULES)}")
 
 
-def matched(text: str, answers: Sequence[str]) -> str | None:
+def found_answer(text: str, answers: Sequence[str]) -> str | None:
     """The first accepted answer that is a substring of the text (see `correct`), or None."""
     if isinstance(answers, str):  # its letters would be taken for answers
         raise ValueError(f"answers must be a list of strings; put {answers!r} into a list")
@@ -43,7 +49,7 @@ def matched(text: str, answers: Sequence[str]) -> str | None:
     return None
 
 
-def mark(responses: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
+def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
     """Greedy answers and whether they are right, by both rules.
 
     Adds from the questions answers (list) and log_popularity, and the columns substring and tokens
@@ -67,7 +73,7 @@ def rule_differences(marked: pd.DataFrame) -> pd.DataFrame:
     Adds `matched`: the accepted answer that the substring rule found, or None.
     """
     rows = marked[marked["substring"] != marked["tokens"]]
-    found = [matched(t, a) for t, a in zip(rows["text"], rows["answers"], strict=True)]
+    found = [found_answer(t, a) for t, a in zip(rows["text"], rows["answers"], strict=True)]
     return rows.assign(matched=pd.Series(found, index=rows.index, dtype=object))
 
 
@@ -75,8 +81,7 @@ def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
     """The texts of each model and group, of answers or samples, in the order of the rows.
 
     Columns: model, group_id, texts (list[str]), n_answers, n_empty. Their `int_sim`, a column that
-    `groups` needs, is `metrics.consistency.int_sim(table["texts"], embed)` or comes from
-    `probes.wording.consistency`. Raises ValueError for two answers of a model to a question, or two
+    `groups` needs, is that of `probes.wording.consistency`. Raises ValueError for two answers of a model to a question, or two
     samples of one number.
     """
     _check_once(rows, ["model", "question_id", *(["sample"] if "sample" in rows else [])])
@@ -130,13 +135,13 @@ def groups(
     _check(table, sample_sets, "samples; draw them for the same questions")
     texts = answer_sets.assign(
         scons_raw=answer_sets["int_sim"],
-        scons=consistency.clip(answer_sets["int_sim"]),
-        agreement=consistency.agreement(answer_sets["texts"].tolist()),
+        scons=answer_sets["int_sim"].clip(0, 1),
+        agreement=equal_pairs(answer_sets["texts"].tolist()),
     )
     sampled = sample_sets.assign(
         cert_raw=sample_sets["int_sim"],
-        cert=consistency.clip(sample_sets["int_sim"]),
-        semantic_entropy=consistency.semantic_entropy(sample_sets["texts"].tolist()),
+        cert=sample_sets["int_sim"].clip(0, 1),
+        semantic_entropy=semantic_entropy(sample_sets["texts"].tolist()),
     )
     for right, names in (
         (answered, ["accuracy"]),
@@ -167,3 +172,32 @@ def _check(needed: pd.DataFrame, given: pd.DataFrame, what: str) -> None:
         raise ValueError(
             f"{len(lost)} group(s), such as {row['group_id']} of {row['model']}, have no {what}"
         )
+
+
+def equal_pairs(groups: Groups) -> Array:
+    """Share of pairs of equal texts, after normalisation (`text.normalise`), in [0, 1]."""
+    counts = [_clusters(texts) for texts in groups]
+    equal = np.array([np.sum(c * (c - 1)) for c in counts], dtype=float)
+    return _per_pair(equal, np.array([c.sum() for c in counts], dtype=float))
+
+
+def semantic_entropy(groups: Groups) -> Array:
+    """Entropy -sum p ln p of the shares p of equal normalised texts, in [0, ln n].
+
+    Semantic entropy (Kuhn et al., 2022) with clusters of equal texts in place of clusters that
+    entail each other, and with shares of samples in place of their probabilities.
+    """
+    counts = [_clusters(texts) for texts in groups]
+    return np.array(
+        [np.sum(c / c.sum() * np.log(c.sum() / c)) if c.sum() > 1 else np.nan for c in counts]
+    )
+
+
+def _clusters(texts: Sequence[str]) -> NDArray[np.int64]:
+    """How often each distinct normalised text occurs."""
+    return np.array(list(Counter(map(normalise, texts)).values()), dtype=np.int64)
+
+
+def _per_pair(sums: Array, n: NDArray) -> Array:
+    """Sums over ordered pairs as means over them; NaN without a pair."""
+    return np.where(n > 1, sums / np.maximum(n * (n - 1.0), 1.0), np.nan)

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from factrobust.metrics.consistency import int_sim
 from factrobust.models.interface import ModelError
 from factrobust.models.weights import loading, sha256
 from factrobust.records import Call, Computed, Records, once, progress_bar
+from factrobust.text import int_sim
 
 if TYPE_CHECKING:
     import torch
@@ -202,7 +202,7 @@ class Encoder:
         return whole
 
     def similarity(self, groups: Sequence[Sequence[str]]) -> np.ndarray:
-        """Mean pairwise cosine of each group's texts (`metrics.consistency.int_sim`), in [-1, 1].
+        """Mean pairwise cosine of each group's texts (`text.int_sim`), in [-1, 1].
 
         A group has at least two texts; their order and the white space around them do not matter.
         Each distinct text is embedded once, and finished groups are committed batch by batch.

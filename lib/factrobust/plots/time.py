@@ -36,8 +36,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from factrobust.datasets.dates import DAYS_A_YEAR, PRECISIONS, Days, parse
-from factrobust.metrics.duels import METRICS, OUTCOMES
-from factrobust.metrics.near_misses import SIDES
+from factrobust.metrics.luck import SIDES
+from factrobust.metrics.time import DUELLED, OUTCOMES
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE, SINGLE
 
@@ -285,7 +285,7 @@ def _bar(number: int, colour: str) -> dict[str, Any]:
 def variance_ratio(table: pd.DataFrame) -> Figure:
     """Figure 6: variance between precisions, few-shot over standard prompt, a point a model.
 
-    `table`: model, mean, low, high, n, of `metrics.precisions.variance_ratio`. Left of the line at
+    `table`: model, mean, low, high, n, of `metrics.time.variance_ratio`. Left of the line at
     1 the few-shot prompt brought the precisions together. A ratio that is NaN is said to be so.
     """
     blocks.intervals(table, "model")
@@ -314,7 +314,7 @@ def variance_ratio(table: pd.DataFrame) -> Figure:
 def transfer(table: pd.DataFrame) -> Figure:
     """Of the facts robust at one precision (row), the share robust at another (column) as well.
 
-    `table`: model, known_at, asked_at, mean, low, high, n, of `metrics.precisions.transfer`. A
+    `table`: model, known_at, asked_at, mean, low, high, n, of `metrics.time.robust_elsewhere`. A
     heatmap a model; each cell says mean, interval and the number of facts robust at its row.
     """
     import seaborn as sns  # a second, which only this figure needs
@@ -451,7 +451,7 @@ def by_popularity(table: pd.DataFrame, value: str) -> Figure:
 def duel_shares(table: pd.DataFrame) -> Figure:
     """Figure 9: share of facts that a model wins, ties or loses against another, as stacked bars.
 
-    `table`, of `metrics.duels.duel_shares`: first, first_format, second, second_format, precision,
+    `table`, of `metrics.time.duel_shares`: first, first_format, second, second_format, precision,
     metric, outcome, share, n. A panel a metric; a row a duel and precision.
     """
     by = [*DUEL, "precision"]
@@ -466,7 +466,7 @@ def duel_shares(table: pd.DataFrame) -> Figure:
     for k, (*duel, precision) in enumerate(rows):
         who = "" if len(duels) == 1 else "{} /\n{}\n".format(*_sides(*duel))
         labels.append(f"{who}{precision} (n = {style.count(table.loc[table['row'] == k, 'n'])})")
-    metrics = style.in_order(table["metric"], METRICS)
+    metrics = style.in_order(table["metric"], DUELLED)
     height = 0.85 + (0.3 if len(duels) == 1 else 0.6) * len(rows)
     fig, axes = style.panels(1, len(metrics), DOUBLE, height, sharey=True)
     for axis, metric in zip(axes[0], metrics, strict=True):
@@ -578,7 +578,7 @@ def nearest_misses(table: pd.DataFrame, tested: pd.DataFrame | None = None) -> F
     (left) and after the end (right); a row of panels a precision.
 
     `table`: model, precision, side ("before", "after"), years (above 0), mean, low, high, n: for
-    each of some years, the mean over the rows of `metrics.near_misses.nearest_misses` of
+    each of some years, the mean over the rows of `metrics.luck.nearest_misses` of
     |years_off| <= years, where facts without a miss count as False. `tested`, dotted, the same of
     nearest_tested, which no miss can precede: precision, side, years, mean.
     """

@@ -30,7 +30,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from factrobust.metrics.prediction import CATEGORY
+from factrobust.metrics.regression import CATEGORY
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE, SINGLE
 
@@ -166,7 +166,7 @@ def predictor_distributions(table: pd.DataFrame) -> Figure:
 def binned_correctness(table: pd.DataFrame) -> Figure:
     """Figure 5: share of right answers against each predictor, a row a relation.
 
-    `table`, of `metrics.diagnostics.binned_correctness`: model, relation, predictor, midpoint,
+    `table`, of `metrics.regression.binned_correctness`: model, relation, predictor, midpoint,
     correct, low, high, n. Each shaded row reaches from 0 (below) to 1; points are bins.
     """
     style.need(table, "model", "relation", "predictor", "midpoint", "correct", "low", "high", "n")
@@ -200,7 +200,7 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
 def coefficients(table: pd.DataFrame) -> Figure:
     """Conditional coefficients of a regression with QCat (tables 10 to 14), a panel a predictor.
 
-    `table`, of `metrics.coefficients.coefficients`: model, term, category, conditional,
+    `table`, of `metrics.regression.coefficients`: model, term, category, conditional,
     conditional_low, conditional_high, conditional_problem, n. A row a category, with its own
     intercept and slopes. Hollow ones are "separated" or "collinear": finite by the penalty only.
     """

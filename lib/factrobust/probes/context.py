@@ -23,11 +23,11 @@ import numpy as np
 import pandas as pd
 
 from factrobust.metrics.context import first_entropy, first_shift, perplexity, right
-from factrobust.metrics.text import normalise
 from factrobust.models.interface import Generation, LacksError, Model
 from factrobust.models.prompts import FORMATS, render
 from factrobust.probes.endings import STOP, check_rule, ending, unsure
 from factrobust.tables import FactsError, read_table, slug
+from factrobust.text import normalise
 
 COLUMNS = (
     *("model", "question_id", "category", "base_id", "object"),
@@ -149,7 +149,7 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0, rule: str = "robust
 
     `answers` has base_id, object and text (the parametric answers). Drawn among the rows of the same
     base question, uniformly, so that a frequent answer is drawn more often, as in the thesis.
-    `robust` draws answers that are not empty and differ after normalising (`metrics.text`),
+    `robust` draws answers that are not empty and differ after normalising (`factrobust.text`),
     `published` any that is another string.
 
     A row's draw depends on the seed, its base question and object, and on the rows that it is drawn

@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 
 from factrobust.datasets.facts import answers
-from factrobust.metrics.breaking import THRESHOLD, temperature_grid
-from factrobust.metrics.text import contains
 from factrobust.models.interface import LacksError, Model
 from factrobust.models.prompts import FORMATS, render
+from factrobust.text import contains
 
 MAX_NEW_TOKENS = 5  # paper 1, 4.1.1
 TEMPERATURES = tuple(round(0.2 * k, 1) for k in range(1, 11))  # paper 1, 4.2
@@ -103,7 +102,7 @@ def bisected(
     temperatures: Sequence[float] = TEMPERATURES,
     n: int = SAMPLES,
     seed: int = 0,
-    threshold: float = THRESHOLD,
+    threshold: float = 0.5,
     prompt_format: str | None = None,
     max_new_tokens: int = MAX_NEW_TOKENS,
 ) -> pd.DataFrame:
@@ -137,6 +136,15 @@ def bisected(
     return pd.concat(rounds, ignore_index=True)
 
 
+def temperature_grid(paper: Sequence[float], top: float = 10.0, per_decade: int = 12) -> np.ndarray:
+    """The paper's temperatures and a geometric grid from 0.01 to `top` around them, ascending.
+
+    It begins that low because known answers that nearly tie with another one break below 0.1.
+    """
+    n = int(np.ceil(np.log10(top / 0.01) * per_decade)) + 1
+    return np.unique(np.round(np.concatenate([np.asarray(paper), np.geomspace(0.01, top, n)]), 6))
+
+
 def tempered(model: Model, responses: pd.DataFrame, temperatures: Sequence[float]) -> pd.DataFrame:
     """log P_t of the greedy answers at every temperature, one row an answer and temperature.
 
@@ -159,7 +167,7 @@ def tempered(model: Model, responses: pd.DataFrame, temperatures: Sequence[float
 
 def curves(models: Sequence[Model], responses: pd.DataFrame) -> pd.DataFrame:
     """`tempered` for the answers of several models, on the paper's temperatures and a fine grid
-    around them (`metrics.breaking.temperature_grid`). Without models, a table without rows."""
+    around them (`temperature_grid`). Without models, a table without rows."""
     grid = temperature_grid(TEMPERATURES).tolist()
     parts = [tempered(model, responses[responses["model"] == model.name], grid) for model in models]
     if not parts:

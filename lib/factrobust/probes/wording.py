@@ -12,13 +12,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from factrobust.metrics.consistency import entailment as mean_entailment
-from factrobust.metrics.consistency import entailment_pairs
-from factrobust.metrics.prediction import undefined
+from factrobust.metrics.regression import undefined
 from factrobust.models.interface import Generation, LacksError, Model
 from factrobust.models.prompts import FORMATS, render
 from factrobust.models.sentences import Encoder, Entailment
 from factrobust.probes.endings import first_sentence
+from factrobust.text import mean_entailment
 
 MAX_NEW_TOKENS = 16
 TEMPERATURE, SAMPLES = 0.5, 10  # paper 3, 4.1.3
@@ -154,14 +153,10 @@ def entailment(nli: Entailment, groups: pd.DataFrame) -> pd.Series:
     """Mean probability that one text of a group entails another, over both directions, in [0, 1].
 
     `groups` is the table of `metrics.wording.text_groups`; a pair that occurs in several groups is
-    asked once. Returns the Series entailment with the same index (see
-    `metrics.consistency.entailment`).
+    asked once. Returns the Series entailment with the same index (see `text.mean_entailment`).
     """
-    texts = groups["texts"].tolist()
-    pairs = entailment_pairs(texts)
-    asked = list(zip(pairs["premise"], pairs["hypothesis"], strict=True))
-    table = pairs.assign(entailment=nli.probability(asked))
-    return pd.Series(mean_entailment(texts, table), index=groups.index, name="entailment")
+    values = mean_entailment(groups["texts"].tolist(), nli.probability)
+    return pd.Series(values, index=groups.index, name="entailment")
 
 
 def compared(pairs: pd.DataFrame, encoder: Encoder, nli: Entailment | None = None) -> pd.DataFrame:

@@ -1,0 +1,51 @@
+"""Draws that depend on names and a seed alone: a row's draw is its own.
+
+A hash of the name takes the place of a generator's state, so what is drawn does not change with the
+order of rows, with rows that come or go, or with a library's version. What is drawn here stands in
+prompts, records and figures: another hash would move their numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+
+
+def number(*key: object) -> int:
+    """A whole number below 2^48 drawn from the key: a name, or a seed and a name."""
+    return int(hashlib.sha256("/".join(map(str, key)).encode()).hexdigest()[:12], 16)
+
+
+def ranks(names: pd.Series, groups: pd.Series, seed: int) -> pd.Series:
+    """Place of each name in its group, 0, 1, ..., in an order drawn from the seed and the names."""
+    drawn = names.map(lambda name: number(seed, name)).sort_values()
+    return drawn.groupby(groups).cumcount().reindex(names.index)
+
+
+def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> pd.DataFrame:
+    """The rows in a seeded order in which every group comes once before any comes twice.
+
+    A row's place depends on its own fact_id and the seed only, never on the order of the rows.
+    Raises ValueError for a limit that is no count, so that a bad one is met before it is used.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
+        raise ValueError(
+            f"limit is {limit!r}; give a whole number of facts from 1 up, or None for all"
+        )
+    order = frame.assign(draw=[number(seed, name) for name in frame["fact_id"]]).sort_values("draw")
+    order["turn"] = order.groupby(groups).cumcount()
+    return order.sort_values(["turn", "draw"])
+
+
+def sample_evenly(frame: pd.DataFrame, limit: int, seed: int) -> pd.DataFrame:
+    """`limit` rows in the frame's order, spread over domains and, within each, over relations.
+
+    A seeded sample that does not depend on the order of rows; a larger limit contains every smaller
+    one. Raises ValueError for a limit that is no count.
+    """
+    order = in_turns(frame, limit, seed, ["domain", "relation"])
+    order["turn"] = order.groupby("domain").cumcount()
+    order = order.sort_values(["turn", "domain"])  # every domain once before any twice
+    return frame.loc[order.index[:limit].sort_values()]

@@ -1,0 +1,476 @@
+"""Will a model answer a question correctly? Paper 3's logistic regression (4.2): fitted, applied, read.
+
+Predictors have the paper's names: QCat (category), SPop (log of the subject's popularity), SCons and
+Cert; any other is a numeric column of the table, such as agreement. With QCat, each numeric predictor
+has a slope of its own in each category: correct ~ QCat*log_SPop + QCat*SCons + QCat*Cert. Numeric
+predictors are standardised with the mean and standard deviation of the rows fitted on. Tables are
+those of `metrics.wording.groups`.
+
+Small tables have categories whose answers are all wrong, or fewer rows than coefficients. If a
+combination of predictors tells right from wrong without an error (perfect separation), or but for
+ties (quasi-complete separation), the likelihood grows for ever along it and maximum-likelihood
+estimates are infinite (Albert and Anderson, Biometrika 71, 1984); with collinear columns they are
+not unique. Such a fit is penalised as a whole: each coefficient but the intercept gets a normal
+prior with mean 0 and standard deviation PRIOR_SD, in logits for one standard deviation of a
+predictor. Covariances, p-values and intervals are then those of the posterior's normal approximation,
+`Estimates.method` says so, and the column `problem` marks the numbers that maximum likelihood could
+not have given: "separated" (infinite) or "collinear" (not to be told from others).
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import chdtrc, expit, logit, ndtr, ndtri
+
+from factrobust.statistics import binomial_interval
+
+Array = NDArray[np.float64]
+COLUMNS = {"QCat": "relation", "SPop": "log_popularity", "SCons": "scons", "Cert": "cert"}
+NUMERIC = ("SPop", "SCons", "Cert")
+FULL = ("QCat", *NUMERIC)
+TERMS = {"SPop": "log_SPop"}  # where a predictor's name in the formula is another
+CATEGORY = re.compile(r"QCat\[T\.(.*?)\](?=:|$)")  # in the name of a coefficient
+PRIOR_SD = 2.5
+ML = "maximum likelihood"
+ML_STEPS = 25  # finite estimates take about 10 steps; from 37 on, diverging ones look settled
+RIDGE_STEPS = 100
+WITHIN = ["relation", "model", "term", "coefficient", "low", "high", "standard_error", "p_value"]
+WITHIN += ["symbol", "problem", "odds_ratio", "odds_low", "odds_high", "fit", "n"]
+SPELLING = {"Intercept": "intercept"}  # as the paper has it
+MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
+BINS = 15
+CENTRE = 0.95
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A logistic regression of one model's correctness."""
+
+    model: str
+    predictors: tuple[str, ...]
+    categories: tuple[str, ...]  # of QCat in the rows fitted on; the first is the reference
+    scaling: pd.DataFrame  # index: numeric term of the formula; mean, sd
+    estimates: Estimates
+    null_log_likelihood: float  # of the intercept alone
+    n: int
+
+    @property
+    def pseudo_r2(self) -> float:
+        """McFadden's pseudo R2, 1 - log-likelihood / null log-likelihood."""
+        return 1 - self.estimates.log_likelihood / self.null_log_likelihood
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion, 2 degrees - 2 log-likelihood; lower is better."""
+        return 2 * self.estimates.degrees - 2 * self.estimates.log_likelihood
+
+
+def fit(groups: pd.DataFrame, predictors: Sequence[str] = FULL) -> Fit:
+    """Fit correctness on the predictors, one row a question of one model.
+
+    A numeric predictor that does not vary becomes 0 throughout, and is reported as collinear; a
+    QCat of one category is left to the intercept. Raises ValueError for rows of several models,
+    two of a question, a predictor that is missing somewhere, or answers all right or all wrong.
+    """
+    frame, numeric = _frame(groups, predictors)
+    names = groups["model"].unique()
+    if len(names) != 1:
+        raise ValueError(f"a fit takes the rows of one model, not of {len(names)}; select one")
+    if (twice := groups["group_id"].duplicated()).any():
+        raise ValueError(
+            f"{groups['group_id'][twice].iloc[0]} has several rows of {names[0]}; keep one a question"
+        )
+    if (reason := undefined(groups)) is not None:
+        raise ValueError(
+            f"{names[0]}: {reason}, so there is nothing to predict; ask other questions"
+        )
+    mean, sd = frame[numeric].mean(), frame[numeric].std(ddof=0)
+    flat = sd <= 1e-12 * mean.abs().clip(lower=1.0)  # no more than rounding
+    scaling = pd.DataFrame({"mean": mean, "sd": sd.mask(flat, np.inf)})
+    categories = tuple(sorted(frame["QCat"].unique())) if "QCat" in frame else ()
+    share = np.full(len(frame), frame["correct"].mean())
+    return Fit(
+        model=str(names[0]),
+        predictors=tuple(predictors),
+        categories=categories,
+        scaling=scaling,
+        estimates=estimate(_model(frame, scaling, categories)),
+        null_log_likelihood=log_likelihood(logit(share), frame["correct"].to_numpy()),
+        n=len(frame),
+    )
+
+
+def predict(fitted: Fit, groups: pd.DataFrame) -> Array:
+    """Predicted probability that each question is answered correctly, [row].
+
+    Raises ValueError for a category that the fit has not seen (see `seen`).
+    """
+    new = ~seen(fitted, groups)
+    if new.any():
+        names = ", ".join(sorted(groups.loc[new, COLUMNS["QCat"]].unique()))
+        raise ValueError(
+            f"{new.sum()} question(s) are of categories that the fit has not seen ({names}); fit on "
+            "rows that hold them, or drop these questions"
+        )
+    frame, _ = _frame(groups, fitted.predictors)
+    data = {n: c.to_numpy() for n, c in _standardised(frame, fitted.scaling).items()}
+    data["Intercept"] = data[""] = np.ones(len(frame))
+    logits = np.zeros(len(frame))
+    # Column by column: building the design from the formula would cost more than a fit.
+    coefficients = fitted.estimates.coefficients
+    for name, coefficient in zip(coefficients.index, coefficients, strict=True):
+        category, term = CATEGORY.search(name), CATEGORY.sub("", name).strip(":")
+        rows = 1.0 if category is None else data["QCat"] == category[1]
+        logits += coefficient * rows * data[term]
+    return expit(logits)
+
+
+def seen(fitted: Fit, groups: pd.DataFrame) -> NDArray[np.bool_]:
+    """Whether the fit knows each question's category, [row]; always so without QCat."""
+    if "QCat" not in fitted.predictors:
+        return np.ones(len(groups), dtype=bool)
+    return groups[COLUMNS["QCat"]].astype(str).isin(fitted.categories).to_numpy(dtype=bool)
+
+
+def undefined(groups: pd.DataFrame) -> str | None:
+    """Why no regression can be fitted to these rows (none, all right, all wrong), or None."""
+    right = int(groups["correct"].sum())
+    if len(groups) == 0:
+        return "there are no questions"
+    if right in (0, len(groups)):
+        return f"all {len(groups)} answers are {'right' if right else 'wrong'}"
+    return None
+
+
+def summary(groups: pd.DataFrame, predictors: Sequence[str] = FULL) -> pd.DataFrame:
+    """Goodness of fit without a held-out part, one row a model (table 8).
+
+    Columns: model, pseudo_r2, aic, degrees, n, fit. A model for which no regression can be fitted
+    has NaN and the reason in `fit`.
+    """
+    rows = []
+    for model, part in groups.groupby("model", sort=False):
+        if (reason := undefined(part)) is not None:
+            rows.append((model, np.nan, np.nan, np.nan, len(part), f"none: {reason}"))
+            continue
+        made = fit(part, predictors)
+        rows.append(
+            (model, made.pseudo_r2, made.aic, made.estimates.degrees, made.n, made.estimates.method)
+        )
+    return pd.DataFrame(rows, columns=["model", "pseudo_r2", "aic", "degrees", "n", "fit"])
+
+
+def _frame(groups: pd.DataFrame, predictors: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Outcome and predictors by their names in the formula, and which of them are numeric."""
+    columns = {TERMS.get(name, name): COLUMNS.get(name, name) for name in predictors}
+    if absent := [c for c in columns.values() if c not in groups]:
+        raise ValueError(
+            f"no column {absent[0]!r} in the table; it has {', '.join(groups.columns)}"
+        )
+    frame = pd.DataFrame({"correct": groups["correct"].to_numpy(dtype=float)})
+    numeric = [name for name in columns if name != "QCat"]
+    for name in numeric:
+        frame[name] = groups[columns[name]].to_numpy(dtype=float)
+        if (bad := ~np.isfinite(frame[name].to_numpy())).any():
+            raise ValueError(
+                f"{bad.sum()} of {len(bad)} questions, such as {groups['group_id'].iloc[bad.argmax()]}, "
+                f"have no {columns[name]}; drop them, or leave {name} out of the predictors"
+            )
+    if "QCat" in columns:
+        frame["QCat"] = groups[columns["QCat"]].astype(str).to_numpy(dtype=object)
+    return frame, numeric
+
+
+def _standardised(frame: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
+    mean, sd = scaling["mean"], scaling["sd"]
+    return frame.assign(**{term: (frame[term] - mean[term]) / sd[term] for term in scaling.index})
+
+
+def _model(frame: pd.DataFrame, scaling: pd.DataFrame, categories: Sequence[str]) -> Any:
+    """statsmodels' Logit of the frame, standardised, with the categories given."""
+    import statsmodels.formula.api as smf
+
+    terms = list(scaling.index)
+    data = _standardised(frame, scaling)
+    if len(categories) > 1:
+        levels = pd.Index(list(categories), dtype=object)
+        data["QCat"] = pd.Categorical(frame["QCat"], categories=levels)
+        terms = [f"QCat*{t}" for t in terms] or ["QCat"]
+    return smf.logit(f"correct ~ {' + '.join(terms) or '1'}", data)
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Estimated coefficients; `collinear` and `unbounded` are bases of directions."""
+
+    coefficients: pd.Series  # by name of the design's column
+    covariance: Array  # [column, column]
+    degrees: float  # effective number of coefficients: their number, less if penalised
+    log_likelihood: float
+    method: str  # ML, or "penalised (...)" with the reason
+    collinear: Array  # [column, direction]: no row moves along these
+    unbounded: Array  # [column, direction]: the likelihood does not fall along these
+
+
+def estimate(model: Any) -> Estimates:
+    """Estimates of statsmodels' Logit model: by maximum likelihood if that is finite and unique.
+
+    The reasons for a penalised fit are "collinear", "separated", or "no convergence" if neither is
+    true and Newton's method fails all the same.
+    """
+    design, y, names = np.asarray(model.exog), np.asarray(model.endog), model.exog_names
+    collinear = null_space(design)
+    result = None if collinear.shape[1] else _maximum_likelihood(model)
+    if result is not None:
+        b, covariance = np.asarray(result.params), np.asarray(result.cov_params())
+        degrees, method, unbounded = float(len(b)), ML, collinear
+    else:
+        apart = separable(design, y)
+        reasons = ["collinear"] * bool(collinear.shape[1]) + ["separated"] * bool(apart.any())
+        precision = np.where(np.array(names) == "Intercept", 0.0, PRIOR_SD**-2)
+        b, hessian = ridge(design, y, precision)
+        covariance = np.linalg.inv(hessian)
+        # Gray (1992): the trace of the information over the penalised information.
+        degrees = float(np.trace(covariance @ (hessian - np.diag(precision))))
+        method = f"penalised ({', '.join(reasons) or 'no convergence'})"
+        unbounded = null_space(design[~apart])
+    return Estimates(
+        coefficients=pd.Series(b, index=names),
+        covariance=covariance,
+        degrees=degrees,
+        log_likelihood=log_likelihood(design @ b, y),
+        method=method,
+        collinear=collinear,
+        unbounded=unbounded,
+    )
+
+
+def ridge(design: Array, y: Array, precision: Array) -> tuple[Array, Array]:
+    """Coefficients [column] that maximise log-likelihood - sum of precision * b^2 / 2, by Newton's
+    method, and the negative Hessian there [column, column].
+
+    They are the mode under independent normal priors with mean 0 and variance 1 / precision [column]
+    (0: no prior), and the inverse of the Hessian is the normal approximation of the posterior's
+    covariance. Raises RuntimeError if it does not converge, which columns without a prior may cause.
+    """
+    b = np.zeros(design.shape[1])
+    value = _objective(design, y, precision, b)
+    for _ in range(RIDGE_STEPS):
+        p = expit(design @ b)
+        gradient = design.T @ (y - p) - precision * b
+        hessian = (design * (p * (1 - p))[:, None]).T @ design + np.diag(precision)
+        step = np.linalg.solve(hessian, gradient)
+        if gradient @ step < 1e-18 * max(1.0, abs(value)):
+            return b, hessian
+        size = 1.0
+        while (new := _objective(design, y, precision, b + size * step)) < value and size > 1e-6:
+            size /= 2
+        b, value = b + size * step, new
+    raise RuntimeError(
+        f"the penalised fit did not converge in {RIDGE_STEPS} steps; check the predictors"
+    )
+
+
+def log_likelihood(logits: Array, y: Array) -> float:
+    """Log-likelihood of outcomes y (0 or 1) under logits [row]."""
+    return float(-np.logaddexp(0, np.where(y > 0, -logits, logits)).sum())
+
+
+def _objective(design: Array, y: Array, precision: Array, b: Array) -> float:
+    return log_likelihood(design @ b, y) - 0.5 * float(precision @ b**2)
+
+
+def _maximum_likelihood(model: Any) -> Any | None:
+    """statsmodels' result, or None if Newton's method does not settle: then estimates diverge.
+
+    statsmodels by itself adds a little to the Hessian's diagonal, which would let an infinite
+    estimate settle; ridge_factor=0 takes it away.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what is checked below
+        try:
+            result = model.fit(method="newton", maxiter=ML_STEPS, ridge_factor=0, disp=0)
+        except np.linalg.LinAlgError:
+            return None
+    finite = np.isfinite(result.params).all() and np.isfinite(result.bse).all()
+    return result if result.mle_retvals["converged"] and finite else None
+
+
+def separable(design: Array, y: Array) -> NDArray[np.bool_]:
+    """Which rows some direction pushes towards their outcome while it pushes no row away, [row].
+
+    Estimates are finite if, and only if, there are none. Linear programming, after Konis (2007):
+    maximise the sum of m over directions b and margins m [row], 0 <= m <= 1, where no m exceeds the
+    row's own move. Directions add up, so at the optimum every separable row has the margin 1.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array, eye_array, hstack
+
+    rows, columns = design.shape
+    towards = design * np.where(y > 0, 1.0, -1.0)[:, None]
+    solved = linprog(
+        np.r_[np.zeros(columns), -np.ones(rows)],
+        A_ub=hstack([csr_array(-towards), eye_array(rows)]).tocsr(),
+        b_ub=np.zeros(rows),
+        bounds=[(None, None)] * columns + [(0, 1)] * rows,
+    )
+    if solved.x is None:
+        raise RuntimeError(f"the linear programme of separation was not solved: {solved.message}")
+    return solved.x[columns:] > 0.5
+
+
+def null_space(design: Array) -> Array:
+    """Orthonormal directions along which no row moves, [column, direction].
+
+    With the rows that are not `separable`, these span all directions along which the likelihood
+    does not fall: a coefficient, or a sum of them, has a finite maximum-likelihood estimate if, and
+    only if, it is at right angles to all of them.
+    """
+    if not len(design):
+        return np.eye(design.shape[1])
+    triangle = np.linalg.qr(design).R  # the same directions, and few rows
+    _, values, directions = np.linalg.svd(triangle, full_matrices=len(triangle) < len(triangle.T))
+    tolerance = max(design.shape) * np.finfo(float).eps * values.max()
+    return directions[int((values > tolerance).sum()) :].T
+
+
+def symbols(p_values: ArrayLike) -> list[str]:
+    """R's marks: *** below 0.001, ** below 0.01, * below 0.05, . below 0.1, else nothing."""
+    return [next((s for limit, s in MARKS if p < limit), "") for p in np.asarray(p_values, float)]
+
+
+def coefficients(fitted: Fit, *, level: float = 0.95) -> pd.DataFrame:
+    """One row a coefficient (tables 7 and 10 to 14).
+
+    Columns: model, term ("intercept", "QCat[T.capital]", "QCat[T.capital]:SCons"), category (of
+    the row, else the reference's; "" without QCat), coefficient, low, high (on the scale of logits),
+    standard_error, p_value (Wald), symbol, problem; conditional, conditional_low, conditional_high,
+    conditional_problem: the same for the base coefficient plus this one, which is the category's own
+    intercept or slope; odds_ratio, odds_low, odds_high (exp of coefficient, low and high); fit, n.
+    """
+    names = fitted.estimates.coefficients.index.tolist()
+    base = [names.index(_base(name)) for name in names]
+    single = np.eye(len(names))
+    summed = single + single[base] * (np.array(base) != np.arange(len(names)))[:, None]
+    z = ndtri((1 + level) / 2)
+    table = pd.DataFrame(
+        {
+            "model": fitted.model,
+            "term": [SPELLING.get(name, name) for name in names],
+            "category": [_category(name, fitted) for name in names],
+        }
+    )
+    for prefix, weights in (("", single), ("conditional_", summed)):
+        value = weights @ fitted.estimates.coefficients.to_numpy()
+        error = np.sqrt(np.einsum("ij,jk,ik->i", weights, fitted.estimates.covariance, weights))
+        table[prefix.rstrip("_") or "coefficient"] = value
+        table[f"{prefix}low"], table[f"{prefix}high"] = value - z * error, value + z * error
+        if not prefix:
+            table["standard_error"] = error
+            table["p_value"] = 2 * ndtr(-np.abs(value / error))
+            table["symbol"] = symbols(table["p_value"])
+        table[f"{prefix}problem"] = _problems(fitted, weights)
+    for odds, name in (("ratio", "coefficient"), ("low", "low"), ("high", "high")):
+        table[f"odds_{odds}"] = np.exp(table[name])
+    return table.assign(fit=fitted.estimates.method, n=fitted.n)
+
+
+def wald(fitted: Fit) -> pd.DataFrame:
+    """Wald's chi-square of each term of the formula (table 9): are all its coefficients 0?
+
+    Columns: model, term, df (number of coefficients), statistic (b' V^-1 b), p_value, symbol, fit,
+    n. Beside interactions, a numeric term is its slope in the reference category.
+    """
+    terms = [CATEGORY.sub("QCat", name) for name in fitted.estimates.coefficients.index]
+    rows = []
+    for term in dict.fromkeys(terms):
+        at = np.flatnonzero([other == term for other in terms])
+        b = fitted.estimates.coefficients.to_numpy()[at]
+        statistic = float(b @ np.linalg.solve(fitted.estimates.covariance[np.ix_(at, at)], b))
+        p_value = float(chdtrc(len(at), statistic))
+        rows.append((fitted.model, SPELLING.get(term, term), len(at), statistic, p_value))
+    table = pd.DataFrame(rows, columns=["model", "term", "df", "statistic", "p_value"])
+    return table.assign(symbol=symbols(table["p_value"]), fit=fitted.estimates.method, n=fitted.n)
+
+
+def within(
+    groups: pd.DataFrame, relations: Sequence[str], predictors: Sequence[str] = NUMERIC
+) -> pd.DataFrame:
+    """Coefficients of regressions inside single categories, one fit each (table 7).
+
+    Predictors are standardised within the category. Columns: relation, and those of `coefficients`
+    without category and the conditional ones; table 7 prints the odds ratios. A category whose
+    answers are all right or all wrong has one row, without numbers, whose `fit` gives the reason.
+    """
+    tables = []
+    for model, own in groups.groupby("model", sort=False):
+        for relation in relations:
+            part = own[own["relation"] == relation]
+            if (reason := undefined(part)) is not None:
+                row = {"model": model, "fit": f"none: {reason}", "n": len(part)}
+                tables.append(pd.DataFrame([{"relation": relation, **row}]))
+                continue
+            tables.append(coefficients(fit(part, predictors)).assign(relation=relation))
+    return pd.concat(tables, ignore_index=True).reindex(columns=WITHIN)
+
+
+def _base(name: str) -> str:
+    """The coefficient that a category's coefficient is added to; itself if there is none."""
+    rest = CATEGORY.sub("", name)
+    return rest.strip(":") or "Intercept"
+
+
+def _category(name: str, fitted: Fit) -> str:
+    if found := CATEGORY.search(name):
+        return found[1]
+    return fitted.categories[0] if fitted.categories else ""
+
+
+def _problems(fitted: Fit, weights: Array) -> list[str]:
+    """Why the weighted sums of coefficients [row, column] have no finite estimate, or ""."""
+    collinear, unbounded = (
+        np.linalg.norm(weights @ directions, axis=1) > 1e-6
+        for directions in (fitted.estimates.collinear, fitted.estimates.unbounded)
+    )
+    return np.select([collinear, unbounded], ["collinear", "separated"], "").tolist()
+
+
+def binned_correctness(
+    groups: pd.DataFrame, predictors: Sequence[str] = NUMERIC, *, bins: int = BINS
+) -> pd.DataFrame:
+    """Share of right answers against each numeric predictor, by category (figure 5).
+
+    The range of a predictor, over all questions of a model, is cut into bins of equal width. A
+    category's rows outside its own central 95% of the predictor are left out. Columns: model,
+    relation, predictor, midpoint (of the bin, in the predictor's own unit), correct (share), low,
+    high (exact binomial 95% interval), n (questions). Empty bins, and rows without a value, are left
+    out.
+    """
+    tables = []
+    for name in predictors:
+        column = COLUMNS.get(name, name)
+        rows = groups.dropna(subset=[column])
+        for _, own in rows.groupby("model", sort=False):
+            x = own[column].astype(float)
+            width = (x.max() - x.min()) / bins
+            number = np.minimum((x - x.min()) // (width or 1.0), bins - 1)
+            within = x.groupby(own["relation"])
+            lower = within.transform("quantile", (1 - CENTRE) / 2)
+            upper = within.transform("quantile", (1 + CENTRE) / 2)
+            kept = own.assign(predictor=name, midpoint=x.min() + (number + 0.5) * width)
+            tables.append(kept[x.between(lower, upper)])
+    cells = pd.concat(tables).groupby(["model", "relation", "predictor", "midpoint"], sort=False)
+    table = cells["correct"].agg(right="sum", n="size").reset_index()
+    low, high = binomial_interval(table["right"], table["n"])
+    table = table.assign(correct=table["right"] / table["n"], low=low, high=high)
+    order = [table[name] for name in ("midpoint", "relation", "predictor", "model")]
+    columns = ["model", "relation", "predictor", "midpoint", "correct", "low", "high", "n"]
+    return table[columns].iloc[np.lexsort([pd.factorize(o, sort=True)[0] for o in order])]

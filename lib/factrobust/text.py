@@ -1,0 +1,161 @@
+"""When does a generated text state the right answer, and how alike are the texts of a group?
+
+Paper 1 selects known facts by exact match (4.1.2) and counts a sampled answer as right if it
+contains the truth (4.2). The paper does not say how strings are compared; we compare after the usual
+normalisation of SQuAD's evaluation (case, punctuation, articles, white space) and without diacritics.
+SQuAD's rule deletes all punctuation; we keep a decimal point ("1.5" is not 15), and let other marks
+separate words that touch ("Paris,France").
+
+How alike texts are is asked of a network, which comes as a function. Groups are the answers that a
+model gave to one question and its paraphrases, or its samples; what is returned is one float a group,
+[group], NaN for fewer than two texts, which have no pairs. A text of white space only is empty. An
+empty text has no direction, and paper 3 says nothing about it; here two empty texts are equal
+(similarity 1), and an empty and another text share nothing (0).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Groups = Sequence[Sequence[str]]
+DIMENSIONS = 64  # handled at a time: 100,000 vectors then need 50 MB beside themselves
+
+ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+IN_NUMBER = re.compile(r"(?<=\d),(?=\d{3}\b)")  # 1,000
+SEPARATES = re.compile(r"[^\w\s.'’`\u200b-\u200d\u00ad]|_|(?<=\d)\.(?!\d)")
+VANISHES = re.compile(r"[^\w\s.]|(?<!\d)\.|\.(?!\d)")
+# Letters that have no decomposition.
+PLAIN = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
+)
+
+
+@lru_cache(maxsize=100_000)
+def normalise(text: str) -> str:
+    """Lower case, no diacritics, no punctuation, no articles, single spaces.
+
+    Apostrophes and full stops inside a word vanish ("U.S." -> "us", "O'Neill" -> "oneill"), as do
+    the commas of thousands ("1,000" -> "1000"); any other mark separates ("Coca-Cola" -> "coca
+    cola"). A decimal point stays ("1.5"). A text that is only articles stays as it is.
+    """
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    plain = "".join(c for c in decomposed if not unicodedata.combining(c)).translate(PLAIN)
+    words = VANISHES.sub("", SEPARATES.sub(" ", IN_NUMBER.sub("", plain))).split()
+    without = ARTICLES.sub(" ", " ".join(words)).split()
+    return " ".join(without or words)
+
+
+def exact_match(text: str, answers: Sequence[str]) -> bool:
+    """Whether the text is one of the accepted answers, after normalisation."""
+    found = normalise(text)
+    return bool(found) and any(found == normalise(a) for a in _listed(answers))
+
+
+def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> bool:
+    """Whether an accepted answer occurs in the text, after normalisation.
+
+    The paper's "contains" reads as a substring test, which finds the number 8 in "18" and Niger in
+    "Nigeria": `whole_words=False` is that reading. By default an answer must begin and end with a
+    word.
+    """
+    found = normalise(text)
+    edge = " " if whole_words else ""
+    return any(
+        f"{edge}{gold}{edge}" in f"{edge}{found}{edge}"
+        for a in _listed(answers)
+        if (gold := normalise(a))
+    )
+
+
+def _listed(answers: Sequence[str]) -> Sequence[str]:
+    if isinstance(answers, str):  # its letters would be taken for answers
+        raise ValueError(f"answers must be a list of strings; put {answers!r} into a list")
+    return answers
+
+
+def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
+    """Mean pairwise cosine of each group's embeddings (equation 1), unclipped, in [-1, 1].
+
+    Summed over pairs, the cosines of unit vectors u follow from the length of their sum:
+    (|sum of u|^2 - n) / (n (n - 1)). `embed` is called once with the distinct, non-empty, stripped
+    texts, sorted, and returns their vectors, [text, dimension], of any length but 0. Raises
+    ValueError for vectors of another shape or without a direction.
+    """
+    flat = [text.strip() for texts in groups for text in texts]
+    names = sorted(set(flat) - {""})
+    place = {name: i for i, name in enumerate(names)} | {"": -1}
+    which = np.fromiter(map(place.__getitem__, flat), dtype=int, count=len(flat))
+    n = np.array([len(texts) for texts in groups], dtype=int)
+    group = np.repeat(np.arange(len(n)), n)
+    empty = np.bincount(group[which < 0], minlength=len(n)).astype(float)
+    # All empty texts share one unit vector, in a dimension of their own.
+    squared = empty**2
+    if names:
+        squared += _squared_sums(group[which >= 0], which[which >= 0], len(n), embed, names)
+    return _per_pair(squared - n, n)
+
+
+def mean_entailment(
+    groups: Groups, probability: Callable[[list[tuple[str, str]]], ArrayLike]
+) -> Array:
+    """Mean probability of entailment over the ordered pairs of each group, in [0, 1].
+
+    Entailment is asymmetric, and both directions count (Raj et al., 2022). `probability` is called
+    once with the distinct (premise, hypothesis) of non-empty texts, sorted, and returns a number a
+    pair. A text that occurs twice in a group is paired with itself, because NLI models do not give 1
+    for it (paper 3, table 3).
+    """
+    counts = [_ordered_pairs(texts) for texts in groups]
+    pairs = sorted({pair for group in counts for pair in group if all(pair)})
+    known = dict(zip(pairs, np.asarray(probability(pairs), dtype=float).tolist(), strict=True))
+    known["", ""] = 1.0
+    sums = [sum(n * known.get(pair, 0.0) for pair, n in group.items()) for group in counts]
+    return _per_pair(np.array(sums), np.array([len(texts) for texts in groups]))
+
+
+def _squared_sums(
+    group: NDArray, which: NDArray, groups: int, embed: Callable, names: list[str]
+) -> Array:
+    """|sum of unit vectors|^2 of each group; row i is text `which[i]` in group `group[i]`."""
+    from scipy.sparse import csr_array
+
+    vectors = np.asarray(embed(names))
+    if vectors.ndim != 2 or len(vectors) != len(names):
+        raise ValueError(
+            f"{len(names)} texts were embedded as an array of shape {vectors.shape}; the encoder "
+            "must return one vector a text"
+        )
+    length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=float))
+    if bad := np.flatnonzero(~np.isfinite(length) | (length == 0)).tolist():
+        raise ValueError(
+            f"{len(bad)} text(s), such as {names[bad[0]]!r}, have a vector that is zero or not "
+            "finite; the cosine needs a direction"
+        )
+    # Repeated (group, text) cells add up, so every distinct vector is touched once a group.
+    sums = csr_array((1 / length[which], (group, which)), shape=(groups, len(names)))
+    squared = np.zeros(groups)
+    for start in range(0, vectors.shape[1], DIMENSIONS):
+        part = sums @ vectors[:, start : start + DIMENSIONS].astype(float)
+        squared += np.einsum("ij,ij->i", part, part)
+    return squared
+
+
+def _ordered_pairs(texts: Sequence[str]) -> dict[tuple[str, str], int]:
+    """How often each ordered pair of distinct texts, or of a text with itself, occurs; if at all."""
+    counts = Counter(text.strip() for text in texts)
+    pairs = {(a, b): counts[a] * (counts[b] - (a == b)) for a, b in product(counts, counts)}
+    return {pair: n for pair, n in pairs.items() if n}
+
+
+def _per_pair(sums: Array, n: NDArray) -> Array:
+    """Sums over ordered pairs as means over them; NaN without a pair."""
+    return np.where(n > 1, sums / np.maximum(n * (n - 1.0), 1.0), np.nan)

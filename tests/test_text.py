@@ -1,0 +1,235 @@
+"""What counts as the right answer, case by case; how alike texts are, by hand and pair by pair."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from factrobust.text import contains, exact_match, int_sim, mean_entailment, normalise
+
+WORDS = ["guitarist", "samurai", "film director", "actor", "director", "cotonou", "bamako"]
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("  Nairobi \n", "nairobi"),
+        ("U.S.", "us"),
+        ("Washington, D.C.", "washington dc"),
+        ("St. Louis", "st louis"),
+        ("O'Neill", "oneill"),
+        ("Sana’a", "sanaa"),
+        ("Coca-Cola", "coca cola"),
+        ("1914–1918", "1914 1918"),
+        ("AC/DC", "ac dc"),
+        ("R&B", "r b"),
+        ("snake_case", "snake case"),
+        ("Paris,France", "paris france"),
+        ("Paris(France)", "paris france"),
+        ("1,000", "1000"),
+        ("1,234,567", "1234567"),
+        ("8,5", "8 5"),
+        ("3.14", "3.14"),
+        ("It was 1969.", "it was 1969"),
+        ("8.Next", "8 next"),
+        ("+44", "44"),
+        ("São Paulo", "sao paulo"),
+        ("Łódź", "lodz"),
+        ("Bjørnstjerne", "bjornstjerne"),
+        ("Straße", "strasse"),
+        ("zero\u200bwidth", "zerowidth"),
+        ("no\u00a0break", "no break"),
+        ("The Nile", "nile"),
+        ("a theatre", "theatre"),
+        ("Theodore", "theodore"),
+        ("A", "a"),
+        ("The The", "the the"),
+        ("", ""),
+        ("?!", ""),
+    ],
+)
+def test_normalise(text: str, plain: str) -> None:
+    assert normalise(text) == plain
+    assert normalise(plain) == plain  # applied twice, nothing more happens
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "same"),
+    [
+        (" Nairobi", ["Nairobi"], True),
+        ("the United States.", ["United States"], True),
+        ("US", ["United States", "U.S."], True),
+        ("Nairobi, Kenya", ["Nairobi"], False),
+        ("St Louis", ["St. Louis"], True),
+        ("Louis", ["St. Louis"], False),
+        ("Bogota", ["Bogotá"], True),
+        ("15", ["1.5"], False),
+        ("18", ["8"], False),
+        ("", [""], False),
+        ("...", ["!"], False),
+        ("Nairobi", [], False),
+    ],
+)
+def test_exact_match(text: str, answers: list[str], same: bool) -> None:
+    assert exact_match(text, answers) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "words", "substring"),
+    [
+        ("It is Nairobi, of course", ["Nairobi"], True, True),
+        ("18", ["8"], False, True),
+        ("8 of 18", ["8"], True, True),
+        ("Nigeria", ["Niger"], False, True),
+        ("Paris,France", ["Paris"], True, True),
+        ("in St. Louis, Missouri", ["St. Louis"], True, True),
+        ("Louis of St", ["St. Louis"], False, False),
+        ("the U.S. of A.", ["US"], True, True),
+        ("Coca Cola Company", ["Coca-Cola"], True, True),
+        ("Reykjavik is", ["Reykjavík"], True, True),
+        ("Nairobi", ["Mombasa", "Nairobi"], True, True),
+        ("", ["Nairobi"], False, False),
+        ("Nairobi", [""], False, False),
+        ("", [""], False, False),
+        ("Nairobi", ["?"], False, False),
+    ],
+)
+def test_contains(text: str, answers: list[str], words: bool, substring: bool) -> None:
+    assert contains(text, answers) is words
+    assert contains(text, answers, whole_words=False) is substring
+
+
+@pytest.mark.parametrize("compare", [exact_match, contains])
+def test_one_string_is_no_list_of_answers(compare) -> None:
+    with pytest.raises(ValueError, match="'Nairobi' into a list"):
+        compare("Nairobi", "Nairobi")
+
+
+def one_hot(texts: list[str]) -> np.ndarray:
+    """Every text at right angles to every other."""
+    return np.array([[float(text == word) for word in WORDS] for text in texts])
+
+
+def test_four_equal_answers_of_table_4() -> None:
+    def embed(texts: list[str]) -> np.ndarray:
+        assert texts == ["guitarist"]
+        return np.array([[0.3, -1.2, 0.5]], dtype=np.float32)
+
+    assert int_sim([["guitarist"] * 4], embed).tolist() == pytest.approx([1.0])
+
+
+def test_int_sim_by_hand() -> None:
+    groups = [
+        ["samurai", "samurai", "film director", "actor", "director"],  # one pair of ten
+        ["cotonou", "bamako", "bamako", "bamako", "bamako"],  # six of ten
+        ["samurai"],
+        [],
+        ["samurai", " samurai "],
+    ]
+    values = int_sim(groups, one_hot)
+    assert values.tolist() == pytest.approx([0.1, 0.6, np.nan, np.nan, 1.0], nan_ok=True)
+
+    angles = {"a": 0.0, "b": np.pi / 3, "c": np.pi}
+
+    def on_circle(texts: list[str]) -> np.ndarray:
+        return np.array([[2 * np.cos(angles[t]), 2 * np.sin(angles[t])] for t in texts])
+
+    # cos 60 = 1/2, cos 180 = -1, cos 120 = -1/2; lengths do not count.
+    assert int_sim([["a", "b", "c"]], on_circle).tolist() == pytest.approx([-1 / 3])
+
+
+def test_empty_texts_equal_each_other_only() -> None:
+    groups = [["", "  "], ["", "actor"], ["", "\n", "actor", "actor"], ["", "", "actor"]]
+    values = int_sim(groups, one_hot)
+    assert values.tolist() == pytest.approx([1, 0, 2 / 6, 1 / 3])
+    nobody = int_sim([["", ""]], lambda texts: pytest.fail("nothing to embed"))
+    assert nobody.tolist() == [1]
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    st.lists(st.lists(st.integers(0, 9), max_size=9), min_size=1, max_size=5),
+    st.integers(1, 200),
+    st.integers(0, 2**32 - 1),
+    st.booleans(),
+)
+def test_closed_form_is_pair_by_pair(
+    numbers: list[list[int]], dimension: int, seed: int, single: bool
+) -> None:
+    vectors = np.random.default_rng(seed).normal(size=(10, dimension))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    if single:
+        vectors = vectors.astype(np.float32)
+    groups = [["" if i == 0 else str(i) for i in group] for group in numbers]
+
+    def cosine(a: int, b: int) -> float:
+        if 0 in (a, b):
+            return float(a == b)
+        return float(np.dot(vectors[a].astype(float), vectors[b].astype(float)))
+
+    values = int_sim(groups, lambda texts: vectors[[int(t) for t in texts]])
+    for group, value in zip(numbers, values, strict=True):
+        pairs = [cosine(a, b) for a, b in combinations(group, 2)]
+        assert value == pytest.approx(np.mean(pairs) if pairs else np.nan, abs=1e-6, nan_ok=True)
+
+
+def test_distinct_texts_are_embedded_once() -> None:
+    calls = []
+
+    def embed(texts: list[str]) -> np.ndarray:
+        calls.append(texts)
+        return one_hot(texts)
+
+    int_sim([["actor", "samurai "], ["samurai", "", "actor"]], embed)
+    assert calls == [["actor", "samurai"]]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        ([[1.0, 0.0], [0.0, 0.0]], "1 text.* such as 'b', have a vector that is zero"),
+        ([[np.nan, 0.0], [1.0, 0.0]], "such as 'a'"),
+        ([[1.0, 0.0]], "2 texts were embedded as an array of shape"),
+        ([1.0, 0.0], "one vector a text"),
+    ],
+)
+def test_vectors_without_direction(vectors: list, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        int_sim([["a", "b"]], lambda texts: vectors)
+
+
+def test_entailment_on_table_3() -> None:
+    known = {
+        ("politician", "german politician"): 0.075,
+        ("german politician", "politician"): 0.588,
+        ("actress", "actress"): 0.927,
+    }
+
+    def probability(pairs: list[tuple[str, str]]) -> list[float]:
+        return [known[pair] for pair in pairs]
+
+    groups = [["politician", "german politician"], ["actress", "actress"], ["actress"]]
+    values = mean_entailment(groups, probability)
+    assert values.tolist() == pytest.approx([(0.075 + 0.588) / 2, 0.927, np.nan], nan_ok=True)
+    # Of six ordered pairs two are both empty (1), four mix (0).
+    assert mean_entailment([["", "", "actress"]], probability).tolist() == pytest.approx([2 / 6])
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["a", "b", "c", ""]), min_size=2, max_size=7))
+def test_entailment_is_the_mean_over_ordered_pairs(texts: list[str]) -> None:
+    known: dict[tuple[str, str], float] = {}
+
+    def probability(pairs: list[tuple[str, str]]) -> list[float]:
+        assert sorted(set(pairs)) == pairs  # each is asked once
+        known.update({pair: (i + 1) / 10 for i, pair in enumerate(pairs)})
+        return list(known.values())
+
+    value = mean_entailment([texts], probability)[0]
+    assert set(known) == {p for p in permutations(texts, 2) if all(p)}
+    by_pair = [known.get(p, float(p == ("", ""))) for p in permutations(texts, 2)]
+    assert value == pytest.approx(np.mean(by_pair))
