@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from factrobust import load_model
+from factrobust import load_model, schemas
 from factrobust.provenance import save_figure, save_table
 from factrobust.records import open_records
 
@@ -124,6 +124,8 @@ def decoding(notebook: Mapping[str, Any], *, tempered: bool = False) -> Decoding
         train = load_question_types("train")
         facts = with_types(open_records(), facts, train, epochs=10, seed=seed)
     marked = mark_greedy(_from_each(models, lambda model: probe.greedy(model, facts)), facts)
+    schemas.AskedFacts.validate(facts)
+    schemas.MarkedAnswers.validate(marked)
     print(f"{len(facts)} facts, asked of {_names(models)}")
     return Decoding(parameters, models, inputs, facts, counts, marked)
 
@@ -173,12 +175,13 @@ def time(
         **{name: parameters[name] for name in ("n_correct", "n_incorrect", "seed")},
     )
     statements = probe.statements(facts, dates)
+    schemas.TemporalFacts.validate(facts)
+    schemas.Statements.validate(statements)
     scores = pd.DataFrame()
     if models:
-        scores = pd.concat(
-            [probe.scored(m, statements, prompt_format=name) for m in models for name in formats],
-            ignore_index=True,
-        )
+        asked = [(model, name) for model in models for name in formats]
+        parts = [probe.scored(model, statements, prompt_format=name) for model, name in asked]
+        scores = schemas.Scores.validate(pd.concat(parts, ignore_index=True))
     print(f"{len(facts)} facts, {len(statements)} dated questions, asked of {_names(models)}")
     return Time(parameters, models, inputs, facts, dates, statements, scores)
 
@@ -228,7 +231,7 @@ class Wording(Study):
         """
         from factrobust.metrics.wording import groups
 
-        table = groups(self.marked, self.answer_sets, self.sample_sets)
+        table = schemas.Groups.validate(groups(self.marked, self.answer_sets, self.sample_sets))
         missing = table["log_popularity"].isna()
         return table.assign(log_popularity=0.0) if missing.all() else table[~missing]
 
@@ -244,6 +247,7 @@ def wording(notebook: Mapping[str, Any]) -> Wording:
     parameters, models = _start(notebook)
     every, _, inputs = load_named_questions(parameters["data"])
     questions = sample(every, parameters["n_facts"], parameters["seed"])
+    schemas.Questions.validate(questions)
     encoder = open_encoder(parameters["sentence_encoder"], records=open_records())
     named = parameters.get("nli_model")
     nli = open_entailment(named, records=open_records()) if named else None
@@ -259,9 +263,10 @@ def wording(notebook: Mapping[str, Any]) -> Wording:
                 model, questions, prompt_format=part.formats[model.name], max_new_tokens=length
             ),
         )
-        part.marked = mark_by_rules(part.responses, questions)
+        part.marked = schemas.MarkedResponses.validate(mark_by_rules(part.responses, questions))
         sets = text_groups(part.responses)
-        part.answer_sets = sets.assign(int_sim=probe.consistency(encoder, sets))
+        sets = sets.assign(int_sim=probe.consistency(encoder, sets))
+        part.answer_sets = schemas.AnswerSets.validate(sets)
     return part
 
 
@@ -324,7 +329,9 @@ def _in_context(
     index = pd.Index([model.name for model in models], name="model")
     counts = pd.DataFrame([part.attrs["counts"] for part in answers], index=index)
     print(f"{len(questions)} questions, {len(results)} answered with a context")
+    schemas.ContextQuestions.validate(questions)
     marked = mark(results, questions)
+    schemas.MarkedContext.validate(marked)
     return Context(parameters, models, inputs, questions, pool, results, marked, counts)
 
 

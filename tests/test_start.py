@@ -1,0 +1,116 @@
+"""The start of each part, from the committed records: what it returns, and what it says of itself."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from factrobust import start
+from factrobust.models.interface import LacksError
+from factrobust.records import RecordsError
+
+GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
+
+
+@pytest.fixture(autouse=True)
+def _replay(monkeypatch):
+    monkeypatch.setenv("FACTROBUST_RECORDS", "replay")
+
+
+def notebook(**parameters):
+    """A notebook's variables: annotated parameters, and others."""
+    parameters = {"models": [GEMMA, SMOLLM], "seed": 0} | parameters
+    return parameters | {"__annotations__": dict.fromkeys(parameters), "columns": ["not one"]}
+
+
+def decoding(**parameters):
+    given = {"data": ["embedded"], "n_questions": 30, "n_known": 3, "n_samples": 10}
+    return start.decoding(notebook(**given | parameters))
+
+
+def test_parameters_are_the_annotated_variables_and_models_are_apart():
+    study = decoding()
+    assert study.parameters == {
+        "seed": 0, "data": ["embedded"], "n_questions": 30, "n_known": 3, "n_samples": 10,
+    }  # fmt: skip
+    assert [model.name for model in study.models] == [GEMMA, SMOLLM]
+    assert study.about == {
+        "parameters": study.parameters, "models": study.models, "inputs": study.inputs,
+    }  # fmt: skip
+
+
+def test_decoding_asks_every_model_every_fact_and_knows_the_exact_matches():
+    study = decoding(n_questions=900)
+    assert len(study.facts) == 900
+    assert study.marked.groupby("model").size().to_dict() == {GEMMA: 900, SMOLLM: 900}
+    assert study.known["exact_match"].all()
+    assert len(study.known) == study.marked["exact_match"].sum() > 0
+    few = study.few_known
+    assert few.groupby(["model", "domain"]).size().max() == 3
+    samples = study.sampled()
+    assert len(samples) == len(few) * 10 * 10
+    asked = samples[["model", "fact_id"]].drop_duplicates().to_numpy().tolist()
+    assert sorted(asked) == sorted(few[["model", "fact_id"]].to_numpy().tolist())
+
+
+def test_a_call_that_is_not_recorded_ends_a_replay():
+    with pytest.raises(RecordsError, match="lack"):
+        decoding(models=[GEMMA], n_questions=1000)
+
+
+def test_time_scores_every_statement_in_every_format():
+    given = {"data": "embedded", "n_correct": 3, "n_incorrect": 6, "n_formats": 24}
+    study = start.time(
+        notebook(**given), limit="n_formats", formats=("question", "chat"), tuned=True
+    )
+    assert [model.name for model in study.models] == [SMOLLM]  # Gemma has no chat template
+    assert len(study.facts) == 24
+    assert len(study.scores) == 2 * len(study.statements)
+    assert set(study.matched["prompt_format"]) == {"question", "chat"}
+    assert study.defined["robust"].isin([0.0, 1.0]).all()
+
+
+def test_time_without_a_tuned_model_says_so():
+    given = {"data": "embedded", "n_correct": 3, "n_incorrect": 6, "n_facts": 24}
+    with pytest.raises(LacksError, match="no chat template"):
+        start.time(notebook(models=[GEMMA], **given), tuned=True)
+
+
+def test_wording_has_a_row_of_predictors_for_each_model_and_question():
+    given = {"data": "embedded", "n_facts": 32, "n_samples": 10, "max_new_tokens": 20}
+    study = start.wording(notebook(**given, sentence_encoder="all-MiniLM-L6-v2"))
+    assert study.questions["group_id"].nunique() == 32
+    assert len(study.marked) == 2 * len(study.questions)
+    assert len(study.answer_sets) == len(study.sample_sets) == 64
+    assert study.groups["log_popularity"].notna().all()
+    assert study.about["models"] == [*study.models, study.encoder]
+
+
+def test_context_marks_the_thesis_questions_and_known_contexts_the_facts():
+    study = start.context(notebook(n_objects=4))
+    assert study.counts["questions"].tolist() == [400, 400]
+    assert len(study.marked) == len(study.results)
+    known = start.known_contexts(notebook(n_facts=80))
+    assert known.marked.groupby(["model", "context"]).size().tolist() == [80] * 6
+
+
+def test_without_models_only_the_questions_are_there():
+    given = {"seed": 0, "n_objects": 2}
+    study = start.context(given | {"__annotations__": given})
+    assert len(study.questions) == 200
+    assert study.results.empty
+    given = {"data": "embedded", "n_correct": 3, "n_incorrect": 6, "n_facts": 2, "seed": 0}
+    assert start.time(given | {"__annotations__": given}).scores.empty
+
+
+def test_what_a_study_saves_carries_its_provenance(monkeypatch):
+    saved = {}
+    monkeypatch.setattr(start, "save_table", lambda table, name, **about: saved.update(about))
+    study = start.Study({"seed": 1}, [], ["facts.csv"])
+    study.save_table(pd.DataFrame({"a": [1]}), "1-decoding/table-x", decimals=5)
+    assert saved == {
+        "parameters": {"seed": 1},
+        "models": [],
+        "inputs": ["facts.csv"],
+        "decimals": 5,
+    }
