@@ -30,7 +30,7 @@ class Facts(pa.DataFrameModel):
     relation: str = _column("name of the relation, a line of data/relations.csv")
     object: str = _column("the answer, in its usual spelling")
     aliases: Any = _column("list of further accepted spellings")
-    answer_type: str = _column("Human, Location, Numerical or Other; empty if not known")
+    answer_type: str = _column("Human, Location, Numerical or Entity; empty if not known")
     domain: str = _column("geography, arts, science-history, or an official set's name")
     popularity: float = _column("of the subject; the unit is in popularity_source", nullable=True)
     popularity_source: str = _column("what popularity counts")
