@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce replay plan test lab bench status records lint normalise constraints clean
+.PHONY: help env reproduce replay plan test lab bench records lint normalise constraints clean
 
 PYTHON  ?= python3
 PROFILE ?= laptop
@@ -64,9 +64,6 @@ plan: $(READY) ## what a profile would ask of each model: calls, tokens, GPU mem
 
 env: $(READY) ## only set up the environment
 
-status: $(READY) ## which notebooks `make reproduce` would run, and why
-	@$(REPRODUCE) --status
-
 records: $(READY) ## rewrite data/records from the answers that `make reproduce` collected
 	@"$(PY)" -m factrobust.records export
 
@@ -82,10 +79,10 @@ lint: $(READY) ## ruff, mypy, and whether the notebooks are in canonical form
 	@"$(PY)" -m ruff check
 	@"$(PY)" -m ruff format --check
 	@"$(PY)" -m mypy
-	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec "$(PY)" -m factrobust.reproduce.normalise --check {} +
+	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec "$(PY)" -m factrobust.reproduce.notebook --check {} +
 
 normalise: $(READY) ## bring notebooks that were saved in JupyterLab into canonical form
-	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec "$(PY)" -m factrobust.reproduce.normalise {} +
+	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec "$(PY)" -m factrobust.reproduce.notebook {} +
 
 bench: $(READY) ## benchmarks: costs as ratios, measured in one run
 	@for file in benchmarks/*.py; do echo "[bench] $$file"; "$(PY)" "$$file" || exit 1; done
@@ -101,7 +98,7 @@ constraints: ## resolve pyproject.toml anew and pin every package in constraints
 	mv build/constraints.txt constraints.txt
 
 clean: ## remove what can be made again in minutes; the models' answers (build/records) stay
-	rm -rf build/state build/running build/failed build/nbval build/ipython build/resolved
+	rm -rf build/seconds build/running build/failed build/nbval build/ipython build/resolved
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 help:

@@ -1,47 +1,95 @@
 """nbval for this repository: notebooks replay the committed records and compare with a tolerance.
 
-`pytest` alone runs the tests, then every notebook, then tests/test_figures_data.py. A cell's tags
-may loosen its tolerance ("rtol=0.02"); nbval's own tags (nbval-skip, nbval-ignore-output) work too.
+`pytest` runs the tests, and every notebook cell by cell; after a notebook's last cell, the data
+behind the figures and tables that it saved. A cell's tags may loosen its tolerance ("rtol=0.02");
+nbval's own tags (nbval-skip, nbval-ignore-output) work too.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 
-from factrobust.reproduce.compare import align, tolerance
-from factrobust.reproduce.kernel import kernel_environment
+from factrobust.reproduce.compare import align, compare_tables, tolerance
+from factrobust.reproduce.notebook import clean_outputs, kernel_environment
 
 ROOT = Path(__file__).resolve().parent
-OUT = ROOT / "build" / "nbval"  # what the notebooks save goes here, never over the committed files
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """nbval has no hook for a kernel's environment or a tolerance, so two methods are wrapped."""
+    """nbval has no hook for a kernel's environment or a tolerance, so three methods are wrapped."""
     if not config.getoption("nbval", default=False):
         return
     from nbval import plugin
 
     start_kernel = plugin.IPyNbFile.setup
+    collect_cells = plugin.IPyNbFile.collect
     compare_exactly = plugin.IPyNbCell.compare_outputs
 
     def setup(self: Any) -> None:
-        notebook = self.path.relative_to(ROOT).as_posix()
-        variables = kernel_environment(ROOT, notebook, out=OUT, records="replay")
+        notebook, out = self.path.relative_to(ROOT).as_posix(), saved_by(self)
+        shutil.rmtree(out, ignore_errors=True)  # of an earlier run
+        out.mkdir(parents=True)
+        variables = kernel_environment(ROOT, notebook, out=out, records="replay", profile="laptop")
         with mock.patch.dict(os.environ, variables):
             start_kernel(self)
+
+    def collect(self: Any) -> Iterator[pytest.Item]:
+        yield from collect_cells(self)
+        yield SavedData.from_parent(self, name="saved data")
 
     def compare_outputs(self: Any, test: list[Any], reference: list[Any], skip: Any = None) -> Any:
         test, reference = with_tolerance(test, reference, self.cell.metadata.get("tags", []))
         return compare_exactly(self, test, reference, skip)
 
     plugin.IPyNbFile.setup = setup
+    plugin.IPyNbFile.collect = collect
     plugin.IPyNbCell.compare_outputs = compare_outputs
+
+
+def saved_by(notebook: pytest.Collector) -> Path:
+    """Where what a notebook saves goes: never over the committed files."""
+    return ROOT / "build" / "nbval" / notebook.path.relative_to(ROOT).with_suffix("")
+
+
+class SavedData(pytest.Item):
+    """Whether the tables and figures that a notebook saved hold the committed numbers.
+
+    nbval compares no pictures, so the CSV beside each is compared, with the same tolerance.
+    """
+
+    def runtest(self) -> None:
+        notebook = self.path.relative_to(ROOT).as_posix()
+        out = saved_by(self.parent)
+        new = {path.relative_to(out).as_posix() for path in out.glob("figures/**/*.csv")}
+        about = {
+            path: json.loads(path.read_text("utf-8")) for path in ROOT.glob("figures/**/*.json")
+        }
+        old = {
+            path.with_suffix(".csv").relative_to(ROOT).as_posix()
+            for path, origin in about.items()
+            if origin["notebook"] == notebook
+        }
+        wrong = [f"{path} is committed, but this notebook no longer saves it" for path in old - new]
+        wrong += [f"{path} is not committed: run `make reproduce`" for path in new - old]
+        for path in sorted(new & old):
+            difference = compare_tables(
+                *((folder / path).read_text("utf-8") for folder in (out, ROOT))
+            )
+            if not difference.same:
+                wrong.append(f"{path} is not what it was:\n{difference}")
+        if wrong:
+            pytest.fail("\n".join(wrong), pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, f"{self.path.relative_to(ROOT)}::{self.name}"
 
 
 def with_tolerance(
@@ -49,8 +97,6 @@ def with_tolerance(
 ) -> tuple[list[Any], list[Any]]:
     """Both lists of outputs in canonical form, numbers of `test` aligned with `reference`."""
     import nbformat
-
-    from factrobust.reproduce.normalise import clean_outputs
 
     rtol, atol = tolerance(tags)
     test = clean_outputs([nbformat.from_dict(output) for output in test])
@@ -65,15 +111,3 @@ def with_tolerance(
             if mime.startswith("text/"):
                 new.data[mime] = align(new.data[mime], old.data[mime], rtol, atol)
     return test, reference
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The figures' data are compared when the notebooks have written them."""
-    items.sort(key=lambda item: item.path.name == "test_figures_data.py")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> None:
-    """Figures of an earlier run must not pass for those of this one."""
-    if any(item.path.suffix == ".ipynb" for item in session.items):
-        shutil.rmtree(OUT, ignore_errors=True)

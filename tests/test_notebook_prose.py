@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from factrobust.paths import ROOT
-from factrobust.reproduce.mode import find_notebooks
+from factrobust.reproduce.profiles import find_notebooks
 
 NUMBER = r"-?\d+(?:\.\d+)?"
 INTERVAL = re.compile(rf"\[({NUMBER})%?,\s+({NUMBER})%?\](?!\$)")

@@ -257,7 +257,7 @@ def test_writing_is_atomic(tmp_path: Path) -> None:
 
 def test_importing_provenance_loads_no_model_library() -> None:
     code = (
-        "import sys, factrobust.provenance, factrobust.statistics, factrobust.profiles\n"
+        "import sys, factrobust.provenance, factrobust.statistics, factrobust.reproduce.profiles\n"
         "print({'torch', 'transformers', 'matplotlib', 'papermill'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

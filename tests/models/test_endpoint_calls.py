@@ -6,7 +6,6 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -16,7 +15,6 @@ import pytest
 from factrobust.models.endpoint import (
     Address,
     Budget,
-    announce,
     explained,
     forecast,
     in_parallel,
@@ -217,19 +215,6 @@ def test_the_forecast() -> None:
     assert line.endswith("at most 10,000 to write")
     scored = [{"prompt": "x" * 36, "answer": "yes!"}]
     assert "about 10 tokens to read" in forecast(Job("score", scored), address)
-
-
-def test_forecasts_go_where_progress_goes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv("TQDM_DISABLE", raising=False)
-    monkeypatch.delenv("FACTROBUST_PROGRESS", raising=False)
-    announce("to a person")
-    assert capsys.readouterr().err == "to a person\n"
-    monkeypatch.setenv("FACTROBUST_PROGRESS", str(tmp_path / "line.txt"))
-    announce("to a runner")
-    assert (tmp_path / "line.txt").read_text() == "to a runner"
-    assert capsys.readouterr().err == ""
 
 
 # -- sentences --------------------------------------------------------------------------------------

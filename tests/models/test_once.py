@@ -68,8 +68,8 @@ def test_an_interrupted_run_keeps_what_it_had(tmp_path: Path) -> None:
 
 
 def test_progress_counts_every_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = tmp_path / "progress"
-    monkeypatch.setenv("FACTROBUST_PROGRESS", str(told))
+    told = tmp_path / "progress.txt"
+    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path))
     monkeypatch.setattr("factrobust.records.QUIET_SECONDS", 0)
     Lengths(PROMPTS).run(None)
-    assert told.read_text() == "lengths 6/6, 0 s left"
+    assert "lengths 6/6" in told.read_text()

@@ -41,8 +41,6 @@ def test_a_notebook_is_answered_by_the_workers(
     [output] = nbformat.read(path, as_version=4).cells[1].outputs
     assert output.text == "[' a.', ' a.']\n"
     assert capsys.readouterr().err == ""
-    # Nothing is stale, so no cluster is looked for.
-    assert main(["--cluster", "tcp://127.0.0.1:1"], root=root) == 0
 
 
 @pytest.mark.parametrize(

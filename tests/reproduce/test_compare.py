@@ -1,12 +1,24 @@
-"""compare: what counts as the same number, text or table."""
+"""What counts as the same number, text or table, and what a reader learns about those that moved."""
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
+from pathlib import Path
 
 import pytest
 
-from factrobust.reproduce.compare import align, close, compare_tables, tolerance
+from factrobust.reproduce.compare import (
+    align,
+    close,
+    committed,
+    compare_tables,
+    describe,
+    main,
+    present,
+    tolerance,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,21 +37,25 @@ from factrobust.reproduce.compare import align, close, compare_tables, tolerance
 )
 def test_close(new: str, old: str, agreed: bool) -> None:
     assert close(new, old) is agreed
+    assert compare_tables(f"x\n{new}\n", f"x\n{old}\n").same is agreed
 
 
-def test_align_replaces_only_numbers_that_agree() -> None:
-    reference = "gemma 0.5000000 of 160, <td>-1.25</td> 3.0e-3"
-    test = "gemma 0.5000000004 of 161, <td>-1.2500000001</td> 3.1e-3"
-    assert align(test, reference) == "gemma 0.5000000 of 161, <td>-1.25</td> 3.1e-3"
-
-
-def test_align_leaves_words_versions_and_dates_alone() -> None:
-    assert align("v1.5 x2.0 2024-01-02", "v1.6 x2.1 2024-01-03") == "v1.5 x2.0 2024-01-02"
-    assert align("Py 3.11.2", "Py 3.11.3") == "Py 3.11.2"
-
-
-def test_align_with_another_count_of_numbers_replaces_nothing() -> None:
-    assert align("0.1 0.2", "0.1000000001") == "0.1 0.2"
+@pytest.mark.parametrize(
+    ("new", "old", "aligned"),
+    [
+        (
+            "gemma 0.5000000004 of 161, <td>-1.2500000001</td> 3.1e-3",
+            "gemma 0.5000000 of 160, <td>-1.25</td> 3.0e-3",
+            "gemma 0.5000000 of 161, <td>-1.25</td> 3.1e-3",
+        ),
+        # Words, versions and dates are no numbers.
+        ("v1.5 x2.0 2024-01-02", "v1.6 x2.1 2024-01-03", "v1.5 x2.0 2024-01-02"),
+        ("Py 3.11.2", "Py 3.11.3", "Py 3.11.2"),
+        ("0.1 0.2", "0.1000000001", "0.1 0.2"),  # not as many
+    ],
+)
+def test_align_replaces_only_numbers_that_agree(new: str, old: str, aligned: str) -> None:
+    assert align(new, old) == aligned
 
 
 def test_tolerance_of_a_cell_comes_from_its_tags() -> None:
@@ -51,25 +67,15 @@ def test_tolerance_of_a_cell_comes_from_its_tags() -> None:
 TABLE = "model,n,frs\ngemma,3,0.5\nsmollm,4,\n"
 
 
-def test_compare_tables_counts_and_places_a_moved_number() -> None:
+def test_a_moved_number_is_counted_and_placed() -> None:
     found = compare_tables(TABLE.replace("0.5", "0.55"), TABLE)
     assert found.numbers == 3
-    (move,) = found.moves
-    assert (move.row, move.column, move.old, move.new) == ("1 (gemma)", "frs", 0.5, 0.55)
-    assert move.absolute == pytest.approx(0.05)
-    assert move.relative == pytest.approx(0.1)
+    assert found.moves == [
+        (pytest.approx(0.1), "row 1 (gemma), column frs: 0.5 -> 0.55 (0.1 relative)")
+    ]
     assert not found.same
-
-
-def test_compare_tables_lets_jitter_pass() -> None:
-    found = compare_tables(TABLE.replace("0.5", "0.5000000001"), TABLE)
-    assert found.same
-    assert found.numbers == 3
-
-
-def test_a_move_from_zero_has_no_finite_relative_size() -> None:
-    (move,) = compare_tables("x\n0.1\n", "x\n0.0\n").moves
-    assert move.relative == math.inf
+    [(move, _)] = compare_tables("x\n0.1\n", "x\n0.0\n").moves
+    assert move == math.inf
 
 
 @pytest.mark.parametrize(
@@ -80,11 +86,81 @@ def test_a_move_from_zero_has_no_finite_relative_size() -> None:
         (TABLE.replace("smollm,4,", "smollm,4,0.5"), "column frs: '' -> '0.5'"),
         (TABLE.replace("gemma", "Gemma"), "column model: 'gemma' -> 'Gemma'"),
         (TABLE.replace("gemma,3,0.5", "gemma,3,nan"), "column frs: '0.5' -> 'nan'"),
-        (TABLE.replace("gemma,3,0.5", "gemma,3"), "row 1 (gemma): 3 cells -> 2"),
-        ("", "columns: model, n, frs -> "),
+        ("", "not a table: "),
     ],
 )
-def test_compare_tables_reports_other_changes(new: str, what: str) -> None:
+def test_other_changes_of_a_table_are_told(new: str, what: str) -> None:
     found = compare_tables(new, TABLE)
     assert what in str(found)
     assert not found.same
+
+
+FIRST = "figures/1/table-01.csv"
+OTHER = "figures/1/figure-01.csv"
+BOOK = "notebooks/1.ipynb"
+
+
+def book(text: str) -> bytes:
+    outputs = [{"output_type": "stream", "name": "stdout", "text": [text]}]
+    return json.dumps({"cells": [{"cell_type": "code", "outputs": outputs}]}).encode()
+
+
+OLD = {
+    FIRST: b"model,frs\ngemma,0.5\nsmollm,10.0\n",
+    OTHER: b"x\n1.0\n",
+    BOOK: book("FRS 0.5\n"),
+}
+
+
+def test_the_report_counts_moves_by_table_and_places_the_largest() -> None:
+    new = OLD | {FIRST: b"model,frs\ngemma,0.6\nsmollm,10.5\n", BOOK: book("FRS 0.6\n")}
+    assert describe(OLD, new, "commit abc") == [
+        "Compared with commit abc: 3 numbers in 2 tables, 1 notebooks.",
+        "2 numbers in 1 tables moved by more than 1e-06 (relative):",
+        f"  {FIRST}: 2 of 2, most at row 1 (gemma), column frs: 0.5 -> 0.6 (0.2 relative)",
+        f"Text outputs changed: {BOOK}.",
+    ]
+
+
+def test_jitter_is_no_move() -> None:
+    new = OLD | {OTHER: b"x\n1.0000000001\n", BOOK: book("FRS 0.5000000001\n")}
+    lines = describe(OLD, new, "commit abc")
+    assert len(lines) == 2
+    assert lines[1] == "No number moved by more than 1e-06 (relative)."
+
+
+def test_new_lost_and_reshaped_tables_are_named() -> None:
+    new = {FIRST: b"model,frs\ngemma,0.5\n", "figures/new.csv": b"x\n1\n", BOOK: OLD[BOOK]}
+    text = "\n".join(describe(OLD, new, "x"))
+    assert f"Changed in {FIRST}, rows: 2 -> 1" in text
+    assert "New: figures/new.csv." in text
+    assert f"No longer there: {OTHER}." in text
+
+
+def test_the_baseline_is_the_last_commit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "my repo"
+    for path, content in OLD.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(content)
+    (root / "figures/1/figure-01.png").write_bytes(b"no table")
+    assert committed(root) is None
+    assert main(root) == 1
+
+    def git(*arguments: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *who, *arguments], cwd=root, check=True)
+
+    git("init", "-q")
+    assert committed(root) is None  # a checkout without a commit
+    git("add", ".")
+    git("commit", "-q", "-m", "results")
+    found = committed(root)
+    assert found is not None
+    assert found[1] == OLD == present(root)
+    assert committed(root / "figures") is None  # not the top of the checkout
+    (root / OTHER).write_text("x\n2.0\n")
+    capsys.readouterr()
+    assert main(root) == 0
+    assert "column x: 1 -> 2" in capsys.readouterr().out

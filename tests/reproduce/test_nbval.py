@@ -19,14 +19,14 @@ Write = Callable[..., Path]
 
 # Saves as the library does, and prints a number of which the environment can change a little.
 NOISY = "import os\nx = 0.5 * float(os.environ.get('NOISE', 1))"
-SAVE_NOISY = "from toysave import save\nsave('noisy.csv', f'x\\n{x}\\n')\nsave('noisy.json', '{}')"
+SAVE_NOISY = "from toysave import save\nsave('noisy.csv', f'x\\n{x}\\n')\nsave('noisy.json', '{\"notebook\": \"notebooks/1.ipynb\"}')"
 SHOW = "print('x is', x)\nx"
 
 
 @pytest.fixture
 def reproduced(root: Path, write: Write) -> Path:
     """The tiny repository with one notebook that was run, and this repository's pytest files."""
-    for name in ["conftest.py", "tests/test_figures_data.py", "pyproject.toml"]:
+    for name in ["conftest.py", "pyproject.toml"]:
         (root / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, root / name)
     ignore = shutil.ignore_patterns("__pycache__")
@@ -52,27 +52,29 @@ def pytest_of(root: Path, **environment: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_notebooks_and_their_figures_data_are_compared(reproduced: Path) -> None:
+def test_notebooks_and_their_saved_data_are_compared(reproduced: Path) -> None:
     # Jitter passes and does not reach the committed file.
     status, out = pytest_of(reproduced, NOISE="1.000000001")
     assert status == 0, out
     passed = [line for line in out.splitlines() if line.startswith("PASSED")]
-    assert len(passed) == 7  # four cells, then three tests of the figures' data
+    assert len(passed) == 5  # four cells, then the saved data
     assert "Cell 3" in passed[3]
-    assert (reproduced / "build/nbval/figures/noisy.csv").read_text() == "x\n0.5000000005\n"
+    assert (reproduced / "build/nbval/notebooks/1/figures/noisy.csv").read_text() == (
+        "x\n0.5000000005\n"
+    )
     assert (reproduced / "figures/noisy.csv").read_text() == "x\n0.5\n"
 
     # One per cent does not: in the cell that shows it and in the data of the figure. The last cell
     # has a tolerance of its own.
     status, out = pytest_of(reproduced, NOISE="1.01")
     assert status == 1
-    assert "2 failed, 5 passed" in out
+    assert "2 failed, 3 passed" in out
     assert "row 1, column x: 0.5 -> 0.505" in out
 
-    # Tables that no notebook writes, or that are not committed, are named.
-    (reproduced / "figures/noisy.csv").rename(reproduced / "figures/old.csv")
+    # Tables that the notebook no longer saves, or that are not committed, are named.
+    for end in ("csv", "json"):
+        (reproduced / f"figures/noisy.{end}").rename(reproduced / f"figures/old.{end}")
     status, out = pytest_of(reproduced)
     assert status == 1
-    assert "no notebook wrote figures/old.csv" in out
-    assert "['figures/noisy.csv']" in out
-    assert "figures/old.csv has no provenance" in out
+    assert "figures/old.csv is committed, but this notebook no longer saves it" in out
+    assert "figures/noisy.csv is not committed" in out

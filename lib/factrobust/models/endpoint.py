@@ -35,13 +35,11 @@ import json
 import math
 import os
 import re
-import sys
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from urllib.parse import urlsplit
@@ -51,7 +49,7 @@ import numpy as np
 from factrobust.models.interface import Generation, Job, Model, ModelError
 from factrobust.models.prompts import FORMATS
 from factrobust.models.tokens import cut
-from factrobust.records import Call, Records
+from factrobust.records import Call, Records, announce
 
 if TYPE_CHECKING:
     import openai
@@ -269,15 +267,6 @@ def forecast(job: Job, address: Address) -> str:
         f"{address.name}: {job.operation}, {count:,} requests{many}, about {read:,} tokens to read "
         f"and at most {count * new:,} to write"
     )
-
-
-def announce(line: str) -> None:
-    """Show a line where `factrobust.records.progress_bar` shows its own."""
-    if target := os.environ.get("FACTROBUST_PROGRESS"):
-        with suppress(OSError):
-            Path(target).write_text(line, encoding="utf-8")
-    elif not os.environ.get("TQDM_DISABLE"):
-        print(line, file=sys.stderr)
 
 
 def in_parallel(

@@ -23,8 +23,7 @@ from factrobust.paths import ROOT
 from factrobust.plan.cost import DEVICES, Device, memory, seconds
 from factrobust.plan.demands import Demand, asked_model, demands, merged
 from factrobust.plan.questions import UnknownSize
-from factrobust.profiles import declared_parameters
-from factrobust.reproduce.mode import LAPTOP, Mode, parameters
+from factrobust.reproduce.profiles import LAPTOP, declared_parameters, parameters
 
 OPERATIONS = ("generate", "sample", "score", "temper")
 ON_CPU = (LAPTOP, "smoke")
@@ -66,7 +65,7 @@ def collect(root: Path, profile: str, known: float) -> tuple[Wanted, list[str]]:
     """
     found: Wanted = {}
     notes: dict[str, None] = {}
-    for notebook, overrides in parameters(Mode(root, profile)).items():
+    for notebook, overrides in parameters(root, profile).items():
         values = declared_parameters(root / notebook) | overrides
         for name in values.get("models", ()):
             try:

@@ -16,10 +16,9 @@ import math
 import os
 import struct
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -339,46 +338,40 @@ def _single(text: str) -> float:
 _DECODER = json.JSONDecoder(parse_float=lambda text: float(text) if "E" in text else _single(text))
 
 
-QUIET_SECONDS = 2.0
+QUIET_SECONDS = 2.0  # what ends sooner needs no bar
+PROGRESS_LINE = "{desc} {n_fmt}/{total_fmt}, {remaining} left"
 
 
 @contextmanager
-def progress_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
     """Yield `advance(n)`; show a bar on stderr once the work has lasted over two seconds.
 
-    A notebook runner has no terminal: when FACTROBUST_PROGRESS names a file, the latest line
-    ("label 340/1200, 2 min left") is written there instead, for the runner to show. TQDM_DISABLE
-    silences the bar, as everywhere.
+    A notebook that the runner runs has no terminal: there "label 340/1200, 02:10 left" goes to
+    `progress_file` instead. TQDM_DISABLE silences the bar, as everywhere, but not the file.
     """
-    target = os.environ.get("FACTROBUST_PROGRESS")
-    if target:
-        yield _file_reporter(Path(target), label, total)
-        return
+    file = progress_file()
     # tqdm.std, not tqdm.auto: notebook widgets would make the outputs differ from run to run.
-    with tqdm(total=total, desc=label, delay=QUIET_SECONDS, leave=False, file=sys.stderr) as bar:
-
-        def advance(n: int) -> None:
-            bar.update(n)
-
-        yield advance
-
-
-def _file_reporter(target: Path, label: str, total: int) -> Callable[[int], None]:
-    start, done, last = time.monotonic(), 0, 0.0
-
-    def advance(n: int) -> None:
-        nonlocal done, last
-        done += n
-        elapsed = time.monotonic() - start
-        if elapsed < QUIET_SECONDS or (elapsed - last < 1 and done < total):
-            return
-        last = elapsed
-        left = elapsed / max(done, 1) * (total - done)
-        with suppress(OSError):  # a full disk must not end the work over its progress
-            target.write_text(f"{label} {done}/{total}, {_duration(left)} left", encoding="utf-8")
-
-    return advance
+    shared: dict[str, Any] = {"total": total, "desc": label, "delay": QUIET_SECONDS}
+    if file is None:
+        with tqdm(**shared, leave=False, file=sys.stderr) as bar:
+            yield bar.update
+        return
+    with (
+        file.open("w", encoding="utf-8") as stream,
+        tqdm(**shared, mininterval=1, bar_format=PROGRESS_LINE, file=stream, disable=False) as bar,
+    ):
+        yield bar.update
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+def announce(line: str) -> None:
+    """Show a line of your own where the bars are shown."""
+    if file := progress_file():
+        file.write_text(f"{line}\n", encoding="utf-8")
+    elif not os.environ.get("TQDM_DISABLE"):
+        print(line, file=sys.stderr)
+
+
+def progress_file() -> Path | None:
+    """Where a notebook that the runner runs (or a test) leaves its progress, for it to show."""
+    folder = os.environ.get("FACTROBUST_OUT")
+    return Path(folder, "progress.txt") if folder and Path(folder).is_dir() else None

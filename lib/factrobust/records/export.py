@@ -26,7 +26,7 @@ from factrobust.records import (
 from factrobust.records.store import Row
 
 CHUNK_BYTES = 8_000_000  # text a parquet file: digits shrink to less than half, so it stays < 5 MB
-AGAIN = "`python -m factrobust.reproduce --force`"
+AGAIN = "`make reproduce`"
 
 
 def export(path: Path, folder: Path) -> list[Path]:

@@ -1,17 +1,31 @@
-"""Are two texts or tables the same up to a numeric tolerance?"""
+"""What moved: two versions of a text, of a table, of all results; the working tree and its commit.
+
+python -m factrobust.reproduce.compare    says how far the results are from the last commit
+"""
 
 from __future__ import annotations
 
-import csv
 import io
+import json
 import math
 import re
-from collections.abc import Iterable
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from factrobust.paths import ROOT
 
 RTOL = 1e-6
 ATOL = 1e-9  # below this, floats count as zero
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?!\w)")
+SHOWN = 8  # lines of a list before "and 5 more"
 
 
 def close(new: str, old: str, rtol: float = RTOL, atol: float = ATOL) -> bool:
@@ -29,54 +43,35 @@ def align(test: str, reference: str, rtol: float = RTOL, atol: float = ATOL) -> 
     So the result equals `reference` exactly if the two agree, and otherwise differs from it only
     where they do not. Numbers are paired in order; if their count differs, nothing is replaced.
     """
-    new, old = list(NUMBER.finditer(test)), list(NUMBER.finditer(reference))
-    if len(new) != len(old):
+    old = NUMBER.findall(reference)
+    if len(NUMBER.findall(test)) != len(old):
         return test
-    parts, end = [], 0
-    for a, b in zip(new, old, strict=True):
-        agreed = close(a.group(), b.group(), rtol, atol)
-        parts += [test[end : a.start()], b.group() if agreed else a.group()]
-        end = a.end()
-    return "".join(parts) + test[end:]
+    counterparts = iter(old)
+
+    def nearest(new: re.Match[str]) -> str:
+        counterpart = next(counterparts)
+        return counterpart if close(new[0], counterpart, rtol, atol) else new[0]
+
+    return NUMBER.sub(nearest, test)
 
 
 def tolerance(tags: Iterable[str]) -> tuple[float, float]:
     """(rtol, atol) of a cell from its tags, such as "rtol=0.02"; the defaults without one."""
-    given = dict(tag.split("=", 1) for tag in tags if tag.startswith(("rtol=", "atol=")))
-    return float(given.get("rtol", RTOL)), float(given.get("atol", ATOL))
-
-
-@dataclass(frozen=True)
-class Move:
-    """A number of a table that is not close to what it was."""
-
-    row: str
-    column: str
-    old: float
-    new: float
-
-    @property
-    def absolute(self) -> float:
-        """|new - old|, in the column's unit."""
-        return abs(self.new - self.old)
-
-    @property
-    def relative(self) -> float:
-        """|new - old| / |old|: infinite when it was zero."""
-        return self.absolute / abs(self.old) if self.old else math.inf
-
-    def __str__(self) -> str:
-        share = f", {self.relative:.2g} relative" if math.isfinite(self.relative) else ""
-        return f"row {self.row}, column {self.column}: {self.old:.6g} -> {self.new:.6g}{share}"
+    values = dict(tag.split("=", 1) for tag in tags if tag.startswith(("rtol=", "atol=")))
+    return float(values.get("rtol", RTOL)), float(values.get("atol", ATOL))
 
 
 @dataclass
 class Comparison:
-    """What differs between two versions of a table (CSV text with a header line)."""
+    """What differs between two versions of a table.
+
+    `moves` holds each number that is not close to what it was: its relative move (infinite from
+    zero) and where it stands; `others` changed words, columns, number of rows.
+    """
 
     numbers: int = 0
-    moves: list[Move] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)  # changed words, columns, number of rows
+    moves: list[tuple[float, str]] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
 
     @property
     def same(self) -> bool:
@@ -84,49 +79,145 @@ class Comparison:
         return not (self.moves or self.others)
 
     def __str__(self) -> str:
-        lines = self.others + [str(move) for move in self.moves]
-        more = [f"... and {len(lines) - 8} more"] if len(lines) > 8 else []
-        return "\n".join(lines[:8] + more)
+        return "\n".join(_first(self.others + [place for _, place in self.moves]))
 
 
-def compare_tables(new: str, old: str, rtol: float = RTOL, atol: float = ATOL) -> Comparison:
-    """Compare two CSV texts cell by cell, rows and columns in order.
+def compare_tables(new: str, old: str) -> Comparison:
+    """Compare two CSV texts with a header line cell by cell, rows and columns in order.
 
     When the columns or the number of rows differ, only that is reported: pairing the rows of
     different tables would report nonsense.
     """
-    new_rows, old_rows = list(csv.reader(io.StringIO(new))), list(csv.reader(io.StringIO(old)))
-    result = Comparison()
-    header = old_rows[0] if old_rows else []
-    if (new_header := new_rows[0] if new_rows else []) != header:
-        result.others.append(f"columns: {', '.join(header)} -> {', '.join(new_header)}")
-        return result
-    if len(new_rows) != len(old_rows):
-        result.others.append(f"rows: {len(old_rows) - 1} -> {len(new_rows) - 1}")
-        return result
-    for number, (was, now) in enumerate(zip(old_rows[1:], new_rows[1:], strict=True), start=1):
-        words = [cell for cell in was if cell and _number(cell) is None]
-        row = f"{number} ({', '.join(words[:3])})" if words else str(number)
-        if len(was) != len(now):
-            result.others.append(f"row {row}: {len(was)} cells -> {len(now)}")
-            continue
-        names = [*header, *(f"{i + 1}" for i in range(len(header), len(was)))]
-        for column, a, b in zip(names, was, now, strict=True):
-            x, y = _number(a), _number(b)
-            if x is None or y is None:
-                if a != b:
-                    result.others.append(f"row {row}, column {column}: {a!r} -> {b!r}")
-                continue
-            result.numbers += 1
-            if not close(b, a, rtol, atol):
-                result.moves.append(Move(row, column, x, y))
+    try:
+        now, was = (
+            pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False) for text in (new, old)
+        )
+    except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
+        return Comparison(others=[f"not a table: {error}"])
+    header, old_header = (", ".join(map(str, table)) for table in (now, was))
+    if header != old_header:
+        return Comparison(others=[f"columns: {old_header} -> {header}"])
+    if len(now) != len(was):
+        return Comparison(others=[f"rows: {len(was)} -> {len(now)}"])
+    # inf and nan are words here: they have no distance.
+    values = was.apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    result = Comparison(numbers=int(np.isfinite(values).sum()))
+    for row, column in np.argwhere((now != was).to_numpy()):
+        a, b = str(was.iat[row, column]), str(now.iat[row, column])
+        words = [word for word in was.iloc[row] if word and not NUMBER.fullmatch(word)][:3]
+        place = f"row {row + 1} ({', '.join(words)})" if words else f"row {row + 1}"
+        place += f", column {was.columns[column]}: "
+        if not (NUMBER.fullmatch(a) and NUMBER.fullmatch(b)):
+            result.others.append(f"{place}{a!r} -> {b!r}")
+        elif not close(b, a):
+            x, y = float(a), float(b)
+            move = abs(y - x) / abs(x) if x else math.inf
+            result.moves.append((move, f"{place}{x:.6g} -> {y:.6g} ({move:.2g} relative)"))
     return result
 
 
-def _number(cell: str) -> float | None:
-    """The finite number that a cell holds. inf and nan are words here: they have no distance."""
+def present(root: Path) -> dict[str, bytes]:
+    """The tables (figures/**/*.csv) and notebooks as they are now, by path relative to the root."""
+    paths = [*root.glob("figures/**/*.csv"), *root.glob("notebooks/**/*.ipynb")]
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in sorted(paths)
+        if ".ipynb_checkpoints" not in path.parts
+    }
+
+
+def committed(root: Path) -> tuple[str, dict[str, bytes]] | None:
+    """The last commit's short name and the same files in it; None without a commit or git."""
+
+    def git(*arguments: str) -> bytes:
+        command = ["git", "-C", str(root), *arguments]
+        return subprocess.run(command, check=True, capture_output=True).stdout
+
     try:
-        value = float(cell)
-    except ValueError:
+        # --show-prefix is empty only if the root is the top of the checkout.
+        if git("rev-parse", "--show-prefix").strip():
+            return None
+        name = git("rev-parse", "--short", "HEAD").decode().strip()
+        wanted = [":(glob)figures/**/*.csv", ":(glob)notebooks/**/*.ipynb"]
+        archive = git("archive", "--format=tar", "HEAD", "--", *wanted)
+    except (OSError, subprocess.CalledProcessError):
         return None
-    return value if math.isfinite(value) else None
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        members = [member for member in files if member.isfile()]
+        contents = {member.name: files.extractfile(member) for member in members}
+        return name, {path: file.read() for path, file in contents.items() if file}
+
+
+def describe(old: Mapping[str, bytes], new: Mapping[str, bytes], against: str) -> list[str]:
+    """What a reader should know of the differences between two versions of `present`'s files."""
+    both = sorted(old.keys() & new.keys())
+    tables = {
+        path: compare_tables(new[path].decode(), old[path].decode())
+        for path in both
+        if path.endswith(".csv")
+    }
+    moved = {path: max(table.moves) for path, table in tables.items() if table.moves}
+    count = sum(len(table.moves) for table in tables.values())
+    lines = [
+        f"Compared with {against}: {sum(table.numbers for table in tables.values()):,} numbers in "
+        f"{len(tables)} tables, {len(both) - len(tables)} notebooks.",
+        f"{count:,} numbers in {len(moved)} tables moved by more than {RTOL:g} (relative):"
+        if moved
+        else f"No number moved by more than {RTOL:g} (relative).",
+    ]
+    worst = sorted(moved, key=lambda path: moved[path][0], reverse=True)
+    lines += _first(
+        [
+            f"  {path}: {len(tables[path].moves)} of {tables[path].numbers:,}, "
+            f"most at {moved[path][1]}"
+            for path in worst
+        ]
+    )
+    lines += _first(
+        [f"Changed in {path}, {table.others[0]}" for path, table in tables.items() if table.others]
+    )
+    texts = [path for path in both if path not in tables and _texts_differ(new[path], old[path])]
+    for paths, what in [
+        (texts, "Text outputs changed"),
+        (sorted(new.keys() - old.keys()), "New"),
+        (sorted(old.keys() - new.keys()), "No longer there"),
+    ]:
+        if paths:
+            lines.append(f"{what}: {', '.join(_first(paths))}.")
+    return lines
+
+
+def _texts_differ(new: bytes, old: bytes) -> bool:
+    now, was = _texts(new), _texts(old)
+    return len(now) != len(was) or any(align(a, b) != b for a, b in zip(now, was, strict=True))
+
+
+def _texts(notebook: bytes) -> list[str]:
+    """Everything that a notebook's code cells print or display as text, output by output."""
+    texts = []
+    for cell in json.loads(notebook)["cells"]:
+        for output in cell.get("outputs", []):
+            shown: dict[str, Any] = {"text/": output.get("text", ""), **output.get("data", {})}
+            texts += ["".join(shown[mime]) for mime in sorted(shown) if mime.startswith("text/")]
+    return texts
+
+
+def _first(lines: list[str]) -> list[str]:
+    more = [f"... and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    return lines[:SHOWN] + more
+
+
+def main(root: Path = ROOT) -> int:
+    """Print how far the working tree is from the last commit."""
+    baseline = committed(root)
+    if baseline is None:
+        print(
+            "This folder is no git checkout with results in it: there is nothing to compare with."
+        )
+        return 1
+    print("\n".join(describe(baseline[1], present(root), f"commit {baseline[0]}")))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

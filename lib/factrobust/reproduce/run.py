@@ -1,53 +1,44 @@
-"""Run one notebook: everything that it makes is put in place at the end, or nothing is."""
+"""Runs notebooks: everything that one makes is put in place at its end, or nothing is."""
 
 from __future__ import annotations
 
+import atexit
 import json
-import logging
 import re
+import shutil
 import signal
+import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import nbformat
-import papermill
-from nbclient.exceptions import DeadKernelError
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_core.utils import run_sync
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
-from papermill.engines import NBClientEngine, papermill_engines
-from papermill.exceptions import PapermillExecutionError
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
 
+from factrobust.provenance import write_atomically
 from factrobust.records import Records, RecordsError
-from factrobust.reproduce import state
-from factrobust.reproduce.kernel import Kernel
-from factrobust.reproduce.mode import LAPTOP, Mode, write_atomically
-from factrobust.reproduce.normalise import normalise, to_text
-from factrobust.reproduce.progress import Watcher
+from factrobust.reproduce.notebook import (
+    INJECTED,
+    kernel_environment,
+    normalise,
+    read_canonical,
+    to_text,
+)
+from factrobust.reproduce.profiles import LAPTOP, Mode
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+SHOW_SECONDS = 15  # between two lines of progress where there is no terminal
 # The library's errors, by name: one sentence that says it all, where others need their traceback.
 OURS = ("FactsError", "LacksError", "ModelError", "RecordsError")
-
-
-class _SaveAtEnd(NBClientEngine):
-    """papermill's engine, which writes the notebook when its cells have run or one has failed.
-
-    It does so twice a cell otherwise, which takes longer than many a cell once there are figures.
-    """
-
-    @classmethod
-    def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **options: Any) -> None:
-        path, nb_man.output_path = nb_man.output_path, None
-        try:
-            super().execute_managed_notebook(nb_man, kernel_name, **options)
-        finally:
-            nb_man.output_path = path
-
-
-papermill_engines.register("save at end", _SaveAtEnd)
 
 
 class NotebookError(Exception):
@@ -61,187 +52,208 @@ class NotebookError(Exception):
         self.lacking = lacking
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A successful run: its duration in seconds and the files that are not what they were."""
+class Run:
+    """A notebook (path relative to the root) on its way: it saves into a folder under build/."""
 
-    seconds: float
-    changed: list[str]
-
-
-def run_notebook(mode: Mode, notebook: str, parameters: dict[str, Any], kernel: Kernel) -> Outcome:
-    """Execute a notebook (path relative to the root) and put its results in place.
-
-    `kernel` was started for it, and saves into its own folder under build/running/. When all cells
-    have run, figures and tables are moved to the mode's place, the notebook is replaced by its
-    canonical executed form, and its state is saved. Raises NotebookError when a cell fails, the
-    kernel dies or the notebook was edited meanwhile: then nothing in place has changed, and the
-    failed copy lies in build/failed/.
-    """
-    saved = kernel.saved
-    try:
-        source = state.source_hash(state.read_cells(mode.root / notebook))
-        if mode.profile == LAPTOP and not mode.replay:
-            # The run marks anew which records it uses: those are what `make records` exports.
-            Records(mode.root / "build" / "records" / "records.sqlite").forget_use(notebook)
-    except (ValueError, RecordsError) as error:
-        raise NotebookError(str(error)) from error
-    _write_input(mode.root / notebook, kernel.work / "input.ipynb")
-    before = state.stamps(mode.root)
-    start = time.monotonic()
-    with Watcher(kernel.progress):
-        executed = _execute(mode, notebook, kernel, parameters)
-    seconds = time.monotonic() - start
-
-    if state.source_hash(state.read_cells(mode.root / notebook)) != source:
-        raise NotebookError(
-            f"{notebook} was edited while it ran, so its results were not put in place: run again."
+    def __init__(self, mode: Mode, notebook: str, parameters: dict[str, Any]) -> None:
+        self.mode, self.notebook, self.parameters = mode, notebook, parameters
+        self.out = mode.root / "build" / "running" / mode.name / Path(notebook).with_suffix("")
+        self.started = self.seconds = 0.0
+        self.environment = kernel_environment(
+            mode.root, notebook, out=self.out, records=mode.records, profile=mode.profile
         )
-    normalise(executed, keep_injected=mode.profile != LAPTOP)
-    files = sorted(file.relative_to(saved) for file in saved.rglob("*") if file.is_file())
-    outputs = {file.as_posix(): state.file_hash(saved / file) for file in files}
-    write_atomically(saved / notebook, to_text(executed))
-    done = state.State(
-        source=source,
-        parameters=state.parameters_text(parameters),
-        inputs=_inputs(mode, _read_files(kernel.reads), before, outputs),
-        outputs=outputs,
-        results=state.results_hash(state.read_cells(saved / notebook)),
-        seconds=round(seconds, 1),
-    )
-    with _signals_deferred():
-        changed = _put_in_place(saved, mode.place)
-        state.save_state(mode, notebook, done)
-    _failed_copy(mode, notebook).unlink(missing_ok=True)
-    return Outcome(seconds, changed)
+        if mode.cluster:
+            self.environment["FACTROBUST_CLUSTER"] = mode.cluster
+        # No kernel specs but that of this interpreter: a user may have installed another "python3".
+        self.manager = AsyncKernelManager(
+            kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[])
+        )
 
+    def execute(self) -> None:
+        """Run all cells, saving into `out` alone.
 
-def _write_input(notebook: Path, target: Path) -> None:
-    """The notebook as papermill gets it: without outputs, and without old injected parameters,
-    which papermill would run again when it has none to inject."""
-    node = nbformat.read(notebook, as_version=4)
-    normalise(node)
-    for cell in node.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    target.write_text(to_text(node), encoding="utf-8")
-
-
-def _execute(mode: Mode, notebook: str, kernel: Kernel, parameters: dict[str, Any]) -> NotebookNode:
-    for name in ("papermill", "asyncio"):  # what goes wrong is told below, once
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    running = kernel.work / "running.ipynb"
-    try:
-        with (kernel.work / "stderr.txt").open("w", encoding="utf-8") as stderr:
-            return papermill.execute_notebook(
-                kernel.work / "input.ipynb",
-                running,
-                parameters=parameters,
-                cwd=(mode.root / notebook).parent,
-                kernel_name="python3",
-                engine_name="save at end",
-                progress_bar=False,
-                stderr_file=stderr,
-                km=kernel.manager,
+        Raises NotebookError when a cell fails, the kernel dies, or the notebook was edited
+        meanwhile: the failed copy is then in build/failed/.
+        """
+        self.started = time.monotonic()
+        path = self.mode.root / self.notebook
+        shutil.rmtree(self.out, ignore_errors=True)
+        (self.out / self.notebook).parent.mkdir(parents=True)
+        try:
+            source = read_canonical(path)
+            if self.mode.profile == LAPTOP and not self.mode.replay:
+                # The run marks anew which records it uses: those are what `make records` exports.
+                store = self.mode.root / "build" / "records" / "records.sqlite"
+                Records(store).forget_use(self.notebook)
+        except (ValueError, RecordsError) as error:
+            raise NotebookError(str(error)) from error
+        result = self.out / self.notebook
+        result.write_text(source, encoding="utf-8")
+        node = load_notebook_node(str(result))
+        if self.parameters:
+            node = parameterize_notebook(
+                node, self.parameters, kernel_name="python3", language="python"
             )
-    except Exception as error:
-        if isinstance(error, PapermillExecutionError) and error.ename == "KeyboardInterrupt":
-            raise KeyboardInterrupt from error
-        failed = _failed_copy(mode, notebook)
-        kept = running.exists()
-        if kept:
+        self._run_cells(node)
+        if read_canonical(path) != source:
+            raise NotebookError(
+                f"{self.notebook} was edited while it ran, so its results were not put in place: "
+                "run again."
+            )
+        normalise(node, keep_injected=self.mode.profile != LAPTOP)
+        result.write_text(to_text(node), encoding="utf-8")
+        self.seconds = time.monotonic() - self.started
+
+    def _run_cells(self, node: NotebookNode) -> None:
+        for cell in node.cells:
+            if cell.cell_type == "code":
+                cell.outputs, cell.execution_count = [], None
+        root = self.mode.root
+        failed = root / "build" / "failed" / self.mode.name / self.notebook
+        client = NotebookClient(node, km=self.manager)
+        try:
+            client.execute(cwd=str((root / self.notebook).parent), env=self.environment)
+            failed.unlink(missing_ok=True)
+        except Exception as error:
             failed.parent.mkdir(parents=True, exist_ok=True)
-            running.replace(failed)
-        where = failed.relative_to(mode.root)
-        raise NotebookError(
-            _explain(notebook, error, failed if kept else None)
-            + (f"\nThe notebook with the error: {where}" if kept else ""),
-            lacking=isinstance(error, PapermillExecutionError) and error.ename == "LacksError",
-        ) from error
+            write_atomically(failed, to_text(node).encode())
+            raise NotebookError(
+                f"{self.notebook}, {_explain(node, error)}\n"
+                f"The notebook with the error: {failed.relative_to(root)}",
+                lacking=isinstance(error, CellExecutionError) and error.ename == "LacksError",
+            ) from error
+        finally:
+            # Nothing is left to save: the client's own end waits for the kernel's goodbye, seconds.
+            run_sync(self.manager.shutdown_kernel)(now=True)
+            atexit.unregister(client._cleanup_kernel)
+
+    def progress(self) -> str:
+        """How long it has run, and the last line that `progress_bar` wrote."""
+        elapsed = spoken(time.monotonic() - self.started) if self.started else "waiting"
+        with suppress(OSError):
+            text = (self.out / "progress.txt").read_text(encoding="utf-8", errors="replace")
+            return f"{elapsed}  {text.strip().splitlines()[-1]}" if text.strip() else elapsed
+        return elapsed
+
+    def kill(self) -> None:
+        """End the kernel, if there is one, from another thread: `execute` then fails."""
+        with suppress(RuntimeError):
+            run_sync(self.manager.signal_kernel)(signal.SIGKILL)
+
+    def put_in_place(self) -> list[str]:
+        """Move what was saved to the mode's place, each file in one step; return what changed."""
+        changed = []
+        for file in sorted(path for path in self.out.glob("*/**/*") if path.is_file()):
+            path = file.relative_to(self.out)
+            target = self.mode.place / path
+            if not target.exists() or target.read_bytes() != file.read_bytes():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(target)
+                changed.append(path.as_posix())
+        shutil.rmtree(self.out)
+        return changed
 
 
-def _explain(notebook: str, error: Exception, failed: Path | None) -> str:
-    """Notebook, cell, the cell's first line and what went wrong."""
-    cell = _failed_cell(failed) if failed else None
-    place = notebook
-    if cell is not None:
-        number, node = cell
-        first = next((line for line in node.source.splitlines() if line.strip()), "")
-        place += f", cell {number}: {first.strip()}"
-    if isinstance(error, PapermillExecutionError):
-        trace = "" if error.ename in OURS else ANSI.sub("", "\n".join(error.traceback)).strip()
-        return f"{place}\n{trace or f'{error.ename}: {error.evalue}'}"
-    if isinstance(error, DeadKernelError):
-        return f"{place}\nThe kernel died, most likely because the memory was used up."
-    return f"{place}\n{type(error).__name__}: {error}"
+def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list[str]:
+    """Run notebooks with these parameters, and put their results in place in the given order.
+
+    Returns those that no model given to them can serve: that is no reason not to run the rest.
+    Raises NotebookError for any other that fails; it and those after it are as they were.
+    """
+    runs = [Run(mode, notebook, parameters) for notebook, parameters in wanted.items()]
+    memory = mode.root / "build" / "seconds" / f"{mode.name}.json"
+    took: dict[str, float] = json.loads(memory.read_text()) if memory.exists() else {}
+    halted, beyond = threading.Event(), []
+    # Files are moved in a thread of its own, which no signal interrupts half-way.
+    with ThreadPoolExecutor(at_once) as pool, ThreadPoolExecutor(1) as mover:
+        futures = [pool.submit(_attempt, run, halted) for run in runs]
+        try:
+            for number, (run, future) in enumerate(zip(runs, futures, strict=True), start=1):
+                left = [
+                    took[later.notebook] for later in runs[number - 1 :] if later.notebook in took
+                ]
+                forecast = (
+                    f" (all that is left: about {spoken(sum(left) / at_once)})" if left else ""
+                )
+                print(f"[{number}/{len(runs)}] {run.notebook}{forecast}", flush=True)
+                _watch(run, future)
+                try:
+                    future.result()
+                except NotebookError as error:
+                    if not error.lacking:
+                        raise
+                    print(f"FAILED {error}", file=sys.stderr)
+                    beyond.append(run.notebook)
+                    continue
+                changed = len(mover.submit(run.put_in_place).result())
+                what = (
+                    f"{changed} file{'s' * (changed != 1)} changed"
+                    if changed
+                    else "nothing changed"
+                )
+                print(f"      done in {spoken(run.seconds)}, {what}", flush=True)
+                took[run.notebook] = round(run.seconds, 1)
+                memory.parent.mkdir(exist_ok=True)
+                write_atomically(memory, json.dumps(took, indent=1).encode())
+        finally:
+            halted.set()
+            while wait(futures, timeout=0.1).not_done:
+                for run in runs:
+                    run.kill()
+    return beyond
 
 
-def _failed_cell(failed: Path) -> tuple[int, NotebookNode] | None:
-    """The last cell that papermill began, and its number (from 1) in the notebook as written."""
-    found, number = None, 0
-    for node in nbformat.read(failed, as_version=4).cells:
-        tags = node.metadata.get("tags", [])
-        if "papermill-error-cell-tag" in tags:  # the marks that papermill adds
-            continue
-        number += state.INJECTED not in tags
-        if node.cell_type == "code" and node.metadata.papermill.get("start_time"):
-            found = (number, node)
-    return found
-
-
-def _failed_copy(mode: Mode, notebook: str) -> Path:
-    return mode.root / "build" / "failed" / mode.name / notebook
-
-
-def _read_files(reads: Path) -> list[str]:
-    """What the kernel read, as paths relative to the root; see kernel_note_reads."""
-    if not reads.exists():  # a notebook without code
-        return []
-    paths: list[str] = json.loads(reads.read_text(encoding="utf-8"))
-    return paths
-
-
-def _inputs(
-    mode: Mode, reads: list[str], before: dict[str, state.Stamp], outputs: dict[str, str]
-) -> dict[str, str]:
-    """Path -> SHA-256 of each file that the results depend on."""
-    inputs = {
-        path: state.unedited_hash(mode.root, path, before)
-        for path in reads
-        if state.is_input(Path(path)) and path not in outputs
-    }
-    if mode.replay:
-        inputs[state.RECORDS] = state.input_hash(mode.root, state.RECORDS)
-    return inputs
-
-
-def _put_in_place(saved: Path, place: Path) -> list[str]:
-    """Move every file under `saved` to `place`, each in one step; return those that differ."""
-    changed = []
-    for file in sorted(path for path in saved.rglob("*") if path.is_file()):
-        path = file.relative_to(saved)
-        target = place / path
-        if state.file_hash(target) == state.file_hash(file):
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        file.replace(target)
-        changed.append(path.as_posix())
-    return changed
-
-
-@contextmanager
-def _signals_deferred() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait until the block is done."""
-    held: list[int] = []
-    # Not a signal mask: the kernel client's threads would still receive the signal.
-    old = {
-        number: signal.signal(number, lambda received, _: held.append(received))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+def _attempt(run: Run, halted: threading.Event) -> None:
+    """Execute a notebook, unless an earlier one failed."""
+    if halted.is_set():
+        return
     try:
-        yield
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
-    if held:
-        raise KeyboardInterrupt
+        run.execute()
+    except NotebookError as error:
+        if not error.lacking:
+            halted.set()
+        raise
+
+
+def _watch(run: Run, future: Future[None]) -> None:
+    """Show a run's progress until it ends: in place on a terminal, else a line now and then."""
+    terminal = sys.stdout.isatty()
+    while wait([future], timeout=0.5 if terminal else SHOW_SECONDS).not_done:
+        line = f"      {run.progress()}"
+        print(
+            f"\r{line[:100]}\x1b[K" if terminal else line, end="" if terminal else "\n", flush=True
+        )
+    if terminal:
+        print("\r\x1b[K", end="", flush=True)
+
+
+def _explain(node: NotebookNode, error: Exception) -> str:
+    """The last cell that began, its first line, and what went wrong there."""
+    cells = [cell for cell in node.cells if INJECTED not in cell.metadata.get("tags", [])]
+    # nbclient notes the times of a cell from its beginning on.
+    began = [n for n, cell in enumerate(node.cells) if "execution" in cell.metadata]
+    place = "before its first cell"
+    if began:
+        cell = node.cells[began[-1]]
+        number = cells.index(cell) + 1 if cell in cells else "of parameters"
+        first = next((line for line in cell.source.splitlines() if line.strip()), "")
+        place = f"cell {number}: {first.strip()}"
+    if isinstance(error, CellExecutionError):
+        [output] = [output for output in cell.outputs if output.output_type == "error"][-1:]
+        trace = ANSI.sub("", "\n".join(output.traceback)).strip()
+        what = trace if error.ename not in OURS and trace else f"{error.ename}: {error.evalue}"
+    elif isinstance(error, DeadKernelError):
+        what = "The kernel died, most likely because the memory was used up."
+    else:
+        what = f"{type(error).__name__}: {error}"
+    return f"{place}\n{what}"
+
+
+def spoken(seconds: float) -> str:
+    """A duration as one says it: "8 s", "2 min 5 s", "1 h 12 min"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

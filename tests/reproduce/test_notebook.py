@@ -1,15 +1,18 @@
-"""normalise: equal runs give equal files, and nothing that a reader needs is lost."""
+"""The canonical form: equal runs give equal files, and nothing that a reader needs is lost."""
 
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from nbformat import from_dict
 
-from factrobust.reproduce.normalise import canonical, clean_outputs, main
+from factrobust.paths import ROOT
+from factrobust.reproduce.notebook import clean_outputs, main, read_canonical
+from factrobust.reproduce.profiles import find_notebooks
 
 
 def code(source: str, outputs: list[Any], **more: Any) -> dict[str, Any]:
@@ -25,6 +28,13 @@ def code(source: str, outputs: list[Any], **more: Any) -> dict[str, Any]:
 
 def notebook(*cells: dict[str, Any], **metadata: Any) -> str:
     return json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": metadata, "cells": cells})
+
+
+def canonical(text: str) -> str:
+    with tempfile.NamedTemporaryFile("w", suffix=".ipynb") as file:
+        file.write(text)
+        file.flush()
+        return read_canonical(Path(file.name))
 
 
 def stream(name: str, text: str) -> dict[str, Any]:
@@ -120,17 +130,26 @@ def test_command_line_checks_then_rewrites(
     path.write_text(notebook(code("1", [])))
     old = path.read_text()
     assert main(["--check", str(path)]) == 1
-    assert "not canonical" in capsys.readouterr().err
+    assert "a.ipynb is not canonical" in capsys.readouterr().out
     assert path.read_text() == old
     assert main([str(path)]) == 0
     assert main(["--check", str(path)]) == 0
-
-
-def test_command_line_refuses_what_is_no_notebook(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "a.ipynb"
     path.write_text("{}")
-    assert main([str(path)]) == 1
-    assert "is not a notebook" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"a\.ipynb is not a Jupyter notebook"):
+        main([str(path)])
     assert path.read_text() == "{}"
+
+
+@pytest.mark.parametrize("name", find_notebooks(ROOT))
+def test_a_committed_notebook_is_canonical_and_was_run_to_its_end(name: str) -> None:
+    text = read_canonical(ROOT / name)
+    assert text == (ROOT / name).read_text("utf-8"), (
+        f"run `make normalise`: {name} is not canonical"
+    )
+    # nbval compares no cell that was not run.
+    left = [
+        cell
+        for cell in json.loads(text)["cells"]
+        if cell["cell_type"] == "code" and cell["source"] and cell["execution_count"] is None
+    ]
+    assert not left, f"run `make reproduce`: cells of {name} were not run"

@@ -1,0 +1,174 @@
+"""One notebook: the surroundings of its kernel, its execution, its canonical form.
+
+python -m factrobust.reproduce.notebook NOTEBOOK...          rewrites what is not canonical
+python -m factrobust.reproduce.notebook --check NOTEBOOK...  only says so, with exit status 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from factrobust.provenance import write_atomically
+
+INJECTED = "injected-parameters"  # papermill's tag on the cell with the parameters of one run
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+CELL_METADATA = {"tags", "jupyter", "editable", "slideshow"}
+WIDGET = "application/vnd.jupyter.widget-view+json"
+NOISE = [
+    (re.compile(r"\bT_[0-9a-f]{5}(?![0-9a-f])"), "T_00000"),  # pandas Styler: a table's random id
+    (re.compile(r"\b0x[0-9a-f]{6,16}\b"), "0x0"),  # addresses of objects
+    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"), "uuid"),
+]
+IPYTHON = """\
+c = get_config()
+c.IPKernelApp.log_level = 50  # ipykernel warns at every start that it listens on plain TCP
+c.HistoryManager.enabled = False
+c.InteractiveShell.colors = "nocolor"
+"""
+
+
+def kernel_environment(
+    root: Path, notebook: str, *, out: Path, records: str, profile: str
+) -> dict[str, str]:
+    """Environment of a kernel: the same under `make reproduce`, nbval and on any machine.
+
+    The library reads FACTROBUST_OUT (absolute folder that stands in for the root when figures and
+    tables are saved), FACTROBUST_RECORDS ("fresh" or "replay"), FACTROBUST_NOTEBOOK (path relative
+    to the root) and FACTROBUST_PROFILE.
+    """
+    settings = root / "build" / "ipython" / "profile_default" / "ipython_kernel_config.py"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(settings, IPYTHON.encode())
+    path = [str(root / "lib"), os.environ.get("PYTHONPATH")]
+    return (
+        os.environ
+        | {
+            "FACTROBUST_NOTEBOOK": notebook,
+            "FACTROBUST_OUT": str(out.resolve()),
+            "FACTROBUST_RECORDS": records,
+            "FACTROBUST_PROFILE": profile,
+            "IPYTHONDIR": str(settings.parents[1]),  # no user's settings reach a notebook
+            "JUPYTER_PREFER_ENV_PATH": "1",  # not a "python3" kernel that a user installed for himself
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+            "OPENBLAS_NUM_THREADS": "1",  # NumPy's matrices are small here: threads cost more than they do
+            "PYTHONHASHSEED": "0",
+            "PYTHONPATH": os.pathsep.join(filter(None, path)),
+            "TQDM_DISABLE": "1",  # bars of other libraries: their widgets differ from run to run
+        }
+    )
+
+
+def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> NotebookNode:
+    """Bring a notebook into its canonical form, in place, and return it.
+
+    Only the metadata that a reader needs stays; outputs lose what differs from run to run (see
+    `clean_outputs`); execution counts rise from 1. The cell with injected parameters goes, unless
+    `keep_injected`. Cell ids stay; a cell without one gets an id derived from its source.
+    """
+    notebook.metadata = NotebookNode(kernelspec=dict(KERNEL), language_info={"name": "python"})
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    notebook.cells = [
+        cell
+        for cell in notebook.cells
+        if keep_injected or INJECTED not in cell.metadata.get("tags", [])
+    ]
+    ids: set[str] = set()
+    count = 0
+    for number, cell in enumerate(notebook.cells):
+        if INJECTED in cell.metadata.get("tags", []):
+            cell["id"] = INJECTED
+        elif cell.get("id") in ids | {None}:
+            cell["id"] = hashlib.sha256(f"{number}{cell.source}".encode()).hexdigest()[:8]
+        ids.add(cell["id"])
+        cell.metadata = NotebookNode(
+            {k: v for k, v in cell.metadata.items() if k in CELL_METADATA and v}
+        )
+        if cell.cell_type == "code":
+            count += cell.execution_count is not None
+            cell.execution_count = count if cell.execution_count is not None else None
+            cell.outputs = clean_outputs(cell.outputs)
+            for output in cell.outputs:
+                if "execution_count" in output:
+                    output.execution_count = cell.execution_count
+    return notebook
+
+
+def clean_outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """A cell's outputs without what differs between two equal runs.
+
+    Dropped: stderr (progress bars, warnings), widgets, output metadata, and all of a traceback but
+    the error itself. Rewritten: random ids and addresses. Chunks of one stream are merged.
+    """
+    cleaned: list[NotebookNode] = []
+    for output in outputs:
+        output = NotebookNode(output)
+        if output.output_type == "stream":
+            if output.name == "stderr":
+                continue
+            output.text = _clean(output.text)
+            if cleaned and cleaned[-1].output_type == "stream":
+                cleaned[-1].text += output.text
+                continue
+        elif output.output_type == "error":
+            # The frames name line numbers and folders of one machine.
+            output.traceback = [f"{output.ename}: {output.evalue}"]
+        else:
+            if WIDGET in output.data:
+                continue
+            texts = {k: _clean(v) for k, v in output.data.items() if k.startswith("text/")}
+            output.data = NotebookNode(output.data | texts)
+            output.metadata = NotebookNode()
+        cleaned.append(output)
+    return cleaned
+
+
+def _clean(text: str) -> str:
+    for pattern, replacement in NOISE:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def to_text(notebook: NotebookNode) -> str:
+    """A notebook as the text of its file, which ends in one newline."""
+    return str(nbformat.writes(notebook)).rstrip("\n") + "\n"
+
+
+def read_canonical(path: Path) -> str:
+    """The canonical form of a notebook file; ValueError naming the file if it is no notebook."""
+    try:
+        # nbformat.read would give cells without an id random ones.
+        return to_text(normalise(nbformat.reader.reads(path.read_text(encoding="utf-8"))))
+    except (ValueError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"{path} is not a Jupyter notebook of format 4 ({type(error).__name__}: {error}): "
+            "restore it with git, or save it again from JupyterLab."
+        ) from error
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description="Bring notebooks into their canonical form.")
+    parser.add_argument("--check", action="store_true", help="change nothing, exit with 1 instead")
+    parser.add_argument("notebooks", nargs="*", type=Path)
+    options = parser.parse_args(arguments)
+    texts = {path: read_canonical(path) for path in options.notebooks}
+    different = [path for path, text in texts.items() if path.read_text("utf-8") != text]
+    for path in different:
+        if not options.check:
+            write_atomically(path, texts[path].encode())
+        print(
+            f"{path} {'is not canonical: run `make normalise`' if options.check else 'rewritten'}."
+        )
+    return int(options.check and bool(different))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

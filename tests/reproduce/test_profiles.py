@@ -1,0 +1,157 @@
+"""Profiles override what notebooks declare, and say what they got wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from factrobust import paths
+from factrobust.reproduce.profiles import (
+    ProfileError,
+    declared_parameters,
+    find_notebooks,
+    parameters,
+)
+
+CODE = '''"""Parameters."""
+models: list[str] = ["gemma-3-270m"]  # names in the registry
+n_questions = 300  # per domain
+temperature: float = 1.0
+exact = True
+cutoff = -0.5
+revision = None
+'''
+DECLARED = {
+    "models": ["gemma-3-270m"],
+    "n_questions": 300,
+    "temperature": 1.0,
+    "exact": True,
+    "cutoff": -0.5,
+    "revision": None,
+}
+Resolve = Callable[[str], dict[str, dict[str, Any]]]
+
+
+def write_notebook(path: Path, cell: str, tag: str = "parameters") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    code = {"cell_type": "code", "metadata": {"tags": [tag]}, "source": cell.splitlines(True)}
+    first = {"cell_type": "markdown", "metadata": {}, "source": "x = 1"}
+    path.write_text(json.dumps({"cells": [first, code]}))
+    return path
+
+
+@pytest.fixture
+def resolve(tmp_path: Path) -> Resolve:
+    """What the profile of this text sets in a repository of three notebooks."""
+    for name in ("1-decoding/1.1-a", "1-decoding/1.2-a"):
+        write_notebook(tmp_path / f"notebooks/{name}.ipynb", CODE)
+    write_notebook(tmp_path / "notebooks/0-start.ipynb", "n_questions = 1")
+    (tmp_path / "profiles").mkdir()
+
+    def resolved(text: str, name: str = "mine") -> dict[str, dict[str, Any]]:
+        (tmp_path / "profiles" / "mine.yaml").write_text(text)
+        found = parameters(tmp_path, name)
+        return {k.removeprefix("notebooks/").removesuffix(".ipynb"): found[k] for k in found}
+
+    return resolved
+
+
+def test_declared_parameters_are_the_literals_of_the_tagged_cell(tmp_path: Path) -> None:
+    assert declared_parameters(write_notebook(tmp_path / "a.ipynb", CODE)) == DECLARED
+    assert declared_parameters(write_notebook(tmp_path / "b.ipynb", CODE, tag="other")) == {}
+
+
+@pytest.mark.parametrize("cell", ["n = 2 * k", "n = 1\n%matplotlib inline"])
+def test_a_parameters_cell_that_cannot_be_read(tmp_path: Path, cell: str) -> None:
+    with pytest.raises(ProfileError, match=r"a\.ipynb: .* leave only assignments of literals"):
+        declared_parameters(write_notebook(tmp_path / "a.ipynb", cell))
+
+
+def test_defaults_globs_and_the_last_match(resolve: Resolve) -> None:
+    found = resolve(
+        """
+        defaults: {n_questions: 10, temperature: 2}
+        notebooks:
+          1-decoding/*: {n_questions: 5, exact: false}
+          1-decoding/1.2-*: {n_questions: 2, revision: main, models: []}
+        """
+    )
+    assert found == {
+        "0-start": {"n_questions": 10},
+        "1-decoding/1.1-a": {"n_questions": 5, "temperature": 2.0, "exact": False},
+        "1-decoding/1.2-a": {
+            "n_questions": 2,
+            "temperature": 2.0,
+            "exact": False,
+            "revision": "main",
+            "models": [],  # lists may have any length
+        },
+    }
+    assert type(found["1-decoding/1.1-a"]["temperature"]) is float
+    assert resolve("defaults: {n_questions: 10}", "laptop") == {name: {} for name in found}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["n_questions: many", "n_questions: 1.5", "n_questions: true", "exact: 1", "models: gemma",
+     "models: [1]", "temperature: '1'", "n_questions:"],
+)  # fmt: skip
+def test_a_value_of_the_wrong_type(resolve: Resolve, value: str) -> None:
+    key = value.split(":")[0]
+    sentence = rf"mine\.yaml, 1-dec.*: '{key}' is .*, but .*1\.1-a\.ipynb needs a value like"
+    with pytest.raises(ProfileError, match=sentence):
+        resolve(f"notebooks:\n  1-decoding/*:\n    {value}")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("defaults: {n_question: 3}", r"defaults: .* parameter 'n_question' \(nearest: n_quest"),
+        ("notebooks: {'*1.1-*': {exakt: no}}", r"1\.1-\*: .* parameter 'exakt' \(nearest: exact"),
+        ("notebooks: {'1.2-a.ipynb': {exact: no}}", r"no notebook fits '1\.2-a\.ipynb'"),
+        ("default: {n_questions: 3}", r"unknown part 'default' \(nearest: defaults\)"),
+        ("defaults: [n_questions]", "defaults must map names to values"),
+        ("notebooks: {'*': 3}", r"\* must map"),
+        ("just words", "the file must map"),
+        ("defaults: {n: [}", r"is not YAML: .*line 1"),
+    ],
+)
+def test_a_wrong_profile_is_explained(resolve: Resolve, text: str, sentence: str) -> None:
+    with pytest.raises(ProfileError, match=sentence) as error:
+        resolve(text)
+    assert "mine.yaml" in str(error.value)
+
+
+def test_an_unknown_profile_names_the_nearest(resolve: Resolve) -> None:
+    with pytest.raises(ProfileError, match=r"'mien' \(nearest: mine\): known are laptop, mine;"):
+        resolve("", "mien")
+    with pytest.raises(ProfileError, match=r"no profile '\.\./mine'"):
+        resolve("", "../mine")
+
+
+def test_the_profiles_of_the_repository_fit_its_notebooks() -> None:
+    names = [path.stem for path in paths.PROFILES.glob("*.yaml")]
+    assert "smoke" in names
+    for name in names:
+        assert any(parameters(paths.ROOT, name).values())
+
+
+def test_notebooks_come_in_order_the_introduction_first(root: Path) -> None:
+    names = ["1-decoding/1.2-b", "1-decoding/1.1-a", "0-start-here", "0-a", "2-time/2.1-c"]
+    for name in [*names, "1-decoding/.ipynb_checkpoints/1.1-a-checkpoint"]:
+        path = root / f"notebooks/{name}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    found = find_notebooks(root)
+    assert [name.removeprefix("notebooks/").removesuffix(".ipynb") for name in found] == [
+        "0-start-here",
+        "0-a",
+        "1-decoding/1.1-a",
+        "1-decoding/1.2-b",
+        "2-time/2.1-c",
+    ]
+    assert find_notebooks(root, "notebooks/1-*") == found[2:4]
