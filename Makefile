@@ -60,7 +60,7 @@ replay: $(READY) ## the same from the committed records of the models' answers: 
 	@$(REPRODUCE) --replay
 
 plan: $(READY) ## what a profile would ask of each model: calls, tokens, GPU memory, hours (PROFILE=paper)
-	@"$(PY)" -m factrobust.plan --profile "$(PROFILE)" $(PLAN)
+	@"$(PY)" -m factrobust.reproduce.plan --profile "$(PROFILE)" $(PLAN)
 
 env: $(READY) ## only set up the environment
 

@@ -1,0 +1,325 @@
+"""What a profile asks of each model, and about what it costs; no model is loaded or looked up.
+
+    python -m factrobust.reproduce.plan --profile paper --tflops 200
+
+A call is what the records keep: an answer, an answer to score, the samples at one temperature. What
+a part asks follows from its parameters and from the sizes of its data. Answers count with as many
+tokens as they may have; sentence encoders and NLI models do not count. Hours are those of one
+device that holds the model, or of several that hold a part each and take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+from tabulate import tabulate
+
+from factrobust.models.endpoint import is_endpoint, read_endpoint
+from factrobust.models.load import Settings, settings_of
+from factrobust.models.prompts import FORMATS
+from factrobust.paths import ROOT
+from factrobust.reproduce.profiles import LAPTOP, declared_parameters, parameters
+
+OPERATIONS = ("generate", "sample", "score", "temper")
+CHARACTERS_A_TOKEN = 3.7  # both embedded models need 3.1 (dates) to 4.8 (chat) in these prompts
+CHAT = (115, 33)  # characters that a small model's template puts before and after a message
+BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+# What is achieved, not promised: TFLOP/s and GB of memory a second. Two cores of a laptop, in
+# float32; about a third of the peak of an A100 with 80 GB.
+CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
+KNOWN = 0.4  # share of part 1's facts that models know: the embedded ones 0.30 and 0.39
+
+
+class Texts(NamedTuple):
+    """How many there are, and mean characters of a question, its answer's prefix, its answer."""
+
+    n: float
+    question: float
+    prefix: float
+    answer: float
+
+
+# As published, before a loader leaves out any: so counts are "at most". The embedded as they are.
+FACTS = {  # a domain each
+    "embedded": [Texts(464, 43, 45, 13), Texts(510, 37, 34, 7), Texts(766, 39, 36, 7)],
+    "squad": [Texts(10_570, 60, 0, 17)],
+    "trivia_qa": [Texts(11_313, 81, 0, 9)],
+    "hotpot_qa": [Texts(7_405, 99, 0, 14)],
+    "popqa": [Texts(n, 50, 37, 11) for n in (9_629, 1_846, 2_792)],
+}
+DATED = {  # with the dates of a fact at one precision: correct, incorrect, transitional
+    "embedded": (Texts(281, 58, 45, 17), 9.85, 66.5, 2.0),
+    "timestress": (Texts(600, 78, 0, 12), 8.83, 55.59, 1.74),
+}
+WORDINGS = {  # with the wordings of a fact
+    "embedded": (Texts(879, 51, 38, 11), 6_413 / 879),
+    "popqa_tp": (Texts(14_267, 50, 37, 11), 118_643 / 14_267),
+}
+CONTEXT = Texts(4_760, 60, 57, 30)  # the thesis's questions; answers are the models' own
+CONTEXT_FACTS = Texts(1_740, 40, 38, 8)
+
+
+class Asked(NamedTuple):
+    """A model as far as what it is asked depends on it; `lacks` as for `models.interface.Model`."""
+
+    name: str
+    prompt_format: str = "two-shot"
+    chat: bool = False
+    lacks: frozenset[str] = frozenset()
+
+
+class Demand(NamedTuple):
+    """Calls that are alike: their number, and their tokens on average.
+
+    A prompt has `prompt` tokens, of which the first `shared` are those of all prompts, and `samples`
+    answers of `answer` tokens (at most) in each of `calls / prompts` calls, which share its keys.
+    """
+
+    operation: str
+    calls: float
+    prompts: float
+    prompt: float
+    shared: float
+    answer: float
+    samples: int = 1
+
+    @property
+    def tokens(self) -> float:
+        """Prompts and answers, each call by itself: what an endpoint counts."""
+        return self.calls * (self.prompt + self.samples * self.answer)
+
+
+def asked_model(name: str) -> Asked:
+    """How a model is asked by default; ModelError for an endpoint's line that cannot be read."""
+    if is_endpoint(name):
+        address = read_endpoint(name)
+        return Asked(name, address.format, address.chat is not None, frozenset(address.lacks))
+    settings = settings_of(name)
+    return (
+        Asked(name, settings.prompt_format, settings.chat_template != "no")
+        if settings
+        else Asked(name)
+    )
+
+
+def demands(part: str, values: Mapping[str, Any], model: Asked, known: float) -> list[Demand]:
+    """What a part ("1-decoding") with these parameters asks of the model; KeyError for data whose
+    size is not known here. A parameter of a notebook that does not run is missing, and counts as 0.
+    """
+    rule = {"1": _decoding, "2": _time, "3": _wording, "4": _context}.get(part[0])
+    found = rule(defaultdict(int, values), model, known) if rule else []
+    return [demand for demand in found if demand.calls and demand.operation not in model.lacks]
+
+
+def _decoding(v: Mapping[str, Any], model: Asked, known: float) -> Iterator[Demand]:
+    domains = sorted(domain for name in v["data"] for domain in _facts(name))
+    left = float(v["n_questions"])
+    for rank, domain in enumerate(domains):  # from each the same number, as far as they go
+        n = min(domain.n, left / (len(domains) - rank))
+        left -= n
+        yield _demand("generate", n, model.prompt_format, domain, 5)
+        some = min(v["n_known"], known * n)
+        sampled = _demand("sample", some, model.prompt_format, domain, 5, v["n_samples"])
+        yield sampled._replace(calls=10 * some)  # temperatures
+        answer = domain.answer / CHARACTERS_A_TOKEN
+        yield _demand("temper", known * n, model.prompt_format, domain, answer)
+
+
+def _time(v: Mapping[str, Any], model: Asked, known: float) -> Iterator[Demand]:
+    texts, correct, incorrect, transitional = DATED[_base(v["data"])]
+    answer = (texts.answer + 1) / CHARACTERS_A_TOKEN
+
+    def scored(facts: int, dates: float, form: str = "question") -> Demand:
+        return _demand("score", min(facts, texts.n) * dates, form, texts, answer)
+
+    few, many = (min(v[key], incorrect) for key in ("n_incorrect", "n_years"))
+    dates = 3 * (min(v["n_correct"], correct) + few + transitional)  # at three precisions
+    yield scored(v["n_facts"], dates)
+    yield scored(v["n_formats"], dates, "dated-few-shot")
+    if model.chat:
+        yield scored(v["n_formats"], dates, "chat")
+    yield scored(v["n_dense"], max(many - few, 0))  # years alone
+    if model.name in v["models"][:1]:  # the others in their own dtype alone
+        yield scored(v["n_dtype"], dates)
+
+
+def _wording(v: Mapping[str, Any], model: Asked, known: float) -> Iterator[Demand]:
+    texts, wordings = WORDINGS[_base(v["data"])]
+    n, longest = min(v["n_facts"], texts.n), v["max_new_tokens"]
+    bare = "question" if model.prompt_format == "question" else "question-answer"
+    form = "chat" if model.chat else bare
+    yield _demand("generate", n * wordings, form, texts, longest)
+    yield _demand("sample", n, form, texts, longest, v["n_samples"])
+
+
+def _context(v: Mapping[str, Any], model: Asked, known: float) -> Iterator[Demand]:
+    if "token_ids" in model.lacks:
+        return
+    form = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
+    for texts, n, contexts in (
+        (CONTEXT, min(100 * v["n_objects"], CONTEXT.n), 1),
+        (CONTEXT_FACTS, min(v["n_facts"], CONTEXT_FACTS.n), 3),  # true, irrelevant, false
+    ):
+        plain = texts._replace(question=len("Q:  A:") + texts.question)
+        more = len("Context: [ ]. ") + texts.prefix + texts.answer
+        stated = plain._replace(question=plain.question + more)
+        yield _demand("generate", n, form, plain, 20)
+        yield _demand("generate", contexts * n, form, stated, 20)
+        if texts is CONTEXT:  # P1, then P2 or P3: one of them is told by the answer in context
+            yield _demand("score", n, form, plain, texts.answer / CHARACTERS_A_TOKEN)
+            yield _demand("score", n, form, stated, texts.answer / CHARACTERS_A_TOKEN)
+
+
+def _demand(
+    operation: str, n: float, form: str, texts: Texts, answer: float, samples: int = 1
+) -> Demand:
+    f = FORMATS[form]
+    head, tail = CHAT if f.chat else (0, 0)
+    shared = (head + len(f.before)) / CHARACTERS_A_TOKEN
+    rest = texts.question + len(f.after) + tail + (texts.prefix if f.prefix else 0)
+    return Demand(operation, n, n, shared + rest / CHARACTERS_A_TOKEN, shared, answer, samples)
+
+
+def _facts(name: str) -> list[Texts]:
+    if name.endswith(".csv"):
+        return [FACTS["embedded"][1]._replace(n=len(pd.read_csv(name)))]
+    return FACTS[_base(name)]
+
+
+def _base(name: str) -> str:
+    """The data set of a name that may go on with @revision or :file."""
+    return name.partition("@")[0].partition(":")[0]
+
+
+def cost(
+    demand: Demand, settings: Settings, tflops: float, bandwidth: float
+) -> tuple[float, float]:
+    """Bytes at the peak, and seconds on one device: arithmetic on round numbers.
+
+    As the engine works: prompts in batches under a token budget, what all share read once, a pass a
+    generated token for the whole batch. A pass takes what is slowest of its arithmetic, fetching the
+    weights, and Python's millisecond a layer. An encoder and a decoder are half a model each, and
+    every answer has a copy of its prompt there. Left out are attention itself (prompts are short),
+    intermediate values, and loading.
+    """
+    size, bytes_each = settings.size, BYTES[settings.dtype]
+    assert size is not None
+    made = demand.operation in ("generate", "sample")
+    answers = demand.calls / demand.prompts * demand.samples
+    copies = answers if size.encoder_decoder else 1
+    read = demand.prompt - (0 if size.encoder_decoder else demand.shared)
+    row = read * copies + (1 if made else demand.answer) * answers
+    rows = min(demand.prompts, max(settings.tokens_per_batch // row, 1))
+    keys = rows * (demand.prompt * copies + answers * demand.answer)
+    keys *= 2 * size.layers * size.key_value_heads * size.head_size * bytes_each
+    logits = 3 * 64 * size.vocabulary * 4  # of 64 positions: as computed, and twice on the way
+    weights = size.parameters * bytes_each
+
+    embeddings = size.vocabulary * size.width
+    body = (size.parameters - embeddings * (2 - size.tied)) // (1 + size.encoder_decoder)
+    batches = math.ceil(demand.prompts / rows)
+    a_pass = max(weights / (bandwidth * 1e9), size.layers * 1e-3)
+    flops = tflops * 1e12
+    reading = max(2 * body * demand.prompts * read / flops, batches * a_pass)
+    written = demand.prompts * answers * demand.answer
+    passes = batches * (demand.answer - 1) if made else 0
+    writing = max(2 * (body + embeddings) * written / flops, passes * a_pass)
+    return weights + keys + logits, reading + writing
+
+
+def collect(root: Path, profile: str, known: float) -> dict[tuple[str, str], list[Demand]]:
+    """What the profile asks of each model in each part. Notebooks that share a parameter share its
+    calls. Raises ValueError and its kind for a profile or data that cannot be planned."""
+    merged: dict[tuple[str, str], dict[str, Any]] = defaultdict(dict)
+    for notebook, overrides in parameters(root, profile).items():
+        values = declared_parameters(root / notebook) | overrides
+        for name in values.get("models", ()):
+            together = merged[notebook.split("/")[1], name]
+            for key, value in values.items():
+                larger = isinstance(value, int) and value < together.get(key, value)
+                together[key] = together[key] if larger else value
+    wanted = {}
+    for (part, name), values in sorted(merged.items(), key=lambda item: item[0][0]):
+        try:
+            wanted[part, name] = demands(part, values, asked_model(name), known)
+        except KeyError as error:
+            raise ValueError(
+                f"The size of {error} is not known (part {part}): plan with a data set of "
+                f"{', '.join([*FACTS, *DATED, *WORDINGS])}, or a CSV in part 1."
+            ) from error
+    return wanted
+
+
+def describe(
+    wanted: Mapping[tuple[str, str], Sequence[Demand]], tflops: float, bandwidth: float
+) -> str:
+    """A table, a line a part and model, and the sum; memory and hours where sizes are known."""
+    rows: list[list[str]] = []
+    total = [0.0] * (len(OPERATIONS) + 2)
+    for (part, name), asked in wanted.items():
+        settings = None if is_endpoint(name) else settings_of(name)
+        calls = [sum(d.calls for d in asked if d.operation == op) for op in OPERATIONS]
+        memory = hours = math.nan
+        if settings and settings.size:
+            costs = [cost(demand, settings, tflops, bandwidth) for demand in asked]
+            memory = max((peak for peak, _ in costs), default=0.0)
+            hours = sum(seconds for _, seconds in costs) / 3600
+        numbers = [*calls, sum(d.tokens for d in asked), hours]
+        total = [a + (0 if math.isnan(b) else b) for a, b in zip(total, numbers, strict=True)]
+        rows.append([part, name, *_shown(numbers), _known(memory, f"{memory / 1e9:.1f} GB")])
+    rows.append(["all", "", *_shown(total), ""])
+    headers = ["part", "model", *OPERATIONS, "tokens", "hours", "memory"]
+    right = ["left", "left", *["right"] * (len(headers) - 2)]
+    return tabulate(rows, headers, tablefmt="plain", colalign=right, disable_numparse=True)
+
+
+def _shown(numbers: Sequence[float]) -> list[str]:
+    *calls, tokens, hours = numbers
+    digits = f"{hours:.2g}" if hours < 10 else f"{hours:,.0f}"
+    return [
+        *(f"{n:,.0f}" if n else "-" for n in calls),
+        f"{tokens / 1e6:,.1f} M",
+        _known(hours, digits),
+    ]
+
+
+def _known(number: float, text: str) -> str:
+    return "unknown" if math.isnan(number) else text
+
+
+def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    """Command line. Exit status: 0, or 2 for a bad request."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--profile", default=LAPTOP, help="a file of that name in profiles/")
+    parser.add_argument("--tflops", type=float, help="10^12 operations a second, achieved")
+    parser.add_argument("--bandwidth", type=float, help="10^9 bytes of memory a second, achieved")
+    parser.add_argument("--known", type=float, default=KNOWN, help="share of part 1's facts known")
+    options = parser.parse_args(arguments)
+    usual = CPU if options.profile in (LAPTOP, "smoke") else GPU
+    tflops, bandwidth = options.tflops or usual[0], options.bandwidth or usual[1]
+    try:
+        table = describe(collect(root, options.profile, options.known), tflops, bandwidth)
+    except (ValueError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"What the profile {options.profile} asks, estimated without loading anything\n\n{table}")
+    print(
+        f"\nAssumed: {tflops:g} TFLOP/s and {bandwidth:g} GB of memory a second, achieved (--tflops, "
+        f"--bandwidth), and models that know {options.known:.0%} of part 1's facts (--known). Hours are "
+        "rough: those of the laptop profile came within a factor of two. They are unknown for an "
+        "endpoint, and for a model without a complete line in data/models.csv."
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

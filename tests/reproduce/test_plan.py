@@ -1,0 +1,308 @@
+"""What a profile asks and costs: by hand, and as the records of a laptop run hold it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from factrobust import paths
+from factrobust.datasets.facts import load_facts
+from factrobust.models import load
+from factrobust.models.load import COLUMNS, Settings, Size
+from factrobust.reproduce.plan import (
+    CHARACTERS_A_TOKEN,
+    CONTEXT_FACTS,
+    FACTS,
+    Asked,
+    Demand,
+    asked_model,
+    cost,
+    demands,
+    main,
+)
+
+ALL = 100_000
+PRETRAINED = Asked("gemma-3-270m")
+TUNED = Asked("smollm2-135m-instruct", "chat-prefix", True)
+MODELS = {"models": ["gemma-3-270m", "smollm2-135m-instruct"], "data": "embedded"}
+DECODING = MODELS | {"data": ["embedded"], "n_questions": 900, "n_known": 25, "n_samples": 10}
+TIME = MODELS | {"n_facts": 72, "n_correct": 3, "n_incorrect": 6, "n_formats": 24}
+TIME |= {"n_dense": 24, "n_years": 30, "n_dtype": 12}
+WORDING = MODELS | {"n_facts": 192, "n_samples": 10, "max_new_tokens": 20}
+CONTEXT = MODELS | {"n_objects": 4, "n_facts": 80}
+
+
+def asked(part: str, values: dict[str, Any], model: Asked, known: float = 0.4) -> dict[str, float]:
+    """Calls of a part by operation."""
+    counts: dict[str, float] = {}
+    for demand in demands(part, values, model, known):
+        counts[demand.operation] = counts.get(demand.operation, 0) + demand.calls
+    return counts
+
+
+# What the records of a run of the laptop profile hold (tempering with the share really known).
+@pytest.mark.parametrize(
+    ("part", "values", "model", "held"),
+    [
+        ("1-decoding", DECODING, PRETRAINED, {"generate": 900, "sample": 750}),
+        ("2-time", TIME, PRETRAINED, {"score": 3695 + 393}),
+        ("2-time", TIME, TUNED, {"score": 4481}),
+        ("3-wording", WORDING, PRETRAINED, {"generate": 1404, "sample": 192}),
+        ("4-context", CONTEXT, TUNED, {"generate": 800 + 80 * 4, "score": 800}),
+    ],
+)
+def test_a_run_held_as_many(
+    part: str, values: dict[str, Any], model: Asked, held: dict[str, int]
+) -> None:
+    found = asked(part, values, model)
+    assert {op: found[op] for op in held} == pytest.approx(held, rel=0.015)
+
+
+def test_the_embedded_facts_are_as_many() -> None:
+    facts = load_facts()
+    assert [texts.n for texts in FACTS["embedded"]] == facts["domain"].value_counts(
+        sort=False
+    ).sort_values().tolist()
+    assert CONTEXT_FACTS.n == len(facts)
+
+
+def test_known_facts_are_sampled_by_data_set_and_tempered_all() -> None:
+    values = DECODING | {"data": ["squad@abc", "hotpot_qa:dev.json"], "n_questions": ALL}
+    found = asked("1-decoding", values | {"n_known": 4000}, PRETRAINED, known=0.5)
+    # Of SQuAD's 10,570 half are known, and 4,000 of them sampled at ten temperatures; of
+    # HotpotQA's 7,405 half are 3,702.5.
+    assert found == {"generate": 17_975, "sample": (4000 + 3702.5) * 10, "temper": 8_987.5}
+    # Of 9,000 questions each gives half; of 16,000 HotpotQA gives what it has.
+    assert asked("1-decoding", values | {"n_questions": 9000}, PRETRAINED)["generate"] == 9000
+    [small, large] = [
+        demand.calls
+        for demand in demands("1-decoding", values | {"n_questions": 16_000}, PRETRAINED, 0.4)
+        if demand.operation == "generate"
+    ]
+    assert (small, large) == (7_405, 8_595)
+    assert "sample" not in asked("1-decoding", values | {"n_known": 0}, PRETRAINED)
+
+
+def test_papers_data_are_as_large_as_published() -> None:
+    popqa = DECODING | {"data": ["popqa"], "n_questions": ALL}
+    assert asked("1-decoding", popqa, PRETRAINED)["generate"] == 14_267
+    time = {
+        "models": [],
+        "data": "timestress",
+        "n_facts": ALL,
+        "n_correct": ALL,
+        "n_incorrect": ALL,
+    }
+    assert asked("2-time", time, TUNED)["score"] == pytest.approx(600 * 3 * (8.83 + 55.59 + 1.74))
+    # Years that were not asked before, of the densely asked facts.
+    few = time | {"n_facts": 0, "n_incorrect": 6, "n_dense": 5, "n_years": 30}
+    assert asked("2-time", few, PRETRAINED)["score"] == pytest.approx(5 * 24)
+    wording = WORDING | {"data": "popqa_tp", "n_facts": ALL}
+    found = asked("3-wording", wording, PRETRAINED)
+    assert found == {"generate": pytest.approx(118_643), "sample": 14_267}
+    assert asked("4-context", {"n_objects": ALL}, PRETRAINED) == {"generate": 9_520, "score": 9_520}
+
+
+def test_tokens_of_a_prompt() -> None:
+    time = {"models": [], "data": "timestress", "n_facts": 9, "n_correct": 3, "n_incorrect": 6}
+    [score] = demands("2-time", time, PRETRAINED, 0.4)
+    # 78 characters of a question, nothing around it, and an answer of 12 after a space.
+    assert (score.prompt, score.shared) == (78 / CHARACTERS_A_TOKEN, 0)
+    assert score.tokens == pytest.approx(score.calls * 91 / CHARACTERS_A_TOKEN)
+    generate, sample, _ = demands("1-decoding", DECODING | {"data": ["squad"]}, PRETRAINED, 0.4)
+    # Two examples ("Q: ", "\nA: ", an empty line) of 40 + 4 and 26 + 17 characters, then "Q: ".
+    examples = (3 + 40 + 4 + 4 + 2) + (3 + 26 + 4 + 17 + 2)
+    assert generate.shared * CHARACTERS_A_TOKEN == pytest.approx(examples + 3)
+    assert generate.prompt * CHARACTERS_A_TOKEN == pytest.approx(examples + 3 + 60 + 3)
+    assert sample.tokens == pytest.approx(sample.calls * (sample.prompt + 10 * 5))
+
+
+def test_how_models_are_asked_and_what_they_lack() -> None:
+    assert asked_model("gemma-3-270m") == PRETRAINED
+    assert asked_model("smollm2-135m-instruct") == TUNED
+    assert asked_model("org/unknown") == Asked("org/unknown")
+    chat = asked_model("http://localhost:8000/v1 llama")
+    assert asked("1-decoding", DECODING, chat) == {"generate": 900, "sample": 750}
+    assert asked("2-time", TIME, chat) == asked("4-context", CONTEXT, chat) == {}
+    echoing = asked_model("http://localhost:8000/v1 llama api=completions")
+    assert not echoing.chat
+    assert asked("2-time", TIME, echoing).keys() == {"score"}
+
+
+SIZE = Size(
+    encoder_decoder=False,
+    parameters=1000,
+    layers=2,
+    key_value_heads=1,
+    head_size=4,
+    width=10,
+    vocabulary=20,
+    tied=True,
+)
+SETTINGS = Settings("m", "bfloat16", "auto", 60, "two-shot", "no", SIZE, "")
+TWO_PARTS = dataclasses.replace(SETTINGS, size=dataclasses.replace(SIZE, encoder_decoder=True))
+# A prompt of 12 tokens, of which 4 are shared, has answers of 5 tokens.
+GENERATE = Demand("generate", 12, 12, 12, 4, 5)
+SCORE = Demand("score", 12, 12, 12, 4, 2)
+SAMPLE = Demand("sample", 20, 10, 12, 4, 5, samples=3)
+LOGITS = 3 * 64 * 20 * 4
+
+
+@pytest.mark.parametrize(
+    ("demand", "settings", "memory"),
+    [
+        # 8 + 1 tokens a prompt: 60 // 9 = 6 prompts a batch, each with 12 + 5 keys and values of
+        # 2 layers x (key + value) x 4 numbers x 2 bytes.
+        (GENERATE, SETTINGS, 2000 + 6 * 17 * 32),
+        # 8 + 2 tokens a prompt: 6 prompts a batch with 14 keys each; twice as much in float32.
+        (SCORE, SETTINGS, 2000 + 6 * 14 * 32),
+        (SCORE, dataclasses.replace(SETTINGS, dtype="float32"), 4000 + 6 * 14 * 64),
+        # 2 calls of 3 samples a prompt: 8 + 6 tokens, 4 prompts a batch, each 12 + 6 x 5 keys.
+        (SAMPLE, SETTINGS, 2000 + 4 * 42 * 32),
+        # Each of the 6 answers has a copy of the prompt: (12 + 1) x 6 tokens are more than a batch
+        # may have, so it is 1 prompt, with 6 x (12 + 5) keys.
+        (SAMPLE, TWO_PARTS, 2000 + 102 * 32),
+        # One prompt at least, and no more than there are.
+        (SCORE, dataclasses.replace(SETTINGS, tokens_per_batch=3), 2000 + 14 * 32),
+        (SCORE, dataclasses.replace(SETTINGS, tokens_per_batch=10**6), 2000 + 12 * 14 * 32),
+    ],
+)
+def test_memory(demand: Demand, settings: Settings, memory: int) -> None:
+    assert cost(demand, settings, 1, 1)[0] == memory + LOGITS
+
+
+UNTIED = dataclasses.replace(SETTINGS, size=dataclasses.replace(SIZE, tied=False))
+
+
+@pytest.mark.parametrize(
+    ("demand", "settings", "device", "seconds"),
+    [
+        # 1,000 operations a second. The body has 1000 - 20 x 10 parameters: it reads 12 x 8 tokens
+        # and makes 12 x 5 with the head.
+        (GENERATE, SETTINGS, (1e-9, 1e9), (2 * 800 * 96 + 2 * 1000 * 60) / 1000),
+        # An embedding of its own is no arithmetic: the body has 600, the head 200 as before.
+        (GENERATE, UNTIED, (1e-9, 1e9), (2 * 600 * 96 + 2 * 800 * 60) / 1000),
+        # The encoder (half the body) reads whole prompts, the decoder (the other) makes answers.
+        (GENERATE, TWO_PARTS, (1e-9, 1e9), (2 * 400 * 144 + 2 * 600 * 60) / 1000),
+        # Two batches of 6 prompts: a pass each to read them, and 4 more each for 5 tokens. A pass
+        # fetches 2,000 bytes at 1,000 a second; scoring is reading.
+        (GENERATE, SETTINGS, (1e6, 1e-6), (2 + 8) * 2),
+        (SCORE, SETTINGS, (1e6, 1e-6), 2 * 2),
+        # On any device a layer of a pass takes a millisecond.
+        (GENERATE, SETTINGS, (1e6, 1e6), (2 + 8) * 2e-3),
+    ],
+)
+def test_time(
+    demand: Demand, settings: Settings, device: tuple[float, float], seconds: float
+) -> None:
+    assert cost(demand, settings, *device)[1] == pytest.approx(seconds)
+
+
+NOTEBOOK = """models: list = ["tiny"]
+data: str = "timestress"
+n_facts: int = 72
+n_correct: int = 3
+n_incorrect: int = 6
+seed: int = 0
+"""
+LINE = "tiny,float32,auto,512,two-shot,no,decoder,1000000000,4,2,64,1000,10000,yes,"
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with two notebooks and a table of two models, one without its sizes."""
+    for name, cell in {"2.2-win-rate": NOTEBOOK, "2.3-robustness": "n_facts = 5"}.items():
+        notebook = tmp_path / "notebooks" / "2-time" / f"{name}.ipynb"
+        notebook.parent.mkdir(parents=True, exist_ok=True)
+        code = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": cell}
+        notebook.write_text(json.dumps({"cells": [code]}))
+    (tmp_path / "profiles").mkdir()
+    part = LINE.replace("tiny,", "part,").replace(",1000000000,", ",,")
+    (tmp_path / "models.csv").write_text(f"{','.join(COLUMNS)}\n{LINE}\n{part}\n")
+    monkeypatch.setattr(load, "FILE", tmp_path / "models.csv")
+    return tmp_path
+
+
+def lines(out: str) -> dict[str, list[str]]:
+    """The cells of each line of the table after its model."""
+    cells = [re.split(r"\s{2,}", line) for line in out.splitlines() if line.startswith("2-time")]
+    return {name: row for _, name, *row in cells}
+
+
+def test_a_tiny_profile(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    endpoint = "http://localhost:8000/v1 llama api=completions"
+    (small / "profiles" / "mine.yaml").write_text(
+        f"defaults:\n  n_facts: 100\n  models: [tiny, org/new, part, '{endpoint}']\n"
+    )
+    assert main(["--profile", "mine", "--tflops", "0.001", "--bandwidth", "1e6"], small) == 0
+    out = capsys.readouterr().out
+    # 100 facts x 3 precisions x (3 + 6 + 1.74) dates, of (78 + 13) / 3.7 tokens.
+    # Memory: 4 GB of weights; 512 // 24.6 = 20 prompts with 24.6 keys of 2 x 4 x 2 x 64 x 4 bytes
+    # are 2 MB, 3 x 64 logits of 10,000 x 4 bytes are 8 MB.
+    # Time: 2 x 0.99e9 x 3,222 x 21.08 operations and 2 x 1e9 x 3,222 x 3.51 at 1e9 a second
+    # are 134,490 s and 22,641 s.
+    calls = ["-", "-", "3,222", "-", "0.1 M"]
+    assert lines(out) == {
+        "tiny": [*calls, "44", "4.0 GB"],
+        **{name: [*calls, "unknown", "unknown"] for name in ("org/new", "part", endpoint)},
+    }
+    assert "0.001 TFLOP/s and 1e+06 GB of memory a second" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, r"There is no profile 'mine': known are laptop; a new one is a file mine\.yaml"),
+        ("defaults:\n  models: ['ftp://x llama']\n", "an endpoint begins with its URL"),
+        ("defaults:\n  data: mine\n", "size of 'mine' is not known"),
+    ],
+)
+def test_bad_requests_are_one_sentence(
+    small: Path, capsys: pytest.CaptureFixture[str], text: str | None, sentence: str
+) -> None:
+    if text:
+        (small / "profiles" / "mine.yaml").write_text(text)
+    assert main(["--profile", "mine"], small) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert re.search(sentence, output.err)
+    assert output.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["laptop", *sorted(p.stem for p in paths.PROFILES.glob("*.yaml"))])
+def test_the_repositorys_profiles_are_planned_whole(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--profile", name]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if re.match(r"\d-", line)]
+    assert {row[0] for row in rows} == set("1234")
+    assert [row for row in rows if "unknown" in row and "://" not in row] == []
+
+
+def test_the_papers_models_are_all_there() -> None:
+    sections = yaml.safe_load((paths.PROFILES / "paper.yaml").read_text())["notebooks"]
+    # Paper 1's fifth is an endpoint, which the notebooks that temper cannot ask.
+    assert {glob: len(section["models"]) for glob, section in sections.items()} == {
+        "1-decoding/*": 4,
+        "1-decoding/1.[1-4]-*": 5,
+        "2-time/*": 18,
+        "3-wording/*": 5,
+        "4-context/*": 4,
+    }
+
+
+def test_neither_torch_nor_transformers_is_imported() -> None:
+    code = (
+        "import sys; from factrobust.reproduce.plan import main; main([]); "
+        "print([m for m in ('torch', 'transformers', 'huggingface_hub') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
