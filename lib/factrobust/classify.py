@@ -17,12 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from factrobust.models.sentences import (
-    encoder_fingerprint,
-    load_encoder,
-    mean_states,
-)
-from factrobust.records import Call, Records, progress_bar
+from factrobust.models.sentences import encoder_fingerprint, load_encoder, sentence_states
+from factrobust.records import Batches, Call, Records, ask_all, progress_bar
 
 if TYPE_CHECKING:
     import torch
@@ -57,18 +53,17 @@ def type_questions(
     pairs = train[["question", "answer_type"]].to_numpy().tolist()
     train_hash = hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
     parameters = json.dumps(settings | {"train": train_hash}, sort_keys=True)
-    model = encoder_fingerprint(encoder)
-    distinct = list(dict.fromkeys(questions))
-    calls = [Call(model, "classify", question, parameters) for question in distinct]
-    typed: dict[str, Any] = dict(zip(distinct, records.get(calls), strict=True))
-    if missing := [i for i, question in enumerate(distinct) if typed[question] is None]:
-        classifier = fine_tune(train, encoder=encoder, **settings)
-        found = classifier.predict([distinct[i] for i in missing]).to_dict("records")
-        values = [{name: row[name] for name in COLUMNS[1:]} for row in found]
-        records.put([calls[i] for i in missing], values)
-        typed |= {row["question"]: row for row in found}
-    rows = [(question, *(typed[question][name] for name in COLUMNS[1:])) for question in questions]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    fingerprint = encoder_fingerprint(encoder)
+    calls = [Call(fingerprint, "classify", question, parameters) for question in questions]
+
+    def compute(missing: list[int]) -> Batches:
+        typed = fine_tune(train, encoder=encoder, **settings).predict(
+            [questions[i] for i in missing]
+        )
+        yield missing, typed[COLUMNS[1:]].to_dict("records")
+
+    typed = ask_all(records, calls, compute, label="question types")
+    return pd.DataFrame(typed, columns=COLUMNS[1:]).assign(question=list(questions))[COLUMNS]
 
 
 def with_types(
@@ -130,7 +125,7 @@ class QuestionTypeClassifier:
 
     def logits(self, questions: Sequence[str]) -> torch.Tensor:
         """Unnormalised log-probabilities, [question, type]."""
-        logits: torch.Tensor = self.head(mean_states(self.encoder, self.tokenizer, questions))
+        logits: torch.Tensor = self.head(sentence_states(self.encoder, self.tokenizer, questions))
         return logits
 
 

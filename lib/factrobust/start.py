@@ -241,16 +241,16 @@ def wording(notebook: Mapping[str, Any]) -> Wording:
     from factrobust.datasets.named import load_named_questions
     from factrobust.datasets.wordings import sample
     from factrobust.metrics.wording import mark_by_rules, text_groups
-    from factrobust.models.sentences import open_encoder, open_entailment
+    from factrobust.models.sentences import Encoder, Entailment
     from factrobust.probes import wording as probe
 
     parameters, models = _start(notebook)
     every, _, inputs = load_named_questions(parameters["data"])
     questions = sample(every, parameters["n_facts"], parameters["seed"])
     schemas.Questions.validate(questions)
-    encoder = open_encoder(parameters["sentence_encoder"], records=open_records())
+    encoder = Encoder(parameters["sentence_encoder"], records=open_records())
     named = parameters.get("nli_model")
-    nli = open_entailment(named, records=open_records()) if named else None
+    nli = Entailment(named, records=open_records()) if named else None
     part = Wording(parameters, models, inputs, questions, encoder, nli)
     print(f"{questions['group_id'].nunique()} facts, {len(questions)} questions, ", end="")
     print(f"asked of {_names(models)}")

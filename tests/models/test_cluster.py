@@ -167,7 +167,7 @@ def test_workers_with_other_weights_or_versions_are_refused(
 
 
 def stored(path: Path) -> int:
-    with store.opened(path, "read") as db:
+    with store.opened(path) as db:
         return int(db.execute("SELECT count(*) FROM calls").fetchone()[0])
 
 

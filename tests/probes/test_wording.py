@@ -17,7 +17,7 @@ from scipy.stats import binom
 from factrobust.metrics.wording import groups, mark_by_rules, text_groups
 from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.models.load import RecordedModel
-from factrobust.models.sentences import Encoder, open_encoder
+from factrobust.models.sentences import Encoder
 from factrobust.probes import wording
 from factrobust.records import Records
 
@@ -94,10 +94,10 @@ class ByHand(Encoder):
     """An encoder whose vectors are a table; it need not be loaded."""
 
     def __init__(self, vectors: Mapping[str, tuple[float, ...]], records: Any = None) -> None:
-        super().__init__(None, records)
+        super().__init__(records=records)
         self.vectors = vectors
 
-    def _embed(self, texts: list[str]) -> np.ndarray:
+    def embed(self, texts: Any) -> np.ndarray:
         return np.array([self.vectors[text] for text in texts], dtype=np.float32)
 
 
@@ -336,7 +336,7 @@ import sys
 from pathlib import Path
 import pandas as pd
 from factrobust.models.load import RecordedModel
-from factrobust.models.sentences import open_encoder
+from factrobust.models.sentences import Encoder
 from factrobust.probes import wording
 from factrobust.records import Records
 
@@ -347,7 +347,7 @@ questions = pd.read_pickle(sys.argv[2])
 answers = wording.greedy(model, questions)
 samples = wording.sampled(model, questions)
 sets = pd.concat([answers, samples]).groupby("group_id")["text"].agg(list)
-print(wording.consistency(open_encoder(records=records), sets).to_json())
+print(wording.consistency(Encoder(records=records), sets).to_json())
 assert not {"torch", "transformers", "statsmodels"} & set(sys.modules)
 """
 
@@ -359,7 +359,7 @@ def test_warm_run_never_imports_torch(toy: Any, questions: pd.DataFrame, tmp_pat
     model = RecordedModel(records, lambda: toy, chat=None, **about)
     both = [wording.greedy(model, questions), wording.sampled(model, questions)]
     sets = pd.concat(both).groupby("group_id")["text"].agg(list)
-    computed = wording.consistency(open_encoder(records=records), sets)
+    computed = wording.consistency(Encoder(records=records), sets)
     assert computed.between(0, 1 + 1e-6).all()
     questions.to_pickle(table)
     done = subprocess.run(
@@ -378,7 +378,7 @@ def test_table_4() -> None:
             "benin": ["cotonou", "bamako", "abidjan", "bamako", "bamako"],
         }
     )
-    made = wording.consistency(open_encoder(), lists)
+    made = wording.consistency(Encoder(), lists)
     assert made["guitarist"] == 1
     assert made["samurai"] < made["benin"] < 1
     assert made["benin"] == pytest.approx(0.521, abs=0.05)

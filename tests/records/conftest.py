@@ -25,13 +25,9 @@ class Toy:
             for i in range(n)
         ]
 
-    @staticmethod
-    def value(i: int) -> dict[str, object]:
-        return {"text": f"value {i}", "logprobs": [i / 7]}
-
     def filled(self, path: Path, n: int) -> Records:
         store = Records(path)
-        store.put(self.calls(n), [self.value(i) for i in range(n)])
+        store.put(self.calls(n), [{"text": f"value {i}", "logprobs": [i / 7]} for i in range(n)])
         return store
 
 

