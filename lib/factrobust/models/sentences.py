@@ -176,7 +176,7 @@ class Encoder:
                 texts = dict.fromkeys(text for i in batch for text in ordered[i] if text)
                 new = [text for text in texts if text not in vectors]
                 if new:
-                    vectors |= zip(new, self.embed(new), strict=True)
+                    vectors.update(zip(new, self.embed(new), strict=True))
                 values = int_sim(
                     [ordered[i] for i in batch],
                     lambda texts: np.stack([vectors[text] for text in texts]),
