@@ -8,6 +8,7 @@
 PYTHON  ?= python3
 PROFILE ?= laptop
 VENV    ?= .venv
+JOBS    ?= 2
 
 # ---- environment ---------------------------------------------------------------------------------
 # An activated conda environment made from environment.yml is used; otherwise $(VENV) is made.
@@ -71,15 +72,17 @@ lab: $(READY) ## open JupyterLab on the first notebook
 	@"$(PY)" -m jupyterlab notebooks/0-start-here.ipynb
 
 # ---- checks --------------------------------------------------------------------------------------
-test: $(READY) ## every test, then every notebook against its committed outputs and figures' data
-	@echo "[test] unit tests on the real small models, then the notebooks on recorded answers: some minutes"
-	@"$(PY)" -m pytest
+# A file's tests stay together: they share models, and a notebook's cells a kernel.
+test: $(READY) ## every test, and every notebook against its committed outputs and figures' data
+	@echo "[test] unit tests on the real small models, the notebooks on recorded answers: some minutes"
+	@OMP_NUM_THREADS=1 "$(PY)" -m pytest -n $(JOBS) --dist loadfile
 
-lint: $(READY) ## ruff, mypy, and whether the notebooks are in canonical form
+lint: $(READY) ## ruff, mypy, whether the notebooks are in canonical form, and how thin all is
 	@"$(PY)" -m ruff check
 	@"$(PY)" -m ruff format --check
 	@"$(PY)" -m mypy
 	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec "$(PY)" -m factrobust.reproduce.notebook --check {} +
+	@"$(PY)" tests/thinness.py
 
 normalise: $(READY) ## bring notebooks that were saved in JupyterLab into canonical form
 	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec "$(PY)" -m factrobust.reproduce.notebook {} +
@@ -105,6 +108,6 @@ help:
 	@echo "make ..."
 	@sed -n 's/^\([a-z]*\):.*## /  \1|/p' Makefile | while IFS='|' read -r name what; do printf '  %-11s %s\n' "$$name" "$$what"; done
 	@echo
-	@echo "Options: PROFILE=smoke ONLY='notebooks/1-*' PYTHON=python3.12 TORCH_INDEX=URL"
+	@echo "Options: PROFILE=smoke ONLY='notebooks/1-*' JOBS=4 PYTHON=python3.12 TORCH_INDEX=URL"
 	@echo "         PLAN='--tflops 200 --bandwidth 2000': what a GPU of yours achieves, for make plan"
 	@echo "         CLUSTER=local WORKERS=2, or CLUSTER=tcp://scheduler:8786: models on Dask workers"
