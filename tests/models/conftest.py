@@ -18,6 +18,7 @@ from transformers import T5Config, T5ForConditionalGeneration
 import factrobust
 from factrobust.models.causal import CausalLM
 from factrobust.models.encdec import Seq2SeqLM
+from factrobust.models.engine import LocalModel
 from factrobust.models.prompts import render
 
 os.environ.setdefault("TQDM_DISABLE", "1")
@@ -96,7 +97,25 @@ def letters(toy_model: Callable[..., Any]) -> Any:
 
 
 @pytest.fixture(scope="session")
-def tiny_t5(letters: Any) -> Callable[..., Seq2SeqLM]:
+def ids(letters: Any) -> Callable[[str], list[int]]:
+    """The tokens of a text, a letter each, without the end."""
+    return lambda text: letters(text, add_special_tokens=False).input_ids
+
+
+@pytest.fixture(scope="session")
+def lettered(letters: Any) -> Callable[..., LocalModel]:
+    """Builder of a model from a network of 64 tokens, behind that tokenizer."""
+
+    def build(network: Any, name: str = "tiny", **options: Any) -> LocalModel:
+        kind = Seq2SeqLM if network.config.is_encoder_decoder else CausalLM
+        about = {"fingerprint": "tiny", "prompt_format": "prefix", "chat": None}
+        return kind(network, letters, name=name, **(about | options))
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def tiny_t5(letters: Any, lettered: Callable[..., LocalModel]) -> Callable[..., Seq2SeqLM]:
     """Builder of a random T5 behind that tokenizer; options go to Seq2SeqLM.
 
     Chosen so that greedy answers to the prompts of the tests differ and some of them end.
@@ -111,8 +130,7 @@ def tiny_t5(letters: Any) -> Callable[..., Seq2SeqLM]:
         network = T5ForConditionalGeneration(config)
         with torch.no_grad():
             network.shared.weight[0] = 1.2 * network.shared.weight[letters("C").input_ids[0]]
-        about = {"name": "tiny", "fingerprint": "tiny", "prompt_format": "prefix", "chat": None}
-        return Seq2SeqLM(network, letters, **(about | options))
+        return lettered(network, **options)  # type: ignore[return-value]
 
     return build
 

@@ -1,4 +1,4 @@
-"""The six rules on the real embedded models."""
+"""The rules on the real embedded models; and rows, branches and masks on every kind of network."""
 
 from __future__ import annotations
 
@@ -8,9 +8,27 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import (
+    BloomConfig,
+    BloomForCausalLM,
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
+    GPT2Config,
+    GPT2LMHeadModel,
+    MistralConfig,
+    MistralForCausalLM,
+    MptConfig,
+    MptForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 
 from factrobust.models import tokens
-from factrobust.models.causal import CausalLM
+from factrobust.models.causal import pack_answers, pad_rows, unanswered
+from factrobust.models.engine import Body
+from factrobust.models.extra import OpenELMConfig, OpenELMForCausalLM
 from factrobust.models.interface import ModelError
 from factrobust.models.prompts import FORMATS
 
@@ -18,21 +36,10 @@ ANSWERS = [" Nairobi", " William Shakespeare", " 1945", " Au", " Paris", " blue"
 ANSWERS += [" the Japanese yen", " South America", " 8"]
 TEMPERATURES = [0.2, 1.0, 2.0, 5.0]
 
-
-@pytest.fixture
-def fresh() -> Callable[[CausalLM], None]:
-    """Forget the prefix that earlier calls left."""
-
-    def forget(model: CausalLM) -> None:
-        model._prefix = None
-
-    return forget
-
-
 # -- rule 2: padding, prefix, branches -------------------------------------------------------------
 
 
-def test_batch_of_one_equals_batch_of_many(real: Any, ask: Any, reference: Any, fresh: Any) -> None:
+def test_batch_of_one_equals_batch_of_many(real: Any, ask: Any, reference: Any) -> None:
     """Prompts of very different lengths, with and without a prefix in the cache."""
     prompts = [*ask(real, 6), "The capital of France is"]  # the last shares no prefix
     answers = [*ANSWERS[:6], " Paris"]
@@ -42,7 +49,7 @@ def test_batch_of_one_equals_batch_of_many(real: Any, ask: Any, reference: Any, 
         [one] = real.score([prompt], [answer])
         np.testing.assert_allclose(one, many[k], atol=1e-4)
         if k in (1, 6):
-            fresh(real)
+            real._prefix = None
             [narrow] = real.temper([prompt], [answer], TEMPERATURES)
             np.testing.assert_allclose(narrow, wide[k], atol=1e-4 / 0.2)  # t = 0.2 scales by 5
             ids = real.tokenizer(prompt + answer).input_ids
@@ -52,23 +59,20 @@ def test_batch_of_one_equals_batch_of_many(real: Any, ask: Any, reference: Any, 
 def test_greedy_is_transformers_greedy(real: Any, ask: Any) -> None:
     """Ids equal those of transformers' generate, one prompt at a time; so do batches of one."""
     prompts = ask(real)
-    made = real.generate(prompts)
+    answers = real.generate(prompts)
     stop = FORMATS[real.prompt_format].stop
     [alone] = real.generate(prompts[4:5])
-    assert alone.text == made[4].text
-    np.testing.assert_allclose(alone.logprobs, made[4].logprobs, atol=1e-4)
-    for prompt, g in zip(prompts, made, strict=True):
+    assert alone.text == answers[4].text
+    np.testing.assert_allclose(alone.logprobs, answers[4].logprobs, atol=1e-4)
+    for prompt, g in zip(prompts, answers, strict=True):
         ids = torch.tensor([real.tokenizer(prompt).input_ids])
         with torch.no_grad():
             out = real.body.network.generate(
-                ids,
-                attention_mask=torch.ones_like(ids),
-                do_sample=False,
-                max_new_tokens=5,
+                ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=5,
                 pad_token_id=0,
-            )[0, ids.shape[1] :].tolist()
+            )[0, ids.shape[1] :].tolist()  # fmt: skip
         assert g.token_ids == [i for i in out if i not in real.end_ids]
-    for short, g in zip(real.generate(prompts, stop=stop), made, strict=True):
+    for short, g in zip(real.generate(prompts, stop=stop), answers, strict=True):
         assert g.text.startswith(short.text)
         assert not any(s in short.text for s in stop)
 
@@ -86,7 +90,30 @@ def test_answers_to_one_prompt_are_branches(gemma: Any, ask: Any, watch: Any) ->
         np.testing.assert_allclose(got, gemma.score([prompt], [answer])[0], atol=1e-4)
 
 
-# -- rule 4: the head where it is needed -----------------------------------------------------------
+def test_pack_answers_by_hand() -> None:
+    # Prompt 5 6 7; answers 8 9 and 1; the first two tokens are in the cache.
+    row = pack_answers([([5, 6, 7, 8, 9], 3), ([5, 6, 7, 1], 3)], 2)
+    assert row.tokens == [7, 8]  # 9 and 1 predict nothing that is asked for
+    assert row.positions == [2, 3]
+    assert row.predictors == [0, 1, 0]  # 8 and 1 both follow 7; 9 follows 8
+    # The second answer merges with the prompt's last token: it begins one token earlier.
+    row = pack_answers([([5, 6, 7, 8, 9], 3), ([5, 6, 4, 1], 2)], 0)
+    assert row.tokens == [5, 6, 7, 8, 4]
+    assert row.positions == [0, 1, 2, 3, 2]
+    assert row.predictors == [2, 3, 1, 4]
+    sees = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 0, 0, 1]]
+    assert row.links.int().tolist() == sees
+
+
+def test_pad_rows_by_hand() -> None:
+    rows = [pack_answers([unanswered(ids)], 1) for ids in ([9, 7], [9, 5, 6])]
+    padded = pad_rows(rows, 1, "cpu")
+    assert padded.ids.tolist() == [[7, 0], [5, 6]]
+    assert padded.positions.tolist() == [[1, 0], [1, 2]]
+    assert padded.seen.int().tolist() == [[[1, 1, 0], [1, 0, 1]], [[1, 1, 0], [1, 1, 1]]]
+
+
+# -- rule 4: the head where it is needed, in float32 -----------------------------------------------
 
 
 def test_head_only_where_it_is_asked_for(gemma: Any, ask: Any, watch: Any) -> None:
@@ -110,6 +137,17 @@ def test_bfloat16_gives_normalised_float32(toy_model: Any) -> None:
     scores = toy.score(["why?"] * 50, words)
     assert scores[0].dtype == np.float32
     assert np.exp(np.concatenate(scores, dtype=np.float64)).sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_head_of_a_bfloat16_network_is_float32() -> None:
+    """Logits carry float32's digits although weights and hidden states do not."""
+    network = NETWORKS["qwen2-full"]().to(torch.bfloat16)
+    hidden = torch.randn(3, 32).bfloat16()
+    logits = Body(network).logits(hidden)
+    exact = hidden.double() @ network.lm_head.weight.detach().double().T
+    assert logits.dtype == torch.float32
+    torch.testing.assert_close(logits.double(), exact, atol=1e-5, rtol=1e-5)
+    assert (network.lm_head(hidden).double() - exact).abs().max() > 1e-3
 
 
 # -- rule 5: shared work is done once --------------------------------------------------------------
@@ -144,6 +182,15 @@ def test_prefix_is_computed_once_across_calls(smollm: Any, ask: Any, watch: Any)
     assert second.tokens < sum(lengths) / 2
 
 
+def test_rows_whose_answers_have_ended_leave_the_batch(toy_model: Any, watch: Any) -> None:
+    toy = toy_model({"?": {" a": 1.0}, " a": {" a": 1.0}, "!": {" b": 1.0}, " b": {".": 1.0}})
+    prompts = ["so?", "so!", "oh so!", "why, oh why?", "no!"]
+    with watch(toy) as work:
+        answers = toy.generate(prompts, max_new_tokens=6, stop=["."])
+    assert [g.text for g in answers] == [" a" * 6, " b", " b", " a" * 6, " b"]
+    assert [rows for rows, _ in work.body] == [5, 5, 2, 2, 2, 2]
+
+
 def test_small_batches_give_the_same(smollm: Any, ask: Any, monkeypatch: Any) -> None:
     prompts = ask(smollm, 4)
     expected = smollm.temper(prompts, ANSWERS[:4], TEMPERATURES)
@@ -170,12 +217,12 @@ def test_temper_against_float64_and_score(real: Any, ask: Any, reference: Any) -
 
 def test_greedy_answers_fade_with_temperature(real: Any, ask: Any) -> None:
     prompts = ask(real, 4)
-    made = real.generate(prompts, max_new_tokens=3)
-    curves = real.temper(prompts, [g.text for g in made], [0.0, 0.2, 0.5, 1, 2, 5, 50])
+    answers = real.generate(prompts, max_new_tokens=3)
+    curves = real.temper(prompts, [g.text for g in answers], [0.0, 0.2, 0.5, 1, 2, 5, 50])
     assert (np.diff(curves, axis=1) <= 1e-6).all()
-    np.testing.assert_allclose(curves[:, 3], [sum(g.logprobs) for g in made], atol=1e-4)
+    np.testing.assert_allclose(curves[:, 3], [sum(g.logprobs) for g in answers], atol=1e-4)
     np.testing.assert_allclose(curves[:, 0], 0, atol=1e-3)  # at 1e-4 the likeliest is certain
-    for g in made:
+    for g in answers:
         for token_logprob, at in zip(g.logprobs, g.top_logprobs, strict=True):
             values = np.array([p for _, p in at])
             assert len(values) == 10
@@ -185,24 +232,21 @@ def test_greedy_answers_fade_with_temperature(real: Any, ask: Any) -> None:
 
 
 def test_scoring_the_generated_ids_gives_what_generation_reported(real: Any, ask: Any) -> None:
-    made = [g for g in real.generate(ask(real), max_new_tokens=8) if g.token_ids]
-    prompts = [g.prompt for g in made]
-    scores = real.score(prompts, [g.token_ids for g in made])
-    for g, score in zip(made, scores, strict=True):
+    answers = [g for g in real.generate(ask(real), max_new_tokens=8) if g.token_ids]
+    prompts, ids = [g.prompt for g in answers], [g.token_ids for g in answers]
+    scores = real.score(prompts, ids)
+    for g, score in zip(answers, scores, strict=True):
         np.testing.assert_allclose(score, g.logprobs, atol=1e-4)
-    tempered = real.temper(prompts, [g.token_ids for g in made], [1.0])[:, 0]
+    tempered = real.temper(prompts, ids, [1.0])[:, 0]
     np.testing.assert_allclose(tempered, [s.sum() for s in scores], atol=1e-4)
 
 
 def test_texts_and_ids_agree_where_they_are_the_same_tokens(real: Any, ask: Any) -> None:
-    prompts, answers = ask(real), ANSWERS
-    same = 0
-    for prompt, answer, score in zip(prompts, answers, real.score(prompts, answers), strict=True):
+    prompts = ask(real)
+    for prompt, answer, score in zip(prompts, ANSWERS, real.score(prompts, ANSWERS), strict=True):
         ids, start = tokens.encode_pair(real.tokenizer, prompt, answer, bos=real.bos)
-        if ids[:start] == tokens.encode(real.tokenizer, prompt, bos=real.bos):
-            same += 1
-            np.testing.assert_allclose(real.score([prompt], [ids[start:]])[0], score, atol=1e-4)
-    assert same == len(prompts)
+        assert ids[:start] == tokens.encode(real.tokenizer, prompt, bos=real.bos)
+        np.testing.assert_allclose(real.score([prompt], [ids[start:]])[0], score, atol=1e-4)
 
 
 def test_ids_by_hand(toy_model: Any) -> None:
@@ -213,8 +257,6 @@ def test_ids_by_hand(toy_model: Any) -> None:
     np.testing.assert_allclose(np.exp(parted), [0.5, 0.25], rtol=1e-6)
     np.testing.assert_allclose(np.exp(whole), [0.5], rtol=1e-6)
     np.testing.assert_array_equal(whole, text)
-    [g] = toy.generate(["oh?"])
-    np.testing.assert_allclose(toy.score(["oh?"], [g.token_ids])[0], g.logprobs, atol=1e-6)
 
 
 def test_sampled_shares_agree_with_temper(gemma: Any, ask: Any) -> None:
@@ -222,32 +264,99 @@ def test_sampled_shares_agree_with_temper(gemma: Any, ask: Any) -> None:
     [prompt] = ask(gemma, 1)
     ts = [0.5, 1.0, 1.5]
     p = np.exp(gemma.temper([prompt], [" Nairobi"], ts))[0]
-    made = gemma.sample([prompt] * 3, temperature=ts, n=400, max_new_tokens=1, seed=2)
-    share = np.array([np.mean([g.text == " Nairobi" for g in row]) for row in made])
+    rows = gemma.sample([prompt] * 3, temperature=ts, n=400, max_new_tokens=1, seed=2)
+    share = np.array([np.mean([g.text == " Nairobi" for g in row]) for row in rows])
     assert (np.abs(share - p) < 4 * np.sqrt(p * (1 - p) / 400) + 1e-3).all()
-    for row, t in zip(made, ts, strict=True):
+    for row, t in zip(rows, ts, strict=True):
         g = next(g for g in row if g.text == " Nairobi")
         assert g.tempered_logprobs[0] == pytest.approx(np.log(p[ts.index(t)]), abs=1e-4)
 
 
-# -- bad input -------------------------------------------------------------------------------------
+# -- masks that mean the same as each network's own ------------------------------------------------
 
-
-def test_longer_than_the_context(toy_model: Any) -> None:
-    toy = toy_model({" a": {" a": 1.0}})
-    toy.body.config.max_position_embeddings = 20
-    assert len(toy.generate([" a" * 15])[0].token_ids) == 5
-    with pytest.raises(ModelError, match=r"21 tokens in generate, more than the model's context"):
-        toy.generate([" a", " a" * 16])
-    with pytest.raises(ModelError, match=r"21 tokens in score, .* of 20; shorten the prompt"):
-        toy.score([" a" * 20], [" a"])
-
-
-def test_a_head_that_is_not_the_last_step_is_refused(toy_model: Any) -> None:
-    toy = toy_model({" a": {" b": 0.5, " c": 0.5}})
-    network = toy.body.network
-    network.register_forward_hook(lambda _, __, out: out.__setitem__("logits", out.logits * 0.5))
-    with pytest.raises(ModelError, match=r"differ from its head .* not supported yet"):
-        CausalLM(
-            network, toy.tokenizer, name="x", fingerprint="x", prompt_format="prefix", chat=None
+SMALL = {
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "bos_token_id": None,
+    "eos_token_id": 0,
+    "pad_token_id": None,
+    "initializer_range": 0.5,  # sharp enough that a wrong mask shows
+}
+GEMMA = SMALL | {"sliding_window": 8, "query_pre_attn_scalar": 8}
+LAYERS = ["sliding_attention", "full_attention"] * 2
+SLIDING = SMALL | {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 2}
+NETWORKS: dict[str, Callable[[], Any]] = {
+    "gemma3": lambda: Gemma3ForCausalLM(Gemma3TextConfig(**GEMMA, layer_types=LAYERS)),
+    "gemma2": lambda: Gemma2ForCausalLM(Gemma2Config(**GEMMA)),
+    "mistral": lambda: MistralForCausalLM(MistralConfig(**SMALL, sliding_window=8)),
+    "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SLIDING)),
+    "qwen2-full": lambda: Qwen2ForCausalLM(Qwen2Config(**SMALL)),
+    "gpt2": lambda: GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=64, n_embd=32, n_layer=3, n_head=4, bos_token_id=0, eos_token_id=0,
+            initializer_range=0.2,
         )
+    ),
+    "mpt": lambda: MptForCausalLM(
+        MptConfig(
+            vocab_size=64, d_model=48, n_layers=3, n_heads=6, eos_token_id=0, initializer_range=0.4
+        )
+    ),
+    "openelm": lambda: OpenELMForCausalLM(
+        OpenELMConfig(
+            vocab_size=64, model_dim=32, num_transformer_layers=3, head_dim=8, eos_token_id=0,
+            num_query_heads=[2, 4, 4], num_kv_heads=[1, 1, 2], ffn_multipliers=[0.5, 1.0, 2.0],
+            ffn_dim_divisor=8, share_input_output_layers=True, initializer_range=0.5,
+        )
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(params=NETWORKS)
+def tiny(request: pytest.FixtureRequest, lettered: Callable[..., Any]) -> Any:
+    """A random network of some architecture; a letter is a token."""
+    torch.manual_seed(0)
+    return lettered(NETWORKS[request.param]())
+
+
+def test_masks_equal_the_networks_own(tiny: Any, ids: Any, reference: Any) -> None:
+    """Longer than the window; padded, with a shared prefix, and with answers as branches."""
+    rng = np.random.default_rng(1)
+    starts = ["".join(rng.choice(list("abcdefgh"), length)) for length in (1, 5, 12, 30)]
+    prompts = [f"the few shots that all share {start}" for start in starts for _ in range(4)]
+    answers = ["xyz", "x", "xyzABC12", "Z"] * 4
+    lonely = (["q", "rst" * 9], ["uvw", "u"])  # no prefix: nothing is shared
+    for asked, given in (
+        (prompts, answers),
+        (prompts, answers),
+        lonely,
+    ):  # then the prefix is there
+        for prompt, answer, got in zip(asked, given, tiny.score(asked, given), strict=True):
+            expected = reference(tiny, ids(prompt + answer), len(prompt))
+            np.testing.assert_allclose(got, expected, atol=2e-5)
+
+
+def test_samples_are_scored_as_the_network_would(tiny: Any, ids: Any, reference: Any) -> None:
+    """The tree of samples: each drawn token has the log-probability that a plain pass gives it."""
+    prompts = ["a", "the quick brown fox jumps over", "lazy dogs"]
+    rows = tiny.sample(prompts, temperature=2.0, n=6, max_new_tokens=10, seed=3)
+    for prompt, row in zip(prompts, rows, strict=True):
+        for g in row:
+            for t, logprobs in ((1.0, g.logprobs), (2.0, g.tempered_logprobs)):
+                expected = reference(tiny, ids(prompt) + g.token_ids, len(prompt), t)
+                np.testing.assert_allclose(logprobs, expected, atol=2e-5)
+
+
+def test_networks_that_masks_cannot_steer_are_refused() -> None:
+    network = NETWORKS["qwen2-full"]()
+    network.config.layer_types = ["linear_attention"] * 4
+    with pytest.raises(ModelError, match="linear_attention, which cannot be batched exactly"):
+        Body(network)
+    bloom = BloomForCausalLM(BloomConfig(vocab_size=64, hidden_size=32, n_layer=1, n_head=4))
+    with pytest.raises(ModelError, match="BloomForCausalLM has no position ids, which cannot be"):
+        Body(bloom)

@@ -36,14 +36,15 @@ def test_answer_is_the_smallest_suffix_that_covers_it(real: Any, prompt: str, an
     assert (prompt + answer).endswith(decode(ids[start:]))
 
 
-def test_token_across_the_boundary_belongs_to_the_answer(gemma: Any, smollm: Any) -> None:
-    for model in (gemma, smollm):
-        apart = tokens.encode(model.tokenizer, "The capital of France is ", bos=model.bos)
-        ids, start = tokens.encode_pair(
-            model.tokenizer, "The capital of France is ", "Paris", bos=model.bos
-        )
-        assert model.tokenizer.decode(ids[start:]) == " Paris"
-        assert ids[: len(apart)] != apart  # glued, the lone space would have stayed
+def test_token_across_the_boundary_belongs_to_the_answer(real: Any) -> None:
+    prompt = "The capital of France is "
+    apart = tokens.encode(real.tokenizer, prompt, bos=real.bos)
+    ids, start = tokens.encode_pair(real.tokenizer, prompt, "Paris", bos=real.bos)
+    assert real.tokenizer.decode(ids[start:]) == " Paris"
+    assert ids[: len(apart)] != apart  # glued, the lone space would have stayed
+    # Ids follow the prompt's tokens as they stand.
+    ids, start = tokens.encode_pair(real.tokenizer, prompt, [7, 8], bos=real.bos)
+    assert (ids, start) == ([*apart, 7, 8], len(apart))
 
 
 @pytest.mark.parametrize(("prompt", "answer"), PAIRS)
@@ -74,15 +75,6 @@ def test_bos_exactly_once(gemma: Any, smollm: Any) -> None:
         [{"role": "user", "content": "Hi"}], add_generation_prompt=True, return_dict=True
     )
     assert ids == templated["input_ids"]
-
-
-def test_ids_follow_the_prompts_tokens_as_they_stand(real: Any) -> None:
-    prompt = "The capital of France is "  # as a text, the answer would merge with the last space
-    own = tokens.encode(real.tokenizer, prompt, bos=real.bos)
-    assert tokens.encode_pair(real.tokenizer, prompt, [7, 8], bos=real.bos) == (
-        [*own, 7, 8],
-        len(own),
-    )
 
 
 def test_an_encoders_special_tokens_once(letters: Any) -> None:

@@ -4,9 +4,9 @@ Numbers are float32 log-softmax values whatever the weights' dtype, computed onl
 that are asked for: with a vocabulary of 262k the head costs more than the body.
 
 A batch row is a *trunk* of tokens followed by *branches*: tokens that see the trunk and their own
-ancestors, not each other. Answers to one prompt are branches, and so are the samples drawn from it
-(see `tree`). Position ids and explicit attention masks make this exact, and padding without effect,
-wherever the padding stands.
+ancestors, not each other. Answers to one prompt are branches, and so are the samples drawn from it.
+Position ids and explicit attention masks make this exact, and padding without effect, wherever the
+padding stands.
 """
 
 from __future__ import annotations
@@ -14,45 +14,31 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
+from os.path import commonprefix
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from transformers import DynamicCache
 
 from factrobust.models import tokens
-from factrobust.models.engine import Batch, Body, LocalModel, Prefilled, by_prompt, in_batches
+from factrobust.models.engine import Batch, Body, LocalModel, Rows, by_prompt, in_batches
 from factrobust.models.extra import MptBody
 from factrobust.models.interface import Job
-from factrobust.models.tree import Row, pad_rows
+from factrobust.models.tree import Grow
 
 SHORT_PREFIX = 8  # sharing fewer tokens than this saves nothing
 BRANCHES = 64  # answers to one prompt that share a row: more would make its mask costly
+CROWDED = 0.8  # share of rows in use above which a batch is not worth shrinking
 
 Answer = tuple[list[int], int]  # token ids of prompt + answer, and where the answer begins
-
-
-@dataclass
-class Prefix:
-    """Tokens that every row of some batches begins with, and their keys and values (batch 1)."""
-
-    ids: list[int]
-    cache: Any
-
-    def expand(self, length: int, rows: int) -> Any:
-        """Cache of the first `length` tokens for `rows` rows; this one is left as it is."""
-        cache = copy.deepcopy(self.cache)
-        if length < len(self.ids):
-            cache.crop(length - len(self.ids))
-        cache.batch_repeat_interleave(rows)
-        return cache
 
 
 class CausalLM(LocalModel):
     """A transformers decoder-only model in memory."""
 
-    _prefix: Prefix | None = None
+    _prefix: tuple[list[int], Any] | None = None  # tokens, and their keys and values (batch 1)
 
     def _wrap(self, network: Any) -> Body:
         return MptBody(network) if network.config.model_type == "mpt" else Body(network)
@@ -64,21 +50,23 @@ class CausalLM(LocalModel):
     # -- teacher forcing ---------------------------------------------------------------------------
 
     def _score(self, job: Job) -> Iterator[Batch]:
+        # 1. Prompt and answer become tokens together.
         pairs = [
             tokens.encode_pair(self.tokenizer, r["prompt"], r["answer"], bos=self.bos)
             for r in job.requests
         ]
-        self._check_context(job, [len(ids) for ids, _ in pairs])
-        # Answers to one prompt stand together: they become branches of one row.
+        self._check(job, [len(ids) for ids, _ in pairs])
+        # 2. Answers to one prompt stand together: they become branches of one row.
         rows = [g[i : i + BRANCHES] for g in by_prompt(job) for i in range(0, len(g), BRANCHES)]
-        temperatures = job.settings.get("temperatures")
 
         def run(batch: list[list[int]]) -> Batch:
-            values = self._log_probs([[pairs[i] for i in row] for row in batch], temperatures)
+            answers = [[pairs[i] for i in row] for row in batch]
+            values = self._log_probs(answers, job.settings.get("temperatures"))
             return [i for row in batch for i in row], values
 
-        trunks = [common_length([pairs[i][0] for i in row]) for row in rows]
-        shared = common_length([ids for ids, _ in pairs])
+        # 3. Rows of like size make a batch; what all of them begin with costs nothing.
+        trunks = [_common([pairs[i][0] for i in row]) for row in rows]
+        shared = _common([ids for ids, _ in pairs])
         sizes = [
             trunk - shared + sum(len(pairs[i][0]) - trunk for i in row)
             for trunk, row in zip(trunks, rows, strict=True)
@@ -89,111 +77,120 @@ class CausalLM(LocalModel):
         self, batch: list[list[Answer]], temperatures: Sequence[float] | None
     ) -> list[np.ndarray]:
         """The result of each answer; `batch` holds a row a prompt."""
-        flat = [answer for row in batch for answer in row]
-        # The token before an answer predicts its first one, so it must be among the new tokens.
-        limit = min(start for _, start in flat) - 1
-        prefix, shared = self._shared_prefix([ids for ids, _ in flat], limit)
-        packed = [pack_answers(row, shared) for row in batch]
-        hidden, *_ = self._forward([row for row, _ in packed], prefix, shared)
-        predictors = [(r, place) for r, (_, places) in enumerate(packed) for place in places]
-        number = {place: i for i, place in enumerate(dict.fromkeys(predictors))}
-        row_index, token_index = zip(*number, strict=True)
-        wanted = hidden[list(row_index), list(token_index)]
-        where = [number[place] for place in predictors]
-        return self._values(wanted, where, [ids[start:] for ids, start in flat], temperatures)
+        # 4. One forward pass for what is not in the cache of the prompts and the branches behind.
+        rows, hidden, *_ = self._forward(batch)
+        # 5. Each token of an answer has a place that predicts it. Answers share places (their first
+        #    tokens follow the same prompt), and the head is applied once to each place.
+        places = [(r, place) for r, row in enumerate(rows) for place in row.predictors]
+        number = {place: i for i, place in enumerate(dict.fromkeys(places))}
+        row_index, token_index = map(list, zip(*number, strict=True))
+        where = [number[place] for place in places]
+        answers = [ids[start:] for row in batch for ids, start in row]
+        return self._values(hidden[row_index, token_index], where, answers, temperatures)
 
     # -- generation --------------------------------------------------------------------------------
 
     def _encode(self, prompt: str) -> list[int]:
         return tokens.encode(self.tokenizer, prompt, bos=self.bos)
 
-    def _last(self, prompt: list[int]) -> int:
-        return prompt[-1]
-
     def _length(self, prompt: int, answer: int) -> int:
         return prompt + answer
 
     def _sizes(self, prompts: list[list[int]], answers: list[int]) -> list[int]:
-        shared = common_length(prompts)
+        shared = _common(prompts)
         return [len(ids) - shared + n for ids, n in zip(prompts, answers, strict=True)]
 
-    def _prefill(self, prompts: list[list[int]]) -> Prefilled:
-        prefix, shared = self._shared_prefix(prompts, min(map(len, prompts)) - 1)
-        rows = [straight(ids, shared) for ids in prompts]
-        hidden, cache, kv_positions = self._forward(rows, prefix, shared)
-        last = [len(row.tokens) - 1 for row in rows]
-        lengths = torch.tensor([len(ids) for ids in prompts])
-        seen = torch.arange(kv_positions.shape[1])[None] < lengths[:, None]
-        return hidden[range(len(rows)), last], cache, kv_positions, seen
+    def _prefill(self, prompts: list[list[int]]) -> tuple[torch.Tensor, Grow]:
+        rows, hidden, cache, kv_positions = self._forward([[unanswered(ids)] for ids in prompts])
+        last = hidden[range(len(rows)), [row.predictors[0] for row in rows]]
+        return last, Level(self.body, cache, kv_positions, list(map(len, prompts))).grow
+
+    def _whole(self, prompt: list[int], answer: list[int]) -> torch.Tensor:
+        ids = torch.tensor([[*prompt, *answer]], device=self.body.device)
+        logits: torch.Tensor = self.body.network(input_ids=ids).logits[0, -1]
+        return logits
 
     # -- shared ------------------------------------------------------------------------------------
 
     def _forward(
-        self, rows: list[Row], prefix: Prefix | None, shared: int
-    ) -> tuple[torch.Tensor, Any, torch.Tensor]:
-        """Run rows that follow the first `shared` tokens of `prefix`.
+        self, batch: list[list[Answer]]
+    ) -> tuple[list[Row], torch.Tensor, Any, torch.Tensor]:
+        """Run answers, a row a prompt, as far as they are not in the cache.
 
-        Returns hidden states [row, q, width], the cache, and the positions of its keys [row, key].
+        Returns the rows, hidden states [row, q, width], cache, and positions of its keys [row, key].
         """
-        width = max(len(row.tokens) for row in rows)
-        past = torch.ones(len(rows), width, shared, dtype=torch.bool)
-        padded = pad_rows(rows, past, self.body.device)
+        # The token before an answer predicts its first one, so it must be among the new tokens.
+        limit = min(start for row in batch for _, start in row) - 1
+        sequences = [ids for row in batch for ids, _ in row]
+        cache, shared = self._shared_prefix(sequences, limit, len(batch))
+        rows = [pack_answers(row, shared) for row in batch]
+        return rows, *self._run_rows(rows, cache, shared)
+
+    def _run_rows(
+        self, rows: list[Row], cache: Any, shared: int
+    ) -> tuple[torch.Tensor, Any, torch.Tensor]:
+        """Hidden states, cache and key positions of rows that follow `shared` tokens in the cache."""
+        padded = pad_rows(rows, shared, self.body.device)
         before = torch.arange(shared, device=self.body.device).expand(len(rows), shared)
         kv_positions = torch.cat([before, padded.positions], dim=1)
-        cache = prefix.expand(shared, len(rows)) if prefix else DynamicCache()
         return self.body.hidden(padded, cache, kv_positions), cache, kv_positions
 
-    def _shared_prefix(self, sequences: list[list[int]], limit: int) -> tuple[Prefix | None, int]:
-        """The cached beginning of all sequences and how much of it they share (at most `limit`).
+    def _shared_prefix(
+        self, sequences: list[list[int]], limit: int, rows: int
+    ) -> tuple[DynamicCache, int]:
+        """A cache for `rows` rows of what all sequences begin with, and its length (at most `limit`).
 
         The last prefix is kept between calls: batches of one data set share their few-shot examples.
         """
-        own = min(common_length(sequences), limit)
-        if own < SHORT_PREFIX:
-            return None, 0
-        if self._prefix is not None:
-            kept = min(common_length([self._prefix.ids, sequences[0]]), own)
-            if kept >= max(SHORT_PREFIX, own // 2):
-                return self._prefix, kept
-        ids = sequences[0][:own]
-        _, cache, _ = self._forward([straight(ids, 0)], None, 0)
-        self._prefix = Prefix(ids, cache)
-        return self._prefix, own
-
-    def _compare(self) -> tuple[torch.Tensor, torch.Tensor]:
-        ids = [self.end_ids[0] if self.end_ids else 0, 1, 2]
-        batch = torch.tensor([ids], device=self.body.device)
-        expected = self.body.network(input_ids=batch).logits[0, -1].float()
-        hidden, *_ = self._prefill([ids])
-        return expected, self.body.logits(hidden)[0]
+        common = min(_common(sequences), limit)
+        if common < SHORT_PREFIX:
+            return DynamicCache(), 0
+        ids, cache = self._prefix or ([], DynamicCache())
+        shared = min(_common([ids, sequences[0]]), common)
+        if shared < max(SHORT_PREFIX, common // 2):
+            ids, shared = sequences[0][:common], common
+            _, cache, _ = self._run_rows([pack_answers([unanswered(ids)], 0)], DynamicCache(), 0)
+            self._prefix = ids, cache
+        cache = copy.deepcopy(cache)
+        cache.crop(shared - len(ids))
+        cache.batch_repeat_interleave(rows)
+        return cache, shared
 
 
-def common_length(sequences: list[list[int]]) -> int:
-    """Length of the longest common beginning; 0 of no sequences."""
-    if not sequences:
-        return 0
-    first, last = min(sequences), max(sequences)
-    n = min(len(first), len(last))
-    return next((i for i in range(n) if first[i] != last[i]), n)
+class Row(NamedTuple):
+    """New tokens of a prompt, their positions, which of them see which [q, q], and for each token of
+    each answer in turn the place in the row that predicts it."""
+
+    tokens: list[int]
+    positions: list[int]
+    links: torch.Tensor
+    predictors: list[int]
 
 
-def straight(ids: list[int], start: int) -> Row:
-    """The tokens of a sequence from number `start` on, each of which sees those before it."""
-    new = ids[start:]
-    links = torch.ones(len(new), len(new), dtype=torch.bool).tril()
-    return Row(new, list(range(start, len(ids))), links)
+def _common(sequences: list[list[int]]) -> int:
+    """Length of the longest common beginning."""
+    return len(commonprefix(sequences))  # noqa: RUF071 (of lists, not of paths)
 
 
-def pack_answers(answers: list[tuple[list[int], int]], shared: int) -> tuple[Row, list[int]]:
+def unanswered(prompt: list[int]) -> Answer:
+    """A prompt whose answer is to come: with an answer of one token, whichever."""
+    return [*prompt, 0], len(prompt)
+
+
+def pack_answers(answers: list[Answer], shared: int) -> Row:
     """One row for all answers to one prompt: the prompt as trunk, the answers as its branches.
 
-    `answers` are token ids of prompt + answer and where the answer begins; the first `shared` tokens
-    are in the cache already. Returns the row, and for each token of each answer in turn the place
-    in the row that predicts it: answers that follow the same tokens start from one place.
+    The first `shared` tokens are in the cache already. Answers that follow the same tokens start
+    from one place. The prompt 5 6 7 with the answers 8 9 and 1, of which 5 6 are in the cache,
+
+        pack_answers([([5, 6, 7, 8, 9], 3), ([5, 6, 7, 1], 3)], shared=2)
+
+    becomes the tokens 7 8 at positions 2 3 with the predictors 0 1 0: 8 and 1 follow 7, 9 follows 8,
+    and nothing is asked of what follows 9 and 1.
     """
-    trunk = min(common_length([ids for ids, _ in answers]), min(start for _, start in answers))
+    trunk = min(_common([ids for ids, _ in answers]), min(start for _, start in answers))
     new = answers[0][0][shared:trunk]
-    positions, owner = list(range(shared, trunk)), [0] * (trunk - shared)
+    positions, owners = list(range(shared, trunk)), [0] * (trunk - shared)
     predictors = []
     for branch, (ids, start) in enumerate(answers, 1):
         offset = len(new) - trunk  # from a token's number in `ids` to its number in `new`
@@ -201,8 +198,62 @@ def pack_answers(answers: list[tuple[list[int], int]], shared: int) -> tuple[Row
         predictors += [i - shared if i < trunk else i + offset for i in before]
         new += ids[trunk:-1]
         positions += range(trunk, len(ids) - 1)
-        owner += [branch] * (len(ids) - 1 - trunk)
+        owners += [branch] * (len(ids) - 1 - trunk)
     # Everybody sees the trunk (owner 0) and the own branch, and nobody looks ahead.
-    own, at = torch.tensor(owner), torch.tensor(positions)
-    links = ((own[None] == 0) | (own[None] == own[:, None])) & (at[None] <= at[:, None])
-    return Row(new, positions, links), predictors
+    owner, at = torch.tensor(owners), torch.tensor(positions)
+    links = ((owner[None] == 0) | (owner[None] == owner[:, None])) & (at[None] <= at[:, None])
+    return Row(new, positions, links, predictors)
+
+
+def pad_rows(rows: list[Row], shared: int, device: Any) -> Rows:
+    """Rows of unequal length side by side, each of which sees `shared` tokens before it."""
+    n, width = len(rows), max(len(row.tokens) for row in rows)
+    ids, positions = torch.zeros(2, n, width, dtype=torch.long)
+    seen = torch.ones(n, width, shared + width, dtype=torch.bool)
+    seen[:, :, shared:] = torch.eye(width)
+    for r, row in enumerate(rows):
+        k = len(row.tokens)
+        ids[r, :k], positions[r, :k] = torch.tensor([row.tokens, row.positions])
+        seen[r, :k, shared : shared + k] |= row.links
+    return Rows(ids.to(device), positions.to(device), seen.to(device))
+
+
+class Level:
+    """The nodes of one level of a tree of answers: a row of the batch holds those of one prompt."""
+
+    def __init__(
+        self, body: Body, cache: Any, kv_positions: torch.Tensor, lengths: list[int]
+    ) -> None:
+        self.body, self.cache, self.kv_positions = body, cache, kv_positions
+        self.ahead = lengths  # the position of each row's next tokens
+        self.rows = list(range(len(lengths)))  # of each node
+        keys = torch.arange(kv_positions.shape[1])
+        self.seen = keys[None] < torch.tensor(lengths)[:, None]  # [node, key]
+
+    def grow(self, parents: list[int], drawn: list[int]) -> torch.Tensor:
+        """Go on to the next level (see `tree.Grow`)."""
+        # 1. Rows whose answers have all ended leave the batch: they would cost as much as any other.
+        rows = [self.rows[parent] for parent in parents]
+        live = sorted(set(rows))
+        if len(live) <= CROWDED * len(self.ahead):
+            left = torch.tensor(live, device=self.body.device)
+            self.cache.batch_select_indices(left)
+            self.kv_positions = self.kv_positions[left]
+            self.ahead = [self.ahead[row] for row in live]
+            rows = [k for k, (_, group) in enumerate(groupby(rows)) for _ in group]
+        # 2. The children of a row's nodes stand side by side in it, as its new tokens.
+        columns = [k for _, group in groupby(rows) for k, _ in enumerate(group)]
+        at = torch.tensor(rows), torch.tensor(columns)
+        n, width, earlier = len(self.ahead), max(columns) + 1, self.seen.shape[1]
+        ids = torch.zeros(n, width, dtype=torch.long)
+        ids[at] = torch.tensor(drawn)
+        positions = torch.tensor(self.ahead)[:, None].expand(n, width)
+        # 3. A child sees what its parent saw, and itself.
+        seen = torch.zeros(n, width, earlier + width, dtype=torch.bool)
+        seen[:, :, earlier:] = torch.eye(width)
+        seen[*at, :earlier] = self.seen[parents]
+        self.rows, self.seen, self.ahead = rows, seen[at], [place + 1 for place in self.ahead]
+        # 4. One forward pass for all of them.
+        new = Rows(*(each.to(self.body.device) for each in (ids, positions, seen)))
+        self.kv_positions = torch.cat([self.kv_positions, new.positions], dim=1)
+        return self.body.hidden(new, self.cache, self.kv_positions)[at]

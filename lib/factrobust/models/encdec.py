@@ -10,19 +10,21 @@ a batch, not columns of one row: each row has its own past and looks at its prom
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, EncoderDecoderCache
 
 from factrobust.models import tokens
-from factrobust.models.engine import Batch, Body, LocalModel, Prefilled, by_prompt, in_batches
+from factrobust.models.engine import Batch, Body, LocalModel, by_prompt, in_batches
 from factrobust.models.interface import Job, ModelError
-from factrobust.models.tree import Rows
+from factrobust.models.tree import Grow
 
 ROWS = 64  # answers that are teacher-forced at once: each holds a copy of its prompt's keys
+
+Answer = tuple[int, list[int]]  # the number of its prompt, and its token ids
 
 
 class Encoded(NamedTuple):
@@ -36,31 +38,18 @@ class Encoded(NamedTuple):
         """A copy with the given rows, any of them several times."""
         at = torch.tensor(index, device=self.states.device)
         caches: list[Any] = [self.past.self_attention_cache, self.past.cross_attention_cache]
-        own, cross = (
+        answer, prompt = (
             DynamicCache([(layer.keys[at], layer.values[at]) for layer in cache.layers])
             for cache in caches
         )
-        return Encoded(self.states[at], self.mask[at], EncoderDecoderCache(own, cross))
-
-
-@dataclass
-class Tree:
-    """The nodes of the last level: `node` [prompt, column] is the row of `encoded` that holds it."""
-
-    encoded: Encoded
-    node: torch.Tensor
-
-    def batch_select_indices(self, prompts: torch.Tensor) -> None:
-        """Go on with these prompts alone: what a cache of keys calls dropping rows."""
-        self.node = self.node[prompts.cpu()]
+        return Encoded(self.states[at], self.mask[at], EncoderDecoderCache(answer, prompt))
 
 
 class EncoderDecoder(Body):
     """A network's encoder, its decoder without the head, and the head.
 
-    `begin` are the tokens that every answer follows: the decoder's start token and, where the model
-    forces one, its first token (BART's <s>). Raises ModelError for a network without a start token,
-    or with attention other than full.
+    `begin` are the decoder's start token and, where the model forces one, its first token (BART's
+    <s>). Raises ModelError for a network without a start token, or with attention other than full.
     """
 
     def __init__(self, network: Any) -> None:
@@ -82,7 +71,9 @@ class EncoderDecoder(Body):
             )
         forced = getattr(settings, "forced_bos_token_id", None)
         self.begin = [start] if forced is None else [start, forced]
-        self.scale, self.bias = 1.0, getattr(network, "final_logits_bias", None)
+        # Some networks scale their last states (T5, not Flan-T5) and say so in settings of their own.
+        self.scales = (1.0, self.config.hidden_size**-0.5)
+        self.bias = getattr(network, "final_logits_bias", None)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         logits = super().logits(hidden) * self.scale
@@ -90,10 +81,9 @@ class EncoderDecoder(Body):
 
     def encode(self, prompts: list[list[int]]) -> tuple[torch.Tensor, Encoded]:
         """Read the prompts and begin their answers: hidden states [prompt, width], and the keys."""
-        width = max(map(len, prompts))
-        mask = torch.tensor([[1] * len(ids) + [0] * (width - len(ids)) for ids in prompts])
         ids = self._padded(prompts)
-        mask = mask.to(self.device)
+        lengths = torch.tensor([len(prompt) for prompt in prompts], device=self.device)
+        mask = (torch.arange(ids.shape[1], device=self.device) < lengths[:, None]).long()
         states = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
         encoded = Encoded(states, mask, EncoderDecoderCache(DynamicCache(), DynamicCache()))
         begin = torch.tensor([self.begin] * len(prompts), device=self.device)
@@ -110,40 +100,19 @@ class EncoderDecoder(Body):
         ).last_hidden_state
         return hidden
 
-    def follow(self, encoded: Encoded, rows: list[int], answers: list[list[int]]) -> torch.Tensor:
-        """Hidden states [token, width] of all answers' tokens in turn; answer k belongs to rows[k].
-
-        `encoded` is left as it is.
-        """
+    def follow(self, encoded: Encoded, answers: list[Answer]) -> torch.Tensor:
+        """Hidden states [token, width] of all answers' tokens in turn; `encoded` is left as it is."""
         states = []
         for low in range(0, len(answers), ROWS):
-            part = answers[low : low + ROWS]
-            hidden = self.step(encoded.rows(rows[low : low + ROWS]), self._padded(part))
+            rows, ids = zip(*answers[low : low + ROWS], strict=True)
+            hidden = self.step(encoded.rows(list(rows)), self._padded(ids))
             # Padding stands after an answer, where no token of it looks.
-            states += [h[: len(ids)] for h, ids in zip(hidden, part, strict=True)]
+            states += [h[: len(answer)] for h, answer in zip(hidden, ids, strict=True)]
         return torch.cat(states)
 
-    def hidden(self, rows: Rows, cache: Tree, kv_positions: torch.Tensor) -> torch.Tensor:
-        """One level of the tree. As for a decoder-only network, but `cache` is a `Tree`; only the
-        latest key that a new token sees matters, which is its parent. Padding has none."""
-        seen = rows.seen[:, :, : -rows.ids.shape[1]].cpu()
-        row, column = seen.any(dim=2).nonzero(as_tuple=True)
-        keys = seen.shape[2]
-        latest = (seen[row, column] * torch.arange(keys)).amax(dim=1)
-        parents = cache.node[row, latest - (keys - cache.node.shape[1])].tolist()
-        if parents != list(range(len(cache.encoded.mask))):  # else nobody ended or branched
-            cache.encoded = cache.encoded.rows(parents)
-        new = self.step(cache.encoded, rows.ids[row, column][:, None])[:, 0]
-        cache.node = torch.zeros(rows.ids.shape, dtype=torch.long)
-        cache.node[row, column] = torch.arange(len(row))
-        hidden = new.new_zeros(*rows.ids.shape, new.shape[1])
-        hidden[row, column] = new
-        return hidden
-
-    def _padded(self, sequences: list[list[int]]) -> torch.Tensor:
-        width = max(map(len, sequences))
-        filled = [[*ids, *[self.pad] * (width - len(ids))] for ids in sequences]
-        return torch.tensor(filled, device=self.device)
+    def _padded(self, sequences: Sequence[list[int]]) -> torch.Tensor:
+        rows = [torch.tensor(ids, device=self.device) for ids in sequences]
+        return pad_sequence(rows, batch_first=True, padding_value=self.pad)
 
 
 class Seq2SeqLM(LocalModel):
@@ -167,78 +136,62 @@ class Seq2SeqLM(LocalModel):
 
     def _score(self, job: Job) -> Iterator[Batch]:
         groups = by_prompt(job)
-        sources = {g[0]: self._encode(job.requests[g[0]]["prompt"]) for g in groups}
+        sources = [self._encode(job.requests[group[0]]["prompt"]) for group in groups]
         answers = [tokens.encode_target(self.tokenizer, r["answer"]) for r in job.requests]
-        taken = [self._length(len(sources[g[0]]), len(answers[i])) for g in groups for i in g]
-        self._check_context(job, taken)
-        temperatures = job.settings.get("temperatures")
+        items = list(zip(sources, groups, strict=True))
+        self._check(job, [self._length(len(s), len(answers[i])) for s, g in items for i in g])
 
-        def run(batch: list[list[int]]) -> Batch:
-            prompts = [sources[g[0]] for g in batch]
-            values = self._log_probs(
-                prompts, [[answers[i] for i in g] for g in batch], temperatures
-            )
-            return [i for g in batch for i in g], values
+        def run(batch: list[tuple[list[int], list[int]]]) -> Batch:
+            flat = [(row, answers[i]) for row, (_, group) in enumerate(batch) for i in group]
+            prompts = [source for source, _ in batch]
+            values = self._log_probs(prompts, flat, job.settings.get("temperatures"))
+            return [i for _, group in batch for i in group], values
 
         # Every answer holds a copy of its prompt's keys.
-        sizes = [sum(len(sources[g[0]]) + len(answers[i]) for i in g) for g in groups]
-        return in_batches(groups, sizes, run, budget=self.tokens_per_batch, name=self.name)
+        sizes = [sum(len(source) + len(answers[i]) for i in group) for source, group in items]
+        return in_batches(items, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _log_probs(
-        self,
-        prompts: list[list[int]],
-        answers: list[list[list[int]]],
-        temperatures: Sequence[float] | None,
+        self, prompts: list[list[int]], answers: list[Answer], temperatures: Sequence[float] | None
     ) -> list[np.ndarray]:
-        """The result of each answer; `answers` holds a list a prompt."""
+        """The result of each answer."""
         hidden, encoded = self.body.encode(prompts)
-        flat = [(row, ids) for row, group in enumerate(answers) for ids in group]
         # All answers to a prompt begin from one place; the rest of a longer one follows itself.
-        longer = [(row, ids[:-1]) for row, ids in flat if len(ids) > 1]
-        if longer:
-            rows, heads = zip(*longer, strict=True)
-            hidden = torch.cat([hidden, self.body.follow(encoded, list(rows), list(heads))])
+        if longer := [(row, ids[:-1]) for row, ids in answers if len(ids) > 1]:
+            hidden = torch.cat([hidden, self.body.follow(encoded, longer)])
         where: list[int] = []
         after = len(prompts)
-        for row, ids in flat:
+        for row, ids in answers:
             where += [row, *range(after, after + len(ids) - 1)]
             after += len(ids) - 1
-        return self._values(hidden, where, [ids for _, ids in flat], temperatures)
+        return self._values(hidden, where, [ids for _, ids in answers], temperatures)
 
     # -- generation --------------------------------------------------------------------------------
 
     def _encode(self, prompt: str) -> list[int]:
         return tokens.encode_source(self.tokenizer, prompt)
 
-    def _last(self, prompt: list[int]) -> int:
-        return self.body.begin[-1]
-
     def _length(self, prompt: int, answer: int) -> int:
-        # Each of the two has a context of its own.
-        return max(prompt, len(self.body.begin) + answer)
+        return max(prompt, len(self.body.begin) + answer)  # each of the two has its own context
 
     def _sizes(self, prompts: list[list[int]], answers: list[int]) -> list[int]:
         return [(len(ids) + 1) * n for ids, n in zip(prompts, answers, strict=True)]
 
-    def _prefill(self, prompts: list[list[int]]) -> Prefilled:
+    def _prefill(self, prompts: list[list[int]]) -> tuple[torch.Tensor, Grow]:
         hidden, encoded = self.body.encode(prompts)
-        one = (len(prompts), 1)  # the tree's root: the start of an answer
-        tree = Tree(encoded, torch.arange(len(prompts))[:, None])
-        kv_positions = torch.zeros(one, dtype=torch.long, device=self.body.device)
-        return hidden, tree, kv_positions, torch.ones(one, dtype=torch.bool)
 
-    def _compare(self) -> tuple[torch.Tensor, torch.Tensor]:
-        body = self.body
-        ids = [[1, 2, *self.end_ids[:1]]]
-        whole = torch.tensor([[*body.begin, 1, 2]], device=body.device)
-        source = torch.tensor(ids, device=body.device)
-        own = body.network(input_ids=source, decoder_input_ids=whole).logits[0, -1].float()
-        _, encoded = body.encode(ids)
-        last = body.follow(encoded, [0], [[1, 2]])[-1:]
-        # Some networks scale their last states (T5, not Flan-T5) and say so in settings of their
-        # own: whichever scale gives the network's logits is the one.
-        gaps = {}
-        for body.scale in (1.0, last.shape[1] ** -0.5):
-            gaps[body.scale] = (body.logits(last)[0].to(own.device) - own).abs().max().item()
-        body.scale = min(gaps, key=gaps.__getitem__)
-        return own, body.logits(last)[0]
+        def grow(parents: list[int], drawn: list[int]) -> torch.Tensor:
+            nonlocal encoded
+            if parents != list(range(len(encoded.mask))):  # else nobody ended or branched
+                encoded = encoded.rows(parents)
+            new = torch.tensor(drawn, device=self.body.device)
+            return self.body.step(encoded, new[:, None])[:, 0]
+
+        return hidden, grow
+
+    def _whole(self, prompt: list[int], answer: list[int]) -> torch.Tensor:
+        logits: torch.Tensor = self.body.network(
+            input_ids=torch.tensor([prompt], device=self.body.device),
+            decoder_input_ids=torch.tensor([[*self.body.begin, *answer]], device=self.body.device),
+        ).logits[0, -1]
+        return logits

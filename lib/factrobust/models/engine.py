@@ -1,4 +1,4 @@
-"""What decoder-only and encoder-decoder networks in memory have in common."""
+"""A network in memory, decoder-only or encoder-decoder, asked batch by batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import platform
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,22 +16,38 @@ from torch.nn.functional import linear
 
 from factrobust.models import tokens
 from factrobust.models.interface import Generation, Job, Model, ModelError
-from factrobust.models.tree import EPSILON, Rows, Stream, decode, log_norms, new_streams
+from factrobust.models.tree import EPSILON, Grow, Stream, decode, log_norms, new_streams
 
 Batch = tuple[list[int], list[Any]]  # numbers of the requests done, and their results
-Prefilled = tuple[torch.Tensor, Any, torch.Tensor, torch.Tensor]
 
 ATTENTION = {"full_attention", "sliding_attention"}  # what explicit masks can express
 HEAD_SLICE = 1 << 15  # rows of a bfloat16 head that are turned into float32 at once
 PACKED_ROWS = 64  # the batch that oneDNN plans for; its layout serves any other as well
 
 
+class Rows(NamedTuple):
+    """New tokens for each row: `ids` [row, q], `positions` [row, q] and `seen` [row, q, kv].
+
+    `seen` is true where a new token may look, over all keys so far (those of earlier calls first,
+    then the q new ones). Padding sees itself alone, so that it yields numbers and reaches nobody.
+    """
+
+    ids: torch.Tensor
+    positions: torch.Tensor
+    seen: torch.Tensor
+
+
 class Body:
     """The network below its head, fed with explicit masks; and the head, where it is wanted.
 
     Raises ModelError for a network that these masks do not steer: one without position ids, or with
-    attention of another kind than full and sliding.
+    attention of another kind than full and sliding. `begin` are the tokens that a decoder says before
+    every answer; `scales` are factors of the hidden states that the head may expect.
     """
+
+    begin: Sequence[int] = ()
+    scale: float = 1.0
+    scales: Sequence[float] = (1.0,)
 
     def __init__(self, network: Any) -> None:
         self.network = network
@@ -80,8 +96,7 @@ class Body:
 
     def _masks(self, rows: Rows, kv_positions: torch.Tensor) -> Any:
         """What the network takes as its attention mask: one, or one for each kind of layer."""
-        full = rows.seen[:, None]
-        local = full
+        full = local = rows.seen[:, None]
         window = getattr(self.config, "sliding_window", None)
         if window and getattr(self.config, "use_sliding_window", True):
             near = rows.positions[:, :, None] - kv_positions[:, None, :] < window
@@ -119,14 +134,13 @@ class LocalModel(Model):
         self.tokenizer = tokenizer
         self.tokens_per_batch, self.logits_per_batch = tokens_per_batch, logits_per_batch
         self.body = self._wrap(network.eval())
-        self.end_ids = _end_ids(network, tokenizer)
+        ends = network.generation_config.eos_token_id
+        ends = [*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id]
+        self.end_ids: list[int] = sorted({i for i in ends if i is not None})
         self._check_head()
 
     def answer(self, job: Job) -> Iterator[Batch]:
-        if job.operation not in ("score", "temper"):
-            return self._decode(job)
-        self._check_ids(job)
-        return self._score(job)
+        return self._score(job) if job.operation in ("score", "temper") else self._decode(job)
 
     # -- what the two kinds do each in their way ---------------------------------------------------
 
@@ -139,10 +153,6 @@ class LocalModel(Model):
         """The tokens of a prompt."""
 
     @abstractmethod
-    def _last(self, prompt: list[int]) -> int:
-        """The token that an answer to this prompt follows."""
-
-    @abstractmethod
     def _length(self, prompt: int, answer: int) -> int:
         """How much of the context a prompt and an answer of so many tokens take."""
 
@@ -151,38 +161,44 @@ class LocalModel(Model):
         """Tokens that each prompt costs with so many answers in the making."""
 
     @abstractmethod
-    def _prefill(self, prompts: list[list[int]]) -> Prefilled:
-        """Last hidden state of each prompt; their cache; key positions and validity [row, key]."""
+    def _prefill(self, prompts: list[list[int]]) -> tuple[torch.Tensor, Grow]:
+        """Last hidden state of each prompt, and how its answers grow from there."""
 
     @abstractmethod
     def _score(self, job: Job) -> Iterator[Batch]:
         """Teacher forcing: score and temper."""
 
     @abstractmethod
-    def _compare(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits of some short input: the network's own, and ours."""
+    def _whole(self, prompt: list[int], answer: list[int]) -> torch.Tensor:
+        """The network's own logits after an answer, [vocabulary]."""
 
     # -- teacher forcing ---------------------------------------------------------------------------
 
     def _values(
         self,
-        wanted: torch.Tensor,
+        hidden: torch.Tensor,
         where: list[int],
         answers: list[list[int]],
         temperatures: Sequence[float] | None,
     ) -> list[np.ndarray]:
         """What score or temper says of each answer, from the hidden states that predict its tokens.
 
-        Token k of all answers in turn is predicted by row `where[k]` of `wanted` [place, width]. The
-        head is applied once to each place, however many answers go on from there.
+        Token k of all answers in turn is predicted by row `where[k]` of `hidden` [place, width]. The
+        head is applied once to each place, however many answers go on from there; the log-softmax is
+        float32.
         """
         at = torch.tensor(where)
         targets = torch.tensor([token for ids in answers for token in ids])
-        values = np.empty((len(targets), len(temperatures or [1])), dtype=np.float32)
-        for low in range(0, len(wanted), self.logits_per_batch):
-            logits = self.body.logits(wanted[low : low + self.logits_per_batch])
+        grid = [max(t, EPSILON) for t in temperatures or [1.0]]
+        values = np.empty((len(targets), len(grid)), dtype=np.float32)
+        for low in range(0, len(hidden), self.logits_per_batch):
+            logits = self.body.logits(hidden[low : low + self.logits_per_batch])
             here = ((at >= low) & (at < low + len(logits))).nonzero()[:, 0]
-            values[here] = _tempered(logits, at[here] - low, targets[here], temperatures)
+            logits -= logits.amax(dim=-1, keepdim=True)
+            rows = at[here] - low
+            norms = log_norms(logits, grid).float()[rows]
+            scaled = logits[rows, targets[here]][:, None] / torch.tensor(grid, device=logits.device)
+            values[here] = (scaled - norms).cpu().numpy()
         each = np.split(values, np.cumsum([len(ids) for ids in answers])[:-1])
         return [v.sum(axis=0) if temperatures else v[:, 0] for v in each]
 
@@ -192,36 +208,34 @@ class LocalModel(Model):
         settings, requests = job.settings, job.requests
         n, stop, longest = settings.get("n", 1), settings["stop"], settings["max_new_tokens"]
         groups = by_prompt(job)
-        encoded = {g[0]: self._encode(requests[g[0]]["prompt"]) for g in groups}
-        self._check_context(job, [self._length(len(ids), longest) for ids in encoded.values()])
+        prompts = [self._encode(requests[group[0]]["prompt"]) for group in groups]
+        self._check(job, [self._length(len(ids), longest) for ids in prompts])
 
-        def run(batch: list[list[int]]) -> Batch:
-            prompts = [encoded[g[0]] for g in batch]
-            streams = [[s for i in g for s in new_streams(requests[i], settings)] for g in batch]
-            hidden, cache, kv_positions, seen = self._prefill(prompts)
+        def run(batch: list[tuple[list[int], list[int]]]) -> Batch:
+            streams = [
+                [s for i in group for s in new_streams(requests[i], settings)] for group, _ in batch
+            ]
+            last = [[*ids, *self.body.begin][-1] for _, ids in batch]  # what an answer follows
             decode(
-                self.body,
-                hidden,
-                cache,
-                kv_positions,
-                seen,
+                *self._prefill([ids for _, ids in batch]),
+                self.body.logits,
                 streams,
-                ended=lambda row, ids: self._ended(self._last(prompts[row]), ids, stop),
+                ended=lambda row, ids: self._ended(last[row], ids, stop),
                 max_new_tokens=longest,
                 top_k=settings.get("top_k"),
                 top_p=settings.get("top_p"),
                 chunk=self.logits_per_batch,
             )
             results: list[Any] = []
-            for group, ids, row in zip(batch, prompts, streams, strict=True):
-                prompt = requests[group[0]]["prompt"]
-                made = self._generations(prompt, self._last(ids), row, stop)
-                each = [made[k : k + n] for k in range(0, len(made), n)]
-                results += each if job.operation == "sample" else made
-            return [i for g in batch for i in g], results
+            for (group, _), token, row in zip(batch, last, streams, strict=True):
+                answers = self._generations(requests[group[0]]["prompt"], token, row, stop)
+                samples = [answers[k : k + n] for k in range(0, len(answers), n)]
+                results += samples if job.operation == "sample" else answers
+            return [i for group, _ in batch for i in group], results
 
-        sizes = self._sizes([encoded[g[0]] for g in groups], [len(g) * n for g in groups])
-        return in_batches(groups, sizes, run, budget=self.tokens_per_batch, name=self.name)
+        sizes = self._sizes(prompts, [len(group) * n for group in groups])
+        items = list(zip(groups, prompts, strict=True))
+        return in_batches(items, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _ended(self, last: int, ids: list[int], stop: Sequence[str]) -> bool:
         if ids[-1] in self.end_ids:
@@ -243,37 +257,33 @@ class LocalModel(Model):
                 return text, len(ids)
             return short, tokens.covering(self.tokenizer, last, ids, short)
 
-        made = []
-        for stream in streams:
-            text, n = ending(tuple(stream.ids))
-            greedy = stream.alternatives > 0
+        generations = []
+        for s in streams:
+            text, n = ending(tuple(s.ids))
             top = [
                 [(self.tokenizer.decode([i]), p) for i, p in zip(*at, strict=True)]
-                for at in stream.top[:n]
+                for at in s.top[:n]
             ]
-            tempered = [] if greedy else stream.tempered[:n]
-            made.append(
-                Generation(prompt, text, stream.ids[:n], stream.logprobs[:n], top, tempered)
-            )
-        return made
+            tempered = [] if s.alternatives else s.tempered[:n]
+            generations.append(Generation(prompt, text, s.ids[:n], s.logprobs[:n], top, tempered))
+        return generations
 
     # -- checks ------------------------------------------------------------------------------------
 
-    def _check_context(self, job: Job, lengths: list[int]) -> None:
-        """Refuse a prompt that, with its answer, is longer than the network's context."""
+    def _check(self, job: Job, lengths: list[int]) -> None:
+        """Refuse what is longer than the network's context, and token ids of another vocabulary.
+
+        Before anything is computed: some networks go on beyond their context, and give nonsense.
+        """
         most = getattr(self.body.config, "max_position_embeddings", None)
         if most and lengths and max(lengths) > most:
-            # Before anything is computed: some networks go on beyond it, and give nonsense.
             raise ModelError(
                 f"{self.name}: a prompt and its answer take {max(lengths)} tokens in "
                 f"{job.operation}, more than the model's context of {most}; shorten the prompt"
             )
-
-    def _check_ids(self, job: Job) -> None:
-        """Refuse token ids of another model's vocabulary."""
-        given = [r["answer"] for r in job.requests if not isinstance(r["answer"], str)]
+        ids = [r["answer"] for r in job.requests if isinstance(r.get("answer"), list)]
         size = self.body.config.vocab_size
-        if (largest := max(map(max, given), default=0)) >= size:
+        if (largest := max(map(max, ids), default=0)) >= size:
             raise ModelError(
                 f"{self.name}: {largest} is no token id of this model, whose vocabulary holds {size}; "
                 "score the ids that this model generated, or give the answers as texts"
@@ -282,19 +292,31 @@ class LocalModel(Model):
     def _check_head(self) -> None:
         """Refuse a network whose own logits are not its head applied to its last hidden states."""
         kind = type(self.body.network).__name__
+        prompt, answer = [1, 2, *self.end_ids[:1]], [1, 2]
+
+        def gap(scale: float) -> float:
+            self.body.scale = scale
+            logits = self.body.logits(hidden)[0].to(expected.device)
+            return float((logits - expected).abs().max() / expected.abs().max())
+
         try:
             with torch.inference_mode():
-                expected, logits = self._compare()
-                gap = (logits.to(expected.device) - expected).abs().max() / expected.abs().max()
+                expected = self._whole(prompt, answer).float()
+                hidden, grow = self._prefill([prompt])
+                for token in answer:
+                    hidden = grow([0], [token])
+                gaps = {gap(scale): scale for scale in self.body.scales}
         except (AssertionError, AttributeError, IndexError, TypeError, ValueError) as error:
             raise ModelError(
                 f"{self.name}: {kind} does not run in the parts that are needed here "
                 f"({type(error).__name__}: {error}); this architecture is not supported yet"
             ) from error
-        if not gap < 0.02:  # bfloat16 rounding stays under this, a missing scale does not
+        least = min(gaps)
+        self.body.scale = gaps[least]
+        if not least < 0.02:  # bfloat16 rounding stays under this, a missing scale does not
             raise ModelError(
                 f"{self.name}: the logits of {kind} differ from its head applied "
-                f"to its hidden states (by {gap:.0%}); this architecture is not supported yet"
+                f"to its hidden states (by {least:.0%}); this architecture is not supported yet"
             )
 
 
@@ -302,26 +324,6 @@ def by_prompt(job: Job) -> list[list[int]]:
     """Numbers of the requests that ask the same prompt."""
     order = sorted(range(len(job.requests)), key=lambda i: (job.requests[i]["prompt"], i))
     return [list(g) for _, g in groupby(order, key=lambda i: job.requests[i]["prompt"])]
-
-
-def _tempered(
-    logits: torch.Tensor,
-    rows: torch.Tensor,
-    targets: torch.Tensor,
-    temperatures: Sequence[float] | None,
-) -> np.ndarray:
-    """Float32 log-softmax at `targets` of the `rows` of logits, array [target, temperature]."""
-    logits = logits - logits.max(dim=-1, keepdim=True).values
-    grid = [max(t, EPSILON) for t in temperatures or [1.0]]
-    norms = log_norms(logits, grid).float()[rows]
-    scaled = logits[rows, targets][:, None] / torch.tensor(grid, device=logits.device)
-    return (scaled - norms).cpu().numpy()
-
-
-def _end_ids(network: Any, tokenizer: Any) -> list[int]:
-    ids = network.generation_config.eos_token_id
-    ids = ids if isinstance(ids, list) else [ids]
-    return sorted({i for i in [*ids, tokenizer.eos_token_id] if i is not None})
 
 
 def in_batches(
@@ -351,16 +353,15 @@ def in_batches(
             # Around this call only: a generator would leave the mode on in its caller.
             with torch.inference_mode():
                 done = run([items[i] for i in batch])
-        except RuntimeError as error:
-            if not _out_of_memory(error):
+        except RuntimeError as error:  # the CPU's allocator raises no OutOfMemoryError
+            if not (isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)):
                 raise
             if len(batch) == 1:
                 raise ModelError(
                     f"{name}: one prompt alone does not fit into memory; shorten it, ask for fewer "
                     "samples at once, or load the model with a smaller dtype"
                 ) from error
-            done = None
-        if done is not None:
+        else:
             yield done
             continue
         half = len(batch) // 2
@@ -369,13 +370,8 @@ def in_batches(
             torch.cuda.empty_cache()
 
 
-def _out_of_memory(error: RuntimeError) -> bool:
-    # The CPU's allocator raises a plain RuntimeError.
-    return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
-
-
 def available() -> bool:
-    """Whether this torch and processor have the operations."""
+    """Whether this torch and processor have oneDNN's products (see `prepack`)."""
     # What torch's own compiler uses; not documented, so ask (torch's version is pinned).
     found = hasattr(torch.ops.mkldnn, "_linear_pointwise")
     x86 = platform.machine() in ("x86_64", "AMD64")
@@ -409,10 +405,9 @@ def _first(layer: torch.nn.Linear, keep: bool, x: torch.Tensor) -> torch.Tensor:
     packed = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach(), PACKED_ROWS)
     if not keep:
         layer.weight = torch.nn.Parameter(layer.weight.detach().to("meta"), requires_grad=False)
-    vars(layer)["forward"] = functools.partial(_product, packed, layer.bias)
-    return _product(packed, layer.bias, x)
-
-
-def _product(packed: torch.Tensor, bias: Any, x: torch.Tensor) -> torch.Tensor:
-    product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
-    return product
+    forward: Callable[[torch.Tensor], torch.Tensor] = functools.partial(
+        torch.ops.mkldnn._linear_pointwise,
+        W=packed, B=layer.bias, attr="none", scalars=[], algorithm="",
+    )  # fmt: skip
+    vars(layer)["forward"] = forward
+    return forward(x)

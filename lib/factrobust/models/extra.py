@@ -12,8 +12,7 @@ from transformers.conversion_mapping import register_checkpoint_conversion_mappi
 from transformers.core_model_loading import Chunk, Split, WeightConverter, WeightRenaming
 from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer
 
-from factrobust.models.engine import Body
-from factrobust.models.tree import Rows
+from factrobust.models.engine import Body, Rows
 
 
 class OpenELMConfig(Qwen3Config):
@@ -45,13 +44,12 @@ class OpenELMConfig(Qwen3Config):
 
     def of_layer(self, index: int) -> Qwen3Config:
         """The configuration of one layer."""
-        own = copy.copy(self)
-        own.num_attention_heads = (self.num_query_heads or [])[index]
-        own.num_key_value_heads = (self.num_kv_heads or [])[index]
-        own.intermediate_size = whole_multiple(
-            (self.ffn_multipliers or [])[index] * self.hidden_size, self.ffn_dim_divisor
-        )
-        return own
+        layer = copy.copy(self)
+        layer.num_attention_heads = (self.num_query_heads or [])[index]
+        layer.num_key_value_heads = (self.num_kv_heads or [])[index]
+        width = (self.ffn_multipliers or [])[index] * self.hidden_size
+        layer.intermediate_size = whole_multiple(width, self.ffn_dim_divisor)
+        return layer
 
 
 def whole_multiple(size: float, divisor: int) -> int:

@@ -50,12 +50,8 @@ class Generation:
 
     def to_record(self) -> dict[str, Any]:
         """JSON-able form without the prompt, which is part of the record's key."""
-        record = {"text": self.text, "token_ids": self.token_ids, "logprobs": self.logprobs}
-        if self.top_logprobs:
-            record["top_logprobs"] = self.top_logprobs
-        if self.tempered_logprobs:
-            record["tempered_logprobs"] = self.tempered_logprobs
-        return record
+        always = ("text", "token_ids", "logprobs")
+        return {k: v for k, v in vars(self).items() if k in always or (v and k != "prompt")}
 
     @classmethod
     def from_record(cls, prompt: str, record: Mapping[str, Any]) -> Generation:
@@ -184,10 +180,9 @@ class Model(ABC):
         One teacher-forced pass serves all temperatures: the logits along the answer do not depend
         on t, only their softmax does. Temperatures under 1e-4 count as 1e-4 (equation 2, paper 1).
         """
-        grid = [float(t) for t in temperatures]
+        grid = _checked([float(t) for t in temperatures])
         if not grid:
             raise ModelError("temperatures is empty; give at least one, such as 1.0")
-        _check_temperatures(grid)
         rows = self._run(Job("temper", _pairs(prompts, answers), {"temperatures": grid}))
         return np.array(rows, dtype=np.float32).reshape(len(rows), len(grid))
 
@@ -209,19 +204,19 @@ class Model(ABC):
                 batches.close()
         return results
 
-    def _check_alternatives(self, made: list[Any], needed: int) -> int:
+    def _check_alternatives(self, answers: list[Any], needed: int) -> int:
         """How many alternatives a position are still to be seen: none after one answer has them.
 
         One is enough: a server that tells them by their texts merges those that read alike.
         """
-        told = [len(at) for g in made if needed and g.text for at in g.top_logprobs or [[]]]
-        if told and max(told) < needed:
+        counts = [len(at) for g in answers if needed and g.text for at in g.top_logprobs or [[]]]
+        if counts and max(counts) < needed:
             raise ModelError(
-                f"{self.name} tells the log-probabilities of {max(told)} likeliest tokens a position "
+                f"{self.name} tells the log-probabilities of {max(counts)} likeliest tokens a position "
                 f"where {needed} are needed; take a model or server that tells them (top_logprobs), "
                 "or ask for what does without: the texts of answers and of samples"
             )
-        return 0 if told else needed
+        return 0 if counts else needed
 
 
 def _texts(prompts: Sequence[str]) -> list[str]:
@@ -242,48 +237,43 @@ def _pairs(prompts: Sequence[str], answers: Sequence[Answer]) -> list[dict[str, 
             "answers must be a list with one answer (a text or a list of token ids) for each of "
             f"{len(prompts)} prompts"
         )
-    return [
-        {"prompt": prompt, "answer": _given(answer, f"answer {i} (prompt {prompt[-60:]!r})")}
-        for i, (prompt, answer) in enumerate(zip(prompts, answers, strict=True))
-    ]
+    requests = []
+    for i, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
+        plain, fault = _plain(answer)
+        if fault:
+            where = f"answer {i} (prompt {prompt[-60:]!r})"
+            raise ModelError(f"{where} is {fault}; leave such questions out before scoring")
+        requests.append({"prompt": prompt, "answer": plain})
+    return requests
 
 
-def _given(answer: Answer, where: str) -> str | list[int]:
-    """An answer as it is asked for: plain numbers, not NumPy's, for the record's key."""
-    given: str | list[int]
+def _plain(answer: Answer) -> tuple[Answer, str]:
+    """An answer as it is asked for (plain numbers, not NumPy's: the record's key), and its fault."""
+    if isinstance(answer, str):
+        return answer, "" if answer.strip() else "empty"
     try:
-        given = answer if isinstance(answer, str) else [operator.index(t) for t in answer]
+        ids = [operator.index(token) for token in answer]
     except TypeError:
-        fault = f"{answer!r}, not a text or a list of token ids"
-    else:
-        if isinstance(given, str):
-            fault = "" if given.strip() else "empty"
-        elif given:
-            fault = f"{given}, and no token has a negative id" if min(given) < 0 else ""
-        else:
-            fault = "empty"
-    if fault:
-        raise ModelError(f"{where} is {fault}; leave such questions out before scoring")
-    return given
+        return answer, f"{answer!r}, not a text or a list of token ids"
+    if ids and min(ids) < 0:
+        return ids, f"{ids}, and no token has a negative id"
+    return ids, "" if ids else "empty"
 
 
 def _per_prompt(temperature: float | Sequence[float], n: int) -> list[float]:
-    given = np.asarray(temperature, dtype=float)
-    values: list[float] = given.tolist() if given.ndim else [float(given)] * n
-    if len(values) != n:
+    values = np.asarray(temperature, dtype=float)
+    if values.ndim and len(values) != n:
         raise ModelError(
             f"{len(values)} temperatures for {n} prompts; give one number, or one each"
         )
-    _check_temperatures(values)
-    return values
+    return _checked(np.broadcast_to(values, n).tolist())
 
 
-def _check_temperatures(values: Sequence[float]) -> None:
-    bad = [t for t in values if not (np.isfinite(t) and t >= 0)]
-    if bad:
-        raise ModelError(
-            f"temperature {bad[0]} is out of range; it must be a number from 0 upwards"
-        )
+def _checked(temperatures: list[float]) -> list[float]:
+    for t in temperatures:
+        if not 0 <= t < np.inf:
+            raise ModelError(f"temperature {t} is out of range; it must be a number from 0 upwards")
+    return temperatures
 
 
 def _decoding(max_new_tokens: int, stop: Sequence[str]) -> dict[str, Any]:

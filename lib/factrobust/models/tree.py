@@ -10,56 +10,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
-if TYPE_CHECKING:
-    from factrobust.models.engine import Body
-
 EPSILON = 1e-4  # lowest temperature (equation 2 of paper 1)
-CROWDED = 0.8  # share of rows in use above which a batch is not worth shrinking
 TOP = 10  # alternatives kept at each position of a greedy answer
 LOWEST = -87.0  # below it float32 exp yields denormal numbers, which cost ten times as much
 BLOCK = 1 << 15  # columns at a time, so that a block stays in the processor's cache
 HALVINGS = 24  # random numbers a token, enough for a vocabulary of 2 ** 24
 NO_NUMBERS = np.empty((0, HALVINGS))  # a greedy answer draws nothing
 
-
-class Row(NamedTuple):
-    """New tokens, their positions, and which of them see which, [q, q]."""
-
-    tokens: list[int]
-    positions: list[int]
-    links: torch.Tensor
-
-
-@dataclass
-class Rows:
-    """New tokens for each row: `ids` [row, q], `positions` [row, q] and `seen` [row, q, kv].
-
-    `seen` is true where a new token may look, over all keys so far (those of earlier calls first,
-    then the q new ones). Padding sees itself alone, so that it yields numbers and reaches nobody.
-    """
-
-    ids: torch.Tensor
-    positions: torch.Tensor
-    seen: torch.Tensor
-
-
-def pad_rows(rows: list[Row], past: torch.Tensor, device: Any) -> Rows:
-    """Rows of unequal length side by side; `past` [row, q, kv_past]: which earlier keys they see."""
-    n, q = len(rows), max(len(row.tokens) for row in rows)
-    ids = torch.zeros(n, q, dtype=torch.long)
-    positions = torch.zeros(n, q, dtype=torch.long)
-    seen = torch.eye(q, dtype=torch.bool).repeat(n, 1, 1)
-    for r, row in enumerate(rows):
-        k = len(row.tokens)
-        ids[r, :k] = torch.tensor(row.tokens, dtype=torch.long)
-        positions[r, :k] = torch.tensor(row.positions, dtype=torch.long)
-        seen[r, :k, :k] |= row.links
-    return Rows(ids.to(device), positions.to(device), torch.cat([past, seen], dim=2).to(device))
+# From one level to the next: given, for each new node, its parent in the level before (in order) and
+# the token drawn there, the hidden states [node, width] of the new nodes.
+Grow = Callable[[list[int], list[int]], torch.Tensor]
 
 
 @dataclass
@@ -98,11 +63,9 @@ def uniforms(seed: int, prompt: str, temperature: float, index: int, n: int) -> 
 
 
 def decode(
-    body: Body,
     hidden: torch.Tensor,
-    cache: Any,
-    kv_positions: torch.Tensor,
-    seen: torch.Tensor,
+    grow: Grow,
+    head: Callable[[torch.Tensor], torch.Tensor],
     streams: list[list[Stream]],
     *,
     ended: Callable[[int, list[int]], bool],
@@ -111,61 +74,39 @@ def decode(
     top_p: float | None,
     chunk: int,
 ) -> None:
-    """Extend the streams of each row, in place, until they end.
+    """Extend the streams of each prompt, in place, until they end.
 
-    `hidden` [row, width] are the last hidden states of the prompts whose keys are in `cache`;
-    `kv_positions` and `seen` [row, key] say where these keys stand and which of them are no padding.
-    `ended(row, ids)` tells whether an answer is complete. The head is applied to `chunk` nodes at
-    a time.
+    `hidden` [prompt, width] are the last hidden states of the prompts, which `grow` continues.
+    `head` gives the logits of at most `chunk` of them. `ended(prompt, ids)` tells whether an answer
+    is complete.
+
+    Three streams of one prompt, for example, that draw " a", " a" and " b": level 0 has one node,
+    the prompt, and one forward pass gives level 1 its two, " a" (of two streams) and " b". If " a"
+    is followed by " x" and " y" and " b" by the end, level 2 has the nodes " a x" and " a y".
     """
-    lengths = seen.sum(dim=1).tolist()
-    seen = seen.cpu()  # [node, key]: what each node of this level sees
-    nodes = list(enumerate(streams))  # (row, its streams that share this prefix)
-    asked = list(range(len(streams)))  # the prompt of each row that is left in the batch
+    nodes = list(enumerate(streams))  # (prompt, its streams that share this prefix)
     for level in range(max_new_tokens):
-        for lo in range(0, len(nodes), chunk):
-            groups = [group for _, group in nodes[lo : lo + chunk]]
-            _pick(body.logits(hidden[lo : lo + chunk]), groups, level, top_k, top_p)
-        # Streams of one node that drew the same token stay together: they are a child of it.
+        # 1. Every stream draws its next token from the distribution of its node.
+        for low in range(0, len(nodes), chunk):
+            groups = [group for _, group in nodes[low : low + chunk]]
+            _pick(head(hidden[low : low + chunk]), groups, level, top_k, top_p)
+        # 2. Streams of one node that drew the same token stay together: they are a child of it.
         children: dict[tuple[int, int], list[Stream]] = {}
-        for n, (_, group) in enumerate(nodes):
+        for node, (_, group) in enumerate(nodes):
             for stream in group:
-                children.setdefault((n, stream.ids[-1]), []).append(stream)
+                children.setdefault((node, stream.ids[-1]), []).append(stream)
+        # 3. Children whose answers are complete stay behind.
         going = {
-            key: group
-            for key, group in children.items()
-            if not ended(asked[nodes[key[0]][0]], group[0].ids)
+            (parent, token): group
+            for (parent, token), group in children.items()
+            if not ended(nodes[parent][0], group[0].ids)
         }
         if not going or level == max_new_tokens - 1:
             return
-        live = sorted({nodes[parent][0] for parent, _ in going})
-        if len(live) > CROWDED * len(asked):
-            live = list(range(len(asked)))
-        else:  # a row whose answers have all ended would cost as much as any other
-            left = torch.tensor(live, device=body.device)
-            cache.batch_select_indices(left)
-            kv_positions = kv_positions[left]
-            lengths, asked = [lengths[r] for r in live], [asked[r] for r in live]
-        place = {row: number for number, row in enumerate(live)}
-        new: list[list[int]] = [[] for _ in asked]
-        row_of, column, parents = [], [], []
-        for parent, token in going:
-            row = place[nodes[parent][0]]
-            row_of.append(row)
-            column.append(len(new[row]))
-            parents.append(parent)
-            new[row].append(token)
-        past = torch.zeros(len(asked), max(map(len, new)), seen.shape[1], dtype=torch.bool)
-        past[row_of, column] = seen[parents]
-        level_rows = [
-            Row(row, [length + level] * len(row), torch.eye(len(row), dtype=torch.bool))
-            for row, length in zip(new, lengths, strict=True)
-        ]
-        rows = pad_rows(level_rows, past, body.device)
-        kv_positions = torch.cat([kv_positions, rows.positions], dim=1)
-        hidden = body.hidden(rows, cache, kv_positions)[row_of, column]
-        seen = rows.seen.cpu()[row_of, column]
-        nodes = list(zip(row_of, going.values(), strict=True))
+        # 4. One forward pass makes the others the nodes of the next level.
+        parents, drawn = map(list, zip(*going, strict=True))
+        hidden = grow(parents, drawn)
+        nodes = [(nodes[p][0], group) for p, group in zip(parents, going.values(), strict=True)]
 
 
 def _pick(
@@ -186,44 +127,36 @@ def _pick(
     for node, group in enumerate(groups):
         for stream in group:
             shared.setdefault(stream.temperature, {}).setdefault(node, []).append(stream)
-    kept = max(group[0].alternatives for group in groups)
-    best = torch.topk(logits, max(kept, 1)) if kept or 0 in shared else None
+    wanted = max(group[0].alternatives for group in groups)
+    best = torch.topk(logits, max(wanted, 1)) if wanted or 0 in shared else None
     for temperature, members in shared.items():
         nodes = list(members)
-        here = logits if len(nodes) == len(logits) else logits[nodes]
+        plain = logits if len(nodes) == len(logits) else logits[nodes]
         t = max(temperature, EPSILON)
-        cut = _truncate(here, t, top_k, top_p) if top_k or top_p else here
+        cut = _truncate(plain, t, top_k, top_p) if top_k or top_p else plain
         if temperature == 0 and best:
             drawn = best.indices[nodes, :1]
-            chosen = -_ties(cut).log().float()
+            tempered = -log_norms(cut, [EPSILON]).float()
         else:
             z = cut / t
             cumulative = weights(z).cumsum(dim=-1, dtype=torch.float64)
-            drawn = _draw(cumulative, _numbers(list(members.values()), level).to(z.device))
-            chosen = z.gather(1, drawn) - cumulative[:, -1:].log().float()
-        plain = (here.gather(1, drawn) - norm[nodes]).tolist()
-        tempered, ids = chosen.tolist(), drawn.tolist()
-        for row, group in enumerate(members.values()):
-            for column, stream in enumerate(group):
-                column = min(column, len(ids[row]) - 1)  # greedy: one token for all
-                stream.ids.append(ids[row][column])
-                stream.logprobs.append(plain[row][column])
-                stream.tempered.append(tempered[row][column])
-    if kept and best:
+            numbers = np.zeros((len(nodes), max(map(len, members.values())), HALVINGS))
+            for k, group in enumerate(members.values()):
+                numbers[k, : len(group)] = [stream.uniforms[level] for stream in group]
+            drawn = _draw(cumulative, torch.from_numpy(numbers).to(z.device))
+            tempered = z.gather(1, drawn) - cumulative[:, -1:].log().float()
+        picked = (drawn, plain.gather(1, drawn) - norm[nodes], tempered)
+        for group, *row in zip(members.values(), *(each.tolist() for each in picked), strict=True):
+            for k, stream in enumerate(group):
+                k = min(k, len(row[0]) - 1)  # greedy: one token for all
+                stream.ids.append(row[0][k])
+                stream.logprobs.append(row[1][k])
+                stream.tempered.append(row[2][k])
+    if wanted and best:
         tops = (best.values - norm).tolist()
         for group, ids, values in zip(groups, best.indices.tolist(), tops, strict=True):
             for stream in group:  # asked several times
                 stream.top.append((ids[: stream.alternatives], values[: stream.alternatives]))
-
-
-def _ties(shifted: torch.Tensor) -> torch.Tensor:
-    """Sum of exp(z / EPSILON), [node, 1], for logits less their maximum, [node, vocabulary].
-
-    Only ties with the likeliest token count at temperature 0: the rest need no exponential.
-    """
-    row, token = (shifted > LOWEST * EPSILON).nonzero(as_tuple=True)
-    total = torch.zeros(len(shifted), 1, dtype=torch.float64, device=shifted.device)
-    return total.index_add_(0, row, (shifted[row, token].double() / EPSILON).exp()[:, None])
 
 
 def _draw(cumulative: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
@@ -239,9 +172,8 @@ def _draw(cumulative: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     size = cumulative.shape[1]
     low = torch.zeros(numbers.shape[:2], dtype=torch.long, device=cumulative.device)
     high = torch.full_like(low, size)
-    below = torch.zeros_like(
-        numbers[..., 0]
-    )  # weight of the tokens before `low`, and before `high`
+    # The weights of the tokens before `low`, and before `high`.
+    below = torch.zeros_like(numbers[..., 0])
     upto = cumulative[:, -1:].expand_as(below)
     for k in range((size - 1).bit_length()):
         middle = (low + high) // 2
@@ -250,14 +182,6 @@ def _draw(cumulative: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
         low, high = torch.where(upper, middle, low), torch.where(upper, high, middle)
         below, upto = torch.where(upper, at, below), torch.where(upper, upto, at)
     return low
-
-
-def _numbers(groups: list[list[Stream]], level: int) -> torch.Tensor:
-    """The streams' random numbers for this token, [node, stream, halving], filled up with zeros."""
-    numbers = np.zeros((len(groups), max(map(len, groups)), HALVINGS))
-    for row, group in enumerate(groups):
-        numbers[row, : len(group)] = [stream.uniforms[level] for stream in group]
-    return torch.from_numpy(numbers)
 
 
 def _truncate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -11,14 +12,26 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from factrobust.models.tree import HALVINGS, NO_NUMBERS, Stream, _draw, _pick, uniforms, weights
+from factrobust.models.tree import (
+    HALVINGS,
+    LOWEST,
+    NO_NUMBERS,
+    Stream,
+    _draw,
+    _pick,
+    decode,
+    log_norms,
+    uniforms,
+    weights,
+)
 
+P = np.array([0.5, 0.3, 0.15, 0.05])
+FIRST = (" a", " b", " c", " d")
 TABLE = {
-    "?": {" a": 0.5, " b": 0.3, " c": 0.15, " d": 0.05},
+    "?": dict(zip(FIRST, P, strict=True)),
     " a": {".": 0.6, "!": 0.4},
     " b": {".": 1.0},
 }
-P = np.array([0.5, 0.3, 0.15, 0.05])
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +41,13 @@ def toy(toy_model: Callable[..., Any]) -> Any:
 
 def first_letters(toy: Any, **options: Any) -> np.ndarray:
     """How often each of the four first tokens was drawn."""
-    [made] = toy.sample(["why?"], max_new_tokens=1, **options)
-    counts = Counter(g.text for g in made)
-    assert set(counts) <= {" a", " b", " c", " d"}
-    return np.array([counts[w] for w in (" a", " b", " c", " d")])
+    [row] = toy.sample(["why?"], max_new_tokens=1, **options)
+    counts = Counter(g.text for g in row)
+    assert set(counts) <= set(FIRST)
+    return np.array([counts[w] for w in FIRST])
+
+
+# -- the distribution ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("t", [0.5, 1.0, 2.0, 5.0])
@@ -43,8 +59,8 @@ def test_samples_follow_the_tempered_distribution(toy: Any, t: float) -> None:
 
 
 def test_second_token_follows_the_first(toy: Any) -> None:
-    [made] = toy.sample(["why?"], temperature=1.0, n=4000, max_new_tokens=3, seed=5)
-    counts = Counter(g.text for g in made)
+    [row] = toy.sample(["why?"], temperature=1.0, n=4000, max_new_tokens=3, seed=5)
+    counts = Counter(g.text for g in row)
     expected = {" a.": 0.3, " a!": 0.2, " b.": 0.3, " c": 0.15, " d": 0.05}
     assert counts.keys() == expected.keys()
     observed = [counts[w] for w in expected]
@@ -53,35 +69,40 @@ def test_second_token_follows_the_first(toy: Any) -> None:
 
 def test_each_token_has_numbers_of_its_own(toy_model: Callable[..., Any]) -> None:
     coin = {" a": 0.5, " b": 0.5}
-    [made] = toy_model({"?": coin, " a": coin, " b": coin}).sample(
+    [row] = toy_model({"?": coin, " a": coin, " b": coin}).sample(
         ["why?"], temperature=1.0, n=2000, max_new_tokens=3, seed=2
     )
-    counts = Counter(g.text for g in made)
-    assert (
-        len(counts) == 8
-    )  # with the same numbers every time, all tokens of a sample would be equal
+    counts = Counter(g.text for g in row)
+    assert len(counts) == 8  # with the same numbers every time, a sample's tokens would be equal
     assert chisquare(list(counts.values())).pvalue > 1e-3
 
 
 def test_logprobs_of_samples_by_hand(toy: Any) -> None:
-    [made] = toy.sample(["why?"], temperature=2.0, n=200, max_new_tokens=3, seed=1)
-    seen = {g.text: g for g in made}
+    [row] = toy.sample(["why?"], temperature=2.0, n=200, max_new_tokens=3, seed=1)
     roots = np.sqrt(P).sum()  # t = 2: probabilities are proportional to their roots
-    g = seen[" a!"]
+    g = {g.text: g for g in row}[" a!"]
     np.testing.assert_allclose(np.exp(g.logprobs), [0.5, 0.4], rtol=1e-6)
     second = np.sqrt(0.4) / (np.sqrt(0.4) + np.sqrt(0.6))
     np.testing.assert_allclose(np.exp(g.tempered_logprobs), [np.sqrt(0.5) / roots, second], 1e-6)
     assert g.top_logprobs == []
 
 
-def test_top_k_and_top_p_restrict_and_renormalise(toy: Any) -> None:
-    assert (first_letters(toy, temperature=1.0, n=500, top_k=2) > 0).tolist() == [1, 1, 0, 0]
-    # 0.5 + 0.3 reaches 0.8; the smallest set of mass 0.81 needs the third token.
-    assert (first_letters(toy, temperature=1.0, n=500, top_p=0.79) > 0).tolist() == [1, 1, 0, 0]
-    assert (first_letters(toy, temperature=1.0, n=500, top_p=0.81) > 0).tolist() == [1, 1, 1, 0]
-    # On the tempered distribution: at t = 5 the first two hold 0.55, so 0.6 needs three.
-    assert (first_letters(toy, temperature=5.0, n=500, top_p=0.6) > 0).tolist() == [1, 1, 1, 0]
-    [[g, *_]] = toy.sample(["why?"], temperature=1.0, n=1, top_k=2, max_new_tokens=1)
+@pytest.mark.parametrize(
+    ("t", "options", "possible"),
+    [
+        (1.0, {"top_k": 2}, 2),
+        (1.0, {"top_p": 0.79}, 2),  # 0.5 + 0.3 reaches 0.8,
+        (1.0, {"top_p": 0.81}, 3),  # so the smallest set of mass 0.81 needs the third token.
+        (5.0, {"top_p": 0.6}, 3),  # At t = 5 the first two hold 0.55.
+    ],
+)
+def test_top_k_and_top_p_restrict(toy: Any, t: float, options: Any, possible: int) -> None:
+    counts = first_letters(toy, temperature=t, n=500, **options)
+    assert (counts > 0).tolist() == [k < possible for k in range(4)]
+
+
+def test_top_k_renormalises(toy: Any) -> None:
+    [[g]] = toy.sample(["why?"], temperature=1.0, n=1, top_k=2, max_new_tokens=1)
     assert np.exp(g.tempered_logprobs[0]) == pytest.approx(np.exp(g.logprobs[0]) / 0.8)
 
 
@@ -89,9 +110,32 @@ def test_greedy_limits(toy: Any) -> None:
     [greedy] = toy.generate(["why?"])
     assert greedy.text == " a."
     for options in ({"temperature": 0.0}, {"temperature": 3.0, "top_k": 1}):
-        [made] = toy.sample(["why?"], n=5, **options)
-        assert {g.text for g in made} == {greedy.text}
-        assert made[0].logprobs == greedy.logprobs
+        [row] = toy.sample(["why?"], n=5, **options)
+        assert {g.text for g in row} == {greedy.text}
+        assert row[0].logprobs == greedy.logprobs
+
+
+@pytest.mark.parametrize(
+    ("temperature", "logits", "token", "tempered"),
+    [
+        # 0.0 is the lowest uniform number: it hits no token of probability 0 before the first other.
+        (1.0, [-torch.inf, -torch.inf, 0.0, 0.0], 2, np.log(0.5)),
+        # Equation 2 at its lowest temperature, 1e-4: a gap of 1e-4 nats is one there.
+        (0.0, [-1e-4, 0.0, -5.0], 1, -np.log1p(np.exp(-1))),
+    ],
+)
+def test_a_pick_by_hand(
+    temperature: float, logits: list[float], token: int, tempered: float
+) -> None:
+    stream = Stream(temperature, np.zeros((1, HALVINGS)))
+    _pick(torch.tensor([logits]), [[stream]], 0, None, None)
+    assert stream.ids == [token]
+    assert stream.tempered == [pytest.approx(tempered, abs=1e-6)]
+    expected = torch.tensor(logits).log_softmax(dim=0)[token].item()
+    assert stream.logprobs == [pytest.approx(expected, abs=1e-6)]
+
+
+# -- the draws -------------------------------------------------------------------------------------
 
 
 def test_a_sample_depends_on_itself_alone(toy: Any) -> None:
@@ -104,13 +148,14 @@ def test_a_sample_depends_on_itself_alone(toy: Any) -> None:
         for one, other in zip(alone, together[k], strict=False):
             assert one.text == other.text
             np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-6)
-    texts = [g.text for g in alone]
-    more = [g.text for g in toy.sample(["who?"], temperature=1.0, n=40, seed=3)[0]]
-    longer = toy.sample(["who?"], temperature=1.0, n=5, seed=3, max_new_tokens=9)[0]
-    assert more[:5] == texts
-    assert [g.text for g in longer] == texts
-    assert [g.text for g in toy.sample(["who?"], temperature=1.0, n=40, seed=4)[0]] != more
-    assert [g.text for g in toy.sample(["why?"], temperature=1.0, n=40, seed=3)[0]] != more
+
+    def texts(prompt: str, **options: Any) -> list[str]:
+        return [g.text for g in toy.sample([prompt], temperature=1.0, **options)[0]]
+
+    more = texts("who?", n=40, seed=3)
+    assert more[:5] == [g.text for g in alone] == texts("who?", n=5, seed=3, max_new_tokens=9)
+    assert texts("who?", n=40, seed=4) != more
+    assert texts("why?", n=40, seed=3) != more
 
 
 def test_uniforms_are_uniform_and_pinned() -> None:
@@ -122,8 +167,6 @@ def test_uniforms_are_uniform_and_pinned() -> None:
     related = np.corrcoef(values.reshape(1000, -1), rowvar=False)  # of each two numbers of a sample
     assert np.abs(related[np.triu_indices(len(related), 1)]).max() < 0.2
     # Whoever changes this changes every recorded sample.
-    import hashlib
-
     first = int.from_bytes(hashlib.shake_256(b"7\n0.5\n2\np").digest(8), "little") >> 11
     assert uniforms(7, "p", 0.5, 2, 3)[0, 0] == first / 2**53
     assert (uniforms(7, "p", 0.5, 2, 3) == uniforms(7, "p", 0.5, 2, 8)[:3]).all()
@@ -133,10 +176,8 @@ def test_uniforms_are_uniform_and_pinned() -> None:
 def test_tokens_are_drawn_by_their_weights(masses: list[int]) -> None:
     """Vocabularies that are no power of two, and tokens without weight at any place."""
     weight = np.array(masses, dtype=float)
-    drawn = _draw(
-        torch.tensor(weight).cumsum(0)[None],
-        torch.from_numpy(np.random.default_rng(1).random((1, 20_000, HALVINGS))),
-    )
+    numbers = torch.from_numpy(np.random.default_rng(1).random((1, 20_000, HALVINGS)))
+    drawn = _draw(torch.tensor(weight).cumsum(0)[None], numbers)
     counts = np.bincount(drawn[0].numpy(), minlength=len(weight))
     possible = weight > 0
     assert counts[~possible].sum() == 0
@@ -169,6 +210,29 @@ def test_last_digits_of_the_logits_change_no_draw() -> None:
     assert len(one.unique()) > 5_000  # it is that flat
 
 
+# -- the tree --------------------------------------------------------------------------------------
+
+
+def test_levels_by_hand() -> None:
+    """Three answers: the second ends with its first token, the others share one node and part."""
+    grown = []
+    logits = torch.tensor([[0.0, -9, -9], [-9, 0, -9], [0, 0, -99]])  # by a node's hidden state
+
+    def grow(parents: list[int], drawn: list[int]) -> torch.Tensor:
+        grown.append((parents, drawn))
+        return torch.tensor([2] * len(parents))
+
+    low, high = (np.full((3, HALVINGS), number) for number in (0.0, 0.9))
+    streams = [[Stream(0.0, NO_NUMBERS)], [Stream(1.0, low), Stream(1.0, high)]]
+    decode(
+        torch.tensor([1, 0]), grow, lambda hidden: logits[hidden], streams,
+        ended=lambda prompt, ids: prompt == 0, max_new_tokens=3, top_k=None, top_p=None, chunk=1,
+    )  # fmt: skip
+    # Prompt 1's node has one child for both streams; that one has a child for each.
+    assert grown == [([1], [0]), ([0, 0], [0, 1])]
+    assert [[s.ids for s in row] for row in streams] == [[[1]], [[0, 0, 0], [0, 1, 1]]]
+
+
 def test_stop_and_end(toy: Any, toy_model: Callable[..., Any]) -> None:
     [g] = toy.generate(["why?"], stop=["."])
     assert (g.text, len(g.token_ids), len(g.logprobs), len(g.top_logprobs)) == (" a", 1, 1, 1)
@@ -179,31 +243,29 @@ def test_stop_and_end(toy: Any, toy_model: Callable[..., Any]) -> None:
 
 
 def test_top_logprobs_by_hand(toy: Any) -> None:
-    [g] = toy.generate(["why?"], max_new_tokens=1)
-    [top] = g.top_logprobs
-    assert len(top) == 10
-    assert [w for w, _ in top[:4]] == [" a", " b", " c", " d"]
-    np.testing.assert_allclose(np.exp([p for _, p in top[:4]]), P, rtol=1e-6)
-    assert all(p == -1e9 for _, p in top[4:])
-
-
-def test_equal_prompts_share_their_answer(toy: Any) -> None:
-    a, b, c = toy.generate(["why?", "who?", "why?"])
+    a, b, c = toy.generate(["why?", "who?", "why?"], max_new_tokens=1)
     assert a == c
-    assert len(b.top_logprobs) == len(c.top_logprobs) == 2
+    for g in (a, b):
+        [top] = g.top_logprobs
+        assert len(top) == 10
+        assert [w for w, _ in top[:4]] == list(FIRST)
+        np.testing.assert_allclose(np.exp([p for _, p in top[:4]]), P, rtol=1e-6)
+        assert all(p == -1e9 for _, p in top[4:])
 
 
-def test_a_draw_of_zero_takes_a_possible_token() -> None:
-    """0.0 is the lowest uniform number; tokens of probability 0 before the first possible one."""
-    stream = Stream(1.0, np.zeros((1, HALVINGS)))
-    _pick(torch.tensor([[-torch.inf, -torch.inf, 0.0, 0.0]]), [[stream]], 0, None, None)
-    assert stream.ids == [2]
-    assert stream.logprobs == stream.tempered == [pytest.approx(np.log(0.5))]
+# -- the softmax -----------------------------------------------------------------------------------
 
 
-def test_temperature_zero_by_hand() -> None:
-    """Equation 2 at its lowest temperature, 1e-4: a gap of 1e-4 nats is one there."""
-    stream = Stream(0.0, NO_NUMBERS)
-    _pick(torch.tensor([[-1e-4, 0.0, -5.0]]), [[stream]], 0, None, None)
-    assert stream.ids == [1]
-    assert stream.tempered == [pytest.approx(-np.log1p(np.exp(-1)), abs=1e-6)]
+def test_log_norms_equal_float64_at_all_temperatures() -> None:
+    temperatures = [1e-4, 0.01, 0.2, 1.0, 2.0, 10.0]
+    for vocabulary in (5, 1 << 15, 100_003):  # one block, exactly one, several and a rest
+        z = torch.randn(3, vocabulary, generator=torch.Generator().manual_seed(0)) * 4
+        z -= z.amax(dim=-1, keepdim=True)
+        exact = torch.stack([torch.logsumexp(z.double() / t, dim=-1) for t in temperatures], dim=1)
+        torch.testing.assert_close(log_norms(z, temperatures), exact, rtol=0, atol=2e-6)
+
+
+def test_weights_are_exp_and_zero_where_that_is_nothing() -> None:
+    z = torch.tensor([0.0, -1.0, -80.0, LOWEST, -90.0, -104.0, -torch.inf])
+    assert torch.equal(weights(z), torch.where(z > LOWEST, z.exp(), 0.0))
+    assert z[-1] == -torch.inf, "the argument is left as it is"

@@ -1,4 +1,5 @@
-"""OpenELM against a plain computation of its formulas, its published sizes, and Apple's files."""
+"""OpenELM against a plain computation of its formulas, its published sizes, and Apple's files; MPT's
+bias, which follows each token's own position (both against the network's own logits: test_causal)."""
 
 from __future__ import annotations
 
@@ -11,9 +12,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch.nn.functional import rms_norm, silu
+from transformers import DynamicCache, MptConfig, MptForCausalLM
 
 import factrobust
-from factrobust.models.extra import OpenELMConfig, OpenELMForCausalLM, whole_multiple
+from factrobust.models.causal import pack_answers, pad_rows, unanswered
+from factrobust.models.extra import MptBody, OpenELMConfig, OpenELMForCausalLM, whole_multiple
 from factrobust.models.interface import ModelError
 from factrobust.models.load import settings_of
 
@@ -83,15 +86,15 @@ def plain_logits(weights: dict[str, torch.Tensor], ids: list[int]) -> torch.Tens
         queries, keys = CONFIG["num_query_heads"][i], CONFIG["num_kv_heads"][i]
         heads = rms_norm(states, [48], w["attn_norm"], 1e-6) @ w["attn.qkv_proj"].T
         heads = heads.view(len(ids), -1, 8)
-        made = torch.zeros(len(ids), queries, 8)
+        attended = torch.zeros(len(ids), queries, 8)
         for h in range(queries):
             shared = queries + h * keys // queries
             q = rotated(rms_norm(heads[:, h], [8], w["attn.q_norm"], 1e-6))
             k = rotated(rms_norm(heads[:, shared], [8], w["attn.k_norm"], 1e-6))
             for t in range(len(ids)):
                 seen = (k[: t + 1] @ q[t] / 8**0.5).softmax(dim=0)
-                made[t, h] = seen @ heads[: t + 1, shared + keys]
-        states = states + made.flatten(1) @ w["attn.out_proj"].T
+                attended[t, h] = seen @ heads[: t + 1, shared + keys]
+        states = states + attended.flatten(1) @ w["attn.out_proj"].T
         gate, up = (rms_norm(states, [48], w["ffn_norm"], 1e-6) @ w["ffn.proj_1"].T).chunk(2, 1)
         states = states + (silu(gate) * up) @ w["ffn.proj_2"].T
     return rms_norm(states, [48], weights["transformer.norm.weight"], 1e-6) @ embeddings.T
@@ -130,12 +133,10 @@ def test_apples_files_give_the_papers_formulas(apple: Path) -> None:
 def test_a_saved_model_is_loaded_again(apple: Path, tmp_path: Path) -> None:
     model: Any = factrobust.load_model(str(apple))
     scores = model.score([" Kenya"], [[5, 6]])
-    again = tmp_path / "again"
-    OpenELMForCausalLM.from_pretrained(apple).save_pretrained(again)
-    model.tokenizer.save_pretrained(again)
-    np.testing.assert_array_equal(
-        factrobust.load_model(str(again)).score([" Kenya"], [[5, 6]]), scores
-    )
+    OpenELMForCausalLM.from_pretrained(apple).save_pretrained(tmp_path / "again")
+    model.tokenizer.save_pretrained(tmp_path / "again")
+    again = factrobust.load_model(str(tmp_path / "again"))
+    np.testing.assert_array_equal(again.score([" Kenya"], [[5, 6]]), scores)
 
 
 def test_weights_that_are_not_there(apple: Path) -> None:
@@ -143,8 +144,7 @@ def test_weights_that_are_not_there(apple: Path) -> None:
     del weights["transformer.layers.1.attn.q_norm.weight"]
     save_file(weights, apple / "model.safetensors", metadata={"format": "pt"})
     sentence = (
-        r"the files of .* lack 1 of its weights, such as "
-        r"model\.layers\.1\.self_attn\.q_norm\.weight; fetch them anew, or save the whole model"
+        r"lack 1 of its weights, such as model\.layers\.1\.self_attn\.q_norm\.weight; fetch them"
     )
     with pytest.raises(ModelError, match=sentence):
         factrobust.load_model(str(apple))
@@ -181,3 +181,51 @@ def test_the_published_sizes(name: str, layers: int, width: int, head: int) -> N
 def test_whole_multiples_by_hand() -> None:
     # To the nearest, but up where down would take more than a tenth.
     assert [whole_multiple(v, 256) for v in (1100, 1200, 600, 100)] == [1024, 1280, 768, 256]
+
+
+# -- MPT -------------------------------------------------------------------------------------------
+
+
+def mpt(**options: Any) -> MptForCausalLM:
+    torch.manual_seed(0)
+    config = MptConfig(
+        d_model=48, n_heads=6, n_layers=2, vocab_size=64, initializer_range=0.3, **options
+    )
+    return MptForCausalLM(config).eval()
+
+
+def last_states(model: MptForCausalLM, ids: list[int], start: int) -> torch.Tensor:
+    """Of the last token, which stands as if the sequence began at `start`."""
+    rows = pad_rows([pack_answers([unanswered([0] * start + ids)], start)], 0, "cpu")
+    return MptBody(model).hidden(rows, DynamicCache(), rows.positions)[0, -1]
+
+
+@pytest.mark.parametrize("clip", [None, 0.5])
+@torch.inference_mode()
+def test_states_are_those_of_transformers(clip: float | None) -> None:
+    model = mpt(attn_config={"clip_qkv": clip})
+    ids = torch.randint(0, 64, (1, 30))
+    expected = model.transformer(ids).last_hidden_state[0, -1]
+    torch.testing.assert_close(last_states(model, ids[0].tolist(), 0), expected)
+
+
+@torch.inference_mode()
+def test_only_distances_count() -> None:
+    here, there = (last_states(mpt(), [5, 9, 60, 5, 7], start) for start in (0, 1000))
+    torch.testing.assert_close(here, there)
+
+
+@torch.inference_mode()
+def test_bfloat16_weighs_in_float32() -> None:
+    """As transformers, which adds its bias in float32: nearer to it than both to the exact states."""
+    model = mpt()
+    ids = torch.randint(0, 64, (1, 500))
+    exact = last_states(model, ids[0].tolist(), 0)
+    model.bfloat16()
+    theirs = model.transformer(ids).last_hidden_state[0, -1].float()
+    ours = last_states(model, ids[0].tolist(), 0).float()
+    assert (ours - theirs).norm() < 0.5 * (theirs - exact).norm() < 0.05 * exact.norm()
+
+
+def test_it_is_asked_with_its_own_bias(lettered: Any) -> None:
+    assert isinstance(lettered(mpt()).body, MptBody)

@@ -1,0 +1,390 @@
+"""The same rules for encoder-decoder models: tiny random networks against transformers itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binom
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    PegasusConfig,
+    PegasusForConditionalGeneration,
+    T5Config,
+    T5ForConditionalGeneration,
+    T5GemmaConfig,
+    T5GemmaForConditionalGeneration,
+    T5GemmaModuleConfig,
+    UMT5Config,
+    UMT5ForConditionalGeneration,
+)
+
+from factrobust.models.encdec import Encoded, Seq2SeqLM
+from factrobust.models.interface import ModelError
+
+PROMPTS = ["a", "why so", "the quick brown fox jumps over the lazy dog", "bb", "12345678", "abc"]
+PROMPTS += ["who wrote Hamlet and when", "Q A"]
+ANSWERS = ["x", "because", "an animal of some kind", "Y", "87654321", "abc", "W S", "the end"]
+END = 0
+T5 = {
+    "vocab_size": 64,
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 48,
+    "num_layers": 2,
+    "num_heads": 4,
+    "pad_token_id": 1,
+    "eos_token_id": END,
+    "decoder_start_token_id": 1,
+}
+BART = {
+    "vocab_size": 64,
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "max_position_embeddings": 64,
+    "pad_token_id": 1,
+    "bos_token_id": 3,
+    "eos_token_id": END,
+    "decoder_start_token_id": 0,
+    "forced_eos_token_id": None,
+    "init_std": 0.2,
+}
+GATED = T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
+
+
+def bart() -> Any:
+    """BART forces its first token, and has a bias after its head (0 in published models)."""
+    network = BartForConditionalGeneration(BartConfig(**BART))
+    network.generation_config.forced_bos_token_id = 3
+    network.final_logits_bias.normal_()
+    return network
+
+
+NETWORKS: dict[str, Callable[[], Any]] = {
+    "t5": lambda: T5ForConditionalGeneration(T5Config(**T5)),
+    "flan-t5": lambda: T5ForConditionalGeneration(T5Config(**GATED)),
+    "umt5": lambda: UMT5ForConditionalGeneration(UMT5Config(**T5)),
+    "bart": bart,
+    "pegasus": lambda: PegasusForConditionalGeneration(PegasusConfig(**BART)),
+}
+
+
+@pytest.fixture(params=[*NETWORKS, "ends"])
+def any_kind(request: pytest.FixtureRequest, t5: Any, lettered: Callable[..., Any]) -> Any:
+    """A model of each kind in turn, and one whose answers end."""
+    torch.manual_seed(0)
+    return t5 if request.param == "ends" else lettered(NETWORKS[request.param]())
+
+
+@pytest.fixture(scope="module")
+def t5(tiny_t5: Callable[..., Seq2SeqLM]) -> Seq2SeqLM:
+    return tiny_t5()
+
+
+def exact(model: Any, prompt: str, answer: list[int], t: float = 1.0) -> np.ndarray:
+    """Log P_t of an answer's tokens by the whole network, alone and without a cache, in float64."""
+    source = torch.tensor([model.tokenizer(prompt).input_ids])
+    target = torch.tensor([[*model.body.begin, *answer]])
+    with torch.no_grad():
+        logits = model.body.network(input_ids=source, decoder_input_ids=target).logits[0]
+    predictors = logits[len(model.body.begin) - 1 : -1].double()
+    chosen = torch.log_softmax(predictors / t, dim=-1).gather(1, torch.tensor(answer)[:, None])
+    values: np.ndarray = chosen[:, 0].numpy()
+    return values
+
+
+@contextmanager
+def read_prompts(model: Seq2SeqLM) -> Iterator[list[int]]:
+    """How many prompts the encoder reads each time."""
+    rows: list[int] = []
+    hook = model.body.encoder.register_forward_hook(
+        lambda _, __, kwargs, ___: rows.append(len(kwargs["input_ids"])), with_kwargs=True
+    )
+    yield rows
+    hook.remove()
+
+
+# -- every kind of network -------------------------------------------------------------------------
+
+
+def test_every_operation_equals_the_network_itself(any_kind: Any) -> None:
+    prompts, begin = PROMPTS, any_kind.body.begin
+    for prompt, row in zip(
+        prompts, any_kind.sample(prompts, temperature=1.5, n=6, seed=2), strict=True
+    ):
+        for g in row:
+            np.testing.assert_allclose(g.logprobs, exact(any_kind, prompt, g.token_ids), atol=2e-5)
+        given = [g.token_ids for g in row if g.token_ids]
+        scores = any_kind.score([prompt] * len(given), given)
+        for answer, score in zip(given, scores, strict=True):
+            np.testing.assert_allclose(score, exact(any_kind, prompt, answer), atol=2e-5)
+    for prompt, g in zip(prompts, any_kind.generate(prompts, max_new_tokens=8), strict=True):
+        source = torch.tensor([any_kind.tokenizer(prompt).input_ids])
+        out = any_kind.body.network.generate(
+            input_ids=source, attention_mask=torch.ones_like(source), do_sample=False, num_beams=1,
+            max_new_tokens=len(begin) - 1 + 8,
+        )[0].tolist()  # fmt: skip
+        assert out[: len(begin)] == begin
+        assert g.token_ids == [i for i in out[len(begin) :] if i not in any_kind.end_ids]
+        assert g.text == any_kind.tokenizer.decode(g.token_ids, skip_special_tokens=True)
+        for chosen, top in zip(g.logprobs, g.top_logprobs, strict=True):
+            assert len(top) == 10
+            assert top[0][1] == chosen
+            assert [p for _, p in top] == sorted((p for _, p in top), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "begin"),
+    [("t5", 32**-0.5, [1]), ("flan-t5", 1, [1]), ("bart", 1, [0, 3]), ("pegasus", 1, [0])],
+)
+def test_scale_and_beginning(name: str, scale: float, begin: list[int], lettered: Any) -> None:
+    body = lettered(NETWORKS[name]()).body
+    assert (body.scale, body.begin) == (scale, begin)
+
+
+def test_following_leaves_the_encoded_prompts_as_they_are(any_kind: Any) -> None:
+    body = any_kind.body
+    answers = [(1, [20, 21, 22]), (0, [23]), (1, [24, 25])]
+    with torch.inference_mode():
+        hidden, encoded = body.encode([[5, 6, 0], [7, 8, 9, 10, 0]])
+        once, again = body.follow(encoded, answers), body.follow(encoded, answers)
+    assert once.shape == (6, hidden.shape[1])
+    torch.testing.assert_close(once, again)
+    assert encoded.past.get_seq_length() == len(body.begin)
+
+
+def test_rows_are_copied_only_when_somebody_ends_or_branches(
+    any_kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies: list[list[int]] = []
+    rows = Encoded.rows
+
+    def counted(self: Encoded, index: list[int]) -> Encoded:
+        copies.append(index)
+        return rows(self, index)
+
+    monkeypatch.setattr(Encoded, "rows", counted)
+    prompts = [[5, 6, 0], [7, 8, 9, 10, 0], [5, 0]]
+    with torch.inference_mode():
+        _, grow = any_kind._prefill(prompts)
+        grow([0, 1, 2], [20, 21, 22])
+        grow([0, 1, 2], [23, 24, 25])
+        assert copies == []
+        hidden = grow([0, 0, 2], [26, 27, 28])  # the second ends, the first branches
+        assert copies == [[0, 0, 2]]
+        for k, (row, answer) in enumerate(
+            [(0, [20, 23, 26]), (0, [20, 23, 27]), (2, [22, 25, 28])]
+        ):
+            torch.testing.assert_close(
+                any_kind.body.logits(hidden[k : k + 1])[0],
+                any_kind._whole(prompts[row], answer), atol=2e-5, rtol=1e-5,
+            )  # fmt: skip
+
+
+def test_networks_that_cannot_be_asked(lettered: Any) -> None:
+    network = NETWORKS["t5"]()
+    network.config.decoder_start_token_id = None
+    network.generation_config.decoder_start_token_id = None
+    with pytest.raises(ModelError, match="T5ForConditionalGeneration has no decoder start token"):
+        lettered(network)
+    stack = T5GemmaModuleConfig(
+        vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=8, bos_token_id=2,
+    )  # fmt: skip
+    with pytest.raises(ModelError, match="has attention other than full, which cannot be asked"):
+        lettered(T5GemmaForConditionalGeneration(T5GemmaConfig(encoder=stack, decoder=stack)))
+
+
+# -- score and temper ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", [[], [END]])
+def test_score_is_the_networks_own_loss(t5: Any, ids: Any, end: list[int]) -> None:
+    """transformers' loss is the mean of -log P over the labels; the end token only if it is given."""
+    labels = [[*ids(answer), *end] for answer in ANSWERS]
+    given = labels if end else ANSWERS
+    for prompt, label, score in zip(PROMPTS, labels, t5.score(PROMPTS, given), strict=True):
+        with torch.no_grad():
+            loss = t5.body.network(
+                input_ids=torch.tensor([t5.tokenizer(prompt).input_ids]),
+                labels=torch.tensor([label]),
+            ).loss
+        assert len(score) == len(label)
+        assert score.dtype == np.float32
+        assert score.sum() == pytest.approx(-float(loss) * len(label), abs=1e-5 * len(label))
+
+
+def test_batch_of_one_equals_batch_of_eight(t5: Any, ids: Any) -> None:
+    scores = t5.score(PROMPTS, ANSWERS)
+    answers = t5.generate(PROMPTS)
+    for k, (prompt, answer) in enumerate(zip(PROMPTS, ANSWERS, strict=True)):
+        [alone] = t5.score([prompt], [answer])
+        np.testing.assert_allclose(alone, scores[k], atol=1e-5)
+        np.testing.assert_allclose(alone, exact(t5, prompt, ids(answer)), atol=1e-5)
+        [one] = t5.generate([prompt])
+        assert (one.text, one.token_ids) == (answers[k].text, answers[k].token_ids)
+        np.testing.assert_allclose(one.logprobs, answers[k].logprobs, atol=1e-5)
+
+
+def test_padding_is_without_effect(t5: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever stands there, and whatever side the tokenizer pads."""
+    expected, answers = t5.score(PROMPTS, ANSWERS), t5.generate(PROMPTS)
+    monkeypatch.setattr(t5.tokenizer, "padding_side", "left")
+    monkeypatch.setattr(t5.body, "pad", 7)
+    for got, one in zip(t5.score(PROMPTS, ANSWERS), expected, strict=True):
+        np.testing.assert_allclose(got, one, atol=1e-6)
+    assert [g.text for g in t5.generate(PROMPTS)] == [g.text for g in answers]
+
+
+def test_a_prompt_is_read_once_for_all_its_answers(t5: Any, ids: Any, watch: Any) -> None:
+    prompts, answers = ["why so"] * 4 + ["abc"], ["because", "b", "b2", "x", "no"]
+    with read_prompts(t5) as read, watch(t5) as work:
+        scores = t5.score(prompts, answers)
+    assert sum(read) == 2
+    assert sum(work.head) == 2 + 6 + 1 + 1  # two places for first tokens, then each token's own
+    for prompt, answer, score in zip(prompts, answers, scores, strict=True):
+        np.testing.assert_allclose(score, exact(t5, prompt, ids(answer)), atol=1e-5)
+    many = [a + b for a in "abcdefgh" for b in "ijklmnopqr"]  # more than are forced at once
+    with read_prompts(t5) as read:
+        scores = t5.score(["why so"] * len(many), many)
+    assert read == [1]
+    np.testing.assert_allclose(scores[-1], exact(t5, "why so", ids("hr")), atol=1e-5)
+
+
+def test_prompts_that_write_the_end_token_themselves(t5: Any) -> None:
+    np.testing.assert_array_equal(t5.score(["abc</s>"], ["x"])[0], t5.score(["abc"], ["x"])[0])
+
+
+def test_bfloat16_gives_normalised_float32(tiny_t5: Callable[..., Seq2SeqLM]) -> None:
+    model = tiny_t5()
+    model.body.network.to(torch.bfloat16)
+    scores = model.score(["why so"] * 64, [[i] for i in range(64)])
+    assert np.exp(np.concatenate(scores, dtype=np.float64)).sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_temper_at_one_is_score_and_elsewhere_the_tempered_softmax(t5: Any, ids: Any) -> None:
+    grid = [0.0, 0.3, 1.0, 2.5]
+    with read_prompts(t5) as read:
+        curves = t5.temper(PROMPTS, ANSWERS, grid)
+    assert sum(read) == len(PROMPTS)
+    scores = t5.score(PROMPTS, ANSWERS)
+    np.testing.assert_allclose(curves[:, 2], [s.sum() for s in scores], atol=1e-5)
+    for prompt, answer, curve in zip(PROMPTS, ANSWERS, curves, strict=True):
+        for t, value in zip(grid[1:], curve[1:], strict=True):
+            expected = exact(t5, prompt, ids(answer), t).sum()
+            assert value == pytest.approx(expected, abs=2e-4 / t)
+
+
+# -- generate and sample ---------------------------------------------------------------------------
+
+
+def test_scoring_what_was_generated(t5: Any) -> None:
+    answers = t5.generate(PROMPTS, max_new_tokens=8)
+    assert {len(g.token_ids) for g in answers} == {0, 2, 3, 8}  # some end early, one at once
+    answers = [g for g in answers if g.token_ids]
+    by_ids = t5.score([g.prompt for g in answers], [g.token_ids for g in answers])
+    by_text = t5.score([g.prompt for g in answers], [g.text for g in answers])
+    for g, a, b in zip(answers, by_ids, by_text, strict=True):
+        np.testing.assert_allclose(a, g.logprobs, atol=1e-5)
+        np.testing.assert_array_equal(a, b)  # a letter is a token
+
+
+def test_stop_strings_end_and_shorten_an_answer(t5: Any, watch: Any) -> None:
+    [whole] = t5.generate(PROMPTS[2:3])
+    stop = whole.text[2]
+    assert stop not in whole.text[:2]
+    with watch(t5) as work:
+        [g] = t5.generate([whole.prompt], stop=[stop])
+    assert (g.text, g.token_ids) == (whole.text[:2], whole.token_ids[:2])
+    assert len(g.top_logprobs) == 2
+    assert len(work.body) == 3  # the start and the two tokens before the stop, none after it
+
+
+@pytest.mark.parametrize("t", [0.6, 2.0])
+def test_samples_follow_the_exact_probabilities(t5: Any, t: float) -> None:
+    """First tokens, the end token among them, and pairs of tokens."""
+    n = 4000
+    [row] = t5.sample(["why so"], temperature=t, n=n, max_new_tokens=2, seed=3)
+    first = np.exp(t5.temper(["why so"] * 64, [[i] for i in range(64)], [t])[:, 0])
+    assert first.sum() == pytest.approx(1, abs=1e-5)
+    firsts = Counter(g.token_ids[0] if g.token_ids else END for g in row)
+    pairs = Counter(tuple(g.token_ids) for g in row if len(g.token_ids) == 2)
+    common = [pair for pair, _ in pairs.most_common(5)]
+    second = np.exp(t5.temper(["why so"] * 5, [list(pair) for pair in common], [t])[:, 0])
+    for p, found in ((first, [firsts[i] for i in range(64)]), (second, [pairs[c] for c in common])):
+        assert (binom.ppf(1e-6, n, p) <= found).all()
+        assert (found <= binom.ppf(1 - 1e-6, n, p)).all()
+
+
+def test_a_sample_depends_on_itself_alone(t5: Any) -> None:
+    """Also on the same random numbers as a decoder-only model's: the streams are shared."""
+    settings: dict[str, Any] = {"n": 6, "max_new_tokens": 7, "seed": 5}
+    [alone] = t5.sample(["abc"], temperature=1.5, **settings)
+    with read_prompts(t5) as read:
+        together = t5.sample(PROMPTS * 2, temperature=[1.5] * 8 + [0.7] * 8, **settings)
+    assert sum(read) == len(PROMPTS)
+    assert [g.text for g in together[PROMPTS.index("abc")]] == [g.text for g in alone]
+    assert len({g.text for g in alone}) > 1
+    for g in together[2]:
+        for t, logprobs in ((1.0, g.logprobs), (1.5, g.tempered_logprobs)):
+            np.testing.assert_allclose(logprobs, exact(t5, PROMPTS[2], g.token_ids, t), atol=2e-5)
+    [cold] = t5.sample(["abc"], temperature=0.0, **settings)
+    [greedy] = t5.generate(["abc"], max_new_tokens=7)
+    assert {g.text for g in cold} == {greedy.text}
+
+
+# -- batches, bad input ----------------------------------------------------------------------------
+
+
+def test_scarce_memory_and_small_batches(tiny_t5: Callable[..., Seq2SeqLM]) -> None:
+    model = tiny_t5(name="models/tiny", tokens_per_batch=10**6)
+
+    def everything() -> list[Any]:
+        samples = model.sample(PROMPTS, temperature=1.0, n=3, seed=1)
+        answers = [*model.generate(PROMPTS), *chain(*samples)]
+        numbers = model.score(PROMPTS, ANSWERS), *model.temper(PROMPTS, ANSWERS, [0.5, 2.0])
+        return [[g.text for g in answers], *(g.logprobs for g in answers), *chain(*numbers)]
+
+    def assert_same(found: list[Any], expected: list[Any]) -> None:
+        assert found[0] == expected[0]
+        for a, b in zip(found[1:], expected[1:], strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-4)
+
+    plenty = everything()
+    most, inner = [2], model.body.encode
+
+    def encode(prompts: list[list[int]]) -> Any:
+        if len(prompts) > most[0]:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return inner(prompts)
+
+    model.body.encode = encode  # type: ignore[method-assign]
+    assert_same(everything(), plenty)
+    model.tokens_per_batch, model.logits_per_batch = 20, 1
+    assert_same(everything(), plenty)
+    most[0] = 0
+    with pytest.raises(ModelError, match="models/tiny: one prompt alone does not fit into memory"):
+        model.generate(PROMPTS)
+
+
+def test_ids_and_lengths_that_the_model_does_not_have(t5: Any, lettered: Any) -> None:
+    with pytest.raises(ModelError, match="tiny: 64 is no token id of this model, whose vocabulary"):
+        t5.score(["abc"], [[5, 64]])
+    model = lettered(NETWORKS["pegasus"](), "short")
+    model.body.config.max_position_embeddings = 20
+    assert len(model.score(["a" * 19], ["b" * 19])[0]) == 19  # with the end, and after the start
+    for prompt, answer in (("a" * 20, "b"), ("a", "b" * 20)):
+        with pytest.raises(ModelError, match=r"short: .* 21 tokens in score, .* context of 20"):
+            model.score([prompt], [answer])

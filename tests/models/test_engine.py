@@ -1,0 +1,177 @@
+"""What both kinds of model share: batches that fit into memory, checks, and oneDNN's products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.functional import linear
+
+from factrobust.models.engine import available, in_batches, prepack
+from factrobust.models.interface import ModelError
+
+# -- rule 5: batches of like size under a budget, halved when memory does not suffice --------------
+
+
+def test_budget_counts_padding() -> None:
+    ran: list[list[int]] = []
+
+    def run(items: list[int]) -> tuple[list[int], list[Any]]:
+        assert torch.is_inference_mode_enabled()
+        ran.append(items)
+        return items, items
+
+    done = []
+    for numbers, _ in in_batches(list(range(6)), [5, 1, 4, 1, 30, 2], run, budget=8, name="m"):
+        assert not torch.is_inference_mode_enabled()
+        done += numbers
+    # 1 + 1 tokens, then 2 (padded 3 x 2 = 6); 4 and 5 would be 10; 30 exceeds the budget alone.
+    assert ran == [[1, 3, 5], [2], [0], [4]]
+    assert sorted(done) == list(range(6))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+        RuntimeError("shapes do not match"),
+    ],
+)
+def test_out_of_memory_halves_and_other_errors_pass(error: RuntimeError) -> None:
+    ran: list[int] = []
+
+    def run(items: list[int]) -> tuple[list[int], list[Any]]:
+        ran.append(len(items))
+        if len(items) > 3:
+            raise error
+        return items, [10 * i for i in items]
+
+    batches = in_batches(list(range(16)), [1] * 16, run, budget=16, name="m")
+    if "shapes" in str(error):
+        with pytest.raises(RuntimeError, match="shapes"):
+            list(batches)
+        return
+    assert [v for _, values in batches for v in values] == [10 * i for i in range(16)]
+    assert ran == [16, 8, 4, 2, 2, 4, 2, 2, 8, 4, 2, 2, 4, 2, 2]
+
+
+def test_all_is_answered_with_scarce_memory(
+    toy_model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy = toy_model({" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}, " Nairobi": {".": 1.0}})
+    prompts = [f"{'?' * (2 * i)} Kenya" for i in range(12)]
+    answers = [" Nairobi.", " Mombasa"] * 6
+
+    def everything() -> list[Any]:
+        return [
+            toy.generate(prompts),
+            toy.sample(prompts, temperature=1.0, n=5),
+            [s.tolist() for s in toy.score(prompts, answers)],
+            toy.temper(prompts, answers, [0.5, 2.0]).tolist(),
+        ]
+
+    plenty, inner = everything(), toy.body.hidden
+    for most in (2, 0):
+
+        def hidden(rows: Any, *rest: Any, most: int = most) -> Any:
+            if len(rows.ids) > most:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return inner(rows, *rest)
+
+        monkeypatch.setattr(toy.body, "hidden", hidden)
+        if most:
+            assert everything() == plenty
+    with pytest.raises(ModelError, match="one prompt alone does not fit into memory; shorten it"):
+        toy.generate(prompts)
+
+
+# -- what is refused: other vocabularies, and networks that cannot be taken apart ------------------
+
+
+def test_ids_of_another_vocabulary(toy_model: Callable[..., Any]) -> None:
+    toy = toy_model({" a": {" b": 1.0}}, name="mine")
+    assert toy.score([" a"], [[15]])[0].shape == (1,)  # the vocabulary holds 16
+    for ask in (toy.score, lambda p, a: toy.temper(p, a, [1.0])):
+        with pytest.raises(ModelError, match="mine: 16 is no token id of this model, whose vocab"):
+            ask([" a", " a", " a"], [" b", [3], [2, 16, 4]])
+
+
+def test_longer_than_the_context(toy_model: Callable[..., Any]) -> None:
+    toy = toy_model({" a": {" a": 1.0}})
+    toy.body.config.max_position_embeddings = 20
+    assert len(toy.generate([" a" * 15])[0].token_ids) == 5
+    with pytest.raises(ModelError, match=r"21 tokens in generate, more than the model's context"):
+        toy.generate([" a", " a" * 16])
+    with pytest.raises(ModelError, match=r"21 tokens in score, .* of 20; shorten the prompt"):
+        toy.score([" a" * 20], [" a"])
+
+
+@pytest.mark.parametrize("kind", ["LlamaForCausalLM", "T5ForConditionalGeneration"])
+def test_logits_that_are_not_the_heads(kind: str, toy_model: Any, tiny_t5: Any) -> None:
+    model = tiny_t5() if kind.startswith("T5") else toy_model({" a": {" b": 0.5, " c": 0.5}})
+    network = model.body.network
+
+    def build() -> None:
+        type(model)(
+            network, model.tokenizer, name="y", fingerprint="y", prompt_format="prefix", chat=None
+        )
+
+    build()
+    network.register_forward_hook(lambda _, __, out: out.__setitem__("logits", out.logits * 0.5))
+    with pytest.raises(ModelError, match=rf"y: the logits of {kind} differ from its head .*100%"):
+        build()
+
+    def refuse(*_: Any) -> None:
+        raise IndexError("no such layer")
+
+    network.register_forward_pre_hook(refuse)
+    with pytest.raises(ModelError, match=rf"y: {kind} does not run .*IndexError: no such layer"):
+        build()
+
+
+# -- linear layers in oneDNN's layout: the same numbers, and no second copy of the weights ---------
+
+x86 = pytest.mark.skipif(not available(), reason="oneDNN's products are for x86 processors")
+
+
+@x86
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", [(24,), (1, 24), (3, 24), (2, 5, 24), (300, 24), (0, 24)])
+def test_the_same_products(shape: tuple[int, ...], bias: bool) -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(24, 70, bias=bias)
+    inputs = [torch.randn(shape), torch.randn(24, 9, 4)[:, 3].T]  # the latter not side by side
+    weight = layer.weight.detach().clone()
+    prepack(layer)
+    with torch.inference_mode():
+        for x in [*inputs, *inputs]:  # packing, and packed
+            assert torch.allclose(layer(x), linear(x, weight, layer.bias), atol=1e-5)
+
+
+@x86
+def test_a_weight_is_kept_only_where_an_embedding_uses_it() -> None:
+    embedding, body, head = torch.nn.Embedding(9, 4), torch.nn.Linear(4, 4), torch.nn.Linear(4, 9)
+    head.weight = embedding.weight
+    network = torch.nn.Sequential(embedding, body, head)
+    ids = torch.tensor([[1, 8]])
+    expected = network(ids)
+    prepack(network)
+    assert not body.weight.is_meta  # nothing happens before the first use
+    with torch.inference_mode():
+        assert torch.allclose(network(ids), expected, atol=1e-6)
+    assert body.weight.is_meta
+    assert body.weight.shape == (4, 4)
+    assert not head.weight.is_meta
+
+
+@x86
+def test_other_dtypes_and_kinds_stay_as_they_are() -> None:
+    class Special(torch.nn.Linear):
+        """A layer with products of its own."""
+
+    for layer in (torch.nn.Linear(4, 4, dtype=torch.bfloat16), Special(4, 4)):
+        prepack(layer)
+        assert "forward" not in vars(layer)
