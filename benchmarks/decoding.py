@@ -87,7 +87,7 @@ EFFORT = {SEPARATE: 8, TOGETHER: 16, SHARED: 8, UNSTOPPED: 10, BISECTION: 4, EXA
 def known_facts(model: CausalLM, count: int) -> pd.DataFrame:
     """`count` facts that the model knows (fewer if it knows fewer), as questions."""
     facts = questions(load_facts(limit=4 * count))
-    known = part1.select_known(part1.mark_greedy(probe.greedy(model, facts), facts))
+    known = part1.select_known(part1.mark_greedy(probe.greedy(model, facts)))
     chosen = known["fact_id"].iloc[_spread(len(known), count)]
     return facts[facts["fact_id"].isin(chosen)].reset_index(drop=True)
 

@@ -139,7 +139,7 @@ def exact_scores(model: CausalLM, facts: pd.DataFrame, settings: Settings) -> pd
         model, responses, probe.temperature_grid(settings.temperatures).tolist()
     )
     breaking = part1.exact_breaking(curves)
-    return part1.frs_table(part1.mark_greedy(responses, facts), breaking, unbroken=None)
+    return part1.frs_table(part1.mark_greedy(responses), breaking, unbroken=None)
 
 
 def full_logits_score(

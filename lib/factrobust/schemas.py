@@ -171,7 +171,7 @@ class Responses(pa.DataFrameModel):
     prompt: str = _column("what the model was given")
     text: str = _column("the first sentence of what it said")
     raw: str = _column("all that it said")
-    logprob: float = _column("mean over the tokens of raw; NaN without any", nullable=True)
+    logprobs: Any = _column("list of the log-probabilities of the tokens of raw")
 
 
 class ContextResults(pa.DataFrameModel):

@@ -123,7 +123,7 @@ def decoding(notebook: Mapping[str, Any], *, tempered: bool = False) -> Decoding
 
         train = load_question_types("train")
         facts = with_types(open_records(), facts, train, epochs=10, seed=seed)
-    marked = mark_greedy(_from_each(models, lambda model: probe.greedy(model, facts)), facts)
+    marked = mark_greedy(_from_each(models, lambda model: probe.greedy(model, facts)))
     schemas.AskedFacts.validate(facts)
     schemas.MarkedAnswers.validate(marked)
     print(f"{len(facts)} facts, asked of {_names(models)}")
@@ -263,7 +263,7 @@ def wording(notebook: Mapping[str, Any]) -> Wording:
                 model, questions, prompt_format=part.formats[model.name], max_new_tokens=length
             ),
         )
-        part.marked = schemas.MarkedResponses.validate(mark_by_rules(part.responses, questions))
+        part.marked = schemas.MarkedResponses.validate(mark_by_rules(part.responses))
         sets = text_groups(part.responses)
         sets = sets.assign(int_sim=probe.consistency(encoder, sets))
         part.answer_sets = schemas.AnswerSets.validate(sets)
@@ -275,7 +275,7 @@ class Context(Study):
     """Part 4: `questions`, the `results` of asking them without and with a context, and `marked`.
 
     `pool` holds the questions that contexts are taken from, `counts` what was asked and left out, a
-    row a model.
+    row a model; `contexts` are those of known facts.
     """
 
     questions: pd.DataFrame
@@ -283,6 +283,7 @@ class Context(Study):
     results: pd.DataFrame
     marked: pd.DataFrame
     counts: pd.DataFrame
+    contexts: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
 def context(notebook: Mapping[str, Any]) -> Context:
@@ -301,15 +302,19 @@ def known_contexts(notebook: Mapping[str, Any]) -> Context:
     """Part 4: ask `n_facts` embedded facts with true, false and irrelevant contexts."""
     from factrobust.datasets.contexts import facts_as_questions
     from factrobust.datasets.facts import FILES, load_facts
-    from factrobust.probes.context import ask_known
+    from factrobust.metrics.context import right
+    from factrobust.probes import context as probe
 
     parameters, models = _start(notebook)
     seed = parameters["seed"]
     pool = facts_as_questions(load_facts())
     drawn = load_facts(limit=parameters["n_facts"], seed=seed)["fact_id"]
     questions = pool[pool["question_id"].isin(drawn)]
-    answers = [ask_known(model, questions, pool, seed=seed) for model in models]
-    return _in_context(parameters, models, FILES, questions, pool, answers)
+    contexts = probe.known_contexts(questions, pool, right, seed=seed)
+    answers = [probe.ask_known(model, questions, contexts) for model in models]
+    study = _in_context(parameters, models, FILES, questions, pool, answers)
+    study.contexts = contexts
+    return study
 
 
 def _in_context(
@@ -320,17 +325,16 @@ def _in_context(
     pool: pd.DataFrame,
     answers: Sequence[pd.DataFrame],
 ) -> Context:
-    from factrobust.metrics.context import mark
+    from factrobust.metrics.context import answer_counts, mark_sources, measured
 
     if not models:  # a notebook that only looks at the questions
         nothing = pd.DataFrame()
         return Context(parameters, [], inputs, questions, pool, nothing, nothing, nothing)
-    results = pd.concat(answers, ignore_index=True)
-    index = pd.Index([model.name for model in models], name="model")
-    counts = pd.DataFrame([part.attrs["counts"] for part in answers], index=index)
+    results = measured(pd.concat(answers, ignore_index=True))
+    counts = answer_counts(results, questions, [model.name for model in models])
     print(f"{len(questions)} questions, {len(results)} answered with a context")
     schemas.ContextQuestions.validate(questions)
-    marked = mark(results, questions)
+    marked = mark_sources(results, questions)
     schemas.MarkedContext.validate(marked)
     return Context(parameters, models, inputs, questions, pool, results, marked, counts)
 

@@ -1,7 +1,9 @@
 """The seven kinds of answers that are neither the parametric one nor the context's (thesis, 5.3).
 
-The thesis sorted them by hand. Here the ordered rules of `metrics.answer_rules` decide, the first
-that applies; they sort the examples of tables 15 and 16 as the thesis does. Kinds 2, 3 and 6 need
+The thesis sorted them by hand. Here ordered RULES decide, the first that applies: each sees the three
+answers of a question and what is known of the right ones, and gives a kind or passes. Dates and
+quantities are compared by value (`metrics.values`), everything else by the words that name something
+(`metrics.phrases`). They sort the examples of tables 15 and 16 as the thesis does. Kinds 2, 3 and 6 need
 knowledge of the world: without accepted answers they are guesses from the form of the answer and of
 the question, and a judge may decide them instead. The rules read English; they know no chemical
 symbols (209Bi is Bismuth-209), no ambiguous names (Rome, Georgia) and no namesakes that no listed
@@ -18,6 +20,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from factrobust.metrics.phrases import (
+    WORDS,
     alike,
     clean,
     content,
@@ -30,7 +33,7 @@ from factrobust.metrics.phrases import (
     specific,
     words,
 )
-from factrobust.metrics.values import Quantity, agreement, date, meet, quantities, quantity
+from factrobust.metrics.values import Quantity, date, meet, quantities, quantity, shared_parts
 from factrobust.text import normalise
 
 _NONE = re.compile(
@@ -42,15 +45,7 @@ NEGATION = re.compile(
     r"\b(?:not|never|nor|neither|no longer|rather than|instead of|as opposed to|unlike)\b|n't\b",
     re.IGNORECASE,
 )
-_THINGS = {
-    "inland water": "lake lakes river rivers reservoir canal stream pond",
-    "open sea": "sea ocean gulf bay strait channel",
-    "settlement": "city town village municipality",
-    "region": "state province county governorate prefecture district region",
-    "country": "country nation",
-    "continent": "continent",
-}
-_THING = {word: thing for thing, listed in _THINGS.items() for word in listed.split()}
+_THING = {word: thing for thing, listed in WORDS["things"].items() for word in listed.split()}
 
 
 class Row(NamedTuple):
@@ -132,7 +127,7 @@ def _date(row: Row) -> int | None:
         parts = [(x == y, x == z) for x, y, z in zip(a, p, c, strict=True) if x is not None]
         if (True, False) in parts and (False, True) in parts and (False, False) not in parts:
             return 7
-    as_p, as_c = (agreement(a, other) if other else 0 for other in (p, c))
+    as_p, as_c = (shared_parts(a, other) if other else 0 for other in (p, c))
     if not (as_p or as_c):
         return None
     return 1 if as_p >= as_c else 5
@@ -273,40 +268,34 @@ class Decision(NamedTuple):
     rule: str
 
 
-def decide(
-    parametric: str,
-    counterfactual: str,
-    contextual: str,
-    *,
-    accepted: Sequence[str] = (),
-    synonyms: Mapping[str, frozenset[str]] | None = None,
-    right_answers: str | None = None,
-) -> Decision:
-    """The kind of the contextual answer, whatever its source (see `Row` for what may be known).
+def decide(parametric: str, counterfactual: str, contextual: str, **known: Any) -> Decision:
+    """The kind of the contextual answer, whatever its source.
 
-    Kind 1 includes the parametric answer itself, and kind 5 the counterfactual. Where both fit
-    equally, it is 1: as in the thesis, the parametric answer is compared first.
+    `known` may be accepted, synonyms and right_answers, see `Row`. Kind 1 includes the parametric
+    answer itself, and kind 5 the counterfactual. Where both fit equally, it is 1: as in the thesis,
+    the parametric answer is compared first.
     """
     if empty(contextual):
         return Decision(None, "empty")
-    p, c, a = (clean(text) for text in (parametric, counterfactual, contextual))
-    row = Row(p, c, a, accepted, synonyms or {}, right_answers)
-    found = ((rule.decide(row), rule.name) for rule in RULES)
-    return next(Decision(kind, name) for kind, name in found if kind is not None)
+    row = Row(clean(parametric), clean(counterfactual), clean(contextual), **known)
+    decisions = (Decision(rule.decide(row), rule.name) for rule in RULES)
+    return next(decision for decision in decisions if decision.kind is not None)
 
 
-def judged(judge: Judge, row: Mapping[str, Any]) -> int:
-    """The kind that a judge gives a row whose kind by the rules is one of JUDGED.
+def judged(judge: Judge, row: Mapping[str, Any], decision: Decision) -> Decision:
+    """The decision of a judge, where the rules can but guess (JUDGED); else theirs.
 
     `judge` gets a row of the results (object, base_id and the answers among them) and returns 2, 3
     or 6. Raises ValueError if it returns anything else.
     """
-    if (verdict := judge(row)) not in JUDGED:
+    if decision.kind not in JUDGED:
+        return decision
+    if (kind := judge(row)) not in JUDGED:
         raise ValueError(
-            f"the judge says {verdict!r} of {row.get('question_id', 'a row')}; it must return 2 "
+            f"the judge says {kind!r} of {row.get('question_id', 'a row')}; it must return 2 "
             "(plainly wrong), 3 (question misread) or 6 (another right answer)"
         )
-    return int(verdict)
+    return Decision(int(kind), "judge")
 
 
 def kinds_table() -> pd.DataFrame:

@@ -1,7 +1,9 @@
 """Does an answer come from memory or from the context (thesis, 3.2.2 and 3.3)?
 
-Results are the rows of `probes.context.ask`: the answer without context (parametric), the one that
-the context states (counterfactual), the answer given with the context (contextual), and perplexities.
+Responses are the rows of `probes.context.ask`: the answer without context (parametric), the one that
+the context states (counterfactual), the answer given with the context (contextual), and the
+log-probabilities of their tokens; results are the same with perplexities (`measured`), and marked
+results with the source of each answer (`mark_sources`).
 
 Two rules, here and in all functions that take `rule`:
 
@@ -22,18 +24,18 @@ definition (3.3.3, figure 4), parametric if P2 < P3, contextual if P2 > P3; equa
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy.spatial.distance import jensenshannon
 
-from factrobust.metrics.answer_rules import JUDGED, KINDS, NEGATION, Decision, Judge, decide, judged
+from factrobust.metrics.answer_rules import KINDS, NEGATION, Decision, Judge, decide, judged
 from factrobust.metrics.decoding import top_entropy
 from factrobust.metrics.phrases import empty
-from factrobust.metrics.values import Quantity, agreement, date, meet, quantity
+from factrobust.metrics.values import Quantity, date, meet, quantity, shared_parts
 from factrobust.statistics import Interval, binomial_interval, bootstrap_mean
 from factrobust.text import contains, exact_match, normalise
 
@@ -41,12 +43,44 @@ RULES = ("robust", "published")
 SOURCES = ("parametric", "contextual", "other", "empty")
 PREFERENCES = ("parametric", "contextual", "tie")
 ANSWERS = ("parametric", "counterfactual", "contextual")
+PERPLEXITIES = ("p0", "p1", "p2", "p3", "p4")
 CORRECT = {
     "parametric_correct": "parametric",
     "counterfactual_correct": "counterfactual",
     "correct": "contextual",
 }
-_SOURCE_OF = {None: "empty", 1: "parametric", 5: "contextual"}
+SOURCE_OF_KIND = {None: "empty", 1: "parametric", 5: "contextual"}
+ORDERED: dict[str, tuple] = {"source": SOURCES, "preference": PREFERENCES, "kind": tuple(KINDS)}
+DEGENERATE = ("empty", "option", "marks", "short")
+OPTION = re.compile(r"\s*(?:[(\[{]\s*(?:\w|[ivxIVX]{2,4})|(?:[A-E]|[a-e]))(?!\w)[^\w]*")
+MARK = re.compile(r"(?<!\w)[A-Z]:")
+
+Alternatives = Sequence[tuple[str, float]]  # (token, natural log-probability), the likeliest ones
+
+
+def measured(responses: pd.DataFrame) -> pd.DataFrame:
+    """Responses of `probes.context.ask` or `ask_known` with their numbers.
+
+    Adds p0 ... p4 (perplexities, NaN for an empty answer or one that was not scored),
+    n_tokens_parametric, n_tokens_counterfactual, first_entropy, first_entropy_context (nats, of the
+    first token's ten likeliest) and first_shift (between these two distributions).
+    """
+    logprobs = {name: responses.get(f"logprobs_{name}") for name in PERPLEXITIES}
+    unknown = pd.Series(np.nan, index=responses.index)
+    numbers: dict[str, pd.Series] = {
+        name: unknown if lists is None else lists.map(perplexity).astype(float)
+        for name, lists in logprobs.items()
+    }
+    for answer, name in (("parametric", "p0"), ("counterfactual", "p1")):
+        lists = logprobs[name]
+        numbers[f"n_tokens_{answer}"] = unknown if lists is None else lists.map(len).astype(int)
+    pairs = zip(responses["first"], responses["first_context"], strict=True)
+    return responses.assign(
+        **numbers,
+        first_entropy=responses["first"].map(first_entropy).astype(float),
+        first_entropy_context=responses["first_context"].map(first_entropy).astype(float),
+        first_shift=np.array([first_shift(a, b) for a, b in pairs], dtype=float),
+    )
 
 
 def perplexity(logprobs: ArrayLike) -> float:
@@ -56,6 +90,48 @@ def perplexity(logprobs: ArrayLike) -> float:
     """
     x = np.asarray(logprobs, dtype=float)
     return float(np.exp(-x.mean())) if x.size else np.nan
+
+
+def first_entropy(alternatives: Alternatives) -> float:
+    """Entropy in nats of the likeliest first tokens, renormalised to sum to one.
+
+    It is at most ln k for k tokens (models give ten); NaN for fewer than two.
+    """
+    logs = [p for _, p in alternatives]
+    return top_entropy(logs) * float(np.log(len(logs))) if len(logs) > 1 else float("nan")
+
+
+def first_shift(one: Alternatives, other: Alternatives) -> float:
+    """Jensen-Shannon distance of two first-token distributions, 0 (equal) to sqrt(ln 2).
+
+    The square root of the divergence, with the natural logarithm, over the union of the tokens of
+    both lists and the rest. A token that is in one list only counts in the other's rest, so what is
+    beyond the lists makes the distance somewhat too large. NaN if a list is empty.
+    """
+    if not one or not other:
+        return float("nan")
+    p, q = ({token: float(np.exp(logprob)) for token, logprob in x} for x in (one, other))
+    pairs = np.array([(p.get(token, 0.0), q.get(token, 0.0)) for token in p | q])
+    rest = np.clip(1 - pairs.sum(axis=0), 0, 1)
+    return float(jensenshannon(*np.vstack([pairs, rest]).T))
+
+
+def answer_counts(
+    results: pd.DataFrame, questions: pd.DataFrame, models: Sequence[str]
+) -> pd.DataFrame:
+    """What became of the questions, a row a model (the index).
+
+    Columns: questions, no_counterfactual (those that `probes.context.ask` left out of the results),
+    and of each of ANSWERS how many have no letter or digit: empty_parametric, ...
+    """
+    texts = results[list(ANSWERS)].map(lambda text: not any(c.isalnum() for c in text))
+    counts = texts.groupby(results["model"]).sum().add_prefix("empty_")
+    counts = counts.reindex(pd.Index(models), fill_value=0)
+    if "context" not in results:
+        answered = results.groupby("model").size().reindex(counts.index, fill_value=0)
+        counts.insert(0, "no_counterfactual", len(questions) - answered)
+    counts.insert(0, "questions", len(questions))
+    return counts.rename_axis("model")
 
 
 def published_equal(a: str, b: str) -> bool:
@@ -84,31 +160,32 @@ def right(text: str, answers: Sequence[str]) -> bool:
     for answer in answers:
         then, value = date(answer), quantity(answer)
         if when and then and then.month:
-            if agreement(when, then) == sum(part is not None for part in then):
+            if shared_parts(when, then) == sum(part is not None for part in then):
                 return True
         elif number and value and meet(number, value) and _width(number) <= _width(value):
             return True
     return False
 
 
+def _width(number: Quantity) -> float:
+    return number.high - number.low
+
+
 def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
     """Which source the perplexities prefer, [row]: one of PREFERENCES, or None where missing."""
     _check_rule(rule)
     _check_columns(results, ["p3", "p4"] if rule == "published" else ["p2", "p3"])
-    if rule == "published":
-        parametric = results["p4"] > results["p3"]
-        values = np.where(parametric, "parametric", "contextual").astype(object)
-        if results["p4"].isna().all():
-            values[:] = None
-    else:
+    values = np.full(len(results), None, dtype=object)
+    if rule == "robust":
         p2, p3 = (results[name].to_numpy(dtype=float) for name in ("p2", "p3"))
-        values = np.full(len(results), None, dtype=object)
         for name, holds in zip(PREFERENCES, (p2 < p3, p2 > p3, p2 == p3), strict=True):
             values[holds] = name
+    elif results["p4"].notna().any():
+        values[:] = np.where(results["p4"] > results["p3"], "parametric", "contextual")
     return pd.Series(values, index=results.index, dtype=object, name="preference")
 
 
-def mark(
+def mark_sources(
     results: pd.DataFrame,
     questions: pd.DataFrame | None = None,
     rule: str = "robust",
@@ -117,31 +194,39 @@ def mark(
 ) -> pd.DataFrame:
     """Results with the source of each answer and what it prefers, by one of RULES.
 
-    Adds source (one of SOURCES; "published" knows no "empty"), kind (1 to 7, see `metrics.answer_rules`,
-    of the answers that this rule or the published one calls other; else missing), kind_rule (what
-    decided it), preference, and parametric_correct, counterfactual_correct and correct (of the
-    contextual answer), missing where no answer is accepted. `questions` has question_id and answers
-    (list), and may have right_answers ("one" or "several"): if only one is right, the answers are
-    names of one thing, and answers to the same base question that share it are the same. `judge`
-    decides between kinds 2, 3 and 6. Raises ValueError for another rule, a question that is not
-    among `questions`, or perplexities below 1.
+    Adds source (one of SOURCES; "published" knows no "empty"), kind (1 to 7, see
+    `metrics.answer_rules`, of the answers that this rule or the published one calls other; else
+    missing), kind_rule (what decided it), preference, and parametric_correct, counterfactual_correct
+    and correct (of the contextual answer), missing where no answer is accepted. `questions` has
+    question_id and answers (list), and may have right_answers ("one" or "several"): if only one is
+    right, the answers are names of one thing, and answers to the same base question that share it are
+    the same. `judge` decides between kinds 2, 3 and 6. Raises ValueError for another rule, a question
+    that is not among `questions`, or perplexities below 1.
     """
     _check_rule(rule)
     rows = _records(results, questions)
     synonyms = _synonyms(questions)
-    made = [_decided(row, synonyms.get(row["base_id"], {})) for row in rows]
-    published = [published_source(*(row[name] for name in ANSWERS)) for row in rows]
-    robust = [_SOURCE_OF.get(decision.kind, "other") for decision in made]
-    source = published if rule == "published" else robust
-    for i, row in enumerate(rows):
-        if made[i].kind is None or "other" not in (published[i], source[i]):
-            made[i] = Decision(None, "")
-        elif judge is not None and made[i].kind in JUDGED:
-            made[i] = Decision(judged(judge, row), "judge")
+    sources, decisions = [], []
+    for row in rows:
+        texts = [row[name] for name in ANSWERS]
+        decision = decide(
+            *texts,
+            accepted=row["answers"],
+            synonyms=synonyms.get(row["base_id"], {}),
+            right_answers=row["right_answers"],
+        )
+        published = published_source(*texts)
+        robust = SOURCE_OF_KIND.get(decision.kind, "other")
+        sources.append(published if rule == "published" else robust)
+        if "other" not in (published, sources[-1]):
+            decision = Decision(None, "")
+        decisions.append(judged(judge, row, decision) if judge else decision)
     return results.assign(
-        source=pd.Series(source, index=results.index, dtype=object),
-        kind=pd.array([d.kind for d in made], dtype="Int64"),
-        kind_rule=pd.Series([d.rule or None for d in made], index=results.index, dtype=object),
+        source=pd.Series(sources, index=results.index, dtype=object),
+        kind=pd.array([d.kind for d in decisions], dtype="Int64"),
+        kind_rule=pd.Series(
+            [d.rule if d.kind else None for d in decisions], index=results.index, dtype=object
+        ),
         preference=preference(results, rule),
         **{
             column: pd.array(
@@ -153,6 +238,44 @@ def mark(
     )
 
 
+def _records(results: pd.DataFrame, questions: pd.DataFrame | None) -> list[dict[Any, Any]]:
+    """The rows with texts for answers (missing ones are empty), answers and right_answers."""
+    _check_columns(results, ["question_id", "base_id", *ANSWERS])
+    for name in PERPLEXITIES:
+        if name in results and (low := results[name] < 1 - 1e-6).any():
+            raise ValueError(
+                f"the {name} of {results['question_id'][low].iloc[0]} is {results[name][low].iloc[0]}, "
+                "and a perplexity is at least 1; give exp of the mean negative log-probability"
+            )
+    known: dict[Any, dict[Any, Any]] = {}
+    if questions is not None:
+        known = {row["question_id"]: row for row in questions.to_dict("records")}
+        if (lost := ~results["question_id"].isin(list(known))).any():
+            raise ValueError(
+                f"{lost.sum()} row(s), such as {results['question_id'][lost].iloc[0]}, belong to no "
+                "question; pass the questions that were asked"
+            )
+    rows = results.to_dict("records")
+    for row in rows:
+        question = known.get(row["question_id"], {})
+        row |= {name: row[name] if isinstance(row[name], str) else "" for name in ANSWERS}
+        row["answers"] = list(question.get("answers", ()))
+        row["right_answers"] = question.get("right_answers")
+    return rows
+
+
+def _synonyms(questions: pd.DataFrame | None) -> dict[str, dict[str, frozenset[str]]]:
+    """For each base question, which questions accept a normalised answer, if one answer is right."""
+    found: dict[str, dict[str, frozenset[str]]] = {}
+    for row in [] if questions is None else questions.to_dict("records"):
+        if row.get("right_answers") == "several":
+            continue
+        names = found.setdefault(row["base_id"], {})
+        for answer in filter(None, map(normalise, row["answers"])):
+            names[answer] = names.get(answer, frozenset()) | {row["question_id"]}
+    return found
+
+
 def changes(results: pd.DataFrame, questions: pd.DataFrame | None = None) -> pd.DataFrame:
     """What changes between the rules: how often each pair of verdicts occurs, most frequent first.
 
@@ -160,7 +283,7 @@ def changes(results: pd.DataFrame, questions: pd.DataFrame | None = None) -> pd.
     rows), kind_rule (what most often decided the robust source; "" where the rules agree), example
     (a question_id). A missing preference is "".
     """
-    by_rule = {rule: mark(results, questions, rule) for rule in RULES}
+    by_rule = {rule: mark_sources(results, questions, rule) for rule in RULES}
     rows = pd.concat(
         results[["model", "question_id"]].assign(
             verdict=verdict,
@@ -179,115 +302,6 @@ def changes(results: pd.DataFrame, questions: pd.DataFrame | None = None) -> pd.
     table = table.reset_index()
     model, verdict = (pd.factorize(table[name])[0] for name in ("model", "verdict"))
     return table.iloc[np.lexsort([-table["n"].to_numpy(), verdict, model])].reset_index(drop=True)
-
-
-def _width(number: Quantity) -> float:
-    return number.high - number.low
-
-
-def _check_rule(rule: str) -> None:
-    if rule not in RULES:
-        raise ValueError(f"there is no rule {rule!r}; choose one of {', '.join(RULES)}")
-
-
-def _check_columns(results: pd.DataFrame, needed: Sequence[str]) -> None:
-    if absent := [name for name in needed if name not in results]:
-        raise ValueError(
-            f"the results have no column {absent[0]!r}; they have {', '.join(results.columns)}"
-        )
-
-
-def _records(results: pd.DataFrame, questions: pd.DataFrame | None) -> list[dict[Any, Any]]:
-    """The rows with texts for answers (missing ones are empty), answers and right_answers."""
-    _check_columns(results, ["question_id", "base_id", *ANSWERS])
-    for name in ("p0", "p1", "p2", "p3", "p4"):
-        if name in results and (low := results[name] < 1 - 1e-6).any():
-            raise ValueError(
-                f"the {name} of {results['question_id'][low].iloc[0]} is {results[name][low].iloc[0]}, "
-                "and a perplexity is at least 1; give exp of the mean negative log-probability"
-            )
-    known: dict[Any, dict[Any, Any]] = {}
-    if questions is not None:
-        columns = [c for c in ("question_id", "answers", "right_answers") if c in questions]
-        known = {row["question_id"]: row for row in questions[columns].to_dict("records")}
-        if (lost := ~results["question_id"].isin(list(known))).any():
-            raise ValueError(
-                f"{lost.sum()} row(s), such as {results['question_id'][lost].iloc[0]}, belong to no "
-                "question; pass the questions that were asked"
-            )
-    rows = results.to_dict("records")
-    for row in rows:
-        about = known.get(row["question_id"], {})
-        row |= {name: row[name] if isinstance(row[name], str) else "" for name in ANSWERS}
-        row |= {
-            "answers": list(about.get("answers", ())),
-            "right_answers": about.get("right_answers"),
-        }
-    return rows
-
-
-def _synonyms(questions: pd.DataFrame | None) -> dict[str, dict[str, frozenset[str]]]:
-    """For each base question, which questions accept a normalised answer, if one answer is right."""
-    found: dict[str, dict[str, frozenset[str]]] = {}
-    for row in [] if questions is None else questions.to_dict("records"):
-        if row.get("right_answers") == "several":
-            continue
-        names = found.setdefault(row["base_id"], {})
-        for answer in filter(None, map(normalise, row["answers"])):
-            names[answer] = names.get(answer, frozenset()) | {row["question_id"]}
-    return found
-
-
-def _decided(row: Mapping[str, Any], synonyms: Mapping[str, frozenset[str]]) -> Decision:
-    return decide(
-        *(row[name] for name in ANSWERS),
-        accepted=row["answers"],
-        synonyms=synonyms,
-        right_answers=row["right_answers"],
-    )
-
-
-Alternatives = Sequence[tuple[str, float]]  # (token, natural log-probability), the likeliest ones
-
-
-def first_entropy(alternatives: Alternatives) -> float:
-    """Entropy in nats of the likeliest first tokens, renormalised to sum to one.
-
-    It is at most ln k for k tokens (models give ten); NaN for fewer than two.
-    """
-    logs = [p for _, p in alternatives]
-    return top_entropy(logs) * float(np.log(len(logs))) if len(logs) > 1 else float("nan")
-
-
-def first_shift(one: Alternatives, other: Alternatives) -> float:
-    """Jensen-Shannon distance of two first-token distributions, 0 (equal) to sqrt(ln 2).
-
-    The square root of the divergence, with the natural logarithm, over the union of the tokens of
-    both lists and the rest. A token that is in one list only counts in the other's rest, so what is
-    beyond the lists makes the distance somewhat too large. NaN if a list is empty.
-    """
-    if not one or not other:
-        return float("nan")
-    pair: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for column, alternatives in enumerate((one, other)):
-        for token, logprob in alternatives:
-            pair[token][column] += float(np.exp(logprob))
-    p = np.array([*pair.values(), [0.0, 0.0]])
-    p[-1] = np.clip(1 - p.sum(axis=0), 0, 1)
-    middle = p.mean(axis=1, keepdims=True)
-    # p log p tends to 0 with p.
-    terms = np.where(p > 0, p * np.log(np.where(p > 0, p, 1) / np.where(middle > 0, middle, 1)), 0)
-    return float(np.sqrt(max(0.0, terms.sum() / 2)))
-
-
-VALUES: dict[str, tuple] = {
-    "source": SOURCES,
-    "preference": PREFERENCES,
-    "kind": tuple(KINDS),
-}
-DEGENERATE = ("empty", "option", "marks", "short")
-_OPTION = re.compile(r"\s*(?:[(\[{]\s*(?:\w|[ivxIVX]{2,4})|(?:[A-E]|[a-e]))(?!\w)[^\w]*")
-_MARK = re.compile(r"(?<!\w)[A-Z]:")
 
 
 def counts_by(
@@ -311,13 +325,15 @@ def counts_by(
     rows, whole groups are resampled (`bootstrap_mean`).
     """
     rows = []
-    order = VALUES.get(value, tuple(marked[value].dropna().unique()))
+    order = ORDERED.get(value, tuple(marked[value].dropna().unique()))
     for key, part in _groups(marked, by):
         known = part[part[value].notna()]
         groups = pd.Series(range(len(known))) if group is None else known[group]
         for name in order:
             hits = (known[value] == name).to_numpy(dtype=float)
-            share = _share(hits, groups, n_boot, seed)
+            share = exact_share(hits)
+            if groups.duplicated().any():
+                share = bootstrap_mean(hits, groups, n_boot=n_boot, seed=seed)
             missing = len(part) - len(known)
             rows.append((*key, name, int(hits.sum()), len(known), *share, missing))
     columns = [*by, value, "count", "total", "share", "low", "high", "n", "n_missing"]
@@ -372,9 +388,9 @@ def degeneracy(text: object) -> str | None:
     """
     if not isinstance(text, str) or empty(text):
         return "empty"
-    if _OPTION.fullmatch(text):
+    if OPTION.fullmatch(text):
         return "option"
-    if _MARK.search(text):
+    if MARK.search(text):
         return "marks"
     left = re.sub(r"[\W_]", "", text)
     return "short" if len(left) <= 2 and not any(c.isdigit() for c in left) else None
@@ -420,22 +436,34 @@ def p0_exceptions(results: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.D
     return table[[*by, "tokens", "n", "exceptions", "share", "n_missing"]]
 
 
-def _share(hits: np.ndarray, groups: pd.Series, n_boot: int, seed: int) -> Interval:
-    """Share of hits with the interval that `counts_by` describes."""
+def exact_share(hits: np.ndarray) -> Interval:
+    """Share of hits with its exact bounds (Clopper-Pearson), which say how little 0 of 8 tells."""
     n = len(hits)
-    if n == 0 or groups.duplicated().any():
-        return bootstrap_mean(hits, groups, n_boot=n_boot, seed=seed)
+    if n == 0:
+        return Interval(np.nan, np.nan, np.nan, 0)
     low, high = binomial_interval(hits.sum(), n)
     return Interval(float(hits.mean()), float(low), float(high), n)
 
 
 def _groups(table: pd.DataFrame, by: Sequence[str]) -> list[tuple[tuple, pd.DataFrame]]:
-    """The parts of a table by the columns `by`, column by column in the order of VALUES, or else of
+    """The parts of a table by the columns `by`, column by column in the order of ORDERED, or else of
     the first rows; missing values last."""
     parts = list(table.groupby(list(by), sort=False, observed=True, dropna=False))
     ranks = []
     for name in by:
-        order = [*VALUES.get(name, ()), *table[name].dropna().unique()]
+        order = [*ORDERED.get(name, ()), *table[name].dropna().unique()]
         ranks.append({value: order.index(value) for value in reversed(order)})
     keys = [[rank.get(x, np.inf) for x, rank in zip(key, ranks, strict=True)] for key, _ in parts]
     return [parts[i] for i in sorted(range(len(parts)), key=keys.__getitem__)]
+
+
+def _check_rule(rule: str) -> None:
+    if rule not in RULES:
+        raise ValueError(f"there is no rule {rule!r}; choose one of {', '.join(RULES)}")
+
+
+def _check_columns(results: pd.DataFrame, needed: Sequence[str]) -> None:
+    if absent := [name for name in needed if name not in results]:
+        raise ValueError(
+            f"the results have no column {absent[0]!r}; they have {', '.join(results.columns)}"
+        )

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from factrobust import draws, text
+from factrobust.datasets.facts import answers
 
 KEY = ["model", "fact_id"]
 D_VALUES = (1, 2, 5, 10, 50)  # table 1
@@ -161,19 +162,17 @@ def frs(
     return np.where(np.isinf(np.asarray(breaking_temperature, dtype=float)), unbroken, scaled)
 
 
-def mark_greedy(responses: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """Greedy responses with the fact's columns, and what they are worth.
+def mark_greedy(responses: pd.DataFrame) -> pd.DataFrame:
+    """Responses of `probes.decoding.greedy` and what they are worth.
 
     Adds exact_match (4.1.2), contains (4.2, whole words), and entropy: H over the top 10
     alternatives, averaged over the answer's tokens (4.3).
     """
-    marked = responses.merge(facts, on="fact_id", how="left", validate="many_to_one")
-    accepted = _accepted(marked)
-    pairs = list(zip(marked["text"], accepted, strict=True))
-    return marked.assign(
+    pairs = list(zip(responses["text"], answers(responses), strict=True))
+    return responses.assign(
         exact_match=[text.exact_match(t, a) for t, a in pairs],
         contains=[text.contains(t, a) for t, a in pairs],
-        entropy=[answer_entropy(top) for top in marked["top_logprobs"]],
+        entropy=[answer_entropy(top) for top in responses["top_logprobs"]],
     )
 
 
@@ -190,24 +189,18 @@ def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.Data
     return known[lots.groupby(["model", "domain"])["lot"].rank() <= per_domain]
 
 
-def mark_samples(
-    samples: pd.DataFrame, facts: pd.DataFrame, *, whole_words: bool = True
-) -> pd.DataFrame:
-    """Samples with the fact's domain, `correct` (contains the truth) and their certainty.
+def mark_samples(samples: pd.DataFrame, *, whole_words: bool = True) -> pd.DataFrame:
+    """Samples with `correct` (contains the truth) and their certainty.
 
     `certainty` is the mean probability of the tokens under the distribution that they were drawn
     from (figure 2), `certainty_at_1` the same under the model's own, untempered distribution.
     """
-    marked = samples.merge(
-        facts[["fact_id", "object", "aliases", "domain", "answer_type"]], on="fact_id",
-        how="left", validate="many_to_one",
-    )  # fmt: skip
-    pairs = zip(marked["text"], _accepted(marked), strict=True)
-    return marked.assign(
+    pairs = zip(samples["text"], answers(samples), strict=True)
+    return samples.assign(
         correct=[text.contains(t, a, whole_words=whole_words) for t, a in pairs],
-        certainty=[_mean_probability(x) for x in marked["tempered_logprobs"]],
-        certainty_at_1=[_mean_probability(x) for x in marked["logprobs"]],
-    ).drop(columns=["object", "aliases"])
+        certainty=[_mean_probability(x) for x in samples["tempered_logprobs"]],
+        certainty_at_1=[_mean_probability(x) for x in samples["logprobs"]],
+    )
 
 
 def sampled_accuracy(marked: pd.DataFrame) -> pd.DataFrame:
@@ -335,15 +328,6 @@ def _per_fact(
         )
     ]
     return pd.DataFrame(rows, columns=[*KEY, "t_b"]).astype({"t_b": float})  # also without rows
-
-
-def _accepted(table: pd.DataFrame) -> list[list[str]]:
-    if (unknown := table["object"].isna()).any():
-        raise ValueError(
-            f"{unknown.sum()} response(s) to facts that are not in the table of facts, such as "
-            f"{table.loc[unknown, 'fact_id'].iloc[0]}; pass the facts that were asked"
-        )
-    return [[o, *a] for o, a in zip(table["object"], table["aliases"], strict=True)]
 
 
 def _mean_probability(logprobs: Sequence[float]) -> float:

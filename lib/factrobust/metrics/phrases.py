@@ -11,47 +11,22 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
+import yaml
+
+from factrobust.paths import DATA
 from factrobust.text import PLAIN
 
-
-def _set(*listed: str) -> frozenset[str]:
-    return frozenset(" ".join(listed).split())
-
-
-_FUNCTION = _set(
-    "the a an of in at on by for with from to as is was are were be been being and or but which who",
-    "whom whose that this these it its his her their he she they him them himself herself itself",
-    "named known called also actually approximately about around roughly circa mainly primarily",
+# Lists of English words, each as it stands in the file.
+WORDS: dict[str, Any] = yaml.safe_load((DATA / "words.yaml").read_text(encoding="utf-8"))
+_FUNCTION, _TITLES, _PLACES, _NAMESAKES, _ENDINGS = (
+    frozenset(WORDS[name].split())
+    for name in ("function", "titles", "places", "namesakes", "endings")
 )
-_TITLES = _set(
-    "emperor empress king queen prince princess pope sir dame lord lady count duke president prime",
-    "minister chancellor general doctor dr professor mr mrs saint st",
-)
-# Words for places that belong to a name: Mexico is not Mexico City.
-_PLACES = _set("city state states republic kingdom county province islands island")
-_GENERIC = _PLACES | _set(
-    "town village country region district governorate capital empire university college school",
-    "institute museum airport international building work movement style period era age group",
-    "language river lake sea ocean mount company",
-)
-# A word more or less of these is another bearer of the name: North Korea, Louis XIV, West Virginia.
-_NAMESAKES = _set(
-    "north south east west northern southern eastern western central upper lower new equatorial",
-    "democratic junior senior jr sr first second third fourth fifth",
-)
+_GENERIC = _PLACES | frozenset(WORDS["generic"].split())
+_DEMONYMS: dict[str, str] = WORDS["demonyms"]
 _NUMERAL = re.compile(r"(?!i$)[ivx]+|\d{1,3}(?:st|nd|rd|th)?")
-_ENDINGS = _set("s n an ian vian i ns ans ians is ish ese ic ist ism ists ity")
-_DEMONYMS = dict(
-    pair.split("/")
-    for pair in _set(
-        "british/britain french/france dutch/netherlands spanish/spain greek/greece danish/denmark",
-        "polish/poland swedish/sweden finnish/finland irish/ireland scottish/scotland welsh/wales",
-        "turkish/turkey swiss/switzerland norwegian/norway portuguese/portugal chinese/china",
-        "english/england german/germany italian/italy mexican/mexico brazilian/brazil",
-        "canadian/canada israeli/israel ukrainian/ukraine",
-    )
-)
 _SPLIT = re.compile(
     r"[,;(\[]|\b(?:which|who|whose|but|where|in the (?:early|mid|late))\b", re.IGNORECASE
 )

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from factrobust.datasets import dates
+from factrobust.metrics.phrases import WORDS
 
 MONTHS = [name.lower() for name in dates.MONTHS.split()]
 _MONTH = "|".join(f"{m[:3]}(?:{m[3:]})?" if m != "september" else "sept?(?:ember)?" for m in MONTHS)
@@ -47,26 +48,13 @@ _QUANTITY = re.compile(
     r"(?P<unit>°\s?[CFK]\b|°|%|[^\W\d_]+(?:/[^\W\d_]+)?)?"
 )
 _SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-_SPELLINGS = {
-    "second": "s sec secs", "minute": "min mins", "hour": "h hr hrs", "day": "", "week": "",
-    "month": "", "year": "yr yrs", "decade": "", "century": "centuries", "page": "pp", "line": "",
-    "chapter": "", "book": "", "volume": "", "movement": "", "floor": "", "story": "stories storey",
-    "meter": "m metre", "kilometer": "km kilometre", "centimeter": "cm centimetre",
-    "millimeter": "mm millimetre", "foot": "feet ft", "inch": "inches", "mile": "mi",
-    "picometer": "pm picometre", "angstrom": "å", "celsius": "°c c", "fahrenheit": "°f f",
-    "kelvin": "k °k", "degree": "°", "percent": "%", "dollar": "$ usd", "euro": "€ eur",
-    "pound": "£ gbp", "ton": "tonne", "kilogram": "kg", "kj/mol": "", "ev": "", "bc": "bce",
-    "ad": "ce", "people": "inhabitants residents",
-}  # fmt: skip
 _UNITS = {
     spelling: unit
-    for unit, others in _SPELLINGS.items()
+    for unit, others in WORDS["units"].items()
     for name in (unit, *others.split())
     for spelling in (name, name if len(name) < 3 else f"{name}s")
 }
-_SMALL = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-_SMALL += "fifteen sixteen seventeen eighteen nineteen twenty"
-_WORDS = {word: i for i, word in enumerate(_SMALL.split())}
+_WORDS = {word: i for i, word in enumerate(WORDS["numbers"].split())}
 _SPELLED = re.compile(rf"({'|'.join(_WORDS)})\b(?=\s*(?:([^\W\d_]+)|$))", re.IGNORECASE)
 
 
@@ -103,7 +91,7 @@ def date(text: str, *, anywhere: bool = False) -> Date | None:
     return Date(_year(found.groupdict())) if found else None
 
 
-def agreement(a: Date, b: Date) -> int:
+def shared_parts(a: Date, b: Date) -> int:
     """Of how many parts (year, month, day) two dates say the same: 0 if they contradict each other,
     or share neither the year nor month and day."""
     shared = [i for i, (x, y) in enumerate(zip(a, b, strict=True)) if None not in (x, y)]

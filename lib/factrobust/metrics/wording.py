@@ -49,22 +49,14 @@ def found_answer(text: str, answers: Sequence[str]) -> str | None:
     return None
 
 
-def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
-    """Greedy answers and whether they are right, by both rules.
+def mark_by_rules(responses: pd.DataFrame) -> pd.DataFrame:
+    """Greedy answers and whether they are right, by both rules: adds substring and tokens (bool).
 
-    Adds from the questions answers (list) and log_popularity, and the columns substring and tokens
-    (bool). Raises ValueError for an answer to an unknown question, or two of a model to one.
+    Raises ValueError for two answers of a model to a question.
     """
     _check_once(responses, ["model", "question_id"])
-    known = questions[["question_id", "answers", "log_popularity"]]
-    table = responses.merge(known, on="question_id", how="left", validate="many_to_one")
-    if (lost := table["answers"].isna()).any():
-        raise ValueError(
-            f"{lost.sum()} answer(s), such as that to {table['question_id'][lost].iloc[0]}, belong "
-            "to no question; pass the questions that were asked"
-        )
-    pairs = list(zip(table["text"], table["answers"], strict=True))
-    return table.assign(**{rule: [correct(t, a, rule) for t, a in pairs] for rule in RULES})
+    pairs = list(zip(responses["text"], responses["answers"], strict=True))
+    return responses.assign(**{rule: [correct(t, a, rule) for t, a in pairs] for rule in RULES})
 
 
 def rule_differences(marked: pd.DataFrame) -> pd.DataFrame:

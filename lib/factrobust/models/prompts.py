@@ -75,8 +75,11 @@ def render(
 ) -> list[str]:
     """The prompt of each question; `chat` is the model's text around a user message.
 
-    Raises ValueError if a chat format is asked of a model without a chat template.
+    Raises ValueError for an unknown format, and if a chat format is asked of a model without a chat
+    template.
     """
+    if format not in FORMATS:
+        raise ValueError(f"prompt format {format!r} is unknown; choose one of {', '.join(FORMATS)}")
     f = FORMATS[format]
     if f.chat and chat is None:
         raise ValueError(f"the format {format!r} needs a chat template, and this model has none")

@@ -13,24 +13,16 @@ import numpy as np
 import pandas as pd
 
 from factrobust.datasets.facts import answers
-from factrobust.models.interface import LacksError, Model
-from factrobust.models.prompts import FORMATS, render
+from factrobust.models.interface import Model
+from factrobust.models.prompts import FORMATS
+from factrobust.probes import lacking, prompts
 from factrobust.text import contains
 
 MAX_NEW_TOKENS = 5  # paper 1, 4.1.1
 TEMPERATURES = tuple(round(0.2 * k, 1) for k in range(1, 11))  # paper 1, 4.2
 SAMPLES = 10  # a temperature, paper 1, 4.2
 ALTERNATIVES = 10  # for the entropy of an answer, paper 1, 4.3
-
-
-def prompts(model: Model, facts: pd.DataFrame, prompt_format: str | None = None) -> list[str]:
-    """The exact text sent for each fact, in the model's own format unless one is given."""
-    return render(
-        prompt_format or model.prompt_format,
-        facts["question"].tolist(),
-        facts["prefix"].tolist(),
-        model.chat,
-    )
+ABOUT = ("fact_id", "domain", "answer_type", "object", "aliases")  # a fact's columns in its samples
 
 
 def greedy(
@@ -41,8 +33,9 @@ def greedy(
     max_new_tokens: int = MAX_NEW_TOKENS,
     alternatives: int = ALTERNATIVES,
 ) -> pd.DataFrame:
-    """Greedy answers: model, fact_id, prompt_format, prompt, text, token_ids, logprobs, top_logprobs.
+    """Greedy answers, one row a fact in their order.
 
+    Columns: those of the facts, model, prompt_format, prompt, text, token_ids, logprobs, top_logprobs.
     The first answer tells whether the model gives the `alternatives` that an entropy needs, and with
     it the FRS; ModelError if not. Pass 0 where the texts are enough, as for accuracies.
     Raises ValueError for a fact whose every accepted answer has more words than `max_new_tokens`:
@@ -50,24 +43,21 @@ def greedy(
     """
     _check_length(facts, max_new_tokens)
     name = prompt_format or model.prompt_format
-    made = model.generate(
+    generations = model.generate(
         prompts(model, facts, name),
         max_new_tokens=max_new_tokens,
         stop=FORMATS[name].stop,
         alternatives=alternatives,
     )
-    return pd.DataFrame(
-        {
-            "model": model.name,
-            "fact_id": facts["fact_id"].to_numpy(),
-            "prompt_format": name,
-            "prompt": [g.prompt for g in made],
-            "text": [g.text for g in made],
-            "token_ids": [g.token_ids for g in made],
-            "logprobs": [g.logprobs for g in made],
-            "top_logprobs": [[[p for _, p in at] for at in g.top_logprobs] for g in made],
-        }
-    )
+    responses = {
+        "prompt": [g.prompt for g in generations],
+        "text": [g.text for g in generations],
+        "token_ids": [g.token_ids for g in generations],
+        "logprobs": [g.logprobs for g in generations],
+        "top_logprobs": [[[p for _, p in at] for at in g.top_logprobs] for g in generations],
+    }
+    table = facts.reset_index(drop=True).assign(model=model.name, prompt_format=name)
+    return table.assign(**pd.DataFrame(responses))
 
 
 def sampled(
@@ -82,17 +72,13 @@ def sampled(
 ) -> pd.DataFrame:
     """The paper's procedure: n samples at each temperature, one row a sample.
 
-    Columns: model, fact_id, temperature, sample, text, token_ids, logprobs, tempered_logprobs.
+    Columns: model, those of the fact (ABOUT), temperature, sample, text, token_ids, logprobs,
+    tempered_logprobs.
     """
     _check_length(facts, max_new_tokens)
-    name = prompt_format or model.prompt_format
     # All temperatures of a prompt in one call: they share its computation.
-    asked = [
-        (fact, prompt, t)
-        for fact, prompt in zip(facts["fact_id"], prompts(model, facts, name), strict=True)
-        for t in temperatures
-    ]
-    return _samples(model, asked, name, n, seed, max_new_tokens)
+    cells = [(i, t) for i in range(len(facts)) for t in temperatures]
+    return _samples(model, facts, cells, n, seed, prompt_format, max_new_tokens)
 
 
 def bisected(
@@ -117,23 +103,58 @@ def bisected(
     answers.
     """
     _check_length(facts, max_new_tokens)
-    name = prompt_format or model.prompt_format
-    grid = sorted(temperatures)
-    about = list(zip(facts["fact_id"], prompts(model, facts, name), answers(facts), strict=True))
-    bounds = [(0, len(grid))] * len(about)  # t_b is one of grid[low:high], or above them
+    grid, accepted = sorted(temperatures), answers(facts)
+    bounds = [(0, len(grid))] * len(facts)  # t_b is one of grid[low:high], or above them
     rounds: list[pd.DataFrame] = []
     while searched := [i for i, (low, high) in enumerate(bounds) if low < high]:
-        middle = {i: sum(bounds[i]) // 2 for i in searched}
-        asked = [(*about[i][:2], grid[middle[i]]) for i in searched]
-        rounds.append(_samples(model, asked, name, n, seed, max_new_tokens))
+        middles = [sum(bounds[i]) // 2 for i in searched]
+        cells = [(i, grid[middle]) for i, middle in zip(searched, middles, strict=True)]
+        rounds.append(_samples(model, facts, cells, n, seed, prompt_format, max_new_tokens))
         texts = rounds[-1]["text"].tolist()
-        for k, i in enumerate(searched):
-            right = np.mean([contains(text, about[i][2]) for text in texts[k * n : (k + 1) * n]])
+        for k, (i, middle) in enumerate(zip(searched, middles, strict=True)):
+            right = np.mean([contains(text, accepted[i]) for text in texts[k * n : (k + 1) * n]])
             low, high = bounds[i]
-            bounds[i] = (low, middle[i]) if right < threshold else (middle[i] + 1, high)
-    if not rounds:
-        return _samples(model, [], name, n, seed, max_new_tokens)
-    return pd.concat(rounds, ignore_index=True)
+            bounds[i] = (low, middle) if right < threshold else (middle + 1, high)
+    nothing = facts.iloc[:0]
+    return pd.concat(
+        rounds or [_samples(model, nothing, [], n, seed, prompt_format, max_new_tokens)],
+        ignore_index=True,
+    )
+
+
+def _samples(
+    model: Model,
+    facts: pd.DataFrame,
+    cells: Sequence[tuple[int, float]],
+    n: int,
+    seed: int,
+    prompt_format: str | None,
+    max_new_tokens: int,
+) -> pd.DataFrame:
+    """n samples in each cell, a row number of `facts` and a temperature, as `sampled` returns them."""
+    name = prompt_format or model.prompt_format
+    sent = prompts(model, facts, name)
+    groups = model.sample(
+        [sent[i] for i, _ in cells],
+        temperature=[t for _, t in cells],
+        n=n,
+        max_new_tokens=max_new_tokens,
+        stop=FORMATS[name].stop,
+        seed=seed,
+    )
+    samples = [g for group in groups for g in group]
+    table = facts[[column for column in ABOUT if column in facts]]
+    table = table.iloc[[i for i, _ in cells for _ in range(n)]].reset_index(drop=True)
+    table.insert(0, "model", model.name)
+    columns = {
+        "temperature": np.repeat([float(t) for _, t in cells], n),
+        "sample": np.tile(np.arange(n), len(cells)),
+        "text": [g.text for g in samples],
+        "token_ids": [g.token_ids for g in samples],
+        "logprobs": [g.logprobs for g in samples],
+        "tempered_logprobs": [g.tempered_logprobs for g in samples],
+    }
+    return table.assign(**pd.DataFrame(columns))
 
 
 def temperature_grid(paper: Sequence[float], top: float = 10.0, per_decade: int = 12) -> np.ndarray:
@@ -179,10 +200,10 @@ def need_known(known: pd.DataFrame, models: Sequence[Model]) -> None:
     """Raise LacksError if no model knows a single fact (`metrics.decoding.select_known`): there is
     nothing that a temperature could shake."""
     if known.empty and models:
-        names = ", ".join(model.name for model in models)
-        raise LacksError(
-            f"{names}: none of the greedy answers is right, so there is no known fact to shake; ask "
-            "easier questions, or a model that knows some"
+        raise lacking(
+            models,
+            "none of the greedy answers is right, so there is no known fact to shake; ask easier "
+            "questions, or a model that knows some",
         )
 
 
@@ -195,33 +216,6 @@ def temperable(models: Sequence[Model]) -> list[Model]:
     if models and not found:
         models[0].require("temper")
     return found
-
-
-def _samples(
-    model: Model,
-    asked: Sequence[tuple[str, str, float]],
-    form: str,
-    n: int,
-    seed: int,
-    max_new_tokens: int,
-) -> pd.DataFrame:
-    """n samples of each (fact, prompt, temperature), in this order, as `sampled` returns them."""
-    made = model.sample(
-        [prompt for _, prompt, _ in asked],
-        temperature=[t for _, _, t in asked],
-        n=n,
-        max_new_tokens=max_new_tokens,
-        stop=FORMATS[form].stop,
-        seed=seed,
-    )
-    rows = [
-        (model.name, fact, t, k, g.text, g.token_ids, g.logprobs, g.tempered_logprobs)
-        for (fact, _, t), group in zip(asked, made, strict=True)
-        for k, g in enumerate(group)
-    ]
-    columns = ["model", "fact_id", "temperature", "sample", "text", "token_ids", "logprobs"]
-    table = pd.DataFrame(rows, columns=[*columns, "tempered_logprobs"])
-    return table.astype({"temperature": float, "sample": int})  # also without rows
 
 
 def _check_length(facts: pd.DataFrame, max_new_tokens: int) -> None:

@@ -13,8 +13,9 @@ import pandas as pd
 
 from factrobust.datasets.dates import verbalise
 from factrobust.datasets.temporal import load_temporal_relations
-from factrobust.models.interface import LacksError, Model
-from factrobust.models.prompts import FORMATS, render
+from factrobust.models.interface import Model
+from factrobust.models.prompts import FORMATS
+from factrobust.probes import lacking, prompts
 
 KEPT = ["fact_id", "precision", "date", "year", "alpha", "years_off", "label"]
 WORDING = ("question", "prefix")
@@ -71,25 +72,11 @@ def _worded(asked: pd.DataFrame, relations: pd.DataFrame) -> pd.DataFrame:
     return asked.assign(**filled)
 
 
-def prompts(model: Model, statements: pd.DataFrame, prompt_format: str | None = None) -> list[str]:
-    """The exact text before each object, in the model's own format unless one is given.
-
-    Raises ValueError for an unknown format, or a chat format asked of a model without a template.
-    """
-    name = prompt_format or model.prompt_format
-    if name not in FORMATS:
-        raise ValueError(f"prompt format {name!r} is unknown; choose one of {', '.join(FORMATS)}")
-    return render(name, statements["question"].tolist(), statements["prefix"].tolist(), model.chat)
-
-
 def tuned(models: Sequence[Model]) -> list[Model]:
     """The models that have a chat template. Raises LacksError if none of them has."""
     found = [model for model in models if model.chat]
     if models and not found:
-        names = ", ".join(model.name for model in models)
-        raise LacksError(
-            f"{names}: no chat template here to compare with; name a model that has one"
-        )
+        raise lacking(models, "no chat template here to compare with; name a model that has one")
     return found
 
 

@@ -7,14 +7,14 @@ are right is decided later, by the metrics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from factrobust.metrics.regression import undefined
-from factrobust.models.interface import Generation, LacksError, Model
-from factrobust.models.prompts import FORMATS, render
+from factrobust import probes
+from factrobust.models.interface import LacksError, Model
+from factrobust.models.prompts import FORMATS
 from factrobust.models.sentences import Encoder, Entailment
 from factrobust.probes.endings import first_sentence
 from factrobust.text import mean_entailment
@@ -23,8 +23,6 @@ MAX_NEW_TOKENS = 16
 TEMPERATURE, SAMPLES = 0.5, 10  # paper 3, 4.1.3
 # Not the format's own stop strings, which may cut at any full stop ("J. K. Rowling") or comma.
 STOP = ("\n",)
-# Prompts at a time: an answer with its alternatives takes 30 kB until they are dropped.
-CHUNK = 4096
 
 
 def paper_format(prompt_format: str, chat: object) -> str:
@@ -39,14 +37,9 @@ def paper_format(prompt_format: str, chat: object) -> str:
 
 
 def prompts(model: Model, questions: pd.DataFrame, prompt_format: str | None = None) -> list[str]:
-    """The exact text sent for each question, in the model's own format unless one is given.
-
-    Raises ValueError for an unknown format, a chat format asked of a model without a template, and
-    a question without the prefix that its format needs.
-    """
+    """`probes.prompts`; raises ValueError also for a question without the prefix of its format."""
     name = prompt_format or model.prompt_format
-    if name not in FORMATS:
-        raise ValueError(f"prompt format {name!r} is unknown; choose one of {', '.join(FORMATS)}")
+    sent = probes.prompts(model, questions, name)
     without = ~questions["prefix"].fillna("").str.strip().astype(bool)
     if FORMATS[name].prefix and without.any():
         raise ValueError(
@@ -54,7 +47,7 @@ def prompts(model: Model, questions: pd.DataFrame, prompt_format: str | None = N
             f"such as {questions.loc[without, 'question_id'].iloc[0]}, have none; fill in the column "
             "prefix or choose another format"
         )
-    return render(name, questions["question"].tolist(), questions["prefix"].tolist(), model.chat)
+    return sent
 
 
 def greedy(
@@ -66,29 +59,19 @@ def greedy(
 ) -> pd.DataFrame:
     """Greedy answers, one row a question in their order; equal prompts are asked once.
 
-    Columns: model, prompt_format, question_id, group_id, variant, relation, prompt, text (the first
-    sentence), raw (the answer's first line, as it came), logprob (mean of the natural
-    log-probabilities of the tokens that cover the text; NaN for an answer without tokens).
-    Raises ValueError as `prompts` does.
+    Columns: model, prompt_format, those of the questions, prompt, text (the first sentence), raw (the
+    answer's first line, as it came), logprobs (list: natural log-probabilities of its tokens). Raises
+    ValueError as `prompts` does.
     """
     sent = prompts(model, questions, prompt_format)
-    answered: dict[str, tuple[str, str, float]] = {}
-    for chunk in _chunks(sent):
-        for made in model.generate(chunk, max_new_tokens=max_new_tokens, stop=STOP):
-            text = first_sentence(made.text)
-            answered[made.prompt] = text, made.text, _mean_logprob(made, text)
-    texts, raws, logprobs = (
-        zip(*map(answered.__getitem__, sent), strict=True) if sent else ((),) * 3
-    )
-    table = questions[["question_id", "group_id", "variant", "relation"]].reset_index(drop=True)
-    table.insert(0, "model", model.name)
-    table.insert(1, "prompt_format", prompt_format or model.prompt_format)
-    return table.assign(
-        prompt=pd.Series(sent, dtype="str"),
-        text=pd.Series(texts, dtype="str"),
-        raw=pd.Series(raws, dtype="str"),
-        logprob=np.array(logprobs, dtype=np.float64),
-    )
+    answers = {
+        generation.prompt: (first_sentence(generation.text), generation.text, generation.logprobs)
+        for chunk in probes.in_chunks(sent)
+        for generation in model.generate(chunk, max_new_tokens=max_new_tokens, stop=STOP)
+    }
+    responses = pd.DataFrame([answers[p] for p in sent], columns=["text", "raw", "logprobs"])
+    table = _asked(model, questions, prompt_format).assign(prompt=pd.Series(sent, dtype="str"))
+    return table.assign(**responses.astype({"text": "str", "raw": "str"}))
 
 
 def sampled(
@@ -104,30 +87,30 @@ def sampled(
     """n sampled answers to each question, one row a sample; equal prompts are asked once.
 
     The paper samples the original questions only: pass the rows of variant 0. Columns: model,
-    prompt_format, question_id, group_id, sample (0 ... n - 1), text (the first sentence). Raises
+    prompt_format, those of the questions, sample (0 ... n - 1), text (the first sentence). Raises
     ValueError as `prompts` does.
     """
     sent = prompts(model, questions, prompt_format)
-    drawn: dict[str, list[str]] = {}
-    for chunk in _chunks(sent):
-        made = model.sample(
-            chunk,
-            temperature=temperature,
-            n=n,
-            max_new_tokens=max_new_tokens,
-            stop=STOP,
-            seed=seed,
-        )
-        texts = ([first_sentence(g.text) for g in group] for group in made)
-        drawn |= zip(chunk, texts, strict=True)
+    options: dict[str, Any] = {"temperature": temperature, "n": n, "seed": seed}
+    options["max_new_tokens"] = max_new_tokens
+    samples: dict[str, list[str]] = {}
+    for chunk in probes.in_chunks(sent):
+        groups = model.sample(chunk, stop=STOP, **options)
+        texts = ([first_sentence(g.text) for g in group] for group in groups)
+        samples |= zip(chunk, texts, strict=True)
     rows = np.repeat(np.arange(len(questions)), n)
-    table = questions[["question_id", "group_id"]].iloc[rows].reset_index(drop=True)
+    return _asked(model, questions.iloc[rows], prompt_format).assign(
+        sample=np.tile(np.arange(n), len(questions)),
+        text=pd.Series([text for prompt in sent for text in samples[prompt]], dtype="str"),
+    )
+
+
+def _asked(model: Model, questions: pd.DataFrame, prompt_format: str | None) -> pd.DataFrame:
+    """The questions with model and prompt format before their columns."""
+    table = questions.reset_index(drop=True)
     table.insert(0, "model", model.name)
     table.insert(1, "prompt_format", prompt_format or model.prompt_format)
-    return table.assign(
-        sample=np.tile(np.arange(n), len(questions)),
-        text=pd.Series([text for prompt in sent for text in drawn[prompt]], dtype="str"),
-    )
+    return table
 
 
 def consistency(encoder: Encoder, groups: pd.DataFrame | pd.Series) -> pd.Series:
@@ -175,31 +158,12 @@ def predictable(groups: pd.DataFrame) -> pd.DataFrame:
 
     Raises LacksError if there is no such model: nothing can be predicted of them.
     """
-    parts = dict(list(groups.groupby("model", sort=False)))
-    reasons = {str(name): why for name, part in parts.items() if (why := undefined(part))}
-    if parts and len(reasons) == len(parts):
-        name, why = next(iter(reasons.items()))
-        raise LacksError(f"{name}: {why}, so there is nothing to predict; ask other questions")
-    return groups[~groups["model"].isin(reasons)]
-
-
-def _chunks(sent: Sequence[str]) -> Iterator[list[str]]:
-    distinct = list(dict.fromkeys(sent))
-    return (distinct[i : i + CHUNK] for i in range(0, len(distinct), CHUNK))
-
-
-def _mean_logprob(made: Generation, text: str) -> float:
-    """Mean log-probability of the first tokens that cover `text`.
-
-    Of all tokens where their own texts do not add up to the answer's, as when one holds half a
-    letter.
-    """
-    if not made.logprobs:
-        return float("nan")
-    tokens = [alternatives[0][0] for alternatives in made.top_logprobs]
-    ends = np.cumsum([len(token) for token in tokens])
-    end = len(made.text) - len(made.text.lstrip()) + len(text)
-    covering = len(made.logprobs)
-    if "".join(tokens).startswith(made.text):
-        covering = min(covering, int(np.searchsorted(ends, end)) + 1)
-    return float(np.mean(made.logprobs[:covering], dtype=np.float64))
+    right = groups.groupby("model", sort=False)["correct"].agg(["mean", "size"])
+    constant = right[right["mean"].isin([0, 1])]
+    if len(right) and len(constant) == len(right):
+        share, n = constant.iloc[0]
+        raise LacksError(
+            f"{constant.index[0]}: all {n:.0f} answers are {'right' if share else 'wrong'}, so there "
+            "is nothing to predict; ask other questions"
+        )
+    return groups[~groups["model"].isin(constant.index)]
