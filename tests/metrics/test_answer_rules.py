@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust.datasets.facts import load_facts
-from factrobust.metrics.answer_rules import KINDS, RULES, decide, judged, kinds_table, rules_table
+from factrobust.metrics.answer_rules import (
+    KINDS,
+    RULES,
+    Decision,
+    decide,
+    judged,
+    kinds_table,
+    rules_table,
+)
 
 # Table 15: kind, parametric, counterfactual, contextual answer, right answers of the question.
 TABLE_15 = [
@@ -72,12 +80,14 @@ def test_different_answers_to_a_question_stay_apart(relation: str) -> None:
 
 def test_a_judge_says_2_3_or_6() -> None:
     row = {"question_id": "city-01/rome", "contextual": "the United States"}
-    assert judged(lambda r: 3 if "States" in r["contextual"] else 2, row) == 3
-    for verdict in (1, 7, None, "2"):
+    rest, core = Decision(2, "rest"), Decision(1, "core")
+    assert judged(lambda r: 3 if "States" in r["contextual"] else 2, row, rest) == (3, "judge")
+    assert judged(lambda r: 3, row, core) == core
+    for kind in (1, 7, None, "2"):
         with pytest.raises(
             ValueError, match=r"of city-01/rome; it must return 2 \(plainly wrong\)"
         ):
-            judged(lambda r, verdict=verdict: verdict, row)
+            judged(lambda r, kind=kind: kind, row, rest)
 
 
 def test_tables_of_kinds_and_rules() -> None:

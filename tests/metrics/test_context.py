@@ -15,7 +15,7 @@ from factrobust.metrics.context import (
     SOURCES,
     first_entropy,
     first_shift,
-    mark,
+    mark_sources,
     preference,
     published_source,
     right,
@@ -82,8 +82,8 @@ def test_sources(
 ) -> None:
     assert published_source(parametric, counterfactual, contextual) == published
     table = results([(parametric, counterfactual, contextual)])
-    assert mark(table)["source"].tolist() == [robust]
-    assert mark(table, rule="published")["source"].tolist() == [published]
+    assert mark_sources(table)["source"].tolist() == [robust]
+    assert mark_sources(table, rule="published")["source"].tolist() == [published]
 
 
 @settings(deadline=None)
@@ -103,7 +103,7 @@ def test_kinds_of_what_either_rule_calls_other() -> None:
         ("Dominica", "Cuba", "Dominican Republic"),  # published: parametric
         ("Paris", "London", ""),
     ]
-    robust, published = mark(results(rows)), mark(results(rows), rule="published")
+    robust, published = mark_sources(results(rows)), mark_sources(results(rows), rule="published")
     assert robust["kind"].tolist() == [pd.NA, 1, 5, 4, 2, pd.NA]
     assert published["kind"].tolist() == [pd.NA, 1, 5, 4, pd.NA, pd.NA]
     assert robust["kind_rule"].tolist() == [None, "core", "core", "negation", "rest", None]
@@ -123,8 +123,8 @@ def test_preference() -> None:
     # The greedy parametric answer of the first row has the lower perplexity: "contextual".
     code = ["contextual", "contextual", "parametric", "parametric", "contextual"]
     assert preference(table, "published").tolist() == code
-    assert mark(table, rule="published")["preference"].tolist() == code
-    assert mark(table)["preference"].tolist() == text
+    assert mark_sources(table, rule="published")["preference"].tolist() == code
+    assert mark_sources(table)["preference"].tolist() == text
     assert preference(table.assign(p4=nan), "published").tolist() == [None] * 5
 
 
@@ -158,7 +158,7 @@ def test_marks_with_known_answers() -> None:
     rows += [("Lima", "Quito", "Cusco")]
     names = [["Netherlands", "Holland"], ["Spain"], []]
     asked = pd.DataFrame({"question_id": ["q0", "q1", "q2"], "base_id": "b", "answers": names})
-    marked = mark(results(rows), asked)
+    marked = mark_sources(results(rows), asked)
     # Holland and the Netherlands are one country for the whole base question
     assert marked["source"].tolist() == ["parametric", "contextual", "other"]
     assert marked["parametric_correct"].tolist() == [True, False, pd.NA]
@@ -166,24 +166,24 @@ def test_marks_with_known_answers() -> None:
     assert marked["correct"].tolist() == [True, False, pd.NA]
     assert marked["correct"].dtype == "boolean"
     # If several answers are right, they are no names of one thing
-    several = mark(results(rows), asked.assign(right_answers="several"))
+    several = mark_sources(results(rows), asked.assign(right_answers="several"))
     assert several["source"].tolist() == ["other"] * 3
     assert several["kind"].tolist() == [6, 2, 6]
-    assert mark(results(rows))["correct"].isna().all()
+    assert mark_sources(results(rows))["correct"].isna().all()
 
 
 def test_rows_keep_their_order_index_and_columns() -> None:
     table = results([("Paris", "London", "London"), ("Rome", "Oslo", "Rome")], note="x")
     table.index = pd.Index([7, 7])
-    marked = mark(table)
+    marked = mark_sources(table)
     pd.testing.assert_frame_equal(marked[list(table)], table)
     assert marked["source"].tolist() == ["contextual", "parametric"]
     added = ["source", "kind", "kind_rule", "preference"]
     added += ["parametric_correct", "counterfactual_correct", "correct"]
     assert marked.columns.tolist() == [*table.columns, *added]
-    missing = mark(results([("Paris", "London", np.nan)]))  # as read from a CSV
+    missing = mark_sources(results([("Paris", "London", np.nan)]))  # as read from a CSV
     assert missing["source"].tolist() == ["empty"]
-    assert mark(table.head(0))["source"].tolist() == []
+    assert mark_sources(table.head(0))["source"].tolist() == []
 
 
 def test_a_judge_sees_only_what_rules_cannot_decide() -> None:
@@ -194,7 +194,7 @@ def test_a_judge_sees_only_what_rules_cannot_decide() -> None:
         return 3
 
     rows = [("Paris", "London", "London"), ("a", "b", "c"), ("a", "b", "not b"), ("a", "b", "d")]
-    marked = mark(results(rows), judge=judge)
+    marked = mark_sources(results(rows), judge=judge)
     assert seen == [("q1", "c"), ("q3", "d")]
     assert marked["kind"].tolist() == [pd.NA, 3, 4, 3]
     assert marked["kind_rule"].tolist() == [None, "judge", "negation", "judge"]
@@ -221,24 +221,24 @@ def test_changes_between_the_rules() -> None:
 
 def test_every_source_is_listed() -> None:
     rows = [("a", "b", "a"), ("a", "b", "b"), ("a", "b", "c"), ("a", "b", "")]
-    assert tuple(mark(results(rows))["source"]) == SOURCES
+    assert tuple(mark_sources(results(rows))["source"]) == SOURCES
 
 
 def test_bad_input() -> None:
     table = results([("a", "b", "c")])
     with pytest.raises(ValueError, match="no rule 'loose'; choose one of robust, published"):
-        mark(table, rule="loose")
+        mark_sources(table, rule="loose")
     with pytest.raises(ValueError, match="no rule 'loose'"):
         preference(table, "loose")
     with pytest.raises(ValueError, match="no column 'contextual'; they have"):
-        mark(table.drop(columns="contextual"))
+        mark_sources(table.drop(columns="contextual"))
     with pytest.raises(ValueError, match="no column 'p4'; they have"):
-        mark(table.drop(columns="p4"), rule="published")
+        mark_sources(table.drop(columns="p4"), rule="published")
     with pytest.raises(ValueError, match=r"the p3 of q0 is 0\.7, and a perplexity is at least 1"):
-        mark(table.assign(p3=0.7))
+        mark_sources(table.assign(p3=0.7))
     asked = pd.DataFrame({"question_id": ["q9"], "base_id": "b", "answers": [["c"]]})
     with pytest.raises(ValueError, match=r"1 row\(s\), such as q0, belong to no question"):
-        mark(table, asked)
+        mark_sources(table, asked)
 
 
 def marked(sources: list[str], **columns: object) -> pd.DataFrame:

@@ -28,30 +28,13 @@ def facts() -> pd.DataFrame:
     )
 
 
-@pytest.fixture
-def responses() -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "model": "toy",
-            "fact_id": ["number/spider", "capital/kenya", "capital/us", "author/emma"],
-            "text": [" Eight", " in Nairobi", " Washington DC.", ""],
-            "top_logprobs": [[CERTAIN], [UNIFORM, CERTAIN], [CERTAIN] * 2, []],
-        }
-    )
-
-
-def test_mark(responses: pd.DataFrame, facts: pd.DataFrame) -> None:
-    marked = decoding.mark_greedy(responses, facts)
-    assert marked["fact_id"].tolist() == responses["fact_id"].tolist()
-    assert marked["exact_match"].tolist() == [True, False, True, False]
+def test_mark(facts: pd.DataFrame) -> None:
+    texts = [" in Nairobi", " Eight", " Washington DC.", ""]
+    tops = [[UNIFORM, CERTAIN], [CERTAIN], [CERTAIN] * 2, []]
+    marked = decoding.mark_greedy(facts.assign(model="toy", text=texts, top_logprobs=tops))
+    assert marked["exact_match"].tolist() == [False, True, True, False]
     assert marked["contains"].tolist() == [True, True, True, False]
-    np.testing.assert_allclose(marked["entropy"], [0, 0.5, 0, np.nan], atol=1e-12)
-    assert marked["domain"].tolist() == ["science", "geography", "geography", "arts"]
-
-
-def test_mark_names_a_response_to_no_fact(responses: pd.DataFrame, facts: pd.DataFrame) -> None:
-    with pytest.raises(ValueError, match="not in the table of facts, such as number/spider"):
-        decoding.mark_greedy(responses, facts.drop(index=1))
+    np.testing.assert_allclose(marked["entropy"], [0.5, 0, 0, np.nan], atol=1e-12)
 
 
 def test_select_known_draws_by_hash() -> None:
@@ -90,21 +73,16 @@ def test_mark_detours() -> None:
 
 
 def test_mark_samples(facts: pd.DataFrame) -> None:
-    samples = pd.DataFrame(
-        {
-            "model": "toy",
-            "fact_id": ["number/spider", "number/spider", "capital/kenya"],
-            "temperature": 0.5,
-            "text": [" 18 legs", " 8", ""],
-            "logprobs": [[math.log(0.2), math.log(0.4)], [0.0], []],
-            "tempered_logprobs": [[math.log(0.1), math.log(0.9)], [0.0], []],
-        }
+    samples = facts.iloc[[1, 1, 0]].assign(
+        text=[" 18 legs", " 8", ""],
+        logprobs=[[math.log(0.2), math.log(0.4)], [0.0], []],
+        tempered_logprobs=[[math.log(0.1), math.log(0.9)], [0.0], []],
     )
-    marked = decoding.mark_samples(samples, facts)
+    marked = decoding.mark_samples(samples)
     assert marked["correct"].tolist() == [False, True, False]
     np.testing.assert_allclose(marked["certainty"], [0.5, 1, np.nan])
     np.testing.assert_allclose(marked["certainty_at_1"], [0.3, 1, np.nan])
-    loose = decoding.mark_samples(samples, facts, whole_words=False)
+    loose = decoding.mark_samples(samples, whole_words=False)
     assert loose["correct"].tolist() == [True, True, False]
 
 

@@ -10,11 +10,11 @@ from factrobust.datasets.dates import MONTHS, verbalise
 from factrobust.metrics.values import (
     Date,
     Quantity,
-    agreement,
     date,
     meet,
     quantities,
     quantity,
+    shared_parts,
 )
 
 
@@ -84,8 +84,8 @@ def test_every_date_in_three_spellings(day) -> None:
         (Date(44), Date(-44), 0),
     ],
 )
-def test_agreement(a: Date, b: Date, shared: int) -> None:
-    assert agreement(a, b) == agreement(b, a) == shared
+def test_shared_parts(a: Date, b: Date, shared: int) -> None:
+    assert shared_parts(a, b) == shared_parts(b, a) == shared
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,7 @@ def questions() -> pd.DataFrame:
 
 
 def answers(texts: list[str], model: str = "m") -> pd.DataFrame:
-    columns = ["question_id", "group_id", "variant", "relation"]
-    return questions()[columns].assign(model=model, prompt_format="question", text=texts)
+    return questions().assign(model=model, prompt_format="question", text=texts)
 
 
 def samples(model: str = "m") -> pd.DataFrame:
@@ -78,9 +77,7 @@ def samples(model: str = "m") -> pd.DataFrame:
 
 
 def test_mark_and_differences() -> None:
-    marked = wording.mark_by_rules(
-        answers(["Paris", "Lyon", "paris", "Niamey", "Romania"]), questions()
-    )
+    marked = wording.mark_by_rules(answers(["Paris", "Lyon", "paris", "Niamey", "Romania"]))
     assert marked["substring"].tolist() == [True, False, True, True, True]
     assert marked["tokens"].tolist() == [True, False, True, True, False]
     differ = wording.rule_differences(marked)
@@ -92,7 +89,7 @@ def test_mark_and_differences() -> None:
 def test_groups_by_hand() -> None:
     first = answers(["Lyon", "Paris", "", "Niamey", "Romania"])
     second = answers(["Paris", "Paris", "paris", " ", ""], "n")
-    marked = wording.mark_by_rules(pd.concat([first, second]), questions())
+    marked = wording.mark_by_rules(pd.concat([first, second]))
     sets = wording.text_groups(pd.concat([first, second]))
     assert sets["texts"].tolist() == [
         ["Lyon", "Paris", ""],
@@ -133,16 +130,14 @@ def test_order_of_rows_does_not_matter() -> None:
     given = answers(["Lyon", "Paris", "", "Niamey", "Romania"])
     sets = wording.text_groups(given).assign(int_sim=[0.1, 0.2])
     drawn = wording.text_groups(samples()).assign(int_sim=[0.3, 0.4])
-    plain = wording.groups(wording.mark_by_rules(given, questions()), sets, drawn)
-    shuffled = wording.groups(
-        wording.mark_by_rules(given[::-1], questions()[::-1]), sets[::-1], drawn[::-1]
-    )
+    plain = wording.groups(wording.mark_by_rules(given), sets, drawn)
+    shuffled = wording.groups(wording.mark_by_rules(given[::-1]), sets[::-1], drawn[::-1])
     pd.testing.assert_frame_equal(plain, shuffled[::-1].reset_index(drop=True))
 
 
 def test_what_is_missing_is_named() -> None:
     given = answers(["a", "b", "c", "d", "e"])
-    marked = wording.mark_by_rules(given, questions())
+    marked = wording.mark_by_rules(given)
     sets = wording.text_groups(given).assign(int_sim=0.5)
     drawn = wording.text_groups(samples()).assign(int_sim=0.5)
     with pytest.raises(ValueError, match="such as capital/niger of m, have no samples"):
@@ -151,10 +146,8 @@ def test_what_is_missing_is_named() -> None:
         wording.groups(marked, sets[1:], drawn)
     with pytest.raises(ValueError, match="capital/niger of m, have no answer to the original"):
         wording.groups(marked[marked["question_id"] != "capital/niger#0"], sets, drawn)
-    with pytest.raises(ValueError, match="such as that to capital/niger#0, belong to no"):
-        wording.mark_by_rules(given, questions()[:3])
     both = pd.concat([given, given.assign(prompt_format="two-shot")])
-    for function in (wording.text_groups, lambda rows: wording.mark_by_rules(rows, questions())):
+    for function in (wording.text_groups, wording.mark_by_rules):
         with pytest.raises(ValueError, match="m answers capital/france#0 in several rows"):
             function(both)
     with pytest.raises(ValueError, match="several rows"):

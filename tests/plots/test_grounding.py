@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.metrics.context import SOURCES, counts_by, mark
+from factrobust.metrics.context import SOURCES, counts_by, mark_sources
 from factrobust.plots import context, style
 from factrobust.statistics import interval_table
 
@@ -20,7 +20,7 @@ def marked(models, rule="robust"):
     ]
     table = pd.DataFrame(rows, columns=["model", "question_id", "category", "contextual"])
     table = table.assign(parametric="Lima", counterfactual="Nairobi", base_id=table["category"])
-    return mark(table.assign(p2=2.0, p3=3.0, p4=3.0), rule=rule)
+    return mark_sources(table.assign(p2=2.0, p3=3.0, p4=3.0), rule=rule)
 
 
 def counts(models, by=("model",), value="source", **changed):

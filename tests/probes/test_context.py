@@ -18,24 +18,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from factrobust import load_model
+from factrobust import load_model, probes
 from factrobust.datasets.contexts import COLUMNS as QUESTIONS
 from factrobust.datasets.contexts import facts_as_questions, load_context_questions
 from factrobust.datasets.facts import load_facts
-from factrobust.metrics.context import right
+from factrobust.metrics.context import answer_counts, measured, right
 from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.models.load import RecordedModel
 from factrobust.probes import context
-from factrobust.probes.context import (
-    COLUMNS,
-    KINDS,
-    answer_tokens,
-    ask_known,
-    counterfactuals,
-    known_contexts,
-    need_right,
-    read_results,
-)
+from factrobust.probes.context import COLUMNS, CONTEXTS, NUMBERS, counterfactuals, read_results
 from factrobust.records import Records
 from factrobust.tables import FactsError
 from factrobust.text import normalise
@@ -142,7 +133,7 @@ def test_prompts_of_a_chat_model(questions: pd.DataFrame) -> None:
 
 
 def test_perplexities_by_hand(toy: Any, questions: pd.DataFrame) -> None:
-    made = context.ask(toy, questions).set_index("object")
+    made = measured(context.ask(toy, questions)).set_index("object")
     kenya, peru = made.loc["Kenya"], made.loc["Peru"]
     assert kenya[["parametric", "counterfactual", "contextual"]].tolist() == [
         *("Nairobi", "Lima", "Lima")
@@ -161,30 +152,19 @@ def test_perplexities_by_hand(toy: Any, questions: pd.DataFrame) -> None:
     assert kenya["p0"] == pytest.approx(2**nll, rel=1e-5)
 
 
-def test_signals_of_the_first_token(toy: Any, questions: pd.DataFrame) -> None:
-    kenya = context.ask(toy, questions).iloc[0]
-
-    def entropy(p: float) -> float:
-        return -(p * math.log(p) + (1 - p) * math.log(1 - p))
-
-    assert kenya["first_entropy"] == pytest.approx(entropy(0.8), rel=1e-4)
-    assert kenya["first_entropy_context"] == pytest.approx(entropy(0.7), rel=1e-4)
-    # (0.8, 0.2) and (0.3, 0.7), with (0.55, 0.45) between them.
-    divergence = entropy(0.55) - (entropy(0.8) + entropy(0.3)) / 2
-    assert kenya["first_shift"] == pytest.approx(math.sqrt(divergence), rel=1e-4)
-
-
 def test_empty_answers_are_kept_apart(toy: Any, questions: pd.DataFrame) -> None:
-    made = context.ask(toy, questions)
-    assert made["question_id"].tolist() == questions["question_id"].tolist()
-    assert made.attrs["counts"] == {
+    results = measured(context.ask(toy, questions))
+    assert results["question_id"].tolist() == questions["question_id"].tolist()
+    counts = answer_counts(results, questions, ["toy", "mute"])
+    assert counts.loc["toy"].to_dict() == {
         "questions": 4,
         "no_counterfactual": 0,
         "empty_parametric": 2,
         "empty_counterfactual": 0,
         "empty_contextual": 1,
     }
-    chad, oman = made.set_index("object").loc["Chad"], made.set_index("object").loc["Oman"]
+    assert counts.loc["mute"].tolist() == [4, 4, 0, 0, 0]
+    chad, oman = results.set_index("object").loc["Chad"], results.set_index("object").loc["Oman"]
     # ":" has no letter; Oman's first token ends the line.
     assert chad["parametric"] == chad["contextual"] == oman["parametric"] == ""
     assert chad["n_tokens_parametric"] == 0
@@ -193,50 +173,47 @@ def test_empty_answers_are_kept_apart(toy: Any, questions: pd.DataFrame) -> None
     assert np.isfinite(chad["first_entropy"])
     assert np.isnan(oman["first_entropy"])
     assert oman["contextual"] == "Nairobi"
-    assert made["counterfactual"].ne("").all()
 
 
 def test_columns_and_types(toy: Any, questions: pd.DataFrame) -> None:
-    made = context.ask(toy, questions)
-    assert tuple(made) == COLUMNS
-    assert made["model"].eq("toy").all()
-    assert made.dtypes[list(COLUMNS[8:13])].eq("float64").all()
-    assert made.dtypes[list(COLUMNS[13:15])].eq("int64").all()
-    none = context.ask(toy, questions[:0])
+    results, none = (measured(context.ask(toy, part)) for part in (questions, questions[:0]))
+    assert set(COLUMNS) <= set(results)
+    numbers = results[list(NUMBERS)].dtypes
+    assert numbers[numbers != "float64"].to_dict() == dict.fromkeys(NUMBERS[5:7], np.dtype("int64"))
     assert len(none) == 0
-    assert none.dtypes.to_dict() == made.dtypes.to_dict()
+    assert none[list(COLUMNS)].dtypes.to_dict() == results[list(COLUMNS)].dtypes.to_dict()
 
 
 def test_p0_is_what_generation_told(toy: Any, questions: pd.DataFrame) -> None:
     """And what teacher forcing tells of the same token ids."""
-    answers = context.greedy(toy, questions)
-    made = context.ask(toy, questions)
-    np.testing.assert_array_equal(made["p0"], answers["perplexity"])
-    sent = answers["prompt"].tolist()
-    stopped = toy.generate(sent[:2], max_new_tokens=20, stop=(".",))
-    np.testing.assert_allclose(made["p0"][:2], [math.exp(-np.mean(g.logprobs)) for g in stopped])
-    assert answers["token_ids"][:2].tolist() == [g.token_ids for g in stopped]
-    forced = toy.score(sent[:2], answers["token_ids"][:2].tolist())
-    np.testing.assert_allclose(made["p0"][:2], [math.exp(-v.mean()) for v in forced], rtol=1e-5)
+    answers, results = context.greedy(toy, questions), measured(context.ask(toy, questions))
+    sent = answers["prompt"].tolist()[:2]
+    generations = toy.generate(sent, max_new_tokens=20, stop=(".",))
+    np.testing.assert_allclose(
+        results["p0"][:2], [math.exp(-np.mean(g.logprobs)) for g in generations]
+    )
+    assert answers["token_ids"][:2].tolist() == [g.token_ids for g in generations]
+    forced = toy.score(sent, answers["token_ids"][:2].tolist())
+    np.testing.assert_allclose(results["p0"][:2], [math.exp(-v.mean()) for v in forced], rtol=1e-5)
 
 
 def test_the_counterfactual_token_by_token_has_its_perplexity(
     toy: Any, questions: pd.DataFrame
 ) -> None:
     """Exactly: otherwise P4 > P3, the published preference, would be rounding."""
-    made = context.ask(toy, questions).set_index("object")
-    assert made.loc["Kenya", "p4"] == made.loc["Kenya", "p3"]
-    assert made.loc["Peru", "p4"] == made.loc["Peru", "p2"]
+    results = measured(context.ask(toy, questions)).set_index("object")
+    assert results.loc["Kenya", "p4"] == results.loc["Kenya", "p3"]
+    assert results.loc["Peru", "p4"] == results.loc["Peru", "p2"]
 
 
 def test_each_thing_is_asked_once(questions: pd.DataFrame) -> None:
     parrot = Parrot({"The capital of Kenya is": "Nairobi", "The capital of Peru is": "Lima"})
     twice = pd.concat([questions, questions.assign(question_id=lambda t: t["question_id"] + "!")])
     twice["base_id"] = ["capital"] * 4 + ["again"] * 4
-    made = context.ask(parrot, twice)
+    made = measured(context.ask(parrot, twice))
     asked = [[r["prompt"] for r in job.requests] for job in parrot.jobs]
     assert [job.operation for job in parrot.jobs] == ["generate", "generate", "score"]
-    assert asked[0] == [f"Q: {q} A: {p}" for q, p in zip(*two(questions), strict=True)]
+    assert asked[0] == [f"Q: {q} A: {p}" for q, p in questions[["question", "prefix"]].to_numpy()]
     assert all(len(prompts) == len(set(prompts)) for prompts in asked[:2])
     assert parrot.jobs[0].settings == {"max_new_tokens": 20, "stop": ["\n", ". "]}
     # Without context q is scored, with it p and q, unless the answer is one of them: all are.
@@ -247,10 +224,6 @@ def test_each_thing_is_asked_once(questions: pd.DataFrame) -> None:
     assert made["contextual"].tolist() == made["parametric"].tolist()
     np.testing.assert_allclose(made[["p0", "p2", "p4"]], math.e)
     np.testing.assert_allclose(made[["p1", "p3"]], math.e**2)
-
-
-def two(questions: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    return questions["question"], questions["prefix"]
 
 
 def test_an_initial_is_asked_again(toy_model: Callable[..., Any], questions: pd.DataFrame) -> None:
@@ -270,46 +243,37 @@ def test_an_initial_is_asked_again(toy_model: Callable[..., Any], questions: pd.
     made = context.greedy(model, questions[:2])
     assert made["text"].tolist() == ["J. Kenyatta", "Lima"]
     assert made["token_ids"].map(len).tolist() == [3, 1]
+    assert made["tokens"].tolist() == [[" J", ".", " Kenyatta"], [" Lima"]]
     assert context.greedy(model, questions[:2], rule="published")["text"].tolist() == ["J", "Lima"]
     # Nothing more can come after as many tokens as there may be.
     assert context.greedy(model, questions[:1], max_new_tokens=2)["text"].tolist() == ["J"]
 
 
-def test_asked_in_chunks(
+def test_asked_in_chunks_and_in_any_order(
     toy: Any, questions: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = context.ask(toy, questions)
-    monkeypatch.setattr(context, "CHUNK", 1)
-    pd.testing.assert_frame_equal(context.ask(toy, questions), made)
-
-
-def test_the_order_of_questions_does_not_matter(toy: Any, questions: pd.DataFrame) -> None:
     more = pd.concat([questions, questions.assign(base_id="b", question_id=list("abcd"))])
-    made = context.ask(toy, more, seed=5).set_index("question_id")
+    results = context.ask(toy, more, seed=5).set_index("question_id")
+    monkeypatch.setattr(probes, "CHUNK", 1)
     turned = context.ask(toy, more[::-1], seed=5).set_index("question_id")
-    pd.testing.assert_frame_equal(turned.loc[made.index], made)
-    assert context.ask(toy, questions, seed=5).set_index("question_id").index.isin(made.index).all()
+    pd.testing.assert_frame_equal(turned.loc[results.index], results)
 
 
 def test_equal_answers_are_left_out_and_counted(questions: pd.DataFrame) -> None:
     same = Parrot({"The capital of Oman is": "No idea!"})
-    made = context.ask(same, questions)
-    assert len(made) == 0
-    assert made.attrs["counts"]["no_counterfactual"] == 4
+    results = context.ask(same, questions)
+    assert len(results) == 0
+    assert answer_counts(results, questions, ["parrot"])["no_counterfactual"].tolist() == [4]
     # As another string it can be drawn, and does by the published rule.
-    made = context.ask(same, questions, rule="published")
-    assert made.attrs["counts"]["no_counterfactual"] == 0
-    assert made["counterfactual"].tolist() == ["No idea!"] * 3 + ["no idea"]
+    results = context.ask(same, questions, rule="published")
+    assert answer_counts(results, questions, ["parrot"])["no_counterfactual"].tolist() == [0]
+    assert results["counterfactual"].tolist() == ["No idea!"] * 3 + ["no idea"]
 
 
 def test_given_contexts(toy: Any, questions: pd.DataFrame) -> None:
     stated = [f"The capital of {name} is Lima" for name in ("Kenya", "Chad", "Oman")]
     made = context.greedy(toy, questions.iloc[[0, 2, 3]], stated)
     assert made["text"].tolist() == ["Lima", "", "Nairobi"]
-    assert list(made) == [
-        *("model", "question_id", "category", "base_id", "object", "prompt"),
-        *("text", "token_ids", "perplexity", "first", "first_entropy"),
-    ]
     with pytest.raises(ValueError, match="3 contexts for 4 questions; give one each"):
         context.greedy(toy, questions, stated)
 
@@ -356,7 +320,7 @@ def test_nothing_here_imports_torch() -> None:
 def asked() -> tuple[Model, pd.DataFrame, pd.DataFrame]:
     model = load_model("smollm2-135m-instruct")
     questions = load_context_questions(limit=3, base_limit=1)[:6]
-    return model, questions, context.ask(model, questions)
+    return model, questions, measured(context.ask(model, questions))
 
 
 def test_a_real_model_batch_by_batch(asked: tuple[Model, pd.DataFrame, pd.DataFrame]) -> None:
@@ -364,10 +328,10 @@ def test_a_real_model_batch_by_batch(asked: tuple[Model, pd.DataFrame, pd.DataFr
     model, questions, together = asked
     model.tokens_per_batch = 1  # type: ignore[attr-defined]
     try:
-        alone = context.ask(model, questions[::-1]).iloc[::-1].reset_index(drop=True)
+        alone = measured(context.ask(model, questions[::-1])).iloc[::-1].reset_index(drop=True)
     finally:
         model.tokens_per_batch = 1024  # type: ignore[attr-defined]
-    texts, numbers = list(COLUMNS[:8]), list(COLUMNS[8:13])
+    texts, numbers = list(COLUMNS[:8]), list(NUMBERS[:5])
     pd.testing.assert_frame_equal(alone[texts], together[texts])
     np.testing.assert_allclose(alone[numbers], together[numbers], rtol=1e-3)
 
@@ -386,7 +350,6 @@ def test_a_real_model_is_scored_as_it_generated(
 
 
 def test_answers_of_one_source_leave_nothing_to_tell_apart() -> None:
-
     models: Any = [SimpleNamespace(name="m"), SimpleNamespace(name="k")]
     cases = pd.DataFrame(
         {"model": ["m", "m", "k"], "source": ["parametric", "contextual", "parametric"]}
@@ -399,7 +362,11 @@ def test_answers_of_one_source_leave_nothing_to_tell_apart() -> None:
         context.need_sources(cases[1:], models)
 
 
-def table(answers: dict[str, list[str]], base: str = "capital") -> pd.DataFrame:
+def known_contexts(questions: pd.DataFrame, pool: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    return context.known_contexts(questions, pool, right, seed=seed)
+
+
+def facts_about(answers: dict[str, list[str]], base: str = "capital") -> pd.DataFrame:
     """Questions about the capitals of countries with these accepted answers."""
     rows = [
         (f"{base}/{name}", base, f"The {base} of {name} is", accepted)
@@ -408,19 +375,19 @@ def table(answers: dict[str, list[str]], base: str = "capital") -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["question_id", "base_id", "prefix", "answers"])
 
 
-CAPITALS = table({"Kenya": ["Nairobi"], "Peru": ["Lima", "Ciudad de los Reyes"]})
+CAPITALS = facts_about({"Kenya": ["Nairobi"], "Peru": ["Lima", "Ciudad de los Reyes"]})
 
 
 def test_contexts_by_hand() -> None:
-    made = known_contexts(CAPITALS)
-    assert made.columns.tolist() == ["question_id", *KINDS, "other", "stated"]
+    made = known_contexts(CAPITALS, CAPITALS)
+    assert made.columns.tolist() == ["question_id", *CONTEXTS, "other", "stated"]
     assert made.iloc[0].to_dict() == {
         "question_id": "capital/Kenya",
         "true": "The capital of Kenya is Nairobi",
         "irrelevant": "The capital of Peru is Lima",
         "false": "The capital of Kenya is Lima",
         "other": "capital/Peru",
-        "stated": ["Lima", "Ciudad de los Reyes"],
+        "stated": "Lima",
     }
     assert made.iloc[1][["false", "other"]].tolist() == [
         "The capital of Peru is Nairobi",
@@ -429,7 +396,9 @@ def test_contexts_by_hand() -> None:
 
 
 def test_other_facts_come_from_the_pool_of_the_same_relation() -> None:
-    pool = pd.concat([CAPITALS, table({"Kenya": ["Swahili"], "Peru": ["Spanish"]}, "language")])
+    pool = pd.concat(
+        [CAPITALS, facts_about({"Kenya": ["Swahili"], "Peru": ["Spanish"]}, "language")]
+    )
     made = known_contexts(CAPITALS.iloc[:1], pool)
     assert made["other"].tolist() == ["capital/Peru"]
 
@@ -445,17 +414,17 @@ def test_other_facts_come_from_the_pool_of_the_same_relation() -> None:
     ],
 )
 def test_an_answer_that_would_be_right_is_never_drawn(mine: list[str], other: list[str]) -> None:
-    questions = table({"a": mine, "b": other, "c": ["Lima"]})
+    questions = facts_about({"a": mine, "b": other, "c": ["Lima"]})
     for seed in range(20):
-        drawn = known_contexts(questions, seed=seed).set_index("question_id")["other"]
+        drawn = known_contexts(questions, questions, seed=seed).set_index("question_id")["other"]
         assert drawn["capital/a"] == "capital/c"
         assert drawn["capital/b"] == "capital/c"
     with pytest.raises(ValueError, match="to capital/a there is no other fact of 'capital' with"):
-        known_contexts(questions.iloc[:2])
+        known_contexts(questions.iloc[:2], questions.iloc[:2])
 
 
 def test_every_other_fact_is_drawn_equally_often() -> None:
-    questions = table({name: [f"City{name}"] for name in "abcde"})
+    questions = facts_about({name: [f"City{name}"] for name in "abcde"})
     drawn = Counter(
         known_contexts(questions.iloc[:1], questions, seed=seed)["other"].item()
         for seed in range(2000)
@@ -482,25 +451,25 @@ def test_the_embedded_facts_have_contexts() -> None:
     assert len(made) == 99
     for row in made.to_dict("records"):
         assert right(row["true"], row["answers"])
-        assert not right(row["stated"][0], row["answers"])
+        assert not right(row["stated"], row["answers"])
         assert row["false"].startswith(row["prefix"])
         assert row["other"] != row["question_id"]
         assert row["other"].startswith(f"{row['base_id']}/")
 
 
 def test_questions_without_a_known_answer_are_refused() -> None:
-    unknown = table({"Kenya": [], "Peru": ["Lima"]})
+    unknown = facts_about({"Kenya": [], "Peru": ["Lima"]})
     with pytest.raises(
         ValueError, match="answer to capital/Kenya is not known, and a true context"
     ):
-        known_contexts(unknown)
+        known_contexts(unknown, unknown)
     with pytest.raises(ValueError, match="capital/Kenya is not known"):
         known_contexts(CAPITALS, unknown)
-    with pytest.raises(ValueError, match="have no column prefix, answers; take those of"):
-        known_contexts(CAPITALS[["question_id", "base_id"]])
+    with pytest.raises(ValueError, match="have no column prefix, answers; take a table of"):
+        known_contexts(CAPITALS[["question_id", "base_id"]], CAPITALS)
 
 
-def contexts_asked_with(about: str, answer: str, country: str) -> str:
+def stated_of(about: str, answer: str, country: str) -> str:
     return (
         f"Context: [The capital of {about} is {answer}]. Q: Where? A: The capital of {country} is"
     )
@@ -518,19 +487,18 @@ def test_asking_by_hand(toy_model: Callable[..., Any]) -> None:
             " Lima": {".": 1.0},
             ".": {" It": 1.0},
             " It": {" is": 1.0},
-            contexts_asked_with("Kenya", "Nairobi", "Kenya"): {" Nai": 0.9, " Lima": 0.1},
-            contexts_asked_with("Peru", "Lima", "Kenya"): {" Nai": 0.6, " Lima": 0.4},
-            contexts_asked_with("Kenya", "Lima", "Kenya"): {" Lima": 0.7, " Nai": 0.3},
-            contexts_asked_with("Peru", "Lima", "Peru"): {" Lima": 1.0},
-            contexts_asked_with("Kenya", "Nairobi", "Peru"): {" Nai": 1.0},
-            contexts_asked_with("Peru", "Nairobi", "Peru"): {"\n": 1.0},
+            stated_of("Kenya", "Nairobi", "Kenya"): {" Nai": 0.9, " Lima": 0.1},
+            stated_of("Peru", "Lima", "Kenya"): {" Nai": 0.6, " Lima": 0.4},
+            stated_of("Kenya", "Lima", "Kenya"): {" Lima": 0.7, " Nai": 0.3},
+            stated_of("Peru", "Lima", "Peru"): {" Lima": 1.0},
+            stated_of("Kenya", "Nairobi", "Peru"): {" Nai": 1.0},
+            stated_of("Peru", "Nairobi", "Peru"): {"\n": 1.0},
         }
     )
     questions = CAPITALS.assign(category="geography", object=["Kenya", "Peru"], question="Where?")
     questions.index = [7, 5]
-    made = ask_known(toy, questions)
-    assert tuple(made) == (*COLUMNS, "context")
-    assert made["context"].tolist() == [kind for kind in KINDS for _ in range(2)]
+    made = measured(context.ask_known(toy, questions, known_contexts(questions, questions)))
+    assert made["context"].tolist() == [kind for kind in CONTEXTS for _ in range(2)]
     assert made["object"].tolist() == ["Kenya", "Peru"] * 3
     assert made["parametric"].tolist() == ["Nairobi", ""] * 3
     kenya, peru = (made[made["object"] == name].set_index("context") for name in ("Kenya", "Peru"))
@@ -549,7 +517,8 @@ def test_asking_by_hand(toy_model: Callable[..., Any]) -> None:
     middle = sum(p / 2 * math.log(p / 0.55) for p in (0.8, 0.3))
     middle += sum(p / 2 * math.log(p / 0.45) for p in (0.2, 0.7))
     assert kenya.loc["false", "first_shift"] == pytest.approx(math.sqrt(middle), rel=1e-4)
-    assert made.attrs["counts"] == {
+    counts = answer_counts(made, questions, ["toy"])
+    assert counts.loc["toy"].to_dict() == {
         "questions": 2,
         "empty_parametric": 3,
         "empty_counterfactual": 0,
@@ -560,10 +529,10 @@ def test_asking_by_hand(toy_model: Callable[..., Any]) -> None:
 def test_models_that_are_never_right_are_named() -> None:
     models: Any = [SimpleNamespace(name="m")]
     marked = pd.DataFrame({"correct": [False, True], "parametric_correct": [False, False]})
-    need_right(marked, models)
-    need_right(marked[:1], [])
+    context.need_right(marked, models)
+    context.need_right(marked[:1], [])
     with pytest.raises(LacksError, match=r"^m: no answer is right, with a context or without one"):
-        need_right(marked[:1], models)
+        context.need_right(marked[:1], models)
 
 
 # Two lines as the thesis's program writes them; the second answer is empty.
@@ -606,12 +575,6 @@ def test_the_thesis_own_columns(write: Write) -> None:
     )
     assert table["n_tokens_parametric"].isna().all()
     assert table["first_shift"].isna().all()
-    assert table.attrs["counts"] == {
-        "questions": 2,
-        "empty_parametric": 1,
-        "empty_counterfactual": 0,
-        "empty_contextual": 0,
-    }
     assert read_results(write(THESIS), model="Llama 8B")["model"].unique().tolist() == ["Llama 8B"]
 
 
@@ -676,86 +639,25 @@ def test_bad_parquet(tmp_path: Path) -> None:
         read_results(path)
 
 
-PEOPLE = {"Ann": 30, "Bob": 31}
-STATED = "Context: [{name} likes {food}]. Q: What does {name} like? A: {name} likes"
-# Only the last token counts, so a prompt with context is one token.
-context_tokens_TABLE = {
-    " Ann likes": {" blue": 0.8, " J": 0.2},
-    " blue": {"berries": 0.6, "fish": 0.4},
-    "berries": {".": 1.0},
-    " Bob likes": {" J": 0.6, " blue": 0.4},
-    " J": {".": 1.0},
-    ".": {" ": 0.7, "\n": 0.3},
-    " ": {"Smith": 1.0},
-    "Smith": {"\n": 1.0},
-    STATED.format(name="Ann", food="J. Smith"): {" J": 0.9, " blue": 0.1},
-    STATED.format(name="Bob", food="blueberries"): {" blue": 0.75, " J": 0.25},
-}
-
-
-@pytest.fixture
-def context_tokens_questions() -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "question_id": [f"likes/{name.lower()}" for name in PEOPLE],
-            "category": "person",
-            "base_id": "likes",
-            "object": list(PEOPLE),
-            "question": [f"What does {name} like?" for name in PEOPLE],
-            "prefix": [f"{name} likes" for name in PEOPLE],
-        },
-        index=list(PEOPLE.values()),
-    )
-
-
-@pytest.fixture(scope="module")
-def context_tokens_toy(toy_model: Callable[..., Any]) -> Any:
-    return toy_model(context_tokens_TABLE)
-
-
-def test_tokens_of_both_answers(
-    context_tokens_toy: Any, context_tokens_questions: pd.DataFrame
-) -> None:
-    results = context.ask(context_tokens_toy, context_tokens_questions)
-    ann = results.iloc[0]
-    assert ann[["parametric", "counterfactual"]].tolist() == ["blueberries", "J. Smith"]
-    table = answer_tokens(context_tokens_toy, context_tokens_questions, ann)
-    by = {
-        key: list(part[["position", "token", "probability"]].itertuples(index=False, name=None))
-        for key, part in table.groupby(["answer", "context"], sort=False)
-    }
-    rest = [(2, ".", 1.0), (3, " ", 0.7), (4, "Smith", 1.0)]
-    expected = {
-        ("parametric", False): [(1, " blue", 0.8), (2, "berries", 0.6)],
-        ("parametric", True): [(1, " blue", 0.1), (2, "berries", 0.6)],
-        ("counterfactual", False): [(1, " J", 0.2), *rest],
-        ("counterfactual", True): [(1, " J", 0.9), *rest],
-    }
-    assert list(by) == list(expected)
-    for key, rows in expected.items():
-        assert [row[:2] for row in by[key]] == [row[:2] for row in rows]
-        assert [row[2] for row in by[key]] == pytest.approx([row[2] for row in rows])
-    perplexities = [
-        2 ** np.mean(-np.log2([p for *_, p in rows])) for rows in by.values()
-    ]  # in the order p0, p2, p1, p3
-    assert perplexities == pytest.approx(ann[["p0", "p2", "p1", "p3"]].tolist())
-
-
-def test_answers_that_the_model_does_not_give(
-    context_tokens_toy: Any, context_tokens_questions: pd.DataFrame
-) -> None:
-    ann = context.ask(context_tokens_toy, context_tokens_questions).iloc[0]
-    for changed in ({"parametric": "fish"}, {"counterfactual": "Lima"}, {"question_id": "x"}):
-        with pytest.raises(ValueError, match="toy does not give the answers of"):
-            answer_tokens(
-                context_tokens_toy, context_tokens_questions, pd.Series(ann.to_dict() | changed)
-            )
+def test_tokens_of_both_answers(toy: Any, questions: pd.DataFrame) -> None:
+    kenya = context.ask(toy, questions).iloc[0]
+    table = context.answer_tokens(toy, questions, kenya)
+    expected = [
+        ("parametric", False, 1, " Nai", 0.8),
+        ("parametric", False, 2, "robi", 0.6),
+        ("parametric", True, 1, " Nai", 0.3),
+        ("parametric", True, 2, "robi", 0.6),
+        ("counterfactual", False, 1, " Lima", 0.2),
+        ("counterfactual", True, 1, " Lima", 0.7),
+    ]
+    assert [tuple(row[:4]) for row in table.to_numpy()] == [row[:4] for row in expected]
+    assert table["probability"].tolist() == pytest.approx([row[4] for row in expected])
 
 
 ALPHA = 1e-4
 
 
-def counterfactuals_table(*texts: str, base: str = "b") -> pd.DataFrame:
+def answered(*texts: str, base: str = "b") -> pd.DataFrame:
     """Answers to one base question about objects 0, 1, ..."""
     return pd.DataFrame(
         {"base_id": base, "object": [str(i) for i in range(len(texts))], "text": list(texts)}
@@ -799,26 +701,25 @@ def test_the_order_does_not_matter(rows: pd.DataFrame, random: object, seed: int
 
 
 def test_other_base_questions_do_not_matter() -> None:
-    one, two = (
-        counterfactuals_table("Oslo", "Rome", "Paris"),
-        counterfactuals_table("1", "2", base="c"),
-    )
+    one, two = answered("Oslo", "Rome", "Paris"), answered("1", "2", base="c")
     both = pd.concat([two, one], ignore_index=True)
     assert (counterfactuals(both)[2:] - 2).tolist() == counterfactuals(one).tolist()
+    assert counterfactuals(answered("Oslo", "Oslo")).tolist() == [-1, -1]
+    assert counterfactuals(answered()).tolist() == []
 
 
 def test_more_rows_change_a_draw_only_if_one_is_drawn() -> None:
     texts = [f"answer {i}" for i in range(40)]
     few, many = (
-        counterfactuals(counterfactuals_table(*texts[:20])),
-        counterfactuals(counterfactuals_table(*texts)),
+        counterfactuals(answered(*texts[:20])),
+        counterfactuals(answered(*texts)),
     )
     assert all(b in (a, *range(20, 40)) for a, b in zip(few, many, strict=False))
     assert (few == many[:20]).any()
 
 
 def test_uniform_over_questions_and_another_seed_another_draw() -> None:
-    rows = counterfactuals_table("Oslo", "Rome", "Rome", "Rome", "Paris")
+    rows = answered("Oslo", "Rome", "Rome", "Rome", "Paris")
     draws = np.array([counterfactuals(rows, seed=seed)[0] for seed in range(2000)])
     # Rome stands there three times of four.
     low, high = binom.interval(1 - ALPHA, len(draws), 0.25)
@@ -827,14 +728,9 @@ def test_uniform_over_questions_and_another_seed_another_draw() -> None:
 
 
 def test_rules_differ_in_spelling_and_empties() -> None:
-    rows = counterfactuals_table("Paris", "the paris", "")
+    rows = answered("Paris", "the paris", "")
     assert counterfactuals(rows).tolist() == [-1, -1, counterfactuals(rows)[2]]
     assert counterfactuals(rows)[2] in (0, 1)
     assert (counterfactuals(rows, rule="published") >= 0).all()
     with pytest.raises(ValueError, match="rule 'thesis' is unknown"):
         counterfactuals(rows, rule="thesis")
-
-
-def test_nothing_to_draw_from() -> None:
-    assert counterfactuals(counterfactuals_table("Oslo", "Oslo")).tolist() == [-1, -1]
-    assert counterfactuals(counterfactuals_table()).tolist() == []

@@ -76,7 +76,7 @@ def toy(toy_model: Callable[..., Any]) -> Any:
 
 @pytest.fixture(scope="module")
 def known(toy: Any, facts: pd.DataFrame) -> pd.DataFrame:
-    return metrics.select_known(metrics.mark_greedy(decoding.greedy(toy, facts), facts))
+    return metrics.select_known(metrics.mark_greedy(decoding.greedy(toy, facts)))
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def test_sampled_accuracies(toy: Any, facts: pd.DataFrame) -> None:
     asked = facts[facts["fact_id"] != "Chile"]
     samples = decoding.sampled(toy, asked, temperatures=temperatures, n=n, seed=5)
     assert list(samples) == [
-        *("model", "fact_id", "temperature", "sample"),
+        *("model", *decoding.ABOUT, "temperature", "sample"),
         *("text", "token_ids", "logprobs", "tempered_logprobs"),
     ]
     assert len(samples) == 5 * 3 * n
@@ -195,7 +195,7 @@ def test_sampled_accuracies(toy: Any, facts: pd.DataFrame) -> None:
         "Ghana": lambda t: ghana(t) * (1 + 0.6 ** (1 / t)),  # with the detour
         "Niamey": lambda t: 1 / (1 + (2 / 3) ** (1 / t)),  # without Nigeria
     }
-    accuracy = metrics.sampled_accuracy(metrics.mark_samples(samples, facts))
+    accuracy = metrics.sampled_accuracy(metrics.mark_samples(samples))
     for row in accuracy.itertuples():
         p = right[row.fact_id](row.temperature)
         low, high = binom.ppf([ALPHA / 2, 1 - ALPHA / 2], n, p)
@@ -212,7 +212,7 @@ def test_sampled_accuracies(toy: Any, facts: pd.DataFrame) -> None:
 
 def test_certainties_of_samples(toy: Any, facts: pd.DataFrame) -> None:
     samples = decoding.sampled(toy, facts[:1], temperatures=[2.0], n=30)
-    marked = metrics.mark_samples(samples, facts)
+    marked = metrics.mark_samples(samples)
     right = marked[marked["correct"]]
     assert 0 < len(right) < 30
     assert right["certainty"].to_numpy() == pytest.approx(kenya(2))
@@ -220,7 +220,7 @@ def test_certainties_of_samples(toy: Any, facts: pd.DataFrame) -> None:
 
 
 def test_no_known_fact_gives_empty_tables(toy: Any, facts: pd.DataFrame) -> None:
-    wrong = metrics.mark_greedy(decoding.greedy(toy, facts[4:5]), facts)
+    wrong = metrics.mark_greedy(decoding.greedy(toy, facts[4:5]))
     nothing = decoding.tempered(toy, metrics.select_known(wrong), [0.2, 0.4])
     assert list(nothing) == ["model", "fact_id", "temperature", "logprob"]
     assert len(nothing) == 0
@@ -243,7 +243,7 @@ def test_sampling_agrees_with_tempering_on_a_real_model() -> None:
     facts = load_facts(relations=["capital"])
     facts = questions(facts[facts["fact_id"].isin([f"capital/{name}" for name in chosen])])
     # Two tokens are enough for these answers; later ones cost most and change nothing.
-    greedy = metrics.mark_greedy(decoding.greedy(model, facts, max_new_tokens=2), facts)
+    greedy = metrics.mark_greedy(decoding.greedy(model, facts, max_new_tokens=2))
     temperatures, n = [0.4, 0.8, 1.0, 1.2], 50
     curves = decoding.tempered(model, greedy, temperatures)
 
@@ -256,7 +256,7 @@ def test_sampling_agrees_with_tempering_on_a_real_model() -> None:
     samples = decoding.sampled(
         model, facts, temperatures=temperatures, n=n, seed=1, max_new_tokens=2
     )
-    samples = metrics.mark_samples(samples, facts).merge(
+    samples = metrics.mark_samples(samples).merge(
         greedy[["fact_id", "text"]].rename(columns={"text": "greedy"}), on="fact_id"
     )
     direct = [t.startswith(g) for t, g in zip(samples["text"], samples["greedy"], strict=True)]
@@ -305,7 +305,7 @@ def falling(right: dict[str, list[int]]) -> tuple[Falling, pd.DataFrame]:
 
 
 def breaking_of(samples: pd.DataFrame, facts: pd.DataFrame) -> dict[str, float]:
-    accuracy = metrics.sampled_accuracy(metrics.mark_samples(samples, facts))
+    accuracy = metrics.sampled_accuracy(metrics.mark_samples(samples))
     return metrics.sampled_breaking(accuracy).set_index("fact_id")["t_b"].to_dict()
 
 
@@ -340,7 +340,7 @@ def test_bisection_takes_its_grid_and_threshold() -> None:
     model, facts = falling({"f": [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]})
     samples = decoding.bisected(model, facts, temperatures=[2.0, 0.2, 0.6], threshold=0.85)
     assert set(samples["temperature"]) == {0.2, 0.6}  # 0.6 first: 0.8 is below, then 0.2
-    accuracy = metrics.sampled_accuracy(metrics.mark_samples(samples, facts))
+    accuracy = metrics.sampled_accuracy(metrics.mark_samples(samples))
     assert metrics.sampled_breaking(accuracy, 0.85)["t_b"].tolist() == [0.6]
     nothing = decoding.bisected(model, facts[:0])
     assert list(nothing) == list(samples)
@@ -400,7 +400,7 @@ def test_entropies_need_alternatives(facts: pd.DataFrame) -> None:
 
 
 def test_models_that_know_nothing_are_named(toy, facts) -> None:
-    known = metrics.select_known(metrics.mark_greedy(decoding.greedy(toy, facts), facts))
+    known = metrics.select_known(metrics.mark_greedy(decoding.greedy(toy, facts)))
     decoding.need_known(known, [toy])
     decoding.need_known(known[:0], [])
     with pytest.raises(LacksError, match=r"^toy: none of the greedy answers is right, so there is"):

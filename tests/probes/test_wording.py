@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
+from factrobust import probes
 from factrobust.metrics.wording import groups, mark_by_rules, text_groups
 from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.models.load import RecordedModel
@@ -118,11 +119,9 @@ def test_each_kind_of_model_is_asked_as_in_the_paper() -> None:
 
 def test_greedy_answers(toy: Any, questions: pd.DataFrame) -> None:
     made = wording.greedy(toy, questions)
-    assert list(made) == [
-        *("model", "prompt_format", "question_id", "group_id", "variant", "relation"),
-        *("prompt", "text", "raw", "logprob"),
-    ]
-    assert made["question_id"].tolist() == questions["question_id"].tolist()
+    added = ["prompt", "text", "raw", "logprobs"]
+    assert list(made) == ["model", "prompt_format", *questions, *added]
+    pd.testing.assert_frame_equal(made[list(questions)], questions.reset_index(drop=True))
     assert made["prompt"].tolist() == list(QUESTIONS.values())
     assert made["model"].unique().tolist() == ["toy"]
     assert made["prompt_format"].unique().tolist() == ["question"]
@@ -133,19 +132,8 @@ def test_greedy_answers(toy: Any, questions: pd.DataFrame) -> None:
     # What was cut, and nothing after the first line.
     assert made["raw"].tolist()[:2] == [" Nairobi. It is", " Mombasa. It is"]
     assert made["raw"].tolist()[4:7] == [" Lima", "", " D.C. This"]
-    # The mean over the tokens of the sentence that is kept, not over those that were cut.
-    expected = [math.log(0.8), math.log(0.7), math.log(0.8), math.log(0.8)]
-    expected += [(math.log(0.7) + math.log(0.9)) / 2, math.nan, 0, 0]
-    np.testing.assert_allclose(made["logprob"], expected, atol=1e-6)
-
-
-def test_tokens_that_do_not_add_up_count_all() -> None:
-    """Half a letter decodes as a replacement character, which stands nowhere in the answer."""
-    top = [[("\ufffd", -1.0)], [("\ufffd", -2.0)], [(". A", -6.0)]]
-    made = Generation("?", "é. A", [1, 2, 3], [-1.0, -2.0, -6.0], top)
-    assert wording._mean_logprob(made, "é") == -3
-    whole = Generation("?", "é. A", [1, 2], [-1.0, -2.0], [[("é", -1.0)], [(". A", -2.0)]])
-    assert wording._mean_logprob(whole, "é") == -1
+    assert made["logprobs"][4] == pytest.approx([math.log(0.7), math.log(0.9)], abs=1e-6)
+    assert made["logprobs"].map(len).tolist()[:6] == [4, 4, 4, 4, 2, 0]
 
 
 def test_stops_at_lines_only(questions: pd.DataFrame) -> None:
@@ -165,15 +153,13 @@ def test_equal_prompts_are_asked_once(questions: pd.DataFrame) -> None:
     assert parrot.calls == [distinct, distinct]
     assert greedy["text"].tolist() == ["Mombasa", "?", "?", "Mombasa", "?", "?", "?", "?"]
     assert sampled["text"].tolist() == [t for t in greedy["text"] for _ in range(10)]
-    # Without alternatives (an endpoint may give none) every token counts.
-    assert greedy["logprob"].tolist() == [-1.5] * 8
 
 
 def test_asked_in_chunks(
     toy: Any, questions: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     greedy, sampled = wording.greedy(toy, questions), wording.sampled(toy, questions)
-    monkeypatch.setattr(wording, "CHUNK", 2)
+    monkeypatch.setattr(probes, "CHUNK", 2)
     parrot = Parrot({})
     wording.greedy(parrot, questions)
     assert [len(call) for call in parrot.calls] == [2, 2, 2, 1]
@@ -184,9 +170,7 @@ def test_asked_in_chunks(
 def test_samples(toy: Any, questions: pd.DataFrame) -> None:
     n = 400
     made = wording.sampled(toy, questions[:5], n=n, seed=3)
-    assert list(made) == [
-        *("model", "prompt_format", "question_id", "group_id", "sample", "text"),
-    ]
+    assert list(made) == ["model", "prompt_format", *questions, "sample", "text"]
     assert made["sample"].tolist() == list(range(n)) * 5
     assert made["question_id"].tolist() == [
         q for q in questions["question_id"][:5] for _ in range(n)
@@ -280,7 +264,7 @@ def test_from_questions_to_predictors(toy: Any, questions: pd.DataFrame) -> None
         t.assign(int_sim=wording.consistency(encoder, t))
         for t in map(text_groups, (answers, samples))
     ]
-    made = groups(mark_by_rules(answers, questions), *sets).set_index("group_id")
+    made = groups(mark_by_rules(answers), *sets).set_index("group_id")
     assert made["correct"].to_dict() == {"kenya": True, "peru": True, "dc": False}
     assert made["accuracy"].to_dict() == {"kenya": 0.75, "peru": 0.5, "dc": 0}
     # Three pairs of Nairobi, three of Nairobi and Mombasa.

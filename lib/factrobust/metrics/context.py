@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import jensenshannon
+from scipy.special import rel_entr
 
 from factrobust.metrics.answer_rules import KINDS, NEGATION, Decision, Judge, decide, judged
 from factrobust.metrics.decoding import top_entropy
@@ -112,8 +112,9 @@ def first_shift(one: Alternatives, other: Alternatives) -> float:
         return float("nan")
     p, q = ({token: float(np.exp(logprob)) for token, logprob in x} for x in (one, other))
     pairs = np.array([(p.get(token, 0.0), q.get(token, 0.0)) for token in p | q])
-    rest = np.clip(1 - pairs.sum(axis=0), 0, 1)
-    return float(jensenshannon(*np.vstack([pairs, rest]).T))
+    both = np.vstack([pairs, np.clip(1 - pairs.sum(axis=0), 0, 1)])
+    divergence = rel_entr(both, both.mean(axis=1, keepdims=True)).sum() / 2
+    return float(np.sqrt(max(0.0, divergence)))
 
 
 def answer_counts(
@@ -124,7 +125,7 @@ def answer_counts(
     Columns: questions, no_counterfactual (those that `probes.context.ask` left out of the results),
     and of each of ANSWERS how many have no letter or digit: empty_parametric, ...
     """
-    texts = results[list(ANSWERS)].map(lambda text: not any(c.isalnum() for c in text))
+    texts = results[list(ANSWERS)].map(lambda text: not any(c.isalnum() for c in text)).astype(bool)
     counts = texts.groupby(results["model"]).sum().add_prefix("empty_")
     counts = counts.reindex(pd.Index(models), fill_value=0)
     if "context" not in results:
