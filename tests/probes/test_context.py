@@ -24,10 +24,8 @@ from factrobust.datasets.contexts import facts_as_questions, load_context_questi
 from factrobust.datasets.facts import load_facts
 from factrobust.metrics.context import answer_counts, measured, right
 from factrobust.models.interface import Generation, Job, LacksError, Model
-from factrobust.models.load import RecordedModel
 from factrobust.probes import context
 from factrobust.probes.context import COLUMNS, CONTEXTS, NUMBERS, counterfactuals, read_results
-from factrobust.records import Records
 from factrobust.tables import FactsError
 from factrobust.text import normalise
 
@@ -295,19 +293,6 @@ def test_bad_input(toy: Any, questions: pd.DataFrame) -> None:
         toy.score(["Kenya is"], [[]])
 
 
-def test_recorded_answers_need_no_model(tmp_path: Any, toy: Any, questions: pd.DataFrame) -> None:
-    about = {"name": "toy", "fingerprint": "toy", "prompt_format": "prefix", "chat": None}
-    store = Records(tmp_path / "records.sqlite")
-    first = context.ask(RecordedModel(store, lambda: toy, **about), questions)
-
-    def none() -> Model:
-        raise AssertionError("the model was loaded")
-
-    pd.testing.assert_frame_equal(
-        context.ask(RecordedModel(store, none, **about), questions), first
-    )
-
-
 def test_nothing_here_imports_torch() -> None:
     code = (
         "import sys, factrobust.probes.context, factrobust.datasets.contexts; "
@@ -316,50 +301,33 @@ def test_nothing_here_imports_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.fixture(scope="module")
-def asked() -> tuple[Model, pd.DataFrame, pd.DataFrame]:
-    model = load_model("smollm2-135m-instruct")
-    questions = load_context_questions(limit=3, base_limit=1)[:6]
-    return model, questions, measured(context.ask(model, questions))
-
-
-def test_a_real_model_batch_by_batch(asked: tuple[Model, pd.DataFrame, pd.DataFrame]) -> None:
+def test_a_real_model_batch_by_batch() -> None:
     """Same seed, same counterfactuals and, but for rounding, same numbers, one question at a time."""
-    model, questions, together = asked
-    model.tokens_per_batch = 1  # type: ignore[attr-defined]
-    try:
-        alone = measured(context.ask(model, questions[::-1])).iloc[::-1].reset_index(drop=True)
-    finally:
-        model.tokens_per_batch = 1024  # type: ignore[attr-defined]
+    model: Any = load_model("smollm2-135m-instruct")
+    questions = load_context_questions(limit=3, base_limit=1)[:6]
+    together = measured(context.ask(model, questions))
+    model.tokens_per_batch = 1
+    alone = measured(context.ask(model, questions[::-1])).iloc[::-1].reset_index(drop=True)
     texts, numbers = list(COLUMNS[:8]), list(NUMBERS[:5])
     pd.testing.assert_frame_equal(alone[texts], together[texts])
     np.testing.assert_allclose(alone[numbers], together[numbers], rtol=1e-3)
 
 
-def test_a_real_model_is_scored_as_it_generated(
-    asked: tuple[Model, pd.DataFrame, pd.DataFrame],
-) -> None:
-    model, questions, made = asked
-    answers = context.greedy(model, questions).set_index("question_id").loc[made["question_id"]]
-    said = answers["text"].ne("").to_numpy()
-    forced = model.score(
-        answers.loc[said, "prompt"].tolist(), answers.loc[said, "token_ids"].tolist()
-    )
-    again = [math.exp(-v.mean(dtype=float)) for v in forced]
-    np.testing.assert_allclose(made.loc[said, "p0"], again, rtol=1e-4)
-
-
-def test_answers_of_one_source_leave_nothing_to_tell_apart() -> None:
+def test_models_that_leave_nothing_to_look_at_are_named() -> None:
     models: Any = [SimpleNamespace(name="m"), SimpleNamespace(name="k")]
-    cases = pd.DataFrame(
-        {"model": ["m", "m", "k"], "source": ["parametric", "contextual", "parametric"]}
-    )
+    sources = ["parametric", "contextual", "parametric"]
+    cases = pd.DataFrame({"model": ["m", "m", "k"], "source": sources})
     context.need_sources(cases, models)
     context.need_sources(cases[:0], [])
     with pytest.raises(
         LacksError, match=r"^m, k: no answers from memory beside answers from the c"
     ):
         context.need_sources(cases[1:], models)
+    marked = pd.DataFrame({"correct": [False, True], "parametric_correct": [False, False]})
+    context.need_right(marked, models)
+    context.need_right(marked[:1], [])
+    with pytest.raises(LacksError, match=r"^m, k: no answer is right, with a context or without"):
+        context.need_right(marked[:1], models)
 
 
 def known_contexts(questions: pd.DataFrame, pool: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
@@ -524,15 +492,6 @@ def test_asking_by_hand(toy_model: Callable[..., Any]) -> None:
         "empty_counterfactual": 0,
         "empty_contextual": 1,
     }
-
-
-def test_models_that_are_never_right_are_named() -> None:
-    models: Any = [SimpleNamespace(name="m")]
-    marked = pd.DataFrame({"correct": [False, True], "parametric_correct": [False, False]})
-    context.need_right(marked, models)
-    context.need_right(marked[:1], [])
-    with pytest.raises(LacksError, match=r"^m: no answer is right, with a context or without one"):
-        context.need_right(marked[:1], models)
 
 
 # Two lines as the thesis's program writes them; the second answer is empty.

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import math
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +17,6 @@ from factrobust.datasets.facts import load_facts, questions
 from factrobust.metrics import decoding as metrics
 from factrobust.models.interface import Generation, Job, LacksError, Model, ModelError
 from factrobust.probes import decoding
-from factrobust.records import Records
 
 TABLE = {
     # One token ahead of four equal ones: P_t = 1 / (1 + 4 (1/6)^(1/t)), t_b = log 6 / log 4.
@@ -113,15 +108,11 @@ def test_prompts_are_what_is_sent(toy: Any, facts: pd.DataFrame) -> None:
 
 
 def test_greedy_answers(toy: Any, facts: pd.DataFrame, known: pd.DataFrame) -> None:
-    made = decoding.greedy(toy, facts).set_index("fact_id")
-    assert made["text"].to_dict() == {
-        "Kenya": " Nairobi",
-        "Peru": " Lima",
-        "Egypt": " Cairo",
-        "Ghana": " Accra",
-        "Chile": " Quito",
-        "Niamey": " Niger",
-    }
+    made = decoding.greedy(toy, facts)
+    pd.testing.assert_frame_equal(made[list(facts)], facts)
+    made = made.set_index("fact_id")
+    said = {name: f" {answer}" for name, answer in OBJECTS.items()}
+    assert made["text"].to_dict() == said | {"Chile": " Quito"}
     assert known["fact_id"].tolist() == ["Kenya", "Peru", "Egypt", "Ghana", "Niamey"]
     assert np.exp(made.loc["Peru", "logprobs"]) == pytest.approx([0.8, 0.9])
     assert [len(at) for at in made.loc["Peru", "top_logprobs"]] == [10, 10]
@@ -201,31 +192,13 @@ def test_sampled_accuracies(toy: Any, facts: pd.DataFrame) -> None:
         low, high = binom.ppf([ALPHA / 2, 1 - ALPHA / 2], n, p)
         assert low <= row.accuracy * n <= high, (row, p)
     t_b = metrics.sampled_breaking(accuracy).set_index("fact_id")["t_b"].to_dict()
-    assert t_b == {
-        "Kenya": 2.4,
-        "Peru": 2.4,
-        "Egypt": math.inf,
-        "Ghana": math.inf,
-        "Niamey": math.inf,
-    }
-
-
-def test_certainties_of_samples(toy: Any, facts: pd.DataFrame) -> None:
-    samples = decoding.sampled(toy, facts[:1], temperatures=[2.0], n=30)
-    marked = metrics.mark_samples(samples)
-    right = marked[marked["correct"]]
-    assert 0 < len(right) < 30
-    assert right["certainty"].to_numpy() == pytest.approx(kenya(2))
-    assert right["certainty_at_1"].to_numpy() == pytest.approx(0.6)
-
-
-def test_no_known_fact_gives_empty_tables(toy: Any, facts: pd.DataFrame) -> None:
-    wrong = metrics.mark_greedy(decoding.greedy(toy, facts[4:5]))
-    nothing = decoding.tempered(toy, metrics.select_known(wrong), [0.2, 0.4])
-    assert list(nothing) == ["model", "fact_id", "temperature", "logprob"]
-    assert len(nothing) == 0
-    assert len(metrics.exact_breaking(nothing)) == 0
-    assert len(decoding.sampled(toy, facts[:0])) == 0
+    assert t_b == dict.fromkeys(("Kenya", "Peru"), 2.4) | dict.fromkeys(
+        asked["fact_id"][2:], math.inf
+    )
+    # Under the distribution that they were drawn from, and under the model's own.
+    nairobi = samples[(samples["text"] == " Nairobi") & (samples["temperature"] == 2.4)]
+    assert np.exp(nairobi["tempered_logprobs"].str[0]).to_numpy() == pytest.approx(kenya(2.4))
+    assert np.exp(nairobi["logprobs"].str[0]).to_numpy() == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("probe", [decoding.greedy, decoding.sampled])
@@ -342,9 +315,9 @@ def test_bisection_takes_its_grid_and_threshold() -> None:
     assert set(samples["temperature"]) == {0.2, 0.6}  # 0.6 first: 0.8 is below, then 0.2
     accuracy = metrics.sampled_accuracy(metrics.mark_samples(samples))
     assert metrics.sampled_breaking(accuracy, 0.85)["t_b"].tolist() == [0.6]
-    nothing = decoding.bisected(model, facts[:0])
-    assert list(nothing) == list(samples)
-    assert len(nothing) == 0
+    for nothing in (decoding.bisected(model, facts[:0]), decoding.sampled(model, facts[:0])):
+        assert len(nothing) == 0
+        pd.testing.assert_series_equal(nothing.dtypes[:-4], samples.dtypes[:-4])
 
 
 def test_bisected_samples_are_those_of_the_grid(toy: Any, facts: pd.DataFrame) -> None:
@@ -370,10 +343,10 @@ def test_curves_of_several_models_are_of_their_own_answers(toy: Any, known: pd.D
     assert set(found.loc[found["model"] == flat.name, "logprob"]) == {-1.0}
     grid = decoding.temperature_grid(decoding.TEMPERATURES)
     assert found.groupby(["model", "fact_id"]).size().eq(len(grid)).all()
-    nothing = decoding.curves([], both)
-    assert list(nothing) == list(found)
-    assert metrics.exact_breaking(nothing).empty
-    assert metrics.grid_breaking(nothing, decoding.TEMPERATURES)["t_b"].dtype == float
+    for nothing in (decoding.curves([], both), decoding.tempered(toy, known[:0], [0.2, 0.4])):
+        assert list(nothing) == list(found)
+        assert metrics.exact_breaking(nothing).empty
+        assert metrics.grid_breaking(nothing, decoding.TEMPERATURES)["t_b"].dtype == float
 
 
 def test_models_without_logits_are_left_out(toy: Any) -> None:
@@ -399,75 +372,8 @@ def test_entropies_need_alternatives(facts: pd.DataFrame) -> None:
     assert decoding.greedy(poor, facts, alternatives=0)["text"].eq(" Nairobi").all()
 
 
-def test_models_that_know_nothing_are_named(toy, facts) -> None:
-    known = metrics.select_known(metrics.mark_greedy(decoding.greedy(toy, facts)))
+def test_models_that_know_nothing_are_named(toy: Any, known: pd.DataFrame) -> None:
     decoding.need_known(known, [toy])
     decoding.need_known(known[:0], [])
     with pytest.raises(LacksError, match=r"^toy: none of the greedy answers is right, so there is"):
         decoding.need_known(known[:0], [toy])
-
-
-def test_no_facts_leave_the_columns_numbers(toy, facts) -> None:
-    both = pd.concat([decoding.sampled(toy, facts[:0], n=2), decoding.sampled(toy, facts[:1], n=2)])
-    assert both["temperature"].dtype == float
-    assert both["sample"].dtype == int
-
-
-MODEL, FACTS = "smollm2-135m-instruct", 120
-
-KILLED = f"""
-import sys
-from pathlib import Path
-from factrobust import load_model
-from factrobust.datasets.facts import load_facts, questions
-from factrobust.probes import decoding
-from factrobust.records import Records
-
-class Told(Records):
-    def put(self, calls, values):
-        super().put(calls, values)
-        print(len(calls), flush=True)
-
-model = load_model({MODEL!r}, records=Told(Path(sys.argv[1])))
-decoding.greedy(model, questions(load_facts(limit={FACTS})))
-"""
-
-
-class Counting(Records):
-    computed = 0
-
-    def put(self, calls: Any, values: Any) -> None:
-        super().put(calls, values)
-        self.computed += len(calls)
-
-
-def test_a_killed_run_goes_on_and_gives_the_same_table(tmp_path: Path) -> None:
-    store = tmp_path / "records.sqlite"
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(store)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    told = [int(process.stdout.readline())]  # one batch is committed, the next one is under way
-    process.send_signal(signal.SIGKILL)
-    told += [int(line) for line in process.stdout.read().split()]
-    assert process.wait() == -signal.SIGKILL, "the run ended before it could be killed"
-
-    facts = questions(load_facts(limit=FACTS))
-    records = Counting(store)
-    resumed = decoding.greedy(load_model(MODEL, records=records), facts)
-    # At most the batch whose commit could not be told any more is missing from the sum.
-    assert 0 < records.computed <= FACTS - sum(told)
-    again = Counting(store)
-    pd.testing.assert_frame_equal(decoding.greedy(load_model(MODEL, records=again), facts), resumed)
-    assert again.computed == 0
-
-    whole = decoding.greedy(load_model(MODEL), facts)
-    plain = ["model", "fact_id", "prompt", "text", "token_ids"]
-    pd.testing.assert_frame_equal(whole[plain], resumed[plain])
-    # Another composition of batches may move the last digits of a float32 sum, no more (rule 2).
-    gaps = [
-        abs(a - b)
-        for x, y in zip(whole["logprobs"], resumed["logprobs"], strict=True)
-        for a, b in zip(x, y, strict=True)
-    ]
-    assert max(gaps) < 1e-4
