@@ -188,7 +188,7 @@ def main() -> None:
     scons = measure_scons(*answer_groups(options.groups), 3 * options.rounds)  # short ones
     model = cast(CausalLM, load_model(options.model))
     facts = load_facts(relations=load_paraphrases()["relation"], limit=options.facts)
-    questions = paraphrased(facts)
+    questions = paraphrased(facts).table
     print(f"[bench] {model.name}: {len(questions)} questions of {len(facts)} facts", flush=True)
     answers = measure_answers(model, questions, options.rounds)
 

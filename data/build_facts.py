@@ -35,7 +35,7 @@ from fact_sources import (
 from factrobust.datasets.facts import (
     COLUMNS,
     DOMAINS,
-    RELATION_COLUMNS,
+    RELATIONS_SCHEMA,
     describe,
     describe_relations,
     load_facts,
@@ -178,7 +178,7 @@ def update(folder: Path, check: bool) -> list[str]:
     """Names of the files in `folder` that differ from a fresh build; written unless `check`."""
     facts, relations = build()
     relations["popqa"] = relations["popqa"].map({True: "true", False: "false"})
-    relations = relations[list(RELATION_COLUMNS)]
+    relations = relations[list(RELATIONS_SCHEMA.columns)]
     changed = []
 
     def put(name: str, text: str) -> None:

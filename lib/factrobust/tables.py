@@ -7,8 +7,9 @@ import difflib
 import io
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,12 +18,21 @@ import pandera.pandas as pa
 ANSWER_TYPES = ("Numerical", "Location", "Human", "Entity")
 
 
+class Loaded(NamedTuple):
+    """A data set; how many of its questions were left out or amiss, by reason."""
+
+    table: pd.DataFrame
+    counts: dict[str, int]
+    dates: pd.DataFrame = pd.DataFrame()  # to ask temporal facts about
+    files: Sequence[Path] = ()  # local ones that were read
+
+
 class FactsError(ValueError):
     """A table of facts or relations cannot be used: one sentence with file, line and remedy."""
 
 
 def read_table(
-    path: str | Path, *, required: Sequence[str], optional: Sequence[str]
+    path: str | Path, *, required: Sequence[str], optional: Sequence[str], delimiter: str = ","
 ) -> pd.DataFrame:
     """Return a CSV as a DataFrame of stripped strings whose index is the line in the file.
 
@@ -31,7 +41,9 @@ def read_table(
     required nor optional are kept, so that a reader may carry notes along.
     """
     path = Path(path)
-    reader = csv.reader(io.StringIO(_read_text(path), newline=""), strict=True)
+    reader = csv.reader(
+        io.StringIO(_read_text(path).rstrip("\r\n"), newline=""), delimiter=delimiter, strict=True
+    )
     rows, lines = [], []
     try:
         header = [name.strip() for name in next(reader, [])]
@@ -57,6 +69,42 @@ def read_table(
     if not rows:
         raise FactsError(f"{path} has a header but no rows; add at least one row below it.")
     return pd.DataFrame(rows, columns=header, index=pd.Index(lines, name="line"), dtype=str)
+
+
+def text_column(*checks: pa.Check, optional: bool = False) -> pa.Column:
+    """A column of a CSV, whose cells are texts until they are checked."""
+    return pa.Column(str, list(checks), required=not optional)
+
+
+def read_checked(
+    path: str | Path, schema: pa.DataFrameSchema, *, delimiter: str = ","
+) -> pd.DataFrame:
+    """Read a CSV with `read_table` and check it with `check_table` against its schema."""
+    optional = [name for name, column in schema.columns.items() if not column.required]
+    required = [name for name in schema.columns if name not in optional]
+    frame = read_table(path, required=required, optional=optional, delimiter=delimiter)
+    check_table(frame, schema, path)
+    return frame
+
+
+def complete_table(
+    frame: pd.DataFrame, schema: pa.DataFrameSchema, **defaults: str | pd.Series
+) -> pd.DataFrame:
+    """Add the schema's columns that are left out ("" without a default); notes stand behind them."""
+    notes = [column for column in frame if column not in schema.columns]
+    missing = {name: defaults.get(name, "") for name in schema.columns if name not in frame}
+    return frame.assign(**missing)[[*schema.columns, *notes]]
+
+
+def joined(
+    read: Callable[[str | Path], pd.DataFrame], embedded: Path, path: str | Path | None
+) -> pd.DataFrame:
+    """The embedded table and a reader's own, which replaces what it has of the same index."""
+    ours = read(embedded)
+    if path is None:
+        return ours
+    theirs = read(path)
+    return pd.concat([ours[~ours.index.isin(theirs.index)], theirs])
 
 
 def _read_text(path: Path) -> str:
@@ -128,7 +176,7 @@ def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, path: str | Pat
         first = errors.failure_cases.sort_values("index", kind="stable").iloc[0]
         cell = repr(first["failure_case"]) if first["failure_case"] else "cell"
         raise FactsError(
-            f"{path}, line {first['index']}: the {first['column']} {cell} {first['check']}."
+            f"{path}, {frame.index.name} {first['index']}: the {first['column']} {cell} {first['check']}."
         ) from errors
 
 
@@ -142,8 +190,8 @@ def check_unique(frame: pd.DataFrame, columns: list[str], path: str | Path) -> N
     first = (keys == keys.loc[line]).all(axis=1).idxmax()
     what = ", ".join(f"{column} {frame.at[line, column]!r}" for column in columns)
     raise FactsError(
-        f"{path}, line {line}: {what} is already in line {first}; "
-        "delete one of the two, or write further accepted answers as aliases."
+        f"{path}, {keys.index.name} {line}: {what} is already in {keys.index.name} {first}; delete one "
+        "of the two, or write further accepted answers as aliases."
     )
 
 

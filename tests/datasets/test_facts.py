@@ -13,6 +13,8 @@ from factrobust.datasets.facts import (
     describe,
     describe_relations,
     load_facts,
+    load_question_types,
+    load_relations,
     questions,
 )
 from factrobust.tables import ANSWER_TYPES, FactsError
@@ -340,3 +342,109 @@ def test_no_file_whatever_raises_anything_else(tmp_path_factory, data, header):
         message = str(error)
     assert message.startswith(str(path))
     assert message.endswith(".")
+
+
+# ---- relations ------------------------------------------------------------------------------------
+
+RELATION_HEADER = "relation,question,prefix,answer_type\n"
+
+
+def test_embedded_relations():
+    table = load_relations()
+    assert table.index.is_unique
+    assert set(table["answer_type"]) == set(ANSWER_TYPES)
+    assert set(table["domain"]) == set(DOMAINS)
+    assert table["popqa"].sum() == 16
+    assert table["question"].str.endswith("?").all()
+    # A prefix that ended in a space would put a token boundary inside the answer.
+    assert not table["prefix"].str.endswith((" ", ".", ":")).any()
+    assert table.loc["capital", "prefix"] == "The capital of {subject} is"
+
+
+def test_own_relation_joins_and_rewords(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        RELATION_HEADER
+        + "river,Which river flows through {subject}?,The river of {subject} is,Location\n"
+        "capital,Name the capital of {subject}?,{subject} has the capital,Location\n"
+    )
+    table = load_relations(path)
+    assert len(table) == len(load_relations()) + 1
+    assert table.loc["river", "domain"] == "own"
+    assert not table.loc["river", "popqa"]
+    assert table.loc["capital", "question"] == "Name the capital of {subject}?"
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ("river,Which river?,The river of {subject} is,Location", "question 'Which river\\?' must"),
+        ("river,{subject} or {subject}?,{subject} is,Location", "must hold {subject} exactly once"),
+        ("river,{subject}?,{subject} {x},Location", "prefix .* no other braces"),
+        ("The River,{subject}?,{subject} is,Location", "'The River' is no short name; write"),
+        ("river,{subject}?,{subject} is,Place", "'Place' is unknown; choose one of Entity"),
+        (
+            "river,{subject}?,{subject} is,Entity\nriver,{subject}?,{subject} is,Entity",
+            "already in",
+        ),
+    ],
+)
+def test_bad_relation_gives_one_sentence(tmp_path, row, what):
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{RELATION_HEADER}{row}\n")
+    line = 3 if "\n" in row else 2
+    with pytest.raises(FactsError, match=f"^{path}, line {line}: .*{what}"):
+        load_relations(path)
+
+
+# ---- typed questions ------------------------------------------------------------------------------
+
+
+def test_embedded_questions() -> None:
+    typed = load_question_types()
+    assert typed["answer_type"].value_counts().to_dict() == {
+        "Entity": 126, "Human": 126, "Location": 125, "Numerical": 126
+    }  # fmt: skip
+    # No type is given away by these two openings alone.
+    opening = typed["question"].str.split().str[0]
+    assert pd.crosstab(opening, typed["answer_type"]).loc[["What", "Which"]].min().min() >= 4
+
+
+def test_named_relations_are_those_of_the_facts_table() -> None:
+    typed = load_question_types()
+    named = typed[typed["relation"] != ""]
+    relations = load_relations()
+    assert (relations.loc[named["relation"], "answer_type"].array == named["answer_type"]).all()
+    # Every type has questions left when relations are held out.
+    left = typed.loc[typed["relation"] == "", "answer_type"].value_counts()
+    assert left.sum() == 334
+    assert left.min() >= 45
+
+
+def test_embedded_splits_partition_the_questions() -> None:
+    train, test = load_question_types("train"), load_question_types("test")
+    assert (len(train), len(test)) == (403, 100)
+    assert test["answer_type"].value_counts().eq(25).all()
+    both = pd.concat([train, test])["question"]
+    assert set(both) == set(load_question_types()["question"])
+    with pytest.raises(ValueError, match="no split 'dev'"):
+        load_question_types("dev")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("question,type\nWho?,Human\n", "'answer_type' is missing"),
+        (
+            "question,answer_type\nWho?,Human\nWhere?,Place\n",
+            "line 3: the answer_type 'Place' is unk",
+        ),
+        ("question,answer_type\nWho?,Human\nwho?,Human\n", "line 3: .* already in line 2"),
+        ("question,answer_type\nWho,Human\n", "line 2: the question 'Who' does not end as"),
+    ],
+)
+def test_bad_question_file_is_refused(tmp_path, rows: str, message: str) -> None:
+    file = tmp_path / "typed.csv"
+    file.write_text(rows, encoding="utf-8")
+    with pytest.raises(FactsError, match=message):
+        load_question_types(path=file)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from factrobust.datasets import popqa, popqa_tp, temporal, timestress, wordings
+from factrobust.datasets import temporal, wordings
 from factrobust.datasets.dates import COLUMNS as DATES
 from factrobust.datasets.dates import sample_dates
 from factrobust.datasets.facts import FILES, load_facts, questions
@@ -17,7 +17,7 @@ from factrobust.datasets.named import (
     load_named_questions,
     load_named_temporal,
 )
-from factrobust.datasets.squad import HUB, REVISION
+from factrobust.datasets.official import SETS
 from factrobust.paths import ROOT
 
 DATA = Path(__file__).parent / "data"
@@ -29,7 +29,7 @@ HOTPOT = f"hotpot_qa:{DATA / 'hotpot_qa-dev.json'}"
 def test_the_embedded_facts_are_those_of_load_facts() -> None:
     table, counts, files = load_named(limit=50, seed=3)
     pd.testing.assert_frame_equal(table, questions(load_facts(limit=50, seed=3)))
-    assert counts == {"embedded": {"long_answers": 0}}
+    assert counts == {"embedded": {"long_answers": 0, "kept": 1740}}
     assert files == [str(file) for file in FILES]
 
 
@@ -57,17 +57,17 @@ def test_a_csv_of_your_own_and_long_answers(tmp_path: Path) -> None:
     )
     table, counts, files = load_named([str(path)])
     assert table["question"].tolist() == ["What is the capital of Bhutan?"]
-    assert counts == {str(path): {"long_answers": 1}}
+    assert counts == {str(path): {"long_answers": 1, "kept": 1}}
     assert files == [str(path)]
 
 
 def test_a_revision(hub_cache) -> None:
     row = {"id": "1", "title": "A", "question": "Q?", "answers": {"text": ["a"]}}
-    hub_cache(HUB, "0" * 40, "plain_text/validation-0.parquet", pd.DataFrame([row]))
+    hub_cache(SETS["squad"].hub, "0" * 40, "plain_text/validation-0.parquet", pd.DataFrame([row]))
     table, _, files = load_named([f"squad@{'0' * 40}"])
     assert table["source"].tolist() == [f"rajpurkar/squad@{'0' * 40}"]
     assert files == []
-    with pytest.raises(ConnectionError, match=f"at {REVISION} from the hub"):
+    with pytest.raises(ConnectionError, match=f"at {SETS['squad'].revision} from the hub"):
         load_named(["squad"])
 
 
@@ -79,9 +79,9 @@ def test_a_revision(hub_cache) -> None:
         (["popqa@"], "no data set is called 'popqa@'; did you mean 'popqa'"),
         (["facts.tsv"], r"no data set is called 'facts\.tsv'; Known are embedded"),
         ([""], "no data set is called ''; Known are"),
-        ([], "no data set is named; give one of embedded, squad"),
+        ([], "no data set is named; give embedded, an official"),
         ([SQUAD, SQUAD], "is named twice; name it once"),
-        ([SQUAD, f"squad:{DATA}/../data/squad-dev.json"], "squad/a1 is in two of squad:"),
+        ([SQUAD, f"squad:{DATA}/../data/squad-dev.json"], "two facts of squad:.* are called squad/a1"),
     ],
 )  # fmt: skip
 def test_names_that_are_not_known(names: list[str], sentence: str) -> None:
@@ -106,6 +106,7 @@ def test_a_path_begins_in_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 YEARS = {"n_correct": 2, "n_incorrect": 3}
 FACT_OF = {
+    **dict.fromkeys(("SubjectID", "RelationID", "ObjectID", "FactPop"), "1"),
     "SubjectLabel": "Ann",
     "RelationLabel": "member of",
     "ObjectLabel": "Reds",
@@ -119,7 +120,12 @@ def reds(tmp_path: Path) -> Path:
     """A folder of TimeStress's form: Ann and Bob were Reds from 2000 to 2010."""
     rows = [
         FACT_OF
-        | {"SubjectLabel": who, "Time": str(year), "IsCorrect": label.capitalize()}
+        | {
+            "SubjectLabel": who,
+            "SubjectID": who,
+            "Time": str(year),
+            "IsCorrect": label.capitalize(),
+        }
         | {"Statement": f"In {year}, whose was {who}? Reds"}
         for who in ("Ann", "Bob")
         for years, label in ((range(2001, 2010), "correct"), (range(2011, 2021), "incorrect"))
@@ -163,7 +169,7 @@ def test_timestress_is_sampled_and_thinned(reds: Path) -> None:
 
 def test_timestress_at_a_revision(hub_cache, reds: Path) -> None:
     content = (reds / "train.parquet").read_bytes()
-    hub_cache(timestress.HUB, "1" * 40, "data/train-0.parquet", content)
+    hub_cache(SETS["timestress"].hub, "1" * 40, "data/train-0.parquet", content)
     facts, _, _, files = load_named_temporal(f"timestress@{'1' * 40}")
     assert facts["source"].unique().tolist() == [f"Orange/TimeStress@{'1' * 40}"]
     assert files == []
@@ -187,8 +193,8 @@ def test_the_embedded_questions_are_the_facts_with_paraphrases() -> None:
     table, counts, files = load_named_questions()
     templates = wordings.load_paraphrases()
     own = wordings.paraphrased(load_facts(relations=templates["relation"].unique()))
-    pd.testing.assert_frame_equal(table, own)
-    assert counts == own.attrs["counts"]
+    pd.testing.assert_frame_equal(table, own.table)
+    assert counts == own.counts
     assert files == [str(file) for file in (*wordings.FILES, *FILES)]
 
 
@@ -216,10 +222,10 @@ def test_popqa_tp_takes_its_popularity_from_the_file_beside_it(tmp_path: Path) -
 
 
 def test_popqa_tp_at_a_revision(hub_cache) -> None:
-    hub_cache(popqa_tp.HUB, "2" * 40, popqa_tp.FILE, PARAPHRASES.encode())
+    hub_cache(SETS["popqa_tp"].hub, "2" * 40, SETS["popqa_tp"].files, PARAPHRASES.encode())
     with pytest.raises(ConnectionError, match="akariasai/PopQA"):
         load_named_questions(f"popqa_tp@{'2' * 40}")
-    hub_cache(popqa.HUB, popqa.REVISION, popqa.FILE, POPQA.encode())
+    hub_cache(SETS["popqa"].hub, SETS["popqa"].revision, "test.tsv", POPQA.encode())
     table, _, files = load_named_questions(f"popqa_tp@{'2' * 40}")
     assert table["popularity"].tolist() == [100, 100]
     assert files == []

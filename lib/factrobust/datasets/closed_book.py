@@ -1,31 +1,30 @@
 """Questions that come with a passage, asked without it: the closed-book setting of paper 1.
 
 The paper says of SQuAD, TriviaQA and HotpotQA that each is "adjusted for the closed-book setting"
-(4.1.1), and no more. What is left out here is our reading of it: what cannot be answered, or not in
-the five tokens that the paper allows, whatever a model knows. That a question tacitly needs its
-passage ("When did the war end?") no rule can tell; the paper's next step leaves those out, which
-keeps what a model answers right.
+(4.1.1), and no more. What is left out here is our reading of it: what cannot be answered whatever a
+model knows. That a question tacitly needs its passage ("When did the war end?") no rule can tell;
+the paper's next step leaves those out, which keeps what a model answers right.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from factrobust.datasets.facts import answers
-from factrobust.tables import FactsError, slug
+from factrobust.datasets.hub import adapted, read_json
+from factrobust.tables import Loaded, slug
 
 COUNTS = (
-    *("questions", "kept", "repeated_questions", "empty_questions", "no_answers"),
-    *("needs_passage", "ambiguous_questions", "long_answers", "repeated_answers", "empty_answers"),
+    *("questions", "repeated_questions", "empty_questions", "no_answers", "needs_passage"),
+    *("ambiguous_questions", "repeated_answers", "empty_answers", "yes_or_no"),
 )
-SPLITS = ("train", "validation")
-# Paper 1 lets a model give five tokens (4.1.1), and a token holds at most one word.
-MAX_WORDS = 5
+UNKNOWN = "<unk>"  # the hub's value where the answers of TriviaQA's test split should stand
 # What only the reader of a passage can say. "The passage of the bill", "the article 'J'accuse'" and
 # "the text that Luther translated" stay.
 NEEDS_PASSAGE = re.compile(
@@ -39,7 +38,8 @@ NEEDS_PASSAGE = re.compile(
 QUOTED = re.compile(r'"((?:[^"]|"")*)"')  # as a cell of a CSV; some of TriviaQA's questions are
 
 
-class Question(NamedTuple):
+@dataclass(frozen=True)
+class Question:
     """A question as its data set has it."""
 
     id: str
@@ -48,70 +48,69 @@ class Question(NamedTuple):
     subject: str = ""  # what it is about, where that is told
     kind: str = ""  # the data set's own grouping
 
-
-def check_split(split: str) -> None:
-    """Raise ValueError for a split that is none of train and validation."""
-    if split not in SPLITS:
-        raise ValueError(f"There is no split {split!r}: ask for 'train' or 'validation'.")
+    def __post_init__(self) -> None:
+        if not all(isinstance(text, str) for text in (self.id, self.question, *self.answers)):
+            raise TypeError("its id, its question or an answer is no text")
 
 
-def closed_book(
-    questions: Iterable[Question],
-    name: str,
-    source: str,
-    *,
-    max_words: int | None = MAX_WORDS,
-) -> pd.DataFrame:
+def closed_book(questions: Iterable[Question], name: str, source: str) -> Loaded:
     """The questions that can be asked without a passage, as facts.
 
     Columns: those of `load_facts`, then question, prefix (empty) and kind (the data set's own
     grouping). fact_id is the data set and its id ("squad/56be4db0acb8001400a502ec"), relation the
     data set, domain its name; answer_type is empty and popularity NaN: not known.
 
-    A question that occurs again is one fact with the answers of both. attrs["counts"] sums up:
-    questions (read) = kept + repeated_questions + left out. Left out are empty_questions,
-    no_answers, needs_passage (the question speaks of its text), ambiguous_questions (asked again
-    with other answers, so that only the passage tells which) and long_answers (none of at most
-    `max_words` words; None keeps them). Of the answers, repeated_answers (but for case) and
-    empty_answers are left out. Raises FactsError for two questions of one id, or if none is left.
+    A question that occurs again is one fact with the answers of both. The counts sum up: questions
+    (read) = facts + repeated_questions + left out. Left out are empty_questions, no_answers,
+    needs_passage (the question speaks of its text) and ambiguous_questions (asked again with other
+    answers, so that only the passage tells which). Of the answers, repeated_answers (but for case)
+    and empty_answers are left out. yes_or_no is how many facts have such an answer, which a model may
+    guess.
     """
     counts = dict.fromkeys(COUNTS, 0)
     same: dict[str, list[Question]] = {}
-    for given in questions:
-        if asked := _asked(given, counts):
-            same.setdefault(asked.question.casefold(), []).append(asked)
+    for published in questions:
+        if question := _cleaned(published, counts):
+            same.setdefault(question.question.casefold(), []).append(question)
     kept = []
     for first, *others in same.values():
-        if others and _differ(first, others):
+        if _differ(first, others):
             counts["ambiguous_questions"] += 1 + len(others)
             continue
         counts["repeated_questions"] += len(others)
-        every = [answer for asked in (first, *others) for answer in asked.answers]
-        kept.append(first._replace(answers=_distinct(every)))
-    facts, counts["long_answers"] = short_answers(_facts(kept, name, source), max_words)
-    counts["kept"] = len(facts)
-    if facts.empty:
-        said = ", ".join(f"{n} {what}" for what, n in counts.items() if n or what == "questions")
-        raise FactsError(f"{source}: no question can be asked closed-book ({said}); give others.")
-    facts.attrs["counts"] = counts
-    return facts
+        every = [answer for question in (first, *others) for answer in question.answers]
+        kept.append(replace(first, answers=_distinct(every)))
+    relation = slug(name)
+    facts = pd.DataFrame(
+        {
+            "fact_id": [f"{relation}/{question.id}" for question in kept],
+            "subject": [question.subject for question in kept],
+            "relation": relation,
+            "object": [question.answers[0] for question in kept],
+            "aliases": [list(question.answers[1:]) for question in kept],
+            "answer_type": "",
+            "domain": name,
+            "popularity": np.nan,
+            "popularity_source": "",
+            "source": source,
+            "question": [question.question for question in kept],
+            "prefix": "",
+            "kind": [question.kind for question in kept],
+        }
+    )
+    counts["yes_or_no"] = sum(q.answers[0].lower() in ("yes", "no") for q in kept)
+    return Loaded(facts, counts)
 
 
-def _differ(first: Question, others: Sequence[Question]) -> bool:
-    """Whether one of the others shares no answer with the first."""
-    spelled = {slug(answer) for answer in first.answers}
-    return any(spelled.isdisjoint(map(slug, other.answers)) for other in others)
-
-
-def _asked(given: Question, counts: dict[str, int]) -> Question | None:
+def _cleaned(published: Question, counts: dict[str, int]) -> Question | None:
     """The question as it is asked, or None; what is left out is added to the counts."""
-    text = " ".join(given.question.split())
+    text = " ".join(published.question.split())
     if quoted := QUOTED.fullmatch(text):
         text = quoted[1].replace('""', '"').strip()
-    filled = [answer.strip() for answer in given.answers if answer.strip()]
+    filled = [answer.strip() for answer in published.answers if answer.strip()]
     accepted = _distinct(filled)
     counts["questions"] += 1
-    counts["empty_answers"] += len(given.answers) - len(filled)
+    counts["empty_answers"] += len(published.answers) - len(filled)
     counts["repeated_answers"] += len(filled) - len(accepted)
     for reason, applies in (
         ("empty_questions", not text),
@@ -121,7 +120,7 @@ def _asked(given: Question, counts: dict[str, int]) -> Question | None:
         if applies:
             counts[reason] += 1
             return None
-    return given._replace(question=text, answers=accepted)
+    return replace(published, question=text, answers=accepted)
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
@@ -132,35 +131,64 @@ def _distinct(texts: Iterable[str]) -> list[str]:
     return list(spellings.values())
 
 
-def _facts(questions: Sequence[Question], name: str, source: str) -> pd.DataFrame:
-    relation = slug(name)
-    facts = pd.DataFrame(
-        {
-            "fact_id": [f"{relation}/{asked.id}" for asked in questions],
-            "subject": [asked.subject for asked in questions],
-            "relation": relation,
-            "object": [asked.answers[0] for asked in questions],
-            "aliases": [list(asked.answers[1:]) for asked in questions],
-            "answer_type": "",
-            "domain": name,
-            "popularity": np.nan,
-            "popularity_source": "",
-            "source": source,
-            "question": [asked.question for asked in questions],
-            "prefix": "",
-            "kind": [asked.kind for asked in questions],
-        }
+def _differ(first: Question, others: Sequence[Question]) -> bool:
+    """Whether one of the others shares no answer with the first."""
+    spelled = {slug(answer) for answer in first.answers}
+    return any(spelled.isdisjoint(map(slug, other.answers)) for other in others)
+
+
+def load(
+    name: str,
+    adapter: Callable[[Any], Iterator[Question]],
+    files: Iterable[Path],
+    source: str,
+) -> Loaded:
+    """The set `name` as facts; its adapter takes what a file holds, official or of the hub."""
+    questions = (
+        question
+        for path in files
+        for question in adapted(path, name, adapter, read_json(path, name))
     )
-    for fact_id in facts.loc[facts["fact_id"].duplicated(), "fact_id"][:1]:
-        raise FactsError(
-            f"{source}: two questions have the id of {fact_id}; remove one of the two."
+    return closed_book(questions, name, source)
+
+
+def squad(content: Any) -> Iterator[Question]:
+    """SQuAD v1.1 (Rajpurkar et al. 2016). The first annotator's answer is the object, those of the
+    others are aliases; subject is the article."""
+    if isinstance(content, dict):  # the official file: its articles' paragraphs hold the questions
+        content = (
+            row
+            | {"title": article["title"], "answers": {"text": [a["text"] for a in row["answers"]]}}
+            for article in content["data"]
+            for paragraph in article["paragraphs"]
+            for row in paragraph["qas"]
         )
-    return facts
+    for row in content:
+        subject = row["title"].replace("_", " ")
+        yield Question(row["id"], row["question"], row["answers"]["text"], subject)
 
 
-def short_answers(facts: pd.DataFrame, max_words: int | None) -> tuple[pd.DataFrame, int]:
-    """The facts with an accepted answer of at most `max_words` words, and how many have none."""
-    if max_words is None:
-        return facts, 0
-    short = [min(len(a.split()) for a in accepted) <= max_words for accepted in answers(facts)]
-    return facts[short].reset_index(drop=True), len(facts) - sum(short)
+def trivia_qa(content: Any) -> Iterator[Question]:
+    """TriviaQA (Joshi et al. 2017), unfiltered. The object is the Value; aliases are the Aliases, then
+    those NormalizedAliases that differ from them by more than case (they spell "Ben & Jerry's" as "ben
+    jerry s"). kind is what TriviaQA knows of the answer: WikipediaEntity, Numerical or FreeForm."""
+    for published in content["Data"] if isinstance(content, dict) else content:
+        row = _snake_case(published)
+        answer = _snake_case(row["answer"])
+        accepted = [answer["value"], *answer["aliases"], *answer["normalized_aliases"]]
+        accepted = [] if answer["value"] == UNKNOWN else accepted
+        yield Question(row["question_id"], row["question"], accepted, kind=answer["type"])
+
+
+def _snake_case(row: dict[str, Any]) -> dict[str, Any]:
+    """The official file's QuestionId is the hub's question_id."""
+    return {re.sub(r"\B([A-Z])", r"_\1", key).lower(): value for key, value in row.items()}
+
+
+def hotpot_qa(content: Any) -> Iterator[Question]:
+    """HotpotQA (Yang et al. 2018). There is one answer and no alias. kind is "bridge" (one fact leads
+    to the other) or "comparison"; many of the latter ask for yes or no: they stay, as the paper names no
+    rule."""
+    for row in content:
+        name = row["_id"] if "_id" in row else row["id"]
+        yield Question(name, row["question"], [row["answer"]], kind=row["type"])

@@ -13,80 +13,63 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
-from factrobust import draws
+from factrobust import draws, schemas
 from factrobust.datasets import facts as fact_tables
 from factrobust.paths import DATA
 from factrobust.tables import (
     FactsError,
-    check_table,
     check_unique,
+    complete_table,
     filled,
     nearest,
-    number,
+    read_checked,
     read_table,
     slug,
+    text_column,
 )
 
 TRAITS = DATA / "context" / "base_question_traits.csv"
+# For the provenance of results.
+FILES = (DATA / "context" / "base_questions.csv", DATA / "context" / "objects.csv", TRAITS)
+COLUMNS = tuple(schemas.ContextQuestions.to_schema().columns)
 SLOT = re.compile(r"\{([^{}]*)\}")
 
+_HAS_SLOT = pa.Check(
+    lambda cells: cells.str.contains("{object}", regex=False),
+    error="has no slot; write {object} where the name of an object shall stand",
+)
+_IS_QUESTION = pa.Check(
+    lambda cells: cells.str.endswith("?"), error="has no question mark at its end; write one"
+)
 _NO_OTHER_BRACES = pa.Check(
     lambda cells: ~cells.str.replace("{object}", "").str.contains("[{}]"),
     error="has braces other than those of {object}; remove them",
 )
-_SLOT = pa.Check(
-    lambda cells: cells.str.contains("{object}", regex=False),
-    error="has no slot; write {object} where the name of an object shall stand",
+_ONE_OR_SEVERAL = pa.Check(
+    lambda cells: cells.isin(["", "one", "several"]),
+    error="is unknown; write one or several, or leave it empty",
 )
-_MARK = pa.Check(
-    lambda cells: cells.str.endswith("?"), error="has no question mark at its end; write one"
-)
-_BASE_QUESTIONS = pa.DataFrameSchema(
+_PREFIX = filled("write the beginning of a sentence that the answer completes")
+BASE_SCHEMA = pa.DataFrameSchema(
     {
-        "category": pa.Column(str, filled("name the category whose objects are asked about")),
-        "question": pa.Column(str, [_SLOT, _MARK, _NO_OTHER_BRACES]),
-        "prefix": pa.Column(
-            str,
-            [
-                filled("write the beginning of a sentence that the answer completes"),
-                _NO_OTHER_BRACES,
-            ],
+        "category": text_column(filled("name the category whose objects are asked about")),
+        "base_id": text_column(
+            filled("write a short unique name, or drop the column"), optional=True
         ),
-        "base_id": pa.Column(
-            str, filled("write a short unique name, or drop the column"), required=False
-        ),
-        "right_answers": pa.Column(
-            str,
-            pa.Check(
-                lambda cells: cells.isin(["", "one", "several"]),
-                error="is unknown; write one or several, or leave it empty",
-            ),
-            required=False,
-        ),
+        "attribute": text_column(optional=True),
+        "question": text_column(_HAS_SLOT, _IS_QUESTION, _NO_OTHER_BRACES),
+        "prefix": text_column(_PREFIX, _NO_OTHER_BRACES),
+        "right_answers": text_column(_ONE_OR_SEVERAL, optional=True),
     }
 )
-BASE_COLUMNS = ("category", "base_id", "attribute", "question", "prefix", "right_answers")
-# For the provenance of results.
-FILES = (DATA / "context" / "base_questions.csv", DATA / "context" / "objects.csv", TRAITS)
-COLUMNS = (
-    "question_id",
-    "category",
-    "base_id",
-    "attribute",
-    "object",
-    "question",
-    "prefix",
-    "answers",
-    "right_answers",
-    "popularity",
+BASE_COLUMNS = tuple(BASE_SCHEMA.columns)
+OBJECTS_SCHEMA = pa.DataFrameSchema(
+    {
+        "object": text_column(filled("write its name, or delete the line")),
+        "category": text_column(filled("name its category")),
+        "popularity": fact_tables.SCHEMA.columns["popularity"],
+    }
 )
-_OBJECTS = {
-    "object": pa.Column(str, filled("write its name, or delete the line")),
-    "category": pa.Column(str, filled("name its category")),
-    "popularity": pa.Column(
-        str, number("write one such as 4.2, or leave it empty"), required=False
-    ),
-}
 
 
 def load_context_questions(
@@ -105,9 +88,8 @@ def load_context_questions(
     `objects_path` has object and category; popularity may be left out. Default: the embedded 100
     base questions and 411 objects, 4,760 questions.
 
-    Columns: question_id ("city-01/kyoto"), category, base_id, attribute, object, question, prefix,
-    answers (list of str; empty, for the truth is not known), right_answers ("one", or "several" if
-    more than one answer is right; empty where unknown), popularity (NaN where unknown).
+    It is a table `schemas.ContextQuestions`; answers are empty, for the truth is not known,
+    right_answers where that is not known, and popularity is NaN where it is unknown.
 
     `limit` keeps that many objects of each base question (2 or more, so that each has a
     counterfactual), `base_limit` that many base questions of each category. Both are seeded samples
@@ -155,13 +137,10 @@ def _combined(
     """Each base question about each object of its category; both indexed by their lines."""
     _check_limit("limit", limit, 2, "objects of a base question")
     _check_limit("base_limit", base_limit, 1, "base questions of a category")
-    objects = read_table(objects_path, required=("object", "category"), optional=("popularity",))
-    check_table(objects, pa.DataFrameSchema(_OBJECTS), objects_path)
+    objects = complete_table(read_checked(objects_path, OBJECTS_SCHEMA), OBJECTS_SCHEMA)
     objects["name"] = objects["object"].map(slug)
     _check_names(objects, objects_path)
     _check_counts(base, base_path, objects, objects_path)
-    if "popularity" not in objects:
-        objects["popularity"] = ""
     objects["popularity"] = pd.to_numeric(objects["popularity"]).astype(float)
     table = base.merge(objects, on="category")
     table["question_id"] = table["base_id"] + "/" + table["name"]
@@ -280,25 +259,15 @@ def read_base_questions(path: Path) -> pd.DataFrame:
     ("one", or "several" where more than one answer is right) are left empty. Raises FactsError with
     file, line and remedy.
     """
-    base = read_table(
-        path,
-        required=("category", "question", "prefix"),
-        optional=("base_id", "attribute", "right_answers"),
-    )
-    check_table(base, _BASE_QUESTIONS, path)
-    base = _completed(base)
+    base = _completed(read_checked(path, BASE_SCHEMA))
     check_unique(base, ["base_id"], path)
     return base
 
 
 def _completed(base: pd.DataFrame) -> pd.DataFrame:
     numbers = (base.groupby("category").cumcount() + 1).map("{:02d}".format)
-    made: dict[str, str | pd.Series] = {
-        "base_id": base["category"] + "-" + numbers,
-        "attribute": "",
-        "right_answers": "",
-    }
-    return base.assign(**{k: v for k, v in made.items() if k not in base})[list(BASE_COLUMNS)]
+    base_id = base["category"] + "-" + numbers
+    return complete_table(base, BASE_SCHEMA, base_id=base_id)[list(BASE_COLUMNS)]
 
 
 def read_thesis_base_questions(path: Path) -> pd.DataFrame:

@@ -1,4 +1,8 @@
-"""Facts: load, validate, sample, turn into questions, describe."""
+"""Facts and their relations: load, validate, sample, turn into questions, describe.
+
+A relation says how its facts are asked for. Tables of both may be yours; `load_question_types` reads
+the typed questions that a classifier of answers is trained with.
+"""
 
 from __future__ import annotations
 
@@ -13,56 +17,92 @@ from factrobust.paths import DATA
 from factrobust.tables import (
     ANSWER_TYPES,
     alias_lists,
-    check_table,
     check_unique,
+    complete_table,
     filled,
+    joined,
     keep,
     number,
     one_of,
-    read_table,
+    read_checked,
     slug,
+    text_column,
 )
 
 FILES = (DATA / "facts.csv", DATA / "relations.csv")  # for the provenance of results
+QUESTION_TYPES = DATA / "question_types.csv"
 DOMAINS = ("geography", "arts", "science-history")  # of the embedded table; yours may have others
-REQUIRED = ("subject", "relation", "object")
-COLUMNS = (
-    "fact_id",
-    "subject",
-    "relation",
-    "object",
-    "aliases",
-    "answer_type",
-    "domain",
-    "popularity",
-    "popularity_source",
-    "source",
+OWN_DOMAIN = "own"
+TEST_EVERY = 5  # of the typed questions
+
+# Of CSV files, all cells still strings. Which relations are known, `load_facts` checks besides.
+SCHEMA = pa.DataFrameSchema(
+    {
+        "fact_id": text_column(
+            filled("write a short unique name, or drop the column"), optional=True
+        ),
+        "subject": text_column(filled("write what the fact is about")),
+        "relation": text_column(),
+        "object": text_column(filled("write the answer, or delete the line")),
+        "aliases": text_column(optional=True),
+        "answer_type": text_column(one_of(ANSWER_TYPES), optional=True),
+        "domain": text_column(filled("name a domain, or drop the column"), optional=True),
+        "popularity": text_column(
+            number("write one such as 4.2, or leave it empty"), optional=True
+        ),
+        "popularity_source": text_column(optional=True),
+        "source": text_column(optional=True),
+    }
+)
+COLUMNS = tuple(SCHEMA.columns)
+_NAME = pa.Check(
+    lambda cells: cells.str.fullmatch(r"[a-z][a-z0-9_]*"),
+    error="is no short name; write lower-case letters, digits and _ only",
+)
+_SUBJECT = pa.Check(
+    lambda cells: cells.str.count(r"\{subject\}").eq(1) & cells.str.count(r"[{}]").eq(2),
+    error="must hold {subject} exactly once, and no other braces; put it there",
+)
+RELATIONS_SCHEMA = pa.DataFrameSchema(
+    {
+        "relation": text_column(_NAME),
+        "question": text_column(_SUBJECT),
+        "prefix": text_column(_SUBJECT),
+        "answer_type": text_column(one_of(ANSWER_TYPES)),
+        "domain": text_column(filled("name a domain"), optional=True),
+        "popqa": text_column(one_of(["true", "false"]), optional=True),
+    }
+)
+_QUESTION = pa.Check(
+    lambda cells: cells.str.endswith(("?", ".")),
+    error="does not end as a question does; write ? or . after it",
+)
+QUESTION_TYPES_SCHEMA = pa.DataFrameSchema(
+    {
+        "question": text_column(_QUESTION),
+        "answer_type": text_column(one_of(ANSWER_TYPES)),
+        "relation": text_column(optional=True),
+    }
 )
 
 
-def facts_schema(relations: Iterable[str]) -> pa.DataFrameSchema:
-    """The pandera schema of a facts CSV, all cells still strings; relations are the known names."""
-    return pa.DataFrameSchema(
-        {
-            "fact_id": pa.Column(
-                str, filled("write a short unique name, or drop the column"), required=False
-            ),
-            "subject": pa.Column(str, filled("write what the fact is about")),
-            "relation": pa.Column(
-                str,
-                one_of(
-                    relations, "add it to a relations file (see data/README.md) or choose one of"
-                ),
-            ),
-            "object": pa.Column(str, filled("write the answer, or delete the line")),
-            "aliases": pa.Column(str, required=False),
-            "answer_type": pa.Column(str, one_of(ANSWER_TYPES), required=False),
-            "domain": pa.Column(str, filled("name a domain, or drop the column"), required=False),
-            "popularity": pa.Column(
-                str, number("write one such as 4.2, or leave it empty"), required=False
-            ),
-        }
-    )
+def load_relations(path: str | Path | None = None) -> pd.DataFrame:
+    """Return the relations, indexed by name: question, prefix, answer_type, domain, popqa (bool).
+
+    `path` names a CSV of your own whose rows join the embedded ones; a row with an embedded name
+    replaces it. It needs the columns relation, question, prefix and answer_type; domain is "own"
+    and popqa false where they are left out. Raises FactsError with file, line and remedy.
+    """
+    return joined(read_relations, FILES[1], path)
+
+
+def read_relations(path: str | Path) -> pd.DataFrame:
+    """Read and check one relations file alone; columns and errors as in `load_relations`."""
+    frame = read_checked(path, RELATIONS_SCHEMA)
+    check_unique(frame, ["relation"], path)
+    frame = complete_table(frame, RELATIONS_SCHEMA, domain=OWN_DOMAIN, popqa="false")
+    frame["popqa"] = frame["popqa"].eq("true")
+    return frame[[*RELATIONS_SCHEMA.columns]].set_index("relation")
 
 
 def load_facts(
@@ -77,11 +117,10 @@ def load_facts(
 ) -> pd.DataFrame:
     """Return facts as a DataFrame, one row a fact, in the file's order.
 
-    Columns: fact_id, subject, relation, object, aliases (list of str, without object),
-    answer_type, domain, popularity (float), popularity_source, source. `path` is a CSV of your
-    own (default: the embedded table); it needs only subject, relation and object. What it leaves
-    out is filled in: fact_id from relation and subject, answer_type and domain from the relation,
-    popularity with NaN, the rest with nothing. `relations_path` adds relations of your own.
+    It is a table `schemas.Facts`, with notes of your own behind its columns. `path` is a CSV of your
+    own (default: the embedded table); it needs only subject, relation and object. What it leaves out is filled in: fact_id from relation and subject, answer_type and domain from
+    the relation, popularity with NaN, the rest with nothing. `relations_path` adds relations of your
+    own.
 
     domains, relations and answer_types keep the rows with one of the given values. `limit` then
     takes a seeded sample, spread evenly over domains and, within each, over relations; it does
@@ -89,37 +128,33 @@ def load_facts(
 
     Raises FactsError for a bad file, ValueError for an unknown filter value or a bad limit.
     """
-    path = DATA / "facts.csv" if path is None else Path(path)
+    path = FILES[0] if path is None else Path(path)
     table = load_relations(relations_path)
-    frame = read_table(path, required=REQUIRED, optional=COLUMNS)
-    check_table(frame, facts_schema(table.index), path)
+    frame = read_checked(path, with_relations(SCHEMA, table.index))
     check_unique(frame, ["relation", "subject"], path)
-    frame = _complete(frame, table)
+    frame = complete_table(
+        frame,
+        SCHEMA,
+        fact_id=frame["relation"] + "/" + frame["subject"].map(slug),
+        answer_type=frame["relation"].map(table["answer_type"]),
+        domain=frame["relation"].map(table["domain"]),
+    )
+    frame["popularity"] = pd.to_numeric(frame["popularity"]).astype(float)
+    frame["aliases"] = alias_lists(frame["aliases"], frame["object"])
     check_unique(frame, ["fact_id"], path)
-    for column, wanted in (
-        ("domain", domains),
-        ("relation", relations),
-        ("answer_type", answer_types),
-    ):
-        if wanted is not None:
-            frame = keep(frame, column, wanted, path)
+    wanted = {"domain": domains, "relation": relations, "answer_type": answer_types}
+    for column, values in wanted.items():
+        if values is not None:
+            frame = keep(frame, column, values, path)
     if limit is not None:
         frame = sample_evenly(frame, limit, seed)
     return frame.reset_index(drop=True)
 
 
-def _complete(frame: pd.DataFrame, relations: pd.DataFrame) -> pd.DataFrame:
-    """Fill in the columns that a reader's own file may leave out, and give each its type."""
-    notes = [column for column in frame if column not in COLUMNS]
-    defaults: dict[str, str | pd.Series] = dict.fromkeys(COLUMNS, "")
-    defaults["fact_id"] = frame["relation"] + "/" + frame["subject"].map(slug)
-    for column in ("answer_type", "domain"):
-        defaults[column] = frame["relation"].map(relations[column])
-    missing = {column: defaults[column] for column in COLUMNS if column not in frame}
-    frame = frame.assign(**missing)[[*COLUMNS, *notes]]
-    frame["popularity"] = pd.to_numeric(frame["popularity"]).astype(float)
-    frame["aliases"] = alias_lists(frame["aliases"], frame["object"])
-    return frame
+def with_relations(schema: pa.DataFrameSchema, names: Iterable[str]) -> pa.DataFrameSchema:
+    """The schema of facts whose relations are known."""
+    known = one_of(names, "add it to a relations file (see data/README.md) or choose one of")
+    return schema.update_column("relation", checks=known)
 
 
 def questions(facts: pd.DataFrame, relations: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -129,23 +164,19 @@ def questions(facts: pd.DataFrame, relations: pd.DataFrame | None = None) -> pd.
     is", without a space at its end). Raises KeyError for a relation that has no row.
     """
     table = load_relations() if relations is None else relations
-    missing = sorted(set(facts["relation"]) - set(table.index))
-    if missing:
+    if missing := sorted({*facts["relation"]} - {*table.index}):
         raise KeyError(f"no question for {', '.join(missing)}; pass load_relations(your_file)")
-    filled_in = {
-        column: [
-            _begin(template.replace("{subject}", subject))
-            for template, subject in zip(
-                facts["relation"].map(table[column]), facts["subject"], strict=True
-            )
-        ]
+    sentences = {
+        column: [*map(worded, facts["relation"].map(table[column]), facts["subject"])]
         for column in ("question", "prefix")
     }
-    return facts.assign(**filled_in)
+    return facts.assign(**sentences)
 
 
-def _begin(sentence: str) -> str:
-    # "the Netherlands is ..." begins a sentence; "iPhone is ..." keeps its spelling.
+def worded(template: str, subject: str) -> str:
+    """The template with its subject. "the Netherlands is ..." begins a sentence; "iPhone is ..."
+    keeps its spelling."""
+    sentence = template.replace("{subject}", subject)
     first = sentence.split(maxsplit=1)[0]
     return sentence[:1].upper() + sentence[1:] if first.islower() else sentence
 
@@ -170,8 +201,8 @@ def describe(facts: pd.DataFrame) -> pd.DataFrame:
 
 def describe_relations(facts: pd.DataFrame) -> pd.DataFrame:
     """One row a relation: domain, answer type, number of facts, different answers, an example."""
-    asked = questions(facts) if "question" not in facts else facts
-    groups = asked.sort_values("popularity", ascending=False, kind="stable").groupby("relation")
+    facts = facts if "question" in facts else questions(facts)
+    groups = facts.sort_values("popularity", ascending=False, kind="stable").groupby("relation")
     table = pd.DataFrame(
         {
             "domain": groups["domain"].first(),
@@ -182,78 +213,6 @@ def describe_relations(facts: pd.DataFrame) -> pd.DataFrame:
         }
     )
     return table.sort_values(["domain", "answer_type", "relation"])
-
-
-RELATION_COLUMNS = ("relation", "question", "prefix", "answer_type", "domain", "popqa")
-RELATION_REQUIRED = RELATION_COLUMNS[:4]
-OWN_DOMAIN = "own"
-
-
-def _has_subject(cells: pd.Series) -> pd.Series:
-    return cells.str.count(r"\{subject\}").eq(1) & cells.str.count(r"[{}]").eq(2)
-
-
-_SUBJECT = pa.Check(
-    _has_subject, error="must hold {subject} exactly once, and no other braces; put it there"
-)
-RELATIONS_SCHEMA = pa.DataFrameSchema(
-    {
-        "relation": pa.Column(
-            str,
-            pa.Check(
-                lambda cells: cells.str.fullmatch(r"[a-z][a-z0-9_]*"),
-                error="is no short name; write lower-case letters, digits and _ only",
-            ),
-        ),
-        "question": pa.Column(str, _SUBJECT),
-        "prefix": pa.Column(str, _SUBJECT),
-        "answer_type": pa.Column(str, one_of(ANSWER_TYPES)),
-        "domain": pa.Column(str, filled("name a domain"), required=False),
-        "popqa": pa.Column(str, one_of(["true", "false"]), required=False),
-    }
-)
-
-
-def load_relations(path: str | Path | None = None) -> pd.DataFrame:
-    """Return the relations, indexed by name: question, prefix, answer_type, domain, popqa (bool).
-
-    `path` names a CSV of your own whose rows join the embedded ones; a row with an embedded name
-    replaces it. It needs the columns relation, question, prefix and answer_type; domain is "own"
-    and popqa false where they are left out. Raises FactsError with file, line and remedy.
-    """
-    embedded = read_relations(DATA / "relations.csv")
-    if path is None:
-        return embedded
-    own = read_relations(path)
-    return pd.concat([embedded[~embedded.index.isin(own.index)], own])
-
-
-def read_relations(path: str | Path) -> pd.DataFrame:
-    """Read and check one relations file alone; columns and errors as in `load_relations`."""
-    frame = read_table(path, required=RELATION_REQUIRED, optional=RELATION_COLUMNS[4:])
-    check_table(frame, RELATIONS_SCHEMA, path)
-    check_unique(frame, ["relation"], path)
-    defaults = {"domain": OWN_DOMAIN, "popqa": "false"}
-    missing = {column: value for column, value in defaults.items() if column not in frame}
-    frame = frame.assign(**missing)[list(RELATION_COLUMNS)]
-    return frame.assign(popqa=frame["popqa"].eq("true")).set_index("relation")
-
-
-TEST_EVERY = 5
-
-QUESTION_TYPES_SCHEMA = pa.DataFrameSchema(
-    {
-        "question": pa.Column(
-            str,
-            pa.Check(
-                lambda cells: cells.str.endswith(("?", ".")),
-                error="does not end as a question does; write ? or . after it",
-            ),
-        ),
-        "answer_type": pa.Column(str, one_of(ANSWER_TYPES)),
-        "relation": pa.Column(str, required=False),
-    }
-)
 
 
 def load_question_types(
@@ -273,11 +232,10 @@ def load_question_types(
     """
     if split not in (None, "train", "test"):
         raise ValueError(f"The typed questions have no split {split!r}: ask for 'train' or 'test'.")
-    path = DATA / "question_types.csv" if path is None else path
-    frame = read_table(path, required=["question", "answer_type"], optional=["relation"])
-    check_table(frame, QUESTION_TYPES_SCHEMA, path)
+    path = QUESTION_TYPES if path is None else path
+    frame = read_checked(path, QUESTION_TYPES_SCHEMA)
     check_unique(frame, ["question"], path)
-    frame = frame.reindex(columns=["question", "answer_type", "relation"], fill_value="")
+    frame = complete_table(frame, QUESTION_TYPES_SCHEMA)[[*QUESTION_TYPES_SCHEMA.columns]]
     frame = frame.reset_index(drop=True)
     if split is None:
         return frame

@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pandera.pandas as pa
 
+from factrobust.datasets import facts as fact_tables
 from factrobust.datasets.dates import LABELS, PRECISIONS, is_date, parse
-from factrobust.datasets.facts import RELATIONS_SCHEMA
 from factrobust.draws import in_turns
 from factrobust.paths import DATA
 from factrobust.tables import (
@@ -17,27 +17,37 @@ from factrobust.tables import (
     alias_lists,
     check_table,
     check_unique,
+    complete_table,
     filled,
+    joined,
     keep,
-    number,
-    one_of,
-    read_table,
+    read_checked,
     slug,
+    text_column,
 )
 
 FILES = (DATA / "temporal_facts.csv", DATA / "temporal_relations.csv")  # for provenance
 REQUIRED = ("subject", "relation", "object", "start", "end")
 POPULARITIES = ("subject_popularity", "object_popularity", "popularity")
-COLUMNS = (
-    "fact_id",
-    *REQUIRED[:3],
-    "aliases",
-    *REQUIRED[3:],
-    *POPULARITIES,
-    "popularity_source",
-    "source",
+_BOUND = text_column(
+    filled("write when the fact began or ended; one that still holds has no place here"),
+    pa.Check(
+        lambda cells: cells.map(is_date) | (cells == ""),
+        error="is no date of the calendar; write YYYY, YYYY-MM or YYYY-MM-DD",
+    ),
 )
-WORDING = ("relation", "question", "prefix")
+# Of CSV files, all cells still strings. Which relations are known, `check_quintuples` checks besides.
+_PLAIN = fact_tables.SCHEMA.columns
+SCHEMA = pa.DataFrameSchema(
+    {
+        **{name: _PLAIN[name] for name in ("fact_id", *REQUIRED[:3], "aliases")},
+        **dict.fromkeys(("start", "end"), _BOUND),
+        **dict.fromkeys(POPULARITIES, _PLAIN["popularity"]),
+        **{name: _PLAIN[name] for name in ("popularity_source", "source")},
+    }
+)
+COLUMNS = tuple(SCHEMA.columns)
+RELATIONS_SCHEMA = fact_tables.RELATIONS_SCHEMA.select_columns(["relation", "question", "prefix"])
 
 
 def load_temporal_relations(path: str | Path | None = None) -> pd.DataFrame:
@@ -48,44 +58,13 @@ def load_temporal_relations(path: str | Path | None = None) -> pd.DataFrame:
     own with these three columns, whose rows join the embedded ones or replace them by name. Raises
     FactsError with file, line and remedy.
     """
-    embedded = _read_relations(FILES[1])
-    if path is None:
-        return embedded
-    own = _read_relations(path)
-    return pd.concat([embedded[~embedded.index.isin(own.index)], own])
+    return joined(_read_relations, FILES[1], path)
 
 
 def _read_relations(path: str | Path) -> pd.DataFrame:
-    frame = read_table(path, required=WORDING, optional=())
-    schema = {name: RELATIONS_SCHEMA.columns[name] for name in WORDING}
-    check_table(frame, pa.DataFrameSchema(schema), path)
+    frame = read_checked(path, RELATIONS_SCHEMA)
     check_unique(frame, ["relation"], path)
-    return frame[list(WORDING)].set_index("relation")
-
-
-def schema(relations: Iterable[str]) -> pa.DataFrameSchema:
-    """The pandera schema of a temporal facts CSV, all cells still strings."""
-    bound = [
-        filled("write when the fact began or ended; one that still holds has no place here"),
-        pa.Check(
-            lambda cells: cells.map(is_date) | (cells == ""),
-            error="is no date of the calendar; write YYYY, YYYY-MM or YYYY-MM-DD",
-        ),
-    ]
-    name = pa.Column(str, filled("write a short unique name, or drop the column"), required=False)
-    known = one_of(relations, "add it to a relations file (see data/README.md) or choose one of")
-    popularity = pa.Column(str, number("write one such as 4.2, or leave it empty"), required=False)
-    return pa.DataFrameSchema(
-        {
-            "fact_id": name,
-            "subject": pa.Column(str, filled("write what the fact is about")),
-            "relation": pa.Column(str, known),
-            "object": pa.Column(str, filled("write the answer, or delete the line")),
-            "start": pa.Column(str, bound),
-            "end": pa.Column(str, bound),
-            **dict.fromkeys(POPULARITIES, popularity),
-        }
-    )
+    return frame.set_index("relation")[["question", "prefix"]]
 
 
 def load_temporal_facts(
@@ -98,11 +77,9 @@ def load_temporal_facts(
 ) -> pd.DataFrame:
     """Return temporal facts as a DataFrame, one row a fact, in the file's order.
 
-    Columns: fact_id, subject, relation, object, aliases (list of str, without object), start, end
-    (ISO text of year, month or day precision: the days on which the change may have come),
-    subject_popularity, object_popularity, popularity (float), popularity_source, source. `path` is a
-    CSV of your own (default: the embedded table); it needs only subject, relation, object, start and
-    end. What it leaves out is filled in: fact_id from relation, subject and object (and start, for a
+    It is a table `schemas.TemporalFacts`; start and end are ISO text of year, month or day precision:
+    the days on which the change may have come. `path` is a CSV of your own (default: the embedded table); it needs only subject, relation, object,
+    start and end. What it leaves out is filled in: fact_id from relation, subject and object (and start, for a
     fact that holds in several periods), popularity with the mean of the other two, NaN without
     them, the rest with nothing. `relations_path` adds relations of your own.
 
@@ -116,7 +93,7 @@ def load_temporal_facts(
     to keep, or a bad limit.
     """
     path = FILES[0] if path is None else Path(path)
-    frame = read_table(path, required=REQUIRED, optional=COLUMNS)
+    frame = read_checked(path, SCHEMA)
     check_quintuples(frame, load_temporal_relations(relations_path).index, path)
     frame = complete(frame)
     check_unique(frame, ["fact_id"], path)
@@ -142,7 +119,7 @@ def whole_years(start: pd.Series, end: pd.Series) -> pd.Series:
 
 def check_quintuples(frame: pd.DataFrame, relations: Iterable[str], path: str | Path) -> None:
     """Raise FactsError for the first bad row of a table that `read_table` has read."""
-    check_table(frame, schema(relations), path)
+    check_table(frame, fact_tables.with_relations(SCHEMA, relations), path)
     check_unique(frame, ["relation", "subject", "object", "start"], path)
     _check_periods(frame, path)
 
@@ -173,11 +150,7 @@ def _check_periods(frame: pd.DataFrame, path: str | Path) -> None:
 
 def complete(frame: pd.DataFrame) -> pd.DataFrame:
     """Fill in the columns that a table of quintuples may leave out, and give each its type."""
-    notes = [column for column in frame if column not in COLUMNS]
-    defaults: dict[str, str | pd.Series] = dict.fromkeys(COLUMNS, "")
-    defaults["fact_id"] = _names(frame)
-    missing = {column: defaults[column] for column in COLUMNS if column not in frame}
-    frame = frame.assign(**missing)[[*COLUMNS, *notes]]
+    frame = complete_table(frame, SCHEMA, fact_id=_names(frame))
     for column in POPULARITIES:
         frame[column] = pd.to_numeric(frame[column]).astype(float)
     mean = (frame["subject_popularity"] + frame["object_popularity"]) / 2

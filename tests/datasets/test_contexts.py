@@ -3,12 +3,17 @@ import pandas as pd
 import pytest
 
 from factrobust.datasets.contexts import (
+    BASE_COLUMNS,
     COLUMNS,
     FILES,
+    TRAITS,
     describe,
     facts_as_questions,
+    load_base_question_traits,
     load_context_questions,
     load_thesis_questions,
+    read_base_questions,
+    read_thesis_base_questions,
 )
 from factrobust.datasets.facts import load_facts
 from factrobust.datasets.published import load_published
@@ -30,6 +35,11 @@ THESIS = """What country is {city} in? {city} is in
 
  Who, if anyone, dug {river}? The digger of {river} was
 Is {city} old? {city} dates from
+"""
+OWN = """category,question,prefix,right_answers
+city,Where is {object}?,{object} is in,one
+city,What is {object} known for?,{object} is known for,several
+river,How long is {object}?,{object} has a length of,
 """
 
 
@@ -248,6 +258,41 @@ def test_a_relation_of_one_fact_has_no_counterfactual():
     )
     with pytest.raises(FactsError, match=r"^1 of 2 relations have one fact only, 'capital' first"):
         facts_as_questions(one)
+
+
+# -- base questions ---------------------------------------------------------------------------------
+
+
+def test_every_embedded_base_question_has_traits():
+    base = pd.read_csv(TRAITS.parent / "base_questions.csv")
+    traits = load_base_question_traits()
+    assert traits.index.tolist() == base["base_id"].tolist()
+    assert traits["attribute"].tolist() == base["attribute"].tolist()
+    assert set(traits["right_answers"]) == {"one", "several"}
+    assert traits.loc["building-01", ["answer_kind", "unit"]].tolist() == ["number", "m"]
+
+
+def test_own_base_questions_say_how_many_answers_are_right(files):
+    base = read_base_questions(files(OWN)[0])
+    assert tuple(base) == BASE_COLUMNS
+    assert base["base_id"].tolist() == ["city-01", "city-02", "river-01"]
+    assert base["right_answers"].tolist() == ["one", "several", ""]
+    assert base.index.tolist() == [2, 3, 4]  # lines
+    with pytest.raises(FactsError, match="line 3: the right_answers 'many' is unknown; write one"):
+        read_base_questions(files(OWN.replace("several", "many"))[0])
+
+
+def test_base_ids_are_unique(files):
+    text = "base_id,category,question,prefix\n" + "b,city,Where is {object}?,It is in\n" * 2
+    with pytest.raises(FactsError, match="line 3: base_id 'b' is already in line 2"):
+        read_base_questions(files(text)[0])
+
+
+def test_a_line_of_the_thesis(files):
+    base = read_thesis_base_questions(files("\n Is {city} old? {city} is \n")[0])
+    assert base.loc[2, ["category", "base_id", "question", "prefix"]].tolist() == [
+        *("city", "city-01", "Is {object} old?", "{object} is")
+    ]
 
 
 # -- the thesis's own numbers ----------------------------------------------------------------------

@@ -1,0 +1,492 @@
+"""The papers' own data sets and those like them, as tables of ours: one entry of `SETS` each.
+
+PopQA (Mallen et al. 2023), PopQA-TP (Rabinovich et al. 2023), TimeStress, TempLAMA (Dhingra et al. 2022)
+and TREC (Li and Roth 2002) are read in this module, the sets with passages in `closed_book`. No set is
+embedded. This project's tests cannot reach the hub: the downloads are untried.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+from factrobust.datasets import closed_book, temporal, wordings
+from factrobust.datasets import dates as dating
+from factrobust.datasets import facts as fact_tables
+from factrobust.datasets.hub import adapted, fetch, local_files, read_json, read_rows
+from factrobust.tables import FactsError, Loaded, check_unique, filled, number, slug, text_column
+
+# ---- PopQA and PopQA-TP --------------------------------------------------------------------------
+
+POPQA_FILES = ("popQA.tsv", "test.tsv")  # as PopQA's authors and the hub call it
+# Around some answers stand marks that nobody sees ("Norvège" and U+200F), and no model writes.
+BLANK = " \t\n\r\xa0\u200b\u200e\u200f\ufeff"
+# What Mac OS Roman makes of the first bytes of the letters that are common in names: é becomes √©.
+GARBLED = "¬√ƒ≈∆»·‚"
+
+
+def _texts(cell: str) -> list[str]:
+    """The different texts of a JSON list, without blanks around them; none if it is no such list."""
+    try:
+        texts = json.loads(cell)
+        return [text for text in dict.fromkeys(text.strip(BLANK) for text in texts) if text]
+    except (AttributeError, TypeError, ValueError):
+        return []
+
+
+def _relations() -> pd.DataFrame:
+    return fact_tables.load_relations().query("popqa")
+
+
+_FILLED = filled("remove the row")
+_PROP = pa.Check(
+    lambda cells: cells.str.replace(" ", "_").isin(_relations().index),
+    error="is none of PopQA's 16; remove the row",
+)
+_ANSWERS = pa.Check(
+    lambda cells: cells.isin([cell for cell in cells.unique() if _texts(cell)]),
+    error="is no whole JSON list of texts with an answer; fetch the file anew, or mend the cell",
+)
+_TEMPLATE = pa.Check(
+    lambda cells: cells.str.fullmatch("[0-9]{1,4}"),
+    error="is no number from 0 up; mend or remove the row",
+)
+_SHARED = {
+    "id": text_column(_FILLED),
+    "prop": text_column(_PROP),
+    "possible_answers": text_column(_ANSWERS),
+}
+# What is read of PopQA's 17 columns; the others are ids, titles and aliases on Wikidata.
+POPQA_SCHEMA = pa.DataFrameSchema(
+    _SHARED
+    | dict.fromkeys(("subj", "obj", "question"), text_column(_FILLED))
+    | {"s_pop": text_column(number("mend it, or leave it empty"))}
+)
+POPQA_TP_SCHEMA = pa.DataFrameSchema(
+    _SHARED | {"paraphrase": text_column(_FILLED), "template_id": text_column(_TEMPLATE)}
+)
+
+
+def popqa(files: list[Path], source: str) -> Loaded:
+    """PopQA as facts: a table `schemas.AskedFacts`, and log_popularity.
+
+    fact_id is the relation and PopQA's id ("place_of_birth/4222362"), question PopQA's own, prefix
+    the embedded relation's with PopQA's subject; aliases are the possible answers without obj;
+    popularity is the subject's page views a month, log_popularity its natural logarithm (NaN where
+    they are 0 or missing). `wordings.paraphrased` adds our paraphrases; but some miss PopQA's odder
+    subjects: those of `country` speak of a city.
+    """
+    (path,) = files
+    rows = read_rows(path, POPQA_SCHEMA, "PopQA")
+    check_unique(rows, ["id"], path)
+    relations = _relations()
+    relation = rows["prop"].str.replace(" ", "_")
+    views = pd.to_numeric(rows["s_pop"]).astype(float)
+    facts = pd.DataFrame(
+        {
+            "fact_id": relation + "/" + rows["id"],
+            "subject": rows["subj"],
+            "relation": relation,
+            "object": rows["obj"],
+            "aliases": [
+                [answer for answer in _texts(cell) if answer != canonical]
+                for cell, canonical in zip(rows["possible_answers"], rows["obj"], strict=True)
+            ],
+            "answer_type": relation.map(relations["answer_type"]),
+            "domain": relation.map(relations["domain"]),
+            "popularity": views,
+            "popularity_source": "PopQA: page views a month",
+            "source": source,
+        }
+    )
+    facts = fact_tables.questions(facts).assign(question=rows["question"])
+    facts["log_popularity"] = wordings.log_or_nan(views)
+    unknown = int(facts["log_popularity"].isna().sum())
+    return Loaded(facts.reset_index(drop=True), {"no_popularity": unknown})
+
+
+def popqa_tp(files: list[Path], source: str) -> Loaded:
+    """PopQA-TP (118,643 questions in 14,267 groups): a table `schemas.Questions`.
+
+    It has neither subjects nor popularity: prefix and popularity are PopQA's, of the hub or its cache,
+    and for a file those of popQA.tsv (or test.tsv) in the same folder, which then also chooses the
+    groups; without one prefix is empty and popularity NaN.
+
+    Two things in the published file harm what is measured, and are mended: letters beyond ASCII are
+    garbled (UTF-8 read as Mac OS Roman: "Deti√®ge" for Detiège), in questions and answers, and
+    template 4 of `country` is the original question again. variant is the template_id. The counts:
+    garbled_questions, repeated_questions, not_in_facts and no_popularity (groups).
+    """
+    (path,) = files
+    rows = read_rows(path, POPQA_TP_SCHEMA, "PopQA-TP")
+    check_unique(rows, ["prop", "id", "template_id"], path)
+    rows["relation"] = rows["prop"].str.replace(" ", "_")
+    rows["group_id"] = rows["relation"] + "/" + rows["id"]
+    rows["variant"] = rows["template_id"].astype(int)
+    whole = rows.groupby("group_id")["variant"].transform("min") == 0
+    for where in rows.index[~whole][:1]:
+        raise FactsError(
+            f"{path}, {rows.index.name} {where}: the id {rows.at[where, 'id']!r} has no original "
+            "question (template_id 0); fetch the file anew, or remove the id."
+        )
+    wordings.check_agreement(rows, ["possible_answers"], path)
+    beside = [path.with_name(name) for name in POPQA_FILES if path.with_name(name).is_file()][:1]
+    facts = pd.DataFrame({"prefix": ""}, index=rows["group_id"].unique())
+    if beside or source.startswith(f"{SETS['popqa_tp'].hub}@"):
+        facts = load_official("popqa", *beside).table.set_index("fact_id")
+    facts = facts.reindex(columns=["prefix", "popularity", "log_popularity"])
+    known = rows["group_id"].isin(facts.index)
+    if not known.any():
+        raise FactsError(f"{path} has none of the facts of PopQA, such as {facts.index[0]!r}.")
+    counts = {"not_in_facts": int(rows.loc[~known, "group_id"].nunique())}
+    rows["place"] = rows.groupby("group_id", sort=False).ngroup()
+    rows = rows[known].sort_values(["place", "variant"]).join(facts, on="group_id")
+    rows["question"] = rows["paraphrase"].map(_mended)
+    counts["garbled_questions"] = int((rows["question"] != rows["paraphrase"]).sum())
+    rows["answers"] = [[*map(_mended, _texts(cell))] for cell in rows["possible_answers"]]
+    rows["question_id"] = wordings.question_ids(rows)
+    loaded = wordings.grouped(rows)
+    return loaded._replace(counts=counts | loaded.counts, files=beside)
+
+
+def _mended(text: str) -> str:
+    """UTF-8 that was read as Mac OS Roman, read rightly.
+
+    The whole text must be such, and have a typical letter or at least three wrong ones, since a few
+    right texts would pass too ("L’État").
+    """
+    try:
+        whole = text.encode("mac_roman").decode()
+    except UnicodeError:
+        return text
+    is_garbled = len(text) - len(whole) >= 3 or any(letter in text for letter in GARBLED)
+    return whole if is_garbled else text
+
+
+# ---- TimeStress and TempLAMA ---------------------------------------------------------------------
+
+# TimeStress's columns and ours. Their Alpha is computed anew, and a date's length is its precision.
+TIMESTRESS = {
+    "SubjectLabel": "subject",
+    "RelationLabel": "relation",
+    "ObjectLabel": "object",
+    "StartDate": "start",
+    "EndDate": "end",
+    "Time": "date",
+    "Statement": "statement",
+    "IsCorrect": "label",
+}
+IDS = ("SubjectID", "RelationID", "ObjectID")  # on Wikidata
+
+
+def _is_early(dates: pd.Series) -> pd.Series:
+    return dates.str.startswith(("-", "0000"))  # before year 1: -0044, 0000
+
+
+_DATED = pa.Check(
+    lambda cells: _is_early(cells) | cells.isin(["", *filter(dating.is_date, cells.unique())]),
+    error="is no date; mend or remove the row",
+)
+_LABEL = pa.Check(
+    lambda cells: cells.str.lower().isin([*dating.LABELS, "discarded", "no context"]),
+    error="is not as TimeStress has it; mend or remove the row",
+)
+TIMESTRESS_SCHEMA = pa.DataFrameSchema(
+    dict.fromkeys((*TIMESTRESS, *IDS), text_column(_FILLED))
+    | dict.fromkeys(("StartDate", "EndDate"), text_column(_FILLED, _DATED))
+    | {
+        "Time": text_column(_DATED),
+        "IsCorrect": text_column(_LABEL),
+        "FactPop": text_column(number("mend or remove the row")),
+    }
+)
+
+
+def timestress(files: list[Path], source: str) -> Loaded:
+    """The facts and the dates of TimeStress (2,003 facts of 86 relations, CC BY-SA 4.0).
+
+    A table `schemas.TemporalFacts`, with question: the authors' wording, which varies from fact to
+    fact, to be put after a date. Relations are their labels with underscores
+    ("member_of_sports_team"); popularity is log10 of FactPop, their geometric mean of the visits to
+    the subject's and the object's page.
+
+    The dates are a table `schemas.Dates`, with the authors' labels (rule "published"). Left out and
+    counted: "no context" (a question without a date), "discarded" (the month and day of a year that
+    is transitional), "before year 1" (in the date or a bound).
+    """
+    parts = [read_rows(path, TIMESTRESS_SCHEMA, "TimeStress") for path in files]
+    rows = pd.concat(parts, ignore_index=True).rename(columns=TIMESTRESS)
+    rows["label"] = rows["label"].str.lower()
+    rows["date"] = rows["date"].where(rows["label"] != "no context", "")
+    left_out = {
+        "no context": rows["date"] == "",
+        "discarded": rows["label"] == "discarded",
+        "before year 1": rows[["start", "end", "date"]].apply(_is_early).any(axis=1),
+    }
+    rows["fact"] = rows.groupby([*IDS, *temporal.REQUIRED], sort=False).ngroup()
+    # A question without a date comes first, where there is one.
+    first = rows[~left_out["before year 1"]].sort_values("date", kind="stable")
+    facts = _timestress_facts(first.drop_duplicates("fact").sort_index(), source)
+    dated = rows[~np.logical_or.reduce([*left_out.values()])]
+    dates = _timestress_dates(dated, facts.set_index("fact")["fact_id"])
+    counts = {reason: int(which.sum()) for reason, which in left_out.items()}
+    return Loaded(facts.drop(columns="fact"), counts, dates)
+
+
+def _timestress_facts(first: pd.DataFrame, source: str) -> pd.DataFrame:
+    """One row a fact, from one row of each."""
+    wording = [
+        (text.removeprefix(f"{dating.verbalise(date)}, ") if date else text).split("?")[0] + "?"
+        for text, date in zip(first["statement"], first["date"], strict=True)
+    ]
+    facts = first[[*temporal.REQUIRED, "fact"]].assign(
+        relation=[slug(label).replace("-", "_") for label in first["relation"]],
+        popularity=np.log10(pd.to_numeric(first["FactPop"])),
+        popularity_source="log10 of TimeStress's FactPop",
+        source=source,
+        question=wording,
+    )
+    facts = temporal.complete(facts.reset_index(drop=True))
+    again = facts.groupby("fact_id").cumcount()  # different things of one name
+    facts["fact_id"] += ("/" + (again + 1).astype(str)).where(again > 0, "")
+    return facts
+
+
+def _timestress_dates(rows: pd.DataFrame, names: pd.Series) -> pd.DataFrame:
+    """The table of dates, sorted by fact, precision and date; names are the facts'."""
+    span = dating.parse(rows["date"])
+    alpha, years_off = dating.position(span, dating.parse(rows["start"]), dating.parse(rows["end"]))
+    length = rows["date"].str.len()
+    dates = rows.assign(
+        fact_id=rows["fact"].map(names),
+        precision=length.map(dict(zip((4, 7, 10), dating.PRECISIONS, strict=True))),
+        year=rows["date"].str[:4].astype(int),
+        alpha=alpha,
+        years_off=years_off,
+    )
+    order = np.lexsort((span[0], length, rows["fact"]))
+    return dates.iloc[order][list(dating.COLUMNS)].reset_index(drop=True)
+
+
+# Wikidata's property -> our name of the relation, and how TempLAMA words it. The relations of
+# data/temporal_relations.csv are four of these; for others, write a relations file.
+TEMPLAMA = {
+    "P6": ("head_of_government", "_X_ is the head of the government of {subject}."),
+    "P39": ("position_held", "{subject} holds the position of _X_."),
+    "P54": ("member_of_sports_team", "{subject} plays for _X_."),
+    "P69": ("educated_at", "{subject} attended _X_."),
+    "P102": ("political_party", "{subject} is a member of the _X_."),
+    "P108": ("employer", "{subject} works for _X_."),
+    "P127": ("owned_by", "{subject} is owned by _X_."),
+    "P286": ("head_coach", "_X_ is the head coach of {subject}."),
+    "P488": ("chairperson", "_X_ is the chair of {subject}."),
+}
+
+
+def load_templama(
+    path: str | Path, *, relations: Mapping[str, tuple[str, str]] | None = None
+) -> Loaded:
+    """TempLAMA, what held in some part of a year, as facts with two bounds: `schemas.TemporalFacts`.
+
+    `path` is a file of JSON lines, or a folder of them (the splits share no subject, so that all
+    belong together). A row has query ("Valentino Rossi plays for _X_."), answer (a list of {"name",
+    "wikidata_id"}; a name may be a list, its first the answer and the others aliases, or
+    original_name the answer), date ("2010") and relation ("P54"). `relations` adds relations, or
+    replaces some of TEMPLAMA: id -> (our name, their wording with {subject} and _X_).
+
+    Consecutive years of one query and answer are merged into a period; a gap makes two. Its first
+    and last year are the bounds, known to the year. A period that reaches the first or the last year
+    of the data is open: when it began or ended is not known. Left out and counted: "open" periods,
+    "short" ones (under three years: no year is surely correct), and any "other" period of a query and
+    answer that one of these belongs to, since the dates outside it are not surely incorrect. The
+    dates are those of `sample_dates` within the data's years: what held outside is not known either.
+
+    Raises FactsError, with file and row, for a row that is not as described, or without rows.
+    """
+    read = partial(_held, TEMPLAMA | dict(relations or {}))
+    rows = [
+        answer
+        for file in local_files(Path(path))
+        for row in adapted(file, "TempLAMA", read, read_json(file, "TempLAMA", lines=True))
+        for answer in row
+    ]
+    if not rows:
+        raise FactsError(f"{path} has no rows; give a file of TempLAMA's JSON lines.")
+    held = pd.DataFrame(rows, columns=["relation", "subject", "year", "answer", "spellings"])
+    edges = held["year"].min(), held["year"].max()
+    held["fact"] = held.groupby(["relation", "subject", "answer"], sort=False).ngroup()
+    held["spellings"] = held.groupby("fact")["spellings"].transform("first")
+    held = held.drop_duplicates(["fact", "year"]).sort_values(["fact", "year"])
+    periods = held.groupby([held["fact"], (held.groupby("fact")["year"].diff() != 1).cumsum()])
+    first, last = periods["year"].min(), periods["year"].max()
+    kind = pd.Series("other", index=first.index)
+    kind = kind.mask(last - first < 2, "short").mask(first.eq(edges[0]) | last.eq(edges[1]), "open")
+    sound = kind.eq("other").groupby("fact").transform("all")
+    counts = {reason: int((kind[~sound] == reason).sum()) for reason in ("open", "short", "other")}
+    facts = (
+        periods[["relation", "subject", "spellings"]]
+        .first()
+        .assign(start=first.astype("str"), end=last.astype("str"), source="TempLAMA")
+    )
+    facts["object"] = facts["spellings"].str[0]
+    facts["aliases"] = facts["spellings"].str[1:].str.join("|")
+    facts = temporal.complete(facts[sound].drop(columns="spellings").reset_index(drop=True))
+    dates = dating.sample_dates(facts)
+    return Loaded(facts, counts, dates[dates["year"].between(*edges)].reset_index(drop=True))
+
+
+def _held(known: Mapping[str, tuple[str, str]], rows: list[Any]) -> Iterator[list[tuple[Any, ...]]]:
+    """Of each row the relation, the subject, the year, and an answer's id and spellings, by answer."""
+    for row in rows:
+        if row["relation"] not in known:
+            raise ValueError(f"{row['relation']!r} has no wording; pass relations=")
+        relation, wording = known[row["relation"]]
+        before, after = (re.escape(part) for part in wording.split("{subject}"))
+        match = re.fullmatch(f"{before}(.+){after}", row["query"])
+        if not match or not re.fullmatch("[1-9][0-9]{3}", row["date"]):
+            raise ValueError(f"{row['query']!r}, {row['date']!r} is not {wording!r} and a year")
+        answers = row["answer"] if isinstance(row["answer"], list) else [row["answer"]]
+        key = relation, match[1], int(row["date"])
+        yield [(*key, *_spelled(answer)) for answer in answers]
+
+
+def _spelled(answer: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The id of an answer, or its name without one, and its spellings, the usual one first."""
+    cells = [answer.get(name, []) for name in ("original_name", "name")]
+    spellings = [s for cell in cells for s in (cell if isinstance(cell, list) else [cell])]
+    return answer.get("wikidata_id") or spellings[0], list(dict.fromkeys(spellings))
+
+
+# ---- TREC ----------------------------------------------------------------------------------------
+
+# Coarse label -> name in the paper, in the order of the hub copy's integer labels.
+COARSE = {
+    "ABBR": "Abbreviation",
+    "ENTY": "Entity",
+    "DESC": "Description",
+    "HUM": "Human",
+    "LOC": "Location",
+    "NUM": "Numerical",
+}
+TREC = "CogComp/trec"
+TREC_REVISION = "65752bf53af25bc935a0dce92fb5b6c930728450"  # of refs/convert/parquet, the hub's own
+
+
+def load_trec(
+    path: str | Path | None = None, split: str = "train", *, revision: str = TREC_REVISION
+) -> pd.DataFrame:
+    """TREC's questions with their six coarse types: columns question, answer_type.
+
+    `path` is an official file (train_5500.label: 5,452 questions, TREC_10.label: 500), in latin-1 or
+    converted to UTF-8, or a parquet copy; None takes the split "train" or "test" of the hub's copy,
+    or its cache. Types are Abbreviation, Description, Entity, Human, Location and Numerical; the paper
+    (appendix H) trains on all six and leaves the first two out of its results. Raises FactsError for
+    a malformed line or file, ConnectionError when the hub's copy cannot be fetched.
+    """
+    if path is None or Path(path).suffix == ".parquet":
+        copy = [Path(path)] if path else fetch(TREC, revision, f"default/{split}/*.parquet")[0]
+        rows = [row for file in copy for row in read_json(file, "TREC")]
+        types = list(COARSE.values())
+        typed = [(row["text"].strip(), types[row["coarse_label"]]) for row in rows]
+        return pd.DataFrame(typed, columns=["question", "answer_type"])
+    data = Path(path).read_bytes()
+    try:
+        text = data.decode("utf-8-sig")  # as copies are; latin-1's é before an ASCII letter is none
+    except UnicodeDecodeError:
+        # One stray byte 0xF0 ("sister city") stands for a space, as the hub's copy reads it.
+        text = data.replace(b"\xf0", b" ").decode("latin-1")
+    # Lines end at \n only: splitlines() would also break at latin-1's 0x85.
+    lines = pd.Series(text.removesuffix("\n").split("\n"))
+    parts = lines.str.strip().str.extract(rf"^({'|'.join(COARSE)}):\S+ +(?P<question>\S.*)$")
+    for n in lines.index[parts["question"].isna()][:1]:
+        raise FactsError(
+            f"{path}, line {n + 1}: expected 'HUM:ind Who ... ?' with a coarse label of "
+            f"{', '.join(COARSE)}, got {lines[n][:60]!r}; mend or remove the line."
+        )
+    return parts[["question"]].assign(answer_type=parts[0].map(COARSE))
+
+
+# ---- the sets ------------------------------------------------------------------------------------
+
+
+class Official(NamedTuple):
+    """A data set that a notebook's parameter `data` can name."""
+
+    part: int  # whose probe asks its questions
+    hub: str
+    revision: str
+    files: str  # a pattern of paths on the hub
+    load: Callable[[list[Path], str], Loaded]  # from files and the name of their source
+
+
+SETS = {
+    "squad": Official(
+        part=1,
+        hub="rajpurkar/squad",
+        revision="7b6d24c440a36b6815f21b70d25016731768db1f",
+        files="plain_text/validation-*.parquet",
+        load=partial(closed_book.load, "SQuAD", closed_book.squad),
+    ),
+    "trivia_qa": Official(
+        part=1,
+        hub="mandarjoshi/trivia_qa",
+        revision="0f7faf33a3908546c6fd5b73a660e0f8ff173c2f",
+        files="unfiltered.nocontext/validation-*.parquet",
+        load=partial(closed_book.load, "TriviaQA", closed_book.trivia_qa),
+    ),
+    "hotpot_qa": Official(
+        part=1,
+        hub="hotpotqa/hotpot_qa",
+        revision="1908d6afbbead072334abe2965f91bd2709910ab",
+        files="distractor/validation-*.parquet",
+        load=partial(closed_book.load, "HotpotQA", closed_book.hotpot_qa),
+    ),
+    "popqa": Official(
+        part=1,
+        hub="akariasai/PopQA",
+        revision="098765c79ea10a2cb19c828324e33281b8336ec0",  # its latest, of December 2022
+        files="test.tsv",
+        load=popqa,
+    ),
+    "timestress": Official(
+        part=2,
+        hub="Orange/TimeStress",
+        revision="d8fd7c143bde1aaa15befe7b549ebb31aaa83eda",  # of 2025
+        files="*.parquet",
+        load=timestress,
+    ),
+    "popqa_tp": Official(
+        part=3,
+        hub="ibm-research/popqa-tp",
+        revision="f960401",  # its latest commit, of 2023, which the hub finds by these digits
+        files="popQA_template_paraphrases.csv",
+        load=popqa_tp,
+    ),
+}
+
+
+def load_official(
+    name: str, path: str | Path | None = None, *, revision: str | None = None
+) -> Loaded:
+    """Return the set `name` of `SETS`: from the hub, or its cache, at the pinned or another revision.
+
+    `path` is an official file (which is read whatever its split), a parquet copy, or a folder. The
+    column source says which it was: "rajpurkar/squad@<commit>" or "rajpurkar/squad, dev-v1.1.json".
+    Raises FactsError with place and remedy for a bad file, ConnectionError when the hub's copy cannot
+    be fetched.
+    """
+    entry = SETS[name]
+    if path is None:
+        files, commit = fetch(entry.hub, revision or entry.revision, entry.files)
+        return entry.load(files, f"{entry.hub}@{commit}")
+    files = local_files(Path(path))
+    loaded = entry.load(files, f"{entry.hub}, {Path(path).name}")
+    return loaded._replace(files=[*files, *loaded.files])

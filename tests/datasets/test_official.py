@@ -1,0 +1,571 @@
+"""The papers' own sets: PopQA, PopQA-TP, TimeStress, TempLAMA and TREC, in files of their formats."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from factrobust import schemas
+from factrobust.datasets.dates import classify
+from factrobust.datasets.official import (
+    COARSE,
+    SETS,
+    TEMPLAMA,
+    TREC,
+    TREC_REVISION,
+    _mended,
+    load_official,
+    load_templama,
+    load_trec,
+)
+from factrobust.datasets.temporal import load_temporal_relations
+from factrobust.datasets.wordings import paraphrased
+from factrobust.tables import FactsError
+
+FILES = Path(__file__).parent / "data"  # of the official names and formats, written for this
+
+# ---- PopQA ---------------------------------------------------------------------------------------
+
+HEADER = [
+    "id",
+    "subj",
+    "prop",
+    "obj",
+    "subj_id",
+    "prop_id",
+    "obj_id",
+    "s_aliases",
+    "o_aliases",
+    "s_uri",
+    "o_uri",
+    "s_wiki_title",
+    "o_wiki_title",
+    "s_pop",
+    "o_pop",
+    "question",
+    "possible_answers",
+]
+
+
+def popqa_row(id_, subject, prop, answers, views, question, object_=None):
+    """A row of the official file; answers is a list, or the cell itself."""
+    cell = answers if isinstance(answers, str) else json.dumps(answers, ensure_ascii=False)
+    row = dict.fromkeys(HEADER, "x") | {"id": id_, "subj": subject, "prop": prop, "s_pop": views}
+    row |= {"obj": object_ or answers[0], "question": question, "possible_answers": cell}
+    return [*row.values()]
+
+
+NILS = popqa_row(
+    11, "Nils O'Hara", "occupation", ["baker", "bread maker", "baker"], 250, "What did Nils do?"
+)
+LILLE = popqa_row(12, "Lillevåg", "place of birth", ["Bodø", "Bodo", ""], 0, "Where was L born?")
+NOTA = popqa_row(13, "NA", "country", ["Norvège\u200f", "NO"], "", "In what country is NA?", "NO")
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, header, *rows):
+        path = tmp_path / name
+        with path.open("w", encoding="utf-8", newline="") as file:
+            delimiter = "\t" if path.suffix == ".tsv" else ","
+            csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows([header, *rows])
+        return path
+
+    return write
+
+
+def test_popqa(write, tmp_path):
+    path = write("test.tsv", HEADER, NILS, LILLE, NOTA)
+    facts, counts, _, files = load_official("popqa", path)
+    assert tuple(facts.columns) == (*schemas.AskedFacts.to_schema().columns, "log_popularity")
+    assert facts["fact_id"].tolist() == ["occupation/11", "place_of_birth/12", "country/13"]
+    assert facts["subject"].tolist() == ["Nils O'Hara", "Lillevåg", "NA"]
+    assert facts["object"].tolist() == ["baker", "Bodø", "NO"]
+    assert facts["aliases"].tolist() == [["bread maker"], ["Bodo"], ["Norvège"]]
+    assert facts["question"].tolist() == [NILS[15], LILLE[15], NOTA[15]]
+    assert facts.loc[0, "prefix"] == "The occupation of Nils O'Hara was"
+    assert facts["answer_type"].tolist() == ["Entity", "Location", "Location"]
+    assert facts.loc[0, "log_popularity"] == pytest.approx(math.log(250))
+    assert facts.loc[1, "popularity"] == 0
+    assert facts.loc[1:, "log_popularity"].isna().all()
+    assert facts.loc[0, "source"] == "akariasai/PopQA, test.tsv"
+    assert (counts, files) == ({"no_popularity": 2}, [path])
+    pd.read_csv(path, sep="\t", keep_default_na=False).to_parquet(tmp_path / "copy.parquet")
+    for copy in (write("copy.csv", HEADER, NILS, LILLE, NOTA), tmp_path / "copy.parquet"):
+        same = load_official("popqa", copy).table
+        pd.testing.assert_frame_equal(same.assign(source=""), facts.assign(source=""))
+
+
+def test_popqa_takes_our_paraphrases(write):
+    facts = load_official("popqa", write("test.tsv", HEADER, NILS, LILLE)).table
+    table = paraphrased(facts).table
+    assert table.groupby("group_id", sort=False).size().tolist() == [1 + 5, 1 + 6]
+    assert table["question"][:2].tolist() == [NILS[15], "For what profession is Nils O'Hara known?"]
+    assert table.loc[1, "log_popularity"] == pytest.approx(math.log(250))
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"possible_answers": '["golf", "go'}, r"line 3: .* is no whole JSON list of texts"),
+        ({"possible_answers": "[]"}, r"line 3: the possible_answers '\[\]' is no whole JSON list"),
+        ({"possible_answers": "[1]"}, r"line 3: .* is no whole JSON list of texts"),
+        ({"s_pop": "-3"}, r"line 3: the s_pop '-3' is not a number of 0 or more"),
+        ({"s_pop": "many"}, r"line 3: the s_pop 'many' is not a number"),
+        ({"prop": "spouse"}, r"line 3: the prop 'spouse' is none of PopQA's 16"),
+        ({"subj": ""}, r"line 3: the subj cell is empty; remove the row"),
+        ({"id": 11}, r"line 3: id '11' is already in line 2"),
+    ],
+)
+def test_a_bad_row_of_popqa(write, change, what):
+    bad = dict(zip(HEADER, popqa_row(14, "S", "sport", ["golf"], 5, "Q?"), strict=True)) | change
+    with pytest.raises(FactsError, match=rf"test\.tsv, {what}"):
+        load_official("popqa", write("test.tsv", HEADER, NILS, [*bad.values()]))
+
+
+# ---- PopQA-TP ------------------------------------------------------------------------------------
+
+TP_HEADER = ["paraphrase", "template_id", "prop", "possible_answers", "id"]
+NAME = SETS["popqa_tp"].files
+BODO = json.dumps(["Norge", "Norvège", "Norge"], ensure_ascii=False)
+TP_ROWS = [
+    ["In what country is Bodø?", 0, "country", BODO, 21],
+    ["What country is Bodø in?", 1, "country", BODO, 21],
+    ["In what country is Bodø?", 2, "country", BODO, 21],  # the original again
+    ["Where was Ann born?", 1, "place of birth", '["Paris"]', 22],
+    ["In what city was Ann born?", 0, "place of birth", '["Paris"]', 22],
+]
+BESIDE = [
+    popqa_row(21, "Bodø", "country", ["Norge"], 100, "In what country is Bodø?"),
+    popqa_row(22, "Ann", "place of birth", ["Paris"], 0, "In what city was Ann born?"),
+]
+
+
+def test_popqa_tp_with_popqa_beside_it(write):
+    beside = write("popQA.tsv", HEADER, *BESIDE)
+    path = write(NAME, TP_HEADER, *TP_ROWS)
+    table, counts, _, files = load_official("popqa_tp", path)
+    schemas.Questions.validate(table)
+    assert table["question_id"].tolist() == [
+        *("country/21#0", "country/21#1"),
+        *("place_of_birth/22#0", "place_of_birth/22#1"),
+    ]
+    assert table["question"].tolist() == [TP_ROWS[n][0] for n in (0, 1, 4, 3)]
+    assert table["answers"].tolist() == [["Norge", "Norvège"]] * 2 + [["Paris"]] * 2
+    assert table["prefix"].tolist()[1:3] == ["Bodø is a city in", "Ann was born in the city of"]
+    assert table["popularity"].tolist() == [100, 100, 0, 0]
+    assert table["log_popularity"].tolist()[:2] == pytest.approx([math.log(100)] * 2)
+    assert table["log_popularity"].isna().tolist() == [False, False, True, True]
+    expected = {"not_in_facts": 0, "garbled_questions": 0, "repeated_questions": 1}
+    assert counts == expected | {"no_popularity": 1}
+    assert files == [path, beside]
+    garbled = [[str(cell).encode().decode("mac_roman") for cell in row] for row in TP_ROWS]
+    again, counts, _, _ = load_official("popqa_tp", write(NAME, TP_HEADER, *garbled))
+    assert counts["garbled_questions"] == 3
+    pd.testing.assert_frame_equal(again, table)
+    pd.read_csv(path).to_parquet(path.with_suffix(".parquet"))
+    pd.testing.assert_frame_equal(
+        load_official("popqa_tp", path.with_suffix(".parquet")).table, table
+    )
+
+
+def test_popqa_chooses_the_groups_of_popqa_tp(write):
+    path = write(NAME, TP_HEADER, *TP_ROWS)
+    alone = load_official("popqa_tp", path)
+    assert alone.table["prefix"].eq("").all()
+    assert alone.table[["popularity", "log_popularity"]].isna().all(axis=None)
+    assert alone.counts["no_popularity"] == 2
+    write("test.tsv", HEADER, BESIDE[1])
+    table, counts, _, _ = load_official("popqa_tp", path)
+    assert table["group_id"].unique().tolist() == ["place_of_birth/22"]
+    assert counts["not_in_facts"] == 1
+    write("test.tsv", HEADER, NILS)
+    with pytest.raises(FactsError, match="has none of the facts of PopQA, such as 'occupation/11'"):
+        load_official("popqa_tp", path)
+
+
+@pytest.mark.parametrize(
+    ("at", "new", "what"),
+    [
+        ((1, 3), '["Norge", "Nor', r"line 3: the possible_answers .* is no whole JSON list"),
+        ((1, 3), '["Norge"]', r"line 3: the possible_answers .* differs from that of the first"),
+        ((1, 1), "one", r"line 3: the template_id 'one' is no number from 0 up"),
+        ((1, 1), 2, r"line 4: prop 'country', id '21', template_id '2' is already in line 3"),
+        ((4, 1), 7, r"line 5: the id '22' has no original question \(template_id 0\)"),
+        ((1, 2), "county", r"line 3: the prop 'county' is none of PopQA's 16"),
+        ((1, 0), " ", r"line 3: the paraphrase cell is empty"),
+    ],
+)
+def test_a_bad_row_of_popqa_tp(write, at, new, what):
+    rows = [list(row) for row in TP_ROWS]
+    rows[at[0]][at[1]] = new
+    with pytest.raises(FactsError, match=rf"paraphrases\.csv, {what}"):
+        load_official("popqa_tp", write(NAME, TP_HEADER, *rows))
+
+
+def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
+    commit = "f960401" + 33 * "0"
+    hub_cache(SETS["popqa_tp"].hub, 40 * "1", NAME, b"another", ref="main")  # what main is now
+    hub_cache(SETS["popqa_tp"].hub, commit, NAME, write(NAME, TP_HEADER, *TP_ROWS).read_bytes())
+    with pytest.raises(ConnectionError, match="akariasai/PopQA"):
+        load_official("popqa_tp")
+    popqa = write("popQA.tsv", HEADER, *BESIDE).read_bytes()
+    hub_cache(SETS["popqa"].hub, SETS["popqa"].revision, "test.tsv", popqa)
+    table, _, _, files = load_official("popqa_tp")
+    assert table["popularity"].tolist() == [100, 100, 0, 0]
+    assert not files
+    assert load_official("popqa").table["source"].unique().tolist() == [
+        f"akariasai/PopQA@{SETS['popqa'].revision}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("garbled", "whole"),
+    [
+        ("Leona Deti√®ge", "Leona Detiège"),
+        ("√ûorsteinn Bachmann", "Þorsteinn Bachmann"),
+        ("Ivica Brziƒá", "Ivica Brzić"),
+        ("Leipzig‚ÄìDresden", "Leipzig–Dresden"),
+        ("\uf8ffüèà", "🏈"),
+        ("–ú–æ—Å–∫–≤–∞", "Москва"),
+        ("Bra»ôov", "Brașov"),
+        ("Hu·∫ø", "Huế"),
+        *((right, right) for right in ("Beyoncé", "L’État", "«États»", "São Paulo", "CAFÉ™", "√2")),
+        *((right, right) for right in ("Paris–Évreux", "Århus", "北京", "Deti\ufffdge", "Oslo")),
+    ],
+)
+def test_garbled_letters_are_mended_and_right_ones_stay(garbled, whole):
+    assert _mended(garbled) == whole
+
+
+@settings(deadline=None)
+@given(st.text("abc '-éèüñøßÅÉćžőșğế–’“"))
+def test_names_survive_being_garbled(name):
+    assert _mended(name.encode().decode("mac_roman")) == name
+
+
+# ---- TimeStress ----------------------------------------------------------------------------------
+
+LAKERS = ("Q1", "LeBron X", "P54", "member of sports team", "Q2", "Reds", "2003", "2010-07-08")
+CLEO = ("Q3", "Cleopatra", "P26", "spouse", "Q4", "Mark Antony", "-037", "-030")
+OSAKA = ("Q5", "Ōsaka", "P1376", "capital of", "Q6", "Japan", "0652", "0655")
+STRESS = [
+    # fact, Time, Statement, IsCorrect, FactPop
+    (LAKERS, "2005", "In 2005, which team did X play for? Reds", "Correct", 1e5),
+    (LAKERS, "2010", "In 2010, which team did X play for? Reds", "Transitional", 1e5),
+    (LAKERS, None, "which team did X play for? Reds", "No context", 1e5),
+    (LAKERS, "2012-02", "In February 2012, which team did X play for? Reds", "Incorrect", 1e5),
+    (LAKERS, "2010-03", "In March 2010, which team did X play for? Reds", "Discarded", 1e5),
+    (CLEO, "-34", "In -34, who was her partner? Mark Antony", "Correct", 2e5),
+    (OSAKA, "0654-05-02", "On May 2, 654, whose capital was it? Japan", "Correct", 1e6),
+    (OSAKA, "0653", "In 653, whose capital was it? Japan", "Correct", 1e6),
+]
+STRESS_COLUMNS = [
+    "SubjectID",
+    "SubjectLabel",
+    "RelationID",
+    "RelationLabel",
+    "ObjectID",
+    "ObjectLabel",
+    "StartDate",
+    "EndDate",
+    "Time",
+    "Statement",
+    "IsCorrect",
+    "FactPop",
+]
+
+
+@pytest.fixture
+def rows() -> pd.DataFrame:
+    return pd.DataFrame([(*fact, *others) for fact, *others in STRESS], columns=STRESS_COLUMNS)
+
+
+@pytest.fixture
+def stress(rows, tmp_path):
+    """The rows with some changes, in a file."""
+
+    def load(name: str = "train.parquet", **changes):
+        rows.assign(**changes).to_parquet(tmp_path / name)
+        return load_official("timestress", tmp_path / name)
+
+    return load
+
+
+def test_timestress(stress):
+    facts, counts, dates, _ = stress()
+    schemas.TemporalFacts.validate(facts)
+    schemas.Dates.validate(dates)
+    assert list(facts["fact_id"]) == [
+        "member_of_sports_team/lebron-x/reds",
+        "capital_of/osaka/japan",
+    ]
+    lakers = facts.iloc[0]
+    assert lakers[["start", "end"]].tolist() == ["2003", "2010-07-08"]
+    # As asked without a date; of a fact that is not, as in a dated statement.
+    assert facts["question"].tolist() == ["which team did X play for?", "whose capital was it?"]
+    assert facts["popularity"].tolist() == [5, 6]
+    assert facts["subject_popularity"].isna().all()
+    assert lakers["source"] == "Orange/TimeStress, train.parquet"
+    assert list(facts["aliases"]) == [[], []]
+    assert dates[["precision", "date", "year", "label"]].to_numpy().tolist() == [
+        ["year", "2005", 2005, "correct"],
+        ["year", "2010", 2010, "transitional"],
+        ["month", "2012-02", 2012, "incorrect"],
+        ["year", "0653", 653, "correct"],
+        ["day", "0654-05-02", 654, "correct"],
+    ]
+    assert counts == {"no context": 1, "discarded": 1, "before year 1": 1}
+    # 2003-01-01 to 2010-07-08 are 2745 days; 2005's middle is 731 + 182 days from the first.
+    assert dates.loc[0, "alpha"] == pytest.approx(913 / 2745 - 0.5)
+    assert dates.loc[0, "years_off"] == 0
+    # From 2010-07-08 to the middle of February 2012, the 15th: 541 + 31 + 15 days.
+    assert dates.loc[2, "years_off"] == pytest.approx(587 / 365.2425)
+    bounds = dates[["fact_id"]].merge(facts, on="fact_id")
+    labels = classify(dates["date"], bounds["start"], bounds["end"], rule="published")
+    np.testing.assert_array_equal(labels, dates["label"])
+
+
+def test_the_question_without_a_date_is_preferred(stress):
+    odd = ["On 1 June 2005, which team did X play for? Reds", *(row[2] for row in STRESS[1:])]
+    assert stress(Statement=odd).table.loc[0, "question"] == "which team did X play for?"
+
+
+def test_things_of_one_name_stay_apart(stress):
+    facts, _, dates, _ = stress(SubjectID=["Q1"] * 3 + ["Q99"] * 2 + ["Q3"] + ["Q5"] * 2)
+    assert facts["fact_id"].is_unique
+    assert len(facts) == 3
+    assert set(dates["fact_id"]) == set(facts["fact_id"])
+
+
+def test_timestress_in_a_folder_a_csv_and_the_cache(stress, rows, tmp_path, hub_cache):
+    facts, _, dates, _ = stress()
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for n, part in enumerate((rows[:4], rows[4:])):
+        part.to_parquet(folder / f"{n}.parquet")
+        name = f"data/train-0000{n}-of-00002.parquet"
+        hub_cache(SETS["timestress"].hub, SETS["timestress"].revision, name, part)
+    rows.to_csv(tmp_path / "train.csv", index=False)
+    for path in (folder, tmp_path / "train.csv", None):
+        same = load_official("timestress", path)
+        pd.testing.assert_frame_equal(same.dates, dates)
+        pd.testing.assert_frame_equal(same.table.assign(source=""), facts.assign(source=""))
+    assert set(same.table["source"]) == {f"Orange/TimeStress@{SETS['timestress'].revision}"}
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("Time", "2005-13", r"row 1: the Time '2005-13' is no date; mend or remove the row"),
+        ("EndDate", "soon", r"row 1: the EndDate 'soon' is no date"),
+        ("IsCorrect", "Yes", r"row 1: the IsCorrect 'Yes' is not as TimeStress has it"),
+    ],
+)
+def test_a_bad_row_of_timestress(stress, rows, column, value, message):
+    with pytest.raises(FactsError, match=rf"bad\.parquet, {message}"):
+        stress("bad.parquet", **{column: [value, *rows[column][1:]]})
+
+
+# ---- TempLAMA ------------------------------------------------------------------------------------
+
+
+def lama(query: str, year: int, *answers: str | dict, relation: str = "P54") -> dict:
+    named = [a if isinstance(a, dict) else {"name": a, "wikidata_id": f"Q-{a}"} for a in answers]
+    return {"query": query, "answer": named, "date": str(year), "relation": relation}
+
+
+def plays(years: dict[int, str]) -> list[dict]:
+    """A player's rows; each letter is a club."""
+    return [lama("Ann plays for _X_.", year, *clubs) for year, clubs in years.items()]
+
+
+# Years 2010 and 2020, the edges of the data, come from another player.
+EDGES = [lama("Bob plays for _X_.", year, "Z") for year in (2010, 2020)]
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load_rows(rows: list[dict], **options):
+        path = tmp_path / "rows.json"
+        path.write_text("\n".join(json.dumps(row) for row in rows) + "\n", encoding="utf-8")
+        return load_templama(path, **options)
+
+    return load_rows
+
+
+def periods(facts: pd.DataFrame) -> list[tuple[str, str, str]]:
+    return list(facts[["object", "start", "end"]].itertuples(index=False, name=None))
+
+
+def test_consecutive_years_make_a_period(load):
+    rows = EDGES + plays({2011: "A", 2012: "A", 2013: "A", 2014: "AB", 2015: "B", 2016: "B"})
+    facts, counts, dates, _ = load(rows)
+    schemas.TemporalFacts.validate(facts)
+    assert periods(facts) == [("A", "2011", "2014"), ("B", "2014", "2016")]
+    assert facts.loc[0, ["fact_id", "subject", "relation"]].tolist() == [
+        *("member_of_sports_team/ann/a", "Ann", "member_of_sports_team"),
+    ]
+    assert facts["popularity"].isna().all()
+    assert counts == {"open": 2, "short": 0, "other": 0}
+    assert (dates["year"].min(), dates["year"].max()) == (2010, 2020)
+    assert sorted(periods(load(rows[::-1]).table)) == periods(facts)  # rows may stand in any order
+
+
+def test_a_gap_makes_two_periods(load):
+    years = dict.fromkeys([2011, 2012, 2013, 2016, 2017, 2018, 2019], "A")
+    facts, _, dates, _ = load(EDGES + plays(years))
+    assert periods(facts) == [("A", "2011", "2013"), ("A", "2016", "2019")]
+    ids = facts["fact_id"].tolist()
+    assert ids == [f"member_of_sports_team/ann/a/{year}" for year in (2011, 2016)]
+    first = dates[(dates["fact_id"] == ids[0]) & (dates["precision"] == "year")]
+    assert not first["year"].isin(range(2016, 2020)).any()  # neither correct nor incorrect
+
+
+@pytest.mark.parametrize(
+    ("years", "counts"),
+    [
+        ((2010, 2011, 2012), {"open": 1, "short": 0, "other": 0}),
+        ((2018, 2019, 2020), {"open": 1, "short": 0, "other": 0}),
+        ((2012, 2013), {"open": 0, "short": 1, "other": 0}),
+        # A sound period falls with an open or short one, whose dates would count as incorrect.
+        ((2010, 2013, 2014, 2015), {"open": 1, "short": 0, "other": 1}),
+        ((2011, 2013, 2014, 2015), {"open": 0, "short": 1, "other": 1}),
+    ],
+)
+def test_what_is_open_or_short_is_left_out_and_counted(load, years, counts):
+    sound = [lama("Carl plays for _X_.", year, "B") for year in (2016, 2017, 2018)]
+    loaded = load(EDGES + sound + plays(dict.fromkeys(years, "A")))
+    assert periods(loaded.table) == [("B", "2016", "2018")]
+    assert loaded.counts == counts | {"open": 2 + counts["open"]}  # with the edges' own
+
+
+def test_all_edges_leave_an_empty_table(load):
+    facts, _, dates, _ = load(EDGES)
+    assert (len(facts), len(dates)) == (0, 0)
+    assert "fact_id" in facts
+
+
+def test_every_relation_is_read(load):
+    wordings = TEMPLAMA | {"P26": ("spouse", "{subject} is married to _X_.")}
+    names = [f"Subject {n} (the _Y_)." for n in range(len(wordings))]
+    rows = [
+        lama(wording.replace("{subject}", name), year, "A", relation=relation)
+        for name, (relation, (_, wording)) in zip(names, wordings.items(), strict=True)
+        for year in range(2011, 2015)
+    ]
+    facts = load([*EDGES, *rows], relations={"P26": wordings["P26"]}).table
+    assert facts["subject"].tolist() == names
+    assert facts["relation"].tolist() == [name for name, _ in wordings.values()]
+    assert len(set(facts["relation"]) & set(load_temporal_relations().index)) == 4
+
+
+def test_aliases_and_ids(load):
+    listed = {"name": ["Reds FC", "the Reds"], "original_name": ["Reds"], "wikidata_id": "Q5"}
+    renamed = {"name": "New Reds", "wikidata_id": "Q5"}
+    clubs = [listed, listed, listed, renamed]
+    rows = [lama("Ann plays for _X_.", 2011 + n, club) for n, club in enumerate(clubs)]
+    facts = load(EDGES + rows).table
+    assert facts.loc[0, ["object", "aliases"]].tolist() == ["Reds", ["Reds FC", "the Reds"]]
+    assert periods(facts) == [("Reds", "2011", "2014")]  # one id, though the name changes
+    plain = [lama("Ann plays for _X_.", year, {"name": "Reds"}) for year in range(2011, 2015)]
+    single = [row | {"answer": row["answer"][0]} for row in plain]
+    assert (
+        periods(load(EDGES + plain).table) == periods(load(EDGES + single).table) == periods(facts)
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"query": None}, r"row 3: not as in TempLAMA's files \(TypeError"),
+        ({"date": "May"}, r"row 3: .*'May' is not '\{subject\} plays for _X_\.' and a year"),
+        ({"query": "Bob runs for _X_."}, r"row 3: .*'Bob runs for _X_\.'"),
+        ({"relation": "P999"}, r"row 3: .*'P999' has no wording; pass relations="),
+        ({"answer": [{"nom": "Z"}]}, r"row 3: not as in TempLAMA's files \(IndexError"),
+        ({"answer": ["Z"]}, r"row 3: not as in TempLAMA's files \(AttributeError"),
+    ],
+)
+def test_a_bad_row_of_templama(load, change, message):
+    with pytest.raises(FactsError, match=rf"rows\.json, {message}"):
+        load([*EDGES, EDGES[0] | change])
+
+
+def test_a_folder_is_read_as_one(tmp_path):
+    with pytest.raises(FactsError, match="holds no data"):
+        load_templama(tmp_path)
+    splits = {"train.json": EDGES, "test.jsonl": plays(dict.fromkeys(range(2011, 2014), "A"))}
+    for name, rows in splits.items():
+        (tmp_path / name).write_text("\n".join(json.dumps(row) for row in rows))
+    (tmp_path / "README.md").write_text("not data")
+    assert periods(load_templama(tmp_path).table) == [("A", "2011", "2013")]
+    (tmp_path / "test.jsonl").write_text("\n")
+    (tmp_path / "train.json").write_text("")
+    with pytest.raises(FactsError, match="has no rows; give a file of TempLAMA's JSON lines"):
+        load_templama(tmp_path)
+
+
+# ---- TREC ----------------------------------------------------------------------------------------
+
+
+def test_trec(tmp_path):
+    table = load_trec(FILES / "train_5500.label")
+    assert table.to_numpy().tolist() == [
+        ["When did the lighthouse of Alexandria fall ?", "Numerical"],
+        ["Who sang at the opening of the Café de Flore ?", "Human"],
+        ["Which city has a sister city called Kyoto ?", "Location"],  # byte 0xF0 is a space
+        ["What animal barks ?", "Entity"],
+        ["What is a dhow ?", "Description"],
+        ["What does NATO stand for ?", "Abbreviation"],
+        ["Which band\x85 played at Live Aid ?", "Human"],  # 0x85 does not end a line
+    ]
+    copy = (FILES / "train_5500.label").read_bytes().replace(b"\xf0", b" ").decode("latin-1")
+    (tmp_path / "utf-8.label").write_text(copy, encoding="utf-8", newline="")
+    pd.testing.assert_frame_equal(load_trec(tmp_path / "utf-8.label"), table)
+
+
+@pytest.mark.parametrize(
+    "line", ["", "Who wrote it ?", "ANIMAL:x What barks ?", "HUM:ind", "HUM Who ?"]
+)
+def test_a_malformed_line_of_trec(tmp_path, line):
+    file = tmp_path / "train_5500.label"
+    file.write_text(f"HUM:ind Who ?\n{line}\nLOC:city Where ?\n", encoding="latin-1")
+    with pytest.raises(FactsError, match=r"train_5500\.label, line 2: expected 'HUM:ind Who"):
+        load_trec(file)
+
+
+def test_trec_of_the_hub(hub_cache):
+    table = {"text": [f" {n} ? " for n in range(6)], "coarse_label": range(6)}
+    file = hub_cache(TREC, TREC_REVISION, "default/test/0000.parquet", pd.DataFrame(table))
+    rows = [[f"{n} ?", name] for n, name in enumerate(COARSE.values())]
+    assert load_trec(split="test").to_numpy().tolist() == rows
+    assert load_trec(file).to_numpy().tolist() == rows
+    with pytest.raises(ConnectionError, match=r"all of default/train/\*\.parquet of CogComp/trec"):
+        load_trec()
+
+
+# ---- all -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_file_of_another_set_is_told(name, tmp_path):
+    odd = tmp_path / ("odd.csv" if name in ("popqa", "popqa_tp", "timestress") else "odd.json")
+    odd.write_text('{"a": 1}')
+    with pytest.raises(FactsError, match=r"odd\."):
+        load_official(name, odd)
+    with pytest.raises(FactsError, match=r"nowhere\.\w+ cannot be read"):
+        load_official(name, odd.with_stem("nowhere"))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_another_revision_than_the_cached_is_told(name, hub_cache):
+    commit = 40 * "a"
+    hub_cache(SETS[name].hub, commit, SETS[name].files.replace("*", "0"), b"")
+    with pytest.raises(ConnectionError, match=f"at v2 from the hub .* its cache holds {commit} of"):
+        load_official(name, revision="v2")
