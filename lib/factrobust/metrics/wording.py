@@ -2,7 +2,7 @@
 may predict it.
 
 Answers are the rows of `probes.wording.greedy` (all variants of a question), samples those of
-`probes.wording.sampled`, questions the table of `datasets.paraphrases`. The texts of a group are the
+`probes.wording.sampled`, questions the table of `datasets.wordings`. The texts of a group are the
 answers that a model gave to one question and its paraphrases (SCons, 3.3.2), or the samples that it
 gave to one question (Cert, 4.1.3); how alike they are is one float a group, NaN for fewer than two.
 """

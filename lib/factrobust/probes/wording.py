@@ -1,6 +1,6 @@
 """Part 3: ask a question and its paraphrases greedily, sample answers, compare what came back.
 
-Questions are a table of `datasets.paraphrases.paraphrased`, `datasets.questions` or a loader of
+Questions are a table of `datasets.wordings.paraphrased` or `load_questions`, or of a loader of
 PopQA: one row a question, and group_id tells which ones are paraphrases of each other. Which answers
 are right is decided later, by the metrics.
 """
