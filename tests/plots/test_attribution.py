@@ -111,9 +111,9 @@ def test_auc(check, models):
 
 def test_auc_by_context(check, models):
     table = cases(models)
-    context = np.where(table["question_id"].str[1:].astype(int) < 20, "false", "irrelevant")
+    kind = np.where(table["question_id"].str[1:].astype(int) < 20, "false", "irrelevant")
     table = metric.auc_table(
-        table.assign(context=context), ["minus_log_p4"], ["model", "context"], n_boot=50
+        table.assign(context=kind), ["minus_log_p4"], ["model", "context"], n_boot=50
     )
     fig = check(context.auc(table), axes=2)
     assert [axis.get_title() for axis in fig.axes] == ["false context", "irrelevant context"]

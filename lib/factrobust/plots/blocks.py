@@ -1,19 +1,14 @@
-"""What the figures of part 2 share: panels by precision, lines with bands, axes and legends.
+"""What the figures are built of: panels, and in them lines, bars, rows of points and stacked shares.
 
-Every table has mean, low, high and n (`statistics.interval_table`) once for each combination of its
-keys, that is, of one prompt format a model. Further columns do no harm. KeyError for a missing
-column, ValueError for an empty table or one with several rows for the same keys.
-
-What the figures of part 3 share: rows of points with intervals, a row a relation or another thing.
-
-Columns mean, low, high and n are those of `statistics.interval_table`; a missing bound draws no
-interval, and further columns do no harm. KeyError for a missing column, ValueError for an empty table
-or one with several rows for the same thing.
+A table has a row for each thing that is drawn, with the columns mean, low, high and n of
+`statistics.interval_table`, unless a figure says otherwise; a missing bound draws no interval, and
+further columns do no harm. `check` raises KeyError for a missing column, ValueError for a table
+without rows or with several for the same thing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,167 +16,178 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import NullFormatter
 
-from factrobust.datasets.dates import PRECISIONS
-from factrobust.metrics.time import GLOBAL
 from factrobust.plots import style
-from factrobust.plots.style import SINGLE
+from factrobust.plots.style import Look
 
-ORDER = (*PRECISIONS, GLOBAL)
-Panels = list[tuple[Axes, pd.DataFrame]]
-
-LINE_LOOKS = (  # of the lines that are no models: no colour of an embedded model
-    style.Look(style.GREEN, "^", "-"),
-    style.Look(style.PURPLE, "D", (0, (5, 1.5))),
-    style.Look(style.ORANGE, "v", (0, (1, 1.2))),
-    style.Look(style.SKY, "P", (0, (5, 1.5, 1, 1.5))),
-    style.Look(style.GREY, "X", "-"),
-)
-DASHED: dict[str, Any] = {"color": "0.3", "lw": 0.9, "ls": (0, (3, 1.5))}
+INTERVAL = ("mean", "low", "high", "n")
+Looks = Mapping[str, Look]
+Fills = Mapping[str, dict[str, Any]]  # how bars are drawn, as matplotlib takes it
+Panels = list[tuple[Axes, pd.DataFrame]]  # axes, and the rows of the table that they show
 
 
-def intervals(table: pd.DataFrame, *keys: str) -> None:
-    """Raise KeyError or ValueError, as the module says, for a table that cannot be drawn."""
-    style.need(table, *keys, "mean", "low", "high", "n")
-    style.once(table, *keys)
+def check(table: pd.DataFrame, *keys: str, values: Sequence[str] = INTERVAL) -> None:
+    """Raise an error, as the module says, unless each row has its own `keys` and all `values`."""
+    if absent := [column for column in (*keys, *values) if column not in table]:
+        raise KeyError(f"The figure needs columns {absent}; its table has {list(table.columns)}.")
+    if table.empty:
+        raise ValueError("The figure's table has no rows: check what was selected before it.")
+    if keys and (twice := table.duplicated(list(keys))).any():
+        row = table[twice].iloc[0]
+        which = ", ".join(f"{key} {row[key]}" for key in keys)
+        raise ValueError(
+            f"The figure's table has several rows for {which}: keep one of them, for example that of "
+            "one prompt format."
+        )
 
 
-def known(table: pd.DataFrame, column: str, values: Iterable[str]) -> None:
-    """Raise ValueError for a value of `column` that the figure would not draw."""
-    if odd := sorted(set(table[column]) - set(values)):
-        raise ValueError(f"The figure draws no {column} {odd[0]!r}: write one of {list(values)}.")
-
-
-def precision_panels(
-    table: pd.DataFrame, looks: dict[str, style.Look], height: float
+def panels(
+    table: pd.DataFrame,
+    by: str | None,
+    order: Iterable[Any] = (),
+    *,
+    height: float,
+    labels: tuple[str, str],
+    what: str = "",
+    width: float | None = None,
+    **share: bool,
 ) -> tuple[Figure, Panels]:
-    """A panel each precision of the table, side by side with the same axes, and its"""
-    present = style.in_order(table["precision"], ORDER)
-    fig, axes = style.panels(
-        1, len(present), style.panel_width(len(present)), height, sharex=True, sharey=True
-    )
-    panels = [
-        (axis, table[table["precision"] == precision])
-        for axis, precision in zip(axes[0], present, strict=True)
-    ]
-    for (axis, part), precision in zip(panels, present, strict=True):
-        axis.set_title(f"{precision}\n{facts(part, list(looks))}")
-    return fig, panels
+    """A figure with a panel each value of the column `by`; all share their axes, unless `share` says not.
+
+    Values of `order` come first; models stand three in a row, anything else side by side, and without
+    `by` all is one panel. A panel is called by its value, and if `what` is counted, such as "facts",
+    by the n of its models below. `labels` are those of x and y, `height` is a row's, in inches.
+    """
+    models = list(style.looks(table["model"])) if "model" in table else []
+    values = [None] if by is None else style.in_order(table[by], models if by == "model" else order)
+    columns = min(len(values), 3) if by == "model" else len(values)
+    rows = -(-len(values) // columns)
+    width = width or (style.SINGLE if columns == 1 else style.DOUBLE)
+    shared = {"sharex": True, "sharey": True} | share
+    fig, axes = style.grid(rows, columns, width, height * rows, **shared)
+    drawn: Panels = []
+    for k, (axis, value) in enumerate(zip(axes.flat, values, strict=False)):
+        own = table if by is None else table[table[by] == value]
+        title = [] if by is None else [_panel_name(by, value)]
+        if what:
+            title.append(style.counts(own, [value] if by == "model" else models, what))
+        axis.set(title="\n".join(title), xlabel=labels[0], ylabel="" if k % columns else labels[1])
+        axis.tick_params(labelbottom=True)  # also where the panel below is missing
+        drawn.append((axis, own))
+    for axis in axes.flat[len(values) :]:
+        axis.remove()
+    return fig, drawn
 
 
-def facts(table: pd.DataFrame, models: Sequence[str]) -> str:
-    """ "n = 60 / 58 facts", a range where more than three models would fill the line."""
-    if len(models) <= 3:
-        return style.counts(table, models)
-    return f"n = {style.count(table['n'])} facts"
+def _panel_name(by: str, value: Any) -> str:
+    if by == "context" and value:
+        return f"{'no' if value == 'none' else style.name(value)} context"
+    return style.model_name(value) if by == "model" else style.name(str(value))
 
 
-def line(axis: Axes, part: pd.DataFrame, x: str, look: style.Look, **changed: Any) -> None:
-    """Mean against the column `x`, its interval as a band; `changed` as `Axes.plot` takes them."""
-    part = part.sort_values(x)
-    axis.plot(part[x], part["mean"], **({"color": look.colour, "ls": look.line} | changed))
-    axis.fill_between(part[x], part["low"], part["high"], color=look.colour, alpha=0.18, lw=0)
+def curves(
+    table: pd.DataFrame,
+    x: str,
+    *,
+    panel: str | None = None,
+    order: Iterable[Any] = (),
+    by: str = "model",
+    looks: Looks | None = None,
+    height: float = 2.5,
+    labels: tuple[str, str],
+    what: str = "facts",
+    extra: Sequence[Any] = (),
+    **drawing: Any,
+) -> tuple[Figure, Panels]:
+    """A figure of `lines` against the column `x`: a line each value of `by`, by default a model.
+
+    `looks` are those of the lines, `extra` further entries of the legend, `drawing` as `lines`, the
+    rest as `panels` takes it.
+    """
+    check(table, *dict.fromkeys(["model", *([panel] if panel else []), by, x]))
+    looks = looks or style.looks(table["model"])
+    fig, parts = panels(table, panel, order, height=height, labels=labels, what=what)
+    for axis, own in parts:
+        lines(axis, own, x, looks, by, **drawing)
+    same: dict[str, Any] = {} if drawing.get("markers") else {"marker": ""}
+    same |= {name: drawing[name] for name in ("ls", "ms") if name in drawing}
+    return legend(fig, [*keys(looks, **same), *extra]), parts
 
 
-def keys(looks: dict[str, style.Look], **changed: Any) -> list[Any]:
-    """A legend entry a model, by default without its marker."""
-    return [style.key(model, look, **({"marker": ""} | changed)) for model, look in looks.items()]
+def lines(
+    axis: Axes,
+    table: pd.DataFrame,
+    x: str,
+    looks: Looks,
+    by: str = "model",
+    *,
+    markers: bool = False,
+    apart: float | None = None,
+    **changed: Any,
+) -> None:
+    """Mean against the column `x`, a line each value of `by`, with its interval as a band.
 
-
-def legend(fig: Figure, handles: Sequence[Any]) -> None:
-    """A legend above the panels; what it takes beyond half an inch makes the figure higher."""
-    style.legend(fig, handles)
-    height = fig.legends[0].get_window_extent().height / fig.dpi
-    fig.set_figheight(fig.get_figheight() + max(0, height - 0.5))
-
-
-def from_zero(axis: Axes, highest: Iterable[float]) -> None:
-    """Let y show shares: from 0 to 1, or, if all values are small, to a little above the highest."""
-    top = np.nanmax([*highest, 0.05])
-    if top > 0.5:
-        style.shares(axis)
-    else:
-        axis.set_ylim(-0.04 * top, 1.12 * top)
-
-
-def log_axis(axis: Axes, values: pd.Series, room: float) -> None:
-    """A log x axis from min / room to max x room, ticks at 1, 2 and 5 or, if many, at powers of 10;
-    thousands as K, millions as M, billions as B."""
-    low, high = values.min() / room, values.max() * room
-    axis.set_xscale("log")
-    axis.set_xlim(low, high)
-    exponents = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
-    for steps in ((1, 2, 5), (1,)):
-        ticks = [s * 10.0**e for e in exponents for s in steps if low <= s * 10.0**e <= high]
-        if len(ticks) <= 8:
-            break
-    axis.set_xticks(ticks, [short(tick) for tick in ticks])
-    axis.xaxis.set_minor_formatter(NullFormatter())
-    axis.minorticks_off()
-
-
-def short(number: float) -> str:
-    """A round number for a tick: 0.5, 20, 500, "5K", "200M", "1B"."""
-    for unit, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):
-        if number >= unit * (1 - 1e-9):
-            return f"{number / unit:g}{letter}"
-    return f"{number:g}"
-
-
-PREDICTORS = {  # names in the tables, in the order of the figures -> names in the figures
-    "intercept": "intercept",
-    "log_popularity": "popularity, log(SPop)",
-    "SPop": "popularity, log(SPop)",
-    "log_SPop": "popularity, log(SPop)",
-    "scons": "consistency, SCons",
-    "SCons": "consistency, SCons",
-    "cert": "certainty, Cert",
-    "Cert": "certainty, Cert",
-}
+    With `apart`, intervals are bars, and lines stand so far aside of each other that none is hidden.
+    `changed` as `Axes.plot` takes them.
+    """
+    for k, (value, look) in enumerate(looks.items()):
+        own = table[table[by] == value].sort_values(x)
+        at = own[x] + style.aside(k, len(looks), apart or 0)
+        drawn = {"ls": look.line, "marker": look.marker if markers else ""} | changed
+        axis.plot(at, own["mean"], color=look.colour, **drawn)
+        if apart is None:
+            axis.fill_between(at, own["low"], own["high"], color=look.colour, alpha=0.18, lw=0)
+        else:
+            axis.vlines(at, own["low"], own["high"], color=look.colour, lw=1)
 
 
 def forest(
-    table: pd.DataFrame, column: str, order: Sequence[str], what: str
-) -> tuple[Figure, Axes]:
-    """A figure with a row each value of `column`, and the models' means with intervals in it.
+    table: pd.DataFrame,
+    column: str,
+    rows: Sequence[Any],
+    names: Sequence[str] = (),
+    *,
+    xlabel: str,
+    panel: str | None = None,
+    by: str = "model",
+    looks: Looks | None = None,
+    row_height: float | None = None,
+    **options: Any,
+) -> tuple[Figure, Panels]:
+    """A figure of `points`: a row each of `rows`, from the top, and a panel each value of `panel`.
 
-    Values in `order` stand on top, the others below, by their mean over models, highest first. The
-    title gives n, such as "n = 12 questions a relation"; where it varies, the rows do.
+    `names` are those of the rows, by default their values; `looks` those of `by`; `options` as `panels`
+    takes them. The rows of the table that are returned have their heights in a column y, so that more
+    can stand beside them.
     """
-    style.need(table, "model", column, "mean", "low", "high", "n")
-    style.once(table, "model", column)
-    looks = style.looks(table["model"])
-    ranked = table.groupby(column)["mean"].mean().sort_values(ascending=False, kind="stable")
-    rows = style.in_order(ranked.index, order)
-    height = 0.9 + (0.12 + 0.07 * len(looks)) * len(rows)
-    fig, axes = style.panels(1, 1, SINGLE, height)
-    axis = axes[0, 0]
-    points(axis, table, column, rows, looks)
-    n = [style.count(table.loc[table[column] == row, "n"]) for row in rows]
-    if len(set(n)) == 1:
-        axis.set_title(f"n = {n[0]} {what}")
-        n = [""] * len(rows)
-    labels = [name(row) + (f" (n = {k})" if k else "") for row, k in zip(rows, n, strict=True)]
-    row_labels([axis], labels)
-    legend(fig, point_keys(looks))
-    return fig, axis
+    looks = looks or style.looks(table["model"])
+    row_height = row_height or 0.12 + 0.07 * (1 if column == by else len(looks))
+    labels = (xlabel, "" if column == by else style.name(column))
+    fig, parts = panels(table, panel, height=1 + row_height * len(rows), labels=labels, **options)
+    placed = [
+        (axis, own.assign(y=points(axis, own, column, rows, looks, by))) for axis, own in parts
+    ]
+    name_rows([axis for axis, _ in parts], names or [style.name(row) for row in rows])
+    return fig, placed
 
 
 def points(
-    axis: Axes, table: pd.DataFrame, column: str, rows: Sequence[str], looks: dict[str, style.Look]
+    axis: Axes, table: pd.DataFrame, column: str, rows: Sequence[Any], looks: Looks, by: str
 ) -> pd.Series:
-    """Draw mean, low, high in the row of each `column`, models one below the other within a row.
+    """Draw mean, low, high in the row of each `column`, within a row one below the other `by` a
+    column, such as the models.
 
-    `rows` holds the rows' values from the top. Where the table has a column `hollow`, its points are
-    white inside. Returns each point's y.
+    Where the table has a column `hollow`, its points are white inside. Returns each point's y.
     """
-    place = {model: (k - (len(looks) - 1) / 2) * 0.7 / len(looks) for k, model in enumerate(looks)}
-    table = table.assign(y=table[column].map(list(rows).index) + table["model"].map(place))
+    step = 0 if column == by else 0.7 / len(looks)
+    place = {value: style.aside(k, len(looks), step) for k, value in enumerate(looks)}
+    table = table.assign(y=table[column].map(list(rows).index) + table[by].map(place))
     hollow = table["hollow"] if "hollow" in table else pd.Series(False, table.index)
-    for model, look in looks.items():
+    for value, look in looks.items():
         for fill, drawn in ((look.colour, ~hollow), ("white", hollow)):
-            own = table[drawn & (table["model"] == model)]
+            own = table[drawn & (table[by] == value)]
             axis.errorbar(
                 own["mean"], own["y"], xerr=style.errors(own), fmt=look.marker, color=look.colour,
                 mfc=fill, elinewidth=0.9,
@@ -189,40 +195,142 @@ def points(
     return table["y"]
 
 
-def row_labels(axes: Sequence[Axes], labels: Sequence[str]) -> None:
-    """Name the rows 0, 1, ... of panels side by side, from the top."""
+def by_mean(table: pd.DataFrame, column: str, first: Sequence[str] = ()) -> list[str]:
+    """The values of `column`: `first`, then the others by their mean over models, highest first."""
+    ranked = table.groupby(column)["mean"].mean().sort_values(ascending=False, kind="stable")
+    return style.in_order(ranked.index, first)
+
+
+def with_n(table: pd.DataFrame, column: str, rows: Sequence[str]) -> list[str]:
+    """The names of rows, each with the n behind it, its models' range if they differ."""
+    n = [style.count(table.loc[table[column] == row, "n"]) for row in rows]
+    return [f"{style.name(row)} (n = {k})" for row, k in zip(rows, n, strict=True)]
+
+
+def name_rows(axes: Sequence[Axes], names: Sequence[str]) -> None:
+    """Name the rows 0, 1, ... of panels with the same y axis, from the top."""
     for axis in axes:
         axis.tick_params(axis="y", length=0)
-    axes[0].set_yticks(range(len(labels)), labels)
-    axes[0].set_ylim(len(labels) - 0.5, -0.5)
+    axes[0].set_yticks(range(len(names)), names)
+    axes[0].set_ylim(len(names) - 0.5, -0.5)
 
 
-def point_keys(looks: dict[str, style.Look]) -> list[Line2D]:
-    """A legend entry a model, its marker without a line."""
-    return [style.key(model, look, ls="") for model, look in looks.items()]
+def beside(axis: Axes, y: float, text: str, **options: Any) -> None:
+    """Write a text at the right of a panel, at the height y."""
+    shown: dict[str, Any] = {"fontsize": 6.5, "va": "center"} | options
+    axis.text(1.01, y, text, transform=axis.get_yaxis_transform(), **shown)
 
 
-def name(text: str) -> str:
-    """How a relation, or anything else that has a row, is called in a figure."""
-    return style.printable(style.domain_name(text))
-
-
-def grouped_bars(
-    axis: Axes,
-    table: pd.DataFrame,
-    column: str,
-    order: Sequence[str],
-    looks: dict[str, style.Look],
+def stack(
+    axis: Axes, table: pd.DataFrame, column: str, rows: Sequence[Any], by: str, fills: Fills
 ) -> None:
-    """Bars of mean with intervals: a group a value of `column`, a bar a model, n below each group."""
-    groups = style.in_order(table[column], order)
-    width = 0.8 / len(looks)
-    for k, (model, look) in enumerate(looks.items()):
-        part = table[table["model"] == model]
-        x = part[column].map(groups.index).to_numpy() + (k - (len(looks) - 1) / 2) * width
-        axis.bar(x, part["mean"], width * 0.92, color=look.colour, alpha=0.85)
-        axis.errorbar(
-            x, part["mean"], style.errors(part), fmt="none", ecolor="0.15", elinewidth=0.9
-        )
-    axis.set_xticks(range(len(groups)), style.under_groups(table, column, groups, list(looks)))
-    axis.grid(False, axis="x")
+    """A bar in each row, a value of `column`, stacked from the left: the column share of each `by`.
+
+    `fills` holds the values of `by` in their order. Shares with room for it are written in.
+    """
+    share = table.pivot(index=column, columns=by, values="share")
+    share = share.reindex(index=list(rows), columns=list(fills)).fillna(0)
+    left = share.cumsum(axis=1) - share
+    for value, fill in fills.items():
+        drawn = axis.barh(range(len(rows)), share[value], 0.75, left=left[value], **fill)
+        texts = [f"{width:.0%}" if width >= 0.12 else "" for width in share[value]]
+        ink = "white" if fill["color"] == style.BLUE else "black"
+        axis.bar_label(drawn, texts, label_type="center", fontsize=6.5, color=ink)
+    style.shares(axis, "x")
+    axis.set_xlim(0, 1)
+    axis.grid(False)
+
+
+def scatter(
+    table: pd.DataFrame, x: str, y: str, *, size: float = 14, spread: float = 0, **options: Any
+) -> tuple[Figure, Panels]:
+    """A figure of points, those of a model in a panel with their number and how many are undefined.
+
+    `spread` sets points apart along x by so much in all; `options` as `panels` takes them. Returns
+    the rows that are drawn.
+    """
+    looks = style.looks(table["model"])
+    fig, parts = panels(table, "model", **options)
+    drawn: Panels = []
+    for (axis, own), (model, look) in zip(parts, looks.items(), strict=True):
+        known = own.dropna(subset=[x, y])
+        at = known[x] + style.jitter(len(known), spread)
+        axis.scatter(at, known[y], s=size, color=look.colour, alpha=0.5, lw=0)
+        axis.set_title(style.title(model, own, known))
+        drawn.append((axis, known))
+    return fig, drawn
+
+
+def beyond(axis: Axes, which: str, top: float) -> None:
+    """Ticks from 0 to `top`, and a band beyond for values of 1.15 `top` that are larger than it."""
+    ticks = [*np.linspace(0, top, 5), 1.15 * top]
+    getattr(axis, f"set_{which}ticks")(ticks, [*(f"{t:g}" for t in ticks[:5]), f"> {top:g}"])
+    getattr(axis, f"set_{which}lim")(-0.03 * top, 1.22 * top)
+    (axis.axvline if which == "x" else axis.axhline)(1.075 * top, color="0.7", lw=0.6)
+
+
+def histogram(axis: Axes, values: pd.Series, edges: np.ndarray, look: Look) -> None:
+    """Shares of values in bins (a, b], as steps."""
+    inside = np.clip(values.to_numpy(dtype=float) - 1e-9, edges[0], None)
+    axis.hist(
+        inside, list(edges), weights=np.full(len(inside), 1 / max(len(inside), 1)),
+        histtype="stepfilled", fc=(look.colour, 0.15), ec=look.colour, ls=look.line, lw=1.3,
+    )  # fmt: skip
+
+
+def key(label: str, look: Look = style.PLAIN, **changed: Any) -> Line2D:
+    """An entry of a legend; `changed` as Line2D takes them."""
+    shown: dict[str, Any] = {"color": look.colour, "marker": look.marker, "ls": look.line}
+    return Line2D([], [], label=label, **(shown | changed))
+
+
+def keys(looks: Looks, table: pd.DataFrame | None = None, **changed: Any) -> list[Any]:
+    """A legend entry a model, with `table` with the model's n in it; `changed` as above."""
+    entries = []
+    for model, look in looks.items():
+        n = "" if table is None else f" (n = {style.counts(table, [model])})"
+        entries.append(key(style.model_name(model) + n, look, **changed))
+    return entries
+
+
+def patches(fills: Fills) -> list[Any]:
+    """A legend entry a kind of bar."""
+    return [Patch(label=style.model_name(value), **fill) for value, fill in fills.items()]
+
+
+def legend(fig: Figure, handles: Sequence[Any]) -> Figure:
+    """The figure with a legend above its panels; what that takes beyond half an inch makes it higher."""
+    longest = max(len(handle.get_label()) for handle in handles)
+    fitting = max(1, int(fig.get_figwidth() // (0.062 * longest + 0.55)))  # inches an entry
+    rows = -(-len(handles) // fitting)
+    drawn = fig.legend(handles=handles, loc="outside upper center", ncols=-(-len(handles) // rows))
+    height = drawn.get_window_extent().height / fig.dpi
+    fig.set_figheight(fig.get_figheight() + max(0, height - 0.5))
+    return fig
+
+
+def from_zero(axis: Axes, table: pd.DataFrame) -> None:
+    """Let y show shares: from 0 to 1, or, if all values are small, to a little above the highest."""
+    top = np.nanmax([*table["high"], *table["mean"], 0.05])
+    if top > 0.5:
+        style.shares(axis)
+    else:
+        axis.set_ylim(-0.04 * top, 1.12 * top)
+
+
+def log_axis(axis: Axes, values: Iterable[float], room: float) -> None:
+    """A log x axis from min / room to max x room of the finite values, with at most eight ticks;
+    thousands as K, millions as M, billions as B."""
+    finite = [value for value in values if np.isfinite(value)]
+    low, high = min(finite) / room, max(finite) * room
+    axis.set_xscale("log")
+    axis.set_xlim(low, high)
+    exponents = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    fine = (1, 1.2, 1.5, 2, 3, 4, 5, 7) if high < 6 * low else (1, 2, 5)
+    for steps in (fine, (1, 2, 5), (1,)):
+        ticks = [s * 10.0**e for e in exponents for s in steps if low <= s * 10.0**e <= high]
+        if len(ticks) <= 8:
+            break
+    axis.set_xticks(ticks, [style.short(tick) for tick in ticks])
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.minorticks_off()

@@ -1,51 +1,33 @@
 """One look for every figure: sizes, fonts, and which model is drawn how.
 
 Colours are those of Okabe and Ito (2008), which colour-blind readers tell apart, but for yellow, too
-pale for lines, and black, which intervals have; grey instead. A model has the
-same colour, marker and line in every figure (see `looks`), so a legend read once holds throughout.
+pale for lines, and black, which intervals have; grey instead. A model has the same colour, marker
+and line in every figure (see `looks`), so a legend read once holds throughout. Sizes and fonts are
+in `factrobust.mplstyle`.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec
 from urllib.parse import urlsplit
 
-import matplotlib.pyplot as plt
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 P = ParamSpec("P")
 
+STYLE = Path(__file__).with_name("factrobust.mplstyle")
 SINGLE, DOUBLE = 3.4, 7.0  # widths of one and two columns, inches
-RC: dict[Any, Any] = {
-    "font.size": 8,
-    "axes.titlesize": 8.5,
-    "axes.labelsize": 8.5,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "legend.fontsize": 8,
-    "legend.frameon": False,
-    "legend.handlelength": 2.2,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "0.9",
-    "grid.linewidth": 0.5,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 4,
-}
 
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, GREY = "#E69F00", "#56B4E9", "#777777"
@@ -53,6 +35,7 @@ COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 LINES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 RIGHT, WRONG = BLUE, ORANGE  # of answers, where colour does not tell models apart
+REFERENCE: dict[str, Any] = {"color": "0.35", "lw": 0.9, "ls": "--", "zorder": 1}  # chance, bounds
 
 MODELS = (  # position = look; the first two are the embedded models, whose colours are theirs alone
     "gemma-3-270m",
@@ -68,11 +51,21 @@ ANSWER_TYPES = ("Numerical", "Location", "Human", "Entity")
 
 
 class Look(NamedTuple):
-    """How a model is drawn: `line` is a matplotlib linestyle."""
+    """How a model, or another series, is drawn: `line` is a matplotlib linestyle."""
 
     colour: str
-    marker: str
-    line: Any
+    marker: str = ""
+    line: Any = "-"
+
+
+PLAIN = Look("0.3")
+SERIES = (  # looks of lines that are no models, so without the embedded models' colours
+    Look(GREEN, "^"),
+    Look(PURPLE, "D", LINES[1]),
+    Look(ORANGE, "v", LINES[2]),
+    Look(SKY, "P", LINES[3]),
+    Look(GREY, "X"),
+)
 
 
 def looks(models: Iterable[str]) -> dict[str, Look]:
@@ -84,38 +77,34 @@ def looks(models: Iterable[str]) -> dict[str, Look]:
     seven models colours repeat, with another marker.
     """
     names = in_order(models, MODELS, rest_sorted=True)
-    taken = {MODELS.index(name): name for name in names if name in MODELS}
+    slots = {name: MODELS.index(name) for name in names if name in MODELS}
     free = len(COLOURS) - EMBEDDED
-    for name in names[len(taken) :]:
-        slot = EMBEDDED + zlib.crc32(name.encode()) % free
-        while slot in taken:
-            # Round the free colours first; when all are in use, on to further combinations.
-            around = EMBEDDED + (slot - EMBEDDED + 1) % free
-            full = slot >= len(COLOURS) or all(EMBEDDED + i in taken for i in range(free))
-            slot = (max(slot, len(COLOURS) - 1) + 1) if full else around
-        taken[slot] = name
-    slots = {name: slot for slot, name in taken.items()}
-    return {name: _look(slots[name]) for name in names}
+    for name in names[len(slots) :]:
+        start = zlib.crc32(name.encode())
+        around = (EMBEDDED + (start + k) % free for k in range(free))
+        further = itertools.chain(around, itertools.count(len(COLOURS)))
+        slots[name] = next(slot for slot in further if slot not in slots.values())
+    return {
+        name: Look(COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)], LINES[k % len(LINES)])
+        for name, k in slots.items()
+    }
 
 
-def _look(slot: int) -> Look:
-    return Look(
-        COLOURS[slot % len(COLOURS)], MARKERS[slot % len(MARKERS)], LINES[slot % len(LINES)]
-    )
+def series(names: Iterable[str]) -> dict[str, Look]:
+    """Looks of lines that are no models, such as scores; ValueError for too many to tell apart."""
+    different = list(dict.fromkeys(names))
+    if len(different) > len(SERIES):
+        raise ValueError(f"{len(different)} lines are too many to tell apart: give at most 5.")
+    return dict(zip(different, SERIES, strict=False))
 
 
 def in_order(
-    values: Iterable[Any], known: Sequence[Any], *, rest_sorted: bool = False
+    values: Iterable[Any], known: Iterable[Any], *, rest_sorted: bool = False
 ) -> list[Any]:
     """The different values: those of `known` in its order, then the others as they first appear."""
-    different = list(dict.fromkeys(values))
+    different, known = list(dict.fromkeys(values)), list(known)
     rest = [value for value in different if value not in known]
     return [k for k in known if k in different] + (sorted(rest) if rest_sorted else rest)
-
-
-def domain_name(domain: str) -> str:
-    """How a domain is called in a figure: "science-history" -> "science and history"."""
-    return {"science-history": "science and history"}.get(domain, domain.replace("_", " "))
 
 
 def model_name(model: str) -> str:
@@ -127,114 +116,11 @@ def model_name(model: str) -> str:
     return model.rstrip("/").rsplit("/", 1)[-1]
 
 
-def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Decorates a function that draws a figure: our style while it draws, nothing left behind."""
-
-    @functools.wraps(draw)
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        before = set(plt.get_fignums())
-        try:
-            with plt.rc_context(RC):
-                return draw(*args, **kwargs)
-        finally:
-            # The figure lives on with its owner; pyplot would show it a second time in a notebook.
-            for number in set(plt.get_fignums()) - before:
-                plt.close(number)
-
-    return drawn
-
-
-def panels(
-    rows: int, columns: int, width: float, height: float, **kwargs: Any
-) -> tuple[Figure, np.ndarray]:
-    """A figure of `width` x `height` inches and its axes [row, column]; `plt.subplots`' options."""
-    return plt.subplots(
-        rows, columns, figsize=(width, height), squeeze=False, layout="constrained", **kwargs
-    )
-
-
-def model_panels(
-    models: Sequence[str], height: float, width: float | None = None
-) -> tuple[Figure, list[Axes]]:
-    """A figure with a panel each model, three in a row, all with the same axes; `height` of a row."""
-    rows, columns = -(-len(models) // 3), min(len(models), 3)
-    fig, grid = panels(
-        rows, columns, width or panel_width(columns), height * rows, sharex=True, sharey=True
-    )
-    axes = list(grid.flat)
-    for axis in axes[len(models) :]:
-        axis.remove()
-    for axis in axes[: len(models)]:
-        axis.tick_params(labelbottom=True)  # also where the panel below is missing
-    return fig, axes[: len(models)]
-
-
-def label_left(axes: Sequence[Axes], text: str) -> None:
-    """The y label, on the leftmost panel of each row."""
-    for axis in axes[::3]:
-        axis.set_ylabel(text)
-
-
-def need(table: pd.DataFrame, *columns: str) -> None:
-    """Raise KeyError for columns that a figure lacks, ValueError for a table without rows."""
-    if absent := [name for name in columns if name not in table.columns]:
-        raise KeyError(f"The figure needs columns {absent}; its table has {list(table.columns)}.")
-    if table.empty:
-        raise ValueError("The figure's table has no rows: check what was selected before it.")
-
-
-def panel_width(n_panels: int) -> float:
-    """One column for one panel, two for more; inches."""
-    return SINGLE if n_panels == 1 else DOUBLE
-
-
-def key(model: str, look: Look, n: str = "", **changed: Any) -> Line2D:
-    """A model's entry in a legend, its number of facts behind it; `changed` as Line2D takes them."""
-    shown: dict[str, Any] = {"color": look.colour, "marker": look.marker, "ls": look.line}
-    label = model_name(model) + (f" (n = {n})" if n else "")
-    return Line2D([], [], label=label, **(shown | changed))
-
-
-def legend(fig: Figure, handles: Sequence[Any]) -> None:
-    """A legend above the panels, outside of them; handles carry their labels."""
-    longest = max(len(handle.get_label()) for handle in handles)
-    fitting = max(1, int(fig.get_figwidth() // (0.062 * longest + 0.55)))  # inches an entry
-    rows = -(-len(handles) // fitting)
-    fig.legend(handles=handles, loc="outside upper center", ncols=-(-len(handles) // rows))
-
-
-def count(n: Iterable[float]) -> str:
-    """The number of facts behind a curve: "40", or "38–40" where it varies, "–" without any."""
-    numbers = sorted({int(x) for x in n})
-    if not numbers:
-        return "–"
-    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}–{numbers[-1]}"
-
-
-def counts(table: pd.DataFrame, models: Sequence[str], what: str = "facts") -> str:
-    """ "n = 40 facts each", or "n = 40 / 38 facts" in the order of `models`, from the column n."""
-    each = [count(table.loc[table["model"] == model, "n"]) for model in models]
-    if len(each) > 1 and len(set(each)) == 1:
-        return f"n = {each[0]} {what} each"
-    return f"n = {' / '.join(each)} {what}"
-
-
-def title(model: str, rows: pd.DataFrame, drawn: pd.DataFrame, more: str = "") -> str:
-    """A panel's title: the model, and below the facts drawn and how many of its rows could not be."""
-    missing = len(rows) - len(drawn)
-    undefined = f", {missing} undefined" if missing else ""
-    return f"{model_name(model)}\nn = {len(drawn)}{undefined}{more}"
-
-
-def once(table: pd.DataFrame, *keys: str) -> None:
-    """Raise ValueError if two rows have the same `keys`."""
-    if (twice := table.duplicated(list(keys))).any():
-        row = table[twice].iloc[0]
-        which = ", ".join(f"{key} {row[key]}" for key in keys)
-        raise ValueError(
-            f"The figure's table has several rows for {which}: keep one of them, for example that of "
-            "one prompt format."
-        )
+def name(text: str) -> str:
+    """How a domain, a relation or another value of a column is called in a figure."""
+    if text == "science-history":
+        return "science and history"
+    return printable(text.replace("_", " "))
 
 
 def printable(text: str) -> str:
@@ -245,17 +131,44 @@ def printable(text: str) -> str:
     return "".join(known).replace("$", r"\$")
 
 
-def under_groups(
-    table: pd.DataFrame, column: str, groups: Sequence[str], models: Sequence[str]
-) -> list[str]:
-    """Tick labels of groups of bars: the group's name and, below, n of each model."""
-    labels = []
-    for group in groups:
-        here = table[table[column] == group]
-        n = [count(here.loc[here["model"] == m, "n"]) for m in models]
-        n = n[:1] if len(set(n)) == 1 else n
-        labels.append(f"{domain_name(group)}\nn = {' / '.join(n)}")
-    return labels
+def token_name(token: str) -> str:
+    """A token as a figure shows it: its space, which is part of it, as an open box."""
+    return printable(token.replace(" ", "␣"))
+
+
+def short(number: float) -> str:
+    """A round number for a tick: 0.5, 20, 500, "5K", "200M", "1B"."""
+    for unit, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):
+        if number >= unit * (1 - 1e-9):
+            return f"{number / unit:g}{letter}"
+    return f"{number:g}"
+
+
+def count(n: Iterable[float]) -> str:
+    """The number of facts behind a curve: "40", or "38–40" where it varies, "–" without any."""
+    numbers = sorted({int(x) for x in n})
+    if not numbers:
+        return "–"
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}–{numbers[-1]}"
+
+
+def counts(table: pd.DataFrame, models: Sequence[str], what: str = "") -> str:
+    """The n of each model in the order of `models`: "40 / 38", and with `what` they are counts of
+    "n = 40 / 38 facts", or "n = 40 facts each". More than three that differ are a range, "38–40".
+    """
+    each = [count(table.loc[table["model"] == model, "n"]) for model in models]
+    same = len(set(each)) == 1
+    n = each[0] if same else " / ".join(each) if len(each) <= 3 else count(table["n"])
+    if not what:
+        return n
+    return f"n = {n} {what}" + (" each" if same and len(each) > 1 else "")
+
+
+def title(model: str, rows: pd.DataFrame, drawn: pd.DataFrame, more: str = "") -> str:
+    """A panel's title: the model, and below the facts drawn and how many of its rows could not be."""
+    missing = len(rows) - len(drawn)
+    undefined = f", {missing} undefined" if missing else ""
+    return f"{model_name(model)}\nn = {len(drawn)}{undefined}{more}"
 
 
 def errors(part: pd.DataFrame) -> np.ndarray:
@@ -270,20 +183,37 @@ def jitter(n: int, width: float) -> np.ndarray:
     return ((np.arange(n) * golden) % 1 - 0.5) * width
 
 
+def aside(k: int, n: int, step: float) -> float:
+    """How far the k-th of n things side by side stands from their middle."""
+    return (k - (n - 1) / 2) * step
+
+
 def shares(axis: Axes, which: str = "y") -> None:
     """Let an axis show shares: from 0 to 1 with some air, ticks at quarters."""
     getattr(axis, f"set_{which}lim")(-0.03, 1.03)
     getattr(axis, f"set_{which}ticks")([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
 
 
-def banded_line(axis: Axes, part: pd.DataFrame, look: Look, *, dashed: bool = True) -> None:
-    """Mean against temperature with markers, its interval as a band."""
-    part = part.sort_values("temperature")
-    line = look.line if dashed else "-"
-    axis.plot(part["temperature"], part["mean"], color=look.colour, marker=look.marker, ls=line)
-    axis.fill_between(
-        part["temperature"], part["low"], part["high"], color=look.colour, alpha=0.18, lw=0
-    )
+def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Decorates a function that draws a figure: our style while it draws."""
+
+    @functools.wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with mpl.rc_context(fname=STYLE):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def grid(
+    rows: int, columns: int, width: float, height: float, **options: Any
+) -> tuple[Figure, np.ndarray]:
+    """A figure of `width` x `height` inches and its axes [row, column]; `Figure.subplots`' options.
+
+    It is no figure of pyplot, which would show it a second time in a notebook.
+    """
+    fig = Figure(figsize=(width, height))
+    return fig, fig.subplots(rows, columns, squeeze=False, **options)
 
 
 def _show_as_saved() -> None:
