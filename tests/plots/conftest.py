@@ -2,9 +2,18 @@ import io
 import warnings
 
 import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+MODELS = ["gemma-3-270m", "smollm2-135m-instruct", "my-own/model-with-quite-a-long-name"]
+
+
+@pytest.fixture(params=[1, 3], ids="{} models".format)
+def models(request):
+    return MODELS[: request.param]
 
 
 @pytest.fixture
@@ -20,7 +29,7 @@ def check():
             fig.savefig(io.BytesIO(), format="png", dpi=fig.dpi)
         assert len(fig.axes) == axes
         assert all(axis.get_xlabel() for axis in fig.axes) or fig.get_supxlabel() or axes == 6
-        assert fig.axes[0].get_ylabel() or axes == 1
+        assert fig.axes[0].get_ylabel() or axes == 1 or fig.axes[0].get_yticklabels()
         renderer = FigureCanvasAgg(fig).get_renderer()
         for legend in fig.legends:
             box = legend.get_window_extent(renderer)
@@ -32,9 +41,48 @@ def check():
     return checked
 
 
-MODELS = ["gemma-3-270m", "smollm2-135m-instruct", "my-own/model-with-quite-a-long-name"]
+@pytest.fixture
+def intervals():
+    """A function for a table over all combinations of its keys, each row with numbers of its own."""
+
+    def made(n=40, **keys):
+        table = pd.MultiIndex.from_product(keys.values(), names=keys.keys()).to_frame(index=False)
+        mean = np.linspace(0.1, 0.9, len(table))
+        return table.assign(mean=mean, low=mean - 0.05, high=mean + 0.08, n=n)
+
+    return made
 
 
-@pytest.fixture(params=[1, 2, 3], ids="{} models".format)
-def models(request):
-    return MODELS[: request.param]
+@pytest.fixture
+def points():
+    """A function for the points that are drawn in a colour: [point, (x, y)], in drawing order."""
+
+    def drawn(axis, colour):
+        lines = [line for line in axis.lines if line.get_marker() not in ("None", "", None)]
+        found = [line.get_xydata() for line in lines if line.get_color() == colour]
+        return np.vstack([np.empty((0, 2)), *found])
+
+    return drawn
+
+
+@pytest.fixture
+def bars():
+    """A function for the ends of the horizontal intervals drawn in a panel, [interval, (low, high)]."""
+
+    def ends(axis):
+        segments = [s for part in axis.collections for s in part.get_segments()]
+        return np.array([segment[:, 0] for segment in segments if len(segment)])
+
+    return ends
+
+
+@pytest.fixture
+def rows():
+    """A function for the names of a panel's rows."""
+    return lambda axis: [text.get_text() for text in axis.get_yticklabels()]
+
+
+@pytest.fixture
+def entries():
+    """A function for the entries of a figure's legend."""
+    return lambda fig: [text.get_text() for text in fig.legends[0].get_texts()]

@@ -1,67 +1,54 @@
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
 
 from factrobust.plots import decoding, style
 
-DOMAINS = ["geography", "arts", "science-history"]
 T = [0.2, 1.0, 1.6, 2.0]
+LOOK = style.looks(["gemma-3-270m"])["gemma-3-270m"]
 
 
-def intervals(keys, n=40):
-    """A table over all combinations of keys, each with a mean of its own."""
-    table = pd.MultiIndex.from_product(keys.values(), names=keys.keys()).to_frame(index=False)
-    mean = np.linspace(0.1, 0.9, len(table))
-    return table.assign(mean=mean, low=mean - 0.05, high=mean + 0.08, n=n)
+def test_known_shares(check, intervals, models, points, rows):
+    by_domain = intervals(model=models, domain=["arts", "science-history", "geography"])
+    by_type = intervals(model=models, answer_type=["Human", "Numerical"], n=30)
+    axis = check(decoding.known_shares(by_domain, by_type), axes=1).axes[0]
+    assert rows(axis) == [
+        "geography (n = 40)", "arts (n = 40)", "science and history (n = 40)",
+        "Numerical (n = 30)", "Human (n = 30)",
+    ]  # fmt: skip
+    for model, look in style.looks(models).items():
+        own = pd.concat(part[part["model"] == model] for part in (by_domain, by_type))
+        assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
 
 
-def marked_lines(axis):
-    return [line for line in axis.lines if line.get_marker() not in ("None", "", None)]
+def test_accuracy_by_temperature(check, intervals, models, points):
+    table = intervals(model=models, domain=["arts", "geography"], temperature=T)
+    fig = check(decoding.accuracy_by_temperature(table.sample(frac=1, random_state=0)), axes=2)
+    for axis, domain in zip(fig.axes, ["geography", "arts"], strict=True):
+        assert axis.get_title().split("\n")[0] == domain
+        assert axis.get_title().split("\n")[1].startswith("n = 40 facts")
+        for model, look in style.looks(models).items():
+            own = table[(table["model"] == model) & (table["domain"] == domain)]
+            drawn = points(axis, look.colour)
+            assert drawn.tolist() == own[["temperature", "mean"]].to_numpy().tolist()
 
 
-def test_known_shares(check, models):
-    by_domain = intervals({"model": models, "domain": DOMAINS})
-    by_type = intervals({"model": models, "answer_type": ["Numerical", "Human"]})
-    fig = check(decoding.known_shares(by_domain, by_type), axes=2)
-    heights = sorted(bar.get_height() for bar in fig.axes[0].patches)
-    assert heights == pytest.approx(sorted(by_domain["mean"]))
-    ticks = [text.get_text() for text in fig.axes[0].get_xticklabels()]
-    assert ticks[2] == "science and history\nn = 40"
-
-
-def test_accuracy_by_temperature(check, models):
-    table = intervals({"model": models, "domain": DOMAINS, "temperature": T})
-    fig = check(decoding.accuracy_by_temperature(table.sample(frac=1, random_state=0)), axes=3)
-    looks = style.looks(models)
-    for axis, domain in zip(fig.axes, DOMAINS, strict=True):
-        for line, model in zip(marked_lines(axis), looks, strict=True):
-            rows = table[(table["model"] == model) & (table["domain"] == domain)]
-            assert line.get_xdata() == pytest.approx(T)
-            assert line.get_ydata() == pytest.approx(rows["mean"].to_numpy())
-            assert to_hex(line.get_color()).upper() == looks[model].colour
-            assert line.get_marker() == looks[model].marker
-        assert "n = 40" in axis.get_title()
-    assert fig.axes[0].get_xlabel() == "temperature $t$"
-    assert fig.axes[0].get_ylabel() == "share of samples correct"
-
-
-def test_accuracy_with_a_domain_that_one_model_lacks_and_missing_bounds(check):
-    table = intervals({"model": ["gemma-3-270m", "a"], "domain": DOMAINS, "temperature": T})
+def test_a_domain_that_one_model_lacks_and_missing_bounds(check, intervals):
+    table = intervals(model=["gemma-3-270m", "a"], domain=["arts", "geography"], temperature=T)
     table = table[(table["model"] == "a") | (table["domain"] != "arts")]
     table.loc[table["model"] == "a", ["low", "high"]] = np.nan
-    fig = check(decoding.accuracy_by_temperature(table), axes=3)
-    assert "n = – / 40" in fig.axes[1].get_title()
-    check(decoding.accuracy_by_temperature(table[table["domain"] == "arts"]), axes=1)
+    fig = check(decoding.accuracy_by_temperature(table), axes=2)
+    assert "n = – / 40 facts" in fig.axes[1].get_title()
 
 
-def test_exact_curves_are_dashed_in_the_models_colour(check):
-    table = intervals({"model": ["gemma-3-270m"], "domain": ["arts"], "temperature": T})
-    exact = intervals({"model": ["gemma-3-270m"], "domain": ["arts"], "temperature": [0.1, 0.5]})
+def test_exact_curves_are_dashed_in_the_models_colour(check, intervals, points):
+    table = intervals(model=["gemma-3-270m"], domain=["arts"], temperature=T)
+    exact = intervals(model=["gemma-3-270m"], domain=["arts"], temperature=[0.5, 0.1])
     axis = check(decoding.accuracy_by_temperature(table, exact), axes=1).axes[0]
     (dashed,) = [line for line in axis.lines if line.get_linestyle() == "--"]
-    assert dashed.get_ydata() == pytest.approx(exact["mean"].to_numpy())
-    assert dashed.get_color() == marked_lines(axis)[0].get_color()
+    assert dashed.get_xydata().tolist() == exact[["temperature", "mean"]].to_numpy()[::-1].tolist()
+    assert dashed.get_color() == LOOK.colour
+    assert len(points(axis, LOOK.colour)) == 4
 
 
 def test_certainty_bins_stack_right_and_wrong(check, models):
@@ -70,39 +57,36 @@ def test_certainty_bins_stack_right_and_wrong(check, models):
     )
     parts = [one.assign(model=m, temperature=t) for m in models for t in [*T, 0.4]]
     fig = check(decoding.certainty_bins(pd.concat(parts)), axes=4 * len(models))
-    bars = fig.axes[0].patches
-    assert len(bars) == 20
-    right, wrong = bars[:10], bars[10:]
-    assert [b.get_height() for b in right] == pytest.approx([0, 0, 0, 0.3, 0, 0, 0, 0, 0, 0.5])
-    assert wrong[9].get_y() == pytest.approx(0.5)
-    assert wrong[9].get_height() == pytest.approx(0.2)
-    assert right[9].get_x() >= 0.9
-    assert [a.get_title().split("\n")[0] for a in fig.axes[:4]] == [
-        "$t$ = 0.2", "$t$ = 1", "$t$ = 1.6", "$t$ = 2",
+    right, wrong = fig.axes[0].patches[:10], fig.axes[0].patches[10:]
+    assert [bar.get_height() for bar in right] == [0, 0, 0, 0.3, 0, 0, 0, 0, 0, 0.5]
+    assert [bar.get_height() for bar in wrong] == [0] * 9 + [0.2]
+    assert wrong[9].get_y() == 0.5
+    assert 0.9 <= right[9].get_x() < right[9].get_x() + right[9].get_width() <= 1
+    assert [axis.get_title() for axis in fig.axes[:4]] == [
+        f"$t$ = {t:g}\nn = 50" for t in T
     ]  # fmt: skip
-    check(decoding.certainty_bins(pd.concat(parts), [0.4]), axes=len(models))
+    few = pd.concat(part for part in parts if part["temperature"].iloc[0] == 0.4)
+    check(decoding.certainty_bins(few), axes=len(models))
 
 
-def test_entropy_by_breaking_puts_unbroken_facts_apart(check, models):
-    points = pd.concat(
-        pd.DataFrame(
-            {"model": m, "entropy": [0.5, 0.3, 0.1, 0.2], "t_b": [0.4, 2.0, np.inf, np.nan]}
-        )
-        for m in models
-    )
-    means = intervals({"model": models, "t_b": [0.4, 2.0, np.inf]})
-    correlations = intervals({"model": models}).assign(mean=-0.3, low=-0.5, high=0.1)
-    fig = check(decoding.entropy_by_breaking(points, means, correlations), axes=len(models))
-    axis = fig.axes[0]
-    x, y = axis.collections[0].get_offsets().T.tolist()
-    assert x == pytest.approx([0.4, 2.0, 2.4], abs=0.051)
+def test_entropy_by_breaking_puts_unbroken_facts_apart(check, intervals, models):
+    one = pd.DataFrame({"entropy": [0.5, 0.3, 0.1, 0.2], "t_b": [0.4, 2.0, np.inf, np.nan]})
+    facts = pd.concat(one.assign(model=model, fact_id=range(4)) for model in models)
+    means = intervals(model=models, t_b=[0.4, 2.0, np.inf])
+    fig = check(decoding.entropy_by_breaking(facts, means), axes=len(models))
+    x, y = fig.axes[0].collections[0].get_offsets().T
+    assert list(x) == pytest.approx([0.4, 2.0, 2.3], abs=0.051)
     assert list(y) == [0.5, 0.3, 0.1]
-    assert axis.get_xticklabels()[-1].get_text() == "> 2"
-    assert axis.get_title().split("\n")[1] == "n = 3, 1 undefined, $r$ = −0.30 [−0.50, 0.10]"
-    check(decoding.entropy_by_breaking(points, means), axes=len(models))
+    (average,) = [line for line in fig.axes[0].lines if line.get_marker() == "D"]
+    own = means[means["model"] == next(iter(style.looks(models)))]
+    assert average.get_xydata().tolist() == [
+        [x, y] for x, y in zip([0.4, 2.0, 2.3], own["mean"], strict=True)
+    ]
+    assert fig.axes[0].get_xticklabels()[-1].get_text() == "> 2"
+    assert fig.axes[0].get_title().split("\n")[1] == "n = 3, 1 undefined"
 
 
-def test_one_answer(check):
+def test_one_answer(check, rows):
     tokens = pd.DataFrame(
         {
             "temperature": [0.5, 0.5, 0.5, 1, 1, 1],
@@ -114,17 +98,166 @@ def test_one_answer(check):
     first, second = ([bar.get_width() for bar in axis.patches] for axis in fig.axes)
     assert first == [0.9, 0.0995, 0.0005]
     assert second == [0.6, 0.3, 0.1]  # in the order of the first temperature
-    labels = [text.get_text() for text in fig.axes[0].get_yticklabels()]
-    assert labels == ["␣Paris", "↵", "\\u5317"]
+    assert rows(fig.axes[0]) == ["␣Paris", "↵", "\\u5317"]
     assert [text.get_text() for text in fig.axes[0].texts] == ["90.0%", "10.0%", "< 0.1%"]
 
 
-def test_a_missing_column_or_an_empty_table_is_named():
-    with pytest.raises(KeyError, match="'high'"):
-        decoding.accuracy_by_temperature(
-            intervals({"model": ["a"], "domain": ["arts"], "temperature": T}).drop(columns="high")
+def score(d=1.0):
+    """A score that falls along entropy [h] from 0.8 to 0, over temperatures [t]."""
+    h, t = np.meshgrid(np.linspace(0, 1, 21), np.linspace(0, 2, 11))
+    return 0.8 * (1 - h ** (1 / d)) + 0 * t
+
+
+def test_surfaces_have_entropy_along_x_and_both_equations(check):
+    h, t = np.linspace(0, 1, 21), np.linspace(0, 2, 11)
+    fig = check(decoding.score_surfaces(h, t, 5 * score() - 1, score()), axes=4)
+    solid = [axis for axis in fig.axes if axis.name == "3d"]
+    flat = [axis for axis in fig.axes if axis.name != "3d"]
+    assert [axis.get_zlabel() for axis in solid] == ["$f$", "FRS"]
+    assert [axis.zaxis.get_data_interval().tolist() for axis in solid] == [[-1, 3], [0, 0.8]]
+    assert [(axis.get_xlim(), axis.get_ylim()) for axis in flat] == [((0, 1), (0, 2))] * 2
+    (lines,) = [part for part in flat[1].collections if len(part.levels) == 7]
+    at = dict(zip(lines.levels.round(1), [path.vertices[0][0] for path in lines.get_paths()]))  # noqa: B905
+    assert at[0.4] == pytest.approx(0.5)
+
+
+def test_surfaces_by_d(check):
+    fig = check(
+        decoding.surfaces_by_d(
+            np.linspace(0, 1, 21), np.linspace(0, 2, 11), {d: score(d) for d in (1, 2, 5, 10, 50)}
+        ),
+        axes=6,
+    )
+    assert [axis.get_title() for axis in fig.axes[:5]] == [f"$d$ = {d}" for d in (1, 2, 5, 10, 50)]
+
+
+def test_frs_by_entropy_marks_unbroken_facts_apart(check, models, points):
+    one = pd.DataFrame(
+        {
+            "entropy": [0.5, 0.1, 0.2, np.nan], "frs": [0.4, 1, 0.7, np.nan],
+            "t_b": [1, np.inf, 0.5, 1], "d": 1.0, "fact_id": range(4),
+        }
+    )  # fmt: skip
+    facts = pd.concat(one.assign(model=model) for model in models)
+    fig = check(decoding.frs_by_entropy(facts), axes=len(models))
+    for axis in fig.axes:
+        assert points(axis, style.ORANGE).tolist() == [[0.1, 1]]
+        assert len(axis.collections[0].get_offsets()) == 3
+        assert axis.get_title().split("\n")[1] == "n = 3, 1 undefined, 1 unbroken"
+    assert fig.axes[0].get_ylabel() == "FRS ($d$ = 1)"
+
+
+def test_frs_by_d(check, intervals, models, points, entries):
+    table = intervals(model=models, d=[1, 50])
+    facts = pd.DataFrame({"model": models[0], "d": [1, 50, 50, 7], "frs": [0.5, 0.6, np.nan, 0.7]})
+    fig = check(decoding.frs_by_d(table, facts), axes=1)
+    looks = style.looks(models)
+    for k, (model, look) in enumerate(looks.items()):
+        shift = (k - (len(models) - 1) / 2) * 0.8 / len(models)
+        own = table[table["model"] == model]
+        assert points(fig.axes[0], look.colour) == pytest.approx(
+            np.column_stack([[shift, 1 + shift], own["mean"]])
         )
-    with pytest.raises(ValueError, match="no rows"):
-        decoding.certainty_bins(
-            pd.DataFrame(columns=["model", "temperature", "bin", "correct", "share", "n"])
+    faint = fig.axes[0].collections[0].get_offsets()
+    assert faint[:, 1].tolist() == [0.5, 0.6]
+    assert entries(fig)[0] == f"{style.model_name(models[0])} (n = 40)"
+
+
+def test_frs_distribution(check, models):
+    frs = [0.05, 0.051, 0.8, 1.0, np.nan]
+    facts = pd.concat(
+        pd.DataFrame({"model": m, "domain": "arts", "fact_id": range(5), "frs": frs})
+        for m in models
+    )
+    fig = check(decoding.frs_distribution(facts), axes=1)
+    assert fig.axes[0].get_title().startswith("arts\nn = 4 facts")
+    outline = fig.axes[0].patches[0].get_xy().round(3)
+    tops = {x for x, y in outline if y == 0.25}
+    assert tops == {0.0, 0.05, 0.1, 0.75, 0.8, 0.95, 1.0}  # an edge belongs to the bin below it
+
+
+def test_robust_share_by_type(check, intervals, points, rows):
+    table = intervals(model=["gemma-3-270m", "a"], answer_type=["Human", "Numerical"])
+    table.loc[table["model"] == "a", "n"] = 7
+    axis = check(decoding.robust_share_by_type(table), axes=1).axes[0]
+    assert rows(axis) == ["Numerical\nn = 40 / 7", "Human\nn = 40 / 7"]
+    own = table[table["model"] == "gemma-3-270m"]
+    drawn = points(axis, LOOK.colour)
+    assert drawn[:, 0].tolist() == own["mean"].tolist()
+    assert drawn[:, 1] == pytest.approx([0.825, -0.175])  # Human below Numerical
+    assert axis.lines[-1].get_xdata() == [0.5, 0.5]
+
+
+def answers(models, facts):
+    temperatures = np.array([0.1, 1.0, 10.0])
+    curves = pd.concat(
+        pd.DataFrame(
+            {"model": m, "fact_id": f, "temperature": temperatures, "logprob": -temperatures * k}
         )
+        for m in models for k, f in enumerate(facts, 1)
+    )  # fmt: skip
+    breaking = curves.drop_duplicates(["model", "fact_id"])[["model", "fact_id"]].assign(t_b=1.5)
+    breaking.loc[breaking["fact_id"] == "b", "t_b"] = np.inf
+    samples = breaking.assign(temperature=1.0, mean=0.6, low=0.3, high=0.8)
+    return curves, breaking, samples
+
+
+def test_answer_curves(check, models, entries):
+    curves, breaking, samples = answers(models, "ab")
+    fig = check(decoding.answer_curves(curves, breaking, samples), axes=len(models))
+    for axis in fig.axes:
+        drawn = [line for line in axis.lines if len(line.get_xdata()) == 3]
+        for k, line in enumerate(drawn, 1):
+            assert line.get_ydata() == pytest.approx(np.exp(-k * np.array([0.1, 1, 10])))
+        broken = [line for line in axis.lines if line.get_markersize() == 7]
+        shown = [x for line in broken for x in line.get_xdata() if np.isfinite(x)]
+        assert shown == [1.5]  # b never breaks
+        assert axis.get_xscale() == "log"
+    assert entries(fig) == ["a", "b", "exact $t_b$", "sampled, with interval"]
+    labelled = decoding.answer_curves(curves.assign(label="What costs 5$?"), breaking, samples)
+    assert entries(check(labelled, axes=len(models)))[0] == r"What costs 5\$?"
+    with pytest.raises(ValueError, match="8 curves are too many"):
+        decoding.answer_curves(*answers(["m"], "abcdefgh"))
+
+
+def test_agreement_draws_the_diagonal_and_what_lies_beyond(check, models):
+    one = pd.DataFrame({"fact_id": range(4), "a": [0.4, np.inf, 1, np.nan], "b": [0.5, 1, 2.5, 1]})
+    table = pd.concat(one.assign(model=model) for model in models)
+    fig = check(decoding.agreement(table, "a", "b", ("A", "B"), top=2.0), axes=len(models))
+    axis = fig.axes[0]
+    drawn = np.asarray(axis.collections[0].get_offsets())
+    assert drawn == pytest.approx(np.array([[0.4, 0.5], [2.3, 1], [1, 2.3]]))
+    assert axis.lines[0].get_xydata().tolist() == [[0, 0], [2, 2]]
+    assert axis.get_title().endswith("n = 3, 1 undefined")
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("A", "B")
+    shares = decoding.agreement(
+        table.replace({np.inf: 1, 2.5: 0.5}), "a", "b", ("A", "B"), spread=0.1
+    )
+    assert check(shares, axes=len(models)).axes[0].get_xlim() == (-0.03, 1.03)
+
+
+def test_detours(check, intervals, points):
+    table = intervals(model=["gemma-3-270m"], temperature=T).assign(n=[75, 60, 40, 18])
+    fig = check(decoding.detours(table), axes=1)
+    assert points(fig.axes[0], LOOK.colour)[:, 1].tolist() == table["mean"].tolist()
+    assert fig.axes[0].get_title() == "n = 18–75 facts"
+
+
+def test_beyond_two(check, models, entries):
+    one = pd.DataFrame({"t_b": [0.5, 4, np.inf, np.nan], "frs": [0.3, 0.7, 1, 0.1]})
+    one = one.assign(fact_id=range(4), frs_published=[0.3, 1, 1, 0.1])
+    fig = check(decoding.beyond_two(pd.concat(one.assign(model=m) for m in models)), axes=2)
+    steps = fig.axes[0].lines[0].get_xydata()
+    assert steps[-1].tolist() == [np.inf, 1]
+    assert [0.5, 1 / 3] in steps.round(9).tolist() or steps[1] == pytest.approx([0.5, 1 / 3])
+    assert steps[2] == pytest.approx([4, 2 / 3])
+    assert entries(fig)[0].endswith("(n = 3)")
+    assert fig.axes[0].get_xlim()[1] > 4
+
+
+def test_cost_bars(check, rows):
+    table = pd.DataFrame({"method": ["sampling", "one answer"], "tokens": [4920.4, 12]})
+    axis = check(decoding.cost_bars(table), axes=1).axes[0]
+    assert [bar.get_width() for bar in axis.patches] == [4920.4, 12]
+    assert [text.get_text() for text in axis.texts] == ["4,920", "12"]
+    assert rows(axis) == ["sampling", "one answer"]

@@ -55,21 +55,49 @@ def test_known_models_come_first_then_by_name():
 
 
 def test_names_as_figures_show_them():
-    assert style.domain_name("science-history") == "science and history"
-    assert style.domain_name("my_facts") == "my facts"
+    assert style.name("science-history") == "science and history"
+    assert style.name("price_in_$") == r"price in \$"
     assert style.model_name("meta-llama/Llama-3.2-1B-Instruct") == "Llama-3.2-1B-Instruct"
     assert style.model_name("/home/me/models/mine/") == "mine"
     endpoint = "http://localhost:8000/v1 org/llama key=A_KEY api=completions"
     assert style.model_name(endpoint) == "llama @localhost"
+    assert style.token_name(" a b") == "␣a␣b"
     assert style.printable("US$\n北") == "US\\$↵\\u5317"
 
 
 def test_numbers_of_facts_are_told_per_model_where_they_differ():
     table = pd.DataFrame({"model": ["a", "a", "b"], "n": [40, 40, 38]})
-    assert style.counts(table, ["a", "b"]) == "n = 40 / 38 facts"
-    assert style.counts(table.assign(n=40), ["a", "b"]) == "n = 40 facts each"
-    assert style.counts(table, ["a", "c"]) == "n = 40 / – facts"
+    assert style.counts(table, ["a", "b"]) == "40 / 38"
+    assert style.counts(table, ["a", "b"], "facts") == "n = 40 / 38 facts"
+    assert style.counts(table.assign(n=40), ["a", "b"], "facts") == "n = 40 facts each"
+    assert style.counts(table, ["b"], "facts") == "n = 38 facts"
+    assert style.counts(table, ["a", "c"], "facts") == "n = 40 / – facts"
     assert style.count([40, 12, 38]) == "12–40"
+    four = pd.DataFrame({"model": list("abcd"), "n": [60, 58, 59, 60]})
+    assert style.counts(four, list("abcd"), "facts") == "n = 58–60 facts"
+
+
+def test_a_title_says_what_could_not_be_drawn():
+    table = pd.DataFrame({"x": [1, 2, None]})
+    assert style.title("owner/m", table, table.dropna(), ", 1 more") == (
+        "m\nn = 2, 1 undefined, 1 more"
+    )
+    assert style.title("m", table, table) == "m\nn = 3"
+
+
+def test_short_numbers():
+    assert [style.short(x) for x in (0.5, 20, 1e3, 5e4, 1e6, 2e9, 1e12)] == [
+        "0.5", "20", "1K", "50K", "1M", "2B", "1T",
+    ]  # fmt: skip
+
+
+def test_lines_that_are_no_models_have_no_colour_of_an_embedded_model():
+    looks = style.series([*"abcde", "a"])
+    assert list(looks) == list("abcde")
+    assert len({look.colour for look in looks.values()}) == 5
+    assert not {look.colour for look in looks.values()} & {style.BLUE, style.VERMILION}
+    with pytest.raises(ValueError, match="6 lines are too many to tell apart: give at most 5"):
+        style.series("abcdef")
 
 
 def test_missing_bounds_draw_no_interval():
@@ -84,24 +112,20 @@ def test_jitter_stays_within_its_width():
     assert len(set(shifts.round(12))) == 1000
 
 
-def test_a_figure_that_fails_leaves_nothing_behind():
+def test_a_figure_leaves_nothing_behind():
     @style.styled
-    def broken():
-        style.panels(1, 1, 3, 3)
-        raise RuntimeError("no")
+    def drawn(fails):
+        fig, _ = style.grid(1, 1, 3, 3)
+        if fails:
+            raise RuntimeError("no")
+        return fig
 
     before = dict(mpl.rcParams)
+    assert drawn(False).axes[0].spines["top"].get_visible() is False
     with pytest.raises(RuntimeError):
-        broken()
+        drawn(True)
     assert plt.get_fignums() == []
     assert dict(mpl.rcParams) == before
-
-
-def test_what_is_missing_is_named():
-    with pytest.raises(KeyError, match="needs columns \\['n'\\]"):
-        style.need(pd.DataFrame({"model": ["a"]}), "model", "n")
-    with pytest.raises(ValueError, match="no rows"):
-        style.need(pd.DataFrame({"model": []}), "model")
 
 
 def test_notebooks_show_a_figure_as_it_is_saved():
@@ -117,7 +141,7 @@ def set_up():
 if "before" in sys.argv: set_up()
 from factrobust.plots import style
 if "after" in sys.argv: set_up()
-figure, _ = style.panels(1, 1, 3.0, 2.0)
+figure, _ = style.grid(1, 1, 3.0, 2.0)
 png = base64.b64decode(shell.display_formatter.format(figure)[0]["image/png"])
 print(struct.unpack(">II", png[16:24]))
 """

@@ -1,16 +1,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
 
-from factrobust.datasets.dates import sample_dates
 from factrobust.plots import style, time
 
+PRECISIONS = ["year", "month", "day", "global"]
+MANY = [f"owner/model-{k}" for k in range(8)]
 FACTS = pd.DataFrame(
     {
         "fact_id": ["a", "b"],
         "subject": ["Sri Lanka", "A club called 5$"],
-        "relation": "head_of_state",
         "object": ["Mahinda Rajapaksa", "the Speaker of a very large House of Representatives"],
         "start": ["2005-11-19", "1977"],
         "end": ["2015-01-09", "1987-01-03"],
@@ -18,130 +17,219 @@ FACTS = pd.DataFrame(
 )
 
 
-def intervals(keys, n=40):
-    table = pd.MultiIndex.from_product(keys.values(), names=keys.keys()).to_frame(index=False)
-    mean = np.linspace(0.1, 0.9, len(table))
-    return table.assign(mean=mean, low=mean - 0.05, high=mean + 0.08, n=n)
-
-
-def marks(fig):
-    """Label -> the marks' coordinates."""
-    drawn = zip(time.MARKS, fig.axes[0].lines, strict=True)
-    return {label: line.get_xydata() for label, line in drawn}
-
-
-def test_timeline_places_bars_and_marks_in_time(check):
+def test_timeline(check, rows, entries):
     dates = pd.DataFrame(
         [
             ("a", "year", "2010", "correct"),
-            ("a", "year", "2005", "transitional"),
-            ("a", "year", "1990", "incorrect"),
-            ("b", "year", "1980", "correct"),
-            ("not drawn", "year", "1980", "correct"),
+            ("a", "day", "2015-01-09", "transitional"),
+            ("b", "day", "2000-01-01", "incorrect"),
+            ("of another fact", "day", "2000-01-01", "incorrect"),
         ],
         columns=["fact_id", "precision", "date", "label"],
     )
     fig = check(time.timeline(FACTS, dates), axes=1)
     axis = fig.axes[0]
-    outer, inner = axis.patches[:2], axis.patches[2:]
-    a, b = ((bar.get_x(), bar.get_x() + bar.get_width()) for bar in outer)
-    assert a == pytest.approx((2005.88, 2015.025), abs=0.005)
-    assert b == pytest.approx((1977, 1987.008), abs=0.005)
-    # The bound "1977" leaves a year open, which is paler.
-    assert inner[1].get_x() == pytest.approx(1978, abs=0.005)
-    found = marks(fig)
-    assert found["correct"] == pytest.approx(np.array([[2010.5, 0], [1980.5, 1]]), abs=0.005)
-    assert found["transitional"] == pytest.approx(np.array([[2005.5, 0]]), abs=0.005)
-    assert found["incorrect"] == pytest.approx(np.array([[1990.5, 0]]), abs=0.005)
-    looks = {(line.get_color(), line.get_marker()) for line in axis.lines}
-    assert looks == {(style.RIGHT, "o"), ("0.3", "D"), (style.WRONG, "x")}
-    labels = [text.get_text() for text in axis.get_yticklabels()]
-    assert labels[0] == "Sri Lanka: Mahinda Rajapaksa"
-    assert labels[1] == "A club called 5\\$: the Speaker\nof a very large House of …"
-    assert axis.yaxis_inverted()  # the first fact on top
-    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["validity", *time.MARKS]
+    marks = {line.get_marker(): line.get_xydata() for line in axis.lines}
+    assert marks["o"] == pytest.approx(np.array([[2010.5, -0.12]]), abs=0.01)
+    assert marks["D"] == pytest.approx(np.array([[2015 + 8.5 / 365, 0.12]]), abs=0.01)
+    assert marks["x"] == pytest.approx(np.array([[2000, 1.12]]), abs=0.01)
+    whole = [bar for bar in axis.patches if bar.get_facecolor()[0] == 0.8]
+    assert [bar.get_x() for bar in whole] == pytest.approx([2005.88, 1978], abs=0.01)
+    assert [bar.get_x() + bar.get_width() for bar in whole] == pytest.approx(
+        [2015.02, 1987], abs=0.01
+    )
+    assert rows(axis) == [
+        "Sri Lanka: Mahinda Rajapaksa",
+        "A club called 5\\$: the Speaker\nof a very large House of …",
+    ]
+    assert [text.get_text() for text in axis.texts] == ["year", "day"]
+    assert entries(fig) == ["validity", "correct", "transitional", "incorrect"]
+    with pytest.raises(KeyError, match="wrong"):
+        time.timeline(FACTS, dates.assign(label="wrong"))
 
 
-@pytest.mark.parametrize("rule", ["strict", "published"])
-def test_timeline_gives_each_precision_a_lane(check, rule):
-    dates = sample_dates(FACTS, rule=rule, n_correct=3, n_incorrect=5)
-    fig = check(time.timeline(FACTS, dates), axes=1)
-    lanes = {round(y, 6) for xy in marks(fig).values() for y in xy[:, 1]}
-    assert lanes == {-0.24, 0, 0.24, 0.76, 1, 1.24}
-    assert sum(map(len, marks(fig).values())) == len(dates)
-    assert [text.get_text() for text in fig.axes[0].texts] == ["year", "month", "day"]
+@pytest.mark.parametrize("names", [MANY[:2], MANY])
+def test_rates_by_precision(check, intervals, bars, rows, names):
+    table = intervals(model=names, precision=PRECISIONS)
+    chance = pd.Series([0.4, 0.3, 0.2, 0.1], index=PRECISIONS[::-1])
+    fig = check(time.rates_by_precision(table, "robustness", chance), axes=4)
+    for k, (axis, precision) in enumerate(zip(fig.axes, PRECISIONS, strict=True)):
+        own = table[table["precision"] == precision]
+        assert bars(axis) == pytest.approx(own[["low", "high"]].to_numpy())
+        assert axis.get_title().startswith(f"{precision}\nn = 40 facts each")
+        (dashed,) = [line for line in axis.lines if line.get_linestyle() == "--"]
+        assert dashed.get_xdata() == pytest.approx([0.1 * (k + 1)] * 2)
+    assert rows(fig.axes[0]) == [style.model_name(name) for name in names]
+    one = time.rates_by_precision(table, "win rate", 0.5).axes[2]
+    assert [0.5, 0.5] in [list(line.get_xdata()) for line in one.lines]
 
 
-def test_timeline_of_an_unknown_label_is_refused():
-    dates = pd.DataFrame([("a", "year", "2010", "right")])
-    dates.columns = ["fact_id", "precision", "date", "label"]
-    with pytest.raises(ValueError, match="no label 'right'"):
-        time.timeline(FACTS, dates)
-
-
-PRECISIONS = ["year", "month", "day", "global"]
-
-
-def test_rates(check, models):
-    table = intervals({"model": models, "precision": PRECISIONS}).sample(frac=1, random_state=0)
-    fig = check(time.rates(table, "win rate", 0.5), axes=1)
-    axis = fig.axes[0]
-    looks = style.looks(models)
-    bars = [axis.containers[i] for i in range(0, 2 * len(models), 2)]
-    for own, (model, look) in zip(bars, looks.items(), strict=True):
-        rows = table[table["model"] == model]
-        for bar, (_, row) in zip(own, rows.iterrows(), strict=True):
-            assert bar.get_height() == row["mean"]
-            centre = bar.get_x() + bar.get_width() / 2
-            assert round(centre) == PRECISIONS.index(row["precision"])
-            assert to_hex(bar.get_facecolor()).upper() == look.colour
-    ticks = [text.get_text() for text in axis.get_xticklabels()]
-    assert ticks == [f"{p}\nn = 40" for p in PRECISIONS]
-    dashes = [line for line in axis.lines if len(line.get_xdata()) == 2]
-    assert [list(line.get_ydata()) for line in dashes] == [[0.5, 0.5]] * 4
-    assert axis.get_ylabel() == "win rate"
-    assert fig.get_figwidth() == style.SINGLE
-
-
-def test_rates_with_a_chance_each_precision(check):
-    table = intervals({"model": ["m"], "precision": PRECISIONS}).assign(high=0.3, mean=0.2, low=0.1)
-    chance = pd.DataFrame({"precision": ["day", "year"], "mean": [0.01, 0.04]})
-    axis = check(time.rates(table, "robustness", chance), axes=1).axes[0]
-    levels = [line.get_ydata()[0] for line in axis.lines]
-    assert levels == pytest.approx([0.04, np.nan, 0.01, np.nan], nan_ok=True)
-    assert axis.get_ylim()[1] == pytest.approx(0.336)  # small values get a scale of their own
-    check(time.rates(table, "robustness"), axes=1)
-    with pytest.raises(ValueError, match="several rows for precision day"):
-        time.rates(table, "robustness", pd.concat([chance, chance]))
-
-
-def test_rates_of_several_models_fill_the_page(check):
-    names = [f"owner/model-{k}" for k in range(7)]
-    table = intervals({"model": names, "precision": ["year"]}).assign(n=range(50, 57))
-    fig = check(time.rates(table, "win rate", 0.5), axes=1)
-    assert fig.get_figwidth() == style.DOUBLE
-    assert fig.axes[0].get_xticklabels()[0].get_text() == "year\nn = 50–56"
-
-
-def test_logprob_by_position(check, models):
-    position = [-0.625, -0.125, 0.375, 1.375]
-    keys = {"model": models, "precision": ["day", "year"], "position": position}
-    table = intervals(keys)
-    fig = check(time.logprob_by_position(table.sample(frac=1, random_state=0)), axes=2)
-    assert [axis.get_title().split("\n")[0] for axis in fig.axes] == ["year", "day"]
+def test_logprob_by_position(check, intervals, models):
+    table = intervals(model=models, precision=["day", "year"], position=[1.4, -0.6, 0.1])
+    fig = check(time.logprob_by_position(table), axes=2)
     for axis, precision in zip(fig.axes, ["year", "day"], strict=True):
-        drawn = [line for line in axis.lines if len(line.get_xdata()) == 4]
-        for line, (model, look) in zip(drawn, style.looks(models).items(), strict=True):
-            rows = table[(table["model"] == model) & (table["precision"] == precision)]
-            assert list(line.get_xdata()) == position
-            assert list(line.get_ydata()) == list(rows["mean"])
-            assert line.get_color() == look.colour
-        edges = [line.get_xdata()[0] for line in axis.lines if line.get_linestyle() == "--"]
-        assert edges[:2] == [-0.5, 0.5]
-    assert "nats" in fig.axes[0].get_ylabel()
+        for line, model in zip(axis.lines, style.looks(models), strict=True):
+            own = table[(table["model"] == model) & (table["precision"] == precision)]
+            own = own.sort_values("position")
+            assert line.get_xydata().tolist() == own[["position", "mean"]].to_numpy().tolist()
+        (shade,) = axis.patches
+        assert (shade.get_x(), shade.get_width()) == (-0.5, 1)
 
 
-def test_position_of_two_prompt_formats_at_once_is_refused():
-    table = intervals({"model": ["m"], "precision": ["day"], "position": [0.125]})
-    with pytest.raises(ValueError, match="keep one of them, for example that of one prompt format"):
-        time.logprob_by_position(pd.concat([table, table]))
+def test_more_models_than_colours_have_a_panel_each(check, intervals, entries):
+    table = intervals(model=MANY, precision=["day", "year"], position=[-0.6, 0.1, 1.4])
+    fig = check(time.logprob_by_position(table), axes=8)
+    assert entries(fig) == ["year", "day", "validity"]
+    for axis, name in zip(fig.axes, MANY, strict=True):
+        assert axis.get_title().split("\n")[0] == style.model_name(name)
+        for line, precision in zip(axis.lines, ["year", "day"], strict=True):
+            own = table[(table["model"] == name) & (table["precision"] == precision)]
+            assert list(line.get_ydata()) == list(own["mean"])
+            assert line.get_color() == time.PRECISION_LOOKS[precision].colour
+
+
+def test_rates_by_format(check, intervals, models, points, entries):
+    table = intervals(model=models, prompt_format=["question", "chat"], precision=PRECISIONS)
+    fig = check(time.rates_by_format(table), axes=len(models))
+    assert entries(fig) == ["question", "chat"]
+    for axis, model in zip(fig.axes, style.looks(models), strict=True):
+        for name, look in style.series(["question", "chat"]).items():
+            own = table[(table["model"] == model) & (table["prompt_format"] == name)]
+            assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
+    with pytest.raises(ValueError, match=r"several rows for model .*, prompt_format question"):
+        time.rates_by_format(pd.concat([table, table]))
+
+
+def test_variance_ratio(check, rows):
+    table = pd.DataFrame({"model": ["b", "a"], "mean": [0.5, np.nan], "low": [0.2, np.nan]})
+    table = table.assign(high=[3.0, np.nan], n=24)
+    axis = check(time.variance_ratio(table), axes=1).axes[0]
+    assert rows(axis) == ["a\n(n = 24)", "b\n(n = 24)"]
+    (text,) = axis.texts
+    assert (text.get_text(), text.get_position()[1]) == ("undefined", 0)
+    assert axis.get_xlim() == (0, pytest.approx(3.18))
+
+
+def test_robust_elsewhere(check, points, rows):
+    table = pd.DataFrame(
+        [("year", "day", 0.25, 4), ("day", "year", 0.5, 2)],
+        columns=["known_at", "asked_at", "mean", "n"],
+    ).assign(model="gemma-3-270m", low=0.1, high=0.9)
+    axis = check(time.robust_elsewhere(table), axes=1).axes[0]
+    drawn = points(axis, style.BLUE).tolist()
+    names = rows(axis)
+    assert [names[int(y)] for _, y in drawn] == ["year → day (n = 4)", "day → year (n = 2)"]
+    assert [x for x, _ in drawn] == [0.25, 0.5]
+
+
+def test_rates_by_size(check, rows):
+    table = pd.DataFrame(
+        {
+            "model": ["big", "gemma-3-270m", "tuned-instruct"],
+            "parameters": [7e9, 268.1e6, 135e6],
+            "kind": ["pretrained", "pretrained", "instruction-tuned"],
+            "mean": [0.3, 0.2, 0.1], "low": 0.05, "high": 0.4, "n": 60,
+        }
+    )  # fmt: skip
+    axis = check(time.rates_by_size(table, "robustness"), axes=1).axes[0]
+    assert rows(axis) == [
+        "tuned-instruct\n(135M, instruction-tuned)",
+        "gemma-3-270m\n(268M, pretrained)",
+        "big\n(7B, pretrained)",
+    ]
+    drawn = {
+        tuple(line.get_xydata()[0]): line.get_mfc() for line in axis.lines if len(line.get_xdata())
+    }
+    assert set(drawn) == {(0.1, 0), (0.2, 1), (0.3, 2)}
+    assert [point for point, inside in drawn.items() if inside == "white"] == [(0.1, 0)]
+
+
+def test_rates_by_popularity(check, intervals, models, entries, points):
+    table = intervals(model=models, what=["fact", "subject"], popularity_bin=[0, 1, 2], n=24)
+    fig = check(time.rates_by_popularity(table, "win rate"), axes=len(models))
+    assert entries(fig) == ["of the subject", "of the fact"]
+    for axis, model in zip(fig.axes, style.looks(models), strict=True):
+        own = table[(table["model"] == model) & (table["what"] == "subject")]
+        x, y = points(axis, style.GREEN).T
+        assert x == pytest.approx([0.93, 1.93, 2.93])
+        assert y.tolist() == own["mean"].tolist()
+        assert axis.get_title().endswith("n = 24 facts a bin")
+
+
+def duels(pairs):
+    rows = [
+        (*pair, precision, metric, outcome, share, 40)
+        for pair in pairs
+        for precision in ("day", "year")
+        for metric in ("win_rate", "robust")
+        for outcome, share in (("win", 0.5), ("tie", 0.1), ("lose", 0.4))
+    ]
+    return pd.DataFrame(
+        rows, columns=[*time.DUEL, "precision", "metric", "outcome", "share", "n"]
+    )  # fmt: skip
+
+
+def test_duel_shares(check, rows, entries):
+    table = duels([("gemma-3-270m", "question", "o/b", "chat")])
+    fig = check(time.duel_shares(table), axes=2)
+    assert rows(fig.axes[0]) == ["year (n = 40)", "day (n = 40)"]
+    assert [axis.get_title() for axis in fig.axes] == ["win rate", "robustness"]
+    assert entries(fig) == ["gemma-3-270m better", "equal", "b better"]
+    first = [patch for patch in fig.axes[0].patches if patch.get_y() < 0.5]
+    assert [patch.get_x() for patch in first] == pytest.approx([0, 0.5, 0.6])
+    assert [text.get_text() for text in fig.axes[0].texts] == ["50%", "50%", "", "", "40%", "40%"]
+
+
+def test_several_duels_name_both_sides_and_one_models_formats(check, rows):
+    table = duels([("a", "question", "b", "question"), ("a", "question", "a", "chat")])
+    fig = check(time.duel_shares(table), axes=2)
+    assert rows(fig.axes[0])[0] == "a /\nb\nyear (n = 40)"
+    assert rows(fig.axes[0])[3] == "a question /\na chat\nday (n = 40)"
+
+
+def test_margin_curves(check, intervals, models):
+    margins = [-1, 0, 0.5, 2]
+    table = intervals(model=models, precision=["global", "year"], required=margins)
+    fig = check(time.margin_curves(table.sample(frac=1, random_state=0)), axes=2)
+    for axis, precision in zip(fig.axes, ["year", "global"], strict=True):
+        for line, model in zip(axis.lines, style.looks(models), strict=False):
+            own = table[(table["model"] == model) & (table["precision"] == precision)]
+            assert line.get_xydata().tolist() == own[["required", "mean"]].to_numpy().tolist()
+        assert axis.lines[-1].get_xdata() == [0, 0]
+
+
+def test_by_number_of_dates(check, intervals, models, points):
+    table = intervals(model=models, precision=["year"], n_incorrect=[1, 3, 30], n=21)
+    chance = pd.DataFrame({"precision": ["year", "year", "day"], "n_incorrect": [3, 1, 2]})
+    fig = check(time.by_number_of_dates(table, chance.assign(mean=[0.1, 0.25, 9])), axes=1)
+    for model, look in style.looks(models).items():
+        own = table[table["model"] == model]
+        assert points(fig.axes[0], look.colour)[:, 1].tolist() == own["mean"].tolist()
+    assert fig.axes[0].lines[-1].get_xydata().tolist() == [[1, 0.25], [3, 0.1]]
+    assert [text.get_text() for text in fig.axes[0].get_xticklabels()] == ["1", "3", "30"]
+
+
+def test_nearest_misses_run_to_the_right_on_both_sides(check, intervals, models):
+    keys = {"precision": ["year", "day"], "side": ["after", "before"], "years": [2, 10]}
+    table, tested = intervals(model=models, **keys), intervals(**keys)
+    fig = check(time.nearest_misses(table, tested), axes=4)
+    places = [(p, s) for p in ("year", "day") for s in ("before", "after")]
+    for axis, (precision, side) in zip(fig.axes, places, strict=True):
+        name = {"before": "before the start", "after": "after the end"}[side]
+        assert axis.get_title().startswith(f"{precision}, {name} (n = 40 facts")
+        here = (tested["precision"] == precision) & (tested["side"] == side)
+        assert list(axis.lines[-1].get_ydata()) == list(tested.loc[here, "mean"])
+        for line, model in zip(axis.lines, style.looks(models), strict=False):
+            own = table[table["model"] == model]
+            own = own[(own["precision"] == precision) & (own["side"] == side)]
+            assert list(line.get_ydata()) == list(own["mean"])
+        assert axis.xaxis_inverted() == (side == "before")
+
+
+def test_dtype_difference_is_symmetric_around_zero(check, entries):
+    table = pd.DataFrame({"model": "m", "difference": [-0.41, 0.0, 0.0, 0.2]})
+    fig = check(time.dtype_difference(table), axes=1)
+    outline = fig.axes[0].patches[0].get_xy()
+    assert outline[:, 0].min() == pytest.approx(-0.41)
+    assert {round(x, 6) for x, y in outline if y == 0.5} == {-0.01, 0.01}
+    assert entries(fig) == ["m (n = 4)"]

@@ -1,146 +1,170 @@
-from itertools import pairwise
-
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.text import Text
 
 from factrobust.plots import style, wording
-from factrobust.statistics import interval_table
 
-RELATIONS = [
-    "author",
-    "director",
-    "composer",
-    "genre",
-    "producer",
-    "screenwriter",
-    "occupation",
-    "place_of_birth",
-    "father",
-    "mother",
-    "religion",
-    "sport",
-    "color",
-    "capital",
-    "capital_of",
-    "country",
-]
+RELATIONS = ["author", "capital", "place_of_birth", "sport"]
+GEMMA = "gemma-3-270m"
+NAN = float("nan")
 
 
-def answers(models, n=12, seed=0):
-    """n questions a model and relation; later relations are easier and more consistent."""
-    rng = np.random.default_rng(seed)
-    index = pd.MultiIndex.from_product(
-        [models, RELATIONS, range(n)], names=["model", "relation", "group_id"]
-    )
-    table = index.to_frame(index=False)
-    easy = table["relation"].map(RELATIONS.index) / 20
-    table["group_id"] = table["relation"] + "/" + table["group_id"].astype(str)
-    table["right"] = (rng.random(len(table)) < easy).astype(float)
-    return table.assign(scons=np.clip(rng.normal(0.25 + easy, 0.2), 0, 1))
-
-
-def by_relation(models, value):
-    return interval_table(answers(models), ["model", "relation"], value, "group_id", n_boot=50)
-
-
-def drawn(axis):
-    return [line for line in axis.lines if line.get_marker() not in ("None", "", "|")]
-
-
-def test_by_relation(check, models):
-    table = by_relation(models, "right")
-    fig = check(wording.by_relation(table.sample(frac=1, random_state=0), "correctness"), axes=1)
-    axis, looks = fig.axes[0], style.looks(models)
-    labels = [text.get_text() for text in axis.get_yticklabels()]
-    means = table.groupby("relation")["mean"].mean()
-    assert [means[label.replace(" ", "_")] for label in labels] == sorted(means, reverse=True)
-    points = [line for line in drawn(axis) if len(line.get_xdata())]
-    for line, (model, look) in zip(points, looks.items(), strict=True):
-        own = table[table["model"] == model].set_index("relation")["mean"]
-        at = [labels[round(y)].replace(" ", "_") for y in line.get_ydata()]
-        assert list(line.get_xdata()) == [own[relation] for relation in at]
-        assert (line.get_color(), line.get_marker()) == (look.colour, look.marker)
-    assert (axis.get_xlabel(), axis.get_ylabel()) == ("correctness", "relation")
-    assert axis.get_title() == "n = 12 questions a relation"
-    assert fig.get_figwidth() == style.SINGLE
-
-
-def test_by_relation_in_the_order_of_another_figure(check):
-    table = by_relation(["m"], "scons")
-    fig = check(wording.by_relation(table, "consistency (SCons)", order=RELATIONS), axes=1)
-    labels = [text.get_text() for text in fig.axes[0].get_yticklabels()]
-    assert labels == [relation.replace("_", " ") for relation in RELATIONS]
-
-
-def both(models):
-    return by_relation(models, "right").merge(
-        by_relation(models, "scons"), on=["model", "relation"], suffixes=("_correct", "_scons")
-    )
-
-
-def test_correctness_by_consistency(check, models):
-    table = both(models)
-    fig = check(wording.correctness_by_consistency(table), axes=len(models))
-    for axis, (model, look) in zip(fig.axes, style.looks(models).items(), strict=True):
-        own = table[table["model"] == model]
-        (line,) = [line for line in axis.lines if line.get_marker() == look.marker]
-        assert line.get_xydata().tolist() == own[["mean_scons", "mean_correct"]].values.tolist()
-        names = {text.get_text(): text for text in axis.texts}
-        assert sorted(names) == sorted(own["relation"].str.replace("_", " "))
-        for row in own.itertuples(index=False):
-            point = names[row.relation.replace("_", " ")].xy
-            assert point == (row.mean_scons, row.mean_correct)
-        assert axis.get_title() == f"{style.model_name(model)}\nn = 12 questions a relation"
-        assert axis.get_xlabel() == "consistency (SCons)"
-    assert fig.axes[0].get_ylabel() == "correctness"
-
-
-def boxes(fig, axis):
-    renderer = FigureCanvasAgg(fig).get_renderer()
-    fig.draw(renderer)
-    return [Text.get_window_extent(text, renderer) for text in axis.texts]
-
-
-def test_names_of_points_hide_no_other_name(check):
-    fig = check(wording.correctness_by_consistency(both(["m"])), axes=1)
-    axis, found = fig.axes[0], boxes(fig, fig.axes[0])
-    inside = axis.get_window_extent()
-    for k, box in enumerate(found):
-        assert not any(box.padded(-1).overlaps(other.padded(-1)) for other in found[:k])
-        assert inside.padded(2).contains(*box.min)
-        assert inside.padded(2).contains(*box.max)
-
-
-def test_names_of_equal_points_move_away_on_lines(check):
-    table = both(["m"])
-    bounds = [
-        "mean_correct",
-        "low_correct",
-        "high_correct",
-        "mean_scons",
-        "low_scons",
-        "high_scons",
+def test_relations_stand_by_their_mean(check, intervals, models, points, rows):
+    table = intervals(model=models, relation=RELATIONS, n=12)
+    axis = check(wording.ranked(table, "relation", "correctness", first=["capital"]), axes=1).axes[
+        0
     ]
-    table[bounds] = [0.5, 0.4, 0.6, 0.5, 0.4, 0.6]
-    fig = check(wording.correctness_by_consistency(table), axes=1)
-    axis, found = fig.axes[0], boxes(fig, fig.axes[0])
-    assert not any(a.padded(-1).overlaps(b.padded(-1)) for a, b in pairwise(found))
-    lined = [text for text in axis.texts if text.arrow_patch is not None]
-    assert 0 < len(lined) < 16
+    assert rows(axis) == ["capital", "sport", "place of birth", "author"]
+    assert axis.get_title() == "n = 12 questions a relation"
+    for model, look in style.looks(models).items():
+        own = table[table["model"] == model]
+        assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
+    assert not [
+        line for line in axis.lines if line.get_linestyle() == "--" and len(line.get_xdata()) == 2
+    ]
 
 
-def test_a_relation_without_a_mean_has_no_name(check):
-    table = both(["m"])
-    table.loc[0, ["mean_scons", "low_scons", "high_scons"]] = np.nan
-    fig = check(wording.correctness_by_consistency(table), axes=1)
-    assert len(fig.axes[0].texts) == 15
+def test_measures_are_compared_with_chance_and_say_their_n(check, intervals, rows):
+    table = intervals(model=[GEMMA], measure=["Cert", "popularity"]).assign(n=[30, 40])
+    axis = check(wording.ranked(table, "measure", "AUC", chance=0.5), axes=1).axes[0]
+    assert rows(axis) == ["popularity (n = 40)", "Cert (n = 30)"]
+    assert axis.lines[-1].get_xdata() == [0.5, 0.5]
+    assert axis.get_title() == ""
 
 
-def test_a_missing_suffix_is_named():
-    with pytest.raises(KeyError, match="mean_scons"):
-        wording.correctness_by_consistency(by_relation(["m"], "right"))
-    with pytest.raises(ValueError, match="several rows for model m, relation author"):
-        wording.correctness_by_consistency(pd.concat([both(["m"])] * 2))
+def test_correctness_by_consistency(check, intervals, models, points):
+    table = intervals(model=models, relation=RELATIONS, n=12)
+    of = {name: f"{name}_correct" for name in ("mean", "low", "high", "n")}
+    scons = table[["mean", "low", "high"]].iloc[::-1].reset_index(drop=True).add_suffix("_scons")
+    fig = check(
+        wording.correctness_by_consistency(table.rename(columns=of).join(scons)), axes=len(models)
+    )
+    for axis, (model, look) in zip(fig.axes, style.looks(models).items(), strict=True):
+        own = table["model"] == model
+        drawn = points(axis, look.colour)
+        assert drawn.tolist() == [
+            list(xy) for xy in zip(scons["mean_scons"][own], table["mean"][own], strict=True)
+        ]
+        names = {text.get_text(): text.xy for text in axis.texts}
+        assert list(names) == ["author", "capital", "place of birth", "sport"]  # by correctness
+        assert names["author"] == pytest.approx(tuple(drawn[0]))
+        assert axis.get_title().endswith("n = 12 questions a relation")
+
+
+def test_predictor_distributions(check, points, rows):
+    values = np.linspace(0, 1, 5)
+    table = pd.concat(
+        pd.DataFrame({"model": GEMMA, "relation": r, "predictor": p, "value": values + k})
+        for k, r in enumerate(RELATIONS) for p in ("cert", "log_popularity")
+    )  # fmt: skip
+    table.iloc[0, 3] = NAN
+    fig = check(wording.predictor_distributions(table), axes=2)
+    assert [axis.get_xlabel() for axis in fig.axes] == ["popularity, log(SPop)", "certainty, Cert"]
+    assert [axis.get_title() for axis in fig.axes] == [
+        "n = 20 questions", "n = 19 questions, 1 undefined",
+    ]  # fmt: skip
+    assert rows(fig.axes[0])[2] == "place of birth"
+    x, y = points(fig.axes[0], style.BLUE).T
+    assert x == pytest.approx(np.concatenate([values + k for k in range(4)]))
+    assert np.abs(y - np.repeat(range(4), 5)).max() <= 0.301
+    medians = [line for line in fig.axes[0].lines if line.get_linewidth() == 1.6]
+    assert [line.get_xdata()[0] for line in medians] == [0.5, 1.5, 2.5, 3.5]
+    with pytest.raises(ValueError, match="too many values"):
+        wording.predictor_distributions(pd.concat([table, table.assign(model="b")]))
+
+
+def test_binned_correctness(check, models, points):
+    one = pd.DataFrame({"midpoint": [0.2, 0.6], "correct": [0.0, 1.0], "low": 0, "high": 1, "n": 3})
+    table = pd.concat(
+        one.assign(model=m, relation=r, predictor="scons") for m in models for r in RELATIONS
+    )
+    fig = check(wording.binned_correctness(table), axes=1)
+    drawn = points(fig.axes[0], style.BLUE)
+    assert drawn == pytest.approx(
+        np.array([[x, r + y] for r in range(4) for x, y in ((0.2, 0.4), (0.6, -0.4))])
+    )  # 0 at the bottom of a row, 1 at its top
+
+
+def test_coefficients(check, points, rows, entries):
+    table = pd.DataFrame(
+        [
+            ("QCat", "", 1.0, ""),
+            ("QCat[T.sport]", "sport", -1.0, "separated"),
+            ("SCons", "", 2.0, ""),
+            ("QCat[T.sport]:SCons", "sport", 3.0, ""),
+        ],
+        columns=["term", "category", "conditional", "conditional_problem"],
+    ).assign(model=GEMMA, n=40)
+    table["term"] = table["term"].replace("QCat", "QCat[T.]")
+    table = table.assign(
+        conditional_low=table["conditional"] - 1, conditional_high=table["conditional"] + 1,
+        mean=9.0, low=9.0,
+    )  # fmt: skip
+    fig = check(wording.coefficients(table), axes=2)
+    assert [axis.get_title() for axis in fig.axes] == ["intercept", "consistency, SCons"]
+    assert rows(fig.axes[0]) == ["all", "sport"]
+    for axis, drawn in zip(fig.axes, ([[1, 0], [-1, 1]], [[2, 0], [3, 1]]), strict=True):
+        assert points(axis, style.BLUE).tolist() == drawn
+    hollow = [
+        line for line in fig.axes[0].lines if line.get_mfc() == "white" and len(line.get_xdata())
+    ]
+    assert [line.get_xydata().tolist() for line in hollow] == [[[-1, 1]]]
+    assert entries(fig) == ["gemma-3-270m (n = 40)", "finite by the penalty only"]
+
+
+def test_predictive_gain(check, models, points):
+    rows = [
+        (model, predictors, categories, 0.8 - 0.1 * k, 0.6 + 0.05 * i)
+        for k, model in enumerate(models)
+        for i, predictors in enumerate(["QCat, SCons", "SCons"])
+        for categories in ("all", "correctness > 0.1")
+    ]
+    columns = ["model", "predictors", "categories", "accuracy", "baseline"]
+    table = pd.DataFrame(rows, columns=columns).assign(low=0.5, high=0.9, n_test=38, gain=-4.04)
+    table.loc[0, "gain"] = NAN
+    fig = check(wording.predictive_gain(table), axes=2)
+    assert fig.axes[0].get_title().startswith("categories: all\nn = 38 test questions")
+    marks = [line for line in fig.axes[1].lines if line.get_marker() == "|"]
+    accuracy = [
+        line for line in fig.axes[1].lines if line.get_marker() == "o" and len(line.get_xdata())
+    ]
+    assert [line.get_xdata()[0] for line in marks[:2]] == [0.6, 0.65]
+    assert [line.get_ydata()[0] for line in marks[:2]] == list(accuracy[0].get_ydata())
+    assert [text.get_text() for text in fig.axes[0].texts][:2] == ["–", "−4.0%"]
+
+
+def test_calibration_says_the_questions_of_each_bin(check, models, points):
+    one = pd.DataFrame({"bin": [1, 0], "predicted": [0.8, 0.1], "observed": [0.9, 0.2]})
+    one = one.assign(low=[0.5, NAN], high=[1.0, NAN], n=[5, 70])
+    fig = check(
+        wording.calibration(pd.concat(one.assign(model=m) for m in models)), axes=len(models)
+    )
+    for axis, look in zip(fig.axes, style.looks(models).values(), strict=True):
+        assert points(axis, look.colour).tolist() == [[0.1, 0.2], [0.8, 0.9]]
+        assert {text.get_text(): text.get_position()[0] for text in axis.texts} == {
+            "70": 0.1,
+            "5": 0.8,
+        }
+        assert axis.lines[-1].get_xydata().tolist() == [[0, 0], [1, 1]]
+
+
+def test_risk_coverage(check, models, points, entries):
+    one = pd.DataFrame({"coverage": [1.0, 0.5], "accuracy": [0.4, 0.7], "low": 0.3, "high": 0.8})
+    table = pd.concat(
+        one.assign(model=m, score=s, n=191) for m in models for s in ("SCons", "Cert")
+    )
+    fig = check(wording.risk_coverage(table), axes=len(models))
+    assert entries(fig) == ["SCons", "Cert", "all answered"]
+    for axis in fig.axes:
+        for look in style.SERIES[:2]:
+            assert points(axis, look.colour).tolist() == [[0.5, 0.7], [1, 0.4]]
+        assert axis.lines[-1].get_ydata() == [0.4, 0.4]
+
+
+def test_transfer_tells_models_fitted_on_apart(check, points, rows, entries):
+    table = pd.DataFrame({"fitted_on": [GEMMA, GEMMA, "a"], "predicted": ["a", GEMMA, "a"]})
+    table = table.assign(mean=[0.6, 0.8, 0.7], low=0.5, high=0.9, n=191)
+    fig = check(wording.transfer(table), axes=1)
+    assert rows(fig.axes[0]) == entries(fig) == [GEMMA, "a"]
+    drawn = points(fig.axes[0], style.BLUE)
+    assert drawn == pytest.approx(np.array([[0.6, 0.825], [0.8, -0.175]]))

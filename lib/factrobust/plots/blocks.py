@@ -70,7 +70,7 @@ def panels(
     drawn: Panels = []
     for k, (axis, value) in enumerate(zip(axes.flat, values, strict=False)):
         own = table if by is None else table[table[by] == value]
-        title = [] if by is None else [_panel_name(by, value)]
+        title = [] if by is None else [called(by, value)]
         if what:
             title.append(style.counts(own, [value] if by == "model" else models, what))
         axis.set(title="\n".join(title), xlabel=labels[0], ylabel="" if k % columns else labels[1])
@@ -81,7 +81,8 @@ def panels(
     return fig, drawn
 
 
-def _panel_name(by: str, value: Any) -> str:
+def called(by: str, value: Any) -> str:
+    """How a value of the column `by` is called in a figure."""
     if by == "context" and value:
         return f"{'no' if value == 'none' else style.name(value)} context"
     return style.model_name(value) if by == "model" else style.name(str(value))
@@ -204,7 +205,7 @@ def by_mean(table: pd.DataFrame, column: str, first: Sequence[str] = ()) -> list
 def with_n(table: pd.DataFrame, column: str, rows: Sequence[str]) -> list[str]:
     """The names of rows, each with the n behind it, its models' range if they differ."""
     n = [style.count(table.loc[table[column] == row, "n"]) for row in rows]
-    return [f"{style.name(row)} (n = {k})" for row, k in zip(rows, n, strict=True)]
+    return [f"{called(column, row)} (n = {k})" for row, k in zip(rows, n, strict=True)]
 
 
 def name_rows(axes: Sequence[Axes], names: Sequence[str]) -> None:

@@ -234,7 +234,7 @@ def duel_shares(table: pd.DataFrame) -> Figure:
     labels: list[str] = []
     for pair in pairs:
         for precision in style.in_order(table["precision"], ORDER):
-            own = table[(table[DUEL] == pair).all(axis=1) & (table["precision"] == precision)]
+            own = table[(table[DUEL] == list(pair)).all(axis=1) & (table["precision"] == precision)]
             who = "" if len(pairs) == 1 else "{} /\n{}\n".format(*_sides(*pair))
             rows.append(own.assign(row=len(rows)))
             labels.append(f"{who}{precision} (n = {style.count(own['n'])})")

@@ -80,15 +80,10 @@ def correctness_by_consistency(table: pd.DataFrame) -> Figure:
             ecolor=look.colour, elinewidth=0.6, alpha=0.35,
         )  # fmt: skip
         axis.plot(x["mean"], y["mean"], ls="", marker=look.marker, color=look.colour)
-        heights = np.linspace(0, 1, len(own))
-        for height, relation, point in zip(
-            heights,
-            own["relation"],
-            x.join(y, rsuffix="_y")[["mean", "mean_y"]].to_numpy(),
-            strict=True,
-        ):
+        points = zip(own["relation"], x["mean"], y["mean"], strict=True)
+        for height, (relation, at, up) in zip(np.linspace(0, 1, len(own)), points, strict=True):
             axis.annotate(
-                style.name(relation), tuple(point), (1.06, height), textcoords="axes fraction",
+                style.name(relation), (at, up), (1.06, height), textcoords="axes fraction",
                 fontsize=6.5, va="center",
                 arrowprops={"arrowstyle": "-", "lw": 0.4, "color": "0.6", "relpos": (0, 0.5)},
             )  # fmt: skip

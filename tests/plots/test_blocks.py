@@ -1,0 +1,220 @@
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from factrobust.plots import blocks, style
+
+LOOKS = style.looks(["a", "b"])
+
+
+@pytest.fixture
+def axis():
+    fig, axis = plt.subplots()
+    yield axis
+    plt.close(fig)
+
+
+def table(**columns):
+    return pd.DataFrame({"mean": 0.5, "low": 0.4, "high": 0.6, "n": 12} | columns)
+
+
+def panels(rows, by, **options):
+    return blocks.panels(rows, by, height=2, labels=("x", "y"), **options)
+
+
+def test_what_a_table_lacks_or_has_twice_is_named():
+    twice = table(model=["a", "b", "b"], precision="day", prompt_format=["chat", "chat", "prefix"])
+    blocks.check(twice, "model", "precision", "prompt_format")
+    with pytest.raises(ValueError, match="several rows for model b, precision day: keep one"):
+        blocks.check(twice, "model", "precision")
+    with pytest.raises(KeyError, match="needs columns \\['high'\\]"):
+        blocks.check(table(model=["a"]).drop(columns="high"), "model")
+    with pytest.raises(ValueError, match="no rows"):
+        blocks.check(table(model=[]), "model")
+    blocks.check(pd.DataFrame({"value": [1, 1]}), values=["value"])
+
+
+def test_panels_stand_in_order_and_count_their_facts(check):
+    facts = table(model="m", precision=["global", "day", "year"], n=[1, 2, 3])
+    fig, parts = panels(facts, "precision", order=("year", "day"), what="facts")
+    assert [axis.get_title() for axis in check(fig, axes=3).axes] == [
+        "year\nn = 3 facts", "day\nn = 2 facts", "global\nn = 1 facts",
+    ]  # fmt: skip
+    assert [list(own["n"]) for _, own in parts] == [[3], [2], [1]]
+    assert [axis.get_ylabel() for axis in fig.axes] == ["y", "", ""]
+    assert fig.get_figwidth() == style.DOUBLE
+    assert panels(facts[:1], "precision")[0].get_figwidth() == style.SINGLE
+
+
+def test_models_stand_three_in_a_row(check):
+    fig, parts = panels(table(model=list("dabc")), "model", what="facts")
+    assert [own["model"].iloc[0] for _, own in parts] == list("abcd")
+    assert [axis.get_title() for axis in fig.axes] == [f"{m}\nn = 12 facts" for m in "abcd"]
+    assert [axis.get_ylabel() for axis in fig.axes] == ["y", "", "", "y"]
+    assert check(fig, axes=4).get_figheight() == 4
+
+
+def test_curves_have_a_line_a_model_and_their_legend(check, entries):
+    rows = table(model=["a", "a", "b", "b"], side=["l", "r"] * 2, t=1, mean=[0.1, 0.2, 0.3, 0.4])
+    fig, parts = style.styled(blocks.curves)(
+        rows, "t", panel="side", labels=("x", "y"), extra=[blocks.key("more")], markers=True
+    )
+    assert entries(check(fig, axes=2)) == ["a", "b", "more"]
+    for (axis, _), means in zip(parts, ([0.1, 0.3], [0.2, 0.4]), strict=True):
+        assert [line.get_ydata()[0] for line in axis.lines] == means
+        assert [line.get_color() for line in axis.lines] == [k.colour for k in LOOKS.values()]
+    with pytest.raises(ValueError, match="several rows for model a, side l, t 1"):
+        blocks.curves(pd.concat([rows, rows]), "t", panel="side", labels=("", ""))
+
+
+def test_a_line_is_sorted_and_banded(axis):
+    look = style.Look(style.GREEN, "o", "--")
+    rows = table(model="m", x=[2, 1], mean=[0.7, 0.2])
+    blocks.lines(axis, rows, "x", {"m": look}, lw=3)
+    (drawn,) = axis.lines
+    assert drawn.get_xydata().tolist() == [[1, 0.2], [2, 0.7]]
+    assert (drawn.get_color(), drawn.get_linestyle(), drawn.get_lw()) == (style.GREEN, "--", 3)
+    box = axis.collections[0].get_paths()[0].get_extents()
+    assert (box.x0, box.y0, box.x1, box.y1) == (1, 0.4, 2, 0.6)
+
+
+def test_lines_with_bars_stand_aside_of_each_other(axis):
+    rows = table(what=["s", "o"], x=3, low=[0.1, None])
+    looks = dict(zip(["s", "o"], style.SERIES, strict=False))
+    blocks.lines(axis, rows, "x", looks, "what", apart=0.2, markers=True)
+    assert [line.get_xdata()[0] for line in axis.lines] == pytest.approx([2.9, 3.1])
+    assert [line.get_marker() for line in axis.lines] == ["^", "D"]
+    (segment,) = axis.collections[0].get_segments()
+    assert segment.tolist() == [[2.9, 0.1], [2.9, 0.6]]
+
+
+def test_points_of_models_stand_below_each_other(axis, points):
+    rows = table(model=["a", "b", "a", "b"], what=["x", "x", "y", "y"], mean=[0.1, 0.2, 0.3, 0.4])
+    y = blocks.points(axis, rows, "what", ["y", "x"], LOOKS, "model")
+    assert y.tolist() == pytest.approx([0.825, 1.175, -0.175, 0.175])
+    first, second = (points(axis, look.colour) for look in LOOKS.values())
+    assert first == pytest.approx(np.array([[0.1, 0.825], [0.3, -0.175]]))
+    assert second == pytest.approx(np.array([[0.2, 1.175], [0.4, 0.175]]))
+
+
+def test_points_may_be_hollow_have_any_index_and_lack_bounds(axis, bars):
+    rows = table(model="a", what=["x", "y"], hollow=[True, False], low=[float("nan"), 0.4])
+    rows.index = [7, 7]
+    looks = style.looks(["a"])
+    assert blocks.points(axis, rows, "what", ["x", "y"], looks, "model").tolist() == [0, 1]
+    filled, hollow = axis.lines
+    assert (hollow.get_mfc(), list(hollow.get_ydata())) == ("white", [0])
+    assert (filled.get_mfc(), list(filled.get_ydata())) == (looks["a"].colour, [1])
+    assert sorted(bars(axis).tolist()) == [[0.4, 0.6], [0.5, 0.6]]
+
+
+def test_a_forest_names_its_rows_from_the_top(check, rows):
+    many = table(model=["a", "a", "b"], what=["x_y", "z", "z"], side=["l", "r", "r"])
+    fig, parts = blocks.forest(many, "what", ["x_y", "z"], xlabel="share", panel="side")
+    assert rows(check(fig, axes=2).axes[0]) == ["x y", "z"]
+    assert fig.axes[0].get_ylim() == (1.5, -0.5)
+    assert parts[1][1]["y"].tolist() == pytest.approx([0.825, 1.175])
+    fig, ((_, own),) = blocks.forest(
+        table(model=["b", "a"]), "model", ["a", "b"], ["A", "B"], xlabel="x"
+    )
+    assert rows(fig.axes[0]) == ["A", "B"]
+    assert own["y"].tolist() == [1, 0]  # a row of its own each, in its middle
+
+
+def test_rows_stand_by_their_mean_over_models():
+    rows = table(model=list("aabb"), relation=["x", "z"] * 2, mean=[0.1, 0.5, 0.8, 0.3])
+    assert blocks.by_mean(rows, "relation") == ["x", "z"]  # 0.45 and 0.4
+    assert blocks.by_mean(rows, "relation", ["unknown", "z"]) == ["z", "x"]
+    rows = rows.assign(n=[12, 15, 12, 14])
+    assert blocks.with_n(rows, "relation", ["x", "z"]) == ["x (n = 12)", "z (n = 14–15)"]
+
+
+def test_shares_are_stacked_in_order_and_written_where_there_is_room(axis):
+    rows = pd.DataFrame({"row": [0, 0, 0, 1], "part": list("abca"), "share": [0.5, 0.1, 0.4, 1]})
+    fills = {"c": {"color": style.BLUE}, "a": {"color": "red"}, "b": {"color": "green"}}
+    blocks.stack(axis, rows, "row", [0, 1], "part", fills)
+    first = [patch for patch in axis.patches if patch.get_y() < 0.5]
+    assert [patch.get_x() for patch in first] == pytest.approx([0, 0.4, 0.9])
+    assert [patch.get_width() for patch in first] == pytest.approx([0.4, 0.5, 0.1])
+    assert [text.get_text() for text in axis.texts] == ["40%", "", "50%", "100%", "", ""]
+
+
+def test_an_edge_belongs_to_the_bin_below(axis):
+    values = pd.Series([0.0, 0.5, 0.5, 0.6])
+    blocks.histogram(axis, values, np.array([0, 0.5, 1]), style.PLAIN)
+    (patch,) = axis.patches
+    heights = {(round(x, 3), round(y, 3)) for x, y in patch.get_xy()}
+    assert {(0.0, 0.75), (0.5, 0.75), (0.5, 0.25), (1.0, 0.25)} <= heights
+    blocks.histogram(axis, values[:0], np.array([0, 0.5, 1]), style.PLAIN)
+
+
+def test_a_scatter_counts_what_it_cannot_draw(check):
+    rows = pd.DataFrame({"model": "m", "x": [1, 2, None], "y": [0.1, 0.2, 0.3]})
+    fig, ((axis, drawn),) = blocks.scatter(rows, "x", "y", spread=0.5, height=2, labels=("x", "y"))
+    x, y = check(fig, axes=1).axes[0].collections[0].get_offsets().T
+    assert list(y) == [0.1, 0.2]
+    assert np.abs(x - [1, 2]).max() <= 0.25
+    assert axis.get_title() == "m\nn = 2, 1 undefined"
+    assert len(drawn) == 2
+
+
+def test_values_beyond_the_top_have_a_band(axis):
+    blocks.beyond(axis, "y", 2.0)
+    assert [text.get_text() for text in axis.get_yticklabels()] == [
+        "0",
+        "0.5",
+        "1",
+        "1.5",
+        "2",
+        "> 2",
+    ]
+    assert axis.get_yticks()[-1] == pytest.approx(2.3)
+    assert axis.get_ylim()[0] < 0 < 2.3 < axis.get_ylim()[1]
+    assert 2 < axis.lines[0].get_ydata()[0] < 2.3
+
+
+@pytest.mark.parametrize(
+    ("values", "top"), [([0.9, 0.2], 1.03), ([0.1, np.nan], 0.112), ([0.0], 0.056)]
+)
+def test_small_shares_get_a_scale_of_their_own(axis, values, top):
+    blocks.from_zero(axis, table(mean=values, high=values))
+    assert axis.get_ylim()[1] == pytest.approx(top)
+    assert axis.get_ylim()[0] < 0
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ([135e6, 268e6, np.inf], ["100M", "200M", "500M"]),
+        ([3e9], ["1.5B", "2B", "3B", "4B", "5B"]),
+        ([0.3, 40], ["0.2", "0.5", "1", "2", "5", "10", "20", "50"]),
+        ([450e6, 2e12], ["1B", "10B", "100B", "1T"]),
+    ],
+)
+def test_a_log_axis_has_few_round_ticks(axis, values, ticks):
+    blocks.log_axis(axis, values, 2)
+    finite = [value for value in values if value < np.inf]
+    assert axis.get_xscale() == "log"
+    assert axis.get_xlim() == pytest.approx((min(finite) / 2, max(finite) * 2))
+    assert [text.get_text() for text in axis.get_xticklabels()] == ticks
+    assert len(axis.get_xticks(minor=True)) == 0
+
+
+def test_a_model_has_its_n_in_the_legend():
+    own, other = blocks.keys(LOOKS, table(model=["a", "b", "b"], n=[3, 4, 5]), ls="")
+    assert (own.get_label(), other.get_label()) == ("a (n = 3)", "b (n = 4–5)")
+    assert (own.get_color(), own.get_linestyle()) == (LOOKS["a"].colour, "None")
+
+
+def test_a_long_legend_does_not_eat_the_panel():
+    def with_legend(entries):
+        fig, _ = style.grid(1, 1, style.SINGLE, 2)
+        return blocks.legend(fig, [blocks.key(f"a model of long name {k}") for k in range(entries)])
+
+    short, long = (style.styled(with_legend)(entries) for entries in (2, 20))
+    assert short.get_figheight() == 2
+    assert long.get_figheight() > 4
+    for fig in (short, long):
+        fig.canvas.draw()
+        assert fig.axes[0].get_window_extent().height / fig.dpi > 1.1

@@ -1,0 +1,214 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from factrobust.metrics import attribution
+from factrobust.plots import context, style
+
+GEMMA = "gemma-3-270m"
+SHARES = {"parametric": 0.25, "contextual": 0.6, "other": 0.1, "empty": 0.05}
+
+
+def sources(models, **keys):
+    """Shares of all sources for each model and key; those of the last model without empty ones."""
+    table = pd.MultiIndex.from_product(
+        [models, *keys.values(), SHARES], names=["model", *keys, "source"]
+    ).to_frame(index=False)
+    share = table["source"].map(SHARES)
+    return table.assign(share=share, low=share - 0.05, high=share + 0.1, n=40)
+
+
+def test_scores_and_measures_of_the_metrics_have_names():
+    assert set(context.SCORES) == set(attribution.SCORES)
+
+
+def test_source_shares_are_stacked_with_the_outer_intervals(check, models, rows, entries):
+    fig = check(context.source_shares(sources(models)), axes=1)
+    axis = fig.axes[0]
+    names = [f"{style.model_name(m)} (n = 40)" for m in models]
+    assert rows(axis) == names
+    assert entries(fig) == ["parametric", "other", "empty", "contextual"]
+    first = [bar for bar in axis.patches if bar.get_y() < 0]
+    assert [bar.get_x() for bar in first] == pytest.approx([0, 0.25, 0.35, 0.4])
+    assert [text.get_text() for text in axis.texts if text.get_text()][:1] == ["25%"]
+    memory, read = (part.get_segments()[0] for part in axis.collections)
+    assert memory[:, 0] == pytest.approx([0.2, 0.35])  # read from the left
+    assert read[:, 0] == pytest.approx([0.3, 0.45])  # 1 - 0.7 and 1 - 0.55, from the right
+    assert memory[0, 1] < 0 < read[0, 1]
+
+
+def test_source_shares_by_another_column_have_a_panel_a_model(check, models, rows):
+    table = sources(models, base_id=["book_title", "city"])
+    fig = check(context.source_shares(table, "base_id"), axes=len(models))
+    assert rows(fig.axes[0]) == ["book title (n = 40)", "city (n = 40)"]
+    assert [axis.get_title() for axis in fig.axes] == [
+        style.model_name(m) for m in style.looks(models)
+    ]
+    with pytest.raises(ValueError, match="several rows for"):
+        context.source_shares(table)
+    with pytest.raises(ValueError, match="no rows"):
+        context.source_shares(table[:0])
+
+
+def test_sources_that_never_occur_are_not_in_the_legend(check, entries):
+    table = sources([GEMMA])
+    table.loc[table["source"] == "empty", "share"] = 0
+    assert entries(check(context.source_shares(table), axes=1)) == [
+        "parametric",
+        "other",
+        "contextual",
+    ]
+
+
+def test_kinds_of_others(check, models, intervals, points, rows):
+    table = intervals(model=models, kind=[5, 2], n=20).rename(columns={"mean": "share"})
+    table["count"] = range(len(table))
+    axis = check(context.kinds_of_others(table), axes=1).axes[0]
+    assert rows(axis) == ["2 plainly wrong", "5 context, phrased otherwise"]
+    for model, look in style.looks(models).items():
+        own = table[table["model"] == model]
+        drawn = points(axis, look.colour)
+        assert drawn[:, 0].tolist() == own["share"].tolist()
+        texts = {text.get_text(): text.get_position()[1] for text in axis.texts}
+        assert [texts[str(k)] for k in own["count"]] == drawn[:, 1].tolist()
+
+
+def test_right_by_context(check, models, intervals, points, rows):
+    table = intervals(model=models, context=["false", "none"], facts=["known", "all"])
+    fig = check(context.right_by_context(table), axes=2)
+    assert [axis.get_title().split("\n")[0] for axis in fig.axes] == [
+        "all facts", "right without context",
+    ]  # fmt: skip
+    assert rows(fig.axes[0]) == ["no", "false"]
+    for axis, facts in zip(fig.axes, ["all", "known"], strict=True):
+        for model, look in style.looks(models).items():
+            own = table[(table["model"] == model) & (table["facts"] == facts)]
+            x, y = points(axis, look.colour).T
+            assert x.tolist() == own["mean"].tolist()
+            assert y[0] > y[1]  # no context above a false one
+
+
+def test_right_by_popularity(check, models, intervals, points):
+    table = intervals(model=models, context=["false", "none"], popularity=[2.5, 4.5], n=20)
+    fig = check(context.right_by_popularity(table), axes=2)
+    assert fig.axes[0].get_title().startswith("no context\nn = 20 facts")
+    for axis, kind in zip(fig.axes, ["none", "false"], strict=True):
+        for k, (model, look) in enumerate(style.looks(models).items()):
+            own = table[(table["model"] == model) & (table["context"] == kind)]
+            x, y = points(axis, look.colour).T
+            assert y.tolist() == own["mean"].tolist()
+            assert x - 0.06 * (k - (len(models) - 1) / 2) == pytest.approx([2.5, 4.5])
+
+
+def test_worked_example_bars_are_bits(check, rows):
+    bits = {"counterfactual": [0, 1, 2], "parametric": [2, 1]}  # with context; without, twice these
+    tokens = pd.DataFrame(
+        [
+            (answer, within, i + 1, f" t{i}", 2.0 ** -(b if within else 2 * b))
+            for answer, own in bits.items()
+            for within in (True, False)
+            for i, b in enumerate(own)
+        ],
+        columns=["answer", "context", "position", "token", "probability"],
+    )
+    result = {"p0": 8.0, "p1": 4.0, "p2": 2.828, "p3": 2.0}
+    fig = check(context.worked_example(tokens.sample(frac=1, random_state=0), result), axes=2)
+    parametric, counterfactual = fig.axes
+    assert parametric.get_title() == "parametric answer\nP0 = 8 without, P2 = 2.828 with"
+    assert counterfactual.get_title() == "counterfactual answer\nP1 = 4 without, P3 = 2 with"
+    assert rows(counterfactual) == ["␣t0", "␣t1", "␣t2"]
+    for axis, own in ((parametric, bits["parametric"]), (counterfactual, bits["counterfactual"])):
+        widths = {round(bar.get_y() + 0.2, 3): bar.get_width() for bar in axis.patches}
+        for i, b in enumerate(own):
+            assert widths[i + 0.2] == pytest.approx(b)
+            assert widths[round(i - 0.2, 3)] == pytest.approx(2 * b)
+
+
+def answers(models):
+    """Six answers from each of two sources, one of them infinite, and one without a source."""
+    one = pd.DataFrame({"source": ["contextual"] * 6 + ["parametric"] * 6 + [None]})
+    one = one.assign(value=[1, 2, 3, 4, 5, np.inf, 2, 4, 6, 8, 10, 12, 3.0], category="city")
+    return pd.concat([one.assign(model=m) for m in models], ignore_index=True)
+
+
+def test_perplexity_distributions(check, models):
+    fig = check(context.perplexity_distributions(answers(models), "preference"), axes=len(models))
+    for axis in fig.axes:
+        steps = {line.get_color(): line.get_xydata() for line in axis.lines}
+        assert steps[style.SKY][-1].tolist() == [5, 1]
+        assert steps[style.ORANGE][3] == pytest.approx([6, 0.5])
+        assert axis.get_title().endswith("n = 11, 2 undefined")
+        assert [text.get_text() for text in axis.get_legend().get_texts()] == [
+            "parametric (n = 6)", "contextual (n = 5)",
+        ]  # fmt: skip
+        assert axis.get_legend().get_title().get_text() == "preference"
+    with pytest.raises(ValueError, match="nothing can be drawn"):
+        context.perplexity_distributions(answers(models).assign(source=None))
+
+
+def test_perplexity_by_category(check, models, rows):
+    table = answers(models)
+    table.loc[table["source"] == "contextual", "value"] = [1, 2, 3, np.inf, np.inf, np.inf] * len(
+        models
+    )
+    fig = check(context.perplexity_by_category(table), axes=len(models))
+    for axis in fig.axes:
+        few = [line for line in axis.lines if line.get_marker() == "o"]
+        assert [line.get_xdata().tolist() for line in few] == [[1, 2, 3]]
+        (box,) = axis.patches
+        xs = box.get_path().vertices[:, 0]
+        assert (xs.min(), xs.max()) == (4.5, 9.5)  # the quartiles of 2, 4, ... 12
+        assert [text.get_text() for text in axis.texts] == ["3", "6"]
+    assert rows(fig.axes[0]) == ["city"]
+
+
+def test_roc(check, models, entries):
+    one = pd.DataFrame({"threshold": [2, 1, 0], "fpr": [0.2, 0.0, 1.0], "tpr": [0.8, 0.0, 1.0]})
+    names = ["minus_log_p4", "log_p0"]
+    curves = pd.concat(one.assign(model=m, score=s) for m in models for s in names)
+    areas = curves[["model", "score"]].drop_duplicates().assign(auc=0.8, low=0.7, high=0.9, n=64)
+    areas.loc[areas["score"] == "log_p0", "auc"] = np.nan
+    fig = check(context.roc(curves, areas), axes=len(models))
+    assert entries(fig) == ["−log P4", "log P0"]
+    for axis in fig.axes:
+        assert axis.get_title().endswith("n = 64 answers")
+        drawn = {line.get_color(): line.get_xydata().tolist() for line in axis.lines}
+        assert drawn[style.GREEN] == [[0, 0], [0.2, 0.8], [1, 1]]
+        texts = [text.get_text() for text in axis.get_legend().get_texts()]
+        assert texts == ["0.80 (0.70–0.90)", "–"]
+
+
+def test_auc_by_score(check, models, intervals, points, rows, entries):
+    table = intervals(
+        model=models, context=["false", "irrelevant"], score=["log_p0", "minus_log_p4"]
+    )
+    table = table.assign(auc=table.pop("mean"), queries=table["score"].map({"log_p0": 2}).fillna(1))
+    fig = check(context.auc_by_score(table), axes=2)
+    assert [axis.get_title() for axis in fig.axes] == ["false context", "irrelevant context"]
+    assert rows(fig.axes[0]) == ["−log P4", "log P0"]  # the better one on top
+    for axis, kind in zip(fig.axes, ["false", "irrelevant"], strict=True):
+        for model, look in style.looks(models).items():
+            own = table[(table["model"] == model) & (table["context"] == kind)].set_index("score")
+            drawn = points(axis, look.colour)
+            assert sorted(drawn[:, 0]) == sorted(own["auc"])
+            hollow = [line for line in axis.lines if line.get_mfc() == "white"]
+            hollow = [line for line in hollow if line.get_color() == look.colour]
+            assert [x for line in hollow for x in line.get_xdata()] == [own.loc["log_p0", "auc"]]
+    assert entries(fig)[0] == f"{style.model_name(models[0])} (n = 40)"
+    assert entries(fig)[-1] == "needs a query without context"
+
+
+def test_error_rates(check, models, intervals, points, rows):
+    measures = ["accuracy", "baseline", "fpr", "says_context"]
+    table = intervals(model=models, context=["false", "true"], measure=measures)
+    fig = check(context.error_rates(table), axes=2)
+    assert rows(fig.axes[0]) == [
+        "fpr (n = 40)\nmemory taken for context", "accuracy (n = 40)\nright decisions",
+    ]  # fmt: skip
+    for axis, kind in zip(fig.axes, ["false", "true"], strict=True):
+        for model, look in style.looks(models).items():
+            own = table[(table["model"] == model) & (table["context"] == kind)]
+            own = own.set_index("measure")["mean"]
+            drawn = points(axis, look.colour).tolist()
+            assert [x for x, _ in drawn] == [own["accuracy"], own["fpr"], own["baseline"]]
+            assert drawn[2][1] == drawn[0][1]  # the baseline beside the accuracy
