@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     import torch
 
 PAPER = {"learning_rate": 2e-5, "batch_size": 16, "epochs": 3, "weight_decay": 0.01, "seed": 0}
-PREDICT_BATCH = 64
-COLUMNS = ["question", "answer_type", "probability"]
+CHARACTERS = 4096  # of a batch, padding included
 
 
 def type_questions(
@@ -57,37 +56,32 @@ def type_questions(
     calls = [Call(fingerprint, "classify", question, parameters) for question in questions]
 
     def compute(missing: list[int]) -> Batches:
-        typed = fine_tune(train, encoder=encoder, **settings).predict(
-            [questions[i] for i in missing]
-        )
-        yield missing, typed[COLUMNS[1:]].to_dict("records")
+        classifier = fine_tune(train, encoder=encoder, **settings)
+        for positions, types in classifier.predict([questions[i] for i in missing]):
+            yield [missing[i] for i in positions], types
 
-    typed = ask_all(records, calls, compute, label="question types")
-    return pd.DataFrame(typed, columns=COLUMNS[1:]).assign(question=list(questions))[COLUMNS]
+    types = ask_all(records, calls, compute, label="question types")
+    table = pd.DataFrame(types, columns=["answer_type", "probability"])
+    table.insert(0, "question", questions)
+    return table
 
 
 def with_types(
-    records: Records,
-    facts: pd.DataFrame,
-    train: pd.DataFrame,
-    *,
-    encoder: str | Path | None = None,
-    **hyperparameters: float,
+    records: Records, facts: pd.DataFrame, train: pd.DataFrame, **options: Any
 ) -> pd.DataFrame:
     """The facts, each with an answer_type: where it is empty, that of a classifier.
 
-    `facts` has the columns question and answer_type. The other arguments are those of
-    `type_questions`, which is asked about the facts without a type, and raises its errors; if there
-    are none, nothing happens.
+    `type_questions` is asked about the facts without one, with these options, and raises its
+    errors; if there are none, nothing happens.
     """
     untyped = facts["answer_type"] == ""
     if not untyped.any():
         return facts
-    asked = facts.loc[untyped, "question"].tolist()
-    found = type_questions(records, train, asked, encoder=encoder, **hyperparameters)
-    typed = facts.copy()
-    typed.loc[untyped, "answer_type"] = found["answer_type"].to_numpy()
-    return typed
+    questions = facts.loc[untyped, "question"].tolist()
+    types = type_questions(records, train, questions, **options)["answer_type"].to_numpy()
+    return facts.assign(
+        answer_type=facts["answer_type"].mask(untyped, pd.Series(types, facts.index[untyped]))
+    )
 
 
 @dataclass
@@ -103,25 +97,19 @@ class QuestionTypeClassifier:
     head: torch.nn.Linear
     labels: list[str]
 
-    def predict(self, questions: Sequence[str]) -> pd.DataFrame:
-        """The most probable type of each question: columns question, answer_type, probability.
+    def predict(self, questions: Sequence[str]) -> Batches:
+        """The most probable type of each question, batch by batch: positions, and for each a dict
+        of answer_type and probability, the softmax's, in (1 / number of types, 1]."""
+        from factrobust.models.engine import Batch, in_batches
 
-        Probabilities are the softmax's, in (1 / number of types, 1]. Rows are in the given order.
-        """
-        import torch
+        def run(batch: list[int]) -> Batch:
+            best = self.logits([questions[i] for i in batch]).softmax(-1).max(-1)
+            found = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+            return batch, [{"answer_type": self.labels[k], "probability": p} for k, p in found]
 
-        # Alike lengths share a batch, so that little of it is padding.
-        order = sorted(range(len(questions)), key=lambda i: (len(questions[i]), i))
-        found: dict[int, tuple[str, float]] = {}
-        with torch.inference_mode():
-            for start in range(0, len(order), PREDICT_BATCH):
-                batch = order[start : start + PREDICT_BATCH]
-                probabilities = self.logits([questions[i] for i in batch]).softmax(-1)
-                best = probabilities.max(-1)
-                for i, p, k in zip(batch, best.values.tolist(), best.indices.tolist(), strict=True):
-                    found[i] = (self.labels[k], p)
-        rows = [(question, *found[i]) for i, question in enumerate(questions)]
-        return pd.DataFrame(rows, columns=COLUMNS)
+        sizes = [len(question) for question in questions]
+        numbers = list(range(len(questions)))
+        return in_batches(numbers, sizes, run, budget=CHARACTERS, name="the classifier")
 
     def logits(self, questions: Sequence[str]) -> torch.Tensor:
         """Unnormalised log-probabilities, [question, type]."""

@@ -173,9 +173,9 @@ def test_the_published_sizes(name: str, layers: int, width: int, head: int) -> N
         network = OpenELMForCausalLM(config)
     about = settings_of(f"apple/OpenELM-{name}")
     assert about is not None
-    assert about.size is not None
-    assert network.num_parameters() == about.size.parameters
-    assert np.mean(config.num_kv_heads) == pytest.approx(about.size.key_value_heads, abs=0.005)
+    assert about is not None
+    assert network.num_parameters() == about.parameters
+    assert np.mean(config.num_kv_heads) == pytest.approx(about.key_value_heads, abs=0.005)
 
 
 def test_whole_multiples_by_hand() -> None:

@@ -23,7 +23,6 @@ from factrobust.models.load import (
     FILE,
     RecordedModel,
     Settings,
-    Size,
     find_source,
     kind,
     load_model,
@@ -38,7 +37,6 @@ from factrobust.tables import FactsError
 # -- data/models.csv -------------------------------------------------------------------------------
 
 LINE = "org/model,bfloat16,auto,512,two-shot,yes,decoder,1000,2,1.5,4,10,20,no,,"
-SIZE = Size(False, 1000, 2, 1.5, 4, 10, 20, False)
 
 
 @pytest.fixture
@@ -51,14 +49,17 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_line_is_found_whatever_the_revision(table: Path) -> None:
-    expected = Settings("org/model", "bfloat16", "auto", 512, "two-shot", "yes", SIZE, "", "")
+    how = "org/model", "bfloat16", "auto", 512, "two-shot", "yes"
+    expected = Settings(*how, "decoder", 1000, 2, 1.5, 4, 10, 20, "no", "", "")
     assert settings_of("org/model") == settings_of("org/model@main") == expected
+    assert expected.sized
     assert settings_of("org/models") is None
     table.write_text(f"{','.join(COLUMNS)}\n{LINE.replace(',1.5,', ',,')}\n")
     read_settings.cache_clear()
     found = settings_of("org/model")
     assert found is not None
-    assert (found.size, found.tokens_per_batch) == (None, 512)  # not all of the size is known
+    assert not found.sized
+    assert found.tokens_per_batch == 512
 
 
 @pytest.mark.parametrize(
@@ -97,14 +98,13 @@ def test_embedded_models_have_their_checksum_in_the_table(name: str) -> None:
 def test_the_sizes_in_the_table_add_up() -> None:
     """A decoder's embeddings and its attention to keys and values fit into its parameters."""
     for name, found in read_settings(FILE).items():
-        size = found.size
-        assert size is not None, name
-        embeddings = size.vocabulary * size.width * (1 if size.tied else 2)
-        keys = 2 * size.layers * size.width * size.key_value_heads * size.head_size
-        assert embeddings + keys < size.parameters, name
+        assert found.sized, name
+        embeddings = found.vocabulary * found.width * (1 if found.tied == "yes" else 2)
+        keys = 2 * found.layers * found.width * found.key_value_heads * found.head_size
+        assert embeddings + keys < found.parameters, name
         # Attention and feed-forward of a layer are between 5 and 30 squares of the width.
-        layers = size.layers * (2 if size.encoder_decoder else 1)
-        assert 5 < (size.parameters - embeddings) / layers / size.width**2 < 30, name
+        layers = found.layers * (2 if found.architecture == "encoder-decoder" else 1)
+        assert 5 < (found.parameters - embeddings) / layers / found.width**2 < 30, name
 
 
 @pytest.fixture
@@ -210,7 +210,10 @@ assert time.monotonic() - start < 30
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "no-such-org/no-such-model@v1 is neither reachable on the hub (offline)" in done.stdout
+    assert (
+        "no-such-org/no-such-model@v1 is neither reachable on the hub nor in its local cache"
+        in done.stdout
+    )
     assert "check the spelling and the network, or give a folder" in done.stdout
 
 
@@ -294,7 +297,7 @@ def test_our_quick_way_to_a_tokenizer_gives_the_one_of_transformers(real: Causal
     assert real.tokenizer.chat_template == slow.chat_template
 
 
-def test_number_of_parameters(real: CausalLM, folder: Path, tmp_path: Path) -> None:
+def test_number_of_parameters(real: CausalLM, folder: Path) -> None:
     count = sum(p.numel() for p in real.body.network.parameters())
     assert parameter_count(real.name) == count
     assert parameter_count(str(weights.embedded_folder(real.name))) == count
@@ -303,8 +306,9 @@ def test_number_of_parameters(real: CausalLM, folder: Path, tmp_path: Path) -> N
         p.numel()
         for p in toy.body.network.parameters()  # type: ignore[attr-defined]
     )
+    (folder / "model.safetensors").unlink()
     with pytest.raises(ModelError, match=r"the number of parameters of .* cannot be found"):
-        parameter_count(str(tmp_path / "nothing"))
+        parameter_count(str(folder))
 
 
 # -- answers from the store ------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import yaml
 from factrobust import paths
 from factrobust.datasets.facts import load_facts
 from factrobust.models import load
-from factrobust.models.load import COLUMNS, Settings, Size
+from factrobust.models.load import COLUMNS, Settings
 from factrobust.reproduce.plan import (
     CHARACTERS_A_TOKEN,
     CONTEXT_FACTS,
@@ -137,18 +137,18 @@ def test_how_models_are_asked_and_what_they_lack() -> None:
     assert asked("2-time", TIME, echoing).keys() == {"score"}
 
 
-SIZE = Size(
-    encoder_decoder=False,
+SETTINGS = Settings(
+    *("m", "bfloat16", "auto", 60, "two-shot", "no"),
+    architecture="decoder",
     parameters=1000,
     layers=2,
     key_value_heads=1,
     head_size=4,
     width=10,
     vocabulary=20,
-    tied=True,
+    tied="yes",
 )
-SETTINGS = Settings("m", "bfloat16", "auto", 60, "two-shot", "no", SIZE, "")
-TWO_PARTS = dataclasses.replace(SETTINGS, size=dataclasses.replace(SIZE, encoder_decoder=True))
+TWO_PARTS = dataclasses.replace(SETTINGS, architecture="encoder-decoder")
 # A prompt of 12 tokens, of which 4 are shared, has answers of 5 tokens.
 GENERATE = Demand("generate", 12, 12, 12, 4, 5)
 SCORE = Demand("score", 12, 12, 12, 4, 2)
@@ -179,7 +179,7 @@ def test_memory(demand: Demand, settings: Settings, memory: int) -> None:
     assert cost(demand, settings, 1, 1)[0] == memory + LOGITS
 
 
-UNTIED = dataclasses.replace(SETTINGS, size=dataclasses.replace(SIZE, tied=False))
+UNTIED = dataclasses.replace(SETTINGS, tied="no")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ n_correct: int = 3
 n_incorrect: int = 6
 seed: int = 0
 """
-LINE = "tiny,float32,auto,512,two-shot,no,decoder,1000000000,4,2,64,1000,10000,yes,"
+LINE = "tiny,float32,auto,512,two-shot,no,decoder,1000000000,4,2,64,1000,10000,yes,,"
 
 
 @pytest.fixture

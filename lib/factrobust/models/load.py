@@ -1,15 +1,4 @@
-"""From a name to a model: what data/models.csv says of it, where its weights are, the model.
-
-data/models.csv has a line a model: model (the name it is loaded by, without a revision), dtype,
-device_map (on a GPU), tokens_per_batch (new tokens of one forward pass at most), prompt_format (a
-key of `prompts.FORMATS`), chat_template (yes: its tokenizer's; no: none; or a key of
-`prompts.CHATS`). What follows may be empty where it is not known, and says what a model costs:
-architecture (decoder or encoder-decoder), parameters (an embedding that is also the head counts
-once), layers (of the decoder), key_value_heads (a mean where layers differ), head_size, width,
-vocabulary, tied (whether the embedding is also the head). tokenizer is the hub id of its tokenizer,
-with a revision after an @ if you like, where the model has none of its own. sha256 is that of the
-weights of an embedded model, one that comes as a package (`weights.EMBEDDED`).
-"""
+"""From a name to a model: what data/models.csv says of it, where its weights are, the model."""
 
 from __future__ import annotations
 
@@ -19,7 +8,8 @@ import math
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +27,42 @@ if TYPE_CHECKING:
     from factrobust.models.engine import LocalModel
 
 FILE = DATA / "models.csv"
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "*.spm")
+MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")
 DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A line of data/models.csv, whose columns these are: how a model is loaded and asked, and how
+    large it is. What is not known of the size is empty there, and 0 or "" here."""
+
+    model: str  # the name it is loaded by, without a revision
+    dtype: str
+    device_map: str  # on a GPU
+    tokens_per_batch: int  # new tokens of one forward pass at most
+    prompt_format: str  # a key of `prompts.FORMATS`
+    chat_template: str  # yes: its tokenizer's; no: none; or a key of `prompts.CHATS`
+    architecture: str  # decoder or encoder-decoder
+    parameters: int  # an embedding that is also the head counts once
+    layers: int  # of the decoder
+    key_value_heads: float  # a mean where layers differ
+    head_size: int
+    width: int
+    vocabulary: int
+    tied: str  # yes or no: whether the embedding is also the head
+    tokenizer: str = ""  # hub id, with a revision if you like, where the model has none of its own
+    sha256: str = ""  # of the weights of an embedded model, which come as a package
+
+    @property
+    def sized(self) -> bool:
+        """Whether all is known that the model's cost follows from."""
+        return all(getattr(self, column) for column in ("architecture", *SIZES, "tied"))
+
+
+COLUMNS = tuple(field.name for field in fields(Settings))
+SIZES = ("parameters", "layers", "key_value_heads", "head_size", "width", "vocabulary")
 WORDS = {
     "dtype": DTYPES,
     "device_map": ("auto", "balanced", "balanced_low_0", "sequential", "cpu"),
@@ -46,14 +71,34 @@ WORDS = {
     "architecture": ("decoder", "encoder-decoder", ""),
     "tied": ("yes", "no", ""),
 }
-SIZES = ("parameters", "layers", "key_value_heads", "head_size", "width", "vocabulary")
-COLUMNS = (
-    *("model", "dtype", "device_map", "tokens_per_batch", "prompt_format", "chat_template"),
-    *("architecture", *SIZES, "tied", "tokenizer", "sha256"),
-)
-HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "*.spm")
-MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")
+
+
+def settings_of(name: str) -> Settings | None:
+    """The line of a model, whatever revision its name has after an @; None where there is none.
+
+    Raises FactsError with line and remedy for a table that is not as described.
+    """
+    return read_settings(FILE).get(name.partition("@")[0])
+
+
+@cache
+def read_settings(path: Path) -> dict[str, Settings]:
+    """All lines, by model."""
+
+    def matches(pattern: str, remedy: str) -> pa.Column:
+        return pa.Column(str, pa.Check.str_matches(f"^{pattern}$", error=f"is {remedy}"))
+
+    columns = {column: pa.Column(str, tables.one_of(words)) for column, words in WORDS.items()}
+    columns |= {column: matches(r"\d*", "no whole number; correct it") for column in SIZES}
+    columns["key_value_heads"] = matches(r"(\d+(\.\d+)?)?", "no number; correct it")
+    columns["tokens_per_batch"] = matches(r"\d+", "no whole number; write one such as 2048")
+    table = tables.read_table(path, required=COLUMNS, optional=())
+    tables.check_table(table, pa.DataFrameSchema(columns), path)
+    tables.check_unique(table, ["model"], path)
+    for column in ("tokens_per_batch", *SIZES):
+        table[column] = [json.loads(cell or "0") for cell in table[column]]
+    lines = [Settings(*line) for line in table[[*COLUMNS]].itertuples(index=False)]
+    return {line.model: line for line in lines}
 
 
 def load_model(
@@ -183,88 +228,6 @@ _FROM_RECORD: dict[str, Callable[[str, Any], Any]] = {
 }
 
 
-# -- data/models.csv -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Size:
-    """What a model's cost follows from."""
-
-    encoder_decoder: bool
-    parameters: int
-    layers: int
-    key_value_heads: float
-    head_size: int
-    width: int
-    vocabulary: int
-    tied: bool
-
-
-@dataclass(frozen=True)
-class Settings:
-    """A line of the table; `size` is None unless all of it is known."""
-
-    model: str
-    dtype: str
-    device_map: str
-    tokens_per_batch: int
-    prompt_format: str
-    chat_template: str
-    size: Size | None
-    tokenizer: str
-    sha256: str = ""
-
-
-def settings_of(name: str) -> Settings | None:
-    """The line of a model, whatever revision its name has after an @; None where there is none.
-
-    Raises FactsError with line and remedy for a table that is not as described.
-    """
-    return read_settings(FILE).get(name.partition("@")[0])
-
-
-@cache
-def read_settings(path: Path) -> dict[str, Settings]:
-    """All lines, by model."""
-
-    def matches(pattern: str, remedy: str) -> pa.Column:
-        return pa.Column(str, pa.Check.str_matches(f"^{pattern}$", error=f"is {remedy}"))
-
-    columns = {column: pa.Column(str, tables.one_of(words)) for column, words in WORDS.items()}
-    columns |= {column: matches(r"\d*", "no whole number; correct it") for column in SIZES}
-    columns["key_value_heads"] = matches(r"(\d+(\.\d+)?)?", "no number; correct it")
-    columns["tokens_per_batch"] = matches(r"\d+", "no whole number; write one such as 2048")
-    table = tables.read_table(path, required=COLUMNS, optional=())
-    tables.check_table(table, pa.DataFrameSchema(columns), path)
-    tables.check_unique(table, ["model"], path)
-    return {line["model"]: _settings(line) for line in table.to_dict("records")}
-
-
-def _settings(line: dict[Any, str]) -> Settings:
-    size = None
-    if all(line[column] for column in (*SIZES, "architecture", "tied")):
-        size = Size(
-            encoder_decoder=line["architecture"] == "encoder-decoder",
-            tied=line["tied"] == "yes",
-            key_value_heads=float(line["key_value_heads"]),
-            **{column: int(line[column]) for column in SIZES if column != "key_value_heads"},
-        )
-    texts = (
-        "model",
-        "dtype",
-        "device_map",
-        "prompt_format",
-        "chat_template",
-        "tokenizer",
-        "sha256",
-    )
-    return Settings(
-        size=size,
-        tokens_per_batch=int(line["tokens_per_batch"]),
-        **{column: line[column] for column in texts},
-    )
-
-
 # -- where the weights are -------------------------------------------------------------------------
 
 
@@ -326,27 +289,22 @@ def find_source(name: str) -> Source:
 
 
 def _hub_commit(name: str, file: str) -> tuple[str, str]:
-    """The repository of a hub id and the commit that its revision names: as given if it is one, from
-    the hub or its cache (there of that file) if not."""
+    """The repository of a hub id and the commit that its revision names, if it is not one itself: that
+    of the file as the hub has it, or else its cache."""
     repository, _, revision = name.partition("@")
     revision = revision or "main"
     if re.fullmatch(r"[0-9a-f]{40}", revision):
         return repository, revision
-    from huggingface_hub import constants, model_info, try_to_load_from_cache
+    from huggingface_hub import hf_hub_download
 
-    reason = "offline"
-    if not constants.HF_HUB_OFFLINE:
-        try:
-            return repository, str(model_info(repository, revision=revision, timeout=10).sha)
-        except Exception as error:  # network, authorisation, no such model: the cache may have it
-            reason = type(error).__name__
-    cached = try_to_load_from_cache(repository, file, revision=revision)
-    if isinstance(cached, str):
-        return repository, Path(cached).parent.name
-    raise ModelError(
-        f"{repository}@{revision} is neither reachable on the hub ({reason}) nor in its local cache; "
-        "check the spelling and the network, or give a folder"
-    )
+    try:
+        path = hf_hub_download(repository, file, revision=revision)
+    except Exception as error:  # network, authorisation, no such model
+        raise ModelError(
+            f"{repository}@{revision} is neither reachable on the hub nor in its local cache "
+            f"({type(error).__name__}); check the spelling and the network, or give a folder"
+        ) from error
+    return repository, Path(path).parent.name
 
 
 def _location(source: Source) -> tuple[str, dict[str, Any]]:
@@ -507,29 +465,27 @@ def parameter_count(name: str) -> int:
     """Number of weights of a model by the name it is loaded by; an embedding that is also the head
     counts once.
 
-    From data/models.csv, or the headers of safetensors or GGUF files; for another hub id the hub is
-    asked. Raises ModelError where none of these says it.
+    From data/models.csv, or the headers of safetensors files, which the hub is asked for where there
+    are none here. Raises ModelError where none of these says it.
     """
-    if (settings := settings_of(name)) and settings.size:
-        return settings.size.parameters
-    path = Path(name).expanduser()
-    if path.suffix == ".gguf" and path.is_file():
-        from gguf import GGUFReader
+    if (settings := settings_of(name)) and settings.parameters:
+        return settings.parameters
+    source = find_source(name)
+    if source.hub:
+        from huggingface_hub import get_safetensors_metadata
+        from huggingface_hub.errors import HfHubHTTPError, NotASafetensorsRepoError
 
-        return sum(int(tensor.n_elements) for tensor in GGUFReader(path).tensors)
-    if files := sorted(path.glob("*.safetensors")):
+        repository, revision = source.hub
+        with suppress(OSError, HfHubHTTPError, NotASafetensorsRepoError):
+            return sum(
+                get_safetensors_metadata(repository, revision=revision).parameter_count.values()
+            )
+    elif files := list(Path(_location(source)[0]).glob("*.safetensors")):
         from safetensors import safe_open
 
         tensors = ((f, key) for f in (safe_open(file, "np") for file in files) for key in f.keys())  # noqa: SIM118
         return sum(math.prod(f.get_slice(key).get_shape()) for f, key in tensors)
-    try:
-        from huggingface_hub import get_safetensors_metadata
-
-        repository, _, revision = name.partition("@")
-        counted = get_safetensors_metadata(repository, revision=revision or None).parameter_count
-    except Exception as error:  # network, authorisation, no safetensors: we cannot say
-        raise ModelError(
-            f"the number of parameters of {name!r} cannot be found ({type(error).__name__}); give a "
-            "folder with .safetensors files, a .gguf file, or a hub id that can be reached"
-        ) from error
-    return sum(counted.values())
+    raise ModelError(
+        f"the number of parameters of {name!r} cannot be found; write it into {FILE}, or give a "
+        "folder with .safetensors files, a .gguf file, or a hub id that can be reached"
+    )

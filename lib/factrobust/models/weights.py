@@ -6,7 +6,6 @@ each is converted once into a cache folder named after its SHA-256; later loads 
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import os
@@ -49,9 +48,7 @@ EMBEDDED = {  # GGUF files; their SHA-256 is in data/models.csv
 
 
 def cache_folder() -> Path:
-    """FACTROBUST_CACHE, or factrobust/ in the user's cache folder."""
-    if named := os.environ.get("FACTROBUST_CACHE"):
-        return Path(named)
+    """factrobust/ in the user's cache folder."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "factrobust"
 
 
@@ -123,7 +120,7 @@ _one_at_a_time = threading.RLock()
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Around transformers' `from_pretrained`: one thread at a time, quietly and quickly.
+    """Around transformers' `from_pretrained`: one thread at a time, and quietly.
 
     transformers replaces methods of its own classes while it loads and puts them back afterwards.
     Two threads at once put back each other's: from then on tied weights stay random in every model
@@ -132,17 +129,8 @@ def loading() -> Iterator[None]:
     from transformers.utils import logging
 
     with _one_at_a_time:
-        # For work of a second; it would land in notebooks.
-        logging.disable_progress_bar()
-        # Imports and weights make a million objects that stay: looking for garbage among them again
-        # and again takes a sixth of the time.
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            yield
-        finally:
-            if collecting:
-                gc.enable()
+        logging.disable_progress_bar()  # for work of a second, and it would land in notebooks
+        yield
 
 
 def _converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
@@ -166,7 +154,7 @@ def _converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
         if not _intact(folder):
             raise ModelError(
                 f"could not convert {what} into {folder} ({error}); free the space or name another "
-                "folder in FACTROBUST_CACHE"
+                "cache folder in XDG_CACHE_HOME"
             ) from error
     return folder
 

@@ -209,23 +209,23 @@ def cost(
     every answer has a copy of its prompt there. Left out are attention itself (prompts are short),
     intermediate values, and loading.
     """
-    size, bytes_each = settings.size, BYTES[settings.dtype]
-    assert size is not None
+    bytes_each, two_parts = BYTES[settings.dtype], settings.architecture == "encoder-decoder"
     made = demand.operation in ("generate", "sample")
     answers = demand.calls / demand.prompts * demand.samples
-    copies = answers if size.encoder_decoder else 1
-    read = demand.prompt - (0 if size.encoder_decoder else demand.shared)
+    copies = answers if two_parts else 1
+    read = demand.prompt - (0 if two_parts else demand.shared)
     row = read * copies + (1 if made else demand.answer) * answers
     rows = min(demand.prompts, max(settings.tokens_per_batch // row, 1))
     keys = rows * (demand.prompt * copies + answers * demand.answer)
-    keys *= 2 * size.layers * size.key_value_heads * size.head_size * bytes_each
-    logits = 3 * 64 * size.vocabulary * 4  # of 64 positions: as computed, and twice on the way
-    weights = size.parameters * bytes_each
+    keys *= 2 * settings.layers * settings.key_value_heads * settings.head_size * bytes_each
+    logits = 3 * 64 * settings.vocabulary * 4  # of 64 positions: as computed, and twice on the way
+    weights = settings.parameters * bytes_each
 
-    embeddings = size.vocabulary * size.width
-    body = (size.parameters - embeddings * (2 - size.tied)) // (1 + size.encoder_decoder)
+    embeddings = settings.vocabulary * settings.width
+    matrices = 1 if settings.tied == "yes" else 2
+    body = (settings.parameters - embeddings * matrices) // (1 + two_parts)
     batches = math.ceil(demand.prompts / rows)
-    a_pass = max(weights / (bandwidth * 1e9), size.layers * 1e-3)
+    a_pass = max(weights / (bandwidth * 1e9), settings.layers * 1e-3)
     flops = tflops * 1e12
     reading = max(2 * body * demand.prompts * read / flops, batches * a_pass)
     written = demand.prompts * answers * demand.answer
@@ -267,7 +267,7 @@ def describe(
         settings = None if is_endpoint(name) else settings_of(name)
         calls = [sum(d.calls for d in asked if d.operation == op) for op in OPERATIONS]
         memory = hours = math.nan
-        if settings and settings.size:
+        if settings and settings.sized:
             costs = [cost(demand, settings, tflops, bandwidth) for demand in asked]
             memory = max((peak for peak, _ in costs), default=0.0)
             hours = sum(seconds for _, seconds in costs) / 3600
