@@ -60,9 +60,9 @@ def measure(
     """Wall time of each round over the server's own time, after one round to warm up [round]."""
     found = []
     with serving(seconds) as url:
+        endpoint = {"url": f"{url}/v1", "model": "fixed", "api": "completions"}
         model = load_model(
-            f"{url}/v1 fixed api=completions concurrency={concurrency}",
-            records=Records(folder / f"{seconds}.sqlite"),
+            endpoint | {"concurrency": concurrency}, records=Records(folder / f"{seconds}.sqlite")
         )
         for turn in range(rounds + 1):
             prompts = [f"Q: question {turn}-{i} of some length?\nA:" for i in range(requests)]

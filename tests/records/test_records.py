@@ -21,7 +21,6 @@ from factrobust.records import (
     Call,
     Records,
     RecordsError,
-    announce,
     ask,
     ask_all,
     decode,
@@ -118,8 +117,6 @@ def test_a_runner_reads_the_latest_line_in_its_folder(
         advance(900)
     lines = (tmp_path / "progress.txt").read_text().splitlines()
     assert lines[-1].strip() == "gemma sample 1200/1200, 00:00 left"
-    announce("2 requests to come")
-    assert (tmp_path / "progress.txt").read_text() == "2 requests to come\n"
     Lengths(PROMPTS).run(None)  # every call counts, found and made
     assert "lengths 6/6" in (tmp_path / "progress.txt").read_text()
 
@@ -132,8 +129,6 @@ def test_work_that_does_not_last_says_nothing(
     with progress_bar("quick work", 10) as advance:
         advance(10)
     assert capsys.readouterr() == ("", "")
-    announce("to a person")
-    assert capsys.readouterr().err == "to a person\n"
 
 
 # -- the store and its modes -----------------------------------------------------------------------

@@ -129,10 +129,11 @@ def test_how_models_are_asked_and_what_they_lack() -> None:
     assert asked_model("gemma-3-270m") == PRETRAINED
     assert asked_model("smollm2-135m-instruct") == TUNED
     assert asked_model("org/unknown") == Asked("org/unknown")
-    chat = asked_model("http://localhost:8000/v1 llama")
+    endpoint = {"url": "http://localhost:8000/v1", "model": "llama"}
+    chat = asked_model(endpoint)
     assert asked("1-decoding", DECODING, chat) == {"generate": 900, "sample": 750}
     assert asked("2-time", TIME, chat) == asked("4-context", CONTEXT, chat) == {}
-    echoing = asked_model("http://localhost:8000/v1 llama api=completions")
+    echoing = asked_model(endpoint | {"api": "completions"})
     assert not echoing.chat
     assert asked("2-time", TIME, echoing).keys() == {"score"}
 
@@ -240,7 +241,8 @@ def lines(out: str) -> dict[str, list[str]]:
 def test_a_tiny_profile(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     endpoint = "http://localhost:8000/v1 llama api=completions"
     (small / "profiles" / "mine.yaml").write_text(
-        f"defaults:\n  n_facts: 100\n  models: [tiny, org/new, part, '{endpoint}']\n"
+        "defaults:\n  n_facts: 100\n  models: [tiny, org/new, part, "
+        "{url: http://localhost:8000/v1, model: llama, api: completions}]\n"
     )
     assert main(["--profile", "mine", "--tflops", "0.001", "--bandwidth", "1e6"], small) == 0
     out = capsys.readouterr().out
@@ -261,7 +263,11 @@ def test_a_tiny_profile(small: Path, capsys: pytest.CaptureFixture[str]) -> None
     ("text", "sentence"),
     [
         (None, r"There is no profile 'mine': known are laptop; a new one is a file mine\.yaml"),
-        ("defaults:\n  models: ['ftp://x llama']\n", "an endpoint begins with its URL"),
+        ("defaults:\n  models: [{url: 'ftp://x'}]\n", "url of the endpoint"),
+        (
+            "defaults:\n  models: ['http://x llama']\n",
+            "write {'url': 'http://x', 'model': 'llama'}",
+        ),
         ("defaults:\n  data: mine\n", "size of 'mine' is not known"),
     ],
 )

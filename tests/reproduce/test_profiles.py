@@ -77,7 +77,7 @@ def test_defaults_globs_and_the_last_match(resolve: Resolve) -> None:
         defaults: {n_questions: 10, temperature: 2}
         notebooks:
           1-decoding/*: {n_questions: 5, exact: false}
-          1-decoding/1.2-*: {n_questions: 2, revision: main, models: []}
+          1-decoding/1.2-*: {n_questions: 2, revision: main, models: [gpt, {url: u}]}
         """
     )
     assert found == {
@@ -88,7 +88,7 @@ def test_defaults_globs_and_the_last_match(resolve: Resolve) -> None:
             "temperature": 2.0,
             "exact": False,
             "revision": "main",
-            "models": [],  # lists may have any length
+            "models": ["gpt", {"url": "u"}],  # of any length, endpoints are mappings
         },
     }
     assert type(found["1-decoding/1.1-a"]["temperature"]) is float

@@ -1,25 +1,12 @@
-"""An OpenAI-compatible endpoint as a model: where it is, which model, how it is asked.
+"""An OpenAI-compatible endpoint as a model: a mapping says where it is, which model, how it is asked.
 
-    https://api.openai.com/v1 gpt-4o-mini key=OPENAI_API_KEY
-    http://localhost:8000/v1 meta-llama/Llama-3.1-8B api=completions concurrency=32
+    {url: https://api.openai.com/v1, model: gpt-4o-mini-2024-07-18, key_env: OPENAI_API_KEY}
+    {url: http://localhost:8000/v1, model: meta-llama/Llama-3.1-8B, api: completions, concurrency: 32}
 
-The base URL (it usually ends in /v1), the model's name there, then what differs from the defaults:
-
-    key=VARIABLE          environment variable that holds the key; without it none is sent
-    api=chat              or completions: the prompt as it stands, continued (pretrained models)
-    format=two-shot       how it is asked unless a notebook says otherwise: a key of `prompts.FORMATS`.
-                          A chat gets a format without template as one message, as in paper 1
-    concurrency=8         requests at a time
-    timeout=120           seconds until a request counts as lost
-    retries=8             after 408, 409, 429, 5xx, a timeout or a dropped connection, each time longer
-    budget_requests=...   stop before more requests than this, counted from `load_model` on
-    budget_tokens=...     stop before more tokens than this, prompts and answers together
-    revision=...          any word for what is served there now, see `Address.fingerprint`
-
-What servers can do (OpenAI, vLLM, SGLang, TGI, llama.cpp's, and there are more) differs, and few
-say so. A request asks for everything that is wanted, and what
-the server refuses by name is left out from then on: the first request of a kind goes alone to find
-out. What every server of this kind lacks is in `Address.lacks`.
+`Endpoint` lists what such a mapping may hold. What servers can do (OpenAI, vLLM, SGLang, TGI,
+llama.cpp's, and there are more) differs, and few say so. A request asks for everything that is wanted,
+and what the server refuses by name is left out from then on: the first request of a kind goes alone to
+find out. What every server of this kind lacks is in `Endpoint.lacks`.
 
 An endpoint's randomness is its own. A seed derived from (seed, prompt, temperature, index) goes with
 each request, but servers treat it as they like, one request may bring many samples, and even greedy
@@ -28,35 +15,31 @@ answers may change with what else a server computes at the time. Kept answers do
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 import hashlib
 import json
-import math
 import os
 import re
-import threading
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, fields, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
-from urllib.parse import urlsplit
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from multiprocessing import TimeoutError as NothingYet
+from multiprocessing.pool import ThreadPool
+from threading import Event, Lock
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from pydantic import BaseModel, Field, ValidationError
 
 from factrobust.models.interface import Generation, Job, Model, ModelError
 from factrobust.models.prompts import FORMATS
 from factrobust.models.tokens import cut
-from factrobust.records import Call, Records, announce
+from factrobust.records import Call, Records
 
 if TYPE_CHECKING:
+    import httpx2
     import openai
 
 # Ends the user's message in a prompt of a chat format, where a template would write its marks.
 TURN = "<|assistant|>"
-EXAMPLE = "'https://api.openai.com/v1 gpt-4o-mini key=OPENAI_API_KEY'"
 NO_LOGITS = (
     "an endpoint gives no logits, so that an answer cannot be tempered; find breaking temperatures "
     "by sampling (probes.decoding.sampled, or bisected with fewer requests)"
@@ -67,47 +50,70 @@ NO_IDS = (
     "need no ids"
 )
 NO_SCORE = (
-    "a chat endpoint tells no log-probabilities of given answers; use api=completions if the server "
-    "echoes prompts with theirs, as vLLM does, or ask for what does without: answers and samples"
-)
-NO_ECHO = (
-    "this server tells no log-probabilities of given answers (it does not echo the prompt with them); "
-    "take one that does, such as vLLM, or ask for what does without: answers, samples and their "
-    "accuracies"
+    "this endpoint tells no log-probabilities of given answers, for which it takes api: completions "
+    "and a server that echoes prompts with theirs, such as vLLM; or ask for what does without: "
+    "answers, samples and their accuracies"
 )
 NO_PREFIX = (
     "no answer can be begun for a chat endpoint, since servers differ in whether they go on from "
-    "it; ask in the format 'chat' or 'instruction', or 'prefix' with api=completions"
+    "it; ask in the format 'chat' or 'instruction', or 'prefix' with api: completions"
 )
+TOP = 10  # alternatives kept at each position
+# Alternatives to ask for when a server refuses so many: legacy OpenAI and TGI tell five at most.
+FEWER = {TOP: 5}
+STOPS = 4  # OpenAI takes no more; the others are cut off here
+# The whole distribution, for some servers cut it unless told not to: vLLM as the model's makers suggest,
+# llama.cpp to the 40 likeliest tokens. -1 is no limit for both. All but the first is unknown to
+# OpenAI, and TGI takes no top_p of 1: who refuses one of these needs none.
+WIDE: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+# Of what llama.cpp (in "meta") and vLLM tell of a model, that which goes with the weights: "created" is
+# the time of asking, "n_ctx" a setting.
+TOLD = ("root", "n_params", "size", "n_vocab", "n_embd")
+
+Word = Annotated[str, Field(pattern=r"^\S+$")]
+Count = Annotated[int, Field(ge=1)]
 
 
-@dataclass(frozen=True)
-class Address:
-    """What the line says; `name` is the line itself. `key` is a variable's name, never a key."""
+class Endpoint(BaseModel, frozen=True, strict=True):
+    """What the mapping says; an error about a setting quotes what stands beside it here."""
 
-    name: str
-    url: str
-    model: str
-    key: str | None = None
-    api: str = "chat"
-    format: str = "two-shot"
-    concurrency: int = 8
-    timeout: int = 120
-    retries: int = 8
-    budget_requests: int | None = None
-    budget_tokens: int | None = None
-    revision: str = ""
+    name: str  # what tables call the model: the mapping on one line
+    url: Annotated[
+        str,
+        Field(pattern=r"^https?://[^\s/?#@]+[^\s?#@]*$"),
+        "http:// or https://, host and path (usually /v1), and nothing else",
+    ]
+    model: Annotated[Word, "the model's name at the server"]
+    key_env: Annotated[
+        Annotated[str, Field(pattern="^[A-Z_][A-Z0-9_]*$")] | None,
+        "the name of the environment variable that holds the key, in capitals; never write a key "
+        "itself here, change one that you did",
+    ] = None
+    # As a chat, or the prompt as it stands, continued (pretrained models).
+    api: Annotated[Literal["chat", "completions"], "chat or completions"] = "chat"
+    # Unless a notebook says otherwise. A chat gets a format without template as one message (paper 1).
+    format: Annotated[Word, "a prompt format, such as two-shot or chat"] = "two-shot"
+    concurrency: Annotated[Count, "the number of requests at a time, from 1"] = 8
+    timeout: Annotated[Count, "whole seconds until a request counts as lost, from 1"] = 120
+    # After 408, 409, 429, 5xx, a timeout or a dropped connection; the client waits longer each time,
+    # or for as long as Retry-After says.
+    retries: Annotated[int, Field(ge=0), "how often a request may be repeated, from 0"] = 8
+    # Counted from `load_model` on, repeated requests too; prompts and answers together.
+    budget_requests: Annotated[Count | None, "the number of requests never to exceed"] = None
+    budget_tokens: Annotated[Count | None, "the number of tokens never to exceed"] = None
+    revision: Annotated[Word | None, "any word for what is served there now, in quotes"] = None
 
     @property
     def fingerprint(self) -> str:
         """What answers are kept under: URL, model, api and revision.
 
-        The weights behind an endpoint cannot be verified: the same line counts as the same model.
+        The weights behind an endpoint cannot be verified: the same mapping counts as the same model.
         What a server tells of its model is kept with the first answer and compared later
-        (`open_endpoint`), but many tell nothing. Where a name can come to mean something
+        (`EndpointModel`), but many tell nothing. Where a name can come to mean something
         else, ask for a dated model ("gpt-4o-mini-2024-07-18"), or change `revision` when it did.
         """
-        return " ".join(filter(None, [f"endpoint:{self.url}", self.model, self.api, self.revision]))
+        words = [f"endpoint:{self.url.rstrip('/')}", self.model, self.api, self.revision]
+        return " ".join(word for word in words if word)
 
     @property
     def chat(self) -> tuple[str, str] | None:
@@ -115,323 +121,457 @@ class Address:
         return ("", TURN) if self.api == "chat" else None
 
     @property
-    def lacks(self) -> MappingProxyType[str, str]:
+    def lacks(self) -> dict[str, str]:
         """See `Model.lacks`: what no server behind such an endpoint can do."""
         missing = {"temper": NO_LOGITS, "token_ids": NO_IDS}
-        return MappingProxyType(missing | ({"score": NO_SCORE} if self.api == "chat" else {}))
+        return missing | ({"score": NO_SCORE} if self.api == "chat" else {})
 
-    def secret(self) -> str | None:
+    def key(self) -> str | None:
         """The key itself, read when it is needed and kept nowhere else."""
-        if self.key is None:
+        if self.key_env is None:
             return None
-        if value := os.environ.get(self.key, "").strip():
+        if value := os.environ.get(self.key_env, "").strip():
             return value
         raise ModelError(
-            f"{self.url} needs the key that key={self.key} names, but this environment variable is "
-            "not set; set it before the run"
+            f"{self.url} needs the key that key_env names, but the environment variable "
+            f"{self.key_env} is not set; set it before the run"
         )
 
-
-def is_endpoint(name: str) -> bool:
-    """Whether a model's name is meant as an endpoint."""
-    return "://" in name
-
-
-def read_endpoint(name: str) -> Address:
-    """What such a line says.
-
-    Raises ModelError for one that cannot be used. No message repeats what may hold a password.
-    """
-    url, *words = name.split()
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ModelError(f"an endpoint begins with its URL, http:// or https://, as in {EXAMPLE}")
-    if parts.username is not None or parts.query or parts.fragment:
-        raise ModelError(
-            f"the URL of an endpoint at {parts.hostname} holds more than host and path; write the "
-            "rest as words behind it, the key as the name of an environment variable, as in "
-            f"{EXAMPLE}"
-        )
-    url = url.rstrip("/")
-    if not words or "=" in words[0]:
-        raise ModelError(f"no model is named after the URL {url}; write its name there: {EXAMPLE}")
-    given: dict[str, Any] = {}
-    for word in words[1:]:
-        setting, equals, value = word.partition("=")
-        if not equals or setting not in _KINDS:
-            near = difflib.get_close_matches(setting, _KINDS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"settings are {', '.join(_KINDS)}"
-            shown = repr(setting) if re.fullmatch("[a-z_]+", setting) else "like one of the words"
-            raise ModelError(f"the endpoint {url} has no setting {shown}; {hint}")
-        given[setting] = _value(url, setting, value)
-    address = Address(name, url, words[0], **given)
-    check_format(address, address.format)
-    return address
-
-
-def check_format(address: Address, prompt_format: str) -> None:
-    """Raise ModelError for a format that the endpoint cannot be asked in."""
-    if prompt_format not in FORMATS:
-        raise ModelError(
-            f"{address.name}: the format {prompt_format!r} is unknown; choose one of "
-            f"{', '.join(FORMATS)}"
-        )
-    form = FORMATS[prompt_format]
-    if form.chat and address.api != "chat":
-        raise ModelError(
-            f"{address.name} continues texts and has no chat template, so it cannot be asked as "
-            f"{prompt_format!r}; write api=chat, or take another format"
-        )
-    if form.chat and form.prefix:
-        raise ModelError(f"{address.name}: {NO_PREFIX}")
-
-
-# Names of settings and what they hold; the first three fields are the line itself.
-_KINDS = {
-    field.name: get_type_hints(Address)[field.name]
-    for field in fields(Address)
-    if field.name not in ("name", "url", "model")
-}
-
-
-def _value(url: str, setting: str, value: str) -> str | int:
-    if setting == "key":
-        if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", value):
-            raise ModelError(
-                f"key= of the endpoint {url} is the name of an environment variable, in capitals as "
-                "in key=OPENAI_API_KEY; never write a key itself here, change one that you did"
+    def check_format(self, prompt_format: str) -> None:
+        """Raise ModelError for a format that the endpoint cannot be asked in."""
+        form = FORMATS.get(prompt_format)
+        if form is None:
+            fault = f"the format {prompt_format!r} is unknown; choose one of {', '.join(FORMATS)}"
+        elif form.chat and self.api != "chat":
+            fault = (
+                f"it continues texts and has no chat template, so it cannot be asked as "
+                f"{prompt_format!r}; write api: chat, or take another format"
             )
-    elif setting == "api":
-        if value not in ("chat", "completions"):
-            raise ModelError(f"api= of the endpoint {url} must be chat or completions")
-    elif _KINDS[setting] is not str:
-        least = 0 if setting == "retries" else 1
-        if not re.fullmatch(r"[0-9]+(_[0-9]+)*", value) or int(value) < least:
-            raise ModelError(f"{setting}= of the endpoint {url} must be a number from {least} up")
-        return int(value)
-    return value
+        else:
+            fault = NO_PREFIX if form.chat and form.prefix else ""
+        if fault:
+            raise ModelError(f"{self.name}: {fault}")
 
 
-# -- requests: many at a time, within a budget, one sentence when one fails ------------------------
+def is_endpoint(model: object) -> bool:
+    """Whether a model of a profile or a notebook is meant as an endpoint."""
+    return isinstance(model, Mapping) or (isinstance(model, str) and "://" in model)
 
 
-CHARACTERS_A_TOKEN = 4  # of English text, for forecasts; the server's own count replaces them
-Result = TypeVar("Result")
+def read_endpoint(model: str | Mapping[str, Any]) -> Endpoint:
+    """What such a mapping says.
+
+    Raises ModelError for one that cannot be used, and for the line of text that an endpoint was
+    before. No message repeats a value, which may hold a password or a key.
+    """
+    settings = _from_line(model) if isinstance(model, str) else dict(model)
+    known = [name for name in Endpoint.model_fields if name != "name"]
+    for setting in settings:
+        if setting not in known:
+            near = difflib.get_close_matches(str(setting), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"settings are {', '.join(known)}"
+            shown = repr(setting) if re.fullmatch("[a-z_]+", str(setting)) else "of such a name"
+            raise ModelError(f"an endpoint has no setting {shown}; {hint}")
+    words = [
+        f"{'key' if setting == 'key_env' else setting}={value}"
+        for setting, value in settings.items()
+        if setting not in ("url", "model")
+    ]
+    name = " ".join([str(settings.get("url")), str(settings.get("model")), *words])
+    try:
+        endpoint = Endpoint(name=name, **settings)
+    except ValidationError as error:
+        setting = str(error.errors()[0]["loc"][0])
+        [meaning] = (m for m in Endpoint.model_fields[setting].metadata if isinstance(m, str))
+        fault = f"{setting} of the endpoint of {settings.get('model')!r} must be {meaning}"
+    else:
+        endpoint.check_format(endpoint.format)
+        if not isinstance(model, str):
+            return endpoint
+        fault = f"an endpoint is a mapping and no longer a line of text; write {settings}"
+    raise ModelError(fault)
+
+
+def _from_line(line: str) -> dict[str, Any]:
+    """The mapping for "URL MODEL SETTING=VALUE ...", as endpoints were written before."""
+    url, model, *words = [*line.split(), "", ""][: max(2, len(line.split()))]
+    settings: dict[str, Any] = {"url": url, "model": model}
+    for word in words:
+        setting, _, value = word.partition("=")
+        whole = value.isdecimal() and setting != "revision"
+        settings["key_env" if setting == "key" else setting] = int(value) if whole else value
+    return settings
+
+
+def load_endpoint(
+    model: str | Mapping[str, Any],
+    *,
+    dtype: str | None = None,
+    prompt_format: str | None = None,
+    records: Records | None = None,
+) -> Model:
+    """The model behind an endpoint; arguments as for `load_model`. With `records` nothing is asked
+    before an answer is missing there."""
+    endpoint = read_endpoint(model)
+    if dtype not in (None, "float32"):
+        raise ModelError(
+            f"{endpoint.name} computes in its server's own precision, not in {dtype}; leave dtype out"
+        )
+    prompt_format = prompt_format or endpoint.format
+    endpoint.check_format(prompt_format)
+    if records is None:
+        return EndpointModel(endpoint, prompt_format)
+    from factrobust.models.load import RecordedModel
+
+    recorded = RecordedModel(
+        records,
+        lambda: EndpointModel(endpoint, prompt_format, records),
+        name=endpoint.name,
+        fingerprint=endpoint.fingerprint,
+        prompt_format=prompt_format,
+        chat=endpoint.chat,
+    )
+    recorded.lacks = endpoint.lacks
+    return recorded
+
+
+class EndpointModel(Model):
+    """A model behind an endpoint. Each answer is handed out, and recorded, as it arrives.
+
+    `generate` asks at temperature 0, for ten alternatives a token; there are fewer or none if the
+    server tells no more. `sample` asks for n answers at once, and again for those that did not come;
+    samples have no log-probabilities (see `Choice.generation`). Temperature 0 is asked once. `score`
+    works where prompts are echoed with their log-probabilities (completions of vLLM, older OpenAI
+    models).
+
+    Raises ModelError if the server cannot be reached, or has not this model (see `_check_served`).
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, prompt_format: str | None = None, records: Records | None = None
+    ) -> None:
+        self.name, self.fingerprint = endpoint.name, endpoint.fingerprint
+        self.prompt_format = prompt_format or endpoint.format
+        self.chat, self.lacks = endpoint.chat, endpoint.lacks
+        self.endpoint, self.budget = endpoint, Budget(endpoint)
+        self._refused: set[str] = set()  # parameters that this server does not take
+        self._alternatives = TOP  # as many as it tells
+        self._answered: set[str] = set()  # operations that it is known to answer
+        self._check_served(records)
+
+    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
+        self.require(job.operation)
+        ask = {"generate": self._generate, "sample": self._sample, "score": self._score}
+
+        def answer_one(number: int) -> Any:
+            call = job.settings | job.requests[number]
+            return self._explaining(
+                f"...{call['prompt'][-60:]!r}", lambda: ask[job.operation](client, call)
+            )
+
+        alone = min(job.operation not in self._answered, len(job.requests))
+        with self._connect() as client:
+            for numbers in range(alone), range(alone, len(job.requests)):
+                for number, result in in_parallel(answer_one, numbers, self.endpoint.concurrency):
+                    self._answered.add(job.operation)
+                    yield [number], [result]
+
+    # -- the operations: a call is a job's settings and one request --------------------------------
+
+    def _generate(self, client: openai.OpenAI, call: dict[str, Any]) -> Generation:
+        [choice, *_] = self._reply(client, call | {"temperature": 0.0})
+        return choice.generation(call["prompt"], call["stop"], greedy=True)
+
+    def _sample(self, client: openai.OpenAI, call: dict[str, Any]) -> list[Generation]:
+        prompt, n, t = call["prompt"], call["n"], call["temperature"]
+        samples: list[Choice] = []
+        while len(samples) < n:
+            # vLLM refuses several greedy answers, which would be the same one.
+            several = n - len(samples) if t > 0 and "n" not in self._refused else 1
+            seed = _seed(call["seed"], prompt, t, len(samples))
+            choices = self._reply(client, call | {"n": several, "seed": seed, "alternatives": 0})
+            if len(choices) < several:
+                self._refused.add("n")
+            samples += choices if t > 0 else choices[:1] * n
+        return [c.generation(prompt, call["stop"], greedy=False) for c in samples[:n]]
+
+    def _score(self, client: openai.OpenAI, call: dict[str, Any]) -> np.ndarray:
+        prompt, answer = call["prompt"], call["answer"]
+        # One new token: some servers refuse to make none.
+        settings = {"max_new_tokens": 1, "temperature": 0.0, "echo": True, "alternatives": 1}
+        [choice, *_] = self._reply(client, {"prompt": prompt + answer, **settings})
+        # Servers that do not know how to echo pass over it and answer with the new token alone.
+        if prompt + answer not in choice.text or len(choice.tokens) < 2:
+            self.lacks = {**self.lacks, "score": NO_SCORE}
+            self.require("score")
+        return choice.scores(prompt, answer)
+
+    # -- one request, and what comes of it ---------------------------------------------------------
+
+    def _connect(self, retries: int | None = None) -> openai.OpenAI:
+        import openai
+
+        return openai.OpenAI(
+            base_url=self.endpoint.url,
+            api_key=self.endpoint.key()
+            or "none",  # else the client sends OPENAI_API_KEY to anybody
+            max_retries=self.endpoint.retries if retries is None else retries,
+            timeout=openai.Timeout(self.endpoint.timeout, connect=10),
+            http_client=openai.DefaultHttpxClient(
+                event_hooks={"request": [self.budget.reserve], "response": [self.budget.settle]}
+            ),
+        )
+
+    def _reply(self, client: openai.OpenAI, call: dict[str, Any]) -> list[Choice]:
+        """The answers to a call, asked again without what the server refuses to take."""
+        import httpx2
+        import openai
+
+        path = "/chat/completions" if self.endpoint.api == "chat" else "/completions"
+        while True:
+            body = self._body(call)
+            try:
+                reply = client.post(path, cast_to=httpx2.Response, body=body)
+                return read_choices(self._hidden(reply.text))
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                if not self._leave_out(body, error.response.text):
+                    raise
+
+    def _body(self, call: dict[str, Any]) -> dict[str, Any]:
+        """The request: what every server takes, and what this one has not refused."""
+        optional = WIDE | {key: call[key] for key in ("seed", "echo") if key in call}
+        if call.get("n", 1) > 1:
+            optional["n"] = call["n"]
+        body = {key: value for key, value in optional.items() if key not in self._refused}
+        body |= {key: call[key] for key in ("top_k", "top_p") if call.get(key) is not None}
+        body |= {"model": self.endpoint.model, "max_tokens": call["max_new_tokens"]}
+        body |= {"temperature": call["temperature"]}
+        if call.get("stop"):
+            body["stop"] = call["stop"][:STOPS]
+        top = min(call.get("alternatives", TOP), self._alternatives)
+        if self.endpoint.api == "completions":
+            return body | {"prompt": call["prompt"]} | ({"logprobs": top} if top else {})
+        message, _, begun = call["prompt"].partition(TURN)
+        if begun:
+            raise ModelError(f"{self.name}: {NO_PREFIX} (asked: ...{call['prompt'][-60:]!r})")
+        body["messages"] = [{"role": "user", "content": message}]
+        return body | ({"logprobs": True, "top_logprobs": top} if top else {})
+
+    def _leave_out(self, body: dict[str, Any], said: str) -> bool:
+        """Note what in this request the server refuses; whether there is anything to leave out.
+
+        What it refuses it names, several samples aside. What the caller asked for stays.
+        """
+        ours = [k for k in ("seed", "echo", *WIDE) if k in body and body[k] == WIDE.get(k, body[k])]
+        refused = {key for key in ours if re.search(rf"\b{key}\b", said)}
+        top = body.get("top_logprobs", body.get("logprobs"))
+        if top and not refused and re.search("logprobs|top_n_tokens", said):
+            # Unless another request has found out meanwhile.
+            self._alternatives = min(self._alternatives, FEWER.get(top, 0))
+            return True
+        if "n" in body and not refused:
+            refused = {"n"}
+        self._refused |= refused
+        return bool(refused)
+
+    def _hidden(self, said: str) -> str:
+        """Without the key, which some servers repeat in what they say."""
+        key = self.endpoint.key()
+        return said.replace(key, "***") if key else said
+
+    def _explaining(self, what: str, ask: Callable[[], Any]) -> Any:
+        """What `ask` gives; ModelError in one sentence for what goes wrong."""
+        import openai
+
+        try:
+            return ask()
+        except ReplyError as error:
+            fault = (
+                f"sent no answer ({error}), of which nothing is kept; check the URL, which usually "
+                "ends in /v1"
+            )
+        except openai.OpenAIError as error:
+            fault = self._fault(error)
+        # Out here the error is no context of ours: it may hold what the server said.
+        fault = " ".join(fault.split())
+        raise ModelError(f"{self.name}: the server {fault}, then run again (asked: {what})")
+
+    def _fault(self, error: openai.OpenAIError) -> str:
+        """What went wrong and how to mend it, as what follows "the server"."""
+        import openai
+
+        endpoint = self.endpoint
+        tries = f"after {endpoint.retries + 1} tries" if endpoint.retries else "at once"
+        if isinstance(error, openai.APITimeoutError):
+            return f"did not answer within {endpoint.timeout} s {tries}; raise timeout"
+        if not isinstance(error, openai.APIStatusError):
+            cause = type(error.__cause__ or error).__name__
+            return (
+                f"cannot be reached or broke off {tries} ({cause}); check that it runs at this URL"
+            )
+        status = error.status_code
+        said = error.body.get("message") if isinstance(error.body, dict) else None
+        said = self._hidden(str(said or error.response.text))[:200]
+        key = f"put a valid key into {endpoint.key_env}" if endpoint.key_env else "name a key_env"
+        remedies = {
+            401: key,
+            403: key,
+            404: f"check the URL, which usually ends in /v1, and the model {endpoint.model!r}",
+            429: "lower concurrency, or wait",
+        }
+        again = f" {tries}" if status >= 500 else ""
+        return f"answered {status}{again} ({said}); {remedies.get(status, 'mend what it names')}"
+
+    def _check_served(self, records: Records | None) -> None:
+        """Raise ModelError if the server lists its models and this one is not among them (llama.cpp's
+        answers under any name), or if it now tells something else of the weights (`TOLD`; many tell
+        nothing) than what is kept with the first answers in the records.
+        """
+        models = self._explaining(f"{self.endpoint.url}/models", self._listed)
+        if not models:
+            return
+        named = [m for m in models if self.endpoint.model in (m["id"], *(m.get("aliases") or ()))]
+        if not named:
+            names = ", ".join(str(m["id"]) for m in models[:5]) + (" ..." if models[5:] else "")
+            raise ModelError(
+                f"{self.name}: the server has no model {self.endpoint.model!r}; write as model the "
+                f"name of one that it has: {names}"
+            )
+        about = named[0] | (named[0].get("meta") or {})
+        told = {key: about[key] for key in TOLD if about.get(key) is not None}
+        if records is None or not told:
+            return
+        call = Call(self.fingerprint, "told", self.endpoint.model, "{}")
+        [known] = records.get([call])
+        if known is None:
+            records.put([call], [told])
+        elif changed := [key for key in told if known.get(key, told[key]) != told[key]]:
+            before, now = ({key: facts[key] for key in changed} for facts in (known, told))
+            raise ModelError(
+                f"{self.name}: the server has another model than the one whose answers are in the "
+                f"records ({before} then, {now} now); write another revision for it, or serve the "
+                "old one"
+            )
+
+    def _listed(self) -> list[dict[str, Any]]:
+        """The models that the server tells of; none if it has no page for that."""
+        import httpx2
+        import openai
+
+        # The first word with a server: a wrong URL shall be told soon.
+        with self._connect(retries=min(self.endpoint.retries, 2)) as client:
+            try:
+                reply = client.get("/models", cast_to=httpx2.Response)
+            except (openai.NotFoundError, openai.BadRequestError, openai.UnprocessableEntityError):
+                return []
+        models = read_json(self._hidden(reply.text)).get("data") or []
+        return [model for model in models if isinstance(model, dict) and model.get("id")]
+
+
+def _seed(seed: int, prompt: str, temperature: float, index: int) -> int:
+    """31 bits, which every server takes, from what determines a sample."""
+    key = f"{seed}\n{temperature!r}\n{index}\n{prompt}".encode()
+    return int.from_bytes(hashlib.sha256(key).digest()[:4], "big") >> 1
+
+
+# -- requests: within a budget, many at a time, one sentence when one fails ------------------------
 
 
 class Budget:
-    """Requests and tokens spent, and where to stop. A request that is repeated counts again."""
+    """Requests and tokens spent: hooks of the HTTP client, which passes every attempt through them.
 
-    def __init__(self, address: Address) -> None:
-        self._address = address
-        self.requests = self.tokens = 0
+    A request is taken to use as many tokens as its body has bytes, and its answers at their longest,
+    until the server has counted them: no token is shorter than a byte, and what the body holds
+    beside the prompt stands for a chat template. What the server answers with an error costs none.
+    """
 
-    def reserve(self, tokens: int) -> None:
-        """Take a request of about so many tokens; ModelError if that were beyond the budget."""
-        most = {"requests": self._address.budget_requests, "tokens": self._address.budget_tokens}
-        for what, wanted in {
-            "requests": self.requests + 1,
-            "tokens": self.tokens + tokens,
-        }.items():
-            if (limit := most[what]) is not None and wanted > limit:
-                raise ModelError(
-                    f"{self._address.name}: the budget of {limit:,} {what} is used up by "
-                    f"{self.requests:,} requests with {self.tokens:,} tokens; raise "
-                    f"budget_{what} or run again, what is in the records is not asked again"
-                )
-        self.requests += 1
-        self.tokens += tokens
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._name, self._lock = endpoint.name, Lock()
+        self._limits = {"requests": endpoint.budget_requests, "tokens": endpoint.budget_tokens}
+        self.spent = {"requests": 0, "tokens": 0}
 
-    def repeated(self, times: int) -> None:
-        self.requests += times
+    def reserve(self, request: httpx2.Request) -> None:
+        """Before an attempt is sent: count it, or raise ModelError if it could exceed the budget."""
+        if request.method != "POST":
+            return
+        wanted = {"requests": 1, "tokens": _most_tokens(request)}
+        with self._lock:
+            for what, limit in self._limits.items():
+                if limit is not None and self.spent[what] + wanted[what] > limit:
+                    raise ModelError(
+                        f"{self._name}: the budget of {limit:,} {what} is used up by "
+                        f"{self.spent['requests']:,} requests with {self.spent['tokens']:,} tokens; "
+                        f"raise budget_{what} or run again, what is in the records is not asked again"
+                    )
+            for what, number in wanted.items():
+                self.spent[what] += number
 
-    def settle(self, reserved: int, used: int | None) -> None:
-        """Replace the guess by what the server counted; None: it did not, and the guess stays."""
-        if used is not None:
-            self.tokens += used - reserved
+    def settle(self, response: httpx2.Response) -> None:
+        """After a reply: what the server counted instead; if it did not, the guess stays."""
+        if response.request.method != "POST":
+            return
+        try:
+            used = 0 if response.is_error else json.loads(response.read())["usage"]["total_tokens"]
+            change = int(used) - _most_tokens(response.request)
+        except (ValueError, KeyError, TypeError):
+            return
+        with self._lock:
+            self.spent["tokens"] += change
 
 
-def tokens_asked(prompt: str, new_tokens: int) -> int:
-    """About how many tokens a request takes, its answers at their longest."""
-    return -(-len(prompt) // CHARACTERS_A_TOKEN) + new_tokens
-
-
-def forecast(job: Job, address: Address) -> str:
-    """What a job will cost, in one line: requests, and tokens at four characters each."""
-    n = job.settings.get("n", 1)
-    new = job.settings.get("max_new_tokens", 1) * n
-    read = sum(tokens_asked(r["prompt"] + str(r.get("answer", "")), 0) for r in job.requests)
-    count = len(job.requests)
-    many = f" (or {count * n:,}, if the server gives one sample at a time)" if n > 1 else ""
-    return (
-        f"{address.name}: {job.operation}, {count:,} requests{many}, about {read:,} tokens to read "
-        f"and at most {count * new:,} to write"
-    )
+def _most_tokens(request: httpx2.Request) -> int:
+    body = json.loads(request.content)
+    return len(request.content) + int(body["max_tokens"]) * int(body.get("n", 1))
 
 
 def in_parallel(
-    connect: Callable[[], openai.AsyncOpenAI],
-    ask: Callable[[openai.AsyncOpenAI, int], Awaitable[Result]],
-    count: int,
-    *,
-    at_once: int,
-    first_alone: bool = False,
-) -> Iterator[list[tuple[int, Result]]]:
-    """What `ask(client, i)` gives for i < count, as it arrives: (i, result), one or several.
+    ask: Callable[[int], Any], numbers: Sequence[int], at_once: int
+) -> Iterator[tuple[int, Any]]:
+    """(i, ask(i)) for these numbers, as the results arrive, `at_once` under way at a time.
 
-    `at_once` are under way, after the first one alone if that shall find out what the server can
-    do. When one fails, or at Ctrl-C, no more are begun, those under way are still handed out, for
-    they are paid for, and then the error is raised; a second Ctrl-C gives them up, as does closing
-    this generator. Results that nobody takes hold up the others, so that little is lost if the
-    process is killed.
+    When one fails no more are begun, those under way are still handed out, for they are paid for,
+    and then the error is raised. Ctrl-C hands out what has arrived, gives up the others, and is
+    raised at once.
     """
-    arrived: deque[tuple[int, Result] | BaseException | None] = deque()  # None: the end
-    more, ending = threading.Event(), threading.Event()
-    numbers = iter(range(count))
-
-    def hand_over(item: tuple[int, Result] | BaseException | None) -> None:
-        arrived.append(item)
-        more.set()
-
-    async def work(client: openai.AsyncOpenAI, most: int) -> None:
-        for _ in range(most):
-            while len(arrived) > at_once and not ending.is_set():
-                await asyncio.sleep(0.01)
-            number = None if ending.is_set() else next(numbers, None)
-            if number is None:
-                return
-            try:
-                hand_over((number, await ask(client, number)))
-            except Exception as error:
-                ending.set()
-                hand_over(error)
-
-    async def everything() -> None:
-        async with connect() as client:
-            if first_alone:
-                await work(client, 1)
-            await asyncio.gather(*(work(client, count) for _ in range(min(at_once, count))))
-
-    # A thread of its own: a notebook's thread has an event loop running already.
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(everything())
-
-    def run() -> None:
-        with suppress(asyncio.CancelledError):
-            try:
-                loop.run_until_complete(task)
-            except Exception as error:
-                hand_over(error)
-        loop.close()
-        hand_over(None)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
+    ending = Event()
     failure: BaseException | None = None
-    try:
+
+    def attempt(number: int) -> tuple[int, Any, Exception | None] | None:
+        if ending.is_set():
+            return None
+        try:
+            return number, ask(number), None
+        except Exception as error:
+            ending.set()
+            return number, None, error
+
+    with ThreadPool(at_once) as pool:  # of daemons: leaving it, or the process, waits for none
+        arriving = pool.imap_unordered(attempt, numbers)
         while True:
             try:
-                more.wait(0.5)  # not for ever: Windows would not let Ctrl-C in
-                more.clear()
-                batch = list(arrived)
+                result = arriving.next(0 if isinstance(failure, KeyboardInterrupt) else None)
+            except (StopIteration, NothingYet):
+                break
             except KeyboardInterrupt as interrupt:
-                if failure:
-                    raise
                 failure = interrupt
                 ending.set()
                 continue
-            failure = next((x for x in batch if isinstance(x, BaseException)), failure)
-            if results := [x for x in batch if isinstance(x, tuple)]:
-                yield results
-            for _ in batch:  # now that they are taken care of
-                arrived.popleft()
-            if None in batch:
-                break
-    finally:
-        if thread.is_alive():
-            with suppress(RuntimeError):  # the loop has closed meanwhile
-                loop.call_soon_threadsafe(task.cancel)
-            thread.join()
+            if result and result[2]:
+                failure = failure or result[2]
+            elif result:
+                yield result[:2]
     if failure:
         raise failure
 
 
-def explained(error: openai.OpenAIError, address: Address, key: str | None) -> str:
-    """What went wrong at an endpoint, in one sentence that holds no key."""
-    import openai
-
-    where = f"{address.name}: the server"
-    tries = f"after {address.retries + 1} tries" if address.retries else "at once"
-    match error:
-        case openai.AuthenticationError() | openai.PermissionDeniedError():
-            # Some servers repeat the key in what they say: it is left out.
-            if address.key is None:
-                return f"{where} asks for a key ({error.status_code}); name its variable, key=..."
-            return (
-                f"{where} refuses the key that {address.key} holds ({error.status_code}); put one "
-                "there that is valid for this URL and model"
-            )
-        case openai.NotFoundError():
-            return (
-                f"{where} knows no model {address.model!r}, or nothing lies at {address.url} "
-                f"(404: {_said(error, key)}); check the URL, which usually ends in /v1, and the name"
-            )
-        case openai.RateLimitError():
-            return (
-                f"{where} still refuses (429: {_said(error, key)}); lower concurrency=, or wait and "
-                "run again"
-            )
-        case openai.APIStatusError():
-            again = f" {tries}" if error.status_code >= 500 else ""
-            return (
-                f"{where} answered {error.status_code}{again} ({_said(error, key)}); mend what it "
-                "names, then run again"
-            )
-        case openai.APITimeoutError():
-            return (
-                f"{where} did not answer within {address.timeout} s {tries}; raise timeout= or "
-                "lower concurrency="
-            )
-        case openai.APIConnectionError():
-            cause = type(error.__cause__).__name__
-            return (
-                f"{where} cannot be reached or dropped the connection {tries} ({cause}); check that "
-                "it runs at this URL, then run again"
-            )
-    return f"{where} gave no answer ({type(error).__name__}); check the URL, then run again"
-
-
-def _said(error: openai.APIStatusError, key: str | None) -> str:
-    """What the server said, on one line, shortened, and without the key if it should repeat it."""
-    return clean(_message(error.body) or error.response.text, key)
-
-
-def clean(text: str, key: str | None) -> str:
-    text = text.replace(key, "***") if key else text
-    text = " ".join(text.split())
-    return text if len(text) <= 200 else f"{text[:200]} ..."
-
-
-def _message(body: Any) -> str:
-    """The message in an error's body: openai's {"message": ...}, FastAPI's {"detail": ...}, or none."""
-    if isinstance(body, dict):
-        said = body.get("message") or body.get("detail") or body.get("error")
-        return said if isinstance(said, str) else str(said or "")
-    return body if isinstance(body, str) else ""
-
-
-# -- what a server replied -------------------------------------------------------------------------
-
-
-TOP = 10  # alternatives kept at each position
+# -- replies ---------------------------------------------------------------------------------------
 
 
 class ReplyError(ValueError):
-    """A reply that holds no answer, as the end of a sentence that names server and prompt."""
+    """A reply that holds no answer, and what is wrong with it. Nothing is made up for what it lacks."""
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A token as a server tells it: its bytes, log-probability and alternatives, best first."""
 
     text: bytes
@@ -439,62 +579,48 @@ class Token:
     top: list[tuple[str, float]]
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One answer of a reply; `tokens` is None if it holds no log-probabilities."""
+class Choice(NamedTuple):
+    """One answer of a reply; no tokens if it holds no log-probabilities."""
 
     text: str
-    tokens: list[Token] | None
+    tokens: list[Token]
 
+    def generation(self, prompt: str, stop: Sequence[str], *, greedy: bool) -> Generation:
+        """The answer up to the first stop string, with log-probabilities of the tokens covering it.
 
-def read_reply(body: bytes) -> tuple[list[Choice], int | None]:
-    """The answers in a reply, at least one, and the tokens that it took (None: it does not say)."""
-    reply = decode_reply(body)
-    usage = reply.get("usage")
-    used = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return choices(reply), used if isinstance(used, int) else None
+        Without token ids, which servers do not tell. Samples come without log-probabilities: servers
+        differ in whether they tell them before or after the temperature, and do not say which.
+        """
+        short = cut(self.text, stop)
+        text = self.text if short is None else short
+        tokens = self.tokens[: covering(self.tokens, text)] if greedy else []
+        logprobs = [token.logprob for token in tokens if token.logprob is not None]
+        if len(logprobs) < len(tokens):
+            raise ReplyError("a token lacks its log-probability")
+        tops = [token.top for token in tokens]
+        return Generation(prompt, text, [], logprobs, tops if all(tops) else [])
 
+    def scores(self, prompt: str, answer: str) -> np.ndarray:
+        """log P of the answer's tokens where the reply repeats prompt and answer, float32 [token].
 
-def decode_reply(body: bytes) -> dict[str, Any]:
-    """The JSON object of a reply."""
-    try:
-        reply = json.loads(body)
-    except ValueError as error:
-        begins = body[:40].decode("utf-8", "replace")
-        raise ReplyError(f"is no JSON ({error}; it begins {begins!r})") from None
-    if not isinstance(reply, dict):
-        raise ReplyError(f"is JSON of another kind ({type(reply).__name__})")
-    return reply
-
-
-def choices(reply: Mapping[str, Any]) -> list[Choice]:
-    """The answers in a reply, in their order; at least one."""
-    given = reply.get("choices")
-    if not isinstance(given, list) or not given:
-        said = _error_in(reply.get("error"))
-        raise ReplyError(f"holds an error: {said}" if said else "holds no choices")
-    if not all(isinstance(choice, dict) for choice in given):
-        raise ReplyError("holds a choice that is no object")
-    return [_choice(c) for c in sorted(given, key=lambda c: c.get("index") or 0)]
-
-
-def generation(prompt: str, choice: Choice, stop: Sequence[str], *, greedy: bool) -> Generation:
-    """An answer up to the first stop string, with the log-probabilities of the tokens that cover it.
-
-    Without token ids, which servers do not tell. Samples come without log-probabilities: servers
-    differ in whether they tell them before or after the temperature, and do not say which.
-    """
-    short = cut(choice.text, stop)
-    text = choice.text if short is None else short
-    tokens = choice.tokens if greedy else None
-    if not tokens:
-        return Generation(prompt, text, [], [])
-    kept = tokens[: covering(tokens, text)]
-    if any(token.logprob is None for token in kept):
-        raise ReplyError("holds a token without its log-probability")
-    logprobs = [token.logprob for token in kept if token.logprob is not None]
-    top = [token.top for token in kept] if all(token.top for token in kept) else []
-    return Generation(prompt, text, [], logprobs, top)
+        They are the smallest suffix of the tokens of both that covers the answer (paper 2, appendix
+        D). The reply goes on with one new token, as asked, or with none. Raises ReplyError if the
+        tokens do not add up to the answer.
+        """
+        both, tokens = (prompt + answer).encode(), self.tokens
+        ends_there = not self.text.partition(prompt + answer)[2]
+        if not (ends_there and tokens and tokens[-1].text and both.endswith(tokens[-1].text)):
+            tokens = tokens[:-1]
+        values: list[float] = []
+        text = b""
+        for token in reversed(tokens):
+            text = token.text + text
+            if token.logprob is None or not both.endswith(text):
+                break
+            values.append(token.logprob)
+            if len(text) >= len(answer.encode()):
+                return np.array(values[::-1], dtype=np.float32)
+        raise ReplyError(f"it repeats the answer {answer!r} in tokens that do not add up to it")
 
 
 def covering(tokens: Sequence[Token], text: str) -> int:
@@ -513,80 +639,70 @@ def covering(tokens: Sequence[Token], text: str) -> int:
     return int(np.searchsorted(ends, start + len(goal))) + 1
 
 
-def scores(choice: Choice, prompt: str, answer: str) -> np.ndarray:
-    """log P of the answer's tokens in a reply that repeats prompt and answer, float32 [token].
-
-    They are the smallest suffix of the given tokens that covers the answer (paper 2, appendix D).
-    The reply goes on with one new token, as asked, or with none. Raises ReplyError if the tokens do
-    not add up to the answer.
-    """
-    given, tokens = (prompt + answer).encode(), choice.tokens or []
-    ends_there = not choice.text.partition(prompt + answer)[2]
-    if not (ends_there and tokens and tokens[-1].text and given.endswith(tokens[-1].text)):
-        tokens = tokens[:-1]
-    values: list[float] = []
-    text = b""
-    for token in reversed(tokens):
-        text = token.text + text
-        if token.logprob is None or not given.endswith(text):
-            break
-        values.append(token.logprob)
-        if len(text) >= len(answer.encode()):
-            return np.array(values[::-1], dtype=np.float32)
-    raise ReplyError(f"repeats the answer {answer!r} in tokens that do not add up to it")
-
-
-def echoes(choice: Choice, prompt: str, answer: str) -> bool:
-    """Whether a reply repeats prompt and answer with log-probabilities, as it was asked to.
-
-    Servers that do not know how leave the request aside and answer with the new token alone.
-    """
-    return (prompt + answer) in choice.text and len(choice.tokens or []) > 1
-
-
-def _choice(given: Mapping[str, Any]) -> Choice:
-    if isinstance(message := given.get("message"), dict):
-        text = message.get("content")
-        if not text and (message.get("reasoning_content") or message.get("reasoning")):
-            raise ReplyError(
-                "ends before the answer, in the model's reasoning, which takes more tokens than "
-                "are asked for; switch reasoning off at the server or take another model"
-            )
-        if text is None and _error_in(message.get("refusal")):
-            text = message["refusal"]
-    else:
-        text = given.get("text")
-    if not isinstance(text, str):
-        raise ReplyError(f"holds no text (it ended with {given.get('finish_reason')!r})")
-    logprobs = given.get("logprobs")
-    return Choice(text, _tokens(logprobs) if isinstance(logprobs, dict) else None)
-
-
-def _tokens(given: Mapping[str, Any]) -> list[Token] | None:
+def read_json(content: str) -> dict[str, Any]:
+    """The JSON object of a reply."""
     try:
-        if isinstance(content := given.get("content"), list):
-            return [_listed(token) for token in content]
-        if isinstance(texts := given.get("tokens"), list):
-            tops = given.get("top_logprobs") or [None] * len(texts)
-            return [
-                Token(text.encode(), _logprob(value), _best((top or {}).items()))
-                for text, value, top in zip(texts, given["token_logprobs"], tops, strict=True)
-            ]
+        reply = json.loads(content)
+    except ValueError as error:
+        raise ReplyError(f"{error} in {content[:60]!r}") from None
+    if not isinstance(reply, dict):
+        raise ReplyError(f"a {type(reply).__name__} in place of an object")
+    return reply
+
+
+def read_choices(content: str) -> list[Choice]:
+    """The answers in a reply, in their order; at least one."""
+    choices = read_json(content).get("choices")
+    if not choices:
+        raise ReplyError(f"no choices in {content[:200]!r}")
+    try:
+        ordered = sorted(choices, key=lambda choice: choice.get("index") or 0)
+        return [Choice(_text(c), _tokens(c.get("logprobs") or {})) for c in ordered]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ReplyError(
-            f"holds log-probabilities in no known shape ({type(error).__name__}: {error})"
-        ) from None
-    return None
+        raise ReplyError(f"{type(error).__name__}: {error}") from None
 
 
-def _listed(token: Mapping[str, Any]) -> Token:
-    spelled = token.get("bytes")
-    text = bytes(spelled) if spelled is not None else token["token"].encode()
-    top = [(other["token"], other["logprob"]) for other in token.get("top_logprobs") or []]
-    return Token(text, _logprob(token["logprob"]), _best(top))
+def _text(choice: Mapping[str, Any]) -> str:
+    message = choice.get("message") or {}
+    text = message.get("content", choice.get("text"))
+    if not text and (message.get("reasoning_content") or message.get("reasoning")):
+        raise ValueError(
+            "it ends before the answer, in the model's reasoning, which takes more tokens than are "
+            "asked for: switch reasoning off at the server or take another model"
+        )
+    text = message.get("refusal") if text is None else text
+    if not isinstance(text, str):
+        raise ValueError(f"no text, and it ended with {choice.get('finish_reason')!r}")
+    return text
 
 
-def _best(pairs: Any) -> list[tuple[str, float]]:
+def _tokens(logprobs: Mapping[str, Any]) -> list[Token]:
+    """Log-probabilities in the two shapes that servers send.
+
+    Completions of OpenAI and vLLM hold parallel lists, {"tokens": [" Nai", "robi"], "token_logprobs":
+    [-0.1, -0.2], "top_logprobs": [{" Nai": -0.1, ...}, ...]}; chats, and llama.cpp's completions too,
+    a list of tokens, {"content": [{"token": " Nai", "bytes": [32, ...], "logprob": -0.1,
+    "top_logprobs": [...]}, ...]}.
+    """
+    if (content := logprobs.get("content")) is not None:
+        return [
+            Token(
+                token["token"].encode() if token.get("bytes") is None else bytes(token["bytes"]),
+                _logprob(token["logprob"]),
+                _best((t["token"], t["logprob"]) for t in token.get("top_logprobs") or ()),
+            )
+            for token in content
+        ]
+    texts = logprobs.get("tokens") or []
+    values = logprobs["token_logprobs"] if texts else []
+    tops = logprobs.get("top_logprobs") or [None] * len(texts)
+    return [
+        Token(text.encode(), _logprob(value), _best((top or {}).items()))
+        for text, value, top in zip(texts, values, tops, strict=True)
+    ]
+
+
+def _best(pairs: Iterable[tuple[str, Any]]) -> list[tuple[str, float]]:
     told = [(str(text), p) for text, value in pairs if (p := _logprob(value)) is not None]
     return sorted(told, key=lambda pair: -pair[1])[:TOP]
 
@@ -596,313 +712,6 @@ def _logprob(value: Any) -> float | None:
     if value is None:
         return None
     number = float(value)
-    if math.isnan(number) or number > 1e-3:  # rounding may carry a certain token above 0
+    if not number <= 1e-3:  # rounding may carry a certain token above 0
         raise ValueError(f"{number} is no log-probability")
     return number
-
-
-def _error_in(error: Any) -> str:
-    said = error.get("message") if isinstance(error, dict) else error
-    return said if isinstance(said, str) else ""
-
-
-# -- the model -------------------------------------------------------------------------------------
-
-
-STOPS = 4  # OpenAI takes no more; the others are cut off here
-# The whole distribution, for some servers cut it unless told not to: vLLM as the model's makers suggest,
-# llama.cpp to the 40 likeliest tokens. -1 is no limit for both. All but the first is unknown to
-# OpenAI, and TGI takes no top_p of 1: who refuses one of these needs none.
-WIDE = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
-# Alternatives to ask for when a server refuses so many: legacy OpenAI and TGI tell five at most.
-FEWER = {10: 5, 5: None}
-
-
-class EndpointModel(Model):
-    """A model behind an endpoint. Each answer is handed out, and recorded, as it arrives.
-
-    `generate` asks at temperature 0, for ten alternatives a token; there are fewer or none if the
-    server tells no more. `sample` asks for n answers at once, and again for those that did not come;
-    samples have no log-probabilities (see `generation`). Temperature 0 is asked
-    once. `score` works where prompts are echoed with their log-probabilities (completions of vLLM,
-    older OpenAI models).
-    """
-
-    def __init__(self, address: Address, prompt_format: str | None = None) -> None:
-        self.name, self.fingerprint = address.name, address.fingerprint
-        self.prompt_format = prompt_format or address.format
-        self.chat, self.lacks = address.chat, address.lacks
-        self.address, self.spent = address, Budget(address)
-        _ = self.key  # a missing one is told before anything else
-        self._refused: set[str] = set()  # parameters that this server does not take
-        self._alternatives: int | None = TOP
-        self._tried: set[str] = set()  # operations that it has answered
-
-    def __repr__(self) -> str:
-        return f"EndpointModel({self.name!r})"
-
-    @property
-    def key(self) -> str | None:
-        """The key, never kept here, where a pickle or a debugger would show it."""
-        return self.address.secret()
-
-    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
-        self.require(job.operation)
-        if not job.requests:
-            return
-        begun = [p for r in job.requests if (p := r["prompt"]).partition(TURN)[2] and self.chat]
-        if begun:
-            raise ModelError(f"{self.name}: {NO_PREFIX} (asked: ...{begun[0][-60:]!r})")
-        announce(forecast(job, self.address))
-        ask = {"generate": self._generate, "sample": self._sample, "score": self._score}
-
-        def one(client: openai.AsyncOpenAI, number: int) -> Any:
-            return ask[job.operation](client, job.requests[number], job.settings)
-
-        for batch in in_parallel(
-            self.client,
-            one,
-            len(job.requests),
-            at_once=self.address.concurrency,
-            first_alone=job.operation not in self._tried,
-        ):
-            self._tried.add(job.operation)
-            yield [number for number, _ in batch], [value for _, value in batch]
-
-    # -- the operations, one request each ----------------------------------------------------------
-
-    async def _generate(
-        self, client: openai.AsyncOpenAI, request: dict[str, Any], settings: dict[str, Any]
-    ) -> Generation:
-        prompt = request["prompt"]
-        [choice, *_] = await self._reply(client, prompt, settings | {"temperature": 0.0})
-        return self._made(prompt, choice, settings, greedy=True)
-
-    async def _sample(
-        self, client: openai.AsyncOpenAI, request: dict[str, Any], settings: dict[str, Any]
-    ) -> list[Generation]:
-        prompt, n, t = request["prompt"], settings["n"], request["temperature"]
-        got: list[Choice] = []
-        while len(got) < n:
-            # vLLM refuses several greedy answers, which would be the same one.
-            several = t > 0 and "n" not in self._refused
-            seed = _seed(settings["seed"], prompt, t, len(got))
-            asked = {"temperature": t, "seed": seed, "n": n - len(got) if several else 1}
-            asked["alternatives"] = 0  # see `generation`
-            made = await self._reply(client, prompt, settings | asked)
-            if len(made) < asked["n"]:
-                self._refused.add("n")
-            got += made if t > 0 else made[:1] * n
-        return [self._made(prompt, choice, settings, greedy=False) for choice in got[:n]]
-
-    async def _score(
-        self, client: openai.AsyncOpenAI, request: dict[str, Any], settings: dict[str, Any]
-    ) -> Any:
-        prompt, answer = request["prompt"], request["answer"]
-        # One new token: some servers refuse to make none.
-        asked = {"max_new_tokens": 1, "temperature": 0.0, "echo": True, "alternatives": 1}
-        [choice, *_] = await self._reply(client, prompt + answer, asked)
-        if not echoes(choice, prompt, answer):
-            self.lacks = {**self.lacks, "score": NO_ECHO}
-            self.require("score")
-        try:
-            return scores(choice, prompt, answer)
-        except ReplyError as error:
-            failure = str(error)
-        raise self._unusable(failure, prompt)
-
-    def _made(
-        self, prompt: str, choice: Choice, settings: dict[str, Any], *, greedy: bool
-    ) -> Generation:
-        try:
-            return generation(prompt, choice, settings["stop"], greedy=greedy)
-        except ReplyError as error:
-            failure = str(error)
-        raise self._unusable(failure, prompt)
-
-    # -- one request, and what came of it ----------------------------------------------------------
-
-    def client(self) -> openai.AsyncOpenAI:
-        import openai
-
-        return openai.AsyncOpenAI(
-            base_url=self.address.url,
-            api_key=self.key or "none",  # else the client sends OPENAI_API_KEY to anybody
-            max_retries=self.address.retries,
-            timeout=openai.Timeout(self.address.timeout, connect=10),
-        )
-
-    async def _reply(
-        self, client: openai.AsyncOpenAI, prompt: str, asked: dict[str, Any]
-    ) -> list[Choice]:
-        """The answers to one prompt, asked again without what the server refuses to take."""
-        import openai
-
-        while True:
-            body = self._body(prompt, asked)
-            create = (
-                client.chat.completions.with_raw_response.create
-                if self.address.api == "chat"
-                else client.completions.with_raw_response.create
-            )
-            reserved = tokens_asked(prompt, asked["max_new_tokens"] * asked.get("n", 1))
-            self.spent.reserve(reserved)
-            try:
-                raw = await create(**body)
-                self.spent.repeated(raw.retries_taken)
-                made, used = read_reply(raw.content)
-                self.spent.settle(reserved, used)
-                return made
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                self.spent.settle(reserved, 0)
-                if self._leave_out(error.response.text, body):
-                    continue
-                failure = ModelError(
-                    f"{explained(error, self.address, self.key)} (asked: ...{prompt[-60:]!r})"
-                )
-            except openai.OpenAIError as error:
-                failure = ModelError(explained(error, self.address, self.key))
-            except ReplyError as error:
-                failure = self._unusable(str(error), prompt)
-            # Out here the client's error is no context of ours: it may hold what the server said.
-            raise failure
-
-    def _body(self, prompt: str, asked: dict[str, Any]) -> dict[str, Any]:
-        """The request: what every server takes, and what this one has not refused."""
-        body: dict[str, Any] = {
-            "model": self.address.model,
-            "max_tokens": asked["max_new_tokens"],
-            "temperature": asked["temperature"],
-        }
-        if stop := asked.get("stop"):
-            body["stop"] = stop[:STOPS]
-        if asked.get("n", 1) > 1 and "n" not in self._refused:
-            body["n"] = asked["n"]
-        if "seed" in asked and "seed" not in self._refused:
-            body["seed"] = asked["seed"]
-        if asked.get("echo") and "echo" not in self._refused:
-            body["echo"] = True
-        wide = {key: value for key, value in WIDE.items() if key not in self._refused}
-        given = {key: asked[key] for key in ("top_k", "top_p") if asked.get(key) is not None}
-        body["extra_body"] = wide | given
-        told = asked.get("alternatives", self._alternatives)
-        wanted: dict[str, Any] = {}
-        if self.address.api == "chat":
-            body["messages"] = [{"role": "user", "content": prompt.partition(TURN)[0]}]
-            wanted = {"logprobs": True, "top_logprobs": told}
-        else:
-            body["prompt"] = prompt
-            wanted = {"logprobs": told}
-        return body | (wanted if told else {})
-
-    def _leave_out(self, said: str, body: dict[str, Any]) -> bool:
-        """Note what in this request the server refuses; whether there is anything to leave out.
-
-        What it refuses it names, several samples aside. What the caller asked for stays.
-        """
-        ours = [k for k in WIDE if body["extra_body"].get(k) == WIDE[k]] + ["seed"] * (
-            "seed" in body
-        )
-        if refused := {name for name in ours if re.search(rf"\b{name}\b", said)}:
-            self._refused |= refused
-            return True
-        if "echo" in body:
-            self._refused.add("echo")
-            return "echo" in said or "logprobs" in said
-        told = body.get("top_logprobs", body.get("logprobs"))
-        if told and re.search("logprobs|top_n_tokens", said):
-            if told == self._alternatives:  # else another request has found out meanwhile
-                self._alternatives = FEWER[told]
-            return True
-        if "n" in body:
-            self._refused.add("n")
-            return True
-        return False
-
-    def _unusable(self, failure: str, prompt: str) -> ModelError:
-        failure = clean(failure, self.key)
-        return ModelError(
-            f"{self.name}: the reply to ...{prompt[-60:]!r} {failure}; nothing of it is kept, check "
-            "the URL and the server, then run again"
-        )
-
-
-def _seed(seed: int, prompt: str, temperature: float, index: int) -> int:
-    """31 bits, which every server takes, from what determines a sample."""
-    key = f"{seed}\n{temperature!r}\n{index}\n{prompt}".encode()
-    return int.from_bytes(hashlib.sha256(key).digest()[:4], "big") >> 1
-
-
-# -- what the server tells of the model ------------------------------------------------------------
-
-
-# Of what llama.cpp (in "meta") and vLLM tell, that which goes with the weights: "created" is the time
-# of asking, "n_ctx" a setting.
-TOLD = ("root", "n_params", "size", "n_vocab", "n_embd")
-
-
-def open_endpoint(
-    address: Address, prompt_format: str | None = None, records: Records | None = None
-) -> EndpointModel:
-    """The model behind an endpoint, once its server is known to have it.
-
-    What the server tells of the weights (`TOLD`; many tell nothing) is kept in the records, and must
-    be the same the next time. Raises ModelError if it is not, and as `told` does.
-    """
-    model = EndpointModel(address, prompt_format)
-    facts = told(model)
-    if records is not None and facts:
-        call = Call(address.fingerprint, "told", address.model, "{}")
-        [known] = records.get([call])
-        if known is None:
-            records.put([call], [facts])
-        elif changed := [key for key in facts if known.get(key, facts[key]) != facts[key]]:
-            was, now = ({key: said[key] for key in changed} for said in (known, facts))
-            raise ModelError(
-                f"{address.name}: the server has another model than the one whose answers are in the "
-                f"records ({was} then, {now} now); write another revision= for it, or serve the old one"
-            )
-    return model
-
-
-def told(model: EndpointModel) -> dict[str, Any]:
-    """What the server tells of the model's weights; {} if it tells nothing.
-
-    Raises ModelError if the server cannot be reached, refuses the key, or lists its models and this
-    one is not among them: llama.cpp's server answers under any name.
-    """
-    import openai
-
-    # The first word with a server: a wrong URL shall be told soon.
-    address = replace(model.address, retries=min(model.address.retries, 2))
-
-    async def ask(client: openai.AsyncOpenAI, _: int) -> dict[str, Any]:
-        try:
-            listing = client.with_options(max_retries=address.retries).models.with_raw_response
-            raw = await listing.list()
-            return decode_reply(raw.content)
-        except (openai.NotFoundError, openai.BadRequestError, openai.UnprocessableEntityError):
-            return {}  # a server without this page
-        except openai.OpenAIError as error:
-            failure = explained(error, address, model.key)
-        except ReplyError as error:
-            failure = (
-                f"{model.name}: what lies at {address.url}/models {clean(str(error), model.key)}; "
-                "check the URL, which usually ends in /v1"
-            )
-        raise ModelError(failure)
-
-    [[(_, listed)]] = in_parallel(model.client, ask, 1, at_once=1)
-    served = listed.get("data")
-    served = [m for m in served if isinstance(m, dict) and m.get("id")] if served else []
-    for about in served:
-        if address.model in (about["id"], *(about.get("aliases") or ())):
-            facts = about | (about.get("meta") or {})
-            return {key: facts[key] for key in TOLD if facts.get(key) is not None}
-    if served:
-        names = ", ".join(str(m["id"]) for m in served[:5]) + (" ..." if len(served) > 5 else "")
-        raise ModelError(
-            f"{model.name}: the server has no model {address.model!r}; write the name of one that it "
-            f"has after the URL: {clean(names, model.key)}"
-        )
-    return {}

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
@@ -102,7 +102,7 @@ def read_settings(path: Path) -> dict[str, Settings]:
 
 
 def load_model(
-    name: str,
+    name: str | Mapping[str, Any],
     *,
     dtype: str | None = None,
     prompt_format: str | None = None,
@@ -113,8 +113,8 @@ def load_model(
     `name` is an embedded model ("gemma-3-270m", "smollm2-135m-instruct"), a folder in transformers'
     format, a .gguf file, or a hub id, with its revision after an @ ("org/model@0123abc"). Folders
     and hub ids may hold encoder-decoder models (T5, BART), which answer as `Seq2SeqLM` says. An
-    OpenAI-compatible endpoint is its URL and a model's name there ("http://localhost:8000/v1 llama
-    key=MY_KEY"): see `models.endpoint`. It is asked as little as weights are loaded.
+    OpenAI-compatible endpoint is a mapping, {"url": "http://localhost:8000/v1", "model": "llama"}: see
+    `models.endpoint`. It is asked as little as weights are loaded.
     `dtype` and `prompt_format` (a key of `prompts.FORMATS`: how the model is asked) override what
     data/models.csv has for the model. For a model that is not there they are float32, and its chat
     template if it has one, else the bare question for an encoder-decoder and two-shot for others.
@@ -122,6 +122,10 @@ def load_model(
 
     Raises ModelError for a name that is none of these, and for weights that are not the pinned ones.
     """
+    if not isinstance(name, str) or "://" in name:
+        from factrobust.models.endpoint import load_endpoint  # little needs it
+
+        return load_endpoint(name, dtype=dtype, prompt_format=prompt_format, records=records)
     if settings := settings_of(name):
         dtype, prompt_format = dtype or settings.dtype, prompt_format or settings.prompt_format
     dtype = dtype or "float32"
@@ -131,8 +135,6 @@ def load_model(
         raise ModelError(
             f"prompt format {prompt_format!r} is unknown; choose one of {', '.join(FORMATS)}"
         )
-    if "://" in name:
-        return _endpoint(name, dtype, prompt_format, records)
     source = find_source(name)
     chat = _chat(source)
     prompt_format = prompt_format or _usual_format(source, chat)
@@ -147,30 +149,6 @@ def load_model(
     if records is None:
         return _in_memory(source, dtype, about)
     return RecordedModel(records, lambda: _within_reach(source, dtype, about), **about)
-
-
-def _endpoint(name: str, dtype: str, prompt_format: str | None, records: Records | None) -> Model:
-    from factrobust.models.endpoint import check_format, open_endpoint, read_endpoint
-
-    address = read_endpoint(name)
-    if dtype != "float32":
-        raise ModelError(
-            f"{name} computes in its server's own precision, not in {dtype}; leave dtype out"
-        )
-    prompt_format = prompt_format or address.format
-    check_format(address, prompt_format)
-    if records is None:
-        return open_endpoint(address, prompt_format, records)
-    model = RecordedModel(
-        records,
-        lambda: open_endpoint(address, prompt_format, records),
-        name=name,
-        fingerprint=address.fingerprint,
-        prompt_format=prompt_format,
-        chat=address.chat,
-    )
-    model.lacks = address.lacks
-    return model
 
 
 class RecordedModel(Model):

@@ -134,14 +134,6 @@ def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
         yield bar.update
 
 
-def announce(line: str) -> None:
-    """Show a line of your own where the bars are shown."""
-    if file := progress_file():
-        file.write_text(f"{line}\n", encoding="utf-8")
-    elif not os.environ.get("TQDM_DISABLE"):
-        print(line, file=sys.stderr)
-
-
 def progress_file() -> Path | None:
     """Where a notebook that the runner runs (or a test) leaves its progress, for it to show."""
     folder = os.environ.get("FACTROBUST_OUT")

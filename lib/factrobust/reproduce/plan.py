@@ -96,16 +96,17 @@ class Demand(NamedTuple):
         return self.calls * (self.prompt + self.samples * self.answer)
 
 
-def asked_model(name: str) -> Asked:
-    """How a model is asked by default; ModelError for an endpoint's line that cannot be read."""
-    if is_endpoint(name):
-        address = read_endpoint(name)
-        return Asked(name, address.format, address.chat is not None, frozenset(address.lacks))
-    settings = settings_of(name)
+def asked_model(model: str | Mapping[str, Any]) -> Asked:
+    """How a model is asked by default; ModelError for an endpoint that cannot be read."""
+    if not isinstance(model, str) or is_endpoint(model):
+        endpoint = read_endpoint(model)
+        chat = endpoint.chat is not None
+        return Asked(endpoint.name, endpoint.format, chat, frozenset(endpoint.lacks))
+    settings = settings_of(model)
     return (
-        Asked(name, settings.prompt_format, settings.chat_template != "no")
+        Asked(model, settings.prompt_format, settings.chat_template != "no")
         if settings
-        else Asked(name)
+        else Asked(model)
     )
 
 
@@ -237,18 +238,18 @@ def cost(
 def collect(root: Path, profile: str, known: float) -> dict[tuple[str, str], list[Demand]]:
     """What the profile asks of each model in each part. Notebooks that share a parameter share its
     calls. Raises ValueError and its kind for a profile or data that cannot be planned."""
-    merged: dict[tuple[str, str], dict[str, Any]] = defaultdict(dict)
+    merged: dict[tuple[str, Asked], dict[str, Any]] = defaultdict(dict)
     for notebook, overrides in parameters(root, profile).items():
         values = declared_parameters(root / notebook) | overrides
-        for name in values.get("models", ()):
-            together = merged[notebook.split("/")[1], name]
+        for model in values.get("models", ()):
+            together = merged[notebook.split("/")[1], asked_model(model)]
             for key, value in values.items():
                 larger = isinstance(value, int) and value < together.get(key, value)
                 together[key] = together[key] if larger else value
     wanted = {}
-    for (part, name), values in sorted(merged.items(), key=lambda item: item[0][0]):
+    for (part, model), values in sorted(merged.items(), key=lambda item: item[0][0]):
         try:
-            wanted[part, name] = demands(part, values, asked_model(name), known)
+            wanted[part, model.name] = demands(part, values, model, known)
         except KeyError as error:
             raise ValueError(
                 f"The size of {error} is not known (part {part}): plan with a data set of "

@@ -106,7 +106,10 @@ def parameters(root: Path, profile: str) -> dict[str, dict[str, Any]]:
                 )
             for notebook in (name for name in fitting if key in declared[name]):
                 default = declared[notebook][key]
-                if not _fits(value, default):
+                plain = value
+                if key == "models" and isinstance(value, list):  # a mapping is an endpoint
+                    plain = [model for model in value if not isinstance(model, dict)]
+                if not _fits(plain, default):
                     raise ProfileError(
                         f"{path}, {section}: {key!r} is {value!r}, but {notebook} needs a value "
                         f"like its default {default!r}."
