@@ -20,7 +20,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -1096,7 +1096,8 @@ Serve = Callable[[Path], str]
 @pytest.fixture(scope="module")
 def weights() -> Path:
     [(package, file)] = EMBEDDED[NAME].parts
-    return Path(str(files(package))) / file
+    [folder] = find_spec(package).submodule_search_locations  # type: ignore[union-attr, misc]
+    return Path(folder) / file
 
 
 @pytest.fixture(scope="module")
