@@ -285,10 +285,6 @@ def test_bad_input(toy: Any, questions: pd.DataFrame) -> None:
         context.ask(toy, questions, prompt_format="chat-prefix")
     with pytest.raises(ValueError, match=r"1 base question\(s\) .* one object only, such as capit"):
         context.ask(toy, questions[:1])
-    with pytest.raises(ValueError, match="the questions have no column prefix; take a table"):
-        context.ask(toy, questions.drop(columns="prefix"))
-    with pytest.raises(ValueError, match="capital/kenya is there twice"):
-        context.ask(toy, questions.iloc[[0, 1, 0]])
     with pytest.raises(ValueError, match=r"answer 0 .* is empty; leave such questions out"):
         toy.score(["Kenya is"], [[]])
 
@@ -433,8 +429,6 @@ def test_questions_without_a_known_answer_are_refused() -> None:
         known_contexts(unknown, unknown)
     with pytest.raises(ValueError, match="capital/Kenya is not known"):
         known_contexts(CAPITALS, unknown)
-    with pytest.raises(ValueError, match="have no column prefix, answers; take a table of"):
-        known_contexts(CAPITALS[["question_id", "base_id"]], CAPITALS)
 
 
 def stated_of(about: str, answer: str, country: str) -> str:

@@ -13,19 +13,22 @@ same again. It also costs a second query. What the thesis proposes, and a user h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from factrobust.metrics import calibration, held_out
-from factrobust.statistics import Interval, binomial_interval, bootstrap_statistic
+from factrobust.metrics.context import PERPLEXITIES, exact_share
+from factrobust.statistics import Interval, bootstrap_statistic
 
+Array = NDArray[np.float64]
 KEY = ["model", "question_id", "category", "base_id"]
 OUTCOME = "from_context"
-# The names that metrics.calibration and metrics.held_out have for the same columns.
+# The names of part 3 for the same columns, by which metrics.calibration and metrics.held_out go.
 NAMES = {"question_id": "group_id", "category": "relation", OUTCOME: "correct"}
+MISSING = "none: a predictor is missing"
 
 
 class Score(NamedTuple):
@@ -36,7 +39,6 @@ class Score(NamedTuple):
     definition: str
 
 
-PERPLEXITIES = ("p0", "p1", "p2", "p3", "p4")
 SCORES = {
     "log_p2_p3": Score({"p2": 1, "p3": -1}, 2, "log P2 - log P3: the context's answer fits better"),
     "minus_log_p4": Score({"p4": -1}, 1, "-log P4: the answer given is expected"),
@@ -66,12 +68,14 @@ def cases(marked: pd.DataFrame, extra: Sequence[str] = ()) -> pd.DataFrame:
     whose columns `marked` has numbers (natural logarithms, nats; NaN where one is missing), and
     `extra` columns, which should be higher for context (say, the attention to it).
     """
-    rows = marked[marked["source"].isin(["parametric", "contextual"])]
+    rows = marked[marked["source"].isin(["parametric", "contextual"])].reset_index(drop=True)
     table = rows[[*KEY, "source"]].assign(**{OUTCOME: rows["source"] == "contextual"})
     for name, score in SCORES.items():
-        if set(score.weights) <= set(rows) and rows[list(score.weights)].notna().any().all():
-            table[name] = sum(w * _term(rows, column) for column, w in score.weights.items())
-    return table.assign(**{name: rows[name].astype(float) for name in extra}).reset_index(drop=True)
+        terms = rows.reindex(columns=list(score.weights)).astype(float)
+        if terms.notna().any().all():
+            terms = terms.transform(lambda x: np.log(x) if x.name in PERPLEXITIES else x)
+            table[name] = (terms * score.weights).sum(axis=1, skipna=False)
+    return table.assign(**rows[list(extra)].astype(float))
 
 
 def score_names(table: pd.DataFrame) -> list[str]:
@@ -81,9 +85,9 @@ def score_names(table: pd.DataFrame) -> list[str]:
 
 
 def as_questions(table: pd.DataFrame) -> pd.DataFrame:
-    """Cases or predictions with the names that metrics.calibration and metrics.held_out expect:
-    group_id, relation, and correct for from_context."""
-    return table.rename(columns=NAMES)
+    """Cases or predictions with the columns that metrics.calibration and metrics.held_out expect:
+    group_id, relation, and correct, which is from_context."""
+    return table.assign(**{theirs: table[ours] for ours, theirs in NAMES.items()})
 
 
 def separation(
@@ -123,12 +127,10 @@ def auc_table(
     (questions), n_missing. NaN without answers of either source.
     """
     names = score_names(table) if scores is None else list(scores)
-    keys = [NAMES.get(name, name) for name in by]
-    found = calibration.ranking(as_questions(table), names, keys, n_boot=n_boot, seed=seed)
-    found = found.rename(columns={NAMES.get(k, k): k for k in by})
+    found = calibration.ranking(as_questions(table), names, list(by), n_boot=n_boot, seed=seed)
     found = found.rename(columns={"measure": "score", "mean": "auc"})
     queries = {name: score.queries for name, score in SCORES.items()}
-    found.insert(len(keys) + 1, "queries", found["score"].map(queries))
+    found.insert(len(by) + 1, "queries", found["score"].map(queries))
     return found
 
 
@@ -141,15 +143,13 @@ def roc_curve(
     infinite), fpr (share of parametric answers that pass for contextual), tpr (share of contextual
     answers recognised). Groups without answers of either source are left out.
     """
-    parts = []
-    for key, part in table.groupby(list(by), sort=False, observed=True):
-        thresholds, fpr, tpr = _curve(part[OUTCOME], part[score])
-        if not np.isnan([fpr[0], tpr[0]]).any():
-            curve = pd.DataFrame({"threshold": thresholds, "fpr": fpr, "tpr": tpr})
-            labels: dict[str, Any] = dict(zip([*by, "score"], [*key, score], strict=True))
-            parts.append(curve.assign(**labels))
     columns = [*by, "score", "threshold", "fpr", "tpr"]
-    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+    rows: list[tuple] = []
+    for key, part in table.groupby(list(by), sort=False, observed=True):
+        curve = np.transpose(_curve(part[OUTCOME], part[score]))
+        if np.isfinite(curve[0, 1:]).all():
+            rows += [(*key, score, *point) for point in curve]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def choose_threshold(
@@ -174,29 +174,19 @@ def choose_threshold(
     return float((thresholds[best] + thresholds[best + 1]) / 2)
 
 
-def _curve(from_context: ArrayLike, score: ArrayLike) -> tuple[NDArray, NDArray, NDArray]:
+def _curve(from_context: ArrayLike, score: ArrayLike) -> tuple[Array, Array, Array]:
     """Thresholds, highest first, with the rates of both sources at or above each, [threshold]."""
     y, x = np.asarray(from_context, dtype=bool), np.asarray(score, dtype=float)
     y, x = y[np.isfinite(x)], x[np.isfinite(x)]
     thresholds = np.r_[np.inf, np.unique(x)[::-1]]
 
-    def reached(rows: NDArray) -> NDArray:
+    def reached(rows: Array) -> Array:
+        """Share of the rows, as a quotient of counts: 1/20 is then 0.05."""
         if not len(rows):
             return np.full(len(thresholds), np.nan)
-        below = np.asarray(np.searchsorted(np.sort(rows), thresholds, side="left"))
-        return np.asarray((len(rows) - below) / len(rows))  # counts first: 1/20 is then 0.05
+        return np.asarray((len(rows) - np.searchsorted(np.sort(rows), thresholds)) / len(rows))
 
     return thresholds, reached(x[~y]), reached(x[y])
-
-
-def _term(rows: pd.DataFrame, column: str) -> pd.Series:
-    values = rows[column].to_numpy(dtype=float)
-    return pd.Series(np.log(values) if column in PERPLEXITIES else values, index=rows.index)
-
-
-Array = NDArray[np.float64]
-STRATA = ("category", OUTCOME)
-MISSING = "none: a predictor is missing"
 
 
 def decisions(
@@ -219,7 +209,7 @@ def decisions(
     parts = []
     for _, part in table.groupby("model", sort=False, observed=True):
         if over is None:
-            fold = held_out.folds(as_questions(part), k, seed, [NAMES[name] for name in STRATA])
+            fold = held_out.folds(as_questions(part), k, seed, ["relation", "correct"])
         else:
             fold = part[over].to_numpy()
         threshold = pd.Series(np.nan, index=part.index)
@@ -228,10 +218,10 @@ def decisions(
             threshold[fold == j] = choose_threshold(
                 train[OUTCOME], train[score], false_alarms=false_alarms
             )
-        kept = part[[name for name in (*KEY, OUTCOME) if name in part]]
         says = (part[score] >= threshold).astype("boolean")
         says = says.mask(part[score].isna() | threshold.isna())
-        parts.append(kept.assign(fold=fold, score=score, threshold=threshold, says_context=says))
+        table = part.reindex(columns=[*KEY, OUTCOME])
+        parts.append(table.assign(fold=fold, score=score, threshold=threshold, says_context=says))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -254,15 +244,15 @@ def error_rates(
         y, said = (known[name].to_numpy(dtype=float) for name in (OUTCOME, "says_context"))
 
         measured = {
-            "fpr": _share(said[y == 0]),
-            "fnr": _share(1 - said[y == 1]),
-            "false_discovery": _share(1 - y[said == 1]),
-            "accuracy": _share(said == y),
+            "fpr": exact_share(said[y == 0]),
+            "fnr": exact_share(1 - said[y == 1]),
+            "false_discovery": exact_share(1 - y[said == 1]),
+            "accuracy": exact_share(said == y),
             "balanced_accuracy": bootstrap_statistic(
                 _balanced, [y, said], n_boot=n_boot, seed=seed
             ),
-            "baseline": _share(y if y.sum() * 2 >= len(y) else 1 - y),
-            "says_context": _share(said),
+            "baseline": exact_share(y if y.sum() * 2 >= len(y) else 1 - y),
+            "says_context": exact_share(said),
         }
         missing = len(part) - len(known)
         rows += [(*key, name, *interval, missing) for name, interval in measured.items()]
@@ -297,15 +287,6 @@ def predict(
     lost = lost.assign(fold=-1, probability=np.nan, prior=np.nan, fit=MISSING)
     parts = [found, *(lost.assign(repeat=i) for i in range(repeats) if len(lost))]
     return pd.concat(parts, ignore_index=True)[found.columns.tolist()]
-
-
-def _share(hits: Array) -> Interval:
-    """Share of hits with its exact bounds."""
-    n = len(hits)
-    if not n:
-        return Interval(np.nan, np.nan, np.nan, 0)
-    low, high = binomial_interval(np.sum(hits), n)
-    return Interval(float(np.mean(hits)), float(low), float(high), n)
 
 
 def _balanced(weights: Array, y: Array, said: Array) -> Array:

@@ -133,13 +133,7 @@ def _generated(
 
 
 def ask(
-    model: Model,
-    questions: pd.DataFrame,
-    *,
-    seed: int = 0,
-    max_new_tokens: int = MAX_NEW_TOKENS,
-    rule: str = "robust",
-    prompt_format: str | None = None,
+    model: Model, questions: pd.DataFrame, *, seed: int = 0, rule: str = "robust", **options: Any
 ) -> pd.DataFrame:
     """Ask each question without and with a counterfactual; one row a question, in their order.
 
@@ -154,18 +148,22 @@ def ask(
     and P2 or P3 if the contextual answer is p or q token by token) is taken from it. P0 <= P1 is no
     theorem: greedy decoding finds the likeliest first token, not the likeliest answer.
 
-    Raises ValueError for a base question about one object only, and as `greedy` does.
+    `options` are further ones of `greedy`. Raises ValueError for a base question about one object
+    only, and as `greedy` does.
     """
-    _check_questions(questions)
-    options: dict[str, Any] = {"rule": rule, "prompt_format": prompt_format}
-    options["max_new_tokens"] = max_new_tokens
-    memory = greedy(model, questions, **options)
+    sizes = questions.groupby("base_id", sort=False)["object"].nunique()
+    if (single := sizes.index[sizes == 1]).size:
+        raise ValueError(
+            f"{single.size} base question(s) are asked about one object only, such as {single[0]}, "
+            "and a counterfactual is the answer for another one; keep two or more objects of each"
+        )
+    memory = greedy(model, questions, rule=rule, **options)
     drawn = counterfactuals(memory, seed=seed, rule=rule)
     found = drawn >= 0
     p = memory[found].reset_index(drop=True)
     q = memory.iloc[drawn[found]].reset_index(drop=True)
     contexts = questions.loc[found, "prefix"].reset_index(drop=True) + " " + q["text"]
-    contextual = greedy(model, questions[found], contexts.tolist(), **options)
+    contextual = greedy(model, questions[found], contexts.tolist(), rule=rule, **options)
     pairs = {"p1": (p, q), "p2": (contextual, p), "p3": (contextual, q)}
     scored = {
         name: list(zip(asked["prompt"], map(tuple, answer["token_ids"]), strict=True))
@@ -262,7 +260,11 @@ def known_contexts(
     accepted answer, and for one to which there is no such other fact.
     """
     for table in (questions, pool):
-        _check_known(table)
+        if (unknown := table["answers"].str.len() == 0).any():
+            raise ValueError(
+                f"the answer to {table['question_id'][unknown].iloc[0]} is not known, and a true "
+                "context states it; take the questions of datasets.contexts.facts_as_questions"
+            )
     facts = {key: part.to_dict("records") for key, part in pool.groupby("base_id", sort=False)}
     rows = []
     for question in questions.to_dict("records"):
@@ -295,23 +297,15 @@ def _other(
 
 
 def ask_known(
-    model: Model,
-    questions: pd.DataFrame,
-    contexts: pd.DataFrame,
-    *,
-    max_new_tokens: int = MAX_NEW_TOKENS,
-    rule: str = "robust",
-    prompt_format: str | None = None,
+    model: Model, questions: pd.DataFrame, contexts: pd.DataFrame, **options: Any
 ) -> pd.DataFrame:
     """Ask each question without a context and with each of its `known_contexts`.
 
     Returns the columns of `ask` and context, one of CONTEXTS: for each of these a row a question, in
     their order. parametric is the answer without context, counterfactual what the context states (the
     truth in a true one), contextual the answer with it. Nothing is scored: of the log-probabilities
-    there are those of p0 and p4, from generation. Raises ValueError as `greedy` does.
+    there are those of p0 and p4, from generation. `options` are those of `greedy`, and ValueErrors.
     """
-    options: dict[str, Any] = {"rule": rule, "prompt_format": prompt_format}
-    options["max_new_tokens"] = max_new_tokens
     memory = greedy(model, questions, **options)
     thrice = pd.concat([questions] * len(CONTEXTS), ignore_index=True)
     sentences = contexts.melt("stated", CONTEXTS, "context", "sentence")
@@ -375,36 +369,6 @@ def need_sources(cases: pd.DataFrame, models: Sequence[Model]) -> None:
             models,
             "no answers from memory beside answers from the context, so there is nothing to tell "
             "apart; ask more questions, or another model",
-        )
-
-
-def _check_questions(questions: pd.DataFrame) -> None:
-    _check_columns(questions, [*ABOUT, "question", "prefix"])
-    if (again := questions["question_id"].duplicated()).any():
-        raise ValueError(
-            f"the question {questions['question_id'][again].iloc[0]} is there twice; ask it once"
-        )
-    sizes = questions.groupby("base_id", sort=False)["object"].nunique()
-    if (single := sizes.index[sizes == 1]).size:
-        raise ValueError(
-            f"{single.size} base question(s) are asked about one object only, such as {single[0]}, "
-            "and a counterfactual is the answer for another one; keep two or more objects of each"
-        )
-
-
-def _check_known(questions: pd.DataFrame) -> None:
-    _check_columns(questions, ["question_id", "base_id", "prefix", "answers"])
-    if (unknown := questions["answers"].str.len() == 0).any():
-        raise ValueError(
-            f"the answer to {questions['question_id'][unknown].iloc[0]} is not known, and a true "
-            "context states it; take the questions of datasets.contexts.facts_as_questions"
-        )
-
-
-def _check_columns(questions: pd.DataFrame, needed: Sequence[str]) -> None:
-    if missing := [name for name in needed if name not in questions]:
-        raise ValueError(
-            f"the questions have no column {', '.join(missing)}; take a table of datasets.contexts"
         )
 
 

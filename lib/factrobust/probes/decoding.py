@@ -8,6 +8,7 @@ needs to know at once, and asks the same function.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -66,19 +67,16 @@ def sampled(
     *,
     temperatures: Sequence[float] = TEMPERATURES,
     n: int = SAMPLES,
-    seed: int = 0,
-    prompt_format: str | None = None,
-    max_new_tokens: int = MAX_NEW_TOKENS,
+    **options: Any,
 ) -> pd.DataFrame:
     """The paper's procedure: n samples at each temperature, one row a sample.
 
-    Columns: model, those of the fact (ABOUT), temperature, sample, text, token_ids, logprobs,
-    tempered_logprobs.
+    `options`: seed (default: 0), prompt_format and max_new_tokens, as for `greedy`. Columns: model,
+    those of the fact (ABOUT), temperature, sample, text, token_ids, logprobs, tempered_logprobs.
     """
-    _check_length(facts, max_new_tokens)
     # All temperatures of a prompt in one call: they share its computation.
     cells = [(i, t) for i in range(len(facts)) for t in temperatures]
-    return _samples(model, facts, cells, n, seed, prompt_format, max_new_tokens)
+    return _samples(model, facts, cells, n, **options)
 
 
 def bisected(
@@ -87,10 +85,8 @@ def bisected(
     *,
     temperatures: Sequence[float] = TEMPERATURES,
     n: int = SAMPLES,
-    seed: int = 0,
     threshold: float = 0.5,
-    prompt_format: str | None = None,
-    max_new_tokens: int = MAX_NEW_TOKENS,
+    **options: Any,
 ) -> pd.DataFrame:
     """Samples at those temperatures alone that a binary search for t_b visits (appendix E.2).
 
@@ -100,26 +96,21 @@ def bisected(
     chance or in truth, the search may miss an early fall below `threshold` and find a later one; the
     paper does not say what to do then, and its grid is `sampled`. Accuracy against temperature
     (figure 1) cannot be drawn from these rows: which facts stand at a temperature depends on their
-    answers.
+    answers. `options` are those of `sampled`.
     """
-    _check_length(facts, max_new_tokens)
     grid, accepted = sorted(temperatures), answers(facts)
     bounds = [(0, len(grid))] * len(facts)  # t_b is one of grid[low:high], or above them
     rounds: list[pd.DataFrame] = []
     while searched := [i for i, (low, high) in enumerate(bounds) if low < high]:
         middles = [sum(bounds[i]) // 2 for i in searched]
         cells = [(i, grid[middle]) for i, middle in zip(searched, middles, strict=True)]
-        rounds.append(_samples(model, facts, cells, n, seed, prompt_format, max_new_tokens))
+        rounds.append(_samples(model, facts, cells, n, **options))
         texts = rounds[-1]["text"].tolist()
         for k, (i, middle) in enumerate(zip(searched, middles, strict=True)):
             right = np.mean([contains(text, accepted[i]) for text in texts[k * n : (k + 1) * n]])
             low, high = bounds[i]
             bounds[i] = (low, middle) if right < threshold else (middle + 1, high)
-    nothing = facts.iloc[:0]
-    return pd.concat(
-        rounds or [_samples(model, nothing, [], n, seed, prompt_format, max_new_tokens)],
-        ignore_index=True,
-    )
+    return pd.concat(rounds or [_samples(model, facts, [], n, **options)], ignore_index=True)
 
 
 def _samples(
@@ -127,11 +118,13 @@ def _samples(
     facts: pd.DataFrame,
     cells: Sequence[tuple[int, float]],
     n: int,
-    seed: int,
-    prompt_format: str | None,
-    max_new_tokens: int,
+    *,
+    seed: int = 0,
+    prompt_format: str | None = None,
+    max_new_tokens: int = MAX_NEW_TOKENS,
 ) -> pd.DataFrame:
     """n samples in each cell, a row number of `facts` and a temperature, as `sampled` returns them."""
+    _check_length(facts, max_new_tokens)
     name = prompt_format or model.prompt_format
     sent = prompts(model, facts, name)
     groups = model.sample(
