@@ -289,11 +289,11 @@ def test_bad_input(toy: Any, questions: pd.DataFrame) -> None:
         toy.score(["Kenya is"], [[]])
 
 
-def test_nothing_here_imports_torch() -> None:
-    code = (
-        "import sys, factrobust.probes.context, factrobust.datasets.contexts; "
-        "sys.exit('torch' in sys.modules)"
+def test_no_probe_imports_torch() -> None:
+    names = ", ".join(
+        f"factrobust.probes.{name}" for name in ("decoding", "time", "wording", "context")
     )
+    code = f"import sys, {names}, factrobust.datasets.contexts; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -343,7 +343,8 @@ CAPITALS = facts_about({"Kenya": ["Nairobi"], "Peru": ["Lima", "Ciudad de los Re
 
 
 def test_contexts_by_hand() -> None:
-    made = known_contexts(CAPITALS, CAPITALS)
+    languages = facts_about({"Kenya": ["Swahili"], "Peru": ["Spanish"]}, "language")
+    made = known_contexts(CAPITALS, pd.concat([CAPITALS, languages]))
     assert made.columns.tolist() == ["question_id", *CONTEXTS, "other", "stated"]
     assert made.iloc[0].to_dict() == {
         "question_id": "capital/Kenya",
@@ -357,14 +358,6 @@ def test_contexts_by_hand() -> None:
         "The capital of Peru is Nairobi",
         "capital/Kenya",
     ]
-
-
-def test_other_facts_come_from_the_pool_of_the_same_relation() -> None:
-    pool = pd.concat(
-        [CAPITALS, facts_about({"Kenya": ["Swahili"], "Peru": ["Spanish"]}, "language")]
-    )
-    made = known_contexts(CAPITALS.iloc[:1], pool)
-    assert made["other"].tolist() == ["capital/Peru"]
 
 
 @pytest.mark.parametrize(

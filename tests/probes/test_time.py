@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from factrobust.datasets.dates import sample_dates
-from factrobust.metrics.luck import nearest_misses
 from factrobust.metrics.time import matches
 from factrobust.models.interface import Job, LacksError, Model
 from factrobust.probes import time
@@ -104,19 +103,17 @@ def test_statements(facts: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(made[list(dates)], dates.reset_index(drop=True))
 
 
-def test_embedded_relations_are_the_default(facts: pd.DataFrame) -> None:
-    dates = by_hand(range(2001, 2002))
-    made = time.statements(facts.assign(relation="head_of_state"), dates)
-    assert made["question"].tolist() == ["In 2001, who was the head of state of Peru?"]
-    assert made["prefix"].tolist() == ["In 2001, the head of state of Peru was"]
-
-
 def test_questions_of_the_facts_own(facts: pd.DataFrame) -> None:
     own = facts.assign(question=["who ruled {it}?", "whose was Ana?"], prefix=["{it} obeyed", ""])
     dates = by_hand(range(2001, 2003))
     made = time.statements(own, dates.assign(fact_id=["head/peru", "club/ana"]))
     assert made["question"].tolist() == ["In 2001, who ruled {it}?", "In 2002, whose was Ana?"]
     assert made["prefix"].tolist() == ["In 2001, {it} obeyed", ""]
+
+
+def test_the_default_relations_are_the_embedded_ones(facts: pd.DataFrame) -> None:
+    made = time.statements(facts.assign(relation="head_of_state"), by_hand(range(2001, 2002)))
+    assert made["question"].tolist() == ["In 2001, who was the head of state of Peru?"]
 
 
 def test_statements_of_what_is_not_there(facts: pd.DataFrame) -> None:
@@ -141,20 +138,11 @@ def test_win_rate_by_hand(facts: pd.DataFrame) -> None:
     assert scores["n_tokens"].eq(3).all()
     row = matches(scores).iloc[0]
     # Incorrect: 1996-1999 and 2005-2008, eight. 24 matches, of which one is a tie.
-    assert row[["n_correct", "n_incorrect", "matches", "wins", "ties"]].tolist() == [
-        3,
-        8,
-        24,
-        23,
-        1,
-    ]
+    counts = ["n_correct", "n_incorrect", "matches", "wins", "ties"]
+    assert row[counts].tolist() == [3, 8, 24, 23, 1]
     assert row["win_rate"] == 23 / 24
     assert not row["robust"]
     assert row["margin"] == 0
-    misses = nearest_misses(scores).set_index("side")
-    assert misses.loc["after", ["misses", "date", "years_off"]].tolist() == [1, "2005", 1]
-    assert misses.loc["before", "misses"] == 0
-
     better = YearModel(lambda year: -abs(year - 2002.0))
     row = matches(time.scored(better, time.statements(facts, by_hand(), RELATIONS))).iloc[0]
     assert row[["win_rate", "robust", "margin"]].tolist() == [1, True, 2]  # -1 against -3
@@ -195,6 +183,8 @@ def test_prompts_are_what_is_sent(facts: pd.DataFrame) -> None:
         assert time.prompts(model, statements, name)[0] == sent[0]
         assert scores["prompt_format"].unique().tolist() == [name]
     assert time.prompts(model, statements) == time.prompts(model, statements, "prefix")
+    with pytest.raises(ValueError, match="'cloze' is unknown; choose one of two-shot"):
+        time.scored(model, statements, prompt_format="cloze")
 
 
 def test_object_in_the_question(toy_model: Callable[..., Any]) -> None:
@@ -213,16 +203,6 @@ def test_object_in_the_question(toy_model: Callable[..., Any]) -> None:
     scores = time.scored(model, statements, prompt_format="zero-shot")
     assert scores["n_tokens"].eq(2).all()
     np.testing.assert_allclose(scores["logprob"], math.log(0.25 * 0.5), atol=1e-6)
-
-
-def test_unknown_formats(facts: pd.DataFrame, toy_model: Callable[..., Any]) -> None:
-    statements = time.statements(facts, by_hand(), RELATIONS)
-    model = YearModel(lambda year: -1.0)
-    with pytest.raises(ValueError, match="'cloze' is unknown; choose one of two-shot"):
-        time.scored(model, statements, prompt_format="cloze")
-    plain = toy_model({"\nA:": {" Lima": 1.0}})
-    with pytest.raises(ValueError, match="'chat' needs a chat template"):
-        time.scored(plain, statements, prompt_format="chat")
 
 
 def test_models_with_a_chat_template() -> None:

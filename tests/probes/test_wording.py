@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +14,8 @@ from scipy.stats import binom
 from factrobust import probes
 from factrobust.metrics.wording import groups, mark_by_rules, text_groups
 from factrobust.models.interface import Generation, Job, LacksError, Model
-from factrobust.models.load import RecordedModel
 from factrobust.models.sentences import Encoder
 from factrobust.probes import wording
-from factrobust.records import Records
 
 TABLE = {
     " Kenya?": {" Nairobi": 0.8, " Mombasa": 0.2},
@@ -136,35 +131,22 @@ def test_greedy_answers(toy: Any, questions: pd.DataFrame) -> None:
     assert made["logprobs"].map(len).tolist()[:6] == [4, 4, 4, 4, 2, 0]
 
 
-def test_stops_at_lines_only(questions: pd.DataFrame) -> None:
-    """The format's own stop strings would make J out of J. K. Rowling."""
-    parrot = Parrot({})
-    wording.greedy(parrot, questions, prompt_format="prefix")
-    assert parrot.settings == {"max_new_tokens": 16, "stop": ["\n"]}
-    wording.greedy(parrot, questions, max_new_tokens=3)
-    assert parrot.settings["max_new_tokens"] == 3
-
-
-def test_equal_prompts_are_asked_once(questions: pd.DataFrame) -> None:
+def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(
+    questions: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probes, "CHUNK", 4)
     parrot = Parrot({"What is the capital of Kenya?": " Mombasa. Or"})
     greedy = wording.greedy(parrot, questions)
-    sampled = wording.sampled(parrot, questions)
+    # Not the format's own stop strings, which would make J out of J. K. Rowling.
+    assert parrot.settings == {"max_new_tokens": 16, "stop": ["\n"]}
+    sampled = wording.sampled(parrot, questions, max_new_tokens=3)
     distinct = list(dict.fromkeys(QUESTIONS.values()))
-    assert parrot.calls == [distinct, distinct]
+    assert parrot.calls == [distinct[:4], distinct[4:]] * 2
     assert greedy["text"].tolist() == ["Mombasa", "?", "?", "Mombasa", "?", "?", "?", "?"]
     assert sampled["text"].tolist() == [t for t in greedy["text"] for _ in range(10)]
-
-
-def test_asked_in_chunks(
-    toy: Any, questions: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    greedy, sampled = wording.greedy(toy, questions), wording.sampled(toy, questions)
-    monkeypatch.setattr(probes, "CHUNK", 2)
-    parrot = Parrot({})
-    wording.greedy(parrot, questions)
-    assert [len(call) for call in parrot.calls] == [2, 2, 2, 1]
-    pd.testing.assert_frame_equal(wording.greedy(toy, questions), greedy)
-    pd.testing.assert_frame_equal(wording.sampled(toy, questions), sampled)
+    assert parrot.temperatures == {None, 0.5}
+    settings = {"n": 10, "max_new_tokens": 3, "top_k": None, "top_p": None}
+    assert parrot.settings.items() >= settings.items()
 
 
 def test_samples(toy: Any, questions: pd.DataFrame) -> None:
@@ -188,15 +170,6 @@ def test_samples(toy: Any, questions: pd.DataFrame) -> None:
     assert alone["text"].tolist() == texts["kenya#1"][:5]
     again = wording.sampled(toy, questions[:1], n=n, seed=4)
     assert again["text"].tolist() != texts["kenya#0"]
-
-
-def test_defaults_are_the_papers(questions: pd.DataFrame) -> None:
-    parrot = Parrot({})
-    made = wording.sampled(parrot, questions[:1])
-    assert len(made) == 10
-    assert parrot.settings["n"] == 10
-    assert (parrot.settings["top_k"], parrot.settings["top_p"]) == (None, None)
-    assert parrot.temperatures == {0.5}
 
 
 def test_bad_formats(toy: Any, questions: pd.DataFrame) -> None:
@@ -231,33 +204,20 @@ def test_consistency_by_hand() -> None:
     by_table = wording.consistency(encoder, table)
     assert by_table.tolist() == made.tolist()
     assert by_table.index.equals(table.index)
-    none = wording.consistency(encoder, lists[:0])
-    assert len(none) == 0
-    assert none.dtype == float
-
-
-def test_groups_of_one() -> None:
-    encoder = ByHand({})
-    lists = pd.Series([["a", "b"], ["a"], []], index=["x", "lone", "y"])
-    with pytest.raises(ValueError, match=r"2 group\(s\) have fewer than two texts, such as lone;"):
-        wording.consistency(encoder, lists)
-    table = pd.DataFrame({"model": "m", "group_id": lists.index, "texts": lists.tolist()})
-    with pytest.raises(ValueError, match="such as lone;"):
-        wording.consistency(encoder, table)
+    assert wording.consistency(encoder, lists[:0]).dtype == float
+    lone = pd.Series([["a", "b"], ["a"], []], index=["x", "lone", "y"])
+    table = pd.DataFrame({"group_id": lone.index, "texts": lone.tolist()})
+    for groups_of_one in (lone, table):
+        with pytest.raises(
+            ValueError, match=r"2 group\(s\) have fewer than two texts, such as lone;"
+        ):
+            wording.consistency(encoder, groups_of_one)
 
 
 def test_from_questions_to_predictors(toy: Any, questions: pd.DataFrame) -> None:
     """Kenya: Nairobi three times, Mombasa once. Peru: Lima and nothing. D.C. twice."""
-    encoder = ByHand(
-        {
-            "Nairobi": (1, 0),
-            "Mombasa": (0.6, 0.8),
-            "Lima": (1, 0),
-            "D.C.": (1, 1),
-            "Nairobi,": (1, 0),
-        }
-        | {"Liga": (0, 1), "Cu": (1, 1)}
-    )
+    vectors = dict.fromkeys(("Nairobi", "Nairobi,", "Lima", "Liga", "Cu", "D.C."), (1, 0))
+    encoder = ByHand(vectors | {"Mombasa": (0.6, 0.8)})
     answers = wording.greedy(toy, questions)
     samples = wording.sampled(toy, questions[questions["variant"] == 0], n=4)
     sets = [
@@ -313,44 +273,6 @@ def test_pairs_are_compared_with_and_without_an_nli_model() -> None:
     table = wording.compared(pairs, Equal(), Longer())  # type: ignore[arg-type]
     assert table["forward"].tolist() == [0.1, 0.9]  # "an actor" is the longer one
     assert table["backward"].tolist() == [0.9, 0.9]
-
-
-REPLAY = """
-import sys
-from pathlib import Path
-import pandas as pd
-from factrobust.models.load import RecordedModel
-from factrobust.models.sentences import Encoder
-from factrobust.probes import wording
-from factrobust.records import Records
-
-records = Records(Path(sys.argv[1]))
-model = RecordedModel(records, None, name="toy", fingerprint="toy", prompt_format="question",
-                      chat=None)
-questions = pd.read_pickle(sys.argv[2])
-answers = wording.greedy(model, questions)
-samples = wording.sampled(model, questions)
-sets = pd.concat([answers, samples]).groupby("group_id")["text"].agg(list)
-print(wording.consistency(Encoder(records=records), sets).to_json())
-assert not {"torch", "transformers", "statsmodels"} & set(sys.modules)
-"""
-
-
-def test_warm_run_never_imports_torch(toy: Any, questions: pd.DataFrame, tmp_path: Path) -> None:
-    store, table = tmp_path / "records.sqlite", tmp_path / "questions.pkl"
-    records = Records(store)
-    about: dict[str, Any] = {"name": "toy", "fingerprint": "toy", "prompt_format": "question"}
-    model = RecordedModel(records, lambda: toy, chat=None, **about)
-    both = [wording.greedy(model, questions), wording.sampled(model, questions)]
-    sets = pd.concat(both).groupby("group_id")["text"].agg(list)
-    computed = wording.consistency(Encoder(records=records), sets)
-    assert computed.between(0, 1 + 1e-6).all()
-    questions.to_pickle(table)
-    done = subprocess.run(
-        [sys.executable, "-c", REPLAY, str(store), str(table)],
-        check=True, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert done.stdout.strip() == computed.to_json()
 
 
 def test_table_4() -> None:
