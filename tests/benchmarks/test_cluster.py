@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import pytest
-
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 TABLE = {"?": {" a": 0.5, " b": 0.3, " c": 0.2}, " a": {".": 0.7, "!": 0.3}}
 
 
-def test_both_ways_agree(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, toy_model: Callable[..., Any]
-) -> None:
-    monkeypatch.syspath_prepend(str(FOLDER))
-    bench = importlib.import_module("cluster")
+def test_both_ways_agree(bench: ModuleType, tmp_path: Path, toy_model: Callable[..., Any]) -> None:
     toy = toy_model(TABLE, prompt_format="zero-shot", name=str(tmp_path))
     toy.body.network.save_pretrained(tmp_path)
     toy.tokenizer.save_pretrained(tmp_path)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pandas as pd
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 # Every prompt with context is one token, which answers what the context says.
 TABLE = {
     " Kenya is": {" Nai": 0.8, " Lima": 0.2},
@@ -24,12 +21,6 @@ TABLE = {
     ". ": {" It": 1.0},
     " It": {" is": 1.0},
 }
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module("context")
 
 
 @pytest.fixture
@@ -50,15 +41,10 @@ def questions() -> pd.DataFrame:
 def test_both_ways_agree(
     bench: ModuleType, questions: pd.DataFrame, toy_model: Callable[..., Any]
 ) -> None:
+    asked = "Context: [The capital of {0} is {1}]. Q: Capital of {0}? A: The capital of {0} is"
     contextual = {
-        f"Context: [The capital of {a} is {q}]. Q: Capital of {a}? A: The capital of {a} is": {
-            first: 0.7,
-            other: 0.3,
-        }
-        for a, q, first, other in (
-            ("Kenya", "Lima", " Lima", " Nai"),
-            ("Peru", "Nairobi", " Lima", " Nai"),
-        )
+        asked.format(*place): {" Lima": lima, " Nai": 1 - lima}
+        for place, lima in ((("Kenya", "Lima"), 0.7), (("Peru", "Nairobi"), 0.7))
     }
     model = toy_model(TABLE | contextual)
     found = bench.measure(model, questions, rounds=1)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
-import pytest
-
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 def test_both_ways_score_alike_and_ours_keeps_fewer_logits(
-    monkeypatch: pytest.MonkeyPatch, toy_model: Callable[..., Any]
+    bench: ModuleType, toy_model: Callable[..., Any]
 ) -> None:
-    monkeypatch.syspath_prepend(str(FOLDER))
-    bench = importlib.import_module("dates")
     model = toy_model({" Kenya?": {" Kenyatta": 0.25, " Moi": 0.75}})
     statements = pd.DataFrame(
         {

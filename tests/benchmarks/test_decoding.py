@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -11,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 # Every answer is certain, and ends with its second token.
 TABLE = {
     " Kenya is": {" Nairobi": 1.0},
@@ -19,12 +16,6 @@ TABLE = {
     " Nairobi": {".": 1.0},
     " Lima": {".": 1.0},
 }
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module("decoding")
 
 
 @pytest.fixture
@@ -75,9 +66,6 @@ def test_tokens_and_head_positions_are_those_derived_by_hand(
     assert (table["n_questions"] == 2).all()
     assert table.loc[bench.SEPARATE, "ratio_to_naive"] == 1
     assert measured.separate_in_full.tokens == measured.costs[bench.SEPARATE][0].tokens
-
-
-def test_both_ways_of_scoring_give_the_same_numbers(measured: Any) -> None:
     assert measured.score_difference < 1e-5
 
 

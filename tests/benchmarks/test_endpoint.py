@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import urllib.request
 from pathlib import Path
 from types import ModuleType
-
-import pytest
-
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module("endpoint")
 
 
 def test_the_server_adds_up_its_own_time(bench: ModuleType) -> None:

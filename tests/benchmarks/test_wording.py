@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from math import sqrt
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 # The prompt ends in a token of its own, so that the questions are answered differently.
 TABLE = {
     " Kenya?\n Answer:": {" Nairobi": 1.0},
@@ -25,12 +23,6 @@ TABLE = {
     "\n": {" Lima": 1.0},
     " It": {" It": 1.0},  # never ends
 }
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module("wording")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy.stats import binom
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
@@ -34,33 +32,15 @@ PROMPTS += ["who wrote Hamlet and when", "Q A"]
 ANSWERS = ["x", "because", "an animal of some kind", "Y", "87654321", "abc", "W S", "the end"]
 END = 0
 T5 = {
-    "vocab_size": 64,
-    "d_model": 32,
-    "d_kv": 8,
-    "d_ff": 48,
-    "num_layers": 2,
-    "num_heads": 4,
-    "pad_token_id": 1,
-    "eos_token_id": END,
-    "decoder_start_token_id": 1,
-}
+    "vocab_size": 64, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4,
+    "pad_token_id": 1, "eos_token_id": END, "decoder_start_token_id": 1,
+}  # fmt: skip
 BART = {
-    "vocab_size": 64,
-    "d_model": 32,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 48,
-    "decoder_ffn_dim": 48,
-    "max_position_embeddings": 64,
-    "pad_token_id": 1,
-    "bos_token_id": 3,
-    "eos_token_id": END,
-    "decoder_start_token_id": 0,
-    "forced_eos_token_id": None,
-    "init_std": 0.2,
-}
+    "vocab_size": 64, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2,
+    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48, "max_position_embeddings": 64, "pad_token_id": 1, "bos_token_id": 3,
+    "eos_token_id": END, "decoder_start_token_id": 0, "forced_eos_token_id": None, "init_std": 0.2,
+}  # fmt: skip
 GATED = T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 
 
@@ -125,7 +105,9 @@ def test_every_operation_equals_the_network_itself(any_kind: Any) -> None:
         prompts, any_kind.sample(prompts, temperature=1.5, n=6, seed=2), strict=True
     ):
         for g in row:
-            np.testing.assert_allclose(g.logprobs, exact(any_kind, prompt, g.token_ids), atol=2e-5)
+            for t, logprobs in ((1.0, g.logprobs), (1.5, g.tempered_logprobs)):
+                expected = exact(any_kind, prompt, g.token_ids, t)
+                np.testing.assert_allclose(logprobs, expected, atol=2e-5)
         given = [g.token_ids for g in row if g.token_ids]
         scores = any_kind.score([prompt] * len(given), given)
         for answer, score in zip(given, scores, strict=True):
@@ -226,18 +208,6 @@ def test_score_is_the_networks_own_loss(t5: Any, ids: Any, end: list[int]) -> No
         assert score.sum() == pytest.approx(-float(loss) * len(label), abs=1e-5 * len(label))
 
 
-def test_batch_of_one_equals_batch_of_eight(t5: Any, ids: Any) -> None:
-    scores = t5.score(PROMPTS, ANSWERS)
-    answers = t5.generate(PROMPTS)
-    for k, (prompt, answer) in enumerate(zip(PROMPTS, ANSWERS, strict=True)):
-        [alone] = t5.score([prompt], [answer])
-        np.testing.assert_allclose(alone, scores[k], atol=1e-5)
-        np.testing.assert_allclose(alone, exact(t5, prompt, ids(answer)), atol=1e-5)
-        [one] = t5.generate([prompt])
-        assert (one.text, one.token_ids) == (answers[k].text, answers[k].token_ids)
-        np.testing.assert_allclose(one.logprobs, answers[k].logprobs, atol=1e-5)
-
-
 def test_padding_is_without_effect(t5: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever stands there, and whatever side the tokenizer pads."""
     expected, answers = t5.score(PROMPTS, ANSWERS), t5.generate(PROMPTS)
@@ -263,10 +233,6 @@ def test_a_prompt_is_read_once_for_all_its_answers(t5: Any, ids: Any, watch: Any
     np.testing.assert_allclose(scores[-1], exact(t5, "why so", ids("hr")), atol=1e-5)
 
 
-def test_prompts_that_write_the_end_token_themselves(t5: Any) -> None:
-    np.testing.assert_array_equal(t5.score(["abc</s>"], ["x"])[0], t5.score(["abc"], ["x"])[0])
-
-
 def test_bfloat16_gives_normalised_float32(tiny_t5: Callable[..., Seq2SeqLM]) -> None:
     model = tiny_t5()
     model.body.network.to(torch.bfloat16)
@@ -290,18 +256,9 @@ def test_temper_at_one_is_score_and_elsewhere_the_tempered_softmax(t5: Any, ids:
 # -- generate and sample ---------------------------------------------------------------------------
 
 
-def test_scoring_what_was_generated(t5: Any) -> None:
-    answers = t5.generate(PROMPTS, max_new_tokens=8)
-    assert {len(g.token_ids) for g in answers} == {0, 2, 3, 8}  # some end early, one at once
-    answers = [g for g in answers if g.token_ids]
-    by_ids = t5.score([g.prompt for g in answers], [g.token_ids for g in answers])
-    by_text = t5.score([g.prompt for g in answers], [g.text for g in answers])
-    for g, a, b in zip(answers, by_ids, by_text, strict=True):
-        np.testing.assert_allclose(a, g.logprobs, atol=1e-5)
-        np.testing.assert_array_equal(a, b)  # a letter is a token
-
-
 def test_stop_strings_end_and_shorten_an_answer(t5: Any, watch: Any) -> None:
+    ends = {len(g.token_ids) for g in t5.generate(PROMPTS, max_new_tokens=8)}
+    assert ends == {0, 2, 3, 8}  # some end early, one at once
     [whole] = t5.generate(PROMPTS[2:3])
     stop = whole.text[2]
     assert stop not in whole.text[:2]
@@ -310,22 +267,6 @@ def test_stop_strings_end_and_shorten_an_answer(t5: Any, watch: Any) -> None:
     assert (g.text, g.token_ids) == (whole.text[:2], whole.token_ids[:2])
     assert len(g.top_logprobs) == 2
     assert len(work.body) == 3  # the start and the two tokens before the stop, none after it
-
-
-@pytest.mark.parametrize("t", [0.6, 2.0])
-def test_samples_follow_the_exact_probabilities(t5: Any, t: float) -> None:
-    """First tokens, the end token among them, and pairs of tokens."""
-    n = 4000
-    [row] = t5.sample(["why so"], temperature=t, n=n, max_new_tokens=2, seed=3)
-    first = np.exp(t5.temper(["why so"] * 64, [[i] for i in range(64)], [t])[:, 0])
-    assert first.sum() == pytest.approx(1, abs=1e-5)
-    firsts = Counter(g.token_ids[0] if g.token_ids else END for g in row)
-    pairs = Counter(tuple(g.token_ids) for g in row if len(g.token_ids) == 2)
-    common = [pair for pair, _ in pairs.most_common(5)]
-    second = np.exp(t5.temper(["why so"] * 5, [list(pair) for pair in common], [t])[:, 0])
-    for p, found in ((first, [firsts[i] for i in range(64)]), (second, [pairs[c] for c in common])):
-        assert (binom.ppf(1e-6, n, p) <= found).all()
-        assert (found <= binom.ppf(1 - 1e-6, n, p)).all()
 
 
 def test_a_sample_depends_on_itself_alone(t5: Any) -> None:
@@ -337,9 +278,6 @@ def test_a_sample_depends_on_itself_alone(t5: Any) -> None:
     assert sum(read) == len(PROMPTS)
     assert [g.text for g in together[PROMPTS.index("abc")]] == [g.text for g in alone]
     assert len({g.text for g in alone}) > 1
-    for g in together[2]:
-        for t, logprobs in ((1.0, g.logprobs), (1.5, g.tempered_logprobs)):
-            np.testing.assert_allclose(logprobs, exact(t5, PROMPTS[2], g.token_ids, t), atol=2e-5)
     [cold] = t5.sample(["abc"], temperature=0.0, **settings)
     [greedy] = t5.generate(["abc"], max_new_tokens=7)
     assert {g.text for g in cold} == {greedy.text}

@@ -72,21 +72,16 @@ def test_columns_of_a_table_are_prompts_too(toy: Any) -> None:
     np.testing.assert_allclose(np.exp([*a, *b]), [0.8, 0.2], rtol=1e-6)
 
 
-def test_settings_are_plain_numbers(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_and_settings_are_plain_numbers(toy: Any, monkeypatch: Any) -> None:
     """They are written as JSON into the records' keys."""
     jobs: list[Job] = []
     monkeypatch.setattr(toy, "_run", jobs.append)
     toy.sample(["a"], temperature=np.float32(1), n=np.int64(2), seed=np.int32(3), top_k=np.int64(4))
+    toy.score(["a"] * 4, [[1, 2], (1, 2), np.array([1, 2]), pd.Series([1, 2])])
     kinds = {type(v) for v in (*jobs[0].settings.values(), *jobs[0].requests[0].values())}
     assert kinds <= {int, float, str, list, type(None)}
-
-
-def test_ids_are_plain_numbers_too(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs: list[Job] = []
-    monkeypatch.setattr(toy, "_run", jobs.append)
-    toy.score(["a"] * 4, [[1, 2], (1, 2), np.array([1, 2]), pd.Series([1, 2])])
-    assert [r["answer"] for r in jobs[0].requests] == [[1, 2]] * 4
-    assert {type(i) for r in jobs[0].requests for i in r["answer"]} == {int}
+    assert [r["answer"] for r in jobs[1].requests] == [[1, 2]] * 4
+    assert {type(i) for r in jobs[1].requests for i in r["answer"]} == {int}
 
 
 def test_generation_survives_its_record() -> None:
@@ -99,57 +94,53 @@ def test_generation_survives_its_record() -> None:
 # -- models that cannot do everything ----------------------------------------------------------------
 
 
-class Told(Model):
-    """Says yes to each prompt, one batch each, with as many alternatives as it is told to tell."""
+class Canned(Model):
+    """Says yes to each prompt, one batch each, with so many alternatives."""
 
-    name = fingerprint = "told"
+    name = fingerprint = "canned"
     prompt_format, chat = "prefix", None
 
     def __init__(self, *alternatives: int, text: str = " yes") -> None:
         self.alternatives, self.text = alternatives, text
-        self.asked = 0
+        self.prompts: list[str] = []
         self.closed = False
 
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
         try:
-            for i, request in enumerate(job.requests):
-                self.asked += 1
-                top = [[(" yes", -1.0)] * self.alternatives[i]] if self.alternatives[i] else []
+            for i, (request, n) in enumerate(zip(job.requests, self.alternatives, strict=True)):
+                self.prompts.append(request["prompt"])
+                top = [[(" yes", -1.0)] * n] if n else []
                 yield [i], [Generation(request["prompt"], self.text, [], [], top)]
         finally:
             self.closed = True
 
 
 def test_too_few_alternatives_are_told_at_the_first_answer() -> None:
-    model = Told(5, 10, 10)
-    with pytest.raises(
-        ModelError, match=r"told tells .* 5 likeliest .* where 10 are needed; take a"
-    ):
+    model = Canned(5, 10, 10)
+    with pytest.raises(ModelError, match=r"canned tells .* 5 likeliest .* where 10 are needed"):
         model.generate(["a", "b", "c"], alternatives=10)
-    assert model.asked == 1
+    assert model.prompts == ["a"]
     assert model.closed  # although the error's traceback still holds its frame
-    none = Told(0, 0)
     with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 1 are needed"):
-        none.generate(["a", "b"], alternatives=1)
+        Canned(0, 0).generate(["a", "b"], alternatives=1)
 
 
 def test_one_answer_with_enough_alternatives_is_enough() -> None:
     """A server that tells them by their texts merges those that read alike."""
-    assert len(Told(10, 9, 10).generate(["a", "b", "c"], alternatives=10)) == 3
-    assert len(Told(5, 5, 5).generate(["a", "b", "c"], alternatives=5)) == 3
-    assert len(Told(0, 0).generate(["a", "b"])) == 2
-    assert len(Told(0, text="").generate(["a"], alternatives=10)) == 1  # it ended at once
+    assert len(Canned(10, 9, 10).generate(["a", "b", "c"], alternatives=10)) == 3
+    assert len(Canned(0, 0).generate(["a", "b"])) == 2
+    assert len(Canned(0, text="").generate(["a"], alternatives=10)) == 1  # it ended at once
 
 
 def test_what_a_model_lacks_is_said_before_it_is_asked() -> None:
-    model = Told(10)
+    model = Canned(10)
     model.require("generate", "temper", "token_ids")
     model.lacks = {"temper": "no logits here", "token_ids": "no ids here"}
     model.require("generate", "score")
-    with pytest.raises(LacksError, match=r"^told: no ids here$"):
+    with pytest.raises(LacksError, match=r"^canned: no ids here$"):
         model.require("generate", "token_ids")
-    with pytest.raises(ModelError, match=r"^told: no logits here$"):
+    with pytest.raises(ModelError, match=r"^canned: no logits here$"):
         model.temper(["a"], ["b"], [1.0])
-    with pytest.raises(ModelError, match=r"^told: no ids here$"):
+    with pytest.raises(ModelError, match=r"^canned: no ids here$"):
         model.score(["a", "b"], ["text", [3]])
-    assert model.asked == 0
+    assert model.prompts == []

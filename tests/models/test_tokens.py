@@ -47,16 +47,6 @@ def test_token_across_the_boundary_belongs_to_the_answer(real: Any) -> None:
     assert (ids, start) == ([*apart, 7, 8], len(apart))
 
 
-@pytest.mark.parametrize(("prompt", "answer"), PAIRS)
-def test_score_equals_full_logits(
-    real: Any, reference: Callable[..., np.ndarray], prompt: str, answer: str
-) -> None:
-    joint = real.tokenizer(prompt + answer).input_ids
-    _, start = tokens.encode_pair(real.tokenizer, prompt, answer, bos=real.bos)
-    [scored] = real.score([prompt], [answer])
-    np.testing.assert_allclose(scored, reference(real, joint, start), atol=1e-4)
-
-
 def test_bos_exactly_once(gemma: Any, smollm: Any) -> None:
     bos = gemma.tokenizer.bos_token_id
     for text in ("Paris", "<bos>Paris", gemma.tokenizer.bos_token + "<start_of_turn>user\nHi"):

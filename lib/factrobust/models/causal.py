@@ -65,8 +65,8 @@ class CausalLM(LocalModel):
             return [i for row in batch for i in row], values
 
         # 3. Rows of like size make a batch; what all of them begin with costs nothing.
-        trunks = [_common([pairs[i][0] for i in row]) for row in rows]
-        shared = _common([ids for ids, _ in pairs])
+        trunks = [common_length([pairs[i][0] for i in row]) for row in rows]
+        shared = common_length([ids for ids, _ in pairs])
         sizes = [
             trunk - shared + sum(len(pairs[i][0]) - trunk for i in row)
             for trunk, row in zip(trunks, rows, strict=True)
@@ -78,7 +78,7 @@ class CausalLM(LocalModel):
     ) -> list[np.ndarray]:
         """The result of each answer; `batch` holds a row a prompt."""
         # 4. One forward pass for what is not in the cache of the prompts and the branches behind.
-        rows, hidden, *_ = self._forward(batch)
+        rows, hidden, *_ = self._forward(batch, *self._shared_prefix(batch))
         # 5. Each token of an answer has a place that predicts it. Answers share places (their first
         #    tokens follow the same prompt), and the head is applied once to each place.
         places = [(r, place) for r, row in enumerate(rows) for place in row.predictors]
@@ -97,11 +97,12 @@ class CausalLM(LocalModel):
         return prompt + answer
 
     def _sizes(self, prompts: list[list[int]], answers: list[int]) -> list[int]:
-        shared = _common(prompts)
+        shared = common_length(prompts)
         return [len(ids) - shared + n for ids, n in zip(prompts, answers, strict=True)]
 
     def _prefill(self, prompts: list[list[int]]) -> tuple[torch.Tensor, Grow]:
-        rows, hidden, cache, kv_positions = self._forward([[unanswered(ids)] for ids in prompts])
+        batch = [[unanswered(ids)] for ids in prompts]
+        rows, hidden, cache, kv_positions = self._forward(batch, *self._shared_prefix(batch))
         last = hidden[range(len(rows)), [row.predictors[0] for row in rows]]
         return last, Level(self.body, cache, kv_positions, list(map(len, prompts))).grow
 
@@ -112,49 +113,40 @@ class CausalLM(LocalModel):
 
     # -- shared ------------------------------------------------------------------------------------
 
-    def _forward(
-        self, batch: list[list[Answer]]
-    ) -> tuple[list[Row], torch.Tensor, Any, torch.Tensor]:
-        """Run answers, a row a prompt, as far as they are not in the cache.
-
-        Returns the rows, hidden states [row, q, width], cache, and positions of its keys [row, key].
-        """
-        # The token before an answer predicts its first one, so it must be among the new tokens.
-        limit = min(start for row in batch for _, start in row) - 1
-        sequences = [ids for row in batch for ids, _ in row]
-        cache, shared = self._shared_prefix(sequences, limit, len(batch))
-        rows = [pack_answers(row, shared) for row in batch]
-        return rows, *self._run_rows(rows, cache, shared)
-
-    def _run_rows(
-        self, rows: list[Row], cache: Any, shared: int
-    ) -> tuple[torch.Tensor, Any, torch.Tensor]:
-        """Hidden states, cache and key positions of rows that follow `shared` tokens in the cache."""
-        padded = pad_rows(rows, shared, self.body.device)
-        before = torch.arange(shared, device=self.body.device).expand(len(rows), shared)
-        kv_positions = torch.cat([before, padded.positions], dim=1)
-        return self.body.hidden(padded, cache, kv_positions), cache, kv_positions
-
-    def _shared_prefix(
-        self, sequences: list[list[int]], limit: int, rows: int
-    ) -> tuple[DynamicCache, int]:
-        """A cache for `rows` rows of what all sequences begin with, and its length (at most `limit`).
+    def _shared_prefix(self, batch: list[list[Answer]]) -> tuple[DynamicCache, int]:
+        """A cache of what all rows of a batch begin with, and its length.
 
         The last prefix is kept between calls: batches of one data set share their few-shot examples.
         """
-        common = min(_common(sequences), limit)
+        sequences = [ids for row in batch for ids, _ in row]
+        # The token before an answer predicts its first one, so it must be among the new tokens.
+        limit = min(start for row in batch for _, start in row) - 1
+        common = min(common_length(sequences), limit)
         if common < SHORT_PREFIX:
             return DynamicCache(), 0
         ids, cache = self._prefix or ([], DynamicCache())
-        shared = min(_common([ids, sequences[0]]), common)
+        shared = min(common_length([ids, sequences[0]]), common)
         if shared < max(SHORT_PREFIX, common // 2):
             ids, shared = sequences[0][:common], common
-            _, cache, _ = self._run_rows([pack_answers([unanswered(ids)], 0)], DynamicCache(), 0)
+            _, _, cache, _ = self._forward([[unanswered(ids)]], DynamicCache(), 0)
             self._prefix = ids, cache
         cache = copy.deepcopy(cache)
         cache.crop(shared - len(ids))
-        cache.batch_repeat_interleave(rows)
+        cache.batch_repeat_interleave(len(batch))
         return cache, shared
+
+    def _forward(
+        self, batch: list[list[Answer]], cache: Any, shared: int
+    ) -> tuple[list[Row], torch.Tensor, Any, torch.Tensor]:
+        """Run answers, a row a prompt, from behind the first `shared` tokens, which `cache` holds.
+
+        Returns the rows, hidden states [row, q, width], cache, and positions of its keys [row, key].
+        """
+        rows = [pack_answers(row, shared) for row in batch]
+        padded = pad_rows(rows, shared, self.body.device)
+        before = torch.arange(shared, device=self.body.device).expand(len(rows), shared)
+        kv_positions = torch.cat([before, padded.positions], dim=1)
+        return rows, self.body.hidden(padded, cache, kv_positions), cache, kv_positions
 
 
 class Row(NamedTuple):
@@ -167,7 +159,7 @@ class Row(NamedTuple):
     predictors: list[int]
 
 
-def _common(sequences: list[list[int]]) -> int:
+def common_length(sequences: list[list[int]]) -> int:
     """Length of the longest common beginning."""
     return len(commonprefix(sequences))  # noqa: RUF071 (of lists, not of paths)
 
@@ -188,7 +180,7 @@ def pack_answers(answers: list[Answer], shared: int) -> Row:
     becomes the tokens 7 8 at positions 2 3 with the predictors 0 1 0: 8 and 1 follow 7, 9 follows 8,
     and nothing is asked of what follows 9 and 1.
     """
-    trunk = min(_common([ids for ids, _ in answers]), min(start for _, start in answers))
+    trunk = min(common_length([ids for ids, _ in answers]), min(start for _, start in answers))
     new = answers[0][0][shared:trunk]
     positions, owners = list(range(shared, trunk)), [0] * (trunk - shared)
     predictors = []

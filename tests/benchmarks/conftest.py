@@ -1,0 +1,17 @@
+"""The scripts of benchmarks/, which are no package."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture
+def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script that a module of tests is named after."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    name = request.path.stem.removeprefix("test_")
+    return importlib.import_module("measuring.report" if name == "report" else name)
