@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from factrobust.draws import sample_evenly
-from factrobust.tables import FactsError, decoded, nearest, read_table, slug
+from factrobust.tables import FactsError, nearest, read_table, read_text, slug
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,11 @@ def test_cells_are_stripped_and_indexed_by_line(tmp_path):
 
 
 def test_bytes_that_are_not_utf_8_are_placed(tmp_path):
-    assert decoded(b"\xef\xbb\xbfa\xc3\xa9", tmp_path, "mend it") == "aé"
-    with pytest.raises(FactsError, match=r"/x, line 2: the text is not UTF-8; mend it\.$"):
-        decoded(b"a\n\xe9t", tmp_path / "x", "mend it")
+    (tmp_path / "x").write_bytes(b"\xef\xbb\xbfa\xc3\xa9")
+    assert read_text(tmp_path / "x") == "aé"
+    (tmp_path / "x").write_bytes(b"a\n\xe9t")
+    with pytest.raises(FactsError, match=r"/x, line 2: the text is not UTF-8; save the file as"):
+        read_text(tmp_path / "x")
 
 
 def test_a_sample_is_even_over_domains_then_relations():

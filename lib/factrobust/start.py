@@ -114,7 +114,7 @@ def decoding(notebook: Mapping[str, Any], *, tempered: bool = False) -> Decoding
     parameters, models = _start(notebook)
     seed = parameters["seed"]
     models = probe.temperable(models) if tempered else models
-    facts, counts, inputs = load_named(
+    facts, counts, inputs, _ = load_named(
         parameters["data"], limit=parameters["n_questions"], seed=seed
     )
     if (facts["answer_type"] == "").any():
@@ -169,7 +169,7 @@ def time(
 
     parameters, models = _start(notebook)
     models = probe.tuned(models) if tuned else models
-    facts, dates, _, inputs = load_named_temporal(
+    facts, _, inputs, dates = load_named_temporal(
         parameters["data"],
         limit=parameters[limit],
         **{name: parameters[name] for name in ("n_correct", "n_incorrect", "seed")},
@@ -245,7 +245,7 @@ def wording(notebook: Mapping[str, Any]) -> Wording:
     from factrobust.probes import wording as probe
 
     parameters, models = _start(notebook)
-    every, _, inputs = load_named_questions(parameters["data"])
+    every, _, inputs, _ = load_named_questions(parameters["data"])
     questions = sample(every, parameters["n_facts"], parameters["seed"])
     schemas.Questions.validate(questions)
     encoder = Encoder(parameters["sentence_encoder"], records=open_records())

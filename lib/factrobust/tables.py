@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,12 +19,12 @@ ANSWER_TYPES = ("Numerical", "Location", "Human", "Entity")
 
 
 class Loaded(NamedTuple):
-    """A data set; how many of its questions were left out or amiss, by reason."""
+    """A data set, and what is to be said of it."""
 
     table: pd.DataFrame
-    counts: dict[str, int]
-    dates: pd.DataFrame = pd.DataFrame()  # to ask temporal facts about
+    counts: dict[str, Any]  # of what was left out or amiss, by reason
     files: Sequence[Path] = ()  # local ones that were read
+    dates: pd.DataFrame = pd.DataFrame()  # to ask temporal facts about
 
 
 class FactsError(ValueError):
@@ -42,7 +42,7 @@ def read_table(
     """
     path = Path(path)
     reader = csv.reader(
-        io.StringIO(_read_text(path).rstrip("\r\n"), newline=""), delimiter=delimiter, strict=True
+        io.StringIO(read_text(path).rstrip("\r\n"), newline=""), delimiter=delimiter, strict=True
     )
     rows, lines = [], []
     try:
@@ -107,29 +107,23 @@ def joined(
     return pd.concat([ours[~ours.index.isin(theirs.index)], theirs])
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """A file's text without a byte-order mark. Raises FactsError for one that is no UTF-8."""
     try:
         data = path.read_bytes()
+        # -sig: spreadsheets begin a CSV with a byte-order mark, which is no part of the header
+        return data.decode("utf-8-sig")
     except OSError as error:
         raise FactsError(
             f"{path} cannot be read ({error.strerror or error}); "
-            "check the path and that it is a CSV file you may read."
+            "check the path and that it is a text file you may read."
         ) from error
-    return decoded(
-        data,
-        path,
-        "save the file as 'CSV UTF-8' in the spreadsheet, or convert it with iconv",
-    )
-
-
-def decoded(data: bytes, path: Path, remedy: str) -> str:
-    """A file's bytes as UTF-8, without a byte-order mark. Raises FactsError with line and remedy."""
-    try:
-        # -sig: spreadsheets begin a CSV with a byte-order mark, which is no part of the header
-        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise FactsError(f"{path}, line {line}: the text is not UTF-8; {remedy}.") from error
+        raise FactsError(
+            f"{path}, line {line}: the text is not UTF-8; save the file as 'CSV UTF-8' in the "
+            "spreadsheet, or convert it with iconv."
+        ) from error
 
 
 def _check_header(

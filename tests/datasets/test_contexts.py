@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from factrobust.datasets.contexts import (
-    BASE_COLUMNS,
+    BASE_SCHEMA,
     COLUMNS,
     FILES,
     TRAITS,
@@ -11,9 +11,7 @@ from factrobust.datasets.contexts import (
     facts_as_questions,
     load_base_question_traits,
     load_context_questions,
-    load_thesis_questions,
     read_base_questions,
-    read_thesis_base_questions,
 )
 from factrobust.datasets.facts import load_facts
 from factrobust.datasets.published import load_published
@@ -157,7 +155,7 @@ def test_own_base_questions_about_the_embedded_objects(files):
 
 
 def test_the_thesis_own_files(files):
-    table = load_thesis_questions(*files(THESIS, name="base_questions.txt"))
+    table = load_context_questions(*files(THESIS, name="base_questions.txt"))
     assert tuple(table) == COLUMNS
     assert table["base_id"].tolist() == ["city-01"] * 2 + ["river-01"] * 2 + ["city-02"] * 2
     assert table.loc[0, ["question", "prefix"]].tolist() == [
@@ -168,7 +166,7 @@ def test_the_thesis_own_files(files):
         "Who, if anyone, dug The Rhine?",
         "The digger of The Rhine was",
     ]
-    assert len(load_thesis_questions(*files(THESIS), base_limit=1)) == 4
+    assert len(load_context_questions(*files(THESIS, name="b.txt"), base_limit=1)) == 4
 
 
 @pytest.mark.parametrize(
@@ -179,7 +177,7 @@ def test_the_thesis_own_files(files):
         ("{object}?", "{city} {object}?", "line 2: the question .* has braces other than those"),
         ("{object} is in", "{city} is in", "line 2: the prefix .* has braces other than those"),
         ("{object} is in", "", "line 2: the prefix cell is empty; write the beginning"),
-        ("\nriver,", "\nlake,", r"line 3: the category 'lake' has no object in .*objects.csv; add"),
+        ("\nriver,", "\nlake,", r"line 3: the category 'lake' has 0 objects in .*objects.csv, and"),
         ("category,question", "kind,question", "line 1: the column 'category' is missing"),
     ],
 )
@@ -192,9 +190,13 @@ def test_a_bad_base_question_gives_one_sentence(files, old, new, what):
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ("The Rhine,river,3\n", "", r"line 3: 'The Nile' is the only object of the category 'riv"),
+        ("The Rhine,river,3\n", "", r"base.csv, line 3: the category 'river' has 1 objects"),
         ("Oslo,city,5", "Oslo,citty,5", "line 4: no base question .* 'citty'; did you mean 'city'"),
-        ("Oslo,city,5", "kyoto!,city,5", r"line 4: 'kyoto!' is, but for case .* 'Kyoto' of line 2"),
+        (
+            "Oslo,city,5",
+            "kyoto!,city,5",
+            r"line 4: category 'city', name 'kyoto' is already in line 2",
+        ),
         ("4.5", "often", "line 2: the popularity 'often' is not a number of 0 or more"),
         ("Kyoto,", ",", "line 2: the object cell is empty"),
         ("object,", "name,", r"objects.csv, line 1: the column 'object' is missing"),
@@ -208,23 +210,32 @@ def test_a_bad_object_gives_one_sentence(files, old, new, what):
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("Where is it? It is in", r"base.txt, line 2: the base question has no slot; write its"),
-        ("Where is {city}. {city} is in", "line 2: the base question has no question mark"),
-        ("Is {city} on {river}? {city} is on", "line 2: .* slots of 2 categories, city, river;"),
-        ("Where is {city}? ", "line 2: no answer prefix follows the question mark"),
-        ("Where is {lake}? {lake} is in", "line 2: the category 'lake' has no object in"),
+        (
+            "Where is it? It is in",
+            r"base.txt, line 2: the category cell is empty; name the category",
+        ),
+        (
+            "Where is {city}. {city} is in",
+            "line 2: the question .* has no question mark at its end",
+        ),
+        (
+            "Is {city} on {river}? {city} is on",
+            "line 2: the question .* has braces other than those of",
+        ),
+        ("Where is {city}? ", "line 2: the prefix cell is empty; write the beginning"),
+        ("Where is {lake}? {lake} is in", "line 2: the category 'lake' has 0 objects in"),
     ],
 )
 def test_a_bad_line_of_the_thesis_gives_one_sentence(files, line, what):
     with pytest.raises(FactsError, match=what):
-        load_thesis_questions(*files(f"\n{line}\n", name="base.txt"))
+        load_context_questions(*files(f"\n{line}\n", name="base.txt"))
 
 
 def test_no_base_questions_at_all(files, tmp_path):
     with pytest.raises(FactsError, match=r"base.txt is empty; write a base question a line"):
-        load_thesis_questions(*files("\n \n", name="base.txt"))
+        load_context_questions(*files("\n \n", name="base.txt"))
     with pytest.raises(FactsError, match=r"none.txt cannot be read"):
-        load_thesis_questions(tmp_path / "none.txt", tmp_path / "objects.csv")
+        load_context_questions(tmp_path / "none.txt", tmp_path / "objects.csv")
 
 
 @pytest.mark.parametrize("limit", [1, 0, -2, 2.5, True])
@@ -274,7 +285,7 @@ def test_every_embedded_base_question_has_traits():
 
 def test_own_base_questions_say_how_many_answers_are_right(files):
     base = read_base_questions(files(OWN)[0])
-    assert tuple(base) == BASE_COLUMNS
+    assert tuple(base) == tuple(BASE_SCHEMA.columns)
     assert base["base_id"].tolist() == ["city-01", "city-02", "river-01"]
     assert base["right_answers"].tolist() == ["one", "several", ""]
     assert base.index.tolist() == [2, 3, 4]  # lines
@@ -289,7 +300,7 @@ def test_base_ids_are_unique(files):
 
 
 def test_a_line_of_the_thesis(files):
-    base = read_thesis_base_questions(files("\n Is {city} old? {city} is \n")[0])
+    base = read_base_questions(files("\n Is {city} old? {city} is \n", name="base.txt")[0])
     assert base.loc[2, ["category", "base_id", "question", "prefix"]].tolist() == [
         *("city", "city-01", "Is {object} old?", "{object} is")
     ]

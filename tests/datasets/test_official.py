@@ -82,7 +82,7 @@ def write(tmp_path):
 
 def test_popqa(write, tmp_path):
     path = write("test.tsv", HEADER, NILS, LILLE, NOTA)
-    facts, counts, _, files = load_official("popqa", path)
+    facts, counts, files, _ = load_official("popqa", path)
     assert tuple(facts.columns) == (*schemas.AskedFacts.to_schema().columns, "log_popularity")
     assert facts["fact_id"].tolist() == ["occupation/11", "place_of_birth/12", "country/13"]
     assert facts["subject"].tolist() == ["Nils O'Hara", "Lillevåg", "NA"]
@@ -150,7 +150,7 @@ BESIDE = [
 def test_popqa_tp_with_popqa_beside_it(write):
     beside = write("popQA.tsv", HEADER, *BESIDE)
     path = write(NAME, TP_HEADER, *TP_ROWS)
-    table, counts, _, files = load_official("popqa_tp", path)
+    table, counts, files, _ = load_official("popqa_tp", path)
     schemas.Questions.validate(table)
     assert table["question_id"].tolist() == [
         *("country/21#0", "country/21#1"),
@@ -211,18 +211,16 @@ def test_a_bad_row_of_popqa_tp(write, at, new, what):
 
 def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
     commit = "f960401" + 33 * "0"
-    hub_cache(SETS["popqa_tp"].hub, 40 * "1", NAME, b"another", ref="main")  # what main is now
-    hub_cache(SETS["popqa_tp"].hub, commit, NAME, write(NAME, TP_HEADER, *TP_ROWS).read_bytes())
+    hub_cache("ibm-research/popqa-tp", 40 * "1", NAME, b"another", ref="main")  # what main is now
+    hub_cache("ibm-research/popqa-tp", commit, NAME, write(NAME, TP_HEADER, *TP_ROWS).read_bytes())
     with pytest.raises(ConnectionError, match="akariasai/PopQA"):
         load_official("popqa_tp")
     popqa = write("popQA.tsv", HEADER, *BESIDE).read_bytes()
-    hub_cache(SETS["popqa"].hub, SETS["popqa"].revision, "test.tsv", popqa)
-    table, _, _, files = load_official("popqa_tp")
+    hub_cache(*SETS["popqa"].hub.split("@"), "test.tsv", popqa)
+    table, _, files, _ = load_official("popqa_tp")
     assert table["popularity"].tolist() == [100, 100, 0, 0]
     assert not files
-    assert load_official("popqa").table["source"].unique().tolist() == [
-        f"akariasai/PopQA@{SETS['popqa'].revision}"
-    ]
+    assert load_official("popqa").table["source"].unique().tolist() == [SETS["popqa"].hub]
 
 
 @pytest.mark.parametrize(
@@ -299,7 +297,7 @@ def stress(rows, tmp_path):
 
 
 def test_timestress(stress):
-    facts, counts, dates, _ = stress()
+    facts, counts, _, dates = stress()
     schemas.TemporalFacts.validate(facts)
     schemas.Dates.validate(dates)
     assert list(facts["fact_id"]) == [
@@ -338,26 +336,26 @@ def test_the_question_without_a_date_is_preferred(stress):
 
 
 def test_things_of_one_name_stay_apart(stress):
-    facts, _, dates, _ = stress(SubjectID=["Q1"] * 3 + ["Q99"] * 2 + ["Q3"] + ["Q5"] * 2)
+    facts, _, _, dates = stress(SubjectID=["Q1"] * 3 + ["Q99"] * 2 + ["Q3"] + ["Q5"] * 2)
     assert facts["fact_id"].is_unique
     assert len(facts) == 3
     assert set(dates["fact_id"]) == set(facts["fact_id"])
 
 
 def test_timestress_in_a_folder_a_csv_and_the_cache(stress, rows, tmp_path, hub_cache):
-    facts, _, dates, _ = stress()
+    facts, _, _, dates = stress()
     folder = tmp_path / "data"
     folder.mkdir()
     for n, part in enumerate((rows[:4], rows[4:])):
         part.to_parquet(folder / f"{n}.parquet")
         name = f"data/train-0000{n}-of-00002.parquet"
-        hub_cache(SETS["timestress"].hub, SETS["timestress"].revision, name, part)
+        hub_cache(*SETS["timestress"].hub.split("@"), name, part)
     rows.to_csv(tmp_path / "train.csv", index=False)
     for path in (folder, tmp_path / "train.csv", None):
         same = load_official("timestress", path)
         pd.testing.assert_frame_equal(same.dates, dates)
         pd.testing.assert_frame_equal(same.table.assign(source=""), facts.assign(source=""))
-    assert set(same.table["source"]) == {f"Orange/TimeStress@{SETS['timestress'].revision}"}
+    assert set(same.table["source"]) == {SETS["timestress"].hub}
 
 
 @pytest.mark.parametrize(
@@ -406,7 +404,7 @@ def periods(facts: pd.DataFrame) -> list[tuple[str, str, str]]:
 
 def test_consecutive_years_make_a_period(load):
     rows = EDGES + plays({2011: "A", 2012: "A", 2013: "A", 2014: "AB", 2015: "B", 2016: "B"})
-    facts, counts, dates, _ = load(rows)
+    facts, counts, _, dates = load(rows)
     schemas.TemporalFacts.validate(facts)
     assert periods(facts) == [("A", "2011", "2014"), ("B", "2014", "2016")]
     assert facts.loc[0, ["fact_id", "subject", "relation"]].tolist() == [
@@ -420,7 +418,7 @@ def test_consecutive_years_make_a_period(load):
 
 def test_a_gap_makes_two_periods(load):
     years = dict.fromkeys([2011, 2012, 2013, 2016, 2017, 2018, 2019], "A")
-    facts, _, dates, _ = load(EDGES + plays(years))
+    facts, _, _, dates = load(EDGES + plays(years))
     assert periods(facts) == [("A", "2011", "2013"), ("A", "2016", "2019")]
     ids = facts["fact_id"].tolist()
     assert ids == [f"member_of_sports_team/ann/a/{year}" for year in (2011, 2016)]
@@ -447,7 +445,7 @@ def test_what_is_open_or_short_is_left_out_and_counted(load, years, counts):
 
 
 def test_all_edges_leave_an_empty_table(load):
-    facts, _, dates, _ = load(EDGES)
+    facts, _, _, dates = load(EDGES)
     assert (len(facts), len(dates)) == (0, 0)
     assert "fact_id" in facts
 
@@ -566,6 +564,6 @@ def test_a_file_of_another_set_is_told(name, tmp_path):
 @pytest.mark.parametrize("name", SETS)
 def test_another_revision_than_the_cached_is_told(name, hub_cache):
     commit = 40 * "a"
-    hub_cache(SETS[name].hub, commit, SETS[name].files.replace("*", "0"), b"")
+    hub_cache(SETS[name].hub.split("@")[0], commit, SETS[name].files.replace("*", "0"), b"")
     with pytest.raises(ConnectionError, match=f"at v2 from the hub .* its cache holds {commit} of"):
         load_official(name, revision="v2")

@@ -6,7 +6,6 @@ the context of a question as a counterfactual (the thesis, section 3.1).
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +17,13 @@ from factrobust.datasets import facts as fact_tables
 from factrobust.paths import DATA
 from factrobust.tables import (
     FactsError,
+    check_table,
     check_unique,
     complete_table,
     filled,
     nearest,
     read_checked,
-    read_table,
+    read_text,
     slug,
     text_column,
 )
@@ -32,7 +32,6 @@ TRAITS = DATA / "context" / "base_question_traits.csv"
 # For the provenance of results.
 FILES = (DATA / "context" / "base_questions.csv", DATA / "context" / "objects.csv", TRAITS)
 COLUMNS = tuple(schemas.ContextQuestions.to_schema().columns)
-SLOT = re.compile(r"\{([^{}]*)\}")
 
 _HAS_SLOT = pa.Check(
     lambda cells: cells.str.contains("{object}", regex=False),
@@ -62,7 +61,6 @@ BASE_SCHEMA = pa.DataFrameSchema(
         "right_answers": text_column(_ONE_OR_SEVERAL, optional=True),
     }
 )
-BASE_COLUMNS = tuple(BASE_SCHEMA.columns)
 OBJECTS_SCHEMA = pa.DataFrameSchema(
     {
         "object": text_column(filled("write its name, or delete the line")),
@@ -82,11 +80,8 @@ def load_context_questions(
 ) -> pd.DataFrame:
     """Return every base question about every object of its category, one row a question.
 
-    `base_path` is a CSV of your own with the columns category, question and prefix, {object} in the
-    question (and, usually, in the prefix); base_id ("city-01"), attribute and right_answers may be
-    left out.
-    `objects_path` has object and category; popularity may be left out. Default: the embedded 100
-    base questions and 411 objects, 4,760 questions.
+    `base_path` is a file for `read_base_questions`. `objects_path` has object and category; popularity
+    may be left out. Default: the embedded 100 base questions and 411 objects, 4,760 questions.
 
     It is a table `schemas.ContextQuestions`; answers are empty, for the truth is not known,
     right_answers where that is not known, and popularity is NaN where it is unknown.
@@ -98,49 +93,17 @@ def load_context_questions(
     Raises FactsError with file, line and remedy for a base question without a slot or a question
     mark, a category with no object or with one only; ValueError for a bad limit.
     """
+    _check_limit("limit", limit, 2, "objects of a base question")
+    _check_limit("base_limit", base_limit, 1, "base questions of a category")
     base_path = FILES[0] if base_path is None else Path(base_path)
     objects_path = FILES[1] if objects_path is None else Path(objects_path)
     base = read_base_questions(base_path)
     if base_path == FILES[0]:
         base["right_answers"] = base["base_id"].map(load_base_question_traits()["right_answers"])
-    return _combined(base, base_path, objects_path, limit, base_limit, seed)
-
-
-def load_thesis_questions(
-    base_path: str | Path,
-    objects_path: str | Path,
-    *,
-    limit: int | None = None,
-    base_limit: int | None = None,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Return questions from the thesis's own files; columns and limits as `load_context_questions`.
-
-    `base_path` is its base_questions.txt: "What country is {city} in? {city} is in" a line, the
-    category in braces, empty lines skipped; it is split at the first question mark. `objects_path`
-    is its objects.csv with the columns object and category. Raises FactsError as
-    `load_context_questions` does, and for a line with two categories or no answer prefix.
-    """
-    base_path = Path(base_path)
-    base = read_thesis_base_questions(base_path)
-    return _combined(base, base_path, Path(objects_path), limit, base_limit, seed)
-
-
-def _combined(
-    base: pd.DataFrame,
-    base_path: Path,
-    objects_path: Path,
-    limit: int | None,
-    base_limit: int | None,
-    seed: int,
-) -> pd.DataFrame:
-    """Each base question about each object of its category; both indexed by their lines."""
-    _check_limit("limit", limit, 2, "objects of a base question")
-    _check_limit("base_limit", base_limit, 1, "base questions of a category")
     objects = complete_table(read_checked(objects_path, OBJECTS_SCHEMA), OBJECTS_SCHEMA)
     objects["name"] = objects["object"].map(slug)
-    _check_names(objects, objects_path)
-    _check_counts(base, base_path, objects, objects_path)
+    check_unique(objects, ["category", "name"], objects_path)
+    _check_categories(base, base_path, objects, objects_path)
     objects["popularity"] = pd.to_numeric(objects["popularity"]).astype(float)
     table = base.merge(objects, on="category")
     table["question_id"] = table["base_id"] + "/" + table["name"]
@@ -151,9 +114,8 @@ def _combined(
         ]
     table["answers"] = pd.Series([[] for _ in range(len(table))], index=table.index, dtype=object)
     if base_limit is not None:
-        drawn = base.assign(rank=draws.ranks(base["base_id"], base["category"], seed))
-        kept = drawn.loc[drawn["rank"] < base_limit, "base_id"]
-        table = table[table["base_id"].isin(kept)]
+        rank = draws.ranks(base["base_id"], base["category"], seed)
+        table = table[table["base_id"].isin(base.loc[rank < base_limit, "base_id"])]
     if limit is not None:
         table = table[draws.ranks(table["question_id"], table["base_id"], seed) < limit]
     return table[list(COLUMNS)].reset_index(drop=True)
@@ -167,20 +129,7 @@ def _check_limit(name: str, limit: int | None, least: int, what: str) -> None:
         )
 
 
-def _check_names(objects: pd.DataFrame, path: Path) -> None:
-    """Raise FactsError if two objects of a category would give questions of the same name."""
-    again = objects.duplicated(["category", "name"])
-    for line, row in objects[again].head(1).iterrows():
-        same = (objects[["category", "name"]] == row[["category", "name"]]).all(axis=1)
-        first = same.idxmax()
-        raise FactsError(
-            f"{path}, line {line}: {row['object']!r} is, but for case and punctuation, the "
-            f"{row['category']} {objects.at[first, 'object']!r} of line {first}; delete one of the "
-            "two, or tell them apart by a word."
-        )
-
-
-def _check_counts(
+def _check_categories(
     base: pd.DataFrame, base_path: Path, objects: pd.DataFrame, objects_path: Path
 ) -> None:
     """Raise FactsError unless each category that is asked about has two objects or more."""
@@ -191,19 +140,57 @@ def _check_counts(
                 f"{objects_path}, line {line}: no base question asks about the category "
                 f"{category!r}; did you mean {near!r}?"
             )
-    for line, category in base.drop_duplicates("category")["category"].items():
-        members = objects[objects["category"] == category]
-        if members.empty:
-            raise FactsError(
-                f"{base_path}, line {line}: the category {category!r} has no object in "
-                f"{objects_path}; add at least two, or delete its base questions."
-            )
-        if len(members) == 1:
-            raise FactsError(
-                f"{objects_path}, line {members.index[0]}: {members['object'].iloc[0]!r} is the "
-                f"only object of the category {category!r}, and a counterfactual is the answer for "
-                "another one; add one, or delete the category's base questions."
-            )
+    sizes = base["category"].map(objects["category"].value_counts()).fillna(0).astype(int)
+    for line in base.index[sizes < 2][:1]:
+        raise FactsError(
+            f"{base_path}, line {line}: the category {base.at[line, 'category']!r} has {sizes[line]} "
+            f"objects in {objects_path}, and a counterfactual is the answer for another one; add "
+            "some, or delete its base questions."
+        )
+
+
+def read_base_questions(path: str | Path) -> pd.DataFrame:
+    """Return base questions with the columns of `BASE_SCHEMA`, indexed by line.
+
+    A CSV has category, question and prefix, {object} in the question (and, usually, in the prefix);
+    base_id ("city-01") is made up where the file has no such column, attribute and right_answers
+    ("one", or "several" where more than one answer is right) are left empty. A .txt file is as the
+    thesis's base_questions.txt: "What country is {city} in? {city} is in" a line, the category in
+    braces, split at the first question mark. Raises FactsError with file, line and remedy.
+    """
+    path = Path(path)
+    base = _thesis_lines(path) if path.suffix == ".txt" else read_checked(path, BASE_SCHEMA)
+    numbers = (base.groupby("category").cumcount() + 1).map("{:02d}".format)
+    base = complete_table(base, BASE_SCHEMA, base_id=base["category"] + "-" + numbers)
+    check_unique(base, ["base_id"], path)
+    return base[list(BASE_SCHEMA.columns)]
+
+
+def _thesis_lines(path: Path) -> pd.DataFrame:
+    lines = pd.Series(read_text(path).splitlines(), dtype=str).str.strip()
+    lines.index = pd.RangeIndex(1, len(lines) + 1, name="line")
+    lines = lines[lines != ""]
+    if lines.empty:
+        raise FactsError(f"{path} is empty; write a base question a line.")
+    category = lines.str.extract(r"\{([^{}]*)\}", expand=False).fillna("")
+    slotted = [
+        line.replace(f"{{{name}}}", "{object}") for line, name in zip(lines, category, strict=True)
+    ]
+    parts = pd.Series(slotted, index=lines.index, dtype=str).str.extract(r"^([^?]*\??)(.*)$")
+    base = pd.DataFrame(
+        {"category": category, "question": parts[0], "prefix": parts[1].str.strip()}
+    )
+    check_table(base, BASE_SCHEMA, path)
+    return base
+
+
+def load_base_question_traits() -> pd.DataFrame:
+    """Return what the answers to the embedded base questions are like, indexed by base_id.
+
+    Columns: attribute, answer_kind ("date", "person", "number", ...), unit (of a number, else
+    empty), right_answers ("one", or "several" where more than one answer is right).
+    """
+    return pd.read_csv(TRAITS, dtype=str, keep_default_na=False, index_col="base_id")
 
 
 def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
@@ -250,83 +237,3 @@ def describe(questions: pd.DataFrame) -> pd.DataFrame:
     example = groups["question"].first() + " " + groups["prefix"].first() + " ..."
     table.loc["total"] = table.sum()
     return table.assign(example=example.reindex(table.index, fill_value=""))
-
-
-def read_base_questions(path: Path) -> pd.DataFrame:
-    """Return a CSV of base questions with the columns `BASE_COLUMNS`, indexed by line.
-
-    base_id ("city-01") is made up where the file has no such column, attribute and right_answers
-    ("one", or "several" where more than one answer is right) are left empty. Raises FactsError with
-    file, line and remedy.
-    """
-    base = _completed(read_checked(path, BASE_SCHEMA))
-    check_unique(base, ["base_id"], path)
-    return base
-
-
-def _completed(base: pd.DataFrame) -> pd.DataFrame:
-    numbers = (base.groupby("category").cumcount() + 1).map("{:02d}".format)
-    base_id = base["category"] + "-" + numbers
-    return complete_table(base, BASE_SCHEMA, base_id=base_id)[list(BASE_COLUMNS)]
-
-
-def read_thesis_base_questions(path: Path) -> pd.DataFrame:
-    """Return the thesis's base_questions.txt in the same form: "What ... {city}? {city} ..." a line.
-
-    Raises FactsError with file, line and remedy.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FactsError(
-            f"{path} cannot be read ({error}); check the path and that it is UTF-8 text."
-        ) from error
-    rows = {
-        n: _parsed(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line.strip()
-    }
-    if not rows:
-        raise FactsError(f"{path} is empty; write a base question a line.")
-    base = pd.DataFrame.from_dict(rows, orient="index", columns=["category", "question", "prefix"])
-    return _completed(base)
-
-
-def load_base_question_traits() -> pd.DataFrame:
-    """Return what the answers to the embedded base questions are like, indexed by base_id.
-
-    Columns: attribute, answer_kind ("date", "person", "number", ...), unit (of a number, else
-    empty), right_answers ("one", or "several" where more than one answer is right).
-    """
-    frame = read_table(
-        TRAITS,
-        required=("base_id", "attribute", "answer_kind", "unit", "right_answers"),
-        optional=(),
-    )
-    return frame.set_index("base_id")
-
-
-def _parsed(line: str, where: str) -> tuple[str, str, str]:
-    """Category, question and prefix of a line of base_questions.txt."""
-    categories = list(dict.fromkeys(SLOT.findall(line)))
-    if not categories:
-        raise FactsError(
-            f"{where}: the base question has no slot; write its category in braces, such as "
-            "{city}, where an object shall stand."
-        )
-    if len(categories) > 1:
-        raise FactsError(
-            f"{where}: the base question has slots of {len(categories)} categories, "
-            f"{', '.join(categories)}; a line asks about one."
-        )
-    question, mark, prefix = line.partition("?")
-    if not mark:
-        raise FactsError(
-            f"{where}: the base question has no question mark; write one between the question and "
-            "the answer prefix."
-        )
-    if not prefix.strip():
-        raise FactsError(
-            f"{where}: no answer prefix follows the question mark; write the beginning of a "
-            "sentence that the answer completes."
-        )
-    question, prefix = (SLOT.sub("{object}", part).strip() for part in (question, prefix))
-    return categories[0], f"{question}?", prefix

@@ -140,7 +140,7 @@ def popqa_tp(files: list[Path], source: str) -> Loaded:
     wordings.check_agreement(rows, ["possible_answers"], path)
     beside = [path.with_name(name) for name in POPQA_FILES if path.with_name(name).is_file()][:1]
     facts = pd.DataFrame({"prefix": ""}, index=rows["group_id"].unique())
-    if beside or source.startswith(f"{SETS['popqa_tp'].hub}@"):
+    if beside or "@" in source.partition(",")[0]:  # of the hub
         facts = load_official("popqa", *beside).table.set_index("fact_id")
     facts = facts.reindex(columns=["prefix", "popularity", "log_popularity"])
     known = rows["group_id"].isin(facts.index)
@@ -238,7 +238,7 @@ def timestress(files: list[Path], source: str) -> Loaded:
     dated = rows[~np.logical_or.reduce([*left_out.values()])]
     dates = _timestress_dates(dated, facts.set_index("fact")["fact_id"])
     counts = {reason: int(which.sum()) for reason, which in left_out.items()}
-    return Loaded(facts.drop(columns="fact"), counts, dates)
+    return Loaded(facts.drop(columns="fact"), counts, dates=dates)
 
 
 def _timestress_facts(first: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -340,7 +340,8 @@ def load_templama(
     facts["aliases"] = facts["spellings"].str[1:].str.join("|")
     facts = temporal.complete(facts[sound].drop(columns="spellings").reset_index(drop=True))
     dates = dating.sample_dates(facts)
-    return Loaded(facts, counts, dates[dates["year"].between(*edges)].reset_index(drop=True))
+    dates = dates[dates["year"].between(*edges)].reset_index(drop=True)
+    return Loaded(facts, counts, dates=dates)
 
 
 def _held(known: Mapping[str, tuple[str, str]], rows: list[Any]) -> Iterator[list[tuple[Any, ...]]]:
@@ -421,54 +422,41 @@ class Official(NamedTuple):
     """A data set that a notebook's parameter `data` can name."""
 
     part: int  # whose probe asks its questions
-    hub: str
-    revision: str
-    files: str  # a pattern of paths on the hub
+    hub: str  # repository@revision
+    files: str  # a pattern of paths there
     load: Callable[[list[Path], str], Loaded]  # from files and the name of their source
 
 
 SETS = {
     "squad": Official(
-        part=1,
-        hub="rajpurkar/squad",
-        revision="7b6d24c440a36b6815f21b70d25016731768db1f",
-        files="plain_text/validation-*.parquet",
-        load=partial(closed_book.load, "SQuAD", closed_book.squad),
+        1,
+        "rajpurkar/squad@7b6d24c440a36b6815f21b70d25016731768db1f",
+        "plain_text/validation-*.parquet",
+        partial(closed_book.load, "SQuAD", closed_book.squad),
     ),
     "trivia_qa": Official(
-        part=1,
-        hub="mandarjoshi/trivia_qa",
-        revision="0f7faf33a3908546c6fd5b73a660e0f8ff173c2f",
-        files="unfiltered.nocontext/validation-*.parquet",
-        load=partial(closed_book.load, "TriviaQA", closed_book.trivia_qa),
+        1,
+        "mandarjoshi/trivia_qa@0f7faf33a3908546c6fd5b73a660e0f8ff173c2f",
+        "unfiltered.nocontext/validation-*.parquet",
+        partial(closed_book.load, "TriviaQA", closed_book.trivia_qa),
     ),
     "hotpot_qa": Official(
-        part=1,
-        hub="hotpotqa/hotpot_qa",
-        revision="1908d6afbbead072334abe2965f91bd2709910ab",
-        files="distractor/validation-*.parquet",
-        load=partial(closed_book.load, "HotpotQA", closed_book.hotpot_qa),
+        1,
+        "hotpotqa/hotpot_qa@1908d6afbbead072334abe2965f91bd2709910ab",
+        "distractor/validation-*.parquet",
+        partial(closed_book.load, "HotpotQA", closed_book.hotpot_qa),
     ),
+    # The latest commit, of December 2022.
     "popqa": Official(
-        part=1,
-        hub="akariasai/PopQA",
-        revision="098765c79ea10a2cb19c828324e33281b8336ec0",  # its latest, of December 2022
-        files="test.tsv",
-        load=popqa,
+        1, "akariasai/PopQA@098765c79ea10a2cb19c828324e33281b8336ec0", "test.tsv", popqa
     ),
+    # Of 2025.
     "timestress": Official(
-        part=2,
-        hub="Orange/TimeStress",
-        revision="d8fd7c143bde1aaa15befe7b549ebb31aaa83eda",  # of 2025
-        files="*.parquet",
-        load=timestress,
+        2, "Orange/TimeStress@d8fd7c143bde1aaa15befe7b549ebb31aaa83eda", "*.parquet", timestress
     ),
+    # The latest commit, of 2023, which the hub finds by these digits.
     "popqa_tp": Official(
-        part=3,
-        hub="ibm-research/popqa-tp",
-        revision="f960401",  # its latest commit, of 2023, which the hub finds by these digits
-        files="popQA_template_paraphrases.csv",
-        load=popqa_tp,
+        3, "ibm-research/popqa-tp@f960401", "popQA_template_paraphrases.csv", popqa_tp
     ),
 }
 
@@ -484,9 +472,10 @@ def load_official(
     be fetched.
     """
     entry = SETS[name]
+    repo, _, pinned = entry.hub.partition("@")
     if path is None:
-        files, commit = fetch(entry.hub, revision or entry.revision, entry.files)
-        return entry.load(files, f"{entry.hub}@{commit}")
+        files, commit = fetch(repo, revision or pinned, entry.files)
+        return entry.load(files, f"{repo}@{commit}")
     files = local_files(Path(path))
-    loaded = entry.load(files, f"{entry.hub}, {Path(path).name}")
+    loaded = entry.load(files, f"{repo}, {Path(path).name}")
     return loaded._replace(files=[*files, *loaded.files])
