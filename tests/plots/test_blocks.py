@@ -111,7 +111,9 @@ def test_points_may_be_hollow_have_any_index_and_lack_bounds(axis, bars):
 
 def test_a_forest_names_its_rows_from_the_top(check, rows):
     many = table(model=["a", "a", "b"], what=["x_y", "z", "z"], side=["l", "r", "r"])
-    fig, parts = blocks.forest(many, "what", ["x_y", "z"], xlabel="share", panel="side")
+    fig, parts = style.styled(blocks.forest)(
+        many, "what", ["x_y", "z"], xlabel="share", panel="side"
+    )
     assert rows(check(fig, axes=2).axes[0]) == ["x y", "z"]
     assert fig.axes[0].get_ylim() == (1.5, -0.5)
     assert parts[1][1]["y"].tolist() == pytest.approx([0.825, 1.175])
@@ -127,7 +129,7 @@ def test_rows_stand_by_their_mean_over_models():
     assert blocks.by_mean(rows, "relation") == ["x", "z"]  # 0.45 and 0.4
     assert blocks.by_mean(rows, "relation", ["unknown", "z"]) == ["z", "x"]
     rows = rows.assign(n=[12, 15, 12, 14])
-    assert blocks.with_n(rows, "relation", ["x", "z"]) == ["x (n = 12)", "z (n = 14–15)"]
+    assert blocks.with_n(rows, "relation", ["x", "z"]) == ["x (n = 12)", "z (n = 15 / 14)"]
 
 
 def test_shares_are_stacked_in_order_and_written_where_there_is_room(axis):

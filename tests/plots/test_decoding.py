@@ -180,7 +180,7 @@ def test_robust_share_by_type(check, intervals, points, rows):
     table = intervals(model=["gemma-3-270m", "a"], answer_type=["Human", "Numerical"])
     table.loc[table["model"] == "a", "n"] = 7
     axis = check(decoding.robust_share_by_type(table), axes=1).axes[0]
-    assert rows(axis) == ["Numerical\nn = 40 / 7", "Human\nn = 40 / 7"]
+    assert rows(axis) == ["Numerical (n = 40 / 7)", "Human (n = 40 / 7)"]
     own = table[table["model"] == "gemma-3-270m"]
     drawn = points(axis, LOOK.colour)
     assert drawn[:, 0].tolist() == own["mean"].tolist()

@@ -104,7 +104,7 @@ def test_variance_ratio(check, rows):
     table = pd.DataFrame({"model": ["b", "a"], "mean": [0.5, np.nan], "low": [0.2, np.nan]})
     table = table.assign(high=[3.0, np.nan], n=24)
     axis = check(time.variance_ratio(table), axes=1).axes[0]
-    assert rows(axis) == ["a\n(n = 24)", "b\n(n = 24)"]
+    assert rows(axis) == ["a", "b"]
     (text,) = axis.texts
     assert (text.get_text(), text.get_position()[1]) == ("undefined", 0)
     assert axis.get_xlim() == (0, pytest.approx(3.18))

@@ -15,7 +15,7 @@ def test_relations_stand_by_their_mean(check, intervals, models, points, rows):
         0
     ]
     assert rows(axis) == ["capital", "sport", "place of birth", "author"]
-    assert axis.get_title() == "n = 12 questions a relation"
+    assert axis.get_title() == "n = 12 questions each"
     for model, look in style.looks(models).items():
         own = table[table["model"] == model]
         assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()

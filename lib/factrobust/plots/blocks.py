@@ -51,6 +51,7 @@ def panels(
     height: float,
     labels: tuple[str, str],
     what: str = "",
+    shares: str = "",
     width: float | None = None,
     **share: bool,
 ) -> tuple[Figure, Panels]:
@@ -58,7 +59,8 @@ def panels(
 
     Values of `order` come first; models stand three in a row, anything else side by side, and without
     `by` all is one panel. A panel is called by its value, and if `what` is counted, such as "facts",
-    by the n of its models below. `labels` are those of x and y, `height` is a row's, in inches.
+    by the n of its models below. `labels` are those of x and y, `shares` the axes that show shares,
+    such as "xy", and `height` is a row's, in inches.
     """
     models = list(style.looks(table["model"])) if "model" in table else []
     values = [None] if by is None else style.in_order(table[by], models if by == "model" else order)
@@ -75,6 +77,8 @@ def panels(
             title.append(style.counts(own, [value] if by == "model" else models, what))
         axis.set(title="\n".join(title), xlabel=labels[0], ylabel="" if k % columns else labels[1])
         axis.tick_params(labelbottom=True)  # also where the panel below is missing
+        for which in shares:
+            style.shares(axis, which)
         drawn.append((axis, own))
     for axis in axes.flat[len(values) :]:
         axis.remove()
@@ -99,6 +103,7 @@ def curves(
     height: float = 2.5,
     labels: tuple[str, str],
     what: str = "facts",
+    shares: str = "",
     extra: Sequence[Any] = (),
     **drawing: Any,
 ) -> tuple[Figure, Panels]:
@@ -109,7 +114,7 @@ def curves(
     """
     check(table, *dict.fromkeys(["model", *([panel] if panel else []), by, x]))
     looks = looks or style.looks(table["model"])
-    fig, parts = panels(table, panel, order, height=height, labels=labels, what=what)
+    fig, parts = panels(table, panel, order, height=height, labels=labels, what=what, shares=shares)
     for axis, own in parts:
         lines(axis, own, x, looks, by, **drawing)
     same: dict[str, Any] = {} if drawing.get("markers") else {"marker": ""}
@@ -154,24 +159,32 @@ def forest(
     panel: str | None = None,
     by: str = "model",
     looks: Looks | None = None,
+    at: float | None = None,
     row_height: float | None = None,
+    legend_n: bool = False,
+    extra: Sequence[Any] = (),
     **options: Any,
 ) -> tuple[Figure, Panels]:
     """A figure of `points`: a row each of `rows`, from the top, and a panel each value of `panel`.
 
-    `names` are those of the rows, by default their values; `looks` those of `by`; `options` as `panels`
-    takes them. The rows of the table that are returned have their heights in a column y, so that more
-    can stand beside them.
+    `names` are those of the rows, by default their values; `looks` those of `by`. Dashed: `at`. The
+    legend says `by`, unless the rows do, with n if `legend_n`, and `extra`; `options` as `panels` takes
+    them. The rows of the table that are returned have their heights in a column y, so that more can
+    stand beside them.
     """
     looks = looks or style.looks(table["model"])
     row_height = row_height or 0.12 + 0.07 * (1 if column == by else len(looks))
     labels = (xlabel, "" if column == by else style.name(column))
     fig, parts = panels(table, panel, height=1 + row_height * len(rows), labels=labels, **options)
-    placed = [
-        (axis, own.assign(y=points(axis, own, column, rows, looks, by))) for axis, own in parts
-    ]
-    name_rows([axis for axis, _ in parts], names or [style.name(row) for row in rows])
-    return fig, placed
+    placed: Panels = []
+    for axis, own in parts:
+        placed.append((axis, own.assign(y=points(axis, own, column, rows, looks, by))))
+        if at is not None:
+            axis.axvline(at, **style.REFERENCE)
+    name_rows([axis for axis, _ in parts], names or [called(column, row) for row in rows])
+    handles = [] if column == by else keys(looks, table if legend_n else None, ls="")
+    handles.extend(extra)
+    return legend(fig, handles) if handles else fig, placed
 
 
 def points(
@@ -203,8 +216,9 @@ def by_mean(table: pd.DataFrame, column: str, first: Sequence[str] = ()) -> list
 
 
 def with_n(table: pd.DataFrame, column: str, rows: Sequence[str]) -> list[str]:
-    """The names of rows, each with the n behind it, its models' range if they differ."""
-    n = [style.count(table.loc[table[column] == row, "n"]) for row in rows]
+    """The names of rows, each with the n of its models."""
+    of = [table[table[column] == row] for row in rows]
+    n = [style.counts(own, list(style.looks(own["model"]))) for own in of]
     return [f"{called(column, row)} (n = {k})" for row, k in zip(rows, n, strict=True)]
 
 

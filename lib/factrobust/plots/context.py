@@ -9,6 +9,7 @@ Tables and errors as `plots.blocks` says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,6 @@ ANSWERS = {  # where an answer's tokens come from, and its perplexities without 
     "parametric": ("parametric", "p0", "p2"),
     "counterfactual": ("contextual", "p1", "p3"),
 }
-FEW = 5  # fewer answers than this have no quartiles
 
 
 @style.styled
@@ -70,10 +70,7 @@ def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
     alone = column == "model"
     blocks.check(table, *{"model", column}, "source", values=["share", "low", "high", "n"])
     rows = style.in_order(table[column], style.MODELS if alone else ())
-    fills = {
-        source: {"color": SOURCES[source].colour}
-        for source in style.in_order(table.loc[table["share"] > 0, "source"], SOURCES)
-    }
+    fills = _fills(style.in_order(table.loc[table["share"] > 0, "source"], SOURCES))
     fig, panels = blocks.panels(
         table, None if alone else "model", height=0.95 + 0.24 * len(rows), width=DOUBLE,
         labels=("share of answers", style.name(column)),
@@ -100,13 +97,13 @@ def kinds_of_others(table: pd.DataFrame) -> Figure:
     looks, rows = style.looks(table["model"]), sorted(table["kind"].unique())
     fig, ((axis, own),) = blocks.forest(
         table.rename(columns={"share": "mean"}), "kind", rows, [f"{k} {KINDS[k].label}" for k in rows],
-        row_height=0.08 + 0.12 * len(looks), width=DOUBLE,
+        row_height=0.08 + 0.12 * len(looks), width=DOUBLE, legend_n=True,
         xlabel="share of the other answers (at the right, their number)",
     )  # fmt: skip
     for row in own.to_dict("records"):
         blocks.beside(axis, row["y"], str(row["count"]), color=looks[row["model"]].colour)
     axis.set_xlim(left=-0.02)
-    return blocks.legend(fig, blocks.keys(looks, table, ls=""))
+    return fig
 
 
 @style.styled
@@ -119,15 +116,11 @@ def right_by_context(table: pd.DataFrame) -> Figure:
     """
     blocks.check(table, "model", "context", "facts")
     contexts, looks = style.in_order(table["context"], CONTEXTS), style.looks(table["model"])
-    fig, panels = blocks.forest(
-        table.assign(facts=table["facts"].replace(FACTS)), "context", contexts,
-        ["no" if name == "none" else name for name in contexts], panel="facts",
-        order=FACTS.values(), what="facts", row_height=0.16 + 0.1 * len(looks),
+    return blocks.forest(
+        table.assign(facts=table["facts"].replace(FACTS)), "context", contexts, panel="facts",
+        order=FACTS.values(), what="facts", row_height=0.16 + 0.1 * len(looks), shares="x",
         xlabel="share of right answers",
-    )  # fmt: skip
-    for axis, _ in panels:
-        style.shares(axis, "x")
-    return blocks.legend(fig, blocks.keys(looks, ls=""))
+    )[0]  # fmt: skip
 
 
 @style.styled
@@ -137,14 +130,11 @@ def right_by_popularity(table: pd.DataFrame) -> Figure:
     `table`: model, context (see `right_by_context`), popularity (where a bin stands: the mean of its
     facts, on the Zipf scale), mean, low, high, n (facts of the bin).
     """
-    fig, panels = blocks.curves(
-        table, "popularity", panel="context", order=CONTEXTS, markers=True,
+    return blocks.curves(
+        table, "popularity", panel="context", order=CONTEXTS, markers=True, shares="y",
         apart=0.03 * float(np.ptp(table["popularity"])),
         labels=("subject's popularity", "share of right answers"),
-    )  # fmt: skip
-    for axis, _ in panels:
-        style.shares(axis)
-    return fig
+    )[0]  # fmt: skip
 
 
 @style.styled
@@ -193,7 +183,7 @@ def perplexity_distributions(answers: pd.DataFrame, groups: str = "source") -> F
     known = _known(answers)
     fig, panels = blocks.panels(
         answers, "model", height=2.6,
-        labels=("perplexity of the answer (P4), log scale", "share of answers up to x"),
+        labels=("perplexity of the answer (P4), log scale", "share of answers up to x"), shares="y",
     )  # fmt: skip
     for axis, rows in panels:
         own = known.loc[known.index.intersection(rows.index)]
@@ -203,18 +193,15 @@ def perplexity_distributions(answers: pd.DataFrame, groups: str = "source") -> F
             axis.ecdf(numbers, color=look.colour, ls=look.line, label=label)
         axis.set_title(style.title(rows["model"].iloc[0], rows, own))
         blocks.log_axis(axis, known["value"], 1.1)
-        style.shares(axis)
         axis.legend(loc="lower right", fontsize=6.5, title=groups, title_fontsize=6.5)
     return fig
 
 
 @style.styled
 def perplexity_by_category(answers: pd.DataFrame) -> Figure:
-    """Figures 9 and 10: box plots of P4, the answer's perplexity, by category and source, a panel a
-    model.
+    """Figures 9 and 10: P4, the answer's perplexity, by category and source, a panel a model.
 
-    `answers`, a row an answer: model, category, source, value. Boxes reach from quartile to quartile,
-    with the median, lines from 5% to 95%; fewer than FEW answers are points. At the right, n.
+    `answers`, a row an answer and a point: model, category, source, value. At the right, n.
     """
     known, groups = _known(answers), list(dict.fromkeys(answers["category"]))
     sources = style.in_order(known["source"], SOURCES)
@@ -222,30 +209,23 @@ def perplexity_by_category(answers: pd.DataFrame) -> Figure:
         answers, "model", height=1 + (0.06 + 0.12 * len(sources)) * len(groups), width=DOUBLE,
         labels=("perplexity of the answer (P4), log scale", "category"),
     )  # fmt: skip
+    step = 0.8 / len(sources)
     for axis, rows in panels:
         own = known.loc[known.index.intersection(rows.index)]
-        for key, numbers in own.groupby(["category", "source"], observed=True)["value"]:
-            group, source = map(str, key)
-            y = groups.index(group) + style.aside(
-                sources.index(source), len(sources), 0.8 / len(sources)
-            )
-            colour = SOURCES[source].colour
-            if len(numbers) < FEW:
-                axis.plot(numbers, [y] * len(numbers), "o", mfc=colour, mec="0.15", mew=0.5)
-            else:
-                axis.boxplot(
-                    [numbers.to_numpy(float)], positions=[y], widths=0.64 / len(sources),
-                    whis=(5, 95), orientation="horizontal", showfliers=False, showcaps=False,
-                    patch_artist=True, manage_ticks=False, boxprops={"facecolor": colour},
-                    medianprops={"color": "0.15"},
-                )  # fmt: skip
-            blocks.beside(axis, y, str(len(numbers)), fontsize=5.5, color="0.35")
+        for (k, group), (i, source) in product(enumerate(groups), enumerate(sources)):
+            numbers = own.loc[(own["category"] == group) & (own["source"] == source), "value"]
+            y, look = k + style.aside(i, len(sources), step), SOURCES[source]
+            heights = y + style.jitter(len(numbers), 0.7 * step)
+            axis.scatter(numbers, heights, s=8, color=look.colour, ec="0.3", lw=0.3, alpha=0.8)
+            blocks.beside(axis, y, str(len(numbers) or ""), fontsize=5.5, color="0.35")
         axis.set_title(style.title(rows["model"].iloc[0], rows, own))
         blocks.log_axis(axis, known["value"], 1.1)
     blocks.name_rows([axis for axis, _ in panels], [style.name(group) for group in groups])
-    return blocks.legend(
-        fig, blocks.patches({name: {"color": SOURCES[name].colour} for name in sources})
-    )
+    return blocks.legend(fig, blocks.patches(_fills(sources)))
+
+
+def _fills(sources: Sequence[str]) -> blocks.Fills:
+    return {source: {"color": SOURCES[source].colour} for source in sources}
 
 
 def _known(answers: pd.DataFrame) -> pd.DataFrame:
@@ -272,6 +252,7 @@ def roc(table: pd.DataFrame, areas: pd.DataFrame) -> Figure:
     fig, panels = blocks.panels(
         table.assign(n=table["model"].map(areas.groupby("model")["n"].first())), "model", height=3.2,
         what="answers", labels=("memory taken for context (fpr)", "context recognised (tpr)"),
+        shares="xy",
     )  # fmt: skip
     for axis, own in panels:
         axis.plot([0, 1], [0, 1], **style.REFERENCE)
@@ -282,20 +263,14 @@ def roc(table: pd.DataFrame, areas: pd.DataFrame) -> Figure:
             axis.plot(curve["fpr"], curve["tpr"], color=look.colour, ls=look.line)
             area, low, high = here.reindex([name])[["auc", "low", "high"]].iloc[0]
             texts.append("–" if np.isnan(area) else f"{area:.2f} ({low:.2f}–{high:.2f})")
-        axis.legend(
-            handles=_lines(texts, looks), loc="lower right", title="AUC", fontsize=6,
-            title_fontsize=6, labelspacing=0.3,
-        )  # fmt: skip
-        style.shares(axis, "x")
-        style.shares(axis)
+        legend: dict[str, Any] = {"loc": "lower right", "fontsize": 6, "title_fontsize": 6}
+        axis.legend(handles=_lines(texts, looks), title="AUC", labelspacing=0.3, **legend)
     return blocks.legend(fig, _lines([SCORES.get(name, style.name(name)) for name in looks], looks))
 
 
 def _lines(labels: Sequence[str], looks: blocks.Looks) -> list[Any]:
-    return [
-        blocks.key(label, look, marker="")
-        for label, look in zip(labels, looks.values(), strict=True)
-    ]
+    pairs = zip(labels, looks.values(), strict=True)
+    return [blocks.key(label, look, marker="") for label, look in pairs]
 
 
 @style.styled
@@ -309,15 +284,11 @@ def auc_by_score(table: pd.DataFrame) -> Figure:
     blocks.check(table, "model", "score", "context", values=["queries", "auc", "low", "high", "n"])
     table = table.rename(columns={"auc": "mean"}).assign(hollow=table["queries"] == 2)
     rows = blocks.by_mean(table, "score")
-    fig, panels = blocks.forest(
-        table, "score", rows, [SCORES.get(name, style.name(name)) for name in rows],
-        panel="context", xlabel="AUC",
-    )  # fmt: skip
-    for axis, _ in panels:
-        axis.axvline(0.5, **style.REFERENCE)
-    handles = blocks.keys(style.looks(table["model"]), table, ls="")
-    handles.append(blocks.key("needs a query without context", marker="o", ls="", mfc="white"))
-    return blocks.legend(fig, handles)
+    second = blocks.key("needs a query without context", marker="o", ls="", mfc="white")
+    return blocks.forest(
+        table, "score", rows, [SCORES.get(name, style.name(name)) for name in rows], at=0.5,
+        panel="context", xlabel="AUC", legend_n=True, extra=[second],
+    )[0]  # fmt: skip
 
 
 @style.styled
@@ -328,24 +299,22 @@ def error_rates(table: pd.DataFrame) -> Figure:
     Beside the accuracy, that of the baseline as a vertical mark.
     """
     blocks.check(table, "model", "measure", "context")
-    looks, rows = (
-        style.looks(table["model"]),
-        style.in_order(set(table["measure"]) & set(ERRORS), ERRORS),
-    )
+    looks = style.looks(table["model"])
+    rows = [name for name in ERRORS if name in set(table["measure"])]
     n = [style.count(table.loc[table["measure"] == name, "n"]) for name in rows]
-    labels = [
-        f"{ERRORS[name][0]} (n = {k})\n{ERRORS[name][1]}" for name, k in zip(rows, n, strict=True)
+    names = [
+        f"{name} (n = {k})\n{says}"
+        for (name, says), k in zip((ERRORS[row] for row in rows), n, strict=True)
     ]
-    fig, panels = blocks.forest(
-        table[table["measure"].isin(rows)], "measure", rows, labels, panel="context", width=DOUBLE,
-        row_height=max(0.38, 0.1 + 0.11 * len(looks)), xlabel="share of answers",
-    )  # fmt: skip
     mark: dict[str, Any] = {"ls": "", "marker": "|", "ms": 9, "mew": 1.5}
+    fig, panels = blocks.forest(
+        table[table["measure"].isin(rows)], "measure", rows, names, panel="context", width=DOUBLE,
+        row_height=max(0.38, 0.1 + 0.11 * len(looks)), xlabel="share of answers", shares="x",
+        extra=[blocks.key("accuracy of the baseline", **mark)],
+    )  # fmt: skip
     baselines = table[table["measure"] == "baseline"].set_index(["model", "context"])["mean"]
     for axis, own in panels:
         for row in own[own["measure"] == "accuracy"].to_dict("records"):
             baseline = baselines[row["model"], row["context"]]
             axis.plot(baseline, row["y"], color=looks[row["model"]].colour, **mark)
-        style.shares(axis, "x")
-    baseline = blocks.key("accuracy of the baseline", **mark)
-    return blocks.legend(fig, [*blocks.keys(looks, ls=""), baseline])
+    return fig

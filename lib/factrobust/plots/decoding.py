@@ -42,12 +42,12 @@ def known_shares(by_domain: pd.DataFrame, by_type: pd.DataFrame) -> Figure:
     )
     blocks.check(table, "model", "domain, answer type")
     fig, ((axis, _),) = blocks.forest(
-        table, "domain, answer type", groups, blocks.with_n(table, "domain, answer type", groups), row_height=0.3,
-        xlabel="share answered exactly",
+        table, "domain, answer type", groups, blocks.with_n(table, "domain, answer type", groups),
+        row_height=0.3, xlabel="share answered exactly",
     )  # fmt: skip
     axis.axhline(by_domain["domain"].nunique() - 0.5, color="0.7", lw=0.6)
     axis.set_xlim(left=0)
-    return blocks.legend(fig, blocks.keys(style.looks(table["model"]), ls=""))
+    return fig
 
 
 @style.styled
@@ -61,7 +61,7 @@ def accuracy_by_temperature(table: pd.DataFrame, exact: pd.DataFrame | None = No
     solid: dict[str, Any] = {} if exact is None else {"ls": "-"}
     fig, panels = blocks.curves(
         table, "temperature", panel="domain", order=style.DOMAINS, height=2.6, markers=True,
-        labels=("temperature $t$", "share of samples correct"),
+        labels=("temperature $t$", "share of samples correct"), shares="y",
         extra=[] if exact is None else [blocks.key("exact: $P_t$ of the answer", **dashed)],
         **solid,
     )  # fmt: skip
@@ -72,7 +72,6 @@ def accuracy_by_temperature(table: pd.DataFrame, exact: pd.DataFrame | None = No
                 line = of[of["model"] == model]
                 axis.plot(line["temperature"], line["mean"], color=look.colour, **dashed)
         axis.set_xlim(0, table["temperature"].max() + 0.1)
-        style.shares(axis)
     return fig
 
 
@@ -93,10 +92,9 @@ def certainty_bins(table: pd.DataFrame) -> Figure:
     for row, model in zip(axes, models, strict=True):
         for axis, t in zip(row, temperatures, strict=True):
             own = table[(table["model"] == model) & np.isclose(table["temperature"], t)]
-            share = own.assign(bin=(own["bin"] * 10).round()).pivot(
-                index="bin", columns="correct", values="share"
-            )
-            share = share.reindex(index=range(10), columns=[True, False]).fillna(0)
+            share = own.assign(tenth=(own["bin"] * 10).round()).pivot(
+                index="tenth", columns="correct", values="share"
+            ).reindex(index=range(10), columns=[True, False]).fillna(0)  # fmt: skip
             axis.bar(edges + 0.05, share[True], 0.088, color=style.RIGHT)
             axis.bar(edges + 0.05, share[False], 0.088, share[True], color=style.WRONG)
             n = f"n = {style.count(own['n'])}"
@@ -122,7 +120,7 @@ def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame) -> Figure:
         part.assign(t_b=part["t_b"].clip(upper=1.15 * TOP)) for part in (points, means)
     )
     fig, panels = blocks.scatter(
-        points, "t_b", "entropy", size=8, spread=0.05 * TOP, height=2.8,
+        points, "t_b", "entropy", size=8, spread=0.05 * TOP, height=2.8, shares="y",
         labels=("breaking temperature $t_b$", "initial entropy $H$"),
     )  # fmt: skip
     marked: dict[str, Any] = {"color": "black", "marker": "D", "mfc": "white", "ls": ""}
@@ -132,7 +130,6 @@ def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame) -> Figure:
             average["t_b"], average["mean"], style.errors(average), elinewidth=1, zorder=3, **marked
         )
         blocks.beyond(axis, "x", TOP)
-        style.shares(axis)
     fact = blocks.key("a fact", ls="", marker="o", ms=3, color="0.5")
     return blocks.legend(fig, [fact, blocks.key("mean, 95% interval", **marked)])
 
@@ -217,7 +214,7 @@ def _contours(
     colours = ["white" if level <= levels.mean() else "black" for level in inside]
     lines = axis.contour(h, t, z, levels=inside, colors=colours, linewidths=0.6)
     longest = [max(parts, key=len) for parts in lines.allsegs]
-    room = [line[len(line) // 2] for line in longest if len(line) > len(t) / 2]
+    room = [line[len(line) // 2] for line in longest if len(line) > len(t) / 3]
     axis.clabel(lines, fontsize=7, fmt="%.2g", manual=room)
     return filled
 
@@ -230,14 +227,12 @@ def frs_by_entropy(points: pd.DataFrame) -> Figure:
     """
     blocks.check(points, "model", "fact_id", values=["entropy", "frs", "t_b", "d"])
     labels = ("initial entropy $H$", f"FRS ($d$ = {points['d'].iloc[0]:g})")
-    fig, panels = blocks.scatter(points, "entropy", "frs", height=2.8, labels=labels)
+    fig, panels = blocks.scatter(points, "entropy", "frs", height=2.8, labels=labels, shares="xy")
     apart: dict[str, Any] = {"marker": "D", "color": style.ORANGE, "mfc": "white", "ls": ""}
     for axis, own in panels:
         whole = own[np.isinf(own["t_b"])]
         axis.plot(whole["entropy"], whole["frs"], **apart)
         axis.set_title(f"{axis.get_title()}, {len(whole)} unbroken")
-        style.shares(axis)
-        style.shares(axis, "x")
     broken = blocks.key(f"breaks at $t_b$ ≤ {TOP:g}", ls="", marker="o")
     unbroken = blocks.key(f"unbroken at $t$ = {TOP:g}: FRS set to 1", **apart)
     return blocks.legend(fig, [broken, unbroken])
@@ -252,7 +247,7 @@ def frs_by_d(table: pd.DataFrame, points: pd.DataFrame) -> Figure:
     blocks.check(table, "model", "d")
     looks, ds = style.looks(table["model"]), sorted(table["d"].unique())
     fig, ((axis, _),) = blocks.panels(
-        table, None, height=2.8, labels=("$d$, penalty of entropy", "FRS")
+        table, None, height=2.8, labels=("$d$, penalty of entropy", "FRS"), shares="y"
     )
     step = 0.8 / len(looks)
     for k, (model, look) in enumerate(looks.items()):
@@ -271,7 +266,6 @@ def frs_by_d(table: pd.DataFrame, points: pd.DataFrame) -> Figure:
         )  # fmt: skip
     axis.set_xticks(range(len(ds)), [f"{d:g}" for d in ds])
     axis.grid(False, axis="x")
-    style.shares(axis)
     return blocks.legend(fig, blocks.keys(looks, table, ls=""))
 
 
@@ -307,18 +301,11 @@ def robust_share_by_type(table: pd.DataFrame) -> Figure:
     `table`: model, answer_type, mean, low, high, n. At 0.5 (dashed) a type is as robust as the rest.
     """
     blocks.check(table, "model", "answer_type")
-    looks, types = (
-        style.looks(table["model"]),
-        style.in_order(table["answer_type"], style.ANSWER_TYPES),
-    )
-    n = [style.counts(table[table["answer_type"] == kind], list(looks)) for kind in types]
-    fig, ((axis, _),) = blocks.forest(
-        table, "answer_type", types, [f"{kind}\nn = {k}" for kind, k in zip(types, n, strict=True)],
-        row_height=0.33, xlabel="share among the robust",
-    )  # fmt: skip
-    axis.axvline(0.5, **style.REFERENCE)
-    style.shares(axis, "x")
-    return blocks.legend(fig, blocks.keys(looks, ls=""))
+    types = style.in_order(table["answer_type"], style.ANSWER_TYPES)
+    return blocks.forest(
+        table, "answer_type", types, blocks.with_n(table, "answer_type", types), at=0.5,
+        row_height=0.3, xlabel="share among the robust", shares="x",
+    )[0]  # fmt: skip
 
 
 @style.styled
@@ -335,11 +322,9 @@ def answer_curves(table: pd.DataFrame, breaking: pd.DataFrame, samples: pd.DataF
         raise ValueError(f"{len(labels)} curves are too many to tell apart: give at most 7 facts.")
     looks = {f: Look(c, m) for f, c, m in zip(labels, style.COLOURS, style.MARKERS, strict=False)}
     fig, panels = blocks.panels(
-        table,
-        "model",
-        height=2.8,
+        table, "model", height=2.8, shares="y",
         labels=("temperature $t$ (log scale)", "probability of the answer"),
-    )
+    )  # fmt: skip
     for axis, own in panels:
         for k, (fact, look) in enumerate(looks.items()):
             curve, t_b, drawn = (
@@ -359,10 +344,7 @@ def answer_curves(table: pd.DataFrame, breaking: pd.DataFrame, samples: pd.DataF
             )  # fmt: skip
         axis.axhline(0.5, **style.REFERENCE)
         blocks.log_axis(axis, table["temperature"], 1.1)
-        style.shares(axis)
-    handles = [
-        blocks.key(style.printable(labels[fact]), look, ms=3) for fact, look in looks.items()
-    ]
+    handles = [blocks.key(style.printable(labels[f]), look, ms=3) for f, look in looks.items()]
     handles.append(blocks.key("exact $t_b$", marker="o", ls="", mfc="white", ms=7))
     handles.append(blocks.key("sampled, with interval", marker="o", ls="", ms=3, alpha=0.6))
     return blocks.legend(fig, handles)
@@ -385,19 +367,18 @@ def agreement(
     """
     blocks.check(table, "model", "fact_id", values=[x, y])
     if top is not None:
-        table = table.assign(
-            **{name: table[name].mask(table[name] > top, 1.15 * top) for name in (x, y)}
-        )
+        table = table.assign(**{c: table[c].mask(table[c] > top, 1.15 * top) for c in (x, y)})
     width = min(DOUBLE, SINGLE * table["model"].nunique())
     fig, panels = blocks.scatter(
-        table, x, y, labels=labels, spread=spread, width=width,
+        table, x, y, labels=labels, spread=spread, width=width, shares="xy",
         height=width / min(table["model"].nunique(), 3) + 0.15,
     )  # fmt: skip
     for axis, _ in panels:
         axis.plot([0, top or 1], [0, top or 1], color="0.4", lw=0.8, zorder=1)
         axis.set_box_aspect(1)
-        for which in ("x", "y"):
-            style.shares(axis, which) if top is None else blocks.beyond(axis, which, top)
+        if top is not None:
+            blocks.beyond(axis, "x", top)
+            blocks.beyond(axis, "y", top)
     return fig
 
 

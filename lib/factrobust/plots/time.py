@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from factrobust.datasets.dates import DAYS_A_YEAR, PRECISIONS, Days, parse
 from factrobust.plots import blocks, style
-from factrobust.plots.style import DOUBLE, SINGLE, Look
+from factrobust.plots.style import DOUBLE, Look
 
 ORDER = (*PRECISIONS, "global")
 MARKS: dict[str, dict[str, Any]] = {  # of the labels of dates
@@ -88,15 +88,15 @@ def rates_by_precision(table: pd.DataFrame, value: str, random: pd.Series | floa
     [precision] (of the column chance of `metrics.time.matches`, for the robustness).
     """
     blocks.check(table, "model", "precision")
-    models = list(style.looks(table["model"]))
     fig, panels = blocks.forest(
-        table, "model", models, [style.model_name(model) for model in models], row_height=0.2,
-        xlabel=value, panel="precision", order=ORDER, what="facts",
+        table, "model", list(style.looks(table["model"])), row_height=0.2, xlabel=value,
+        panel="precision", order=ORDER, what="facts",
+        extra=[blocks.key("random", **style.REFERENCE)],
     )  # fmt: skip
     for axis, own in panels:
         level = random[own["precision"].iloc[0]] if isinstance(random, pd.Series) else random
         axis.axvline(level, **style.REFERENCE)
-    return blocks.legend(fig, [blocks.key("random", **style.REFERENCE)])
+    return fig
 
 
 @style.styled
@@ -129,12 +129,11 @@ def rates_by_format(table: pd.DataFrame, value: str = "robustness") -> Figure:
     first appear; `value` is the label of x.
     """
     blocks.check(table, "model", "prompt_format", "precision")
-    looks, rows = style.series(table["prompt_format"]), style.in_order(table["precision"], ORDER)
-    fig, _ = blocks.forest(
+    rows = style.in_order(table["precision"], ORDER)
+    return blocks.forest(
         table, "precision", rows, blocks.with_n(table, "precision", rows), panel="model",
-        by="prompt_format", looks=looks, row_height=0.3, xlabel=value,
-    )  # fmt: skip
-    return blocks.legend(fig, blocks.keys(looks, ls=""))
+        by="prompt_format", looks=style.series(table["prompt_format"]), row_height=0.3, xlabel=value,
+    )[0]  # fmt: skip
 
 
 @style.styled
@@ -146,14 +145,12 @@ def variance_ratio(table: pd.DataFrame) -> Figure:
     """
     blocks.check(table, "model")
     models = list(style.looks(table["model"]))
-    labels = [f"{style.model_name(m)}\n(n = {style.counts(table, [m])})" for m in models]
     fig, ((axis, own),) = blocks.forest(
-        table, "model", models, labels, row_height=0.27,
+        table, "model", models, row_height=0.25, at=1, what="facts",
         xlabel="variance between precisions,\nfew-shot / standard prompt",
     )  # fmt: skip
     for y in own.loc[own["mean"].isna(), "y"]:
         axis.text(1.03, y, "undefined", va="center", fontsize=7.5, color="0.35")
-    axis.axvline(1, **style.REFERENCE)
     axis.set_xlim(0, max(1.25, 1.06 * np.nanmax([*table["high"], *table["mean"], 0])))
     return fig
 
@@ -166,16 +163,13 @@ def robust_elsewhere(table: pd.DataFrame) -> Figure:
     robust at the first, in the order of the models).
     """
     blocks.check(table, "model", "known_at", "asked_at")
-    looks = style.looks(table["model"])
     table = table.assign(precisions=table["known_at"] + " → " + table["asked_at"])
-    rows = [f"{a} → {b}" for a, b in permutations(PRECISIONS, 2)]
-    n = [style.counts(table[table["precisions"] == row], list(looks)) for row in rows]
-    fig, ((axis, _),) = blocks.forest(
-        table, "precisions", rows, [f"{row} (n = {k})" for row, k in zip(rows, n, strict=True)],
+    pairs = [f"{known} → {asked}" for known, asked in permutations(PRECISIONS, 2)]
+    rows = [pair for pair in pairs if pair in set(table["precisions"])]
+    return blocks.forest(
+        table, "precisions", rows, blocks.with_n(table, "precisions", rows), shares="x",
         xlabel="share also robust there",
-    )  # fmt: skip
-    style.shares(axis, "x")
-    return blocks.legend(fig, blocks.keys(looks, ls=""))
+    )[0]  # fmt: skip
 
 
 @style.styled
@@ -187,17 +181,14 @@ def rates_by_size(table: pd.DataFrame, value: str) -> Figure:
     """
     blocks.check(table, "model", values=[*blocks.INTERVAL, "parameters", "kind"])
     table = table.sort_values("parameters").assign(hollow=table["kind"] == "instruction-tuned")
-    labels = [
-        f"{style.model_name(model)}\n({style.short(float(f'{size:.3g}'))}, {kind})"
-        for model, size, kind in zip(
-            table["model"], table["parameters"], table["kind"], strict=True
-        )
+    sizes = [style.short(float(f"{size:.3g}")) for size in table["parameters"]]
+    names = [
+        f"{style.model_name(model)}\n({size}, {kind})"
+        for model, size, kind in zip(table["model"], sizes, table["kind"], strict=True)
     ]
-    fig, _ = blocks.forest(
-        table, "model", list(table["model"]), labels, row_height=0.3, width=SINGLE,
-        xlabel=value, what="facts",
-    )  # fmt: skip
-    return fig
+    return blocks.forest(
+        table, "model", list(table["model"]), names, row_height=0.3, xlabel=value, what="facts"
+    )[0]
 
 
 @style.styled
@@ -238,11 +229,8 @@ def duel_shares(table: pd.DataFrame) -> Figure:
             who = "" if len(pairs) == 1 else "{} /\n{}\n".format(*_sides(*pair))
             rows.append(own.assign(row=len(rows)))
             labels.append(f"{who}{precision} (n = {style.count(own['n'])})")
-    fills = {
-        "win": {"color": style.RIGHT},
-        "tie": {"color": "0.85"},
-        "lose": {"color": style.WRONG},
-    }
+    colours = {"win": style.RIGHT, "tie": "0.85", "lose": style.WRONG}
+    fills = {outcome: {"color": colour} for outcome, colour in colours.items()}
     metric = pd.concat(rows)["metric"].replace({"win_rate": "win rate", "robust": "robustness"})
     fig, panels = blocks.panels(
         pd.concat(rows).assign(metric=metric), "metric", width=DOUBLE,
@@ -273,12 +261,11 @@ def margin_curves(table: pd.DataFrame) -> Figure:
     """
     fig, panels = blocks.curves(
         table, "required", panel="precision", order=ORDER,
-        labels=("required margin (nats)", "share of facts robust"),
+        labels=("required margin (nats)", "share of facts robust"), shares="y",
     )  # fmt: skip
     for axis, _ in panels:
         axis.axvline(0, **style.REFERENCE)
         axis.margins(x=0)
-        style.shares(axis)
     return fig
 
 
@@ -292,7 +279,7 @@ def by_number_of_dates(table: pd.DataFrame, chance: pd.DataFrame) -> Figure:
     """
     fig, panels = blocks.curves(
         table, "n_incorrect", panel="precision", order=ORDER, markers=True,
-        labels=("incorrect dates tested (log scale)", "share of facts robust"),
+        labels=("incorrect dates tested (log scale)", "share of facts robust"), shares="y",
         extra=[blocks.key("chance", **DOTTED)],
     )  # fmt: skip
     tested = sorted(table["n_incorrect"].unique())
@@ -302,7 +289,6 @@ def by_number_of_dates(table: pd.DataFrame, chance: pd.DataFrame) -> Figure:
         blocks.log_axis(axis, tested, 1.15)
         if len(tested) <= 8:
             axis.set_xticks(tested, [str(k) for k in tested])
-        style.shares(axis)
     return fig
 
 

@@ -47,14 +47,12 @@ def ranked(
     blocks.check(table, "model", column)
     rows, varies = blocks.by_mean(table, column, first), table["n"].nunique() > 1
     names = blocks.with_n(table, column, rows) if varies else ()
-    fig, ((axis, _),) = blocks.forest(table, column, rows, names, xlabel=value)
+    fig, ((axis, _),) = blocks.forest(
+        table, column, rows, names, xlabel=value, at=chance, shares="x" if chance is None else ""
+    )
     if not varies:
-        axis.set_title(f"n = {table['n'].iloc[0]} questions a {style.name(column)}")
-    if chance is None:
-        style.shares(axis, "x")
-    else:
-        axis.axvline(chance, **style.REFERENCE)
-    return blocks.legend(fig, blocks.keys(style.looks(table["model"]), ls=""))
+        axis.set_title(f"n = {table['n'].iloc[0]} questions each")
+    return fig
 
 
 @style.styled
@@ -183,16 +181,13 @@ def coefficients(table: pd.DataFrame) -> Figure:
         hollow=table["conditional_problem"] != "",
     )
     categories = sorted(shown["category"].unique())
-    fig, panels = blocks.forest(
-        shown, "category", categories, [style.name(category) or "all" for category in categories],
-        panel="term", order=dict.fromkeys(PREDICTORS.values()),
-        xlabel="coefficient (logits)",
-    )  # fmt: skip
-    for axis, _ in panels:
-        axis.axvline(0, color="0.3", lw=0.8, zorder=1)
-    handles = blocks.keys(style.looks(table["model"]), table, ls="")
-    handles.append(blocks.key("finite by the penalty only", ls="", marker="o", mfc="white"))
-    return blocks.legend(fig, handles)
+    penalty = blocks.key("finite by the penalty only", ls="", marker="o", mfc="white")
+    return blocks.forest(
+        shown.assign(n=table["n"]), "category", categories,
+        [style.name(category) or "all" for category in categories], panel="term", at=0,
+        order=dict.fromkeys(PREDICTORS.values()), xlabel="coefficient (logits)", legend_n=True,
+        extra=[penalty],
+    )[0]  # fmt: skip
 
 
 @style.styled
@@ -207,20 +202,20 @@ def predictive_gain(table: pd.DataFrame) -> Figure:
     blocks.check(table, "model", "predictors", "categories", values=numbers)
     table = table.rename(columns={"accuracy": "mean", "n_test": "n"})
     looks = style.looks(table["model"])
+    mark: dict[str, Any] = {"ls": "", "marker": "|", "ms": 8, "mew": 1.5}
     fig, panels = blocks.forest(
         table.assign(categories="categories: " + table["categories"]), "predictors",
         list(dict.fromkeys(table["predictors"])), panel="categories", what="test questions",
         row_height=0.14 + 0.13 * len(looks), xlabel="accuracy",
+        extra=[blocks.key("baseline (gain in percent)", **mark)],
     )  # fmt: skip
-    mark: dict[str, Any] = {"ls": "", "marker": "|", "ms": 8, "mew": 1.5}
     for axis, own in panels:
         for row in own.to_dict("records"):
             colour = looks[row["model"]].colour
             axis.plot(row["baseline"], row["y"], color=colour, **mark)
             gain = "–" if np.isnan(row["gain"]) else f"{row['gain']:+.1f}%".replace("-", "−")
             blocks.beside(axis, row["y"], gain, color=colour)
-    baseline = blocks.key("baseline (gain in percent)", **mark)
-    return blocks.legend(fig, [*blocks.keys(looks, ls=""), baseline])
+    return fig
 
 
 @style.styled
@@ -232,15 +227,13 @@ def calibration(table: pd.DataFrame) -> Figure:
     """
     fig, panels = blocks.curves(
         table.rename(columns={"observed": "mean"}), "predicted", panel="model", height=3,
-        markers=True, apart=0, what="questions a bin",
+        markers=True, apart=0, what="questions a bin", shares="xy",
         labels=("predicted probability of a right answer", "share of right answers"),
     )  # fmt: skip
     for axis, own in panels:
         axis.plot([0, 1], [0, 1], **style.REFERENCE)
         for x, n in zip(own["predicted"], own["n"], strict=True):
             axis.text(x, -0.1, str(n), ha="center", va="center", fontsize=6.5, color="0.35")
-        style.shares(axis, "x")
-        style.shares(axis)
         axis.set_ylim(bottom=-0.15)
     return fig
 
@@ -256,11 +249,10 @@ def risk_coverage(table: pd.DataFrame) -> Figure:
     fig, panels = blocks.curves(
         table, "coverage", panel="model", by="score", looks=style.series(table["score"]), height=2.7,
         markers=True, ms=3, labels=("share of questions answered", "share of right answers"),
-        what="questions", extra=[blocks.key("all answered", **style.REFERENCE)],
+        what="questions", shares="x", extra=[blocks.key("all answered", **style.REFERENCE)],
     )  # fmt: skip
     for axis, own in panels:
         axis.axhline(own.loc[own["coverage"] == 1, "mean"].iloc[0], **style.REFERENCE)
-        style.shares(axis, "x")
         blocks.from_zero(axis, table)
     return fig
 
@@ -276,9 +268,9 @@ def transfer(table: pd.DataFrame) -> Figure:
     blocks.check(table, "fitted_on", "predicted")
     looks = style.looks([*table["fitted_on"], *table["predicted"]])
     fig, ((axis, _),) = blocks.forest(
-        table, "predicted", list(looks), [style.model_name(model) for model in looks], xlabel="AUC",
-        by="fitted_on", looks=looks, row_height=0.3,
+        table, "predicted", list(looks), [style.model_name(model) for model in looks],
+        xlabel="AUC (colour: fitted on)",
+        by="fitted_on", looks=looks, row_height=0.3, at=0.5,
     )  # fmt: skip
-    axis.axvline(0.5, **style.REFERENCE)
-    axis.set_title(f"n = {style.count(table['n'])} questions; fitted on")
-    return blocks.legend(fig, blocks.keys(looks, ls=""))
+    axis.set_title(f"n = {style.count(table['n'])} questions")
+    return fig
