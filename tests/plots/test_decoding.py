@@ -249,8 +249,12 @@ def test_beyond_two(check, models, entries):
     fig = check(decoding.beyond_two(pd.concat(one.assign(model=m) for m in models)), axes=2)
     steps = fig.axes[0].lines[0].get_xydata()
     assert steps[-1].tolist() == [np.inf, 1]
-    assert [0.5, 1 / 3] in steps.round(9).tolist() or steps[1] == pytest.approx([0.5, 1 / 3])
-    assert steps[2] == pytest.approx([4, 2 / 3])
+    assert steps[1:3] == pytest.approx(np.array([[0.5, 1 / 3], [4, 2 / 3]]))
+    exact, published = fig.axes[1].lines[:2]
+    assert (exact.get_xdata()[1:].tolist(), published.get_xdata()[1:].tolist()) == (
+        [0.3, 0.7, 1], [0.3, 1, 1],
+    )  # fmt: skip
+    assert exact.get_linewidth() > published.get_linewidth()
     assert entries(fig)[0].endswith("(n = 3)")
     assert fig.axes[0].get_xlim()[1] > 4
 
