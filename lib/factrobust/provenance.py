@@ -47,19 +47,19 @@ def save_figure(
     *,
     parameters: Mapping[str, Any],
     models: Sequence[Any] = (),
-    inputs: Iterable[Path] = (),
+    inputs: Iterable[str | Path] = (),
 ) -> None:
     """Write a figure as NAME.pdf and NAME.png (200 dpi), its plotted data and its provenance.
 
     `name` is like "1-decoding/figure-01"; `data` holds what is drawn, a row a point; `models` the
-    models, or their names as strings; `inputs` the data files that were read. Raises ValueError for a name that
-    is not of that form, TypeError for a parameter that JSON cannot hold.
+    models, or their names as strings; `inputs` the data files that were read. Raises ValueError for
+    a name that is not of that form, TypeError for a parameter that JSON cannot hold.
     """
-    unversioned = {"Creator": None, "Producer": None, "CreationDate": None}
     pdf, png = io.BytesIO(), io.BytesIO()
     if layout := fig.get_layout_engine():
         layout.execute(fig)
         fig.set_layout_engine(None)  # laid out once: the same in every format, in half the time
+    unversioned = {"Creator": None, "Producer": None, "CreationDate": None}
     fig.savefig(pdf, format="pdf", metadata=unversioned)
     fig.savefig(png, format="png", dpi=200, metadata={"Software": None})
     files = {"pdf": pdf.getvalue(), "png": png.getvalue(), "csv": _csv(data)}
@@ -72,7 +72,7 @@ def save_table(
     *,
     parameters: Mapping[str, Any],
     models: Sequence[Any] = (),
-    inputs: Iterable[Path] = (),
+    inputs: Iterable[str | Path] = (),
     decimals: int = 3,
 ) -> pd.DataFrame:
     """Write a table as NAME.csv (6 digits), NAME.md and NAME.tex (`decimals` places); return it.
@@ -81,79 +81,25 @@ def save_table(
     out; missing values are empty.
     """
     frame = _flat(df)
-    shown = frame.astype(object).map(lambda value: _cell(value, decimals))
-    shown.columns = frame.columns.map(str)
+    number = f"{{:.{decimals}f}}".format
+    texts = frame.astype(object).map(lambda c: number(c) if isinstance(c, float) else str(c))
+    shown = texts.mask(frame.isna(), "").rename(columns=str)
     right = [pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]
     # \| keeps a cell one cell; numbers are formatted already, tabulate would format them again.
-    escaped = shown.rename(columns=_bars).map(_bars)
-    markdown = escaped.to_markdown(
-        index=False,
-        disable_numparse=True,
-        colalign=["right" if r else "left" for r in right] if len(shown) else None,
+    markdown = (
+        shown.rename(columns=_one_cell)
+        .map(_one_cell)
+        .to_markdown(
+            index=False,
+            disable_numparse=True,
+            colalign=["right" if r else "left" for r in right] if len(shown) else None,
+        )
     )
     aligned = "".join("r" if r else "l" for r in right)
     latex = shown.to_latex(index=False, escape=True, column_format=aligned)
     files = {"csv": _csv(df), "md": f"{markdown}\n".encode(), "tex": latex.encode()}
     _save(name, files, parameters, models, inputs)
     return df
-
-
-def _flat(df: pd.DataFrame) -> pd.DataFrame:
-    if df.columns.nlevels > 1:
-        raise ValueError("A saved table needs one row of column names: flatten its columns first.")
-    return df.reset_index() if any(df.index.names) else df
-
-
-def _csv(df: pd.DataFrame) -> bytes:
-    text: str = _flat(df).to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    return text.encode()
-
-
-def _cell(value: Any, decimals: int) -> str:
-    if isinstance(value, (float, np.floating)):
-        return "" if np.isnan(value) else f"{value:.{decimals}f}"
-    return "" if value is None or value is pd.NA or value is pd.NaT else str(value)
-
-
-def _bars(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
-def _save(
-    name: str,
-    files: Mapping[str, bytes],
-    parameters: Mapping[str, Any],
-    models: Sequence[Any],
-    inputs: Iterable[Path],
-) -> None:
-    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*)+", name):
-        raise ValueError(
-            f"{name!r} cannot name a figure or table: write it like '1-decoding/figure-01', in "
-            "small letters, digits and hyphens, without an ending."
-        )
-    base = name.rsplit("/", 1)[1]
-    notebook = _running_notebook()
-    about = {
-        "name": name,
-        "notebook": notebook and _label(Path(notebook)),
-        "parameters": parameters,
-        "models": [_fingerprint(model) for model in models],
-        "inputs": {_label(path): _sha256(path.read_bytes()) for path in map(Path, inputs)},
-        "files": {f"{base}.{end}": _sha256(data) for end, data in files.items()},
-    }
-    text = _committed_if_same(paths.ROOT / "figures" / f"{name}.json", _json(about))
-    if text is None:
-        text = _json(about | {"git": _git(notebook), "versions": _versions()})
-    target = paths.output_root() / "figures" / name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    for end, data in {**files, "json": text.encode()}.items():
-        write_atomically(target.with_name(f"{base}.{end}"), data)
-
-
-def _running_notebook() -> str | None:
-    """The notebook that saves: the runner names it, and so does Jupyter's server (its whole path)."""
-    names = (os.environ.get(name, "") for name in ("FACTROBUST_NOTEBOOK", "JPY_SESSION_NAME"))
-    return next((name for name in names if name.endswith(".ipynb")), None)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -164,6 +110,53 @@ def write_atomically(path: Path, data: bytes) -> None:
         os.replace(half, path)
     finally:
         half.unlink(missing_ok=True)
+
+
+def _flat(df: pd.DataFrame) -> pd.DataFrame:
+    return df.reset_index() if any(df.index.names) else df
+
+
+def _csv(df: pd.DataFrame) -> bytes:
+    text: str = _flat(df).to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    return text.encode()
+
+
+def _one_cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _save(
+    name: str,
+    files: Mapping[str, bytes],
+    parameters: Mapping[str, Any],
+    models: Sequence[Any],
+    inputs: Iterable[str | Path],
+) -> None:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*)+", name):
+        raise ValueError(
+            f"{name!r} cannot name a figure or table: write it like '1-decoding/figure-01', in "
+            "small letters, digits and hyphens, without an ending."
+        )
+    # The runner names the notebook, and so does Jupyter's server (by its whole path).
+    named = (os.environ.get(name, "") for name in ("FACTROBUST_NOTEBOOK", "JPY_SESSION_NAME"))
+    notebook = next((_label(path) for path in named if path.endswith(".ipynb")), None)
+    target = paths.output_root() / "figures" / name
+    about = {
+        "name": name,
+        "notebook": notebook,
+        "parameters": parameters,
+        "models": [m if isinstance(m, str) else f"{m.name} {m.fingerprint}" for m in models],
+        "inputs": {_label(path): _sha256(Path(path).read_bytes()) for path in inputs},
+        "files": {f"{target.name}.{end}": _sha256(data) for end, data in files.items()},
+    }
+    text = _committed_if_same(paths.ROOT / "figures" / f"{name}.json", _json(about))
+    if text is None:
+        versions = {package: metadata.version(package) for package in PACKAGES}
+        versions["python"] = platform.python_version()
+        text = _json(about | {"git": _git(notebook), "versions": versions})
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for end, data in {**files, "json": text.encode()}.items():
+        write_atomically(target.with_name(f"{target.name}.{end}"), data)
 
 
 def _committed_if_same(committed: Path, about: str) -> str | None:
@@ -180,7 +173,18 @@ def _json(about: Mapping[str, Any]) -> str:
     return json.dumps(about, indent=2, sort_keys=True, ensure_ascii=False, default=_plain) + "\n"
 
 
-def _label(path: Path) -> str:
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if isinstance(value, Path):
+        return _label(value)
+    raise TypeError(
+        f"Provenance cannot record {value!r} ({type(value).__name__}): give numbers, strings, "
+        "lists, dicts or paths as parameters and models."
+    )
+
+
+def _label(path: str | Path) -> str:
     """A file's path inside the repository; of other files only the name, which says nothing about
     the machine."""
     path = paths.ROOT / path
@@ -188,64 +192,33 @@ def _label(path: Path) -> str:
     return path.relative_to(paths.ROOT).as_posix() if inside else path.name
 
 
-def _fingerprint(model: Any) -> Any:
-    return model if isinstance(model, str) else f"{model.name} {model.fingerprint}"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, (np.generic, np.ndarray)):
-        return value.tolist()
-    if isinstance(value, Path):
-        return _label(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(
-        f"Provenance cannot record {value!r} ({type(value).__name__}): give numbers, strings, "
-        "lists, dicts or paths as parameters and models."
-    )
-
-
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _versions() -> dict[str, str | None]:
-    versions: dict[str, str | None] = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = None
-    return versions
-
-
-def _run_git(*arguments: str) -> str:
-    # No optional locks: a status must not get in the way of what the user does with git meanwhile.
-    command = ["git", "--no-optional-locks", "-C", str(paths.ROOT), *arguments]
-    return subprocess.run(command, capture_output=True, check=True, encoding="utf-8").stdout
-
-
 def _git(notebook: str | None) -> dict[str, Any]:
     """The commit, and whether code or data differ from it; both None outside a repository."""
+
+    def git(*arguments: str) -> str:
+        # No optional locks: a status must not get in the way of what the user does with git.
+        command = ["git", "--no-optional-locks", "-C", str(paths.ROOT), *arguments]
+        return subprocess.run(command, capture_output=True, check=True, encoding="utf-8").stdout
+
     try:
-        if Path(_run_git("rev-parse", "--show-toplevel").strip()) != paths.ROOT:
+        if Path(git("rev-parse", "--show-toplevel").strip()) != paths.ROOT:
             return {"commit": None, "dirty": None}  # unpacked inside somebody else's repository
-        commit = _run_git("rev-parse", "HEAD").strip()
+        commit = git("rev-parse", "HEAD").strip()
         apart = [f":(exclude){folder}" for folder in WRITTEN_BY_RUNS]
-        dirty = bool(_run_git("status", "--porcelain", "--", ".", *apart))
-        dirty = dirty or (notebook is not None and _notebook_differs(_label(Path(notebook))))
+        dirty = bool(git("status", "--porcelain", "--", ".", *apart))
     except (OSError, subprocess.CalledProcessError):
         return {"commit": None, "dirty": None}
-    return {"commit": commit, "dirty": dirty}
-
-
-def _notebook_differs(notebook: str) -> bool:
-    """Whether a notebook's code is not that of the commit; outputs and prose do not count."""
     try:
-        now = (paths.ROOT / notebook).read_text(encoding="utf-8")
-        return _code(now) != _code(_run_git("show", f"HEAD:{notebook}"))
+        if notebook:
+            now = (paths.ROOT / notebook).read_text(encoding="utf-8")
+            dirty |= _code(now) != _code(git("show", f"HEAD:{notebook}"))
     except (OSError, ValueError, KeyError, TypeError, subprocess.CalledProcessError):
-        return True  # not in the commit, or not a notebook
+        dirty = True  # not in the commit, or not a notebook
+    return {"commit": commit, "dirty": dirty}
 
 
 def _code(text: str) -> list[str]:
