@@ -156,34 +156,30 @@ def describe(old: Mapping[str, bytes], new: Mapping[str, bytes], against: str) -
         for path in both
         if path.endswith(".csv")
     }
-    moved = {path: max(table.moves) for path, table in tables.items() if table.moves}
-    count = sum(len(table.moves) for table in tables.values())
+    moved = {path: table for path, table in tables.items() if table.moves}
+    count = sum(len(table.moves) for table in moved.values()) or "No"
     lines = [
         f"Compared with {against}: {sum(table.numbers for table in tables.values()):,} numbers in "
         f"{len(tables)} tables, {len(both) - len(tables)} notebooks.",
-        f"{count:,} numbers in {len(moved)} tables moved by more than {RTOL:g} (relative):"
-        if moved
-        else f"No number moved by more than {RTOL:g} (relative).",
+        f"{count} number{'' if count == 'No' else 's'} moved by more than {RTOL:g} (relative)"
+        + (f", in {len(moved)} tables:" if moved else "."),
     ]
-    worst = sorted(moved, key=lambda path: moved[path][0], reverse=True)
     lines += _first(
         [
-            f"  {path}: {len(tables[path].moves)} of {tables[path].numbers:,}, "
-            f"most at {moved[path][1]}"
-            for path in worst
+            f"  {path}: {len(table.moves)} of {table.numbers}, most at {max(table.moves)[1]}"
+            for path, table in sorted(moved.items(), key=lambda item: max(item[1].moves)[0])[::-1]
         ]
     )
     lines += _first(
         [f"Changed in {path}, {table.others[0]}" for path, table in tables.items() if table.others]
     )
     texts = [path for path in both if path not in tables and _texts_differ(new[path], old[path])]
-    for paths, what in [
-        (texts, "Text outputs changed"),
-        (sorted(new.keys() - old.keys()), "New"),
-        (sorted(old.keys() - new.keys()), "No longer there"),
-    ]:
-        if paths:
-            lines.append(f"{what}: {', '.join(_first(paths))}.")
+    for what, paths in {
+        "Text outputs changed": texts,
+        "New": sorted(new.keys() - old.keys()),
+        "No longer there": sorted(old.keys() - new.keys()),
+    }.items():
+        lines += [f"{what}: {', '.join(_first(paths))}."] if paths else []
     return lines
 
 

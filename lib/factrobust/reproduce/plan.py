@@ -262,37 +262,23 @@ def describe(
     wanted: Mapping[tuple[str, str], Sequence[Demand]], tflops: float, bandwidth: float
 ) -> str:
     """A table, a line a part and model, and the sum; memory and hours where sizes are known."""
-    rows: list[list[str]] = []
-    total = [0.0] * (len(OPERATIONS) + 2)
+    rows: list[list[Any]] = []
     for (part, name), asked in wanted.items():
         settings = None if is_endpoint(name) else settings_of(name)
-        calls = [sum(d.calls for d in asked if d.operation == op) for op in OPERATIONS]
-        memory = hours = math.nan
+        memory = hours = None
         if settings and settings.sized:
             costs = [cost(demand, settings, tflops, bandwidth) for demand in asked]
-            memory = max((peak for peak, _ in costs), default=0.0)
+            memory = max((peak for peak, _ in costs), default=0.0) / 1e9
             hours = sum(seconds for _, seconds in costs) / 3600
-        numbers = [*calls, sum(d.tokens for d in asked), hours]
-        total = [a + (0 if math.isnan(b) else b) for a, b in zip(total, numbers, strict=True)]
-        rows.append([part, name, *_shown(numbers), _known(memory, f"{memory / 1e9:.1f} GB")])
-    rows.append(["all", "", *_shown(total), ""])
-    headers = ["part", "model", *OPERATIONS, "tokens", "hours", "memory"]
-    right = ["left", "left", *["right"] * (len(headers) - 2)]
-    return tabulate(rows, headers, tablefmt="plain", colalign=right, disable_numparse=True)
-
-
-def _shown(numbers: Sequence[float]) -> list[str]:
-    *calls, tokens, hours = numbers
-    digits = f"{hours:.2g}" if hours < 10 else f"{hours:,.0f}"
-    return [
-        *(f"{n:,.0f}" if n else "-" for n in calls),
-        f"{tokens / 1e6:,.1f} M",
-        _known(hours, digits),
-    ]
-
-
-def _known(number: float, text: str) -> str:
-    return "unknown" if math.isnan(number) else text
+        calls = [sum(d.calls for d in asked if d.operation == op) for op in OPERATIONS]
+        rows.append([part, name, *calls, sum(d.tokens for d in asked) / 1e6, hours, memory])
+    sums = [sum(row[i] or 0 for row in rows) for i in range(2, len(OPERATIONS) + 4)]
+    rows.append(["all", "", *sums, ""])
+    headers = ["part", "model", *OPERATIONS, "M tokens", "hours", "GB memory"]
+    digits = ("", "", *[",.0f"] * len(OPERATIONS), ",.1f", ".2g", ".1f")
+    return tabulate(
+        rows, headers, "plain", floatfmt=digits, intfmt=",", numalign="right", missingval="unknown"
+    )
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:

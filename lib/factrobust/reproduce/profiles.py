@@ -106,10 +106,7 @@ def parameters(root: Path, profile: str) -> dict[str, dict[str, Any]]:
                 )
             for notebook in (name for name in fitting if key in declared[name]):
                 default = declared[notebook][key]
-                plain = value
-                if key == "models" and isinstance(value, list):  # a mapping is an endpoint
-                    plain = [model for model in value if not isinstance(model, dict)]
-                if not _fits(plain, default):
+                if not _fits(value, default):
                     raise ProfileError(
                         f"{path}, {section}: {key!r} is {value!r}, but {notebook} needs a value "
                         f"like its default {default!r}."
@@ -184,8 +181,11 @@ def _fits(value: Any, default: Any) -> bool:
     if isinstance(default, float):
         return isinstance(value, (int, float))
     if isinstance(default, (list, tuple)):
-        # The first default stands for the others: parameters are lists of one kind.
-        return isinstance(value, list) and all(_fits(v, d) for v in value for d in default[:1])
+        # The first default stands for the others: parameters are lists of one kind. Among models, a
+        # mapping is an endpoint.
+        return isinstance(value, list) and all(
+            isinstance(v, dict) or _fits(v, d) for v in value for d in default[:1]
+        )
     return isinstance(value, type(default))
 
 

@@ -23,6 +23,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
+from tqdm.std import tqdm
 
 from factrobust.provenance import write_atomically
 from factrobust.records import Records, RecordsError
@@ -47,9 +48,7 @@ class NotebookError(Exception):
     `lacking`: because a model cannot do what this notebook needs, which says nothing of the others.
     """
 
-    def __init__(self, text: str, *, lacking: bool = False) -> None:
-        super().__init__(text)
-        self.lacking = lacking
+    lacking = False
 
 
 class Run:
@@ -117,11 +116,12 @@ class Run:
         except Exception as error:
             failed.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(failed, to_text(node).encode())
-            raise NotebookError(
+            failure = NotebookError(
                 f"{self.notebook}, {_explain(node, error)}\n"
-                f"The notebook with the error: {failed.relative_to(root)}",
-                lacking=isinstance(error, CellExecutionError) and error.ename == "LacksError",
-            ) from error
+                f"The notebook with the error: {failed.relative_to(root)}"
+            )
+            failure.lacking = getattr(error, "ename", None) == "LacksError"
+            raise failure from error
         finally:
             # Nothing is left to save: the client's own end waits for the kernel's goodbye, seconds.
             run_sync(self.manager.shutdown_kernel)(now=True)
@@ -129,27 +129,25 @@ class Run:
 
     def progress(self) -> str:
         """How long it has run, and the last line that `progress_bar` wrote."""
-        elapsed = spoken(time.monotonic() - self.started) if self.started else "waiting"
-        with suppress(OSError):
-            text = (self.out / "progress.txt").read_text(encoding="utf-8", errors="replace")
-            return f"{elapsed}  {text.strip().splitlines()[-1]}" if text.strip() else elapsed
-        return elapsed
+        file = self.out / "progress.txt"
+        lines = file.read_text("utf-8", errors="replace").splitlines() if file.exists() else []
+        elapsed = tqdm.format_interval(time.monotonic() - self.started) if self.started else ""
+        return f"{elapsed}  {lines[-1].strip() if lines else ''}".rstrip()
 
     def kill(self) -> None:
         """End the kernel, if there is one, from another thread: `execute` then fails."""
         with suppress(RuntimeError):
             run_sync(self.manager.signal_kernel)(signal.SIGKILL)
 
-    def put_in_place(self) -> list[str]:
-        """Move what was saved to the mode's place, each file in one step; return what changed."""
-        changed = []
-        for file in sorted(path for path in self.out.glob("*/**/*") if path.is_file()):
-            path = file.relative_to(self.out)
-            target = self.mode.place / path
+    def put_in_place(self) -> int:
+        """Move what was saved to the mode's place, each file in one step; count what changed."""
+        changed = 0
+        for file in (path for path in self.out.glob("*/**/*") if path.is_file()):
+            target = self.mode.place / file.relative_to(self.out)
             if not target.exists() or target.read_bytes() != file.read_bytes():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 file.replace(target)
-                changed.append(path.as_posix())
+                changed += 1
         shutil.rmtree(self.out)
         return changed
 
@@ -161,19 +159,27 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
     Raises NotebookError for any other that fails; it and those after it are as they were.
     """
     runs = [Run(mode, notebook, parameters) for notebook, parameters in wanted.items()]
-    memory = mode.root / "build" / "seconds" / f"{mode.name}.json"
+    memory = mode.root / "build" / "seconds" / f"{mode.name}.json"  # of each notebook's last run
     took: dict[str, float] = json.loads(memory.read_text()) if memory.exists() else {}
     halted, beyond = threading.Event(), []
+
+    def attempt(run: Run) -> None:
+        try:
+            if not halted.is_set():
+                run.execute()
+        except NotebookError as error:
+            if not error.lacking:
+                halted.set()
+            raise
+
     # Files are moved in a thread of its own, which no signal interrupts half-way.
     with ThreadPoolExecutor(at_once) as pool, ThreadPoolExecutor(1) as mover:
-        futures = [pool.submit(_attempt, run, halted) for run in runs]
+        futures = [pool.submit(attempt, run) for run in runs]
         try:
             for number, (run, future) in enumerate(zip(runs, futures, strict=True), start=1):
-                left = [
-                    took[later.notebook] for later in runs[number - 1 :] if later.notebook in took
-                ]
+                left = sum(took.get(later.notebook, 0) for later in runs[number - 1 :]) / at_once
                 forecast = (
-                    f" (all that is left: about {spoken(sum(left) / at_once)})" if left else ""
+                    f" (about {tqdm.format_interval(left)} for all that is left)" if left else ""
                 )
                 print(f"[{number}/{len(runs)}] {run.notebook}{forecast}", flush=True)
                 _watch(run, future)
@@ -185,13 +191,11 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
                     print(f"FAILED {error}", file=sys.stderr)
                     beyond.append(run.notebook)
                     continue
-                changed = len(mover.submit(run.put_in_place).result())
-                what = (
-                    f"{changed} file{'s' * (changed != 1)} changed"
-                    if changed
-                    else "nothing changed"
+                changed = mover.submit(run.put_in_place).result()
+                print(
+                    f"      {tqdm.format_interval(run.seconds)}, {changed} files changed",
+                    flush=True,
                 )
-                print(f"      done in {spoken(run.seconds)}, {what}", flush=True)
                 took[run.notebook] = round(run.seconds, 1)
                 memory.parent.mkdir(exist_ok=True)
                 write_atomically(memory, json.dumps(took, indent=1).encode())
@@ -203,57 +207,26 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
     return beyond
 
 
-def _attempt(run: Run, halted: threading.Event) -> None:
-    """Execute a notebook, unless an earlier one failed."""
-    if halted.is_set():
-        return
-    try:
-        run.execute()
-    except NotebookError as error:
-        if not error.lacking:
-            halted.set()
-        raise
-
-
 def _watch(run: Run, future: Future[None]) -> None:
     """Show a run's progress until it ends: in place on a terminal, else a line now and then."""
-    terminal = sys.stdout.isatty()
-    while wait([future], timeout=0.5 if terminal else SHOW_SECONDS).not_done:
-        line = f"      {run.progress()}"
-        print(
-            f"\r{line[:100]}\x1b[K" if terminal else line, end="" if terminal else "\n", flush=True
-        )
-    if terminal:
-        print("\r\x1b[K", end="", flush=True)
+    in_place = sys.stdout.isatty()
+    before, after = ("\r", "\x1b[K") if in_place else ("", "\n")
+    while wait([future], timeout=0.5 if in_place else SHOW_SECONDS).not_done:
+        print(f"{before}      {run.progress()[:90]}", end=after, flush=True)
+    if in_place:
+        print(f"{before}{after}", end="", flush=True)
 
 
 def _explain(node: NotebookNode, error: Exception) -> str:
     """The last cell that began, its first line, and what went wrong there."""
     cells = [cell for cell in node.cells if INJECTED not in cell.metadata.get("tags", [])]
     # nbclient notes the times of a cell from its beginning on.
-    began = [n for n, cell in enumerate(node.cells) if "execution" in cell.metadata]
-    place = "before its first cell"
-    if began:
-        cell = node.cells[began[-1]]
-        number = cells.index(cell) + 1 if cell in cells else "of parameters"
-        first = next((line for line in cell.source.splitlines() if line.strip()), "")
-        place = f"cell {number}: {first.strip()}"
-    if isinstance(error, CellExecutionError):
-        [output] = [output for output in cell.outputs if output.output_type == "error"][-1:]
-        trace = ANSI.sub("", "\n".join(output.traceback)).strip()
-        what = trace if error.ename not in OURS and trace else f"{error.ename}: {error.evalue}"
-    elif isinstance(error, DeadKernelError):
-        what = "The kernel died, most likely because the memory was used up."
-    else:
-        what = f"{type(error).__name__}: {error}"
-    return f"{place}\n{what}"
-
-
-def spoken(seconds: float) -> str:
-    """A duration as one says it: "8 s", "2 min 5 s", "1 h 12 min"."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    began = [(n, cell) for n, cell in enumerate(cells, start=1) if "execution" in cell.metadata]
+    number, cell = began[-1] if began else (1, cells[0])
+    place = f"cell {number}: {cell.source.strip().partition(chr(10))[0]}"
+    if isinstance(error, DeadKernelError):
+        return f"{place}\nThe kernel died, most likely because the memory was used up."
+    if not isinstance(error, CellExecutionError) or error.ename in OURS:
+        return f"{place}\n{getattr(error, 'ename', type(error).__name__)}: {getattr(error, 'evalue', error)}"
+    trace = [line for output in cell.outputs for line in output.get("traceback", [])]
+    return ANSI.sub("", "\n".join([place, *trace]))
