@@ -42,21 +42,14 @@ TABLE_15 = [
 ]  # fmt: skip
 # Table 16: what the thesis would rather call parametric and contextual.
 TABLE_16 = [
-    (1, "Emperor Hadrian", "Napoleon Bonaparte", "Hadrian, the Roman Emperor"),
-    (5, "Rosario, Argentina", "Kensington, London, England", "London"),
+    (1, "Emperor Hadrian", "Napoleon Bonaparte", "Hadrian, the Roman Emperor", None),
+    (5, "Rosario, Argentina", "Kensington, London, England", "London", None),
 ]
 
 
-@pytest.mark.parametrize(("kind", "parametric", "counterfactual", "contextual", "right"), TABLE_15)
-def test_table_15(
-    kind: int, parametric: str, counterfactual: str, contextual: str, right: str
-) -> None:
-    assert decide(parametric, counterfactual, contextual, right_answers=right).kind == kind
-
-
-@pytest.mark.parametrize(("kind", "parametric", "counterfactual", "contextual"), TABLE_16)
-def test_table_16(kind: int, parametric: str, counterfactual: str, contextual: str) -> None:
-    assert decide(parametric, counterfactual, contextual).kind == kind
+@pytest.mark.parametrize(("kind", "p", "c", "a", "right"), [*TABLE_15, *TABLE_16])
+def test_tables_15_and_16(kind: int, p: str, c: str, a: str, right: str | None) -> None:
+    assert decide(p, c, a, right_answers=right).kind == kind
 
 
 @pytest.mark.parametrize("contextual", ["", " ", "...", "the"])

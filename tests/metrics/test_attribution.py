@@ -182,49 +182,30 @@ def simulated(n: int, model: str = "m", apart: float = 2.0, seed: int = 0) -> pd
     return attribution.cases(rows)
 
 
+def rates(from_context: list[bool], says_context: list[bool | None]) -> pd.DataFrame:
+    says = pd.array(says_context, dtype="boolean")
+    decided = pd.DataFrame({"model": "m", "from_context": from_context, "says_context": says})
+    return error_rates(decided, n_boot=100).set_index("measure")
+
+
 def test_error_rates_by_hand() -> None:
-    decided = pd.DataFrame(
-        {
-            "model": "m",
-            "from_context": [True] * 5 + [False] * 5,
-            "says_context": pd.array(
-                [True, True, True, False, None, True, False, False, False, None], dtype="boolean"
-            ),
-        }
+    said = [True, True, True, False, None, True, False, False, False, None]
+    table = rates([True] * 5 + [False] * 5, said)
+    quarters = dict.fromkeys(("fpr", "fnr", "false_discovery"), 1 / 4)
+    halves = {"baseline": 1 / 2, "says_context": 1 / 2}
+    assert table["mean"].to_dict() == pytest.approx(
+        {**quarters, "accuracy": 6 / 8, "balanced_accuracy": 3 / 4, **halves}
     )
-    table = error_rates(decided, n_boot=100).set_index("measure")
-    expected = {
-        "fpr": 1 / 4,
-        "fnr": 1 / 4,
-        "false_discovery": 1 / 4,
-        "accuracy": 6 / 8,
-        "balanced_accuracy": 3 / 4,
-        "baseline": 1 / 2,
-        "says_context": 1 / 2,
-    }
-    assert table["mean"].to_dict() == pytest.approx(expected)
-    assert table["n"].to_dict() == dict.fromkeys(expected, 8) | {
-        "fpr": 4, "fnr": 4, "false_discovery": 4
-    }  # fmt: skip
+    assert table["n"].to_dict() == dict.fromkeys(table.index, 8) | dict.fromkeys(quarters, 4)
     assert table["n_missing"].eq(2).all()
     assert (table["low"] <= table["mean"]).all()
     assert (table["mean"] <= table["high"]).all()
-
-
-def test_bounds_of_rates_are_exact() -> None:
-    decided = pd.DataFrame({"model": "m", "from_context": [True] * 8 + [False]})
-    decided["says_context"] = pd.array([True] * 8 + [False], dtype="boolean")
-    table = error_rates(decided, n_boot=50).set_index("measure")
-    # The upper bound p of 0 in 8 has (1 - p) ** 8 = 0.025.
+    # Bounds of shares are exact: the upper bound p of 0 in 8 has (1 - p) ** 8 = 0.025.
+    table = rates([True] * 8 + [False], [True] * 8 + [False])
     assert table.loc["fnr", ["mean", "low"]].tolist() == [0, 0]
     assert table.loc["fnr", "high"] == pytest.approx(1 - 0.025 ** (1 / 8))
-    assert table.loc["fpr", "high"] == pytest.approx(1 - 0.025)
-
-
-def test_error_rates_of_one_source() -> None:
-    decided = pd.DataFrame({"model": "m", "from_context": [True, True]})
-    decided["says_context"] = pd.array([True, False], dtype="boolean")
-    table = error_rates(decided, n_boot=50).set_index("measure")["mean"]
+    # Of answers of one source.
+    table = rates([True, True], [True, False])["mean"]
     assert table[["fnr", "false_discovery", "baseline"]].tolist() == [0.5, 0, 1]
     assert table[["fpr", "balanced_accuracy"]].isna().all()
 
@@ -241,25 +222,18 @@ def test_thresholds_are_chosen_on_the_other_folds() -> None:
         said = table.loc[part.index, "minus_log_p4"] >= chosen
         assert part["says_context"].tolist() == said.tolist()
     # Two normals two standard deviations apart, cut in the middle: 84% on both sides.
-    rates = error_rates(decided, n_boot=50).set_index("measure")["mean"]
-    assert rates["balanced_accuracy"] == pytest.approx(0.841, abs=0.05)
-
-
-def test_decisions_do_not_depend_on_the_order_of_rows() -> None:
-    table = simulated(60)
-    shuffled = table.sample(frac=1, random_state=0)
-    a, b = (decisions(t).set_index("question_id")["says_context"] for t in (table, shuffled))
-    assert a.equals(b.reindex(a.index))
+    found = error_rates(decided, n_boot=50).set_index("measure")["mean"]
+    assert found["balanced_accuracy"] == pytest.approx(0.841, abs=0.05)
 
 
 def test_a_false_alarm_rate_holds_about() -> None:
     table = pd.concat([simulated(1000), simulated(1000, "n", apart=1.0, seed=3)])
     decided = decisions(table, false_alarms=0.1)
-    rates = error_rates(decided, n_boot=50).set_index(["model", "measure"])["mean"]
-    assert rates["m", "fpr"] == pytest.approx(0.1, abs=0.03)
+    found = error_rates(decided, n_boot=50).set_index(["model", "measure"])["mean"]
+    assert found["m", "fpr"] == pytest.approx(0.1, abs=0.03)
     # Normals: a share 1 - Phi(z - apart), where Phi(z) = 0.9, is recognised.
-    assert 1 - rates["m", "fnr"] == pytest.approx(0.764, abs=0.05)
-    assert 1 - rates["n", "fnr"] == pytest.approx(0.389, abs=0.07)
+    assert 1 - found["m", "fnr"] == pytest.approx(0.764, abs=0.05)
+    assert 1 - found["n", "fnr"] == pytest.approx(0.389, abs=0.07)
 
 
 def test_thresholds_that_carry_over_to_another_category() -> None:
@@ -272,14 +246,6 @@ def test_thresholds_that_carry_over_to_another_category() -> None:
     # Of the only category nothing can be said.
     alone = decisions(table[table["category"] == "c1"], over="category")
     assert alone["says_context"].isna().all()
-
-
-def test_answers_without_a_score_are_counted() -> None:
-    table = simulated(50)
-    table.loc[7, "minus_log_p4"] = np.nan
-    decided = decisions(table)
-    assert decided["says_context"].isna().sum() == 1
-    assert error_rates(decided, n_boot=10)["n_missing"].eq(1).all()
 
 
 def test_logistic_regression_out_of_fold() -> None:

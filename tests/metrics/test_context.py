@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from factrobust.metrics import context
 from factrobust.metrics.context import (
-    SOURCES,
     first_entropy,
     first_shift,
     mark_sources,
@@ -84,14 +83,6 @@ def test_sources(
     table = results([(parametric, counterfactual, contextual)])
     assert mark_sources(table)["source"].tolist() == [robust]
     assert mark_sources(table, rule="published")["source"].tolist() == [published]
-
-
-@settings(deadline=None)
-@given(st.text(max_size=20), st.text(max_size=20))
-def test_published_comparison_is_that_of_the_listing(a: str, b: str) -> None:
-    x, y = (s.lower().replace("the", "").replace(",", "").strip() for s in (a, b))
-    short = min(len(x), len(y))  # both are cut to the shorter one
-    assert context.published_equal(a, b) == (x[:short] == y[:short])
 
 
 def test_kinds_of_what_either_rule_calls_other() -> None:
@@ -219,21 +210,12 @@ def test_changes_between_the_rules() -> None:
     ]
 
 
-def test_every_source_is_listed() -> None:
-    rows = [("a", "b", "a"), ("a", "b", "b"), ("a", "b", "c"), ("a", "b", "")]
-    assert tuple(mark_sources(results(rows))["source"]) == SOURCES
-
-
 def test_bad_input() -> None:
     table = results([("a", "b", "c")])
     with pytest.raises(ValueError, match="no rule 'loose'; choose one of robust, published"):
         mark_sources(table, rule="loose")
     with pytest.raises(ValueError, match="no rule 'loose'"):
         preference(table, "loose")
-    with pytest.raises(ValueError, match="no column 'contextual'; they have"):
-        mark_sources(table.drop(columns="contextual"))
-    with pytest.raises(ValueError, match="no column 'p4'; they have"):
-        mark_sources(table.drop(columns="p4"), rule="published")
     with pytest.raises(ValueError, match=r"the p3 of q0 is 0\.7, and a perplexity is at least 1"):
         mark_sources(table.assign(p3=0.7))
     asked = pd.DataFrame({"question_id": ["q9"], "base_id": "b", "answers": [["c"]]})
@@ -389,40 +371,25 @@ def tops(**probabilities: float) -> list[tuple[str, float]]:
     return [(token, math.log(p)) for token, p in probabilities.items()]
 
 
-def test_entropy_in_nats_of_what_is_listed():
-    assert first_entropy(tops(a=0.5, b=0.5)) == pytest.approx(math.log(2))
+def test_entropy_in_nats_of_what_is_listed() -> None:
     assert first_entropy(tops(a=0.25, b=0.25)) == pytest.approx(math.log(2))  # renormalised
     expected = -(0.8 * math.log(0.8) + 0.2 * math.log(0.2))
-    assert first_entropy(tops(a=0.8, b=0.2)) == pytest.approx(expected)
     assert first_entropy([*tops(a=0.8, b=0.2), ("c", -1e9)]) == pytest.approx(expected)
     assert math.isnan(first_entropy([]))
     assert math.isnan(first_entropy(tops(a=1.0)))
 
 
-def test_shift_by_hand():
-    same = tops(a=0.7, b=0.2)
-    assert first_shift(same, same) == 0
+def test_shift_by_hand() -> None:
     # Nothing in common and nothing beyond the lists: the largest distance.
     assert first_shift(tops(a=0.5, b=0.5), tops(c=1.0)) == pytest.approx(math.sqrt(math.log(2)))
     # (0.8, 0.2) and (0.3, 0.7); their middle is (0.55, 0.45).
-    divergence = 0.5 * (
-        0.8 * math.log(0.8 / 0.55)
-        + 0.2 * math.log(0.2 / 0.45)
-        + 0.3 * math.log(0.3 / 0.55)
-        + 0.7 * math.log(0.7 / 0.45)
-    )
-    assert first_shift(tops(a=0.8, b=0.2), tops(b=0.7, a=0.3)) == pytest.approx(
-        math.sqrt(divergence)
-    )
-
-
-def test_what_is_beyond_both_lists_is_common():
+    divergence = sum(p / 2 * math.log(p / 0.55) for p in (0.8, 0.3))
+    divergence += sum(p / 2 * math.log(p / 0.45) for p in (0.2, 0.7))
+    shift = first_shift(tops(a=0.8, b=0.2), tops(b=0.7, a=0.3))
+    assert shift == pytest.approx(math.sqrt(divergence))
     # a against b with 0.4 each, and a rest of 0.6 that both share.
-    expected = math.sqrt(0.4 * math.log(2))
-    assert first_shift(tops(a=0.4), tops(b=0.4)) == pytest.approx(expected)
-
-
-def test_no_list_no_distance():
+    assert first_shift(tops(a=0.4), tops(b=0.4)) == pytest.approx(math.sqrt(0.4 * math.log(2)))
+    assert first_shift(tops(a=0.7, b=0.2), tops(a=0.7, b=0.2)) == 0
     assert math.isnan(first_shift([], tops(a=1.0)))
     assert math.isnan(first_shift(tops(a=1.0), []))
 

@@ -635,17 +635,6 @@ def test_never_an_equal_answer(rows: pd.DataFrame, seed: int, rule: str) -> None
         assert (j in others.index) if len(others) else j == -1
 
 
-@given(answers, st.randoms(use_true_random=False), st.integers(0, 3))
-@settings(deadline=None)
-def test_the_order_does_not_matter(rows: pd.DataFrame, random: object, seed: int) -> None:
-    order = list(range(len(rows)))
-    random.shuffle(order)  # type: ignore[attr-defined]
-    turned = rows.iloc[order].reset_index(drop=True)
-    drawn, again = (counterfactuals(t, seed=seed) for t in (rows, turned))
-    there = {i: (order[j] if j >= 0 else -1) for i, j in zip(order, again, strict=True)}
-    assert [there[i] for i in range(len(rows))] == drawn.tolist()
-
-
 def test_other_base_questions_do_not_matter() -> None:
     one, two = answered("Oslo", "Rome", "Paris"), answered("1", "2", base="c")
     both = pd.concat([two, one], ignore_index=True)

@@ -81,24 +81,23 @@ def test_fewest_tokens() -> None:
     )
 
 
-def test_spaces_that_a_token_alone_does_not_show() -> None:
-    """SentencePiece tokenizers decode a single token without the space before it."""
-    answer = made("New", "York", ".", "It", text=" New York. It")
-    assert ending(answer, "robust") == ("New York", 2)
-
-
-def test_halves_of_letters() -> None:
-    half = "\ufffd"
-    assert ending(made(" S", half, half, "o", " Paulo", ".", text=" São Paulo."), "robust") == (
-        "São Paulo",
-        5,
-    )
-    assert ending(made(" caf", half, half, ".", " It", text=" café. It"), "robust") == ("café", 3)
-
-
-def test_tokens_that_add_nothing() -> None:
-    answer = made(" Nai", "<pad>", "robi", ".", text=" Nairobi.")
-    assert ending(answer, "robust") == ("Nairobi", 3)
+@pytest.mark.parametrize(
+    ("tokens", "text", "kept", "n"),
+    [
+        # SentencePiece tokenizers decode a single token without the space before it.
+        (["New", "York", ".", "It"], " New York. It", "New York", 2),
+        # Half a letter is a replacement character.
+        ([" S", "\ufffd", "\ufffd", "o", " Paulo", "."], " São Paulo.", "São Paulo", 5),
+        ([" caf", "\ufffd", "\ufffd", ".", " It"], " café. It", "café", 3),
+        ([" Nai", "<pad>", "robi", "."], " Nairobi.", "Nairobi", 3),
+    ],
+)
+def test_tokens_that_do_not_stand_in_the_text(
+    tokens: list[str], text: str, kept: str, n: int
+) -> None:
+    assert ending(made(*tokens, text=text), "robust") == (kept, n)
+    untold = Generation("?", text, [1] * len(tokens), [-1.0] * len(tokens))
+    assert ending(untold, "robust") == (kept, len(tokens))  # a model that tells no tokens
 
 
 def test_equally_likely_tokens() -> None:
@@ -106,11 +105,6 @@ def test_equally_likely_tokens() -> None:
     answer = made(" Lima", ".", " It")
     answer.top_logprobs[0] = [(" Nairobi", -0.5), (" Lima", -0.5)]
     assert ending(answer, "robust") == ("Lima", 1)
-
-
-def test_models_that_tell_no_tokens() -> None:
-    answer = Generation("?", " Nairobi. It", [1, 2, 3], [-1.0] * 3)
-    assert ending(answer, "robust") == ("Nairobi", 3)
 
 
 def test_no_letters_or_digits_is_empty() -> None:
@@ -126,13 +120,6 @@ def test_published_drops_whole_tokens() -> None:
     assert ending(made(" Apple", " Inc.", text=" Apple Inc"), "published") == ("Apple", 1)
     assert ending(made(" St.", text=" St"), "published") == ("", 0)
     assert ending(made(text=""), "published") == ("", 0)
-
-
-def test_unknown_rule() -> None:
-    from factrobust.probes.endings import check_rule
-
-    with pytest.raises(ValueError, match="rule 'thesis' is unknown; choose one of robust, publis"):
-        check_rule("thesis")
 
 
 EXAMPLES = {
@@ -197,22 +184,14 @@ EXAMPLES = {
     " \n ": "",
     "...": "...",
     ". Nairobi. It": ". Nairobi",
+    # Known failures.
+    "Mamma Mia! Here We Go Again": "Mamma Mia!",
+    "He lives in the U.S. Nobody knows.": "He lives in the U.S. Nobody knows",
 }
 
 
 @pytest.mark.parametrize(("text", "sentence"), EXAMPLES.items(), ids=lambda text: repr(text)[:30])
 def test_examples(text: str, sentence: str) -> None:
-    assert first_sentence(text) == sentence
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("Mamma Mia! Here We Go Again", "Mamma Mia!"),
-        ("He lives in the U.S. Nobody knows.", "He lives in the U.S. Nobody knows"),
-    ],
-)
-def test_known_failures_are_as_documented(text: str, sentence: str) -> None:
     assert first_sentence(text) == sentence
 
 

@@ -135,17 +135,13 @@ def answer_counts(
     return counts.rename_axis("model")
 
 
-def published_equal(a: str, b: str) -> bool:
-    """Whether the thesis's code takes two answers for equal (see above)."""
-    a, b = (x.lower().replace("the", "").replace(",", "").strip() for x in (a, b))
-    return a.startswith(b) or b.startswith(a)
-
-
 def published_source(parametric: str, counterfactual: str, contextual: str) -> str:
-    """Source of an answer by the published comparison: parametric is tested first."""
-    if published_equal(contextual, parametric):
+    """Source of an answer by the published comparison (see above): parametric is tested first."""
+    texts = (contextual, parametric, counterfactual)
+    a, p, c = (x.lower().replace("the", "").replace(",", "").strip() for x in texts)
+    if a.startswith(p) or p.startswith(a):
         return "parametric"
-    return "contextual" if published_equal(contextual, counterfactual) else "other"
+    return "contextual" if a.startswith(c) or c.startswith(a) else "other"
 
 
 def right(text: str, answers: Sequence[str]) -> bool:
@@ -175,7 +171,6 @@ def _width(number: Quantity) -> float:
 def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
     """Which source the perplexities prefer, [row]: one of PREFERENCES, or None where missing."""
     _check_rule(rule)
-    _check_columns(results, ["p3", "p4"] if rule == "published" else ["p2", "p3"])
     values = np.full(len(results), None, dtype=object)
     if rule == "robust":
         p2, p3 = (results[name].to_numpy(dtype=float) for name in ("p2", "p3"))
@@ -241,7 +236,6 @@ def mark_sources(
 
 def _records(results: pd.DataFrame, questions: pd.DataFrame | None) -> list[dict[Any, Any]]:
     """The rows with texts for answers (missing ones are empty), answers and right_answers."""
-    _check_columns(results, ["question_id", "base_id", *ANSWERS])
     for name in PERPLEXITIES:
         if name in results and (low := results[name] < 1 - 1e-6).any():
             raise ValueError(
@@ -330,12 +324,12 @@ def counts_by(
     for key, part in _groups(marked, by):
         known = part[part[value].notna()]
         groups = pd.Series(range(len(known))) if group is None else known[group]
+        repeated, missing = groups.duplicated().any(), len(part) - len(known)
         for name in order:
             hits = (known[value] == name).to_numpy(dtype=float)
             share = exact_share(hits)
-            if groups.duplicated().any():
+            if repeated:
                 share = bootstrap_mean(hits, groups, n_boot=n_boot, seed=seed)
-            missing = len(part) - len(known)
             rows.append((*key, name, int(hits.sum()), len(known), *share, missing))
     columns = [*by, value, "count", "total", "share", "low", "high", "n", "n_missing"]
     return pd.DataFrame(rows, columns=columns)
@@ -403,14 +397,10 @@ def degenerate_counts(results: pd.DataFrame, by: Sequence[str] = ("model",)) -> 
     Columns: those of `by`, answer (one of ANSWERS), empty, option, marks, short, degenerate (their
     sum), n (rows), share.
     """
-    tables = []
-    for answer in ANSWERS:
-        why = results[answer].map(degeneracy)
-        rows = results[list(by)].assign(**{name: why == name for name in DEGENERATE}, n=1)
-        table = rows.groupby(list(by), sort=False, observed=True).sum().reset_index()
-        tables.append(table.assign(answer=answer))
-    table = pd.concat(tables, ignore_index=True)
-    table["degenerate"] = table[list(DEGENERATE)].sum(axis=1)
+    rows = results.melt(list(by), list(ANSWERS), "answer", "text")
+    why = rows.pop("text").map(degeneracy)
+    rows = rows.assign(**{name: why == name for name in DEGENERATE}, degenerate=why.notna(), n=1)
+    table = rows.groupby(["answer", *by], sort=False, observed=True).sum().reset_index()
     table["share"] = table["degenerate"] / table["n"]
     return table[[*by, "answer", *DEGENERATE, "degenerate", "n", "share"]]
 
@@ -461,10 +451,3 @@ def _groups(table: pd.DataFrame, by: Sequence[str]) -> list[tuple[tuple, pd.Data
 def _check_rule(rule: str) -> None:
     if rule not in RULES:
         raise ValueError(f"there is no rule {rule!r}; choose one of {', '.join(RULES)}")
-
-
-def _check_columns(results: pd.DataFrame, needed: Sequence[str]) -> None:
-    if absent := [name for name in needed if name not in results]:
-        raise ValueError(
-            f"the results have no column {absent[0]!r}; they have {', '.join(results.columns)}"
-        )
