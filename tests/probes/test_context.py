@@ -130,24 +130,25 @@ def test_prompts_of_a_chat_model(questions: pd.DataFrame) -> None:
     assert plain == ["Q: What is the capital of Kenya? A: The capital of Kenya is"]
 
 
-def test_perplexities_by_hand(toy: Any, questions: pd.DataFrame) -> None:
-    made = measured(context.ask(toy, questions)).set_index("object")
-    kenya, peru = made.loc["Kenya"], made.loc["Peru"]
-    assert kenya[["parametric", "counterfactual", "contextual"]].tolist() == [
-        *("Nairobi", "Lima", "Lima")
-    ]
-    # Base 2 or e, it is the inverse of the geometric mean probability.
-    expected = [(0.8 * 0.6) ** -0.5, 1 / 0.2, (0.3 * 0.6) ** -0.5, 1 / 0.7, 1 / 0.7]
-    np.testing.assert_allclose(kenya[["p0", "p1", "p2", "p3", "p4"]].astype(float), expected, 1e-5)
-    assert kenya[["n_tokens_parametric", "n_tokens_counterfactual"]].tolist() == [2, 1]
-    assert peru[["parametric", "counterfactual", "contextual"]].tolist() == [
-        *("Lima", "Nairobi", "Lima")
-    ]
-    expected = [1 / 0.9, (0.1 * 0.6) ** -0.5, 1 / 0.75, (0.25 * 0.6) ** -0.5, 1 / 0.75]
-    np.testing.assert_allclose(peru[["p0", "p1", "p2", "p3", "p4"]].astype(float), expected, 1e-5)
-    # By equation 1: mean of the negative binary logarithms, then 2 to its power.
-    nll = -(math.log2(0.8) + math.log2(0.6)) / 2
-    assert kenya["p0"] == pytest.approx(2**nll, rel=1e-5)
+@pytest.mark.parametrize(
+    ("name", "texts", "perplexities", "n_tokens"),
+    [
+        # The inverse of the geometric mean probability of the tokens.
+        ("Kenya", ["Nairobi", "Lima", "Lima"],
+         [(0.8 * 0.6) ** -0.5, 1 / 0.2, (0.3 * 0.6) ** -0.5, 1 / 0.7, 1 / 0.7], [2, 1]),
+        ("Peru", ["Lima", "Nairobi", "Lima"],
+         [1 / 0.9, (0.1 * 0.6) ** -0.5, 1 / 0.75, (0.25 * 0.6) ** -0.5, 1 / 0.75], [1, 2]),
+    ],
+)  # fmt: skip
+def test_perplexities_by_hand(
+    toy: Any, questions: pd.DataFrame, name: str, texts: list, perplexities: list, n_tokens: list
+) -> None:
+    row = measured(context.ask(toy, questions)).set_index("object").loc[name]
+    assert row[["parametric", "counterfactual", "contextual"]].tolist() == texts
+    assert row[list(NUMBERS[:5])].tolist() == pytest.approx(perplexities, rel=1e-5)
+    assert row[["n_tokens_parametric", "n_tokens_counterfactual"]].tolist() == n_tokens
+    # Exactly what the same tokens had before: else P4 > P3, the published preference, is rounding.
+    assert row["p4"] == row["p3" if name == "Kenya" else "p2"]
 
 
 def test_empty_answers_are_kept_apart(toy: Any, questions: pd.DataFrame) -> None:
@@ -162,7 +163,7 @@ def test_empty_answers_are_kept_apart(toy: Any, questions: pd.DataFrame) -> None
         "empty_contextual": 1,
     }
     assert counts.loc["mute"].tolist() == [4, 4, 0, 0, 0]
-    chad, oman = results.set_index("object").loc["Chad"], results.set_index("object").loc["Oman"]
+    chad, oman = (results.set_index("object").loc[name] for name in ("Chad", "Oman"))
     # ":" has no letter; Oman's first token ends the line.
     assert chad["parametric"] == chad["contextual"] == oman["parametric"] == ""
     assert chad["n_tokens_parametric"] == 0
@@ -193,15 +194,6 @@ def test_p0_is_what_generation_told(toy: Any, questions: pd.DataFrame) -> None:
     assert answers["token_ids"][:2].tolist() == [g.token_ids for g in generations]
     forced = toy.score(sent, answers["token_ids"][:2].tolist())
     np.testing.assert_allclose(results["p0"][:2], [math.exp(-v.mean()) for v in forced], rtol=1e-5)
-
-
-def test_the_counterfactual_token_by_token_has_its_perplexity(
-    toy: Any, questions: pd.DataFrame
-) -> None:
-    """Exactly: otherwise P4 > P3, the published preference, would be rounding."""
-    results = measured(context.ask(toy, questions)).set_index("object")
-    assert results.loc["Kenya", "p4"] == results.loc["Kenya", "p3"]
-    assert results.loc["Peru", "p4"] == results.loc["Peru", "p2"]
 
 
 def test_each_thing_is_asked_once(questions: pd.DataFrame) -> None:

@@ -301,20 +301,16 @@ def test_bisection_finds_the_grids_t_b_of_any_falling_curve() -> None:
     assert len(full.merge(samples, on=keys)) == len(samples)
 
 
-def test_bisection_may_miss_an_early_fall_of_a_curve_that_rises_again() -> None:
-    """Below one half at 0.6 and from 1.6 on: the grid says 0.6, the search 1.6 (1.2, 1.8, 1.6, 1.4)."""
+def test_bisection_of_other_curves_and_grids() -> None:
+    """Below one half at 0.6 and from 1.6 on: the grid says 0.6, the search 1.6."""
     model, facts = falling({"f": [10, 10, 4, 10, 10, 10, 10, 4, 4, 4]})
     assert breaking_of(decoding.bisected(model, facts), facts) == {"f": 1.6}
     assert model.visited["f"] == [1.2, 1.8, 1.6, 1.4]
     assert breaking_of(decoding.sampled(model, facts), facts) == {"f": 0.6}
 
-
-def test_bisection_takes_its_grid_and_threshold() -> None:
     model, facts = falling({"f": [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]})
     samples = decoding.bisected(model, facts, temperatures=[2.0, 0.2, 0.6], threshold=0.85)
-    assert set(samples["temperature"]) == {0.2, 0.6}  # 0.6 first: 0.8 is below, then 0.2
-    accuracy = metrics.sampled_accuracy(metrics.mark_samples(samples))
-    assert metrics.sampled_breaking(accuracy, 0.85)["t_b"].tolist() == [0.6]
+    assert model.visited["f"] == [0.6, 0.2]  # 0.8 is below the threshold, then 1 is not
     for nothing in (decoding.bisected(model, facts[:0]), decoding.sampled(model, facts[:0])):
         assert len(nothing) == 0
         pd.testing.assert_series_equal(nothing.dtypes[:-4], samples.dtypes[:-4])
