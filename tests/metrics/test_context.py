@@ -389,6 +389,10 @@ def test_shift_by_hand() -> None:
     assert shift == pytest.approx(math.sqrt(divergence))
     # a against b with 0.4 each, and a rest of 0.6 that both share.
     assert first_shift(tops(a=0.4), tops(b=0.4)) == pytest.approx(math.sqrt(0.4 * math.log(2)))
+    # (0.4, rest 0.6) and (0.8, rest 0.2); their middle is (0.6, 0.4).
+    divergence = sum(p / 2 * math.log(p / 0.6) for p in (0.4, 0.8))
+    divergence += sum(p / 2 * math.log(p / 0.4) for p in (0.6, 0.2))
+    assert first_shift(tops(a=0.4), tops(a=0.8)) == pytest.approx(math.sqrt(divergence))
     assert first_shift(tops(a=0.7, b=0.2), tops(a=0.7, b=0.2)) == 0
     assert math.isnan(first_shift([], tops(a=1.0)))
     assert math.isnan(first_shift(tops(a=1.0), []))
