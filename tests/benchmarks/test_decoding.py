@@ -20,32 +20,21 @@ TABLE = {
 
 @pytest.fixture
 def facts() -> pd.DataFrame:
-    places = [("Kenya", "Nairobi"), ("Peru", "Lima")]
-    return pd.DataFrame(
-        {
-            "fact_id": [f"capital/{country.lower()}" for country, _ in places],
-            "question": "Where is it?",
-            # With the question one unknown token; the country and "is" are the second one.
-            "prefix": [f"The capital of {country} is" for country, _ in places],
-            "object": [capital for _, capital in places],
-            "aliases": [[], []],
-            "domain": "geography",
-            "answer_type": "Location",
-        }
+    table = pd.DataFrame({"object": ["Nairobi", "Lima"], "aliases": [[], []]})
+    # With the question one unknown token; the country and "is" are the second one.
+    table["prefix"] = ["The capital of Kenya is", "The capital of Peru is"]
+    return table.assign(
+        fact_id=["a", "b"], question="Where is it?", domain="geography", answer_type="Location"
     )
-
-
-@pytest.fixture
-def measured(bench: ModuleType, facts: pd.DataFrame, toy_model: Any) -> Any:
-    settings = bench.Settings(
-        temperatures=(0.5, 1.0, 2.0), samples=2, max_new_tokens=2, questions=2, batch=2, rounds=2
-    )
-    return bench.measure(toy_model(TABLE), facts, settings)
 
 
 def test_tokens_and_head_positions_are_those_derived_by_hand(
-    bench: ModuleType, measured: Any
+    bench: ModuleType, facts: pd.DataFrame, toy_model: Any
 ) -> None:
+    settings = bench.Settings(
+        temperatures=(0.5, 1.0, 2.0), samples=2, max_new_tokens=2, questions=2, batch=2, rounds=2
+    )
+    measured = bench.measure(toy_model(TABLE), facts, settings)
     table = bench.table(measured, 2).set_index("method")
     # A generation: 2 tokens of prompt and the first new one pass, the last new one does not. The
     # head is applied once for each of the 2 new tokens.

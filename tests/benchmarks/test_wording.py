@@ -58,11 +58,8 @@ def test_the_usual_way_stops_where_ours_does(
 
 
 def test_the_three_ways_to_scons_agree_with_what_is_derived_by_hand(bench: ModuleType) -> None:
-    vectors = {
-        "x": np.array([3.0, 0.0], dtype=np.float32),
-        "y": np.array([0.0, 2.0], dtype=np.float32),
-        "xy": np.array([1.0, 1.0], dtype=np.float32),
-    }
+    plane = {"x": [3, 0], "y": [0, 2], "xy": [1, 1]}
+    vectors = {text: np.array(place, dtype=np.float32) for text, place in plane.items()}
     groups = [["x", "x", "y"], ["x", "x"], ["x", "y", "xy"]]
     expected = [1 / 3, 1, 2 * sqrt(1 / 2) / 3]
     for way in (bench.pair_by_pair, bench.by_matrix, bench.closed_form):

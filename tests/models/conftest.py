@@ -63,8 +63,7 @@ def ask() -> Callable[..., list[str]]:
     """The first n questions as a model's own prompts."""
 
     def prompts(model: CausalLM, n: int = len(QUESTIONS)) -> list[str]:
-        questions, prefixes = zip(*QUESTIONS[:n], strict=True)
-        return render(model.prompt_format, questions, prefixes, model.chat)
+        return render(model.prompt_format, *zip(*QUESTIONS[:n], strict=True), model.chat)
 
     return prompts
 

@@ -310,7 +310,7 @@ def test_scarce_memory_and_small_batches(tiny_t5: Callable[..., Seq2SeqLM]) -> N
 
     model.body.encode = encode  # type: ignore[method-assign]
     assert_same(everything(), plenty)
-    model.tokens_per_batch, model.logits_per_batch = 20, 1
+    model.tokens_per_batch, model.logits_per_batch = 20, 5
     assert_same(everything(), plenty)
     most[0] = 0
     with pytest.raises(ModelError, match="models/tiny: one prompt alone does not fit into memory"):

@@ -22,29 +22,17 @@ from factrobust.models.load import settings_of
 
 # As in Apple's config.json, each layer of another size.
 CONFIG: dict[str, Any] = {
-    "activation_fn_name": "swish",
-    "architectures": ["OpenELMForCausalLM"],
+    "activation_fn_name": "swish", "architectures": ["OpenELMForCausalLM"], "bos_token_id": None,
     "auto_map": {
         "AutoConfig": "configuration_openelm.OpenELMConfig",
         "AutoModelForCausalLM": "modeling_openelm.OpenELMForCausalLM",
     },
-    "bos_token_id": None,
-    "eos_token_id": 0,
-    "ffn_dim_divisor": 16,
-    "ffn_multipliers": [0.5, 1.1, 4.0],
-    "ffn_with_glu": True,
-    "head_dim": 8,
-    "max_context_length": 64,
-    "model_dim": 48,
-    "model_type": "openelm",
-    "normalize_qk_projections": True,
-    "num_kv_heads": [1, 2, 2],
-    "num_query_heads": [4, 6, 8],
-    "num_transformer_layers": 3,
-    "rope_freq_constant": 100,
-    "share_input_output_layers": True,
-    "vocab_size": 16,
-}
+    "eos_token_id": 0, "ffn_dim_divisor": 16, "ffn_multipliers": [0.5, 1.1, 4.0],
+    "ffn_with_glu": True, "head_dim": 8, "max_context_length": 64, "model_dim": 48,
+    "model_type": "openelm", "normalize_qk_projections": True, "num_kv_heads": [1, 2, 2],
+    "num_query_heads": [4, 6, 8], "num_transformer_layers": 3, "rope_freq_constant": 100,
+    "share_input_output_layers": True, "vocab_size": 16,
+}  # fmt: skip
 WIDTHS = [32, 48, 192]  # 0.5 x 48 = 24 is 32 and 1.1 x 48 = 52.8 is 48 in multiples of 16
 
 
@@ -103,9 +91,8 @@ def plain_logits(weights: dict[str, torch.Tensor], ids: list[int]) -> torch.Tens
 def rotated(vectors: torch.Tensor) -> torch.Tensor:
     """[token, 8]: pairs (i, i + 4) turned by the position times 100 ** (-i / 4)."""
     angles = torch.arange(len(vectors))[:, None] * 100.0 ** (-torch.arange(4) / 4)
-    pairs = torch.complex(vectors[:, :4], vectors[:, 4:]) * torch.polar(
-        torch.ones_like(angles), angles
-    )
+    turn = torch.polar(torch.ones_like(angles), angles)
+    pairs = torch.complex(vectors[:, :4], vectors[:, 4:]) * turn
     return torch.cat([pairs.real, pairs.imag], dim=1)
 
 

@@ -72,6 +72,18 @@ def test_columns_of_a_table_are_prompts_too(toy: Any) -> None:
     np.testing.assert_allclose(np.exp([*a, *b]), [0.8, 0.2], rtol=1e-6)
 
 
+def test_the_example_of_temper(toy: Any) -> None:
+    curves = toy.temper(["The capital of Kenya"], [" Nairobi"], [1, 2])
+    np.testing.assert_allclose(np.exp(curves), [[0.8, 2 / 3]], rtol=1e-6)
+
+
+def test_the_lowest_temperature_by_hand(toy_model: Callable[..., Any]) -> None:
+    """1e-4, where a gap of 1e-4 nats is one: odds of e to 1."""
+    p = 1 / (1 + np.exp(-1e-4))
+    curves = toy_model({"?": {" a": p, " b": 1 - p}}).temper(["why?"], [" a"], [0, 1e-5, 1e-4])
+    np.testing.assert_allclose(np.exp(curves), np.e / (1 + np.e), rtol=1e-3)
+
+
 def test_requests_and_settings_are_plain_numbers(toy: Any, monkeypatch: Any) -> None:
     """They are written as JSON into the records' keys."""
     jobs: list[Job] = []

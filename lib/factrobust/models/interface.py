@@ -179,6 +179,12 @@ class Model(ABC):
         An answer is a text or a list of token ids, as in `score`.
         One teacher-forced pass serves all temperatures: the logits along the answer do not depend
         on t, only their softmax does. Temperatures under 1e-4 count as 1e-4 (equation 2, paper 1).
+
+        A model that goes on with " Nairobi" in 80% and " Mombasa" in 20% of cases, for example, gives
+
+            temper(["The capital of Kenya"], [" Nairobi"], [1, 2])    # [[log 0.8, log 2/3]]
+
+        since at t = 2 the odds of 4 to 1 become their square root, 2 to 1.
         """
         grid = _checked([float(t) for t in temperatures])
         if not grid:
