@@ -85,7 +85,7 @@ def test_more_models_than_colours_have_a_panel_each(check, intervals, entries):
         for line, precision in zip(axis.lines, ["year", "day"], strict=True):
             own = table[(table["model"] == name) & (table["precision"] == precision)]
             assert list(line.get_ydata()) == list(own["mean"])
-            assert line.get_color() == time.PRECISION_LOOKS[precision].colour
+            assert line.get_color() == style.series(["year", "day"])[precision].colour
 
 
 def test_rates_by_format(check, intervals, models, points, entries):
@@ -145,13 +145,14 @@ def test_rates_by_size(check, rows):
 
 
 def test_rates_by_popularity(check, intervals, models, entries, points):
-    table = intervals(model=models, what=["fact", "subject"], popularity_bin=[0, 1, 2], n=24)
+    whats = ["fact", "object", "subject"]
+    table = intervals(model=models, what=whats, popularity_bin=[0, 1, 2], n=24)
     fig = check(time.rates_by_popularity(table, "win rate"), axes=len(models))
-    assert entries(fig) == ["of the subject", "of the fact"]
+    assert entries(fig) == ["of the subject", "of the object", "of the fact"]
     for axis, model in zip(fig.axes, style.looks(models), strict=True):
         own = table[(table["model"] == model) & (table["what"] == "subject")]
         x, y = points(axis, style.GREEN).T
-        assert x == pytest.approx([0.93, 1.93, 2.93])
+        assert x == pytest.approx([0.86, 1.86, 2.86])
         assert y.tolist() == own["mean"].tolist()
         assert axis.get_title().endswith("n = 24 facts a bin")
 

@@ -59,13 +59,8 @@ class Look(NamedTuple):
 
 
 PLAIN = Look("0.3")
-SERIES = (  # looks of lines that are no models, so without the embedded models' colours
-    Look(GREEN, "^"),
-    Look(PURPLE, "D", LINES[1]),
-    Look(ORANGE, "v", LINES[2]),
-    Look(SKY, "P", LINES[3]),
-    Look(GREY, "X"),
-)
+# Looks of lines that are no models, so without the embedded models' colours and markers.
+SERIES = tuple(map(Look, COLOURS[EMBEDDED:], MARKERS[EMBEDDED:], (*LINES, "-")))
 
 
 def looks(models: Iterable[str]) -> dict[str, Look]:

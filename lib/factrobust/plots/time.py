@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from factrobust.datasets.dates import DAYS_A_YEAR, PRECISIONS, Days, parse
 from factrobust.plots import blocks, style
-from factrobust.plots.style import DOUBLE, Look
+from factrobust.plots.style import DOUBLE
 
 ORDER = (*PRECISIONS, "global")
 MARKS: dict[str, dict[str, Any]] = {  # of the labels of dates
@@ -26,14 +26,6 @@ MARKS: dict[str, dict[str, Any]] = {  # of the labels of dates
     "incorrect": {"color": style.WRONG, "marker": "x", "ms": 3.6},
 }
 LANE = 0.24  # between the precisions of a fact, where rows are 1 apart
-PRECISION_LOOKS = dict(
-    zip(ORDER, (Look(c, "", ls) for c, ls in zip(style.COLOURS, style.LINES)), strict=True)  # noqa: B905
-)
-POPULARITIES = {  # of what; no colour of an embedded model
-    "of the subject": Look(style.GREEN, "^", style.LINES[1]),
-    "of the object": Look(style.PURPLE, "v", style.LINES[2]),
-    "of the fact": Look("0.15", "o"),
-}
 SIDES = {"before": "before the start", "after": "after the end"}
 DUEL = ["first", "first_format", "second", "second_format"]
 DOTTED: dict[str, Any] = {"color": "black", "lw": 1, "ls": ":"}
@@ -108,12 +100,12 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
     colours have a panel each, with a line a precision.
     """
     many = table["model"].nunique() > len(style.COLOURS)
-    present = {name: PRECISION_LOOKS[name] for name in style.in_order(table["precision"], ORDER)}
+    precisions = style.series(style.in_order(table["precision"], ORDER))
     fig, panels = blocks.curves(
         table, "position",
         labels=("date $\\alpha$ (lengths of validity)", "log-probability minus that\nof correct dates (nats)"),
         panel="model" if many else "precision", order=ORDER, height=1.7 if many else 2.7,
-        by="precision" if many else "model", looks=present if many else None,
+        by="precision" if many else "model", looks=precisions if many else None,
         extra=blocks.patches({"validity": {"color": "0.9"}}),
     )  # fmt: skip
     for axis, _ in panels:
@@ -199,7 +191,7 @@ def rates_by_popularity(table: pd.DataFrame, value: str) -> Figure:
     `metrics.time.popularity_bins`), mean, low, high, n; `value` is the label of y. A panel a model.
     """
     table = table.assign(what="of the " + table["what"], bin=table["popularity_bin"] + 1)
-    looks = {what: POPULARITIES[what] for what in style.in_order(table["what"], POPULARITIES)}
+    looks = style.series(["of the subject", "of the object", "of the fact"])
     fig, panels = blocks.curves(
         table, "bin", panel="model", by="what", looks=looks,
         labels=("popularity (bin, 1 = least)", value), what="facts a bin", apart=0.14,
