@@ -152,7 +152,9 @@ def test_an_edge_belongs_to_the_bin_below(axis):
 
 
 def test_a_scatter_counts_what_it_cannot_draw(check):
-    rows = pd.DataFrame({"model": "m", "x": [1, 2, None], "y": [0.1, 0.2, 0.3]})
+    rows = pd.DataFrame(
+        {"model": "m", "x": [1, 2, None], "y": [0.1, 0.2, 0.3], "fact_id": [*"abc"]}
+    )
     fig, ((axis, drawn),) = blocks.scatter(rows, "x", "y", spread=0.5, height=2, labels=("x", "y"))
     x, y = check(fig, axes=1).axes[0].collections[0].get_offsets().T
     assert list(y) == [0.1, 0.2]

@@ -172,6 +172,7 @@ def forest(
     them. The rows of the table that are returned have their heights in a column y, so that more can
     stand beside them.
     """
+    check(table, *dict.fromkeys([by, column, *([panel] if panel else [])]))
     looks = looks or style.looks(table["model"])
     row_height = row_height or 0.12 + 0.07 * (1 if column == by else len(looks))
     labels = (xlabel, "" if column == by else style.name(column))
@@ -259,11 +260,12 @@ def stack(
 def scatter(
     table: pd.DataFrame, x: str, y: str, *, size: float = 14, spread: float = 0, **options: Any
 ) -> tuple[Figure, Panels]:
-    """A figure of points, those of a model in a panel with their number and how many are undefined.
+    """A figure of facts, those of a model in a panel with their number and how many are undefined.
 
     `spread` sets points apart along x by so much in all; `options` as `panels` takes them. Returns
     the rows that are drawn.
     """
+    check(table, "model", "fact_id", values=[x, y])
     looks = style.looks(table["model"])
     fig, parts = panels(table, "model", **options)
     drawn: Panels = []

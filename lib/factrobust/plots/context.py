@@ -93,7 +93,6 @@ def kinds_of_others(table: pd.DataFrame) -> Figure:
     `table`, of `metrics.context.counts_by` by model with value "kind": model, kind, count
     (written at the right), share, low, high, n (questions with an Other, in the legend).
     """
-    blocks.check(table, "model", "kind", values=["count", "share", "low", "high", "n"])
     looks, rows = style.looks(table["model"]), sorted(table["kind"].unique())
     fig, ((axis, own),) = blocks.forest(
         table.rename(columns={"share": "mean"}), "kind", rows, [f"{k} {KINDS[k].label}" for k in rows],
@@ -114,7 +113,6 @@ def right_by_context(table: pd.DataFrame) -> Figure:
     wrong, see `statistics.interval_table`), n (facts), and, a panel each, facts ("all", "known"
     or "unknown": whether the model is right without context; rows that are not there stay empty).
     """
-    blocks.check(table, "model", "context", "facts")
     contexts, looks = style.in_order(table["context"], CONTEXTS), style.looks(table["model"])
     return blocks.forest(
         table.assign(facts=table["facts"].replace(FACTS)), "context", contexts, panel="facts",
@@ -281,7 +279,6 @@ def auc_by_score(table: pd.DataFrame) -> Figure:
     "false", ...), auc, low, high, n (its range in the legend); the highest mean on top. Hollow: the
     score costs a second query, without the context. Dashed: chance.
     """
-    blocks.check(table, "model", "score", "context", values=["queries", "auc", "low", "high", "n"])
     table = table.rename(columns={"auc": "mean"}).assign(hollow=table["queries"] == 2)
     rows = blocks.by_mean(table, "score")
     second = blocks.key("needs a query without context", marker="o", ls="", mfc="white")
@@ -298,7 +295,6 @@ def error_rates(table: pd.DataFrame) -> Figure:
     `table`, of `metrics.attribution.error_rates`: model, measure, context, mean, low, high, n.
     Beside the accuracy, that of the baseline as a vertical mark.
     """
-    blocks.check(table, "model", "measure", "context")
     looks = style.looks(table["model"])
     rows = [name for name in ERRORS if name in set(table["measure"])]
     n = [style.count(table.loc[table["measure"] == name, "n"]) for name in rows]

@@ -40,7 +40,6 @@ def known_shares(by_domain: pd.DataFrame, by_type: pd.DataFrame) -> Figure:
         part.rename(columns={column: "domain, answer type"})
         for part, column in ((by_domain, "domain"), (by_type, "answer_type"))
     )
-    blocks.check(table, "model", "domain, answer type")
     fig, ((axis, _),) = blocks.forest(
         table, "domain, answer type", groups, blocks.with_n(table, "domain, answer type", groups),
         row_height=0.3, xlabel="share answered exactly",
@@ -115,7 +114,6 @@ def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame) -> Figure:
     `points`: model, fact_id, entropy, t_b on the temperatures tried, inf for a fact that did not break;
     `means`: model, t_b, mean, low, high of the entropy.
     """
-    blocks.check(points, "model", "fact_id", values=["entropy", "t_b"])
     points, means = (
         part.assign(t_b=part["t_b"].clip(upper=1.15 * TOP)) for part in (points, means)
     )
@@ -225,7 +223,6 @@ def frs_by_entropy(points: pd.DataFrame) -> Figure:
 
     `points`: model, fact_id, entropy, frs, t_b (inf: unbroken), d, the same in all rows.
     """
-    blocks.check(points, "model", "fact_id", values=["entropy", "frs", "t_b", "d"])
     labels = ("initial entropy $H$", f"FRS ($d$ = {points['d'].iloc[0]:g})")
     fig, panels = blocks.scatter(points, "entropy", "frs", height=2.8, labels=labels, shares="xy")
     apart: dict[str, Any] = {"marker": "D", "color": style.ORANGE, "mfc": "white", "ls": ""}
@@ -300,7 +297,6 @@ def robust_share_by_type(table: pd.DataFrame) -> Figure:
 
     `table`: model, answer_type, mean, low, high, n. At 0.5 (dashed) a type is as robust as the rest.
     """
-    blocks.check(table, "model", "answer_type")
     types = style.in_order(table["answer_type"], style.ANSWER_TYPES)
     return blocks.forest(
         table, "answer_type", types, blocks.with_n(table, "answer_type", types), at=0.5,
@@ -365,7 +361,6 @@ def agreement(
     axes' labels. Values above `top` (inf too) are drawn in a band "> top" at the axis' end. `spread`
     sets the points apart along x by that much in all, for an x on a grid.
     """
-    blocks.check(table, "model", "fact_id", values=[x, y])
     if top is not None:
         table = table.assign(**{c: table[c].mask(table[c] > top, 1.15 * top) for c in (x, y)})
     width = min(DOUBLE, SINGLE * table["model"].nunique())

@@ -79,7 +79,6 @@ def rates_by_precision(table: pd.DataFrame, value: str, random: pd.Series | floa
     `random`, dashed: what random scores reach, one number (0.5 for the win rate) or one a precision
     [precision] (of the column chance of `metrics.time.matches`, for the robustness).
     """
-    blocks.check(table, "model", "precision")
     fig, panels = blocks.forest(
         table, "model", list(style.looks(table["model"])), row_height=0.2, xlabel=value,
         panel="precision", order=ORDER, what="facts",
@@ -120,7 +119,6 @@ def rates_by_format(table: pd.DataFrame, value: str = "robustness") -> Figure:
     `table`: model, prompt_format, precision, mean, low, high, n; formats in the order in which they
     first appear; `value` is the label of x.
     """
-    blocks.check(table, "model", "prompt_format", "precision")
     rows = style.in_order(table["precision"], ORDER)
     return blocks.forest(
         table, "precision", rows, blocks.with_n(table, "precision", rows), panel="model",
@@ -135,7 +133,6 @@ def variance_ratio(table: pd.DataFrame) -> Figure:
     `table`: model, mean, low, high, n, of `metrics.time.variance_ratio`. Left of the line at
     1 the few-shot prompt brought the precisions together. A ratio that is NaN is said to be so.
     """
-    blocks.check(table, "model")
     models = list(style.looks(table["model"]))
     fig, ((axis, own),) = blocks.forest(
         table, "model", models, row_height=0.25, at=1, what="facts",
@@ -154,7 +151,6 @@ def robust_elsewhere(table: pd.DataFrame) -> Figure:
     `table`, of `metrics.time.robust_elsewhere`: model, known_at, asked_at, mean, low, high, n (facts
     robust at the first, in the order of the models).
     """
-    blocks.check(table, "model", "known_at", "asked_at")
     table = table.assign(precisions=table["known_at"] + " → " + table["asked_at"])
     pairs = [f"{known} → {asked}" for known, asked in permutations(PRECISIONS, 2)]
     rows = [pair for pair in pairs if pair in set(table["precisions"])]
@@ -171,7 +167,6 @@ def rates_by_size(table: pd.DataFrame, value: str) -> Figure:
     `table`: model, parameters, kind ("pretrained" or "instruction-tuned", hollow), mean, low, high,
     n; `value` is the label of x, such as "robustness".
     """
-    blocks.check(table, "model", values=[*blocks.INTERVAL, "parameters", "kind"])
     table = table.sort_values("parameters").assign(hollow=table["kind"] == "instruction-tuned")
     sizes = [style.short(float(f"{size:.3g}")) for size in table["parameters"]]
     names = [

@@ -44,7 +44,6 @@ def ranked(
     "correctness". Rows in `first` stand on top, the others below, by their mean over models, highest
     first. n stands in the title or, where it varies, in the rows; `chance` is dashed.
     """
-    blocks.check(table, "model", column)
     rows, varies = blocks.by_mean(table, column, first), table["n"].nunique() > 1
     names = blocks.with_n(table, column, rows) if varies else ()
     fig, ((axis, _),) = blocks.forest(
@@ -165,25 +164,22 @@ def _by_predictor(
 def coefficients(table: pd.DataFrame) -> Figure:
     """Conditional coefficients of a regression with QCat (tables 10 to 14), a panel a predictor.
 
-    `table`, of `metrics.regression.coefficients`: model, term (such as "C(QCat)[sport]:SCons"),
+    `table`, of `metrics.regression.coefficients`: model, term (such as "QCat[T.sport]:SCons"),
     category, conditional, conditional_low, conditional_high, conditional_problem, n. A row a category,
     with its own intercept and slopes. Hollow ones are "separated" or "collinear": finite by the
     penalty only.
     """
-    names = [f"conditional{bound}" for bound in ("", "_low", "_high")]
-    blocks.check(table, "model", "term", values=["category", *names, "conditional_problem", "n"])
+    bounds = [f"conditional{bound}" for bound in ("", "_low", "_high")]
     terms = table["term"].str.replace(CATEGORY, "", regex=True).str.strip(":")
-    shown = table[["model", "category", *names]].set_axis(
-        ["model", "category", *blocks.INTERVAL[:3]], axis=1
-    )
-    shown = shown.assign(
+    shown = table.assign(
         term=terms.replace("", "intercept").replace(PREDICTORS),
         hollow=table["conditional_problem"] != "",
+        **{name: table[bound] for name, bound in zip(blocks.INTERVAL, bounds, strict=False)},
     )
     categories = sorted(shown["category"].unique())
     penalty = blocks.key("finite by the penalty only", ls="", marker="o", mfc="white")
     return blocks.forest(
-        shown.assign(n=table["n"]), "category", categories,
+        shown, "category", categories,
         [style.name(category) or "all" for category in categories], panel="term", at=0,
         order=dict.fromkeys(PREDICTORS.values()), xlabel="coefficient (logits)", legend_n=True,
         extra=[penalty],
@@ -198,8 +194,6 @@ def predictive_gain(table: pd.DataFrame) -> Figure:
     low, high, baseline, gain (percent, written at the right), n_test. A panel each value of
     `categories`, a row a set. Where no regression could be fitted, there is a dash.
     """
-    numbers = ["accuracy", "low", "high", "baseline", "gain", "n_test"]
-    blocks.check(table, "model", "predictors", "categories", values=numbers)
     table = table.rename(columns={"accuracy": "mean", "n_test": "n"})
     looks = style.looks(table["model"])
     mark: dict[str, Any] = {"ls": "", "marker": "|", "ms": 8, "mew": 1.5}
@@ -265,7 +259,6 @@ def transfer(table: pd.DataFrame) -> Figure:
     fitted_on, predicted, mean, low, high, n. A row each that is predicted; at 0.5 (dashed) a
     regression tells nothing.
     """
-    blocks.check(table, "fitted_on", "predicted")
     looks = style.looks([*table["fitted_on"], *table["predicted"]])
     fig, ((axis, _),) = blocks.forest(
         table, "predicted", list(looks), [style.model_name(model) for model in looks],
