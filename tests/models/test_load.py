@@ -416,19 +416,6 @@ def test_answers_of_token_ids(watched: Watched) -> None:
     assert len(watched.requests) == 1
 
 
-def test_each_batch_is_committed_as_it_ends(watched: Watched) -> None:
-    """A run that dies in the middle loses the batch in work, no more."""
-    prompts = [f"{'x' * i}?" for i in range(8)]
-    job = Job("score", [{"prompt": p, "answer": " a."} for p in prompts])
-    batches = watched.model().answer(job)
-    done = [i for _ in range(2) for i in next(batches)[0]]  # and never asked for the third
-    assert 2 <= len(done) < 8
-    watched.requests.clear()
-    watched.model().score(prompts, [" a."] * 8)
-    left = {r["prompt"] for r in watched.requests}
-    assert left == {p for i, p in enumerate(prompts) if i not in done}
-
-
 def test_a_replay_imports_no_torch_and_little_of_ours(watched: Watched) -> None:
     watched.model().generate(["why?"])
     watched.model().temper(["why?"], [" a"], [0.5])

@@ -160,12 +160,13 @@ class Encoder:
         Each distinct text is embedded once, and finished groups are committed batch by batch.
         float64 array of numbers rounded to float32, which is what the vectors are.
         """
-        ordered = [sorted(text.strip() for text in _strings(group)) for group in groups]
-        if alone := [i for i, group in enumerate(ordered) if len(group) < 2]:
-            raise ModelError(
-                f"group {alone[0]} has {len(ordered[alone[0]])} text(s), and similarity is between "
-                "two or more; leave such groups out"
-            )
+        for group in groups:
+            if isinstance(group, str) or len(group) < 2:
+                raise ModelError(
+                    f"{group!r} is no list of two texts or more, and similarity is between them; leave "
+                    "such groups out"
+                )
+        ordered = [sorted(text.strip() for text in group) for group in groups]
         settings = json.dumps({"max_tokens": MAX_TOKENS})
         calls = [Call(self.fingerprint, "int_sim", json.dumps(g), settings) for g in ordered]
 
@@ -198,7 +199,7 @@ class Encoder:
             return batch, list(torch.nn.functional.normalize(states).numpy())
 
         vectors = np.empty((len(texts), network.config.hidden_size), dtype=np.float32)
-        numbers = list(range(len(_strings(texts))))
+        numbers = list(range(len(texts)))
         sizes = [len(text) + 8 for text in texts]  # characters, and what encloses every text
         for batch, rows in in_batches(numbers, sizes, run, budget=CHARACTERS, name=self.name):
             vectors[batch] = rows
@@ -208,14 +209,6 @@ class Encoder:
     def _network(self) -> tuple[Any, Any, str]:
         how = "mean" if self._encoder is None else pooling(encoder_folder(self._encoder))
         return *load_encoder(self._encoder), how
-
-
-def _strings(texts: Sequence[str]) -> Sequence[str]:
-    if isinstance(texts, str):
-        raise ModelError(f"texts must be a list of strings; put {texts!r} into a list")
-    if strange := [text for text in texts if not isinstance(text, str)]:
-        raise ModelError(f"a text is {strange[0]!r}, not a string; leave it out or fill it in")
-    return texts
 
 
 def _hub_id(name: str | Path) -> tuple[str, str]:
@@ -260,13 +253,10 @@ class Entailment:
     def probability(self, pairs: Iterable[tuple[str, str]]) -> np.ndarray:
         """P(entailment) of each (premise, hypothesis), float64 [pair], in [0, 1].
 
-        Equal pairs are computed once; finished batches are committed. Raises ModelError for what is
-        no pair of strings, and, when the network is loaded, for one that is no NLI model.
+        Equal pairs are computed once; finished batches are committed. Raises ModelError, when the
+        network is loaded, for one that is no NLI model.
         """
-        texts = [list(pair) for pair in pairs]
-        for pair in texts:
-            if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-                raise ModelError(f"{pair!r} is no pair of texts; give (premise, hypothesis)")
+        texts = [[premise, hypothesis] for premise, hypothesis in pairs]
         settings = json.dumps({"max_tokens": MAX_PAIR_TOKENS})
         calls = [Call(self.fingerprint, LABEL, json.dumps(pair), settings) for pair in texts]
 
