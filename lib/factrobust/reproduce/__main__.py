@@ -14,7 +14,7 @@ import fcntl
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -46,8 +46,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         wanted = {name: values[name] for name in find_notebooks(mode.root, options.only)}
         if not wanted:
             return _refuse(f"No notebook under notebooks/ matches {options.only!r}.")
-        with _alone(mode.root):
-            return _run(mode, wanted, _cluster(options))
+        with _alone(mode.root), _cluster(options.cluster, options.workers) as address:
+            return _run(replace(mode, cluster=address), wanted)
     except KeyboardInterrupt:
         print(
             "\nStopped. No result is half-done and every model call so far is recorded: the same "
@@ -65,18 +65,12 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
             signal.signal(number, handler)
 
 
-def _run(
-    mode: Mode, wanted: dict[str, dict[str, Any]], cluster: AbstractContextManager[str | None]
-) -> int:
+def _run(mode: Mode, wanted: dict[str, dict[str, Any]]) -> int:
     commit = committed(mode.root)
-    against, before = (
-        (f"commit {commit[0]}", commit[1]) if commit else ("the state before", present(mode.root))
-    )
-    with cluster as address:
-        beyond = run_all(
-            replace(mode, cluster=address), wanted, REPLAYED_AT_ONCE if mode.replay else 1
-        )
+    before = commit[1] if commit else present(mode.root)
+    beyond = run_all(mode, wanted, REPLAYED_AT_ONCE if mode.replay else 1)
     if mode.place == mode.root:
+        against = f"commit {commit[0]}" if commit else "the state before"
         print("\n".join(describe(before, present(mode.root), against)))
     else:
         print(f"Notebooks and figures are in {mode.place.relative_to(mode.root)}/.")
@@ -86,13 +80,16 @@ def _run(
     return int(bool(beyond))
 
 
-def _cluster(options: argparse.Namespace) -> AbstractContextManager[str | None]:
-    """What starts or finds the cluster that was asked for, when it is entered."""
-    if not options.cluster:
-        return nullcontext()
+@contextmanager
+def _cluster(address: str | None, workers: int | None) -> Iterator[str | None]:
+    """The address of the cluster that was asked for, started or found, if one was."""
+    if address is None:
+        yield None
+        return
     from factrobust.models.cluster import cluster  # Dask, which takes a second
 
-    return cluster(options.cluster, options.workers)
+    with cluster(address, workers) as scheduler:
+        yield scheduler
 
 
 @contextmanager
@@ -125,30 +122,22 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--profile",
-        default=LAPTOP,
-        help="parameters from profiles/NAME.yaml, results to build/NAME/",
-    )
-    parser.add_argument(
-        "--replay", action="store_true", help="take the model calls from the committed records"
-    )
-    parser.add_argument(
+    option = parser.add_argument
+    option("--profile", default=LAPTOP, help="parameters: profiles/NAME.yaml; results: build/NAME/")
+    option("--replay", action="store_true", help="take model calls from the committed records")
+    option("--only", default="*", metavar="GLOB", help="only notebooks whose path matches")
+    option(
         "--cluster",
         nargs="?",
         const=LOCAL,
         metavar="ADDRESS",
-        help="ask the models on Dask workers: those of the scheduler at ADDRESS, or else processes "
-        "of this machine",
+        help="ask the models on Dask workers: the scheduler's at ADDRESS, or processes of this machine",
     )
-    parser.add_argument(
+    option(
         "--workers",
         type=int,
         metavar="N",
-        help="how many processes --cluster starts (default: a core each, four at most; one with a GPU)",
-    )
-    parser.add_argument(
-        "--only", default="*", metavar="GLOB", help="only notebooks whose path matches"
+        help="processes that --cluster starts (default: one a core, four at most; one with a GPU)",
     )
     return parser
 
