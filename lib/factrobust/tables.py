@@ -220,20 +220,6 @@ def alias_lists(aliases: pd.Series, objects: pd.Series) -> list[list[str]]:
     ]
 
 
-def keep(frame: pd.DataFrame, column: str, wanted: Iterable[str], path: Path) -> pd.DataFrame:
-    """The rows whose column holds one of the wanted words; ValueError for a word that none holds."""
-    wanted = [wanted] if isinstance(wanted, str) else list(wanted)
-    known = sorted(frame[column].unique())
-    for value in wanted:
-        if value not in known:
-            near = nearest(value, known)
-            hint = f"did you mean {near!r}? " if near else ""
-            raise ValueError(
-                f"no fact in {path} has the {column} {value!r}; {hint}It has {', '.join(known)}."
-            )
-    return frame[frame[column].isin(wanted)]
-
-
 def slug(text: str) -> str:
     """Lower-case words joined by hyphens, accents and a leading "the" removed; C++ is c-plus-plus."""
     text = text.removeprefix("the ").replace("+", " plus ").replace("#", " sharp ")

@@ -15,10 +15,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from factrobust import schemas
+
 PRECISIONS = ("year", "month", "day")
 LABELS = ("correct", "incorrect", "transitional")
 RULES = ("strict", "published")
-COLUMNS = ("fact_id", "precision", "date", "year", "alpha", "years_off", "label")
+COLUMNS = tuple(schemas.Dates.to_schema().columns)
 YEARS = (1000, 2020)  # the first and the last year that is sampled
 REACH, STEPS = 5, 20  # alpha runs from -5 to 5 in steps of 1/20
 DAYS_A_YEAR = 365.2425
@@ -40,20 +42,16 @@ def is_date(text: str) -> bool:
     return True
 
 
-def _check(text: str) -> None:
-    if not is_date(text):
-        raise ValueError(
-            f"{text!r} is no date of the calendar; write YYYY, YYYY-MM or YYYY-MM-DD, such as "
-            "2005-11-19."
-        )
-
-
 def parse(dates: ArrayLike) -> Span:
     """First and last day of each date, shaped like `dates` (one text, or an array of them); ValueError
     for a text that is no date."""
     texts = np.asarray(dates, dtype=str)
     for text in np.unique(texts):
-        _check(str(text))
+        if not is_date(str(text)):
+            raise ValueError(
+                f"{str(text)!r} is no date of the calendar; write YYYY, YYYY-MM or YYYY-MM-DD, such "
+                "as 2005-11-19."
+            )
     first, last = texts.astype("datetime64[D]"), texts.astype("datetime64[D]")
     for unit, length in (("Y", 4), ("M", 7)):
         coarse = np.strings.str_len(texts) == length
@@ -125,9 +123,8 @@ def sample_dates(
     """Sample dates around each fact's validity (paper 2, section 3.2.2): one row a fact, precision
     and date, in the facts' order, then by precision, then by date.
 
-    `facts` has fact_id (unique), subject, relation, object, start and end. Columns: fact_id,
-    precision, date (ISO text), year (int), alpha and years_off (see `position`), label (see
-    `classify`, which explains `rule`).
+    `facts` has fact_id (unique), subject, relation, object, start and end. The dates are a table
+    `schemas.Dates`; `position` explains alpha and years_off, `classify` the label and `rule`.
 
     alpha = -5, -4.95, ..., 5 gives days, and these give years; repeated years and those before 1000
     or after 2020 are left out. Each year is then tested at all three precisions: by itself, by a
@@ -249,7 +246,7 @@ def thinned(
 def verbalise(date: str) -> str:
     """A date as it opens a question (appendix E): "In 2019", "In December 2019", "On December 1,
     2019". Raises ValueError for what is no date."""
-    _check(date)
+    parse(date)  # checks it
     year, *rest = (int(part) for part in date.split("-"))
     if not rest:
         return f"In {year}"

@@ -21,7 +21,7 @@ from factrobust.tables import (
     complete_table,
     filled,
     joined,
-    keep,
+    nearest,
     number,
     one_of,
     read_checked,
@@ -30,7 +30,6 @@ from factrobust.tables import (
 )
 
 FILES = (DATA / "facts.csv", DATA / "relations.csv")  # for the provenance of results
-QUESTION_TYPES = DATA / "question_types.csv"
 DOMAINS = ("geography", "arts", "science-history")  # of the embedded table; yours may have others
 OWN_DOMAIN = "own"
 TEST_EVERY = 5  # of the typed questions
@@ -73,17 +72,6 @@ RELATIONS_SCHEMA = pa.DataFrameSchema(
         "popqa": text_column(one_of(["true", "false"]), optional=True),
     }
 )
-_QUESTION = pa.Check(
-    lambda cells: cells.str.endswith(("?", ".")),
-    error="does not end as a question does; write ? or . after it",
-)
-QUESTION_TYPES_SCHEMA = pa.DataFrameSchema(
-    {
-        "question": text_column(_QUESTION),
-        "answer_type": text_column(one_of(ANSWER_TYPES)),
-        "relation": text_column(optional=True),
-    }
-)
 
 
 def load_relations(path: str | Path | None = None) -> pd.DataFrame:
@@ -108,9 +96,7 @@ def read_relations(path: str | Path) -> pd.DataFrame:
 def load_facts(
     path: str | Path | None = None,
     *,
-    domains: Iterable[str] | None = None,
     relations: Iterable[str] | None = None,
-    answer_types: Iterable[str] | None = None,
     limit: int | None = None,
     seed: int = 0,
     relations_path: str | Path | None = None,
@@ -118,15 +104,15 @@ def load_facts(
     """Return facts as a DataFrame, one row a fact, in the file's order.
 
     It is a table `schemas.Facts`, with notes of your own behind its columns. `path` is a CSV of your
-    own (default: the embedded table); it needs only subject, relation and object. What it leaves out is filled in: fact_id from relation and subject, answer_type and domain from
-    the relation, popularity with NaN, the rest with nothing. `relations_path` adds relations of your
-    own.
+    own (default: the embedded table); it needs only subject, relation and object. What it leaves out
+    is filled in: fact_id from relation and subject, answer_type and domain from the relation,
+    popularity with NaN, the rest with nothing. `relations_path` adds relations of your own.
 
-    domains, relations and answer_types keep the rows with one of the given values. `limit` then
-    takes a seeded sample, spread evenly over domains and, within each, over relations; it does
-    not depend on the order of rows, and a larger limit contains every smaller one.
+    `relations` keeps the rows of the given relations. `limit` then takes a seeded sample, spread
+    evenly over domains and, within each, over relations; it does not depend on the order of rows, and
+    a larger limit contains every smaller one.
 
-    Raises FactsError for a bad file, ValueError for an unknown filter value or a bad limit.
+    Raises FactsError for a bad file, ValueError for an unknown relation to keep or a bad limit.
     """
     path = FILES[0] if path is None else Path(path)
     table = load_relations(relations_path)
@@ -142,10 +128,13 @@ def load_facts(
     frame["popularity"] = pd.to_numeric(frame["popularity"]).astype(float)
     frame["aliases"] = alias_lists(frame["aliases"], frame["object"])
     check_unique(frame, ["fact_id"], path)
-    wanted = {"domain": domains, "relation": relations, "answer_type": answer_types}
-    for column, values in wanted.items():
-        if values is not None:
-            frame = keep(frame, column, values, path)
+    if relations is not None:
+        wanted = list(relations)
+        if unknown := sorted({*wanted} - {*frame["relation"]}):
+            near = nearest(unknown[0], frame["relation"].unique())
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise ValueError(f"no fact in {path} has the relation {unknown[0]!r}{hint}")
+        frame = frame[frame["relation"].isin(wanted)]
     if limit is not None:
         frame = sample_evenly(frame, limit, seed)
     return frame.reset_index(drop=True)
@@ -215,9 +204,7 @@ def describe_relations(facts: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values(["domain", "answer_type", "relation"])
 
 
-def load_question_types(
-    split: str | None = None, *, path: str | Path | None = None
-) -> pd.DataFrame:
+def load_question_types(split: str | None = None) -> pd.DataFrame:
     """The embedded trivia questions: columns question, answer_type, relation.
 
     503 questions written for this project, 125 or 126 a type, typed as TREC types them (a band, a
@@ -226,18 +213,9 @@ def load_question_types(
     question asks in other words, else "": without these rows (334 are left), a classifier is tested
     on relations that it never saw. `split` is None for all, "test" for every fifth question of each
     type (100), "train" for the rest (403); the file lists each type in random order, so that the
-    test part is a random stratified fifth. `path` names a file of your own, where relation may be
-    left out. Raises ValueError for another split, FactsError (with file, line and remedy) for a bad
-    file.
+    test part is a random stratified fifth.
     """
-    if split not in (None, "train", "test"):
-        raise ValueError(f"The typed questions have no split {split!r}: ask for 'train' or 'test'.")
-    path = QUESTION_TYPES if path is None else path
-    frame = read_checked(path, QUESTION_TYPES_SCHEMA)
-    check_unique(frame, ["question"], path)
-    frame = complete_table(frame, QUESTION_TYPES_SCHEMA)[[*QUESTION_TYPES_SCHEMA.columns]]
-    frame = frame.reset_index(drop=True)
-    if split is None:
-        return frame
+    frame = pd.read_csv(DATA / "question_types.csv", dtype=str, keep_default_na=False)
     is_test = frame.groupby("answer_type").cumcount() % TEST_EVERY == TEST_EVERY - 1
-    return frame[is_test if split == "test" else ~is_test].reset_index(drop=True)
+    splits = {None: is_test | True, "test": is_test, "train": ~is_test}
+    return frame[splits[split]].reset_index(drop=True)

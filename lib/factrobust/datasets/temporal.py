@@ -20,7 +20,6 @@ from factrobust.tables import (
     complete_table,
     filled,
     joined,
-    keep,
     read_checked,
     slug,
     text_column,
@@ -70,7 +69,6 @@ def _read_relations(path: str | Path) -> pd.DataFrame:
 def load_temporal_facts(
     path: str | Path | None = None,
     *,
-    relations: Iterable[str] | None = None,
     limit: int | None = None,
     seed: int = 0,
     relations_path: str | Path | None = None,
@@ -78,27 +76,24 @@ def load_temporal_facts(
     """Return temporal facts as a DataFrame, one row a fact, in the file's order.
 
     It is a table `schemas.TemporalFacts`; start and end are ISO text of year, month or day precision:
-    the days on which the change may have come. `path` is a CSV of your own (default: the embedded table); it needs only subject, relation, object,
-    start and end. What it leaves out is filled in: fact_id from relation, subject and object (and start, for a
-    fact that holds in several periods), popularity with the mean of the other two, NaN without
-    them, the rest with nothing. `relations_path` adds relations of your own.
+    the days on which the change may have come. `path` is a CSV of your own (default: the embedded
+    table); it needs only subject, relation, object, start and end. What it leaves out is filled in:
+    fact_id from relation, subject and object (and start, for a fact that holds in several periods),
+    popularity with the mean of the other two, NaN without them, the rest with nothing.
+    `relations_path` adds relations of your own.
 
-    `relations` keeps the rows of the given relations. `limit` then takes a seeded sample, spread
-    evenly over relations; it does not depend on the order of rows, and a larger limit contains every
-    smaller one.
+    `limit` takes a seeded sample, spread evenly over relations; it does not depend on the order of
+    rows, and a larger limit contains every smaller one.
 
     Raises FactsError with file and line for a bad file: an end before the start, a bound that is
     missing or no date, a period without a whole calendar year surely inside (it has no correct
-    year), a repeated fact, a relation without a question. Raises ValueError for an unknown relation
-    to keep, or a bad limit.
+    year), a repeated fact, a relation without a question. Raises ValueError for a bad limit.
     """
     path = FILES[0] if path is None else Path(path)
     frame = read_checked(path, SCHEMA)
     check_quintuples(frame, load_temporal_relations(relations_path).index, path)
     frame = complete(frame)
     check_unique(frame, ["fact_id"], path)
-    if relations is not None:
-        frame = keep(frame, "relation", relations, path)
     return sample(frame.reset_index(drop=True), limit, seed)
 
 
