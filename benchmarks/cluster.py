@@ -25,7 +25,7 @@ from measuring.report import in_turns, print_ratios, ratio, two_digits, write_js
 
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
-from factrobust.models.cluster import ClusterModel, local_cluster, slices
+from factrobust.models.cluster import ClusterModel, cluster, slices
 from factrobust.models.interface import Job, Model
 from factrobust.models.prompts import FORMATS
 from factrobust.paths import DATA
@@ -93,7 +93,7 @@ def main() -> None:
     spawn = multiprocessing.get_context("spawn")
     executors = [ProcessPoolExecutor(1, mp_context=spawn) for _ in range(WORKERS)]
     threads = max((os.cpu_count() or 1) // WORKERS, 1)
-    with local_cluster(WORKERS) as address:
+    with cluster("local", WORKERS) as address:
         known = load_model(options.model, records=Records(None))  # loads nothing
         model = ClusterModel(
             address,

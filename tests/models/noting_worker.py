@@ -15,12 +15,12 @@ from factrobust.models import cluster
 def dask_setup(worker: Any) -> None:
     folder, answer = Path(os.environ["NOTED"]), cluster.answer_slice
 
-    def noting(*arguments: Any) -> list[Any]:
-        line = json.dumps([os.getpid(), [r["prompt"] for r in arguments[-1].requests]])
+    def noting(job: Any, **loading: Any) -> list[Any]:
+        line = json.dumps([os.getpid(), [r["prompt"] for r in job.requests]])
         with (folder / "slices").open("a") as file:
             file.write(line + "\n")
         while (folder / "wait").exists():
             time.sleep(0.02)
-        return answer(*arguments)
+        return answer(job, **loading)
 
     cluster.answer_slice = noting

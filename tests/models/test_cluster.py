@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import signal
-import socket
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,14 +19,17 @@ from typing import Any
 from unittest import mock
 
 import dask
+import dask.system
 import numpy as np
+import psutil
 import pytest
 from distributed import KilledWorker, LocalCluster
 
 import factrobust
 from factrobust.models import cluster
-from factrobust.models.cluster import ClusterModel, connect, local_cluster
-from factrobust.models.interface import Model, ModelError
+from factrobust.models.cluster import ClusterModel, answer_slice, connect, slices, versions
+from factrobust.models.cluster import cluster as run_cluster
+from factrobust.models.interface import Job, Model, ModelError
 from factrobust.records import Records, store
 
 TABLE = {"?": {" a": 0.5, " b": 0.3, " c": 0.2}, " a": {".": 0.7, "!": 0.3}}
@@ -81,7 +84,7 @@ def processes(noted: Path) -> Iterator[str]:
     with ExitStack() as stack:
         stack.enter_context(mock.patch.dict(os.environ, {"NOTED": str(noted)}))
         with dask.config.set(preload):  # not for the workers of other tests
-            address = stack.enter_context(local_cluster(2))
+            address = stack.enter_context(run_cluster("local", 2))
         yield address
 
 
@@ -93,7 +96,7 @@ def slices_of(noted: Path) -> list[tuple[int, str]]:
 
 
 def wait_until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + 20
     while not true():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -179,14 +182,13 @@ def threads(tmp_path: Path) -> Iterator[Callable[..., LocalCluster]]:
     """Clusters in this process, whose scheduler listens on a port of its own."""
     opened = []
 
-    def start(workers: int, port: int = 0) -> LocalCluster:
+    def start(workers: int) -> LocalCluster:
         opened.append(
             LocalCluster(
                 n_workers=workers,
                 threads_per_worker=1,
                 processes=False,
                 protocol="tcp://",
-                scheduler_port=port,
                 dashboard_address=None,
                 scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                 local_directory=str(tmp_path),
@@ -208,10 +210,10 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     answer, passed = cluster.answer_slice, SimpleNamespace(open_for=3, prompts=[])
 
     @functools.wraps(answer)  # also its name, by which the workers find it
-    def gated(*arguments: Any) -> list[Any]:
+    def gated(job: Job, **loading: Any) -> list[Any]:
         wait_until(lambda: len(passed.prompts) < passed.open_for)
-        passed.prompts += [r["prompt"] for r in arguments[-1].requests]
-        return answer(*arguments)
+        passed.prompts += [r["prompt"] for r in job.requests]
+        return answer(job, **loading)
 
     monkeypatch.setattr(cluster, "answer_slice", gated)
     return passed
@@ -255,16 +257,13 @@ def test_a_scheduler_that_is_gone_is_told_and_what_came_back_stays(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cluster, "RESTART_SECONDS", 0.3)
     started = threads(1)
     model = on_cluster(started.scheduler_address)
     with ThreadPoolExecutor(1) as pool:
         run = pool.submit(model.generate, PROMPTS)
         wait_until(lambda: stored(tmp_path / "records.sqlite") == 3)
         started.sync(started.scheduler.close)
-        with pytest.raises(
-            ModelError, match=r"no Dask scheduler answered at tcp://\S+ within 0.3 s"
-        ):
+        with pytest.raises(ModelError, match=r"the Dask scheduler at tcp://\S+ was lost; start it"):
             run.result(timeout=120)
     gate.open_for = 99
     time.sleep(0.1)  # the slice in work may still be counted
@@ -272,30 +271,6 @@ def test_a_scheduler_that_is_gone_is_told_and_what_came_back_stays(
     made = on_cluster(threads(1).scheduler_address).generate(PROMPTS)
     assert made == single.generate(PROMPTS)
     assert len(gate.prompts) == len(PROMPTS) - 3
-
-
-def test_a_scheduler_that_restarts_costs_what_was_in_work(
-    threads: Callable[..., LocalCluster],
-    on_cluster: Callable[[str], Model],
-    single: Model,
-    gate: SimpleNamespace,
-    tmp_path: Path,
-) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    started = threads(1, port)
-    model = on_cluster(started.scheduler_address)
-    with ThreadPoolExecutor(1) as pool:
-        run = pool.submit(model.generate, PROMPTS)
-        wait_until(lambda: stored(tmp_path / "records.sqlite") == 3)
-        started.sync(started.scheduler.close)
-        gate.open_for = 99
-        threads(1, port)
-        made = run.result(timeout=120)
-    assert made == single.generate(PROMPTS)
-    assert set(gate.prompts) == set(PROMPTS)
-    assert len(gate.prompts) <= len(PROMPTS) + 1
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "127.0.0.1:1", "nowhere", "ftp://a:1"])
@@ -313,12 +288,99 @@ def test_without_dask_the_sentence_says_what_to_install(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (KilledWorker("slice", SimpleNamespace(address="tcp://there:1"), 3), "start fewer"),
-        (ModuleNotFoundError("No module named 'factrobust'"), "No module named 'factrobust'"),
+        (KilledWorker("slice", SimpleNamespace(address="tcp://there:1"), 3), "start fewer workers"),
+        (ModuleNotFoundError("No module named 'x'"), r"cannot import .*No module named 'x'\)"),
     ],
 )
-def test_a_cluster_that_cannot_answer_is_explained(error: Exception, sentence: str) -> None:
-    about = {"name": "toy", "load_name": "toy", "dtype": "float32", "fingerprint": "toy"}
-    model = ClusterModel("tcp://here:1", prompt_format="prefix", chat=None, **about)
-    with pytest.raises(ModelError, match=f"^toy: .*{sentence}"):
-        model._result(SimpleNamespace(status="error", exception=lambda: error))  # type: ignore[arg-type]
+def test_a_cluster_that_cannot_answer_is_explained(
+    threads: Callable[..., LocalCluster],
+    on_cluster: Callable[[str], Model],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    sentence: str,
+) -> None:
+    def failing(job: Job, **loading: Any) -> list[Any]:
+        raise error
+
+    monkeypatch.setattr(cluster, "answer_slice", failing)
+    model = on_cluster(threads(1).scheduler_address)
+    with pytest.raises(
+        ModelError, match=f"{sentence}.*, then run again: what came back before is in"
+    ):
+        model.generate(PROMPTS)
+
+
+# -- how a job is cut, and what a worker keeps -----------------------------------------------------
+
+
+def test_slices_hold_prompts_of_like_cost_and_equal_prompts_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Beyond the shared "Q: ": 2, 6, 1, 2 and 6 tokens of 4 characters; an answer is 1, 1, 1, 2, 3.
+    texts = ["a" * 8, "b" * 24, "c" * 4, "a" * 8, "d" * 24]
+    answers = ["wxyz", [5], "wxyz", "wxyzwxyz", [5, 6, 7]]
+    requests = [{"prompt": f"Q: {t}", "answer": a} for t, a in zip(texts, answers, strict=True)]
+    job = Job("score", requests)
+    # Costs: d 6 + 3, b 6 + 1, a 2 + 1 + 2, c 1 + 1; 23 in all.
+    for least, expected in {
+        1.0: [[4], [1], [0, 3], [2]],  # 16 pieces were allowed
+        5.0: [[4], [1], [0, 3], [2]],  # 4 pieces of 5.75
+        6.0: [[4, 1], [0, 3, 2]],  # 3 were allowed: 2 pieces of 11.5
+        12.0: [[4, 1, 0, 3, 2]],
+        99.0: [[4, 1, 0, 3, 2]],
+    }.items():
+        monkeypatch.setattr(cluster, "LEAST", least)
+        assert slices(job) == expected
+    monkeypatch.setattr(cluster, "LEAST", 1.0)
+    monkeypatch.setattr(cluster, "PIECES", 2)
+    assert slices(job) == [[4, 1], [0, 3, 2]]
+    monkeypatch.setattr(cluster, "MOST", 8.0)  # done is 9, 16 and 21 after d, b and a
+    assert slices(job) == [[4], [1], [0, 3, 2]]
+    assert slices(Job("score", [])) == []
+
+
+def test_samples_count_as_many_times_as_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "LEAST", 10.0)
+    requests = [{"prompt": prompt} for prompt in ("ka", "kb", "kc", "kd")]
+    assert slices(Job("generate", requests, {"stop": []})) == [[0, 1, 2, 3]]  # 1.25 tokens each
+    assert slices(Job("sample", requests, {"n": 5})) == [[0, 1], [2, 3]]  # 5.25 each
+
+
+@pytest.mark.parametrize(("free", "kept"), [(60, ["one", "two"]), (40, ["two"])])
+def test_a_worker_keeps_its_models_while_half_of_the_memory_is_free(
+    monkeypatch: pytest.MonkeyPatch, free: int, kept: list[str]
+) -> None:
+    def load(name: str, dtype: str) -> Any:
+        return SimpleNamespace(fingerprint=name, answer=lambda job: [([0], [f"{name} {dtype}"])])
+
+    memory = SimpleNamespace(available=free, total=100)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    monkeypatch.setattr(cluster.factrobust, "load_model", load, raising=False)
+    monkeypatch.setattr(cluster, "_loaded", loaded := {})
+    for name in ("one", "two"):
+        job = Job("score", [{"prompt": "?", "answer": "!"}])
+        assert answer_slice(
+            job, name=name, dtype="float32", fingerprint=name, expected=versions()
+        ) == [f"{name} float32"]
+    assert list(loaded) == kept
+
+
+def test_workers_share_the_cores_and_this_process_keeps_its_own(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.setattr(dask.system, "cpu_count", lambda: 6)
+    with run_cluster("local", 2) as address:
+        with connect(address) as client:
+            threads = client.run(os.getenv, "OMP_NUM_THREADS")
+            imported = client.run(lambda: "torch" in sys.modules)
+            interrupt = client.run(signal.getsignal, signal.SIGINT)
+            first, second = (w["nthreads"] for w in client.scheduler_info()["workers"].values())
+        assert list(threads.values()) == ["3", "3"]
+        assert not any(imported.values())  # weights, and what runs them, come with the first slice
+        assert set(interrupt.values()) == {signal.SIG_IGN}  # Ctrl-C ends the run, which ends them
+        assert (first, second) == (1, 1)
+        assert os.environ["OMP_NUM_THREADS"] == "7"
+        assert "MALLOC_TRIM_THRESHOLD_" not in os.environ
+    said = capfd.readouterr()
+    assert said.out + said.err == ""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from factrobust.models.cluster import connect, local_cluster
+from factrobust.models.cluster import cluster, connect
 from factrobust.reproduce.__main__ import main
 
 ASK = """
@@ -67,32 +64,11 @@ def test_what_cannot_be_is_refused_at_once(
     assert error.count("\n") == 1
 
 
-def test_workers_share_the_cores_and_this_process_keeps_its_own(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
-    with local_cluster(2) as address:
-        with connect(address) as client:
-            threads = client.run(os.getenv, "OMP_NUM_THREADS")
-            imported = client.run(lambda: "torch" in sys.modules)
-            interrupt = client.run(signal.getsignal, signal.SIGINT)
-            first, second = (w["nthreads"] for w in client.scheduler_info()["workers"].values())
-        assert list(threads.values()) == ["3", "3"]
-        assert not any(imported.values())  # weights, and what runs them, come with the first slice
-        assert set(interrupt.values()) == {signal.SIG_IGN}  # Ctrl-C ends the run, which ends them
-        assert (first, second) == (1, 1)
-        assert os.environ["OMP_NUM_THREADS"] == "7"
-        assert "MALLOC_TRIM_THRESHOLD_" not in os.environ
-    said = capfd.readouterr()
-    assert said.out + said.err == ""
-
-
 def test_a_cluster_of_others_is_used_and_left_running(
     root: Path, write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     write("1.ipynb", 'import os\nprint(os.environ["FACTROBUST_CLUSTER"])')
-    with local_cluster(1) as address:
+    with cluster("local", 1) as address:
         assert main(["--cluster", address], root=root) == 0
         assert f"{address}: 1 worker so far" in capsys.readouterr().out
         assert address in (root / "notebooks/1.ipynb").read_text()
