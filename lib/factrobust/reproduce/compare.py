@@ -1,7 +1,4 @@
-"""What moved: two versions of a text, of a table, of all results; the working tree and its commit.
-
-python -m factrobust.reproduce.compare    says how far the results are from the last commit
-"""
+"""What moved: two versions of a text, of a table, of all results; the working tree and its commit."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import json
 import math
 import re
 import subprocess
-import sys
 import tarfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,8 +15,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-
-from factrobust.paths import ROOT
 
 RTOL = 1e-6
 ATOL = 1e-9  # below this, floats count as zero
@@ -201,19 +195,3 @@ def _texts(notebook: bytes) -> list[str]:
 def _first(lines: list[str]) -> list[str]:
     more = [f"... and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
     return lines[:SHOWN] + more
-
-
-def main(root: Path = ROOT) -> int:
-    """Print how far the working tree is from the last commit."""
-    baseline = committed(root)
-    if baseline is None:
-        print(
-            "This folder is no git checkout with results in it: there is nothing to compare with."
-        )
-        return 1
-    print("\n".join(describe(baseline[1], present(root), f"commit {baseline[0]}")))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
