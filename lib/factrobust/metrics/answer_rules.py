@@ -179,12 +179,12 @@ def _mix(row: Row) -> int | None:
         options.append(options[0] + tuple(w for s in later for w in content(s)))
     for option in options:
         in_p, in_c = ([inside(w, other) for w in option] for other in (p, c))
-        own = [w for w, x, y in zip(option, in_p, in_c, strict=True) if x and not y]
+        mine = [w for w, x, y in zip(option, in_p, in_c, strict=True) if x and not y]
         theirs = [w for w, x, y in zip(option, in_p, in_c, strict=True) if y and not x]
         known = all(x or y for x, y in zip(in_p, in_c, strict=True))
         # All of the context's answer, and of memory's but its form: 5.
-        form = not any(map(specific, own)) and all(inside(w, option) for w in c)
-        if known and own and any(map(specific, theirs)) and not form:
+        form = not any(map(specific, mine)) and all(inside(w, option) for w in c)
+        if known and mine and any(map(specific, theirs)) and not form:
             return 7
     return None
 
@@ -195,7 +195,7 @@ def _wording(row: Row) -> int | None:
     main = core(row.contextual)
     first = (*segments(row.contextual), main)[0]
 
-    def told(text: str) -> bool:
+    def states(text: str) -> bool:
         parts = segments(text) or (text,)
         heart = core(text)
         return (
@@ -204,7 +204,7 @@ def _wording(row: Row) -> int | None:
             or alike(first, heart)  # and goes on: the part with a name may come later
         )
 
-    found = _either(told, row)
+    found = _either(states, row)
     of_c = alike(main, core(row.counterfactual)) and not alike(main, core(row.parametric))
     return 5 if found == 1 and of_c else found
 

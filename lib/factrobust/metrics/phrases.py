@@ -63,16 +63,16 @@ def content(text: str) -> tuple[str, ...]:
     ("Mexico City", not "the City of Mexico"); so do titles at the end ("Martin Luther King").
     """
     all_words = words(text)
-    kept: list[str] = []
+    names: list[str] = []
     for i, word in enumerate(all_words):
         plain, following = fold(word), all_words[i + 1 : i + 2]
-        named = word[0].isupper() and (bool(kept) or fold("".join(following)) != "of")
+        named = word[0].isupper() and (bool(names) or fold("".join(following)) != "of")
         if plain in _FUNCTION or (plain in _GENERIC and not named):
             continue
-        if plain in _TITLES and not kept and following:
+        if plain in _TITLES and not names and following:
             continue
-        kept.append(word)
-    return tuple(kept)
+        names.append(word)
+    return tuple(names)
 
 
 def specific(word: str) -> bool:

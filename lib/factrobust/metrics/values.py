@@ -120,7 +120,7 @@ def quantity(text: str) -> Quantity | None:
 @lru_cache(maxsize=100_000)
 def quantities(text: str) -> tuple[Quantity, ...]:
     """All numbers and ranges of the text."""
-    return tuple(made for found in _QUANTITY.finditer(text) if (made := _read(found)))
+    return tuple(filter(None, map(_read, _QUANTITY.finditer(text))))
 
 
 def meet(a: Quantity, b: Quantity) -> bool:

@@ -166,8 +166,8 @@ def ask(
     contextual = greedy(model, questions[found], contexts.tolist(), rule=rule, **options)
     pairs = {"p1": (p, q), "p2": (contextual, p), "p3": (contextual, q)}
     scored = {
-        name: list(zip(asked["prompt"], map(tuple, answer["token_ids"]), strict=True))
-        for name, (asked, answer) in pairs.items()
+        name: list(zip(prompted["prompt"], map(tuple, answer["token_ids"]), strict=True))
+        for name, (prompted, answer) in pairs.items()
     }
     return _responses(p, contextual).assign(
         counterfactual=q["text"],

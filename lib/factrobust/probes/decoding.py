@@ -167,8 +167,8 @@ def tempered(model: Model, responses: pd.DataFrame, temperatures: Sequence[float
     output begins with this text: "Nigeria" counts for "Niger". Columns: model, fact_id, temperature,
     logprob.
     """
-    given = [text.rstrip() for text in responses["text"]]
-    logprobs = model.temper(responses["prompt"].tolist(), given, temperatures)
+    said = [text.rstrip() for text in responses["text"]]
+    logprobs = model.temper(responses["prompt"].tolist(), said, temperatures)
     return pd.DataFrame(
         {
             "model": model.name,

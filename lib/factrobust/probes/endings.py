@@ -90,17 +90,17 @@ def check_rule(rule: str) -> None:
         raise ValueError(f"rule {rule!r} is unknown; choose one of {', '.join(STOP)}")
 
 
-def ending(made: Generation, rule: str) -> Ending:
+def ending(generation: Generation, rule: str) -> Ending:
     """What is kept of an answer that was generated with `STOP[rule]`.
 
     `robust` is `cut`. `published` is the thesis's rule: a token that holds a full stop goes
     altogether, with the letters before it (" Inc."). A text without letters or digits is empty.
     """
     if rule == "published":
-        text, n = _whole_tokens(made)
+        text, n = _whole_tokens(generation)
     else:
-        text = cut(made.text)
-        n = covering(made, text)
+        text = cut(generation.text)
+        n = covering(generation, text)
     text = text.strip()
     return Ending(text, n) if any(c.isalnum() for c in text) else Ending("", 0)
 
@@ -141,18 +141,18 @@ def _ends(word: str, after: str) -> bool:
     return True
 
 
-def covering(made: Generation, text: str) -> int:
+def covering(generation: Generation, text: str) -> int:
     """How many of the tokens cover `text`, a beginning of the answer; white space does not count.
 
     Tokens are matched with the answer one by one. One that does not stand there (half a letter
     decodes as a replacement character, a special token as nothing) belongs to what comes before the
     next one that does. All tokens, where a model tells no texts of tokens.
     """
-    goal, whole = _dense(text), _dense(made.text)
+    goal, whole = _dense(text), _dense(generation.text)
     if not goal:
         return 0
     at, broken = 0, False
-    for n, alternatives in enumerate(made.top_logprobs):
+    for n, alternatives in enumerate(generation.top_logprobs):
         # Equally likely tokens: any of them may be the one that was chosen.
         best = [_dense(t) for t, p in alternatives if p >= alternatives[0][1] - 1e-6]
         fits = [t for t in best if "\ufffd" not in t and whole.startswith(t, at)]
@@ -168,13 +168,13 @@ def covering(made: Generation, text: str) -> int:
         broken = False
         if at >= len(goal):
             return n + 1
-    return len(made.token_ids)
+    return len(generation.token_ids)
 
 
-def _whole_tokens(made: Generation) -> tuple[str, int]:
+def _whole_tokens(generation: Generation) -> tuple[str, int]:
     """Text and number of the tokens before the first one that holds a stop."""
-    text, n = made.text, len(made.token_ids)
-    last = made.top_logprobs[n - 1][0][0] if n and made.top_logprobs else ""
+    text, n = generation.text, len(generation.token_ids)
+    last = generation.top_logprobs[n - 1][0][0] if n and generation.top_logprobs else ""
     if match := re.search(r"[.\n]", last):
         text, n = text.removesuffix(last[: match.start()]), n - 1
     return text, n

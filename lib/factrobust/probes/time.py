@@ -37,39 +37,30 @@ def statements(
     """
     columns = ["fact_id", "subject", "relation", "object"]
     columns += [*WORDING] if "question" in facts else []
-    asked = dates.merge(facts[columns], on="fact_id", how="left", validate="many_to_one")
-    if (unknown := asked["relation"].isna()).any():
+    table = dates.merge(facts[columns], on="fact_id", how="left", validate="many_to_one")
+    if (unknown := table["relation"].isna()).any():
         raise ValueError(
             f"{unknown.sum()} date(s) belong to no fact in the table, such as one of "
-            f"{asked.loc[unknown, 'fact_id'].iloc[0]}; pass the facts that the dates were made from"
+            f"{table.loc[unknown, 'fact_id'].iloc[0]}; pass the facts that the dates were made from"
         )
     if "question" not in facts:
-        asked = _worded(asked, load_temporal_relations() if relations is None else relations)
-    spoken = asked["date"].map({date: verbalise(date) for date in asked["date"].unique()})
-    dated = {
-        column: [
-            f"{when}, {text}" if text else ""
-            for when, text in zip(spoken, asked[column], strict=True)
-        ]
-        for column in WORDING
-    }
-    return asked[list(dates)].assign(**dated, object=asked["object"])
+        table = _worded(table, load_temporal_relations() if relations is None else relations)
+    spoken = table["date"].map({date: verbalise(date) for date in table["date"].unique()})
+    for column in WORDING:
+        pairs = zip(spoken, table[column], strict=True)
+        table[column] = [f"{when}, {text}" if text else "" for when, text in pairs]
+    return table[[*dates, *WORDING, "object"]]
 
 
-def _worded(asked: pd.DataFrame, relations: pd.DataFrame) -> pd.DataFrame:
+def _worded(table: pd.DataFrame, relations: pd.DataFrame) -> pd.DataFrame:
     """The rows with question and prefix of their relation, the subject filled in."""
-    if missing := sorted(set(asked["relation"]) - set(relations.index)):
+    if missing := sorted(set(table["relation"]) - set(relations.index)):
         raise KeyError(f"no question for {', '.join(missing)}; pass relations that have one")
-    filled = {
-        column: [
-            template.replace("{subject}", subject)
-            for template, subject in zip(
-                asked["relation"].map(relations[column]), asked["subject"], strict=True
-            )
-        ]
-        for column in WORDING
-    }
-    return asked.assign(**filled)
+    for column in WORDING:
+        pairs = zip(table["relation"].map(relations[column]), table["subject"], strict=True)
+        filled = [template.replace("{subject}", subject) for template, subject in pairs]
+        table = table.assign(**{column: filled})
+    return table
 
 
 def tuned(models: Sequence[Model]) -> list[Model]:
@@ -91,9 +82,9 @@ def scored(
     and where a tokenizer keeps spaces apart, the space counts as well, the same for every date.
     """
     name = prompt_format or model.prompt_format
-    asked = prompts(model, statements, name)
+    sent = prompts(model, statements, name)
     separator = FORMATS[name].separator
-    values = model.score(asked, [separator + answer for answer in statements["object"]])
+    values = model.score(sent, [separator + answer for answer in statements["object"]])
     table = statements[KEPT].reset_index(drop=True)
     table.insert(0, "model", model.name)
     table.insert(1, "prompt_format", name)
