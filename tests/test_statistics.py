@@ -15,6 +15,8 @@ from factrobust.statistics import (
     bootstrap_statistic,
     interval_table,
     paired_difference,
+    ratio_of_sums,
+    unit_bins,
 )
 
 RNG = np.random.default_rng(20)
@@ -28,9 +30,6 @@ def test_zeros_and_ones_follow_the_binomial_distribution() -> None:
     assert interval.n == 100
     expected = stats.binom.ppf([0.025, 0.975], 100, 0.3) / 100
     assert [interval.low, interval.high] == pytest.approx(expected, abs=0.0101)
-    narrow = bootstrap_mean(values, n_boot=20_000, level=0.5)
-    expected = stats.binom.ppf([0.25, 0.75], 100, 0.3) / 100
-    assert [narrow.low, narrow.high] == pytest.approx(expected, abs=0.0101)
 
 
 def test_width_is_that_of_the_normal_approximation() -> None:
@@ -40,15 +39,6 @@ def test_width_is_that_of_the_normal_approximation() -> None:
     assert interval.mean == pytest.approx(values.mean())
     assert interval.low == pytest.approx(values.mean() - half, abs=0.03 * half)
     assert interval.high == pytest.approx(values.mean() + half, abs=0.03 * half)
-
-
-def test_scipy_agrees() -> None:
-    values = RNG.exponential(size=80)
-    ours = bootstrap_mean(values, n_boot=20_000)
-    theirs = stats.bootstrap(
-        (values,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(1)
-    ).confidence_interval
-    assert [ours.low, ours.high] == pytest.approx([theirs.low, theirs.high], abs=0.01)
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
@@ -81,8 +71,6 @@ def test_mean_is_over_rows_of_the_groups_drawn() -> None:
     # aa, ab or ba, bb give 0, 0.75, 1 with shares 1/4, 1/2, 1/4.
     interval = bootstrap_mean([0, 1, 1, 1], ["a", "b", "b", "b"])
     assert interval == (0.75, 0, 1, 2)
-    half = bootstrap_mean([0, 1, 1, 1], ["a", "b", "b", "b"], level=0.4)
-    assert (half.low, half.high) == (0.75, 0.75)
 
 
 def test_row_order_does_not_matter_and_the_seed_does() -> None:
@@ -119,20 +107,18 @@ def test_degenerate_cases() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "sentence"),
+    ("arguments", "sentence"),
     [
-        (([1, np.nan, np.inf],), {}, "2 values are missing or infinite: drop them"),
-        (([1, None],), {}, "1 values are missing"),
-        (([1, 2], ["a"]), {}, "2 values but 1 groups"),
-        (([1, 2], ["a", None]), {}, "1 rows have no group"),
-        (([[1, 2]],), {}, "must be flat"),
-        (([1, 2],), {"n_boot": 0}, "n_boot must be at least 1"),
-        (([1, 2],), {"level": 95}, "level in"),
+        (([1, np.nan, np.inf],), "2 values are missing or infinite: drop them"),
+        (([1, None],), "1 values are missing"),
+        (([1, 2], ["a"]), "2 values but 1 groups"),
+        (([1, 2], ["a", None]), "1 rows have no group"),
+        (([[1, 2]],), "must be flat"),
     ],
 )
-def test_bad_input_is_explained(arguments: tuple, options: dict, sentence: str) -> None:
+def test_bad_input_is_explained(arguments: tuple, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        bootstrap_mean(*arguments, **options)
+        bootstrap_mean(*arguments)
 
 
 # --- correlation and other statistics -------------------------------------------------------------
@@ -194,17 +180,28 @@ def test_paired_difference_is_narrower_than_two_intervals() -> None:
     interval = paired_difference(a, shuffled)
     assert interval.mean == pytest.approx((a - b).mean())
     assert interval.high - interval.low < 0.1 < 0.3 < np.ptp(bootstrap_mean(a)[1:3])
-    assert interval == paired_difference(a.to_numpy(), b.to_numpy())
+    assert interval == bootstrap_mean(a - b)
 
 
 def test_paired_difference_refuses_other_facts() -> None:
     a, b = pd.Series([1.0, 2], index=["x", "y"]), pd.Series([1.0, 2], index=["x", "z"])
-    with pytest.raises(ValueError, match="2 are in one only, such as 'y'"):
+    with pytest.raises(ValueError, match=r"2 facts are in one of the two .*, such as 'y'"):
         paired_difference(a, b)
-    with pytest.raises(ValueError, match="first Series holds 'x' more than once"):
+    with pytest.raises(ValueError, match="a fact more than once"):
         paired_difference(pd.Series([1.0, 2], index=["x", "x"]), b)
-    with pytest.raises(ValueError, match="differ in shape"):
-        paired_difference([1, 2], [1])
+
+
+def test_a_bin_holds_its_lower_edge_and_not_its_upper() -> None:
+    edges = [k / 10 for k in range(10)]
+    for inside in (0, 0.05, 0.0999):
+        assert unit_bins(pd.Series(edges) + inside, 10).tolist() == edges
+    assert unit_bins(pd.Series([1.0, 1.0 + 1e-9]), 10).tolist() == [0.9, 0.9]
+
+
+def test_ratio_of_sums_weighs_rows_and_is_undefined_over_zero() -> None:
+    weights, above = np.array([[1.0, 1, 1], [2, 0, 0]]), np.array([1.0, 0, 2])
+    assert ratio_of_sums(weights, above, np.array([1.0, 4, 1])).tolist() == [0.5, 1]
+    assert np.isnan(ratio_of_sums(weights, above, np.zeros(3))).all()
 
 
 def test_interval_table_is_tidy() -> None:
@@ -234,10 +231,8 @@ def test_interval_table_is_tidy() -> None:
 
 def test_interval_table_says_where_a_value_is_missing() -> None:
     df = pd.DataFrame({"model": ["a", "b"], "fact_id": ["x", "y"], "score": [1, np.nan]})
-    with pytest.raises(ValueError, match="Column 'score' at model = b: 1 values are missing"):
+    with pytest.raises(ValueError, match=r"'score' at {'model': 'b'}: 1 values are missing"):
         interval_table(df, ["model"], "score")
-    with pytest.raises(KeyError, match=r"No column .*'scores'"):
-        interval_table(df, ["model"], "scores")
 
 
 def test_binomial_interval_is_clopper_pearson() -> None:

@@ -3,9 +3,9 @@
 A fact repeats over samples, dates and paraphrases, and its rows resemble each other. So whole facts
 are drawn with replacement, each with all its rows, and a fact that is drawn twice counts twice
 (cluster bootstrap: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section
-3.8). The interval runs between the (1 - level) / 2 and (1 + level) / 2 quantiles of the statistic
-over the resamples. Rows are sorted before anything is drawn, so a result depends on the values, the
-groups and the seed, not on the order of rows.
+3.8). The 95% interval runs between the 0.025 and 0.975 quantiles of the statistic over the
+resamples. Rows are sorted before anything is drawn, so a result depends on the values, the groups
+and the seed, not on the order of rows.
 
 Degenerate cases, everywhere in this module: without rows everything is NaN and n is 0; with one
 fact low and high are NaN, because one fact says nothing about the spread between facts; values
@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 CELLS = 4_000_000  # resamples are drawn in blocks of at most this many numbers (32 MB)
+TAILS = ((1 - 0.95) / 2, (1 + 0.95) / 2)
 
 
 class Interval(NamedTuple):
@@ -39,19 +40,14 @@ class Interval(NamedTuple):
 
 
 def bootstrap_mean(
-    values: ArrayLike,
-    groups: ArrayLike | None = None,
-    *,
-    n_boot: int = 2000,
-    seed: int = 0,
-    level: float = 0.95,
+    values: ArrayLike, groups: ArrayLike | None = None, *, n_boot: int = 2000, seed: int = 0
 ) -> Interval:
     """Mean of `values` [row] with its bootstrap interval.
 
     With `groups` [row] (fact ids) whole groups are resampled, and the mean of a resample is the
     mean over the rows of the groups drawn: sum of their values / number of their rows; n counts
     groups. Without, every row is a group of its own. Raises ValueError for values that are not
-    finite, unequal lengths, n_boot < 1 or a level outside (0, 1).
+    finite, and for unequal lengths.
     """
     (rows,), inverse = _sorted([values], groups)
     sums, sizes = np.bincount(inverse, weights=rows), np.bincount(inverse)
@@ -59,7 +55,7 @@ def bootstrap_mean(
     def mean(draws: Array) -> Array:  # [resample, group] times drawn -> [resample]
         return _dot(draws, sums) / _dot(draws, sizes)
 
-    return _bootstrap(mean, len(sizes), n_boot, seed, level)
+    return _bootstrap(mean, len(sizes), n_boot, seed)
 
 
 def bootstrap_statistic(
@@ -69,7 +65,6 @@ def bootstrap_statistic(
     *,
     n_boot: int = 2000,
     seed: int = 0,
-    level: float = 0.95,
 ) -> Interval:
     """Any weighted statistic of `columns` (arrays [row]) with its bootstrap interval.
 
@@ -84,62 +79,46 @@ def bootstrap_statistic(
     def of_rows(draws: Array) -> Array:
         return statistic(draws[:, inverse], *rows)
 
-    return _bootstrap(of_rows, n, n_boot, seed, level, width=len(inverse))
+    return _bootstrap(of_rows, n, n_boot, seed, width=len(inverse))
 
 
 def bootstrap_correlation(
-    x: ArrayLike,
-    y: ArrayLike,
-    groups: ArrayLike | None = None,
-    *,
-    n_boot: int = 2000,
-    seed: int = 0,
-    level: float = 0.95,
+    x: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, *, n_boot: int = 2000
 ) -> Interval:
     """Pearson's correlation of x and y [row] with its bootstrap interval; NaN where x or y is
     constant. Groups, errors and n as for `bootstrap_mean`."""
-    options: dict[str, Any] = {"n_boot": n_boot, "seed": seed, "level": level}
-    return bootstrap_statistic(_weighted_pearson, [x, y], groups, **options)
+    return bootstrap_statistic(_weighted_pearson, [x, y], groups, n_boot=n_boot)
 
 
-def paired_difference(
-    a: ArrayLike,
-    b: ArrayLike,
-    groups: ArrayLike | None = None,
-    *,
-    n_boot: int = 2000,
-    seed: int = 0,
-    level: float = 0.95,
-) -> Interval:
-    """Mean of a - b over the same facts, with its bootstrap interval.
+def paired_difference(a: pd.Series, b: pd.Series, *, n_boot: int = 2000) -> Interval:
+    """Mean of a - b over the same facts, which are their index, with its bootstrap interval.
 
-    Series are paired by their index (fact ids), arrays by position; `groups` is in a's order.
     Raises ValueError when the two do not hold the same facts, or one fact twice.
     """
-    if isinstance(a, pd.Series) and isinstance(b, pd.Series):
-        for name, series in (("first", a), ("second", b)):
-            if not series.index.is_unique:
-                twice = series.index[series.index.duplicated()][0]
-                raise ValueError(
-                    f"The {name} Series holds {twice!r} more than once: average its rows first, or "
-                    "index by what tells them apart."
-                )
-        if len(odd := a.index.symmetric_difference(b.index)):
-            raise ValueError(
-                f"The two Series do not hold the same facts ({len(odd)} are in one only, such as "
-                f"{odd[0]!r}): index both by fact_id and keep the facts that they share."
-            )
-        b = b.reindex(a.index)
-    left, right = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    if left.shape != right.shape:
-        raise ValueError(f"Paired values differ in shape, {left.shape} and {right.shape}.")
-    return bootstrap_mean(left - right, groups, n_boot=n_boot, seed=seed, level=level)
+    if not (a.index.is_unique and b.index.is_unique):
+        raise ValueError("A Series holds a fact more than once: average its rows first.")
+    if len(odd := a.index.symmetric_difference(b.index)):
+        raise ValueError(
+            f"{len(odd)} facts are in one of the two Series only, such as {odd[0]!r}: keep the "
+            "facts that they share."
+        )
+    return bootstrap_mean(a.astype(float) - b.astype(float), n_boot=n_boot)
 
 
-def binomial_interval(
-    successes: ArrayLike, n: ArrayLike, *, level: float = 0.95
-) -> tuple[Array, Array]:
-    """Exact (Clopper-Pearson) bounds of a share, for `successes` of `n` independent trials [row].
+def unit_bins(values: pd.Series, bins: int) -> pd.Series:
+    """Lower edge of the bin of each share: [0, 1 / bins), ... the last one holds 1, too."""
+    return (values * bins).astype(int).clip(upper=bins - 1) / bins
+
+
+def ratio_of_sums(weights: Array, above: Array, below: Array) -> Array:
+    """Sum of `above` / sum of `below` [row] in each resample, NaN where that is 0: a statistic for
+    `bootstrap_statistic`."""
+    over, under = _dot(weights, above), _dot(weights, below)
+    return np.where(under > 0, over / np.where(under > 0, under, 1.0), np.nan)
+
+
+def binomial_interval(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
+    """Exact (Clopper-Pearson) 95% bounds of a share, for `successes` of `n` independent trials [row].
 
     The bounds are beta quantiles; 0 of n has the lower bound 0, n of n the upper bound 1. Raises
     ValueError for successes outside [0, n] or n < 1.
@@ -149,9 +128,8 @@ def binomial_interval(
     k, trials = np.broadcast_arrays(np.asarray(successes, float), np.asarray(n, float))
     if np.any((trials < 1) | (k < 0) | (k > trials)):
         raise ValueError("successes must lie between 0 and n, and n must be at least 1")
-    tail = (1 - level) / 2
-    low = np.where(k > 0, betaincinv(np.maximum(k, 1), trials - k + 1, tail), 0.0)
-    high = np.where(k < trials, betaincinv(k + 1, np.maximum(trials - k, 1), 1 - tail), 1.0)
+    low = np.where(k > 0, betaincinv(np.maximum(k, 1), trials - k + 1, TAILS[0]), 0.0)
+    high = np.where(k < trials, betaincinv(k + 1, np.maximum(trials - k, 1), TAILS[1]), 1.0)
     return low, high
 
 
@@ -162,30 +140,23 @@ def interval_table(
     group: str | None = "fact_id",
     *,
     n_boot: int = 2000,
-    seed: int = 0,
-    level: float = 0.95,
 ) -> pd.DataFrame:
     """Mean of the column `value` in every combination of the columns `by`, with its interval.
 
     Returns the columns of `by`, then mean, low, high and n (number of distinct `group`s, or of rows
     where `group` is None), sorted by `by`; combinations that do not occur are left out. With an
-    empty `by`, one row. Raises KeyError for a column that is not there, ValueError as
-    `bootstrap_mean` does, naming the combination.
+    empty `by`, one row. Raises ValueError as `bootstrap_mean` does, naming the combination.
     """
     by = list(by)
-    wanted = [*by, value] if group is None else [*by, value, group]
-    if absent := [name for name in wanted if name not in df.columns]:
-        raise KeyError(f"No column {absent} in the table: it has {list(df.columns)}.")
     rows = []
     parts = df.groupby(by, observed=True, dropna=False) if by else [((), df)]
     for key, part in parts:
         groups = None if group is None else part[group]
         try:
-            interval = bootstrap_mean(part[value], groups, n_boot=n_boot, seed=seed, level=level)
+            rows.append((*key, *bootstrap_mean(part[value], groups, n_boot=n_boot)))
         except ValueError as error:
-            where = ", ".join(f"{name} = {k}" for name, k in zip(by, key, strict=True))
-            raise ValueError(f"Column {value!r}{where and f' at {where}'}: {error}") from None
-        rows.append((*key, *interval))
+            where = dict(zip(by, key, strict=True))
+            raise ValueError(f"Column {value!r} at {where}: {error}") from None
     table = pd.DataFrame(rows, columns=[*by, *Interval._fields])
     return table.astype({name: df[name].dtype for name in by} | {"n": int})
 
@@ -212,17 +183,10 @@ def _sorted(
 
 
 def _bootstrap(
-    statistic: Callable[[Array], Array],
-    n: int,
-    n_boot: int,
-    seed: int,
-    level: float,
-    width: int = 0,
+    statistic: Callable[[Array], Array], n: int, n_boot: int, seed: int, width: int = 0
 ) -> Interval:
     """`statistic` maps how often each of n groups was drawn [resample, group] to [resample], and
     makes arrays of `width` numbers a resample on its way."""
-    if n_boot < 1 or not 0 < level < 1:
-        raise ValueError(f"n_boot must be at least 1 (is {n_boot}), level in (0, 1) (is {level}).")
     if n == 0:
         return Interval(np.nan, np.nan, np.nan, 0)
     estimate = float(statistic(np.ones((1, n)))[0])
@@ -231,9 +195,7 @@ def _bootstrap(
     block = max(1, CELLS // max(n, width))
     resampled = np.concatenate([statistic(draws) for draws in _draws(n, n_boot, seed, block)])
     resampled = resampled[~np.isnan(resampled)]
-    if len(resampled) == 0:
-        return Interval(estimate, np.nan, np.nan, n)
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(resampled, TAILS) if len(resampled) else (np.nan, np.nan)
     return Interval(estimate, float(low), float(high), n)
 
 
@@ -241,8 +203,8 @@ def _draws(n: int, n_boot: int, seed: int, block: int) -> Iterator[Array]:
     """How often each of n groups is drawn in each of n_boot resamples, at most `block` at a time;
     the blocks together do not depend on their size."""
     if n * n_boot <= CELLS:
-        kept = _kept_draws(n, n_boot, seed)
-        yield from (kept[start : start + block] for start in range(0, n_boot, block))
+        drawn = _all_draws(n, n_boot, seed)
+        yield from (drawn[start : start + block] for start in range(0, n_boot, block))
         return
     rng = np.random.default_rng(seed)
     for start in range(0, n_boot, block):
@@ -250,16 +212,15 @@ def _draws(n: int, n_boot: int, seed: int, block: int) -> Iterator[Array]:
 
 
 @functools.lru_cache(maxsize=4)  # every cell of a table has about the same n; drawing costs most
-def _kept_draws(n: int, n_boot: int, seed: int) -> Array:
-    draws = _draw(np.random.default_rng(seed), n, n_boot)
-    draws.setflags(write=False)
-    return draws
+def _all_draws(n: int, n_boot: int, seed: int) -> Array:
+    return _draw(np.random.default_rng(seed), n, n_boot)
 
 
 def _draw(rng: np.random.Generator, n: int, resamples: int) -> Array:
     picks = rng.integers(n, size=(resamples, n)) + n * np.arange(resamples)[:, None]
-    counts = np.bincount(picks.ravel(), minlength=resamples * n)
-    return counts.reshape(resamples, n).astype(float)
+    counts = np.bincount(picks.ravel(), minlength=resamples * n).reshape(resamples, n).astype(float)
+    counts.setflags(write=False)
+    return counts
 
 
 def _dot(weights: Array, values: NDArray[Any]) -> Array:

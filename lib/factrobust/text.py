@@ -57,7 +57,7 @@ def normalise(text: str) -> str:
 def exact_match(text: str, answers: Sequence[str]) -> bool:
     """Whether the text is one of the accepted answers, after normalisation."""
     found = normalise(text)
-    return bool(found) and any(found == normalise(a) for a in _listed(answers))
+    return bool(found) and any(found == normalise(a) for a in listed(answers))
 
 
 def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> bool:
@@ -71,12 +71,13 @@ def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> 
     edge = " " if whole_words else ""
     return any(
         f"{edge}{gold}{edge}" in f"{edge}{found}{edge}"
-        for a in _listed(answers)
+        for a in listed(answers)
         if (gold := normalise(a))
     )
 
 
-def _listed(answers: Sequence[str]) -> Sequence[str]:
+def listed(answers: Sequence[str]) -> Sequence[str]:
+    """The answers, unless they are one string (ValueError)."""
     if isinstance(answers, str):  # its letters would be taken for answers
         raise ValueError(f"answers must be a list of strings; put {answers!r} into a list")
     return answers
@@ -87,20 +88,30 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
 
     Summed over pairs, the cosines of unit vectors u follow from the length of their sum:
     (|sum of u|^2 - n) / (n (n - 1)). `embed` is called once with the distinct, non-empty, stripped
-    texts, sorted, and returns their vectors, [text, dimension], of any length but 0. Raises
-    ValueError for vectors of another shape or without a direction.
+    texts, sorted, and returns their vectors, [text, dimension], of any length but 0 (ValueError).
     """
+    from scipy.sparse import csr_array
+
     flat = [text.strip() for texts in groups for text in texts]
-    names = sorted(set(flat) - {""})
-    place = {name: i for i, name in enumerate(names)} | {"": -1}
-    which = np.fromiter(map(place.__getitem__, flat), dtype=int, count=len(flat))
+    place = {name: i for i, name in enumerate(sorted(set(flat) - {""}))}
     n = np.array([len(texts) for texts in groups], dtype=int)
-    group = np.repeat(np.arange(len(n)), n)
-    empty = np.bincount(group[which < 0], minlength=len(n)).astype(float)
+    group, empty = (
+        np.repeat(np.arange(len(n)), n),
+        np.array([not text for text in flat], dtype=bool),
+    )
     # All empty texts share one unit vector, in a dimension of their own.
-    squared = empty**2
-    if names:
-        squared += _squared_sums(group[which >= 0], which[which >= 0], len(n), embed, names)
+    squared = np.bincount(group[empty], minlength=len(n)) ** 2.0
+    if place:
+        vectors = np.asarray(embed(list(place)))
+        length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=float))
+        if not (np.isfinite(length) & (length > 0)).all():
+            raise ValueError("a text's vector is zero or not finite; the cosine needs a direction")
+        which = [place[text] for text in flat if text]
+        # Repeated (group, text) cells add up, so every distinct vector is touched once a group.
+        cells = csr_array((1 / length[which], (group[~empty], which)), shape=(len(n), len(place)))
+        for start in range(0, vectors.shape[1], DIMENSIONS):
+            part = cells @ vectors[:, start : start + DIMENSIONS].astype(float)
+            squared += np.einsum("ij,ij->i", part, part)
     return _per_pair(squared - n, n)
 
 
@@ -120,33 +131,6 @@ def mean_entailment(
     known["", ""] = 1.0
     sums = [sum(n * known.get(pair, 0.0) for pair, n in group.items()) for group in counts]
     return _per_pair(np.array(sums), np.array([len(texts) for texts in groups]))
-
-
-def _squared_sums(
-    group: NDArray, which: NDArray, groups: int, embed: Callable, names: list[str]
-) -> Array:
-    """|sum of unit vectors|^2 of each group; row i is text `which[i]` in group `group[i]`."""
-    from scipy.sparse import csr_array
-
-    vectors = np.asarray(embed(names))
-    if vectors.ndim != 2 or len(vectors) != len(names):
-        raise ValueError(
-            f"{len(names)} texts were embedded as an array of shape {vectors.shape}; the encoder "
-            "must return one vector a text"
-        )
-    length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=float))
-    if bad := np.flatnonzero(~np.isfinite(length) | (length == 0)).tolist():
-        raise ValueError(
-            f"{len(bad)} text(s), such as {names[bad[0]]!r}, have a vector that is zero or not "
-            "finite; the cosine needs a direction"
-        )
-    # Repeated (group, text) cells add up, so every distinct vector is touched once a group.
-    sums = csr_array((1 / length[which], (group, which)), shape=(groups, len(names)))
-    squared = np.zeros(groups)
-    for start in range(0, vectors.shape[1], DIMENSIONS):
-        part = sums @ vectors[:, start : start + DIMENSIONS].astype(float)
-        squared += np.einsum("ij,ij->i", part, part)
-    return squared
 
 
 def _ordered_pairs(texts: Sequence[str]) -> dict[tuple[str, str], int]:

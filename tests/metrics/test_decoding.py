@@ -1,4 +1,4 @@
-"""Part 1's tables from small responses, every number derived by hand."""
+"""Part 1 by hand: entropy, the breaking temperature, equations 3 and 4, and the tables of them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,299 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.special import logsumexp
 
 from factrobust.metrics import decoding
+from factrobust.metrics.decoding import (
+    answer_entropy,
+    bisect_break,
+    crossing,
+    first_break,
+    frs,
+    raw_frs,
+    top_entropy,
+)
 from factrobust.probes.decoding import temperature_grid
 
 UNIFORM = [math.log(0.1)] * 10
 CERTAIN = [0.0] + [-math.inf] * 9
+PAPER = [round(0.2 * k, 1) for k in range(1, 11)]
+GRID = temperature_grid(PAPER)
+LOGITS = list[np.ndarray]  # one array a token of the answer, the answer's token first
+ENTROPY, TEMPERATURE = st.floats(0, 1), st.floats(0, 50)
+D = st.sampled_from([0.5, 1, 2, 5, 10, 50])
+
+
+# --- entropy --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("logs", "entropy"),
+    [
+        *(([math.log(mass / 10)] * 10, 1) for mass in (1.0, 0.3, 1e-6)),  # whatever their mass
+        (CERTAIN, 0),
+        ([0.0] + [-1e9] * 9, 0),
+        ([math.log(0.5)] * 2 + [-math.inf] * 8, 0.30103),  # - 2 x 0.5 log10 0.5 = log10 2
+        # - (0.75 log2 0.75 + 0.25 log2 0.25) = 0.811278 for two; over log2(4) = 2 for four.
+        ([math.log(0.75), math.log(0.25)], 0.811278),
+        ([math.log(0.75), math.log(0.25), -math.inf, -math.inf], 0.405639),
+    ],
+)
+def test_entropy_by_hand(logs: list[float], entropy: float) -> None:
+    assert top_entropy(logs) == pytest.approx(entropy, abs=1e-6)
+
+
+@given(st.lists(st.floats(-20, 0), min_size=2, max_size=12), st.floats(-30, 30))
+@settings(deadline=None)
+def test_of_entropy_only_the_ratios_count(logs: list[float], shift: float) -> None:
+    expected = top_entropy(logs)
+    assert 0 <= expected <= 1
+    assert top_entropy([x + shift for x in logs]) == pytest.approx(expected, abs=1e-9)
+    assert top_entropy(logs[::-1]) == pytest.approx(expected, abs=1e-9)
+
+
+def test_an_answer_has_the_mean_over_its_tokens() -> None:
+    assert answer_entropy([UNIFORM, CERTAIN, CERTAIN, CERTAIN]) == pytest.approx(0.25)
+    assert np.isnan(answer_entropy([]))
+    with pytest.raises(ValueError, match="at least two alternatives a position, not 1"):
+        answer_entropy([[0.0]])
+
+
+# --- the breaking temperature ----------------------------------------------------------------------
+
+
+def log_p(tokens: LOGITS, t: float) -> float:
+    return float(sum(z[0] / t - logsumexp(z / t) for z in tokens))
+
+
+def curve(tokens: LOGITS) -> np.ndarray:
+    return np.array([log_p(tokens, t) for t in GRID], dtype=np.float32)  # what a model gives
+
+
+def competitors(gap: float, k: int) -> np.ndarray:
+    """The answer ahead of k equal others: P_t = 1 / (1 + k exp(-gap / t))."""
+    return np.array([0.0] + [-gap] * k)
+
+
+def test_the_grid_holds_the_papers_temperatures() -> None:
+    assert set(PAPER) <= set(GRID.tolist())
+    assert GRID[0] == 0.01
+    assert GRID[-1] == 10
+    assert np.all(np.diff(GRID) > 0)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "t_b"),
+    [
+        ([1.0, 0.9, 0.4], 0.6),
+        ([1.0, 0.5, 0.5], np.inf),  # one half is not below one half
+        ([1.0, 0.4, 0.9], 0.4),  # the first drop counts, also if the accuracy comes back
+        ([0.4, 1.0, 1.0], 0.2),
+        ([1.0, 1.0, 1.0], np.inf),
+    ],
+)
+def test_first_break(accuracy: list[float], t_b: float) -> None:
+    assert first_break([0.2, 0.4, 0.6], accuracy) == t_b
+    assert first_break([0.2, 0.4], [0.9, 0.7], threshold=0.8) == 0.4
+
+
+@pytest.mark.parametrize("k", [2, 3, 9, 1000, 200_000])
+@pytest.mark.parametrize("gap", [0.05, 0.7, 3.0, 12.0])
+def test_equal_competitors_break_at_gap_over_log_k(gap: float, k: int) -> None:
+    t_b = gap / math.log(k)
+    if GRID[0] < t_b < GRID[-1]:
+        logs = np.array([-np.log1p(k * np.exp(-gap / t)) for t in GRID], dtype=np.float32)
+        assert crossing(GRID, logs) == pytest.approx(t_b, rel=1e-3)
+
+
+def test_other_thresholds_have_closed_forms_too() -> None:
+    # P_t = p where gap / t = log(k p / (1 - p)).
+    for p in (0.3, 0.8, 0.95):
+        t_b = 2.0 / math.log(5 * p / (1 - p))
+        assert crossing(GRID, curve([competitors(2.0, 5)]), p) == pytest.approx(t_b, rel=1e-3)
+
+
+def test_two_equal_tokens_break_each_at_a_root_of_one_half() -> None:
+    # (1 + k exp(-g / t))^-2 = 1/2 where g / t = log(k / (sqrt 2 - 1)).
+    t_b = 1.5 / math.log(4 / (math.sqrt(2) - 1))
+    tokens = [competitors(1.5, 4), competitors(1.5, 4)]
+    assert crossing(GRID, curve(tokens)) == pytest.approx(t_b, rel=1e-3)
+
+
+def test_where_no_root_lies_between() -> None:
+    never = curve([competitors(0.5, 1)])  # one competitor never wins
+    assert np.all(never >= np.float32(np.log(0.5)))
+    assert crossing(GRID, never) == np.inf
+    second = curve([np.array([0.0, 1.0, -1.0])])  # not the greedy answer: it gains from heat first
+    assert second[0] < second[20]
+    assert np.isnan(crossing(GRID, second))
+
+
+def test_a_near_tie_breaks_at_a_low_temperature_and_is_not_lost() -> None:
+    # Two near ties, each P = 1 / (1 + exp(-0.02 / t)): below one half from t = 0.0227 on.
+    tokens = [competitors(0.02, 1)] * 2
+    assert crossing(GRID, curve(tokens)) == pytest.approx(
+        0.02 / -math.log(math.sqrt(2) - 1), rel=1e-3
+    )
+
+
+def test_random_logits_keep_the_promise_of_the_docstring() -> None:
+    rng = np.random.default_rng(1)
+    errors = []
+    for _ in range(150):
+        tokens = []
+        for _ in range(rng.integers(1, 6)):
+            z = np.sort(rng.normal(0, rng.uniform(0.3, 4), int(10 ** rng.uniform(0.4, 3.6))))[::-1]
+            z[1:] -= rng.exponential(rng.choice([0.3, 3.0, 15.0]))
+            tokens.append(z)
+        logs = curve(tokens)
+        assert np.all(np.diff(logs) <= 1e-5)  # falls, but for rounding
+        if np.log(0.5) > log_p(tokens, GRID[-1]) and log_p(tokens, GRID[0]) > np.log(0.5):
+            exact = brentq(lambda t, z=tokens: log_p(z, t) - np.log(0.5), GRID[0], GRID[-1])
+            errors.append(abs(crossing(GRID, logs) / exact - 1))
+    assert len(errors) > 100
+    assert max(errors) < 1e-3
+
+
+@given(
+    st.integers(1, 40).flatmap(
+        lambda n: st.tuples(st.just(n), st.lists(st.floats(0, 1), min_size=n, max_size=n))
+    )
+)
+@example((1, [0.4]))
+@example((1, [0.5]))
+@settings(deadline=None)
+def test_bisection_equals_the_first_break_of_a_falling_curve(case: tuple[int, list[float]]) -> None:
+    n, values = case
+    temperatures = [0.2 * (i + 1) for i in range(n)]
+    falling = dict(zip(temperatures, sorted(values, reverse=True), strict=True))
+    asked: list[float] = []
+
+    def accuracy(t: float) -> float:
+        asked.append(t)
+        return falling[t]
+
+    t_b, calls = bisect_break(accuracy, temperatures)
+    assert t_b == first_break(temperatures, list(falling.values()))
+    assert calls == len(asked) <= math.ceil(math.log2(n + 1))
+    assert len(set(asked)) == len(asked)
+
+
+@pytest.mark.parametrize("measure", [first_break, crossing])
+@pytest.mark.parametrize(
+    ("temperatures", "values", "message"),
+    [
+        ([0.2, 0.4], [-0.1], "a value at each"),
+        ([], [], "a value at each"),
+        ([0.4, 0.2], [-0.1, -0.2], "ascending"),
+        ([0.2, 0.2], [-0.1, -0.2], "ascending"),
+        ([0.0, 0.2], [-0.1, -0.2], "above 0"),
+        ([0.2, 0.4], [-0.1, np.nan], "missing"),
+    ],
+)
+def test_bad_curves(measure, temperatures, values, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        measure(temperatures, values)
+
+
+# --- the Factual Robustness Score -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("h", "t_b", "d", "f", "score"),
+    [
+        (0.0, 0.0, 1, 1.0, 2 / 3),
+        (1.0, 0.0, 1, -1.0, 0.0),
+        (0.5, 1.0, 1, 0.75, 1.75 / 2.75),  # 0.5 x 2 - 0.5 / 2
+        (0.5, 1.0, 2, 0.25, 1.25 / 2.25),  # 0.25 x 2 - 0.5 / 2
+        (0.2, 0.6, 1, 1.155, 2.155 / 3.155),  # 0.8 x 1.6 - 0.2 / 1.6
+        (0.0, 2.0, 50, 3.0, 0.8),
+        (1.0, 3.0, 5, -0.25, 0.75 / 1.75),
+    ],
+)
+def test_frs_by_hand(h: float, t_b: float, d: float, f: float, score: float) -> None:
+    assert float(raw_frs(h, t_b, d)) == pytest.approx(f)
+    assert float(frs(h, t_b, d)) == pytest.approx(score)
+
+
+@given(ENTROPY, TEMPERATURE, D)
+@settings(deadline=None)
+def test_bounds_of_frs(h: float, t_b: float, d: float) -> None:
+    assert float(raw_frs(h, t_b, d)) >= -1
+    assert 0 <= float(frs(h, t_b, d)) < 1
+
+
+@given(ENTROPY)
+@settings(deadline=None)
+def test_appendix_b_at_temperature_zero(h: float) -> None:
+    assert float(raw_frs(h, 0)) == pytest.approx(1 - 2 * h)
+
+
+def test_appendix_b_at_infinity() -> None:
+    assert raw_frs([0, 0.5, 1], np.inf).tolist() == [np.inf, np.inf, 0]
+    assert frs([0, 0.5, 1], np.inf, unbroken=None).tolist() == [1, 1, 0.5]
+    # The equation approaches its limit.
+    assert frs([0.5, 1], 1e9, unbroken=None) == pytest.approx([1, 0.5], abs=1e-8)
+
+
+@given(ENTROPY, TEMPERATURE, TEMPERATURE, D)
+@settings(deadline=None)
+def test_rises_with_the_breaking_temperature(h: float, a: float, b: float, d: float) -> None:
+    low, high = sorted((a, b))
+    assert frs(h, low, d) <= frs(h, high, d) + 1e-12
+    if high - low > 1e-3:
+        assert frs(h, low, d) < frs(h, high, d)
+
+
+@given(ENTROPY, ENTROPY, TEMPERATURE, D)
+@settings(deadline=None)
+def test_falls_with_entropy(a: float, b: float, t_b: float, d: float) -> None:
+    low, high = sorted((a, b))
+    assert frs(low, t_b, d) >= frs(high, t_b, d) - 1e-12
+    if high - low > 1e-3:
+        assert frs(low, t_b, d) > frs(high, t_b, d)
+
+
+def test_d_punishes_uncertainty_alone() -> None:
+    ds = (0.5, 1, 2, 5, 10, 50)
+    assert [float(frs(0, 1.2, d)) for d in ds] == pytest.approx([3.2 / 4.2] * 6)
+    uncertain = [float(frs(0.3, 1.2, d)) for d in ds]
+    assert uncertain == sorted(uncertain, reverse=True)
+    assert len(set(uncertain)) == 6
+    # In the limit only the penalty is left: f = -H / (t_b + 1).
+    assert float(raw_frs(0.3, 1.2, 5000)) == pytest.approx(-0.3 / 2.2)
+
+
+@given(ENTROPY, st.floats(0, 2), D)
+@settings(deadline=None)
+def test_what_breaks_by_two_scores_at_most_four_fifths(h: float, t_b: float, d: float) -> None:
+    assert float(frs(h, t_b, d)) <= 0.8  # appendix G: no scores between 0.8 and 1
+
+
+def test_figure_4_jumps_from_four_fifths_to_one() -> None:
+    assert float(frs(0.0, 2.0)) == pytest.approx(0.8)
+    assert frs([0.0, 0.9, 1.0], np.inf).tolist() == [1, 1, 1]  # whatever the entropy
+    assert float(frs(0.5, np.inf, unbroken=0.9)) == 0.9
+    # The equation itself has no jump: an exact t_b just beyond 2 scores just beyond 0.8.
+    assert float(frs(0.0, 2.001)) == pytest.approx(0.8, abs=1e-4)
+
+
+def test_nan_stays_nan_and_shapes_broadcast() -> None:
+    assert np.isnan(raw_frs(np.nan, 1))
+    assert np.isnan(frs(0.5, np.nan))
+    assert frs([[0.1], [0.2]], [0.5, 1.0, np.inf]).shape == (2, 3)
+
+
+@pytest.mark.parametrize("arguments", [(1.2, 1, 1), (-0.1, 1, 1), (0.5, -0.1, 1), (0.5, 1, -1)])
+def test_out_of_range(arguments: tuple[float, float, float]) -> None:
+    with pytest.raises(ValueError, match=r"entropy lies in \[0, 1\].*negative"):
+        frs(*arguments)
+
+
+# --- tables ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -132,19 +419,9 @@ def test_certainty_bins() -> None:
     assert table.groupby("temperature")["share"].sum().tolist() == pytest.approx([1, 1])
 
 
-@pytest.mark.parametrize("edge", [k / 10 for k in range(10)])
-def test_a_bin_holds_its_lower_edge_and_not_its_upper(edge: float) -> None:
-    below = np.nextafter(edge + 0.1, 0) if edge < 0.9 else 1.0
-    marked = pd.DataFrame({"by": 0, "certainty": [edge, edge + 0.05, below], "correct": True})
-    bins = decoding.certainty_bins(marked, ["by"])
-    assert dict(zip(bins["bin"], bins["count"], strict=True))[edge] >= 2
-    at_edge = decoding.certainty_bins(marked.iloc[:1], ["by"])
-    assert at_edge["bin"].tolist() == [edge]
-
-
-def curves() -> pd.DataFrame:
+def curve_table() -> pd.DataFrame:
     """u: 1 / (1 + 2 exp(-1 / t)), one half at 1 / log 2 = 1.443; v: never below one half."""
-    t = temperature_grid([0.2 * k for k in range(1, 11)])
+    t = GRID
     u, v = -np.log1p(2 * np.exp(-1 / t)), -np.log1p(np.exp(-1 / t))
     table = pd.DataFrame(
         {
@@ -158,21 +435,19 @@ def curves() -> pd.DataFrame:
 
 
 def test_exact_and_grid_breaking() -> None:
-    exact = decoding.exact_breaking(curves()).set_index("fact_id")["t_b"]
+    curves = curve_table()
+    exact = decoding.exact_breaking(curves).set_index("fact_id")["t_b"]
     assert exact["u"] == pytest.approx(1 / math.log(2), rel=1e-4)
     assert exact["v"] == np.inf
-    paper = decoding.grid_breaking(curves(), [round(0.2 * k, 1) for k in range(1, 11)])
+    paper = decoding.grid_breaking(curves, PAPER)
     assert paper.set_index("fact_id")["t_b"].to_dict() == {"u": pytest.approx(1.6), "v": np.inf}
-    hot = decoding.exact_breaking(curves(), 0.4).set_index("fact_id")["t_b"]
+    hot = decoding.exact_breaking(curves, 0.4).set_index("fact_id")["t_b"]
     assert hot["u"] == pytest.approx(1 / math.log(2 * 0.4 / 0.6), rel=1e-3)
+    with pytest.raises(ValueError, match="lack some of these temperatures"):
+        decoding.grid_breaking(curves, [0.2, 0.3])
 
 
-def test_grid_breaking_needs_every_temperature() -> None:
-    with pytest.raises(ValueError, match=r"lack the temperatures \[0.3\]"):
-        decoding.grid_breaking(curves(), [0.2, 0.3])
-
-
-def test_scores() -> None:
+def test_frs_table() -> None:
     known = pd.DataFrame(
         {
             "model": "toy",
@@ -195,9 +470,9 @@ def test_scores() -> None:
     assert exact["v"].tolist() == [0.5] * 5
 
 
-def scored(frs: list[float], types: str) -> pd.DataFrame:
-    ids = [f"fact/{i}" for i in range(len(frs))]
-    return pd.DataFrame({"model": "toy", "fact_id": ids, "answer_type": list(types), "frs": frs})
+def scored(scores: list[float], types: str) -> pd.DataFrame:
+    ids = [f"fact/{i}" for i in range(len(scores))]
+    return pd.DataFrame({"model": "toy", "fact_id": ids, "answer_type": list(types), "frs": scores})
 
 
 def test_type_shares_of_the_extremes() -> None:
@@ -205,16 +480,12 @@ def test_type_shares_of_the_extremes() -> None:
     assert set(table["fact_id"]) == {"fact/0", "fact/1", "fact/4", "fact/5"}
     # N: facts 4 and 5 among the best, 0 among the worst; L: fact 1 among the worst.
     assert table.groupby("answer_type")["robust"].mean().to_dict() == {"N": 2 / 3, "L": 0}
-
-
-def test_type_shares_of_fewer_facts_than_asked_for() -> None:
-    table = decoding.type_shares(scored([0.3, 0.1, 0.2], "NLH"), 1000)
-    assert table[["fact_id", "robust"]].to_numpy().tolist() == [["fact/1", False], ["fact/0", True]]
-
-
-def test_type_shares_leave_out_facts_without_a_score() -> None:
-    table = decoding.type_shares(scored([np.nan, 0.1, 0.2], "NLH"), 1)
-    assert set(table["fact_id"]) == {"fact/1", "fact/2"}
+    # Fewer facts than asked for; facts without a score are left out.
+    table = decoding.type_shares(scored([0.3, np.nan, 0.1, 0.2], "NHLH"), 1000)
+    assert table[["fact_id", "robust"]].to_numpy().tolist() == [["fact/2", False], ["fact/0", True]]
+    one = scored([0.1, 0.2], "NL")
+    with pytest.raises(ValueError, match="several scores"):
+        decoding.type_shares(pd.concat([one.assign(d=1), one.assign(d=2)]), 1)
 
 
 def test_type_shares_do_not_favour_the_end_of_the_alphabet_in_ties() -> None:
@@ -225,9 +496,3 @@ def test_type_shares_do_not_favour_the_end_of_the_alphabet_in_ties() -> None:
     again = scored([1.0] * 400, "N" * 200 + "L" * 200).sample(frac=1, random_state=1)
     other = decoding.type_shares(again, 200)
     assert other["fact_id"].tolist() == table["fact_id"].tolist()
-
-
-def test_type_shares_of_several_d_at_once_are_refused() -> None:
-    one = scored([0.1, 0.2], "NL")
-    with pytest.raises(ValueError, match="several scores"):
-        decoding.type_shares(pd.concat([one.assign(d=1), one.assign(d=2)]), 1)

@@ -1,4 +1,4 @@
-"""Matches between dates, by hand and against a double loop over all pairs."""
+"""Matches between dates, by hand and against a double loop over all pairs; what is read from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust.metrics import time
-from factrobust.statistics import interval_table
+from factrobust.statistics import bootstrap_statistic, interval_table, ratio_of_sums
 
 COUNTS = ["n_correct", "n_incorrect", "matches", "wins", "ties"]
 
@@ -39,9 +39,10 @@ def table(
     )
 
 
-def three(year: tuple, month: tuple, day: tuple, **columns: object) -> pd.DataFrame:
-    parts = zip(("year", "month", "day"), (year, month, day), strict=True)
-    return pd.concat([table(*given, precision=p, **columns) for p, given in parts])
+def three(*dates: tuple, **columns: object) -> pd.DataFrame:
+    """Correct and incorrect scores at the year, the month and the day."""
+    parts = zip(("year", "month", "day"), dates, strict=True)
+    return pd.concat([table(*scores, precision=p, **columns) for p, scores in parts])
 
 
 def cell(matched: pd.DataFrame, precision: str = "year") -> pd.Series:
@@ -120,10 +121,10 @@ def test_global_is_undefined_where_a_precision_is(known: float) -> None:
 def test_cells_are_apart_and_in_order() -> None:
     scores = pd.concat(
         [
-            three(([-1], [-2]), ([-1], [-2]), ([-1], [-2]), fact_id="z"),
-            three(([-3], [-2]), ([-3], [-2]), ([-3], [-2]), fact_id="a"),
-            three(([-3], [-2]), ([-3], [-2]), ([-3], [-2]), fact_id="z", model="n"),
-            three(([-3], [-2]), ([-3], [-2]), ([-3], [-2]), fact_id="z", prompt_format="chat"),
+            three(*[([-1], [-2])] * 3, fact_id="z"),
+            three(*[([-3], [-2])] * 3, fact_id="a"),
+            three(*[([-3], [-2])] * 3, fact_id="z", model="n"),
+            three(*[([-3], [-2])] * 3, fact_id="z", prompt_format="chat"),
         ]
     )
     # Rows of different precisions and labels mixed: the result is ordered all the same.
@@ -153,8 +154,8 @@ def test_brute_force(rows: list[tuple[str, str, int]]) -> None:
     scores = scores.assign(fact_id=[f for f, _, _ in rows], label=[s for _, s, _ in rows])
     matched = time.matches(scores)
     for row in matched[matched["precision"] == "year"].itertuples():
-        own = scores[scores["fact_id"] == row.fact_id]
-        good, bad = (own.loc[own["label"] == s, "logprob"] for s in ("correct", "incorrect"))
+        fact = scores[scores["fact_id"] == row.fact_id]
+        good, bad = (fact.loc[fact["label"] == s, "logprob"] for s in ("correct", "incorrect"))
         assert row.wins == sum(g > b for g in good for b in bad)
         assert row.ties == sum(g == b for g in good for b in bad)
         assert row.matches == len(good) * len(bad)
@@ -168,23 +169,8 @@ def test_chance(correct: int, incorrect: int) -> None:
     orders = math.factorial(correct) * math.factorial(incorrect)
     expected = orders / math.factorial(correct + incorrect)
     assert time.chance(correct, incorrect) == pytest.approx(expected)
-
-
-def test_chance_is_the_share_of_robust_facts_at_random() -> None:
-    rng = np.random.default_rng(4)
-    scores = pd.concat(
-        [table([*rng.normal(size=2)], [*rng.normal(size=3)], fact_id=str(i)) for i in range(3000)]
-    )
-    matched = time.matches(scores)
-    year = matched[matched["precision"] == "year"]
-    assert year["chance"].eq(1 / 10).all()
-    assert year["robust"].mean() == pytest.approx(0.1, abs=4 * math.sqrt(0.09 / 3000))
-    assert year["win_rate"].mean() == pytest.approx(0.5, abs=0.03)
-
-
-def test_chance_without_a_match_is_undefined() -> None:
-    assert math.isnan(time.chance(0, 5))
-    assert math.isnan(time.chance(5, 0))
+    assert math.isnan(time.chance(0, incorrect))
+    assert math.isnan(time.chance(correct, 0))
     assert time.chance(5000, 5000) == 0  # too small for a float, and no overflow
 
 
@@ -197,21 +183,12 @@ def test_undefined_counts() -> None:
     assert counted.loc["global", ["facts", "undefined"]].tolist() == [2, 2]
 
 
-def test_matches_go_into_interval_tables() -> None:
-    scores = pd.concat([table([-1], [-2]), table([-3], [-2], fact_id="g")])
-    matched = time.matches(scores).dropna(subset=["robust"])
-    row = interval_table(matched, ["model", "precision"], "robust").iloc[0]
-    assert row[["precision", "mean", "n"]].tolist() == ["year", 0.5, 2]
-
-
 def test_positions() -> None:
     scores = table([-1, -3], [-4]).assign(alpha=[-0.6, -0.5, 0.49])
     placed = time.positions(scores)
     assert placed["position"].tolist() == [-0.625, -0.375, 0.375]
     assert placed["relative"].tolist() == [-2, 1, -1]
     assert time.positions(table([], [-4]))["relative"].isna().all()
-    with pytest.raises(ValueError, match="must be positive, not 0"):
-        time.positions(scores, 0)
 
 
 def test_popularity_bins_hold_equal_numbers_of_facts() -> None:
@@ -238,24 +215,14 @@ def test_popularity_bins_leave_out_facts_without_a_value() -> None:
     facts = pd.DataFrame({"fact_id": list("fgh"), "object_popularity": [1.0, np.nan, 2.0]})
     binned = time.popularity_bins(time.matches(scores), facts, column="object_popularity", bins=2)
     assert binned["fact_id"].unique().tolist() == ["f", "h"]
-    with pytest.raises(
-        ValueError, match="3 bins for 2 facts that have a value of object_popularity"
-    ):
-        time.popularity_bins(time.matches(scores), facts, column="object_popularity", bins=3)
 
 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (
-            {"precision": "week"},
-            r"3 score\(s\), such as f at 1900 \(week\), have a precision not in",
-        ),
+        ({"precision": "week"}, r"3 .*, such as f at 1900 \(week\), have a precision not in"),
         ({"label": "right"}, "or a label not in"),
-        (
-            {"logprob": [-1, np.nan, -np.inf]},
-            r"2 score\(s\), such as f at 1901 \(year\).*no finite",
-        ),
+        ({"logprob": [-1, np.nan, -np.inf]}, r"2 .*, such as f at 1901 \(year\).*no finite"),
         ({"date": ["1900", "1901", "1900"]}, r"f at 1900 \(year\), repeat a date"),
     ],
 )
@@ -271,3 +238,162 @@ def test_many_dates_are_fast() -> None:
     row = cell(time.matches(table(list(rng.normal(size=2000)), list(rng.normal(size=2000)))))
     assert row["matches"] == 4_000_000
     assert row["win_rate"] == pytest.approx(0.5, abs=0.05)
+
+
+# --- precisions set beside each other ------------------------------------------------------------
+
+
+def robust_at(verdicts: dict[str, str], **columns: object) -> pd.DataFrame:
+    """Rows of `matches`: "101" is robust at year and day, "?" undefined, "-" no row."""
+    names = {"1": True, "0": False, "?": pd.NA}
+    rows = [
+        (fact, precision, names[sign])
+        for fact, signs in verdicts.items()
+        for precision, sign in zip(("year", "month", "day"), signs, strict=True)
+        if sign != "-"
+    ]
+    rows += [(fact, "global", all(s == "1" for s in signs)) for fact, signs in verdicts.items()]
+    frame = pd.DataFrame(rows, columns=["fact_id", "precision", "robust"])
+    frame = frame.assign(model="m", prompt_format="question").assign(**columns)
+    return frame.astype({"robust": "boolean"})
+
+
+FACTS = {"a": "111", "b": "100", "c": "110", "d": "000", "e": "1?0", "f": "01-"}
+
+
+def test_verdicts() -> None:
+    wide = time.verdicts(robust_at(FACTS)).set_index("fact_id")
+    assert list(wide) == ["model", "prompt_format", "year", "month", "day"]
+    assert wide.loc["c", ["year", "month", "day"]].tolist() == [1, 1, 0]
+    assert wide[["year", "month", "day"]].isna().sum().tolist() == [0, 1, 1]
+    only_years = time.verdicts(robust_at({"a": "1--"}))
+    assert only_years[["month", "day"]].isna().all(axis=None)
+
+
+def test_granularity_variance() -> None:
+    table = time.granularity_variance(robust_at(FACTS)).set_index("fact_id")["variance"]
+    for fact, values in {"a": [1, 1, 1], "b": [1, 0, 0], "c": [1, 1, 0], "d": [0, 0, 0]}.items():
+        assert table[fact] == pytest.approx(np.var(values))
+    assert table[["e", "f"]].isna().all()
+
+
+def test_ratio_is_few_shot_over_standard() -> None:
+    standard = robust_at({"a": "100", "b": "110", "c": "000", "d": "011", "e": "??1"})
+    shots = robust_at({"a": "111", "b": "110", "c": "000", "d": "111", "e": "001"})
+    both = pd.concat([standard, shots.assign(prompt_format="shots")])
+    pairs = time.paired_variances(both, standard="question", few_shot="shots")
+    assert list(pairs) == ["model", "fact_id", "standard", "few_shot"]
+    assert pairs["fact_id"].tolist() == list("abcd")  # e has no standard variance
+    # Standard: a, b and d differ between precisions; few-shot: only b does.
+    interval = bootstrap_statistic(
+        ratio_of_sums, [pairs["few_shot"], pairs["standard"]], pairs["fact_id"]
+    )
+    assert interval.mean == pytest.approx(1 / 3)
+    assert interval.n == 4
+    assert 0 <= interval.low < 1 / 3 < interval.high <= 1
+    with pytest.raises(KeyError, match="shots"):
+        time.paired_variances(standard, standard="question", few_shot="shots")
+
+
+def test_patterns() -> None:
+    table = time.patterns(pd.concat([robust_at(FACTS), robust_at({"a": "1?0"}, model="n")]))
+    assert len(table) == 16
+    counts = table[table["model"] == "m"].set_index(["year", "month", "day"])
+    expected = {"111": 1, "100": 1, "110": 1, "000": 1}
+    for signs in ("111", "110", "101", "100", "011", "010", "001", "000"):
+        row = counts.loc[tuple(sign == "1" for sign in signs)]
+        assert row["count"] == expected.get(signs, 0)
+        assert row["share"] == expected.get(signs, 0) / 4
+        assert row["n"] == 4
+    undefined = table[table["model"] == "n"]
+    assert undefined["n"].eq(0).all()
+    assert undefined["share"].isna().all()
+
+
+def test_robust_elsewhere() -> None:
+    table = time.robust_elsewhere(robust_at(FACTS))
+    assert list(table) == ["model", "prompt_format", "fact_id", "known_at", "asked_at", "kept"]
+    recall = interval_table(table, ["known_at", "asked_at"], "kept")
+    recall = recall.set_index(["known_at", "asked_at"])
+    assert len(recall) == 6
+    # Known at the year: a, b, c, e. At the day of these only a; at the month a and c of a, b, c.
+    assert recall.loc[("year", "day"), ["mean", "n"]].tolist() == [1 / 4, 4]
+    assert recall.loc[("year", "month"), ["mean", "n"]].tolist() == [2 / 3, 3]
+    assert recall.loc[("month", "year"), ["mean", "n"]].tolist() == [2 / 3, 3]  # f is lost
+    assert recall.loc[("day", "year"), ["mean", "n"]].tolist() == [1, 1]
+
+
+def test_nothing_asked() -> None:
+    nothing = robust_at(FACTS)[:0]
+    assert len(time.granularity_variance(nothing)) == 0
+    assert len(time.patterns(nothing)) == 0
+    assert len(time.robust_elsewhere(nothing)) == 0
+
+
+# --- duels ----------------------------------------------------------------------------------------
+
+
+def entered(values: dict[str, tuple], model: str, precision: str = "year") -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "model": model,
+            "prompt_format": "question",
+            "fact_id": list(values),
+            "precision": precision,
+            "win_rate": [w for w, _ in values.values()],
+            "robust": pd.array([r for _, r in values.values()], dtype="boolean"),
+        }
+    )
+
+
+BASE = {
+    "a": (0.5, False),
+    "b": (0.9, False),
+    "c": (1.0, True),
+    "d": (np.nan, None),
+    "e": (0.1, False),
+}
+TUNED = {"a": (0.7, False), "b": (1.0, True), "c": (0.8, False), "d": (1.0, True), "f": (1.0, True)}
+
+
+def test_duels_by_hand() -> None:
+    table = time.duels(entered(TUNED, "tuned"), entered(BASE, "base"))
+    assert table[["first", "second"]].drop_duplicates().values.tolist() == [["tuned", "base"]]
+    outcome = table.pivot(index="fact_id", columns="metric", values="outcome")
+    assert outcome["win_rate"].to_dict() == {"a": "win", "b": "win", "c": "lose"}
+    assert outcome["robust"].to_dict() == {"a": "tie", "b": "win", "c": "lose"}
+    difference = table[table["metric"] == "win_rate"].set_index("fact_id")["difference"]
+    assert difference.to_dict() == pytest.approx({"a": 0.2, "b": 0.1, "c": -0.2})
+    with pytest.raises(ValueError, match="not unique"):
+        time.duels(entered(BASE, "c"), pd.concat([entered(BASE, "a"), entered(BASE, "b")]))
+
+
+def test_duels_of_two_formats_of_one_model() -> None:
+    chat = entered(TUNED, "m").assign(prompt_format="chat")
+    row = time.duels(chat, entered(BASE, "m")).iloc[0]
+    assert row[:4].tolist() == ["m", "chat", "m", "question"]
+
+
+def test_shares_hold_all_outcomes() -> None:
+    table = time.duels(entered(TUNED, "tuned"), entered(BASE, "base"))
+    shares = time.duel_shares(table).set_index(["metric", "outcome"])
+    assert shares["count"].to_dict() == {
+        ("win_rate", "win"): 2,
+        ("win_rate", "tie"): 0,
+        ("win_rate", "lose"): 1,
+        ("robust", "win"): 1,
+        ("robust", "tie"): 1,
+        ("robust", "lose"): 1,
+    }
+    assert shares.loc[("win_rate", "win"), "share"] == 2 / 3
+    assert shares["n"].eq(3).all()
+
+
+def test_precisions_are_apart() -> None:
+    first = pd.concat([entered(TUNED, "t"), entered(BASE, "t", "day")])
+    second = pd.concat([entered(BASE, "b"), entered(BASE, "b", "day")])
+    shares = time.duel_shares(time.duels(first, second)).set_index(
+        ["precision", "metric", "outcome"]
+    )
+    assert shares.loc[("day", "robust", "tie"), ["count", "share", "n"]].tolist() == [4, 1, 4]
+    assert shares.loc[("year", "robust", "tie"), "count"] == 1

@@ -35,17 +35,13 @@ from factrobust.text import int_sim
     ],
 )
 def test_rules(text: str, answers: list[str], substring: bool, tokens: bool) -> None:
-    assert wording.correct(text, answers) is substring
-    assert wording.correct(text, answers, "substring") is substring
-    assert wording.correct(text, answers, "tokens") is tokens
+    marked = wording.mark_by_rules(said([text]).assign(answers=[answers]))
+    assert marked[["substring", "tokens"]].values.tolist() == [[substring, tokens]]
 
 
-def test_bad_rules_and_answers() -> None:
-    with pytest.raises(ValueError, match="no rule 'exact'; choose one of substring, tokens"):
-        wording.correct("a", ["a"], "exact")
-    for rule in wording.RULES:
-        with pytest.raises(ValueError, match="put 'Paris' into a list"):
-            wording.correct("Paris", "Paris", rule)
+def test_answers_are_a_list() -> None:
+    with pytest.raises(ValueError, match="put 'Paris' into a list"):
+        wording.found_answer("Paris", "Paris")
 
 
 def questions() -> pd.DataFrame:
@@ -62,8 +58,8 @@ def questions() -> pd.DataFrame:
     return table.assign(question_id=table["group_id"] + "#" + table["variant"].astype("str"))
 
 
-def answers(texts: list[str], model: str = "m") -> pd.DataFrame:
-    return questions().assign(model=model, prompt_format="question", text=texts)
+def said(texts: list[str], model: str = "m") -> pd.DataFrame:
+    return questions()[: len(texts)].assign(model=model, prompt_format="question", text=texts)
 
 
 def samples(model: str = "m") -> pd.DataFrame:
@@ -77,7 +73,7 @@ def samples(model: str = "m") -> pd.DataFrame:
 
 
 def test_mark_and_differences() -> None:
-    marked = wording.mark_by_rules(answers(["Paris", "Lyon", "paris", "Niamey", "Romania"]))
+    marked = wording.mark_by_rules(said(["Paris", "Lyon", "paris", "Niamey", "Romania"]))
     assert marked["substring"].tolist() == [True, False, True, True, True]
     assert marked["tokens"].tolist() == [True, False, True, True, False]
     differ = wording.rule_differences(marked)
@@ -87,8 +83,8 @@ def test_mark_and_differences() -> None:
 
 
 def test_groups_by_hand() -> None:
-    first = answers(["Lyon", "Paris", "", "Niamey", "Romania"])
-    second = answers(["Paris", "Paris", "paris", " ", ""], "n")
+    first = said(["Lyon", "Paris", "", "Niamey", "Romania"])
+    second = said(["Paris", "Paris", "paris", " ", ""], "n")
     marked = wording.mark_by_rules(pd.concat([first, second]))
     sets = wording.text_groups(pd.concat([first, second]))
     assert sets["texts"].tolist() == [
@@ -127,26 +123,26 @@ def test_groups_by_hand() -> None:
 
 
 def test_order_of_rows_does_not_matter() -> None:
-    given = answers(["Lyon", "Paris", "", "Niamey", "Romania"])
-    sets = wording.text_groups(given).assign(int_sim=[0.1, 0.2])
+    responses = said(["Lyon", "Paris", "", "Niamey", "Romania"])
+    sets = wording.text_groups(responses).assign(int_sim=[0.1, 0.2])
     drawn = wording.text_groups(samples()).assign(int_sim=[0.3, 0.4])
-    plain = wording.groups(wording.mark_by_rules(given), sets, drawn)
-    shuffled = wording.groups(wording.mark_by_rules(given[::-1]), sets[::-1], drawn[::-1])
+    plain = wording.groups(wording.mark_by_rules(responses), sets, drawn)
+    shuffled = wording.groups(wording.mark_by_rules(responses[::-1]), sets[::-1], drawn[::-1])
     pd.testing.assert_frame_equal(plain, shuffled[::-1].reset_index(drop=True))
 
 
 def test_what_is_missing_is_named() -> None:
-    given = answers(["a", "b", "c", "d", "e"])
-    marked = wording.mark_by_rules(given)
-    sets = wording.text_groups(given).assign(int_sim=0.5)
+    responses = said(["a", "b", "c", "d", "e"])
+    marked = wording.mark_by_rules(responses)
+    sets = wording.text_groups(responses).assign(int_sim=0.5)
     drawn = wording.text_groups(samples()).assign(int_sim=0.5)
-    with pytest.raises(ValueError, match="such as capital/niger of m, have no samples"):
+    with pytest.raises(ValueError, match="such as capital/niger of m, are not in sample_sets"):
         wording.groups(marked, sets, drawn[:1])
-    with pytest.raises(ValueError, match="capital/france of m, have no row in answer_sets"):
+    with pytest.raises(ValueError, match="capital/france of m, are not in answer_sets"):
         wording.groups(marked, sets[1:], drawn)
-    with pytest.raises(ValueError, match="capital/niger of m, have no answer to the original"):
+    with pytest.raises(ValueError, match="capital/niger of m, are not in variant 0"):
         wording.groups(marked[marked["question_id"] != "capital/niger#0"], sets, drawn)
-    both = pd.concat([given, given.assign(prompt_format="two-shot")])
+    both = pd.concat([responses, responses.assign(prompt_format="two-shot")])
     for function in (wording.text_groups, wording.mark_by_rules):
         with pytest.raises(ValueError, match="m answers capital/france#0 in several rows"):
             function(both)
@@ -167,9 +163,9 @@ def test_example_pairs_go_from_the_least_consistent_to_the_most() -> None:
         columns=["model", "group_id", "texts", "int_sim"],
     )
     every = [("low", "a", "d"), ("even", "a", "b"), ("high", "x", "y"), ("low", "p", "q")]
-    made = wording.example_pairs(groups)
-    assert list(made.drop(columns="model").itertuples(index=False, name=None)) == every
-    assert made["model"].tolist() == ["m", "m", "m", "n"]
+    pairs = wording.example_pairs(groups)
+    assert list(pairs.drop(columns="model").itertuples(index=False, name=None)) == every
+    assert pairs["model"].tolist() == ["m", "m", "m", "n"]
     two = wording.example_pairs(groups, n=2)
     assert two["group_id"].tolist() == ["low", "high", "low"]
     assert wording.example_pairs(groups[2:4]).empty

@@ -119,7 +119,6 @@ def auc_table(
     by: Sequence[str] = ("model",),
     *,
     n_boot: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Area under the ROC curve: the probability that a contextual answer has the higher score.
 
@@ -127,7 +126,7 @@ def auc_table(
     (questions), n_missing. NaN without answers of either source.
     """
     names = score_names(table) if scores is None else list(scores)
-    found = calibration.ranking(as_questions(table), names, list(by), n_boot=n_boot, seed=seed)
+    found = calibration.ranking(as_questions(table), names, list(by), n_boot=n_boot)
     found = found.rename(columns={"measure": "score", "mean": "auc"})
     queries = {name: score.queries for name, score in SCORES.items()}
     found.insert(len(by) + 1, "queries", found["score"].map(queries))

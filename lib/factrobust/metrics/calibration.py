@@ -8,39 +8,29 @@ without a number in some repeat is left out, and counted in n_missing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from factrobust.statistics import Interval, bootstrap_mean, bootstrap_statistic, interval_table
+from factrobust.statistics import (
+    Interval,
+    bootstrap_mean,
+    bootstrap_statistic,
+    interval_table,
+    ratio_of_sums,
+    unit_bins,
+)
 
 Array = NDArray[np.float64]
+MEASURES = ("accuracy", "baseline", "gain", "auc", "brier", "brier_baseline")
 COVERAGES = tuple(round(0.1 * i, 1) for i in range(1, 11))
 
 
-def auc(correct: ArrayLike, score: ArrayLike) -> float:
-    """Probability that a right answer has a higher score than a wrong one, ties counted half.
-
-    The area under the ROC curve; NaN without a right or without a wrong answer.
-    """
-    y, x = np.asarray(correct, dtype=float), np.asarray(score, dtype=float)
-    return float(_weighted_auc(np.ones((1, len(y))), y, x)[0])
-
-
-def brier(correct: ArrayLike, probability: ArrayLike) -> float:
-    """Mean squared difference between probability and outcome, in [0, 1]; lower is better."""
-    y, p = np.asarray(correct, dtype=float), np.asarray(probability, dtype=float)
-    return float(np.mean((p - y) ** 2)) if len(y) else np.nan
-
-
 def scores(
-    predictions: pd.DataFrame,
-    by: Sequence[str] = ("model",),
-    *,
-    n_boot: int = 2000,
-    seed: int = 0,
+    predictions: pd.DataFrame, by: Sequence[str] = ("model",), *, n_boot: int = 2000
 ) -> pd.DataFrame:
     """Quality of predictions, one row a measure and combination of `by`.
 
@@ -56,16 +46,16 @@ def scores(
         right, chance = y.to_numpy()[:, None], p.to_numpy()
         hit = ((chance > 0.5) == right).mean(axis=1)
         base = ((prior > 0.5) == right).mean(axis=1)
-        options = {"n_boot": n_boot, "seed": seed}
-        measured = {
-            "accuracy": bootstrap_mean(hit, **options),
-            "baseline": bootstrap_mean(base, **options),
-            "gain": bootstrap_statistic(relative_gain, [hit, base], **options),
-            "auc": bootstrap_statistic(_mean_auc, [y, *chance.T], **options),
-            "brier": bootstrap_mean(((chance - right) ** 2).mean(axis=1), **options),
-            "brier_baseline": bootstrap_mean(((prior - right) ** 2).mean(axis=1), **options),
+        means = {
+            "accuracy": hit,
+            "baseline": base,
+            "brier": ((chance - right) ** 2).mean(axis=1),
+            "brier_baseline": ((prior - right) ** 2).mean(axis=1),
         }
-        rows += [(*key, name, *interval, missing) for name, interval in measured.items()]
+        measured = {name: bootstrap_mean(x, n_boot=n_boot) for name, x in means.items()}
+        measured["gain"] = bootstrap_statistic(relative_gain, [hit, base], n_boot=n_boot)
+        measured["auc"] = bootstrap_statistic(_mean_auc, [y, *chance.T], n_boot=n_boot)
+        rows += [(*key, name, *measured[name], missing) for name in MEASURES]
     return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
 
 
@@ -75,7 +65,6 @@ def ranking(
     by: Sequence[str] = ("model",),
     *,
     n_boot: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """AUC of single measures, which need not be probabilities: higher must mean more certain.
 
@@ -86,8 +75,8 @@ def ranking(
     for key, part in table.groupby(list(by), sort=False):
         for name in columns:
             y, x, missing = _wide(part, name)
-            found = bootstrap_statistic(_mean_auc, [y, *x.to_numpy().T], n_boot=n_boot, seed=seed)
-            rows.append((*key, name, *found, missing))
+            area = bootstrap_statistic(_mean_auc, [y, *x.to_numpy().T], n_boot=n_boot)
+            rows.append((*key, name, *area, missing))
     return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
 
 
@@ -97,7 +86,6 @@ def calibration_curve(
     *,
     bins: int = 10,
     n_boot: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Share of right answers in each bin of predicted probability, all repeats together.
 
@@ -106,10 +94,11 @@ def calibration_curve(
     Empty bins are left out; rows without a probability, too.
     """
     rows = predictions.dropna(subset=["probability"])
-    number = np.minimum((rows["probability"] * bins).astype(int), bins - 1)
-    rows = rows.assign(bin=number / bins, correct=rows["correct"].astype(float))
+    rows = rows.assign(
+        bin=unit_bins(rows["probability"], bins), correct=rows["correct"].astype(float)
+    )
     columns = [*by, "bin"]
-    observed = interval_table(rows, columns, "correct", "group_id", n_boot=n_boot, seed=seed)
+    observed = interval_table(rows, columns, "correct", "group_id", n_boot=n_boot)
     predicted = rows.groupby(columns)["probability"].agg(predicted="mean", rows="size")
     table = observed.rename(columns={"mean": "observed"}).merge(predicted, on=columns)
     return table[[*columns, "predicted", "observed", "low", "high", "n", "rows"]]
@@ -122,36 +111,28 @@ def risk_coverage(
     *,
     coverages: Sequence[float] = COVERAGES,
     n_boot: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Accuracy of the model when only the share of questions with the highest score is answered.
 
     `table` holds predictions, or one row a question (`metrics.wording.groups`) with any column as
     `score`; higher means more certain. Equal scores are answered in random order: the accuracy is
     the expected one, as it is where a coverage is no whole number of questions. Columns: those of
-    `by`, score, coverage, accuracy, low, high, n (questions), n_missing. Raises ValueError for a
-    coverage outside (0, 1].
+    `by`, score, coverage, accuracy, low, high, n (questions), n_missing.
     """
-    if not all(0 < c <= 1 for c in coverages):
-        raise ValueError(f"coverages lie above 0 and at most at 1, not {list(coverages)}")
     rows = []
     for key, part in table.groupby(list(by), sort=False):
         y, x, missing = _wide(part, score)
         for coverage in coverages:
-
-            def accuracy(w: Array, y: Array, *xs: Array, c: float = coverage) -> Array:
-                return np.mean([_covered(w, y, x, c) for x in xs], axis=0)
-
-            found = bootstrap_statistic(accuracy, [y, *x.to_numpy().T], n_boot=n_boot, seed=seed)
-            rows.append((*key, score, coverage, *found, missing))
+            accuracy = partial(_mean_over, partial(_covered, coverage))
+            interval = bootstrap_statistic(accuracy, [y, *x.to_numpy().T], n_boot=n_boot)
+            rows.append((*key, score, coverage, *interval, missing))
     names = [*by, "score", "coverage", "accuracy", "low", "high", "n", "n_missing"]
     return pd.DataFrame(rows, columns=names)
 
 
 def relative_gain(weights: Array, right: Array, base: Array) -> Array:
     """Percent by which `right` exceeds `base` [row], rows counted `weights` [resample, row] times."""
-    over, below = np.einsum("ij,j->i", weights, right), np.einsum("ij,j->i", weights, base)
-    return np.where(below > 0, 100 * (over / np.where(below > 0, below, 1.0) - 1), np.nan)
+    return 100 * (ratio_of_sums(weights, right, base) - 1)
 
 
 def _wide(part: pd.DataFrame, column: str) -> tuple[pd.Series, pd.DataFrame, int]:
@@ -165,12 +146,16 @@ def _wide(part: pd.DataFrame, column: str) -> tuple[pd.Series, pd.DataFrame, int
     return outcome.loc[complete.index], complete, len(wide) - len(complete)
 
 
-def _mean_auc(weights: Array, y: Array, *scores: Array) -> Array:
-    return np.mean([_weighted_auc(weights, y, x) for x in scores], axis=0)
+def _mean_over(
+    measure: Callable[[Array, Array, Array], Array], weights: Array, y: Array, *repeats: Array
+) -> Array:
+    return np.mean([measure(weights, y, x) for x in repeats], axis=0)
 
 
-def _weighted_auc(weights: Array, y: Array, x: Array) -> Array:
-    """AUC of scores x for outcomes y [row], counted `weights` [resample, row] times, [resample]."""
+def _auc(weights: Array, y: Array, x: Array) -> Array:
+    """Area under the ROC curve of scores x for outcomes y [row], counted `weights` [resample, row]
+    times: the probability that a right answer has a higher score than a wrong one, ties counted
+    half, [resample]. NaN without a right or without a wrong answer."""
     drawn, good = _by_score(weights, x, y)
     bad = drawn - good
     wins = np.sum(good * (np.cumsum(bad, axis=1) - bad / 2), axis=1)
@@ -178,7 +163,10 @@ def _weighted_auc(weights: Array, y: Array, x: Array) -> Array:
     return np.where(pairs > 0, wins / np.where(pairs > 0, pairs, 1.0), np.nan)
 
 
-def _covered(weights: Array, y: Array, x: Array, coverage: float) -> Array:
+_mean_auc = partial(_mean_over, _auc)
+
+
+def _covered(coverage: float, weights: Array, y: Array, x: Array) -> Array:
     """Accuracy among the `coverage` highest scores of each resample, [resample]."""
     drawn, right = _by_score(weights, -x, y)
     before = np.cumsum(drawn, axis=1) - drawn
@@ -190,8 +178,6 @@ def _covered(weights: Array, y: Array, x: Array, coverage: float) -> Array:
 def _by_score(weights: Array, x: Array, y: Array) -> tuple[Array, Array]:
     """Rows drawn, and right ones among them, of each distinct score, lowest first:
     [resample, distinct score]."""
-    if not len(x):
-        return (np.zeros((len(weights), 0)),) * 2
     order = np.argsort(x, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(x[order]) > 0])
     drawn = weights[:, order]

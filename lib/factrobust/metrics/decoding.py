@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factrobust import draws, text
 from factrobust.datasets.facts import answers
+from factrobust.statistics import unit_bins
 
 KEY = ["model", "fact_id"]
 D_VALUES = (1, 2, 5, 10, 50)  # table 1
@@ -23,14 +24,13 @@ def top_entropy(top_logprobs: Sequence[float]) -> float:
     log base 10, equation 1). They are renormalised to sum to one, so that the maximum is exactly 1.
     Raises ValueError for fewer than two tokens, whose entropy has no scale.
     """
+    from scipy.special import entr
+
     logs = np.asarray(top_logprobs, dtype=float)
     if logs.size < 2:
         raise ValueError(f"entropy needs at least two alternatives a position, not {logs.size}")
-    logs = logs - np.logaddexp.reduce(logs)
-    p = np.exp(logs)
-    # p log p tends to 0 with p.
-    terms = np.where(p > 0, p * np.where(p > 0, logs, 0.0), 0.0)
-    return float(np.clip(-terms.sum() / np.log(logs.size), 0.0, 1.0))
+    entropy = entr(np.exp(logs - np.logaddexp.reduce(logs))).sum()
+    return float(np.clip(entropy / np.log(logs.size), 0.0, 1.0))
 
 
 def answer_entropy(top_logprobs: Sequence[Sequence[float]]) -> float:
@@ -66,8 +66,6 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike, threshold: float = TH
     from scipy.optimize import brentq
 
     t, logs = _curve(temperatures, logprobs)
-    if not 0 < threshold < 1:
-        raise ValueError(f"the threshold is a probability between 0 and 1, not {threshold}")
     goal = np.log(threshold)
     if logs[0] < goal:
         return float("nan")
@@ -105,12 +103,8 @@ def bisect_break(
 
 def _curve(temperatures: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     t, v = np.asarray(temperatures, dtype=float), np.asarray(values, dtype=float)
-    if t.shape != v.shape or t.ndim != 1 or t.size == 0:
-        raise ValueError(f"need one value a temperature, not shapes {t.shape} and {v.shape}")
-    if np.any(np.diff(t) <= 0):
-        raise ValueError("temperatures must ascend without repeats; sort them first")
-    if t[0] <= 0 or not np.isfinite(t[-1]):
-        raise ValueError("temperatures must be finite and above 0; leave temperature 0 out")
+    if not (t.size and t.shape == v.shape and t[0] > 0 and (np.diff(t) > 0).all()):
+        raise ValueError("a curve has a value at each of some ascending temperatures above 0")
     if np.isnan(v).any():
         raise ValueError("a value of the curve is missing (nan); drop the fact or compute it again")
     return t, v
@@ -125,19 +119,11 @@ def raw_frs(entropy: ArrayLike, breaking_temperature: ArrayLike, d: float = 1.0)
     The paper calls its bound f >= -1 (appendix B.1); -1 is reached at H = 1, t_b = 0.
     """
     h, t = np.asarray(entropy, dtype=float), np.asarray(breaking_temperature, dtype=float)
-    if np.any((h < 0) | (h > 1)):
-        raise ValueError(
-            "entropy must lie in [0, 1]; it is scaled by its maximum, log of the top k"
-        )
-    if np.any(t < 0):
-        raise ValueError("a breaking temperature must not be negative")
-    if d < 0:
-        raise ValueError(f"d must not be negative, not {d}")
-    h, t = np.broadcast_arrays(h, t)
+    if np.any((h < 0) | (h > 1) | (t < 0)) or d < 0:
+        raise ValueError("entropy lies in [0, 1], scaled by log k; neither t_b nor d is negative")
     certainty = (1 - h) ** d
-    # 0 * inf is undefined; the limit for H = 1 (appendix B.1) is 0.
-    reward = np.where(certainty == 0, 0.0, certainty * np.where(certainty == 0, 0.0, t + 1))
-    return reward - h / (t + 1)
+    with np.errstate(invalid="ignore"):  # 0 * inf, whose limit for H = 1 (appendix B.1) is 0
+        return np.where(certainty == 0, 0.0, certainty * (t + 1)) - h / (t + 1)
 
 
 def frs(
@@ -159,7 +145,7 @@ def frs(
         scaled = np.where(np.isinf(f), 1.0, (f + 1) / (f + 2))
     if unbroken is None:
         return scaled
-    return np.where(np.isinf(np.asarray(breaking_temperature, dtype=float)), unbroken, scaled)
+    return np.where(np.isinf(breaking_temperature), unbroken, scaled)
 
 
 def mark_greedy(responses: pd.DataFrame) -> pd.DataFrame:
@@ -209,18 +195,15 @@ def sampled_accuracy(marked: pd.DataFrame) -> pd.DataFrame:
     return groups.agg(accuracy="mean", n="size").reset_index()
 
 
-def certainty_bins(
-    marked: pd.DataFrame, by: Sequence[str], *, column: str = "certainty", bins: int = 10
-) -> pd.DataFrame:
-    """Share of responses in each bin of certainty, right and wrong told apart (figure 2).
+def certainty_bins(marked: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Share of responses in each of ten bins of certainty, right and wrong told apart (figure 2).
 
     Bins are [0, 0.1), ... [0.9, 1]; shares sum to 1 over the bins and both kinds within `by`.
     Responses without any token have no certainty and are left out.
     """
-    rows = marked.dropna(subset=[column])
-    number = np.minimum((rows[column] * bins).astype(int), bins - 1)
-    counts = rows.assign(bin=number / bins).groupby([*by, "bin", "correct"]).size()
-    table = counts.rename("count").reset_index()
+    rows = marked.dropna(subset=["certainty"])
+    cells = rows.assign(bin=unit_bins(rows["certainty"], 10)).groupby([*by, "bin", "correct"])
+    table = cells.size().rename("count").reset_index()
     table["n"] = table.groupby(list(by))["count"].transform("sum")
     return table.assign(share=table["count"] / table["n"])
 
@@ -235,11 +218,8 @@ def grid_breaking(
 ) -> pd.DataFrame:
     """The paper's t_b read off the exact curve: the first of `temperatures` with P_t < threshold."""
     same = np.isclose(curves["temperature"].to_numpy()[:, None], temperatures)
-    if not curves.empty and not same.any(axis=0).all():
-        absent = np.asarray(temperatures)[~same.any(axis=0)]
-        raise ValueError(
-            f"the curves lack the temperatures {absent.tolist()}; compute them there too"
-        )
+    if len(curves) and not same.any(axis=0).all():
+        raise ValueError("the curves lack some of these temperatures; compute them there too")
     on_grid = curves[same.any(axis=1)]
     return _per_fact(on_grid, "logprob", lambda t, x: first_break(t, np.exp(x), threshold))
 
@@ -254,17 +234,14 @@ def frs_table(
 ) -> pd.DataFrame:
     """FRS of each known fact for every d of table 1: the columns of `known` used later, t_b, d, frs.
 
-    Known facts without a row in `breaking_temperatures` are left out. Pass `unbroken=None` with exact breaking temperatures (see `frs`).
+    Known facts without a row in `breaking_temperatures` are left out. Pass `unbroken=None` with exact
+    breaking temperatures (see `frs`).
     """
     columns = [*KEY, "domain", "answer_type", "entropy"]
     joined = known[columns].merge(breaking_temperatures, on=KEY, validate="one_to_one")
-    return pd.concat(
-        [
-            joined.assign(d=d, frs=frs(joined["entropy"], joined["t_b"], d, unbroken=unbroken))
-            for d in D_VALUES
-        ],
-        ignore_index=True,
-    )
+    scored = (frs(joined["entropy"], joined["t_b"], d, unbroken=unbroken) for d in D_VALUES)
+    tables = [joined.assign(d=d, frs=x) for d, x in zip(D_VALUES, scored, strict=True)]
+    return pd.concat(tables, ignore_index=True)
 
 
 def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
@@ -303,29 +280,21 @@ def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
             "the answers have no token ids, as those of endpoints, and detours are told by them; take "
             "a model in memory"
         )
-    greedy = known[[*KEY, "token_ids"]].rename(columns={"token_ids": "greedy_ids"})
-    joined = marked.merge(greedy, on=KEY, how="left", validate="many_to_one")
-    begins = np.array(
-        [
-            list(t[: len(g)]) == list(g)
-            for t, g in zip(joined["token_ids"], joined["greedy_ids"], strict=True)
-        ],
-        dtype=bool,
-    )
-    correct = joined["correct"].to_numpy(dtype=bool)
-    return joined.drop(columns="greedy_ids").assign(
-        begins=begins, detour=correct & ~begins, spoiled=begins & ~correct
-    )
+    greedy = known.set_index(KEY)["token_ids"].rename("greedy_ids")
+    joined = marked.join(greedy, on=KEY)
+    pairs = zip(joined["token_ids"], joined["greedy_ids"], strict=True)
+    begins = np.array([list(ids[: len(first)]) == list(first) for ids, first in pairs], dtype=bool)
+    correct = marked["correct"].to_numpy(dtype=bool)
+    return marked.assign(begins=begins, detour=correct & ~begins, spoiled=begins & ~correct)
 
 
 def _per_fact(
     table: pd.DataFrame, column: str, measure: Callable[[np.ndarray, np.ndarray], float]
 ) -> pd.DataFrame:
+    facts = table.sort_values("temperature", kind="stable").groupby(KEY, sort=False)
     rows = [
-        (model, fact, measure(g["temperature"].to_numpy(), g[column].to_numpy()))
-        for (model, fact), g in table.sort_values("temperature", kind="stable").groupby(
-            KEY, sort=False
-        )
+        (*key, measure(part["temperature"].to_numpy(), part[column].to_numpy()))
+        for key, part in facts
     ]
     return pd.DataFrame(rows, columns=[*KEY, "t_b"]).astype({"t_b": float})  # also without rows
 

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from factrobust.metrics.time import CELL, GLOBAL, KEY, chance, check, matches, tied_pairs
+from factrobust.metrics.time import CELL, GLOBAL, KEY, cells, chance, check, matches
 
 SIDES = ("before", "after")
+# What differs between two scorings of a fact at one precision, and how precisions and facts join.
+CHANGES = {"false_ties_first": "sum", "false_ties_second": "sum", "largest_difference": "max"}
 
 
 def margin_curves(matched: pd.DataFrame, margins: Sequence[float]) -> pd.DataFrame:
@@ -45,31 +46,22 @@ def by_number_of_dates(
     tested), robust (float), chance. Only facts that have the largest number of `incorrect` dates
     (and `correct` correct ones) at the precision, so that all points of a curve are of the same
     facts.
-
-    Raises ValueError for a number below 1.
     """
-    if not incorrect or min(incorrect) < 1 or (correct is not None and correct < 1):
-        raise ValueError(
-            f"numbers of dates must be at least 1, not {list(incorrect)} incorrect and {correct}"
-        )
-    check(scores)
     rows = []
-    for cell, part in scores.groupby(CELL, sort=False):
-        good = np.sort(part.loc[part["label"] == "correct", "logprob"])
-        bad = np.sort(part.loc[part["label"] == "incorrect", "logprob"])
-        kept = len(good) if correct is None else correct
-        if kept < 1 or len(good) < kept or len(bad) < max(incorrect):
+    for cell, good, bad in cells(scores):
+        chosen = len(good) if correct is None else correct
+        if chosen < 1 or len(good) < chosen or len(bad) < max(incorrect):
             continue
-        below = np.searchsorted(bad, good, side="left").tolist()[: len(good) - kept + 1]
-        # Chances that the j-th lowest correct date is the lowest of those kept.
+        below = np.searchsorted(bad, good, side="left").tolist()[: len(good) - chosen + 1]
+        # Chances that the j-th lowest correct date is the lowest of those chosen.
         lowest = [
-            math.comb(len(good) - j, kept - 1) / math.comb(len(good), kept)
+            math.comb(len(good) - j, chosen - 1) / math.comb(len(good), chosen)
             for j in range(1, len(below) + 1)
         ]
         for k in incorrect:
             ways = math.comb(len(bad), k)
             robust = sum(p * (math.comb(b, k) / ways) for p, b in zip(lowest, below, strict=True))
-            rows.append((*cell, kept, k, robust, chance(kept, k)))
+            rows.append((*cell, chosen, k, robust, chance(chosen, k)))
     return pd.DataFrame(rows, columns=[*CELL, "n_correct", "n_incorrect", "robust", "chance"])
 
 
@@ -97,22 +89,16 @@ def compare_scorings(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
             f"{len(odd)} statement(s) are in one table only or labelled differently, such as "
             f"{row['fact_id']} at {row['date']} ({row['model']}); score the same dates twice"
         )
-    cell = both.groupby(CELL, sort=False).ngroup().to_numpy()
-    cells = both.drop_duplicates(CELL)[CELL].reset_index(drop=True)
-    good, bad = ((both["label"] == name).to_numpy(dtype=bool) for name in ("correct", "incorrect"))
-    x, y = both["logprob"].to_numpy(), both["logprob_second"].to_numpy()
-    in_both = tied_pairs(cell, good, bad, [x, y], len(cells))
-    single = cells.assign(
-        false_ties_first=tied_pairs(cell, good, bad, [x], len(cells)) - in_both,
-        false_ties_second=tied_pairs(cell, good, bad, [y], len(cells)) - in_both,
-        largest_difference=_largest(np.abs(x - y), cell, len(cells)),
-    )
-    joint = single.groupby(KEY, sort=False).agg(
-        false_ties_first=("false_ties_first", "sum"),
-        false_ties_second=("false_ties_second", "sum"),
-        largest_difference=("largest_difference", "max"),
-    )
-    changes = pd.concat([single, joint.assign(precision=GLOBAL).reset_index()], ignore_index=True)
+    rows = []
+    for cell, part in both.groupby(CELL, sort=False):
+        x = part[["logprob", "logprob_second"]].to_numpy()
+        good, bad = (x[part["label"] == label] for label in ("correct", "incorrect"))
+        tied = good[:, None] == bad  # [correct, incorrect, scoring]
+        false_ties = [int((tied[..., k] & ~tied[..., 1 - k]).sum()) for k in (0, 1)]
+        rows.append((*cell, *false_ties, np.abs(x[:, 0] - x[:, 1]).max()))
+    single = pd.DataFrame(rows, columns=[*CELL, *CHANGES])
+    joint = single.groupby(KEY, sort=False).agg(CHANGES).assign(precision=GLOBAL)
+    changes = pd.concat([single, joint.reset_index()], ignore_index=True)
     table = matched[0][[*CELL, "matches", "robust"]].merge(
         matched[1][[*CELL, "robust"]], on=CELL, suffixes=("_first", "_second")
     )
@@ -121,20 +107,11 @@ def compare_scorings(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise_scorings(compared: pd.DataFrame) -> pd.DataFrame:
-    """`compare_scorings` over facts: model, prompt_format, precision, facts (defined ones), equal (share
-    of equal verdicts among them), matches, false ties of either kind, largest_difference."""
-    return (
-        compared.groupby(["model", "prompt_format", "precision"], sort=False)
-        .agg(
-            facts=("equal", "count"),
-            equal=("equal", "mean"),
-            matches=("matches", "sum"),
-            false_ties_first=("false_ties_first", "sum"),
-            false_ties_second=("false_ties_second", "sum"),
-            largest_difference=("largest_difference", "max"),
-        )
-        .reset_index()
-    )
+    """`compare_scorings` over facts: model, prompt_format, precision, facts (defined ones), equal
+    (share of equal verdicts among them), matches, false ties of either kind, largest_difference."""
+    facts = compared.groupby(["model", "prompt_format", "precision"], sort=False)
+    table = facts["equal"].agg(facts="count", equal="mean")
+    return table.join(facts.agg({"matches": "sum"} | CHANGES)).reset_index()
 
 
 def round_to_bfloat16(values: pd.Series) -> pd.Series:
@@ -142,12 +119,6 @@ def round_to_bfloat16(values: pd.Series) -> pd.Series:
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
     return pd.Series(rounded.view(np.float32).astype(float), index=values.index)
-
-
-def _largest(values: NDArray, cell: NDArray, cells: int) -> NDArray:
-    largest = np.zeros(cells)
-    np.maximum.at(largest, cell, values)
-    return largest
 
 
 def nearest_misses(scores: pd.DataFrame) -> pd.DataFrame:

@@ -23,6 +23,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, expit, logit, ndtr, ndtri
 
-from factrobust.statistics import binomial_interval
+from factrobust.statistics import TAILS, binomial_interval
 
 Array = NDArray[np.float64]
 COLUMNS = {"QCat": "relation", "SPop": "log_popularity", "SCons": "scons", "Cert": "cert"}
@@ -51,26 +52,38 @@ CENTRE = 0.95
 
 
 @dataclass(frozen=True)
-class Fit:
+class Estimates:
+    """Estimated coefficients; `collinear` and `unbounded` are bases of directions."""
+
+    coefficients: pd.Series  # by name of the design's column
+    covariance: Array  # [column, column]
+    degrees: float  # effective number of coefficients: their number, less if penalised
+    log_likelihood: float
+    method: str  # ML, or "penalised (...)" with the reason
+    collinear: Array  # [column, direction]: no row moves along these
+    unbounded: Array  # [column, direction]: the likelihood does not fall along these
+
+
+@dataclass(frozen=True)
+class Fit(Estimates):
     """A logistic regression of one model's correctness."""
 
     model: str
     predictors: tuple[str, ...]
     categories: tuple[str, ...]  # of QCat in the rows fitted on; the first is the reference
     scaling: pd.DataFrame  # index: numeric term of the formula; mean, sd
-    estimates: Estimates
     null_log_likelihood: float  # of the intercept alone
     n: int
 
     @property
     def pseudo_r2(self) -> float:
         """McFadden's pseudo R2, 1 - log-likelihood / null log-likelihood."""
-        return 1 - self.estimates.log_likelihood / self.null_log_likelihood
+        return 1 - self.log_likelihood / self.null_log_likelihood
 
     @property
     def aic(self) -> float:
         """Akaike's criterion, 2 degrees - 2 log-likelihood; lower is better."""
-        return 2 * self.estimates.degrees - 2 * self.estimates.log_likelihood
+        return 2 * self.degrees - 2 * self.log_likelihood
 
 
 def fit(groups: pd.DataFrame, predictors: Sequence[str] = FULL) -> Fit:
@@ -81,63 +94,41 @@ def fit(groups: pd.DataFrame, predictors: Sequence[str] = FULL) -> Fit:
     two of a question, a predictor that is missing somewhere, or answers all right or all wrong.
     """
     frame, numeric = _frame(groups, predictors)
-    names = groups["model"].unique()
-    if len(names) != 1:
-        raise ValueError(f"a fit takes the rows of one model, not of {len(names)}; select one")
-    if (twice := groups["group_id"].duplicated()).any():
-        raise ValueError(
-            f"{groups['group_id'][twice].iloc[0]} has several rows of {names[0]}; keep one a question"
-        )
+    if groups["model"].nunique() > 1 or groups["group_id"].duplicated().any():
+        raise ValueError("a fit takes one model's rows, one a question; select them")
     if (reason := undefined(groups)) is not None:
-        raise ValueError(
-            f"{names[0]}: {reason}, so there is nothing to predict; ask other questions"
-        )
+        raise ValueError(f"{reason}, so there is nothing to predict; ask other questions")
     mean, sd = frame[numeric].mean(), frame[numeric].std(ddof=0)
     flat = sd <= 1e-12 * mean.abs().clip(lower=1.0)  # no more than rounding
     scaling = pd.DataFrame({"mean": mean, "sd": sd.mask(flat, np.inf)})
     categories = tuple(sorted(frame["QCat"].unique())) if "QCat" in frame else ()
     share = np.full(len(frame), frame["correct"].mean())
     return Fit(
-        model=str(names[0]),
+        **vars(estimate(_model(frame, scaling, categories))),
+        model=str(groups["model"].iloc[0]),
         predictors=tuple(predictors),
         categories=categories,
         scaling=scaling,
-        estimates=estimate(_model(frame, scaling, categories)),
         null_log_likelihood=log_likelihood(logit(share), frame["correct"].to_numpy()),
         n=len(frame),
     )
 
 
 def predict(fitted: Fit, groups: pd.DataFrame) -> Array:
-    """Predicted probability that each question is answered correctly, [row].
-
-    Raises ValueError for a category that the fit has not seen (see `seen`).
-    """
-    new = ~seen(fitted, groups)
-    if new.any():
-        names = ", ".join(sorted(groups.loc[new, COLUMNS["QCat"]].unique()))
-        raise ValueError(
-            f"{new.sum()} question(s) are of categories that the fit has not seen ({names}); fit on "
-            "rows that hold them, or drop these questions"
-        )
+    """Predicted probability that each question is answered correctly, [row]; NaN for a question of a
+    category that the fit has not seen."""
     frame, _ = _frame(groups, fitted.predictors)
     data = {n: c.to_numpy() for n, c in _standardised(frame, fitted.scaling).items()}
     data["Intercept"] = data[""] = np.ones(len(frame))
-    logits = np.zeros(len(frame))
+    known = frame["QCat"].isin(fitted.categories) if "QCat" in frame else True
+    logits = np.where(known, np.zeros(len(frame)), np.nan)
     # Column by column: building the design from the formula would cost more than a fit.
-    coefficients = fitted.estimates.coefficients
+    coefficients = fitted.coefficients
     for name, coefficient in zip(coefficients.index, coefficients, strict=True):
         category, term = CATEGORY.search(name), CATEGORY.sub("", name).strip(":")
         rows = 1.0 if category is None else data["QCat"] == category[1]
         logits += coefficient * rows * data[term]
     return expit(logits)
-
-
-def seen(fitted: Fit, groups: pd.DataFrame) -> NDArray[np.bool_]:
-    """Whether the fit knows each question's category, [row]; always so without QCat."""
-    if "QCat" not in fitted.predictors:
-        return np.ones(len(groups), dtype=bool)
-    return groups[COLUMNS["QCat"]].astype(str).isin(fitted.categories).to_numpy(dtype=bool)
 
 
 def undefined(groups: pd.DataFrame) -> str | None:
@@ -160,29 +151,23 @@ def summary(groups: pd.DataFrame, predictors: Sequence[str] = FULL) -> pd.DataFr
     for model, part in groups.groupby("model", sort=False):
         if (reason := undefined(part)) is not None:
             rows.append((model, np.nan, np.nan, np.nan, len(part), f"none: {reason}"))
-            continue
-        made = fit(part, predictors)
-        rows.append(
-            (model, made.pseudo_r2, made.aic, made.estimates.degrees, made.n, made.estimates.method)
-        )
+        else:
+            f = fit(part, predictors)
+            rows.append((model, f.pseudo_r2, f.aic, f.degrees, f.n, f.method))
     return pd.DataFrame(rows, columns=["model", "pseudo_r2", "aic", "degrees", "n", "fit"])
 
 
 def _frame(groups: pd.DataFrame, predictors: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
     """Outcome and predictors by their names in the formula, and which of them are numeric."""
     columns = {TERMS.get(name, name): COLUMNS.get(name, name) for name in predictors}
-    if absent := [c for c in columns.values() if c not in groups]:
-        raise ValueError(
-            f"no column {absent[0]!r} in the table; it has {', '.join(groups.columns)}"
-        )
     frame = pd.DataFrame({"correct": groups["correct"].to_numpy(dtype=float)})
     numeric = [name for name in columns if name != "QCat"]
     for name in numeric:
         frame[name] = groups[columns[name]].to_numpy(dtype=float)
-        if (bad := ~np.isfinite(frame[name].to_numpy())).any():
+        if bad := int((~np.isfinite(frame[name])).sum()):
             raise ValueError(
-                f"{bad.sum()} of {len(bad)} questions, such as {groups['group_id'].iloc[bad.argmax()]}, "
-                f"have no {columns[name]}; drop them, or leave {name} out of the predictors"
+                f"{bad} of {len(frame)} questions have no {columns[name]}; drop them, or leave {name} "
+                "out of the predictors"
             )
     if "QCat" in columns:
         frame["QCat"] = groups[columns["QCat"]].astype(str).to_numpy(dtype=object)
@@ -205,19 +190,6 @@ def _model(frame: pd.DataFrame, scaling: pd.DataFrame, categories: Sequence[str]
         data["QCat"] = pd.Categorical(frame["QCat"], categories=levels)
         terms = [f"QCat*{t}" for t in terms] or ["QCat"]
     return smf.logit(f"correct ~ {' + '.join(terms) or '1'}", data)
-
-
-@dataclass(frozen=True)
-class Estimates:
-    """Estimated coefficients; `collinear` and `unbounded` are bases of directions."""
-
-    coefficients: pd.Series  # by name of the design's column
-    covariance: Array  # [column, column]
-    degrees: float  # effective number of coefficients: their number, less if penalised
-    log_likelihood: float
-    method: str  # ML, or "penalised (...)" with the reason
-    collinear: Array  # [column, direction]: no row moves along these
-    unbounded: Array  # [column, direction]: the likelihood does not fall along these
 
 
 def estimate(model: Any) -> Estimates:
@@ -334,12 +306,10 @@ def null_space(design: Array) -> Array:
     does not fall: a coefficient, or a sum of them, has a finite maximum-likelihood estimate if, and
     only if, it is at right angles to all of them.
     """
-    if not len(design):
-        return np.eye(design.shape[1])
+    from scipy import linalg
+
     triangle = np.linalg.qr(design).R  # the same directions, and few rows
-    _, values, directions = np.linalg.svd(triangle, full_matrices=len(triangle) < len(triangle.T))
-    tolerance = max(design.shape) * np.finfo(float).eps * values.max()
-    return directions[int((values > tolerance).sum()) :].T
+    return linalg.null_space(triangle, rcond=max(design.shape) * np.finfo(float).eps)
 
 
 def symbols(p_values: ArrayLike) -> list[str]:
@@ -347,7 +317,7 @@ def symbols(p_values: ArrayLike) -> list[str]:
     return [next((s for limit, s in MARKS if p < limit), "") for p in np.asarray(p_values, float)]
 
 
-def coefficients(fitted: Fit, *, level: float = 0.95) -> pd.DataFrame:
+def coefficients(fitted: Fit) -> pd.DataFrame:
     """One row a coefficient (tables 7 and 10 to 14).
 
     Columns: model, term ("intercept", "QCat[T.capital]", "QCat[T.capital]:SCons"), category (of
@@ -356,11 +326,11 @@ def coefficients(fitted: Fit, *, level: float = 0.95) -> pd.DataFrame:
     conditional_problem: the same for the base coefficient plus this one, which is the category's own
     intercept or slope; odds_ratio, odds_low, odds_high (exp of coefficient, low and high); fit, n.
     """
-    names = fitted.estimates.coefficients.index.tolist()
+    names = fitted.coefficients.index.tolist()
     base = [names.index(_base(name)) for name in names]
     single = np.eye(len(names))
     summed = single + single[base] * (np.array(base) != np.arange(len(names)))[:, None]
-    z = ndtri((1 + level) / 2)
+    z = ndtri(TAILS[1])
     table = pd.DataFrame(
         {
             "model": fitted.model,
@@ -369,8 +339,8 @@ def coefficients(fitted: Fit, *, level: float = 0.95) -> pd.DataFrame:
         }
     )
     for prefix, weights in (("", single), ("conditional_", summed)):
-        value = weights @ fitted.estimates.coefficients.to_numpy()
-        error = np.sqrt(np.einsum("ij,jk,ik->i", weights, fitted.estimates.covariance, weights))
+        value = weights @ fitted.coefficients.to_numpy()
+        error = np.sqrt(np.einsum("ij,jk,ik->i", weights, fitted.covariance, weights))
         table[prefix.rstrip("_") or "coefficient"] = value
         table[f"{prefix}low"], table[f"{prefix}high"] = value - z * error, value + z * error
         if not prefix:
@@ -380,7 +350,7 @@ def coefficients(fitted: Fit, *, level: float = 0.95) -> pd.DataFrame:
         table[f"{prefix}problem"] = _problems(fitted, weights)
     for odds, name in (("ratio", "coefficient"), ("low", "low"), ("high", "high")):
         table[f"odds_{odds}"] = np.exp(table[name])
-    return table.assign(fit=fitted.estimates.method, n=fitted.n)
+    return table.assign(fit=fitted.method, n=fitted.n)
 
 
 def wald(fitted: Fit) -> pd.DataFrame:
@@ -389,16 +359,16 @@ def wald(fitted: Fit) -> pd.DataFrame:
     Columns: model, term, df (number of coefficients), statistic (b' V^-1 b), p_value, symbol, fit,
     n. Beside interactions, a numeric term is its slope in the reference category.
     """
-    terms = [CATEGORY.sub("QCat", name) for name in fitted.estimates.coefficients.index]
+    terms = [CATEGORY.sub("QCat", name) for name in fitted.coefficients.index]
     rows = []
     for term in dict.fromkeys(terms):
         at = np.flatnonzero([other == term for other in terms])
-        b = fitted.estimates.coefficients.to_numpy()[at]
-        statistic = float(b @ np.linalg.solve(fitted.estimates.covariance[np.ix_(at, at)], b))
+        b = fitted.coefficients.to_numpy()[at]
+        statistic = float(b @ np.linalg.solve(fitted.covariance[np.ix_(at, at)], b))
         p_value = float(chdtrc(len(at), statistic))
         rows.append((fitted.model, SPELLING.get(term, term), len(at), statistic, p_value))
     table = pd.DataFrame(rows, columns=["model", "term", "df", "statistic", "p_value"])
-    return table.assign(symbol=symbols(table["p_value"]), fit=fitted.estimates.method, n=fitted.n)
+    return table.assign(symbol=symbols(table["p_value"]), fit=fitted.method, n=fitted.n)
 
 
 def within(
@@ -411,14 +381,13 @@ def within(
     answers are all right or all wrong has one row, without numbers, whose `fit` gives the reason.
     """
     tables = []
-    for model, own in groups.groupby("model", sort=False):
-        for relation in relations:
-            part = own[own["relation"] == relation]
-            if (reason := undefined(part)) is not None:
-                row = {"model": model, "fit": f"none: {reason}", "n": len(part)}
-                tables.append(pd.DataFrame([{"relation": relation, **row}]))
-                continue
-            tables.append(coefficients(fit(part, predictors)).assign(relation=relation))
+    for (model, questions), relation in product(groups.groupby("model", sort=False), relations):
+        part = questions[questions["relation"] == relation]
+        if (reason := undefined(part)) is None:
+            table = coefficients(fit(part, predictors))
+        else:
+            table = pd.DataFrame([{"model": model, "fit": f"none: {reason}", "n": len(part)}])
+        tables.append(table.assign(relation=relation))
     return pd.concat(tables, ignore_index=True).reindex(columns=WITHIN)
 
 
@@ -438,7 +407,7 @@ def _problems(fitted: Fit, weights: Array) -> list[str]:
     """Why the weighted sums of coefficients [row, column] have no finite estimate, or ""."""
     collinear, unbounded = (
         np.linalg.norm(weights @ directions, axis=1) > 1e-6
-        for directions in (fitted.estimates.collinear, fitted.estimates.unbounded)
+        for directions in (fitted.collinear, fitted.unbounded)
     )
     return np.select([collinear, unbounded], ["collinear", "separated"], "").tolist()
 
@@ -458,19 +427,18 @@ def binned_correctness(
     for name in predictors:
         column = COLUMNS.get(name, name)
         rows = groups.dropna(subset=[column])
-        for _, own in rows.groupby("model", sort=False):
-            x = own[column].astype(float)
+        for _, part in rows.groupby("model", sort=False):
+            x = part[column].astype(float)
             width = (x.max() - x.min()) / bins
             number = np.minimum((x - x.min()) // (width or 1.0), bins - 1)
-            within = x.groupby(own["relation"])
+            within = x.groupby(part["relation"])
             lower = within.transform("quantile", (1 - CENTRE) / 2)
             upper = within.transform("quantile", (1 + CENTRE) / 2)
-            kept = own.assign(predictor=name, midpoint=x.min() + (number + 0.5) * width)
-            tables.append(kept[x.between(lower, upper)])
+            binned = part.assign(predictor=name, midpoint=x.min() + (number + 0.5) * width)
+            tables.append(binned[x.between(lower, upper)])
     cells = pd.concat(tables).groupby(["model", "relation", "predictor", "midpoint"], sort=False)
     table = cells["correct"].agg(right="sum", n="size").reset_index()
     low, high = binomial_interval(table["right"], table["n"])
     table = table.assign(correct=table["right"] / table["n"], low=low, high=high)
-    order = [table[name] for name in ("midpoint", "relation", "predictor", "model")]
     columns = ["model", "relation", "predictor", "midpoint", "correct", "low", "high", "n"]
-    return table[columns].iloc[np.lexsort([pd.factorize(o, sort=True)[0] for o in order])]
+    return table[columns].sort_values(["model", "predictor", "relation", "midpoint"])

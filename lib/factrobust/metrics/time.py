@@ -9,7 +9,9 @@ dates play no matches. Scores are the rows of `probes.time.scored`. What compare
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from factrobust import draws
 from factrobust.datasets.dates import LABELS, PRECISIONS
 
+Array = NDArray[np.float64]
 KEY = ["model", "prompt_format", "fact_id"]
 CELL = [*KEY, "precision"]
 COUNTS = ["n_correct", "n_incorrect", "matches", "wins", "ties"]
@@ -40,14 +43,22 @@ def matches(scores: pd.DataFrame) -> pd.DataFrame:
     precisions were independent). They are undefined where one of the three is undefined or was not
     asked.
     """
-    check(scores)
-    single = _single(scores)
+    rows = []
+    for cell, correct, incorrect in cells(scores):
+        numbers = len(correct), len(incorrect), len(correct) * len(incorrect)
+        below = np.searchsorted(incorrect, correct, side="left")  # each correct date's wins
+        ties = np.searchsorted(incorrect, correct, side="right") - below
+        margin = correct[0] - incorrect[-1] if numbers[2] else np.nan
+        rows.append((*cell, *numbers, below.sum(), ties.sum(), margin, chance(*numbers[:2])))
+    single = pd.DataFrame(rows, columns=[*CELL, *COUNTS, "margin", "chance"])
+    kinds = dict.fromkeys(COUNTS, int) | dict.fromkeys(["margin", "chance"], float)
+    single = single.astype(scores[CELL].dtypes.to_dict() | kinds)  # also without rows
     facts = single.groupby(KEY, sort=False)
-    joint = facts.agg(
-        **{name: (name, "sum") for name in COUNTS},
-        margin=("margin", "min"),
-        chance=("chance", "prod"),
-    ).assign(precision=GLOBAL)
+    joint = (
+        facts[COUNTS]
+        .sum()
+        .assign(margin=facts["margin"].min(), chance=facts["chance"].prod(), precision=GLOBAL)
+    )
     partial = facts["margin"].count() < len(PRECISIONS)
     joint.loc[partial, ["margin", "chance"]] = np.nan
     table = pd.concat([single, joint.reset_index()], ignore_index=True)
@@ -60,27 +71,16 @@ def matches(scores: pd.DataFrame) -> pd.DataFrame:
     return table[columns].iloc[order].reset_index(drop=True)
 
 
-def _single(scores: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `matches` at single precisions, before the columns that follow from others."""
-    cell = scores.groupby(CELL, sort=False).ngroup().to_numpy()
-    cells = scores.drop_duplicates(CELL)[CELL].reset_index(drop=True)
-    x = scores["logprob"].to_numpy(dtype=float)
-    good, bad = ((scores["label"] == k).to_numpy(dtype=bool) for k in ("correct", "incorrect"))
-    n = len(cells)
-    n_correct, n_incorrect = (np.bincount(cell[k], minlength=n) for k in (good, bad))
-    lowest, highest = np.full(n, np.inf), np.full(n, -np.inf)
-    np.minimum.at(lowest, cell[good], x[good])
-    np.maximum.at(highest, cell[bad], x[bad])
-    chances = [chance(c, i) for c, i in zip(n_correct.tolist(), n_incorrect.tolist(), strict=True)]
-    return cells.assign(
-        n_correct=n_correct,
-        n_incorrect=n_incorrect,
-        matches=n_correct * n_incorrect,
-        wins=_wins(cell, x, good, bad, n),
-        ties=tied_pairs(cell, good, bad, [x], n),
-        margin=np.where(n_correct * n_incorrect > 0, lowest - highest, np.nan),
-        chance=np.array(chances, dtype=float),
-    )
+def cells(scores: pd.DataFrame) -> Iterator[tuple[Any, Array, Array]]:
+    """Each model, prompt format, fact and precision with the log-probabilities of its correct and of
+    its incorrect dates, ascending. Raises ValueError as `check` does."""
+    check(scores)
+    logprobs = scores["logprob"].to_numpy(dtype=float)
+    masks = [(scores["label"] == label).to_numpy(dtype=bool) for label in ("correct", "incorrect")]
+    places = scores.groupby(CELL, sort=False).indices.items()
+    for cell, rows in sorted(places, key=lambda place: place[1][0]):
+        correct, incorrect = (np.sort(logprobs[rows[mask[rows]]]) for mask in masks)
+        yield cell, correct, incorrect
 
 
 def chance(n_correct: int, n_incorrect: int) -> float:
@@ -109,8 +109,6 @@ def positions(scores: pd.DataFrame, width: float = 0.25) -> pd.DataFrame:
     minus the mean over the fact's correct dates at this precision (NaN without any): far positions
     hold other facts than near ones, which would move the plain mean.
     """
-    if not width > 0:
-        raise ValueError(f"the width of a bin of alpha must be positive, not {width}")
     correct = scores["logprob"].where(scores["label"] == "correct")
     mean = correct.groupby([scores[name] for name in CELL]).transform("mean")
     return scores.assign(
@@ -126,16 +124,12 @@ def popularity_bins(
 
     `column` of `facts` is popularity, subject_popularity or object_popularity. Adds popularity_bin
     (0: least popular) and popularity (mean of `column` over the bin's facts). Equal values are
-    ordered by a hash of fact_id. Rows of facts without a value are left out. Raises ValueError for
-    more bins than facts.
+    ordered by a hash of fact_id. Rows of facts without a value are left out.
     """
-    asked = facts[facts["fact_id"].isin(matched["fact_id"])].dropna(subset=[column])
-    if not 1 <= bins <= max(len(asked), 1):
-        raise ValueError(
-            f"{bins} bins for {len(asked)} facts that have a value of {column}; "
-            "ask for at least 1 and at most as many"
-        )
-    ordered = asked.assign(lot=asked["fact_id"].map(draws.number)).sort_values([column, "lot"])
+    matched_facts = facts[facts["fact_id"].isin(matched["fact_id"])].dropna(subset=[column])
+    ordered = matched_facts.assign(lot=matched_facts["fact_id"].map(draws.number)).sort_values(
+        [column, "lot"]
+    )
     number = np.arange(len(ordered)) * bins // max(len(ordered), 1)
     ordered = ordered[["fact_id"]].assign(popularity_bin=number, popularity=ordered[column])
     ordered["popularity"] = ordered.groupby("popularity_bin")["popularity"].transform("mean")
@@ -152,36 +146,8 @@ def check(scores: pd.DataFrame) -> None:
     ):
         if bad.any():
             row = scores[bad].iloc[0]
-            raise ValueError(
-                f"{bad.sum()} score(s), such as {row['fact_id']} at {row['date']} "
-                f"({row['precision']}), {what}"
-            )
-
-
-def tied_pairs(
-    cell: NDArray, good: NDArray, bad: NDArray, values: list[NDArray], cells: int
-) -> NDArray[np.int64]:
-    """Pairs of a `good` and a `bad` row [row] of the same cell that are equal in every one of
-    `values` [row], compared as floats; counted for each of the cells 0, 1, ... [cell]."""
-    rows = pd.DataFrame({"cell": cell, **{f"value {i}": x for i, x in enumerate(values)}})
-    block = rows.groupby(list(rows), sort=False).ngroup().to_numpy()
-    blocks = int(block.max()) + 1 if len(block) else 0
-    pairs = np.bincount(block[good], minlength=blocks) * np.bincount(block[bad], minlength=blocks)
-    cell_of = np.zeros(blocks, dtype=np.intp)
-    cell_of[block] = cell
-    return np.bincount(cell_of, weights=pairs, minlength=cells).astype(np.int64)
-
-
-def _wins(cell: NDArray, x: NDArray, good: NDArray, bad: NDArray, cells: int) -> NDArray[np.int64]:
-    """Pairs in which the good row has the larger x, strictly."""
-    # Within a cell and an equal x, good rows come first: only smaller bad ones are before them.
-    order = np.lexsort((bad, x, cell))
-    cell, good, bad = cell[order], good[order], bad[order]
-    before = np.cumsum(bad) - bad
-    per_cell = np.bincount(cell, weights=bad, minlength=cells)
-    earlier = np.cumsum(per_cell) - per_cell  # bad rows of the cells before this one
-    beaten = before[good] - earlier[cell[good]]
-    return np.bincount(cell[good], weights=beaten, minlength=cells).astype(np.int64)
+            where = f"{row['fact_id']} at {row['date']} ({row['precision']})"
+            raise ValueError(f"{bad.sum()} score(s), such as {where}, {what}")
 
 
 def verdicts(matched: pd.DataFrame) -> pd.DataFrame:
@@ -210,33 +176,19 @@ def granularity_variance(matched: pd.DataFrame) -> pd.DataFrame:
 def paired_variances(matched: pd.DataFrame, standard: str, few_shot: str) -> pd.DataFrame:
     """Variances of the same facts in two prompt formats: model, fact_id, standard, few_shot.
 
-    Only facts with both. Raises KeyError for a format that is not in the table.
-    """
-    table = granularity_variance(matched)
-    if absent := {standard, few_shot} - set(table["prompt_format"]):
-        raise KeyError(
-            f"no rows with the prompt format {sorted(absent)}; "
-            f"the table has {sorted(table['prompt_format'].unique())}"
-        )
-    wide = table.pivot(index=["model", "fact_id"], columns="prompt_format", values="variance")
-    pairs = pd.DataFrame({"standard": wide[standard], "few_shot": wide[few_shot]})
-    return pairs.dropna().reset_index()
+    Only facts with both. Their ratio of means with its interval (figure 6) is
 
-
-def variance_ratio(weights: NDArray, few_shot: NDArray, standard: NDArray) -> NDArray:
-    """Mean variance few-shot / mean variance standard (figure 6), one a row of `weights` [*, fact].
+        columns = [pairs["few_shot"], pairs["standard"]]
+        bootstrap_statistic(ratio_of_sums, columns, pairs["fact_id"])
 
     Below 1 the few-shot prompt brought the precisions together. Section 4.6 says to divide the
     standard mean by the few-shot one and reads a ratio below 1 as a reduction, which exclude each
-    other; we keep the reading. NaN where the standard variance is 0. For the interval:
-
-        columns = [pairs["few_shot"], pairs["standard"]]
-        bootstrap_statistic(variance_ratio, columns, pairs["fact_id"])
+    other; we keep the reading. Raises KeyError for a format that is not in the table.
     """
-    # Not @: its last digits depend on the number of cores.
-    above = np.einsum("ij,j->i", weights, np.asarray(few_shot, dtype=float))
-    below = np.einsum("ij,j->i", weights, np.asarray(standard, dtype=float))
-    return np.where(below > 0, above / np.where(below > 0, below, 1.0), np.nan)
+    table = granularity_variance(matched)
+    wide = table.pivot(index=["model", "fact_id"], columns="prompt_format", values="variance")
+    pairs = pd.DataFrame({"standard": wide[standard], "few_shot": wide[few_shot]})
+    return pairs.dropna().reset_index()
 
 
 def patterns(matched: pd.DataFrame) -> pd.DataFrame:
@@ -281,33 +233,23 @@ def duels(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     first_format, second, second_format, fact_id, precision, metric, difference (first minus
     second), outcome (of first).
 
-    Raises ValueError for a table of several models or formats, or two without a fact in common.
+    Raises ValueError for a table of several models or formats.
     """
-    tables = []
-    for place, table in (("first", first), ("second", second)):
-        sides = table[["model", "prompt_format"]].drop_duplicates()
-        if len(sides) != 1:
-            raise ValueError(
-                f"the {place} table holds {len(sides)} models and formats; keep the rows of one"
-            )
-        kept = table[["fact_id", "precision", *DUELLED]]
-        names = {place: table["model"], f"{place}_format": table["prompt_format"]}
-        tables.append(kept.assign(**names))
-    both = tables[0].merge(
-        tables[1], on=["fact_id", "precision"], suffixes=("", "_of_second"), validate="one_to_one"
-    )
-    if both.empty:
-        raise ValueError("the two tables have no fact in common; ask both models the same facts")
-    columns = ["first", "first_format", "second", "second_format", "fact_id", "precision"]
+    on = ["fact_id", "precision"]
+    sides = [
+        table[[*on, "model", "prompt_format", *DUELLED]].rename(
+            columns={"model": place, "prompt_format": f"{place}_format"}
+        )
+        for place, table in (("first", first), ("second", second))
+    ]
+    both = sides[0].merge(sides[1], on=on, suffixes=("", "_of_second"), validate="one_to_one")
     parts = []
     for metric in DUELLED:
-        a, b = (
-            both[name].astype("Float64").to_numpy(dtype=float, na_value=np.nan)
-            for name in (metric, f"{metric}_of_second")
-        )
-        difference = a - b
+        mine, theirs = (both[name].astype("Float64") for name in (metric, f"{metric}_of_second"))
+        difference = (mine - theirs).to_numpy(dtype=float, na_value=np.nan)
         outcome = np.select([difference > 0, difference == 0], OUTCOMES[:2], OUTCOMES[2])
-        part = both[columns].assign(metric=metric, difference=difference, outcome=outcome)
+        part = both[["first", "first_format", "second", "second_format", *on]]
+        part = part.assign(metric=metric, difference=difference, outcome=outcome)
         parts.append(part.dropna(subset=["difference"]))
     return pd.concat(parts, ignore_index=True)
 

@@ -130,7 +130,7 @@ def rates_by_format(table: pd.DataFrame, value: str = "robustness") -> Figure:
 def variance_ratio(table: pd.DataFrame) -> Figure:
     """Figure 6: variance between precisions, few-shot over standard prompt, a point a model.
 
-    `table`: model, mean, low, high, n, of `metrics.time.variance_ratio`. Left of the line at
+    `table`: model, mean, low, high, n, of `metrics.time.paired_variances`. Left of the line at
     1 the few-shot prompt brought the precisions together. A ratio that is NaN is said to be so.
     """
     models = list(style.looks(table["model"]))

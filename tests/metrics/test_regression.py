@@ -1,0 +1,499 @@
+"""The regression against statsmodels, known coefficients, and what has no finite estimate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from factrobust.metrics import regression
+from factrobust.metrics.regression import NUMERIC, fit, null_space, predict, separable
+from factrobust.statistics import binomial_interval
+
+STUDENTS = ("GPA", "TUCE", "PSI")
+PAPER = "y ~ QCat*log_SPop + QCat*SCons + QCat*Cert"
+
+
+def standardised(groups: pd.DataFrame, **names: str) -> pd.DataFrame:
+    """What statsmodels takes: outcome y, QCat, and the predictors in standard deviations."""
+    names = names or {"log_popularity": "log_SPop", "scons": "SCons", "cert": "Cert"}
+    z = {name: (groups[x] - groups[x].mean()) / groups[x].std(ddof=0) for x, name in names.items()}
+    category = groups["relation"].to_numpy(dtype=object)
+    return pd.DataFrame(z).assign(y=groups["correct"].astype(int), QCat=category)
+
+
+def test_spector_as_in_the_textbook(spector: pd.DataFrame) -> None:
+    # Greene, Econometric Analysis, table 21.1; predictors here are standardised.
+    made = fit(spector, STUDENTS)
+    sd, mean = made.scaling["sd"], made.scaling["mean"]
+    b = made.coefficients
+    slopes = (b[list(STUDENTS)] / sd).to_dict()
+    assert slopes == pytest.approx({"GPA": 2.82611, "TUCE": 0.09516, "PSI": 2.37869}, abs=1e-5)
+    assert b["Intercept"] - (b[list(STUDENTS)] * mean / sd).sum() == pytest.approx(
+        -13.02135, abs=1e-4
+    )
+    errors = np.sqrt(np.diag(made.covariance))[1:] / sd
+    assert errors.to_dict() == pytest.approx(
+        {"GPA": 1.26294, "TUCE": 0.14155, "PSI": 1.06456}, abs=1e-4
+    )
+    assert made.log_likelihood == pytest.approx(-12.8896, abs=1e-4)
+    assert made.null_log_likelihood == pytest.approx(-20.5917, abs=1e-4)
+    assert made.pseudo_r2 == pytest.approx(0.3740, abs=1e-4)
+    assert made.aic == pytest.approx(2 * 4 + 2 * 12.8896, abs=1e-3)
+    assert made.method == "maximum likelihood"
+
+
+def test_spector_equals_statsmodels(spector: pd.DataFrame) -> None:
+    theirs = smf.logit("GRADE ~ GPA + TUCE + PSI", spector).fit(disp=0)
+    made = fit(spector, STUDENTS)
+    assert made.pseudo_r2 == pytest.approx(theirs.prsquared)
+    assert made.aic == pytest.approx(theirs.aic)
+    new = spector[::3].assign(GPA=lambda rows: rows["GPA"] - 0.4)
+    assert predict(made, new) == pytest.approx(theirs.predict(new).to_numpy())
+
+    z = standardised(spector, **{name: name for name in STUDENTS})
+    theirs = smf.logit("y ~ GPA + TUCE + PSI", z).fit(disp=0)
+    table = regression.coefficients(made)
+    assert table["term"].tolist() == ["intercept", *STUDENTS]
+    assert table["coefficient"].tolist() == pytest.approx(theirs.params.tolist())
+    assert table["standard_error"].tolist() == pytest.approx(theirs.bse.tolist())
+    assert table["p_value"].tolist() == pytest.approx(theirs.pvalues.tolist())
+    assert table[["low", "high"]].to_numpy() == pytest.approx(theirs.conf_int().to_numpy())
+    # Textbook p-values of the slopes: 0.025, 0.501, 0.025.
+    assert table["p_value"][1:].round(3).tolist() == [0.025, 0.501, 0.025]
+    assert table["symbol"][1:].tolist() == ["*", "", "*"]
+    assert table["odds_ratio"].tolist() == pytest.approx(np.exp(theirs.params).tolist())
+    assert table["odds_low"].tolist() == pytest.approx(np.exp(theirs.conf_int()[0]).tolist())
+    assert (table["conditional"] == table["coefficient"]).all()
+    assert (table[["problem", "category"]] == "").all(axis=None)
+    assert table[["fit", "n"]].drop_duplicates().values.tolist() == [["maximum likelihood", 32]]
+
+
+def test_the_formula_of_the_paper(simulate) -> None:
+    groups = simulate(600)
+    made = fit(groups)
+    theirs = smf.logit(PAPER, standardised(groups)).fit(disp=0)
+    assert made.coefficients.to_dict() == pytest.approx(theirs.params.to_dict())
+    assert made.covariance == pytest.approx(theirs.cov_params().to_numpy())
+    assert predict(made, groups) == pytest.approx(theirs.predict().tolist())
+    assert predict(made, groups[:0]).tolist() == []
+    assert made.categories == ("a", "b", "c")
+    assert regression.coefficients(made)["term"].tolist() == [
+        *("intercept", "QCat[T.b]", "QCat[T.c]", "log_SPop", "QCat[T.b]:log_SPop"),
+        *("QCat[T.c]:log_SPop", "SCons", "QCat[T.b]:SCons", "QCat[T.c]:SCons", "Cert"),
+        *("QCat[T.b]:Cert", "QCat[T.c]:Cert"),
+    ]
+    # Wald's tests of its terms.
+    terms = theirs.wald_test_terms(scalar=True).table
+    table = regression.wald(made)
+    assert table["term"].tolist() == ["intercept", *terms.index[1:]]
+    assert table["statistic"].tolist() == pytest.approx(terms["statistic"].astype(float).tolist())
+    assert table["p_value"].tolist() == pytest.approx(terms["pvalue"].astype(float).tolist())
+    assert table["df"].tolist() == [1, 2, 1, 2, 1, 2, 1, 2]
+    assert table["symbol"].tolist() == regression.symbols(table["p_value"])
+
+
+def test_conditional_coefficients_are_the_categories_own(simulate) -> None:
+    """With all interactions, a category's coefficients are those of a regression on its rows."""
+    groups = simulate(900)
+    table = regression.coefficients(fit(groups)).set_index("term")
+    category = standardised(groups)[groups["relation"] == "b"]
+    theirs = smf.logit("y ~ log_SPop + SCons + Cert", category).fit(disp=0)
+    rows = table.loc[["QCat[T.b]", *(f"QCat[T.b]:{n}" for n in ("log_SPop", "SCons", "Cert"))]]
+    assert rows["conditional"].tolist() == pytest.approx(theirs.params.tolist())
+    assert rows[["conditional_low", "conditional_high"]].to_numpy() == pytest.approx(
+        theirs.conf_int().to_numpy()
+    )
+    assert (rows["category"] == "b").all()
+    assert table.loc["SCons", "category"] == "a"
+    summed = table.loc["SCons", "coefficient"] + table.loc["QCat[T.b]:SCons", "coefficient"]
+    assert table.loc["QCat[T.b]:SCons", "conditional"] == pytest.approx(summed)
+    assert table.loc["SCons", "conditional"] == table.loc["SCons", "coefficient"]
+
+
+def test_symbols() -> None:
+    p_values = [0, 0.0009, 0.001, 0.009, 0.01, 0.049, 0.05, 0.099, 0.1, 1]
+    assert regression.symbols(p_values) == [*("***", "***", "**", "**", "*", "*", ".", ".", "", "")]
+
+
+def test_standardised_on_the_rows_fitted_only(simulate) -> None:
+    groups = simulate(400).assign(cert=lambda rows: 5 + 3 * rows["cert"])
+    train, test = groups[:300], groups[300:].assign(cert=lambda rows: 100 * rows["cert"])
+    made = fit(train)
+    assert made.scaling.loc["Cert"].tolist() == pytest.approx(
+        [train["cert"].mean(), np.sqrt(np.mean((train["cert"] - train["cert"].mean()) ** 2))]
+    )
+    assert made.scaling.loc["log_SPop", "mean"] == pytest.approx(train["log_popularity"].mean())
+    # A question's prediction does not depend on the questions predicted beside it.
+    together = predict(made, test)
+    alone = [predict(made, test[i : i + 1])[0] for i in range(0, 100, 9)]
+    assert together[::9].tolist() == pytest.approx(alone)
+
+
+@pytest.mark.parametrize(
+    ("predictors", "names"),
+    [
+        (["QCat"], ["Intercept", "QCat[T.b]", "QCat[T.c]"]),
+        (["SPop", "Cert"], ["Intercept", "log_SPop", "Cert"]),
+        (["agreement"], ["Intercept", "agreement"]),
+        ([], ["Intercept"]),
+    ],
+)
+def test_other_sets_of_predictors(simulate, predictors: list[str], names: list[str]) -> None:
+    groups = simulate(300).assign(agreement=np.linspace(0, 1, 300))
+    made = fit(groups, predictors)
+    assert made.coefficients.index.tolist() == names
+    if predictors in (["QCat"], []):  # then the probabilities are the shares
+        key = groups["relation"] if predictors else pd.Series("all", index=groups.index)
+        shares = groups.groupby(key.to_numpy())["correct"].transform("mean")
+        assert predict(made, groups) == pytest.approx(shares.tolist())
+
+
+def test_odd_names_of_categories(simulate) -> None:
+    plain = simulate(400)
+    odd = plain.replace({"relation": {"b": "place of birth: [T.x]", "c": "where's it?"}})
+    expected = fit(plain), fit(odd)
+    assert expected[0].coefficients.tolist() == pytest.approx(expected[1].coefficients.tolist())
+    assert predict(expected[1], odd) == pytest.approx(predict(expected[0], plain))
+
+
+def test_one_category_is_left_to_the_intercept(simulate) -> None:
+    groups = simulate(200, relations="a")
+    with_category, without = fit(groups), fit(groups, NUMERIC)
+    pd.testing.assert_series_equal(with_category.coefficients, without.coefficients)
+    assert predict(with_category, groups) == pytest.approx(predict(without, groups))
+
+
+def test_a_constant_predictor_says_nothing(simulate) -> None:
+    groups = simulate(200, relations="a")
+    flat = groups.assign(cert=1 + 1e-16 * np.arange(200))
+    made = fit(flat)
+    assert made.method == "penalised (collinear)"
+    assert made.coefficients["Cert"] == pytest.approx(0, abs=1e-12)
+    moved = predict(made, flat.assign(cert=50.0))
+    assert moved.tolist() == pytest.approx(predict(made, flat).tolist())
+
+
+def test_a_category_without_a_right_answer(simulate) -> None:
+    groups = simulate(600)
+    groups["correct"] &= groups["relation"] != "b"
+    made = fit(groups)
+    assert made.method == "penalised (separated)"
+    p = pd.Series(predict(made, groups)).groupby(groups["relation"]).mean()
+    shares = groups.groupby("relation")["correct"].mean()
+    assert 0 < p["b"] < 0.05
+    assert p["a"] == pytest.approx(shares["a"], abs=0.01)
+    assert p["c"] == pytest.approx(shares["c"], abs=0.01)
+    assert 0 < made.pseudo_r2 < 1
+    assert 4 < made.degrees < 12
+    assert made.aic == pytest.approx(2 * made.degrees - 2 * made.log_likelihood)
+    table = regression.coefficients(made)
+    of_b = table["category"] == "b"
+    assert (table.loc[of_b, "problem"] == "separated").all()
+    assert (table.loc[~of_b, "problem"] == "").all()
+    assert np.isfinite(table[["coefficient", "low", "high", "p_value"]]).all(axis=None)
+    assert regression.wald(made)["fit"].unique().tolist() == ["penalised (separated)"]
+
+
+def test_a_separated_reference_leaves_the_others_their_own(simulate) -> None:
+    groups = simulate(600)
+    groups["correct"] &= groups["relation"] != "a"
+    table = regression.coefficients(fit(groups))
+    # Every coefficient is relative to the reference's, and so undetermined; the sums are not.
+    assert (table["problem"] == "separated").all()
+    of_a = table["category"] == "a"
+    assert (table.loc[of_a, "conditional_problem"] == "separated").all()
+    assert (table.loc[~of_a, "conditional_problem"] == "").all()
+
+
+def test_a_category_with_a_constant_predictor_is_collinear(simulate) -> None:
+    groups = simulate(600)
+    groups.loc[groups["relation"] == "c", "cert"] = 1.0
+    table = regression.coefficients(fit(groups)).set_index("term")
+    assert table["fit"].iloc[0] == "penalised (collinear)"
+    # Its intercept and slope cannot be told apart; the rest is determined.
+    expected = {"QCat[T.c]", "QCat[T.c]:Cert"}
+    assert set(table.index[table["problem"] == "collinear"]) == expected
+    assert set(table.index[table["conditional_problem"] == "collinear"]) == expected
+
+
+def test_a_category_of_one_question(simulate) -> None:
+    groups = simulate(300).assign(relation=lambda rows: rows["relation"].mask(rows.index == 7, "d"))
+    made = fit(groups)
+    assert made.method == "penalised (collinear, separated)"
+    assert np.isfinite(predict(made, groups)).all()
+
+
+def test_a_category_not_seen_has_no_probability(simulate) -> None:
+    groups = simulate(300)
+    train = groups[groups["relation"] != "c"]
+    unseen = np.isnan(predict(fit(train), groups))
+    assert unseen.tolist() == (groups["relation"] == "c").tolist()
+    assert np.isfinite(predict(fit(train, NUMERIC), groups)).all()
+
+
+def test_what_cannot_be_fitted(simulate) -> None:
+    groups = simulate(90)
+    for value, word in ((True, "right"), (False, "wrong")):
+        with pytest.raises(ValueError, match=f"all 90 answers are {word}, so there is nothing"):
+            fit(groups.assign(correct=value))
+    for bad in (np.nan, -np.inf):
+        lacking = groups.assign(
+            log_popularity=groups["log_popularity"].mask(groups.index == 4, bad)
+        )
+        with pytest.raises(ValueError, match="1 of 90 questions have no log_popularity"):
+            fit(lacking)
+        assert fit(lacking, ["SCons"]).n == 90
+    for several in (groups.assign(model="n", group_id=groups["group_id"] + "/n"), groups):
+        with pytest.raises(ValueError, match="one model's rows, one a question"):
+            fit(pd.concat([groups, several]))
+
+
+def test_summary(simulate) -> None:
+    tables = [
+        simulate(300),
+        simulate(300, model="n", seed=4),
+        simulate(30, model="o", correct=False),
+    ]
+    table = regression.summary(pd.concat(tables))
+    assert table["model"].tolist() == ["m", "n", "o"]
+    assert table["n"].tolist() == [300, 300, 30]
+    assert table["fit"].tolist() == ["maximum likelihood"] * 2 + ["none: all 30 answers are wrong"]
+    made = fit(tables[1])
+    assert table.loc[1, ["pseudo_r2", "aic"]].tolist() == pytest.approx([made.pseudo_r2, made.aic])
+    assert table.loc[1, "degrees"] == 12
+    assert table.loc[2, ["pseudo_r2", "aic", "degrees"]].isna().all()
+
+
+def test_within(simulate) -> None:
+    groups = pd.concat([simulate(300), simulate(300, model="n", seed=2)])
+    groups["correct"] &= groups["relation"] != "c"
+    table = regression.within(groups, ["b", "c", "d"])
+    part = groups[(groups["relation"] == "b") & (groups["model"] == "n")]
+    made = fit(part, ["SPop", "SCons", "Cert"])
+    assert made.scaling.loc["Cert", "mean"] == pytest.approx(part["cert"].mean())
+    rows = table[(table["relation"] == "b") & (table["model"] == "n")]
+    assert rows["term"].tolist() == ["intercept", "log_SPop", "SCons", "Cert"]
+    assert rows["coefficient"].tolist() == pytest.approx(made.coefficients.tolist())
+    assert rows["odds_ratio"].tolist() == pytest.approx(np.exp(rows["coefficient"]).tolist())
+    none = table[table["relation"] != "b"]
+    assert (
+        none["fit"].tolist()
+        == [
+            "none: all 100 answers are wrong",
+            "none: there are no questions",
+        ]
+        * 2
+    )
+    assert none["n"].tolist() == [100, 0] * 2
+    assert none["coefficient"].isna().all()
+    only = regression.within(groups, ["c"])
+    assert only["fit"].tolist() == ["none: all 100 answers are wrong"] * 2
+    assert list(only) == list(table)
+    assert list(table) == ["relation", *(c for c in regression.coefficients(made) if c in table)]
+
+
+# --- estimates ------------------------------------------------------------------------------------
+
+
+def design(y: list[float], **columns: list[float]) -> object:
+    data = pd.DataFrame({"y": y} | columns)
+    return smf.logit(f"y ~ {' + '.join(columns)}", data)
+
+
+def test_log_likelihood_by_hand() -> None:
+    logits = np.array([0.0, np.log(3), np.log(3), -800.0])
+    y = np.array([1.0, 1.0, 0.0, 0.0])
+    assert regression.log_likelihood(logits, y) == pytest.approx(np.log(1 / 2 * 3 / 4 * 1 / 4))
+
+
+def test_a_finite_estimate_by_hand() -> None:
+    # One of four right at x = 0, two of three at x = 1: the shares' logits.
+    made = regression.estimate(design([1, 0, 0, 0, 1, 1, 0], x=[0, 0, 0, 0, 1, 1, 1]))
+    assert made.method == "maximum likelihood"
+    logit_0, logit_1 = np.log(1 / 3), np.log(2)
+    assert made.coefficients.to_dict() == pytest.approx(
+        {"Intercept": logit_0, "x": logit_1 - logit_0}
+    )
+    # Inverse information: 1/(n p q) of the first group, and the sum for the difference.
+    first, second = 1 / (4 * 3 / 16), 1 / (3 * 2 / 9)
+    assert made.covariance.ravel().tolist() == pytest.approx(
+        [first, -first, -first, first + second]
+    )
+    assert made.degrees == 2
+    likelihood = np.log(1 / 4) + 3 * np.log(3 / 4) + 2 * np.log(2 / 3) + np.log(1 / 3)
+    assert made.log_likelihood == pytest.approx(likelihood)
+
+
+@pytest.mark.parametrize(
+    ("y", "columns", "method"),
+    [
+        ([0, 0, 1, 1], {"x": [0, 1, 2, 3]}, "penalised (separated)"),
+        ([0, 0, 1, 1], {"x": [0, 1, 1, 2]}, "penalised (separated)"),
+        ([0, 1, 0, 1], {"x": [0, 1, 2, 3], "z": [0, 2, 4, 6]}, "penalised (collinear)"),
+        ([0, 1, 0, 1], {"x": [0, 0, 0, 0]}, "penalised (collinear)"),
+        ([0, 0, 1, 1], {"x": [0, 1, 2, 3], "z": [1, 1, 1, 1]}, "penalised (collinear, separated)"),
+        ([0, 1], {"x": [0, 1], "z": [1, 1]}, "penalised (collinear, separated)"),
+    ],
+)
+def test_what_has_no_finite_estimate_is_penalised(y: list, columns: dict, method: str) -> None:
+    made = regression.estimate(design(y, **columns))
+    assert made.method == method
+    assert np.isfinite(made.coefficients).all()
+    assert (np.linalg.eigvalsh(made.covariance) > 0).all()
+    assert made.degrees < len(made.coefficients)
+
+
+def test_only_what_is_apart_is_penalised() -> None:
+    # 200 rows far from the threshold: the gradient underflows before 35 steps.
+    x = np.linspace(-3, 3, 200)
+    y = (x > 0).astype(float)
+    apart = regression.estimate(design(y.tolist(), x=x.tolist()))
+    assert apart.method == "penalised (separated)"
+    y[99:101] = [1, 0]  # the two middle rows exchanged: steep, but finite
+    made = regression.estimate(design(y.tolist(), x=x.tolist()))
+    assert made.method == "maximum likelihood"
+    assert made.coefficients["x"] > 20
+
+
+def test_ridge_is_the_maximum_of_its_objective() -> None:
+    rng = np.random.default_rng(3)
+    design = np.column_stack([np.ones(30), rng.normal(size=(30, 2))])
+    y = (design[:, 1] > 0).astype(float)
+    precision = np.array([0.0, 0.16, 2.0])
+
+    def loss(b: np.ndarray) -> float:
+        return -regression.log_likelihood(design @ b, y) + float(precision @ b**2) / 2
+
+    b, hessian = regression.ridge(design, y, precision)
+    found = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-9})
+    assert b.tolist() == pytest.approx(found.x.tolist(), abs=1e-5)
+    step = 1e-4
+    for i in range(3):
+        for j in range(3):
+            d, e = step * np.eye(3)[i], step * np.eye(3)[j]
+            second = loss(b + d + e) - loss(b + d - e) - loss(b - d + e) + loss(b - d - e)
+            assert hessian[i, j] == pytest.approx(second / (4 * step**2), abs=1e-4)
+
+
+def test_the_prior_is_the_one_stated() -> None:
+    made = regression.estimate(design([0, 0, 1, 1], x=[-2, -1, 1, 2]))
+    # By symmetry the intercept is 0; the slope b solves sum |x| (1 - p) = b / 2.5^2.
+    b = made.coefficients["x"]
+    assert made.coefficients["Intercept"] == pytest.approx(0, abs=1e-9)
+    gradient = sum(2 * a / (1 + np.exp(a * b)) for a in (1, 2))
+    assert gradient == pytest.approx(b / 2.5**2)
+
+
+# --- separation -----------------------------------------------------------------------------------
+
+
+def with_intercept(x: list[float]) -> np.ndarray:
+    return np.column_stack([np.ones(len(x)), x])
+
+
+def brute_force(x: list[int], y: list[int]) -> list[bool]:
+    """With an intercept and one predictor, all directions are thresholds, rising or falling."""
+    towards = np.where(np.array(y) > 0, 1, -1)
+    found = np.zeros(len(x), dtype=bool)
+    for sign in (1, -1):
+        for threshold in np.arange(-1, 7.5, 0.5):
+            moves = sign * (np.array(x) - threshold) * towards
+            if moves.min() >= 0:
+                found |= moves > 0
+    # The intercept alone separates when all outcomes are equal.
+    return [True] * len(x) if len(set(y)) == 1 else found.tolist()
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 1)), min_size=1, max_size=9).filter(
+        lambda rows: len({x for x, _ in rows}) > 1
+    )
+)
+def test_one_predictor_against_brute_force(rows: list[tuple[int, int]]) -> None:
+    x, y = map(list, zip(*rows, strict=True))
+    found = separable(with_intercept(x), np.array(y, dtype=float))
+    assert found.tolist() == brute_force(x, y)
+
+
+def test_only_the_category_without_a_right_answer_is_separable() -> None:
+    category = np.repeat([0, 1], 4)
+    x = np.tile([0.0, 1.0, 2.0, 3.0], 2)
+    design = np.column_stack([np.ones(8), category, x, category * x])
+    y = np.array([0, 1, 0, 1, 0, 0, 0, 0], dtype=float)
+    apart = separable(design, y)
+    assert apart.tolist() == [False] * 4 + [True] * 4
+    # The first category fixes intercept and slope; the second leaves its own two open.
+    directions = null_space(design[~apart])
+    assert np.linalg.norm(directions, axis=1).tolist() == pytest.approx([0, 1, 0, 1], abs=1e-9)
+
+
+def test_null_space() -> None:
+    x = np.array([1.0, 2.0, 4.0])
+    assert null_space(np.column_stack([np.ones(3), x])).shape == (2, 0)
+    design = np.column_stack([np.ones(3), x, 2 * x - 1])
+    directions = null_space(design)
+    assert directions.shape == (3, 1)
+    assert (directions / directions[2]).ravel().tolist() == pytest.approx([1, -2, 1])
+    assert null_space(np.zeros((0, 2))).shape == (2, 2)
+    assert null_space(np.ones((1, 3))).shape == (3, 2)  # fewer rows than columns
+    assert null_space(np.zeros((2, 3))).shape == (3, 3)
+
+
+# --- figure 5 -------------------------------------------------------------------------------------
+
+
+def test_binned_correctness_by_hand() -> None:
+    groups = pd.DataFrame(
+        {
+            "model": "m",
+            "relation": ["a"] * 5 + ["b"],
+            # Category a: its central 95% (0.05 ... 0.75 of 0.0, 0.5 ... ) leaves out both ends.
+            "scons": [0.0, 0.5, 0.5, 0.6, 1.0, 1.0],
+            "correct": [True, True, False, True, False, True],
+        }
+    )
+    table = regression.binned_correctness(groups, ["SCons"], bins=2)
+    assert list(table) == [
+        *("model", "relation", "predictor", "midpoint", "correct", "low", "high", "n")
+    ]
+    assert table["predictor"].unique().tolist() == ["SCons"]
+    found = table[["relation", "midpoint", "correct", "n"]].values.tolist()
+    # 0.5 lies on the edge of the bins, and belongs to the upper; 1.0 is in the last.
+    assert found == [["a", 0.75, pytest.approx(2 / 3), 3], ["b", 0.75, 1.0, 1]]
+    low, high = binomial_interval([2, 1], [3, 1])
+    assert table["low"].tolist() == pytest.approx(low.tolist())
+    assert table["high"].tolist() == pytest.approx(high.tolist())
+
+
+def test_bins_of_each_model_and_predictor(simulate) -> None:
+    groups = pd.concat([simulate(900), simulate(900, model="n", seed=1)])
+    groups["cert"] = 0.7  # no range: one bin
+    table = regression.binned_correctness(groups)
+    assert table["predictor"].unique().tolist() == ["Cert", "SCons", "SPop"]
+    cert = table[table["predictor"] == "Cert"]
+    assert cert["midpoint"].tolist() == pytest.approx([0.7] * 6)
+    shares = groups.groupby(["model", "relation"])["correct"].mean()
+    assert cert["correct"].tolist() == pytest.approx(shares.tolist())
+    scons = table[(table["predictor"] == "SCons") & (table["model"] == "m")]
+    x = groups.loc[groups["model"] == "m", "scons"]
+    width = (x.max() - x.min()) / 15
+    steps = (scons["midpoint"] - x.min()) / width - 0.5
+    assert np.allclose(steps, steps.round())
+    # 95% of each category's 300 questions are kept.
+    assert scons.groupby("relation")["n"].sum().between(282, 286).all()
+
+
+def test_rows_without_a_value_are_left_out(simulate) -> None:
+    groups = simulate(60, "a")
+    lacking = groups.assign(log_popularity=groups["log_popularity"].mask(groups.index < 10))
+    expected = regression.binned_correctness(groups[10:], ["SPop"])
+    pd.testing.assert_frame_equal(
+        regression.binned_correctness(lacking, ["SPop"]).reset_index(drop=True),
+        expected.reset_index(drop=True),
+    )

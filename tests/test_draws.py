@@ -1,0 +1,59 @@
+"""Draws stand in records and figures: they are pinned, and depend on nothing but names and seed."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from factrobust import draws
+from factrobust.draws import sample_evenly
+
+
+def test_a_number_is_the_first_48_bits_of_sha_256() -> None:
+    # `printf v | sha256sum`, `printf 7/capital/kenya | sha256sum`
+    assert draws.number("v") == 0x4C94485E0C21
+    assert draws.number(7, "capital/kenya") == 0xC5364D390268
+
+
+def test_ranks_are_places_in_a_group() -> None:
+    names = pd.Series(["v", "w", "x", "y", "z"], index=[3, 1, 4, 0, 9])
+    groups = pd.Series(["g", "g", "g", "h", "h"], index=names.index)
+    places = draws.ranks(names, groups, 0)
+    assert places.index.tolist() == [3, 1, 4, 0, 9]
+    drawn = names.map(lambda name: draws.number(0, name))
+    assert places.tolist() == drawn.groupby(groups).rank().sub(1).astype(int).tolist()
+    again = draws.ranks(names[::-1], groups[::-1], 0)
+    assert again[names.index].tolist() == places.tolist()
+
+
+def test_every_group_comes_once_before_any_comes_twice() -> None:
+    frame = pd.DataFrame({"fact_id": list("abcdef"), "relation": list("rrrsst")})
+    order = draws.in_turns(frame, 6, 7, ["relation"])
+    assert [len(set(part)) for part in (order["relation"][:3], order["relation"][3:5])] == [3, 2]
+    again = draws.in_turns(frame[::-1], 6, 7, ["relation"])
+    assert again["fact_id"].tolist() == order["fact_id"].tolist()
+    assert any(
+        draws.in_turns(frame, 6, seed, ["relation"])["fact_id"].tolist()
+        != order["fact_id"].tolist()
+        for seed in range(5)
+    )
+
+
+def test_a_sample_is_even_over_domains_then_relations() -> None:
+    rows = [("A", "r"), ("A", "r"), ("A", "s"), ("B", "t"), ("B", "t"), ("C", "u")]
+    frame = pd.DataFrame(rows, columns=["domain", "relation"])
+    frame["fact_id"] = [f"fact-{n}" for n in frame.index]
+    sizes = {n: sample_evenly(frame, n, 7)["domain"].value_counts().to_dict() for n in (3, 5, 9)}
+    assert sizes == {
+        3: {"A": 1, "B": 1, "C": 1},
+        5: {"A": 2, "B": 2, "C": 1},
+        9: {"A": 3, "B": 2, "C": 1},
+    }
+    assert set(sample_evenly(frame, 5, 7).query("domain == 'A'")["relation"]) == {"r", "s"}
+    mixed = sample_evenly(frame.sample(frac=1, random_state=1), 4, 7)
+    assert set(mixed["fact_id"]) == set(sample_evenly(frame, 4, 7)["fact_id"])
+    assert sample_evenly(frame, 4, 7).index.is_monotonic_increasing
+    picks = {tuple(sample_evenly(frame, 3, seed)["fact_id"]) for seed in range(9)}
+    assert len(picks) > 1
+    with pytest.raises(ValueError, match="limit is 0; give a whole number"):
+        sample_evenly(frame, 0, 7)
