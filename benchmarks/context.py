@@ -23,7 +23,7 @@ from measuring.report import in_turns, print_ratios, ratio, two_digits, write_js
 
 from factrobust import load_model
 from factrobust.datasets.contexts import load_context_questions
-from factrobust.metrics.context import perplexity
+from factrobust.metrics.context import measured, perplexity
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
 from factrobust.models.interface import Generation
@@ -90,7 +90,7 @@ def measure(model: CausalLM, questions: pd.DataFrame, rounds: int) -> dict[str, 
         found[STRAIGHTFORWARD] = one_by_one(model, questions)
 
     def ours_at_once() -> None:
-        found[OURS] = probe.ask(model, questions)
+        found[OURS] = measured(probe.ask(model, questions))
 
     seconds = in_turns({STRAIGHTFORWARD: straightforward, OURS: ours_at_once}, rounds)
     usual, ours = found[STRAIGHTFORWARD], found[OURS]
