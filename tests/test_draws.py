@@ -15,6 +15,13 @@ def test_a_number_is_the_first_48_bits_of_sha_256() -> None:
     assert draws.number(7, "capital/kenya") == 0xC5364D390268
 
 
+def test_lots_are_blake2b_and_a_sample_has_a_key_of_its_own() -> None:
+    # `printf 0/v/2001 | b2sum -l 56`, and -l 64
+    assert draws.lot("0/v/2001", 7) == 0xF846E8CAF7915D
+    assert draws.lot("0/v/2001") == 0xEEA4ABDF99439376
+    assert draws.sample_key(7, "p", 0.5, 2) == b"7\n0.5\n2\np"
+
+
 def test_ranks_are_places_in_a_group() -> None:
     names = pd.Series(["v", "w", "x", "y", "z"], index=[3, 1, 4, 0, 9])
     groups = pd.Series(["g", "g", "g", "h", "h"], index=names.index)

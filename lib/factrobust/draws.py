@@ -18,6 +18,17 @@ def number(*key: object) -> int:
     return int(hashlib.sha256("/".join(map(str, key)).encode()).hexdigest()[:12], 16)
 
 
+def lot(key: str, size: int = 8) -> int:
+    """A whole number of `size` bytes drawn from the key: the smallest of several lots is each one's
+    equally often."""
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=size).digest())
+
+
+def sample_key(seed: int, prompt: str, temperature: float, index: int) -> bytes:
+    """What determines the random numbers of a prompt's index-th sample, whatever its batch."""
+    return f"{seed}\n{temperature!r}\n{index}\n{prompt}".encode()
+
+
 def ranks(names: pd.Series, groups: pd.Series, seed: int) -> pd.Series:
     """Place of each name in its group, 0, 1, ..., in an order drawn from the seed and the names."""
     drawn = names.map(lambda name: number(seed, name)).sort_values()

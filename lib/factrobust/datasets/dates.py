@@ -7,7 +7,6 @@ calendar, [first, last]; days are numpy's datetime64[D].
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Any
 
@@ -16,6 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from factrobust import schemas
+from factrobust.draws import lot
 
 PRECISIONS = ("year", "month", "day")
 LABELS = ("correct", "incorrect", "transitional")
@@ -191,14 +191,10 @@ def _years(first: Days, last: Days) -> tuple[NDArray[np.intp], Days]:
 def _moments(names: NDArray[Any], years: Days, seed: int) -> tuple[Days, Days, Days]:
     """Each year, a month of it and a day of that month, as datetime64 of unit Y, M and D."""
     keys = zip(names, years.astype(int) + 1970, strict=True)
-    digests = [
-        hashlib.blake2b(f"{seed}/{name}/{year}".encode(), digest_size=7).digest()
-        for name, year in keys
-    ]
-    draws = np.array([int.from_bytes(digest) for digest in digests], dtype=np.int64)
-    months = years.astype("datetime64[M]") + (draws % 12).astype("timedelta64[M]")
+    lots = np.array([lot(f"{seed}/{name}/{year}", 7) for name, year in keys], dtype=np.int64)
+    months = years.astype("datetime64[M]") + (lots % 12).astype("timedelta64[M]")
     first, last = _days(months)
-    day = draws // 12 % ((last - first).astype(int) + 1)
+    day = lots // 12 % ((last - first).astype(int) + 1)
     return years, months, first + day.astype("timedelta64[D]")
 
 

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError
 
+from factrobust.draws import sample_key
 from factrobust.models.interface import Generation, Job, Model, ModelError
 from factrobust.models.prompts import FORMATS
 from factrobust.models.tokens import cut
@@ -470,7 +471,7 @@ class EndpointModel(Model):
 
 def _seed(seed: int, prompt: str, temperature: float, index: int) -> int:
     """31 bits, which every server takes, from what determines a sample."""
-    key = f"{seed}\n{temperature!r}\n{index}\n{prompt}".encode()
+    key = sample_key(seed, prompt, temperature, index)
     return int.from_bytes(hashlib.sha256(key).digest()[:4], "big") >> 1
 
 

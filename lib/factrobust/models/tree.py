@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from factrobust.draws import sample_key
+
 EPSILON = 1e-4  # lowest temperature (equation 2 of paper 1)
 TOP = 10  # alternatives kept at each position of a greedy answer
 LOWEST = -87.0  # below it float32 exp yields denormal numbers, which cost ten times as much
@@ -56,7 +58,7 @@ def new_streams(request: dict[str, Any], settings: dict[str, Any]) -> list[Strea
 def uniforms(seed: int, prompt: str, temperature: float, index: int, n: int) -> np.ndarray:
     """Numbers in [0, 1) for `n` tokens, [token, halving], that depend on the sample alone, not on
     its batch, order or library."""
-    key = f"{seed}\n{temperature!r}\n{index}\n{prompt}".encode()
+    key = sample_key(seed, prompt, temperature, index)
     words = np.frombuffer(hashlib.shake_256(key).digest(8 * n * HALVINGS), dtype="<u8")
     numbers: np.ndarray = (words >> 11).reshape(n, HALVINGS) * 2.0**-53
     return numbers

@@ -19,7 +19,6 @@ is told from one that repeats whatever stands there.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from factrobust.draws import lot
 from factrobust.models.interface import Generation, Model
 from factrobust.models.prompts import FORMATS, render
 from factrobust.probes import in_chunks, lacking
@@ -236,7 +236,7 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0, rule: str = "robust
         for i in rows:
             others = [j for j in stated if spellings[j] != spellings[i]]
             numbers = (_lot(seed, base_id, objects[i], objects[j]) for j in others)
-            drawn[i] = min(zip(numbers, others, strict=True), default=(b"", -1))[1]
+            drawn[i] = min(zip(numbers, others, strict=True), default=(0, -1))[1]
     return drawn
 
 
@@ -345,9 +345,8 @@ def answer_tokens(
     return pd.DataFrame(rows, columns=columns).astype({"probability": float})
 
 
-def _lot(*key: object) -> bytes:
-    """A number drawn from the key: the smallest of several is each one's equally often."""
-    return hashlib.blake2b("\n".join(map(str, key)).encode(), digest_size=8).digest()
+def _lot(*key: object) -> int:
+    return lot("\n".join(map(str, key)))
 
 
 def need_right(marked: pd.DataFrame, models: Sequence[Model]) -> None:
