@@ -145,8 +145,8 @@ def test_shares_are_stacked_in_order_and_written_where_there_is_room(axis):
 def test_an_edge_belongs_to_the_bin_below(axis):
     values = pd.Series([0.0, 0.5, 0.5, 0.6])
     blocks.histogram(axis, values, np.array([0, 0.5, 1]), style.PLAIN)
-    (patch,) = axis.patches
-    heights = {(round(x, 3), round(y, 3)) for x, y in patch.get_xy()}
+    (outline,) = axis.collections
+    heights = {(round(x, 3), round(y, 3)) for x, y in outline.get_paths()[0].vertices}
     assert {(0.0, 0.75), (0.5, 0.75), (0.5, 0.25), (1.0, 0.25)} <= heights
     blocks.histogram(axis, values[:0], np.array([0, 0.5, 1]), style.PLAIN)
 

@@ -171,7 +171,7 @@ def test_frs_distribution(check, models):
     )
     fig = check(decoding.frs_distribution(facts), axes=1)
     assert fig.axes[0].get_title().startswith("arts\nn = 4 facts")
-    outline = fig.axes[0].patches[0].get_xy().round(3)
+    outline = fig.axes[0].collections[0].get_paths()[0].vertices.round(3)
     tops = {x for x, y in outline if y == 0.25}
     assert tops == {0.0, 0.05, 0.1, 0.75, 0.8, 0.95, 1.0}  # an edge belongs to the bin below it
 

@@ -230,7 +230,7 @@ def test_nearest_misses_run_to_the_right_on_both_sides(check, intervals, models)
 def test_dtype_difference_is_symmetric_around_zero(check, entries):
     table = pd.DataFrame({"model": "m", "difference": [-0.41, 0.0, 0.0, 0.2]})
     fig = check(time.dtype_difference(table), axes=1)
-    outline = fig.axes[0].patches[0].get_xy()
+    outline = fig.axes[0].collections[0].get_paths()[0].vertices
     assert outline[:, 0].min() == pytest.approx(-0.41)
     assert {round(x, 6) for x, y in outline if y == 0.5} == {-0.01, 0.01}
     assert entries(fig) == ["m (n = 4)"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import json
+import logging
 import re
 import shutil
 import signal
@@ -15,14 +15,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import nbformat
+import papermill
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.utils import run_sync
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
-from papermill.iorw import load_notebook_node
-from papermill.parameterize import parameterize_notebook
+from papermill.engines import NBClientEngine, papermill_engines
+from papermill.exceptions import PapermillExecutionError
 from tqdm.std import tqdm
 
 from factrobust.provenance import write_atomically
@@ -40,6 +41,26 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 SHOW_SECONDS = 15  # between two lines of progress where there is no terminal
 # The library's errors, by name: one sentence that says it all, where others need their traceback.
 OURS = ("FactsError", "LacksError", "ModelError", "RecordsError")
+
+
+logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what goes wrong is told once, here
+
+
+class _SavedAtEnd(NBClientEngine):
+    """papermill's engine, which writes the notebook when its cells have run or one has failed: it
+    does so twice a cell otherwise, which takes longer than many a cell once there are figures."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **options: Any) -> None:
+        path, nb_man.output_path = nb_man.output_path, None
+        try:
+            super().execute_managed_notebook(nb_man, kernel_name, **options)
+        finally:
+            nb_man.output_path = path
+            nb_man.save()
+
+
+papermill_engines.register("saved at end", _SavedAtEnd)
 
 
 class NotebookError(Exception):
@@ -88,12 +109,7 @@ class Run:
             raise NotebookError(str(error)) from error
         result = self.out / self.notebook
         result.write_text(source, encoding="utf-8")
-        node = load_notebook_node(str(result))
-        if self.parameters:
-            node = parameterize_notebook(
-                node, self.parameters, kernel_name="python3", language="python"
-            )
-        self._run_cells(node)
+        node = self._run_cells(result)
         if read_canonical(path) != source:
             raise NotebookError(
                 f"{self.notebook} was edited while it ran, so its results were not put in place: "
@@ -103,29 +119,33 @@ class Run:
         result.write_text(to_text(node), encoding="utf-8")
         self.seconds = time.monotonic() - self.started
 
-    def _run_cells(self, node: NotebookNode) -> None:
-        for cell in node.cells:
-            if cell.cell_type == "code":
-                cell.outputs, cell.execution_count = [], None
-        root = self.mode.root
-        failed = root / "build" / "failed" / self.mode.name / self.notebook
-        client = NotebookClient(node, km=self.manager)
+    def _run_cells(self, notebook: Path) -> NotebookNode:
+        folder = (self.mode.root / self.notebook).parent
+        failed = self.mode.root / "build" / "failed" / self.mode.name / self.notebook
+        failed.parent.mkdir(parents=True, exist_ok=True)
         try:
-            client.execute(cwd=str((root / self.notebook).parent), env=self.environment)
-            failed.unlink(missing_ok=True)
+            run_sync(self.manager.start_kernel)(cwd=str(folder), env=self.environment)
+            node = papermill.execute_notebook(
+                notebook,
+                failed,
+                self.parameters,
+                engine_name="saved at end",
+                kernel_name="python3",
+                progress_bar=False,
+                km=self.manager,
+            )
         except Exception as error:
-            failed.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(failed, to_text(node).encode())
             failure = NotebookError(
-                f"{self.notebook}, {_explain(node, error)}\n"
-                f"The notebook with the error: {failed.relative_to(root)}"
+                f"{self.notebook}, {_explain(nbformat.read(failed, as_version=4), error)}\n"
+                f"The notebook with the error: {failed.relative_to(self.mode.root)}"
             )
             failure.lacking = getattr(error, "ename", None) == "LacksError"
             raise failure from error
         finally:
-            # Nothing is left to save: the client's own end waits for the kernel's goodbye, seconds.
+            # Nothing is left to save, and waiting for the kernel's goodbye can take seconds.
             run_sync(self.manager.shutdown_kernel)(now=True)
-            atexit.unregister(client._cleanup_kernel)
+        failed.unlink()
+        return node
 
     def progress(self) -> str:
         """How long it has run, and the last line that `progress_bar` wrote."""
@@ -219,14 +239,16 @@ def _watch(run: Run, future: Future[None]) -> None:
 
 def _explain(node: NotebookNode, error: Exception) -> str:
     """The last cell that began, its first line, and what went wrong there."""
-    cells = [cell for cell in node.cells if INJECTED not in cell.metadata.get("tags", [])]
+    added = {INJECTED, "papermill-error-cell-tag"}
+    cells = [cell for cell in node.cells if not added & {*cell.metadata.get("tags", [])}]
     # nbclient notes the times of a cell from its beginning on.
     began = [(n, cell) for n, cell in enumerate(cells, start=1) if "execution" in cell.metadata]
     number, cell = began[-1] if began else (1, cells[0])
     place = f"cell {number}: {cell.source.strip().partition(chr(10))[0]}"
     if isinstance(error, DeadKernelError):
         return f"{place}\nThe kernel died, most likely because the memory was used up."
-    if not isinstance(error, CellExecutionError) or error.ename in OURS:
-        return f"{place}\n{getattr(error, 'ename', type(error).__name__)}: {getattr(error, 'evalue', error)}"
-    trace = [line for output in cell.outputs for line in output.get("traceback", [])]
-    return ANSI.sub("", "\n".join([place, *trace]))
+    if not isinstance(error, PapermillExecutionError):
+        return f"{place}\n{type(error).__name__}: {error}"
+    if error.ename in OURS:
+        return f"{place}\n{error.ename}: {error.evalue}"
+    return ANSI.sub("", "\n".join([place, *error.traceback]))
