@@ -126,8 +126,6 @@ def test_prompts_of_a_chat_model(questions: pd.DataFrame) -> None:
         "<user>Context: [It is Lima]. Q: What is the capital of Kenya? A:<model>"
         "The capital of Kenya is"
     ]
-    plain = context.context_prompts(chat, questions[:1], prompt_format="prefix")
-    assert plain == ["Q: What is the capital of Kenya? A: The capital of Kenya is"]
 
 
 @pytest.mark.parametrize(
@@ -235,8 +233,6 @@ def test_an_initial_is_asked_again(toy_model: Callable[..., Any], questions: pd.
     assert made["token_ids"].map(len).tolist() == [3, 1]
     assert made["tokens"].tolist() == [[" J", ".", " Kenyatta"], [" Lima"]]
     assert context.greedy(model, questions[:2], rule="published")["text"].tolist() == ["J", "Lima"]
-    # Nothing more can come after as many tokens as there may be.
-    assert context.greedy(model, questions[:1], max_new_tokens=2)["text"].tolist() == ["J"]
 
 
 def test_asked_in_chunks_and_in_any_order(
@@ -264,21 +260,6 @@ def test_given_contexts(toy: Any, questions: pd.DataFrame) -> None:
     stated = [f"The capital of {name} is Lima" for name in ("Kenya", "Chad", "Oman")]
     made = context.greedy(toy, questions.iloc[[0, 2, 3]], stated)
     assert made["text"].tolist() == ["Lima", "", "Nairobi"]
-    with pytest.raises(ValueError, match="3 contexts for 4 questions; give one each"):
-        context.greedy(toy, questions, stated)
-
-
-def test_bad_input(toy: Any, questions: pd.DataFrame) -> None:
-    with pytest.raises(ValueError, match="rule 'thesis' is unknown; choose one of robust"):
-        context.ask(toy, questions, rule="thesis")
-    with pytest.raises(ValueError, match="prompt format 'two-shot' does not begin the answer"):
-        context.ask(toy, questions, prompt_format="two-shot")
-    with pytest.raises(ValueError, match="needs a chat template"):
-        context.ask(toy, questions, prompt_format="chat-prefix")
-    with pytest.raises(ValueError, match=r"1 base question\(s\) .* one object only, such as capit"):
-        context.ask(toy, questions[:1])
-    with pytest.raises(ValueError, match=r"answer 0 .* is empty; leave such questions out"):
-        toy.score(["Kenya is"], [[]])
 
 
 def test_no_probe_imports_torch() -> None:
@@ -368,7 +349,7 @@ def test_an_answer_that_would_be_right_is_never_drawn(mine: list[str], other: li
         drawn = known_contexts(questions, questions, seed=seed).set_index("question_id")["other"]
         assert drawn["capital/a"] == "capital/c"
         assert drawn["capital/b"] == "capital/c"
-    with pytest.raises(ValueError, match="to capital/a there is no other fact of 'capital' with"):
+    with pytest.raises(ValueError, match="to capital/a there is no other fact that a false"):
         known_contexts(questions.iloc[:2], questions.iloc[:2])
 
 
@@ -384,13 +365,10 @@ def test_every_other_fact_is_drawn_equally_often() -> None:
 
 def test_a_draw_depends_on_the_facts_only() -> None:
     pool = facts_as_questions(load_facts(relations=["capital", "author"]))
-    asked = pool[pool["question_id"].isin(load_facts(limit=120)["fact_id"])]
-    made = known_contexts(asked, pool).set_index("question_id")
-    shuffled = pool.sample(frac=1, random_state=0)
-    alone = known_contexts(asked.iloc[::-1].iloc[:4], shuffled).set_index("question_id")
-    assert len(alone) == 4
-    assert alone.equals(made.loc[alone.index])
-    assert not known_contexts(asked, pool, seed=1)["other"].equals(made["other"])
+    made = known_contexts(pool[::9], pool)
+    alone = known_contexts(pool[::9].iloc[3::-1], pool.sample(frac=1, random_state=0))
+    pd.testing.assert_frame_equal(alone[::-1].reset_index(drop=True), made[:4])
+    assert not known_contexts(pool[::9], pool, seed=1)["other"].equals(made["other"])
 
 
 def test_the_embedded_facts_have_contexts() -> None:
@@ -404,16 +382,6 @@ def test_the_embedded_facts_have_contexts() -> None:
         assert row["false"].startswith(row["prefix"])
         assert row["other"] != row["question_id"]
         assert row["other"].startswith(f"{row['base_id']}/")
-
-
-def test_questions_without_a_known_answer_are_refused() -> None:
-    unknown = facts_about({"Kenya": [], "Peru": ["Lima"]})
-    with pytest.raises(
-        ValueError, match="answer to capital/Kenya is not known, and a true context"
-    ):
-        known_contexts(unknown, unknown)
-    with pytest.raises(ValueError, match="capital/Kenya is not known"):
-        known_contexts(CAPITALS, unknown)
 
 
 def stated_of(about: str, answer: str, country: str) -> str:
@@ -548,32 +516,24 @@ def test_an_answer_without_letters_may_lack_its_perplexity(write: Write) -> None
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        (
-            "base_cf_proba,",
-            "cf,",
-            r"llama.csv: these columns are missing: p1 \(base_cf_proba\); add",
-        ),
-        ("counterfactual,", "other,", r"these columns are missing: counterfactual; add them, by"),
-        ("2.5,", "nan,", r"line 2: the perplexity p1 of the counterfactual answer 'a singer' is n"),
-        ("2.5,", ",", "line 2: the perplexity p1 of .* is missing, and not a number from 1 up"),
-        ("3.5,", "often,", r"line 2: the perplexity p2 of the parametric answer 'a poet' is often"),
-        ("a god,1,", "a god,0.9,", "line 3: the perplexity p4 of the contextual answer 'a god' is"),
+        ("base_cf_proba,", "cf,", r"llama.csv: these columns are missing: p1; add them, by"),
+        ("2.5,", "nan,", r"llama.csv, line 2: the perplexity p1 of the answer 'a singer' is 'nan'"),
+        ("2.5,", ",", "line 2: the perplexity p1 of .* is '', and not a number from 1 up"),
+        ("3.5,", "often,", r"line 2: the perplexity p2 of the answer 'a poet' is 'often'"),
+        ("a god,1,", "a god,0.9,", "line 3: the perplexity p4 of the answer 'a god' is '0.9'"),
     ],
 )
 def test_a_bad_file_gives_one_sentence(write: Write, old: str, new: str, what: str) -> None:
-    with pytest.raises(FactsError, match=what) as caught:
+    with pytest.raises(FactsError, match=what):
         read_results(write(THESIS.replace(old, new, 1)))
-    assert "\n" not in str(caught.value)
 
 
 def test_bad_parquet(tmp_path: Path) -> None:
     path = tmp_path / "results.parquet"
-    with pytest.raises(FactsError, match=r"results.parquet cannot be read"):
-        read_results(path)
     frame = pd.DataFrame([["c", "b", "x", "Oslo", None, "Rome", 1.0, None, None, 1.0]])
     frame.columns = pd.Index(OURS.strip().split(","))
     frame.to_parquet(path)
-    with pytest.raises(FactsError, match=r"row 1: the perplexity p2 .* 'Oslo' is missing,"):
+    with pytest.raises(FactsError, match=r"row 1: the perplexity p2 of the answer 'Oslo' is None"):
         read_results(path)
 
 
@@ -659,5 +619,3 @@ def test_rules_differ_in_spelling_and_empties() -> None:
     assert counterfactuals(rows).tolist() == [-1, -1, counterfactuals(rows)[2]]
     assert counterfactuals(rows)[2] in (0, 1)
     assert (counterfactuals(rows, rule="published") >= 0).all()
-    with pytest.raises(ValueError, match="rule 'thesis' is unknown"):
-        counterfactuals(rows, rule="thesis")

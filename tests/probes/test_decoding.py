@@ -102,9 +102,6 @@ def test_prompts_are_what_is_sent(toy: Any, facts: pd.DataFrame) -> None:
     shown = decoding.prompts(toy, facts)
     assert shown[0] == "Where is Kenya? To Kenya"
     assert decoding.greedy(toy, facts)["prompt"].tolist() == shown
-    two_shot = decoding.prompts(toy, facts, "two-shot")
-    assert two_shot[0].endswith("\n\nQ: Where is Kenya?\nA:")
-    assert decoding.greedy(toy, facts, prompt_format="two-shot")["prompt"].tolist() == two_shot
 
 
 def test_greedy_answers(toy: Any, facts: pd.DataFrame, known: pd.DataFrame) -> None:
@@ -160,23 +157,12 @@ def test_breaking_temperatures(curves: pd.DataFrame) -> None:
     assert paper["Egypt"] == math.inf
 
 
-def test_factual_robustness_scores(known: pd.DataFrame, curves: pd.DataFrame) -> None:
-    paper = metrics.frs_table(known, metrics.grid_breaking(curves, decoding.TEMPERATURES))
-    cells = paper.set_index(["fact_id", "d"])["frs"]
-    # 0.46689 x 2.4 - 0.53311 / 2.4 = 0.89841, and 1.89841 / 2.89841.
-    assert cells["Kenya", 1] == pytest.approx(0.65498, abs=1e-5)
-    assert cells["Egypt", 1] == 1
-    exact = metrics.frs_table(known, metrics.exact_breaking(curves), unbroken=None)
-    # 0.55283 x 2 - 0.44717 / 2 = 0.88208, and 1.88208 / 2.88208.
-    assert exact.set_index(["fact_id", "d"])["frs"]["Ghana", 1] == pytest.approx(0.65303, abs=1e-4)
-
-
 def test_sampled_accuracies(toy: Any, facts: pd.DataFrame) -> None:
     temperatures, n = [0.4, 1.0, 2.4], 400
     asked = facts[facts["fact_id"] != "Chile"]
     samples = decoding.sampled(toy, asked, temperatures=temperatures, n=n, seed=5)
     assert list(samples) == [
-        *("model", *decoding.ABOUT, "temperature", "sample"),
+        *(*decoding.ABOUT, "model", "temperature", "sample"),
         *("text", "token_ids", "logprobs", "tempered_logprobs"),
     ]
     assert len(samples) == 5 * 3 * n
@@ -201,11 +187,10 @@ def test_sampled_accuracies(toy: Any, facts: pd.DataFrame) -> None:
     assert np.exp(nairobi["logprobs"].str[0]).to_numpy() == pytest.approx(0.6)
 
 
-@pytest.mark.parametrize("probe", [decoding.greedy, decoding.sampled])
-def test_answers_that_cannot_be_given(toy: Any, facts: pd.DataFrame, probe: Any) -> None:
+def test_answers_that_cannot_be_given(toy: Any, facts: pd.DataFrame) -> None:
     long = facts.assign(object=["New York City", *facts["object"][1:]])
     with pytest.raises(ValueError, match=r"1 fact\(s\) have no accepted answer of at most 2 words"):
-        probe(toy, long, max_new_tokens=2)
+        decoding.greedy(toy, long, max_new_tokens=2)
     short = long.assign(aliases=[["NYC"], *facts["aliases"][1:]])
     assert len(decoding.greedy(toy, short, max_new_tokens=2)) == len(facts)
 
@@ -246,93 +231,23 @@ def test_sampling_agrees_with_tempering_on_a_real_model() -> None:
     assert (known["direct"] & ~known["correct"]).mean() < 0.05
 
 
-# -- t_b by bisection --------------------------------------------------------------------------------
+class Flat(Model):
+    """Any answer is as likely at every temperature; it tells no alternatives."""
 
-
-class Falling(Model):
-    """A model whose accuracy at each of the paper's temperatures is set: right in k of 10 samples."""
-
-    name = fingerprint = "falling"
+    name = fingerprint = "flat"
     prompt_format, chat = "prefix", None
-
-    def __init__(self, right: dict[str, list[int]]) -> None:
-        self.right = right
-        self.visited: dict[str, list[float]] = {name: [] for name in right}
-        self.calls = 0
+    calls = 0
 
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
-        self.calls += 1
         for i, request in enumerate(job.requests):
-            prompt, t = request["prompt"], request["temperature"]
-            fact = prompt.split()[-1]
-            self.visited[fact].append(t)
-            k = self.right[fact][decoding.TEMPERATURES.index(t)]
-            texts = [" Nairobi"] * k + [" Lagos"] * (job.settings["n"] - k)
-            yield [i], [[Generation(prompt, text, [], []) for text in texts]]
-
-
-def falling(right: dict[str, list[int]]) -> tuple[Falling, pd.DataFrame]:
-    about = {"object": "Nairobi", "aliases": [[]] * len(right), "domain": "d", "answer_type": "a"}
-    names = {"fact_id": list(right), "question": "?", "prefix": [f"To {name}" for name in right]}
-    return Falling(right), pd.DataFrame(names | about)
-
-
-def breaking_of(samples: pd.DataFrame, facts: pd.DataFrame) -> dict[str, float]:
-    accuracy = metrics.sampled_accuracy(metrics.mark_samples(samples))
-    return metrics.sampled_breaking(accuracy).set_index("fact_id")["t_b"].to_dict()
-
-
-def test_bisection_finds_the_grids_t_b_of_any_falling_curve() -> None:
-    """Breaking at each of the ten temperatures, and never: at most 4 of them are sampled."""
-    model, facts = falling({f"f{k}": [9] * k + [5] * (k > 0) + [4] * 10 for k in range(11)})
-    samples = decoding.bisected(model, facts)
-    # f0 breaks at 0.2; fk has a share of one half, which is not below it, before it breaks.
-    grid = [*decoding.TEMPERATURES, math.inf]
-    assert breaking_of(samples, facts) == {
-        f"f{k}": grid[min(k + 1, 10)] if k else grid[0] for k in range(11)
-    }
-    assert model.calls == 4  # rounds, of all facts at once
-    assert all(3 <= len(set(ts)) == len(ts) <= 4 for ts in model.visited.values())
-    assert model.visited["f0"] == [1.2, 0.6, 0.4, 0.2]  # 5 of 0 ... 10, then 2, 1, 0
-    assert len(samples) == 10 * sum(map(len, model.visited.values()))
-    full = decoding.sampled(model, facts)
-    assert breaking_of(full, facts) == breaking_of(samples, facts)
-    keys = ["fact_id", "temperature", "sample", "text"]
-    assert len(full.merge(samples, on=keys)) == len(samples)
-
-
-def test_bisection_of_other_curves_and_grids() -> None:
-    """Below one half at 0.6 and from 1.6 on: the grid says 0.6, the search 1.6."""
-    model, facts = falling({"f": [10, 10, 4, 10, 10, 10, 10, 4, 4, 4]})
-    assert breaking_of(decoding.bisected(model, facts), facts) == {"f": 1.6}
-    assert model.visited["f"] == [1.2, 1.8, 1.6, 1.4]
-    assert breaking_of(decoding.sampled(model, facts), facts) == {"f": 0.6}
-
-    model, facts = falling({"f": [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]})
-    samples = decoding.bisected(model, facts, temperatures=[2.0, 0.2, 0.6], threshold=0.85)
-    assert model.visited["f"] == [0.6, 0.2]  # 0.8 is below the threshold, then 1 is not
-    for nothing in (decoding.bisected(model, facts[:0]), decoding.sampled(model, facts[:0])):
-        assert len(nothing) == 0
-        pd.testing.assert_series_equal(nothing.dtypes[:-4], samples.dtypes[:-4])
-
-
-def test_bisected_samples_are_those_of_the_grid(toy: Any, facts: pd.DataFrame) -> None:
-    found = decoding.bisected(toy, facts, n=4, seed=3)
-    full = decoding.sampled(toy, facts, n=4, seed=3)
-    keys = ["fact_id", "temperature", "sample"]
-    joined = found.merge(full, on=keys, suffixes=("", "_full"), validate="one_to_one")
-    assert len(joined) == len(found) < len(full) / 2
-    for column in ("text", "token_ids", "tempered_logprobs"):
-        assert joined[column].tolist() == joined[f"{column}_full"].tolist()
+            self.calls += 1
+            answer = Generation(request["prompt"], " Nairobi", [], [])
+            flat = [-1.0 for _ in job.settings.get("temperatures", ())]
+            yield [i], [flat if job.operation == "temper" else answer]
 
 
 def test_curves_of_several_models_are_of_their_own_answers(toy: Any, known: pd.DataFrame) -> None:
-    class Flat(Falling):
-        def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
-            for i in range(len(job.requests)):
-                yield [i], [[-1.0 for _ in job.settings["temperatures"]]]
-
-    flat = Flat({})
+    flat = Flat()
     both = pd.concat([known, known.head(2).assign(model=flat.name)])
     found = decoding.curves([toy, flat], both)
     assert found.groupby("model")["fact_id"].nunique().to_dict() == {toy.name: 5, flat.name: 2}
@@ -346,7 +261,7 @@ def test_curves_of_several_models_are_of_their_own_answers(toy: Any, known: pd.D
 
 
 def test_models_without_logits_are_left_out(toy: Any) -> None:
-    endpoint = Falling({})
+    endpoint = Flat()
     endpoint.lacks = {"temper": "no logits"}
     assert decoding.temperable([toy, endpoint]) == [toy]
     with pytest.raises(LacksError, match="no logits"):
@@ -355,17 +270,10 @@ def test_models_without_logits_are_left_out(toy: Any) -> None:
 
 
 def test_entropies_need_alternatives(facts: pd.DataFrame) -> None:
-    class Poor(Falling):
-        def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
-            for i, request in enumerate(job.requests):
-                self.calls += 1
-                yield [i], [Generation(request["prompt"], " Nairobi", [], [])]
-
-    poor = Poor({})
+    poor = Flat()
     with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 10 are needed"):
         decoding.greedy(poor, facts)
     assert poor.calls == 1
-    assert decoding.greedy(poor, facts, alternatives=0)["text"].eq(" Nairobi").all()
 
 
 def test_models_that_know_nothing_are_named(toy: Any, known: pd.DataFrame) -> None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 TURN = "<|assistant|>"
 NO_LOGITS = (
     "an endpoint gives no logits, so that an answer cannot be tempered; find breaking temperatures "
-    "by sampling (probes.decoding.sampled, or bisected with fewer requests)"
+    "by sampling (probes.decoding.sampled)"
 )
 NO_IDS = (
     "an endpoint tells tokens as texts and not as ids, so that generated answers cannot be scored "

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +29,7 @@ from factrobust.draws import lot
 from factrobust.models.interface import Generation, Model
 from factrobust.models.prompts import FORMATS, render
 from factrobust.probes import in_chunks, lacking
-from factrobust.probes.endings import STOP, check_rule, ending, unsure
+from factrobust.probes.endings import STOP, ending, unsure
 from factrobust.tables import FactsError, read_table, slug
 from factrobust.text import normalise
 
@@ -39,46 +38,25 @@ ANSWERS = ("parametric", "counterfactual")  # those that are scored
 CONTEXTS = ("true", "irrelevant", "false")
 ABOUT = ("question_id", "category", "base_id", "object")  # a question's columns in its response
 # The answer that each perplexity is of.
-SCORED = {
-    "p0": "parametric",
-    "p1": "counterfactual",
-    "p2": "parametric",
-    "p3": "counterfactual",
-    "p4": "contextual",
-}
+SCORED = dict(zip(("p0", "p1", "p2", "p3", "p4"), (*ANSWERS, *ANSWERS, "contextual"), strict=True))
 LOWEST = 1 - 1e-6  # of a perplexity: 1, but for rounding
 
 
 def context_prompts(
-    model: Model,
-    questions: pd.DataFrame,
-    contexts: Sequence[str] | None = None,
-    *,
-    prompt_format: str | None = None,
+    model: Model, questions: pd.DataFrame, contexts: Sequence[str] | None = None
 ) -> list[str]:
     """The exact text sent for each question, with a context each or without.
 
     "Context: [The capital of Kenya is Lima]. Q: What is the capital of Kenya? A: The capital of
     Kenya is", without the first sentence if there is no context (the thesis's format; one space
-    where its code has two). The answer follows after a space. In the format "prefix" this is the
-    whole prompt; in "chat-prefix" the user's message ends with "A:" and the answer prefix begins the
-    assistant's turn. Default: the one that goes with the model's own format.
-
-    Raises ValueError for another format, a chat format asked of a model without a template, and
-    contexts that are not one a question.
+    where its code has two). The answer follows after a space. This is the whole prompt; where the
+    model's own format is one for chats, the user's message ends with "A:" and the answer prefix
+    begins the assistant's turn.
     """
-    default = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
-    name = prompt_format or default
-    if name not in ("prefix", "chat-prefix"):
-        raise ValueError(
-            f"prompt format {name!r} does not begin the answer with a prefix, which the context "
-            "repeats; choose prefix or chat-prefix"
-        )
     texts = [f"Q: {question} A:" for question in questions["question"]]
     if contexts is not None:
-        if len(contexts) != len(texts):
-            raise ValueError(f"{len(contexts)} contexts for {len(texts)} questions; give one each")
         texts = [f"Context: [{c}]. {text}" for c, text in zip(contexts, texts, strict=True)]
+    name = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
     return render(name, texts, questions["prefix"].tolist(), model.chat)
 
 
@@ -87,24 +65,20 @@ def greedy(
     questions: pd.DataFrame,
     contexts: Sequence[str] | None = None,
     *,
-    max_new_tokens: int = MAX_NEW_TOKENS,
     rule: str = "robust",
-    prompt_format: str | None = None,
 ) -> pd.DataFrame:
     """Greedy answers, one row a question in their order; equal prompts are asked once.
 
     Columns: model, question_id, category, base_id, object, prompt, text (up to its end by `rule`,
     see `probes.endings`; empty if it has no letter or digit), and of the fewest tokens that cover
     it token_ids, tokens (their texts) and logprobs; first (list of the likeliest first tokens and
-    their natural log-probabilities; empty if generation ended at once). Raises ValueError as
-    `context_prompts` does, and for an unknown rule.
+    their natural log-probabilities; empty if generation ended at once).
     """
-    check_rule(rule)
     model.require("token_ids")  # what is scored afterwards
-    prompts = context_prompts(model, questions, contexts, prompt_format=prompt_format)
+    prompts = context_prompts(model, questions, contexts)
     answers = {}
     for chunk in in_chunks(prompts):
-        for generation in _generated(model, chunk, max_new_tokens, rule):
+        for generation in _generated(model, chunk, rule):
             text, n = ending(generation, rule)
             top = generation.top_logprobs
             tokens = [alternatives[0][0] for alternatives in top[:n]]
@@ -117,53 +91,43 @@ def greedy(
     return table.assign(prompt=pd.Series(prompts, dtype="str"), **responses).astype({"text": "str"})
 
 
-def _generated(
-    model: Model, prompts: list[str], max_new_tokens: int, rule: str
-) -> Iterator[Generation]:
+def _generated(model: Model, prompts: list[str], rule: str) -> Iterator[Generation]:
     """Generations long enough for `ending`: those that stopped at an initial's full stop go on."""
-    generations = model.generate(prompts, max_new_tokens=max_new_tokens, stop=STOP[rule])
+    generations = model.generate(prompts, max_new_tokens=MAX_NEW_TOKENS, stop=STOP[rule])
     again = [
         g.prompt
         for g in generations
-        if rule == "robust" and unsure(g.text) and len(g.token_ids) < max_new_tokens
+        if rule == "robust" and unsure(g.text) and len(g.token_ids) < MAX_NEW_TOKENS
     ]
-    longer = model.generate(again, max_new_tokens=max_new_tokens, stop=("\n",)) if again else []
+    longer = model.generate(again, max_new_tokens=MAX_NEW_TOKENS, stop=("\n",)) if again else []
     replaced = {g.prompt: g for g in longer}
     return (replaced.get(g.prompt, g) for g in generations)
 
 
 def ask(
-    model: Model, questions: pd.DataFrame, *, seed: int = 0, rule: str = "robust", **options: Any
+    model: Model, questions: pd.DataFrame, *, seed: int = 0, rule: str = "robust"
 ) -> pd.DataFrame:
-    """Ask each question without and with a counterfactual; one row a question, in their order.
+    """Ask each of `schemas.ContextQuestions` without and with a counterfactual, in their order.
 
-    `questions` is a table of `datasets.contexts`. `rule` ends the answers and draws the
-    counterfactuals; questions without one, because no other answer to the base question differs, are
-    left out. Columns: model, question_id, category, base_id, object, parametric, counterfactual,
-    contextual (texts), token_ids_parametric, token_ids_counterfactual, tokens_parametric and
-    tokens_counterfactual (lists: the tokens of two of them, and these tokens' texts), logprobs_p0 ... logprobs_p4 (lists: the tokens' log-probabilities behind each perplexity, empty
-    for an empty answer), first and first_context (as in `greedy`, without and with the context).
+    `rule` ends the answers and draws the counterfactuals; questions without one, because no other
+    answer to the base question differs, are left out. Columns: model, question_id, category, base_id,
+    object, parametric, counterfactual, contextual (texts), token_ids_parametric,
+    token_ids_counterfactual, tokens_parametric and tokens_counterfactual (lists: the tokens of two of
+    them, and these tokens' texts), logprobs_p0 ... logprobs_p4 (lists: the tokens' log-probabilities
+    behind each perplexity, empty for an empty answer), first and first_context (as in `greedy`,
+    without and with the context). `metrics.context.measured` makes `schemas.ContextResults` of it.
 
     Answers are scored by the token ids that were generated, and what generation told already (P0, P4,
     and P2 or P3 if the contextual answer is p or q token by token) is taken from it. P0 <= P1 is no
     theorem: greedy decoding finds the likeliest first token, not the likeliest answer.
-
-    `options` are further ones of `greedy`. Raises ValueError for a base question about one object
-    only, and as `greedy` does.
     """
-    sizes = questions.groupby("base_id", sort=False)["object"].nunique()
-    if (single := sizes.index[sizes == 1]).size:
-        raise ValueError(
-            f"{single.size} base question(s) are asked about one object only, such as {single[0]}, "
-            "and a counterfactual is the answer for another one; keep two or more objects of each"
-        )
-    memory = greedy(model, questions, rule=rule, **options)
+    memory = greedy(model, questions, rule=rule)
     drawn = counterfactuals(memory, seed=seed, rule=rule)
     found = drawn >= 0
     p = memory[found].reset_index(drop=True)
     q = memory.iloc[drawn[found]].reset_index(drop=True)
     contexts = questions.loc[found, "prefix"].reset_index(drop=True) + " " + q["text"]
-    contextual = greedy(model, questions[found], contexts.tolist(), rule=rule, **options)
+    contextual = greedy(model, questions[found], contexts.tolist(), rule=rule)
     pairs = {"p1": (p, q), "p2": (contextual, p), "p3": (contextual, q)}
     scored = {
         name: list(zip(prompted["prompt"], map(tuple, answer["token_ids"]), strict=True))
@@ -224,10 +188,8 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0, rule: str = "robust
     `published` any that is another string.
 
     A row's draw depends on the seed, its base question and object, and on the rows that it is drawn
-    from, not on their order; of a larger table it differs only if an added row is drawn. Raises
-    ValueError for an unknown rule.
+    from, not on their order; of a larger table it differs only if an added row is drawn.
     """
-    check_rule(rule)
     texts, objects = answers["text"].tolist(), answers["object"].tolist()
     spellings = [normalise(text) for text in texts] if rule == "robust" else texts
     drawn = np.full(len(answers), -1, dtype=np.int64)
@@ -256,60 +218,44 @@ def known_contexts(
 
     Uniform over the facts of the pool with the same base_id of which neither accepts the other's
     answer. A question's draw depends on the seed and on these facts, not on their order; in a larger
-    pool it differs only if an added fact is drawn. Raises ValueError for a question without an
-    accepted answer, and for one to which there is no such other fact.
+    pool it differs only if an added fact is drawn. Raises ValueError for a question to which there is
+    no such other fact.
     """
-    for table in (questions, pool):
-        if (unknown := table["answers"].str.len() == 0).any():
-            raise ValueError(
-                f"the answer to {table['question_id'][unknown].iloc[0]} is not known, and a true "
-                "context states it; take the questions of datasets.contexts.facts_as_questions"
-            )
     facts = {key: part.to_dict("records") for key, part in pool.groupby("base_id", sort=False)}
     rows = []
     for question in questions.to_dict("records"):
-        other = _other(question, facts.get(question["base_id"], []), right, seed)
-        truth, stated = question["answers"][0], other["answers"][0]
-        sentences = (
-            f"{question['prefix']} {truth}",
-            f"{other['prefix']} {stated}",
-            f"{question['prefix']} {stated}",
+        name, prefix, answers = (question[key] for key in ("question_id", "prefix", "answers"))
+        drawn = sorted(  # the lots of a question do not depend on which other facts there are
+            facts.get(question["base_id"], []), key=lambda f: _lot(seed, name, f["question_id"])
         )
-        rows.append((question["question_id"], *sentences, other["question_id"], stated))
+        other = next(
+            (
+                fact
+                for fact in drawn
+                if not right(fact["answers"][0], answers) and not right(answers[0], fact["answers"])
+            ),
+            None,
+        )
+        if other is None:
+            raise ValueError(f"to {name} there is no other fact that a false context could state")
+        stated = other["answers"][0]
+        sentences = f"{prefix} {answers[0]}", f"{other['prefix']} {stated}", f"{prefix} {stated}"
+        rows.append((name, *sentences, other["question_id"], stated))
     return pd.DataFrame(rows, columns=["question_id", *CONTEXTS, "other", "stated"])
 
 
-def _other(
-    question: Mapping[Any, Any],
-    facts: list[dict[Any, Any]],
-    right: Callable[[str, Sequence[str]], bool],
-    seed: int,
-) -> dict[Any, Any]:
-    """The fact of the smallest lot, of those whose answer is another."""
-    answers = question["answers"]
-    for fact in sorted(facts, key=lambda f: _lot(seed, question["question_id"], f["question_id"])):
-        if not right(fact["answers"][0], answers) and not right(answers[0], fact["answers"]):
-            return fact
-    raise ValueError(
-        f"to {question['question_id']} there is no other fact of {question['base_id']!r} with "
-        "another answer, which a false context states; give a larger pool, or leave the question out"
-    )
-
-
-def ask_known(
-    model: Model, questions: pd.DataFrame, contexts: pd.DataFrame, **options: Any
-) -> pd.DataFrame:
+def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
     """Ask each question without a context and with each of its `known_contexts`.
 
     Returns the columns of `ask` and context, one of CONTEXTS: for each of these a row a question, in
     their order. parametric is the answer without context, counterfactual what the context states (the
     truth in a true one), contextual the answer with it. Nothing is scored: of the log-probabilities
-    there are those of p0 and p4, from generation. `options` are those of `greedy`, and ValueErrors.
+    there are those of p0 and p4, from generation.
     """
-    memory = greedy(model, questions, **options)
+    memory = greedy(model, questions)
     thrice = pd.concat([questions] * len(CONTEXTS), ignore_index=True)
     sentences = contexts.melt("stated", CONTEXTS, "context", "sentence")
-    contextual = greedy(model, thrice, sentences["sentence"].tolist(), **options)
+    contextual = greedy(model, thrice, sentences["sentence"].tolist())
     true = sentences["context"] == "true"
     return _responses(pd.concat([memory] * len(CONTEXTS), ignore_index=True), contextual).assign(
         counterfactual=thrice["answers"].str[0].where(true, sentences["stated"]),
@@ -317,14 +263,12 @@ def ask_known(
     )
 
 
-def answer_tokens(
-    model: Model, questions: pd.DataFrame, response: Mapping[Any, Any] | pd.Series
-) -> pd.DataFrame:
+def answer_tokens(model: Model, questions: pd.DataFrame, response: pd.Series) -> pd.DataFrame:
     """How likely each token of both answers is, without and with the counterfactual in the prompt.
 
     `response` is a row of `ask`, `questions` what was asked. Columns: answer ("parametric" or
     "counterfactual"), context (bool), position (1, 2, ...), token, probability. The mean of -log2 of
-    an answer's probabilities is log2 of its perplexity. Raises ValueError for an empty answer.
+    an answer's probabilities is log2 of its perplexity.
     """
     question = questions[questions["question_id"] == response["question_id"]]
     context = f"{question['prefix'].iloc[0]} {response['counterfactual']}"
@@ -398,28 +342,28 @@ VERDICTS = ("comparison", "preference", "Num", "")  # what marking decides anew,
 def read_results(path: str | Path, *, model: str | None = None) -> pd.DataFrame:
     """Return results that were computed elsewhere as `metrics.context.measured` returns our own.
 
-    `path` is a CSV or parquet file with the columns category, base_id, object, parametric,
-    counterfactual, contextual and p0 ... p3, or with the thesis's names for them (Category,
-    Base_Question, Thing, base_proba, base_cf_proba, ctx_param_proba, ctx_cf_proba). p4 (ctx_proba)
-    and the further NUMBERS may be there; without them they are NaN. model is the file's name unless
-    there is such a column or it is given. Columns of its own are kept, but for the thesis's verdicts
-    (comparison, preference).
+    `path` is a CSV or parquet file with the columns TEXTS and p0 ... p3, or the thesis's names for them
+    (THESIS). p4 and the further NUMBERS may be there; without them they are NaN. model is the file's
+    name unless there is such a column or it is given. Columns of its own are kept, but for the
+    thesis's verdicts (comparison, preference).
 
     Raises FactsError with file, line and remedy for a missing column, and for a perplexity of an
     answer with letters or digits that is missing, no number, or below 1.
     """
     path = Path(path)
-    table, row = _read(path)
+    if path.suffix == ".parquet":
+        table = pd.read_parquet(path)
+        table.index = pd.RangeIndex(1, len(table) + 1, name="row")
+    else:
+        table = read_table(path, required=(), optional=())
     table = table.drop(columns=[name for name in VERDICTS if name in table])
     if {"Thing", "Object"} <= set(table):  # one of the two was never filled in
         table = table.drop(columns="Thing" if table["Thing"].eq("").all() else "Object")
     table = table.rename(columns=THESIS)
     if missing := [name for name in (*TEXTS, "p0", "p1", "p2", "p3") if name not in table]:
-        names = {ours: theirs for theirs, ours in THESIS.items()}
-        wanted = ", ".join(f"{n} ({names[n]})" if n in names else n for n in missing)
         raise FactsError(
-            f"{path}: these columns are missing: {wanted}; add them, by our name or, in brackets, "
-            "the thesis's."
+            f"{path}: these columns are missing: {', '.join(missing)}; add them, by our name or the "
+            "thesis's."
         )
     for column in TEXTS:
         table[column] = table[column].fillna("").astype("str")
@@ -427,7 +371,14 @@ def read_results(path: str | Path, *, model: str | None = None) -> pd.DataFrame:
         cells = table[column] if column in table else pd.Series(np.nan, index=table.index)
         numbers = pd.to_numeric(cells, errors="coerce")
         if column in SCORED and column in table:
-            _check_perplexities(table, column, numbers, f"{path}, {row}")
+            answers = table[SCORED[column]]
+            wrong = ~(numbers >= LOWEST) & answers.str.contains(r"[^\W_]")
+            for line in table.index[wrong]:
+                raise FactsError(
+                    f"{path}, {table.index.name} {line}: the perplexity {column} of the answer "
+                    f"{answers[line]!r} is {cells[line]!r}, and not a number from 1 up; compute it, "
+                    "or delete the row."
+                )
         table[column] = numbers.astype("Int64" if column.startswith("n_tokens") else float)
     if "model" not in table:
         table["model"] = model or path.stem
@@ -435,26 +386,3 @@ def read_results(path: str | Path, *, model: str | None = None) -> pd.DataFrame:
         table["question_id"] = table["base_id"] + "/" + table["object"].map(slug)
     others = [name for name in table if name not in COLUMNS]
     return table[[*COLUMNS, *others]].reset_index(drop=True)
-
-
-def _read(path: Path) -> tuple[pd.DataFrame, str]:
-    """The file's table, indexed by line or row, and the word for that."""
-    if path.suffix != ".parquet":
-        return read_table(path, required=(), optional=()), "line"
-    try:
-        table = pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise FactsError(f"{path} cannot be read ({error}); check the path.") from error
-    return table.set_axis(range(1, len(table) + 1)), "row"
-
-
-def _check_perplexities(table: pd.DataFrame, column: str, numbers: pd.Series, where: str) -> None:
-    answer = SCORED[column]
-    for line in numbers.index[~(numbers >= LOWEST)]:
-        text, cell = str(table.at[line, answer]), table[column][line]
-        if any(c.isalnum() for c in text):
-            found = "missing" if pd.isna(cell) or cell == "" else cell
-            raise FactsError(
-                f"{where} {line}: the perplexity {column} of the {answer} answer {text!r} is "
-                f"{found}, and not a number from 1 up; compute it, or delete the row."
-            )

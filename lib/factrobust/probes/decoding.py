@@ -1,14 +1,12 @@
 """Part 1: ask for facts greedily, sample the answers, temper the greedy answer.
 
 Every function takes facts with the columns `question` and `prefix` (`datasets.facts.questions`) and
-returns one row a response. What is right or wrong is decided later, by the metrics; `bisected` alone
-needs to know at once, and asks the same function.
+returns one row a response. What is right or wrong is decided later, by the metrics.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +15,6 @@ from factrobust.datasets.facts import answers
 from factrobust.models.interface import Model
 from factrobust.models.prompts import FORMATS
 from factrobust.probes import lacking, prompts
-from factrobust.text import contains
 
 MAX_NEW_TOKENS = 5  # paper 1, 4.1.1
 TEMPERATURES = tuple(round(0.2 * k, 1) for k in range(1, 11))  # paper 1, 4.2
@@ -30,25 +27,25 @@ def greedy(
     model: Model,
     facts: pd.DataFrame,
     *,
-    prompt_format: str | None = None,
     max_new_tokens: int = MAX_NEW_TOKENS,
-    alternatives: int = ALTERNATIVES,
 ) -> pd.DataFrame:
-    """Greedy answers, one row a fact in their order.
+    """Greedy answers, one row a fact in their order: `schemas.Answers` with the facts' columns.
 
-    Columns: those of the facts, model, prompt_format, prompt, text, token_ids, logprobs, top_logprobs.
-    The first answer tells whether the model gives the `alternatives` that an entropy needs, and with
-    it the FRS; ModelError if not. Pass 0 where the texts are enough, as for accuracies.
-    Raises ValueError for a fact whose every accepted answer has more words than `max_new_tokens`:
-    a token holds at most one word, so such an answer could never be given.
+    The first answer tells whether the model gives the alternatives that an entropy needs, and with it
+    the FRS; ModelError if not. Raises ValueError for a fact whose every accepted answer has more words
+    than `max_new_tokens`: a token holds at most one word, so such an answer could never be given.
     """
-    _check_length(facts, max_new_tokens)
-    name = prompt_format or model.prompt_format
+    words = [min(len(a.split()) for a in accepted) for accepted in answers(facts)]
+    if long := facts["fact_id"][np.array(words, dtype=int) > max_new_tokens].tolist():
+        raise ValueError(
+            f"{len(long)} fact(s) have no accepted answer of at most {max_new_tokens} words, such as "
+            f"{long[0]}; add a shorter alias, drop them, or raise max_new_tokens"
+        )
     generations = model.generate(
-        prompts(model, facts, name),
+        prompts(model, facts),
         max_new_tokens=max_new_tokens,
-        stop=FORMATS[name].stop,
-        alternatives=alternatives,
+        stop=FORMATS[model.prompt_format].stop,
+        alternatives=ALTERNATIVES,
     )
     responses = {
         "prompt": [g.prompt for g in generations],
@@ -57,8 +54,9 @@ def greedy(
         "logprobs": [g.logprobs for g in generations],
         "top_logprobs": [[[p for _, p in at] for at in g.top_logprobs] for g in generations],
     }
-    table = facts.reset_index(drop=True).assign(model=model.name, prompt_format=name)
-    return table.assign(**pd.DataFrame(responses))
+    return facts.reset_index(drop=True).assign(
+        model=model.name, prompt_format=model.prompt_format, **pd.DataFrame(responses)
+    )
 
 
 def sampled(
@@ -67,105 +65,51 @@ def sampled(
     *,
     temperatures: Sequence[float] = TEMPERATURES,
     n: int = SAMPLES,
-    **options: Any,
+    seed: int = 0,
+    max_new_tokens: int = MAX_NEW_TOKENS,
 ) -> pd.DataFrame:
     """The paper's procedure: n samples at each temperature, one row a sample.
 
-    `options`: seed (default: 0), prompt_format and max_new_tokens, as for `greedy`. Columns: model,
-    those of the fact (ABOUT), temperature, sample, text, token_ids, logprobs, tempered_logprobs.
+    Returns a table `schemas.Samples` with the columns ABOUT of the facts.
     """
     # All temperatures of a prompt in one call: they share its computation.
-    cells = [(i, t) for i in range(len(facts)) for t in temperatures]
-    return _samples(model, facts, cells, n, **options)
-
-
-def bisected(
-    model: Model,
-    facts: pd.DataFrame,
-    *,
-    temperatures: Sequence[float] = TEMPERATURES,
-    n: int = SAMPLES,
-    threshold: float = 0.5,
-    **options: Any,
-) -> pd.DataFrame:
-    """Samples at those temperatures alone that a binary search for t_b visits (appendix E.2).
-
-    All facts are searched at once, in rounds: 3 or 4 of the paper's 10 temperatures each. The rows
-    are those that `sampled` gives there, so `metrics.decoding.sampled_breaking` reads t_b from them
-    as usual. It is the grid's t_b if a fact's accuracy falls with temperature. Where it does not, by
-    chance or in truth, the search may miss an early fall below `threshold` and find a later one; the
-    paper does not say what to do then, and its grid is `sampled`. Accuracy against temperature
-    (figure 1) cannot be drawn from these rows: which facts stand at a temperature depends on their
-    answers. `options` are those of `sampled`.
-    """
-    grid, accepted = sorted(temperatures), answers(facts)
-    bounds = [(0, len(grid))] * len(facts)  # t_b is one of grid[low:high], or above them
-    rounds: list[pd.DataFrame] = []
-    while searched := [i for i, (low, high) in enumerate(bounds) if low < high]:
-        middles = [sum(bounds[i]) // 2 for i in searched]
-        cells = [(i, grid[middle]) for i, middle in zip(searched, middles, strict=True)]
-        rounds.append(_samples(model, facts, cells, n, **options))
-        texts = rounds[-1]["text"].tolist()
-        for k, (i, middle) in enumerate(zip(searched, middles, strict=True)):
-            right = np.mean([contains(text, accepted[i]) for text in texts[k * n : (k + 1) * n]])
-            low, high = bounds[i]
-            bounds[i] = (low, middle) if right < threshold else (middle + 1, high)
-    return pd.concat(rounds or [_samples(model, facts, [], n, **options)], ignore_index=True)
-
-
-def _samples(
-    model: Model,
-    facts: pd.DataFrame,
-    cells: Sequence[tuple[int, float]],
-    n: int,
-    *,
-    seed: int = 0,
-    prompt_format: str | None = None,
-    max_new_tokens: int = MAX_NEW_TOKENS,
-) -> pd.DataFrame:
-    """n samples in each cell, a row number of `facts` and a temperature, as `sampled` returns them."""
-    _check_length(facts, max_new_tokens)
-    name = prompt_format or model.prompt_format
-    sent = prompts(model, facts, name)
+    sent = [prompt for prompt in prompts(model, facts) for _ in temperatures]
     groups = model.sample(
-        [sent[i] for i, _ in cells],
-        temperature=[t for _, t in cells],
+        sent,
+        temperature=[*temperatures] * len(facts),
         n=n,
         max_new_tokens=max_new_tokens,
-        stop=FORMATS[name].stop,
+        stop=FORMATS[model.prompt_format].stop,
         seed=seed,
     )
     samples = [g for group in groups for g in group]
-    table = facts[[column for column in ABOUT if column in facts]]
-    table = table.iloc[[i for i, _ in cells for _ in range(n)]].reset_index(drop=True)
-    table.insert(0, "model", model.name)
+    rows = np.repeat(np.arange(len(facts)), len(temperatures) * n)
+    table = facts[[column for column in ABOUT if column in facts]].iloc[rows]
     columns = {
-        "temperature": np.repeat([float(t) for _, t in cells], n),
-        "sample": np.tile(np.arange(n), len(cells)),
+        "temperature": np.tile(np.repeat(np.asarray(temperatures, dtype=float), n), len(facts)),
+        "sample": np.tile(np.arange(n), len(sent)),
         "text": [g.text for g in samples],
         "token_ids": [g.token_ids for g in samples],
         "logprobs": [g.logprobs for g in samples],
         "tempered_logprobs": [g.tempered_logprobs for g in samples],
     }
-    return table.assign(**pd.DataFrame(columns))
+    return table.reset_index(drop=True).assign(model=model.name, **pd.DataFrame(columns))
 
 
-def temperature_grid(paper: Sequence[float], top: float = 10.0, per_decade: int = 12) -> np.ndarray:
-    """The paper's temperatures and a geometric grid from 0.01 to `top` around them, ascending.
+def temperature_grid(paper: Sequence[float]) -> np.ndarray:
+    """The paper's temperatures and a geometric grid, 12 a decade from 0.01 to 10, around them.
 
     It begins that low because known answers that nearly tie with another one break below 0.1.
     """
-    n = int(np.ceil(np.log10(top / 0.01) * per_decade)) + 1
-    return np.unique(np.round(np.concatenate([np.asarray(paper), np.geomspace(0.01, top, n)]), 6))
+    return np.unique(np.round([*paper, *np.geomspace(0.01, 10, 37)], 6))
 
 
 def tempered(model: Model, responses: pd.DataFrame, temperatures: Sequence[float]) -> pd.DataFrame:
-    """log P_t of the greedy answers at every temperature, one row an answer and temperature.
+    """log P_t of greedy answers at every temperature: from `schemas.Answers` to `schemas.Curves`.
 
-    `responses` come from `greedy`; the answer scored is the text that the model gave, its leading
-    space included, so that its probability falls monotonically with t. It is the probability that an
-    output begins with this text: "Nigeria" counts for "Niger". Columns: model, fact_id, temperature,
-    logprob.
+    The answer scored is the text that the model gave, its leading space included, so that its
+    probability falls monotonically with t. It is the probability that an output begins with this
+    text: "Nigeria" counts for "Niger".
     """
     said = [text.rstrip() for text in responses["text"]]
     logprobs = model.temper(responses["prompt"].tolist(), said, temperatures)
@@ -209,16 +153,3 @@ def temperable(models: Sequence[Model]) -> list[Model]:
     if models and not found:
         models[0].require("temper")
     return found
-
-
-def _check_length(facts: pd.DataFrame, max_new_tokens: int) -> None:
-    long = [
-        fact
-        for fact, accepted in zip(facts["fact_id"], answers(facts), strict=True)
-        if min(len(a.split()) for a in accepted) > max_new_tokens
-    ]
-    if long:
-        raise ValueError(
-            f"{len(long)} fact(s) have no accepted answer of at most {max_new_tokens} words, such as "
-            f"{long[0]}; add a shorter alias, drop them, or raise max_new_tokens"
-        )

@@ -7,7 +7,6 @@ so that 15.999 becomes 15 and F. Scott Fitzgerald becomes F. Both rules are here
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from factrobust.models.interface import Generation
 
@@ -77,21 +76,8 @@ NAME = re.compile(r"[A-Z][\w'’-]*(?=[\s.,;)]|$)")
 NUMBERED = re.compile("[Oo]p|[Nn]os?|[Vv]ol|ca?")  # Op. 27
 
 
-class Ending(NamedTuple):
-    """The kept text, without white space around it, and how many of the tokens cover it."""
-
-    text: str
-    n_tokens: int
-
-
-def check_rule(rule: str) -> None:
-    """Raise ValueError for an unknown rule."""
-    if rule not in STOP:
-        raise ValueError(f"rule {rule!r} is unknown; choose one of {', '.join(STOP)}")
-
-
-def ending(generation: Generation, rule: str) -> Ending:
-    """What is kept of an answer that was generated with `STOP[rule]`.
+def ending(generation: Generation, rule: str) -> tuple[str, int]:
+    """What is kept of an answer that was generated with `STOP[rule]`, and how many tokens cover it.
 
     `robust` is `cut`. `published` is the thesis's rule: a token that holds a full stop goes
     altogether, with the letters before it (" Inc."). A text without letters or digits is empty.
@@ -102,7 +88,7 @@ def ending(generation: Generation, rule: str) -> Ending:
         text = cut(generation.text)
         n = covering(generation, text)
     text = text.strip()
-    return Ending(text, n) if any(c.isalnum() for c in text) else Ending("", 0)
+    return (text, n) if any(c.isalnum() for c in text) else ("", 0)
 
 
 def cut(text: str) -> str:

@@ -24,43 +24,26 @@ WORDING = ("question", "prefix")
 def statements(
     facts: pd.DataFrame, dates: pd.DataFrame, relations: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """Every date with what is asked about it: the columns of `dates`, question, prefix, object.
+    """`schemas.Dates` of `schemas.TemporalFacts` with what is asked about them: `schemas.Statements`.
 
-    `facts` has fact_id, subject, relation and object, and may have its own question and prefix (no
-    subject to fill in; an empty prefix stays empty). Where it has none, `relations`, indexed by
-    name, has the columns question and prefix with {subject} in them (default: the embedded ones).
-    The date stands before both: "In December 2019, who was the head of state of Sri Lanka?"
-    (paper 2, 3.1 and appendix E).
-
-    Raises ValueError for a date of a fact that is not in `facts`, KeyError for a relation without
-    a question.
+    The facts may have their own question and prefix (no subject to fill in; an empty prefix stays
+    empty). Where they have none, `relations`, indexed by name, has the columns question and prefix
+    with {subject} in them (default: the embedded ones). The date stands before both: "In December
+    2019, who was the head of state of Sri Lanka?" (paper 2, 3.1 and appendix E).
     """
     columns = ["fact_id", "subject", "relation", "object"]
     columns += [*WORDING] if "question" in facts else []
     table = dates.merge(facts[columns], on="fact_id", how="left", validate="many_to_one")
-    if (unknown := table["relation"].isna()).any():
-        raise ValueError(
-            f"{unknown.sum()} date(s) belong to no fact in the table, such as one of "
-            f"{table.loc[unknown, 'fact_id'].iloc[0]}; pass the facts that the dates were made from"
-        )
     if "question" not in facts:
-        table = _worded(table, load_temporal_relations() if relations is None else relations)
+        known = load_temporal_relations() if relations is None else relations
+        for column in WORDING:
+            pairs = zip(known.loc[table["relation"], column], table["subject"], strict=True)
+            table[column] = [text.replace("{subject}", subject) for text, subject in pairs]
     spoken = table["date"].map({date: verbalise(date) for date in table["date"].unique()})
     for column in WORDING:
         pairs = zip(spoken, table[column], strict=True)
         table[column] = [f"{when}, {text}" if text else "" for when, text in pairs]
     return table[[*dates, *WORDING, "object"]]
-
-
-def _worded(table: pd.DataFrame, relations: pd.DataFrame) -> pd.DataFrame:
-    """The rows with question and prefix of their relation, the subject filled in."""
-    if missing := sorted(set(table["relation"]) - set(relations.index)):
-        raise KeyError(f"no question for {', '.join(missing)}; pass relations that have one")
-    for column in WORDING:
-        pairs = zip(table["relation"].map(relations[column]), table["subject"], strict=True)
-        filled = [template.replace("{subject}", subject) for template, subject in pairs]
-        table = table.assign(**{column: filled})
-    return table
 
 
 def tuned(models: Sequence[Model]) -> list[Model]:
@@ -74,10 +57,9 @@ def tuned(models: Sequence[Model]) -> list[Model]:
 def scored(
     model: Model, statements: pd.DataFrame, *, prompt_format: str | None = None
 ) -> pd.DataFrame:
-    """log P(object | dated question) of each statement, one row each, in their order.
+    """log P(object | dated question) of each of `schemas.Statements`, in their order: `schemas.Scores`.
 
-    Columns: model, prompt_format, those of the date (`KEPT`), logprob (natural, summed over the
-    object's tokens), n_tokens. The tokens are the smallest suffix of prompt + separator + object
+    The tokens are the smallest suffix of prompt + separator + object
     that covers separator and object (paper 2, appendix D): " Mahinda" is one token with its space,
     and where a tokenizer keeps spaces apart, the space counts as well, the same for every date.
     """

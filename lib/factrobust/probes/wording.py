@@ -1,8 +1,6 @@
 """Part 3: ask a question and its paraphrases greedily, sample answers, compare what came back.
 
-Questions are a table of `datasets.wordings.paraphrased` or `load_questions`, or of a loader of
-PopQA: one row a question, and group_id tells which ones are paraphrases of each other. Which answers
-are right is decided later, by the metrics.
+Questions are a table `schemas.Questions`. Which answers are right is decided later, by the metrics.
 """
 
 from __future__ import annotations
@@ -12,10 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from factrobust import probes
 from factrobust.models.interface import LacksError, Model
-from factrobust.models.prompts import FORMATS
 from factrobust.models.sentences import Encoder, Entailment
+from factrobust.probes import in_chunks, prompts
 from factrobust.probes.endings import first_sentence
 from factrobust.text import mean_entailment
 
@@ -36,20 +33,6 @@ def paper_format(prompt_format: str, chat: object) -> str:
     return prompt_format if prompt_format == "question" else "question-answer"
 
 
-def prompts(model: Model, questions: pd.DataFrame, prompt_format: str | None = None) -> list[str]:
-    """`probes.prompts`; raises ValueError also for a question without the prefix of its format."""
-    name = prompt_format or model.prompt_format
-    sent = probes.prompts(model, questions, name)
-    without = ~questions["prefix"].fillna("").str.strip().astype(bool)
-    if FORMATS[name].prefix and without.any():
-        raise ValueError(
-            f"the format {name!r} begins the answer with a prefix, and {without.sum()} question(s), "
-            f"such as {questions.loc[without, 'question_id'].iloc[0]}, have none; fill in the column "
-            "prefix or choose another format"
-        )
-    return sent
-
-
 def greedy(
     model: Model,
     questions: pd.DataFrame,
@@ -59,14 +42,12 @@ def greedy(
 ) -> pd.DataFrame:
     """Greedy answers, one row a question in their order; equal prompts are asked once.
 
-    Columns: model, prompt_format, those of the questions, prompt, text (the first sentence), raw (the
-    answer's first line, as it came), logprobs (list: natural log-probabilities of its tokens). Raises
-    ValueError as `prompts` does.
+    Returns a table `schemas.Responses` with the questions' columns; of an answer, the first line.
     """
     sent = prompts(model, questions, prompt_format)
     answers = {
         generation.prompt: (first_sentence(generation.text), generation.text, generation.logprobs)
-        for chunk in probes.in_chunks(sent)
+        for chunk in in_chunks(sent)
         for generation in model.generate(chunk, max_new_tokens=max_new_tokens, stop=STOP)
     }
     responses = pd.DataFrame([answers[p] for p in sent], columns=["text", "raw", "logprobs"])
@@ -78,7 +59,6 @@ def sampled(
     model: Model,
     questions: pd.DataFrame,
     *,
-    temperature: float = TEMPERATURE,
     n: int = SAMPLES,
     seed: int = 0,
     prompt_format: str | None = None,
@@ -87,15 +67,13 @@ def sampled(
     """n sampled answers to each question, one row a sample; equal prompts are asked once.
 
     The paper samples the original questions only: pass the rows of variant 0. Columns: model,
-    prompt_format, those of the questions, sample (0 ... n - 1), text (the first sentence). Raises
-    ValueError as `prompts` does.
+    prompt_format, those of the questions, sample (0 ... n - 1), text (the first sentence).
     """
     sent = prompts(model, questions, prompt_format)
-    options: dict[str, Any] = {"temperature": temperature, "n": n, "seed": seed}
-    options["max_new_tokens"] = max_new_tokens
+    options: dict[str, Any] = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens}
     samples: dict[str, list[str]] = {}
-    for chunk in probes.in_chunks(sent):
-        groups = model.sample(chunk, stop=STOP, **options)
+    for chunk in in_chunks(sent):
+        groups = model.sample(chunk, temperature=TEMPERATURE, stop=STOP, **options)
         texts = ([first_sentence(g.text) for g in group] for group in groups)
         samples |= zip(chunk, texts, strict=True)
     rows = np.repeat(np.arange(len(questions)), n)
@@ -113,31 +91,22 @@ def _asked(model: Model, questions: pd.DataFrame, prompt_format: str | None) -> 
     return table
 
 
-def consistency(encoder: Encoder, groups: pd.DataFrame | pd.Series) -> pd.Series:
-    """Mean pairwise cosine of each group of texts, raw: SCons of answers, Cert of samples.
+def consistency(encoder: Encoder, groups: pd.DataFrame) -> pd.Series:
+    """Mean pairwise cosine of the texts of each group, raw: SCons of answers, Cert of samples.
 
-    `groups` is the table of `metrics.wording.text_groups` (or any with a column `texts`), or a Series
-    of lists of texts. Returns the Series int_sim with the same index, in [-1, 1]. Raises ValueError
-    for a group of fewer than two texts.
+    `groups` are those of `metrics.wording.text_groups`. Returns the Series int_sim with the same
+    index, in [-1, 1]. Raises ValueError for a group of fewer than two texts.
     """
-    texts = groups["texts"] if isinstance(groups, pd.DataFrame) else groups
-    short = (texts.map(len) < 2).to_numpy(dtype=bool)
-    if short.any():
-        named = isinstance(groups, pd.DataFrame) and "group_id" in groups
-        name = (groups["group_id"] if named else texts.index.to_series())[short].iloc[0]
+    if (short := groups["texts"].map(len) < 2).any():
         raise ValueError(
-            f"{short.sum()} group(s) have fewer than two texts, such as {name}; similarity is "
-            "between two or more: leave such groups out"
+            f"{short.sum()} group(s) have fewer than two texts, such as "
+            f"{groups.loc[short, 'group_id'].iloc[0]}, and similarity is between two: leave them out"
         )
-    return pd.Series(encoder.similarity(texts.tolist()), index=texts.index, name="int_sim")
+    return pd.Series(encoder.similarity(groups["texts"].tolist()), groups.index, name="int_sim")
 
 
 def entailment(nli: Entailment, groups: pd.DataFrame) -> pd.Series:
-    """Mean probability that one text of a group entails another, over both directions, in [0, 1].
-
-    `groups` is the table of `metrics.wording.text_groups`; a pair that occurs in several groups is
-    asked once. Returns the Series entailment with the same index (see `text.mean_entailment`).
-    """
+    """`text.mean_entailment` of the texts of each group, in [0, 1]: a Series with the same index."""
     values = mean_entailment(groups["texts"].tolist(), nli.probability)
     return pd.Series(values, index=groups.index, name="entailment")
 
