@@ -85,7 +85,6 @@ def test_a_moved_number_is_counted_and_placed() -> None:
         (TABLE.replace("smollm,4,", "smollm,4,0.5"), "column frs: '' -> '0.5'"),
         (TABLE.replace("gemma", "Gemma"), "column model: 'gemma' -> 'Gemma'"),
         (TABLE.replace("gemma,3,0.5", "gemma,3,nan"), "column frs: '0.5' -> 'nan'"),
-        ("", "not a table: "),
     ],
 )
 def test_other_changes_of_a_table_are_told(new: str, what: str) -> None:
@@ -154,7 +153,7 @@ def test_the_baseline_is_the_last_commit(tmp_path: Path) -> None:
     git("commit", "-q", "-m", "results")
     found = committed(root)
     assert found is not None
-    assert found[1] == OLD == present(root)
+    assert found == OLD == present(root)
     assert committed(root / "figures") is None  # not the top of the checkout
     (root / OTHER).write_text("x\n2.0\n")
-    assert "column x: 1 -> 2" in "\n".join(describe(found[1], present(root), found[0]))
+    assert "column x: 1 -> 2" in "\n".join(describe(found, present(root), "x"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 import signal
@@ -54,7 +53,6 @@ def test_runs_what_it_is_asked_for_and_says_what_moved(
     assert main(["--only", "*a.ipynb"], root=root) == 0
     out = capsys.readouterr().out
     assert "notebooks/1/a.ipynb (about 00:0" in out
-    assert ", 0 files changed" in out
     assert "2 tables, 2 notebooks.\nNo number moved by more than 1e-06 (relative)." in out
     assert files(root) == first
 
@@ -67,7 +65,6 @@ def test_runs_what_it_is_asked_for_and_says_what_moved(
     assert main(["--only", "*/a.ipynb"], root=root) == 0
     out = capsys.readouterr().out
     assert ran(out) == ["notebooks/1/a.ipynb"]
-    assert "2 files changed" in out
     assert "figures/scaled.csv: 1 of 1, most at row 1, column x: 2 -> 2.5 (0.25 relative)" in out
     assert "Text outputs changed: notebooks/1/a.ipynb." in out
 
@@ -80,7 +77,7 @@ def test_a_failure_names_the_cell_and_leaves_everything_as_it_was(
     before = files(root)
     assert main([], root=root) == 1
     captured = capsys.readouterr()
-    assert "FAILED notebooks/1.ipynb, cell 3: # the culprit" in captured.err
+    assert "FAILED notebooks/1.ipynb, In [2]: # the culprit" in captured.err
     assert "ZeroDivisionError: division by zero" in captured.err
     assert "\x1b[" not in captured.err
     assert ran(captured.out) == ["notebooks/1.ipynb"]
@@ -102,7 +99,7 @@ def test_a_notebook_beyond_the_models_is_left_out(
     write("2.ipynb", PLAIN)
     assert main([], root=root) == 1
     captured = capsys.readouterr()
-    assert "FAILED notebooks/1.ipynb, cell 2: class LacksError" in captured.err
+    assert "FAILED notebooks/1.ipynb, In [1]: class LacksError" in captured.err
     assert "\nLacksError: m: no logits\nThe notebook with" in captured.err  # no traceback
     assert captured.err.endswith(
         "Left out, because they need more than the models can do: notebooks/1.ipynb.\n"
@@ -117,8 +114,7 @@ def test_a_dead_kernel_and_a_broken_notebook_are_failures_too(
     write("1.ipynb", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
     assert main([], root=root) == 1
     error = capsys.readouterr().err
-    assert "cell 3: os.kill(os.getpid(), signal.SIGKILL)" in error
-    assert "The kernel died" in error
+    assert "FAILED notebooks/1.ipynb, the kernel died" in error
     (root / "notebooks/1.ipynb").write_text("<<<<<<< HEAD\n")
     assert main([], root=root) == 1
     assert "1.ipynb is not a Jupyter notebook" in capsys.readouterr().err
@@ -141,27 +137,19 @@ def test_a_profile_hands_over_parameters_and_leaves_the_committed_files(
     profile = root / "profiles/tiny.yaml"
     profile.parent.mkdir()
     profile.write_text("defaults:\n  n: 3\n")
-    show = "import os\nprint(n, os.environ['FACTROBUST_RECORDS'], os.environ['FACTROBUST_PROFILE'])"
+    variables = [f"FACTROBUST_{name}" for name in ("NOTEBOOK", "RECORDS", "PROFILE", "OUT")]
+    show = f"import os\nprint(n, *(os.environ[name] for name in {variables}))"
     write("1.ipynb", PLAIN, show, parameters="n: int = 1")
     before = files(root)
     assert main(["--profile", "tiny"], root=root) == 0
     assert "build/tiny/" in capsys.readouterr().out
     assert files(root) == before
     executed = (root / "build/tiny/notebooks/1.ipynb").read_text()
-    assert "3 fresh tiny" in executed
+    assert f"3 notebooks/1.ipynb fresh tiny {root}/build/running" in executed
     assert "injected-parameters" in executed
     assert (root / "build/tiny/figures/plain.csv").exists()
-
-
-def test_the_kernel_knows_what_the_library_asks_for(root: Path, write: Write) -> None:
-    names = ["NOTEBOOK", "RECORDS", "PROFILE", "OUT"]
-    show = f"import os, json\nprint(json.dumps([os.environ['FACTROBUST_' + x] for x in {names}]))"
-    path = write("0-start-here.ipynb", show)
     assert main(["--replay"], root=root) == 0
-    cells = json.loads(path.read_text())["cells"]
-    notebook, records, profile, out = json.loads("".join(cells[1]["outputs"][0]["text"]))
-    assert (notebook, records, profile) == ("notebooks/0-start-here.ipynb", "replay", "laptop")
-    assert Path(out).is_relative_to(root / "build")
+    assert "1 notebooks/1.ipynb replay laptop" in (root / "notebooks/1.ipynb").read_text()
 
 
 def test_progress_is_shown_while_a_notebook_runs(

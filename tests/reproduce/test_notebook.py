@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,18 @@ def notebook(*cells: dict[str, Any], **metadata: Any) -> str:
     return json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": metadata, "cells": cells})
 
 
-def canonical(text: str) -> str:
-    with tempfile.NamedTemporaryFile("w", suffix=".ipynb") as file:
-        file.write(text)
-        file.flush()
-        return read_canonical(Path(file.name))
+Canonical = Callable[[str], str]
+
+
+@pytest.fixture
+def canonical(tmp_path: Path) -> Canonical:
+    """The canonical form of a notebook's text."""
+
+    def read(text: str) -> str:
+        (tmp_path / "a.ipynb").write_text(text)
+        return read_canonical(tmp_path / "a.ipynb")
+
+    return read
 
 
 def stream(name: str, text: str) -> dict[str, Any]:
@@ -45,7 +52,7 @@ def shown(**data: Any) -> dict[str, Any]:
     return {"output_type": "display_data", "metadata": {"noise": 1}, "data": data}
 
 
-def test_noise_goes_and_results_stay() -> None:
+def test_noise_goes_and_results_stay(canonical: Canonical) -> None:
     text = notebook(
         code(
             "print(1)",
@@ -70,17 +77,11 @@ def test_noise_goes_and_results_stay() -> None:
     assert first["outputs"] == [{"output_type": "stream", "name": "stdout", "text": ["1\n", "2\n"]}]
 
 
-def test_two_runs_with_other_random_ids_become_the_same() -> None:
+def test_two_runs_with_other_random_ids_become_the_same(canonical: Canonical) -> None:
     def run(style: str, address: str) -> str:
         html = f'<table id="T_{style}"><td id="T_{style}_row0_col0">0.5</td></table>'
-        return canonical(
-            notebook(
-                code(
-                    "t",
-                    [shown(**{"text/html": html, "text/plain": f"<Styler at {address}>"})],
-                )
-            )
-        )
+        table = shown(**{"text/html": html, "text/plain": f"<Styler at {address}>"})
+        return canonical(notebook(code("t", [table])))
 
     assert run("1a2b3", "0x7f0011223344") == run("f9e8d", "0x7fffffff0000")
     assert "0.5" in run("1a2b3", "0x7f0011223344")
@@ -106,20 +107,11 @@ def test_a_shown_error_keeps_its_sentence_but_no_folders() -> None:
     assert clean_outputs([error])[0]["traceback"] == ["ValueError: bad row"]
 
 
-def test_ids_are_kept_or_made_the_same_way_each_time() -> None:
-    text = notebook(
-        code("a", []), code("a", []), code("b", [], id="mine"), code("b", [], id="mine")
-    )
+def test_canonical_is_a_fixed_point_with_ids_that_stay(canonical: Canonical) -> None:
+    text = notebook(code("print(1)", [stream("stdout", "ä 1\n")]), code("b", [], id="mine"))
     once = canonical(text)
-    ids = [cell["id"] for cell in json.loads(once)["cells"]]
-    assert ids[2] == "mine"
-    assert len(set(ids)) == 4
-    assert canonical(text) == once
-
-
-def test_canonical_is_a_fixed_point_and_ends_in_one_newline() -> None:
-    once = canonical(notebook(code("print(1)", [stream("stdout", "ä 1\n")])))
-    assert canonical(once) == once
+    assert [cell["id"] for cell in json.loads(once)["cells"]] == ["cell-0", "mine"]
+    assert canonical(once) == once == canonical(text)
     assert once.endswith("}\n")
 
 

@@ -110,27 +110,20 @@ def test_a_value_of_the_wrong_type(resolve: Resolve, value: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("defaults: {n_question: 3}", r"defaults: .* parameter 'n_question' \(nearest: n_quest"),
-        ("notebooks: {'*1.1-*': {exakt: no}}", r"1\.1-\*: .* parameter 'exakt' \(nearest: exact"),
-        ("notebooks: {'1.2-a.ipynb': {exact: no}}", r"no notebook fits '1\.2-a\.ipynb'"),
-        ("default: {n_questions: 3}", r"unknown part 'default' \(nearest: defaults\)"),
-        ("defaults: [n_questions]", "defaults must map names to values"),
-        ("notebooks: {'*': 3}", r"\* must map"),
-        ("just words", "the file must map"),
-        ("defaults: {n: [}", r"is not YAML: .*line 1"),
+        ("defaults: {n_question: 3}", r"\*: .* parameter 'n_question'"),
+        ("notebooks: {'*1.1-*': {exakt: no}}", r"1\.1-\*: .* parameter 'exakt'"),
+        ("notebooks: {'1.2-a.ipynb': {exact: no}}", r"notebooks/ fits '1\.2-a\.ipynb'"),
+        ("default: {n_questions: 3}", "default Extra inputs are not permitted"),
+        ("defaults: [n_questions]", "defaults Input should be a valid dictionary"),
+        ("just words", "should be a valid dictionary"),
+        ("defaults: {n: [}", "line 1"),
     ],
 )
 def test_a_wrong_profile_is_explained(resolve: Resolve, text: str, sentence: str) -> None:
-    with pytest.raises(ProfileError, match=sentence) as error:
+    with pytest.raises(ProfileError, match=rf"mine\.yaml.*{sentence}"):
         resolve(text)
-    assert "mine.yaml" in str(error.value)
-
-
-def test_an_unknown_profile_names_the_nearest(resolve: Resolve) -> None:
-    with pytest.raises(ProfileError, match=r"'mien' \(nearest: mine\): known are laptop, mine;"):
-        resolve("", "mien")
-    with pytest.raises(ProfileError, match=r"no profile '\.\./mine'"):
-        resolve("", "../mine")
+    with pytest.raises(ProfileError, match="There is no profile 'mien': known are laptop, mine;"):
+        resolve(text, "mien")
 
 
 def test_the_profiles_of_the_repository_fit_its_notebooks() -> None:

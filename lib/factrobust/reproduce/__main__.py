@@ -10,15 +10,14 @@ their answers come back to this machine's records.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from factrobust.paths import ROOT
 from factrobust.reproduce.compare import committed, describe, present
@@ -40,13 +39,14 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
             "--workers is how many processes (1 or more) --cluster starts on this machine: correct it, "
             "or leave it out."
         )
-    handlers = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
         values = parameters(mode.root, mode.profile)
         wanted = {name: values[name] for name in find_notebooks(mode.root, options.only)}
         if not wanted:
             return _refuse(f"No notebook under notebooks/ matches {options.only!r}.")
-        with _alone(mode.root), _cluster(options.cluster, options.workers) as address:
+        alone = FileLock(mode.root / "build" / "reproduce.lock", timeout=0)
+        with alone, _cluster(options.cluster, options.workers) as address:
             return _run(replace(mode, cluster=address), wanted)
     except KeyboardInterrupt:
         print(
@@ -58,19 +58,20 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         print(f"FAILED {error}", file=sys.stderr)
         print("Its results and those of later notebooks are as before.", file=sys.stderr)
         return 1
+    except Timeout:
+        return _refuse(
+            "Another `make reproduce` or `make replay` is at work in this folder: wait for it."
+        )
     except (ValueError, OSError) as error:
         return _refuse(str(error))
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
 
 
 def _run(mode: Mode, wanted: dict[str, dict[str, Any]]) -> int:
     commit = committed(mode.root)
-    before = commit[1] if commit else present(mode.root)
+    before = present(mode.root) if commit is None else commit
     beyond = run_all(mode, wanted, REPLAYED_AT_ONCE if mode.replay else 1)
     if mode.place == mode.root:
-        against = f"commit {commit[0]}" if commit else "the state before"
+        against = "the state before" if commit is None else "the last commit"
         print("\n".join(describe(before, present(mode.root), against)))
     else:
         print(f"Notebooks and figures are in {mode.place.relative_to(mode.root)}/.")
@@ -80,40 +81,18 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]]) -> int:
     return int(bool(beyond))
 
 
-@contextmanager
-def _cluster(address: str | None, workers: int | None) -> Iterator[str | None]:
-    """The address of the cluster that was asked for, started or found, if one was."""
+def _cluster(address: str | None, workers: int | None) -> AbstractContextManager[str | None]:
+    """Gives the address of the cluster that was asked for, started or found, if one was."""
     if address is None:
-        yield None
-        return
+        return nullcontext()
     from factrobust.models.cluster import cluster  # Dask, which takes a second
 
-    with cluster(address, workers) as scheduler:
-        yield scheduler
-
-
-@contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    """Raises BlockingIOError while another process runs the notebooks of this folder."""
-    path = root / "build" / "reproduce.lock"
-    path.parent.mkdir(exist_ok=True)
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BlockingIOError(
-                "Another `make reproduce` or `make replay` is at work in this folder: wait for it."
-            ) from error
-        yield
+    return cluster(address, workers)
 
 
 def _refuse(why: str) -> int:
     print(why, file=sys.stderr)
     return 2
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _parser() -> argparse.ArgumentParser:

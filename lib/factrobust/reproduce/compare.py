@@ -8,6 +8,7 @@ import math
 import re
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,12 +83,9 @@ def compare_tables(new: str, old: str) -> Comparison:
     When the columns or the number of rows differ, only that is reported: pairing the rows of
     different tables would report nonsense.
     """
-    try:
-        now, was = (
-            pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False) for text in (new, old)
-        )
-    except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
-        return Comparison(others=[f"not a table: {error}"])
+    now, was = (
+        pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False) for text in (new, old)
+    )
     header, old_header = (", ".join(map(str, table)) for table in (now, was))
     if header != old_header:
         return Comparison(others=[f"columns: {old_header} -> {header}"])
@@ -120,26 +118,18 @@ def present(root: Path) -> dict[str, bytes]:
     }
 
 
-def committed(root: Path) -> tuple[str, dict[str, bytes]] | None:
-    """The last commit's short name and the same files in it; None without a commit or git."""
-
-    def git(*arguments: str) -> bytes:
-        command = ["git", "-C", str(root), *arguments]
-        return subprocess.run(command, check=True, capture_output=True).stdout
-
+def committed(root: Path) -> dict[str, bytes] | None:
+    """The same files in the last commit; None without a commit or git."""
+    wanted = [":(glob)figures/**/*.csv", ":(glob)notebooks/**/*.ipynb"]
+    command = ["git", "-C", str(root), "archive", "--format=tar", "HEAD", *wanted]
     try:
-        # --show-prefix is empty only if the root is the top of the checkout.
-        if git("rev-parse", "--show-prefix").strip():
-            return None
-        name = git("rev-parse", "--short", "HEAD").decode().strip()
-        wanted = [":(glob)figures/**/*.csv", ":(glob)notebooks/**/*.ipynb"]
-        archive = git("archive", "--format=tar", "HEAD", "--", *wanted)
+        archive = subprocess.run(command, check=True, capture_output=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        members = [member for member in files if member.isfile()]
-        contents = {member.name: files.extractfile(member) for member in members}
-        return name, {path: file.read() for path, file in contents.items() if file}
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            files.extractall(folder, filter="data")
+        return present(Path(folder))
 
 
 def describe(old: Mapping[str, bytes], new: Mapping[str, bytes], against: str) -> list[str]:
@@ -167,7 +157,10 @@ def describe(old: Mapping[str, bytes], new: Mapping[str, bytes], against: str) -
     lines += _first(
         [f"Changed in {path}, {table.others[0]}" for path, table in tables.items() if table.others]
     )
-    texts = [path for path in both if path not in tables and _texts_differ(new[path], old[path])]
+    books = [path for path in both if path not in tables]
+    texts = [
+        path for path in books if align(_texts(new[path]), _texts(old[path])) != _texts(old[path])
+    ]
     for what, paths in {
         "Text outputs changed": texts,
         "New": sorted(new.keys() - old.keys()),
@@ -177,19 +170,14 @@ def describe(old: Mapping[str, bytes], new: Mapping[str, bytes], against: str) -
     return lines
 
 
-def _texts_differ(new: bytes, old: bytes) -> bool:
-    now, was = _texts(new), _texts(old)
-    return len(now) != len(was) or any(align(a, b) != b for a, b in zip(now, was, strict=True))
-
-
-def _texts(notebook: bytes) -> list[str]:
-    """Everything that a notebook's code cells print or display as text, output by output."""
+def _texts(notebook: bytes) -> str:
+    """Everything that a notebook's code cells print or display as text."""
     texts = []
     for cell in json.loads(notebook)["cells"]:
         for output in cell.get("outputs", []):
             shown: dict[str, Any] = {"text/": output.get("text", ""), **output.get("data", {})}
             texts += ["".join(shown[mime]) for mime in sorted(shown) if mime.startswith("text/")]
-    return texts
+    return "\n".join(texts)
 
 
 def _first(lines: list[str]) -> list[str]:

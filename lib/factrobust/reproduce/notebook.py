@@ -7,7 +7,6 @@ python -m factrobust.reproduce.notebook --check NOTEBOOK...  only says so, with 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import re
 import sys
@@ -71,7 +70,7 @@ def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> Noteboo
 
     Only the metadata that a reader needs stays; outputs lose what differs from run to run (see
     `clean_outputs`); execution counts rise from 1. The cell with injected parameters goes, unless
-    `keep_injected`. Cell ids stay; a cell without one gets an id derived from its source.
+    `keep_injected`. A cell without an id gets its number.
     """
     notebook.metadata = NotebookNode(kernelspec=dict(KERNEL), language_info={"name": "python"})
     notebook.nbformat, notebook.nbformat_minor = 4, 5
@@ -80,14 +79,9 @@ def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> Noteboo
         for cell in notebook.cells
         if keep_injected or INJECTED not in cell.metadata.get("tags", [])
     ]
-    ids: set[str] = set()
     count = 0
     for number, cell in enumerate(notebook.cells):
-        if INJECTED in cell.metadata.get("tags", []):
-            cell["id"] = INJECTED
-        elif cell.get("id") in ids | {None}:
-            cell["id"] = hashlib.sha256(f"{number}{cell.source}".encode()).hexdigest()[:8]
-        ids.add(cell["id"])
+        cell.setdefault("id", f"cell-{number}")
         cell.metadata = NotebookNode(
             {k: v for k, v in cell.metadata.items() if k in CELL_METADATA and v}
         )

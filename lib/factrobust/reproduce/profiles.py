@@ -15,23 +15,29 @@ A notebook declares its parameters as plain literals in the one cell tagged "par
 from __future__ import annotations
 
 import ast
-import difflib
 import json
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 LAPTOP = "laptop"
 FIRST = "notebooks/0-start-here.ipynb"
-PARTS = ("description", "defaults", "notebooks")
 
 
 class ProfileError(ValueError):
     """A profile, or a notebook's parameters, that cannot be used as they are."""
+
+
+class _Profile(BaseModel, extra="forbid"):
+    """What a profile's file may hold."""
+
+    description: str = ""
+    defaults: dict[str, Any] = {}
+    notebooks: dict[str, dict[str, Any]] = {}
 
 
 @dataclass(frozen=True)
@@ -86,33 +92,42 @@ def parameters(root: Path, profile: str) -> dict[str, dict[str, Any]]:
     notebooks = find_notebooks(root)
     if profile == LAPTOP:
         return {notebook: {} for notebook in notebooks}
-    path, sections = _read_profile(root / "profiles", profile)
+    place = root / "profiles" / f"{profile}.yaml"
+    read = _read_profile(place)
     declared = {notebook: declared_parameters(root / notebook) for notebook in notebooks}
-    labels = {notebook.removeprefix("notebooks/"): notebook for notebook in notebooks}
     chosen: dict[str, dict[str, Any]] = {notebook: {} for notebook in notebooks}
-    for section, glob, overrides in sections:
-        fitting = [labels[label] for label in labels if fnmatchcase(label, glob)]
+    for glob, overrides in [("*", read.defaults), *read.notebooks.items()]:
+        fitting = [name for name in notebooks if fnmatchcase(name.removeprefix("notebooks/"), glob)]
         if not fitting:
-            raise ProfileError(
-                f"{path}: no notebook fits {section!r}{_nearest(section, labels)}; paths are those "
-                "inside notebooks/, * stands for anything."
-            )
-        known = {key for notebook in fitting for key in declared[notebook]}
+            raise ProfileError(f"{place}: no notebook's path inside notebooks/ fits {glob!r}.")
         for key, value in overrides.items():
-            if key not in known:
+            declaring = [notebook for notebook in fitting if key in declared[notebook]]
+            if not declaring:
                 raise ProfileError(
-                    f"{path}, {section}: no notebook there declares a parameter "
-                    f"{key!r}{_nearest(key, known)}; correct the name, or remove the line."
+                    f"{place}, {glob}: no notebook there declares a parameter {key!r}; correct the "
+                    "name, or remove the line."
                 )
-            for notebook in (name for name in fitting if key in declared[name]):
+            for notebook in declaring:
                 default = declared[notebook][key]
-                if not _fits(value, default):
+                try:
+                    fitted = TypeAdapter(_kind(default)).validate_python(value, strict=True)
+                except ValidationError as error:
                     raise ProfileError(
-                        f"{path}, {section}: {key!r} is {value!r}, but {notebook} needs a value "
-                        f"like its default {default!r}."
-                    )
-                chosen[notebook][key] = float(value) if isinstance(default, float) else value
+                        f"{place}, {glob}: {key!r} is {value!r}, but {notebook} needs a value like "
+                        f"its default {default!r}."
+                    ) from error
+                chosen[notebook][key] = fitted
     return chosen
+
+
+def _kind(default: Any) -> Any:
+    """The type that a value must have in place of this default."""
+    if default is None:
+        return Any
+    if isinstance(default, (list, tuple)):
+        # Parameters are lists of one kind. Among models, a mapping is an endpoint.
+        return list[type(default[0]) | dict] if default else list  # type: ignore[misc]
+    return type(default)
 
 
 def declared_parameters(notebook: Path) -> dict[str, Any]:
@@ -143,57 +158,15 @@ def declared_parameters(notebook: Path) -> dict[str, Any]:
     return declared
 
 
-def _read_profile(folder: Path, name: str) -> tuple[Path, list[tuple[str, str, dict[str, Any]]]]:
-    """A profile's file and its sections in the order of their force: name, glob, overrides."""
-    known = [LAPTOP, *sorted(path.stem for path in folder.glob("*.yaml"))]
-    if name not in known:
+def _read_profile(path: Path) -> _Profile:
+    known = sorted(path.parent.glob("*.yaml"))
+    if path not in known:
         raise ProfileError(
-            f"There is no profile {name!r}{_nearest(name, known)}: known are {', '.join(known)}; "
-            f"a new one is a file {name}.yaml in {folder}."
+            f"There is no profile {path.stem!r}: known are "
+            f"{', '.join([LAPTOP, *(other.stem for other in known)])}; a new one is a file {path}."
         )
-    path = folder / f"{name}.yaml"
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        text = " ".join(str(error).split())
-        raise ProfileError(f"{path} is not YAML: {text}; correct that line.") from error
-    _require_mapping(path, "the file", content)
-    for key in content:
-        if key not in PARTS:
-            raise ProfileError(
-                f"{path} has an unknown part {key!r}{_nearest(key, PARTS)}: parts are "
-                f"{', '.join(PARTS)}."
-            )
-    notebooks = content.get("notebooks") or {}
-    _require_mapping(path, "notebooks", notebooks)
-    sections = [("defaults", "*", content.get("defaults") or {})]
-    sections += [(glob, glob, overrides) for glob, overrides in notebooks.items()]
-    for section, _, overrides in sections:
-        _require_mapping(path, section, overrides)
-    return path, sections
-
-
-def _fits(value: Any, default: Any) -> bool:
-    if default is None:
-        return True
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(default, bool) and isinstance(value, bool)
-    if isinstance(default, float):
-        return isinstance(value, (int, float))
-    if isinstance(default, (list, tuple)):
-        # The first default stands for the others: parameters are lists of one kind. Among models, a
-        # mapping is an endpoint.
-        return isinstance(value, list) and all(
-            isinstance(v, dict) or _fits(v, d) for v in value for d in default[:1]
-        )
-    return isinstance(value, type(default))
-
-
-def _nearest(word: object, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(str(word), sorted(known), n=1)
-    return f" (nearest: {near[0]})" if near else ""
-
-
-def _require_mapping(path: Path, what: str, value: Any) -> None:
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise ProfileError(f"{path}: {what} must map names to values, like `name: value` lines.")
+        return _Profile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (yaml.YAMLError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ProfileError(f"{path} cannot be read ({reason}): correct that line.") from error

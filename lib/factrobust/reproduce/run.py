@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import shutil
 import signal
 import sys
@@ -15,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import papermill
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
@@ -28,16 +26,9 @@ from tqdm.std import tqdm
 
 from factrobust.provenance import write_atomically
 from factrobust.records import Records, RecordsError
-from factrobust.reproduce.notebook import (
-    INJECTED,
-    kernel_environment,
-    normalise,
-    read_canonical,
-    to_text,
-)
+from factrobust.reproduce.notebook import kernel_environment, normalise, read_canonical, to_text
 from factrobust.reproduce.profiles import LAPTOP, Mode
 
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
 SHOW_SECONDS = 15  # between two lines of progress where there is no terminal
 # The library's errors, by name: one sentence that says it all, where others need their traceback.
 OURS = ("FactsError", "LacksError", "ModelError", "RecordsError")
@@ -136,7 +127,7 @@ class Run:
             )
         except Exception as error:
             failure = NotebookError(
-                f"{self.notebook}, {_explain(nbformat.read(failed, as_version=4), error)}\n"
+                f"{self.notebook}, {_explain(error)}\n"
                 f"The notebook with the error: {failed.relative_to(self.mode.root)}"
             )
             failure.lacking = getattr(error, "ename", None) == "LacksError"
@@ -159,17 +150,13 @@ class Run:
         with suppress(RuntimeError):
             run_sync(self.manager.signal_kernel)(signal.SIGKILL)
 
-    def put_in_place(self) -> int:
-        """Move what was saved to the mode's place, each file in one step; count what changed."""
-        changed = 0
+    def put_in_place(self) -> None:
+        """Move what was saved to the mode's place, each file in one step."""
         for file in (path for path in self.out.glob("*/**/*") if path.is_file()):
             target = self.mode.place / file.relative_to(self.out)
-            if not target.exists() or target.read_bytes() != file.read_bytes():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                file.replace(target)
-                changed += 1
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)
         shutil.rmtree(self.out)
-        return changed
 
 
 def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list[str]:
@@ -211,11 +198,8 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
                     print(f"FAILED {error}", file=sys.stderr)
                     beyond.append(run.notebook)
                     continue
-                changed = mover.submit(run.put_in_place).result()
-                print(
-                    f"      {tqdm.format_interval(run.seconds)}, {changed} files changed",
-                    flush=True,
-                )
+                mover.submit(run.put_in_place).result()
+                print(f"      {tqdm.format_interval(run.seconds)}", flush=True)
                 took[run.notebook] = round(run.seconds, 1)
                 memory.parent.mkdir(exist_ok=True)
                 write_atomically(memory, json.dumps(took, indent=1).encode())
@@ -237,18 +221,12 @@ def _watch(run: Run, future: Future[None]) -> None:
         print(f"{before}{after}", end="", flush=True)
 
 
-def _explain(node: NotebookNode, error: Exception) -> str:
-    """The last cell that began, its first line, and what went wrong there."""
-    added = {INJECTED, "papermill-error-cell-tag"}
-    cells = [cell for cell in node.cells if not added & {*cell.metadata.get("tags", [])}]
-    # nbclient notes the times of a cell from its beginning on.
-    began = [(n, cell) for n, cell in enumerate(cells, start=1) if "execution" in cell.metadata]
-    number, cell = began[-1] if began else (1, cells[0])
-    place = f"cell {number}: {cell.source.strip().partition(chr(10))[0]}"
+def _explain(error: Exception) -> str:
+    """Where and why a notebook failed."""
     if isinstance(error, DeadKernelError):
-        return f"{place}\nThe kernel died, most likely because the memory was used up."
+        return "the kernel died, most likely because the memory was used up."
     if not isinstance(error, PapermillExecutionError):
-        return f"{place}\n{type(error).__name__}: {error}"
-    if error.ename in OURS:
-        return f"{place}\n{error.ename}: {error.evalue}"
-    return ANSI.sub("", "\n".join([place, *error.traceback]))
+        return f"{type(error).__name__}: {error}"
+    ours = f"{error.ename}: {error.evalue}"
+    why = ours if error.ename in OURS else "\n".join(error.traceback)
+    return f"In [{error.exec_count}]: {error.source.strip().splitlines()[0]}\n{why}"
