@@ -5,7 +5,6 @@ The server is the tests' own and can do whatever servers do; nothing may be lost
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import json
 import logging
@@ -13,7 +12,6 @@ import math
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -41,12 +39,11 @@ from factrobust.models.endpoint import (
     Token,
     covering,
     in_parallel,
-    is_endpoint,
     read_choices,
     read_endpoint,
 )
 from factrobust.models.interface import Generation, Model, ModelError
-from factrobust.models.load import RecordedModel, settings_of
+from factrobust.models.load import parameter_count
 from factrobust.models.prompts import FORMATS, render
 from factrobust.models.weights import EMBEDDED
 from factrobust.records import Call, Records
@@ -111,72 +108,36 @@ SECRET = "sk-s3cret-0123456789"
 
 
 def test_what_a_mapping_says() -> None:
-    """`name` and fingerprint are those of the line that an endpoint was before."""
     settings = {"url": f"{URL}/", "model": "org/Llama-3.1:8b"}
     plain = read_endpoint(settings)
-    assert (plain.name, plain.fingerprint) == (
-        f"{URL}/ org/Llama-3.1:8b", f"endpoint:{URL} org/Llama-3.1:8b chat",
-    )  # fmt: skip
-    assert (plain.api, plain.format, plain.key()) == ("chat", "two-shot", None)
-    assert (plain.concurrency, plain.timeout, plain.retries) == (8, 120, 8)
+    assert plain.name == f"{URL}/ org/Llama-3.1:8b"
+    assert plain.fingerprint == f"endpoint:{URL} org/Llama-3.1:8b chat"
     assert set(plain.lacks) == {"temper", "token_ids", "score"}
-    assert plain.chat == ("", TURN)
     assert render("chat", ["Who?"], ["It is"], plain.chat) == [f"Who?{TURN}"]
     text = "{api: completions, key_env: MY_KEY, retries: 0, budget_tokens: 20_000, revision: may}"
     full = read_endpoint(settings | yaml.safe_load(text))
-    assert full.name == (
-        f"{URL}/ org/Llama-3.1:8b api=completions key=MY_KEY retries=0 budget_tokens=20000 revision=may"
-    )
+    words = "key_env=MY_KEY api=completions retries=0 budget_tokens=20000 revision=may"
+    assert full.name == f"{URL}/ org/Llama-3.1:8b {words}"
     assert full.fingerprint == f"endpoint:{URL} org/Llama-3.1:8b completions may"
     assert (full.chat, set(full.lacks)) == (None, {"temper", "token_ids"})
-    assert (full.retries, full.budget_tokens, full.budget_requests) == (0, 20000, None)
-
-
-def test_the_line_that_an_endpoint_was_is_told_as_a_mapping() -> None:
-    line = f"{URL} org/llama:8b key=MY_KEY budget_requests=5000 revision=2"
-    settings = {"url": URL, "model": "org/llama:8b", "key_env": "MY_KEY"}
-    settings |= {"budget_requests": 5000, "revision": "2"}  # type: ignore[dict-item]
-    with pytest.raises(ModelError, match="is a mapping and no longer a line of text; write ") as e:
-        load_model(line)
-    spelled = str(e.value).partition("; write ")[2]
-    assert yaml.safe_load(spelled) == settings
-    assert read_endpoint(settings).name == line
-
-
-def test_other_models_are_no_endpoints() -> None:
-    assert is_endpoint({"url": URL})
-    assert is_endpoint(f"{URL} llama")
-    for name in ("gemma-3-270m", "org/model@0123abc", "path/to/folder", "C:\\models\\x.gguf"):
-        assert not is_endpoint(name)
 
 
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"url": "ftp://host/v1"}, "url of the endpoint of 'llama' must be http:// or https://"),
-        ({"url": "http:///v1"}, "url .* must be http"),
-        ({"url": f"https://me:{SECRET}@host/v1"}, "url .* host and path .*, and nothing else"),
-        ({"url": f"https://host/v1?key={SECRET}"}, "url .* and nothing else"),
-        ({"model": "two words"}, "model .* must be the model's name at the server"),
-        ({"model": None}, "model .* must be the model's name"),
-        ({"conurrency": 3}, r"no setting 'conurrency'; did you mean 'concurrency'\?"),
-        ({"name": "x"}, "no setting 'name'; settings are url, model, key_env, api, format"),
-        ({SECRET: 1}, "no setting of such a name; settings are"),
-        ({"key": "MY_KEY"}, "no setting 'key'; did you mean 'key_env'"),
-        ({"api": "tcp"}, "api .* must be chat or completions"),
-        ({"concurrency": 0}, "concurrency .* must be the number of requests at a time, from 1"),
-        ({"concurrency": True}, "concurrency .* from 1"),
-        ({"retries": -1}, "retries .* from 0"),
-        ({"budget_tokens": "1e6"}, "budget_tokens .* must be the number of tokens never to exceed"),
-        ({"revision": 2}, "revision .* must be any word .* in quotes"),
+        ({"url": "ftp://host/v1"}, "of 'llama' needs another url: http:// or https://"),
+        ({"url": f"https://me:{SECRET}@host/v1"}, "url: .* host and path .*, and nothing else"),
+        ({"url": f"https://host/v1?key={SECRET}"}, "url: .* and nothing else"),
+        ({"model": None}, "model: the model's name"),
+        ({"key": SECRET}, "no setting 'key'; settings are url, model, key_env, api, format"),
+        ({"api": "tcp"}, "api: chat or completions"),
+        ({"concurrency": 0}, "concurrency: .* from 1"),
+        ({"budget_tokens": "1e6"}, "budget_tokens: .* never to exceed"),
+        ({"revision": 2}, "revision: any word .* in quotes"),
         ({"format": "3-shot"}, "the format '3-shot' is unknown; choose one of two-"),
         ({"format": "chat-prefix"}, "no answer can be begun for a chat endpoint"),
-        (
-            {"api": "completions", "format": "chat"},
-            "so it cannot be asked as 'chat'; write api: chat",
-        ),
-        ({"key_env": SECRET}, "key_env .* the environment variable .* never write a key itself"),
-        ({"key_env": "gsk_abc"}, "never write a key itself here, change one that you did"),
+        ({"api": "completions", "format": "chat"}, "'chat' takes a chat; write api: chat"),
+        ({"key_env": SECRET}, "key_env: the .* environment variable .* never write a key itself"),
     ],
 )
 def test_wrong_mappings_are_one_sentence_without_secrets(
@@ -185,7 +146,6 @@ def test_wrong_mappings_are_one_sentence_without_secrets(
     with pytest.raises(ModelError, match=sentence) as caught:
         read_endpoint({"url": URL, "model": "llama"} | wrong)
     assert SECRET not in str(caught.value)
-    assert "gsk_abc" not in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -193,15 +153,13 @@ def test_wrong_mappings_are_one_sentence_without_secrets(
 def test_with_records_nothing_is_asked_before_it_must(records: Records) -> None:
     endpoint = {"url": "http://localhost:1/v1", "model": "llama", "key_env": "A_KEY_NOT_SET"}
     loaded = load_model(endpoint, records=records)
-    assert isinstance(loaded, RecordedModel)
-    assert (loaded.name, loaded.fingerprint) == (
-        "http://localhost:1/v1 llama key=A_KEY_NOT_SET", "endpoint:http://localhost:1/v1 llama chat",
-    )  # fmt: skip
+    assert loaded.name == "http://localhost:1/v1 llama key_env=A_KEY_NOT_SET"
+    assert loaded.fingerprint == "endpoint:http://localhost:1/v1 llama chat"
     assert (loaded.prompt_format, loaded.chat) == ("two-shot", ("", "<|assistant|>"))
     assert load_model(endpoint | {"format": "chat"}, records=records).prompt_format == "chat"
     chosen = load_model(endpoint, prompt_format="instruction", records=records)
     assert chosen.prompt_format == "instruction"
-    with pytest.raises(ModelError, match="own precision, not in bfloat16; leave dt"):
+    with pytest.raises(ModelError, match="own precision, not in bfloat16"):
         load_model(endpoint, dtype="bfloat16", records=records)
     code = f"""
 import sys, factrobust
@@ -368,9 +326,7 @@ def test_a_server_that_takes_no_limit_for_none(server: Any) -> None:
 
 def test_what_the_caller_asked_for_is_not_left_out(server: Any) -> None:
     server.answer = refusing("top_k")
-    with pytest.raises(
-        ModelError, match=r"answered 400 \(Unrecognized .* top_k\); mend.*\.\.\.'a'"
-    ):
+    with pytest.raises(ModelError, match=r"answered with .* 400 .* top_k.*; mend.*\.\.\.'a'"):
         model(server).sample(["a"], temperature=1.0, n=1, top_k=5)
 
 
@@ -388,12 +344,17 @@ def test_a_server_that_refuses_many_alternatives(server: Any) -> None:
 
 
 def test_a_server_that_refuses_logprobs_altogether(server: Any) -> None:
+    """It answers and cannot score, of which it is asked no more than twice."""
     server.answer = refusing("logprobs")
     asking = model(server)
     assert asking.generate(["a"])[0].logprobs == []
     assert [body.get("logprobs") for body in server.asked] == [10, 5, None]
     with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 10 are needed"):
         asking.generate(["a"], alternatives=10)
+    server.asked.clear()
+    with pytest.raises(ModelError, match="tells no log-probabilities of given answers"):
+        model(server).score(["a"], [" b"])
+    assert [body.get("logprobs") for body in server.asked] == [1, None]
 
 
 def test_a_server_that_refuses_several_samples(server: Any) -> None:
@@ -401,23 +362,6 @@ def test_a_server_that_refuses_several_samples(server: Any) -> None:
     [made] = model(server).sample(["a"], temperature=1.0, n=3)
     assert texts(made) == [" to a"] * 3
     assert len(server.asked) == 4
-
-
-def test_without_logprobs_a_probe_that_needs_them_stops_at_once(
-    server: Any, records: Records
-) -> None:
-    """After one answer and those under way, all of which are kept; texts are still to be had."""
-    server.answer = echo
-    prompts = [f"question {i}" for i in range(30)]
-    asking = load_model(at(server, concurrency=2), records=records)
-    with pytest.raises(ModelError) as caught:
-        asking.generate(prompts, alternatives=10)
-    assert "of 0 likeliest tokens a position where 10 are needed; take a model or" in str(
-        caught.value
-    )
-    assert "(top_logprobs), or ask for what does without: the texts of" in str(caught.value)
-    assert len(server.asked) <= 1 + 2 + 4
-    assert texts(asking.generate(prompts)) == [f" to {p}" for p in prompts]
 
 
 # -- faults that pass --------------------------------------------------------------------------------
@@ -443,65 +387,23 @@ def test_passing_faults_leave_no_trace(server: Any, fault: str) -> None:
     assert asking.budget.spent == {"requests": len(faults) + 1, "tokens": 12 + LOST.get(fault, 0)}
 
 
-def test_retry_after_is_waited_for(server: Any) -> None:
-    """The first pause of the client itself is at most half a second."""
-    times = []
-
-    def answer(body: dict[str, Any]) -> Any:
-        times.append(time.monotonic())
-        return error(429, "slow down", Retry_After="0.8") if len(times) == 1 else echo(body)
-
-    server.answer = answer
-    assert texts(model(server).generate(["a"])) == [" to a"]
-    assert times[1] - times[0] >= 0.8
-
-
-def test_faults_here_and_there_lose_and_invent_nothing(server: Any, records: Records) -> None:
-    """Every third request fails, in turn by each of the quick faults."""
-    faults = [PASSING[name] for name in PASSING if name != "slow"]
-
-    def answer(body: dict[str, Any]) -> Any:
-        number = len(server.asked)
-        return echo(body) if number % 3 else faults[number // 3 % len(faults)]()
-
-    server.answer = answer
-    prompts = [f"question {i}" for i in range(12)]
-    made = load_model(at(server, concurrency=4), records=records).generate(prompts)
-    assert texts(made) == [f" to {p}" for p in prompts]
-    assert len(server.asked) == 17  # the 3rd, 6th, 9th, 12th and 15th failed
-    server.asked.clear()
-    again = load_model(at(server), records=records).generate(prompts)
-    assert again == made
-    assert server.asked == []
-
-
 # -- faults that stay --------------------------------------------------------------------------------
 
-NO_ANSWER = (
-    r"the server sent no answer \({}.*\), of which nothing is kept; check the URL, which .*, then"
-)
-FATAL = {
+FATAL: dict[str, tuple[Callable[[], Any], str]] = {
     "malformed": (
         lambda: Reply(b'{"choices": [{"text": " Na'),
-        NO_ANSWER.format(r"Unterminated string.* in '{\"choices"),
+        r"sent no answer \(Unterminated string.*; check the URL",
     ),
-    "a page": (lambda: Reply(b"<html>"), NO_ANSWER.format("Expecting value.* in '<html>'")),
-    "empty choices": (lambda: Reply({"choices": []}), NO_ANSWER.format("no choices")),
-    "error in 200": (lambda: Reply({"error": {"message": "oom"}}), NO_ANSWER.format(".*oom")),
-    "wrong key": (lambda: error(401, "bad key"), r"answered 401 \(bad key\); (name|put)"),
-    "not allowed": (lambda: error(403, "no"), r"answered 403 \(no\); (name a key_env|put a valid)"),
-    "unknown model": (
-        lambda: error(404, "The model `llama` does not exist"),
-        r"answered 404 \(The model `llama` does not exist\); check the URL.*model 'llama', then run",
-    ),
-    "bad request": (
-        lambda: error(400, "prompt\ntoo long " + "x" * 500),
-        r"answered 400 \(prompt too long x{184}\); mend what it names, then run again \(asked: ",
-    ),
-    "broken": (lambda: error(500, "oops"), r"answered 500 at once \(oops\); mend what it names"),
-    "cut": (lambda: Reply({"a": 1}, cut=True), r"broke off at once \(RemoteProtocolError\); check"),
-    "quota": (lambda: error(429, "no money"), r"answered 429 \(no money\); lower concurrency"),
-    "slow": (lambda: Reply({}, delay=1.5), "did not answer within 1 s at once; raise timeout"),
+    "a page": (lambda: Reply(b"<html>"), "sent no answer .*'<html>'"),
+    "empty choices": (lambda: Reply({"choices": []}), "sent no answer .*no choices"),
+    "error in 200": (lambda: Reply({"error": {"message": "oom"}}), "sent no answer .*oom"),
+    "wrong key": (lambda: error(401, "bad key"), "answered with .*401 .*bad key.*; check the key"),
+    "unknown model": (lambda: error(404, "no `llama`"), "404 .*no `llama`.*; check the URL"),
+    "bad request": (lambda: error(400, "too\nlong " + "x" * 500), "400 .*long x+; mend what it"),
+    "broken": (lambda: error(500, "oops"), "500 .*oops.*; mend what it names"),
+    "cut": (lambda: Reply({"a": 1}, cut=True), r"broke off \(RemoteProtocolError\); check"),
+    "quota": (lambda: error(429, "no money"), "429 .*no money.*; lower concurrency"),
+    "slow": (lambda: Reply({}, delay=1.5), "did not answer within 1 s; raise timeout"),
 }
 
 
@@ -527,13 +429,9 @@ def test_one_sentence_and_what_was_answered_stays(
     assert len(server.prompts) == len(PROMPTS) - len(answered)
 
 
-def test_an_unreachable_server(records: Records) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-    asking = load_model({"url": url, "model": "llama", "retries": 0}, records=records)
-    with pytest.raises(ModelError, match=r"cannot be reached or broke off at once \(ConnectError"):
-        asking.generate(["a"])
+def test_an_unreachable_server() -> None:
+    with pytest.raises(ModelError, match=r"cannot be reached or broke off \(ConnectError"):
+        load_model({"url": "http://127.0.0.1:1/v1", "model": "llama", "retries": 0})
 
 
 def test_no_more_requests_at_a_time_than_set(server: Any) -> None:
@@ -550,7 +448,7 @@ def test_no_more_requests_at_a_time_than_set(server: Any) -> None:
 
 def test_a_budget_stops_and_a_larger_one_goes_on(server: Any, records: Records) -> None:
     server.answer = echo
-    with pytest.raises(ModelError, match="the budget of 5 requests is used up by 5 requests with"):
+    with pytest.raises(ModelError, match=r"budget of 5 requests is used up .*'requests': 5"):
         load_model(at(server, budget_requests=5), records=records).generate(PROMPTS)
     assert len(server.asked) == 5
     made = load_model(at(server, budget_requests=3), records=records).generate(PROMPTS)
@@ -562,42 +460,29 @@ def test_a_budget_of_tokens_is_never_exceeded(server: Any, records: Records) -> 
     """A reply counts 12 tokens; before it a request stands for its 146 bytes and 5 to come."""
     server.answer = echo
     asking = at(server, budget_tokens=151 + 2 * 12 + 11, concurrency=1)
-    with pytest.raises(
-        ModelError, match="budget of 186 tokens is used up by 3 requests with 36 tok"
-    ):
+    with pytest.raises(ModelError, match=r"budget of 186 tokens .*'requests': 3, 'tokens': 36"):
         load_model(asking, records=records).generate(PROMPTS)
     assert len(json.dumps(server.asked[0], separators=(",", ":"))) == 146
     assert len(server.asked) == 3
     server.answer = lambda body: Reply({"choices": [{"text": " a"}]})  # tells no count: 151 stay
-    with pytest.raises(ModelError, match="budget of 186 tokens is used up by 1 requests with 151"):
+    with pytest.raises(ModelError, match=r"budget of 186 tokens .*'requests': 1, 'tokens': 151"):
         load_model(asking, records=records).generate(PROMPTS)
     assert len(server.asked) == 4
 
 
 def test_repeated_requests_do_not_exceed_the_budget(server: Any) -> None:
-    """At most four go out, eight at a time or not; errors cost no tokens."""
+    """At most four go out; errors cost no tokens."""
     server.answer = lambda body: error(500, "oops", Retry_After="0.01")
-    asking = model(server, budget_requests=4)
-    with pytest.raises(
-        ModelError, match="budget of 4 requests is used up by 4 requests with 0 tok"
-    ):
-        asking.generate(["a"])
+    with pytest.raises(ModelError, match=r"of 4 requests is used up .*'requests': 4, 'tokens': 0"):
+        model(server, budget_requests=4).generate(["a"])
     assert len(server.asked) == 4
-    server.answer = echo
-    asking = model(server, budget_requests=6)
-    with pytest.raises(ModelError, match="budget of 6 requests"):
-        asking.generate(PROMPTS)
-    assert len(server.asked) == 4 + 6
 
 
 KILLED = """
 import json, sys
 from pathlib import Path
 from factrobust import load_model
-from factrobust.datasets.facts import load_facts, questions
-from factrobust.models.prompts import FORMATS, render
-from factrobust.models.weights import EMBEDDED
-from factrobust.records import Call, Records
+from factrobust.records import Records
 model, path = sys.argv[1:]
 load_model(json.loads(model), records=Records(Path(path))).generate([f"question {i}" for i in range(40)])
 """
@@ -667,35 +552,25 @@ def test_score_where_prompts_are_echoed(server: Any) -> None:
 def test_score_where_they_are_not(server: Any, answer: Any) -> None:
     server.answer = answer
     asking = model(server)
-    sentence = "tells no log-probabilities of given answers.* such as vLLM; or ask for what does"
-    with pytest.raises(ModelError, match=sentence):
-        asking.score(PROMPTS, [" x"] * len(PROMPTS))
-    assert set(server.prompts) == {f"{PROMPTS[0]} x"}  # found out by one
-    server.asked.clear()
-    with pytest.raises(ModelError, match=sentence):
-        asking.score(PROMPTS, [" x"] * len(PROMPTS))
-    assert server.asked == []
+    for prompts in ({f"{PROMPTS[0]} x"}, set()):  # found out by one, and remembered
+        server.asked.clear()
+        with pytest.raises(ModelError, match="tells no log-probabilities of given answers"):
+            asking.score(PROMPTS, [" x"] * len(PROMPTS))
+        assert set(server.prompts) == prompts
 
 
 @pytest.mark.parametrize("recorded", [False, True])
 def test_what_no_endpoint_can_do_is_said_before_anything_is_asked(
     server: Any, records: Records, recorded: bool
 ) -> None:
-    asking = load_model(at(server, api="chat"), records=records if recorded else None)
-    assert isinstance(asking, RecordedModel) == recorded
-    with pytest.raises(
-        ModelError, match=r"no logits, .* by sampling \(probes.decoding.sampled, or b"
-    ):
+    kept = records if recorded else None
+    asking = load_model(at(server, api="chat"), records=kept)
+    with pytest.raises(ModelError, match=r"no logits, .* by sampling \(probes.decoding.sampled"):
         asking.temper(["a"], ["b"], [1.0])
-    with pytest.raises(
-        ModelError, match=r"tells no log-probabilities of .* takes api: completions"
-    ):
+    with pytest.raises(ModelError, match="takes api: completions"):
         asking.score(["a"], ["b"])
-    with pytest.raises(ModelError, match=r"texts and not as ids, so .* \(part 4\)"):
-        asking.require("generate", "token_ids")
-    asking = load_model(at(server), records=records if recorded else None)
-    with pytest.raises(ModelError, match="texts and not as ids"):
-        asking.score(["a"], [[1, 2]])
+    with pytest.raises(ModelError, match="texts and not as ids, which part 4"):
+        load_model(at(server), records=kept).score(["a"], [[1, 2]])
     assert server.asked == []
 
 
@@ -759,18 +634,6 @@ def test_the_key_reaches_nothing(
     assert any(f"Bearer {SECRET}" == sent for sent in server.authorisations)
 
 
-def test_a_key_that_is_not_set_is_said_before_anything_is_asked(
-    server: Any, records: Records, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("MY_KEY", raising=False)
-    asking = load_model(at(server, key_env="MY_KEY"), records=records)
-    with pytest.raises(
-        ModelError, match="needs the key that key_env names, but the environment variable MY_KEY is"
-    ):
-        asking.generate(["a"])
-    assert server.authorisations == []
-
-
 def test_answers_in_the_records_need_neither_key_nor_server(
     server: Any, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -780,32 +643,12 @@ def test_answers_in_the_records_need_neither_key_nor_server(
     monkeypatch.delenv("MY_KEY")
     server.authorisations.clear()
     assert load_model(asking, records=records).generate(PROMPTS) == made
+    with pytest.raises(ModelError, match="the environment variable MY_KEY is not set"):
+        load_model(asking, records=records).generate(["something else"])
     assert server.authorisations == []
-    assert os.environ.get("MY_KEY") is None
 
 
 # -- many at a time ----------------------------------------------------------------------------------
-
-
-def test_every_result_once_and_never_more_than_set_at_a_time() -> None:
-    """Also where an event loop is running, as in a notebook."""
-    running: set[int] = set()
-    most = 0
-
-    def ask(i: int) -> int:
-        nonlocal most
-        running.add(i)
-        most = max(most, len(running))
-        time.sleep(0.01)
-        running.remove(i)
-        return i * i
-
-    async def cell() -> list[tuple[int, int]]:
-        return list(in_parallel(ask, range(3, 16), 4))
-
-    assert sorted(asyncio.run(cell())) == [(i, i * i) for i in range(3, 16)]
-    assert most == 4
-    assert list(in_parallel(ask, range(0), 4)) == []
 
 
 def test_after_a_failure_those_under_way_are_handed_out_and_none_begun() -> None:
@@ -933,33 +776,21 @@ def test_tokens_that_cover_a_text(told: tuple[str, ...], text: str, n: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("choices", "fault"),
+    ("choice", "fault"),
     [
-        ([3], "AttributeError"),
-        ([{"text": None, "finish_reason": "x"}], "no text, and it ended with 'x'"),
-        ([{"message": {"content": None}}], "no text"),
-        (
-            [{"message": {"content": "", "reasoning_content": "Hm"}}],
-            "before the answer, in the model",
-        ),
-        ([{"text": "a", "logprobs": {"tokens": ["a"], "token_logprobs": []}}], "ValueError"),
-        ([{"text": "a", "logprobs": {"tokens": ["a"]}}], "KeyError: 'token_logprobs'"),
-        ([{"text": "a", "logprobs": {"content": [{"token": "a"}]}}], "KeyError: 'logprob'"),
-        (
-            [{"text": "a", "logprobs": {"content": [{"token": "a", "logprob": 2}]}}],
-            "2.0 is no log-",
-        ),
-        ([{"text": "a", "logprobs": {"content": [{"token": "a", "logprob": "?"}]}}], "ValueError"),
-        (
-            [{"text": "a", "logprobs": {"content": [{"token": "a", "logprob": math.nan}]}}],
-            "nan is no",
-        ),
-        ([{"text": "a", "logprobs": {"tokens": ["a"], "token_logprobs": [None]}}], "a token lacks"),
+        (3, "AttributeError"),
+        ({"text": None, "finish_reason": "x"}, "no text, and it ended with 'x'"),
+        ({"message": {"content": "", "reasoning_content": "Hm"}}, "in the model's reasoning"),
+        ({"text": "a", "logprobs": {"tokens": ["a"], "token_logprobs": []}}, "ValueError"),
+        ({"text": "a", "logprobs": {"tokens": ["a"]}}, "KeyError: 'token_logprobs'"),
+        ({"text": "a", "logprobs": {"content": [{"token": "a", "logprob": 2}]}}, "2.0 is no log-"),
+        ({"text": "a", "logprobs": {"content": [{"token": "a", "logprob": math.nan}]}}, "nan is"),
+        ({"text": "a", "logprobs": {"tokens": ["a"], "token_logprobs": [None]}}, "a token lacks"),
     ],
 )
-def test_mistaken_replies_are_no_answers(choices: list[Any], fault: str) -> None:
+def test_mistaken_replies_are_no_answers(choice: Any, fault: str) -> None:
     with pytest.raises(ReplyError, match=fault):
-        read_choices(json.dumps({"choices": choices}))[0].generation("p", [], greedy=True)
+        read_choices(json.dumps({"choices": [choice]}))[0].generation("p", [], greedy=True)
 
 
 def test_a_refusal_is_the_answer_and_null_are_no_logprobs() -> None:
@@ -1026,7 +857,6 @@ VLLM = {"id": "llama", "created": 1, "root": "org/Llama", "max_model_len": 4096,
         (llama_cpp(), {"n_params": 100, "size": 50, "n_vocab": 9, "n_embd": 4}),
         (Reply({"data": [{"id": "x"}, VLLM]}), {"root": "org/Llama"}),
         (Reply({"data": [{"id": "llama", "created": 1, "owned_by": "openai"}]}), None),
-        (Reply({"data": []}), None),
         (Reply({"data": None}), None),
         (error(404, "no such page"), None),
     ],
@@ -1044,12 +874,8 @@ def test_what_goes_with_the_weights_is_recorded(
     ("models", "sentence"),
     [
         # llama.cpp's server would answer under this name, too.
-        (
-            Reply({"data": [{"id": f"model-{i}"} for i in range(7)]}),
-            "no model 'llama'; write as model the name of one .* model-0, .*, model-4 ...$",
-        ),
-        (error(401, "who are you"), r"answered 401 \(who are you\); name a key_env.*/v1/models\)$"),
-        (error(500, "oops"), r"answered 500 at once \(oops\)"),
+        (Reply({"data": [{"id": "gpt"}, {"id": "gpt-2"}]}), "no model 'llama'; .* gpt, gpt-2$"),
+        (error(401, "who are you"), r"401 .*who are you.*; check the key.*/v1/models\)$"),
         (Reply(b"<html>"), "sent no answer .*; check the URL, which usually ends in /v1"),
         (Reply([]), "sent no answer .a list in place of an object"),
     ],
@@ -1071,7 +897,7 @@ def test_other_weights_under_the_same_name_do_not_mix(server: Any, records: Reco
     server.models = llama_cpp(size=90, n_params=100)
     server.asked.clear()
     changed = load_model(at(server), records=records)
-    sentence = r"another model .* \({'size': 50} then, {'size': 90} now\); write another revision"
+    sentence = r"another model .*'size': 90,.* than .*'size': 50}\); write another revision"
     with pytest.raises(ModelError, match=sentence):
         changed.generate(["d"])
     assert server.asked == []
@@ -1082,48 +908,27 @@ def test_other_weights_under_the_same_name_do_not_mix(server: Any, records: Reco
 
 # -- llama.cpp's own server with an embedded model's weights says what the model in memory says ------
 #
-# How near it comes depends on the arithmetic alone: from the GGUF file as it is, llama.cpp multiplies
-# 4-bit weights with activations that it rounds to 8 bits, and from the same weights written out in
-# float32 it does not. Measured over 40 two-shot questions: texts equal 38 times as it is (where they
-# differ, our two likeliest tokens are 0.15 nats apart at most), always in float32; the chosen token's
-# log-probability within 0.29 (median 0.027), in float32 0.005; those of the ten likeliest within 0.55
-# (median 0.088), in float32 0.025. The bounds here are twice that.
+# The weights are written out in float32: from the GGUF file as it is, llama.cpp multiplies them with
+# activations that it rounds to 8 bits. Measured over 40 two-shot questions: texts always equal, the
+# chosen token's log-probability within 0.005, those of the ten likeliest within 0.025. The bounds
+# here are twice that.
 
 NAME = "smollm2-135m-instruct"
-Serve = Callable[[Path], str]
 
 
 @pytest.fixture(scope="module")
-def weights() -> Path:
-    [(package, file)] = EMBEDDED[NAME].parts
-    [folder] = find_spec(package).submodule_search_locations  # type: ignore[union-attr, misc]
-    return Path(folder) / file
-
-
-@pytest.fixture(scope="module")
-def serve() -> Iterator[Serve]:
-    """Starts a server for a GGUF file; gives its base URL."""
+def url(in_float32: Path) -> Iterator[str]:
     xllamacpp = pytest.importorskip("xllamacpp", reason="no wheel of it for this platform")
-    running = []
-
-    def start(file: Path) -> str:
-        about = xllamacpp.CommonParams()
-        about.model.path = os.fspath(file)
-        about.model_alias = {NAME}
-        about.hostnames, about.port = ["127.0.0.1"], 0
-        about.n_ctx, about.n_parallel = 2048, 4
-        about.cpuparams.n_threads = about.cpuparams_batch.n_threads = 1  # more wait for each other
-        about.warmup, about.verbosity = False, 0
-        running.append(xllamacpp.Server(about))
-        return f"{running[-1].listening_address}/v1"
-
-    yield start
-    running.clear()
-
-
-@pytest.fixture(scope="module")
-def url(serve: Serve, weights: Path) -> str:
-    return serve(weights)
+    about = xllamacpp.CommonParams()
+    about.model.path = os.fspath(in_float32)
+    about.model_alias = {NAME}
+    about.hostnames, about.port = ["127.0.0.1"], 0
+    about.n_ctx, about.n_parallel = 2048, 4
+    about.cpuparams.n_threads = about.cpuparams_batch.n_threads = 1  # more wait for each other
+    about.warmup, about.verbosity = False, 0
+    running = xllamacpp.Server(about)
+    yield f"{running.listening_address}/v1"
+    del running
 
 
 def llama_at(url: str, **settings: Any) -> dict[str, Any]:
@@ -1137,56 +942,12 @@ def ask(model: Model, form: str, n: int) -> list[Generation]:
     return model.generate(prompts, stop=FORMATS[form].stop, alternatives=10)
 
 
-def compare(theirs: list[Generation], ours: list[Generation]) -> dict[str, float]:
-    """Differences of log-probabilities as far as the texts agree, and where they do not.
-
-    `gap`: how far our two likeliest tokens are apart where theirs is another one, at most.
-    """
-    chosen, alternatives, shared, gaps = [], [], [], [0.0]
-    for a, b in zip(theirs, ours, strict=True):
-        for mine, other in zip(b.top_logprobs, a.top_logprobs, strict=False):
-            told, ranked = dict(other), dict(mine)
-            shared.append(len(set(told) & set(ranked)))
-            if mine[0][0] != other[0][0]:
-                gaps.append(mine[0][1] - ranked.get(other[0][0], -np.inf))
-                break
-            chosen.append(abs(other[0][1] - mine[0][1]))
-            alternatives += [abs(told[t] - ranked[t]) for t in ranked if t in told]
-    return {
-        "equal": float(np.mean([a.text == b.text for a, b in zip(theirs, ours, strict=True)])),
-        "gap": max(gaps),
-        "chosen": max(chosen),
-        "chosen, median": float(np.median(chosen)),
-        "alternatives": max(alternatives),
-        "alternatives, median": float(np.median(alternatives)),
-        "shared": float(np.mean(shared)),
-    }
-
-
-@pytest.mark.parametrize(("api", "form"), [("completions", "two-shot"), ("chat", "chat")])
-def test_greedy_answers_are_ours_within_quantisation(
-    url: str, smollm: Model, api: str, form: str
-) -> None:
-    """Both shapes of replies; for a chat, the server's template against ours as well."""
-    theirs = load_model(llama_at(url, api=api, concurrency=4))
-    made = ask(theirs, form, 12)
-    found = compare(made, ask(smollm, form, 12))
-    assert found["equal"] >= 10 / 12, found
-    assert found["gap"] < 0.3, found
-    assert found["chosen"] < 0.6, found
-    assert found["chosen, median"] < 0.06, found
-    assert found["alternatives"] < 1.5, found
-    assert found["alternatives, median"] < 0.18, found
-    assert found["shared"] > 9, found
-    for g in made:
-        assert [len(top) for top in g.top_logprobs] == [10] * len(g.logprobs)
-        assert g.logprobs == [top[0][1] for top in g.top_logprobs]
-
-
 @pytest.fixture(scope="module")
-def in_float32(weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The same weights as numbers of 32 bits."""
-    read = gguf.GGUFReader(weights)
+def in_float32(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The embedded weights as numbers of 32 bits."""
+    [(package, weights)] = EMBEDDED[NAME].parts
+    [folder] = find_spec(package).submodule_search_locations  # type: ignore[union-attr, misc]
+    read = gguf.GGUFReader(Path(folder) / weights)
     file = tmp_path_factory.mktemp("float32") / "model.gguf"
     write = gguf.GGUFWriter(file, read.fields["general.architecture"].contents())
     for name, field in read.fields.items():
@@ -1202,15 +963,20 @@ def in_float32(weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     file.unlink()  # half a gigabyte
 
 
-def test_without_quantised_arithmetic_they_are_ours(
-    serve: Serve, in_float32: Path, smollm: Model
-) -> None:
-    theirs = load_model(llama_at(serve(in_float32), concurrency=4))
-    found = compare(ask(theirs, "two-shot", 8), ask(smollm, "two-shot", 8))
-    assert found["equal"] == 1, found
-    assert found["chosen"] < 0.01, found
-    assert found["alternatives"] < 0.05, found
-    assert found["shared"] > 9.9, found
+@pytest.mark.parametrize(("api", "form"), [("completions", "two-shot"), ("chat", "chat")])
+def test_greedy_answers_are_ours(url: str, smollm: Model, api: str, form: str) -> None:
+    """Both shapes of replies; for a chat, the server's template against ours as well."""
+    theirs = ask(load_model(llama_at(url, api=api, concurrency=4)), form, 8)
+    ours = ask(smollm, form, 8)
+    assert texts(theirs) == texts(ours)
+    for a, b in zip(theirs, ours, strict=True):
+        assert a.logprobs == [top[0][1] for top in a.top_logprobs]
+        np.testing.assert_allclose(a.logprobs, b.logprobs, atol=0.01)
+        for told, ranked in zip(map(dict, a.top_logprobs), b.top_logprobs, strict=True):
+            assert len(told) == 10
+            shared = [(told[text], p) for text, p in ranked if text in told]
+            assert len(shared) >= 9
+            np.testing.assert_allclose(*zip(*shared, strict=True), atol=0.05)
 
 
 def test_samples_come_from_the_whole_distribution(url: str, smollm: Model) -> None:
@@ -1232,29 +998,14 @@ def test_samples_come_from_the_whole_distribution(url: str, smollm: Model) -> No
     assert low <= sum(text in dict(top) for text in made) <= high, (p, made)
 
 
-def test_more_samples_than_the_server_gives_at_once(url: str) -> None:
-    model = load_model(
-        llama_at(
-            url,
-        )
-    )
+def test_what_this_server_tells_and_cannot_do(url: str, records: Records) -> None:
+    model = load_model(llama_at(url))
     [made] = model.sample(["The capital of Kenya is"], temperature=1.0, n=6, max_new_tokens=1)
-    assert len(made) == 6
-
-
-def test_what_this_server_cannot_do(url: str, records: Records) -> None:
-    model = load_model(
-        llama_at(
-            url,
-        )
-    )
+    assert len(made) == 6  # more than it gives at once
     with pytest.raises(ModelError, match="tells no log-probabilities of given answers"):
         model.score(["The capital of Kenya is"], [" Nairobi"])
     with pytest.raises(ModelError, match=f"the server has no model 'gpt'; .* has: {NAME}$"):
         load_model(llama_at(url, model="gpt"))
     load_model(llama_at(url), records=records).generate(["The capital of Kenya is"])
     [told] = records.get([Call(model.fingerprint, "told", NAME, "{}")])
-    settings = settings_of(NAME)
-    assert settings is not None
-    assert settings.size is not None
-    assert told["n_params"] == settings.size.parameters
+    assert told["n_params"] == parameter_count(NAME)

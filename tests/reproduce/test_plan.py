@@ -263,11 +263,7 @@ def test_a_tiny_profile(small: Path, capsys: pytest.CaptureFixture[str]) -> None
     ("text", "sentence"),
     [
         (None, r"There is no profile 'mine': known are laptop; a new one is a file mine\.yaml"),
-        ("defaults:\n  models: [{url: 'ftp://x'}]\n", "url of the endpoint"),
-        (
-            "defaults:\n  models: ['http://x llama']\n",
-            "write {'url': 'http://x', 'model': 'llama'}",
-        ),
+        ("defaults:\n  models: [{url: 'ftp://x'}]\n", "the endpoint of None needs another url"),
         ("defaults:\n  data: mine\n", "size of 'mine' is not known"),
     ],
 )

@@ -15,13 +15,11 @@ answers may change with what else a server computes at the time. Kept answers do
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from multiprocessing import TimeoutError as NothingYet
 from multiprocessing.pool import ThreadPool
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -46,22 +44,19 @@ NO_LOGITS = (
     "by sampling (probes.decoding.sampled)"
 )
 NO_IDS = (
-    "an endpoint tells tokens as texts and not as ids, so that generated answers cannot be scored "
-    "again token by token (part 4), nor compared so; use a model in memory for that, the other parts "
-    "need no ids"
+    "an endpoint tells tokens as texts and not as ids, which part 4 needs to score generated answers "
+    "token by token; use a model in memory for that"
 )
 NO_SCORE = (
     "this endpoint tells no log-probabilities of given answers, for which it takes api: completions "
-    "and a server that echoes prompts with theirs, such as vLLM; or ask for what does without: "
-    "answers, samples and their accuracies"
+    "and a server that echoes prompts with theirs, such as vLLM; ask for answers or samples instead"
 )
 NO_PREFIX = (
     "no answer can be begun for a chat endpoint, since servers differ in whether they go on from "
     "it; ask in the format 'chat' or 'instruction', or 'prefix' with api: completions"
 )
 TOP = 10  # alternatives kept at each position
-# Alternatives to ask for when a server refuses so many: legacy OpenAI and TGI tell five at most.
-FEWER = {TOP: 5}
+FEWER = 5  # for a server that refuses so many: legacy OpenAI and TGI tell five at most
 STOPS = 4  # OpenAI takes no more; the others are cut off here
 # The whole distribution, for some servers cut it unless told not to: vLLM as the model's makers suggest,
 # llama.cpp to the 40 likeliest tokens. -1 is no limit for both. All but the first is unknown to
@@ -70,39 +65,52 @@ WIDE: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_pen
 # Of what llama.cpp (in "meta") and vLLM tell of a model, that which goes with the weights: "created" is
 # the time of asking, "n_ctx" a setting.
 TOLD = ("root", "n_params", "size", "n_vocab", "n_embd")
+URL_ENDS = "check the URL, which usually ends in /v1"
+REMEDIES = {
+    401: "check the key, in the environment variable that key_env names",
+    403: "check the key, in the environment variable that key_env names",
+    404: f"{URL_ENDS}, and the model",
+    429: "lower concurrency, or wait",
+}
 
 Word = Annotated[str, Field(pattern=r"^\S+$")]
-Count = Annotated[int, Field(ge=1)]
 
 
-class Endpoint(BaseModel, frozen=True, strict=True):
-    """What the mapping says; an error about a setting quotes what stands beside it here."""
+class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
+    """What the mapping says; an error about a setting quotes its description."""
 
-    name: str  # what tables call the model: the mapping on one line
-    url: Annotated[
-        str,
-        Field(pattern=r"^https?://[^\s/?#@]+[^\s?#@]*$"),
-        "http:// or https://, host and path (usually /v1), and nothing else",
-    ]
-    model: Annotated[Word, "the model's name at the server"]
-    key_env: Annotated[
-        Annotated[str, Field(pattern="^[A-Z_][A-Z0-9_]*$")] | None,
-        "the name of the environment variable that holds the key, in capitals; never write a key "
-        "itself here, change one that you did",
-    ] = None
+    url: str = Field(
+        pattern=r"^https?://[^\s/?#@]+[^\s?#@]*$",
+        description="http:// or https://, host and path (usually /v1), and nothing else",
+    )
+    model: Word = Field(description="the model's name at the server")
+    key_env: str | None = Field(
+        None,
+        pattern="^[A-Z_][A-Z0-9_]*$",
+        description="the name of the environment variable that holds the key, in capitals; never "
+        "write a key itself here, change one that you did",
+    )
     # As a chat, or the prompt as it stands, continued (pretrained models).
-    api: Annotated[Literal["chat", "completions"], "chat or completions"] = "chat"
+    api: Literal["chat", "completions"] = Field("chat", description="chat or completions")
     # Unless a notebook says otherwise. A chat gets a format without template as one message (paper 1).
-    format: Annotated[Word, "a prompt format, such as two-shot or chat"] = "two-shot"
-    concurrency: Annotated[Count, "the number of requests at a time, from 1"] = 8
-    timeout: Annotated[Count, "whole seconds until a request counts as lost, from 1"] = 120
+    format: Word = Field("two-shot", description="a prompt format, such as two-shot or chat")
+    concurrency: int = Field(8, ge=1, description="the number of requests at a time, from 1")
+    timeout: int = Field(120, ge=1, description="whole seconds until a request counts as lost")
     # After 408, 409, 429, 5xx, a timeout or a dropped connection; the client waits longer each time,
     # or for as long as Retry-After says.
-    retries: Annotated[int, Field(ge=0), "how often a request may be repeated, from 0"] = 8
+    retries: int = Field(8, ge=0, description="how often a request may be repeated, from 0")
     # Counted from `load_model` on, repeated requests too; prompts and answers together.
-    budget_requests: Annotated[Count | None, "the number of requests never to exceed"] = None
-    budget_tokens: Annotated[Count | None, "the number of tokens never to exceed"] = None
-    revision: Annotated[Word | None, "any word for what is served there now, in quotes"] = None
+    budget_requests: int | None = Field(None, ge=1, description="a number never to exceed")
+    budget_tokens: int | None = Field(None, ge=1, description="a number never to exceed")
+    revision: Word | None = Field(
+        None, description="any word for what is served there now, in quotes"
+    )
+
+    @property
+    def name(self) -> str:
+        """What tables call the model: the mapping on one line."""
+        words = [f"{k}={v}" for k, v in self.model_dump(exclude_unset=True).items()]
+        return " ".join([self.url, self.model, *words[2:]])
 
     @property
     def fingerprint(self) -> str:
@@ -144,68 +152,35 @@ class Endpoint(BaseModel, frozen=True, strict=True):
         if form is None:
             fault = f"the format {prompt_format!r} is unknown; choose one of {', '.join(FORMATS)}"
         elif form.chat and self.api != "chat":
-            fault = (
-                f"it continues texts and has no chat template, so it cannot be asked as "
-                f"{prompt_format!r}; write api: chat, or take another format"
-            )
+            fault = f"{prompt_format!r} takes a chat; write api: chat, or take another format"
+        elif form.chat and form.prefix:
+            fault = NO_PREFIX
         else:
-            fault = NO_PREFIX if form.chat and form.prefix else ""
-        if fault:
-            raise ModelError(f"{self.name}: {fault}")
+            return
+        raise ModelError(f"{self.name}: {fault}")
 
 
-def is_endpoint(model: object) -> bool:
-    """Whether a model of a profile or a notebook is meant as an endpoint."""
-    return isinstance(model, Mapping) or (isinstance(model, str) and "://" in model)
-
-
-def read_endpoint(model: str | Mapping[str, Any]) -> Endpoint:
+def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
     """What such a mapping says.
 
-    Raises ModelError for one that cannot be used, and for the line of text that an endpoint was
-    before. No message repeats a value, which may hold a password or a key.
+    Raises ModelError for one that cannot be used. No message repeats a value, which may hold a
+    password or a key.
     """
-    settings = _from_line(model) if isinstance(model, str) else dict(model)
-    known = [name for name in Endpoint.model_fields if name != "name"]
-    for setting in settings:
-        if setting not in known:
-            near = difflib.get_close_matches(str(setting), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"settings are {', '.join(known)}"
-            shown = repr(setting) if re.fullmatch("[a-z_]+", str(setting)) else "of such a name"
-            raise ModelError(f"an endpoint has no setting {shown}; {hint}")
-    words = [
-        f"{'key' if setting == 'key_env' else setting}={value}"
-        for setting, value in settings.items()
-        if setting not in ("url", "model")
-    ]
-    name = " ".join([str(settings.get("url")), str(settings.get("model")), *words])
     try:
-        endpoint = Endpoint(name=name, **settings)
+        endpoint = Endpoint.model_validate(dict(mapping))
     except ValidationError as error:
         setting = str(error.errors()[0]["loc"][0])
-        [meaning] = (m for m in Endpoint.model_fields[setting].metadata if isinstance(m, str))
-        fault = f"{setting} of the endpoint of {settings.get('model')!r} must be {meaning}"
-    else:
-        endpoint.check_format(endpoint.format)
-        if not isinstance(model, str):
-            return endpoint
-        fault = f"an endpoint is a mapping and no longer a line of text; write {settings}"
-    raise ModelError(fault)
-
-
-def _from_line(line: str) -> dict[str, Any]:
-    """The mapping for "URL MODEL SETTING=VALUE ...", as endpoints were written before."""
-    url, model, *words = [*line.split(), "", ""][: max(2, len(line.split()))]
-    settings: dict[str, Any] = {"url": url, "model": model}
-    for word in words:
-        setting, _, value = word.partition("=")
-        whole = value.isdecimal() and setting != "revision"
-        settings["key_env" if setting == "key" else setting] = int(value) if whole else value
-    return settings
+        if setting not in Endpoint.model_fields:
+            fault = f"has no setting {setting!r}; settings are {', '.join(Endpoint.model_fields)}"
+        else:
+            fault = f"needs another {setting}: {Endpoint.model_fields[setting].description}"
+        raise ModelError(f"the endpoint of {mapping.get('model')!r} {fault}") from None
+    endpoint.check_format(endpoint.format)
+    return endpoint
 
 
 def load_endpoint(
-    model: str | Mapping[str, Any],
+    mapping: Mapping[str, Any],
     *,
     dtype: str | None = None,
     prompt_format: str | None = None,
@@ -213,7 +188,7 @@ def load_endpoint(
 ) -> Model:
     """The model behind an endpoint; arguments as for `load_model`. With `records` nothing is asked
     before an answer is missing there."""
-    endpoint = read_endpoint(model)
+    endpoint = read_endpoint(mapping)
     if dtype not in (None, "float32"):
         raise ModelError(
             f"{endpoint.name} computes in its server's own precision, not in {dtype}; leave dtype out"
@@ -266,9 +241,8 @@ class EndpointModel(Model):
 
         def answer_one(number: int) -> Any:
             call = job.settings | job.requests[number]
-            return self._explaining(
-                f"...{call['prompt'][-60:]!r}", lambda: ask[job.operation](client, call)
-            )
+            about = f"...{call['prompt'][-60:]!r}"
+            return self._explaining(about, lambda: ask[job.operation](client, call))
 
         alone = min(job.operation not in self._answered, len(job.requests))
         with self._connect() as client:
@@ -289,7 +263,8 @@ class EndpointModel(Model):
         while len(samples) < n:
             # vLLM refuses several greedy answers, which would be the same one.
             several = n - len(samples) if t > 0 and "n" not in self._refused else 1
-            seed = _seed(call["seed"], prompt, t, len(samples))
+            digest = hashlib.sha256(sample_key(call["seed"], prompt, t, len(samples))).digest()
+            seed = int.from_bytes(digest[:4], "big") >> 1  # every server takes 31 bits
             choices = self._reply(client, call | {"n": several, "seed": seed, "alternatives": 0})
             if len(choices) < several:
                 self._refused.add("n")
@@ -309,18 +284,18 @@ class EndpointModel(Model):
 
     # -- one request, and what comes of it ---------------------------------------------------------
 
-    def _connect(self, retries: int | None = None) -> openai.OpenAI:
+    def _connect(self) -> openai.OpenAI:
         import openai
 
+        hooks: dict[str, list[Callable[..., Any]]]
+        hooks = {"request": [self.budget.reserve], "response": [self.budget.settle]}
         return openai.OpenAI(
             base_url=self.endpoint.url,
-            api_key=self.endpoint.key()
-            or "none",  # else the client sends OPENAI_API_KEY to anybody
-            max_retries=self.endpoint.retries if retries is None else retries,
+            # Without one the client would send OPENAI_API_KEY to anybody.
+            api_key=self.endpoint.key() or "none",
+            max_retries=self.endpoint.retries,
             timeout=openai.Timeout(self.endpoint.timeout, connect=10),
-            http_client=openai.DefaultHttpxClient(
-                event_hooks={"request": [self.budget.reserve], "response": [self.budget.settle]}
-            ),
+            http_client=openai.DefaultHttpxClient(event_hooks=hooks),
         )
 
     def _reply(self, client: openai.OpenAI, call: dict[str, Any]) -> list[Choice]:
@@ -368,7 +343,7 @@ class EndpointModel(Model):
         top = body.get("top_logprobs", body.get("logprobs"))
         if top and not refused and re.search("logprobs|top_n_tokens", said):
             # Unless another request has found out meanwhile.
-            self._alternatives = min(self._alternatives, FEWER.get(top, 0))
+            self._alternatives = min(self._alternatives, FEWER if top > FEWER else 0)
             return True
         if "n" in body and not refused:
             refused = {"n"}
@@ -387,41 +362,18 @@ class EndpointModel(Model):
         try:
             return ask()
         except ReplyError as error:
-            fault = (
-                f"sent no answer ({error}), of which nothing is kept; check the URL, which usually "
-                "ends in /v1"
-            )
+            fault = f"sent no answer ({error}); {URL_ENDS}"
+        except openai.APITimeoutError:
+            fault = f"did not answer within {self.endpoint.timeout} s; raise timeout"
+        except openai.APIStatusError as error:
+            remedy = REMEDIES.get(error.status_code, "mend what it names")
+            fault = f"answered with {self._hidden(error.message)[:200]}; {remedy}"
         except openai.OpenAIError as error:
-            fault = self._fault(error)
+            cause = type(error.__cause__ or error).__name__
+            fault = f"cannot be reached or broke off ({cause}); check that it runs at this URL"
         # Out here the error is no context of ours: it may hold what the server said.
         fault = " ".join(fault.split())
         raise ModelError(f"{self.name}: the server {fault}, then run again (asked: {what})")
-
-    def _fault(self, error: openai.OpenAIError) -> str:
-        """What went wrong and how to mend it, as what follows "the server"."""
-        import openai
-
-        endpoint = self.endpoint
-        tries = f"after {endpoint.retries + 1} tries" if endpoint.retries else "at once"
-        if isinstance(error, openai.APITimeoutError):
-            return f"did not answer within {endpoint.timeout} s {tries}; raise timeout"
-        if not isinstance(error, openai.APIStatusError):
-            cause = type(error.__cause__ or error).__name__
-            return (
-                f"cannot be reached or broke off {tries} ({cause}); check that it runs at this URL"
-            )
-        status = error.status_code
-        said = error.body.get("message") if isinstance(error.body, dict) else None
-        said = self._hidden(str(said or error.response.text))[:200]
-        key = f"put a valid key into {endpoint.key_env}" if endpoint.key_env else "name a key_env"
-        remedies = {
-            401: key,
-            403: key,
-            404: f"check the URL, which usually ends in /v1, and the model {endpoint.model!r}",
-            429: "lower concurrency, or wait",
-        }
-        again = f" {tries}" if status >= 500 else ""
-        return f"answered {status}{again} ({said}); {remedies.get(status, 'mend what it names')}"
 
     def _check_served(self, records: Records | None) -> None:
         """Raise ModelError if the server lists its models and this one is not among them (llama.cpp's
@@ -433,10 +385,9 @@ class EndpointModel(Model):
             return
         named = [m for m in models if self.endpoint.model in (m["id"], *(m.get("aliases") or ()))]
         if not named:
-            names = ", ".join(str(m["id"]) for m in models[:5]) + (" ..." if models[5:] else "")
             raise ModelError(
-                f"{self.name}: the server has no model {self.endpoint.model!r}; write as model the "
-                f"name of one that it has: {names}"
+                f"{self.name}: the server has no model {self.endpoint.model!r}; write as model one "
+                f"that it has: {', '.join(str(m['id']) for m in models[:5])}"
             )
         about = named[0] | (named[0].get("meta") or {})
         told = {key: about[key] for key in TOLD if about.get(key) is not None}
@@ -446,12 +397,10 @@ class EndpointModel(Model):
         [known] = records.get([call])
         if known is None:
             records.put([call], [told])
-        elif changed := [key for key in told if known.get(key, told[key]) != told[key]]:
-            before, now = ({key: facts[key] for key in changed} for facts in (known, told))
+        elif any(known.get(key, now) != now for key, now in told.items()):
             raise ModelError(
-                f"{self.name}: the server has another model than the one whose answers are in the "
-                f"records ({before} then, {now} now); write another revision for it, or serve the "
-                "old one"
+                f"{self.name}: the server has another model ({told}) than the one whose answers are "
+                f"in the records ({known}); write another revision for it, or serve the old one"
             )
 
     def _listed(self) -> list[dict[str, Any]]:
@@ -460,19 +409,14 @@ class EndpointModel(Model):
         import openai
 
         # The first word with a server: a wrong URL shall be told soon.
-        with self._connect(retries=min(self.endpoint.retries, 2)) as client:
+        retries = min(self.endpoint.retries, 2)
+        with self._connect().with_options(max_retries=retries) as client:
             try:
                 reply = client.get("/models", cast_to=httpx2.Response)
             except (openai.NotFoundError, openai.BadRequestError, openai.UnprocessableEntityError):
                 return []
         models = read_json(self._hidden(reply.text)).get("data") or []
         return [model for model in models if isinstance(model, dict) and model.get("id")]
-
-
-def _seed(seed: int, prompt: str, temperature: float, index: int) -> int:
-    """31 bits, which every server takes, from what determines a sample."""
-    key = sample_key(seed, prompt, temperature, index)
-    return int.from_bytes(hashlib.sha256(key).digest()[:4], "big") >> 1
 
 
 # -- requests: within a budget, many at a time, one sentence when one fails ------------------------
@@ -500,12 +444,10 @@ class Budget:
             for what, limit in self._limits.items():
                 if limit is not None and self.spent[what] + wanted[what] > limit:
                     raise ModelError(
-                        f"{self._name}: the budget of {limit:,} {what} is used up by "
-                        f"{self.spent['requests']:,} requests with {self.spent['tokens']:,} tokens; "
-                        f"raise budget_{what} or run again, what is in the records is not asked again"
+                        f"{self._name}: the budget of {limit} {what} is used up ({self.spent}); raise "
+                        f"budget_{what} or run again, what is in the records is not asked again"
                     )
-            for what, number in wanted.items():
-                self.spent[what] += number
+            self.spent = {what: self.spent[what] + wanted[what] for what in wanted}
 
     def settle(self, response: httpx2.Response) -> None:
         """After a reply: what the server counted instead; if it did not, the guess stays."""
@@ -531,38 +473,25 @@ def in_parallel(
     """(i, ask(i)) for these numbers, as the results arrive, `at_once` under way at a time.
 
     When one fails no more are begun, those under way are still handed out, for they are paid for,
-    and then the error is raised. Ctrl-C hands out what has arrived, gives up the others, and is
-    raised at once.
+    and then the error is raised. Ctrl-C gives up those under way.
     """
     ending = Event()
-    failure: BaseException | None = None
+    failures: list[Exception] = []
 
-    def attempt(number: int) -> tuple[int, Any, Exception | None] | None:
+    def attempt(number: int) -> tuple[int, Any] | None:
         if ending.is_set():
             return None
         try:
-            return number, ask(number), None
+            return number, ask(number)
         except Exception as error:
             ending.set()
-            return number, None, error
+            failures.append(error)
+            return None
 
     with ThreadPool(at_once) as pool:  # of daemons: leaving it, or the process, waits for none
-        arriving = pool.imap_unordered(attempt, numbers)
-        while True:
-            try:
-                result = arriving.next(0 if isinstance(failure, KeyboardInterrupt) else None)
-            except (StopIteration, NothingYet):
-                break
-            except KeyboardInterrupt as interrupt:
-                failure = interrupt
-                ending.set()
-                continue
-            if result and result[2]:
-                failure = failure or result[2]
-            elif result:
-                yield result[:2]
-    if failure:
-        raise failure
+        yield from filter(None, pool.imap_unordered(attempt, numbers))
+    if failures:
+        raise failures[0]
 
 
 # -- replies ---------------------------------------------------------------------------------------
@@ -653,25 +582,23 @@ def read_json(content: str) -> dict[str, Any]:
 
 def read_choices(content: str) -> list[Choice]:
     """The answers in a reply, in their order; at least one."""
-    choices = read_json(content).get("choices")
-    if not choices:
-        raise ReplyError(f"no choices in {content[:200]!r}")
+    reply = read_json(content)
     try:
-        ordered = sorted(choices, key=lambda choice: choice.get("index") or 0)
-        return [Choice(_text(c), _tokens(c.get("logprobs") or {})) for c in ordered]
+        ordered = sorted(reply["choices"], key=lambda choice: choice.get("index") or 0)
+        choices = [Choice(_text(c), _tokens(c.get("logprobs") or {})) for c in ordered]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ReplyError(f"{type(error).__name__}: {error}") from None
+        raise ReplyError(f"{type(error).__name__}: {error} in {content[:200]!r}") from None
+    if not choices:
+        raise ReplyError("it has no choices")
+    return choices
 
 
 def _text(choice: Mapping[str, Any]) -> str:
     message = choice.get("message") or {}
     text = message.get("content", choice.get("text"))
-    if not text and (message.get("reasoning_content") or message.get("reasoning")):
-        raise ValueError(
-            "it ends before the answer, in the model's reasoning, which takes more tokens than are "
-            "asked for: switch reasoning off at the server or take another model"
-        )
     text = message.get("refusal") if text is None else text
+    if not text and (message.get("reasoning_content") or message.get("reasoning")):
+        raise ValueError("it ends in the model's reasoning; switch that off at the server")
     if not isinstance(text, str):
         raise ValueError(f"no text, and it ended with {choice.get('finish_reason')!r}")
     return text

@@ -122,7 +122,7 @@ def load_model(
 
     Raises ModelError for a name that is none of these, and for weights that are not the pinned ones.
     """
-    if not isinstance(name, str) or "://" in name:
+    if isinstance(name, Mapping):
         from factrobust.models.endpoint import load_endpoint  # little needs it
 
         return load_endpoint(name, dtype=dtype, prompt_format=prompt_format, records=records)

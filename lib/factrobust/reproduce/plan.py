@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from tabulate import tabulate
 
-from factrobust.models.endpoint import is_endpoint, read_endpoint
+from factrobust.models.endpoint import read_endpoint
 from factrobust.models.load import Settings, settings_of
 from factrobust.models.prompts import FORMATS
 from factrobust.paths import ROOT
@@ -98,7 +98,7 @@ class Demand(NamedTuple):
 
 def asked_model(model: str | Mapping[str, Any]) -> Asked:
     """How a model is asked by default; ModelError for an endpoint that cannot be read."""
-    if not isinstance(model, str) or is_endpoint(model):
+    if isinstance(model, Mapping):
         endpoint = read_endpoint(model)
         chat = endpoint.chat is not None
         return Asked(endpoint.name, endpoint.format, chat, frozenset(endpoint.lacks))
@@ -264,7 +264,7 @@ def describe(
     """A table, a line a part and model, and the sum; memory and hours where sizes are known."""
     rows: list[list[Any]] = []
     for (part, name), asked in wanted.items():
-        settings = None if is_endpoint(name) else settings_of(name)
+        settings = settings_of(name)
         memory = hours = None
         if settings and settings.sized:
             costs = [cost(demand, settings, tflops, bandwidth) for demand in asked]
