@@ -20,14 +20,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 Groups = Sequence[Sequence[str]]
-DIMENSIONS = 64  # handled at a time: 100,000 vectors then need 50 MB beside themselves
 
 ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 IN_NUMBER = re.compile(r"(?<=\d),(?=\d{3}\b)")  # 1,000
@@ -57,7 +56,7 @@ def normalise(text: str) -> str:
 def exact_match(text: str, answers: Sequence[str]) -> bool:
     """Whether the text is one of the accepted answers, after normalisation."""
     found = normalise(text)
-    return bool(found) and any(found == normalise(a) for a in listed(answers))
+    return bool(found) and any(found == normalise(answer) for answer in answers)
 
 
 def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> bool:
@@ -70,17 +69,8 @@ def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> 
     found = normalise(text)
     edge = " " if whole_words else ""
     return any(
-        f"{edge}{gold}{edge}" in f"{edge}{found}{edge}"
-        for a in listed(answers)
-        if (gold := normalise(a))
+        f"{edge}{gold}{edge}" in f"{edge}{found}{edge}" for gold in map(normalise, answers) if gold
     )
-
-
-def listed(answers: Sequence[str]) -> Sequence[str]:
-    """The answers, unless they are one string (ValueError)."""
-    if isinstance(answers, str):  # its letters would be taken for answers
-        raise ValueError(f"answers must be a list of strings; put {answers!r} into a list")
-    return answers
 
 
 def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
@@ -95,10 +85,8 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
     flat = [text.strip() for texts in groups for text in texts]
     place = {name: i for i, name in enumerate(sorted(set(flat) - {""}))}
     n = np.array([len(texts) for texts in groups], dtype=int)
-    group, empty = (
-        np.repeat(np.arange(len(n)), n),
-        np.array([not text for text in flat], dtype=bool),
-    )
+    group = np.repeat(np.arange(len(n)), n)
+    empty = np.array([not text for text in flat], dtype=bool)
     # All empty texts share one unit vector, in a dimension of their own.
     squared = np.bincount(group[empty], minlength=len(n)) ** 2.0
     if place:
@@ -109,9 +97,8 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
         which = [place[text] for text in flat if text]
         # Repeated (group, text) cells add up, so every distinct vector is touched once a group.
         cells = csr_array((1 / length[which], (group[~empty], which)), shape=(len(n), len(place)))
-        for start in range(0, vectors.shape[1], DIMENSIONS):
-            part = cells @ vectors[:, start : start + DIMENSIONS].astype(float)
-            squared += np.einsum("ij,ij->i", part, part)
+        sums = cells @ vectors.astype(float)
+        squared += np.einsum("ij,ij->i", sums, sums)
     return _per_pair(squared - n, n)
 
 
@@ -125,19 +112,12 @@ def mean_entailment(
     pair. A text that occurs twice in a group is paired with itself, because NLI models do not give 1
     for it (paper 3, table 3).
     """
-    counts = [_ordered_pairs(texts) for texts in groups]
+    counts = [Counter(permutations(map(str.strip, texts), 2)) for texts in groups]
     pairs = sorted({pair for group in counts for pair in group if all(pair)})
     known = dict(zip(pairs, np.asarray(probability(pairs), dtype=float).tolist(), strict=True))
     known["", ""] = 1.0
     sums = [sum(n * known.get(pair, 0.0) for pair, n in group.items()) for group in counts]
     return _per_pair(np.array(sums), np.array([len(texts) for texts in groups]))
-
-
-def _ordered_pairs(texts: Sequence[str]) -> dict[tuple[str, str], int]:
-    """How often each ordered pair of distinct texts, or of a text with itself, occurs; if at all."""
-    counts = Counter(text.strip() for text in texts)
-    pairs = {(a, b): counts[a] * (counts[b] - (a == b)) for a, b in product(counts, counts)}
-    return {pair: n for pair, n in pairs.items() if n}
 
 
 def _per_pair(sums: Array, n: NDArray) -> Array:

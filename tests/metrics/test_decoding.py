@@ -103,7 +103,6 @@ def test_the_grid_holds_the_papers_temperatures() -> None:
 )
 def test_first_break(accuracy: list[float], t_b: float) -> None:
     assert first_break([0.2, 0.4, 0.6], accuracy) == t_b
-    assert first_break([0.2, 0.4], [0.9, 0.7], threshold=0.8) == 0.4
 
 
 @pytest.mark.parametrize("k", [2, 3, 9, 1000, 200_000])
@@ -115,18 +114,11 @@ def test_equal_competitors_break_at_gap_over_log_k(gap: float, k: int) -> None:
         assert crossing(GRID, logs) == pytest.approx(t_b, rel=1e-3)
 
 
-def test_other_thresholds_have_closed_forms_too() -> None:
-    # P_t = p where gap / t = log(k p / (1 - p)).
-    for p in (0.3, 0.8, 0.95):
-        t_b = 2.0 / math.log(5 * p / (1 - p))
-        assert crossing(GRID, curve([competitors(2.0, 5)]), p) == pytest.approx(t_b, rel=1e-3)
-
-
-def test_two_equal_tokens_break_each_at_a_root_of_one_half() -> None:
+@pytest.mark.parametrize(("gap", "k"), [(1.5, 4), (0.02, 1)])  # the second is a near tie
+def test_two_equal_tokens_break_each_at_a_root_of_one_half(gap: float, k: int) -> None:
     # (1 + k exp(-g / t))^-2 = 1/2 where g / t = log(k / (sqrt 2 - 1)).
-    t_b = 1.5 / math.log(4 / (math.sqrt(2) - 1))
-    tokens = [competitors(1.5, 4), competitors(1.5, 4)]
-    assert crossing(GRID, curve(tokens)) == pytest.approx(t_b, rel=1e-3)
+    t_b = gap / math.log(k / (math.sqrt(2) - 1))
+    assert crossing(GRID, curve([competitors(gap, k)] * 2)) == pytest.approx(t_b, rel=1e-3)
 
 
 def test_where_no_root_lies_between() -> None:
@@ -136,14 +128,6 @@ def test_where_no_root_lies_between() -> None:
     second = curve([np.array([0.0, 1.0, -1.0])])  # not the greedy answer: it gains from heat first
     assert second[0] < second[20]
     assert np.isnan(crossing(GRID, second))
-
-
-def test_a_near_tie_breaks_at_a_low_temperature_and_is_not_lost() -> None:
-    # Two near ties, each P = 1 / (1 + exp(-0.02 / t)): below one half from t = 0.0227 on.
-    tokens = [competitors(0.02, 1)] * 2
-    assert crossing(GRID, curve(tokens)) == pytest.approx(
-        0.02 / -math.log(math.sqrt(2) - 1), rel=1e-3
-    )
 
 
 def test_random_logits_keep_the_promise_of_the_docstring() -> None:
@@ -190,18 +174,11 @@ def test_bisection_equals_the_first_break_of_a_falling_curve(case: tuple[int, li
 
 @pytest.mark.parametrize("measure", [first_break, crossing])
 @pytest.mark.parametrize(
-    ("temperatures", "values", "message"),
-    [
-        ([0.2, 0.4], [-0.1], "a value at each"),
-        ([], [], "a value at each"),
-        ([0.4, 0.2], [-0.1, -0.2], "ascending"),
-        ([0.2, 0.2], [-0.1, -0.2], "ascending"),
-        ([0.0, 0.2], [-0.1, -0.2], "above 0"),
-        ([0.2, 0.4], [-0.1, np.nan], "missing"),
-    ],
+    ("temperatures", "values"),
+    [([0.2, 0.2], [-0.1, -0.2]), ([0.0, 0.2], [-0.1, -0.2]), ([0.2, 0.4], [-0.1, np.nan])],
 )
-def test_bad_curves(measure, temperatures, values, message) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_bad_curves(measure, temperatures: list[float], values: list[float]) -> None:
+    with pytest.raises(ValueError, match="ascending temperatures above 0"):
         measure(temperatures, values)
 
 
@@ -229,13 +206,10 @@ def test_frs_by_hand(h: float, t_b: float, d: float, f: float, score: float) -> 
 @settings(deadline=None)
 def test_bounds_of_frs(h: float, t_b: float, d: float) -> None:
     assert float(raw_frs(h, t_b, d)) >= -1
+    assert float(raw_frs(h, 0)) == pytest.approx(1 - 2 * h)  # appendix B
     assert 0 <= float(frs(h, t_b, d)) < 1
-
-
-@given(ENTROPY)
-@settings(deadline=None)
-def test_appendix_b_at_temperature_zero(h: float) -> None:
-    assert float(raw_frs(h, 0)) == pytest.approx(1 - 2 * h)
+    # Appendix G: no scores between 0.8 and 1.
+    assert float(frs(h, min(t_b, 2.0), d)) <= 0.8
 
 
 def test_appendix_b_at_infinity() -> None:
@@ -273,12 +247,6 @@ def test_d_punishes_uncertainty_alone() -> None:
     assert float(raw_frs(0.3, 1.2, 5000)) == pytest.approx(-0.3 / 2.2)
 
 
-@given(ENTROPY, st.floats(0, 2), D)
-@settings(deadline=None)
-def test_what_breaks_by_two_scores_at_most_four_fifths(h: float, t_b: float, d: float) -> None:
-    assert float(frs(h, t_b, d)) <= 0.8  # appendix G: no scores between 0.8 and 1
-
-
 def test_figure_4_jumps_from_four_fifths_to_one() -> None:
     assert float(frs(0.0, 2.0)) == pytest.approx(0.8)
     assert frs([0.0, 0.9, 1.0], np.inf).tolist() == [1, 1, 1]  # whatever the entropy
@@ -291,12 +259,6 @@ def test_nan_stays_nan_and_shapes_broadcast() -> None:
     assert np.isnan(raw_frs(np.nan, 1))
     assert np.isnan(frs(0.5, np.nan))
     assert frs([[0.1], [0.2]], [0.5, 1.0, np.inf]).shape == (2, 3)
-
-
-@pytest.mark.parametrize("arguments", [(1.2, 1, 1), (-0.1, 1, 1), (0.5, -0.1, 1), (0.5, 1, -1)])
-def test_out_of_range(arguments: tuple[float, float, float]) -> None:
-    with pytest.raises(ValueError, match=r"entropy lies in \[0, 1\].*negative"):
-        frs(*arguments)
 
 
 # --- tables ----------------------------------------------------------------------------------------
@@ -393,8 +355,6 @@ def test_sampled_accuracy_and_its_break() -> None:
     assert found["n"].tolist() == [4, 4, 2, 2]
     t_b = decoding.sampled_breaking(accuracy).set_index("fact_id")["t_b"]
     assert t_b.to_dict() == {"u": 0.4, "v": np.inf}
-    strict = decoding.sampled_breaking(accuracy, 0.6).set_index("fact_id")["t_b"]
-    assert strict.to_dict() == {"u": 0.4, "v": 0.2}
 
 
 def test_certainty_bins() -> None:
@@ -441,10 +401,6 @@ def test_exact_and_grid_breaking() -> None:
     assert exact["v"] == np.inf
     paper = decoding.grid_breaking(curves, PAPER)
     assert paper.set_index("fact_id")["t_b"].to_dict() == {"u": pytest.approx(1.6), "v": np.inf}
-    hot = decoding.exact_breaking(curves, 0.4).set_index("fact_id")["t_b"]
-    assert hot["u"] == pytest.approx(1 / math.log(2 * 0.4 / 0.6), rel=1e-3)
-    with pytest.raises(ValueError, match="lack some of these temperatures"):
-        decoding.grid_breaking(curves, [0.2, 0.3])
 
 
 def test_frs_table() -> None:
@@ -483,9 +439,6 @@ def test_type_shares_of_the_extremes() -> None:
     # Fewer facts than asked for; facts without a score are left out.
     table = decoding.type_shares(scored([0.3, np.nan, 0.1, 0.2], "NHLH"), 1000)
     assert table[["fact_id", "robust"]].to_numpy().tolist() == [["fact/2", False], ["fact/0", True]]
-    one = scored([0.1, 0.2], "NL")
-    with pytest.raises(ValueError, match="several scores"):
-        decoding.type_shares(pd.concat([one.assign(d=1), one.assign(d=2)]), 1)
 
 
 def test_type_shares_do_not_favour_the_end_of_the_alphabet_in_ties() -> None:

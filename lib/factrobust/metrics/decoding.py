@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -40,33 +41,29 @@ def answer_entropy(top_logprobs: Sequence[Sequence[float]]) -> float:
     return float(np.mean([top_entropy(at) for at in top_logprobs]))
 
 
-def first_break(
-    temperatures: ArrayLike, accuracy: ArrayLike, threshold: float = THRESHOLD
-) -> float:
-    """The lowest tried temperature at which the accuracy is below the threshold; inf if none is.
+def first_break(temperatures: ArrayLike, accuracy: ArrayLike) -> float:
+    """The lowest tried temperature at which the accuracy is below THRESHOLD; inf if none is.
 
     The paper's t_b: `temperatures` ascending [t], `accuracy` the share of right samples at each [t].
     """
     t, a = _curve(temperatures, accuracy)
-    below = np.flatnonzero(a < threshold)
-    return float(t[below[0]]) if below.size else float("inf")
+    return float(next(iter(t[a < THRESHOLD]), np.inf))
 
 
-def crossing(temperatures: ArrayLike, logprobs: ArrayLike, threshold: float = THRESHOLD) -> float:
-    """The temperature at which P_t(answer) falls to the threshold, between the grid points.
+def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> float:
+    """The temperature at which P_t(answer) falls to THRESHOLD, between the grid points.
 
     `logprobs` are log P_t(answer | prompt) on the ascending grid `temperatures`. For a greedy answer
     P_t falls from 1 (ties aside), because every term exp((z_j - z_a) / t) grows with t; so there is
     one root, and a cubic spline through the log odds against log t finds it (on
-    `probes.decoding.temperature_grid` to better than 0.001 of t_b; a finer grid finds it more closely). inf if P_t is
-    not below the threshold at the highest temperature; nan if it is below already at the lowest (an
+    `probes.decoding.temperature_grid` to better than 0.001 of t_b). inf if P_t is not below THRESHOLD at the highest temperature; nan if it is below already at the lowest (an
     answer that ties with another one, or that is not the greedy one).
     """
     from scipy.interpolate import CubicSpline
     from scipy.optimize import brentq
 
     t, logs = _curve(temperatures, logprobs)
-    goal = np.log(threshold)
+    goal = np.log(THRESHOLD)
     if logs[0] < goal:
         return float("nan")
     below = np.flatnonzero(logs < goal)
@@ -82,7 +79,7 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike, threshold: float = TH
 
 
 def bisect_break(
-    accuracy: Callable[[float], float], temperatures: Sequence[float], threshold: float = THRESHOLD
+    accuracy: Callable[[float], float], temperatures: Sequence[float]
 ) -> tuple[float, int]:
     """Appendix E's binary search: (t_b on the grid, number of temperatures sampled).
 
@@ -90,23 +87,22 @@ def bisect_break(
     `first_break` on a falling curve of T temperatures with at most ceil(log2(T + 1)) evaluations, and
     may differ on a noisy one.
     """
-    low, high, calls = 0, len(temperatures), 0
-    while low < high:
-        middle = (low + high) // 2
-        calls += 1
-        if accuracy(temperatures[middle]) < threshold:
-            high = middle
-        else:
-            low = middle + 1
-    return (float(temperatures[low]) if low < len(temperatures) else float("inf")), calls
+    tried: list[float] = []
+
+    def broken(t: float) -> bool:
+        tried.append(t)
+        return accuracy(t) < THRESHOLD
+
+    first = bisect_left(temperatures, True, key=broken)
+    return float([*temperatures, np.inf][first]), len(tried)
 
 
 def _curve(temperatures: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     t, v = np.asarray(temperatures, dtype=float), np.asarray(values, dtype=float)
-    if not (t.size and t.shape == v.shape and t[0] > 0 and (np.diff(t) > 0).all()):
-        raise ValueError("a curve has a value at each of some ascending temperatures above 0")
-    if np.isnan(v).any():
-        raise ValueError("a value of the curve is missing (nan); drop the fact or compute it again")
+    if not (t[0] > 0 and (np.diff(t) > 0).all()) or np.isnan(v).any():
+        raise ValueError(
+            "a curve has a value, not nan, at each of some ascending temperatures above 0"
+        )
     return t, v
 
 
@@ -114,13 +110,11 @@ def raw_frs(entropy: ArrayLike, breaking_temperature: ArrayLike, d: float = 1.0)
     """Equation 3: f(H, d, t_b) = (1 - H)^d (t_b + 1) - H / (t_b + 1), in [-1, inf).
 
     `entropy` in [0, 1], `breaking_temperature` >= 0 (inf: never breaks, f = inf, or 0 where H = 1),
-    `d` >= 0. Arguments broadcast. nan in, nan out. Raises ValueError outside these ranges.
+    `d` >= 0. Arguments broadcast. nan in, nan out.
 
     The paper calls its bound f >= -1 (appendix B.1); -1 is reached at H = 1, t_b = 0.
     """
     h, t = np.asarray(entropy, dtype=float), np.asarray(breaking_temperature, dtype=float)
-    if np.any((h < 0) | (h > 1) | (t < 0)) or d < 0:
-        raise ValueError("entropy lies in [0, 1], scaled by log k; neither t_b nor d is negative")
     certainty = (1 - h) ** d
     with np.errstate(invalid="ignore"):  # 0 * inf, whose limit for H = 1 (appendix B.1) is 0
         return np.where(certainty == 0, 0.0, certainty * (t + 1)) - h / (t + 1)
@@ -149,11 +143,7 @@ def frs(
 
 
 def mark_greedy(responses: pd.DataFrame) -> pd.DataFrame:
-    """Responses of `probes.decoding.greedy` and what they are worth.
-
-    Adds exact_match (4.1.2), contains (4.2, whole words), and entropy: H over the top 10
-    alternatives, averaged over the answer's tokens (4.3).
-    """
+    """A table `schemas.MarkedAnswers` of responses of `probes.decoding.greedy` (4.1.2, 4.2, 4.3)."""
     pairs = list(zip(responses["text"], answers(responses), strict=True))
     return responses.assign(
         exact_match=[text.exact_match(t, a) for t, a in pairs],
@@ -176,11 +166,7 @@ def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.Data
 
 
 def mark_samples(samples: pd.DataFrame, *, whole_words: bool = True) -> pd.DataFrame:
-    """Samples with `correct` (contains the truth) and their certainty.
-
-    `certainty` is the mean probability of the tokens under the distribution that they were drawn
-    from (figure 2), `certainty_at_1` the same under the model's own, untempered distribution.
-    """
+    """A table `schemas.MarkedSamples` of samples with their facts; figure 2 shows `certainty`."""
     pairs = zip(samples["text"], answers(samples), strict=True)
     return samples.assign(
         correct=[text.contains(t, a, whole_words=whole_words) for t, a in pairs],
@@ -208,31 +194,26 @@ def certainty_bins(marked: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return table.assign(share=table["count"] / table["n"])
 
 
-def sampled_breaking(accuracy: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
+def sampled_breaking(accuracy: pd.DataFrame) -> pd.DataFrame:
     """t_b of each model and fact on the temperatures tried; inf where none breaks it."""
-    return _per_fact(accuracy, "accuracy", lambda t, a: first_break(t, a, threshold))
+    return _per_fact(accuracy, "accuracy", first_break)
 
 
-def grid_breaking(
-    curves: pd.DataFrame, temperatures: Sequence[float], threshold: float = THRESHOLD
-) -> pd.DataFrame:
-    """The paper's t_b read off the exact curve: the first of `temperatures` with P_t < threshold."""
-    same = np.isclose(curves["temperature"].to_numpy()[:, None], temperatures)
-    if len(curves) and not same.any(axis=0).all():
-        raise ValueError("the curves lack some of these temperatures; compute them there too")
-    on_grid = curves[same.any(axis=1)]
-    return _per_fact(on_grid, "logprob", lambda t, x: first_break(t, np.exp(x), threshold))
+def grid_breaking(curves: pd.DataFrame, temperatures: Sequence[float]) -> pd.DataFrame:
+    """The paper's t_b read off the exact curve: the first of `temperatures` with P_t < THRESHOLD."""
+    same = np.isclose(curves["temperature"].to_numpy()[:, None], temperatures).any(axis=1)
+    return _per_fact(curves[same], "logprob", lambda t, x: first_break(t, np.exp(x)))
 
 
-def exact_breaking(curves: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
-    """The exact t_b of each model and fact: where the greedy answer's P_t crosses the threshold."""
-    return _per_fact(curves, "logprob", lambda t, x: crossing(t, x, threshold))
+def exact_breaking(curves: pd.DataFrame) -> pd.DataFrame:
+    """The exact t_b of each model and fact: where the greedy answer's P_t crosses THRESHOLD."""
+    return _per_fact(curves, "logprob", crossing)
 
 
 def frs_table(
     known: pd.DataFrame, breaking_temperatures: pd.DataFrame, *, unbroken: float | None = 1.0
 ) -> pd.DataFrame:
-    """FRS of each known fact for every d of table 1: the columns of `known` used later, t_b, d, frs.
+    """FRS of each known fact for every d of table 1, a table `schemas.Robustness`.
 
     Known facts without a row in `breaking_temperatures` are left out. Pass `unbroken=None` with exact
     breaking temperatures (see `frs`).
@@ -251,18 +232,16 @@ def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
     `top` lowest FRS are collected (half of the facts each if there are fewer), and the mean of
     `robust` over a type is its share among the highest; 0.5 means no more robust than the rest.
     Ties are broken by a hash of fact_id: in alphabetical order, relations, and with them types,
-    would stand together. Facts whose FRS is nan are left out. Raises ValueError for several values
-    of d at once.
+    would stand together. Facts whose FRS is nan are left out. `scored` holds one value of d.
     """
-    if scored.duplicated(KEY).any():
-        raise ValueError("a fact has several scores; keep the rows of one model, fact and d")
+    ranked = scored.dropna(subset=["frs"])
+    ranked = ranked.assign(lot=ranked["fact_id"].map(draws.number)).sort_values(["frs", "lot"])
     tables = []
-    for model, group in scored.dropna(subset=["frs"]).groupby("model", sort=False):
-        ranked = group.assign(lot=group["fact_id"].map(draws.number)).sort_values(["frs", "lot"])
-        k = min(top, len(ranked) // 2)
-        ends = pd.concat([ranked.head(k).assign(robust=False), ranked.tail(k).assign(robust=True)])
-        tables.append(ends[["fact_id", "answer_type", "robust"]].assign(model=model))
-    return pd.concat(tables, ignore_index=True)
+    for _, group in ranked.groupby("model", sort=False):
+        k = min(top, len(group) // 2)
+        tables += [group.head(k).assign(robust=False), group.tail(k).assign(robust=True)]
+    columns = ["fact_id", "answer_type", "robust", "model"]
+    return pd.concat(tables, ignore_index=True)[columns]
 
 
 def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
@@ -272,14 +251,8 @@ def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     `probes.decoding.tempered` gives. `detour`: right without beginning so (other words first,
     another accepted name, other tokens for the same text). `spoiled`: begins so and goes on to
     something that is not right ("Paris" to "Parish"). Therefore accuracy = share of `begins` +
-    share of `detour` - share of `spoiled`, sample by sample. Raises ValueError for answers without
-    token ids, as endpoints give them.
+    share of `detour` - share of `spoiled`, sample by sample.
     """
-    if not known["token_ids"].map(len).all():
-        raise ValueError(
-            "the answers have no token ids, as those of endpoints, and detours are told by them; take "
-            "a model in memory"
-        )
     greedy = known.set_index(KEY)["token_ids"].rename("greedy_ids")
     joined = marked.join(greedy, on=KEY)
     pairs = zip(joined["token_ids"], joined["greedy_ids"], strict=True)
