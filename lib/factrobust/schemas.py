@@ -155,8 +155,13 @@ class Scores(Dates):
 
     model: str = _column("the name that the model was loaded by")
     prompt_format: str = _column("a key of models.prompts.FORMATS")
-    logprob: float = _column("summed over the object's tokens", le=0)
+    logprob: float = _column("summed over the object's tokens", le=0, gt=float("-inf"))
     n_tokens: int = _column("how many these are", ge=1)
+
+    class Config:
+        """A date is asked once: two rows of it would count as two dates."""
+
+        unique = ("model", "prompt_format", "fact_id", "precision", "date")
 
 
 class Responses(pa.DataFrameModel):
@@ -256,6 +261,11 @@ class MarkedResponses(Responses):
     log_popularity: float = _column("of the subject", nullable=True)
     substring: bool = _column("PopQA's rule: an accepted answer is a substring")
     tokens: bool = _column("an accepted answer occurs as whole words")
+
+    class Config:
+        """A wording is asked of a model once."""
+
+        unique = ("model", "question_id")
 
 
 class AnswerSets(pa.DataFrameModel):

@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pandera.errors import SchemaError
 
+from factrobust import schemas
 from factrobust.metrics import wording
 from factrobust.text import int_sim
 
@@ -37,11 +39,6 @@ from factrobust.text import int_sim
 def test_rules(text: str, answers: list[str], substring: bool, tokens: bool) -> None:
     marked = wording.mark_by_rules(said([text]).assign(answers=[answers]))
     assert marked[["substring", "tokens"]].values.tolist() == [[substring, tokens]]
-
-
-def test_answers_are_a_list() -> None:
-    with pytest.raises(ValueError, match="put 'Paris' into a list"):
-        wording.found_answer("Paris", "Paris")
 
 
 def questions() -> pd.DataFrame:
@@ -99,10 +96,7 @@ def test_groups_by_hand() -> None:
         sets.assign(int_sim=[-0.1, 0.5, 1.0, 1.0]),
         drawn.assign(int_sim=[0.4, 1.0000001, 0.4, 1.0]),
     )
-    assert list(table) == [
-        *("model", "group_id", "relation", "correct", "accuracy", "scons_raw", "scons", "cert_raw"),
-        *("cert", "n_answers", "n_empty", "agreement", "semantic_entropy", "log_popularity"),
-    ]
+    assert list(schemas.Groups.validate(table)) == list(schemas.Groups.to_schema().columns)
     assert table["model"].tolist() == ["m", "m", "n", "n"]
     assert table["correct"].tolist() == [False, True, True, False]
     assert table["accuracy"].tolist() == pytest.approx([1 / 3, 1, 1, 0])
@@ -116,10 +110,6 @@ def test_groups_by_hand() -> None:
     entropy = -(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3))
     assert table["semantic_entropy"].tolist() == pytest.approx([entropy, 0, entropy, 0])
     assert table["log_popularity"].tolist() == [9, 5, 9, 5]
-    by_tokens = wording.groups(
-        marked, sets.assign(int_sim=1.0), drawn.assign(int_sim=1.0), rule="tokens"
-    )
-    assert by_tokens["accuracy"].tolist() == pytest.approx([1 / 3, 1 / 2, 1, 0])
 
 
 def test_order_of_rows_does_not_matter() -> None:
@@ -131,23 +121,12 @@ def test_order_of_rows_does_not_matter() -> None:
     pd.testing.assert_frame_equal(plain, shuffled[::-1].reset_index(drop=True))
 
 
-def test_what_is_missing_is_named() -> None:
-    responses = said(["a", "b", "c", "d", "e"])
+def test_a_model_that_is_named_twice_is_met() -> None:
+    responses = said(["a", "b"]).assign(prompt="p", raw="a", logprobs=[[-1.0]] * 2)
     marked = wording.mark_by_rules(responses)
-    sets = wording.text_groups(responses).assign(int_sim=0.5)
-    drawn = wording.text_groups(samples()).assign(int_sim=0.5)
-    with pytest.raises(ValueError, match="such as capital/niger of m, are not in sample_sets"):
-        wording.groups(marked, sets, drawn[:1])
-    with pytest.raises(ValueError, match="capital/france of m, are not in answer_sets"):
-        wording.groups(marked, sets[1:], drawn)
-    with pytest.raises(ValueError, match="capital/niger of m, are not in variant 0"):
-        wording.groups(marked[marked["question_id"] != "capital/niger#0"], sets, drawn)
-    both = pd.concat([responses, responses.assign(prompt_format="two-shot")])
-    for function in (wording.text_groups, wording.mark_by_rules):
-        with pytest.raises(ValueError, match="m answers capital/france#0 in several rows"):
-            function(both)
-    with pytest.raises(ValueError, match="several rows"):
-        wording.text_groups(pd.concat([samples(), samples()]))
+    schemas.MarkedResponses.validate(marked)
+    with pytest.raises(SchemaError, match="not unique"):
+        schemas.MarkedResponses.validate(pd.concat([marked, marked], ignore_index=True))
 
 
 def test_example_pairs_go_from_the_least_consistent_to_the_most() -> None:
@@ -166,8 +145,6 @@ def test_example_pairs_go_from_the_least_consistent_to_the_most() -> None:
     pairs = wording.example_pairs(groups)
     assert list(pairs.drop(columns="model").itertuples(index=False, name=None)) == every
     assert pairs["model"].tolist() == ["m", "m", "m", "n"]
-    two = wording.example_pairs(groups, n=2)
-    assert two["group_id"].tolist() == ["low", "high", "low"]
     assert wording.example_pairs(groups[2:4]).empty
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from factrobust.metrics.time import CELL, GLOBAL, KEY, cells, chance, check, matches
+from factrobust.metrics.time import CELL, GLOBAL, KEY, cells, chance, matches
 
 SIDES = ("before", "after")
 # What differs between two scorings of a fact at one precision, and how precisions and facts join.
@@ -20,9 +20,8 @@ def margin_curves(matched: pd.DataFrame, margins: Sequence[float]) -> pd.DataFra
     """R(m): is the lowest correct logprob more than m above the highest incorrect one?
 
     `margins` are the required margins m in nats; R(0) is the paper's R, m < 0 forgives errors of up
-    to -m, m > 0 asks for a factor of e^m in probability. One row for each row of `matched` and m:
-    model, prompt_format, fact_id, precision, required (m), robust (bool). Undefined rows are left
-    out.
+    to -m, m > 0 asks for a factor of e^m in probability. One row for each row of `matched`, a table
+    `schemas.Matched`, and m (`required`). Undefined rows are left out.
     """
     defined = matched.loc[matched["margin"].notna(), [*CELL, "margin"]]
     grid = np.asarray(margins, dtype=float)
@@ -31,64 +30,35 @@ def margin_curves(matched: pd.DataFrame, margins: Sequence[float]) -> pd.DataFra
     return table.assign(required=np.tile(grid, len(defined)), robust=robust.ravel())
 
 
-def by_number_of_dates(
-    scores: pd.DataFrame, incorrect: Sequence[int], *, correct: int | None = None
-) -> pd.DataFrame:
-    """Probability that a fact is robust when fewer of its dates are tested.
+def by_number_of_dates(scores: pd.DataFrame, incorrect: Sequence[int]) -> pd.DataFrame:
+    """Probability that a fact is robust when fewer of its incorrect dates are tested.
 
-    For every k of `incorrect`, the share of all ways to choose k of a fact's incorrect dates (and
-    `correct` of its correct dates; None: all of them) for which every match is won. It is counted,
-    not sampled: if b_j incorrect dates lie strictly below the j-th lowest of n correct ones,
-
-        sum_j C(n - j, correct - 1) / C(n, correct) x C(b_j, k) / C(n_incorrect, k).
-
-    Columns: model, prompt_format, fact_id, precision, n_correct and n_incorrect (the numbers
-    tested), robust (float), chance. Only facts that have the largest number of `incorrect` dates
-    (and `correct` correct ones) at the precision, so that all points of a curve are of the same
-    facts.
+    For every k of `incorrect`, the share of all ways to choose k of a fact's n incorrect dates for
+    which every match is won. It is counted, not sampled: C(b, k) / C(n, k) if b of them lie strictly
+    below the lowest correct one. `n_incorrect` is k. Only facts that have the largest number of
+    `incorrect` dates at the precision, so that all points of a curve are of the same facts.
     """
     rows = []
     for cell, good, bad in cells(scores):
-        chosen = len(good) if correct is None else correct
-        if chosen < 1 or len(good) < chosen or len(bad) < max(incorrect):
-            continue
-        below = np.searchsorted(bad, good, side="left").tolist()[: len(good) - chosen + 1]
-        # Chances that the j-th lowest correct date is the lowest of those chosen.
-        lowest = [
-            math.comb(len(good) - j, chosen - 1) / math.comb(len(good), chosen)
-            for j in range(1, len(below) + 1)
-        ]
-        for k in incorrect:
-            ways = math.comb(len(bad), k)
-            robust = sum(p * (math.comb(b, k) / ways) for p, b in zip(lowest, below, strict=True))
-            rows.append((*cell, chosen, k, robust, chance(chosen, k)))
+        if len(good) and len(bad) >= max(incorrect):
+            below = int(np.searchsorted(bad, good[0], side="left"))
+            for k in incorrect:
+                robust = math.comb(below, k) / math.comb(len(bad), k)
+                rows.append((*cell, len(good), k, robust, chance(len(good), k)))
     return pd.DataFrame(rows, columns=[*CELL, "n_correct", "n_incorrect", "robust", "chance"])
 
 
 def compare_scorings(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """The same statements scored twice, for example in float32 and bfloat16: what changes?
 
-    Rows are matched on model, prompt_format, fact_id, precision and date. One row a row of
-    `metrics.time.matches`: model, prompt_format, fact_id, precision, matches, robust_first,
-    robust_second, equal (boolean: the same verdict, NA if undefined), false_ties_first (pairs of a
-    correct and an incorrect date that are equal as floats in the first and differ in the second),
-    false_ties_second (the other way), largest_difference (of logprob, over all dates, in nats).
-
-    Raises ValueError if the two do not hold the same statements.
+    One row a row of `metrics.time.matches`: matches, robust_first, robust_second, equal (boolean:
+    the same verdict, NA if undefined), false_ties_first (pairs of a correct and an incorrect date
+    that are equal as floats in the first and differ in the second), false_ties_second (the other
+    way), largest_difference (of logprob, over all dates, in nats).
     """
     matched = [matches(table) for table in (first, second)]
     on = [*CELL, "date"]
-    columns = [*on, "label", "logprob"]
-    both = first[columns].merge(
-        second[columns], on=on, how="outer", suffixes=("", "_second"), indicator="held"
-    )
-    odd = both[(both["held"] != "both") | (both["label"] != both["label_second"])]
-    if len(odd):
-        row = odd.iloc[0]
-        raise ValueError(
-            f"{len(odd)} statement(s) are in one table only or labelled differently, such as "
-            f"{row['fact_id']} at {row['date']} ({row['model']}); score the same dates twice"
-        )
+    both = first.merge(second[[*on, "logprob"]], on=on, suffixes=("", "_second"))
     rows = []
     for cell, part in both.groupby(CELL, sort=False):
         x = part[["logprob", "logprob_second"]].to_numpy()
@@ -107,8 +77,8 @@ def compare_scorings(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise_scorings(compared: pd.DataFrame) -> pd.DataFrame:
-    """`compare_scorings` over facts: model, prompt_format, precision, facts (defined ones), equal
-    (share of equal verdicts among them), matches, false ties of either kind, largest_difference."""
+    """`compare_scorings` over facts: `equal` is the share of equal verdicts among the `facts` that are
+    defined."""
     facts = compared.groupby(["model", "prompt_format", "precision"], sort=False)
     table = facts["equal"].agg(facts="count", equal="mean")
     return table.join(facts.agg({"matches": "sum"} | CHANGES)).reset_index()
@@ -133,7 +103,6 @@ def nearest_misses(scores: pd.DataFrame) -> pd.DataFrame:
 
     Facts without a correct date at a precision have no weakest one and are left out there.
     """
-    check(scores)
     scores = scores.reset_index(drop=True)
     correct = scores["logprob"].where(scores["label"] == "correct")
     weakest = correct.groupby([scores[name] for name in CELL]).transform("min")

@@ -2,8 +2,8 @@
 
 A match sets a correct date of a fact against an incorrect one at the same precision; the correct
 date wins if the object is more probable after it, strictly (paper 2, equation 1). Transitional
-dates play no matches. Scores are the rows of `probes.time.scored`. What compares precisions (4.4,
-4.6) takes the rows of `matches`, and leaves out facts that are undefined at one of those concerned.
+dates play no matches. Scores are a table `schemas.Scores`, matched rows a table `schemas.Matched`.
+What compares precisions (4.4, 4.6) leaves out facts that are undefined at one of those concerned.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from factrobust import draws
-from factrobust.datasets.dates import LABELS, PRECISIONS
+from factrobust.datasets.dates import PRECISIONS
 
 Array = NDArray[np.float64]
 KEY = ["model", "prompt_format", "fact_id"]
@@ -27,16 +27,15 @@ COUNTS = ["n_correct", "n_incorrect", "matches", "wins", "ties"]
 GLOBAL = "global"
 OUTCOMES = ("win", "tie", "lose")  # of a duel
 DUELLED = ("win_rate", "robust")
+WIDTH = 0.25  # of a bin of alpha
 
 
 def matches(scores: pd.DataFrame) -> pd.DataFrame:
-    """Win rate W and robustness R of each model, prompt format, fact and precision (3.2.2).
+    """Win rate W and robustness R of each cell of `schemas.Matched` (3.2.2).
 
-    Columns: model, prompt_format, fact_id, precision, n_correct, n_incorrect, matches (their
-    product), wins, ties (equal as floats; they are not won), win_rate (wins / matches, equation 2),
-    robust (boolean: all matches won), margin (lowest correct minus highest incorrect logprob, so
-    robust means margin > 0), chance (see `chance`). A fact without correct or without incorrect
-    dates plays no match: win_rate, margin and chance are NaN and robust is NA, never 1.
+    The margin is the lowest correct minus the highest incorrect logprob, so robust means margin > 0.
+    A fact without correct or without incorrect dates plays no match: win_rate, margin and chance are
+    NaN and robust is NA, never 1.
 
     Rows of precision "global" join the three precisions: counts are summed, win_rate is over all
     matches, robust means robust at all three, margin is the lowest, chance the product (as if the
@@ -51,8 +50,6 @@ def matches(scores: pd.DataFrame) -> pd.DataFrame:
         margin = correct[0] - incorrect[-1] if numbers[2] else np.nan
         rows.append((*cell, *numbers, below.sum(), ties.sum(), margin, chance(*numbers[:2])))
     single = pd.DataFrame(rows, columns=[*CELL, *COUNTS, "margin", "chance"])
-    kinds = dict.fromkeys(COUNTS, int) | dict.fromkeys(["margin", "chance"], float)
-    single = single.astype(scores[CELL].dtypes.to_dict() | kinds)  # also without rows
     facts = single.groupby(KEY, sort=False)
     joint = (
         facts[COUNTS]
@@ -73,8 +70,7 @@ def matches(scores: pd.DataFrame) -> pd.DataFrame:
 
 def cells(scores: pd.DataFrame) -> Iterator[tuple[Any, Array, Array]]:
     """Each model, prompt format, fact and precision with the log-probabilities of its correct and of
-    its incorrect dates, ascending. Raises ValueError as `check` does."""
-    check(scores)
+    its incorrect dates, ascending."""
     logprobs = scores["logprob"].to_numpy(dtype=float)
     masks = [(scores["label"] == label).to_numpy(dtype=bool) for label in ("correct", "incorrect")]
     places = scores.groupby(CELL, sort=False).indices.items()
@@ -97,22 +93,21 @@ def chance(n_correct: int, n_incorrect: int) -> float:
 def undefined_counts(matched: pd.DataFrame) -> pd.DataFrame:
     """How many facts have no value: model, prompt_format, precision, facts, undefined."""
     groups = matched.groupby(["model", "prompt_format", "precision"], sort=False)["win_rate"]
-    table = groups.agg(facts="size", undefined=lambda rate: int(rate.isna().sum()))
-    return table.astype(int).reset_index()
+    return groups.agg(facts="size", undefined=lambda rate: rate.isna().sum()).reset_index()
 
 
-def positions(scores: pd.DataFrame, width: float = 0.25) -> pd.DataFrame:
+def positions(scores: pd.DataFrame) -> pd.DataFrame:
     """Scores with the position of their date, for log-probability against alpha (figure 3).
 
-    Adds `position`, the centre of the bin of alpha (bins of `width` from 0 on, so that 0.5, the
-    edge of the validity, is an edge of bins if `width` divides it), and `relative`, the logprob
+    Adds `position`, the centre of the bin of alpha (bins of WIDTH from 0 on, so that 0.5, the edge
+    of the validity, is an edge of bins), and `relative`, the logprob
     minus the mean over the fact's correct dates at this precision (NaN without any): far positions
     hold other facts than near ones, which would move the plain mean.
     """
     correct = scores["logprob"].where(scores["label"] == "correct")
     mean = correct.groupby([scores[name] for name in CELL]).transform("mean")
     return scores.assign(
-        position=(np.floor(scores["alpha"] / width) + 0.5) * width,
+        position=(np.floor(scores["alpha"] / WIDTH) + 0.5) * WIDTH,
         relative=scores["logprob"] - mean,
     )
 
@@ -126,35 +121,17 @@ def popularity_bins(
     (0: least popular) and popularity (mean of `column` over the bin's facts). Equal values are
     ordered by a hash of fact_id. Rows of facts without a value are left out.
     """
-    matched_facts = facts[facts["fact_id"].isin(matched["fact_id"])].dropna(subset=[column])
-    ordered = matched_facts.assign(lot=matched_facts["fact_id"].map(draws.number)).sort_values(
-        [column, "lot"]
-    )
-    number = np.arange(len(ordered)) * bins // max(len(ordered), 1)
+    ordered = facts[facts["fact_id"].isin(matched["fact_id"])].dropna(subset=[column])
+    ordered = ordered.assign(lot=ordered["fact_id"].map(draws.number)).sort_values([column, "lot"])
+    number = np.arange(len(ordered)) * bins // len(ordered)
     ordered = ordered[["fact_id"]].assign(popularity_bin=number, popularity=ordered[column])
     ordered["popularity"] = ordered.groupby("popularity_bin")["popularity"].transform("mean")
     return matched.merge(ordered, on="fact_id", validate="many_to_one")
 
 
-def check(scores: pd.DataFrame) -> None:
-    """Raise ValueError for scores that would be counted wrongly, naming the first such row."""
-    unknown = ~scores["precision"].isin(PRECISIONS) | ~scores["label"].isin(LABELS)
-    for bad, what in (
-        (unknown, f"have a precision not in {PRECISIONS} or a label not in {LABELS}; correct them"),
-        (~np.isfinite(scores["logprob"]), "have a logprob that is no finite number; drop them"),
-        (scores.duplicated([*CELL, "date"]), "repeat a date of their fact; drop the duplicates"),
-    ):
-        if bad.any():
-            row = scores[bad].iloc[0]
-            where = f"{row['fact_id']} at {row['date']} ({row['precision']})"
-            raise ValueError(f"{bad.sum()} score(s), such as {where}, {what}")
-
-
 def verdicts(matched: pd.DataFrame) -> pd.DataFrame:
-    """R at each precision, side by side: model, prompt_format, fact_id, year, month, day.
-
-    Values are 1 (robust), 0, or NaN (undefined or not asked), sorted by the first three columns.
-    """
+    """R of each model, prompt format and fact at the year, month and day, side by side: 1 (robust), 0,
+    or NaN (undefined or not asked)."""
     single = matched[matched["precision"].isin(PRECISIONS)]
     robust = single["robust"].astype("boolean").to_numpy(dtype=float, na_value=np.nan)
     wide = single.assign(robust=robust).pivot(index=KEY, columns="precision", values="robust")
@@ -183,7 +160,7 @@ def paired_variances(matched: pd.DataFrame, standard: str, few_shot: str) -> pd.
 
     Below 1 the few-shot prompt brought the precisions together. Section 4.6 says to divide the
     standard mean by the few-shot one and reads a ratio below 1 as a reduction, which exclude each
-    other; we keep the reading. Raises KeyError for a format that is not in the table.
+    other; we keep the reading.
     """
     table = granularity_variance(matched)
     wide = table.pivot(index=["model", "fact_id"], columns="prompt_format", values="variance")
@@ -192,11 +169,8 @@ def paired_variances(matched: pd.DataFrame, standard: str, few_shot: str) -> pd.
 
 
 def patterns(matched: pd.DataFrame) -> pd.DataFrame:
-    """Which precisions fail together: the eight patterns of R at year, month and day.
-
-    Columns: model, prompt_format, year, month, day (bool), count, share, n (facts defined at all
-    three; share is NaN without any). All eight rows for every model and format.
-    """
+    """Which precisions fail together: how often each of the eight patterns of R at year, month and
+    day occurs among the n facts of a model and format that are defined at all three."""
     rows = []
     for (model, name), part in verdicts(matched).groupby(KEY[:2], sort=False):
         defined = part[list(PRECISIONS)].dropna().to_numpy(dtype=bool)
@@ -228,12 +202,8 @@ def robust_elsewhere(matched: pd.DataFrame) -> pd.DataFrame:
 def duels(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Does `first` win, tie or lose against `second` on each fact, on win rate and robustness?
 
-    Both are rows of `metrics.time.matches` of one model and prompt format. One row for each
-    fact_id, precision and metric ("win_rate", "robust") that both have a value for: first,
-    first_format, second, second_format, fact_id, precision, metric, difference (first minus
-    second), outcome (of first).
-
-    Raises ValueError for a table of several models or formats.
+    Both are rows of `matches`, each of one model and prompt format. One row for each fact, precision
+    and metric (DUELLED) that both have a value for; difference is first minus second.
     """
     on = ["fact_id", "precision"]
     sides = [
@@ -255,8 +225,7 @@ def duels(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
 
 def duel_shares(table: pd.DataFrame) -> pd.DataFrame:
-    """Share of each outcome (figure 9): the columns of `duels` before fact_id, precision, metric,
-    outcome (win, tie and lose, also where none occurred), count, share, n (facts)."""
+    """Share of each outcome of `duels` (figure 9), also of those that never occurred, among n facts."""
     by = ["first", "first_format", "second", "second_format", "precision", "metric"]
     wide = table.groupby([*by, "outcome"], sort=False).size().unstack(fill_value=0)
     wide = wide.reindex(columns=list(OUTCOMES), fill_value=0).reset_index()

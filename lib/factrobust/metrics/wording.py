@@ -1,8 +1,7 @@
 """Part 3's tables: which answers are right, how alike they are, and one row a question with all that
 may predict it.
 
-Answers are the rows of `probes.wording.greedy` (all variants of a question), samples those of
-`probes.wording.sampled`, questions the table of `datasets.wordings`. The texts of a group are the
+Answers and samples are tables `schemas.Responses`. The texts of a group are the
 answers that a model gave to one question and its paraphrases (SCons, 3.3.2), or the samples that it
 gave to one question (Cert, 4.1.3); how alike they are is one float a group, NaN for fewer than two.
 """
@@ -16,11 +15,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from factrobust.text import contains, listed, normalise
+from factrobust.text import contains, normalise
 
 Array = NDArray[np.float64]
 Groups = Sequence[Sequence[str]]
 KEY = ["model", "group_id"]
+EXAMPLES = 4
 
 
 def found_answer(text: str, answers: Sequence[str]) -> str | None:
@@ -30,20 +30,15 @@ def found_answer(text: str, answers: Sequence[str]) -> str | None:
     or with the first letter only in upper case, is a substring of the text, anywhere, inside words
     too. Empty accepted answers, which any text contains, are passed over.
     """
-    for answer in map(str.strip, listed(answers)):
+    for answer in map(str.strip, answers):
         if answer and any(s in text for s in (answer, answer.lower(), answer.capitalize())):
             return answer
     return None
 
 
 def mark_by_rules(responses: pd.DataFrame) -> pd.DataFrame:
-    """Greedy answers and whether they are right, by two rules.
-
-    Adds substring (bool, the paper's rule: `found_answer`) and tokens (bool: an accepted answer occurs
-    as whole words, after normalisation, `text.contains`). Raises ValueError for two answers of a
-    model to a question.
-    """
-    _check_once(responses, ["model", "question_id"])
+    """Greedy answers and whether they are right, by the paper's rule (`found_answer`) and by
+    `text.contains`: a table `schemas.MarkedResponses`."""
     pairs = list(zip(responses["text"], responses["answers"], strict=True))
     return responses.assign(
         substring=[found_answer(text, answers) is not None for text, answers in pairs],
@@ -52,23 +47,16 @@ def mark_by_rules(responses: pd.DataFrame) -> pd.DataFrame:
 
 
 def rule_differences(marked: pd.DataFrame) -> pd.DataFrame:
-    """The marked answers that one rule accepts and the other does not.
-
-    Adds `matched`: the accepted answer that the substring rule found, or None.
-    """
+    """The marked answers that one rule accepts and the other does not, and what the paper's rule
+    `matched` in them: an accepted answer or None."""
     rows = marked[marked["substring"] != marked["tokens"]]
     found = [found_answer(t, a) for t, a in zip(rows["text"], rows["answers"], strict=True)]
     return rows.assign(matched=pd.Series(found, index=rows.index, dtype=object))
 
 
 def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
-    """The texts of each model and group, of answers or samples, in the order of the rows.
-
-    Columns: model, group_id, texts (list[str]), n_answers, n_empty. Their `int_sim`, a column that
-    `groups` needs, is that of `probes.wording.consistency`. Raises ValueError for two answers of a
-    model to a question, or two samples of one number.
-    """
-    _check_once(rows, ["model", "question_id", *(["sample"] if "sample" in rows else [])])
+    """The texts of each model and group, of answers or samples, in the order of the rows: a table
+    `schemas.AnswerSets` but for `int_sim`, which `probes.wording.consistency` computes."""
     table = rows.groupby(KEY, sort=False)["text"].agg(list).rename("texts").reset_index()
     return table.assign(
         n_answers=table["texts"].map(len).astype(int),
@@ -76,19 +64,19 @@ def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def example_pairs(groups: pd.DataFrame, n: int = 4) -> pd.DataFrame:
-    """Two different answers to each of `n` questions a model, from its least consistent to its most.
+def example_pairs(groups: pd.DataFrame) -> pd.DataFrame:
+    """Two different answers to each of EXAMPLES questions a model, from its least consistent to its
+    most.
 
-    `groups` are `text_groups` with the column int_sim. Questions with one answer only, or none beside
-    it but empty ones, are passed over; the others are taken at equal steps of their order. Columns:
-    model, group_id, answer_1, answer_2 (the first two, in the order of the rows).
+    `groups` is a table `schemas.AnswerSets`. Questions with one answer only, or none beside it but
+    empty ones, are passed over; the others are taken at equal steps of their order.
     """
     table = groups.assign(
         different=groups["texts"].map(lambda texts: list(dict.fromkeys(filter(str.strip, texts))))
     )
     table = table[table["different"].map(len) > 1].sort_values("int_sim", kind="stable")
     chosen = [
-        part.iloc[sorted({round(i) for i in np.linspace(0, len(part) - 1, n)})]
+        part.iloc[sorted({round(i) for i in np.linspace(0, len(part) - 1, EXAMPLES)})]
         for _, part in table.groupby("model", sort=False)
     ]
     shown = pd.concat(chosen) if chosen else table
@@ -97,32 +85,19 @@ def example_pairs(groups: pd.DataFrame, n: int = 4) -> pd.DataFrame:
 
 
 def groups(
-    marked: pd.DataFrame,
-    answer_sets: pd.DataFrame,
-    sample_sets: pd.DataFrame,
-    *,
-    rule: str = "substring",
+    marked: pd.DataFrame, answer_sets: pd.DataFrame, sample_sets: pd.DataFrame
 ) -> pd.DataFrame:
-    """One row a model and question group: is the original answered, and what may predict it.
+    """A table `schemas.Groups` by the paper's rule: is the original answered, what may predict it.
 
-    `answer_sets` and `sample_sets` are `text_groups` of the answers and of the samples with the
-    column int_sim. Columns: model, group_id, relation, correct (of variant 0), accuracy (share of
-    right answers over all variants), scons_raw, scons (clipped to [0, 1]), cert_raw, cert,
-    n_answers, n_empty (of the answers), agreement (of the answers), semantic_entropy (of the
-    samples), log_popularity. Raises ValueError for a group without an answer to variant 0, or
-    without a row in either set.
+    `answer_sets` and `sample_sets`, tables `schemas.AnswerSets`, hold the answers and the samples.
     """
-    right = marked.set_index(KEY)[rule]
+    right = marked.set_index(KEY)["substring"]
     originals = marked[marked["variant"] == 0].set_index(KEY)
     texts, samples = (sets.set_index(KEY) for sets in (answer_sets, sample_sets))
-    for table, what in ((originals, "variant 0"), (texts, "answer_sets"), (samples, "sample_sets")):
-        if len(lost := right.index.difference(table.index)):
-            model, group = lost[0]
-            raise ValueError(f"{len(lost)} group(s), such as {group} of {model}, are not in {what}")
     texts["agreement"] = equal_pairs(texts["texts"].tolist())
     samples["semantic_entropy"] = semantic_entropy(samples["texts"].tolist())
     columns = {  # rows of the same model and group come together by their index
-        "correct": originals[rule],
+        "correct": originals["substring"],
         "accuracy": right.groupby(KEY).mean(),
         "scons_raw": texts["int_sim"],
         "scons": texts["int_sim"].clip(0, 1),
@@ -133,16 +108,6 @@ def groups(
         "log_popularity": originals["log_popularity"],
     }
     return originals[["relation"]].assign(**columns).reset_index()
-
-
-def _check_once(rows: pd.DataFrame, key: list[str]) -> None:
-    """Raise ValueError if two rows agree in `key`."""
-    if (twice := rows.duplicated(key)).any():
-        row = rows[twice].iloc[0]
-        raise ValueError(
-            f"{row['model']} answers {row['question_id']} in several rows; keep those of one prompt "
-            "format and run"
-        )
 
 
 def equal_pairs(groups: Groups) -> Array:
