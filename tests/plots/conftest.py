@@ -8,6 +8,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from factrobust.plots import style
+
 MODELS = ["gemma-3-270m", "smollm2-135m-instruct", "my-own/model-with-quite-a-long-name"]
 
 
@@ -63,6 +65,20 @@ def points():
         return np.vstack([np.empty((0, 2)), *found])
 
     return drawn
+
+
+@pytest.fixture
+def shows(points):
+    """A function that checks that a panel's points in each model's colour are the model's rows of a
+    table, in their order: one column of them along x, or two as (x, y)."""
+
+    def checked(axis, table, *columns):
+        for model, look in style.looks(table["model"]).items():
+            own = table.loc[table["model"] == model, list(columns)]
+            drawn = points(axis, look.colour)[: len(own), : len(columns)]
+            assert drawn.tolist() == own.to_numpy().tolist()
+
+    return checked
 
 
 @pytest.fixture

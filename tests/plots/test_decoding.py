@@ -8,7 +8,7 @@ T = [0.2, 1.0, 1.6, 2.0]
 LOOK = style.looks(["gemma-3-270m"])["gemma-3-270m"]
 
 
-def test_known_shares(check, intervals, models, points, rows):
+def test_known_shares(check, intervals, models, shows, rows):
     by_domain = intervals(model=models, domain=["arts", "science-history", "geography"])
     by_type = intervals(model=models, answer_type=["Human", "Numerical"], n=30)
     axis = check(decoding.known_shares(by_domain, by_type), axes=1).axes[0]
@@ -16,21 +16,15 @@ def test_known_shares(check, intervals, models, points, rows):
         "geography (n = 40)", "arts (n = 40)", "science and history (n = 40)",
         "Numerical (n = 30)", "Human (n = 30)",
     ]  # fmt: skip
-    for model, look in style.looks(models).items():
-        own = pd.concat(part[part["model"] == model] for part in (by_domain, by_type))
-        assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
+    shows(axis, pd.concat([by_domain, by_type]), "mean")
 
 
-def test_accuracy_by_temperature(check, intervals, models, points):
+def test_accuracy_by_temperature(check, intervals, models, shows):
     table = intervals(model=models, domain=["arts", "geography"], temperature=T)
     fig = check(decoding.accuracy_by_temperature(table.sample(frac=1, random_state=0)), axes=2)
     for axis, domain in zip(fig.axes, ["geography", "arts"], strict=True):
-        assert axis.get_title().split("\n")[0] == domain
-        assert axis.get_title().split("\n")[1].startswith("n = 40 facts")
-        for model, look in style.looks(models).items():
-            own = table[(table["model"] == model) & (table["domain"] == domain)]
-            drawn = points(axis, look.colour)
-            assert drawn.tolist() == own[["temperature", "mean"]].to_numpy().tolist()
+        assert axis.get_title().startswith(f"{domain}\nn = 40 facts")
+        shows(axis, table[table["domain"] == domain], "temperature", "mean")
 
 
 def test_a_domain_that_one_model_lacks_and_missing_bounds(check, intervals):
@@ -62,9 +56,7 @@ def test_certainty_bins_stack_right_and_wrong(check, models):
     assert [bar.get_height() for bar in wrong] == [0] * 9 + [0.2]
     assert wrong[9].get_y() == 0.5
     assert 0.9 <= right[9].get_x() < right[9].get_x() + right[9].get_width() <= 1
-    assert [axis.get_title() for axis in fig.axes[:4]] == [
-        f"$t$ = {t:g}\nn = 50" for t in T
-    ]  # fmt: skip
+    assert [axis.get_title() for axis in fig.axes[:4]] == [f"$t$ = {t:g}\nn = 50" for t in T]
     few = pd.concat(part for part in parts if part["temperature"].iloc[0] == 0.4)
     check(decoding.certainty_bins(few), axes=len(models))
 
@@ -122,13 +114,11 @@ def test_surfaces_have_entropy_along_x_and_both_equations(check):
 
 
 def test_surfaces_by_d(check):
-    fig = check(
-        decoding.surfaces_by_d(
-            np.linspace(0, 1, 21), np.linspace(0, 2, 11), {d: score(d) for d in (1, 2, 5, 10, 50)}
-        ),
-        axes=6,
-    )
-    assert [axis.get_title() for axis in fig.axes[:5]] == [f"$d$ = {d}" for d in (1, 2, 5, 10, 50)]
+    scores = {d: score(d) for d in (1, 2, 5, 10, 50)}
+    fig = decoding.surfaces_by_d(np.linspace(0, 1, 21), np.linspace(0, 2, 11), scores)
+    assert [axis.get_title() for axis in check(fig, axes=6).axes[:5]] == [
+        f"$d$ = {d}" for d in scores
+    ]
 
 
 def test_frs_by_entropy_marks_unbroken_facts_apart(check, models, points):
@@ -176,15 +166,15 @@ def test_frs_distribution(check, models):
     assert tops == {0.0, 0.05, 0.1, 0.75, 0.8, 0.95, 1.0}  # an edge belongs to the bin below it
 
 
-def test_robust_share_by_type(check, intervals, points, rows):
+def test_robust_share_by_type(check, intervals, points, shows, rows):
     table = intervals(model=["gemma-3-270m", "a"], answer_type=["Human", "Numerical"])
     table.loc[table["model"] == "a", "n"] = 7
     axis = check(decoding.robust_share_by_type(table), axes=1).axes[0]
     assert rows(axis) == ["Numerical (n = 40 / 7)", "Human (n = 40 / 7)"]
-    own = table[table["model"] == "gemma-3-270m"]
-    drawn = points(axis, LOOK.colour)
-    assert drawn[:, 0].tolist() == own["mean"].tolist()
-    assert drawn[:, 1] == pytest.approx([0.825, -0.175])  # Human below Numerical
+    shows(axis, table, "mean")
+    assert points(axis, LOOK.colour)[:, 1] == pytest.approx(
+        [0.825, -0.175]
+    )  # Human below Numerical
     assert axis.lines[-1].get_xdata() == [0.5, 0.5]
 
 
@@ -192,7 +182,8 @@ def answers(models, facts):
     temperatures = np.array([0.1, 1.0, 10.0])
     curves = pd.concat(
         pd.DataFrame(
-            {"model": m, "fact_id": f, "temperature": temperatures, "logprob": -temperatures * k}
+            {"model": m, "fact_id": f, "temperature": temperatures, "logprob": -temperatures * k,
+             "label": f"{f}$"}
         )
         for m in models for k, f in enumerate(facts, 1)
     )  # fmt: skip
@@ -213,9 +204,7 @@ def test_answer_curves(check, models, entries):
         shown = [x for line in broken for x in line.get_xdata() if np.isfinite(x)]
         assert shown == [1.5]  # b never breaks
         assert axis.get_xscale() == "log"
-    assert entries(fig) == ["a", "b", "exact $t_b$", "sampled, with interval"]
-    labelled = decoding.answer_curves(curves.assign(label="What costs 5$?"), breaking, samples)
-    assert entries(check(labelled, axes=len(models)))[0] == r"What costs 5\$?"
+    assert entries(fig) == [r"a\$", r"b\$", "exact $t_b$", "sampled, with interval"]
     with pytest.raises(ValueError, match="8 curves are too many"):
         decoding.answer_curves(*answers(["m"], "abcdefgh"))
 
@@ -236,10 +225,10 @@ def test_agreement_draws_the_diagonal_and_what_lies_beyond(check, models):
     assert check(shares, axes=len(models)).axes[0].get_xlim() == (-0.03, 1.03)
 
 
-def test_detours(check, intervals, points):
+def test_detours(check, intervals, shows):
     table = intervals(model=["gemma-3-270m"], temperature=T).assign(n=[75, 60, 40, 18])
     fig = check(decoding.detours(table), axes=1)
-    assert points(fig.axes[0], LOOK.colour)[:, 1].tolist() == table["mean"].tolist()
+    shows(fig.axes[0], table, "temperature", "mean")
     assert fig.axes[0].get_title() == "n = 18–75 facts"
 
 

@@ -88,10 +88,11 @@ def test_more_models_than_colours_have_a_panel_each(check, intervals, entries):
             assert line.get_color() == style.series(["year", "day"])[precision].colour
 
 
-def test_rates_by_format(check, intervals, models, points, entries):
+def test_rates_by_format(check, intervals, models, points, entries, rows):
     table = intervals(model=models, prompt_format=["question", "chat"], precision=PRECISIONS)
     fig = check(time.rates_by_format(table), axes=len(models))
     assert entries(fig) == ["question", "chat"]
+    assert rows(fig.axes[0])[-1] == "global (n = 40)"
     for axis, model in zip(fig.axes, style.looks(models), strict=True):
         for name, look in style.series(["question", "chat"]).items():
             own = table[(table["model"] == model) & (table["prompt_format"] == name)]
@@ -165,13 +166,12 @@ def duels(pairs):
         for metric in ("win_rate", "robust")
         for outcome, share in (("win", 0.5), ("tie", 0.1), ("lose", 0.4))
     ]
-    return pd.DataFrame(
-        rows, columns=[*time.DUEL, "precision", "metric", "outcome", "share", "n"]
-    )  # fmt: skip
+    columns = ["first", "second", "precision", "metric", "outcome", "share", "n"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def test_duel_shares(check, rows, entries):
-    table = duels([("gemma-3-270m", "question", "o/b", "chat")])
+    table = duels([("gemma-3-270m", "o/b")])
     fig = check(time.duel_shares(table), axes=2)
     assert rows(fig.axes[0]) == ["year (n = 40)", "day (n = 40)"]
     assert [axis.get_title() for axis in fig.axes] == ["win rate", "robustness"]
@@ -181,11 +181,11 @@ def test_duel_shares(check, rows, entries):
     assert [text.get_text() for text in fig.axes[0].texts] == ["50%", "50%", "", "", "40%", "40%"]
 
 
-def test_several_duels_name_both_sides_and_one_models_formats(check, rows):
-    table = duels([("a", "question", "b", "question"), ("a", "question", "a", "chat")])
-    fig = check(time.duel_shares(table), axes=2)
+def test_several_duels_name_both_sides(check, rows, entries):
+    fig = check(time.duel_shares(duels([("a", "b"), ("c", "d")])), axes=2)
     assert rows(fig.axes[0])[0] == "a /\nb\nyear (n = 40)"
-    assert rows(fig.axes[0])[3] == "a question /\na chat\nday (n = 40)"
+    assert rows(fig.axes[0])[3] == "c /\nd\nday (n = 40)"
+    assert entries(fig) == ["first better", "equal", "second better"]
 
 
 def test_margin_curves(check, intervals, models):
@@ -199,13 +199,11 @@ def test_margin_curves(check, intervals, models):
         assert axis.lines[-1].get_xdata() == [0, 0]
 
 
-def test_by_number_of_dates(check, intervals, models, points):
+def test_by_number_of_dates(check, intervals, models, shows):
     table = intervals(model=models, precision=["year"], n_incorrect=[1, 3, 30], n=21)
     chance = pd.DataFrame({"precision": ["year", "year", "day"], "n_incorrect": [3, 1, 2]})
     fig = check(time.by_number_of_dates(table, chance.assign(mean=[0.1, 0.25, 9])), axes=1)
-    for model, look in style.looks(models).items():
-        own = table[table["model"] == model]
-        assert points(fig.axes[0], look.colour)[:, 1].tolist() == own["mean"].tolist()
+    shows(fig.axes[0], table, "n_incorrect", "mean")
     assert fig.axes[0].lines[-1].get_xydata().tolist() == [[1, 0.25], [3, 0.1]]
     assert [text.get_text() for text in fig.axes[0].get_xticklabels()] == ["1", "3", "30"]
 

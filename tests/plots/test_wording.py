@@ -9,19 +9,13 @@ GEMMA = "gemma-3-270m"
 NAN = float("nan")
 
 
-def test_relations_stand_by_their_mean(check, intervals, models, points, rows):
+def test_relations_stand_by_their_mean(check, intervals, models, shows, rows):
     table = intervals(model=models, relation=RELATIONS, n=12)
-    axis = check(wording.ranked(table, "relation", "correctness", first=["capital"]), axes=1).axes[
-        0
-    ]
-    assert rows(axis) == ["capital", "sport", "place of birth", "author"]
+    axis = check(wording.ranked(table, "relation", "correctness"), axes=1).axes[0]
+    assert rows(axis) == ["sport", "place of birth", "capital", "author"]
     assert axis.get_title() == "n = 12 questions each"
-    for model, look in style.looks(models).items():
-        own = table[table["model"] == model]
-        assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
-    assert not [
-        line for line in axis.lines if line.get_linestyle() == "--" and len(line.get_xdata()) == 2
-    ]
+    shows(axis, table, "mean")
+    assert not [line for line in axis.lines if line.get_linestyle() == "--" and line.get_xdata()]
 
 
 def test_measures_are_compared_with_chance_and_say_their_n(check, intervals, rows):
@@ -36,9 +30,8 @@ def test_correctness_by_consistency(check, intervals, models, points):
     table = intervals(model=models, relation=RELATIONS, n=12)
     of = {name: f"{name}_correct" for name in ("mean", "low", "high", "n")}
     scons = table[["mean", "low", "high"]].iloc[::-1].reset_index(drop=True).add_suffix("_scons")
-    fig = check(
-        wording.correctness_by_consistency(table.rename(columns=of).join(scons)), axes=len(models)
-    )
+    both = table.rename(columns=of).join(scons)
+    fig = check(wording.correctness_by_consistency(both), axes=len(models))
     for axis, (model, look) in zip(fig.axes, style.looks(models).items(), strict=True):
         own = table["model"] == model
         drawn = points(axis, look.colour)
@@ -105,10 +98,8 @@ def test_coefficients(check, points, rows, entries):
     assert rows(fig.axes[0]) == ["all", "sport"]
     for axis, drawn in zip(fig.axes, ([[1, 0], [-1, 1]], [[2, 0], [3, 1]]), strict=True):
         assert points(axis, style.BLUE).tolist() == drawn
-    hollow = [
-        line for line in fig.axes[0].lines if line.get_mfc() == "white" and len(line.get_xdata())
-    ]
-    assert [line.get_xydata().tolist() for line in hollow] == [[[-1, 1]]]
+    hollow = [line for line in fig.axes[0].lines if line.get_mfc() == "white"]
+    assert np.vstack([line.get_xydata() for line in hollow]).tolist() == [[-1, 1]]
     assert entries(fig) == ["gemma-3-270m (n = 40)", "finite by the penalty only"]
 
 
@@ -136,15 +127,12 @@ def test_predictive_gain(check, models, points):
 def test_calibration_says_the_questions_of_each_bin(check, models, points):
     one = pd.DataFrame({"bin": [1, 0], "predicted": [0.8, 0.1], "observed": [0.9, 0.2]})
     one = one.assign(low=[0.5, NAN], high=[1.0, NAN], n=[5, 70])
-    fig = check(
-        wording.calibration(pd.concat(one.assign(model=m) for m in models)), axes=len(models)
-    )
+    table = pd.concat(one.assign(model=m) for m in models)
+    fig = check(wording.calibration(table), axes=len(models))
     for axis, look in zip(fig.axes, style.looks(models).values(), strict=True):
         assert points(axis, look.colour).tolist() == [[0.1, 0.2], [0.8, 0.9]]
-        assert {text.get_text(): text.get_position()[0] for text in axis.texts} == {
-            "70": 0.1,
-            "5": 0.8,
-        }
+        says = {text.get_text(): text.get_position()[0] for text in axis.texts}
+        assert says == {"70": 0.1, "5": 0.8}
         assert axis.lines[-1].get_xydata().tolist() == [[0, 0], [1, 1]]
 
 

@@ -1,9 +1,9 @@
 """What the figures are built of: panels, and in them lines, bars, rows of points and stacked shares.
 
-A table has a row for each thing that is drawn, with the columns mean, low, high and n of
-`statistics.interval_table`, unless a figure says otherwise; a missing bound draws no interval, and
-further columns do no harm. `check` raises KeyError for a missing column, ValueError for a table
-without rows or with several for the same thing.
+A table of "intervals by model and domain" has a row for each model and domain, with the columns
+mean, low, high and n of `statistics.interval_table`; a missing bound draws no interval, and further
+columns do no harm. `check` raises KeyError for a missing column, ValueError for a table without rows
+or with several for the same thing.
 """
 
 from __future__ import annotations
@@ -161,16 +161,17 @@ def forest(
     looks: Looks | None = None,
     at: float | None = None,
     row_height: float | None = None,
+    rows_n: bool = False,
     legend_n: bool = False,
     extra: Sequence[Any] = (),
     **options: Any,
 ) -> tuple[Figure, Panels]:
     """A figure of `points`: a row each of `rows`, from the top, and a panel each value of `panel`.
 
-    `names` are those of the rows, by default their values; `looks` those of `by`. Dashed: `at`. The
-    legend says `by`, unless the rows do, with n if `legend_n`, and `extra`; `options` as `panels` takes
-    them. The rows of the table that are returned have their heights in a column y, so that more can
-    stand beside them.
+    `names` are those of the rows, by default their values, with the n of their models if `rows_n`;
+    `looks` those of `by`. Dashed: `at`. The legend says `by`, unless the rows do, with n if `legend_n`,
+    and `extra`; `options` as `panels` takes them. The rows of the table that are returned have their
+    heights in a column y, so that more can stand beside them.
     """
     check(table, *dict.fromkeys([by, column, *([panel] if panel else [])]))
     looks = looks or style.looks(table["model"])
@@ -182,7 +183,8 @@ def forest(
         placed.append((axis, own.assign(y=points(axis, own, column, rows, looks, by))))
         if at is not None:
             axis.axvline(at, **style.REFERENCE)
-    name_rows([axis for axis, _ in parts], names or [called(column, row) for row in rows])
+    named = with_n(table, column, rows) if rows_n else [called(column, row) for row in rows]
+    name_rows([axis for axis, _ in parts], names or named)
     handles = [] if column == by else keys(looks, table if legend_n else None, ls="")
     handles.extend(extra)
     return legend(fig, handles) if handles else fig, placed
@@ -210,10 +212,11 @@ def points(
     return table["y"]
 
 
-def by_mean(table: pd.DataFrame, column: str, first: Sequence[str] = ()) -> list[str]:
-    """The values of `column`: `first`, then the others by their mean over models, highest first."""
-    ranked = table.groupby(column)["mean"].mean().sort_values(ascending=False, kind="stable")
-    return style.in_order(ranked.index, first)
+def by_mean(table: pd.DataFrame, column: str) -> list[str]:
+    """The values of `column` by their mean over models, highest first."""
+    return list(
+        table.groupby(column)["mean"].mean().sort_values(ascending=False, kind="stable").index
+    )
 
 
 def with_n(table: pd.DataFrame, column: str, rows: Sequence[str]) -> list[str]:
@@ -286,13 +289,19 @@ def beyond(axis: Axes, which: str, top: float) -> None:
     (axis.axvline if which == "x" else axis.axhline)(1.075 * top, color="0.7", lw=0.6)
 
 
-def histogram(axis: Axes, values: pd.Series, edges: np.ndarray, look: Look) -> None:
-    """Shares of values in bins (a, b], as steps."""
+def histograms(
+    axis: Axes, table: pd.DataFrame, column: str, edges: np.ndarray, looks: Looks
+) -> None:
+    """Shares of a column's values in bins (a, b], as steps, of each model."""
     import seaborn as sns  # takes a second, and few figures need it
 
-    inside = np.clip(values.to_numpy(dtype=float) - 1e-9, edges[0], None)
-    shown = {"color": look.colour, "alpha": 0.15, "edgecolor": look.colour, "ls": look.line}
-    sns.histplot(x=inside, bins=list(edges), stat="proportion", element="step", ax=axis, **shown)
+    for model, look in looks.items():
+        values = table.loc[table["model"] == model, column].to_numpy(dtype=float)
+        inside = np.clip(values - 1e-9, edges[0], None)
+        shown = {"color": look.colour, "alpha": 0.15, "edgecolor": look.colour, "ls": look.line}
+        sns.histplot(
+            x=inside, bins=list(edges), stat="proportion", element="step", ax=axis, **shown
+        )
 
 
 def key(label: str, look: Look = style.PLAIN, **changed: Any) -> Line2D:

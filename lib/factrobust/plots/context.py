@@ -109,9 +109,9 @@ def kinds_of_others(table: pd.DataFrame) -> Figure:
 def right_by_context(table: pd.DataFrame) -> Figure:
     """Share of right answers by the kind of context, a row a kind, models side by side.
 
-    `table`: model, context ("none", "true", "irrelevant" or "false"), mean, low, high (of right or
-    wrong, see `statistics.interval_table`), n (facts), and, a panel each, facts ("all", "known"
-    or "unknown": whether the model is right without context; rows that are not there stay empty).
+    `table`: intervals by model, context ("none", "true", "irrelevant" or "false") and, a panel each,
+    facts ("all", "known" or "unknown": whether the model is right without context; rows that are not
+    there stay empty).
     """
     contexts, looks = style.in_order(table["context"], CONTEXTS), style.looks(table["model"])
     return blocks.forest(
@@ -125,8 +125,8 @@ def right_by_context(table: pd.DataFrame) -> Figure:
 def right_by_popularity(table: pd.DataFrame) -> Figure:
     """Share of right answers in bins of popularity, a panel a context, a line a model.
 
-    `table`: model, context (see `right_by_context`), popularity (where a bin stands: the mean of its
-    facts, on the Zipf scale), mean, low, high, n (facts of the bin).
+    `table`: intervals by model, context (see `right_by_context`) and popularity (where a bin stands:
+    the mean of its facts, on the Zipf scale).
     """
     return blocks.curves(
         table, "popularity", panel="context", order=CONTEXTS, markers=True, shares="y",
@@ -178,19 +178,12 @@ def perplexity_distributions(answers: pd.DataFrame, groups: str = "source") -> F
     `answers`, a row an answer: model, source, value (its P4; missing or infinite ones are counted in
     the title). `groups` says in the legend what the column source holds, which may be a preference.
     """
-    known = _known(answers)
-    fig, panels = blocks.panels(
-        answers, "model", height=2.6,
-        labels=("perplexity of the answer (P4), log scale", "share of answers up to x"), shares="y",
-    )  # fmt: skip
-    for axis, rows in panels:
-        own = known.loc[known.index.intersection(rows.index)]
+    fig, panels = _by_model(answers, "share of answers up to x", height=2.6, shares="y")
+    for axis, own in panels:
         for source in style.in_order(own["source"], SOURCES):
             numbers, look = own.loc[own["source"] == source, "value"], SOURCES[source]
             label = f"{source} (n = {len(numbers)})"
             axis.ecdf(numbers, color=look.colour, ls=look.line, label=label)
-        axis.set_title(style.title(rows["model"].iloc[0], rows, own))
-        blocks.log_axis(axis, known["value"], 1.1)
         axis.legend(loc="lower right", fontsize=6.5, title=groups, title_fontsize=6.5)
     return fig
 
@@ -201,23 +194,18 @@ def perplexity_by_category(answers: pd.DataFrame) -> Figure:
 
     `answers`, a row an answer and a point: model, category, source, value. At the right, n.
     """
-    known, groups = _known(answers), list(dict.fromkeys(answers["category"]))
-    sources = style.in_order(known["source"], SOURCES)
-    fig, panels = blocks.panels(
-        answers, "model", height=1 + (0.06 + 0.12 * len(sources)) * len(groups), width=DOUBLE,
-        labels=("perplexity of the answer (P4), log scale", "category"),
-    )  # fmt: skip
+    groups = list(dict.fromkeys(answers["category"]))
+    sources = style.in_order(answers.loc[_known(answers), "source"], SOURCES)
+    height = 1 + (0.06 + 0.12 * len(sources)) * len(groups)
+    fig, panels = _by_model(answers, "category", height=height, width=DOUBLE)
     step = 0.8 / len(sources)
-    for axis, rows in panels:
-        own = known.loc[known.index.intersection(rows.index)]
+    for axis, own in panels:
         for (k, group), (i, source) in product(enumerate(groups), enumerate(sources)):
             numbers = own.loc[(own["category"] == group) & (own["source"] == source), "value"]
             y, look = k + style.aside(i, len(sources), step), SOURCES[source]
             heights = y + style.jitter(len(numbers), 0.7 * step)
             axis.scatter(numbers, heights, s=8, color=look.colour, ec="0.3", lw=0.3, alpha=0.8)
             blocks.beside(axis, y, str(len(numbers) or ""), fontsize=5.5, color="0.35")
-        axis.set_title(style.title(rows["model"].iloc[0], rows, own))
-        blocks.log_axis(axis, known["value"], 1.1)
     blocks.name_rows([axis for axis, _ in panels], [style.name(group) for group in groups])
     return blocks.legend(fig, blocks.patches(_fills(sources)))
 
@@ -226,13 +214,24 @@ def _fills(sources: Sequence[str]) -> blocks.Fills:
     return {source: {"color": SOURCES[source].colour} for source in sources}
 
 
-def _known(answers: pd.DataFrame) -> pd.DataFrame:
-    """The answers with a source and a finite value."""
+def _known(answers: pd.DataFrame) -> pd.Series:
+    """Whether an answer has a source and a finite value."""
+    return answers["source"].notna() & np.isfinite(answers["value"].astype(float))
+
+
+def _by_model(answers: pd.DataFrame, ylabel: str, **options: Any) -> tuple[Figure, blocks.Panels]:
+    """A panel a model over a log axis of P4, with its answers of known source and value."""
     blocks.check(answers, values=["model", "source", "value"])
-    known = answers[answers["source"].notna() & np.isfinite(answers["value"].astype(float))]
-    if known.empty:
+    known = _known(answers)
+    if not known.any():
         raise ValueError("No answer has a source and a finite value: nothing can be drawn.")
-    return known
+    labels = ("perplexity of the answer (P4), log scale", ylabel)
+    fig, panels = blocks.panels(answers, "model", labels=labels, **options)
+    for axis, rows in panels:
+        drawn = rows[known[rows.index]]
+        axis.set_title(style.title(rows["model"].iloc[0], rows, drawn))
+        blocks.log_axis(axis, answers.loc[known, "value"], 1.1)
+    return fig, [(axis, rows[known[rows.index]]) for axis, rows in panels]
 
 
 @style.styled

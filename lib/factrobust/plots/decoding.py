@@ -32,18 +32,15 @@ H_LABEL, T_LABEL = "entropy $H$", "breaking temp. $t_b$"
 def known_shares(by_domain: pd.DataFrame, by_type: pd.DataFrame) -> Figure:
     """Share of facts that each model answers exactly, by domain and by answer type (4.1.2).
 
-    `by_domain`: model, domain, mean, low, high, n; `by_type`: the same with answer_type.
+    `by_domain`: intervals by model and domain; `by_type`: by model and answer_type.
     """
     groups = style.in_order(by_domain["domain"], style.DOMAINS)
     groups += style.in_order(by_type["answer_type"], style.ANSWER_TYPES)
-    table = pd.concat(
-        part.rename(columns={column: "domain, answer type"})
-        for part, column in ((by_domain, "domain"), (by_type, "answer_type"))
-    )
+    both = {"domain": "domain, answer type", "answer_type": "domain, answer type"}
+    table = pd.concat(part.rename(columns=both) for part in (by_domain, by_type))
     fig, ((axis, _),) = blocks.forest(
-        table, "domain, answer type", groups, blocks.with_n(table, "domain, answer type", groups),
-        row_height=0.3, xlabel="share answered exactly",
-    )  # fmt: skip
+        table, both["domain"], groups, row_height=0.3, rows_n=True, xlabel="share answered exactly"
+    )
     axis.axhline(by_domain["domain"].nunique() - 0.5, color="0.7", lw=0.6)
     axis.set_xlim(left=0)
     return fig
@@ -53,8 +50,8 @@ def known_shares(by_domain: pd.DataFrame, by_type: pd.DataFrame) -> Figure:
 def accuracy_by_temperature(table: pd.DataFrame, exact: pd.DataFrame | None = None) -> Figure:
     """Figure 1: accuracy of known facts against temperature, a line a model, a panel a domain.
 
-    `table`: model, domain, temperature, mean, low, high, n. `exact`, drawn dashed and without
-    markers: model, domain, temperature, mean (of P_t of the greedy answer).
+    `table`: intervals by model, domain and temperature. `exact`, drawn dashed and without markers:
+    the same of P_t of the greedy answer.
     """
     dashed: dict[str, Any] = {"ls": "--", "lw": 1}
     solid: dict[str, Any] = {} if exact is None else {"ls": "-"}
@@ -112,7 +109,7 @@ def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame) -> Figure:
     """Figure 3: entropy of the greedy answer by the temperature that breaks the fact.
 
     `points`: model, fact_id, entropy, t_b on the temperatures tried, inf for a fact that did not break;
-    `means`: model, t_b, mean, low, high of the entropy.
+    `means`: intervals of the entropy by model and t_b.
     """
     points, means = (
         part.assign(t_b=part["t_b"].clip(upper=1.15 * TOP)) for part in (points, means)
@@ -133,7 +130,7 @@ def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame) -> Figure:
 
 
 @style.styled
-def one_answer(tokens: pd.DataFrame, answer: str | None = None) -> Figure:
+def one_answer(tokens: pd.DataFrame, answer: str) -> Figure:
     """How temperature flattens one position's distribution: its likeliest tokens, a panel each t.
 
     `tokens`: temperature, token, probability (sums to less than 1: the vocabulary is larger), all
@@ -239,7 +236,7 @@ def frs_by_entropy(points: pd.DataFrame) -> Figure:
 def frs_by_d(table: pd.DataFrame, points: pd.DataFrame) -> Figure:
     """Figures 10-12: mean FRS with its interval by d, models side by side, in one domain.
 
-    `table`: model, d, mean, low, high, n; `points`, single facts drawn faintly: model, d, frs.
+    `table`: intervals by model and d; `points`, single facts drawn faintly: model, d, frs.
     """
     blocks.check(table, "model", "d")
     looks, ds = style.looks(table["model"]), sorted(table["d"].unique())
@@ -282,9 +279,7 @@ def frs_distribution(points: pd.DataFrame) -> Figure:
         labels=("FRS", f"share of facts\n(bins of {BIN:g})"),
     )  # fmt: skip
     for axis, own in panels:
-        for model, look in looks.items():
-            scores = own.loc[own["model"] == model, "frs"]
-            blocks.histogram(axis, scores, np.linspace(0, 1, round(1 / BIN) + 1), look)
+        blocks.histograms(axis, own, "frs", np.linspace(0, 1, round(1 / BIN) + 1), looks)
         axis.axvspan(GAP[0], GAP[1] - BIN, color="0.93", lw=0, zorder=0)
         axis.set(xlim=(0, 1.01), xticks=np.linspace(0, 1, 6))
     handles = blocks.keys(looks, marker="")
@@ -295,12 +290,12 @@ def frs_distribution(points: pd.DataFrame) -> Figure:
 def robust_share_by_type(table: pd.DataFrame) -> Figure:
     """Figure 5: share of the most robust among the most and least robust facts, by answer type.
 
-    `table`: model, answer_type, mean, low, high, n. At 0.5 (dashed) a type is as robust as the rest.
+    `table`: intervals by model and answer_type. At 0.5 (dashed) a type is as robust as the rest.
     """
     types = style.in_order(table["answer_type"], style.ANSWER_TYPES)
     return blocks.forest(
-        table, "answer_type", types, blocks.with_n(table, "answer_type", types), at=0.5,
-        row_height=0.3, xlabel="share among the robust", shares="x",
+        table, "answer_type", types, at=0.5, row_height=0.3, rows_n=True, shares="x",
+        xlabel="share among the robust",
     )[0]  # fmt: skip
 
 
@@ -308,12 +303,12 @@ def robust_share_by_type(table: pd.DataFrame) -> Figure:
 def answer_curves(table: pd.DataFrame, breaking: pd.DataFrame, samples: pd.DataFrame) -> Figure:
     """P_t(answer) of a few facts against temperature, with the threshold 0.5 and t_b marked.
 
-    `table`: model, fact_id, temperature, logprob (natural log of P_t), and, if the legend should
-    not say fact_id, label; `breaking`: model, fact_id, t_b; `samples`, drawn as points with
-    intervals: model, fact_id, temperature, mean, low, high. A panel a model; at most seven facts.
+    `table`: a table `schemas.Curves` with label, for the legend; `breaking`: model, fact_id, t_b;
+    `samples`, drawn as points with intervals: intervals by model, fact_id and temperature. A panel a
+    model; at most seven facts.
     """
-    blocks.check(table, "model", "fact_id", "temperature", values=["logprob"])
-    labels = dict(zip(table["fact_id"], table.get("label", table["fact_id"]), strict=True))
+    blocks.check(table, "model", "fact_id", "temperature", values=["logprob", "label"])
+    labels = dict(zip(table["fact_id"], table["label"], strict=True))
     if len(labels) > len(style.COLOURS):
         raise ValueError(f"{len(labels)} curves are too many to tell apart: give at most 7 facts.")
     looks = {f: Look(c, m) for f, c, m in zip(labels, style.COLOURS, style.MARKERS, strict=False)}
@@ -381,7 +376,7 @@ def agreement(
 def detours(table: pd.DataFrame) -> Figure:
     """Share of right samples that are detours: right by another text than the greedy answer.
 
-    `table`: model, temperature, mean, low, high, n (facts with a right sample at the temperature).
+    `table`: intervals by model and temperature (n: facts with a right sample there).
     """
     fig, ((axis, _),) = blocks.curves(
         table, "temperature", markers=True,

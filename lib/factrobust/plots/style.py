@@ -71,7 +71,7 @@ def looks(models: Iterable[str]) -> dict[str, Look]:
     it; so its look is the same in every figure, as long as no such clash comes and goes. Beyond
     seven models colours repeat, with another marker.
     """
-    names = in_order(models, MODELS, rest_sorted=True)
+    names = in_order(sorted(set(models)), MODELS)
     slots = {name: MODELS.index(name) for name in names if name in MODELS}
     free = len(COLOURS) - EMBEDDED
     for name in names[len(slots) :]:
@@ -93,13 +93,10 @@ def series(names: Iterable[str]) -> dict[str, Look]:
     return dict(zip(different, SERIES, strict=False))
 
 
-def in_order(
-    values: Iterable[Any], known: Iterable[Any], *, rest_sorted: bool = False
-) -> list[Any]:
+def in_order(values: Iterable[Any], known: Iterable[Any]) -> list[Any]:
     """The different values: those of `known` in its order, then the others as they first appear."""
-    different, known = list(dict.fromkeys(values)), list(known)
-    rest = [value for value in different if value not in known]
-    return [k for k in known if k in different] + (sorted(rest) if rest_sorted else rest)
+    different = dict.fromkeys(values)
+    return list(dict.fromkeys([*(k for k in known if k in different), *different]))
 
 
 def model_name(model: str) -> str:
@@ -159,11 +156,11 @@ def counts(table: pd.DataFrame, models: Sequence[str], what: str = "") -> str:
     return f"n = {n} {what}" + (" each" if same and len(each) > 1 else "")
 
 
-def title(model: str, rows: pd.DataFrame, drawn: pd.DataFrame, more: str = "") -> str:
+def title(model: str, rows: pd.DataFrame, drawn: pd.DataFrame) -> str:
     """A panel's title: the model, and below the facts drawn and how many of its rows could not be."""
     missing = len(rows) - len(drawn)
     undefined = f", {missing} undefined" if missing else ""
-    return f"{model_name(model)}\nn = {len(drawn)}{undefined}{more}"
+    return f"{model_name(model)}\nn = {len(drawn)}{undefined}"
 
 
 def errors(part: pd.DataFrame) -> np.ndarray:

@@ -6,7 +6,7 @@ Tables, of one prompt format a model, and errors as `plots.blocks` says.
 from __future__ import annotations
 
 import textwrap
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ MARKS: dict[str, dict[str, Any]] = {  # of the labels of dates
 }
 LANE = 0.24  # between the precisions of a fact, where rows are 1 apart
 SIDES = {"before": "before the start", "after": "after the end"}
-DUEL = ["first", "first_format", "second", "second_format"]
 DOTTED: dict[str, Any] = {"color": "black", "lw": 1, "ls": ":"}
 
 
@@ -75,9 +74,9 @@ def _years(days: Days) -> NDArray[np.float64]:
 def rates_by_precision(table: pd.DataFrame, value: str, random: pd.Series | float) -> Figure:
     """Figure 2: a value by precision and over all three ("global"): a row a model, a panel a precision.
 
-    `table`: model, precision, mean, low, high, n; `value` is the label of x, such as "win rate".
-    `random`, dashed: what random scores reach, one number (0.5 for the win rate) or one a precision
-    [precision] (of the column chance of `metrics.time.matches`, for the robustness).
+    `table`: intervals by model and precision; `value` is the label of x, such as "win rate". `random`,
+    dashed: what random scores reach, one number (0.5 for the win rate) or one a precision [precision]
+    (of the column chance of `schemas.Matched`, for the robustness).
     """
     fig, panels = blocks.forest(
         table, "model", list(style.looks(table["model"])), row_height=0.2, xlabel=value,
@@ -94,9 +93,9 @@ def rates_by_precision(table: pd.DataFrame, value: str, random: pd.Series | floa
 def logprob_by_position(table: pd.DataFrame) -> Figure:
     """Figure 3: log-probability of the object by where the date lies, a panel a precision.
 
-    `table`: model, precision, position (alpha, see `metrics.time.positions`), mean, low, high (of
-    its column relative, in nats), n. The validity, |alpha| < 0.5, is shaded. More models than
-    colours have a panel each, with a line a precision.
+    `table`: intervals of relative (nats) by model, precision and position (alpha), all three as
+    `metrics.time.positions` says. The validity, |alpha| < 0.5, is shaded. More models than colours
+    have a panel each, with a line a precision.
     """
     many = table["model"].nunique() > len(style.COLOURS)
     precisions = style.series(style.in_order(table["precision"], ORDER))
@@ -116,12 +115,11 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
 def rates_by_format(table: pd.DataFrame, value: str = "robustness") -> Figure:
     """Figure 5: a value by precision under a few prompt formats, side by side; a panel a model.
 
-    `table`: model, prompt_format, precision, mean, low, high, n; formats in the order in which they
-    first appear; `value` is the label of x.
+    `table`: intervals by model, prompt_format and precision; formats in the order in which they first
+    appear; `value` is the label of x.
     """
-    rows = style.in_order(table["precision"], ORDER)
     return blocks.forest(
-        table, "precision", rows, blocks.with_n(table, "precision", rows), panel="model",
+        table, "precision", style.in_order(table["precision"], ORDER), panel="model", rows_n=True,
         by="prompt_format", looks=style.series(table["prompt_format"]), row_height=0.3, xlabel=value,
     )[0]  # fmt: skip
 
@@ -130,8 +128,8 @@ def rates_by_format(table: pd.DataFrame, value: str = "robustness") -> Figure:
 def variance_ratio(table: pd.DataFrame) -> Figure:
     """Figure 6: variance between precisions, few-shot over standard prompt, a point a model.
 
-    `table`: model, mean, low, high, n, of `metrics.time.paired_variances`. Left of the line at
-    1 the few-shot prompt brought the precisions together. A ratio that is NaN is said to be so.
+    `table`: intervals by model. Left of the line at 1 the few-shot prompt brought the precisions
+    together. A ratio that is NaN is said to be so.
     """
     models = list(style.looks(table["model"]))
     fig, ((axis, own),) = blocks.forest(
@@ -148,24 +146,22 @@ def variance_ratio(table: pd.DataFrame) -> Figure:
 def robust_elsewhere(table: pd.DataFrame) -> Figure:
     """Of the facts robust at one precision, the share robust at another as well, a row a pair.
 
-    `table`, of `metrics.time.robust_elsewhere`: model, known_at, asked_at, mean, low, high, n (facts
-    robust at the first, in the order of the models).
+    `table`: intervals by model, known_at and asked_at (n: facts robust at the first).
     """
     table = table.assign(precisions=table["known_at"] + " → " + table["asked_at"])
     pairs = [f"{known} → {asked}" for known, asked in permutations(PRECISIONS, 2)]
     rows = [pair for pair in pairs if pair in set(table["precisions"])]
     return blocks.forest(
-        table, "precisions", rows, blocks.with_n(table, "precisions", rows), shares="x",
-        xlabel="share also robust there",
-    )[0]  # fmt: skip
+        table, "precisions", rows, rows_n=True, xlabel="share also robust there", shares="x"
+    )[0]
 
 
 @style.styled
 def rates_by_size(table: pd.DataFrame, value: str) -> Figure:
     """Figure 7: a value of models by their number of parameters, the smallest on top.
 
-    `table`: model, parameters, kind ("pretrained" or "instruction-tuned", hollow), mean, low, high,
-    n; `value` is the label of x, such as "robustness".
+    `table`: intervals by model, with parameters and kind ("pretrained" or "instruction-tuned",
+    hollow); `value` is the label of x, such as "robustness".
     """
     table = table.sort_values("parameters").assign(hollow=table["kind"] == "instruction-tuned")
     sizes = [style.short(float(f"{size:.3g}")) for size in table["parameters"]]
@@ -182,8 +178,8 @@ def rates_by_size(table: pd.DataFrame, value: str) -> Figure:
 def rates_by_popularity(table: pd.DataFrame, value: str) -> Figure:
     """Figure 8: a value in bins of popularity, of the subject, the object and the fact.
 
-    `table`: model, what ("subject", "object", "fact"), popularity_bin (from 0, least popular, see
-    `metrics.time.popularity_bins`), mean, low, high, n; `value` is the label of y. A panel a model.
+    `table`: intervals by model, what ("subject", "object", "fact") and popularity_bin (from 0, least
+    popular); `value` is the label of y. A panel a model.
     """
     table = table.assign(what="of the " + table["what"], bin=table["popularity_bin"] + 1)
     looks = style.series(["of the subject", "of the object", "of the fact"])
@@ -202,49 +198,42 @@ def rates_by_popularity(table: pd.DataFrame, value: str) -> Figure:
 def duel_shares(table: pd.DataFrame) -> Figure:
     """Figure 9: share of facts that a model wins, ties or loses against another, as stacked bars.
 
-    `table`, of `metrics.time.duel_shares`: first, first_format, second, second_format, precision,
-    metric, outcome, share, n. A panel a metric; a row a duel and precision.
+    `table`, of `metrics.time.duel_shares`: first, second, precision, metric, outcome, share, n. A
+    panel a metric; a row a duel and precision.
     """
-    blocks.check(table, *DUEL, "precision", "metric", "outcome", values=["share", "n"])
-    pairs = list(table[DUEL].drop_duplicates().itertuples(index=False, name=None))
-    first, second = _sides(*pairs[0]) if len(pairs) == 1 else ("first", "second")
-    rows: list[pd.DataFrame] = []
-    labels: list[str] = []
-    for pair in pairs:
-        for precision in style.in_order(table["precision"], ORDER):
-            own = table[(table[DUEL] == list(pair)).all(axis=1) & (table["precision"] == precision)]
-            who = "" if len(pairs) == 1 else "{} /\n{}\n".format(*_sides(*pair))
-            rows.append(own.assign(row=len(rows)))
-            labels.append(f"{who}{precision} (n = {style.count(own['n'])})")
+    blocks.check(table, "first", "second", "precision", "metric", "outcome", values=["share", "n"])
+    duels = list(dict.fromkeys(zip(table["first"], table["second"], strict=True)))
+    rows = list(product(duels, style.in_order(table["precision"], ORDER)))
+    places = zip(zip(table["first"], table["second"], strict=True), table["precision"], strict=True)
+    table = table.assign(row=[rows.index(place) for place in places])
+    alone = len(duels) == 1
+    labels = []
+    for k, (duel, precision) in enumerate(rows):
+        who = "" if alone else "{} /\n{}\n".format(*map(style.model_name, duel))
+        n = style.count(table.loc[table["row"] == k, "n"])
+        labels.append(f"{who}{precision} (n = {n})")
     colours = {"win": style.RIGHT, "tie": "0.85", "lose": style.WRONG}
     fills = {outcome: {"color": colour} for outcome, colour in colours.items()}
-    metric = pd.concat(rows)["metric"].replace({"win_rate": "win rate", "robust": "robustness"})
+    metric = table["metric"].replace({"win_rate": "win rate", "robust": "robustness"})
     fig, panels = blocks.panels(
-        pd.concat(rows).assign(metric=metric), "metric", width=DOUBLE,
-        height=0.85 + (0.3 if len(pairs) == 1 else 0.6) * len(rows),
-        labels=("share of facts", "precision" if len(pairs) == 1 else "first / second"),
+        table.assign(metric=metric), "metric", width=DOUBLE,
+        height=0.85 + (0.3 if alone else 0.6) * len(rows),
+        labels=("share of facts", "precision" if alone else "first / second"),
     )  # fmt: skip
     for axis, own in panels:
         blocks.stack(axis, own, "row", range(len(rows)), "outcome", fills)
     blocks.name_rows([axis for axis, _ in panels], labels)
+    first, second = map(style.model_name, duels[0]) if alone else ("first", "second")
     says = (f"{first} better", "equal", f"{second} better")
     return blocks.legend(fig, blocks.patches(dict(zip(says, fills.values(), strict=True))))
-
-
-def _sides(first: str, first_format: str, second: str, second_format: str) -> tuple[str, str]:
-    """What the two sides are called: the models, with the formats if they are the same model."""
-    if first != second:
-        return style.model_name(first), style.model_name(second)
-    name = style.model_name(first)
-    return f"{name} {first_format}", f"{name} {second_format}"
 
 
 @style.styled
 def margin_curves(table: pd.DataFrame) -> Figure:
     """Share of facts robust by the margin that is required, a line a model, a panel a precision.
 
-    `table`: model, precision, required (nats, see `metrics.luck.margin_curves`), mean, low, high,
-    n. At 0 (dashed) it is the paper's robustness.
+    `table`: intervals by model, precision and required (nats, see `metrics.luck.margin_curves`). At 0
+    (dashed) it is the paper's robustness.
     """
     fig, panels = blocks.curves(
         table, "required", panel="precision", order=ORDER,
@@ -260,9 +249,8 @@ def margin_curves(table: pd.DataFrame) -> Figure:
 def by_number_of_dates(table: pd.DataFrame, chance: pd.DataFrame) -> Figure:
     """Robustness by the number of incorrect dates tested, a line a model, a panel a precision.
 
-    `table`: model, precision, n_incorrect, mean, low, high (of robust, see
-    `metrics.luck.by_number_of_dates`), n. `chance`, dotted: precision, n_incorrect, mean (of its
-    column chance).
+    `table`: intervals of robust by model, precision and n_incorrect, see
+    `metrics.luck.by_number_of_dates`. `chance`, dotted: the mean of chance by precision, n_incorrect.
     """
     fig, panels = blocks.curves(
         table, "n_incorrect", panel="precision", order=ORDER, markers=True,
@@ -284,10 +272,9 @@ def nearest_misses(table: pd.DataFrame, tested: pd.DataFrame) -> Figure:
     """Share of facts whose nearest miss lies within so many years of the validity, before the start
     (left) and after the end (right); a row of panels a precision.
 
-    `table`: model, precision, side ("before", "after"), years (above 0), mean, low, high, n: for
-    each of some years, the mean over the rows of `metrics.luck.nearest_misses` of
-    |years_off| <= years, where facts without a miss count as False. `tested`, dotted, the same of
-    nearest_tested, which no miss can precede: precision, side, years, mean.
+    `table`: intervals by model, precision, side ("before", "after") and years (above 0) of
+    |years_off| <= years in `metrics.luck.nearest_misses`, where facts without a miss count as False.
+    `tested`, dotted, the mean of the same of nearest_tested, which no miss can precede.
     """
     blocks.check(table, "model", "precision", "side", "years")
     looks, precisions = style.looks(table["model"]), style.in_order(table["precision"], PRECISIONS)
@@ -325,8 +312,7 @@ def dtype_difference(table: pd.DataFrame) -> Figure:
             f"share of statements\n(bins of {edges[1] - edges[0]:.2g} nats)",
         ),
     )  # fmt: skip
-    for model, look in looks.items():
-        blocks.histogram(axis, table.loc[table["model"] == model, "difference"], edges, look)
+    blocks.histograms(axis, table, "difference", edges, looks)
     axis.axvline(0, **style.REFERENCE)
     n = table.assign(n=table.groupby("model")["model"].transform("size"))
     return blocks.legend(fig, blocks.keys(looks, n, marker=""))

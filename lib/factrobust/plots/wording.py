@@ -6,7 +6,6 @@ Tables and errors as `plots.blocks` says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,25 +29,18 @@ MANY = 3000  # points from which on they are an image, in PDF files too
 
 
 @style.styled
-def ranked(
-    table: pd.DataFrame,
-    column: str,
-    value: str,
-    *,
-    first: Sequence[str] = (),
-    chance: float | None = None,
-) -> Figure:
+def ranked(table: pd.DataFrame, column: str, value: str, chance: float | None = None) -> Figure:
     """Figures 1 and 2, and the AUC of measures: a value by relation or measure, a row each.
 
-    `table`: model, the column named `column`, mean, low, high, n; `value` is the label of x, such as
-    "correctness". Rows in `first` stand on top, the others below, by their mean over models, highest
-    first. n stands in the title or, where it varies, in the rows; `chance` is dashed.
+    `table`: intervals by model and the column named `column`; `value` is the label of x, such as
+    "correctness". Rows stand by their mean over models, highest first. n stands in the title or,
+    where it varies, in the rows; `chance` is dashed.
     """
-    rows, varies = blocks.by_mean(table, column, first), table["n"].nunique() > 1
-    names = blocks.with_n(table, column, rows) if varies else ()
+    varies = table["n"].nunique() > 1
     fig, ((axis, _),) = blocks.forest(
-        table, column, rows, names, xlabel=value, at=chance, shares="x" if chance is None else ""
-    )
+        table, column, blocks.by_mean(table, column), rows_n=varies, xlabel=value, at=chance,
+        shares="x" if chance is None else "",
+    )  # fmt: skip
     if not varies:
         axis.set_title(f"n = {table['n'].iloc[0]} questions each")
     return fig
@@ -58,8 +50,8 @@ def ranked(
 def correctness_by_consistency(table: pd.DataFrame) -> Figure:
     """Figure 3: correctness of each relation against its consistency, a panel a model.
 
-    `table`: model, relation, and mean, low, high and n with the suffixes "_correct" and "_scons":
-    two interval tables, merged. Names stand at the right, in the order of the correctness.
+    `table`: intervals by model and relation, twice, with the suffixes "_correct" and "_scons". Names
+    stand at the right, in the order of the correctness.
     """
     bounds = ["mean", "low", "high"]
     names = {of: [f"{bound}_{of}" for bound in bounds] for of in ("scons", "correct")}
@@ -255,9 +247,8 @@ def risk_coverage(table: pd.DataFrame) -> Figure:
 def transfer(table: pd.DataFrame) -> Figure:
     """AUC of a regression fitted on one model where it predicts another, or itself, out of fold.
 
-    `table`, rows of `metrics.calibration.scores` by fitted_on and predicted whose measure is "auc":
-    fitted_on, predicted, mean, low, high, n. A row each that is predicted; at 0.5 (dashed) a
-    regression tells nothing.
+    `table`: intervals of the AUC by fitted_on and predicted. A row each that is predicted; at 0.5
+    (dashed) a regression tells nothing.
     """
     looks = style.looks([*table["fitted_on"], *table["predicted"]])
     fig, ((axis, _),) = blocks.forest(
