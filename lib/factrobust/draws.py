@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 
-import numpy as np
 import pandas as pd
 
 
@@ -35,16 +34,21 @@ def ranks(names: pd.Series, groups: pd.Series, seed: int) -> pd.Series:
     return drawn.groupby(groups).cumcount().reindex(names.index)
 
 
+def need_count(name: str, count: int | None, least: int = 1) -> None:
+    """Raise ValueError unless a notebook's parameter is None, for all, or a whole number."""
+    if count is not None and (int(count) != count or count < least):
+        raise ValueError(
+            f"{name} is {count!r}; give a whole number from {least} up, or None for all"
+        )
+
+
 def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> pd.DataFrame:
     """The rows in a seeded order in which every group comes once before any comes twice.
 
     A row's place depends on its own fact_id and the seed only, never on the order of the rows.
     Raises ValueError for a limit that is no count, so that a bad one is met before it is used.
     """
-    if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
-        raise ValueError(
-            f"limit is {limit!r}; give a whole number of facts from 1 up, or None for all"
-        )
+    need_count("limit", limit)
     order = frame.assign(draw=[number(seed, name) for name in frame["fact_id"]]).sort_values("draw")
     order["turn"] = order.groupby(groups).cumcount()
     return order.sort_values(["turn", "draw"])

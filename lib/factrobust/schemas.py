@@ -19,6 +19,11 @@ def _column(description: str, *, nullable: bool = False, **checks: Any) -> Any:
     return pa.Field(description=description, nullable=nullable, **checks)
 
 
+def names(table: type[pa.DataFrameModel]) -> tuple[str, ...]:
+    """The columns of a schema, in its order."""
+    return tuple(table.to_schema().columns)
+
+
 # -- facts and questions (datasets) ----------------------------------------------------------------
 
 

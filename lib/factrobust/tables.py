@@ -7,7 +7,7 @@ import difflib
 import io
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,9 +41,8 @@ def read_table(
     required nor optional are kept, so that a reader may carry notes along.
     """
     path = Path(path)
-    reader = csv.reader(
-        io.StringIO(read_text(path).rstrip("\r\n"), newline=""), delimiter=delimiter, strict=True
-    )
+    text = io.StringIO(read_text(path).rstrip("\r\n"), newline="")
+    reader = csv.reader(text, delimiter=delimiter, strict=True)
     rows, lines = [], []
     try:
         header = [name.strip() for name in next(reader, [])]
@@ -63,17 +62,24 @@ def read_table(
             lines.append(start)
     except csv.Error as error:
         raise FactsError(
-            f"{path}, line {reader.line_num}: not a CSV row ({error}); "
-            "close the double quotes and remove stray control characters."
+            f"{path}, line {reader.line_num}: not a CSV row ({error}); close the double quotes."
         ) from error
     if not rows:
         raise FactsError(f"{path} has a header but no rows; add at least one row below it.")
     return pd.DataFrame(rows, columns=header, index=pd.Index(lines, name="line"), dtype=str)
 
 
-def text_column(*checks: pa.Check, optional: bool = False) -> pa.Column:
-    """A column of a CSV, whose cells are texts until they are checked."""
-    return pa.Column(str, list(checks), required=not optional)
+def csv_schema(
+    names: Iterable[str], checks: Mapping[str, Any], required: Sequence[str] | None = None
+) -> pa.DataFrameSchema:
+    """The schema of a CSV, whose cells are texts until they are checked: a check a column, or a list
+    of them; by default all columns are required."""
+    return pa.DataFrameSchema(
+        {
+            name: pa.Column(str, checks.get(name), required=required is None or name in required)
+            for name in names
+        }
+    )
 
 
 def read_checked(
@@ -130,27 +136,21 @@ def _check_header(
     path: Path, header: list[str], required: Sequence[str], optional: Sequence[str]
 ) -> None:
     if not any(header):
-        raise FactsError(
-            f"{path} is empty; its first line must name the columns {', '.join(required)}."
-        )
-    for name in header:
-        if header.count(name) > 1:
-            raise FactsError(
-                f"{path}, line 1: the column {name!r} occurs twice; rename or remove one."
-            )
+        names = ", ".join(required)
+        raise FactsError(f"{path} is empty; its first line must name the columns {names}.")
     extra = [name for name in header if name not in required and name not in optional]
-    for name in required:
-        if name not in header:
-            near = nearest(name, extra)
-            hint = f"rename {near!r}" if near else f"add it to the header ({', '.join(header)})"
-            raise FactsError(f"{path}, line 1: the column {name!r} is missing; {hint}.")
-    for name in extra:
-        near = nearest(name, [column for column in optional if column not in header])
-        if near:
-            raise FactsError(
-                f"{path}, line 1: unknown column {name!r}; rename it to {near!r}, or to "
-                "something less alike if it is a note of your own."
-            )
+    for name in dict.fromkeys([*header, *required, *optional]):
+        if header.count(name) > 1:
+            fault = f"the column {name!r} occurs twice; rename or remove one"
+        elif name in header:
+            continue
+        elif near := nearest(name, extra):
+            fault = f"the column {name!r} is missing; rename {near!r}, or call a note otherwise"
+        elif name in required:
+            fault = f"the column {name!r} is missing; add it to the header ({', '.join(header)})"
+        else:
+            continue
+        raise FactsError(f"{path}, line 1: {fault}.")
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

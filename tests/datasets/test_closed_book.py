@@ -27,7 +27,7 @@ def counted(loaded: Loaded) -> dict[str, int]:
 
 def test_columns() -> None:
     loaded = asked(BERGEN)
-    assert tuple(loaded.table.columns) == (*schemas.AskedFacts.to_schema().columns, "kind")
+    assert tuple(loaded.table.columns) == (*schemas.names(schemas.AskedFacts), "kind")
     row = loaded.table.iloc[0].to_dict()
     assert np.isnan(row.pop("popularity"))
     assert row == {

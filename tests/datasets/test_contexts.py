@@ -238,13 +238,11 @@ def test_no_base_questions_at_all(files, tmp_path):
         load_context_questions(tmp_path / "none.txt", tmp_path / "objects.csv")
 
 
-@pytest.mark.parametrize("limit", [1, 0, -2, 2.5, True])
-def test_bad_limits(limit):
-    with pytest.raises(ValueError, match=r"^limit is .*; give a whole number of objects of a base"):
-        load_context_questions(limit=limit)
-    if limit is not True and limit != 1:
-        with pytest.raises(ValueError, match=r"^base_limit is .* from 1 up, or None"):
-            load_context_questions(base_limit=limit)
+def test_bad_limits():
+    with pytest.raises(ValueError, match=r"^limit is 1; give a whole number from 2 up"):
+        load_context_questions(limit=1)
+    with pytest.raises(ValueError, match=r"^base_limit is 0; give a whole number from 1 up"):
+        load_context_questions(base_limit=0)
 
 
 def test_facts_are_questions_whose_truth_is_known():
@@ -289,7 +287,7 @@ def test_own_base_questions_say_how_many_answers_are_right(files):
     assert base["base_id"].tolist() == ["city-01", "city-02", "river-01"]
     assert base["right_answers"].tolist() == ["one", "several", ""]
     assert base.index.tolist() == [2, 3, 4]  # lines
-    with pytest.raises(FactsError, match="line 3: the right_answers 'many' is unknown; write one"):
+    with pytest.raises(FactsError, match="line 3: the right_answers 'many' is unknown"):
         read_base_questions(files(OWN.replace("several", "many"))[0])
 
 

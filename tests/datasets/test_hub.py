@@ -4,15 +4,14 @@ from pathlib import Path
 
 import huggingface_hub
 import pandas as pd
-import pandera.pandas as pa
 import pytest
 
 from factrobust.datasets.hub import adapted, fetch, local_files, read_json, read_rows
-from factrobust.tables import FactsError, text_column
+from factrobust.tables import FactsError, csv_schema
 
 COMMIT, OTHER = "0" * 40, "1" * 40
 FRAME = pd.DataFrame({"id": [1]})
-SCHEMA = pa.DataFrameSchema({"text": text_column(), "id": text_column()})
+SCHEMA = csv_schema(("text", "id"), {})
 
 
 def test_a_cached_commit_is_read_without_the_hub(hub_cache, monkeypatch):

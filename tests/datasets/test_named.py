@@ -93,7 +93,7 @@ def test_names_that_are_not_known(names: list[str], sentence: str) -> None:
 
 
 def test_a_bad_limit() -> None:
-    with pytest.raises(ValueError, match="limit is 0; give a whole number of facts"):
+    with pytest.raises(ValueError, match="limit is 0; give a whole number"):
         load_named([SQUAD], limit=0)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust import schemas
-from factrobust.datasets.dates import classify
+from factrobust.datasets.dates import classify, parse
 from factrobust.datasets.official import (
     SETS,
     TEMPLAMA,
@@ -82,7 +82,7 @@ def write(tmp_path):
 def test_popqa(write, tmp_path):
     path = write("test.tsv", HEADER, NILS, LILLE, NOTA)
     facts, counts, files, _ = load_official("popqa", path)
-    assert tuple(facts.columns) == (*schemas.AskedFacts.to_schema().columns, "log_popularity")
+    assert tuple(facts.columns) == (*schemas.names(schemas.AskedFacts), "log_popularity")
     assert facts["fact_id"].tolist() == ["occupation/11", "place_of_birth/12", "country/13"]
     assert facts["subject"].tolist() == ["Nils O'Hara", "Lillevåg", "NA"]
     assert facts["object"].tolist() == ["baker", "Bodø", "NO"]
@@ -325,7 +325,8 @@ def test_timestress(stress):
     # From 2010-07-08 to the middle of February 2012, the 15th: 541 + 31 + 15 days.
     assert dates.loc[2, "years_off"] == pytest.approx(587 / 365.2425)
     bounds = dates[["fact_id"]].merge(facts, on="fact_id")
-    labels = classify(dates["date"], bounds["start"], bounds["end"], rule="published")
+    spans = (parse(column) for column in (dates["date"], bounds["start"], bounds["end"]))
+    labels = classify(*spans, rule="published")
     np.testing.assert_array_equal(labels, dates["label"])
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
@@ -20,18 +19,19 @@ from factrobust.tables import (
     check_table,
     check_unique,
     complete_table,
+    csv_schema,
     filled,
     nearest,
+    one_of,
     read_checked,
     read_text,
     slug,
-    text_column,
 )
 
 TRAITS = DATA / "context" / "base_question_traits.csv"
 # For the provenance of results.
 FILES = (DATA / "context" / "base_questions.csv", DATA / "context" / "objects.csv", TRAITS)
-COLUMNS = tuple(schemas.ContextQuestions.to_schema().columns)
+COLUMNS = schemas.names(schemas.ContextQuestions)
 
 _HAS_SLOT = pa.Check(
     lambda cells: cells.str.contains("{object}", regex=False),
@@ -44,29 +44,28 @@ _NO_OTHER_BRACES = pa.Check(
     lambda cells: ~cells.str.replace("{object}", "").str.contains("[{}]"),
     error="has braces other than those of {object}; remove them",
 )
-_ONE_OR_SEVERAL = pa.Check(
-    lambda cells: cells.isin(["", "one", "several"]),
-    error="is unknown; write one or several, or leave it empty",
-)
-_PREFIX = filled("write the beginning of a sentence that the answer completes")
-BASE_SCHEMA = pa.DataFrameSchema(
+BASE_SCHEMA = csv_schema(
+    ("category", "base_id", "attribute", "question", "prefix", "right_answers"),
     {
-        "category": text_column(filled("name the category whose objects are asked about")),
-        "base_id": text_column(
-            filled("write a short unique name, or drop the column"), optional=True
-        ),
-        "attribute": text_column(optional=True),
-        "question": text_column(_HAS_SLOT, _IS_QUESTION, _NO_OTHER_BRACES),
-        "prefix": text_column(_PREFIX, _NO_OTHER_BRACES),
-        "right_answers": text_column(_ONE_OR_SEVERAL, optional=True),
-    }
+        "category": filled("name the category whose objects are asked about"),
+        "base_id": filled("write a short unique name, or drop the column"),
+        "question": [_HAS_SLOT, _IS_QUESTION, _NO_OTHER_BRACES],
+        "prefix": [
+            filled("write the beginning of a sentence that the answer completes"),
+            _NO_OTHER_BRACES,
+        ],
+        "right_answers": one_of(["", "one", "several"], "leave it empty, or write"),
+    },
+    ("category", "question", "prefix"),
 )
-OBJECTS_SCHEMA = pa.DataFrameSchema(
+OBJECTS_SCHEMA = csv_schema(
+    ("object", "category", "popularity"),
     {
-        "object": text_column(filled("write its name, or delete the line")),
-        "category": text_column(filled("name its category")),
-        "popularity": fact_tables.SCHEMA.columns["popularity"],
-    }
+        "object": filled("write its name, or delete the line"),
+        "category": filled("name its category"),
+        "popularity": fact_tables.SCHEMA.columns["popularity"].checks,
+    },
+    ("object", "category"),
 )
 
 
@@ -93,8 +92,8 @@ def load_context_questions(
     Raises FactsError with file, line and remedy for a base question without a slot or a question
     mark, a category with no object or with one only; ValueError for a bad limit.
     """
-    _check_limit("limit", limit, 2, "objects of a base question")
-    _check_limit("base_limit", base_limit, 1, "base questions of a category")
+    draws.need_count("limit", limit, 2)
+    draws.need_count("base_limit", base_limit)
     base_path = FILES[0] if base_path is None else Path(base_path)
     objects_path = FILES[1] if objects_path is None else Path(objects_path)
     base = read_base_questions(base_path)
@@ -119,14 +118,6 @@ def load_context_questions(
     if limit is not None:
         table = table[draws.ranks(table["question_id"], table["base_id"], seed) < limit]
     return table[list(COLUMNS)].reset_index(drop=True)
-
-
-def _check_limit(name: str, limit: int | None, least: int, what: str) -> None:
-    whole = isinstance(limit, int | np.integer) and not isinstance(limit, bool)
-    if limit is not None and (not whole or limit < least):
-        raise ValueError(
-            f"{name} is {limit!r}; give a whole number of {what} from {least} up, or None for all"
-        )
 
 
 def _check_categories(

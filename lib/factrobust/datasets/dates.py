@@ -15,12 +15,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from factrobust import schemas
-from factrobust.draws import lot
+from factrobust.draws import lot, need_count
 
 PRECISIONS = ("year", "month", "day")
 LABELS = ("correct", "incorrect", "transitional")
 RULES = ("strict", "published")
-COLUMNS = tuple(schemas.Dates.to_schema().columns)
+COLUMNS = schemas.names(schemas.Dates)
 YEARS = (1000, 2020)  # the first and the last year that is sampled
 REACH, STEPS = 5, 20  # alpha runs from -5 to 5 in steps of 1/20
 DAYS_A_YEAR = 365.2425
@@ -48,10 +48,7 @@ def parse(dates: ArrayLike) -> Span:
     texts = np.asarray(dates, dtype=str)
     for text in np.unique(texts):
         if not is_date(str(text)):
-            raise ValueError(
-                f"{str(text)!r} is no date of the calendar; write YYYY, YYYY-MM or YYYY-MM-DD, such "
-                "as 2005-11-19."
-            )
+            raise ValueError(f"{str(text)!r} is no date: write YYYY, YYYY-MM or YYYY-MM-DD.")
     first, last = texts.astype("datetime64[D]"), texts.astype("datetime64[D]")
     for unit, length in (("Y", 4), ("M", 7)):
         coarse = np.strings.str_len(texts) == length
@@ -64,12 +61,12 @@ def _days(dates: Days) -> Span:
     return dates.astype("datetime64[D]"), (dates + 1).astype("datetime64[D]") - 1
 
 
-def classify(
-    dates: ArrayLike, start: ArrayLike, end: ArrayLike, *, rule: str = "strict"
-) -> NDArray[np.str_]:
-    """Label each date "correct", "incorrect" or "transitional" for a fact valid from start to end.
+def _take(span: Span, rows: NDArray[np.intp]) -> Span:
+    return span[0][rows], span[1][rows]
 
-    Dates and bounds are ISO texts, one or arrays that broadcast.
+
+def classify(date: Span, start: Span, end: Span, *, rule: str = "strict") -> NDArray[np.str_]:
+    """Label each date "correct", "incorrect" or "transitional" for a fact valid from start to end.
 
     rule="strict": a bound "1976" says that the change came on some day of 1976. A date that shares a
     day with either bound is transitional; one wholly between the bounds is correct; one wholly
@@ -79,20 +76,9 @@ def classify(
     its last. Dates wholly within are correct, disjoint ones incorrect, others transitional; so a
     bound that is known to the year makes the whole of that year correct (the paper's table 1 calls
     2018-12-30 correct for a player whose end is "2018", and who left in May).
-
-    Raises ValueError for what is no date, or another rule.
     """
-    return _label(parse(dates), parse(start), parse(end), rule)
-
-
-def _take(span: Span, rows: NDArray[np.intp]) -> Span:
-    return span[0][rows], span[1][rows]
-
-
-def _label(date: Span, start: Span, end: Span, rule: str) -> NDArray[np.str_]:
-    if rule not in RULES:
-        raise ValueError(f"There is no rule {rule!r}; choose 'strict' or 'published'.")
-    inner = (start[1] + 1, end[0] - 1) if rule == "strict" else (start[0], end[1])
+    rules = {"strict": (start[1] + 1, end[0] - 1), "published": (start[0], end[1])}
+    inner = rules[rule]
     correct = (date[0] >= inner[0]) & (date[1] <= inner[1])
     incorrect = (date[1] < start[0]) | (date[0] > end[1])
     return np.select([correct, incorrect], ["correct", "incorrect"], "transitional")
@@ -123,8 +109,8 @@ def sample_dates(
     """Sample dates around each fact's validity (paper 2, section 3.2.2): one row a fact, precision
     and date, in the facts' order, then by precision, then by date.
 
-    `facts` has fact_id (unique), subject, relation, object, start and end. The dates are a table
-    `schemas.Dates`; `position` explains alpha and years_off, `classify` the label and `rule`.
+    `facts` is a table `schemas.TemporalFacts`, the dates are one of `schemas.Dates`; `position`
+    explains alpha and years_off, `classify` the label and `rule`.
 
     alpha = -5, -4.95, ..., 5 gives days, and these give years; repeated years and those before 1000
     or after 2020 are left out. Each year is then tested at all three precisions: by itself, by a
@@ -137,34 +123,21 @@ def sample_dates(
     n_correct and n_incorrect keep at most so many of a fact's years whose year-date is correct or
     incorrect, evenly spaced, for all precisions; None, and transitional years, keep all.
 
-    Raises ValueError for a repeated fact_id, a bound that is no date, a fact that ends on or before
-    its first day, an unknown rule, or a number to keep that is no count.
+    Raises ValueError for a bound that is no date, and a number to keep that is no count.
     """
-    if (twice := facts["fact_id"].duplicated()).any():
-        raise ValueError(f"Two facts are called {facts['fact_id'][twice].iloc[0]}; rename one.")
     start, end = parse(facts["start"]), parse(facts["end"])
-    for name in facts["fact_id"][end[1] <= start[0]]:
-        raise ValueError(f"The fact {name} ends on its first day or before; mend its bounds.")
     fact, years = _years(start[0], end[1])
     names = facts["fact_id"].to_numpy()[fact]
     bounds = _take(start, fact), _take(end, fact)
     parts: list[pd.DataFrame] = []
     for precision, dates in zip(PRECISIONS, _moments(names, years, seed), strict=True):
         span = _days(dates)
-        alpha, years_off = position(span, *bounds)
-        columns: dict[str, Any] = {
-            "fact_id": names,
-            "precision": precision,
-            "date": np.datetime_as_string(dates),
-            "year": years.astype(int) + 1970,
-            "alpha": alpha,
-            "years_off": years_off,
-            "label": _label(span, *bounds, rule),
-            "fact": fact,
-            "first": span[0],
-            "last": span[1],
-        }
-        part = pd.DataFrame(columns)
+        part = pd.DataFrame({"fact_id": names, "precision": precision})
+        part["date"] = np.datetime_as_string(dates)
+        part["year"] = years.astype(int) + 1970
+        part["alpha"], part["years_off"] = position(span, *bounds)
+        part["label"] = classify(span, *bounds, rule=rule)
+        part["fact"], part["first"], part["last"] = fact, *span
         if parts and rule == "published":
             part = part[parts[0]["label"] != "transitional"]
         parts.append(part)
@@ -211,7 +184,7 @@ def _alone(
     both = incorrect.reset_index().merge(pairs, on="fact")
     date = both["first"].to_numpy(), both["last"].to_numpy()
     other = both["other"].to_numpy()
-    label = _label(date, _take(start, other), _take(end, other), rule)
+    label = classify(date, _take(start, other), _take(end, other), rule=rule)
     return ~table.index.isin(both.loc[label != "incorrect", "index"])
 
 
@@ -226,8 +199,7 @@ def thinned(
     for label, count in (("correct", n_correct), ("incorrect", n_incorrect)):
         if count is None:
             continue
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"n_{label} is {count!r}; give a whole number from 1 up, or None")
+        need_count(f"n_{label}", count)
         years = dates[(dates["precision"] == "year") & (dates["label"] == label)]
         groups = years.groupby("fact_id")["year"]
         place, total = groups.cumcount(), groups.transform("size")
@@ -243,7 +215,7 @@ def verbalise(date: str) -> str:
     """A date as it opens a question (appendix E): "In 2019", "In December 2019", "On December 1,
     2019". Raises ValueError for what is no date."""
     parse(date)  # checks it
-    year, *rest = (int(part) for part in date.split("-"))
+    year, *rest = map(int, date.split("-"))
     if not rest:
         return f"In {year}"
     month = MONTHS.split()[rest[0] - 1]

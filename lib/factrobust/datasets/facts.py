@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pandera.pandas as pa
 
+from factrobust import schemas
 from factrobust.draws import sample_evenly
 from factrobust.paths import DATA
 from factrobust.tables import (
@@ -19,14 +20,13 @@ from factrobust.tables import (
     alias_lists,
     check_unique,
     complete_table,
+    csv_schema,
     filled,
     joined,
-    nearest,
     number,
     one_of,
     read_checked,
     slug,
-    text_column,
 )
 
 FILES = (DATA / "facts.csv", DATA / "relations.csv")  # for the provenance of results
@@ -35,42 +35,38 @@ OWN_DOMAIN = "own"
 TEST_EVERY = 5  # of the typed questions
 
 # Of CSV files, all cells still strings. Which relations are known, `load_facts` checks besides.
-SCHEMA = pa.DataFrameSchema(
+COLUMNS = schemas.names(schemas.Facts)
+SCHEMA = csv_schema(
+    COLUMNS,
     {
-        "fact_id": text_column(
-            filled("write a short unique name, or drop the column"), optional=True
-        ),
-        "subject": text_column(filled("write what the fact is about")),
-        "relation": text_column(),
-        "object": text_column(filled("write the answer, or delete the line")),
-        "aliases": text_column(optional=True),
-        "answer_type": text_column(one_of(ANSWER_TYPES), optional=True),
-        "domain": text_column(filled("name a domain, or drop the column"), optional=True),
-        "popularity": text_column(
-            number("write one such as 4.2, or leave it empty"), optional=True
-        ),
-        "popularity_source": text_column(optional=True),
-        "source": text_column(optional=True),
-    }
+        "fact_id": filled("write a short unique name, or drop the column"),
+        "subject": filled("write what the fact is about"),
+        "object": filled("write the answer, or delete the line"),
+        "answer_type": one_of(ANSWER_TYPES),
+        "domain": filled("name a domain, or drop the column"),
+        "popularity": number("write one such as 4.2, or leave it empty"),
+    },
+    ("subject", "relation", "object"),
 )
-COLUMNS = tuple(SCHEMA.columns)
-_NAME = pa.Check(
-    lambda cells: cells.str.fullmatch(r"[a-z][a-z0-9_]*"),
-    error="is no short name; write lower-case letters, digits and _ only",
-)
-_SUBJECT = pa.Check(
+HAS_SUBJECT = pa.Check(
     lambda cells: cells.str.count(r"\{subject\}").eq(1) & cells.str.count(r"[{}]").eq(2),
     error="must hold {subject} exactly once, and no other braces; put it there",
 )
-RELATIONS_SCHEMA = pa.DataFrameSchema(
+RELATION_NAME = pa.Check.str_matches(
+    r"^[a-z][a-z0-9_]*$",
+    error="is no short name; write lower-case letters, digits and _ only",
+)
+RELATIONS_SCHEMA = csv_schema(
+    ("relation", "question", "prefix", "answer_type", "domain", "popqa"),
     {
-        "relation": text_column(_NAME),
-        "question": text_column(_SUBJECT),
-        "prefix": text_column(_SUBJECT),
-        "answer_type": text_column(one_of(ANSWER_TYPES)),
-        "domain": text_column(filled("name a domain"), optional=True),
-        "popqa": text_column(one_of(["true", "false"]), optional=True),
-    }
+        "relation": RELATION_NAME,
+        "question": HAS_SUBJECT,
+        "prefix": HAS_SUBJECT,
+        "answer_type": one_of(ANSWER_TYPES),
+        "domain": filled("name a domain"),
+        "popqa": one_of(["true", "false"]),
+    },
+    ("relation", "question", "prefix", "answer_type"),
 )
 
 
@@ -101,12 +97,11 @@ def load_facts(
     seed: int = 0,
     relations_path: str | Path | None = None,
 ) -> pd.DataFrame:
-    """Return facts as a DataFrame, one row a fact, in the file's order.
+    """Return facts, in the file's order: a table `schemas.Facts`, with notes of your own behind it.
 
-    It is a table `schemas.Facts`, with notes of your own behind its columns. `path` is a CSV of your
-    own (default: the embedded table); it needs only subject, relation and object. What it leaves out
-    is filled in: fact_id from relation and subject, answer_type and domain from the relation,
-    popularity with NaN, the rest with nothing. `relations_path` adds relations of your own.
+    `path` is a CSV of your own (default: the embedded table); it needs only subject, relation and
+    object. What it leaves out is filled in: fact_id from relation and subject, answer_type and domain
+    from the relation, popularity with NaN, the rest with nothing. `relations_path` adds relations.
 
     `relations` keeps the rows of the given relations. `limit` then takes a seeded sample, spread
     evenly over domains and, within each, over relations; it does not depend on the order of rows, and
@@ -131,9 +126,7 @@ def load_facts(
     if relations is not None:
         wanted = list(relations)
         if unknown := sorted({*wanted} - {*frame["relation"]}):
-            near = nearest(unknown[0], frame["relation"].unique())
-            hint = f"; did you mean {near!r}?" if near else ""
-            raise ValueError(f"no fact in {path} has the relation {unknown[0]!r}{hint}")
+            raise ValueError(f"no fact in {path} has the relation {', '.join(unknown)}")
         frame = frame[frame["relation"].isin(wanted)]
     if limit is not None:
         frame = sample_evenly(frame, limit, seed)

@@ -22,7 +22,7 @@ from factrobust.datasets import closed_book, temporal, wordings
 from factrobust.datasets import dates as dating
 from factrobust.datasets import facts as fact_tables
 from factrobust.datasets.hub import adapted, fetch, local_files, read_json, read_rows
-from factrobust.tables import FactsError, Loaded, check_unique, filled, number, slug, text_column
+from factrobust.tables import FactsError, Loaded, check_unique, csv_schema, filled, number, slug
 
 # ---- PopQA and PopQA-TP --------------------------------------------------------------------------
 
@@ -55,24 +55,16 @@ _ANSWERS = pa.Check(
     lambda cells: cells.isin([cell for cell in cells.unique() if _texts(cell)]),
     error="is no whole JSON list of texts with an answer; fetch the file anew, or mend the cell",
 )
-_TEMPLATE = pa.Check(
-    lambda cells: cells.str.fullmatch("[0-9]{1,4}"),
-    error="is no number from 0 up; mend or remove the row",
+_TEMPLATE = pa.Check.str_matches(
+    "^[0-9]{1,4}$", error="is no number from 0 up; mend or remove the row"
 )
-_SHARED = {
-    "id": text_column(_FILLED),
-    "prop": text_column(_PROP),
-    "possible_answers": text_column(_ANSWERS),
-}
+_SHARED = {"id": _FILLED, "prop": _PROP, "possible_answers": _ANSWERS}
 # What is read of PopQA's 17 columns; the others are ids, titles and aliases on Wikidata.
-POPQA_SCHEMA = pa.DataFrameSchema(
-    _SHARED
-    | dict.fromkeys(("subj", "obj", "question"), text_column(_FILLED))
-    | {"s_pop": text_column(number("mend it, or leave it empty"))}
-)
-POPQA_TP_SCHEMA = pa.DataFrameSchema(
-    _SHARED | {"paraphrase": text_column(_FILLED), "template_id": text_column(_TEMPLATE)}
-)
+_POPQA = _SHARED | dict.fromkeys(("subj", "obj", "question"), _FILLED)
+_POPQA["s_pop"] = number("mend it, or leave it empty")
+_POPQA_TP = _SHARED | {"paraphrase": _FILLED, "template_id": _TEMPLATE}
+POPQA_SCHEMA = csv_schema(_POPQA, _POPQA)
+POPQA_TP_SCHEMA = csv_schema(_POPQA_TP, _POPQA_TP)
 
 
 def popqa(files: list[Path], source: str) -> Loaded:
@@ -199,15 +191,10 @@ _LABEL = pa.Check(
     lambda cells: cells.str.lower().isin([*dating.LABELS, "discarded", "no context"]),
     error="is not as TimeStress has it; mend or remove the row",
 )
-TIMESTRESS_SCHEMA = pa.DataFrameSchema(
-    dict.fromkeys((*TIMESTRESS, *IDS), text_column(_FILLED))
-    | dict.fromkeys(("StartDate", "EndDate"), text_column(_FILLED, _DATED))
-    | {
-        "Time": text_column(_DATED),
-        "IsCorrect": text_column(_LABEL),
-        "FactPop": text_column(number("mend or remove the row")),
-    }
-)
+_STRESS: dict[str, Any] = dict.fromkeys((*TIMESTRESS, *IDS), _FILLED)
+_STRESS |= {"StartDate": [_FILLED, _DATED], "EndDate": [_FILLED, _DATED], "Time": _DATED}
+_STRESS |= {"IsCorrect": _LABEL, "FactPop": number("mend or remove the row")}
+TIMESTRESS_SCHEMA = csv_schema(_STRESS, _STRESS)
 
 
 def timestress(files: list[Path], source: str) -> Loaded:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pandera.pandas as pa
 
+from factrobust import schemas
 from factrobust.datasets import facts as fact_tables
 from factrobust.datasets.dates import LABELS, PRECISIONS, is_date, parse
 from factrobust.draws import in_turns
@@ -18,34 +19,28 @@ from factrobust.tables import (
     check_table,
     check_unique,
     complete_table,
+    csv_schema,
     filled,
     joined,
     read_checked,
     slug,
-    text_column,
 )
 
 FILES = (DATA / "temporal_facts.csv", DATA / "temporal_relations.csv")  # for provenance
 REQUIRED = ("subject", "relation", "object", "start", "end")
 POPULARITIES = ("subject_popularity", "object_popularity", "popularity")
-_BOUND = text_column(
+_BOUND = [
     filled("write when the fact began or ended; one that still holds has no place here"),
     pa.Check(
         lambda cells: cells.map(is_date) | (cells == ""),
         error="is no date of the calendar; write YYYY, YYYY-MM or YYYY-MM-DD",
     ),
-)
+]
+COLUMNS = schemas.names(schemas.TemporalFacts)
 # Of CSV files, all cells still strings. Which relations are known, `check_quintuples` checks besides.
-_PLAIN = fact_tables.SCHEMA.columns
-SCHEMA = pa.DataFrameSchema(
-    {
-        **{name: _PLAIN[name] for name in ("fact_id", *REQUIRED[:3], "aliases")},
-        **dict.fromkeys(("start", "end"), _BOUND),
-        **dict.fromkeys(POPULARITIES, _PLAIN["popularity"]),
-        **{name: _PLAIN[name] for name in ("popularity_source", "source")},
-    }
-)
-COLUMNS = tuple(SCHEMA.columns)
+_PLAIN = {name: column.checks for name, column in fact_tables.SCHEMA.columns.items()}
+_POPULARITIES = dict.fromkeys(POPULARITIES, _PLAIN["popularity"])
+SCHEMA = csv_schema(COLUMNS, _PLAIN | _POPULARITIES | {"start": _BOUND, "end": _BOUND}, REQUIRED)
 RELATIONS_SCHEMA = fact_tables.RELATIONS_SCHEMA.select_columns(["relation", "question", "prefix"])
 
 
@@ -73,11 +68,10 @@ def load_temporal_facts(
     seed: int = 0,
     relations_path: str | Path | None = None,
 ) -> pd.DataFrame:
-    """Return temporal facts as a DataFrame, one row a fact, in the file's order.
+    """Return temporal facts, in the file's order: a table `schemas.TemporalFacts`.
 
-    It is a table `schemas.TemporalFacts`; start and end are ISO text of year, month or day precision:
-    the days on which the change may have come. `path` is a CSV of your own (default: the embedded
-    table); it needs only subject, relation, object, start and end. What it leaves out is filled in:
+    start and end hold the days on which the change may have come. `path` is a CSV of your own (default:
+    the embedded table); it needs only subject, relation, object, start and end. The rest is filled in:
     fact_id from relation, subject and object (and start, for a fact that holds in several periods),
     popularity with the mean of the other two, NaN without them, the rest with nothing.
     `relations_path` adds relations of your own.

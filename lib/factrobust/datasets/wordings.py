@@ -18,37 +18,36 @@ from factrobust.tables import (
     Loaded,
     check_unique,
     complete_table,
+    csv_schema,
     filled,
     joined,
     number,
     read_checked,
-    text_column,
 )
 
 FILES = (DATA / "paraphrases.csv",)  # for the provenance of results
-COLUMNS = tuple(schemas.Questions.to_schema().columns)
-PARAPHRASES_SCHEMA = pa.DataFrameSchema(
+COLUMNS = schemas.names(schemas.Questions)
+PARAPHRASES_SCHEMA = csv_schema(
+    ("relation", "paraphrase"),
     {
-        "relation": fact_tables.RELATIONS_SCHEMA.columns["relation"],
-        "paraphrase": text_column(*fact_tables.RELATIONS_SCHEMA.columns["question"].checks),
-    }
+        "relation": fact_tables.RELATION_NAME,
+        "paraphrase": fact_tables.HAS_SUBJECT,
+    },
 )
 _ANSWERS = pa.Check(
     lambda cells: cells.str.strip("| ") != "",
     error="is no answer; write the accepted ones, joined by |",
 )
-QUESTIONS_SCHEMA = pa.DataFrameSchema(
+QUESTIONS_SCHEMA = csv_schema(
+    ("group_id", "question", "answers", "question_id", "prefix", "relation", "popularity"),
     {
-        "group_id": text_column(filled("give the questions that belong together one name")),
-        "question": text_column(filled("write the question, or delete the line")),
-        "answers": text_column(_ANSWERS),
-        "question_id": text_column(optional=True),
-        "prefix": text_column(optional=True),
-        "relation": text_column(filled("name a category, or drop the column"), optional=True),
-        "popularity": text_column(
-            number("write one such as 1200, or leave it empty"), optional=True
-        ),
-    }
+        "group_id": filled("give the questions that belong together one name"),
+        "question": filled("write the question, or delete the line"),
+        "answers": _ANSWERS,
+        "relation": filled("name a category, or drop the column"),
+        "popularity": number("write one such as 1200, or leave it empty"),
+    },
+    ("group_id", "question", "answers"),
 )
 
 
