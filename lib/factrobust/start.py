@@ -52,12 +52,7 @@ class Study:
     @property
     def about(self) -> dict[str, Any]:
         """What `save_figure` and `save_table` of factrobust.provenance need."""
-        models = [*self.models, *self._judges()]
-        return {"parameters": self.parameters, "models": models, "inputs": self.inputs}
-
-    def _judges(self) -> list[Any]:
-        """Models beside those asked, which tell how alike answers are."""
-        return []
+        return {"parameters": self.parameters, "models": self.models, "inputs": self.inputs}
 
 
 @dataclass
@@ -123,7 +118,8 @@ def decoding(notebook: Mapping[str, Any], *, tempered: bool = False) -> Decoding
 
         train = load_question_types("train")
         facts = with_types(open_records(), facts, train, epochs=10, seed=seed)
-    marked = mark_greedy(_from_each(models, lambda model: probe.greedy(model, facts)))
+    answers = [probe.greedy(model, facts) for model in models]
+    marked = mark_greedy(pd.concat(answers, ignore_index=True))
     schemas.AskedFacts.validate(facts)
     schemas.MarkedAnswers.validate(marked)
     print(f"{len(facts)} facts, asked of {_names(models)}")
@@ -202,8 +198,11 @@ class Wording(Study):
     marked: pd.DataFrame = field(default_factory=pd.DataFrame)
     answer_sets: pd.DataFrame = field(default_factory=pd.DataFrame)
 
-    def _judges(self) -> list[Any]:
-        return [self.encoder, *([self.nli] if self.nli else [])]
+    @property
+    def about(self) -> dict[str, Any]:
+        """Of the study, with the models that tell how alike answers are."""
+        judges = [self.encoder, *([self.nli] if self.nli else [])]
+        return super().about | {"models": [*self.models, *judges]}
 
     @cached_property
     def sample_sets(self) -> pd.DataFrame:
@@ -214,13 +213,11 @@ class Wording(Study):
         originals = self.questions[self.questions["variant"] == 0]
         options = {name: self.parameters[name] for name in ("max_new_tokens", "seed")}
         options["n"] = self.parameters["n_samples"]
-        samples = _from_each(
-            self.models,
-            lambda model: probe.sampled(
-                model, originals, prompt_format=self.formats[model.name], **options
-            ),
-        )
-        sets = text_groups(samples)
+        samples = [
+            probe.sampled(m, originals, prompt_format=self.formats[m.name], **options)
+            for m in self.models
+        ]
+        sets = text_groups(pd.concat(samples, ignore_index=True))
         return sets.assign(int_sim=probe.consistency(self.encoder, sets))
 
     @cached_property
@@ -252,17 +249,16 @@ def wording(notebook: Mapping[str, Any]) -> Wording:
     named = parameters.get("nli_model")
     nli = Entailment(named, records=open_records()) if named else None
     part = Wording(parameters, models, inputs, questions, encoder, nli)
-    print(f"{questions['group_id'].nunique()} facts, {len(questions)} questions, ", end="")
-    print(f"asked of {_names(models)}")
+    groups = questions["group_id"].nunique()
+    print(f"{groups} facts, {len(questions)} questions, asked of {_names(models)}")
     if models:
         length = parameters["max_new_tokens"]
         part.formats = {m.name: probe.paper_format(m.prompt_format, m.chat) for m in models}
-        part.responses = _from_each(
-            models,
-            lambda model: probe.greedy(
-                model, questions, prompt_format=part.formats[model.name], max_new_tokens=length
-            ),
-        )
+        answers = [
+            probe.greedy(m, questions, prompt_format=part.formats[m.name], max_new_tokens=length)
+            for m in models
+        ]
+        part.responses = pd.concat(answers, ignore_index=True)
         part.marked = schemas.MarkedResponses.validate(mark_by_rules(part.responses))
         sets = text_groups(part.responses)
         sets = sets.assign(int_sim=probe.consistency(encoder, sets))
@@ -334,8 +330,7 @@ def _in_context(
     counts = answer_counts(results, questions, [model.name for model in models])
     print(f"{len(questions)} questions, {len(results)} answered with a context")
     schemas.ContextQuestions.validate(questions)
-    marked = mark_sources(results, questions)
-    schemas.MarkedContext.validate(marked)
+    marked = schemas.MarkedContext.validate(mark_sources(results, questions))
     return Context(parameters, models, inputs, questions, pool, results, marked, counts)
 
 
@@ -346,10 +341,6 @@ def _start(notebook: Mapping[str, Any]) -> tuple[dict[str, Any], list[Model]]:
     parameters = {name: notebook[name] for name in notebook["__annotations__"]}
     names = parameters.pop("models", [])
     return parameters, [load_model(name, records=open_records()) for name in names]
-
-
-def _from_each(models: Sequence[Model], ask: Any) -> pd.DataFrame:
-    return pd.concat([ask(model) for model in models], ignore_index=True)
 
 
 def _names(models: Sequence[Model]) -> str:

@@ -158,6 +158,9 @@ FILES = {
     "hotpot_qa": DATA / "hotpot_qa-dev.json",
 }
 COLUMNS = ["fact_id", "subject", "question", "object", "aliases", "kind"]
+MERCHANTS = (
+    "In which town stands the row of houses that the Hanseatic merchants left in western Norway?"
+)
 FIRST = {
     "squad": [
         *("squad/a1", "Lake Vänern", "What is the largest lake of Sweden?", "Vänern"),
@@ -167,16 +170,7 @@ FIRST = {
         *("triviaqa/tc_1", "", 'Which ship sails in "The Rime of the Long Fjord"?'),
         *("H.M.S. Heron", ["HMS Heron", "The Heron", "h m s heron", "heron"], "WikipediaEntity"),
     ],
-    "hotpot_qa": [
-        *(
-            "hotpotqa/5a1",
-            "",
-            "In which town stands the row of houses that the Hanseatic merchants left in western Norway?",
-            "Bergen",
-            [],
-        ),
-        "bridge",
-    ],
+    "hotpot_qa": ["hotpotqa/5a1", "", MERCHANTS, "Bergen", [], "bridge"],
 }
 COUNTED = {
     # "When was it begun?" is asked of two buildings. a1 has Vänern twice.
@@ -254,20 +248,9 @@ def test_the_answers_of_a_test_split_are_unknown(tmp_path: Path) -> None:
     ("name", "old", "new", "sentence"),
     [
         ("squad", '"answers"', '"answer"', r"row 1: not as in SQuAD's files \(KeyError: 'answers'"),
-        (
-            "squad",
-            '"text": "Vänern"',
-            '"text": 5',
-            r"row 1: .*\(TypeError: its id, its question or",
-        ),
-        ("squad", '"data"', '"date"', r"row 1: .*\(KeyError: 'data'\)"),
+        ("squad", '"text": "Vänern"', '"text": 5', r"row 1: .*\(TypeError: its id, its question"),
         ("trivia_qa", '"Aliases"', '"Alias"', r"row 1: .*\(KeyError: 'aliases'"),
-        (
-            "hotpot_qa",
-            '"answer"',
-            '"no answer"',
-            r"row 1: .*\(KeyError: 'answer'\); give one that has",
-        ),
+        ("hotpot_qa", '"answer"', '"no answer"', r"row 1: .*\(KeyError: 'answer'\); give one that"),
         ("hotpot_qa", '"_id": "5a3"', '"_id": 53', r"row 3: .*\(TypeError: its id, its question"),
     ],
 )

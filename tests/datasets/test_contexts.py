@@ -145,15 +145,6 @@ def test_own_files(files):
     assert table.loc[0, ["question_id", "attribute"]].tolist() == ["b0/kyoto", "a0"]
 
 
-def test_own_base_questions_about_the_embedded_objects(files):
-    base, _ = files(BASE.replace("river", "element"))
-    assert describe(load_context_questions(base))["objects"].to_dict() == {
-        "city": 70,
-        "element": 43,
-        "total": 113,
-    }
-
-
 def test_the_thesis_own_files(files):
     table = load_context_questions(*files(THESIS, name="base_questions.txt"))
     assert tuple(table) == COLUMNS
@@ -170,72 +161,35 @@ def test_the_thesis_own_files(files):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "what"),
+    ("changed", "old", "new", "what"),
     [
-        ("is {object}?", "is it?", r"base.csv, line 2: the question .* has no slot; write \{obj"),
-        ("{object}?", "{object}", "line 2: the question .* has no question mark at its end"),
-        ("{object}?", "{city} {object}?", "line 2: the question .* has braces other than those"),
-        ("{object} is in", "{city} is in", "line 2: the prefix .* has braces other than those"),
-        ("{object} is in", "", "line 2: the prefix cell is empty; write the beginning"),
-        ("\nriver,", "\nlake,", r"line 3: the category 'lake' has 0 objects in .*objects.csv, and"),
-        ("category,question", "kind,question", "line 1: the column 'category' is missing"),
+        ("base", "is {object}?", "is it?", r"base.csv, line 2: the question .* has no slot"),
+        ("base", "{object}?", "{object}", "line 2: the question .* has no question mark"),
+        ("base", "{object}?", "{city} {object}?", "line 2: the question .* has braces other"),
+        ("base", "{object} is in", "{city} is in", "line 2: the prefix .* has braces other"),
+        ("base", "{object} is in", "", "line 2: the prefix cell is empty"),
+        ("base", "\nriver,", "\nlake,", r"line 3: the category 'lake' has 0 objects in .*objects.csv"),
+        ("objects", "The Rhine,river,3\n", "", r"base.csv, line 3: the category 'river' has 1 obj"),
+        ("objects", "Oslo,city", "Oslo,citty", "line 4: no base question .*; did you mean 'city'"),
+        ("objects", "Oslo,", "kyoto!,", r"line 4: category 'city', name 'kyoto' is already in line 2"),
+        ("objects", "4.5", "often", "line 2: the popularity 'often' is not a number of 0 or more"),
+        ("objects", "Kyoto,", ",", "line 2: the object cell is empty"),
+        ("thesis", "{city} in? {city}", "it? It", r"base.txt, line 1: the category cell is"),
+        ("thesis", "old?", "old.", "line 4: the question .* has no question mark at its end"),
+        ("thesis", "old?", "on {river}?", "line 4: the question .* has braces other than those of"),
+        ("thesis", "{city} dates from", "", "line 4: the prefix cell is empty"),
+        ("thesis", THESIS, "\n \n", r"base.txt is empty; write a base question a line"),
     ],
-)
-def test_a_bad_base_question_gives_one_sentence(files, old, new, what):
+)  # fmt: skip
+def test_bad_files_give_one_sentence(files, changed, old, new, what):
+    texts = {"base": BASE, "objects": OBJECTS, "thesis": THESIS}
+    assert old in texts[changed]
+    texts[changed] = texts[changed].replace(old, new, 1)
+    thesis = changed == "thesis"
+    base = texts["thesis" if thesis else "base"]
     with pytest.raises(FactsError, match=what) as caught:
-        load_context_questions(*files(BASE.replace(old, new, 1)))
+        load_context_questions(*files(base, texts["objects"], "base.txt" if thesis else "base.csv"))
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "what"),
-    [
-        ("The Rhine,river,3\n", "", r"base.csv, line 3: the category 'river' has 1 objects"),
-        ("Oslo,city,5", "Oslo,citty,5", "line 4: no base question .* 'citty'; did you mean 'city'"),
-        (
-            "Oslo,city,5",
-            "kyoto!,city,5",
-            r"line 4: category 'city', name 'kyoto' is already in line 2",
-        ),
-        ("4.5", "often", "line 2: the popularity 'often' is not a number of 0 or more"),
-        ("Kyoto,", ",", "line 2: the object cell is empty"),
-        ("object,", "name,", r"objects.csv, line 1: the column 'object' is missing"),
-    ],
-)
-def test_a_bad_object_gives_one_sentence(files, old, new, what):
-    with pytest.raises(FactsError, match=what):
-        load_context_questions(*files(objects=OBJECTS.replace(old, new, 1)))
-
-
-@pytest.mark.parametrize(
-    ("line", "what"),
-    [
-        (
-            "Where is it? It is in",
-            r"base.txt, line 2: the category cell is empty; name the category",
-        ),
-        (
-            "Where is {city}. {city} is in",
-            "line 2: the question .* has no question mark at its end",
-        ),
-        (
-            "Is {city} on {river}? {city} is on",
-            "line 2: the question .* has braces other than those of",
-        ),
-        ("Where is {city}? ", "line 2: the prefix cell is empty; write the beginning"),
-        ("Where is {lake}? {lake} is in", "line 2: the category 'lake' has 0 objects in"),
-    ],
-)
-def test_a_bad_line_of_the_thesis_gives_one_sentence(files, line, what):
-    with pytest.raises(FactsError, match=what):
-        load_context_questions(*files(f"\n{line}\n", name="base.txt"))
-
-
-def test_no_base_questions_at_all(files, tmp_path):
-    with pytest.raises(FactsError, match=r"base.txt is empty; write a base question a line"):
-        load_context_questions(*files("\n \n", name="base.txt"))
-    with pytest.raises(FactsError, match=r"none.txt cannot be read"):
-        load_context_questions(tmp_path / "none.txt", tmp_path / "objects.csv")
 
 
 def test_bad_limits():
@@ -295,13 +249,6 @@ def test_base_ids_are_unique(files):
     text = "base_id,category,question,prefix\n" + "b,city,Where is {object}?,It is in\n" * 2
     with pytest.raises(FactsError, match="line 3: base_id 'b' is already in line 2"):
         read_base_questions(files(text)[0])
-
-
-def test_a_line_of_the_thesis(files):
-    base = read_base_questions(files("\n Is {city} old? {city} is \n", name="base.txt")[0])
-    assert base.loc[2, ["category", "base_id", "question", "prefix"]].tolist() == [
-        *("city", "city-01", "Is {object} old?", "{object} is")
-    ]
 
 
 # -- the thesis's own numbers ----------------------------------------------------------------------

@@ -280,15 +280,6 @@ def test_any_fact_is_sampled_as_defined(pair, rule, seed):
     assert (np.sign(outside["years_off"]) == np.sign(outside["alpha"])).all()
 
 
-@settings(max_examples=60, deadline=None)
-@given(bounds)
-def test_a_fact_with_a_whole_year_inside_has_a_correct_year(pair):
-    assume(int(pair[1][:4]) - int(pair[0][:4]) >= 2)
-    dates = sample_dates(table(pair))
-    correct = dates[(dates["precision"] == "year") & (dates["label"] == "correct")]
-    assert len(correct) >= 1
-
-
 def test_the_published_rule_leaves_out_the_moments_of_a_transitional_year():
     pair = ("2005-11-19", "2015-01-09")
     dates = sample_dates(table(pair), rule="published")

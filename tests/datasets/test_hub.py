@@ -26,7 +26,7 @@ def test_a_commit_may_be_named_by_its_first_digits(hub_cache):
     other = hub_cache("some/set", OTHER, "rows.tsv", b"id\n2\n", ref="main")
     assert fetch("some/set", "1111111", "*.tsv") == ([other], OTHER)
     assert fetch("some/set", "00000000", "*.tsv") == ([file], COMMIT)
-    with pytest.raises(ConnectionError, match=f"at 1111112 .* holds {COMMIT}, {OTHER} of it"):
+    with pytest.raises(ConnectionError, match="at 1111112 from"):
         fetch("some/set", "1111112", "*.tsv")
     with pytest.raises(ConnectionError, match="Could not fetch some/set at 111111 "):
         fetch("some/set", "111111", "*.tsv")  # too few digits for a commit
@@ -49,7 +49,7 @@ def test_a_file_in_parts_is_read_whole_or_not_at_all(hub_cache):
 
 
 def test_what_the_hub_refuses_is_told_in_one_sentence(hub_cache, monkeypatch):
-    with pytest.raises(ConnectionError, match=r"its cache holds nothing of it: go online once, or"):
+    with pytest.raises(ConnectionError, match=r"from the hub .*: go online once, or"):
         fetch("some/set", COMMIT, "*.tsv")
 
     def refuses(repo, **options):

@@ -52,10 +52,8 @@ def fetch(repo: str, revision: str, pattern: str) -> tuple[list[Path], str]:
             snapshot_download(repo, repo_type="dataset", revision=revision, allow_patterns=pattern)
         )
     except Exception as error:  # the hub's client raises a dozen unrelated types
-        held = ", ".join(sorted(folder.name for folder in cache.glob("*"))) or "nothing"
         raise ConnectionError(
-            f"Could not fetch {repo} at {revision} from the hub ({_said(error)}), and its cache holds "
-            f"{held} of it: {remedy}"
+            f"Could not fetch {repo} at {revision} from the hub ({_said(error)}): {remedy}"
         ) from error
     if not (files := _whole(folder, pattern)):
         raise ConnectionError(
@@ -97,10 +95,7 @@ def read_json(path: Path, name: str, *, lines: bool = False) -> Any:
             at = f", line {number}"
             rows += [json.loads(line)] if line.strip() else []
         return rows
-    except (
-        OSError,
-        ValueError,
-    ) as error:  # what json, the decoder and pyarrow raise are ValueErrors
+    except (OSError, ValueError) as error:  # json, the decoder and pyarrow raise ValueErrors
         raise FactsError(
             f"{path}{at} cannot be read as {name} ({_said(error)}); it begins {head!r}: fetch "
             "the set's own file anew, unpacked."
