@@ -37,8 +37,8 @@ from factrobust.datasets.facts import (
     DOMAINS,
     RELATIONS_SCHEMA,
     describe,
-    describe_relations,
     load_facts,
+    questions,
     read_relations,
 )
 from factrobust.tables import FactsError, slug
@@ -127,6 +127,25 @@ def finish(facts: pd.DataFrame, relations: pd.DataFrame) -> pd.DataFrame:
     return facts.sort_values(
         ["place", "relation", "popularity", "fact_id"], ascending=[True, True, False, True]
     )[list(COLUMNS)]
+
+
+def describe_relations(facts: pd.DataFrame) -> pd.DataFrame:
+    """One row a relation: domain, answer type, number of facts, different answers, an example."""
+    groups = (
+        questions(facts)
+        .sort_values("popularity", ascending=False, kind="stable")
+        .groupby("relation")
+    )
+    table = pd.DataFrame(
+        {
+            "domain": groups["domain"].first(),
+            "answer_type": groups["answer_type"].first(),
+            "facts": groups.size(),
+            "different_answers": groups["object"].nunique(),
+            "example": groups["question"].first() + " " + groups["object"].first(),
+        }
+    )
+    return table.sort_values(["domain", "answer_type", "relation"])
 
 
 def counts_for_readme(facts_csv: Path) -> str:

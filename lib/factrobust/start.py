@@ -276,10 +276,24 @@ class Context(Study):
 
     questions: pd.DataFrame
     pool: pd.DataFrame
-    results: pd.DataFrame
-    marked: pd.DataFrame
-    counts: pd.DataFrame
     contexts: pd.DataFrame = field(default_factory=pd.DataFrame)
+    results: pd.DataFrame = field(default_factory=pd.DataFrame)
+    marked: pd.DataFrame = field(default_factory=pd.DataFrame)
+    counts: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    def take(self, answers: Sequence[pd.DataFrame]) -> Context:
+        """This study with the answers of its models, one table each, marked."""
+        from factrobust.metrics.context import answer_counts, mark_sources, measured
+
+        if not self.models:  # a notebook that only looks at the questions
+            return self
+        names = [model.name for model in self.models]
+        schemas.ContextQuestions.validate(self.questions)
+        self.results = measured(pd.concat(answers, ignore_index=True))
+        self.counts = answer_counts(self.results, self.questions, names)
+        self.marked = schemas.MarkedContext.validate(mark_sources(self.results, self.questions))
+        print(f"{len(self.questions)} questions, {len(self.results)} answered with a context")
+        return self
 
 
 def context(notebook: Mapping[str, Any]) -> Context:
@@ -290,8 +304,8 @@ def context(notebook: Mapping[str, Any]) -> Context:
     parameters, models = _start(notebook)
     seed = parameters["seed"]
     questions = load_context_questions(limit=parameters["n_objects"], seed=seed)
-    answers = [ask(model, questions, seed=seed) for model in models]
-    return _in_context(parameters, models, FILES, questions, questions, answers)
+    study = Context(parameters, models, FILES, questions, pool=questions)
+    return study.take([ask(model, questions, seed=seed) for model in models])
 
 
 def known_contexts(notebook: Mapping[str, Any]) -> Context:
@@ -307,31 +321,8 @@ def known_contexts(notebook: Mapping[str, Any]) -> Context:
     drawn = load_facts(limit=parameters["n_facts"], seed=seed)["fact_id"]
     questions = pool[pool["question_id"].isin(drawn)]
     contexts = probe.known_contexts(questions, pool, right, seed=seed)
-    answers = [probe.ask_known(model, questions, contexts) for model in models]
-    study = _in_context(parameters, models, FILES, questions, pool, answers)
-    study.contexts = contexts
-    return study
-
-
-def _in_context(
-    parameters: dict[str, Any],
-    models: list[Model],
-    inputs: Sequence[str | Path],
-    questions: pd.DataFrame,
-    pool: pd.DataFrame,
-    answers: Sequence[pd.DataFrame],
-) -> Context:
-    from factrobust.metrics.context import answer_counts, mark_sources, measured
-
-    if not models:  # a notebook that only looks at the questions
-        nothing = pd.DataFrame()
-        return Context(parameters, [], inputs, questions, pool, nothing, nothing, nothing)
-    results = measured(pd.concat(answers, ignore_index=True))
-    counts = answer_counts(results, questions, [model.name for model in models])
-    print(f"{len(questions)} questions, {len(results)} answered with a context")
-    schemas.ContextQuestions.validate(questions)
-    marked = schemas.MarkedContext.validate(mark_sources(results, questions))
-    return Context(parameters, models, inputs, questions, pool, results, marked, counts)
+    study = Context(parameters, models, FILES, questions, pool, contexts)
+    return study.take([probe.ask_known(model, questions, contexts) for model in models])
 
 
 def _start(notebook: Mapping[str, Any]) -> tuple[dict[str, Any], list[Model]]:

@@ -9,7 +9,6 @@ from factrobust.datasets.facts import (
     DOMAINS,
     answers,
     describe,
-    describe_relations,
     load_facts,
     load_question_types,
     load_relations,
@@ -136,7 +135,6 @@ def test_describe_counts(facts):
     assert table.loc["science-history", "Numerical"] == 3
     assert table.loc["geography", "Human"] == 0
     assert table.loc["all", "all"] == 6
-    assert describe_relations(small)["facts"].to_dict() == {"capital": 3, "count": 3}
 
 
 def test_relations_keep_what_they_name(facts):

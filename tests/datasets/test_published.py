@@ -52,11 +52,6 @@ def test_table_2_has_the_hyperparameters():
     }
 
 
-def test_unknown_name_lists_the_known():
-    with pytest.raises(KeyError, match=r"1-decoding-table-1.*1-decoding-text"):
-        load_published("1-decoding-table1")
-
-
 def test_time_tables_hold_the_papers_counts():
     counts = load_published("2-time-table-2").set_index("quantity")["value"]
     text = load_published("2-time-text")

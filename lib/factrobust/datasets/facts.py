@@ -181,22 +181,6 @@ def describe(facts: pd.DataFrame) -> pd.DataFrame:
     ).rename_axis(index="domain", columns="answer_type")
 
 
-def describe_relations(facts: pd.DataFrame) -> pd.DataFrame:
-    """One row a relation: domain, answer type, number of facts, different answers, an example."""
-    facts = facts if "question" in facts else questions(facts)
-    groups = facts.sort_values("popularity", ascending=False, kind="stable").groupby("relation")
-    table = pd.DataFrame(
-        {
-            "domain": groups["domain"].first(),
-            "answer_type": groups["answer_type"].first(),
-            "facts": groups.size(),
-            "different_answers": groups["object"].nunique(),
-            "example": groups["question"].first() + " " + groups["object"].first(),
-        }
-    )
-    return table.sort_values(["domain", "answer_type", "relation"])
-
-
 def load_question_types(split: str | None = None) -> pd.DataFrame:
     """The embedded trivia questions: columns question, answer_type, relation.
 
