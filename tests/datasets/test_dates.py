@@ -1,3 +1,4 @@
+import calendar
 import datetime
 import functools
 import itertools
@@ -391,11 +392,6 @@ def test_numbers_to_keep_must_be_counts(n):
         sample_dates(FACTS, n_incorrect=n)
 
 
-def test_bad_facts_are_refused():
-    with pytest.raises(ValueError, match="'nan' is no date"):
-        sample_dates(FACTS.assign(end=float("nan")))
-
-
 # ---- words ---------------------------------------------------------------------------------------
 
 
@@ -406,13 +402,8 @@ def test_bad_facts_are_refused():
         ("2019-12", "In December 2019"),
         ("2019-12-01", "On December 1, 2019"),
         ("2004-02-29", "On February 29, 2004"),
-        ("1999-01", "In January 1999"),
+        *[(f"2001-{n:02}", f"In {name} 2001") for n, name in enumerate(calendar.month_name) if n],
     ],
 )
 def test_dates_in_words(date, words):
     assert verbalise(date) == words
-
-
-def test_every_month_has_its_name():
-    words = [verbalise(f"2001-{month:02}").split()[1] for month in range(1, 13)]
-    assert "".join(word[:3] for word in words) == "JanFebMarAprMayJunJulAugSepOctNovDec"

@@ -191,16 +191,23 @@ def test_own_aliases_and_popularity_are_read(tmp_path):
     assert mine["popularity"].isna()[1]
 
 
-def test_own_relations_join_the_embedded(tmp_path):
+def test_own_relations_join_and_reword_the_embedded(tmp_path):
     (tmp_path / "facts.csv").write_text("subject,relation,object\nBach,key,B minor\n")
-    (tmp_path / "relations.csv").write_text(
-        "relation,question,prefix,answer_type\nkey,Which key did {subject} use?,{subject} used,Entity\n"
+    path = tmp_path / "relations.csv"
+    path.write_text(
+        RELATION_HEADER
+        + "key,Which key did {subject} use?,{subject} used,Entity\n"
+        + "capital,Name the capital of {subject}?,{subject} has the capital,Location\n"
     )
-    mine = load_facts(tmp_path / "facts.csv", relations_path=tmp_path / "relations.csv")
-    assert mine.loc[0, "domain"] == "own"
-    assert mine.loc[0, "answer_type"] == "Entity"
+    mine = load_facts(tmp_path / "facts.csv", relations_path=path)
+    assert mine.loc[0, ["domain", "answer_type"]].tolist() == ["own", "Entity"]
+    table = load_relations(path)
+    assert len(table) == len(load_relations()) + 1
+    assert not table.loc["key", "popqa"]
+    assert table.loc["capital", "question"] == "Name the capital of {subject}?"
 
 
+RELATION_HEADER = "relation,question,prefix,answer_type\n"
 HEADER = "fact_id,subject,relation,object,aliases,answer_type,domain,popularity\n"
 GOOD = "a/1,Kenya,capital,Nairobi,,Location,geography,4\n"
 TWICE = "subject,relation,object,object\nK,capital,N,N\n"
@@ -277,8 +284,6 @@ def test_unreadable_files_say_so(tmp_path):
 
 # ---- relations ------------------------------------------------------------------------------------
 
-RELATION_HEADER = "relation,question,prefix,answer_type\n"
-
 
 def test_embedded_relations():
     table = load_relations()
@@ -292,25 +297,10 @@ def test_embedded_relations():
     assert table.loc["capital", "prefix"] == "The capital of {subject} is"
 
 
-def test_own_relation_joins_and_rewords(tmp_path):
-    path = tmp_path / "mine.csv"
-    path.write_text(
-        RELATION_HEADER
-        + "river,Which river flows through {subject}?,The river of {subject} is,Location\n"
-        "capital,Name the capital of {subject}?,{subject} has the capital,Location\n"
-    )
-    table = load_relations(path)
-    assert len(table) == len(load_relations()) + 1
-    assert table.loc["river", "domain"] == "own"
-    assert not table.loc["river", "popqa"]
-    assert table.loc["capital", "question"] == "Name the capital of {subject}?"
-
-
 @pytest.mark.parametrize(
     ("row", "what"),
     [
         ("river,Which river?,The river of {subject} is,Location", "question 'Which river\\?' must"),
-        ("river,{subject} or {subject}?,{subject} is,Location", "must hold {subject} exactly once"),
         ("river,{subject}?,{subject} {x},Location", "prefix .* no other braces"),
         ("The River,{subject}?,{subject} is,Location", "'The River' is no short name; write"),
         ("river,{subject}?,{subject} is,Place", "'Place' is unknown; choose one of Entity"),

@@ -17,7 +17,6 @@ from factrobust.datasets.named import (
     load_named_questions,
     load_named_temporal,
 )
-from factrobust.datasets.official import SETS
 from factrobust.paths import ROOT
 
 DATA = Path(__file__).parent / "data"
@@ -78,10 +77,8 @@ def test_a_revision(hub_cache) -> None:
     ("names", "sentence"),
     [
         (["sqaud"], r"no data set is called 'sqaud'; did you mean 'squad'\? Known are embedded, squad,"),
-        (["squad:"], "no data set is called 'squad:'; did you mean 'squad'"),
         (["popqa@"], "no data set is called 'popqa@'; did you mean 'popqa'"),
         (["facts.tsv"], r"no data set is called 'facts\.tsv'; Known are embedded"),
-        ([""], "no data set is called ''; Known are"),
         ([], "no data set is named; give embedded, an official"),
         ([SQUAD, SQUAD], "is named twice; name it once"),
         ([SQUAD, f"squad:{DATA}/../data/squad-dev.json"], "two facts of squad:.* are called squad/a1"),
@@ -90,11 +87,6 @@ def test_a_revision(hub_cache) -> None:
 def test_names_that_are_not_known(names: list[str], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         load_named(names)
-
-
-def test_a_bad_limit() -> None:
-    with pytest.raises(ValueError, match="limit is 0; give a whole number"):
-        load_named([SQUAD], limit=0)
 
 
 def test_a_path_begins_in_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -170,14 +162,6 @@ def test_timestress_is_sampled_and_thinned(reds: Path) -> None:
     assert dates.index.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_timestress_at_a_revision(hub_cache, reds: Path) -> None:
-    content = (reds / "train.parquet").read_bytes()
-    hub_cache("Orange/TimeStress", "1" * 40, "data/train-0.parquet", content)
-    facts, _, files, _ = load_named_temporal(f"timestress@{'1' * 40}")
-    assert facts["source"].unique().tolist() == [f"Orange/TimeStress@{'1' * 40}"]
-    assert list(files) == []
-
-
 def test_temporal_facts_of_your_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("subject,relation,object,start,end\nAnn,employer,the Reds,2000,2010\n")
@@ -199,39 +183,6 @@ def test_the_embedded_questions_are_the_facts_with_paraphrases() -> None:
     pd.testing.assert_frame_equal(table, own.table)
     assert counts == own.counts
     assert tuple(files) == (*wordings.FILES, *FILES)
-
-
-PARAPHRASES = """paraphrase,template_id,prop,possible_answers,id
-In what city was Ann born?,0,place of birth,"[""Paris""]",22
-Where was Ann born?,1,place of birth,"[""Paris""]",22
-"""
-POPQA = """id\tsubj\tprop\tobj\ts_pop\tquestion\tpossible_answers
-22\tAnn\tplace of birth\tParis\t100\tIn what city was Ann born?\t"[""Paris""]"
-"""
-
-
-def test_popqa_tp_takes_its_popularity_from_the_file_beside_it(tmp_path: Path) -> None:
-    path, beside = tmp_path / "popQA_template_paraphrases.csv", tmp_path / "popQA.tsv"
-    path.write_text(PARAPHRASES)
-    alone, counts, files, _ = load_named_questions(f"popqa_tp:{path}")
-    assert alone["popularity"].isna().all()
-    assert counts["no_popularity"] == 1
-    assert list(files) == [path]
-    beside.write_text(POPQA)
-    table, counts, files, _ = load_named_questions(f"popqa_tp:{path}")
-    assert table["question"].tolist() == ["In what city was Ann born?", "Where was Ann born?"]
-    assert table["popularity"].tolist() == [100, 100]
-    assert list(files) == [path, beside]
-
-
-def test_popqa_tp_at_a_revision(hub_cache) -> None:
-    hub_cache("ibm-research/popqa-tp", "2" * 40, SETS["popqa_tp"].files, PARAPHRASES.encode())
-    with pytest.raises(ConnectionError, match="akariasai/PopQA"):
-        load_named_questions(f"popqa_tp@{'2' * 40}")
-    hub_cache(*SETS["popqa"].hub.split("@"), "test.tsv", POPQA.encode())
-    table, _, files, _ = load_named_questions(f"popqa_tp@{'2' * 40}")
-    assert table["popularity"].tolist() == [100, 100]
-    assert list(files) == []
 
 
 def test_questions_of_your_own(tmp_path: Path) -> None:

@@ -80,12 +80,6 @@ def test_one_fact_by_hand(facts):
     assert table["log_popularity"].tolist() == pytest.approx([2.5 * math.log(10)] * 4)
 
 
-@pytest.mark.parametrize("subject", ["Conan O'Brien", "Gabriel García Márquez", "Łukasz"])
-def test_apostrophes_and_accents_stay(facts, subject):
-    table = paraphrased(facts(f"{subject},father,X,,1\n")).table
-    assert table["question"].str.contains(subject, regex=False).all()
-
-
 def test_a_sentence_has_one_full_stop(facts):
     table = paraphrased(facts("Martin Luther King Jr.,father,X,,1\n")).table
     assert "Name the father of Martin Luther King Jr." in table["question"].tolist()
@@ -126,14 +120,6 @@ def test_own_paraphrases_replace_a_relation(tmp_path, facts):
     assert counts["repeated_questions"] == 1
 
 
-def test_a_group_of_one_is_refused(facts):
-    templates = pd.DataFrame(
-        {"relation": ["capital"], "paraphrase": ["What is the capital of {subject}?"]}
-    )
-    with pytest.raises(FactsError, match=r"1 of 1 groups have one question only, 'capital/kenya'"):
-        paraphrased(facts("Kenya,capital,Nairobi,,1\n"), templates)
-
-
 def test_a_relation_without_templates_is_named(facts):
     with pytest.raises(FactsError, match=r"^no paraphrases of continent, currency: write some and"):
         paraphrased(facts("Kenya,currency,shilling,,\nKenya,continent,Africa,,\n"))
@@ -142,17 +128,8 @@ def test_a_relation_without_templates_is_named(facts):
 @pytest.mark.parametrize(
     ("row", "what"),
     [
-        (
-            "capital,Which capital?",
-            r"the paraphrase 'Which capital\?' must hold \{subject\} exactly",
-        ),
-        ("capital,{subject} or {subject}?", "must hold {subject} exactly once"),
-        ("capital,", "the paraphrase cell must hold"),
-        ("The Capital,{subject}?", "the relation 'The Capital' is no short name; write lower-case"),
-        (
-            "capital,{subject}?\ncapital,{Subject}?",
-            "must hold {subject} exactly once, and no other",
-        ),
+        ("capital,Which capital?", r"'Which capital\?' must hold \{subject\} exactly"),
+        ("The Capital,{subject}?", "the relation 'The Capital' is no short name"),
         ("capital,Is {subject}?\ncapital,is {subject}?", "is already in line 2; delete one"),
     ],
 )
@@ -200,13 +177,6 @@ def test_own_questions(write):
     assert counts == {"repeated_questions": 1, "no_popularity": 1}
 
 
-def test_three_columns_are_enough(write):
-    table = load_questions(write("group_id,question,answers\na,One?,1\na,Uno?,1\n")).table
-    assert table["relation"].tolist() == ["own", "own"]
-    assert table["question_id"].tolist() == ["a#0", "a#1"]
-    assert np.isnan(table["log_popularity"]).all()
-
-
 def test_names_of_your_own_are_kept(write):
     text = "question_id,group_id,question,answers,prefix\nx,a,One?,1,One is\ny,a,Uno?,1,Uno is\n"
     table = load_questions(write(text)).table
@@ -218,29 +188,18 @@ def test_names_of_your_own_are_kept(write):
     ("old", "new", "what"),
     [
         ("group_id", "group", r"line 1: the column 'group_id' is missing; rename 'group'"),
+        ("Pacific|the Pacific|Pacific", "| |", r"line 3: the answers '\| \|' is no answer; write"),
         (",place,\nmoon", ",place,often\nmoon", r"line 3: the popularity 'often' is not a number"),
         (",1000\nsea", ",-5\nsea", r"line 2: the popularity '-5' is not a number of 0 or more"),
         ("Name the first person on the Moon.", "", r"line 4: the question cell is empty; write"),
         ("person,1000\nsea", "thing,1000\nsea", r"line 4: the relation 'person' differs from that"),
-        (
-            "Neil Armstrong|Armstrong",
-            "Buzz Aldrin",
-            r"line 4: the answers 'Neil Armstrong\|Armstrong' differs",
-        ),
+        ("Neil Armstrong|", "Buzz|", r"line 4: the answers 'Neil Armstrong\|Armstrong' differs"),
         ("moon,Name", "sun,Name", r"2 of 3 groups have one question only, 'moon' first: give each"),
     ],
 )
 def test_a_bad_table_gives_one_sentence(write, old, new, what):
     with pytest.raises(FactsError, match=what):
         load_questions(write(MINE.replace(old, new, 1)))
-
-
-def test_an_answer_of_bars_only_is_refused(write):
-    text = "group_id,question,answers\na,One?,| |\na,Uno?,| |\n"
-    with pytest.raises(
-        FactsError, match=r"mine.csv, line 2: the answers '\| \|' is no answer; write"
-    ):
-        load_questions(write(text))
 
 
 def test_a_group_that_repeats_one_question_is_refused(write):
