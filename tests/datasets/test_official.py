@@ -195,7 +195,8 @@ def test_a_bad_row_of_popqa_tp(write, at, new, what):
 def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
     commit = "f960401" + 33 * "0"
     hub_cache("ibm-research/popqa-tp", 40 * "1", NAME, b"another", ref="main")  # what main is now
-    hub_cache("ibm-research/popqa-tp", commit, NAME, write(NAME, TP_HEADER, *TP_ROWS).read_bytes())
+    content = write(NAME, TP_HEADER, *TP_ROWS).read_bytes()
+    hub_cache("ibm-research/popqa-tp", commit, NAME, content, ref="f960401")  # as it was fetched
     with pytest.raises(ConnectionError, match="akariasai/PopQA"):
         load_official("popqa_tp")
     popqa = write("popQA.tsv", HEADER, *BESIDE).read_bytes()

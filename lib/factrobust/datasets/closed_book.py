@@ -56,9 +56,8 @@ class Question:
 def closed_book(questions: Iterable[Question], name: str, source: str) -> Loaded:
     """The questions that can be asked without a passage, as facts.
 
-    Columns: those of `load_facts`, then question, prefix (empty) and kind (the data set's own
-    grouping). fact_id is the data set and its id ("squad/56be4db0acb8001400a502ec"), relation the
-    data set, domain its name; answer_type is empty and popularity NaN: not known.
+    A table `schemas.AskedFacts`, and kind (the data set's own grouping). fact_id is the data set and
+    its id ("squad/56be4db0acb8001400a502ec"), relation the data set, domain its name.
 
     A question that occurs again is one fact with the answers of both. The counts sum up: questions
     (read) = facts + repeated_questions + left out. Left out are empty_questions, no_answers,

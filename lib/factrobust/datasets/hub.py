@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from fnmatch import fnmatchcase
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, TypeVar
@@ -35,17 +34,11 @@ def local_files(path: Path) -> list[Path]:
 def fetch(repo: str, revision: str, pattern: str) -> tuple[list[Path], str]:
     """The files of a data set on the hub whose paths match the pattern, and the commit they are of.
 
-    A commit, or the first seven or more of its digits, that the hub's cache holds is read without
-    asking the hub. A branch or a tag may have moved, so the hub is asked, and the cache only where
-    the hub cannot be reached. Raises ConnectionError when neither has the files.
+    Its cache serves where the hub cannot be reached, with a branch or short commit as it was when it
+    was fetched. Raises ConnectionError when neither has the files.
     """
-    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub import snapshot_download
 
-    cache = Path(constants.HF_HUB_CACHE, f"datasets--{repo.replace('/', '--')}", "snapshots")
-    if re.fullmatch("[0-9a-f]{7,40}", revision):
-        for folder in sorted(cache.glob(f"{revision}*")):
-            if files := _whole(folder, pattern):
-                return files, folder.name
     remedy = f"go online once, or download its {pattern} and give its path instead."
     try:
         folder = Path(
@@ -64,8 +57,8 @@ def fetch(repo: str, revision: str, pattern: str) -> tuple[list[Path], str]:
 
 def _whole(folder: Path, pattern: str) -> list[Path]:
     """The files of a snapshot that match; none if one of their parts ("-of-00002") is missing."""
-    inside = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*")}
-    files = [inside[p] for p in sorted(inside) if fnmatchcase(p, pattern) and inside[p].is_file()]
+    # rglob, as the hub's client lets * stand for folders too
+    files = [path for path in sorted(folder.rglob(pattern)) if path.is_file()]
     parts = [int(n) for file in files for n in re.findall(r"-of-(\d+)", file.name)]
     return files if len(files) >= max(parts, default=1) else []
 
@@ -119,8 +112,7 @@ def adapted(
 
 
 def read_rows(path: Path, schema: pa.DataFrameSchema, name: str) -> pd.DataFrame:
-    """The schema's columns of a CSV, TSV or parquet file of the set `name` as texts, checked, indexed by
-    line or row. Raises FactsError as `tables.read_checked` does."""
+    """The schema's columns of a CSV, TSV or parquet file as texts, checked, indexed by line or row."""
     columns = list(schema.columns)
     if path.suffix != ".parquet":
         delimiter = "\t" if path.suffix == ".tsv" else ","
