@@ -33,7 +33,7 @@ from factrobust.metrics.phrases import (
     specific,
     words,
 )
-from factrobust.metrics.values import Quantity, date, meet, quantities, quantity, shared_parts
+from factrobust.metrics.values import Date, Quantity, date, meet, quantities, quantity, shared_parts
 from factrobust.text import normalise
 
 _NONE = re.compile(
@@ -109,20 +109,19 @@ def _negated(text: str) -> tuple[str, ...]:
     return content(text[cue.end() :]) if cue else ()
 
 
-def _has_dates(row: Row) -> bool:
-    """Whether the answer is a date, with a month in it or in one that it is compared with."""
-    others = [date(text, anywhere=True) for text in (row.parametric, row.counterfactual)]
-    found = date(row.contextual)
-    return found is not None and any(
-        other is not None and bool(found.month or other.month) for other in others
-    )
+def _dates(row: Row) -> tuple[Date, Date | None, Date | None] | None:
+    """The answer's date and those in the two others, if it is one, with a month in it or in theirs."""
+    a = date(row.contextual)
+    p, c = (date(text, anywhere=True) for text in (row.parametric, row.counterfactual))
+    if a is None or not any(other and (a.month or other.month) for other in (p, c)):
+        return None
+    return a, p, c
 
 
 def _date(row: Row) -> int | None:
-    a = date(row.contextual)
-    if a is None or not _has_dates(row):
+    if (found := _dates(row)) is None:
         return None
-    p, c = (date(text, anywhere=True) for text in (row.parametric, row.counterfactual))
+    a, p, c = found
     if p is not None and c is not None:
         parts = [(x == y, x == z) for x, y, z in zip(a, p, c, strict=True) if x is not None]
         if (True, False) in parts and (False, True) in parts and (False, False) not in parts:
@@ -143,7 +142,7 @@ def _has_quantities(row: Row) -> bool:
 
 def _quantity(row: Row) -> int | None:
     a = quantity(row.contextual)
-    if a is None or _has_dates(row) or not _has_quantities(row):
+    if a is None or _dates(row) or not _has_quantities(row):
         return None
     p, c = quantity(row.parametric), quantity(row.counterfactual)
 
@@ -164,7 +163,7 @@ def _quantity(row: Row) -> int | None:
 
 
 def _by_value(row: Row) -> bool:
-    return _has_dates(row) or _has_quantities(row)
+    return _dates(row) is not None or _has_quantities(row)
 
 
 def _mix(row: Row) -> int | None:
@@ -258,7 +257,7 @@ KINDS = {
     7: Kind("mix of both", "joins parts of the parametric answer and of the context"),
 }
 JUDGED = (2, 3, 6)  # what a judge may decide
-Judge = Callable[[Mapping[str, Any]], int]
+Judge = Callable[[Mapping[Any, Any]], int]
 
 
 class Decision(NamedTuple):
@@ -282,19 +281,16 @@ def decide(parametric: str, counterfactual: str, contextual: str, **known: Any) 
     return next(decision for decision in decisions if decision.kind is not None)
 
 
-def judged(judge: Judge, row: Mapping[str, Any], decision: Decision) -> Decision:
+def judged(judge: Judge, row: Mapping[Any, Any], decision: Decision) -> Decision:
     """The decision of a judge, where the rules can but guess (JUDGED); else theirs.
 
     `judge` gets a row of the results (object, base_id and the answers among them) and returns 2, 3
-    or 6. Raises ValueError if it returns anything else.
+    or 6 (ValueError if not).
     """
     if decision.kind not in JUDGED:
         return decision
     if (kind := judge(row)) not in JUDGED:
-        raise ValueError(
-            f"the judge says {kind!r} of {row.get('question_id', 'a row')}; it must return 2 "
-            "(plainly wrong), 3 (question misread) or 6 (another right answer)"
-        )
+        raise ValueError(f"the judge says {kind!r} of {row['question_id']}, and not 2, 3 or 6")
     return Decision(int(kind), "judge")
 
 

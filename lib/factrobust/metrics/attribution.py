@@ -61,12 +61,11 @@ def scores_table() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["score", "queries", "definition"])
 
 
-def cases(marked: pd.DataFrame, extra: Sequence[str] = ()) -> pd.DataFrame:
+def cases(marked: pd.DataFrame) -> pd.DataFrame:
     """The answers from memory or context, with their scores; others and empty answers are left out.
 
-    Columns: model, question_id, category, base_id, source, from_context (bool), the SCORES for
-    whose columns `marked` has numbers (natural logarithms, nats; NaN where one is missing), and
-    `extra` columns, which should be higher for context (say, the attention to it).
+    Columns: model, question_id, category, base_id, source, from_context (bool), and the SCORES for
+    whose columns `marked` has numbers (natural logarithms, nats; NaN where one is missing).
     """
     rows = marked[marked["source"].isin(["parametric", "contextual"])].reset_index(drop=True)
     table = rows[[*KEY, "source"]].assign(**{OUTCOME: rows["source"] == "contextual"})
@@ -75,13 +74,7 @@ def cases(marked: pd.DataFrame, extra: Sequence[str] = ()) -> pd.DataFrame:
         if terms.notna().any().all():
             terms = terms.transform(lambda x: np.log(x) if x.name in PERPLEXITIES else x)
             table[name] = (terms * score.weights).sum(axis=1, skipna=False)
-    return table.assign(**rows[list(extra)].astype(float))
-
-
-def score_names(table: pd.DataFrame) -> list[str]:
-    """The scores among the columns of a table of cases, `extra` ones too: those with numbers."""
-    numbers = table.select_dtypes("number")  # further columns may group the cases
-    return [name for name in numbers.columns if name not in KEY]
+    return table
 
 
 def as_questions(table: pd.DataFrame) -> pd.DataFrame:
@@ -91,7 +84,7 @@ def as_questions(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def separation(
-    table: pd.DataFrame, scores: Sequence[str] | None = None, by: Sequence[str] = ("model",)
+    table: pd.DataFrame, scores: Sequence[str], by: Sequence[str] = ("model",)
 ) -> pd.DataFrame:
     """Two-sample Kolmogorov-Smirnov tests between the scores of the two sources.
 
@@ -103,7 +96,7 @@ def separation(
 
     rows = []
     for key, part in table.groupby(list(by), sort=False, observed=True):
-        for name in score_names(table) if scores is None else scores:
+        for name in scores:
             known = part[np.isfinite(part[name].to_numpy(dtype=float))]
             memory, context = (known.loc[known[OUTCOME] == x, name] for x in (False, True))
             found = ks_2samp(memory, context) if len(memory) and len(context) else (np.nan,) * 2
@@ -122,10 +115,10 @@ def auc_table(
 ) -> pd.DataFrame:
     """Area under the ROC curve: the probability that a contextual answer has the higher score.
 
-    Columns: those of `by`, score, queries (see SCORES; NaN for others), auc, low, high, n
-    (questions), n_missing. NaN without answers of either source.
+    Columns: those of `by`, score, queries (see SCORES), auc, low, high, n (questions), n_missing.
+    NaN without answers of either source.
     """
-    names = score_names(table) if scores is None else list(scores)
+    names = [name for name in SCORES if name in table] if scores is None else list(scores)
     found = calibration.ranking(as_questions(table), names, list(by), n_boot=n_boot)
     found = found.rename(columns={"measure": "score", "mean": "auc"})
     queries = {name: score.queries for name, score in SCORES.items()}
@@ -133,22 +126,19 @@ def auc_table(
     return found
 
 
-def roc_curve(
-    table: pd.DataFrame, score: str = "minus_log_p4", by: Sequence[str] = ("model",)
-) -> pd.DataFrame:
-    """The ROC curve, from "never the context" to "always".
+def roc_curve(table: pd.DataFrame, score: str) -> pd.DataFrame:
+    """The ROC curve of each model, from "never the context" to "always".
 
-    Columns: those of `by`, score, threshold (the context is said from there on; the first is
-    infinite), fpr (share of parametric answers that pass for contextual), tpr (share of contextual
-    answers recognised). Groups without answers of either source are left out.
+    Columns: model, score, threshold (the context is said from there on; the first is infinite), fpr
+    (share of parametric answers that pass for contextual), tpr (share of contextual answers
+    recognised). Models without answers of either source are left out.
     """
-    columns = [*by, "score", "threshold", "fpr", "tpr"]
     rows: list[tuple] = []
-    for key, part in table.groupby(list(by), sort=False, observed=True):
+    for model, part in table.groupby("model", sort=False):
         curve = np.transpose(_curve(part[OUTCOME], part[score]))
         if np.isfinite(curve[0, 1:]).all():
-            rows += [(*key, score, *point) for point in curve]
-    return pd.DataFrame(rows, columns=columns)
+            rows += [(model, score, *point) for point in curve]
+    return pd.DataFrame(rows, columns=["model", "score", "threshold", "fpr", "tpr"])
 
 
 def choose_threshold(
@@ -159,10 +149,8 @@ def choose_threshold(
     By default the one with the largest tpr - fpr (Youden, Cancer 3, 1950), the highest of several;
     with `false_alarms`, the one of the largest tpr whose fpr is at most so much. It is put in the
     middle between two scores; infinite if "never" or "always" is best. NaN without answers of
-    either source. Raises ValueError for a rate outside [0, 1].
+    either source.
     """
-    if false_alarms is not None and not 0 <= false_alarms <= 1:
-        raise ValueError(f"a false-alarm rate lies between 0 and 1, not at {false_alarms}")
     thresholds, fpr, tpr = _curve(from_context, score)
     if np.isnan([fpr[0], tpr[0]]).any():
         return np.nan
@@ -190,42 +178,39 @@ def _curve(from_context: ArrayLike, score: ArrayLike) -> tuple[Array, Array, Arr
 
 def decisions(
     table: pd.DataFrame,
-    score: str = "minus_log_p4",
     *,
     false_alarms: float | None = None,
     over: str | None = None,
-    k: int = 5,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """What a threshold says of answers that it was not chosen on.
+    """What a threshold on -log P4 says of answers that it was not chosen on.
 
-    Each model's questions are split into k stratified folds, or, with `over`, into the values of a
-    column, such as category or base_id: then thresholds have to carry over to other questions. A
+    Each model's questions are split into five stratified folds, or, with `over`, into the values of
+    a column, such as category or base_id: then thresholds have to carry over to other questions. A
     fold's threshold is `choose_threshold` of the rows outside it. Columns: model, question_id,
-    category, base_id, from_context, fold, score (its name), threshold, says_context (boolean,
-    missing without score or threshold).
+    category, base_id, from_context, fold, threshold, says_context (boolean, missing without score or
+    threshold).
     """
     parts = []
     for _, part in table.groupby("model", sort=False, observed=True):
         if over is None:
-            fold = held_out.folds(as_questions(part), k, seed, ["relation", "correct"])
+            fold = held_out.folds(as_questions(part), 5, seed)
         else:
             fold = part[over].to_numpy()
-        threshold = pd.Series(np.nan, index=part.index)
+        score, threshold = part["minus_log_p4"], pd.Series(np.nan, index=part.index)
         for j in pd.unique(fold):
             train = part[fold != j]
             threshold[fold == j] = choose_threshold(
-                train[OUTCOME], train[score], false_alarms=false_alarms
+                train[OUTCOME], train["minus_log_p4"], false_alarms=false_alarms
             )
-        says = (part[score] >= threshold).astype("boolean")
-        says = says.mask(part[score].isna() | threshold.isna())
-        table = part.reindex(columns=[*KEY, OUTCOME])
-        parts.append(table.assign(fold=fold, score=score, threshold=threshold, says_context=says))
+        says = (score >= threshold).astype("boolean").mask(score.isna() | threshold.isna())
+        known = part[[*KEY, OUTCOME]]
+        parts.append(known.assign(fold=fold, threshold=threshold, says_context=says))
     return pd.concat(parts, ignore_index=True)
 
 
 def error_rates(
-    decided: pd.DataFrame, by: Sequence[str] = ("model",), *, n_boot: int = 2000, seed: int = 0
+    decided: pd.DataFrame, by: Sequence[str] = ("model",), *, n_boot: int = 2000
 ) -> pd.DataFrame:
     """How often `decisions` are wrong.
 
@@ -247,9 +232,7 @@ def error_rates(
             "fnr": exact_share(1 - said[y == 1]),
             "false_discovery": exact_share(1 - y[said == 1]),
             "accuracy": exact_share(said == y),
-            "balanced_accuracy": bootstrap_statistic(
-                _balanced, [y, said], n_boot=n_boot, seed=seed
-            ),
+            "balanced_accuracy": bootstrap_statistic(_balanced, [y, said], n_boot=n_boot),
             "baseline": exact_share(y if y.sum() * 2 >= len(y) else 1 - y),
             "says_context": exact_share(said),
         }
@@ -258,34 +241,23 @@ def error_rates(
     return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
 
 
-def predict(
-    table: pd.DataFrame,
-    predictors: Sequence[str],
-    *,
-    k: int = 5,
-    repeats: int = 1,
-    seed: int = 0,
-) -> pd.DataFrame:
+def predict(table: pd.DataFrame, predictors: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
     """Probability that an answer came from the context, by logistic regression, out of fold.
 
     `predictors` are scores of the table; with "category" among them, each score has a slope of its
-    own in each category (`metrics.regression`). Columns: model, repeat, fold, question_id, category,
-    from_context, probability, prior (share of contextual answers among the rows fitted on), fit (how
-    it was fitted, or why not). Questions without a predictor have no probability and fold -1.
-    `metrics.calibration` measures the result as it does part 3's, after `as_questions`; with one
-    repeat, `probability` also is a score for `decisions`.
+    own in each category (`metrics.regression`). Columns: model, repeat (0), fold, question_id,
+    category, from_context, probability, prior (share of contextual answers among the rows fitted
+    on), fit (how it was fitted, or why not). Questions without a predictor have no probability and
+    fold -1. `metrics.calibration` measures the result as it does part 3's, after `as_questions`.
     """
     names = ["QCat" if name == "category" else name for name in predictors]
     numeric = [name for name in predictors if name != "category"]
     finite = np.isfinite(table[numeric].to_numpy(dtype=float)).all(axis=1)
-    found = held_out.cross_validate(
-        as_questions(table[finite]), names, k=k, repeats=repeats, seed=seed
-    )
+    found = held_out.cross_validate(as_questions(table[finite]), names, repeats=1, seed=seed)
     found = found.rename(columns={new: old for old, new in NAMES.items()})
     lost = table.loc[~finite, ["model", "question_id", "category", OUTCOME]]
-    lost = lost.assign(fold=-1, probability=np.nan, prior=np.nan, fit=MISSING)
-    parts = [found, *(lost.assign(repeat=i) for i in range(repeats) if len(lost))]
-    return pd.concat(parts, ignore_index=True)[found.columns.tolist()]
+    lost = lost.assign(repeat=0, fold=-1, probability=np.nan, prior=np.nan, fit=MISSING)
+    return pd.concat([found, lost] if len(lost) else [found], ignore_index=True)[[*found]]
 
 
 def _balanced(weights: Array, y: Array, said: Array) -> Array:

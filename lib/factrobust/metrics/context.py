@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -59,11 +58,9 @@ Alternatives = Sequence[tuple[str, float]]  # (token, natural log-probability), 
 
 
 def measured(responses: pd.DataFrame) -> pd.DataFrame:
-    """Responses of `probes.context.ask` or `ask_known` with their numbers.
+    """Responses of `probes.context.ask` or `ask_known` with their numbers: `schemas.ContextResults`.
 
-    Adds p0 ... p4 (perplexities, NaN for an empty answer or one that was not scored),
-    n_tokens_parametric, n_tokens_counterfactual, first_entropy, first_entropy_context (nats, of the
-    first token's ten likeliest) and first_shift (between these two distributions).
+    A perplexity is NaN for an empty answer, and for one that was not scored.
     """
     logprobs = {name: responses.get(f"logprobs_{name}") for name in PERPLEXITIES}
     unknown = pd.Series(np.nan, index=responses.index)
@@ -169,8 +166,12 @@ def _width(number: Quantity) -> float:
 
 
 def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
-    """Which source the perplexities prefer, [row]: one of PREFERENCES, or None where missing."""
-    _check_rule(rule)
+    """Which source the perplexities prefer, [row]: one of PREFERENCES, or None where missing.
+
+    Raises ValueError for an unknown rule.
+    """
+    if rule not in RULES:
+        raise ValueError(f"there is no rule {rule!r}; choose one of {', '.join(RULES)}")
     values = np.full(len(results), None, dtype=object)
     if rule == "robust":
         p2, p3 = (results[name].to_numpy(dtype=float) for name in ("p2", "p3"))
@@ -188,28 +189,26 @@ def mark_sources(
     *,
     judge: Judge | None = None,
 ) -> pd.DataFrame:
-    """Results with the source of each answer and what it prefers, by one of RULES.
+    """`schemas.ContextResults` with the source of each answer, by one of RULES: `schemas.MarkedContext`.
 
-    Adds source (one of SOURCES; "published" knows no "empty"), kind (1 to 7, see
-    `metrics.answer_rules`, of the answers that this rule or the published one calls other; else
-    missing), kind_rule (what decided it), preference, and parametric_correct, counterfactual_correct
-    and correct (of the contextual answer), missing where no answer is accepted. `questions` has
-    question_id and answers (list), and may have right_answers ("one" or "several"): if only one is
-    right, the answers are names of one thing, and answers to the same base question that share it are
-    the same. `judge` decides between kinds 2, 3 and 6. Raises ValueError for another rule, a question
-    that is not among `questions`, or perplexities below 1.
+    Source is one of SOURCES ("published" knows no "empty"); kind (1 to 7, see `metrics.answer_rules`)
+    is that of the answers that this rule or the published one calls other. `questions` are those that
+    were asked (`schemas.ContextQuestions`): if only one answer is right, the accepted ones are names
+    of one thing, and answers to the same base question that share it are the same. `judge` decides
+    between kinds 2, 3 and 6.
     """
-    _check_rule(rule)
-    rows = _records(results, questions)
+    known = {} if questions is None else questions.set_index("question_id").to_dict("index")
+    asked = [known.get(name, {}) for name in results["question_id"]]
+    accepted = [question.get("answers", []) for question in asked]
     synonyms = _synonyms(questions)
     sources, decisions = [], []
-    for row in rows:
+    for row, question, names in zip(results.to_dict("records"), asked, accepted, strict=True):
         texts = [row[name] for name in ANSWERS]
         decision = decide(
             *texts,
-            accepted=row["answers"],
+            accepted=names,
             synonyms=synonyms.get(row["base_id"], {}),
-            right_answers=row["right_answers"],
+            right_answers=question.get("right_answers"),
         )
         published = published_source(*texts)
         robust = SOURCE_OF_KIND.get(decision.kind, "other")
@@ -226,37 +225,15 @@ def mark_sources(
         preference=preference(results, rule),
         **{
             column: pd.array(
-                [right(row[text], row["answers"]) if row["answers"] else None for row in rows],
+                [
+                    right(text, names) if names else None
+                    for text, names in zip(results[answer], accepted, strict=True)
+                ],
                 dtype="boolean",
             )
-            for column, text in CORRECT.items()
+            for column, answer in CORRECT.items()
         },
     )
-
-
-def _records(results: pd.DataFrame, questions: pd.DataFrame | None) -> list[dict[Any, Any]]:
-    """The rows with texts for answers (missing ones are empty), answers and right_answers."""
-    for name in PERPLEXITIES:
-        if name in results and (low := results[name] < 1 - 1e-6).any():
-            raise ValueError(
-                f"the {name} of {results['question_id'][low].iloc[0]} is {results[name][low].iloc[0]}, "
-                "and a perplexity is at least 1; give exp of the mean negative log-probability"
-            )
-    known: dict[Any, dict[Any, Any]] = {}
-    if questions is not None:
-        known = {row["question_id"]: row for row in questions.to_dict("records")}
-        if (lost := ~results["question_id"].isin(list(known))).any():
-            raise ValueError(
-                f"{lost.sum()} row(s), such as {results['question_id'][lost].iloc[0]}, belong to no "
-                "question; pass the questions that were asked"
-            )
-    rows = results.to_dict("records")
-    for row in rows:
-        question = known.get(row["question_id"], {})
-        row |= {name: row[name] if isinstance(row[name], str) else "" for name in ANSWERS}
-        row["answers"] = list(question.get("answers", ()))
-        row["right_answers"] = question.get("right_answers")
-    return rows
 
 
 def _synonyms(questions: pd.DataFrame | None) -> dict[str, dict[str, frozenset[str]]]:
@@ -304,9 +281,8 @@ def counts_by(
     by: Sequence[str] = ("model",),
     value: str = "source",
     *,
-    group: str | None = "question_id",
+    group: str = "question_id",
     n_boot: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """How often each value occurs, and its share of the rows that have one (tables 8 to 10, 13, 14).
 
@@ -323,13 +299,12 @@ def counts_by(
     order = ORDERED.get(value, tuple(marked[value].dropna().unique()))
     for key, part in _groups(marked, by):
         known = part[part[value].notna()]
-        groups = pd.Series(range(len(known))) if group is None else known[group]
-        repeated, missing = groups.duplicated().any(), len(part) - len(known)
+        repeated, missing = known[group].duplicated().any(), len(part) - len(known)
         for name in order:
             hits = (known[value] == name).to_numpy(dtype=float)
             share = exact_share(hits)
             if repeated:
-                share = bootstrap_mean(hits, groups, n_boot=n_boot, seed=seed)
+                share = bootstrap_mean(hits, known[group], n_boot=n_boot)
             rows.append((*key, name, int(hits.sum()), len(known), *share, missing))
     columns = [*by, value, "count", "total", "share", "low", "high", "n", "n_missing"]
     return pd.DataFrame(rows, columns=columns)
@@ -351,37 +326,34 @@ def perplexity_table(
     by: Sequence[str] = ("model", "source"),
     value: str = "p4",
     *,
-    group: str | None = "question_id",
     n_boot: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Distribution of a perplexity, or any other number (tables 11 and 12).
 
     The thesis groups P4, the perplexity of the answer given, by the published preference: then the
     groups differ by their selection, P4 > P3. Columns: those of `by`, count, mean, low, high (of the
-    mean), n (number of `group`s), std, 25%, 50%, 75%, n_missing (rows without a finite number).
+    mean), n (questions), std, 25%, 50%, 75%, n_missing (rows without a finite number).
     """
     rows = []
     for key, part in _groups(marked, by):
         known = part[np.isfinite(part[value].to_numpy(dtype=float))]
         numbers = known[value].astype(float)
-        groups = None if group is None else known[group]
-        mean = bootstrap_mean(numbers, groups, n_boot=n_boot, seed=seed)
+        mean = bootstrap_mean(numbers, known["question_id"], n_boot=n_boot)
         quartiles = numbers.quantile([0.25, 0.5, 0.75])
         rows.append((*key, len(known), *mean, numbers.std(), *quartiles, len(part) - len(known)))
     columns = [*by, "count", "mean", "low", "high", "n", "std", "25%", "50%", "75%", "n_missing"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def degeneracy(text: object) -> str | None:
+def degeneracy(text: str) -> str | None:
     """Why a text is hardly an answer, or None.
 
-    "empty": no word but "the", or missing; "option": the mark of an option, such as "(D", "[4" or
+    "empty": no word but "the"; "option": the mark of an option, such as "(D", "[4" or
     "b)", a letter A to E also by itself; "marks": a capital and a colon somewhere, which go on with
     the prompt's form ("A: Jazz B: Rock"); "short": one or two characters without a digit. Symbols of
     elements ("Au"; "C" is an option) are degenerate here, too, and right where one is asked for.
     """
-    if not isinstance(text, str) or empty(text):
+    if empty(text):
         return "empty"
     if OPTION.fullmatch(text):
         return "option"
@@ -391,40 +363,40 @@ def degeneracy(text: object) -> str | None:
     return "short" if len(left) <= 2 and not any(c.isdigit() for c in left) else None
 
 
-def degenerate_counts(results: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame:
+def degenerate_counts(results: pd.DataFrame) -> pd.DataFrame:
     """How many answers are degenerate (see `degeneracy`).
 
-    Columns: those of `by`, answer (one of ANSWERS), empty, option, marks, short, degenerate (their
-    sum), n (rows), share.
+    Columns: model, answer (one of ANSWERS), empty, option, marks, short, degenerate (their sum), n
+    (rows), share.
     """
-    rows = results.melt(list(by), list(ANSWERS), "answer", "text")
+    rows = results.melt("model", list(ANSWERS), "answer", "text")
     why = rows.pop("text").map(degeneracy)
     rows = rows.assign(**{name: why == name for name in DEGENERATE}, degenerate=why.notna(), n=1)
-    table = rows.groupby(["answer", *by], sort=False, observed=True).sum().reset_index()
+    table = rows.groupby(["answer", "model"], sort=False).sum().reset_index()
     table["share"] = table["degenerate"] / table["n"]
-    return table[[*by, "answer", *DEGENERATE, "degenerate", "n", "share"]]
+    return table[["model", "answer", *DEGENERATE, "degenerate", "n", "share"]]
 
 
-def p0_exceptions(results: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame:
+def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
     """How often P0 > P1, which the thesis excludes by definition (3.3.2).
 
     The parametric answer is greedy, so its first token is the likeliest; but a mean over several
     tokens may be lower for another answer. Only where both answers have one token is P0 <= P1 sure
-    (if generation could choose from all tokens, as scoring does). Columns: those of `by`, tokens
-    ("one each", "more", or "unknown" without n_tokens_parametric and n_tokens_counterfactual), n
-    (rows with both perplexities), exceptions, share, n_missing.
+    (if generation could choose from all tokens, as scoring does). Columns: model, tokens ("one
+    each", "more", or "unknown" where a file does not tell), n (rows with both perplexities),
+    exceptions, share, n_missing.
     """
     lengths = [f"n_tokens_{name}" for name in ANSWERS[:2]]
-    counts = results.reindex(columns=lengths).to_numpy(dtype=float, na_value=np.nan)
+    counts = results[lengths].to_numpy(dtype=float, na_value=np.nan)
     one = np.where((counts == 1).all(axis=1), "one each", "more")
     tokens = np.where(np.isnan(counts).any(axis=1), "unknown", one)
     known = results[["p0", "p1"]].notna().all(axis=1)
-    rows = results[list(by)].assign(
+    rows = results[["model"]].assign(
         tokens=tokens, n=known, exceptions=results["p0"] > results["p1"], n_missing=~known
     )
-    table = rows.groupby([*by, "tokens"], sort=False, observed=True).sum().reset_index()
+    table = rows.groupby(["model", "tokens"], sort=False).sum().reset_index()
     table["share"] = table["exceptions"] / table["n"]
-    return table[[*by, "tokens", "n", "exceptions", "share", "n_missing"]]
+    return table[["model", "tokens", "n", "exceptions", "share", "n_missing"]]
 
 
 def exact_share(hits: np.ndarray) -> Interval:
@@ -446,8 +418,3 @@ def _groups(table: pd.DataFrame, by: Sequence[str]) -> list[tuple[tuple, pd.Data
         ranks.append({value: order.index(value) for value in reversed(order)})
     keys = [[rank.get(x, np.inf) for x, rank in zip(key, ranks, strict=True)] for key, _ in parts]
     return [parts[i] for i in sorted(range(len(parts)), key=keys.__getitem__)]
-
-
-def _check_rule(rule: str) -> None:
-    if rule not in RULES:
-        raise ValueError(f"there is no rule {rule!r}; choose one of {', '.join(RULES)}")
