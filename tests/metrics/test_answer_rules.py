@@ -77,9 +77,7 @@ def test_a_judge_says_2_3_or_6() -> None:
     assert judged(lambda r: 3 if "States" in r["contextual"] else 2, row, rest) == (3, "judge")
     assert judged(lambda r: 3, row, core) == core
     for kind in (1, 7, None, "2"):
-        with pytest.raises(
-            ValueError, match=r"of city-01/rome; it must return 2 \(plainly wrong\)"
-        ):
+        with pytest.raises(ValueError, match="of city-01/rome, and not 2, 3 or 6"):
             judged(lambda r, kind=kind: kind, row, rest)
 
 
