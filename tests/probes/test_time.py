@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.datasets.dates import sample_dates
 from factrobust.metrics.time import matches
 from factrobust.models.interface import Job, LacksError, Model
 from factrobust.probes import time
@@ -143,22 +142,6 @@ def test_win_rate_by_hand(facts: pd.DataFrame) -> None:
     assert row[["win_rate", "robust", "margin"]].tolist() == [1, True, 2]  # -1 against -3
 
 
-def test_sampled_dates_at_three_precisions(facts: pd.DataFrame) -> None:
-    statements = time.statements(facts, sample_dates(facts), RELATIONS)
-    # The first fact's bounds are whole years: a date is as probable as its year at any precision.
-    own = statements[statements["fact_id"] == "head/peru"]
-    sharp = matches(time.scored(YearModel(lambda year: -abs(year - 2002)), own))
-    assert sharp["precision"].tolist() == ["year", "month", "day", "global"]
-    assert sharp["margin"].tolist() == [2, 2, 2, 2]  # 2001 and 2003 against 1999 and 2005
-    assert sharp["robust"].all()
-    # Where the date does not matter every match is a tie, and lost.
-    flat = matches(time.scored(YearModel(lambda _: -1.0), statements))
-    assert flat["wins"].eq(0).all()
-    assert (flat["ties"] == flat["matches"]).all()
-    assert flat["ties"].gt(0).all()
-    assert not flat["robust"].any()
-
-
 def test_prompts_are_what_is_sent(facts: pd.DataFrame) -> None:
     statements = time.statements(facts, by_hand(range(2001, 2003)), RELATIONS)
     expected = {
@@ -206,15 +189,3 @@ def test_models_with_a_chat_template() -> None:
     assert time.tuned([plain, chatty]) == [chatty]
     with pytest.raises(LacksError, match=f"^{plain.name}: no chat template here to compare"):
         time.tuned([plain])
-
-
-def test_empty_tables(facts: pd.DataFrame) -> None:
-    model = YearModel(lambda year: -1.0)
-    full = time.scored(model, time.statements(facts, by_hand(), RELATIONS))
-    nothing = time.statements(facts, by_hand()[:0], RELATIONS)
-    assert list(nothing) == [*by_hand(), "question", "prefix", "object"]
-    scores = time.scored(model, nothing)
-    assert len(scores) == 0
-    assert list(scores) == list(full)
-    assert list(matches(scores)) == list(matches(full))
-    assert len(time.statements(facts[:0], by_hand()[:0], RELATIONS)) == 0

@@ -12,7 +12,6 @@ import pytest
 from scipy.stats import binom
 
 from factrobust import probes
-from factrobust.metrics.wording import groups, mark_by_rules, text_groups
 from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.models.sentences import Encoder
 from factrobust.probes import wording
@@ -172,13 +171,6 @@ def test_samples(toy: Any, questions: pd.DataFrame) -> None:
     assert again["text"].tolist() != texts["kenya#0"]
 
 
-def test_no_questions(toy: Any, questions: pd.DataFrame) -> None:
-    for probe in (wording.greedy, wording.sampled):
-        full, empty = probe(toy, questions), probe(toy, questions[:0])  # type: ignore[operator]
-        assert len(empty) == 0
-        assert empty.dtypes.to_dict() == full.dtypes.to_dict()
-
-
 def test_consistency_by_hand() -> None:
     encoder = ByHand({"a": (1, 0), "b": (0, 2), "c": (3, 4)})
     lists = {"k": ["a", "b", "c"], "m": ["a", "a", " a "], "e": ["", "a", " "], "o": ["b", "c"]}
@@ -193,26 +185,6 @@ def test_consistency_by_hand() -> None:
     lone = table.assign(texts=[["a", "b"], ["a"], [], ["b", "c"]])
     with pytest.raises(ValueError, match=r"2 group\(s\) have fewer than two texts, such as m, "):
         wording.consistency(encoder, lone)
-
-
-def test_from_questions_to_predictors(toy: Any, questions: pd.DataFrame) -> None:
-    """Kenya: Nairobi three times, Mombasa once. Peru: Lima and nothing. D.C. twice."""
-    vectors = dict.fromkeys(("Nairobi", "Nairobi,", "Lima", "Liga", "Cu", "D.C."), (1, 0))
-    encoder = ByHand(vectors | {"Mombasa": (0.6, 0.8)})
-    answers = wording.greedy(toy, questions)
-    samples = wording.sampled(toy, questions[questions["variant"] == 0], n=4)
-    sets = [
-        t.assign(int_sim=wording.consistency(encoder, t))
-        for t in map(text_groups, (answers, samples))
-    ]
-    made = groups(mark_by_rules(answers), *sets).set_index("group_id")
-    assert made["correct"].to_dict() == {"kenya": True, "peru": True, "dc": False}
-    assert made["accuracy"].to_dict() == {"kenya": 0.75, "peru": 0.5, "dc": 0}
-    # Three pairs of Nairobi, three of Nairobi and Mombasa.
-    np.testing.assert_allclose(made["scons"], [(3 + 3 * 0.6) / 6, 0, 1], atol=1e-6)
-    assert made["n_empty"].to_dict() == {"kenya": 0, "peru": 1, "dc": 0}
-    assert made.loc["dc", "cert"] == 1
-    assert made["cert_raw"].between(-1, 1).all()
 
 
 class Longer:

@@ -29,6 +29,7 @@ def in_chunks(prompts: Sequence[str]) -> Iterator[list[str]]:
     return (distinct[i : i + CHUNK] for i in range(0, len(distinct), CHUNK))
 
 
-def lacking(models: Sequence[Model], why: str) -> LacksError:
-    """The error that says of these models, in one sentence, why there is nothing to look at."""
-    return LacksError(f"{', '.join(model.name for model in models)}: {why}")
+def need(found: object, models: Sequence[Model], why: str) -> None:
+    """Raise LacksError if nothing is found: why there is nothing to look at of these models."""
+    if models and not found:
+        raise LacksError(f"{', '.join(model.name for model in models)}: {why}")

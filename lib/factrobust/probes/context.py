@@ -28,8 +28,9 @@ import pandas as pd
 from factrobust.draws import lot
 from factrobust.models.interface import Generation, Model
 from factrobust.models.prompts import FORMATS, render
-from factrobust.probes import in_chunks, lacking
+from factrobust.probes import in_chunks, need
 from factrobust.probes.endings import STOP, ending, unsure
+from factrobust.schemas import ContextResults
 from factrobust.tables import FactsError, read_table, slug
 from factrobust.text import normalise
 
@@ -278,15 +279,13 @@ def answer_tokens(model: Model, questions: pd.DataFrame, response: pd.Series) ->
         [prompts[stated] for _, stated in cells],
         [response[f"token_ids_{answer}"] for answer, _ in cells],
     )
-    rows = [
-        (answer, stated, i, token, np.exp(logprob))
-        for (answer, stated), values in zip(cells, logprobs, strict=True)
-        for i, (token, logprob) in enumerate(
-            zip(response[f"tokens_{answer}"], values, strict=True), 1
-        )
-    ]
-    columns = ["answer", "context", "position", "token", "probability"]
-    return pd.DataFrame(rows, columns=columns).astype({"probability": float})
+    table = pd.DataFrame(cells, columns=["answer", "context"]).assign(
+        token=[response[f"tokens_{answer}"] for answer, _ in cells],
+        probability=[np.exp(values) for values in logprobs],
+    )
+    table = table.explode(["token", "probability"], ignore_index=True)
+    table.insert(2, "position", table.groupby(["answer", "context"]).cumcount() + 1)
+    return table.astype({"probability": float})
 
 
 def _lot(*key: object) -> int:
@@ -294,35 +293,23 @@ def _lot(*key: object) -> int:
 
 
 def need_right(marked: pd.DataFrame, models: Sequence[Model]) -> None:
-    """Raise LacksError if no answer (`metrics.context.mark`) is right, with a context or without
-    one: there is nothing that a context could change."""
-    if models and not marked[["correct", "parametric_correct"]].to_numpy(dtype=bool).any():
-        raise lacking(
-            models,
-            "no answer is right, with a context or without one, so there is nothing that a context "
-            "could change; ask easier questions, or another model",
-        )
+    """Raise LacksError if no answer (`metrics.context.mark_sources`) is right: there is nothing that a
+    context could change."""
+    right = marked[["correct", "parametric_correct"]].to_numpy(dtype=bool).any()
+    why = "no answer is right, with a context or without one, so there is nothing that a context could "
+    need(right, models, f"{why}change; ask easier questions, or another model")
 
 
 def need_sources(cases: pd.DataFrame, models: Sequence[Model]) -> None:
-    """Raise LacksError if no model has answers of two sources (`metrics.attribution.cases`): there is
-    nothing to tell apart."""
-    if models and (cases.groupby("model")["source"].nunique() < 2).all():
-        raise lacking(
-            models,
-            "no answers from memory beside answers from the context, so there is nothing to tell "
-            "apart; ask more questions, or another model",
-        )
+    """Raise LacksError if no model has answers of two sources (`metrics.attribution.cases`)."""
+    both = (cases.groupby("model")["source"].nunique() > 1).any()
+    why = "no answers from memory beside answers from the context, so there is nothing to tell apart; "
+    need(both, models, f"{why}ask more questions, or another model")
 
 
 # Results that were computed elsewhere.
-TEXTS = ("category", "base_id", "object", "parametric", "counterfactual", "contextual")
-NUMBERS = (
-    *SCORED,
-    *("n_tokens_parametric", "n_tokens_counterfactual"),
-    *("first_entropy", "first_entropy_context", "first_shift"),
-)
-COLUMNS = ("model", "question_id", *TEXTS, *NUMBERS)
+COLUMNS = tuple(ContextResults.to_schema().columns)
+TEXTS, NUMBERS = COLUMNS[2:8], COLUMNS[8:]
 THESIS = {
     "Category": "category",
     "Base_Question": "base_id",

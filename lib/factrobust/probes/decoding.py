@@ -14,7 +14,7 @@ import pandas as pd
 from factrobust.datasets.facts import answers
 from factrobust.models.interface import Model
 from factrobust.models.prompts import FORMATS
-from factrobust.probes import lacking, prompts
+from factrobust.probes import need, prompts
 
 MAX_NEW_TOKENS = 5  # paper 1, 4.1.1
 TEMPERATURES = tuple(round(0.2 * k, 1) for k in range(1, 11))  # paper 1, 4.2
@@ -134,14 +134,9 @@ def curves(models: Sequence[Model], responses: pd.DataFrame) -> pd.DataFrame:
 
 
 def need_known(known: pd.DataFrame, models: Sequence[Model]) -> None:
-    """Raise LacksError if no model knows a single fact (`metrics.decoding.select_known`): there is
-    nothing that a temperature could shake."""
-    if known.empty and models:
-        raise lacking(
-            models,
-            "none of the greedy answers is right, so there is no known fact to shake; ask easier "
-            "questions, or a model that knows some",
-        )
+    """Raise LacksError if no model knows a single fact (`metrics.decoding.select_known`)."""
+    why = "none of the greedy answers is right, so there is no known fact to shake; ask easier "
+    need(not known.empty, models, f"{why}questions, or a model that knows some")
 
 
 def temperable(models: Sequence[Model]) -> list[Model]:

@@ -15,7 +15,7 @@ from factrobust.datasets.dates import verbalise
 from factrobust.datasets.temporal import load_temporal_relations
 from factrobust.models.interface import Model
 from factrobust.models.prompts import FORMATS
-from factrobust.probes import lacking, prompts
+from factrobust.probes import need, prompts
 
 KEPT = ["fact_id", "precision", "date", "year", "alpha", "years_off", "label"]
 WORDING = ("question", "prefix")
@@ -49,8 +49,7 @@ def statements(
 def tuned(models: Sequence[Model]) -> list[Model]:
     """The models that have a chat template. Raises LacksError if none of them has."""
     found = [model for model in models if model.chat]
-    if models and not found:
-        raise lacking(models, "no chat template here to compare with; name a model that has one")
+    need(found, models, "no chat template here to compare with; name a model that has one")
     return found
 
 
