@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +18,6 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from factrobust import load_model, probes
-from factrobust.datasets.contexts import COLUMNS as QUESTIONS
 from factrobust.datasets.contexts import facts_as_questions, load_context_questions
 from factrobust.datasets.facts import load_facts
 from factrobust.metrics.context import answer_counts, measured, right
@@ -64,22 +62,18 @@ NAIROBI, LIMA = ["Nai", "robi"], ["Lima"]
 
 @pytest.fixture
 def questions() -> pd.DataFrame:
-    rows = [
-        {
-            "question_id": f"capital/{name.lower()}",
-            "category": "geography",
-            "base_id": "capital",
-            "attribute": "capital",
-            "object": name,
-            "question": f"What is the capital of {name}?",
-            "prefix": f"The capital of {name} is",
-            "answers": [],
-            "right_answers": "one",
-            "popularity": np.nan,
-        }
-        for name in OBJECTS
-    ]
-    return pd.DataFrame(rows, index=range(10, 14))[list(QUESTIONS)]  # not 0, 1, ...
+    table = pd.DataFrame({"object": OBJECTS}, index=range(10, 14))  # not 0, 1, ...
+    return table.assign(
+        question_id="capital/" + table["object"].str.lower(),
+        category="geography",
+        base_id="capital",
+        attribute="capital",
+        question="What is the capital of " + table["object"] + "?",
+        prefix="The capital of " + table["object"] + " is",
+        answers=[[] for _ in OBJECTS],
+        right_answers="one",
+        popularity=np.nan,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -252,12 +246,6 @@ def test_equal_answers_are_left_out_and_counted(questions: pd.DataFrame) -> None
     assert results["counterfactual"].tolist() == ["No idea!"] * 3 + ["no idea"]
 
 
-def test_given_contexts(toy: Any, questions: pd.DataFrame) -> None:
-    stated = [f"The capital of {name} is Lima" for name in ("Kenya", "Chad", "Oman")]
-    made = context.greedy(toy, questions.iloc[[0, 2, 3]], stated)
-    assert made["text"].tolist() == ["Lima", "", "Nairobi"]
-
-
 def test_no_probe_imports_torch() -> None:
     names = ", ".join(
         f"factrobust.probes.{name}" for name in ("decoding", "time", "wording", "context")
@@ -347,16 +335,6 @@ def test_an_answer_that_would_be_right_is_never_drawn(mine: list[str], other: li
         assert drawn["capital/b"] == "capital/c"
     with pytest.raises(ValueError, match="to capital/a there is no other fact that a false"):
         known_contexts(questions.iloc[:2], questions.iloc[:2])
-
-
-def test_every_other_fact_is_drawn_equally_often() -> None:
-    questions = facts_about({name: [f"City{name}"] for name in "abcde"})
-    drawn = Counter(
-        known_contexts(questions.iloc[:1], questions, seed=seed)["other"].item()
-        for seed in range(2000)
-    )
-    assert set(drawn) == {f"capital/{name}" for name in "bcde"}
-    assert all(abs(n - 500) < 80 for n in drawn.values())  # four standard deviations
 
 
 def test_a_draw_depends_on_the_facts_only() -> None:
@@ -608,10 +586,3 @@ def test_uniform_over_questions_and_another_seed_another_draw() -> None:
     low, high = binom.interval(1 - ALPHA, len(draws), 0.25)
     for row in (1, 2, 3, 4):
         assert low <= (draws == row).sum() <= high
-
-
-def test_rules_differ_in_spelling_and_empties() -> None:
-    rows = answered("Paris", "the paris", "")
-    assert counterfactuals(rows).tolist() == [-1, -1, counterfactuals(rows)[2]]
-    assert counterfactuals(rows)[2] in (0, 1)
-    assert (counterfactuals(rows, rule="published") >= 0).all()

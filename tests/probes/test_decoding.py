@@ -116,23 +116,6 @@ def test_greedy_answers(toy: Any, facts: pd.DataFrame, known: pd.DataFrame) -> N
     assert np.exp(made.loc["Kenya", "top_logprobs"][0][:2]) == pytest.approx([0.6, 0.1])
 
 
-def test_entropies(known: pd.DataFrame) -> None:
-    entropies = known.set_index("fact_id")["entropy"].to_dict()
-    log = math.log10
-    peru_first = -(0.8 * log(0.8) + 0.2 * log(0.2))
-    peru_second = -(0.9 * log(0.9) + 0.1 * log(0.05))
-    assert entropies == pytest.approx(
-        {
-            "Kenya": -(0.6 * log(0.6) + 0.4 * log(0.1)),  # 0.53311
-            "Peru": (peru_first + peru_second) / 2,  # 0.19430
-            "Egypt": -(0.9 * log(0.9) + 0.1 * log(0.1)),  # 0.14118
-            "Ghana": -(0.5 * log(0.5) + 0.3 * log(0.3) + 0.2 * log(0.2)),  # 0.44717
-            "Niamey": 0,  # the end of the answer is no token of it
-        },
-        abs=1e-6,
-    )
-
-
 def test_curves(curves: pd.DataFrame) -> None:
     assert list(curves) == ["model", "fact_id", "temperature", "logprob"]
     for fact, group in curves.groupby("fact_id"):

@@ -203,10 +203,3 @@ def test_is_the_beginning_of_one_line(text: str) -> None:
     assert sentence == sentence.strip()
     assert len(sentence.splitlines()) <= 1
     assert bool(sentence) == bool(text.strip())
-
-
-@settings(deadline=None)
-@given(st.from_regex(r"[A-H][a-h]{3,8}( [A-H][a-h]{3,8}){0,3}", fullmatch=True))
-def test_plain_names_are_kept_whole(name: str) -> None:
-    for written in (name, f" {name}.", f"{name}. {name}", f"{name}\n{name}"):
-        assert first_sentence(written) == name
