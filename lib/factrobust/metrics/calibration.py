@@ -34,10 +34,9 @@ def scores(
 ) -> pd.DataFrame:
     """Quality of predictions, one row a measure and combination of `by`.
 
-    Columns: those of `by`, measure, mean, low, high, n (questions), n_missing. Measures: accuracy
-    (at probability 0.5), baseline (accuracy of the training rows' more frequent outcome), gain
-    (percent of the baseline), auc, brier, brier_baseline (of the training rows' share of right
-    answers as the only probability).
+    Measures are accuracy (at probability 0.5), baseline (accuracy of the training rows' more
+    frequent outcome), gain (percent of the baseline), auc, brier, brier_baseline (of the training
+    rows' share of right answers as the only probability).
     """
     rows: list[tuple] = []
     for key, part in predictions.groupby(list(by), sort=False):
@@ -68,8 +67,7 @@ def ranking(
 ) -> pd.DataFrame:
     """AUC of single measures, which need not be probabilities: higher must mean more certain.
 
-    `table` has a row a question: `by`, group_id, correct and the measures in `columns`. Returns the
-    columns of `by`, measure, mean, low, high, n (questions), n_missing.
+    `table` has a row a question: `by`, group_id, correct and the measures in `columns`.
     """
     rows = []
     for key, part in table.groupby(list(by), sort=False):
@@ -80,24 +78,17 @@ def ranking(
     return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
 
 
-def calibration_curve(
-    predictions: pd.DataFrame,
-    by: Sequence[str] = ("model",),
-    *,
-    bins: int = 10,
-    n_boot: int = 2000,
-) -> pd.DataFrame:
-    """Share of right answers in each bin of predicted probability, all repeats together.
+def calibration_curve(predictions: pd.DataFrame, *, bins: int, n_boot: int = 2000) -> pd.DataFrame:
+    """Share of right answers a model and bin of predicted probability, all repeats together.
 
-    Bins are [0, 0.1), ... [0.9, 1]. Columns: those of `by`, bin (lower edge), predicted (mean
-    probability), observed (share of right answers), low, high, n (questions), rows (predictions).
-    Empty bins are left out; rows without a probability, too.
+    A bin is named by its lower edge; `predicted` is the mean probability there, n counts questions,
+    `rows` predictions. Empty bins are left out; rows without a probability, too.
     """
     rows = predictions.dropna(subset=["probability"])
     rows = rows.assign(
         bin=unit_bins(rows["probability"], bins), correct=rows["correct"].astype(float)
     )
-    columns = [*by, "bin"]
+    columns = ["model", "bin"]
     observed = interval_table(rows, columns, "correct", "group_id", n_boot=n_boot)
     predicted = rows.groupby(columns)["probability"].agg(predicted="mean", rows="size")
     table = observed.rename(columns={"mean": "observed"}).merge(predicted, on=columns)
@@ -107,26 +98,24 @@ def calibration_curve(
 def risk_coverage(
     table: pd.DataFrame,
     score: str = "probability",
-    by: Sequence[str] = ("model",),
     *,
     coverages: Sequence[float] = COVERAGES,
     n_boot: int = 2000,
 ) -> pd.DataFrame:
-    """Accuracy of the model when only the share of questions with the highest score is answered.
+    """Accuracy of a model when only the share of questions with the highest score is answered.
 
-    `table` holds predictions, or one row a question (`metrics.wording.groups`) with any column as
-    `score`; higher means more certain. Equal scores are answered in random order: the accuracy is
-    the expected one, as it is where a coverage is no whole number of questions. Columns: those of
-    `by`, score, coverage, accuracy, low, high, n (questions), n_missing.
+    `table` holds predictions, or one row a question (`schemas.Groups`) with any column as `score`;
+    higher means more certain. Equal scores are answered in random order: the accuracy is the
+    expected one, as it is where a coverage is no whole number of questions.
     """
     rows = []
-    for key, part in table.groupby(list(by), sort=False):
+    for model, part in table.groupby("model", sort=False):
         y, x, missing = _wide(part, score)
         for coverage in coverages:
             accuracy = partial(_mean_over, partial(_covered, coverage))
             interval = bootstrap_statistic(accuracy, [y, *x.to_numpy().T], n_boot=n_boot)
-            rows.append((*key, score, coverage, *interval, missing))
-    names = [*by, "score", "coverage", "accuracy", "low", "high", "n", "n_missing"]
+            rows.append((model, score, coverage, *interval, missing))
+    names = ["model", "score", "coverage", "accuracy", "low", "high", "n", "n_missing"]
     return pd.DataFrame(rows, columns=names)
 
 
@@ -138,8 +127,6 @@ def relative_gain(weights: Array, right: Array, base: Array) -> Array:
 def _wide(part: pd.DataFrame, column: str) -> tuple[pd.Series, pd.DataFrame, int]:
     """Outcomes [question], `column` [question, repeat], and how many questions lack a number."""
     rows = part if "repeat" in part else part.assign(repeat=0)
-    if rows.duplicated(["group_id", "repeat"]).any():
-        raise ValueError("a question has several rows; name in `by` what tells them apart")
     wide = rows.pivot(index="group_id", columns="repeat", values=column).astype(float)
     complete = wide.replace([np.inf, -np.inf], np.nan).dropna()
     outcome = rows.drop_duplicates("group_id").set_index("group_id")["correct"].astype(float)

@@ -1,6 +1,6 @@
 """Predict questions that were not fitted on: one split, repeated cross-validation, transfer.
 
-Tables are those of `metrics.wording.groups`; regressions those of `metrics.regression`.
+Rows are questions, of a table `schemas.Groups`; regressions are those of `metrics.regression`.
 """
 
 from __future__ import annotations
@@ -51,21 +51,18 @@ def folds(
     return fold
 
 
-def performance(
-    groups: pd.DataFrame, predictors: Sequence[str] = FULL, *, seed: int = 0, n_boot: int = 2000
-) -> pd.DataFrame:
-    """Accuracy on a held-out fifth of the questions (table 5).
+def ablation(groups: pd.DataFrame, *, seed: int = 0, n_boot: int = 2000) -> pd.DataFrame:
+    """Accuracy on a held-out fifth of the questions (table 5), by sets of predictors (table 6).
 
-    Two rows a model: `categories` is "all", or "correctness > 0.1": only the categories of which
-    the model answers more than that share of all questions, split anew. Columns: model, predictors,
-    categories, n_categories, pseudo_r2 (McFadden, of the rows fitted on), accuracy (of the test
-    rows at probability 0.5), low, high, baseline (accuracy of the training rows' more frequent
-    outcome on the same test rows), gain (percent of the baseline), gain_low, gain_high, n_train,
-    n_test, n_unseen (test rows of categories that no training row has; they are dropped), fit (how
-    it was fitted, or "none: " and why no regression can be). Intervals resample test questions.
+    Two rows a set and model: `categories` is "all", or "correctness > 0.1": only the categories of
+    which the model answers more than that share of all questions, split anew. McFadden's pseudo_r2
+    is of the rows fitted on, the accuracy of the n_test others at probability 0.5, the baseline that
+    of the training rows' more frequent outcome there, the gain in percent of it. n_unseen test rows
+    of categories that no training row has are dropped. `fit` says how it was fitted, or "none: " and
+    why no regression can be. Intervals resample test questions.
     """
     rows = []
-    for model, part in groups.groupby("model", sort=False):
+    for predictors, (model, part) in product(ABLATION, groups.groupby("model", sort=False)):
         share = part.groupby("relation")["correct"].mean()
         easy = part["relation"].isin(share.index[share > MINIMUM])
         for categories, chosen in (("all", part), (f"correctness > {MINIMUM}", part[easy])):
@@ -75,18 +72,6 @@ def performance(
     names = ["model", "predictors", "categories", "n_categories", "pseudo_r2", "accuracy", "low"]
     names += ["high", "baseline", "gain", "gain_low", "gain_high", "n_train", "n_test", "n_unseen"]
     return pd.DataFrame(rows, columns=[*names, "fit"])
-
-
-def ablation(
-    groups: pd.DataFrame,
-    sets: Sequence[Sequence[str]] = ABLATION,
-    *,
-    seed: int = 0,
-    n_boot: int = 2000,
-) -> pd.DataFrame:
-    """`performance` of each set of predictors, on the same splits (table 6)."""
-    tables = [performance(groups, names, seed=seed, n_boot=n_boot) for names in sets]
-    return pd.concat(tables, ignore_index=True)
 
 
 def cross_validate(
@@ -99,9 +84,8 @@ def cross_validate(
 ) -> pd.DataFrame:
     """Out-of-fold probabilities of every question from `repeats` stratified k-fold splits.
 
-    Columns: model, repeat, fold, group_id, relation, correct, probability, prior (share of right
-    answers in the training rows), fit. The probability is NaN, and `fit` says why, where no
-    regression can be fitted or the training rows lack the category.
+    The prior is the share of right answers in the training rows. The probability is NaN, and `fit`
+    says why, where no regression can be fitted or the training rows lack the category.
     """
     tables = []
     for _, part in groups.groupby("model", sort=False):
@@ -114,20 +98,12 @@ def cross_validate(
     return pd.concat(tables, ignore_index=True)[[*columns, "probability", "prior", "fit"]]
 
 
-def transfer(
-    groups: pd.DataFrame,
-    predictors: Sequence[str] = NUMERIC,
-    *,
-    k: int = 5,
-    repeats: int = 1,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Fit on one model, predict another.
+def transfer(groups: pd.DataFrame, *, k: int = 5, repeats: int = 1, seed: int = 0) -> pd.DataFrame:
+    """Fit on one model, predict another, by the numeric predictors; else as `cross_validate`.
 
     Every ordered pair is predicted out of fold: the rows of `fitted_on` outside a fold predict the
     rows of `predicted` in it. So a question never predicts itself, under another model either, and
-    the pairs of one with itself are plain cross-validation. Columns: fitted_on, predicted, and those
-    of `cross_validate`.
+    the pairs of one with itself are plain cross-validation.
     """
     tables = []
     questions = groups.drop_duplicates("group_id")  # one fold a question, whatever the model
@@ -136,12 +112,10 @@ def transfer(
         fold = groups["group_id"].map(dict(zip(questions["group_id"], dealt, strict=True)))
         for source, j in product(groups["model"].unique(), range(k)):
             train = groups[(groups["model"] == source) & (fold != j)]
-            test, _ = _predicted(train, groups[fold == j], predictors)
+            test, _ = _predicted(train, groups[fold == j], NUMERIC)
+            test = test.assign(predicted=test["model"])
             tables.append(test.assign(fitted_on=source, repeat=repeat, fold=j))
-    columns = ["fitted_on", "predicted", "model", "repeat", "fold", "group_id", "relation"]
-    columns += ["correct", "probability", "prior", "fit"]
-    table = pd.concat(tables, ignore_index=True)
-    return table.assign(predicted=table["model"])[columns]
+    return pd.concat(tables, ignore_index=True)
 
 
 def _predicted(
@@ -161,7 +135,7 @@ def _predicted(
 def _held_out(
     groups: pd.DataFrame, predictors: Sequence[str], seed: int, n_boot: int
 ) -> dict[str, float | str]:
-    """The numbers of `performance` for one model and set of categories."""
+    """The numbers of `ablation` for one model and set of categories."""
     few = f"{len(groups)} questions are too few to hold one in 5 out" if len(groups) < 5 else None
     if (reason := undefined(groups) or few) is not None:
         return {"n_train": 0, "n_test": 0, "n_unseen": 0, "fit": f"none: {reason}"}

@@ -3,8 +3,8 @@
 Predictors have the paper's names: QCat (category), SPop (log of the subject's popularity), SCons and
 Cert; any other is a numeric column of the table, such as agreement. With QCat, each numeric predictor
 has a slope of its own in each category: correct ~ QCat*log_SPop + QCat*SCons + QCat*Cert. Numeric
-predictors are standardised with the mean and standard deviation of the rows fitted on. Tables are
-those of `metrics.wording.groups`.
+predictors are standardised with the mean and standard deviation of the rows fitted on. Rows are
+questions, of a table `schemas.Groups`.
 
 Small tables have categories whose answers are all wrong, or fewer rows than coefficients. If a
 combination of predictors tells right from wrong without an error (perfect separation), or but for
@@ -43,12 +43,8 @@ PRIOR_SD = 2.5
 ML = "maximum likelihood"
 ML_STEPS = 25  # finite estimates take about 10 steps; from 37 on, diverging ones look settled
 RIDGE_STEPS = 100
-WITHIN = ["relation", "model", "term", "coefficient", "low", "high", "standard_error", "p_value"]
-WITHIN += ["symbol", "problem", "odds_ratio", "odds_low", "odds_high", "fit", "n"]
-SPELLING = {"Intercept": "intercept"}  # as the paper has it
+WITHIN = ["relation", "model", "term", "coefficient", "low", "high", "odds_ratio", "fit", "n"]
 MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
-BINS = 15
-CENTRE = 0.95
 
 
 @dataclass(frozen=True)
@@ -87,29 +83,26 @@ class Fit(Estimates):
 
 
 def fit(groups: pd.DataFrame, predictors: Sequence[str] = FULL) -> Fit:
-    """Fit correctness on the predictors, one row a question of one model.
+    """Fit correctness on the predictors, one row a question of one model, which is not `undefined`.
 
     A numeric predictor that does not vary becomes 0 throughout, and is reported as collinear; a
-    QCat of one category is left to the intercept. Raises ValueError for rows of several models,
-    two of a question, a predictor that is missing somewhere, or answers all right or all wrong.
+    QCat of one category is left to the intercept.
     """
-    frame, numeric = _frame(groups, predictors)
-    if groups["model"].nunique() > 1 or groups["group_id"].duplicated().any():
-        raise ValueError("a fit takes one model's rows, one a question; select them")
-    if (reason := undefined(groups)) is not None:
-        raise ValueError(f"{reason}, so there is nothing to predict; ask other questions")
-    mean, sd = frame[numeric].mean(), frame[numeric].std(ddof=0)
+    frame = _frame(groups, predictors)
+    numeric = frame.drop(columns="QCat", errors="ignore")
+    correct = groups["correct"].to_numpy(dtype=float)
+    mean, sd = numeric.mean(), numeric.std(ddof=0)
     flat = sd <= 1e-12 * mean.abs().clip(lower=1.0)  # no more than rounding
     scaling = pd.DataFrame({"mean": mean, "sd": sd.mask(flat, np.inf)})
     categories = tuple(sorted(frame["QCat"].unique())) if "QCat" in frame else ()
-    share = np.full(len(frame), frame["correct"].mean())
+    share = np.full(len(frame), correct.mean())
     return Fit(
-        **vars(estimate(_model(frame, scaling, categories))),
+        **vars(estimate(_design(frame, scaling, categories), correct)),
         model=str(groups["model"].iloc[0]),
         predictors=tuple(predictors),
         categories=categories,
         scaling=scaling,
-        null_log_likelihood=log_likelihood(logit(share), frame["correct"].to_numpy()),
+        null_log_likelihood=log_likelihood(logit(share), correct),
         n=len(frame),
     )
 
@@ -117,18 +110,10 @@ def fit(groups: pd.DataFrame, predictors: Sequence[str] = FULL) -> Fit:
 def predict(fitted: Fit, groups: pd.DataFrame) -> Array:
     """Predicted probability that each question is answered correctly, [row]; NaN for a question of a
     category that the fit has not seen."""
-    frame, _ = _frame(groups, fitted.predictors)
-    data = {n: c.to_numpy() for n, c in _standardised(frame, fitted.scaling).items()}
-    data["Intercept"] = data[""] = np.ones(len(frame))
+    frame = _frame(groups, fitted.predictors)
+    design = _design(frame, fitted.scaling, fitted.categories)
     known = frame["QCat"].isin(fitted.categories) if "QCat" in frame else True
-    logits = np.where(known, np.zeros(len(frame)), np.nan)
-    # Column by column: building the design from the formula would cost more than a fit.
-    coefficients = fitted.coefficients
-    for name, coefficient in zip(coefficients.index, coefficients, strict=True):
-        category, term = CATEGORY.search(name), CATEGORY.sub("", name).strip(":")
-        rows = 1.0 if category is None else data["QCat"] == category[1]
-        logits += coefficient * rows * data[term]
-    return expit(logits)
+    return np.where(known, expit(np.einsum("ij,j->i", design, fitted.coefficients)), np.nan)
 
 
 def undefined(groups: pd.DataFrame) -> str | None:
@@ -144,8 +129,7 @@ def undefined(groups: pd.DataFrame) -> str | None:
 def summary(groups: pd.DataFrame, predictors: Sequence[str] = FULL) -> pd.DataFrame:
     """Goodness of fit without a held-out part, one row a model (table 8).
 
-    Columns: model, pseudo_r2, aic, degrees, n, fit. A model for which no regression can be fitted
-    has NaN and the reason in `fit`.
+    A model for which no regression can be fitted has NaN and the reason in `fit`.
     """
     rows = []
     for model, part in groups.groupby("model", sort=False):
@@ -157,57 +141,42 @@ def summary(groups: pd.DataFrame, predictors: Sequence[str] = FULL) -> pd.DataFr
     return pd.DataFrame(rows, columns=["model", "pseudo_r2", "aic", "degrees", "n", "fit"])
 
 
-def _frame(groups: pd.DataFrame, predictors: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Outcome and predictors by their names in the formula, and which of them are numeric."""
-    columns = {TERMS.get(name, name): COLUMNS.get(name, name) for name in predictors}
-    frame = pd.DataFrame({"correct": groups["correct"].to_numpy(dtype=float)})
-    numeric = [name for name in columns if name != "QCat"]
-    for name in numeric:
-        frame[name] = groups[columns[name]].to_numpy(dtype=float)
-        if bad := int((~np.isfinite(frame[name])).sum()):
-            raise ValueError(
-                f"{bad} of {len(frame)} questions have no {columns[name]}; drop them, or leave {name} "
-                "out of the predictors"
-            )
-    if "QCat" in columns:
-        frame["QCat"] = groups[columns["QCat"]].astype(str).to_numpy(dtype=object)
-    return frame, numeric
+def _frame(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
+    """The predictors by their names in the formula."""
+    columns = {TERMS.get(name, name): groups[COLUMNS.get(name, name)] for name in predictors}
+    return pd.DataFrame(columns, index=groups.index)
 
 
-def _standardised(frame: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
-    mean, sd = scaling["mean"], scaling["sd"]
-    return frame.assign(**{term: (frame[term] - mean[term]) / sd[term] for term in scaling.index})
+def _design(frame: pd.DataFrame, scaling: pd.DataFrame, categories: Sequence[str]) -> pd.DataFrame:
+    """The design of the formula: intercept and standardised predictors, and behind each of them what
+    is added to it in each category but the first."""
+    terms = {"Intercept": pd.Series(1.0, index=frame.index)}
+    terms |= {name: (frame[name] - mean) / sd for name, mean, sd in scaling.itertuples()}
+    columns = {}
+    for term, values in terms.items():
+        columns[term] = values
+        for category in categories[1:]:
+            name = f"QCat[T.{category}]" + (f":{term}" if term != "Intercept" else "")
+            columns[name] = values * (frame["QCat"] == category)
+    return pd.DataFrame(columns)
 
 
-def _model(frame: pd.DataFrame, scaling: pd.DataFrame, categories: Sequence[str]) -> Any:
-    """statsmodels' Logit of the frame, standardised, with the categories given."""
-    import statsmodels.formula.api as smf
-
-    terms = list(scaling.index)
-    data = _standardised(frame, scaling)
-    if len(categories) > 1:
-        levels = pd.Index(list(categories), dtype=object)
-        data["QCat"] = pd.Categorical(frame["QCat"], categories=levels)
-        terms = [f"QCat*{t}" for t in terms] or ["QCat"]
-    return smf.logit(f"correct ~ {' + '.join(terms) or '1'}", data)
-
-
-def estimate(model: Any) -> Estimates:
-    """Estimates of statsmodels' Logit model: by maximum likelihood if that is finite and unique.
+def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
+    """Estimates for a design and outcomes y (0 or 1): by maximum likelihood if finite and unique.
 
     The reasons for a penalised fit are "collinear", "separated", or "no convergence" if neither is
     true and Newton's method fails all the same.
     """
-    design, y, names = np.asarray(model.exog), np.asarray(model.endog), model.exog_names
+    design, names = np.ascontiguousarray(columns), columns.columns
     collinear = null_space(design)
-    result = None if collinear.shape[1] else _maximum_likelihood(model)
+    result = None if collinear.shape[1] else _maximum_likelihood(design, y)
     if result is not None:
-        b, covariance = np.asarray(result.params), np.asarray(result.cov_params())
+        b, covariance = result.params, result.cov_params()
         degrees, method, unbounded = float(len(b)), ML, collinear
     else:
         apart = separable(design, y)
         reasons = ["collinear"] * bool(collinear.shape[1]) + ["separated"] * bool(apart.any())
-        precision = np.where(np.array(names) == "Intercept", 0.0, PRIOR_SD**-2)
+        precision = np.where(names == "Intercept", 0.0, PRIOR_SD**-2)
         b, hessian = ridge(design, y, precision)
         covariance = np.linalg.inv(hessian)
         # Gray (1992): the trace of the information over the penalised information.
@@ -260,16 +229,18 @@ def _objective(design: Array, y: Array, precision: Array, b: Array) -> float:
     return log_likelihood(design @ b, y) - 0.5 * float(precision @ b**2)
 
 
-def _maximum_likelihood(model: Any) -> Any | None:
+def _maximum_likelihood(design: Array, y: Array) -> Any | None:
     """statsmodels' result, or None if Newton's method does not settle: then estimates diverge.
 
     statsmodels by itself adds a little to the Hessian's diagonal, which would let an infinite
     estimate settle; ridge_factor=0 takes it away.
     """
+    from statsmodels.discrete.discrete_model import Logit
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what is checked below
         try:
-            result = model.fit(method="newton", maxiter=ML_STEPS, ridge_factor=0, disp=0)
+            result = Logit(y, design).fit(method="newton", maxiter=ML_STEPS, ridge_factor=0, disp=0)
         except np.linalg.LinAlgError:
             return None
     finite = np.isfinite(result.params).all() and np.isfinite(result.bse).all()
@@ -318,26 +289,22 @@ def symbols(p_values: ArrayLike) -> list[str]:
 
 
 def coefficients(fitted: Fit) -> pd.DataFrame:
-    """One row a coefficient (tables 7 and 10 to 14).
+    """One row a coefficient (tables 7 and 10 to 14), with Wald's p-value and interval, in logits.
 
-    Columns: model, term ("intercept", "QCat[T.capital]", "QCat[T.capital]:SCons"), category (of
-    the row, else the reference's; "" without QCat), coefficient, low, high (on the scale of logits),
-    standard_error, p_value (Wald), symbol, problem; conditional, conditional_low, conditional_high,
-    conditional_problem: the same for the base coefficient plus this one, which is the category's own
-    intercept or slope; odds_ratio, odds_low, odds_high (exp of coefficient, low and high); fit, n.
+    A term is "intercept", "SCons", "QCat[T.capital]" or "QCat[T.capital]:SCons"; `category` is the
+    row's, else the reference's, "" without QCat. The conditional numbers are those of the base
+    coefficient plus this one, which is the category's own intercept or slope; odds are exp of the
+    coefficient and its bounds.
     """
-    names = fitted.coefficients.index.tolist()
-    base = [names.index(_base(name)) for name in names]
+    names = fitted.coefficients.index
+    plain = names.str.replace(CATEGORY, "", regex=True).str.strip(":")
+    base = names.get_indexer(plain.where(plain != "", "Intercept"))  # itself, without a category
     single = np.eye(len(names))
-    summed = single + single[base] * (np.array(base) != np.arange(len(names)))[:, None]
+    summed = np.maximum(single, single[base])
     z = ndtri(TAILS[1])
-    table = pd.DataFrame(
-        {
-            "model": fitted.model,
-            "term": [SPELLING.get(name, name) for name in names],
-            "category": [_category(name, fitted) for name in names],
-        }
-    )
+    reference = fitted.categories[0] if fitted.categories else ""
+    category = names.str.extract(CATEGORY, expand=False).fillna(reference)
+    table = pd.DataFrame({"model": fitted.model, "term": names.map(_spelled), "category": category})
     for prefix, weights in (("", single), ("conditional_", summed)):
         value = weights @ fitted.coefficients.to_numpy()
         error = np.sqrt(np.einsum("ij,jk,ik->i", weights, fitted.covariance, weights))
@@ -354,53 +321,41 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
 
 
 def wald(fitted: Fit) -> pd.DataFrame:
-    """Wald's chi-square of each term of the formula (table 9): are all its coefficients 0?
+    """Wald's chi-square b' V^-1 b of each term of the formula (table 9): are its `df` coefficients 0?
 
-    Columns: model, term, df (number of coefficients), statistic (b' V^-1 b), p_value, symbol, fit,
-    n. Beside interactions, a numeric term is its slope in the reference category.
+    Beside interactions, a numeric term is its slope in the reference category.
     """
-    terms = [CATEGORY.sub("QCat", name) for name in fitted.coefficients.index]
+    terms = fitted.coefficients.index.str.replace(CATEGORY, "QCat", regex=True)
     rows = []
-    for term in dict.fromkeys(terms):
-        at = np.flatnonzero([other == term for other in terms])
+    for term in terms.unique():
+        at = np.flatnonzero(terms == term)
         b = fitted.coefficients.to_numpy()[at]
         statistic = float(b @ np.linalg.solve(fitted.covariance[np.ix_(at, at)], b))
         p_value = float(chdtrc(len(at), statistic))
-        rows.append((fitted.model, SPELLING.get(term, term), len(at), statistic, p_value))
+        rows.append((fitted.model, _spelled(term), len(at), statistic, p_value))
     table = pd.DataFrame(rows, columns=["model", "term", "df", "statistic", "p_value"])
     return table.assign(symbol=symbols(table["p_value"]), fit=fitted.method, n=fitted.n)
 
 
-def within(
-    groups: pd.DataFrame, relations: Sequence[str], predictors: Sequence[str] = NUMERIC
-) -> pd.DataFrame:
+def within(groups: pd.DataFrame, relations: Sequence[str]) -> pd.DataFrame:
     """Coefficients of regressions inside single categories, one fit each (table 7).
 
-    Predictors are standardised within the category. Columns: relation, and those of `coefficients`
-    without category and the conditional ones; table 7 prints the odds ratios. A category whose
+    Predictors are standardised within the category; table 7 prints the odds ratios. A category whose
     answers are all right or all wrong has one row, without numbers, whose `fit` gives the reason.
     """
     tables = []
     for (model, questions), relation in product(groups.groupby("model", sort=False), relations):
         part = questions[questions["relation"] == relation]
         if (reason := undefined(part)) is None:
-            table = coefficients(fit(part, predictors))
+            table = coefficients(fit(part, NUMERIC))
         else:
             table = pd.DataFrame([{"model": model, "fit": f"none: {reason}", "n": len(part)}])
         tables.append(table.assign(relation=relation))
     return pd.concat(tables, ignore_index=True).reindex(columns=WITHIN)
 
 
-def _base(name: str) -> str:
-    """The coefficient that a category's coefficient is added to; itself if there is none."""
-    rest = CATEGORY.sub("", name)
-    return rest.strip(":") or "Intercept"
-
-
-def _category(name: str, fitted: Fit) -> str:
-    if found := CATEGORY.search(name):
-        return found[1]
-    return fitted.categories[0] if fitted.categories else ""
+def _spelled(term: str) -> str:
+    return "intercept" if term == "Intercept" else term  # as the paper has it
 
 
 def _problems(fitted: Fit, weights: Array) -> list[str]:
@@ -412,30 +367,23 @@ def _problems(fitted: Fit, weights: Array) -> list[str]:
     return np.select([collinear, unbounded], ["collinear", "separated"], "").tolist()
 
 
-def binned_correctness(
-    groups: pd.DataFrame, predictors: Sequence[str] = NUMERIC, *, bins: int = BINS
-) -> pd.DataFrame:
+def binned_correctness(groups: pd.DataFrame, *, bins: int) -> pd.DataFrame:
     """Share of right answers against each numeric predictor, by category (figure 5).
 
-    The range of a predictor, over all questions of a model, is cut into bins of equal width. A
-    category's rows outside its own central 95% of the predictor are left out. Columns: model,
-    relation, predictor, midpoint (of the bin, in the predictor's own unit), correct (share), low,
-    high (exact binomial 95% interval), n (questions). Empty bins, and rows without a value, are left
-    out.
+    The range of a predictor, over all questions of a model, is cut into bins of equal width; the
+    midpoint is in the predictor's own unit. A category's rows outside its own central 95% of the
+    predictor are left out, and so are empty bins. Intervals are exact binomial 95% ones over the n
+    questions of a bin.
     """
     tables = []
-    for name in predictors:
-        column = COLUMNS.get(name, name)
-        rows = groups.dropna(subset=[column])
-        for _, part in rows.groupby("model", sort=False):
-            x = part[column].astype(float)
-            width = (x.max() - x.min()) / bins
-            number = np.minimum((x - x.min()) // (width or 1.0), bins - 1)
-            within = x.groupby(part["relation"])
-            lower = within.transform("quantile", (1 - CENTRE) / 2)
-            upper = within.transform("quantile", (1 + CENTRE) / 2)
-            binned = part.assign(predictor=name, midpoint=x.min() + (number + 0.5) * width)
-            tables.append(binned[x.between(lower, upper)])
+    for name, (_, part) in product(NUMERIC, groups.groupby("model", sort=False)):
+        x = part[COLUMNS[name]]
+        width = (x.max() - x.min()) / bins
+        number = np.minimum((x - x.min()) // (width or 1.0), bins - 1)
+        within = x.groupby(part["relation"])
+        lower, upper = (within.transform("quantile", tail) for tail in TAILS)
+        binned = part.assign(predictor=name, midpoint=x.min() + (number + 0.5) * width)
+        tables.append(binned[x.between(lower, upper)])
     cells = pd.concat(tables).groupby(["model", "relation", "predictor", "midpoint"], sort=False)
     table = cells["correct"].agg(right="sum", n="size").reset_index()
     low, high = binomial_interval(table["right"], table["n"])

@@ -182,7 +182,7 @@ def coefficients(table: pd.DataFrame) -> Figure:
 def predictive_gain(table: pd.DataFrame) -> Figure:
     """Accuracy of each set of predictors against the baseline (tables 5 and 6).
 
-    `table`, of `metrics.held_out.ablation` or `performance`: model, predictors, categories, accuracy,
+    `table`, of `metrics.held_out.ablation`: model, predictors, categories, accuracy,
     low, high, baseline, gain (percent, written at the right), n_test. A panel each value of
     `categories`, a row a set. Where no regression could be fitted, there is a dash.
     """
