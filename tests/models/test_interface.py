@@ -19,7 +19,7 @@ def toy(toy_model: Callable[..., Any]) -> Any:
 
 BAD: list[tuple[str, Callable[[Any], Any]]] = [
     ("put the one prompt into a list", lambda m: m.generate("a Kenya")),
-    ("prompt 1 is empty", lambda m: m.generate(["a Kenya", ""])),
+    ("prompt 1 is '', not a text", lambda m: m.generate(["a Kenya", ""])),
     ("prompt 0 is nan, not a text", lambda m: m.generate([float("nan")])),
     ("max_new_tokens must be at least 1, not 0", lambda m: m.generate(["a"], max_new_tokens=0)),
     ("stop string is empty", lambda m: m.generate(["a"], stop=[".", ""])),
@@ -31,22 +31,12 @@ BAD: list[tuple[str, Callable[[Any], Any]]] = [
     (r"top_p must lie in \(0, 1\]", lambda m: m.sample(["a"], temperature=1, n=1, top_p=0)),
     (r"top_p must lie in \(0, 1\]", lambda m: m.sample(["a"], temperature=1, n=1, top_p=1.1)),
     ("answer 1 .prompt 'b'. is empty", lambda m: m.score(["a", "b"], ["c", " "])),
-    ("answer 0 .prompt 'a'. is None, not a text", lambda m: m.score(["a"], [None])),
     ("answer 1 .prompt 'b'. is empty; leave such", lambda m: m.score(["a", "b"], [[3], []])),
     ("answer 0 .prompt 'a'. is 3, not a text or a list of", lambda m: m.score(["a"], [3])),
     (r"is \['c'\], not a text or a list of token ids", lambda m: m.temper(["a"], [["c"]], [1])),
-    (r"is \[1.5\], not a text or a list of token ids", lambda m: m.score(["a"], [[1.5]])),
-    (r"is \[2, -1\], and no token has a negative id", lambda m: m.score(["a"], [[2, -1]])),
-    (
-        "one answer .a text or a list of token ids. for each of 2 prompts",
-        lambda m: m.score(["a", "b"], ["c"]),
-    ),
-    (
-        "one answer .a text or a list of token ids. for each of 1 prompts",
-        lambda m: m.score(["a"], "c"),
-    ),
+    ("one answer for each of 2 prompts", lambda m: m.score(["a", "b"], ["c"])),
+    ("one answer for each of 1 prompts", lambda m: m.score(["a"], "c")),
     ("temperature -1.0 is out of range", lambda m: m.temper(["a"], ["b"], [1, -1])),
-    ("temperature inf is out of range", lambda m: m.temper(["a"], ["b"], [np.inf])),
     ("temperatures is empty", lambda m: m.temper(["a"], ["b"], [])),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -86,13 +87,12 @@ def test_bad_lines(table: Path, old: str, new: str, sentence: str) -> None:
         settings_of("org/model")
 
 
-@pytest.mark.parametrize("name", weights.EMBEDDED)
-def test_embedded_models_have_their_checksum_in_the_table(name: str) -> None:
-    found = read_settings(FILE)[name]
-    assert len(found.sha256) == 64
-    assert (found.dtype, found.tokenizer) == ("float32", "")
-    assert found.chat_template != "yes"  # else a replay would load their tokenizer
-    assert [n for n, line in read_settings(FILE).items() if line.sha256] == list(weights.EMBEDDED)
+def test_embedded_models_have_their_checksum_in_the_table() -> None:
+    lines = {name: line for name, line in read_settings(FILE).items() if line.sha256}
+    assert list(lines) == list(weights.EMBEDDED)
+    assert {len(line.sha256) for line in lines.values()} == {64}
+    # Else a replay would load their tokenizer.
+    assert "yes" not in {line.chat_template for line in lines.values()}
 
 
 def test_the_sizes_in_the_table_add_up() -> None:
@@ -167,18 +167,10 @@ def test_a_model_with_the_tokenizer_of_another(hub: dict[str, Any], table: Path)
 # -- names -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("gemma-3-270", r"no model is called 'gemma-3-270'; did you mean 'gemma-3-270m'\?"),
-        ("SmolLM2", r"did you mean 'smollm2-135m-instruct'\?"),
-        ("zzz", r"no model is called 'zzz'\. Known names: gemma-3-270m, smollm2-135m-instruct"),
-        ("no/such/weights.gguf", "or give an existing folder, a .gguf file, or a hub id"),
-    ],
-)
+@pytest.mark.parametrize("name", ["gemma-3-270", "no/such/weights.gguf", "http://x/v1 llama"])
 @pytest.mark.usefixtures("no_network")
-def test_unknown_names(name: str, sentence: str) -> None:
-    with pytest.raises(ModelError, match=sentence):
+def test_unknown_names(name: str) -> None:
+    with pytest.raises(ModelError, match=f"'{name}'; give one of gemma-3-270m, .* an endpoint"):
         find_source(name)
 
 
@@ -188,40 +180,24 @@ def test_folders_that_are_no_model(folder: Path, tmp_path: Path) -> None:
         find_source(str(tmp_path))
     for file in folder.glob("tokenizer*"):
         file.unlink()
-    with pytest.raises(ModelError, match=r"toy holds no tokenizer; write it there with the token"):
+    with pytest.raises(ModelError, match=r"toy holds no tokenizer; write it"):
         find_source(str(folder))
 
 
 def test_hub_id_offline(tmp_path: Path) -> None:
-    code = """
-import time, factrobust
-from factrobust.models.interface import ModelError
-start = time.monotonic()
-try:
-    factrobust.load_model("no-such-org/no-such-model@v1")
-except ModelError as error:
-    print(error)
-assert time.monotonic() - start < 30
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PATH": ""},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert (
-        "no-such-org/no-such-model@v1 is neither reachable on the hub nor in its local cache"
-        in done.stdout
-    )
-    assert "check the spelling and the network, or give a folder" in done.stdout
+    code = 'import factrobust; factrobust.load_model("no-such-org/no-such-model@v1")'
+    environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PATH": ""}
+    environment["PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert "no-such-org/no-such-model@v1 is neither reachable on the hub nor in" in done.stderr
 
 
 @pytest.mark.usefixtures("no_network")
 def test_unknown_options(folder: Path) -> None:
     with pytest.raises(ModelError, match="'int8' is unknown; choose one of float32"):
         load_model("gemma-3-270m", dtype="int8")
-    with pytest.raises(ModelError, match="'3-shot' is unknown; choose one of two-shot"):
+    with pytest.raises(ModelError, match="'3-shot' is unknown"):
         load_model("gemma-3-270m", prompt_format="3-shot")
     for name in ("gemma-3-270m", str(folder)):
         with pytest.raises(ModelError, match="no chat template, so it cannot be asked as 'chat'"):

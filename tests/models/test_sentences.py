@@ -79,7 +79,7 @@ def test_fingerprint_follows_the_files_and_the_revision(tmp_path: Path) -> None:
         (tmp_path / name).write_text("2")
         assert encoder_fingerprint(tmp_path) != before
     (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(ModelError, match=r"model\.safetensors is missing"):
+    with pytest.raises(ModelError, match="is no encoder's folder"):
         Encoder(tmp_path)
     assert encoder_fingerprint(f"{HUB}@abc") == f"hub:{HUB}@abc float32"
     for name in (HUB, "all-mpnet-base-v2"):
@@ -92,23 +92,14 @@ def test_fingerprint_follows_the_files_and_the_revision(tmp_path: Path) -> None:
     [
         (None, [], "mean"),  # a folder in transformers' format does not say
         ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, [], "cls"),
-        (
-            {"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True},
-            [],
-            r"by pooling_mode_cls_token, pooling_mode_max_tokens, which is not supported",
-        ),
-        ({"word_embedding_dimension": 384}, [], r"by nothing, .*with pooling_mode_mean"),
-        (
-            None,
-            ["Transformer", "Dense"],
-            r"by sentence_transformers\.models\.Dense, pooling_mode_me",
-        ),
+        ({"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True}, [], "max_tokens"),
+        ({"word_embedding_dimension": 384}, [], r"by \[\]; give one .*with pooling_mode_mean"),
+        (None, ["Transformer", "Dense"], r"sentence_transformers\.models\.Dense"),
     ],
 )
 def test_pooling_is_read_from_the_folder(
     tmp_path: Path, config: dict[str, Any] | None, modules: list[str], expected: str
 ) -> None:
-    assert pooling(encoder_folder()) == "mean"
     if config:
         (tmp_path / "1_Pooling").mkdir()
         (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(config))
@@ -181,13 +172,6 @@ def test_vectors_are_unit_means_of_the_states(
     with torch.inference_mode():
         means = sentence_states(network, tokenizer, ["Who wrote Emma?", *TEXTS])
     np.testing.assert_allclose(torch.nn.functional.normalize(means)[1:], together, atol=1e-5)
-
-
-def test_texts_of_like_meaning_are_near(encoder: Encoder) -> None:
-    texts = ["What is the capital of Kenya?", "Kenya's capital city is called?", "Who wrote Emma?"]
-    near, far = encoder.similarity([texts[:2], texts[1:]])
-    assert near > 0.8
-    assert far < 0.3
 
 
 def test_known_values(encoder: Encoder, vectors: dict[str, np.ndarray]) -> None:
@@ -286,12 +270,6 @@ def test_first_tokens_state_where_the_folder_says_so(tiny: Path, tmp_path: Path)
         state = network(**tokenizer("samurai", return_tensors="pt")).last_hidden_state[0, 0]
     np.testing.assert_allclose(first.embed(["samurai"])[0], state / state.norm(), atol=1e-6)
     assert np.abs(first.embed(["samurai"]) - mean.embed(["samurai"])).max() > 1e-3
-
-
-def test_bad_groups(encoder: Encoder) -> None:
-    for bad in (["a"], [], "Paris"):
-        with pytest.raises(ModelError, match=r"is no list of two texts or more, and similarity is"):
-            encoder.similarity([["a", "b"], bad])
 
 
 # -- entailment ------------------------------------------------------------------------------------
@@ -410,10 +388,10 @@ def test_long_pairs_are_cut(classifier: Callable[..., Path]) -> None:
 
 def test_what_is_no_nli_model(classifier: Callable[..., Path]) -> None:
     stars = Entailment(classifier(("one star", "two stars")))
-    with pytest.raises(ModelError, match="no label 'entailment' but one star, two stars; give an"):
+    with pytest.raises(ModelError, match="no NLI model: its labels are one star, two stars"):
         stars.probability(PAIRS)
     headless = Entailment(classifier(head=False))
-    with pytest.raises(ModelError, match=r"lacks weights of its classifier \(classifier\.bias"):
+    with pytest.raises(ModelError, match=r"it lacks .*classifier\.bias"):
         headless.probability(PAIRS)
     with pytest.raises(ModelError, match="neither a folder nor a hub id with its revision"):
         Entailment("microsoft/deberta-xlarge-mnli")

@@ -14,6 +14,7 @@ import gc
 import hashlib
 import logging
 import os
+import socket
 import sys
 import threading
 import warnings
@@ -49,21 +50,10 @@ class ClusterModel(Model):
     computed again by who kept it.
     """
 
-    def __init__(
-        self,
-        address: str,
-        *,
-        name: str,
-        load_name: str,
-        dtype: str,
-        fingerprint: str,
-        prompt_format: str,
-        chat: tuple[str, str] | None,
-    ) -> None:
-        self.name, self.fingerprint = name, fingerprint
-        self.prompt_format, self.chat = prompt_format, chat
+    def __init__(self, address: str, *, load_name: str, dtype: str, **about: Any) -> None:
+        super().__init__(**about)
         self.address = address
-        self._loading = {"name": load_name, "dtype": dtype, "fingerprint": fingerprint}
+        self._loading = {"name": load_name, "dtype": dtype, "fingerprint": self.fingerprint}
 
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
         with connect(self.address) as client:
@@ -124,14 +114,11 @@ def connect(address: str, seconds: float = CONNECT_SECONDS) -> Client:
     except (OSError, ValueError) as error:
         raise ModelError(
             f"no Dask scheduler answered at {address} within {seconds:g} s ({error}); start it, or "
-            "correct the address (CLUSTER=), and run again: what came back before is in the records"
+            "correct the address (CLUSTER=), and run again"
         ) from None
     if not client.scheduler_info()["workers"]:
-        print(
-            f"factrobust: {address} has no worker yet, and models wait until one joins: "
-            f"`dask worker {address} --nthreads 1`, where this environment is installed",
-            file=sys.stderr,
-        )
+        start = f"start one: `dask worker {address} --nthreads 1`"
+        print(f"factrobust: {address} has no worker yet; {start}", file=sys.stderr)
     return client
 
 
@@ -244,19 +231,18 @@ def answer_slice(
     Raises ModelError if its `versions` are not the expected ones, or if the weights that it finds by
     that name have another fingerprint.
     """
-    for what, version in versions().items():
-        if version != expected.get(what):
-            raise ModelError(
-                f"the worker {_address()} has {what} {version}, and the run was started with "
-                f"{expected.get(what)}; install the same there, or leave that worker out"
-            )
+    if (found := versions()) != expected:
+        raise ModelError(
+            f"the worker on {socket.gethostname()} has {found}, and the run was started with "
+            f"{expected}; install the same there, or leave that worker out"
+        )
     with _one_at_a_time:
         if fingerprint not in _loaded:
             _make_room()
             model = factrobust.load_model(name, dtype=dtype)
             if model.fingerprint != fingerprint:
                 raise ModelError(
-                    f"{name} on the worker {_address()} is another model ({model.fingerprint}) than "
+                    f"{name} on {socket.gethostname()} is another model ({model.fingerprint}) than "
                     f"here ({fingerprint}); give both the same files, or leave that worker out"
                 )
             _loaded[fingerprint] = model
@@ -279,12 +265,6 @@ def _make_room() -> None:
         _loaded.clear()
         gc.collect()
         torch.cuda.empty_cache()
-
-
-def _address() -> str:
-    from distributed import get_worker
-
-    return str(get_worker().address)
 
 
 @functools.cache

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -89,6 +90,12 @@ class Model(ABC):
     chat: tuple[str, str] | None
     lacks: Mapping[str, str] = MappingProxyType({})
 
+    def __init__(
+        self, *, name: str, fingerprint: str, prompt_format: str, chat: tuple[str, str] | None
+    ) -> None:
+        self.name, self.fingerprint = name, fingerprint
+        self.prompt_format, self.chat = prompt_format, chat
+
     @abstractmethod
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
         """Answer a job batch by batch: indices of the requests done, and their results."""
@@ -142,12 +149,9 @@ class Model(ABC):
         """
         prompts = _texts(prompts)
         temperatures = _per_prompt(temperature, len(prompts))
-        if n < 1:
-            raise ModelError(f"n must be at least 1 sample a prompt, not {n}")
-        if top_k is not None and top_k < 1:
-            raise ModelError(f"top_k must be at least 1 token, not {top_k}; leave it out for all")
-        if top_p is not None and not 0 < top_p <= 1:
-            raise ModelError(f"top_p must lie in (0, 1], not {top_p}; leave it out for all")
+        _require(n >= 1, f"n must be at least 1 sample a prompt, not {n}")
+        _require(top_k is None or top_k >= 1, f"top_k must be at least 1 token, not {top_k}")
+        _require(top_p is None or 0 < top_p <= 1, f"top_p must lie in (0, 1], not {top_p}")
         # Plain numbers, not NumPy's: they are part of a record's key.
         settings = _decoding(max_new_tokens, stop) | {
             "n": int(n),
@@ -187,8 +191,7 @@ class Model(ABC):
         since at t = 2 the odds of 4 to 1 become their square root, 2 to 1.
         """
         grid = _checked([float(t) for t in temperatures])
-        if not grid:
-            raise ModelError("temperatures is empty; give at least one, such as 1.0")
+        _require(bool(grid), "temperatures is empty; give at least one, such as 1.0")
         rows = self._run(Job("temper", _pairs(prompts, answers), {"temperatures": grid}))
         return np.array(rows, dtype=np.float32).reshape(len(rows), len(grid))
 
@@ -197,17 +200,16 @@ class Model(ABC):
         if any(isinstance(request.get("answer"), list) for request in job.requests):
             self.require("token_ids")
         results: list[Any] = [None] * len(job.requests)
-        batches = self.answer(job)
-        try:
-            with progress_bar(f"{self.name} {job.operation}", len(results)) as advance:
-                for indices, values in batches:
-                    alternatives = self._check_alternatives(values, alternatives)
-                    for i, value in zip(indices, values, strict=True):
-                        results[i] = value
-                    advance(len(indices))
-        finally:
-            if isinstance(batches, Generator):  # else a traceback would keep it, and what it asks
-                batches.close()
+        with (
+            # Closed, else a traceback would keep it, and what it asks.
+            closing(self.answer(job)) as batches,  # type: ignore[type-var]
+            progress_bar(f"{self.name} {job.operation}", len(results)) as advance,
+        ):
+            for indices, values in batches:
+                alternatives = self._check_alternatives(values, alternatives)
+                for i, value in zip(indices, values, strict=True):
+                    results[i] = value
+                advance(len(indices))
         return results
 
     def _check_alternatives(self, answers: list[Any], needed: int) -> int:
@@ -225,67 +227,59 @@ class Model(ABC):
         return 0 if counts else needed
 
 
+def _require(true: bool, otherwise: str) -> None:
+    if not true:
+        raise ModelError(otherwise)
+
+
 def _texts(prompts: Sequence[str]) -> list[str]:
-    if isinstance(prompts, str):
-        raise ModelError("prompts must be a list of strings; put the one prompt into a list")
+    _require(not isinstance(prompts, str), "prompts must be a list; put the one prompt into a list")
     for i, prompt in enumerate(prompts):
-        if not isinstance(prompt, str):
-            raise ModelError(f"prompt {i} is {prompt!r}, not a text; leave it out or fill it in")
-        if not prompt:
-            raise ModelError(f"prompt {i} is empty; every prompt needs at least one character")
+        _require(isinstance(prompt, str) and prompt != "", f"prompt {i} is {prompt!r}, not a text")
     return list(prompts)
 
 
 def _pairs(prompts: Sequence[str], answers: Sequence[Answer]) -> list[dict[str, Any]]:
     prompts = _texts(prompts)
-    if isinstance(answers, str) or len(answers) != len(prompts):
-        raise ModelError(
-            "answers must be a list with one answer (a text or a list of token ids) for each of "
-            f"{len(prompts)} prompts"
-        )
-    requests = []
-    for i, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
-        plain, fault = _plain(answer)
-        if fault:
-            where = f"answer {i} (prompt {prompt[-60:]!r})"
-            raise ModelError(f"{where} is {fault}; leave such questions out before scoring")
-        requests.append({"prompt": prompt, "answer": plain})
-    return requests
+    _require(
+        not isinstance(answers, str) and len(answers) == len(prompts),
+        f"answers must be a list with one answer for each of {len(prompts)} prompts",
+    )
+    return [
+        {"prompt": prompt, "answer": _plain(answer, f"answer {i} (prompt {prompt[-60:]!r})")}
+        for i, (prompt, answer) in enumerate(zip(prompts, answers, strict=True))
+    ]
 
 
-def _plain(answer: Answer) -> tuple[Answer, str]:
-    """An answer as it is asked for (plain numbers, not NumPy's: the record's key), and its fault."""
-    if isinstance(answer, str):
-        return answer, "" if answer.strip() else "empty"
-    try:
-        ids = [operator.index(token) for token in answer]
-    except TypeError:
-        return answer, f"{answer!r}, not a text or a list of token ids"
-    if ids and min(ids) < 0:
-        return ids, f"{ids}, and no token has a negative id"
-    return ids, "" if ids else "empty"
+def _plain(answer: Answer, where: str) -> Answer:
+    """An answer as it is asked for: plain numbers, not NumPy's, which are part of a record's key."""
+    if not isinstance(answer, str):
+        try:
+            answer = [operator.index(token) for token in answer]
+        except TypeError:
+            raise ModelError(f"{where} is {answer!r}, not a text or a list of token ids") from None
+    filled = answer.strip() if isinstance(answer, str) else answer
+    _require(bool(filled), f"{where} is empty; leave such questions out before scoring")
+    return answer
 
 
 def _per_prompt(temperature: float | Sequence[float], n: int) -> list[float]:
     values = np.asarray(temperature, dtype=float)
-    if values.ndim and len(values) != n:
-        raise ModelError(
-            f"{len(values)} temperatures for {n} prompts; give one number, or one each"
-        )
+    _require(
+        not values.ndim or len(values) == n,
+        f"{values.size} temperatures for {n} prompts; give one number, or one each",
+    )
     return _checked(np.broadcast_to(values, n).tolist())
 
 
 def _checked(temperatures: list[float]) -> list[float]:
     for t in temperatures:
-        if not 0 <= t < np.inf:
-            raise ModelError(f"temperature {t} is out of range; it must be a number from 0 upwards")
+        _require(0 <= t < np.inf, f"temperature {t} is out of range; it must be 0 or more")
     return temperatures
 
 
 def _decoding(max_new_tokens: int, stop: Sequence[str]) -> dict[str, Any]:
-    if max_new_tokens < 1:
-        raise ModelError(f"max_new_tokens must be at least 1, not {max_new_tokens}")
-    stops = [stop] if isinstance(stop, str) else list(stop or ())
-    if "" in stops:
-        raise ModelError("a stop string is empty and would end every answer at once; leave it out")
+    _require(max_new_tokens >= 1, f"max_new_tokens must be at least 1, not {max_new_tokens}")
+    stops = [stop] if isinstance(stop, str) else list(stop)
+    _require("" not in stops, "a stop string is empty and would end every answer at once")
     return {"max_new_tokens": int(max_new_tokens), "stop": stops}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import os
@@ -132,12 +131,12 @@ def load_model(
     if dtype not in DTYPES:
         raise ModelError(f"dtype {dtype!r} is unknown; choose one of {', '.join(DTYPES)}")
     if prompt_format not in (None, *FORMATS):
-        raise ModelError(
-            f"prompt format {prompt_format!r} is unknown; choose one of {', '.join(FORMATS)}"
-        )
+        raise ModelError(f"prompt format {prompt_format!r} is unknown; choose one of {[*FORMATS]}")
     source = find_source(name)
     chat = _chat(source)
-    prompt_format = prompt_format or _usual_format(source, chat)
+    if not prompt_format:
+        encodes = not chat and _configuration(source).is_encoder_decoder
+        prompt_format = "chat" if chat else "question" if encodes else "two-shot"
     if FORMATS[prompt_format].chat and chat is None:
         raise ModelError(f"{name} has no chat template, so it cannot be asked as {prompt_format!r}")
     about: dict[str, Any] = {
@@ -158,18 +157,8 @@ class RecordedModel(Model):
     everything in the records needs neither them nor torch.
     """
 
-    def __init__(
-        self,
-        records: Records,
-        load: Callable[[], Model],
-        *,
-        name: str,
-        fingerprint: str,
-        prompt_format: str,
-        chat: tuple[str, str] | None,
-    ) -> None:
-        self.name, self.fingerprint = name, fingerprint
-        self.prompt_format, self.chat = prompt_format, chat
+    def __init__(self, records: Records, load: Callable[[], Model], **about: Any) -> None:
+        super().__init__(**about)
         self._records, self._load = records, load
 
     def answer(self, job: Job) -> Batches:
@@ -244,10 +233,7 @@ def find_source(name: str) -> Source:
             )
         if not any(file for pattern in TOKENIZER_FILES for file in path.glob(pattern)):
             # transformers would make up a tokenizer to which every word is unknown.
-            raise ModelError(
-                f"the folder {name} holds no tokenizer; write it there with the tokenizer's own "
-                "save_pretrained"
-            )
+            raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
         files = sorted(p for p in path.iterdir() if p.suffix in MODEL_FILES)
         return Source(name, f"sha256:{weights.known_sha256(files)[:16]}", settings)
     if HUB_ID.fullmatch(name.partition("@")[0]) and path.suffix != ".gguf":
@@ -258,11 +244,9 @@ def find_source(name: str) -> Source:
             identity = f"{source.identity} tokenizer {'@'.join(other)}"
             source = replace(source, identity=identity, tokenizer=other)
         return source
-    near = difflib.get_close_matches(name.lower(), weights.EMBEDDED, n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
     raise ModelError(
-        f"no model is called {name!r}{hint} Known names: {', '.join(weights.EMBEDDED)}; or give an "
-        "existing folder, a .gguf file, or a hub id such as org/model@revision"
+        f"no model is called {name!r}; give one of {', '.join(weights.EMBEDDED)}, an existing folder, "
+        "a .gguf file, a hub id such as org/model@revision, or the mapping of an endpoint"
     )
 
 
@@ -324,12 +308,6 @@ def chat_frame(tokenizer: Any) -> tuple[str, str] | None:
     )
     before, _, after = text.partition(mark)
     return before, after
-
-
-def _usual_format(source: Source, chat: tuple[str, str] | None) -> str:
-    if chat:
-        return "chat"
-    return "question" if _configuration(source).is_encoder_decoder else "two-shot"
 
 
 def kind(model: Model) -> str:
@@ -426,7 +404,7 @@ def _tokenizer(source: Source) -> Any:
         return AutoTokenizer.from_pretrained(source.tokenizer[0], revision=source.tokenizer[1])
     where, options = _location(source)
     folder = Path(where)
-    if not (folder / weights.MANIFEST).is_file():
+    if folder.parent != weights.cache_folder():
         return AutoTokenizer.from_pretrained(where, **options)
     # A folder of our own making: the tokenizer is tokenizer.json as it stands. from_pretrained
     # would build and copy a large vocabulary several times to find that out (a test compares).

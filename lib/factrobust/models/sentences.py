@@ -47,28 +47,20 @@ def encoder_fingerprint(encoder: str | Path | None = None) -> str:
     """What tells an encoder from every other, found without loading it.
 
     None is the embedded one (no file is read), a folder is hashed, a hub id must carry its revision
-    ("owner/name@commit"). Raises ModelError for a hub id without one and for a folder that lacks a
-    file.
+    ("owner/name@commit"). Raises ModelError for what is none of these.
     """
     if encoder is None:
         return f"sha256:{PINNED[:16]} float32"
     folder = Path(encoder)
     if not folder.is_dir():
         return f"hub:{'@'.join(_hub_id(encoder))} float32"
-    if missing := [name for name in FILES if not (folder / name).is_file()]:
-        raise ModelError(
-            f"{folder / missing[0]} is missing; an encoder's folder holds {', '.join(FILES)}, as "
-            "save_pretrained writes them"
-        )
+    if not all((folder / name).is_file() for name in FILES):
+        raise ModelError(f"{folder} is no encoder's folder, which holds {', '.join(FILES)}")
     return f"sha256:{sha256(folder / name for name in FILES)[:16]} float32"
 
 
 def encoder_folder(encoder: str | Path | None = None) -> Path:
-    """The folder with an encoder's weights and tokenizer; a hub id is downloaded.
-
-    Raises ModelError when the embedded one's package is missing or its files are not the pinned
-    ones, and for a hub id without a revision.
-    """
+    """The folder with an encoder's weights and tokenizer; a hub id is downloaded."""
     if encoder is None:
         return packaged_files(MINILM, EMBEDDED, PINNED)[0].parent
     if Path(encoder).is_dir():
@@ -106,9 +98,8 @@ def pooling(folder: Path) -> str:
     others = [kind for kind in kinds if kind.rpartition(".")[2] not in MODULES]
     if others or len(modes) != 1 or modes[0] not in POOLING:
         raise ModelError(
-            f"the encoder in {folder} makes its vectors by {', '.join([*others, *modes]) or 'nothing'}"
-            f", which is not supported; give one that consists of {', '.join(MODULES)} alone, with "
-            f"{' or '.join(POOLING)}"
+            f"the encoder in {folder} makes its vectors by {[*others, *modes]}; give one that consists "
+            f"of {', '.join(MODULES)} alone, with {' or '.join(POOLING)}"
         )
     return POOLING[modes[0]]
 
@@ -135,10 +126,6 @@ class Encoder:
     revision, in sentence-transformers' or transformers' format. With `records`, similarities come
     from the store. The network is loaded when it is first needed. Raises ModelError as
     `encoder_fingerprint` and `pooling` do.
-
-    Attributes:
-        name: MINILM, the folder's own name, or the hub id.
-        fingerprint: what determines its numbers: hash of the weights or hub revision, and dtype.
     """
 
     def __init__(
@@ -160,12 +147,6 @@ class Encoder:
         Each distinct text is embedded once, and finished groups are committed batch by batch.
         float64 array of numbers rounded to float32, which is what the vectors are.
         """
-        for group in groups:
-            if isinstance(group, str) or len(group) < 2:
-                raise ModelError(
-                    f"{group!r} is no list of two texts or more, and similarity is between them; leave "
-                    "such groups out"
-                )
         ordered = [sorted(text.strip() for text in group) for group in groups]
         settings = json.dumps({"max_tokens": MAX_TOKENS})
         calls = [Call(self.fingerprint, "int_sim", json.dumps(g), settings) for g in ordered]
@@ -215,8 +196,8 @@ def _hub_id(name: str | Path) -> tuple[str, str]:
     repository, _, revision = str(name).partition("@")
     if "/" not in repository or not revision:
         raise ModelError(
-            f"{str(name)!r} is neither a folder nor a hub id with its revision; give a folder, or "
-            "owner/name@commit, so that a record says which weights it came from"
+            f"{str(name)!r} is neither a folder nor a hub id with its revision, owner/name@commit, by "
+            "which a record says which weights it came from"
         )
     return repository, revision
 
@@ -231,11 +212,6 @@ class Entailment:
     "microsoft/deberta-xlarge-mnli@<commit>", of a classifier of sequence pairs one of whose labels
     is "entailment". With `records`, probabilities come from the store. The network is loaded when
     it is first needed. Raises ModelError for a name that is neither.
-
-    Attributes:
-        name: the folder's own name, or the hub id.
-        fingerprint: what determines its numbers: hash of the folder's files or hub revision, and
-            dtype.
     """
 
     def __init__(self, classifier: str | Path, *, records: Records | None = None) -> None:
@@ -301,15 +277,10 @@ class Entailment:
                 where, dtype=torch.float32, output_loading_info=True, **options
             )
         labels = {name.lower(): int(i) for i, name in network.config.id2label.items()}
-        if LABEL not in labels:
+        if LABEL not in labels or about["missing_keys"]:  # missing weights would be random
             raise ModelError(
-                f"{self.name} has no label {LABEL!r} but {', '.join(labels)}; give an NLI model, such "
-                "as microsoft/deberta-xlarge-mnli@<commit>"
-            )
-        if missing := sorted(about["missing_keys"]):
-            raise ModelError(
-                f"{self.name} lacks weights of its classifier ({', '.join(missing)}), which would be "
-                "random; give a model that was fine-tuned on NLI"
+                f"{self.name} is no NLI model: its labels are {', '.join(labels)}, and it lacks "
+                f"{sorted(about['missing_keys'])}; give one such as microsoft/deberta-xlarge-mnli@..."
             )
         tokenizer = AutoTokenizer.from_pretrained(where, **options)
         device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -22,8 +22,6 @@ from typing import NamedTuple
 from factrobust.models.interface import ModelError
 from factrobust.models.load import settings_of
 
-MANIFEST = "factrobust.json"
-
 
 class Packaged(NamedTuple):
     """Weights that come with Python packages: a package and a file in it, part by part."""
@@ -63,7 +61,9 @@ def sha256(paths: Iterable[Path]) -> str:
 
 def known_sha256(files: Iterable[Path]) -> str:
     """SHA-256 of files, remembered by path, size and time: big weights are read once."""
-    stamps = json.dumps([(str(file.resolve()), *_stamp(file)) for file in files])
+    stamps = json.dumps(
+        [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    )
     known = cache_folder() / "hashes" / hashlib.sha256(stamps.encode()).hexdigest()[:32]
     if known.is_file():
         return known.read_text()
@@ -136,7 +136,7 @@ def loading() -> Iterator[None]:
 def _converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
     """The cache's folder for a GGUF file in parts with that SHA-256."""
     folder = cache_folder() / digest[:16]
-    if _intact(folder):
+    if folder.is_dir():
         return folder
     print(f"factrobust: converting {what} into {folder}, about a minute", file=sys.stderr)
     try:
@@ -146,30 +146,14 @@ def _converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
             work.mkdir()
             with loading():
                 _convert(parts(), work)
-            # Another process may have finished first, and be reading what it made.
-            if not _intact(folder):
-                shutil.rmtree(folder, ignore_errors=True)
-                os.replace(work, folder)  # whole or not at all
+            os.replace(work, folder)  # whole or not at all
     except OSError as error:
-        if not _intact(folder):
+        if not folder.is_dir():  # else another process was first, and may be reading what it made
             raise ModelError(
                 f"could not convert {what} into {folder} ({error}); free the space or name another "
                 "cache folder in XDG_CACHE_HOME"
             ) from error
     return folder
-
-
-def _intact(folder: Path) -> bool:
-    """Whether the folder's files are the ones that were written into it, by size and time."""
-    try:
-        stamps = json.loads((folder / MANIFEST).read_text())["stamps"]
-        return all(_stamp(folder / name) == stamp for name, stamp in stamps.items())
-    except (OSError, ValueError, KeyError):
-        return False
-
-
-def _stamp(file: Path) -> list[int]:
-    return [file.stat().st_size, file.stat().st_mtime_ns]
 
 
 def _convert(parts: list[Path], work: Path) -> None:
@@ -189,5 +173,3 @@ def _convert(parts: list[Path], work: Path) -> None:
     network.save_pretrained(work)
     tokenizer.save_pretrained(work)
     whole.unlink()
-    stamps = {file.name: _stamp(file) for file in sorted(work.iterdir())}
-    (work / MANIFEST).write_text(json.dumps({"stamps": stamps}, indent=1))
