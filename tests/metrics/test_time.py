@@ -15,8 +15,6 @@ from factrobust import schemas
 from factrobust.metrics import time
 from factrobust.statistics import bootstrap_statistic, interval_table, ratio_of_sums
 
-COUNTS = ["n_correct", "n_incorrect", "matches", "wins", "ties"]
-
 
 def table(
     correct: list[float], incorrect: list[float], transitional: list[float] = (), **columns: object
@@ -56,7 +54,7 @@ def cell(matched: pd.DataFrame, precision: str = "year") -> pd.Series:
 def test_one_fact_by_hand() -> None:
     # -1 beats all three, -2 ties with one and beats two, -3 beats one and loses to two.
     row = cell(time.matches(table([-1, -2, -3], [-2, -2.5, -4], transitional=[9])))
-    assert row[COUNTS].tolist() == [3, 3, 9, 6, 1]
+    assert row[time.COUNTS].tolist() == [3, 3, 9, 6, 1]
     assert row["win_rate"] == 6 / 9
     assert not row["robust"]
     assert row["margin"] == -1
@@ -90,7 +88,7 @@ def test_without_matches_nothing_is_defined(correct: list, incorrect: list) -> N
 def test_global_joins_the_precisions() -> None:
     scores = three(([-1, -2], [-3]), ([-1], [-2, -3]), ([-1, -5], [-2, -6]))
     row = cell(time.matches(scores), "global")
-    assert row[COUNTS].tolist() == [5, 5, 2 + 2 + 4, 2 + 2 + 3, 0]
+    assert row[time.COUNTS].tolist() == [5, 5, 2 + 2 + 4, 2 + 2 + 3, 0]
     assert row["win_rate"] == 7 / 8
     assert not row["robust"]
     assert row["margin"] == -3
@@ -345,7 +343,8 @@ def test_duels_by_hand() -> None:
 def test_duels_of_two_formats_of_one_model() -> None:
     chat = entered(TUNED, "m").assign(prompt_format="chat")
     row = time.duels(chat, entered(BASE, "m")).iloc[0]
-    assert row[:4].tolist() == ["m", "chat", "m", "question"]
+    sides = row[["first", "first_format", "second", "second_format"]]
+    assert sides.tolist() == ["m", "chat", "m", "question"]
 
 
 def test_shares_hold_all_outcomes() -> None:

@@ -132,11 +132,9 @@ def popularity_bins(
 def verdicts(matched: pd.DataFrame) -> pd.DataFrame:
     """R of each model, prompt format and fact at the year, month and day, side by side: 1 (robust), 0,
     or NaN (undefined or not asked)."""
-    single = matched[matched["precision"].isin(PRECISIONS)]
-    robust = single["robust"].astype("boolean").to_numpy(dtype=float, na_value=np.nan)
-    wide = single.assign(robust=robust).pivot(index=KEY, columns="precision", values="robust")
-    wide = wide.reindex(columns=list(PRECISIONS)).astype(float).rename_axis(columns=None)
-    return wide.reset_index()
+    wide = matched.pivot(index=KEY, columns="precision", values="robust")
+    wide = wide.reindex(columns=list(PRECISIONS)).astype("Float64").astype(float)
+    return wide.rename_axis(columns=None).reset_index()
 
 
 def granularity_variance(matched: pd.DataFrame) -> pd.DataFrame:
@@ -205,23 +203,17 @@ def duels(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     Both are rows of `matches`, each of one model and prompt format. One row for each fact, precision
     and metric (DUELLED) that both have a value for; difference is first minus second.
     """
-    on = ["fact_id", "precision"]
     sides = [
-        table[[*on, "model", "prompt_format", *DUELLED]].rename(
-            columns={"model": place, "prompt_format": f"{place}_format"}
-        )
+        table.astype(dict.fromkeys(DUELLED, "Float64"))
+        .melt(CELL, DUELLED, "metric", value_name=f"{place}_value")
+        .rename(columns={"model": place, "prompt_format": f"{place}_format"})
         for place, table in (("first", first), ("second", second))
     ]
-    both = sides[0].merge(sides[1], on=on, suffixes=("", "_of_second"), validate="one_to_one")
-    parts = []
-    for metric in DUELLED:
-        mine, theirs = (both[name].astype("Float64") for name in (metric, f"{metric}_of_second"))
-        difference = (mine - theirs).to_numpy(dtype=float, na_value=np.nan)
-        outcome = np.select([difference > 0, difference == 0], OUTCOMES[:2], OUTCOMES[2])
-        part = both[["first", "first_format", "second", "second_format", *on]]
-        part = part.assign(metric=metric, difference=difference, outcome=outcome)
-        parts.append(part.dropna(subset=["difference"]))
-    return pd.concat(parts, ignore_index=True)
+    both = sides[0].merge(sides[1], on=["fact_id", "precision", "metric"], validate="one_to_one")
+    both = both.dropna(subset=["first_value", "second_value"]).reset_index(drop=True)
+    difference = (both.pop("first_value") - both.pop("second_value")).astype(float)
+    outcome = np.select([difference > 0, difference == 0], OUTCOMES[:2], OUTCOMES[2])
+    return both.assign(difference=difference, outcome=outcome)
 
 
 def duel_shares(table: pd.DataFrame) -> pd.DataFrame:
