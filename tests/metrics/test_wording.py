@@ -8,13 +8,10 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pandera.errors import SchemaError
 
 from factrobust import schemas
 from factrobust.metrics import wording
-from factrobust.text import int_sim
 
 
 @pytest.mark.parametrize(
@@ -163,15 +160,6 @@ def test_equal_pairs_and_entropy_by_hand() -> None:
     third = -(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3))
     entropies = [quarter, np.log(2), third, 0, np.nan, np.nan]
     assert wording.semantic_entropy(groups).tolist() == pytest.approx(entropies, nan_ok=True)
-
-
-@given(st.lists(st.sampled_from("abcd"), min_size=2, max_size=10))
-def test_equal_pairs_are_int_sim_of_unrelated_texts(texts: list[str]) -> None:
-    def embed(distinct: list[str]) -> np.ndarray:
-        return np.eye(len(distinct))
-
-    # "a" is an article, and alone it stays as it is.
-    assert wording.equal_pairs([texts])[0] == pytest.approx(int_sim([texts], embed)[0])
 
 
 def test_neither_torch_nor_statsmodels_is_imported() -> None:
