@@ -38,21 +38,22 @@ TEMPERATURES = [0.2, 1.0, 2.0, 5.0]
 # -- rule 2: padding, prefix, branches -------------------------------------------------------------
 
 
-def test_batch_of_one_equals_batch_of_many(real: Any, ask: Any, reference: Any) -> None:
-    """Prompts of very different lengths, with and without a prefix in the cache."""
-    prompts = [*ask(real, 6), "The capital of France is"]  # the last shares no prefix
-    answers = [*ANSWERS[:6], " Paris"]
-    many = real.score(prompts, answers)
-    wide = real.temper(prompts, answers, TEMPERATURES)
-    for k, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
-        [one] = real.score([prompt], [answer])
-        np.testing.assert_allclose(one, many[k], atol=1e-4)
-        if k in (1, 6):
-            real._prefix = None
-            [narrow] = real.temper([prompt], [answer], TEMPERATURES)
-            np.testing.assert_allclose(narrow, wide[k], atol=1e-4 / 0.2)  # t = 0.2 scales by 5
-            ids = real.tokenizer(prompt + answer).input_ids
-            np.testing.assert_allclose(one, reference(real, ids, len(ids) - len(one)), atol=1e-4)
+def test_score_and_temper_are_the_networks_own(real: Any, ask: Any, reference: Any) -> None:
+    """Prompts of very different lengths in one batch, without and with a prefix in the cache."""
+    prompts = [*ask(real, 5), "The capital of France is"]  # the last shares no prefix
+    answers = [*ANSWERS[:5], " Paris"]
+    real._prefix = None
+    for chosen in (slice(5), slice(5), slice(6)):
+        scores = real.score(prompts[chosen], answers[chosen])
+    curves = real.temper(prompts, answers, [*TEMPERATURES, 0.0])
+    np.testing.assert_allclose(curves[:, 1], [s.sum() for s in scores], atol=1e-5)
+    for prompt, answer, curve, score in zip(prompts, answers, curves, scores, strict=True):
+        np.testing.assert_allclose(real.score([prompt], [answer])[0], score, atol=1e-4)
+        ids = real.tokenizer(prompt + answer).input_ids
+        expected = [reference(real, ids, len(ids) - len(score), t) for t in TEMPERATURES]
+        np.testing.assert_allclose(score, expected[1], atol=1e-4)
+        for t, value, tokens in zip(TEMPERATURES, curve[:-1], expected, strict=True):
+            assert value == pytest.approx(tokens.sum(), abs=2e-4 * max(1, 1 / t))
 
 
 def test_greedy_is_transformers_greedy(real: Any, ask: Any) -> None:
@@ -180,19 +181,7 @@ def test_rows_whose_answers_have_ended_leave_the_batch(toy_model: Any, watch: An
     assert [rows for rows, _ in work.body] == [5, 5, 2, 2, 2, 2]
 
 
-# -- temper, and ids as answers --------------------------------------------------------------------
-
-
-def test_temper_against_float64_and_score(real: Any, ask: Any, reference: Any) -> None:
-    prompts, answers = ask(real, 3), ANSWERS[:3]
-    curves = real.temper(prompts, answers, [*TEMPERATURES, 0.0])
-    scores = real.score(prompts, answers)
-    np.testing.assert_allclose(curves[:, 1], [s.sum() for s in scores], atol=1e-5)
-    for prompt, answer, curve, score in zip(prompts, answers, curves, scores, strict=True):
-        ids = real.tokenizer(prompt + answer).input_ids
-        for t, value in zip(TEMPERATURES, curve[:-1], strict=True):
-            expected = reference(real, ids, len(ids) - len(score), t).sum()
-            assert value == pytest.approx(expected, abs=2e-4 * max(1, 1 / t))
+# -- ids as answers --------------------------------------------------------------------------------
 
 
 def test_scoring_the_generated_ids_gives_what_generation_reported(real: Any, ask: Any) -> None:

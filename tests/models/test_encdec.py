@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -208,16 +207,6 @@ def test_score_is_the_networks_own_loss(t5: Any, ids: Any, end: list[int]) -> No
         assert score.sum() == pytest.approx(-float(loss) * len(label), abs=1e-5 * len(label))
 
 
-def test_padding_is_without_effect(t5: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever stands there, and whatever side the tokenizer pads."""
-    expected, answers = t5.score(PROMPTS, ANSWERS), t5.generate(PROMPTS)
-    monkeypatch.setattr(t5.tokenizer, "padding_side", "left")
-    monkeypatch.setattr(t5.body, "pad", 7)
-    for got, one in zip(t5.score(PROMPTS, ANSWERS), expected, strict=True):
-        np.testing.assert_allclose(got, one, atol=1e-6)
-    assert [g.text for g in t5.generate(PROMPTS)] == [g.text for g in answers]
-
-
 def test_a_prompt_is_read_once_for_all_its_answers(t5: Any, ids: Any, watch: Any) -> None:
     prompts, answers = ["why so"] * 4 + ["abc"], ["because", "b", "b2", "x", "no"]
     with read_prompts(t5) as read, watch(t5) as work:
@@ -283,38 +272,7 @@ def test_a_sample_depends_on_itself_alone(t5: Any) -> None:
     assert {g.text for g in cold} == {greedy.text}
 
 
-# -- batches, bad input ----------------------------------------------------------------------------
-
-
-def test_scarce_memory_and_small_batches(tiny_t5: Callable[..., Seq2SeqLM]) -> None:
-    model = tiny_t5(name="models/tiny", tokens_per_batch=10**6)
-
-    def everything() -> list[Any]:
-        samples = model.sample(PROMPTS, temperature=1.0, n=3, seed=1)
-        answers = [*model.generate(PROMPTS), *chain(*samples)]
-        numbers = model.score(PROMPTS, ANSWERS), *model.temper(PROMPTS, ANSWERS, [0.5, 2.0])
-        return [[g.text for g in answers], *(g.logprobs for g in answers), *chain(*numbers)]
-
-    def assert_same(found: list[Any], expected: list[Any]) -> None:
-        assert found[0] == expected[0]
-        for a, b in zip(found[1:], expected[1:], strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-4)
-
-    plenty = everything()
-    most, inner = [2], model.body.encode
-
-    def encode(prompts: list[list[int]]) -> Any:
-        if len(prompts) > most[0]:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return inner(prompts)
-
-    model.body.encode = encode  # type: ignore[method-assign]
-    assert_same(everything(), plenty)
-    model.tokens_per_batch, model.logits_per_batch = 20, 5
-    assert_same(everything(), plenty)
-    most[0] = 0
-    with pytest.raises(ModelError, match="models/tiny: one prompt alone does not fit into memory"):
-        model.generate(PROMPTS)
+# -- bad input -------------------------------------------------------------------------------------
 
 
 def test_ids_and_lengths_that_the_model_does_not_have(t5: Any, lettered: Any) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.functional import linear
@@ -58,34 +60,37 @@ def test_out_of_memory_halves_and_other_errors_pass(error: RuntimeError) -> None
     assert ran == [16, 8, 4, 2, 2, 4, 2, 2, 8, 4, 2, 2, 4, 2, 2]
 
 
+@pytest.mark.parametrize("step", ["hidden", "encode"])
 def test_all_is_answered_with_scarce_memory(
-    toy_model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    step: str, toy_model: Any, tiny_t5: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    toy = toy_model({" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}, " Nairobi": {".": 1.0}})
+    table = {" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}, " Nairobi": {".": 1.0}}
+    model = tiny_t5() if step == "encode" else toy_model(table)
     prompts = [f"{'?' * (2 * i)} Kenya" for i in range(12)]
     answers = [" Nairobi.", " Mombasa"] * 6
 
-    def everything() -> list[Any]:
-        return [
-            toy.generate(prompts),
-            toy.sample(prompts, temperature=1.0, n=5),
-            [s.tolist() for s in toy.score(prompts, answers)],
-            toy.temper(prompts, answers, [0.5, 2.0]).tolist(),
-        ]
+    def everything() -> tuple[list[str], list[Any]]:
+        samples = model.sample(prompts, temperature=1.0, n=5)
+        generations = [*model.generate(prompts), *chain(*samples)]
+        numbers = [*model.score(prompts, answers), *model.temper(prompts, answers, [0.5, 2.0])]
+        return [g.text for g in generations], [*(g.logprobs for g in generations), *numbers]
 
-    plenty, inner = everything(), toy.body.hidden
-    for most in (2, 0):
+    (texts, plenty), inner = everything(), getattr(model.body, step)
+    for most, tokens, logits in ((2, 2048, 64), (2, 20, 5), (0, 20, 5)):
 
-        def hidden(rows: Any, *rest: Any, most: int = most) -> Any:
-            if len(rows.ids) > most:
+        def scarce(rows: Any, *rest: Any, most: int = most) -> Any:
+            if len(rows if step == "encode" else rows.ids) > most:
                 raise torch.OutOfMemoryError("CUDA out of memory")
             return inner(rows, *rest)
 
-        monkeypatch.setattr(toy.body, "hidden", hidden)
+        monkeypatch.setattr(model.body, step, scarce)
+        model.tokens_per_batch, model.logits_per_batch = tokens, logits
         if most:
-            assert everything() == plenty
+            assert everything()[0] == texts
+            for found, expected in zip(everything()[1], plenty, strict=True):
+                np.testing.assert_allclose(found, expected, atol=1e-4)
     with pytest.raises(ModelError, match="one prompt alone does not fit into memory; shorten it"):
-        toy.generate(prompts)
+        model.generate(prompts)
 
 
 # -- what is refused: other vocabularies, and networks that cannot be taken apart ------------------

@@ -117,15 +117,6 @@ def test_apples_files_give_the_papers_formulas(apple: Path) -> None:
     assert min(wanted) < -3  # far from uniform, so that a fault would show
 
 
-def test_a_saved_model_is_loaded_again(apple: Path, tmp_path: Path) -> None:
-    model: Any = factrobust.load_model(str(apple))
-    scores = model.score([" Kenya"], [[5, 6]])
-    OpenELMForCausalLM.from_pretrained(apple).save_pretrained(tmp_path / "again")
-    model.tokenizer.save_pretrained(tmp_path / "again")
-    again = factrobust.load_model(str(tmp_path / "again"))
-    np.testing.assert_array_equal(again.score([" Kenya"], [[5, 6]]), scores)
-
-
 def test_weights_that_are_not_there(apple: Path) -> None:
     weights = load_file(apple / "model.safetensors")
     del weights["transformer.layers.1.attn.q_norm.weight"]
@@ -147,19 +138,14 @@ def test_the_published_sizes(name: str, layers: int, width: int, head: int) -> N
         for share in np.linspace(0.5, 1.0, layers).round(2)
     ]
     config = OpenELMConfig(
-        vocab_size=32000,
-        model_dim=width,
-        num_transformer_layers=layers,
-        head_dim=head,
-        num_query_heads=heads,
-        num_kv_heads=[n // 4 for n in heads],
+        vocab_size=32000, model_dim=width, num_transformer_layers=layers, head_dim=head,
+        num_query_heads=heads, num_kv_heads=[n // 4 for n in heads],
         ffn_multipliers=np.linspace(0.5, 4.0, layers).round(2).tolist(),
         share_input_output_layers=True,
-    )
+    )  # fmt: skip
     with torch.device("meta"):
         network = OpenELMForCausalLM(config)
     about = settings_of(f"apple/OpenELM-{name}")
-    assert about is not None
     assert about is not None
     assert network.num_parameters() == about.parameters
     assert np.mean(config.num_kv_heads) == pytest.approx(about.key_value_heads, abs=0.005)

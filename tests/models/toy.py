@@ -47,13 +47,8 @@ def toy_model(table: Mapping[str, Mapping[str, float]], **options: Any) -> Causa
         for word, probability in row.items():
             if probability > 0:
                 logits[ids[word], ids[last]] = math.log(probability)
-    options = {
-        "name": "toy",
-        "fingerprint": "toy",
-        "prompt_format": "prefix",
-        "chat": None,
-    } | options
-    return CausalLM(_network(logits), _tokenizer(ids), **options)
+    about = {"name": "toy", "fingerprint": "toy", "prompt_format": "prefix", "chat": None}
+    return CausalLM(_network(logits), _tokenizer(ids), **(about | options))
 
 
 def _network(logits: torch.Tensor) -> LlamaForCausalLM:
