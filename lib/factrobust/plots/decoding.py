@@ -159,7 +159,7 @@ def score_surfaces(entropy: ArrayLike, t_b: ArrayLike, raw: ArrayLike, scaled: A
     `entropy` is [h], `t_b` [t], `raw` (f) and `scaled` (FRS) are [t, h]. Above as surfaces, below
     the same as contours, to read values from.
     """
-    h, t = np.meshgrid(np.asarray(entropy, dtype=float), np.asarray(t_b, dtype=float))
+    h, t = np.meshgrid(entropy, t_b)
     fig, axes = style.grid(2, 2, DOUBLE, 5.6, height_ratios=(1.35, 1))
     for k, (name, values, levels) in enumerate(
         (("$f$", raw, np.linspace(-1, 3, 9)), ("FRS", scaled, FRS_LEVELS))
@@ -177,7 +177,7 @@ def score_surfaces(entropy: ArrayLike, t_b: ArrayLike, raw: ArrayLike, scaled: A
         solid.tick_params(pad=-1)
         solid.xaxis.labelpad = solid.yaxis.labelpad = -4
         solid.view_init(elev=24, azim=-125)
-        _contours(axes[1, k], h, t, values, levels)
+        _contours(axes[1, k], entropy, t_b, values, levels)
         axes[1, k].set(xlabel=H_LABEL, ylabel=T_LABEL)
     return fig
 
@@ -188,10 +188,9 @@ def surfaces_by_d(entropy: ArrayLike, t_b: ArrayLike, scores: Mapping[float, Arr
 
     `scores` maps d to an array [t, h]; contours at the same levels in all panels.
     """
-    h, t = np.meshgrid(np.asarray(entropy, dtype=float), np.asarray(t_b, dtype=float))
     fig, axes = style.grid(1, len(scores), DOUBLE, 2.1, sharex=True, sharey=True)
     for axis, (d, values) in zip(axes[0], scores.items(), strict=True):
-        filled = _contours(axis, h, t, values, FRS_LEVELS, every=2)
+        filled = _contours(axis, entropy, t_b, values, FRS_LEVELS, every=2)
         axis.set(title=f"$d$ = {d:g}", xlabel=H_LABEL)
         axis.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     axes[0, 0].set_ylabel(T_LABEL)
@@ -200,16 +199,15 @@ def surfaces_by_d(entropy: ArrayLike, t_b: ArrayLike, scores: Mapping[float, Arr
 
 
 def _contours(
-    axis: Axes, h: Array, t: Array, values: ArrayLike, levels: Array, every: int = 1
+    axis: Axes, h: ArrayLike, t: ArrayLike, values: ArrayLike, levels: Array, every: int = 1
 ) -> Any:
     """Filled contours, every so many of their lines drawn, and labelled where they are long enough."""
-    z = np.asarray(values, dtype=float)
-    filled = axis.contourf(h, t, z, levels=levels, cmap="viridis")
+    filled = axis.contourf(h, t, values, levels=levels, cmap="viridis")
     inside = levels[1:-1:every]
     colours = ["white" if level <= levels.mean() else "black" for level in inside]
-    lines = axis.contour(h, t, z, levels=inside, colors=colours, linewidths=0.6)
+    lines = axis.contour(h, t, values, levels=inside, colors=colours, linewidths=0.6)
     longest = [max(parts, key=len) for parts in lines.allsegs]
-    room = [line[len(line) // 2] for line in longest if len(line) > len(t) / 3]
+    room = [line[len(line) // 2] for line in longest if len(line) > np.size(t) / 3]
     axis.clabel(lines, fontsize=7, fmt="%.2g", manual=room)
     return filled
 
