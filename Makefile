@@ -66,7 +66,7 @@ plan: $(READY) ## what a profile would ask of each model: calls, tokens, GPU mem
 env: $(READY) ## only set up the environment
 
 records: $(READY) ## rewrite data/records from the answers that `make reproduce` collected
-	@"$(PY)" -m factrobust.records export
+	@"$(PY)" -m factrobust.records.export
 
 lab: $(READY) ## open JupyterLab on the first notebook
 	@"$(PY)" -m jupyterlab notebooks/0-start-here.ipynb

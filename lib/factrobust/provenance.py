@@ -134,8 +134,7 @@ def _save(
 ) -> None:
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*)+", name):
         raise ValueError(
-            f"{name!r} cannot name a figure or table: write it like '1-decoding/figure-01', in "
-            "small letters, digits and hyphens, without an ending."
+            f"{name!r} names no figure or table: write it like '1-decoding/figure-01'."
         )
     # The runner names the notebook, and so does Jupyter's server (by its whole path).
     named = (os.environ.get(name, "") for name in ("FACTROBUST_NOTEBOOK", "JPY_SESSION_NAME"))
@@ -164,7 +163,7 @@ def _committed_if_same(committed: Path, about: str) -> str | None:
     try:
         text = committed.read_text(encoding="utf-8")
         old = {k: v for k, v in json.loads(text).items() if k not in OF_THE_RUN}
-    except (OSError, ValueError, AttributeError):  # none yet, or not one of ours: replace it
+    except (OSError, ValueError):  # none yet, or damaged: replace it
         return None
     return text if old == json.loads(about) else None
 
@@ -178,10 +177,7 @@ def _plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, Path):
         return _label(value)
-    raise TypeError(
-        f"Provenance cannot record {value!r} ({type(value).__name__}): give numbers, strings, "
-        "lists, dicts or paths as parameters and models."
-    )
+    raise TypeError(f"Provenance cannot record {value!r}: give numbers, strings, lists or dicts.")
 
 
 def _label(path: str | Path) -> str:
@@ -212,12 +208,12 @@ def _git(notebook: str | None) -> dict[str, Any]:
         dirty = bool(git("status", "--porcelain", "--", ".", *apart))
     except (OSError, subprocess.CalledProcessError):
         return {"commit": None, "dirty": None}
-    try:
-        if notebook:
+    if notebook:
+        try:
             now = (paths.ROOT / notebook).read_text(encoding="utf-8")
             dirty |= _code(now) != _code(git("show", f"HEAD:{notebook}"))
-    except (OSError, ValueError, KeyError, TypeError, subprocess.CalledProcessError):
-        dirty = True  # not in the commit, or not a notebook
+        except (OSError, subprocess.CalledProcessError):
+            dirty = True  # not in the commit
     return {"commit": commit, "dirty": dirty}
 
 

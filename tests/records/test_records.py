@@ -134,22 +134,11 @@ def test_work_that_does_not_last_says_nothing(
 # -- the store and its modes -----------------------------------------------------------------------
 
 
-def test_none_and_unequal_lengths_are_refused(path: Path, toy: Any) -> None:
-    store = Records(path)
-    with pytest.raises(ValueError, match="cannot be None"):
-        store.put(toy.calls(2), [1, None])
-    with pytest.raises(ValueError, match="zip"):
-        store.put(toy.calls(2), [1])
-    assert store.get(toy.calls(2)) == [None, None]
-
-
-def test_committed_records_go_first_and_are_read_only(path: Path, base: Path, toy: Any) -> None:
+def test_committed_records_go_first(path: Path, base: Path, toy: Any) -> None:
     calls = toy.calls(52)
     both = Records(path.with_name("w.sqlite"), base)
     both.put([calls[0], calls[50]], ["working", "working"])
     assert both.get([calls[0], calls[50], calls[51]]) == [0, "working", None]
-    with pytest.raises(RecordsError, match="read-only"):
-        Records(None, base).put(calls[:1], [1])
     assert Records(None, base).get([calls[0], calls[51]]) == [0, None]
 
 
@@ -217,7 +206,7 @@ def test_every_flipped_byte_of_a_committed_file_is_found(base: Path, toy: Any) -
         with pytest.raises(RecordsError, match=rf"{file.name} is damaged .*git checkout"):
             Records(None, base).get(toy.calls(1))
     file.unlink()
-    with pytest.raises(RecordsError, match=rf"{file.name} is damaged \(No such file"):
+    with pytest.raises(RecordsError, match=rf"{file.name} is damaged .*git checkout"):
         Records(None, base).get(toy.calls(1))
 
 
@@ -244,18 +233,12 @@ def test_another_schema_is_named(base: Path, toy: Any) -> None:
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.floats(width=32, allow_nan=False))
-def test_a_float32_comes_back_exactly(number: float) -> None:
-    back = decode(encode(np.float32(number)))
-    assert type(back) is float
-    assert back == number
-    assert math.copysign(1, back) == math.copysign(1, number)
-
-
-@settings(deadline=None, max_examples=300)
-@given(st.floats(allow_nan=False))
-def test_a_double_comes_back_exactly(number: float) -> None:
-    assert decode(encode(number)) == number
+@given(st.floats(width=32, allow_nan=False), st.floats(allow_nan=False))
+def test_numbers_come_back_bit_for_bit(single: float, double: float) -> None:
+    for number in (np.float32(single), double):
+        back = decode(encode(number))
+        assert type(back) is float
+        assert (back, math.copysign(1, back)) == (number, math.copysign(1, number))
 
 
 def test_texts_of_numbers_are_short() -> None:

@@ -40,10 +40,10 @@ WORDING = MODELS | {"n_facts": 192, "n_samples": 10, "max_new_tokens": 20}
 CONTEXT = MODELS | {"n_objects": 4, "n_facts": 80}
 
 
-def asked(part: str, values: dict[str, Any], model: Asked, known: float = 0.4) -> dict[str, float]:
+def asked(part: str, values: dict[str, Any], model: Asked) -> dict[str, float]:
     """Calls of a part by operation."""
     counts: dict[str, float] = {}
-    for demand in demands(part, values, model, known):
+    for demand in demands(part, values, model):
         counts[demand.operation] = counts.get(demand.operation, 0) + demand.calls
     return counts
 
@@ -76,15 +76,15 @@ def test_the_embedded_facts_are_as_many() -> None:
 
 def test_known_facts_are_sampled_by_data_set_and_tempered_all() -> None:
     values = DECODING | {"data": ["squad@abc", "hotpot_qa:dev.json"], "n_questions": ALL}
-    found = asked("1-decoding", values | {"n_known": 4000}, PRETRAINED, known=0.5)
-    # Of SQuAD's 10,570 half are known, and 4,000 of them sampled at ten temperatures; of
-    # HotpotQA's 7,405 half are 3,702.5.
-    assert found == {"generate": 17_975, "sample": (4000 + 3702.5) * 10, "temper": 8_987.5}
+    found = asked("1-decoding", values | {"n_known": 4000}, PRETRAINED)
+    # Of SQuAD's 10,570 two in five are known, and 4,000 of them sampled at ten temperatures; of
+    # HotpotQA's 7,405 they are 2,962.
+    assert found == {"generate": 17_975, "sample": (4000 + 2962) * 10, "temper": 7_190}
     # Of 9,000 questions each gives half; of 16,000 HotpotQA gives what it has.
     assert asked("1-decoding", values | {"n_questions": 9000}, PRETRAINED)["generate"] == 9000
     [small, large] = [
         demand.calls
-        for demand in demands("1-decoding", values | {"n_questions": 16_000}, PRETRAINED, 0.4)
+        for demand in demands("1-decoding", values | {"n_questions": 16_000}, PRETRAINED)
         if demand.operation == "generate"
     ]
     assert (small, large) == (7_405, 8_595)
@@ -113,11 +113,11 @@ def test_papers_data_are_as_large_as_published() -> None:
 
 def test_tokens_of_a_prompt() -> None:
     time = {"models": [], "data": "timestress", "n_facts": 9, "n_correct": 3, "n_incorrect": 6}
-    [score] = demands("2-time", time, PRETRAINED, 0.4)
+    [score] = demands("2-time", time, PRETRAINED)
     # 78 characters of a question, nothing around it, and an answer of 12 after a space.
     assert (score.prompt, score.shared) == (78 / CHARACTERS_A_TOKEN, 0)
     assert score.tokens == pytest.approx(score.calls * 91 / CHARACTERS_A_TOKEN)
-    generate, sample, _ = demands("1-decoding", DECODING | {"data": ["squad"]}, PRETRAINED, 0.4)
+    generate, sample, _ = demands("1-decoding", DECODING | {"data": ["squad"]}, PRETRAINED)
     # Two examples ("Q: ", "\nA: ", an empty line) of 40 + 4 and 26 + 17 characters, then "Q: ".
     examples = (3 + 40 + 4 + 4 + 2) + (3 + 26 + 4 + 17 + 2)
     assert generate.shared * CHARACTERS_A_TOKEN == pytest.approx(examples + 3)

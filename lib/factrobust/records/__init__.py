@@ -184,19 +184,13 @@ class Records:
     def put(self, calls: Sequence[Call], values: Sequence[Any]) -> None:
         """Store a batch in one transaction; it survives a kill from the moment this returns.
 
-        A call that is there already keeps its first value. Raises ValueError for a None value or
-        unequal lengths, RecordsError when the file cannot be written: then nothing of this batch is
-        stored and everything before it is.
+        A call that is there already keeps its first value; None would mean missing. Raises
+        RecordsError when the file cannot be written: then nothing of this batch is stored and
+        everything before it is.
         """
-        if self.path is None:
-            raise RecordsError(
-                f"The records in {self.base} are read-only: open a store with a working file, for "
-                "instance with FACTROBUST_RECORDS unset."
-            )
-        if any(value is None for value in values):
-            raise ValueError("A record's value cannot be None, which means missing.")
         from factrobust.records import store
 
+        assert self.path is not None  # a strict store lacks nothing, so nothing is put into it
         rows = list(zip(calls, map(encode, values), strict=True))
         store.insert(self.path, rows, _notebook())
 
@@ -298,10 +292,7 @@ def read_texts(file: Path, sha256: str) -> dict[bytes, str]:
     """The text of each value of a file by its call's key; RecordsError for another SHA-256."""
     import pyarrow.parquet as pq
 
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise _damaged(file, error.strerror or str(error)) from error
+    content = file.read_bytes() if file.exists() else b""
     if hashlib.sha256(content).hexdigest() != sha256:
         raise _damaged(file, "it does not match its checksum in the index")
     table = pq.read_table(io.BytesIO(content))

@@ -1,4 +1,7 @@
-"""From the working store to the committed files: what the notebooks used, and nothing else."""
+"""From the working store to the committed files: what the notebooks used, and nothing else.
+
+`python -m factrobust.records.export` does it for the project's own.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import hashlib
 import json
 import os
 import re
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from factrobust.records import COLUMNS, INDEX, SCHEMA, File, RecordsError, read_index
+from factrobust.records import COLUMNS, INDEX, SCHEMA, File, RecordsError, places, read_index
 from factrobust.records.store import opened
 
 CHUNK_BYTES = 8_000_000  # text a parquet file: digits shrink to less than half, so it stays < 5 MB
@@ -39,24 +43,18 @@ def export(path: Path, folder: Path) -> list[Path]:
             f"The export would drop the records of {', '.join(idle)}, which did not run with "
             f"{path}: run `make reproduce` first, or delete {folder} if these notebooks are gone."
         )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Complete before the first old file goes: a full disk leaves everything as it was.
-        with tempfile.TemporaryDirectory(dir=folder) as half:
-            files = _write_files(Path(half), rows)
-            about = {name: file._asdict() for name, file in files.items()}
-            index = {"schema": SCHEMA, "notebooks": notebooks, "files": about}
-            Path(half, INDEX).write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
-            for name in [*files, INDEX]:
-                os.replace(Path(half, name), folder / name)
-        for old in folder.glob("*.parquet"):
-            if old.name not in files:
-                old.unlink()
-    except OSError as error:
-        raise RecordsError(
-            f"Cannot write records to {folder} ({error}): free disk space or make it writable, then "
-            "run again."
-        ) from error
+    folder.mkdir(parents=True, exist_ok=True)
+    # Complete before the first old file goes: a full disk leaves everything as it was.
+    with tempfile.TemporaryDirectory(dir=folder) as half:
+        files = _write_files(Path(half), rows)
+        about = {name: file._asdict() for name, file in files.items()}
+        index = {"schema": SCHEMA, "notebooks": notebooks, "files": about}
+        Path(half, INDEX).write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
+        for name in [*files, INDEX]:
+            os.replace(Path(half, name), folder / name)
+    for old in folder.glob("*.parquet"):
+        if old.name not in files:
+            old.unlink()
     return [folder / name for name in files]
 
 
@@ -111,3 +109,18 @@ def _write_file(file: Path, rows: Sequence[Row]) -> None:
         table, file, compression="zstd", compression_level=9, row_group_size=len(rows),
         use_dictionary=list(COLUMNS[:-1]),
     )  # fmt: skip
+
+
+def main() -> None:
+    """Write the committed records anew, and say how large they are."""
+    working, committed = places()
+    try:
+        files = export(working, committed)
+    except (RecordsError, OSError) as error:
+        sys.exit(str(error))
+    size = sum(file.stat().st_size for file in files) / 1e6
+    print(f"{len(files)} files, {size:.1f} MB, in {committed}")
+
+
+if __name__ == "__main__":
+    main()

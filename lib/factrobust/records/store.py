@@ -13,27 +13,17 @@ from pathlib import Path
 
 from factrobust.records import SCHEMA, Call, RecordsError, key_of
 
-APPLICATION_ID = 0x46524F42  # "FROB": tells our SQLite files from anybody else's
 BUSY_SECONDS = 60  # how long to wait while another process writes
 TABLES = (
     """CREATE TABLE calls (key BLOB PRIMARY KEY, model TEXT, operation TEXT, prompt TEXT,
                            parameters TEXT, value TEXT)""",
     # which notebook used which call: those are exported
     "CREATE TABLE used (key BLOB, notebook TEXT, PRIMARY KEY (notebook, key)) WITHOUT ROWID",
-    f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {SCHEMA}",
 )
 # The columns by name: a file of an earlier version has a seventh.
 INSERT = """INSERT OR IGNORE INTO calls (key, model, operation, prompt, parameters, value)
             VALUES (?, ?, ?, ?, ?, ?)"""
-ANOTHER = "move it away and run `make reproduce`"
-REMEDIES = {
-    "SQLITE_BUSY": "another process has kept it locked; what was committed stays; wait for that "
-    "process or end it, then run again",
-    "SQLITE_NOTADB": ANOTHER,
-    "SQLITE_CORRUPT": f"it is damaged; {ANOTHER} (first `sqlite3 FILE .recover` may save much)",
-}
-OTHERWISE = "what was committed stays; free disk space or make it writable, then run again"
 
 
 def find(path: Path, keys: Iterable[bytes], notebook: str | None) -> dict[bytes, str]:
@@ -74,8 +64,7 @@ def _mark(db: sqlite3.Connection, keys: Iterable[bytes], notebook: str | None) -
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A transaction on the store, created if there is none; committed at the end of the block.
 
-    An error drops it. Raises RecordsError with the remedy for a file that SQLite cannot use, and
-    for one of another program or version, which is left alone.
+    An error drops it. Raises RecordsError for a file that SQLite cannot use or of another schema.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,20 +75,20 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
             yield db
             db.execute("COMMIT")
     except (sqlite3.Error, OSError) as error:
-        remedy = REMEDIES.get(getattr(error, "sqlite_errorname", ""), OTHERWISE)
-        raise RecordsError(f"Cannot use the records in {path} ({error}): {remedy}.") from error
+        raise RecordsError(
+            f"Cannot use the records in {path} ({error}): what was committed stays; wait for other "
+            "processes, free disk space, or move a file away that is damaged; then run again."
+        ) from error
 
 
 def _check(db: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of a new file; refuse another program's, and another schema."""
+    """Make the tables of a new file; refuse another schema."""
     if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
         for statement in TABLES:
             db.execute(statement)
-    if db.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
-        raise RecordsError(f"{path} is another program's SQLite file: {ANOTHER}.")
     (schema,) = db.execute("PRAGMA user_version").fetchone()
     if schema != SCHEMA:
         raise RecordsError(
-            f"{path} holds records of schema {schema}, but this library reads schema {SCHEMA}: "
-            f"{ANOTHER}, or use the library's version that wrote it."
+            f"{path} holds records of schema {schema}, but this library reads schema {SCHEMA}: move "
+            "it away and run `make reproduce`."
         )

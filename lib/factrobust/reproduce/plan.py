@@ -102,38 +102,35 @@ def asked_model(model: str | Mapping[str, Any]) -> Asked:
         endpoint = read_endpoint(model)
         chat = endpoint.chat is not None
         return Asked(endpoint.name, endpoint.format, chat, frozenset(endpoint.lacks))
-    settings = settings_of(model)
-    return (
-        Asked(model, settings.prompt_format, settings.chat_template != "no")
-        if settings
-        else Asked(model)
-    )
+    if settings := settings_of(model):
+        return Asked(model, settings.prompt_format, settings.chat_template != "no")
+    return Asked(model)
 
 
-def demands(part: str, values: Mapping[str, Any], model: Asked, known: float) -> list[Demand]:
+def demands(part: str, values: Mapping[str, Any], model: Asked) -> list[Demand]:
     """What a part ("1-decoding") with these parameters asks of the model; KeyError for data whose
     size is not known here. A parameter of a notebook that does not run is missing, and counts as 0.
     """
     rule = {"1": _decoding, "2": _time, "3": _wording, "4": _context}.get(part[0])
-    found = rule(defaultdict(int, values), model, known) if rule else []
+    found = rule(defaultdict(int, values), model) if rule else []
     return [demand for demand in found if demand.calls and demand.operation not in model.lacks]
 
 
-def _decoding(v: Mapping[str, Any], model: Asked, known: float) -> Iterator[Demand]:
+def _decoding(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
     domains = sorted(domain for name in v["data"] for domain in _facts(name))
     left = float(v["n_questions"])
     for rank, domain in enumerate(domains):  # from each the same number, as far as they go
         n = min(domain.n, left / (len(domains) - rank))
         left -= n
         yield _demand("generate", n, model.prompt_format, domain, 5)
-        some = min(v["n_known"], known * n)
+        some = min(v["n_known"], KNOWN * n)
         sampled = _demand("sample", some, model.prompt_format, domain, 5, v["n_samples"])
         yield sampled._replace(calls=10 * some)  # temperatures
         answer = domain.answer / CHARACTERS_A_TOKEN
-        yield _demand("temper", known * n, model.prompt_format, domain, answer)
+        yield _demand("temper", KNOWN * n, model.prompt_format, domain, answer)
 
 
-def _time(v: Mapping[str, Any], model: Asked, known: float) -> Iterator[Demand]:
+def _time(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
     texts, correct, incorrect, transitional = DATED[_base(v["data"])]
     answer = (texts.answer + 1) / CHARACTERS_A_TOKEN
 
@@ -151,7 +148,7 @@ def _time(v: Mapping[str, Any], model: Asked, known: float) -> Iterator[Demand]:
         yield scored(v["n_dtype"], dates)
 
 
-def _wording(v: Mapping[str, Any], model: Asked, known: float) -> Iterator[Demand]:
+def _wording(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
     texts, wordings = WORDINGS[_base(v["data"])]
     n, longest = min(v["n_facts"], texts.n), v["max_new_tokens"]
     bare = "question" if model.prompt_format == "question" else "question-answer"
@@ -160,7 +157,7 @@ def _wording(v: Mapping[str, Any], model: Asked, known: float) -> Iterator[Deman
     yield _demand("sample", n, form, texts, longest, v["n_samples"])
 
 
-def _context(v: Mapping[str, Any], model: Asked, known: float) -> Iterator[Demand]:
+def _context(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
     if "token_ids" in model.lacks:
         return
     form = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
@@ -235,7 +232,7 @@ def cost(
     return weights + keys + logits, reading + writing
 
 
-def collect(root: Path, profile: str, known: float) -> dict[tuple[str, str], list[Demand]]:
+def collect(root: Path, profile: str) -> dict[tuple[str, str], list[Demand]]:
     """What the profile asks of each model in each part. Notebooks that share a parameter share its
     calls. Raises ValueError and its kind for a profile or data that cannot be planned."""
     merged: dict[tuple[str, Asked], dict[str, Any]] = defaultdict(dict)
@@ -249,7 +246,7 @@ def collect(root: Path, profile: str, known: float) -> dict[tuple[str, str], lis
     wanted = {}
     for (part, model), values in sorted(merged.items(), key=lambda item: item[0][0]):
         try:
-            wanted[part, model.name] = demands(part, values, model, known)
+            wanted[part, model.name] = demands(part, values, model)
         except KeyError as error:
             raise ValueError(
                 f"The size of {error} is not known (part {part}): plan with a data set of "
@@ -289,19 +286,18 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("--profile", default=LAPTOP, help="a file of that name in profiles/")
     parser.add_argument("--tflops", type=float, help="10^12 operations a second, achieved")
     parser.add_argument("--bandwidth", type=float, help="10^9 bytes of memory a second, achieved")
-    parser.add_argument("--known", type=float, default=KNOWN, help="share of part 1's facts known")
     options = parser.parse_args(arguments)
     usual = CPU if options.profile in (LAPTOP, "smoke") else GPU
     tflops, bandwidth = options.tflops or usual[0], options.bandwidth or usual[1]
     try:
-        table = describe(collect(root, options.profile, options.known), tflops, bandwidth)
+        table = describe(collect(root, options.profile), tflops, bandwidth)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     print(f"What the profile {options.profile} asks, estimated without loading anything\n\n{table}")
     print(
         f"\nAssumed: {tflops:g} TFLOP/s and {bandwidth:g} GB of memory a second, achieved (--tflops, "
-        f"--bandwidth), and models that know {options.known:.0%} of part 1's facts (--known). Hours are "
+        f"--bandwidth), and models that know {KNOWN:.0%} of part 1's facts. Hours are "
         "rough: those of the laptop profile came within a factor of two. They are unknown for an "
         "endpoint, and for a model without a complete line in data/models.csv."
     )
