@@ -115,12 +115,6 @@ def test_only_empty_types_are_filled(store: Path) -> None:
     assert facts["answer_type"].tolist() == ["", "Numerical", ""]  # not written into
 
 
-def test_typed_facts_need_no_classifier(tmp_path: Path) -> None:
-    facts = TEST[["question", "answer_type"]]
-    records = Records(tmp_path / "none.sqlite", strict=True)  # it would raise if asked
-    pd.testing.assert_frame_equal(with_types(records, facts, TRAIN), facts)
-
-
 def test_records_are_of_this_training_only(store: Path) -> None:
     records = Records(store, strict=True)
     question = TEST["question"].tolist()[:1]

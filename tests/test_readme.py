@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from factrobust import paths
 from factrobust.reproduce import readme
@@ -33,11 +32,6 @@ def test_results_shows_mean_interval_and_n(tmp_path: Path) -> None:
         "| wide one | 0.500 [0.400, 0.610], n = 20 |  |",
         "| long one |  | 0.600 [0.500, 0.700], n = 30 |",
     ]
-
-
-def test_missing_markers_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="put it back"):
-        with_results("no markers", tmp_path)
 
 
 def test_links_lead_to_files() -> None:

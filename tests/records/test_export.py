@@ -114,10 +114,10 @@ def test_an_error_leaves_the_old_files(
 ) -> None:
     before = contents(base)
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(exporting, "_write_file", full)
+    monkeypatch.setattr(exporting.pq, "write_table", full)
     with pytest.raises(OSError, match="No space left on device"):
         export(path, base)
     assert contents(base) == before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import re
 import signal
 import subprocess
@@ -12,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from factrobust.reproduce.__main__ import main
@@ -157,10 +157,8 @@ def test_progress_is_shown_while_a_notebook_runs(
 ) -> None:
     monkeypatch.setattr("factrobust.reproduce.run.SHOW_SECONDS", 0.2)
     tell = "import os, time\nfrom pathlib import Path\nfile = Path(os.environ['FACTROBUST_OUT'], 'progress.txt')"
-    write(
-        "1.ipynb",
-        f"{tell}\nfile.write_text('\\rsample 1/9\\rsample 2/9, 1 min left')\ntime.sleep(1)",
-    )
+    line = "file.write_text('\\rsample 1/9\\rsample 2/9, 1 min left')"
+    write("1.ipynb", f"{tell}\n{line}\ntime.sleep(1)")
     assert main([], root=root) == 0
     assert re.search(r"^ +00:0\d  sample 2/9, 1 min left$", capsys.readouterr().out, re.MULTILINE)
 
@@ -187,12 +185,7 @@ def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(
     root: Path, write: Write, number: signal.Signals
 ) -> None:
     wait = "import os, time\nfrom pathlib import Path\nbuild = Path('../build')\n(build / 'pid').write_text(str(os.getpid()))"
-    write(
-        "1.ipynb",
-        PLAIN,
-        wait,
-        "if not (build / 'go').exists(): time.sleep(60)",
-    )
+    write("1.ipynb", PLAIN, wait, "if not (build / 'go').exists(): time.sleep(60)")
     before = files(root)
     process = subprocess.Popen(
         [sys.executable, "-c", RUN, str(root)],
@@ -201,12 +194,9 @@ def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(
         text=True,
     )
     pid = root / "build/pid"
-    for _ in range(200):
-        if pid.exists() and pid.read_text():
-            break
+    while not (pid.exists() and pid.read_text()):
         time.sleep(0.1)
-    # The cell that sleeps has begun or is about to.
-    time.sleep(0.2)
+    time.sleep(0.2)  # the cell that sleeps has begun or is about to
     process.send_signal(number)
     out, err = process.communicate(timeout=20)
     if number != signal.SIGKILL:
@@ -227,12 +217,6 @@ def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(
 def alive(pid: int) -> bool:
     """Whether a process runs; a zombie, which waits to be reaped, does not."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        if Path("/proc/self").exists():
-            return False
-    try:  # no /proc: macOS
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
-    return True

@@ -118,26 +118,20 @@ def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
     """Yield `advance(n)`; show a bar on stderr once the work has lasted over two seconds.
 
     A notebook that the runner runs has no terminal: there "label 340/1200, 02:10 left" goes to
-    `progress_file` instead. TQDM_DISABLE silences the bar, as everywhere, but not the file.
+    progress.txt in FACTROBUST_OUT, for the runner to show. TQDM_DISABLE silences the bar, as everywhere, but not the file.
     """
-    file = progress_file()
+    folder = os.environ.get("FACTROBUST_OUT")
     # tqdm.std, not tqdm.auto: notebook widgets would make the outputs differ from run to run.
     shared: dict[str, Any] = {"total": total, "desc": label, "delay": QUIET_SECONDS}
-    if file is None:
+    if not folder or not Path(folder).is_dir():
         with tqdm(**shared, leave=False, file=sys.stderr) as bar:
             yield bar.update
         return
     with (
-        file.open("w", encoding="utf-8") as stream,
+        Path(folder, "progress.txt").open("w", encoding="utf-8") as stream,
         tqdm(**shared, mininterval=1, bar_format=PROGRESS_LINE, file=stream, disable=False) as bar,
     ):
         yield bar.update
-
-
-def progress_file() -> Path | None:
-    """Where a notebook that the runner runs (or a test) leaves its progress, for it to show."""
-    folder = os.environ.get("FACTROBUST_OUT")
-    return Path(folder, "progress.txt") if folder and Path(folder).is_dir() else None
 
 
 # -- the store -------------------------------------------------------------------------------------
@@ -173,8 +167,8 @@ class Records:
             texts |= store.find(self.path, absent, _notebook())
         missing = [call for call, key in zip(calls, keys, strict=True) if key not in texts]
         if missing and self._strict:
-            counts = Counter((call.model, call.operation) for call in missing)
-            what = ", ".join(f"{n} of {does} by {model}" for (model, does), n in counts.items())
+            counts = Counter(f"{call.operation} by {call.model}" for call in missing)
+            what = ", ".join(f"{n} of {kind}" for kind, n in counts.items())
             raise RecordsError(
                 f"The records in {self.base} lack calls that this run needs ({what}), and no model "
                 f"may be run in replay mode: run {REBUILD}."
@@ -280,7 +274,7 @@ def read_index(folder: Path) -> Index:
         if (schema := content["schema"]) != SCHEMA:
             raise RecordsError(
                 f"{folder} holds records of schema {schema}, but this library reads schema {SCHEMA}: "
-                f"run {REBUILD}, or use the library's version that wrote it."
+                f"run {REBUILD}."
             )
         files = {name: File(**about) for name, about in content["files"].items()}
         return Index(content["notebooks"], files)

@@ -12,9 +12,12 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from factrobust.records import COLUMNS, INDEX, SCHEMA, File, RecordsError, places, read_index
 from factrobust.records.store import opened
@@ -79,7 +82,12 @@ def _write_files(folder: Path, rows: Iterable[Row]) -> dict[str, File]:
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", stem)
         name = f"{stem}.{parts[stem]:02}.parquet"
         parts[stem] += 1  # by name, not by model: two models whose names look alike share no file
-        _write_file(folder / name, chunk)
+        columns = map(list, zip(*chunk, strict=True))
+        table = pa.table(dict(zip(COLUMNS, columns, strict=True)))
+        pq.write_table(
+            table, folder / name, compression="zstd", compression_level=9,
+            row_group_size=len(chunk), use_dictionary=list(COLUMNS[:-1]),
+        )  # fmt: skip
         sha256 = hashlib.sha256((folder / name).read_bytes()).hexdigest()
         files[name] = File(model, operation, len(chunk), sha256)
     return files
@@ -97,18 +105,6 @@ def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
         chunk.append(row)
         size += length
     yield chunk
-
-
-def _write_file(file: Path, rows: Sequence[Row]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    columns = map(list, zip(*rows, strict=True))
-    table = pa.table(dict(zip(COLUMNS, columns, strict=True)))
-    pq.write_table(
-        table, file, compression="zstd", compression_level=9, row_group_size=len(rows),
-        use_dictionary=list(COLUMNS[:-1]),
-    )  # fmt: skip
 
 
 def main() -> None:

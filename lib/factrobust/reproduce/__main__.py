@@ -32,13 +32,6 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     """Command line. Exit status: 0 done, 1 a notebook failed, 2 bad request, 130 stopped."""
     options = _parser().parse_args(arguments)
     mode = Mode(root.resolve(), options.profile, options.replay)
-    if options.cluster and options.replay:
-        return _refuse("--replay asks no model, so there is nothing for a cluster: leave one out.")
-    if options.workers is not None and (options.cluster != LOCAL or options.workers < 1):
-        return _refuse(
-            "--workers is how many processes (1 or more) --cluster starts on this machine: correct it, "
-            "or leave it out."
-        )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
         values = parameters(mode.root, mode.profile)

@@ -65,11 +65,6 @@ class Mode:
         """Folder that receives notebooks/ and figures/ of a successful run."""
         return self.root if self.profile == LAPTOP else self.root / "build" / self.profile
 
-    @property
-    def records(self) -> str:
-        """Value of FACTROBUST_RECORDS for the kernels: see factrobust.records.open_records."""
-        return "replay" if self.replay else "fresh"
-
 
 def find_notebooks(root: Path, only: str = "*") -> list[str]:
     """Paths, relative to the root, of the notebooks in the order in which they run.

@@ -70,8 +70,9 @@ class Run:
         self.mode, self.notebook, self.parameters = mode, notebook, parameters
         self.out = mode.root / "build" / "running" / mode.name / Path(notebook).with_suffix("")
         self.started = self.seconds = 0.0
+        records = "replay" if mode.replay else "fresh"
         self.environment = kernel_environment(
-            mode.root, notebook, out=self.out, records=mode.records, profile=mode.profile
+            mode.root, notebook, out=self.out, records=records, profile=mode.profile
         )
         if mode.cluster:
             self.environment["FACTROBUST_CLUSTER"] = mode.cluster
