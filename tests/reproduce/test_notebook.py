@@ -87,24 +87,13 @@ def test_two_runs_with_other_random_ids_become_the_same(canonical: Canonical) ->
     assert "0.5" in run("1a2b3", "0x7f0011223344")
 
 
-def test_widgets_go_and_pictures_stay_as_they_are() -> None:
+def test_widgets_and_folders_go_and_pictures_stay_as_they_are() -> None:
     widget = shown(**{"application/vnd.jupyter.widget-view+json": {"model_id": "1"}})
     picture = shown(**{"image/png": "iVBOR0x7f0011223344", "text/plain": "<Figure>"})
-    outputs = clean_outputs([from_dict(widget), from_dict(picture)])
-    assert [output["data"] for output in outputs] == [picture["data"]]
-    assert outputs[0]["metadata"] == {}
-
-
-def test_a_shown_error_keeps_its_sentence_but_no_folders() -> None:
-    error = from_dict(
-        {
-            "output_type": "error",
-            "ename": "ValueError",
-            "evalue": "bad row",
-            "traceback": ["File /home/me/lib.py:3", "ValueError: bad row"],
-        }
-    )
-    assert clean_outputs([error])[0]["traceback"] == ["ValueError: bad row"]
+    frames = ["File /home/me/lib.py:3", "ValueError: bad row"]
+    error = {"output_type": "error", "ename": "ValueError", "evalue": "bad row"}
+    cleaned = clean_outputs(from_dict([widget, picture, error | {"traceback": frames}]))
+    assert cleaned == [picture | {"metadata": {}}, error | {"traceback": frames[1:]}]
 
 
 def test_canonical_is_a_fixed_point_with_ids_that_stay(canonical: Canonical) -> None:
