@@ -175,6 +175,7 @@ def test_classification_against_every_day(rule):
         # its example of a transitional date, and the bound's own day
         ("2018-08", "2015", "2018-08-02", "transitional", "transitional"),
         ("2018-08-02", "2015", "2018-08-02", "transitional", "correct"),
+        ("2015-12-31", "2015", "2018-08-02", "transitional", "correct"),
         ("2018-08-03", "2015", "2018-08-02", "incorrect", "incorrect"),
         ("2018-08-01", "2015", "2018-08-02", "correct", "correct"),
         # a date that holds the whole validity, and bounds that overlap
