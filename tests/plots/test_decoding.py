@@ -105,6 +105,8 @@ def test_surfaces_have_entropy_along_x_and_both_equations(check):
     (lines,) = [part for part in flat[1].collections if len(part.levels) == 7]
     at = dict(zip(lines.levels.round(1), [path.vertices[0][0] for path in lines.get_paths()]))  # noqa: B905
     assert at[0.4] == pytest.approx(0.5)
+    (filled,) = [part for part in flat[1].collections if len(part.levels) == 9]
+    assert filled.get_paths()[-1].vertices[:, 0].max() == pytest.approx(1 / 8)  # 0.7 and more
 
 
 def test_surfaces_by_d(check):
