@@ -170,7 +170,7 @@ def test_the_thesis_own_files(files):
         ("base", "{object} is in", "", "line 2: the prefix cell is empty"),
         ("base", "\nriver,", "\nlake,", r"line 3: the category 'lake' has 0 objects in .*objects.csv"),
         ("objects", "The Rhine,river,3\n", "", r"base.csv, line 3: the category 'river' has 1 obj"),
-        ("objects", "Oslo,city", "Oslo,citty", "line 2: the category 'city' has 1 objects"),
+        ("objects", "Oslo,city", "Oslo,citty", "category 'citty'; did you mean 'city'"),
         ("objects", "Oslo,", "kyoto!,", r"line 4: category 'city', name 'kyoto' is already in line 2"),
         ("objects", "4.5", "often", "line 2: the popularity 'often' is not a number of 0 or more"),
         ("objects", "Kyoto,", ",", "line 2: the object cell is empty"),

@@ -21,6 +21,7 @@ from factrobust.tables import (
     complete_table,
     csv_schema,
     filled,
+    nearest,
     one_of,
     read_checked,
     read_text,
@@ -123,6 +124,13 @@ def _check_categories(
     base: pd.DataFrame, base_path: Path, objects: pd.DataFrame, objects_path: Path
 ) -> None:
     """Raise FactsError unless each category that is asked about has two objects or more."""
+    known = base["category"].unique()
+    for line, category in objects.loc[~objects["category"].isin(known), "category"].items():
+        if near := nearest(category, known):  # other categories may stand there
+            raise FactsError(
+                f"{objects_path}, line {line}: no base question asks about the category "
+                f"{category!r}; did you mean {near!r}?"
+            )
     sizes = base["category"].map(objects["category"].value_counts()).fillna(0).astype(int)
     for line in base.index[sizes < 2][:1]:
         raise FactsError(
