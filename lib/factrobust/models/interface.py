@@ -90,11 +90,9 @@ class Model(ABC):
     chat: tuple[str, str] | None
     lacks: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(
-        self, *, name: str, fingerprint: str, prompt_format: str, chat: tuple[str, str] | None
-    ) -> None:
-        self.name, self.fingerprint = name, fingerprint
-        self.prompt_format, self.chat = prompt_format, chat
+    def __init__(self, **about: Any) -> None:
+        """The first four attributes, by name; a subclass may have them of its own."""
+        vars(self).update(about)
 
     @abstractmethod
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
