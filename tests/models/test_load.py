@@ -167,7 +167,15 @@ def test_a_model_with_the_tokenizer_of_another(hub: dict[str, Any], table: Path)
 # -- names -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["gemma-3-270", "no/such/weights.gguf", "http://x/v1 llama"])
+def test_the_one_line_form_of_an_endpoint_says_the_mapping():
+    with pytest.raises(ModelError) as error:
+        load_model("https://x.org/v1 gpt key=A_KEY budget_requests=50")
+    assert "{url: https://x.org/v1, model: gpt, key_env: A_KEY, budget_requests: 50}" in str(
+        error.value
+    )
+
+
+@pytest.mark.parametrize("name", ["gemma-3-270", "no/such/weights.gguf"])
 @pytest.mark.usefixtures("no_network")
 def test_unknown_names(name: str) -> None:
     with pytest.raises(ModelError, match=f"'{name}'; give one of gemma-3-270m, .* an endpoint"):

@@ -125,6 +125,13 @@ def load_model(
         from factrobust.models.endpoint import load_endpoint  # little needs it
 
         return load_endpoint(name, dtype=dtype, prompt_format=prompt_format, records=records)
+    if "://" in name:  # an endpoint as earlier versions had it: "URL model key=VARIABLE ..."
+        words = [word if "=" in word else f"model={word}" for word in name.split()[1:]]
+        words = [f"url={name.split()[0]}", *(re.sub("^key=", "key_env=", word) for word in words)]
+        raise ModelError(
+            f"an endpoint is a mapping now: write {{{', '.join(words).replace('=', ': ')}}} for "
+            f"{name!r}"
+        )
     if settings := settings_of(name):
         dtype, prompt_format = dtype or settings.dtype, prompt_format or settings.prompt_format
     dtype = dtype or "float32"
