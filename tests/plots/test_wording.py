@@ -69,7 +69,7 @@ def test_predictor_distributions(check, points, rows):
 def test_binned_correctness(check, models, points):
     one = pd.DataFrame({"midpoint": [0.2, 0.6], "correct": [0.0, 1.0], "low": 0, "high": 1, "n": 3})
     table = pd.concat(
-        one.assign(model=m, relation=r, predictor="scons") for m in models for r in RELATIONS
+        one.assign(model=m, relation=r, predictor="SPop") for m in models for r in RELATIONS
     )
     fig = check(wording.binned_correctness(table), axes=1)
     drawn = points(fig.axes[0], style.BLUE)

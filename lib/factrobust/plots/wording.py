@@ -18,6 +18,7 @@ from factrobust.plots import blocks, style
 PREDICTORS = {  # names in the tables, in the order of the figures -> names in the figures
     "intercept": "intercept",
     "log_popularity": "popularity, log(SPop)",
+    "SPop": "popularity, log(SPop)",
     "log_SPop": "popularity, log(SPop)",
     "scons": "consistency, SCons",
     "SCons": "consistency, SCons",
