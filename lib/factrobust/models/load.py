@@ -286,7 +286,7 @@ def _location(source: Source) -> tuple[str, dict[str, Any]]:
     from factrobust.models import weights
 
     if source.settings and source.settings.sha256:
-        folder = weights.embedded_folder(source.name)
+        folder = weights.embedded_folder(source.name, source.settings.sha256)
     elif source.name.endswith(".gguf"):
         folder = weights.gguf_folder(Path(source.name).expanduser())
     else:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from factrobust.models.interface import ModelError
-from factrobust.models.load import settings_of
 
 
 class Packaged(NamedTuple):
@@ -100,13 +99,11 @@ def packaged_files(name: str, weights: Packaged, pinned: str) -> list[Path]:
     return files
 
 
-def embedded_folder(name: str) -> Path:
+def embedded_folder(name: str, pinned: str) -> Path:
     """Folder of an embedded model in transformers' format, converted on first use.
 
-    Raises ModelError as `packaged_files` does.
+    `pinned` is the SHA-256 of its weights. Raises ModelError as `packaged_files` does.
     """
-    settings = settings_of(name)
-    pinned = settings.sha256 if settings else ""
     return _converted(pinned, lambda: packaged_files(name, EMBEDDED[name], pinned), name)
 
 
