@@ -269,7 +269,7 @@ def test_gguf_file_is_the_embedded_model(smollm: Any, tmp_path: Path) -> None:
 def test_our_quick_way_to_a_tokenizer_gives_the_one_of_transformers(real: CausalLM) -> None:
     from transformers import AutoTokenizer
 
-    folder = weights.embedded_folder(real.name)
+    folder = load._location(load.find_source(real.name))[0]
     slow = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     text = "Paris,  né en 1999: <b>\u6771\u4eac</b>\n\tdon't " + str(slow.eos_token)
     for special in (True, False):
@@ -284,7 +284,7 @@ def test_our_quick_way_to_a_tokenizer_gives_the_one_of_transformers(real: Causal
 def test_number_of_parameters(real: CausalLM, folder: Path) -> None:
     count = sum(p.numel() for p in real.body.network.parameters())
     assert parameter_count(real.name) == count
-    assert parameter_count(str(weights.embedded_folder(real.name))) == count
+    assert parameter_count(load._location(load.find_source(real.name))[0]) == count
     toy = load_model(str(folder))
     assert parameter_count(str(folder)) == sum(
         p.numel()
