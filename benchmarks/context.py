@@ -122,8 +122,8 @@ def main() -> None:
     options = parser.parse_args()
 
     model = cast(CausalLM, load_model(options.model))
-    every = load_context_questions(limit=options.objects, base_limit=1)
-    bases = every["base_id"].unique()[: options.bases]
+    every = load_context_questions(limit=options.objects)
+    bases = every.drop_duplicates("category")["base_id"][: options.bases]
     questions = every[every["base_id"].isin(bases)].reset_index(drop=True)
     print(f"[bench] {model.name}: {len(questions)} questions without and with context", flush=True)
     found = measure(model, questions, options.rounds)

@@ -196,7 +196,6 @@ def command_line(
 def update(folder: Path, check: bool) -> list[str]:
     """Names of the files in `folder` that differ from a fresh build; written unless `check`."""
     facts, relations = build()
-    relations["popqa"] = relations["popqa"].map({True: "true", False: "false"})
     relations = relations[list(RELATIONS_SCHEMA.columns)]
     changed = []
 

@@ -62,7 +62,7 @@ def test_a_fact_keeps_its_own_dates_and_gets_popularities(temporal_builder, sour
         ("checks", "employer,Bob,Acme,2001,2009-02-30\n", r"checks\.csv, line 3: the end '2009-02-30'"),
         ("employer", ROW, r"employer\.csv, line 3: .* is already in line 2"),
         ("employer", "Ann,Acme,,2011,2019\n", r"employer\.csv, line 3: .* is already in line 2"),
-        ("employer", "Bob,Acme,,2009,2001\n", r"employer\.csv, line 3: the start 2009 is after"),
+        ("employer", "Bob,Acme,,2009,2001\n", r"employer\.csv, line 3: the period from 2009 to 2001 ends"),
         ("employer", "Bob,Acme,,1949,2001\n", r"line 3: the fact does not lie within 1950-2020"),
         ("employer", "Bob,Acme,,2001,2021-01\n", r"line 3: the fact does not lie within 1950-2020"),
         ("employer", "Bob,Acme,,2001-12-09,2003-12-09\n", "line 3: the fact lasts two years or less"),

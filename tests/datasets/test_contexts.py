@@ -107,10 +107,6 @@ def test_limits_are_even_and_nested(embedded):
     assert small["object"].nunique() > 100  # not the same two for every base question
     other = load_context_questions(limit=2, seed=1)
     assert set(other["question_id"]) != set(small["question_id"])
-    few = load_context_questions(limit=2, base_limit=1)
-    assert len(few) == 2 * 9
-    assert few["category"].nunique() == 9
-    assert set(few["question_id"]) < set(small["question_id"])
     order = embedded["question_id"].tolist()
     assert large["question_id"].tolist() == [q for q in order if q in set(large["question_id"])]
     pd.testing.assert_frame_equal(load_context_questions(limit=70), embedded)
@@ -157,7 +153,6 @@ def test_the_thesis_own_files(files):
         "Who, if anyone, dug The Rhine?",
         "The digger of The Rhine was",
     ]
-    assert len(load_context_questions(*files(THESIS, name="b.txt"), base_limit=1)) == 4
 
 
 @pytest.mark.parametrize(
@@ -178,7 +173,6 @@ def test_the_thesis_own_files(files):
         ("thesis", "old?", "old.", "line 4: the question .* has no question mark at its end"),
         ("thesis", "old?", "on {river}?", "line 4: the question .* has braces other than those of"),
         ("thesis", "{city} dates from", "", "line 4: the prefix cell is empty"),
-        ("thesis", THESIS, "\n \n", r"base.txt is empty; write a base question a line"),
     ],
 )  # fmt: skip
 def test_bad_files_give_one_sentence(files, changed, old, new, what):
@@ -192,11 +186,9 @@ def test_bad_files_give_one_sentence(files, changed, old, new, what):
     assert "\n" not in str(caught.value)
 
 
-def test_bad_limits():
+def test_a_limit_leaves_two_objects():
     with pytest.raises(ValueError, match=r"^limit is 1; give a whole number from 2 up"):
         load_context_questions(limit=1)
-    with pytest.raises(ValueError, match=r"^base_limit is 0; give a whole number from 1 up"):
-        load_context_questions(base_limit=0)
 
 
 def test_facts_are_questions_whose_truth_is_known():

@@ -16,8 +16,6 @@ from factrobust.datasets.dates import classify, parse
 from factrobust.datasets.official import (
     SETS,
     TEMPLAMA,
-    TREC,
-    TREC_REVISION,
     _mended,
     load_official,
     load_templama,
@@ -180,7 +178,6 @@ def test_popqa_chooses_the_groups_of_popqa_tp(write):
         ((1, 3), '["Norge"]', r"line 3: the possible_answers .* differs from that of the first"),
         ((1, 1), "one", r"line 3: the template_id 'one' is no number from 0 up"),
         ((1, 1), 2, r"line 4: prop 'country', id '21', template_id '2' is already in line 3"),
-        ((4, 1), 7, r"line 5: the id '22' has no original question \(template_id 0\)"),
         ((1, 2), "county", r"line 3: the prop 'county' is none of PopQA's 16"),
         ((1, 0), " ", r"line 3: the paraphrase cell is empty"),
     ],
@@ -367,7 +364,7 @@ EDGES = [lama("Bob plays for _X_.", year, "Z") for year in (2010, 2020)]
 def load(tmp_path):
     def load_rows(rows: list[dict], **options):
         path = tmp_path / "rows.json"
-        path.write_text("\n".join(json.dumps(row) for row in rows) + "\n", encoding="utf-8")
+        path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8-sig")
         return load_templama(path, **options)
 
     return load_rows
@@ -426,16 +423,15 @@ def test_all_edges_leave_an_empty_table(load):
 
 
 def test_every_relation_is_read(load):
-    wordings = TEMPLAMA | {"P26": ("spouse", "{subject} is married to _X_.")}
-    names = [f"Subject {n} (the _Y_)." for n in range(len(wordings))]
+    names = [f"Subject {n} (the _Y_)." for n in range(len(TEMPLAMA))]
     rows = [
         lama(wording.replace("{subject}", name), year, "A", relation=relation)
-        for name, (relation, (_, wording)) in zip(names, wordings.items(), strict=True)
+        for name, (relation, (_, wording)) in zip(names, TEMPLAMA.items(), strict=True)
         for year in range(2011, 2015)
     ]
-    facts = load([*EDGES, *rows], relations={"P26": wordings["P26"]}).table
+    facts = load([*EDGES, *rows]).table
     assert facts["subject"].tolist() == names
-    assert facts["relation"].tolist() == [name for name, _ in wordings.values()]
+    assert facts["relation"].tolist() == [name for name, _ in TEMPLAMA.values()]
     assert len(set(facts["relation"]) & set(load_temporal_relations().index)) == 4
 
 
@@ -448,46 +444,36 @@ def test_aliases_and_ids(load):
     assert facts.loc[0, ["object", "aliases"]].tolist() == ["Reds", ["Reds FC", "the Reds"]]
     assert periods(facts) == [("Reds", "2011", "2014")]  # one id, though the name changes
     plain = [lama("Ann plays for _X_.", year, {"name": "Reds"}) for year in range(2011, 2015)]
-    single = [row | {"answer": row["answer"][0]} for row in plain]
-    assert (
-        periods(load(EDGES + plain).table) == periods(load(EDGES + single).table) == periods(facts)
-    )
+    assert periods(load(EDGES + plain).table) == periods(facts)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"query": None}, r"row 3: not as in TempLAMA's files \(TypeError"),
-        ({"date": "May"}, r"row 3: .*'May' is not '\{subject\} plays for _X_\.' and a year"),
-        ({"query": "Bob runs for _X_."}, r"row 3: .*'Bob runs for _X_\.'"),
-        ({"relation": "P999"}, r"row 3: .*'P999' has no wording; pass relations="),
-        ({"answer": [{"nom": "Z"}]}, r"row 3: not as in TempLAMA's files \(IndexError"),
-        ({"answer": ["Z"]}, r"row 3: not as in TempLAMA's files \(AttributeError"),
+        ({"query": None}, "TypeError"),
+        ({"date": "May"}, "'May'"),
+        ({"query": "Bob runs for _X_."}, r"'Bob runs for _X_\.' is not '\{subject\} plays for"),
+        ({"relation": "P999"}, "KeyError: 'P999'"),
+        ({"answer": [{"nom": "Z"}]}, "IndexError"),
     ],
 )
 def test_a_bad_row_of_templama(load, change, message):
-    with pytest.raises(FactsError, match=rf"rows\.json, {message}"):
+    with pytest.raises(FactsError, match=rf"rows\.json cannot be read as TempLAMA .*{message}"):
         load([*EDGES, EDGES[0] | change])
 
 
 def test_a_folder_is_read_as_one(tmp_path):
-    with pytest.raises(FactsError, match="holds no data"):
-        load_templama(tmp_path)
     splits = {"train.json": EDGES, "test.jsonl": plays(dict.fromkeys(range(2011, 2014), "A"))}
     for name, rows in splits.items():
         (tmp_path / name).write_text("\n".join(json.dumps(row) for row in rows))
     (tmp_path / "README.md").write_text("not data")
     assert periods(load_templama(tmp_path).table) == [("A", "2011", "2013")]
-    (tmp_path / "test.jsonl").write_text("\n")
-    (tmp_path / "train.json").write_text("")
-    with pytest.raises(FactsError, match="has no rows; give a file of TempLAMA's JSON lines"):
-        load_templama(tmp_path)
 
 
 # ---- TREC ----------------------------------------------------------------------------------------
 
 
-def test_trec(tmp_path):
+def test_trec():
     table = load_trec(FILES / "train_5500.label")
     assert table.to_numpy().tolist() == [
         ["When did the lighthouse of Alexandria fall ?", "Numerical"],
@@ -498,9 +484,6 @@ def test_trec(tmp_path):
         ["What does NATO stand for ?", "Abbreviation"],
         ["Which band\x85 played at Live Aid ?", "Human"],  # 0x85 does not end a line
     ]
-    copy = (FILES / "train_5500.label").read_bytes().replace(b"\xf0", b" ").decode("latin-1")
-    (tmp_path / "utf-8.label").write_text(copy, encoding="utf-8", newline="")
-    pd.testing.assert_frame_equal(load_trec(tmp_path / "utf-8.label"), table)
 
 
 @pytest.mark.parametrize(
@@ -509,20 +492,8 @@ def test_trec(tmp_path):
 def test_a_malformed_line_of_trec(tmp_path, line):
     file = tmp_path / "train_5500.label"
     file.write_text(f"HUM:ind Who ?\n{line}\nLOC:city Where ?\n", encoding="latin-1")
-    with pytest.raises(FactsError, match=r"train_5500\.label, line 2: expected 'HUM:ind Who"):
+    with pytest.raises(FactsError, match=r"train_5500\.label, line 2: .* is not as 'HUM:ind Who"):
         load_trec(file)
-
-
-def test_trec_of_the_hub(hub_cache):
-    table = {"text": [f" {n} ? " for n in range(6)], "coarse_label": range(6)}
-    file = hub_cache(TREC, TREC_REVISION, "default/test/0000.parquet", pd.DataFrame(table))
-    # As the hub's ClassLabel numbers them.
-    names = ["Abbreviation", "Entity", "Description", "Human", "Location", "Numerical"]
-    rows = [[f"{n} ?", name] for n, name in enumerate(names)]
-    assert load_trec(split="test").to_numpy().tolist() == rows
-    assert load_trec(file).to_numpy().tolist() == rows
-    with pytest.raises(ConnectionError, match=r"all of default/train/\*\.parquet of CogComp/trec"):
-        load_trec()
 
 
 # ---- all -----------------------------------------------------------------------------------------

@@ -257,7 +257,7 @@ def test_no_probe_imports_torch() -> None:
 def test_a_real_model_batch_by_batch() -> None:
     """Same seed, same counterfactuals and, but for rounding, same numbers, one question at a time."""
     model: Any = load_model("smollm2-135m-instruct")
-    questions = load_context_questions(limit=3, base_limit=1)[:6]
+    questions = load_context_questions(limit=3)[:6]
     together = measured(context.ask(model, questions))
     model.tokens_per_batch = 1
     alone = measured(context.ask(model, questions[::-1])).iloc[::-1].reset_index(drop=True)

@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from factrobust.datasets.hub import adapted, read_json
+from factrobust import schemas
+from factrobust.datasets.hub import read_json
 from factrobust.tables import Loaded, slug
 
-COUNTS = (
-    *("questions", "repeated_questions", "empty_questions", "no_answers", "needs_passage"),
-    *("ambiguous_questions", "repeated_answers", "empty_answers", "yes_or_no"),
-)
 UNKNOWN = "<unk>"  # the hub's value where the answers of TriviaQA's test split should stand
 # What only the reader of a passage can say. "The passage of the bill", "the article 'J'accuse'" and
 # "the text that Luther translated" stay.
@@ -38,8 +34,7 @@ NEEDS_PASSAGE = re.compile(
 QUOTED = re.compile(r'"((?:[^"]|"")*)"')  # as a cell of a CSV; some of TriviaQA's questions are
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """A question as its data set has it."""
 
     id: str
@@ -47,10 +42,6 @@ class Question:
     answers: Sequence[str]  # accepted, the canonical one first
     subject: str = ""  # what it is about, where that is told
     kind: str = ""  # the data set's own grouping
-
-    def __post_init__(self) -> None:
-        if not all(isinstance(text, str) for text in (self.id, self.question, *self.answers)):
-            raise TypeError("its id, its question or an answer is no text")
 
 
 def closed_book(questions: Iterable[Question], name: str, source: str) -> Loaded:
@@ -66,60 +57,51 @@ def closed_book(questions: Iterable[Question], name: str, source: str) -> Loaded
     and empty_answers are left out. yes_or_no is how many facts have such an answer, which a model may
     guess.
     """
-    counts = dict.fromkeys(COUNTS, 0)
-    same: dict[str, list[Question]] = {}
-    for published in questions:
-        if question := _cleaned(published, counts):
-            same.setdefault(question.question.casefold(), []).append(question)
-    kept = []
-    for first, *others in same.values():
-        if _differ(first, others):
-            counts["ambiguous_questions"] += 1 + len(others)
-            continue
-        counts["repeated_questions"] += len(others)
-        every = [answer for question in (first, *others) for answer in question.answers]
-        kept.append(replace(first, answers=_distinct(every)))
+    rows = pd.DataFrame(questions, columns=Question._fields)
+    rows["question"] = rows["question"].map(_plain)
+    filled = rows["answers"].map(lambda answers: [a for text in answers if (a := text.strip())])
+    answers = filled.map(_distinct)
+    reasons = {
+        "empty_questions": rows["question"] == "",
+        "no_answers": answers.map(len) == 0,
+        "needs_passage": rows["question"].map(NEEDS_PASSAGE.search).notna(),
+    }
+    reason = np.select([*reasons.values()], [*reasons], "")
+    key = rows["question"].str.casefold()[reason == ""]
+    same = answers.groupby(key, sort=False)
+    clear = key[~key.map(same.agg(_differ)).astype(bool)]
+    first = clear.drop_duplicates()
+    counts = {
+        "questions": len(rows),
+        **{name: int((reason == name).sum()) for name in reasons},
+        "ambiguous_questions": len(key) - len(clear),
+        "repeated_questions": len(clear) - len(first),
+        "empty_answers": int((rows["answers"].map(len) - filled.map(len)).sum()),
+        "repeated_answers": int((filled.map(len) - answers.map(len)).sum()),
+    }
+    every = first.map(same.sum()).map(_distinct)
     relation = slug(name)
-    facts = pd.DataFrame(
-        {
-            "fact_id": [f"{relation}/{question.id}" for question in kept],
-            "subject": [question.subject for question in kept],
-            "relation": relation,
-            "object": [question.answers[0] for question in kept],
-            "aliases": [list(question.answers[1:]) for question in kept],
-            "answer_type": "",
-            "domain": name,
-            "popularity": np.nan,
-            "popularity_source": "",
-            "source": source,
-            "question": [question.question for question in kept],
-            "prefix": "",
-            "kind": [question.kind for question in kept],
-        }
+    facts = rows.loc[first.index]
+    facts = facts.assign(
+        fact_id=relation + "/" + facts["id"],
+        relation=relation,
+        object=every.str[0],
+        aliases=every.str[1:],
+        domain=name,
+        popularity=np.nan,
+        source=source,
+        **dict.fromkeys(("answer_type", "popularity_source", "prefix"), ""),
     )
-    counts["yes_or_no"] = sum(q.answers[0].lower() in ("yes", "no") for q in kept)
-    return Loaded(facts, counts)
+    counts["yes_or_no"] = int(facts["object"].str.lower().isin(["yes", "no"]).sum())
+    columns = [*schemas.names(schemas.AskedFacts), "kind"]
+    return Loaded(facts[columns].reset_index(drop=True), counts)
 
 
-def _cleaned(published: Question, counts: dict[str, int]) -> Question | None:
-    """The question as it is asked, or None; what is left out is added to the counts."""
-    text = " ".join(published.question.split())
-    if quoted := QUOTED.fullmatch(text):
-        text = quoted[1].replace('""', '"').strip()
-    filled = [answer.strip() for answer in published.answers if answer.strip()]
-    accepted = _distinct(filled)
-    counts["questions"] += 1
-    counts["empty_answers"] += len(published.answers) - len(filled)
-    counts["repeated_answers"] += len(filled) - len(accepted)
-    for reason, applies in (
-        ("empty_questions", not text),
-        ("no_answers", not accepted),
-        ("needs_passage", NEEDS_PASSAGE.search(text)),
-    ):
-        if applies:
-            counts[reason] += 1
-            return None
-    return replace(published, question=text, answers=accepted)
+def _plain(question: str) -> str:
+    """A question with single spaces, without the quotes that it has as a cell of a CSV."""
+    text = " ".join(question.split())
+    quoted = QUOTED.fullmatch(text)
+    return quoted[1].replace('""', '"').strip() if quoted else text
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
@@ -130,25 +112,17 @@ def _distinct(texts: Iterable[str]) -> list[str]:
     return list(spellings.values())
 
 
-def _differ(first: Question, others: Sequence[Question]) -> bool:
-    """Whether one of the others shares no answer with the first."""
-    spelled = {slug(answer) for answer in first.answers}
-    return any(spelled.isdisjoint(map(slug, other.answers)) for other in others)
+def _differ(answers: pd.Series) -> bool:
+    """Whether one of some questions shares no answer with the first."""
+    first, *others = ({slug(text) for text in texts} for texts in answers)
+    return any(first.isdisjoint(other) for other in others)
 
 
 def load(
-    name: str,
-    adapter: Callable[[Any], Iterator[Question]],
-    files: Iterable[Path],
-    source: str,
+    name: str, adapter: Callable[[Any], Iterator[Question]], files: Iterable[Path], source: str
 ) -> Loaded:
     """The set `name` as facts; its adapter takes what a file holds, official or of the hub."""
-    questions = (
-        question
-        for path in files
-        for question in adapted(path, name, adapter, read_json(path, name))
-    )
-    return closed_book(questions, name, source)
+    return closed_book([q for path in files for q in adapter(read_json(path))], name, source)
 
 
 def squad(content: Any) -> Iterator[Question]:

@@ -11,22 +11,9 @@ from pathlib import Path
 import pandas as pd
 import pandera.pandas as pa
 
-from factrobust import draws, schemas
+from factrobust import draws, schemas, tables
 from factrobust.datasets import facts as fact_tables
 from factrobust.paths import DATA
-from factrobust.tables import (
-    FactsError,
-    check_table,
-    check_unique,
-    complete_table,
-    csv_schema,
-    filled,
-    nearest,
-    one_of,
-    read_checked,
-    read_text,
-    slug,
-)
 
 TRAITS = DATA / "context" / "base_question_traits.csv"
 # For the provenance of results.
@@ -44,25 +31,25 @@ _NO_OTHER_BRACES = pa.Check(
     lambda cells: ~cells.str.replace("{object}", "").str.contains("[{}]"),
     error="has braces other than those of {object}; remove them",
 )
-BASE_SCHEMA = csv_schema(
+BASE_SCHEMA = tables.csv_schema(
     ("category", "base_id", "attribute", "question", "prefix", "right_answers"),
     {
-        "category": filled("name the category whose objects are asked about"),
-        "base_id": filled("write a short unique name, or drop the column"),
+        "category": tables.filled("name the category whose objects are asked about"),
+        "base_id": tables.filled("write a short unique name, or drop the column"),
         "question": [_HAS_SLOT, _IS_QUESTION, _NO_OTHER_BRACES],
         "prefix": [
-            filled("write the beginning of a sentence that the answer completes"),
+            tables.filled("write the beginning of a sentence that the answer completes"),
             _NO_OTHER_BRACES,
         ],
-        "right_answers": one_of(["", "one", "several"], "leave it empty, or write"),
+        "right_answers": tables.one_of(["", "one", "several"], "leave it empty, or write"),
     },
     ("category", "question", "prefix"),
 )
-OBJECTS_SCHEMA = csv_schema(
+OBJECTS_SCHEMA = tables.csv_schema(
     ("object", "category", "popularity"),
     {
-        "object": filled("write its name, or delete the line"),
-        "category": filled("name its category"),
+        "object": tables.filled("write its name, or delete the line"),
+        "category": tables.filled("name its category"),
         "popularity": fact_tables.SCHEMA.columns["popularity"].checks,
     },
     ("object", "category"),
@@ -74,7 +61,6 @@ def load_context_questions(
     objects_path: str | Path | None = None,
     *,
     limit: int | None = None,
-    base_limit: int | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return every base question about every object of its category, one row a question.
@@ -86,22 +72,22 @@ def load_context_questions(
     right_answers where that is not known, and popularity is NaN where it is unknown.
 
     `limit` keeps that many objects of each base question (2 or more, so that each has a
-    counterfactual), `base_limit` that many base questions of each category. Both are seeded samples
-    that do not depend on the order of rows, and a larger limit contains every smaller one.
+    counterfactual): a seeded sample that does not depend on the order of rows, and a larger limit
+    contains every smaller one.
 
     Raises FactsError with file, line and remedy for a base question without a slot or a question
     mark, a category with no object or with one only; ValueError for a bad limit.
     """
     draws.need_count("limit", limit, 2)
-    draws.need_count("base_limit", base_limit)
     base_path = FILES[0] if base_path is None else Path(base_path)
     objects_path = FILES[1] if objects_path is None else Path(objects_path)
     base = read_base_questions(base_path)
     if base_path == FILES[0]:
         base["right_answers"] = base["base_id"].map(load_base_question_traits()["right_answers"])
-    objects = complete_table(read_checked(objects_path, OBJECTS_SCHEMA), OBJECTS_SCHEMA)
-    objects["name"] = objects["object"].map(slug)
-    check_unique(objects, ["category", "name"], objects_path)
+    objects = tables.read_checked(objects_path, OBJECTS_SCHEMA)
+    objects = tables.complete_table(objects, OBJECTS_SCHEMA)
+    objects["name"] = objects["object"].map(tables.slug)
+    tables.check_unique(objects, ["category", "name"], objects_path)
     _check_categories(base, base_path, objects, objects_path)
     objects["popularity"] = pd.to_numeric(objects["popularity"]).astype(float)
     table = base.merge(objects, on="category")
@@ -112,9 +98,6 @@ def load_context_questions(
             for template, name in zip(table[column], table["object"], strict=True)
         ]
     table["answers"] = pd.Series([[] for _ in range(len(table))], index=table.index, dtype=object)
-    if base_limit is not None:
-        rank = draws.ranks(base["base_id"], base["category"], seed)
-        table = table[table["base_id"].isin(base.loc[rank < base_limit, "base_id"])]
     if limit is not None:
         table = table[draws.ranks(table["question_id"], table["base_id"], seed) < limit]
     return table[list(COLUMNS)].reset_index(drop=True)
@@ -126,14 +109,14 @@ def _check_categories(
     """Raise FactsError unless each category that is asked about has two objects or more."""
     known = base["category"].unique()
     for line, category in objects.loc[~objects["category"].isin(known), "category"].items():
-        if near := nearest(category, known):  # other categories may stand there
-            raise FactsError(
+        if near := tables.nearest(category, known):  # other categories may stand there
+            raise tables.FactsError(
                 f"{objects_path}, line {line}: no base question asks about the category "
                 f"{category!r}; did you mean {near!r}?"
             )
     sizes = base["category"].map(objects["category"].value_counts()).fillna(0).astype(int)
     for line in base.index[sizes < 2][:1]:
-        raise FactsError(
+        raise tables.FactsError(
             f"{base_path}, line {line}: the category {base.at[line, 'category']!r} has {sizes[line]} "
             f"objects in {objects_path}, and a counterfactual is the answer for another one; add "
             "some, or delete its base questions."
@@ -150,19 +133,17 @@ def read_base_questions(path: str | Path) -> pd.DataFrame:
     braces, split at the first question mark. Raises FactsError with file, line and remedy.
     """
     path = Path(path)
-    base = _thesis_lines(path) if path.suffix == ".txt" else read_checked(path, BASE_SCHEMA)
+    base = _thesis_lines(path) if path.suffix == ".txt" else tables.read_checked(path, BASE_SCHEMA)
     numbers = (base.groupby("category").cumcount() + 1).map("{:02d}".format)
-    base = complete_table(base, BASE_SCHEMA, base_id=base["category"] + "-" + numbers)
-    check_unique(base, ["base_id"], path)
+    base = tables.complete_table(base, BASE_SCHEMA, base_id=base["category"] + "-" + numbers)
+    tables.check_unique(base, ["base_id"], path)
     return base[list(BASE_SCHEMA.columns)]
 
 
 def _thesis_lines(path: Path) -> pd.DataFrame:
-    lines = pd.Series(read_text(path).splitlines(), dtype=str).str.strip()
+    lines = pd.Series(tables.read_text(path).splitlines(), dtype=str).str.strip()
     lines.index = pd.RangeIndex(1, len(lines) + 1, name="line")
     lines = lines[lines != ""]
-    if lines.empty:
-        raise FactsError(f"{path} is empty; write a base question a line.")
     category = lines.str.extract(r"\{([^{}]*)\}", expand=False).fillna("")
     slotted = [
         line.replace(f"{{{name}}}", "{object}") for line, name in zip(lines, category, strict=True)
@@ -171,7 +152,7 @@ def _thesis_lines(path: Path) -> pd.DataFrame:
     base = pd.DataFrame(
         {"category": category, "question": parts[0], "prefix": parts[1].str.strip()}
     )
-    check_table(base, BASE_SCHEMA, path)
+    tables.check_table(base, BASE_SCHEMA, path)
     return base
 
 
@@ -195,7 +176,7 @@ def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
     asked = facts if "question" in facts else fact_tables.questions(facts)
     sizes = asked.groupby("relation", sort=False)["fact_id"].size()
     if (single := sizes.index[sizes == 1]).size:
-        raise FactsError(
+        raise tables.FactsError(
             f"{single.size} of {sizes.size} relations have one fact only, {single[0]!r} first, and a "
             "counterfactual is the answer of another fact; keep more facts of each, or leave these "
             "relations out."

@@ -12,22 +12,9 @@ from pathlib import Path
 import pandas as pd
 import pandera.pandas as pa
 
-from factrobust import schemas
+from factrobust import schemas, tables
 from factrobust.draws import sample_evenly
 from factrobust.paths import DATA
-from factrobust.tables import (
-    ANSWER_TYPES,
-    alias_lists,
-    check_unique,
-    complete_table,
-    csv_schema,
-    filled,
-    joined,
-    number,
-    one_of,
-    read_checked,
-    slug,
-)
 
 FILES = (DATA / "facts.csv", DATA / "relations.csv")  # for the provenance of results
 DOMAINS = ("geography", "arts", "science-history")  # of the embedded table; yours may have others
@@ -36,15 +23,15 @@ TEST_EVERY = 5  # of the typed questions
 
 # Of CSV files, all cells still strings. Which relations are known, `load_facts` checks besides.
 COLUMNS = schemas.names(schemas.Facts)
-SCHEMA = csv_schema(
+SCHEMA = tables.csv_schema(
     COLUMNS,
     {
-        "fact_id": filled("write a short unique name, or drop the column"),
-        "subject": filled("write what the fact is about"),
-        "object": filled("write the answer, or delete the line"),
-        "answer_type": one_of(ANSWER_TYPES),
-        "domain": filled("name a domain, or drop the column"),
-        "popularity": number("write one such as 4.2, or leave it empty"),
+        "fact_id": tables.filled("write a short unique name, or drop the column"),
+        "subject": tables.filled("write what the fact is about"),
+        "object": tables.filled("write the answer, or delete the line"),
+        "answer_type": tables.one_of(tables.ANSWER_TYPES),
+        "domain": tables.filled("name a domain, or drop the column"),
+        "popularity": tables.number("write one such as 4.2, or leave it empty"),
     },
     ("subject", "relation", "object"),
 )
@@ -56,15 +43,15 @@ RELATION_NAME = pa.Check.str_matches(
     r"^[a-z][a-z0-9_]*$",
     error="is no short name; write lower-case letters, digits and _ only",
 )
-RELATIONS_SCHEMA = csv_schema(
+RELATIONS_SCHEMA = tables.csv_schema(
     ("relation", "question", "prefix", "answer_type", "domain", "popqa"),
     {
         "relation": RELATION_NAME,
         "question": HAS_SUBJECT,
         "prefix": HAS_SUBJECT,
-        "answer_type": one_of(ANSWER_TYPES),
-        "domain": filled("name a domain"),
-        "popqa": one_of(["true", "false"]),
+        "answer_type": tables.one_of(tables.ANSWER_TYPES),
+        "domain": tables.filled("name a domain"),
+        "popqa": tables.one_of(["true", "false"]),
     },
     ("relation", "question", "prefix", "answer_type"),
 )
@@ -77,16 +64,16 @@ def load_relations(path: str | Path | None = None) -> pd.DataFrame:
     replaces it. It needs the columns relation, question, prefix and answer_type; domain is "own"
     and popqa false where they are left out. Raises FactsError with file, line and remedy.
     """
-    return joined(read_relations, FILES[1], path)
+    table = tables.joined(read_relations, FILES[1], path)
+    return table.assign(popqa=table["popqa"].eq("true"))
 
 
-def read_relations(path: str | Path) -> pd.DataFrame:
-    """Read and check one relations file alone; columns and errors as in `load_relations`."""
-    frame = read_checked(path, RELATIONS_SCHEMA)
-    check_unique(frame, ["relation"], path)
-    frame = complete_table(frame, RELATIONS_SCHEMA, domain=OWN_DOMAIN, popqa="false")
-    frame["popqa"] = frame["popqa"].eq("true")
-    return frame[[*RELATIONS_SCHEMA.columns]].set_index("relation")
+def read_relations(path: str | Path, schema: pa.DataFrameSchema = RELATIONS_SCHEMA) -> pd.DataFrame:
+    """Read and check one relations file alone: all columns are texts, the index is the relation."""
+    frame = tables.read_checked(path, schema)
+    tables.check_unique(frame, ["relation"], path)
+    frame = tables.complete_table(frame, schema, domain=OWN_DOMAIN, popqa="false")
+    return frame[[*schema.columns]].set_index("relation")
 
 
 def load_facts(
@@ -111,18 +98,18 @@ def load_facts(
     """
     path = FILES[0] if path is None else Path(path)
     table = load_relations(relations_path)
-    frame = read_checked(path, with_relations(SCHEMA, table.index))
-    check_unique(frame, ["relation", "subject"], path)
-    frame = complete_table(
+    frame = tables.read_checked(path, with_relations(SCHEMA, table.index))
+    tables.check_unique(frame, ["relation", "subject"], path)
+    frame = tables.complete_table(
         frame,
         SCHEMA,
-        fact_id=frame["relation"] + "/" + frame["subject"].map(slug),
+        fact_id=frame["relation"] + "/" + frame["subject"].map(tables.slug),
         answer_type=frame["relation"].map(table["answer_type"]),
         domain=frame["relation"].map(table["domain"]),
     )
     frame["popularity"] = pd.to_numeric(frame["popularity"]).astype(float)
-    frame["aliases"] = alias_lists(frame["aliases"], frame["object"])
-    check_unique(frame, ["fact_id"], path)
+    frame["aliases"] = tables.alias_lists(frame["aliases"], frame["object"])
+    tables.check_unique(frame, ["fact_id"], path)
     if relations is not None:
         wanted = list(relations)
         if unknown := sorted({*wanted} - {*frame["relation"]}):
@@ -135,7 +122,7 @@ def load_facts(
 
 def with_relations(schema: pa.DataFrameSchema, names: Iterable[str]) -> pa.DataFrameSchema:
     """The schema of facts whose relations are known."""
-    known = one_of(names, "add it to a relations file (see data/README.md) or choose one of")
+    known = tables.one_of(names, "add it to a relations file (see data/README.md) or choose one of")
     return schema.update_column("relation", checks=known)
 
 
@@ -177,7 +164,7 @@ def describe(facts: pd.DataFrame) -> pd.DataFrame:
     rows = [name for name in DOMAINS if name in counts.index]
     rows += [name for name in counts.index if name not in rows and name != "all"]
     return counts.reindex(
-        index=[*rows, "all"], columns=[*ANSWER_TYPES, "all"], fill_value=0
+        index=[*rows, "all"], columns=[*tables.ANSWER_TYPES, "all"], fill_value=0
     ).rename_axis(index="domain", columns="answer_type")
 
 

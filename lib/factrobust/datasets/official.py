@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,8 +21,8 @@ import pandera.pandas as pa
 from factrobust.datasets import closed_book, temporal, wordings
 from factrobust.datasets import dates as dating
 from factrobust.datasets import facts as fact_tables
-from factrobust.datasets.hub import adapted, fetch, local_files, read_json, read_rows
-from factrobust.tables import FactsError, Loaded, check_unique, csv_schema, filled, number, slug
+from factrobust.datasets.hub import fetch, local_files, read_rows, reading
+from factrobust.tables import FactsError, Loaded, check_unique, filled, number, slug
 
 # ---- PopQA and PopQA-TP --------------------------------------------------------------------------
 
@@ -47,24 +47,24 @@ def _relations() -> pd.DataFrame:
 
 
 _FILLED = filled("remove the row")
-_PROP = pa.Check(
-    lambda cells: cells.str.replace(" ", "_").isin(_relations().index),
-    error="is none of PopQA's 16; remove the row",
-)
-_ANSWERS = pa.Check(
-    lambda cells: cells.isin([cell for cell in cells.unique() if _texts(cell)]),
-    error="is no whole JSON list of texts with an answer; fetch the file anew, or mend the cell",
-)
-_TEMPLATE = pa.Check.str_matches(
-    "^[0-9]{1,4}$", error="is no number from 0 up; mend or remove the row"
-)
-_SHARED = {"id": _FILLED, "prop": _PROP, "possible_answers": _ANSWERS}
+_SHARED = {
+    "id": _FILLED,
+    "prop": pa.Check(
+        lambda cells: cells.str.replace(" ", "_").isin(_relations().index),
+        error="is none of PopQA's 16; remove the row",
+    ),
+    "possible_answers": pa.Check(
+        lambda cells: cells.isin([cell for cell in cells.unique() if _texts(cell)]),
+        error="is no whole JSON list of texts with an answer; fetch the file anew, or mend the cell",
+    ),
+}
 # What is read of PopQA's 17 columns; the others are ids, titles and aliases on Wikidata.
 _POPQA = _SHARED | dict.fromkeys(("subj", "obj", "question"), _FILLED)
 _POPQA["s_pop"] = number("mend it, or leave it empty")
+_TEMPLATE = pa.Check.str_matches(
+    "^[0-9]{1,4}$", error="is no number from 0 up; mend or remove the row"
+)
 _POPQA_TP = _SHARED | {"paraphrase": _FILLED, "template_id": _TEMPLATE}
-POPQA_SCHEMA = csv_schema(_POPQA, _POPQA)
-POPQA_TP_SCHEMA = csv_schema(_POPQA_TP, _POPQA_TP)
 
 
 def popqa(files: list[Path], source: str) -> Loaded:
@@ -77,7 +77,7 @@ def popqa(files: list[Path], source: str) -> Loaded:
     subjects: those of `country` speak of a city.
     """
     (path,) = files
-    rows = read_rows(path, POPQA_SCHEMA, "PopQA")
+    rows = read_rows(path, _POPQA)
     check_unique(rows, ["id"], path)
     relations = _relations()
     relation = rows["prop"].str.replace(" ", "_")
@@ -118,17 +118,11 @@ def popqa_tp(files: list[Path], source: str) -> Loaded:
     garbled_questions, repeated_questions, not_in_facts and no_popularity (groups).
     """
     (path,) = files
-    rows = read_rows(path, POPQA_TP_SCHEMA, "PopQA-TP")
+    rows = read_rows(path, _POPQA_TP)
     check_unique(rows, ["prop", "id", "template_id"], path)
     rows["relation"] = rows["prop"].str.replace(" ", "_")
     rows["group_id"] = rows["relation"] + "/" + rows["id"]
     rows["variant"] = rows["template_id"].astype(int)
-    whole = rows.groupby("group_id")["variant"].transform("min") == 0
-    for where in rows.index[~whole][:1]:
-        raise FactsError(
-            f"{path}, {rows.index.name} {where}: the id {rows.at[where, 'id']!r} has no original "
-            "question (template_id 0); fetch the file anew, or remove the id."
-        )
     wordings.check_agreement(rows, ["possible_answers"], path)
     beside = [path.with_name(name) for name in POPQA_FILES if path.with_name(name).is_file()][:1]
     facts = pd.DataFrame({"prefix": ""}, index=rows["group_id"].unique())
@@ -194,7 +188,6 @@ _LABEL = pa.Check(
 _STRESS: dict[str, Any] = dict.fromkeys((*TIMESTRESS, *IDS), _FILLED)
 _STRESS |= {"StartDate": [_FILLED, _DATED], "EndDate": [_FILLED, _DATED], "Time": _DATED}
 _STRESS |= {"IsCorrect": _LABEL, "FactPop": number("mend or remove the row")}
-TIMESTRESS_SCHEMA = csv_schema(_STRESS, _STRESS)
 
 
 def timestress(files: list[Path], source: str) -> Loaded:
@@ -209,7 +202,7 @@ def timestress(files: list[Path], source: str) -> Loaded:
     counted: "no context" (a question without a date), "discarded" (the month and day of a year that
     is transitional), "before year 1" (in the date or a bound).
     """
-    parts = [read_rows(path, TIMESTRESS_SCHEMA, "TimeStress") for path in files]
+    parts = [read_rows(path, _STRESS) for path in files]
     rows = pd.concat(parts, ignore_index=True).rename(columns=TIMESTRESS)
     rows["label"] = rows["label"].str.lower()
     rows["date"] = rows["date"].where(rows["label"] != "no context", "")
@@ -278,16 +271,13 @@ TEMPLAMA = {
 }
 
 
-def load_templama(
-    path: str | Path, *, relations: Mapping[str, tuple[str, str]] | None = None
-) -> Loaded:
+def load_templama(path: str | Path) -> Loaded:
     """TempLAMA, what held in some part of a year, as facts with two bounds: `schemas.TemporalFacts`.
 
     `path` is a file of JSON lines, or a folder of them (the splits share no subject, so that all
     belong together). A row has query ("Valentino Rossi plays for _X_."), answer (a list of {"name",
     "wikidata_id"}; a name may be a list, its first the answer and the others aliases, or
-    original_name the answer), date ("2010") and relation ("P54"). `relations` adds relations, or
-    replaces some of TEMPLAMA: id -> (our name, their wording with {subject} and _X_).
+    original_name the answer), date ("2010") and relation ("P54").
 
     Consecutive years of one query and answer are merged into a period; a gap makes two. Its first
     and last year are the bounds, known to the year. A period that reaches the first or the last year
@@ -296,17 +286,16 @@ def load_templama(
     answer that one of these belongs to, since the dates outside it are not surely incorrect. The
     dates are those of `sample_dates` within the data's years: what held outside is not known either.
 
-    Raises FactsError, with file and row, for a row that is not as described, or without rows.
+    Raises FactsError for a file that is not as described.
     """
-    read = partial(_held, TEMPLAMA | dict(relations or {}))
-    rows = [
-        answer
-        for file in local_files(Path(path))
-        for row in adapted(file, "TempLAMA", read, read_json(file, "TempLAMA", lines=True))
-        for answer in row
-    ]
-    if not rows:
-        raise FactsError(f"{path} has no rows; give a file of TempLAMA's JSON lines.")
+    with reading(path, "TempLAMA"):
+        lines = [
+            json.loads(line)
+            for file in local_files(Path(path))
+            for line in file.read_text(encoding="utf-8-sig").split("\n")
+            if line.strip()
+        ]
+        rows = [(*_asked(row), *_spelled(answer)) for row in lines for answer in row["answer"]]
     held = pd.DataFrame(rows, columns=["relation", "subject", "year", "answer", "spellings"])
     edges = held["year"].min(), held["year"].max()
     held["fact"] = held.groupby(["relation", "subject", "answer"], sort=False).ngroup()
@@ -331,19 +320,14 @@ def load_templama(
     return Loaded(facts, counts, dates=dates)
 
 
-def _held(known: Mapping[str, tuple[str, str]], rows: list[Any]) -> Iterator[list[tuple[Any, ...]]]:
-    """Of each row the relation, the subject, the year, and an answer's id and spellings, by answer."""
-    for row in rows:
-        if row["relation"] not in known:
-            raise ValueError(f"{row['relation']!r} has no wording; pass relations=")
-        relation, wording = known[row["relation"]]
-        before, after = (re.escape(part) for part in wording.split("{subject}"))
-        match = re.fullmatch(f"{before}(.+){after}", row["query"])
-        if not match or not re.fullmatch("[1-9][0-9]{3}", row["date"]):
-            raise ValueError(f"{row['query']!r}, {row['date']!r} is not {wording!r} and a year")
-        answers = row["answer"] if isinstance(row["answer"], list) else [row["answer"]]
-        key = relation, match[1], int(row["date"])
-        yield [(*key, *_spelled(answer)) for answer in answers]
+def _asked(row: Mapping[str, str]) -> tuple[str, str, int]:
+    """The relation, the subject and the year that a row of TempLAMA asks about."""
+    relation, wording = TEMPLAMA[row["relation"]]
+    before, after = (re.escape(part) for part in wording.split("{subject}"))
+    match = re.fullmatch(f"{before}(.+){after}", row["query"])
+    if not match:
+        raise ValueError(f"{row['query']!r} is not {wording!r}")
+    return relation, match[1], int(row["date"])
 
 
 def _spelled(answer: Mapping[str, Any]) -> tuple[str, list[str]]:
@@ -355,7 +339,7 @@ def _spelled(answer: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 # ---- TREC ----------------------------------------------------------------------------------------
 
-# Coarse label -> name in the paper, in the order of the hub copy's integer labels.
+# Coarse label -> name in the paper.
 COARSE = {
     "ABBR": "Abbreviation",
     "ENTY": "Entity",
@@ -364,40 +348,25 @@ COARSE = {
     "LOC": "Location",
     "NUM": "Numerical",
 }
-TREC = "CogComp/trec"
-TREC_REVISION = "65752bf53af25bc935a0dce92fb5b6c930728450"  # of refs/convert/parquet, the hub's own
 
 
-def load_trec(
-    path: str | Path | None = None, split: str = "train", *, revision: str = TREC_REVISION
-) -> pd.DataFrame:
+def load_trec(path: str | Path) -> pd.DataFrame:
     """TREC's questions with their six coarse types: columns question, answer_type.
 
-    `path` is an official file (train_5500.label: 5,452 questions, TREC_10.label: 500), in latin-1 or
-    converted to UTF-8, or a parquet copy; None takes the split "train" or "test" of the hub's copy,
-    or its cache. Types are Abbreviation, Description, Entity, Human, Location and Numerical; the paper
-    (appendix H) trains on all six and leaves the first two out of its results. Raises FactsError for
-    a malformed line or file, ConnectionError when the hub's copy cannot be fetched.
+    `path` is an official file (train_5500.label: 5,452 questions, TREC_10.label: 500). The paper
+    (appendix H) trains on all six types and leaves Abbreviation and Description out of its results.
+    Raises FactsError for a malformed line or file.
     """
-    if path is None or Path(path).suffix == ".parquet":
-        copy = [Path(path)] if path else fetch(TREC, revision, f"default/{split}/*.parquet")[0]
-        rows = [row for file in copy for row in read_json(file, "TREC")]
-        types = list(COARSE.values())
-        typed = [(row["text"].strip(), types[row["coarse_label"]]) for row in rows]
-        return pd.DataFrame(typed, columns=["question", "answer_type"])
-    data = Path(path).read_bytes()
-    try:
-        text = data.decode("utf-8-sig")  # as copies are; latin-1's é before an ASCII letter is none
-    except UnicodeDecodeError:
+    with reading(path, "TREC"):
         # One stray byte 0xF0 ("sister city") stands for a space, as the hub's copy reads it.
-        text = data.replace(b"\xf0", b" ").decode("latin-1")
+        text = Path(path).read_bytes().replace(b"\xf0", b" ").decode("latin-1")
     # Lines end at \n only: splitlines() would also break at latin-1's 0x85.
     lines = pd.Series(text.removesuffix("\n").split("\n"))
     parts = lines.str.strip().str.extract(rf"^({'|'.join(COARSE)}):\S+ +(?P<question>\S.*)$")
     for n in lines.index[parts["question"].isna()][:1]:
         raise FactsError(
-            f"{path}, line {n + 1}: expected 'HUM:ind Who ... ?' with a coarse label of "
-            f"{', '.join(COARSE)}, got {lines[n][:60]!r}; mend or remove the line."
+            f"{path}, line {n + 1}: {lines[n][:60]!r} is not as 'HUM:ind Who ... ?', with a coarse "
+            f"label of {', '.join(COARSE)}; mend or remove the line."
         )
     return parts[["question"]].assign(answer_type=parts[0].map(COARSE))
 
@@ -462,7 +431,9 @@ def load_official(
     repo, _, pinned = entry.hub.partition("@")
     if path is None:
         files, commit = fetch(repo, revision or pinned, entry.files)
-        return entry.load(files, f"{repo}@{commit}")
-    files = local_files(Path(path))
-    loaded = entry.load(files, f"{repo}, {Path(path).name}")
-    return loaded._replace(files=[*files, *loaded.files])
+        source = f"{repo}@{commit}"
+    else:
+        files, source = local_files(Path(path)), f"{repo}, {Path(path).name}"
+    with reading(path or files[0], name):
+        loaded = entry.load(files, source)
+    return loaded._replace(files=[*files, *loaded.files] if path else ())

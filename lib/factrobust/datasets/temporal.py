@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pandera.pandas as pa
 
-from factrobust import schemas
+from factrobust import schemas, tables
 from factrobust.datasets import facts as fact_tables
 from factrobust.datasets.dates import LABELS, PRECISIONS, is_date, parse
 from factrobust.draws import in_turns
 from factrobust.paths import DATA
-from factrobust.tables import (
-    FactsError,
-    alias_lists,
-    check_table,
-    check_unique,
-    complete_table,
-    csv_schema,
-    filled,
-    joined,
-    read_checked,
-    slug,
-)
 
 FILES = (DATA / "temporal_facts.csv", DATA / "temporal_relations.csv")  # for provenance
 REQUIRED = ("subject", "relation", "object", "start", "end")
 POPULARITIES = ("subject_popularity", "object_popularity", "popularity")
 _BOUND = [
-    filled("write when the fact began or ended; one that still holds has no place here"),
+    tables.filled("write when the fact began or ended; one that still holds has no place here"),
     pa.Check(
         lambda cells: cells.map(is_date) | (cells == ""),
         error="is no date of the calendar; write YYYY, YYYY-MM or YYYY-MM-DD",
@@ -40,7 +29,9 @@ COLUMNS = schemas.names(schemas.TemporalFacts)
 # Of CSV files, all cells still strings. Which relations are known, `check_quintuples` checks besides.
 _PLAIN = {name: column.checks for name, column in fact_tables.SCHEMA.columns.items()}
 _POPULARITIES = dict.fromkeys(POPULARITIES, _PLAIN["popularity"])
-SCHEMA = csv_schema(COLUMNS, _PLAIN | _POPULARITIES | {"start": _BOUND, "end": _BOUND}, REQUIRED)
+SCHEMA = tables.csv_schema(
+    COLUMNS, _PLAIN | _POPULARITIES | {"start": _BOUND, "end": _BOUND}, REQUIRED
+)
 RELATIONS_SCHEMA = fact_tables.RELATIONS_SCHEMA.select_columns(["relation", "question", "prefix"])
 
 
@@ -52,13 +43,8 @@ def load_temporal_relations(path: str | Path | None = None) -> pd.DataFrame:
     own with these three columns, whose rows join the embedded ones or replace them by name. Raises
     FactsError with file, line and remedy.
     """
-    return joined(_read_relations, FILES[1], path)
-
-
-def _read_relations(path: str | Path) -> pd.DataFrame:
-    frame = read_checked(path, RELATIONS_SCHEMA)
-    check_unique(frame, ["relation"], path)
-    return frame.set_index("relation")[["question", "prefix"]]
+    read = partial(fact_tables.read_relations, schema=RELATIONS_SCHEMA)
+    return tables.joined(read, FILES[1], path)
 
 
 def load_temporal_facts(
@@ -84,10 +70,10 @@ def load_temporal_facts(
     year), a repeated fact, a relation without a question. Raises ValueError for a bad limit.
     """
     path = FILES[0] if path is None else Path(path)
-    frame = read_checked(path, SCHEMA)
+    frame = tables.read_checked(path, SCHEMA)
     check_quintuples(frame, load_temporal_relations(relations_path).index, path)
     frame = complete(frame)
-    check_unique(frame, ["fact_id"], path)
+    tables.check_unique(frame, ["fact_id"], path)
     return sample(frame.reset_index(drop=True), limit, seed)
 
 
@@ -108,48 +94,47 @@ def whole_years(start: pd.Series, end: pd.Series) -> pd.Series:
 
 def check_quintuples(frame: pd.DataFrame, relations: Iterable[str], path: str | Path) -> None:
     """Raise FactsError for the first bad row of a table that `read_table` has read."""
-    check_table(frame, fact_tables.with_relations(SCHEMA, relations), path)
-    check_unique(frame, ["relation", "subject", "object", "start"], path)
-    _check_periods(frame, path)
-
-
-def _check_periods(frame: pd.DataFrame, path: str | Path) -> None:
+    tables.check_table(frame, fact_tables.with_relations(SCHEMA, relations), path)
+    tables.check_unique(frame, ["relation", "subject", "object", "start"], path)
     begun, over = parse(frame["start"]), parse(frame["end"])
-    short = whole_years(frame["start"], frame["end"]) == 0
-    backward = pd.Series(begun[0] > over[1], index=frame.index)
-    for line in frame.index[backward | short]:
-        start, end = frame.loc[line, ["start", "end"]]
-        if backward[line]:
-            raise FactsError(
-                f"{path}, line {line}: the start {start} is after the end {end}; swap the two, or "
-                "mend the wrong one."
-            )
-        raise FactsError(
-            f"{path}, line {line}: no whole calendar year lies surely between {start} and {end}, "
-            "so that no year is correct; give the bounds more precisely, or delete the line."
-        )
     order = frame.assign(begun=begun[1], over=over[0]).sort_values("begun")
     earlier = order.groupby(["subject", "relation", "object"])["over"].shift()
-    for line in order.index[order["begun"] < earlier]:
-        raise FactsError(
-            f"{path}, line {line}: {frame.at[line, 'object']!r} already holds for "
-            f"{frame.at[line, 'subject']!r} in a period that overlaps this one; merge the two lines."
-        )
+    overlaps = (order["begun"] < earlier).reindex(frame.index)
+    for wrong, fault in (
+        (begun[0] > over[1], "ends before it begins; swap the two, or mend the wrong one"),
+        (
+            whole_years(frame["start"], frame["end"]) == 0,
+            "has no whole calendar year surely inside, so that no year is correct; give the bounds "
+            "more precisely, or delete the line",
+        ),
+        (overlaps, "overlaps another period of the same fact; merge the two lines"),
+    ):
+        for line in frame.index[wrong][:1]:
+            start, end = frame.loc[line, ["start", "end"]]
+            raise tables.FactsError(
+                f"{path}, line {line}: the period from {start} to {end} {fault}."
+            )
 
 
 def complete(frame: pd.DataFrame) -> pd.DataFrame:
     """Fill in the columns that a table of quintuples may leave out, and give each its type."""
-    frame = complete_table(frame, SCHEMA, fact_id=_names(frame))
+    frame = tables.complete_table(frame, SCHEMA, fact_id=_names(frame))
     for column in POPULARITIES:
         frame[column] = pd.to_numeric(frame[column]).astype(float)
     mean = (frame["subject_popularity"] + frame["object_popularity"]) / 2
     frame["popularity"] = frame["popularity"].fillna(mean)
-    frame["aliases"] = alias_lists(frame["aliases"], frame["object"])
+    frame["aliases"] = tables.alias_lists(frame["aliases"], frame["object"])
     return frame
 
 
 def _names(frame: pd.DataFrame) -> pd.Series:
-    names = frame["relation"] + "/" + frame["subject"].map(slug) + "/" + frame["object"].map(slug)
+    names = (
+        frame["relation"]
+        + "/"
+        + frame["subject"].map(tables.slug)
+        + "/"
+        + frame["object"].map(tables.slug)
+    )
     return names.where(~names.duplicated(keep=False), names + "/" + frame["start"])
 
 

@@ -9,25 +9,14 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
-from factrobust import schemas
+from factrobust import schemas, tables
 from factrobust.datasets import facts as fact_tables
 from factrobust.draws import in_turns
 from factrobust.paths import DATA
-from factrobust.tables import (
-    FactsError,
-    Loaded,
-    check_unique,
-    complete_table,
-    csv_schema,
-    filled,
-    joined,
-    number,
-    read_checked,
-)
 
 FILES = (DATA / "paraphrases.csv",)  # for the provenance of results
 COLUMNS = schemas.names(schemas.Questions)
-PARAPHRASES_SCHEMA = csv_schema(
+PARAPHRASES_SCHEMA = tables.csv_schema(
     ("relation", "paraphrase"),
     {
         "relation": fact_tables.RELATION_NAME,
@@ -38,14 +27,14 @@ _ANSWERS = pa.Check(
     lambda cells: cells.str.strip("| ") != "",
     error="is no answer; write the accepted ones, joined by |",
 )
-QUESTIONS_SCHEMA = csv_schema(
+QUESTIONS_SCHEMA = tables.csv_schema(
     ("group_id", "question", "answers", "question_id", "prefix", "relation", "popularity"),
     {
-        "group_id": filled("give the questions that belong together one name"),
-        "question": filled("write the question, or delete the line"),
+        "group_id": tables.filled("give the questions that belong together one name"),
+        "question": tables.filled("write the question, or delete the line"),
         "answers": _ANSWERS,
-        "relation": filled("name a category, or drop the column"),
-        "popularity": number("write one such as 1200, or leave it empty"),
+        "relation": tables.filled("name a category, or drop the column"),
+        "popularity": tables.number("write one such as 1200, or leave it empty"),
     },
     ("group_id", "question", "answers"),
 )
@@ -58,16 +47,16 @@ def load_paraphrases(path: str | Path | None = None) -> pd.DataFrame:
     prints. `path` names a CSV of your own with these two columns; its relations join the embedded
     ones, or replace all paraphrases of one. Raises FactsError with file, line and remedy.
     """
-    return joined(_read_paraphrases, FILES[0], path).reset_index()
+    return tables.joined(_read_paraphrases, FILES[0], path).reset_index()
 
 
 def _read_paraphrases(path: str | Path) -> pd.DataFrame:
-    table = read_checked(path, PARAPHRASES_SCHEMA)[[*PARAPHRASES_SCHEMA.columns]]
-    check_unique(table, [*table], path)
+    table = tables.read_checked(path, PARAPHRASES_SCHEMA)[[*PARAPHRASES_SCHEMA.columns]]
+    tables.check_unique(table, [*table], path)
     return table.set_index("relation")
 
 
-def paraphrased(facts: pd.DataFrame, paraphrases: pd.DataFrame | None = None) -> Loaded:
+def paraphrased(facts: pd.DataFrame, paraphrases: pd.DataFrame | None = None) -> tables.Loaded:
     """Return one row a question: each fact's own (variant 0), then its paraphrases (1, 2, ...).
 
     The own question is the fact's `question`, where it has one (see `facts.questions`), or else its
@@ -81,7 +70,7 @@ def paraphrased(facts: pd.DataFrame, paraphrases: pd.DataFrame | None = None) ->
     """
     templates = load_paraphrases() if paraphrases is None else paraphrases
     if missing := sorted({*facts["relation"]} - {*templates["relation"]}):
-        raise FactsError(
+        raise tables.FactsError(
             f"no paraphrases of {', '.join(missing)}: write some and pass load_paraphrases(your_file),"
             " or keep other facts with load_facts(relations=load_paraphrases()['relation'])."
         )
@@ -118,7 +107,7 @@ def _reworded(originals: pd.DataFrame, templates: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(question=question)
 
 
-def load_questions(path: str | Path) -> Loaded:
+def load_questions(path: str | Path) -> tables.Loaded:
     """Return your own questions, grouped by the column group_id, as the table of questions.
 
     The CSV needs group_id, question and answers (joined by |, the canonical one first). It may have
@@ -132,13 +121,13 @@ def load_questions(path: str | Path) -> Loaded:
 
     Raises FactsError with file and line for a bad row, and for a group of one question.
     """
-    frame = read_checked(path, QUESTIONS_SCHEMA)
+    frame = tables.read_checked(path, QUESTIONS_SCHEMA)
     ids = frame.get("question_id")
-    frame = complete_table(frame, QUESTIONS_SCHEMA, relation="own")
+    frame = tables.complete_table(frame, QUESTIONS_SCHEMA, relation="own")
     check_agreement(frame, ["answers", "relation", "popularity"], path)
     frame["variant"] = frame.groupby("group_id").cumcount()
     frame["question_id"] = question_ids(frame) if ids is None else ids
-    check_unique(frame, ["question_id"], path)
+    tables.check_unique(frame, ["question_id"], path)
     frame["answers"] = [
         list(dict.fromkeys(answer for part in cell.split("|") if (answer := part.strip())))
         for cell in frame["answers"]
@@ -154,7 +143,7 @@ def check_agreement(frame: pd.DataFrame, columns: Sequence[str], path: str | Pat
     for name in columns:
         differs = frame[name] != frame.groupby("group_id")[name].transform("first")
         for line in frame.index[differs][:1]:
-            raise FactsError(
+            raise tables.FactsError(
                 f"{path}, {frame.index.name} {line}: the {name} {frame.at[line, name]!r} differs from "
                 f"that of the first question of {frame.at[line, 'group_id']!r}; make them equal, or "
                 "split the group."
@@ -171,7 +160,7 @@ def log_or_nan(popularity: pd.Series) -> pd.Series:
     return np.log(popularity.where(popularity > 0))
 
 
-def grouped(frame: pd.DataFrame) -> Loaded:
+def grouped(frame: pd.DataFrame) -> tables.Loaded:
     """Return the table of questions, from rows that have its columns, group by group in order.
 
     A question that its group already has is left out and counted ("repeated_questions"), and groups
@@ -181,12 +170,12 @@ def grouped(frame: pd.DataFrame) -> Loaded:
     table = frame.loc[~again, list(COLUMNS)].reset_index(drop=True)
     sizes = table.groupby("group_id", sort=False).size()
     if (single := sizes[sizes == 1].index).size:
-        raise FactsError(
+        raise tables.FactsError(
             f"{single.size} of {sizes.size} groups have one question only, {single[0]!r} first: give "
             "each a paraphrase in other words, or leave them out."
         )
     unknown = int(table.loc[table["log_popularity"].isna(), "group_id"].nunique())
-    return Loaded(table, {"repeated_questions": int(again.sum()), "no_popularity": unknown})
+    return tables.Loaded(table, {"repeated_questions": int(again.sum()), "no_popularity": unknown})
 
 
 def sample(questions: pd.DataFrame, limit: int, seed: int = 0) -> pd.DataFrame:
