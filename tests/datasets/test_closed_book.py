@@ -175,7 +175,8 @@ def hub_copy(name: str) -> pd.DataFrame:
     """The same questions in the columns of the hub's copy."""
     text = FILES[name].read_text(encoding="utf-8")
     if name == "hotpot_qa":
-        return pd.DataFrame(json.loads(text)).rename(columns={"_id": "id"})
+        rows = pd.DataFrame(json.loads(text))[["_id", "question", "answer", "type"]]
+        return rows.rename(columns={"_id": "id"})
     if name == "trivia_qa":  # QuestionId is question_id there
         text = re.sub(r"(?<=[a-z])([A-Z])(?=\w*\":)", r"_\1", text)
         text = re.sub(r'"\w+":', lambda key: key[0].lower(), text)
