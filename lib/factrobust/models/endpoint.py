@@ -19,13 +19,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.pool import ThreadPool
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from factrobust.draws import sample_key
 from factrobust.models.interface import Generation, Job, Model, ModelError
@@ -93,7 +93,9 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
     # As a chat, or the prompt as it stands, continued (pretrained models).
     api: Literal["chat", "completions"] = Field("chat", description="chat or completions")
     # Unless a notebook says otherwise. A chat gets a format without template as one message (paper 1).
-    format: Word = Field("two-shot", description="a prompt format, such as two-shot or chat")
+    format: str = Field(
+        "two-shot", pattern=f"^({'|'.join(FORMATS)})$", description=f"one of {', '.join(FORMATS)}"
+    )
     concurrency: int = Field(8, ge=1, description="the number of requests at a time, from 1")
     timeout: int = Field(120, ge=1, description="whole seconds until a request counts as lost")
     # After 408, 409, 429, 5xx, a timeout or a dropped connection; the client waits longer each time,
@@ -146,19 +148,6 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
             f"{self.key_env} is not set; set it before the run"
         )
 
-    def check_format(self, prompt_format: str) -> None:
-        """Raise ModelError for a format that the endpoint cannot be asked in."""
-        form = FORMATS.get(prompt_format)
-        if form is None:
-            fault = f"the format {prompt_format!r} is unknown; choose one of {', '.join(FORMATS)}"
-        elif form.chat and self.api != "chat":
-            fault = f"{prompt_format!r} takes a chat; write api: chat, or take another format"
-        elif form.chat and form.prefix:
-            fault = NO_PREFIX
-        else:
-            return
-        raise ModelError(f"{self.name}: {fault}")
-
 
 def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
     """What such a mapping says.
@@ -167,7 +156,7 @@ def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
     password or a key.
     """
     try:
-        endpoint = Endpoint.model_validate(dict(mapping))
+        return Endpoint.model_validate(dict(mapping))
     except ValidationError as error:
         setting = str(error.errors()[0]["loc"][0])
         if setting not in Endpoint.model_fields:
@@ -175,40 +164,6 @@ def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
         else:
             fault = f"needs another {setting}: {Endpoint.model_fields[setting].description}"
         raise ModelError(f"the endpoint of {mapping.get('model')!r} {fault}") from None
-    endpoint.check_format(endpoint.format)
-    return endpoint
-
-
-def load_endpoint(
-    mapping: Mapping[str, Any],
-    *,
-    dtype: str | None = None,
-    prompt_format: str | None = None,
-    records: Records | None = None,
-) -> Model:
-    """The model behind an endpoint; arguments as for `load_model`. With `records` nothing is asked
-    before an answer is missing there."""
-    endpoint = read_endpoint(mapping)
-    if dtype not in (None, "float32"):
-        raise ModelError(
-            f"{endpoint.name} computes in its server's own precision, not in {dtype}; leave dtype out"
-        )
-    prompt_format = prompt_format or endpoint.format
-    endpoint.check_format(prompt_format)
-    if records is None:
-        return EndpointModel(endpoint, prompt_format)
-    from factrobust.models.load import RecordedModel
-
-    recorded = RecordedModel(
-        records,
-        lambda: EndpointModel(endpoint, prompt_format, records),
-        name=endpoint.name,
-        fingerprint=endpoint.fingerprint,
-        prompt_format=prompt_format,
-        chat=endpoint.chat,
-    )
-    recorded.lacks = endpoint.lacks
-    return recorded
 
 
 class EndpointModel(Model):
@@ -223,12 +178,8 @@ class EndpointModel(Model):
     Raises ModelError if the server cannot be reached, or has not this model (see `_check_served`).
     """
 
-    def __init__(
-        self, endpoint: Endpoint, prompt_format: str | None = None, records: Records | None = None
-    ) -> None:
-        self.name, self.fingerprint = endpoint.name, endpoint.fingerprint
-        self.prompt_format = prompt_format or endpoint.format
-        self.chat, self.lacks = endpoint.chat, endpoint.lacks
+    def __init__(self, endpoint: Endpoint, records: Records | None = None, **about: Any) -> None:
+        super().__init__(**about)
         self.endpoint, self.budget = endpoint, Budget(endpoint)
         self._refused: set[str] = set()  # parameters that this server does not take
         self._alternatives = TOP  # as many as it tells
@@ -308,7 +259,8 @@ class EndpointModel(Model):
             body = self._body(call)
             try:
                 reply = client.post(path, cast_to=httpx2.Response, body=body)
-                return read_choices(self._hidden(reply.text))
+                choices = Reply.read(self._hidden(reply.text)).choices
+                return sorted(choices, key=lambda choice: choice.index)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 if not self._leave_out(body, error.response.text):
                     raise
@@ -380,16 +332,14 @@ class EndpointModel(Model):
         answers under any name), or if it now tells something else of the weights (`TOLD`; many tell
         nothing) than what is kept with the first answers in the records.
         """
-        models = self._explaining(f"{self.endpoint.url}/models", self._listed)
-        if not models:
-            return
-        named = [m for m in models if self.endpoint.model in (m["id"], *(m.get("aliases") or ()))]
-        if not named:
+        served = self._explaining(f"{self.endpoint.url}/models", self._listed)
+        named = [m for m in served if self.endpoint.model in (m.id, *(m.aliases or ()))]
+        if served and not named:
             raise ModelError(
                 f"{self.name}: the server has no model {self.endpoint.model!r}; write as model one "
-                f"that it has: {', '.join(str(m['id']) for m in models[:5])}"
+                f"that it has: {', '.join(m.id for m in served[:5])}"
             )
-        about = named[0] | (named[0].get("meta") or {})
+        about = {"root": named[0].root} | (named[0].meta or {}) if named else {}
         told = {key: about[key] for key in TOLD if about.get(key) is not None}
         if records is None or not told:
             return
@@ -403,7 +353,7 @@ class EndpointModel(Model):
                 f"in the records ({known}); write another revision for it, or serve the old one"
             )
 
-    def _listed(self) -> list[dict[str, Any]]:
+    def _listed(self) -> list[Served]:
         """The models that the server tells of; none if it has no page for that."""
         import httpx2
         import openai
@@ -415,8 +365,7 @@ class EndpointModel(Model):
                 reply = client.get("/models", cast_to=httpx2.Response)
             except (openai.NotFoundError, openai.BadRequestError, openai.UnprocessableEntityError):
                 return []
-        models = read_json(self._hidden(reply.text)).get("data") or []
-        return [model for model in models if isinstance(model, dict) and model.get("id")]
+        return Listing.read(self._hidden(reply.text)).data or []
 
 
 # -- requests: within a budget, many at a time, one sentence when one fails ------------------------
@@ -501,19 +450,65 @@ class ReplyError(ValueError):
     """A reply that holds no answer, and what is wrong with it. Nothing is made up for what it lacks."""
 
 
-class Token(NamedTuple):
-    """A token as a server tells it: its bytes, log-probability and alternatives, best first."""
+class Token(BaseModel):
+    """A token as a server tells it; nothing predicts the first one of a text."""
 
-    text: bytes
-    logprob: float | None
-    top: list[tuple[str, float]]
+    token: str
+    data: list[int] | None = Field(None, alias="bytes")
+    # Rounding may carry a certain token above 0.
+    logprob: Annotated[float, Field(le=1e-3)] | None
+    top_logprobs: list[Token] | None = None
+
+    @property
+    def text(self) -> bytes:
+        return self.token.encode() if self.data is None else bytes(self.data)
+
+    @property
+    def best(self) -> list[tuple[str, float]]:
+        """The alternatives, best first."""
+        pairs = [(t.token, t.logprob) for t in self.top_logprobs or () if t.logprob is not None]
+        return sorted(pairs, key=lambda pair: -pair[1])[:TOP]
 
 
-class Choice(NamedTuple):
+def _tokens(logprobs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Log-probabilities in one of the two shapes that servers send.
+
+    Completions of OpenAI and vLLM hold parallel lists, {"tokens": [" Nai", "robi"], "token_logprobs":
+    [-0.1, -0.2], "top_logprobs": [{" Nai": -0.1, ...}, ...]}; chats, and llama.cpp's completions too,
+    a list of tokens, {"content": [{"token": " Nai", "bytes": [32, ...], "logprob": -0.1,
+    "top_logprobs": [...]}, ...]}: this one.
+    """
+
+    def token(text: str, logprob: float | None, top: dict[str, float] | None) -> dict[str, Any]:
+        others = [{"token": other, "logprob": p} for other, p in (top or {}).items()]
+        return {"token": text, "logprob": logprob, "top_logprobs": others}
+
+    if (content := logprobs.get("content")) is not None:
+        return content
+    texts, values = logprobs.get("tokens") or [], logprobs.get("token_logprobs") or []
+    tops = logprobs.get("top_logprobs") or [None] * len(texts)
+    return [token(*each) for each in zip(texts, values, tops, strict=True)]
+
+
+class Choice(BaseModel):
     """One answer of a reply; no tokens if it holds no log-probabilities."""
 
+    index: int = 0
     text: str
     tokens: list[Token]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_any_server(cls, choice: dict[str, Any]) -> dict[str, Any]:
+        """A chat's message or a completion's text, and `_tokens`."""
+        message, told = choice.get("message") or {}, choice.get("logprobs") or {}
+        text = message.get("content", choice.get("text"))
+        text = message.get("refusal") if text is None else text
+        if not text and (message.get("reasoning_content") or message.get("reasoning")):
+            raise ValueError("it ends in the model's reasoning; switch that off at the server")
+        if text is None:
+            raise ValueError(f"no text, and it ended with {choice.get('finish_reason')!r}")
+        return {"index": choice.get("index") or 0, "text": text, "tokens": _tokens(told)}
 
     def generation(self, prompt: str, stop: Sequence[str], *, greedy: bool) -> Generation:
         """The answer up to the first stop string, with log-probabilities of the tokens covering it.
@@ -527,7 +522,7 @@ class Choice(NamedTuple):
         logprobs = [token.logprob for token in tokens if token.logprob is not None]
         if len(logprobs) < len(tokens):
             raise ReplyError("a token lacks its log-probability")
-        tops = [token.top for token in tokens]
+        tops = [token.best for token in tokens]
         return Generation(prompt, text, [], logprobs, tops if all(tops) else [])
 
     def scores(self, prompt: str, answer: str) -> np.ndarray:
@@ -569,77 +564,35 @@ def covering(tokens: Sequence[Token], text: str) -> int:
     return int(np.searchsorted(ends, start + len(goal))) + 1
 
 
-def read_json(content: str) -> dict[str, Any]:
-    """The JSON object of a reply."""
-    try:
-        reply = json.loads(content)
-    except ValueError as error:
-        raise ReplyError(f"{error} in {content[:60]!r}") from None
-    if not isinstance(reply, dict):
-        raise ReplyError(f"a {type(reply).__name__} in place of an object")
-    return reply
+class Said(BaseModel):
+    """What a server says."""
+
+    @classmethod
+    def read(cls, content: str) -> Self:
+        try:
+            return cls.model_validate_json(content)
+        except ValidationError as error:
+            what = error.errors()[0]
+            where = ".".join(map(str, what["loc"]))
+            raise ReplyError(f"{what['msg']} ({where}) in {content[:200]!r}") from None
 
 
-def read_choices(content: str) -> list[Choice]:
-    """The answers in a reply, in their order; at least one."""
-    reply = read_json(content)
-    try:
-        ordered = sorted(reply["choices"], key=lambda choice: choice.get("index") or 0)
-        choices = [Choice(_text(c), _tokens(c.get("logprobs") or {})) for c in ordered]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ReplyError(f"{type(error).__name__}: {error} in {content[:200]!r}") from None
-    if not choices:
-        raise ReplyError("it has no choices")
-    return choices
+class Reply(Said):
+    """Its answers."""
+
+    choices: Annotated[list[Choice], Field(min_length=1)]
 
 
-def _text(choice: Mapping[str, Any]) -> str:
-    message = choice.get("message") or {}
-    text = message.get("content", choice.get("text"))
-    text = message.get("refusal") if text is None else text
-    if not text and (message.get("reasoning_content") or message.get("reasoning")):
-        raise ValueError("it ends in the model's reasoning; switch that off at the server")
-    if not isinstance(text, str):
-        raise ValueError(f"no text, and it ended with {choice.get('finish_reason')!r}")
-    return text
+class Served(BaseModel):
+    """One of its models; `meta` and `root` tell of the weights."""
+
+    id: str
+    aliases: list[str] | None = None
+    meta: dict[str, Any] | None = None
+    root: str | None = None
 
 
-def _tokens(logprobs: Mapping[str, Any]) -> list[Token]:
-    """Log-probabilities in the two shapes that servers send.
+class Listing(Said):
+    """Its models."""
 
-    Completions of OpenAI and vLLM hold parallel lists, {"tokens": [" Nai", "robi"], "token_logprobs":
-    [-0.1, -0.2], "top_logprobs": [{" Nai": -0.1, ...}, ...]}; chats, and llama.cpp's completions too,
-    a list of tokens, {"content": [{"token": " Nai", "bytes": [32, ...], "logprob": -0.1,
-    "top_logprobs": [...]}, ...]}.
-    """
-    if (content := logprobs.get("content")) is not None:
-        return [
-            Token(
-                token["token"].encode() if token.get("bytes") is None else bytes(token["bytes"]),
-                _logprob(token["logprob"]),
-                _best((t["token"], t["logprob"]) for t in token.get("top_logprobs") or ()),
-            )
-            for token in content
-        ]
-    texts = logprobs.get("tokens") or []
-    values = logprobs["token_logprobs"] if texts else []
-    tops = logprobs.get("top_logprobs") or [None] * len(texts)
-    return [
-        Token(text.encode(), _logprob(value), _best((top or {}).items()))
-        for text, value, top in zip(texts, values, tops, strict=True)
-    ]
-
-
-def _best(pairs: Iterable[tuple[str, Any]]) -> list[tuple[str, float]]:
-    told = [(str(text), p) for text, value in pairs if (p := _logprob(value)) is not None]
-    return sorted(told, key=lambda pair: -pair[1])[:TOP]
-
-
-def _logprob(value: Any) -> float | None:
-    """None for the first token of a text, which nothing predicts."""
-    if value is None:
-        return None
-    number = float(value)
-    if not number <= 1e-3:  # rounding may carry a certain token above 0
-        raise ValueError(f"{number} is no log-probability")
-    return number
+    data: list[Served] | None = None

@@ -1,4 +1,4 @@
-"""What a language model is to this project: four operations, and nothing else.
+"""What a language model is to this project: four operations, and the records of their results.
 
 Every operation is a `Job`: a list of requests (what differs from one call to the next) and the
 settings that they share. A model answers a job batch by batch, so that the record store can commit
@@ -8,17 +8,19 @@ in the order of the prompts.
 
 from __future__ import annotations
 
+import json
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from factrobust.records import progress_bar
+from factrobust.records import Batches, Call, Records, ask, progress_bar
 
 Answer = str | Sequence[int]  # a text, or token ids
 
@@ -48,17 +50,6 @@ class Generation:
     logprobs: list[float]
     top_logprobs: list[list[tuple[str, float]]] = field(default_factory=list)
     tempered_logprobs: list[float] = field(default_factory=list)
-
-    def to_record(self) -> dict[str, Any]:
-        """JSON-able form without the prompt, which is part of the record's key."""
-        always = ("text", "token_ids", "logprobs")
-        return {k: v for k, v in vars(self).items() if k in always or (v and k != "prompt")}
-
-    @classmethod
-    def from_record(cls, prompt: str, record: Mapping[str, Any]) -> Generation:
-        fields = dict(record)
-        top = fields.pop("top_logprobs", [])
-        return cls(prompt, top_logprobs=[[(t, p) for t, p in at] for at in top], **fields)
 
 
 @dataclass(frozen=True)
@@ -95,7 +86,7 @@ class Model(ABC):
         vars(self).update(about)
 
     @abstractmethod
-    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
+    def answer(self, job: Job) -> Batches:
         """Answer a job batch by batch: indices of the requests done, and their results."""
 
     def require(self, *needs: str) -> None:
@@ -146,7 +137,7 @@ class Model(ABC):
         asked for; both apply to the tempered distribution.
         """
         prompts = _texts(prompts)
-        temperatures = _per_prompt(temperature, len(prompts))
+        temperatures = _temperatures(temperature, len(prompts))
         _require(n >= 1, f"n must be at least 1 sample a prompt, not {n}")
         _require(top_k is None or top_k >= 1, f"top_k must be at least 1 token, not {top_k}")
         _require(top_p is None or 0 < top_p <= 1, f"top_p must lie in (0, 1], not {top_p}")
@@ -188,7 +179,7 @@ class Model(ABC):
 
         since at t = 2 the odds of 4 to 1 become their square root, 2 to 1.
         """
-        grid = _checked([float(t) for t in temperatures])
+        grid = _temperatures(temperatures, len(temperatures))
         _require(bool(grid), "temperatures is empty; give at least one, such as 1.0")
         rows = self._run(Job("temper", _pairs(prompts, answers), {"temperatures": grid}))
         return np.array(rows, dtype=np.float32).reshape(len(rows), len(grid))
@@ -223,6 +214,54 @@ class Model(ABC):
                 "or ask for what does without: the texts of answers and of samples"
             )
         return 0 if counts else needed
+
+
+class RecordedModel(Model):
+    """Answers from the store; what is missing is computed, and committed batch by batch.
+
+    The model behind it is loaded at the first missing answer and never before, so a run that finds
+    everything in the records needs neither weights nor torch, neither a server nor its key.
+    """
+
+    def __init__(self, records: Records, load: Callable[[], Model], **about: Any) -> None:
+        super().__init__(**about)
+        self._records, self._load = records, load
+
+    def answer(self, job: Job) -> Batches:
+        calls = []
+        for request in job.requests:
+            parameters = {k: v for k, v in request.items() if k != "prompt"} | job.settings
+            texts = request["prompt"], json.dumps(parameters, sort_keys=True)
+            calls.append(Call(self.fingerprint, job.operation, *texts))
+
+        def compute(missing: list[int]) -> Batches:
+            for indices, values in self._loaded.answer(job.subset(missing)):
+                yield [missing[i] for i in indices], [_to_record(value) for value in values]
+
+        for positions, values in ask(self._records, calls, compute):
+            prompts = [job.requests[i]["prompt"] for i in positions]
+            yield positions, list(map(_from_record, prompts, values))
+
+    @cached_property
+    def _loaded(self) -> Model:
+        return self._load()
+
+
+def _to_record(value: Any) -> Any:
+    """JSON-able form of one result; the prompt of an answer is part of the record's key."""
+    if isinstance(value, Generation):
+        always = ("text", "token_ids", "logprobs")
+        return {k: v for k, v in vars(value).items() if k in always or (v and k != "prompt")}
+    return [_to_record(one) for one in value] if isinstance(value, list) else value
+
+
+def _from_record(prompt: str, record: Any) -> Any:
+    if isinstance(record, dict):
+        tops = [[(token, p) for token, p in at] for at in record.get("top_logprobs", [])]
+        return Generation(prompt, **(record | {"top_logprobs": tops}))
+    if isinstance(record[0], dict):
+        return [_from_record(prompt, sample) for sample in record]
+    return np.array(record, dtype=np.float32)
 
 
 def _require(true: bool, otherwise: str) -> None:
@@ -261,19 +300,15 @@ def _plain(answer: Answer, where: str) -> Answer:
     return answer
 
 
-def _per_prompt(temperature: float | Sequence[float], n: int) -> list[float]:
+def _temperatures(temperature: float | Sequence[float], n: int) -> list[float]:
     values = np.asarray(temperature, dtype=float)
     _require(
         not values.ndim or len(values) == n,
         f"{values.size} temperatures for {n} prompts; give one number, or one each",
     )
-    return _checked(np.broadcast_to(values, n).tolist())
-
-
-def _checked(temperatures: list[float]) -> list[float]:
-    for t in temperatures:
+    for t in values.flat:
         _require(0 <= t < np.inf, f"temperature {t} is out of range; it must be 0 or more")
-    return temperatures
+    return np.broadcast_to(values, n).tolist()
 
 
 def _decoding(max_new_tokens: int, stop: Sequence[str]) -> dict[str, Any]:

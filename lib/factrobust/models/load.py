@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandera.pandas as pa
 
 from factrobust import tables
-from factrobust.models.interface import Generation, Job, Model, ModelError
+from factrobust.models.interface import Model, ModelError, RecordedModel
 from factrobust.models.prompts import CHATS, FORMATS
 from factrobust.paths import DATA
-from factrobust.records import Batches, Call, Records, ask
+from factrobust.records import Records
 
 if TYPE_CHECKING:
     from factrobust.models.engine import LocalModel
@@ -84,15 +82,14 @@ def settings_of(name: str) -> Settings | None:
 def read_settings(path: Path) -> dict[str, Settings]:
     """All lines, by model."""
 
-    def matches(pattern: str, remedy: str) -> pa.Column:
-        return pa.Column(str, pa.Check.str_matches(f"^{pattern}$", error=f"is {remedy}"))
+    def matches(pattern: str, remedy: str) -> pa.Check:
+        return pa.Check.str_matches(f"^{pattern}$", error=f"is {remedy}")
 
-    columns = {column: pa.Column(str, tables.one_of(words)) for column, words in WORDS.items()}
-    columns |= {column: matches(r"\d*", "no whole number; correct it") for column in SIZES}
-    columns["key_value_heads"] = matches(r"(\d+(\.\d+)?)?", "no number; correct it")
-    columns["tokens_per_batch"] = matches(r"\d+", "no whole number; write one such as 2048")
-    table = tables.read_table(path, required=COLUMNS, optional=())
-    tables.check_table(table, pa.DataFrameSchema(columns), path)
+    checks = {column: tables.one_of(words) for column, words in WORDS.items()}
+    checks |= dict.fromkeys(SIZES, matches(r"\d*", "no whole number; correct it"))
+    checks["key_value_heads"] = matches(r"(\d+(\.\d+)?)?", "no number; correct it")
+    checks["tokens_per_batch"] = matches(r"\d+", "no whole number; write one such as 2048")
+    table = tables.read_checked(path, tables.csv_schema(COLUMNS, checks))
     tables.check_unique(table, ["model"], path)
     for column in ("tokens_per_batch", *SIZES):
         table[column] = [json.loads(cell or "0") for cell in table[column]]
@@ -121,85 +118,50 @@ def load_model(
 
     Raises ModelError for a name that is none of these, and for weights that are not the pinned ones.
     """
-    if isinstance(name, Mapping):
-        from factrobust.models.endpoint import load_endpoint  # little needs it
-
-        return load_endpoint(name, dtype=dtype, prompt_format=prompt_format, records=records)
-    if "://" in name:  # an endpoint as earlier versions had it: "URL model key=VARIABLE ..."
-        words = [word if "=" in word else f"model={word}" for word in name.split()[1:]]
-        words = [f"url={name.split()[0]}", *(re.sub("^key=", "key_env=", word) for word in words)]
-        raise ModelError(
-            f"an endpoint is a mapping now: write {{{', '.join(words).replace('=', ': ')}}} for "
-            f"{name!r}"
-        )
-    if settings := settings_of(name):
-        dtype, prompt_format = dtype or settings.dtype, prompt_format or settings.prompt_format
-    dtype = dtype or "float32"
-    if dtype not in DTYPES:
-        raise ModelError(f"dtype {dtype!r} is unknown; choose one of {', '.join(DTYPES)}")
     if prompt_format not in (None, *FORMATS):
         raise ModelError(f"prompt format {prompt_format!r} is unknown; choose one of {[*FORMATS]}")
+    describe = _at_endpoint if isinstance(name, Mapping) else _of_weights
+    about, load = describe(name, dtype, records)  # type: ignore[arg-type]
+    about["prompt_format"] = prompt_format = prompt_format or about["prompt_format"]
+    if FORMATS[prompt_format].chat and about["chat"] is None:
+        what = f"has no chat template, so it cannot be asked as {prompt_format!r}"
+        raise ModelError(f"{about['name']} {what}")
+    if records is None:
+        return load(**about)
+    return RecordedModel(records, partial(load, **about), **about)
+
+
+Described = tuple[dict[str, Any], Callable[..., Model]]  # what a model is, and how it is had
+
+
+def _at_endpoint(
+    mapping: Mapping[str, Any], dtype: str | None, records: Records | None
+) -> Described:
+    from factrobust.models.endpoint import EndpointModel, read_endpoint  # little needs it
+
+    endpoint = read_endpoint(mapping)
+    if dtype not in (None, "float32"):
+        raise ModelError(f"{endpoint.name} computes in its server's own precision, not in {dtype}")
+    about = {key: getattr(endpoint, key) for key in ("name", "fingerprint", "chat", "lacks")}
+    return about | {"prompt_format": endpoint.format}, partial(EndpointModel, endpoint, records)
+
+
+def _of_weights(name: str, dtype: str | None, records: Records | None) -> Described:
+    settings = settings_of(name)
+    dtype = dtype or (settings.dtype if settings else "float32")
+    if dtype not in DTYPES:
+        raise ModelError(f"dtype {dtype!r} is unknown; choose one of {', '.join(DTYPES)}")
     source = find_source(name)
     chat = _chat(source)
-    if not prompt_format:
-        encodes = not chat and _configuration(source).is_encoder_decoder
-        prompt_format = "chat" if chat else "question" if encodes else "two-shot"
-    if FORMATS[prompt_format].chat and chat is None:
-        raise ModelError(f"{name} has no chat template, so it cannot be asked as {prompt_format!r}")
-    about: dict[str, Any] = {
-        "name": name,
-        "fingerprint": f"{source.identity} {dtype}",
-        "prompt_format": prompt_format,
-        "chat": chat,
-    }
-    if records is None:
-        return _in_memory(source, dtype, about)
-    return RecordedModel(records, lambda: _within_reach(source, dtype, about), **about)
-
-
-class RecordedModel(Model):
-    """Answers from the store; what is missing is computed, and committed batch by batch.
-
-    The weights are loaded at the first missing answer and never before, so a run that finds
-    everything in the records needs neither them nor torch.
-    """
-
-    def __init__(self, records: Records, load: Callable[[], Model], **about: Any) -> None:
-        super().__init__(**about)
-        self._records, self._load = records, load
-
-    def answer(self, job: Job) -> Batches:
-        calls = []
-        for request in job.requests:
-            parameters = {k: v for k, v in request.items() if k != "prompt"} | job.settings
-            texts = request["prompt"], json.dumps(parameters, sort_keys=True)
-            calls.append(Call(self.fingerprint, job.operation, *texts))
-
-        def compute(missing: list[int]) -> Batches:
-            for indices, values in self._loaded.answer(job.subset(missing)):
-                yield [missing[i] for i in indices], [_to_record(value) for value in values]
-
-        for positions, values in ask(self._records, calls, compute):
-            prompts = [job.requests[i]["prompt"] for i in positions]
-            yield positions, list(map(_FROM_RECORD[job.operation], prompts, values))
-
-    @cached_property
-    def _loaded(self) -> Model:
-        return self._load()
-
-
-def _to_record(value: Any) -> Any:
-    if isinstance(value, Generation):
-        return value.to_record()
-    return [v.to_record() if isinstance(v, Generation) else v for v in value]
-
-
-_FROM_RECORD: dict[str, Callable[[str, Any], Any]] = {
-    "generate": Generation.from_record,
-    "sample": lambda prompt, record: [Generation.from_record(prompt, one) for one in record],
-    "score": lambda _, record: np.array(record, dtype=np.float32),
-    "temper": lambda _, record: np.array(record, dtype=np.float32),
-}
+    if settings:
+        prompt_format = settings.prompt_format
+    elif chat:
+        prompt_format = "chat"
+    else:
+        prompt_format = "question" if _configuration(source).is_encoder_decoder else "two-shot"
+    about = {"name": name, "fingerprint": f"{source.identity} {dtype}", "chat": chat}
+    load = _in_memory if records is None else _within_reach
+    return about | {"prompt_format": prompt_format}, partial(load, source, dtype)
 
 
 # -- where the weights are -------------------------------------------------------------------------
@@ -232,7 +194,7 @@ def find_source(name: str) -> Source:
 
     path = Path(name).expanduser()
     if path.suffix == ".gguf" and path.is_file():
-        return Source(name, f"sha256:{weights.known_sha256([path])[:16]}", settings)
+        return Source(name, f"sha256:{weights.sha256([path])[:16]}", settings)
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise ModelError(
@@ -242,7 +204,7 @@ def find_source(name: str) -> Source:
             # transformers would make up a tokenizer to which every word is unknown.
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
         files = sorted(p for p in path.iterdir() if p.suffix in MODEL_FILES)
-        return Source(name, f"sha256:{weights.known_sha256(files)[:16]}", settings)
+        return Source(name, f"sha256:{weights.sha256(files)[:16]}", settings)
     if HUB_ID.fullmatch(name.partition("@")[0]) and path.suffix != ".gguf":
         hub = _hub_commit(name, "config.json")
         source = Source(name, f"hub:{'@'.join(hub)}", settings, hub)
@@ -251,6 +213,11 @@ def find_source(name: str) -> Source:
             identity = f"{source.identity} tokenizer {'@'.join(other)}"
             source = replace(source, identity=identity, tokenizer=other)
         return source
+    if "://" in name:  # an endpoint as earlier versions had it: "URL model key=VARIABLE ..."
+        words = [word if "=" in word else f"model={word}" for word in name.split()[1:]]
+        words = [f"url={name.split()[0]}", *(re.sub("^key=", "key_env=", word) for word in words)]
+        mapping = ", ".join(words).replace("=", ": ")
+        raise ModelError(f"an endpoint is a mapping now: write {{{mapping}}} for {name!r}")
     raise ModelError(
         f"no model is called {name!r}; give one of {', '.join(weights.EMBEDDED)}, an existing folder, "
         "a .gguf file, a hub id such as org/model@revision, or the mapping of an endpoint"
@@ -285,12 +252,13 @@ def _location(source: Source) -> tuple[str, dict[str, Any]]:
         return source.hub[0], {"revision": source.hub[1]}
     from factrobust.models import weights
 
-    if source.settings and source.settings.sha256:
-        folder = weights.embedded_folder(source.name, source.settings.sha256)
-    elif source.name.endswith(".gguf"):
-        folder = weights.gguf_folder(Path(source.name).expanduser())
-    else:
-        folder = Path(source.name).expanduser()
+    folder = Path(source.name).expanduser()
+    digest = source.identity.removeprefix("sha256:")
+    if source.settings and (pinned := source.settings.sha256):
+        files = partial(weights.packaged_files, source.name, weights.EMBEDDED[source.name], pinned)
+        folder = weights.converted(digest, files, source.name)
+    elif folder.suffix == ".gguf":
+        folder = weights.converted(digest, lambda: [Path(source.name).expanduser()], source.name)
     # transformers asks the hub about tokenizers even for some local folders: keep it from that.
     return os.fspath(folder), {"local_files_only": True}
 
@@ -325,10 +293,10 @@ def kind(model: Model) -> str:
 # -- the model -------------------------------------------------------------------------------------
 
 
-def _within_reach(source: Source, dtype: str, about: dict[str, Any]) -> Model:
+def _within_reach(source: Source, dtype: str, **about: Any) -> Model:
     """The model on the workers of the cluster that FACTROBUST_CLUSTER names, else in memory."""
     if not (address := os.environ.get("FACTROBUST_CLUSTER")):
-        return _in_memory(source, dtype, about)
+        return _in_memory(source, dtype, **about)
     from factrobust.models.cluster import ClusterModel
 
     if source.hub:
@@ -340,7 +308,7 @@ def _within_reach(source: Source, dtype: str, about: dict[str, Any]) -> Model:
     return ClusterModel(address, load_name=there, dtype=dtype, **about)
 
 
-def _in_memory(source: Source, dtype: str, about: dict[str, Any]) -> LocalModel:
+def _in_memory(source: Source, dtype: str, **about: Any) -> LocalModel:
     """The model in memory, its weights on the GPUs if there are any.
 
     Raises ModelError for an architecture that cannot be probed here.
@@ -349,16 +317,22 @@ def _in_memory(source: Source, dtype: str, about: dict[str, Any]) -> LocalModel:
 
     with weights.loading():
         import torch
+        import transformers
 
+        from factrobust.models import causal, encdec
         from factrobust.models.engine import prepack
 
         where, options = _location(source)
         settings = source.settings
-        about = about | ({"tokens_per_batch": settings.tokens_per_batch} if settings else {})
+        about |= {"tokens_per_batch": settings.tokens_per_batch} if settings else {}
         if torch.cuda.is_available():
             options = options | {"device_map": settings.device_map if settings else "auto"}
-        model_class, network_class = _classes(source)
-        network, loaded = network_class.from_pretrained(
+        encodes = _configuration(source).is_encoder_decoder
+        auto: Any = (
+            transformers.AutoModelForSeq2SeqLM if encodes else transformers.AutoModelForCausalLM
+        )
+        asked: type[LocalModel] = encdec.Seq2SeqLM if encodes else causal.CausalLM
+        network, loaded = auto.from_pretrained(
             where, dtype=getattr(torch, dtype), output_loading_info=True, **options
         )
         if missing := sorted(loaded["missing_keys"]):  # transformers fills them with random numbers
@@ -366,30 +340,9 @@ def _in_memory(source: Source, dtype: str, about: dict[str, Any]) -> LocalModel:
                 f"the files of {source.name} lack {len(missing)} of its weights, such as "
                 f"{missing[0]}; fetch them anew, or save the whole model"
             )
-        model = model_class(network, _tokenizer(source), **about)
+        model = asked(network, _tokenizer(source), **about)
         prepack(network)  # once its own logits have been checked
         return model
-
-
-def _classes(source: Source) -> tuple[type[LocalModel], Any]:
-    """Our class and transformers' for a model, by what its configuration says."""
-    config = _configuration(source)
-    if not config.is_encoder_decoder:
-        from transformers import AutoModelForCausalLM
-
-        from factrobust.models.causal import CausalLM
-
-        return CausalLM, AutoModelForCausalLM
-    from transformers import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING, AutoModelForSeq2SeqLM
-
-    from factrobust.models.encdec import Seq2SeqLM
-
-    if type(config) not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
-        raise ModelError(
-            f"{source.name} is an encoder-decoder of type {config.model_type!r}, which does not "
-            "answer texts with texts; use one such as T5 or BART"
-        )
-    return Seq2SeqLM, AutoModelForSeq2SeqLM
 
 
 def _configuration(source: Source) -> Any:
@@ -410,18 +363,11 @@ def _tokenizer(source: Source) -> Any:
     if source.tokenizer:
         return AutoTokenizer.from_pretrained(source.tokenizer[0], revision=source.tokenizer[1])
     where, options = _location(source)
-    folder = Path(where)
-    if folder.parent != weights.cache_folder():
-        return AutoTokenizer.from_pretrained(where, **options)
-    # A folder of our own making: the tokenizer is tokenizer.json as it stands. from_pretrained
-    # would build and copy a large vocabulary several times to find that out (a test compares).
-    about = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    file = os.fspath(folder / "tokenizer.json")
-    tokenizer = PreTrainedTokenizerFast(tokenizer_file=file, **about)
-    template = folder / "chat_template.jinja"
-    if template.is_file():
-        tokenizer.chat_template = template.read_text(encoding="utf-8")
-    return tokenizer
+    # In a folder of our own making the tokenizer is tokenizer.json as it stands. AutoTokenizer would
+    # build a large vocabulary several times to find that out (a test compares).
+    ours = Path(where).parent == weights.cache_folder()
+    chosen = PreTrainedTokenizerFast if ours else AutoTokenizer
+    return chosen.from_pretrained(where, **options)
 
 
 def parameter_count(name: str) -> int:
@@ -433,21 +379,15 @@ def parameter_count(name: str) -> int:
     """
     if (settings := settings_of(name)) and settings.parameters:
         return settings.parameters
+    import huggingface_hub as hub
+
     source = find_source(name)
-    if source.hub:
-        from huggingface_hub import get_safetensors_metadata
-        from huggingface_hub.errors import HfHubHTTPError, NotASafetensorsRepoError
-
-        repository, revision = source.hub
-        with suppress(OSError, HfHubHTTPError, NotASafetensorsRepoError):
-            return sum(
-                get_safetensors_metadata(repository, revision=revision).parameter_count.values()
-            )
-    elif files := list(Path(_location(source)[0]).glob("*.safetensors")):
-        from safetensors import safe_open
-
-        tensors = ((f, key) for f in (safe_open(file, "np") for file in files) for key in f.keys())  # noqa: SIM118
-        return sum(math.prod(f.get_slice(key).get_shape()) for f, key in tensors)
+    with suppress(OSError, hub.errors.HfHubHTTPError, hub.errors.NotASafetensorsRepoError):
+        if source.hub:
+            found = hub.get_safetensors_metadata(source.hub[0], revision=source.hub[1])
+        else:
+            found = hub.get_local_safetensors_metadata(_location(source)[0])
+        return sum(found.parameter_count.values())
     raise ModelError(
         f"the number of parameters of {name!r} cannot be found; write it into {FILE}, or give a "
         "folder with .safetensors files, a .gguf file, or a hub id that can be reached"

@@ -7,14 +7,13 @@ each is converted once into a cache folder named after its SHA-256; later loads 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -58,21 +57,6 @@ def sha256(paths: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def known_sha256(files: Iterable[Path]) -> str:
-    """SHA-256 of files, remembered by path, size and time: big weights are read once."""
-    stamps = json.dumps(
-        [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    )
-    known = cache_folder() / "hashes" / hashlib.sha256(stamps.encode()).hexdigest()[:32]
-    if known.is_file():
-        return known.read_text()
-    digest = sha256(files)
-    with suppress(OSError):  # a cache that cannot be written costs time, nothing else
-        known.parent.mkdir(parents=True, exist_ok=True)
-        known.write_text(digest)
-    return digest
-
-
 def packaged_files(name: str, weights: Packaged, pinned: str) -> list[Path]:
     """The files of weights that come with packages, which are found but not imported.
 
@@ -99,19 +83,6 @@ def packaged_files(name: str, weights: Packaged, pinned: str) -> list[Path]:
     return files
 
 
-def embedded_folder(name: str, pinned: str) -> Path:
-    """Folder of an embedded model in transformers' format, converted on first use.
-
-    `pinned` is the SHA-256 of its weights. Raises ModelError as `packaged_files` does.
-    """
-    return _converted(pinned, lambda: packaged_files(name, EMBEDDED[name], pinned), name)
-
-
-def gguf_folder(file: Path) -> Path:
-    """Folder of a GGUF file in transformers' format, converted on first use."""
-    return _converted(known_sha256([file]), lambda: [file], str(file))
-
-
 _one_at_a_time = threading.RLock()
 
 
@@ -130,9 +101,13 @@ def loading() -> Iterator[None]:
         yield
 
 
-def _converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
-    """The cache's folder for a GGUF file in parts with that SHA-256."""
-    folder = cache_folder() / digest[:16]
+def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
+    """Folder in transformers' format of a GGUF file in parts, converted on first use.
+
+    `digest` are the first 16 digits of its SHA-256. Raises ModelError as `parts` does, and where the
+    cache cannot be written.
+    """
+    folder = cache_folder() / digest
     if folder.is_dir():
         return folder
     print(f"factrobust: converting {what} into {folder}, about a minute", file=sys.stderr)
