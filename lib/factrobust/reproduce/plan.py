@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from tabulate import tabulate
 
+from factrobust.datasets.official import SETS, Size
 from factrobust.models.endpoint import read_endpoint
 from factrobust.models.load import Settings, settings_of
 from factrobust.models.prompts import FORMATS
@@ -37,33 +39,14 @@ CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
 KNOWN = 0.4  # share of part 1's facts that models know: the embedded ones 0.30 and 0.39
 
 
-class Texts(NamedTuple):
-    """How many there are, and mean characters of a question, its answer's prefix, its answer."""
-
-    n: float
-    question: float
-    prefix: float
-    answer: float
-
-
-# As published, before a loader leaves out any: so counts are "at most". The embedded as they are.
-FACTS = {  # a domain each
-    "embedded": [Texts(464, 43, 45, 13), Texts(510, 37, 34, 7), Texts(766, 39, 36, 7)],
-    "squad": [Texts(10_570, 60, 0, 17)],
-    "trivia_qa": [Texts(11_313, 81, 0, 9)],
-    "hotpot_qa": [Texts(7_405, 99, 0, 14)],
-    "popqa": [Texts(n, 50, 37, 11) for n in (9_629, 1_846, 2_792)],
+# The embedded data of each part; those of official sets are in `official.SETS`.
+EMBEDDED = {
+    1: [Size(464, 43, 45, 13), Size(510, 37, 34, 7), Size(766, 39, 36, 7)],
+    2: [Size(281, 58, 45, 17, dates=(9.85, 66.5, 2.0))],
+    3: [Size(879, 51, 38, 11, wordings=6_413 / 879)],
 }
-DATED = {  # with the dates of a fact at one precision: correct, incorrect, transitional
-    "embedded": (Texts(281, 58, 45, 17), 9.85, 66.5, 2.0),
-    "timestress": (Texts(600, 78, 0, 12), 8.83, 55.59, 1.74),
-}
-WORDINGS = {  # with the wordings of a fact
-    "embedded": (Texts(879, 51, 38, 11), 6_413 / 879),
-    "popqa_tp": (Texts(14_267, 50, 37, 11), 118_643 / 14_267),
-}
-CONTEXT = Texts(4_760, 60, 57, 30)  # the thesis's questions; answers are the models' own
-CONTEXT_FACTS = Texts(1_740, 40, 38, 8)
+CONTEXT = Size(4_760, 60, 57, 30)  # the thesis's questions; answers are the models' own
+CONTEXT_FACTS = Size(1_740, 40, 38, 8)
 
 
 class Asked(NamedTuple):
@@ -108,8 +91,8 @@ def asked_model(model: str | Mapping[str, Any]) -> Asked:
 
 
 def demands(part: str, values: Mapping[str, Any], model: Asked) -> list[Demand]:
-    """What a part ("1-decoding") with these parameters asks of the model; KeyError for data whose
-    size is not known here. A parameter of a notebook that does not run is missing, and counts as 0.
+    """What a part ("1-decoding") with these parameters asks of the model; ValueError for data whose
+    size is not known. A parameter of a notebook that does not run is missing, and counts as 0.
     """
     rule = {"1": _decoding, "2": _time, "3": _wording, "4": _context}.get(part[0])
     found = rule(defaultdict(int, values), model) if rule else []
@@ -117,10 +100,10 @@ def demands(part: str, values: Mapping[str, Any], model: Asked) -> list[Demand]:
 
 
 def _decoding(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
-    domains = sorted(domain for name in v["data"] for domain in _facts(name))
+    domains = sorted(size for name in v["data"] for size in _sizes(name, 1))
     left = float(v["n_questions"])
     for rank, domain in enumerate(domains):  # from each the same number, as far as they go
-        n = min(domain.n, left / (len(domains) - rank))
+        n = min(domain.facts, left / (len(domains) - rank))
         left -= n
         yield _demand("generate", n, model.prompt_format, domain, 5)
         some = min(v["n_known"], KNOWN * n)
@@ -131,11 +114,12 @@ def _decoding(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
 
 
 def _time(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
-    texts, correct, incorrect, transitional = DATED[_base(v["data"])]
-    answer = (texts.answer + 1) / CHARACTERS_A_TOKEN
+    [size] = _sizes(v["data"], 2)
+    correct, incorrect, transitional = size.dates
+    answer = (size.answer + 1) / CHARACTERS_A_TOKEN
 
     def scored(facts: int, dates: float, form: str = "question") -> Demand:
-        return _demand("score", min(facts, texts.n) * dates, form, texts, answer)
+        return _demand("score", min(facts, size.facts) * dates, form, size, answer)
 
     few, many = (min(v[key], incorrect) for key in ("n_incorrect", "n_years"))
     dates = 3 * (min(v["n_correct"], correct) + few + transitional)  # at three precisions
@@ -149,51 +133,55 @@ def _time(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
 
 
 def _wording(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
-    texts, wordings = WORDINGS[_base(v["data"])]
-    n, longest = min(v["n_facts"], texts.n), v["max_new_tokens"]
+    [size] = _sizes(v["data"], 3)
+    n, longest = min(v["n_facts"], size.facts), v["max_new_tokens"]
     bare = "question" if model.prompt_format == "question" else "question-answer"
     form = "chat" if model.chat else bare
-    yield _demand("generate", n * wordings, form, texts, longest)
-    yield _demand("sample", n, form, texts, longest, v["n_samples"])
+    yield _demand("generate", n * size.wordings, form, size, longest)
+    yield _demand("sample", n, form, size, longest, v["n_samples"])
 
 
 def _context(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
     if "token_ids" in model.lacks:
         return
     form = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
-    for texts, n, contexts in (
-        (CONTEXT, min(100 * v["n_objects"], CONTEXT.n), 1),
-        (CONTEXT_FACTS, min(v["n_facts"], CONTEXT_FACTS.n), 3),  # true, irrelevant, false
+    for size, n, contexts in (
+        (CONTEXT, min(100 * v["n_objects"], CONTEXT.facts), 1),
+        (CONTEXT_FACTS, min(v["n_facts"], CONTEXT_FACTS.facts), 3),  # true, irrelevant, false
     ):
-        plain = texts._replace(question=len("Q:  A:") + texts.question)
-        more = len("Context: [ ]. ") + texts.prefix + texts.answer
+        plain = size._replace(question=len("Q:  A:") + size.question)
+        more = len("Context: [ ]. ") + size.prefix + size.answer
         stated = plain._replace(question=plain.question + more)
         yield _demand("generate", n, form, plain, 20)
         yield _demand("generate", contexts * n, form, stated, 20)
-        if texts is CONTEXT:  # P1, then P2 or P3: one of them is told by the answer in context
-            yield _demand("score", n, form, plain, texts.answer / CHARACTERS_A_TOKEN)
-            yield _demand("score", n, form, stated, texts.answer / CHARACTERS_A_TOKEN)
+        if size is CONTEXT:  # P1, then P2 or P3: one of them is told by the answer in context
+            yield _demand("score", n, form, plain, size.answer / CHARACTERS_A_TOKEN)
+            yield _demand("score", n, form, stated, size.answer / CHARACTERS_A_TOKEN)
 
 
 def _demand(
-    operation: str, n: float, form: str, texts: Texts, answer: float, samples: int = 1
+    operation: str, n: float, form: str, size: Size, answer: float, samples: int = 1
 ) -> Demand:
     f = FORMATS[form]
     head, tail = CHAT if f.chat else (0, 0)
     shared = (head + len(f.before)) / CHARACTERS_A_TOKEN
-    rest = texts.question + len(f.after) + tail + (texts.prefix if f.prefix else 0)
+    rest = size.question + len(f.after) + tail + (size.prefix if f.prefix else 0)
     return Demand(operation, n, n, shared + rest / CHARACTERS_A_TOKEN, shared, answer, samples)
 
 
-def _facts(name: str) -> list[Texts]:
-    if name.endswith(".csv"):
-        return [FACTS["embedded"][1]._replace(n=len(pd.read_csv(name)))]
-    return FACTS[_base(name)]
-
-
-def _base(name: str) -> str:
-    """The data set of a name that may go on with @revision or :file."""
-    return name.partition("@")[0].partition(":")[0]
+def _sizes(name: str, part: int) -> Sequence[Size]:
+    """Of a data set, whose name may go on with @revision or :file, by domain."""
+    if part == 1 and name.endswith(".csv"):
+        return [EMBEDDED[1][1]._replace(facts=len(pd.read_csv(name)))]
+    known = {key: entry.sizes for key, entry in SETS.items() if entry.part == part}
+    known |= {"embedded": EMBEDDED[part]}
+    base = re.split("[@:]", name)[0]
+    if base not in known:
+        raise ValueError(
+            f"The size of {name!r} is not known (part {part}): plan with {', '.join(known)}, or a "
+            "CSV in part 1."
+        )
+    return known[base]
 
 
 def cost(
@@ -243,16 +231,10 @@ def collect(root: Path, profile: str) -> dict[tuple[str, str], list[Demand]]:
             for key, value in values.items():
                 larger = isinstance(value, int) and value < together.get(key, value)
                 together[key] = together[key] if larger else value
-    wanted = {}
-    for (part, model), values in sorted(merged.items(), key=lambda item: item[0][0]):
-        try:
-            wanted[part, model.name] = demands(part, values, model)
-        except KeyError as error:
-            raise ValueError(
-                f"The size of {error} is not known (part {part}): plan with a data set of "
-                f"{', '.join([*FACTS, *DATED, *WORDINGS])}, or a CSV in part 1."
-            ) from error
-    return wanted
+    return {
+        (part, model.name): demands(part, values, model)
+        for (part, model), values in sorted(merged.items(), key=lambda item: item[0][0])
+    }
 
 
 def describe(
