@@ -8,7 +8,6 @@ import math
 import re
 import subprocess
 import tarfile
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,10 +125,8 @@ def committed(root: Path) -> dict[str, bytes] | None:
         archive = subprocess.run(command, check=True, capture_output=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(folder, filter="data")
-        return present(Path(folder))
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        return {f.name: file.read() for f in files if (file := files.extractfile(f))}
 
 
 def describe(old: Mapping[str, bytes], new: Mapping[str, bytes], against: str) -> list[str]:
