@@ -166,9 +166,9 @@ def test_auc_by_score(check, models, intervals, points, rows, entries):
     )
     table = table.assign(auc=table.pop("mean"), queries=table["score"].map({"log_p0": 2}).fillna(1))
     fig = check(context.auc_by_score(table), axes=2)
-    assert [axis.get_title() for axis in fig.axes] == ["false context", "irrelevant context"]
+    assert [axis.get_title() for axis in fig.axes] == ["irrelevant context", "false context"]
     assert rows(fig.axes[0]) == ["−log P4", "log P0"]  # the better one on top
-    for axis, kind in zip(fig.axes, ["false", "irrelevant"], strict=True):
+    for axis, kind in zip(fig.axes, ["irrelevant", "false"], strict=True):
         for model, look in style.looks(models).items():
             own = table[(table["model"] == model) & (table["context"] == kind)].set_index("score")
             drawn = points(axis, look.colour)
@@ -187,7 +187,7 @@ def test_error_rates(check, models, intervals, points, rows):
     assert rows(fig.axes[0]) == [
         "fpr (n = 40)\nmemory taken for context", "accuracy (n = 40)\nright decisions",
     ]  # fmt: skip
-    for axis, kind in zip(fig.axes, ["false", "true"], strict=True):
+    for axis, kind in zip(fig.axes, ["true", "false"], strict=True):
         for model, look in style.looks(models).items():
             own = table[(table["model"] == model) & (table["context"] == kind)]
             own = own.set_index("measure")["mean"]

@@ -27,15 +27,15 @@ def test_accuracy_by_temperature(check, intervals, models, shows):
         shows(axis, table[table["domain"] == domain], "temperature", "mean")
 
 
-def test_exact_curves_are_dashed_in_the_models_colour(check, intervals):
+def test_exact_curves_are_dotted_in_the_models_colour(check, intervals):
     table = intervals(model=["gemma-3-270m", "a"], domain=["arts", "geography"], temperature=T)
     table = table[(table["model"] == "a") | (table["domain"] != "arts")]  # one lacks a domain
     table.loc[table["model"] == "a", ["low", "high"]] = np.nan
     exact = intervals(model=["gemma-3-270m"], domain=["geography"], temperature=[0.5, 0.1])
     fig = check(decoding.accuracy_by_temperature(table, exact), axes=2)
-    dashed = next(line for line in fig.axes[0].lines if line.get_linestyle() == "--")
-    assert dashed.get_xydata().tolist() == exact[["temperature", "mean"]].to_numpy()[::-1].tolist()
-    assert dashed.get_color() == LOOK.colour
+    dotted = next(line for line in fig.axes[0].lines if line.get_linestyle() == ":")
+    assert dotted.get_xydata().tolist() == exact[["temperature", "mean"]].to_numpy()[::-1].tolist()
+    assert dotted.get_color() == LOOK.colour
     assert "n = – / 40 facts" in fig.axes[1].get_title()
 
 
@@ -45,11 +45,10 @@ def test_certainty_bins_stack_right_and_wrong(check, models):
     )
     parts = [one.assign(model=m, temperature=t) for m in models for t in [*T, 0.4]]
     fig = check(decoding.certainty_bins(pd.concat(parts)), axes=4 * len(models))
-    right, wrong = fig.axes[0].patches[:10], fig.axes[0].patches[10:]
-    assert [bar.get_height() for bar in right] == [0, 0, 0, 0.3, 0, 0, 0, 0, 0, 0.5]
-    assert [bar.get_height() for bar in wrong] == [0] * 9 + [0.2]
-    assert wrong[9].get_y() == 0.5
-    assert 0.9 <= right[9].get_x() < right[9].get_x() + right[9].get_width() <= 1
+    bars = [bar.get_bbox().bounds for bar in fig.axes[0].patches]  # x, y, width, height
+    assert np.array(bars) == pytest.approx(
+        np.array([(0.906, 0, 0.088, 0.5), (0.306, 0, 0.088, 0.3), (0.906, 0.5, 0.088, 0.2)])
+    )  # wrong above right
     assert [axis.get_title() for axis in fig.axes[:4]] == [f"$t$ = {t:g}\nn = 50" for t in T]
     few = pd.concat(part for part in parts if part["temperature"].iloc[0] == 0.4)
     check(decoding.certainty_bins(few), axes=len(models))
@@ -88,33 +87,19 @@ def test_one_answer(check, rows):
     assert [text.get_text() for text in fig.axes[0].texts] == ["90.0%", "10.0%", "< 0.1%"]
 
 
-def score(d=1.0):
-    """A score that falls along entropy [h] from 0.8 to 0, over temperatures [t]."""
-    h, t = np.meshgrid(np.linspace(0, 1, 21), np.linspace(0, 2, 11))
-    return 0.8 * (1 - h ** (1 / d)) + 0 * t
-
-
-def test_surfaces_have_entropy_along_x_and_both_equations(check):
+def test_surfaces_have_entropy_along_x(check):
     h, t = np.linspace(0, 1, 21), np.linspace(0, 2, 11)
-    fig = check(decoding.score_surfaces(h, t, 5 * score() - 1, score()), axes=4)
-    solid = [axis for axis in fig.axes if axis.name == "3d"]
-    flat = [axis for axis in fig.axes if axis.name != "3d"]
-    assert [axis.get_zlabel() for axis in solid] == ["$f$", "FRS"]
-    assert [axis.zaxis.get_data_interval().tolist() for axis in solid] == [[-1, 3], [0, 0.8]]
-    assert [(axis.get_xlim(), axis.get_ylim()) for axis in flat] == [((0, 1), (0, 2))] * 2
-    (lines,) = [part for part in flat[1].collections if len(part.levels) == 7]
-    at = dict(zip(lines.levels.round(1), [path.vertices[0][0] for path in lines.get_paths()]))  # noqa: B905
-    assert at[0.4] == pytest.approx(0.5)
-    (filled,) = [part for part in flat[1].collections if len(part.levels) == 9]
-    assert filled.get_paths()[-1].vertices[:, 0].max() == pytest.approx(1 / 8)  # 0.7 and more
-
-
-def test_surfaces_by_d(check):
-    scores = {d: score(d) for d in (1, 2, 5, 10, 50)}
-    fig = decoding.surfaces_by_d(np.linspace(0, 1, 21), np.linspace(0, 2, 11), scores)
-    assert [axis.get_title() for axis in check(fig, axes=6).axes[:5]] == [
-        f"$d$ = {d}" for d in scores
-    ]
+    falls = {d: 0.8 * (1 - h[None, :] ** (1 / d)) + 0 * t[:, None] for d in (1, 2)}
+    fig = check(decoding.surfaces(h, t, {"$f$": 5 * falls[1] - 1, "FRS": falls[1]}), axes=2)
+    assert [axis.get_title() for axis in fig.axes] == ["$f$", "FRS"]
+    assert [(axis.get_xlim(), axis.get_ylim()) for axis in fig.axes] == [((0, 1), (0, 2))] * 2
+    for axis, middle in zip(fig.axes, (1, 0.4), strict=True):
+        filled, lines = axis.collections
+        assert filled.levels == pytest.approx(
+            np.linspace(2 * middle - 3, 3, 9) if middle == 1 else np.linspace(0, 0.8, 9)
+        )
+        at = dict(zip(lines.levels.round(1), lines.get_paths(), strict=True))
+        assert at[middle].vertices[0][0] == pytest.approx(0.5)  # half of the fall
 
 
 def test_frs_by_entropy_marks_unbroken_facts_apart(check, models, points):
@@ -162,18 +147,6 @@ def test_frs_distribution(check, models):
     assert tops == {0.0, 0.05, 0.1, 0.75, 0.8, 0.95, 1.0}  # an edge belongs to the bin below it
 
 
-def test_robust_share_by_type(check, intervals, points, shows, rows):
-    table = intervals(model=["gemma-3-270m", "a"], answer_type=["Human", "Numerical"])
-    table.loc[table["model"] == "a", "n"] = 7
-    axis = check(decoding.robust_share_by_type(table), axes=1).axes[0]
-    assert rows(axis) == ["Numerical (n = 40 / 7)", "Human (n = 40 / 7)"]
-    shows(axis, table, "mean")
-    assert points(axis, LOOK.colour)[:, 1] == pytest.approx(
-        [0.825, -0.175]
-    )  # Human below Numerical
-    assert axis.lines[-1].get_xdata() == [0.5, 0.5]
-
-
 def answers(models, facts):
     temperatures = np.array([0.1, 1.0, 10.0])
     curves = pd.concat(
@@ -219,13 +192,6 @@ def test_agreement_draws_the_diagonal_and_what_lies_beyond(check, models):
         table.replace({np.inf: 1, 2.5: 0.5}), "a", "b", ("A", "B"), spread=0.1
     )
     assert check(shares, axes=len(models)).axes[0].get_xlim() == (-0.03, 1.03)
-
-
-def test_detours(check, intervals, shows):
-    table = intervals(model=["gemma-3-270m"], temperature=T).assign(n=[75, 60, 40, 18])
-    fig = check(decoding.detours(table), axes=1)
-    shows(fig.axes[0], table, "temperature", "mean")
-    assert fig.axes[0].get_title() == "n = 18–75 facts"
 
 
 def test_beyond_two(check, models, entries):

@@ -153,7 +153,7 @@ def test_rates_by_popularity(check, intervals, models, entries, points):
     for axis, model in zip(fig.axes, style.looks(models), strict=True):
         own = table[(table["model"] == model) & (table["what"] == "subject")]
         x, y = points(axis, style.GREEN).T
-        assert x == pytest.approx([0.86, 1.86, 2.86])
+        assert x == pytest.approx([0.94, 1.94, 2.94])
         assert y.tolist() == own["mean"].tolist()
         assert axis.get_title().endswith("n = 24 facts a bin")
 

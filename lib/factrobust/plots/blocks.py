@@ -2,8 +2,7 @@
 
 A table of "intervals by model and domain" has a row for each model and domain, with the columns
 mean, low, high and n of `statistics.interval_table`; a missing bound draws no interval, and further
-columns do no harm. `check` raises KeyError for a missing column, ValueError for a table without rows
-or with several for the same thing.
+columns do no harm. A table without rows, or with several for the same thing, is a ValueError.
 """
 
 from __future__ import annotations
@@ -17,26 +16,25 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogLocator
 
 from factrobust.plots import style
 from factrobust.plots.style import Look
 
-INTERVAL = ("mean", "low", "high", "n")
+MARKED = 12  # points of a line up to which they are marked
 Looks = Mapping[str, Look]
 Fills = Mapping[str, dict[str, Any]]  # how bars are drawn, as matplotlib takes it
 Panels = list[tuple[Axes, pd.DataFrame]]  # axes, and the rows of the table that they show
 
 
-def check(table: pd.DataFrame, *keys: str, values: Sequence[str] = INTERVAL) -> None:
-    """Raise an error, as the module says, unless each row has its own `keys` and all `values`."""
-    if absent := [column for column in (*keys, *values) if column not in table]:
-        raise KeyError(f"The figure needs columns {absent}; its table has {list(table.columns)}.")
+def check(table: pd.DataFrame, *keys: str | None) -> None:
+    """Raise ValueError unless the table has rows, each with its own `keys`."""
     if table.empty:
         raise ValueError("The figure's table has no rows: check what was selected before it.")
-    if keys and (twice := table.duplicated(list(keys))).any():
+    columns = [key for key in dict.fromkeys(keys) if key]
+    if (twice := table.duplicated(columns)).any():
         row = table[twice].iloc[0]
-        which = ", ".join(f"{key} {row[key]}" for key in keys)
+        which = ", ".join(f"{key} {row[key]}" for key in columns)
         raise ValueError(
             f"The figure's table has several rows for {which}: keep one of them, for example that of "
             "one prompt format."
@@ -45,25 +43,24 @@ def check(table: pd.DataFrame, *keys: str, values: Sequence[str] = INTERVAL) -> 
 
 def panels(
     table: pd.DataFrame,
-    by: str | None,
-    order: Iterable[Any] = (),
+    by: str | None = None,
     *,
-    height: float,
     labels: tuple[str, str],
+    height: float = 2.6,
+    width: float | None = None,
     what: str = "",
     shares: str = "",
-    width: float | None = None,
     **share: bool,
 ) -> tuple[Figure, Panels]:
     """A figure with a panel each value of the column `by`; all share their axes, unless `share` says not.
 
-    Values of `order` come first; models stand three in a row, anything else side by side, and without
-    `by` all is one panel. A panel is called by its value, and if `what` is counted, such as "facts",
-    by the n of its models below. `labels` are those of x and y, `shares` the axes that show shares,
-    such as "xy", and `height` is a row's, in inches.
+    Models stand three in a row, anything else side by side, and without `by` all is one panel. A
+    panel is called by its value, and if `what` is counted, such as "facts", by the n of its models
+    below. `labels` are those of x and y, `shares` the axes that show shares, such as "xy", and
+    `height` is a row's, in inches.
     """
     models = list(style.looks(table["model"])) if "model" in table else []
-    values = [None] if by is None else style.in_order(table[by], models if by == "model" else order)
+    values = [None] if by is None else style.ordered(table[by])
     columns = min(len(values), 3) if by == "model" else len(values)
     rows = -(-len(values) // columns)
     width = width or (style.SINGLE if columns == 1 else style.DOUBLE)
@@ -89,7 +86,14 @@ def called(by: str, value: Any) -> str:
     """How a value of the column `by` is called in a figure."""
     if by == "context" and value:
         return f"{'no' if value == 'none' else style.name(value)} context"
-    return style.model_name(value) if by == "model" else style.name(str(value))
+    return style.model_name(value) if by in style.MODEL_COLUMNS else style.name(str(value))
+
+
+def looks_of(column: pd.Series) -> Looks:
+    """Looks of the values of a column, which are models or anything else."""
+    return (style.looks if column.name in style.MODEL_COLUMNS else style.series)(
+        style.ordered(column)
+    )
 
 
 def curves(
@@ -97,70 +101,56 @@ def curves(
     x: str,
     *,
     panel: str | None = None,
-    order: Iterable[Any] = (),
     by: str = "model",
-    looks: Looks | None = None,
-    height: float = 2.5,
-    labels: tuple[str, str],
-    what: str = "facts",
-    shares: str = "",
+    bars: bool = False,
     extra: Sequence[Any] = (),
-    **drawing: Any,
+    what: str = "facts",
+    **options: Any,
 ) -> tuple[Figure, Panels]:
-    """A figure of `lines` against the column `x`: a line each value of `by`, by default a model.
+    """A figure of `lines` against the column `x`: a line each value of `by`.
 
-    `looks` are those of the lines, `extra` further entries of the legend, `drawing` as `lines`, the
-    rest as `panels` takes it.
+    `extra` are further entries of the legend, `options` as `panels` takes them. Few points of a line
+    are marked.
     """
-    check(table, *dict.fromkeys(["model", *([panel] if panel else []), by, x]))
-    looks = looks or style.looks(table["model"])
-    fig, parts = panels(table, panel, order, height=height, labels=labels, what=what, shares=shares)
+    check(table, "model", panel, by, x)
+    looks = looks_of(table[by])
+    if table[x].nunique() > MARKED:
+        looks = {value: look._replace(marker="") for value, look in looks.items()}
+    fig, parts = panels(table, panel, what=what, **options)
     for axis, own in parts:
-        lines(axis, own, x, looks, by, **drawing)
-    same: dict[str, Any] = {} if drawing.get("markers") else {"marker": ""}
-    same |= {name: drawing[name] for name in ("ls", "ms") if name in drawing}
-    return legend(fig, [*keys(looks, **same), *extra]), parts
+        lines(axis, own, x, looks, by, bars=bars)
+    return legend(fig, [*keys(looks), *extra]), parts
 
 
 def lines(
-    axis: Axes,
-    table: pd.DataFrame,
-    x: str,
-    looks: Looks,
-    by: str = "model",
-    *,
-    markers: bool = False,
-    apart: float | None = None,
-    **changed: Any,
+    axis: Axes, table: pd.DataFrame, x: str, looks: Looks, by: str = "model", *, bars: bool = False
 ) -> None:
     """Mean against the column `x`, a line each value of `by`, with its interval as a band.
 
-    With `apart`, intervals are bars, and lines stand so far aside of each other that none is hidden.
-    `changed` as `Axes.plot` takes them.
+    With `bars`, intervals are bars, and lines stand so far aside of each other that none is hidden.
     """
-    for k, (value, look) in enumerate(looks.items()):
-        own = table[table[by] == value].sort_values(x)
-        at = own[x] + style.aside(k, len(looks), apart or 0)
-        drawn = {"ls": look.line, "marker": look.marker if markers else ""} | changed
-        axis.plot(at, own["mean"], color=look.colour, **drawn)
-        if apart is None:
-            axis.fill_between(at, own["low"], own["high"], color=look.colour, alpha=0.18, lw=0)
-        else:
+    here = [value for value in looks if (table[by] == value).any()]
+    step = 0.03 * np.ptp(table[x]) if bars else 0
+    for k, value in enumerate(here):
+        own, look = table[table[by] == value].sort_values(x), looks[value]
+        at = own[x] + style.aside(k, len(here), step)
+        axis.plot(at, own["mean"], color=look.colour, ls=look.line, marker=look.marker)
+        if bars:
             axis.vlines(at, own["low"], own["high"], color=look.colour, lw=1)
+        else:
+            axis.fill_between(at, own["low"], own["high"], color=look.colour, alpha=0.18, lw=0)
 
 
 def forest(
     table: pd.DataFrame,
     column: str,
-    rows: Sequence[Any],
+    rows: Sequence[Any] = (),
     names: Sequence[str] = (),
     *,
     xlabel: str,
     panel: str | None = None,
     by: str = "model",
-    looks: Looks | None = None,
     at: float | None = None,
-    row_height: float | None = None,
     rows_n: bool = False,
     legend_n: bool = False,
     extra: Sequence[Any] = (),
@@ -168,23 +158,24 @@ def forest(
 ) -> tuple[Figure, Panels]:
     """A figure of `points`: a row each of `rows`, from the top, and a panel each value of `panel`.
 
-    `names` are those of the rows, by default their values, with the n of their models if `rows_n`;
-    `looks` those of `by`. Dashed: `at`. The legend says `by`, unless the rows do, with n if `legend_n`,
-    and `extra`; `options` as `panels` takes them. The rows of the table that are returned have their
-    heights in a column y, so that more can stand beside them.
+    `names` are those of the rows, by default their values, with the n of their models if `rows_n`.
+    Dashed: `at`. The legend says `by`, unless the rows do, with n if `legend_n`, and `extra`;
+    `options` as `panels` takes them. The rows of the table that are returned have their heights in a
+    column y, so that more can stand beside them.
     """
-    check(table, *dict.fromkeys([by, column, *([panel] if panel else [])]))
-    looks = looks or style.looks(table["model"])
-    row_height = row_height or 0.12 + 0.07 * (1 if column == by else len(looks))
+    check(table, by, column, panel)
+    rows, looks = rows or style.ordered(table[column]), looks_of(table[by])
+    names = names or (with_n(table, column, rows) if rows_n else [called(column, r) for r in rows])
+    written = 0.08 + 0.16 * max(name.count("\n") + 1 for name in names)
+    height = max(written, 0.12 if column == by else 0.12 + 0.1 * len(looks))
     labels = (xlabel, "" if column == by else style.name(column))
-    fig, parts = panels(table, panel, height=1 + row_height * len(rows), labels=labels, **options)
+    fig, parts = panels(table, panel, height=1 + height * len(rows), labels=labels, **options)
     placed: Panels = []
     for axis, own in parts:
         placed.append((axis, own.assign(y=points(axis, own, column, rows, looks, by))))
         if at is not None:
             axis.axvline(at, **style.REFERENCE)
-    named = with_n(table, column, rows) if rows_n else [called(column, row) for row in rows]
-    name_rows([axis for axis, _ in parts], names or named)
+    name_rows([axis for axis, _ in parts], names)
     handles = [] if column == by else keys(looks, table if legend_n else None, ls="")
     handles.extend(extra)
     return legend(fig, handles) if handles else fig, placed
@@ -214,9 +205,8 @@ def points(
 
 def by_mean(table: pd.DataFrame, column: str) -> list[str]:
     """The values of `column` by their mean over models, highest first."""
-    return list(
-        table.groupby(column)["mean"].mean().sort_values(ascending=False, kind="stable").index
-    )
+    means = table.groupby(column)["mean"].mean()
+    return list(means.sort_values(ascending=False, kind="stable").index)
 
 
 def with_n(table: pd.DataFrame, column: str, rows: Sequence[str]) -> list[str]:
@@ -234,10 +224,10 @@ def name_rows(axes: Sequence[Axes], names: Sequence[str]) -> None:
     axes[0].set_ylim(len(names) - 0.5, -0.5)
 
 
-def beside(axis: Axes, y: float, text: str, **options: Any) -> None:
+def beside(axis: Axes, y: float, text: str, colour: str = "black") -> None:
     """Write a text at the right of a panel, at the height y."""
-    shown: dict[str, Any] = {"fontsize": 6.5, "va": "center"} | options
-    axis.text(1.01, y, text, transform=axis.get_yaxis_transform(), **shown)
+    place = axis.get_yaxis_transform()
+    axis.text(1.01, y, text, transform=place, fontsize=6.5, va="center", color=colour)
 
 
 def stack(
@@ -261,21 +251,20 @@ def stack(
 
 
 def scatter(
-    table: pd.DataFrame, x: str, y: str, *, size: float = 14, spread: float = 0, **options: Any
+    table: pd.DataFrame, x: str, y: str, *, spread: float = 0, **options: Any
 ) -> tuple[Figure, Panels]:
     """A figure of facts, those of a model in a panel with their number and how many are undefined.
 
     `spread` sets points apart along x by so much in all; `options` as `panels` takes them. Returns
     the rows that are drawn.
     """
-    check(table, "model", "fact_id", values=[x, y])
-    looks = style.looks(table["model"])
+    check(table, "model", "fact_id")
     fig, parts = panels(table, "model", **options)
     drawn: Panels = []
-    for (axis, own), (model, look) in zip(parts, looks.items(), strict=True):
+    for (axis, own), (model, look) in zip(parts, style.looks(table["model"]).items(), strict=True):
         known = own.dropna(subset=[x, y])
         at = known[x] + style.jitter(len(known), spread)
-        axis.scatter(at, known[y], s=size, color=look.colour, alpha=0.5, lw=0)
+        axis.scatter(at, known[y], s=10, color=look.colour, alpha=0.5, lw=0)
         axis.set_title(style.title(model, own, known))
         drawn.append((axis, known))
     return fig, drawn
@@ -289,12 +278,11 @@ def beyond(axis: Axes, which: str, top: float) -> None:
     (axis.axvline if which == "x" else axis.axhline)(1.075 * top, color="0.7", lw=0.6)
 
 
-def histograms(
-    axis: Axes, table: pd.DataFrame, column: str, edges: np.ndarray, looks: Looks
-) -> None:
-    """Shares of a column's values in bins (a, b], as steps, of each model."""
+def histograms(axis: Axes, table: pd.DataFrame, column: str, edges: np.ndarray) -> Looks:
+    """Shares of a column's values in bins (a, b], as steps, of each model; returns the models' looks."""
     import seaborn as sns  # takes a second, and few figures need it
 
+    looks = style.looks(table["model"])
     for model, look in looks.items():
         values = table.loc[table["model"] == model, column].to_numpy(dtype=float)
         inside = np.clip(values - 1e-9, edges[0], None)
@@ -302,6 +290,7 @@ def histograms(
         sns.histplot(
             x=inside, bins=list(edges), stat="proportion", element="step", ax=axis, **shown
         )
+    return looks
 
 
 def key(label: str, look: Look = style.PLAIN, **changed: Any) -> Line2D:
@@ -321,7 +310,7 @@ def keys(looks: Looks, table: pd.DataFrame | None = None, **changed: Any) -> lis
 
 def patches(fills: Fills) -> list[Any]:
     """A legend entry a kind of bar."""
-    return [Patch(label=style.model_name(value), **fill) for value, fill in fills.items()]
+    return [Patch(label=value, **fill) for value, fill in fills.items()]
 
 
 def legend(fig: Figure, handles: Sequence[Any]) -> Figure:
@@ -335,28 +324,13 @@ def legend(fig: Figure, handles: Sequence[Any]) -> Figure:
     return fig
 
 
-def from_zero(axis: Axes, table: pd.DataFrame) -> None:
-    """Let y show shares: from 0 to 1, or, if all values are small, to a little above the highest."""
-    top = np.nanmax([*table["high"], *table["mean"], 0.05])
-    if top > 0.5:
-        style.shares(axis)
-    else:
-        axis.set_ylim(-0.04 * top, 1.12 * top)
-
-
-def log_axis(axis: Axes, values: Iterable[float], room: float) -> None:
-    """A log x axis from min / room to max x room of the finite values, with at most eight ticks;
-    thousands as K, millions as M, billions as B."""
+def log_axis(axis: Axes, values: Iterable[float]) -> None:
+    """A log x axis about the finite values, with few round ticks: thousands as K, millions as M."""
     finite = [value for value in values if np.isfinite(value)]
-    low, high = min(finite) / room, max(finite) * room
+    low, high = min(finite), max(finite)
     axis.set_xscale("log")
-    axis.set_xlim(low, high)
-    exponents = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
-    fine = (1, 1.2, 1.5, 2, 3, 4, 5, 7) if high < 6 * low else (1, 2, 5)
-    for steps in (fine, (1, 2, 5), (1,)):
-        ticks = [s * 10.0**e for e in exponents for s in steps if low <= s * 10.0**e <= high]
-        if len(ticks) <= 8:
-            break
-    axis.set_xticks(ticks, [style.short(tick) for tick in ticks])
-    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.set_xlim(low / 1.1, high * 1.1)
+    steps = range(1, 10) if high < 7 * low else (1, 2, 5) if high < 300 * low else (1,)
+    axis.xaxis.set_major_locator(LogLocator(subs=steps, numticks=20))
+    axis.xaxis.set_major_formatter(lambda value, _: style.short(value))
     axis.minorticks_off()

@@ -27,7 +27,6 @@ SOURCES = {  # from left to right in a bar; no colours of the embedded models
     "empty": Look("#D6D6D6", "D", style.LINES[3]),
     "contextual": Look(style.SKY, "s", style.LINES[1]),
 }
-CONTEXTS = ("none", "true", "irrelevant", "false")
 FACTS = {
     "all": "all facts",
     "known": "right without context",
@@ -58,7 +57,6 @@ ANSWERS = {  # where an answer's tokens come from, and its perplexities without 
 }
 
 
-@style.styled
 def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
     """Figures 5 to 7 (tables 8 to 10): where the answers come from, a bar a model, or a panel a model
     and a bar each value of `column`, such as "category", in the table's order.
@@ -67,12 +65,11 @@ def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
     parametric share is read from the left, the contextual one from the right, with their intervals
     above and below; what is neither lies between them.
     """
-    alone = column == "model"
-    blocks.check(table, *{"model", column}, "source", values=["share", "low", "high", "n"])
-    rows = style.in_order(table[column], style.MODELS if alone else ())
-    fills = _fills(style.in_order(table.loc[table["share"] > 0, "source"], SOURCES))
+    blocks.check(table, "model", column, "source")
+    rows = style.in_order(table[column], style.ORDER.get(column, ()))  # the thesis's models last
+    fills = _fills(style.ordered(table.loc[table["share"] > 0, "source"]))
     fig, panels = blocks.panels(
-        table, None if alone else "model", height=0.95 + 0.24 * len(rows), width=DOUBLE,
+        table, None if column == "model" else "model", height=0.95 + 0.24 * len(rows), width=DOUBLE,
         labels=("share of answers", style.name(column)),
     )  # fmt: skip
     for axis, own in panels:
@@ -86,7 +83,6 @@ def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
     return blocks.legend(fig, blocks.patches(fills))
 
 
-@style.styled
 def kinds_of_others(table: pd.DataFrame) -> Figure:
     """Tables 13 and 14 drawn: the seven kinds of Other, a row a kind, models side by side.
 
@@ -96,16 +92,15 @@ def kinds_of_others(table: pd.DataFrame) -> Figure:
     looks, rows = style.looks(table["model"]), sorted(table["kind"].unique())
     fig, ((axis, own),) = blocks.forest(
         table.rename(columns={"share": "mean"}), "kind", rows, [f"{k} {KINDS[k].label}" for k in rows],
-        row_height=0.08 + 0.12 * len(looks), width=DOUBLE, legend_n=True,
+        width=DOUBLE, legend_n=True,
         xlabel="share of the other answers (at the right, their number)",
     )  # fmt: skip
     for row in own.to_dict("records"):
-        blocks.beside(axis, row["y"], str(row["count"]), color=looks[row["model"]].colour)
+        blocks.beside(axis, row["y"], str(row["count"]), looks[row["model"]].colour)
     axis.set_xlim(left=-0.02)
     return fig
 
 
-@style.styled
 def right_by_context(table: pd.DataFrame) -> Figure:
     """Share of right answers by the kind of context, a row a kind, models side by side.
 
@@ -113,29 +108,24 @@ def right_by_context(table: pd.DataFrame) -> Figure:
     facts ("all", "known" or "unknown": whether the model is right without context; rows that are not
     there stay empty).
     """
-    contexts, looks = style.in_order(table["context"], CONTEXTS), style.looks(table["model"])
+    table = table.sort_values("facts", kind="stable")
     return blocks.forest(
-        table.assign(facts=table["facts"].replace(FACTS)), "context", contexts, panel="facts",
-        order=FACTS.values(), what="facts", row_height=0.16 + 0.1 * len(looks), shares="x",
-        xlabel="share of right answers",
+        table.assign(facts=table["facts"].map(FACTS)), "context", panel="facts", what="facts",
+        shares="x", xlabel="share of right answers",
     )[0]  # fmt: skip
 
 
-@style.styled
 def right_by_popularity(table: pd.DataFrame) -> Figure:
     """Share of right answers in bins of popularity, a panel a context, a line a model.
 
     `table`: intervals by model, context (see `right_by_context`) and popularity (where a bin stands:
     the mean of its facts, on the Zipf scale).
     """
-    return blocks.curves(
-        table, "popularity", panel="context", order=CONTEXTS, markers=True, shares="y",
-        apart=0.03 * float(np.ptp(table["popularity"])),
-        labels=("subject's popularity", "share of right answers"),
-    )[0]  # fmt: skip
+    labels = ("subject's popularity", "share of right answers")
+    form: dict[str, Any] = {"panel": "context", "bars": True, "shares": "y"}
+    return blocks.curves(table, "popularity", labels=labels, **form)[0]
 
 
-@style.styled
 def worked_example(tokens: pd.DataFrame, result: Mapping[Any, Any]) -> Figure:
     """Figure 4: how surprising the tokens of both answers to one question are, a panel an answer.
 
@@ -144,10 +134,10 @@ def worked_example(tokens: pd.DataFrame, result: Mapping[Any, Any]) -> Figure:
     probability: the mean of an answer's bars is log2 of its perplexity. `result`, such as a row of
     the results (a Series or dict with p0 to p3), has the perplexities written above.
     """
-    blocks.check(tokens, "answer", "context", "position", values=["token", "probability"])
+    blocks.check(tokens, "answer", "context", "position")
     longest = int(tokens.groupby("answer")["position"].nunique().max())
     fig, panels = blocks.panels(
-        tokens, "answer", ANSWERS, height=1.3 + 0.26 * longest, sharey=False,
+        tokens, "answer", height=1.3 + 0.26 * longest, sharey=False,
         labels=("surprise: −log₂ of the probability (bits)", "token"),
     )  # fmt: skip
     for axis, own in panels:
@@ -171,7 +161,6 @@ def worked_example(tokens: pd.DataFrame, result: Mapping[Any, Any]) -> Figure:
     return blocks.legend(fig, [Patch(fc=fill, ec="0.5", label=label) for fill, label in fills])
 
 
-@style.styled
 def perplexity_distributions(answers: pd.DataFrame, groups: str = "source") -> Figure:
     """Figure 8: distribution functions of P4, the answer's perplexity, a line a source, a panel a model.
 
@@ -180,7 +169,7 @@ def perplexity_distributions(answers: pd.DataFrame, groups: str = "source") -> F
     """
     fig, panels = _by_model(answers, "share of answers up to x", height=2.6, shares="y")
     for axis, own in panels:
-        for source in style.in_order(own["source"], SOURCES):
+        for source in style.ordered(own["source"]):
             numbers, look = own.loc[own["source"] == source, "value"], SOURCES[source]
             label = f"{source} (n = {len(numbers)})"
             axis.ecdf(numbers, color=look.colour, ls=look.line, label=label)
@@ -188,14 +177,13 @@ def perplexity_distributions(answers: pd.DataFrame, groups: str = "source") -> F
     return fig
 
 
-@style.styled
 def perplexity_by_category(answers: pd.DataFrame) -> Figure:
     """Figures 9 and 10: P4, the answer's perplexity, by category and source, a panel a model.
 
     `answers`, a row an answer and a point: model, category, source, value. At the right, n.
     """
     groups = list(dict.fromkeys(answers["category"]))
-    sources = style.in_order(answers.loc[_known(answers), "source"], SOURCES)
+    sources = style.ordered(answers.loc[_known(answers), "source"])
     height = 1 + (0.06 + 0.12 * len(sources)) * len(groups)
     fig, panels = _by_model(answers, "category", height=height, width=DOUBLE)
     step = 0.8 / len(sources)
@@ -205,7 +193,7 @@ def perplexity_by_category(answers: pd.DataFrame) -> Figure:
             y, look = k + style.aside(i, len(sources), step), SOURCES[source]
             heights = y + style.jitter(len(numbers), 0.7 * step)
             axis.scatter(numbers, heights, s=8, color=look.colour, ec="0.3", lw=0.3, alpha=0.8)
-            blocks.beside(axis, y, str(len(numbers) or ""), fontsize=5.5, color="0.35")
+            blocks.beside(axis, y, str(len(numbers) or ""), "0.35")
     blocks.name_rows([axis for axis, _ in panels], [style.name(group) for group in groups])
     return blocks.legend(fig, blocks.patches(_fills(sources)))
 
@@ -221,7 +209,6 @@ def _known(answers: pd.DataFrame) -> pd.Series:
 
 def _by_model(answers: pd.DataFrame, ylabel: str, **options: Any) -> tuple[Figure, blocks.Panels]:
     """A panel a model over a log axis of P4, with its answers of known source and value."""
-    blocks.check(answers, values=["model", "source", "value"])
     known = _known(answers)
     if not known.any():
         raise ValueError("No answer has a source and a finite value: nothing can be drawn.")
@@ -230,11 +217,10 @@ def _by_model(answers: pd.DataFrame, ylabel: str, **options: Any) -> tuple[Figur
     for axis, rows in panels:
         drawn = rows[known[rows.index]]
         axis.set_title(style.title(rows["model"].iloc[0], rows, drawn))
-        blocks.log_axis(axis, answers.loc[known, "value"], 1.1)
+        blocks.log_axis(axis, answers.loc[known, "value"])
     return fig, [(axis, rows[known[rows.index]]) for axis, rows in panels]
 
 
-@style.styled
 def roc(table: pd.DataFrame, areas: pd.DataFrame) -> Figure:
     """ROC curves of the scores that shall tell the source, a line a score, a panel a model.
 
@@ -242,8 +228,8 @@ def roc(table: pd.DataFrame, areas: pd.DataFrame) -> Figure:
     `metrics.attribution.auc_table`, are written in: model, score, auc, low, high, n. On the dashed
     line a score tells nothing. At most five scores.
     """
-    blocks.check(table, "model", "score", "threshold", values=["fpr", "tpr"])
-    blocks.check(areas, "model", "score", values=["auc", "low", "high", "n"])
+    blocks.check(table, "model", "score", "threshold")
+    blocks.check(areas, "model", "score")
     looks = style.series(table["score"])
     areas = areas[areas["score"].isin(looks)]
     fig, panels = blocks.panels(
@@ -270,7 +256,6 @@ def _lines(labels: Sequence[str], looks: blocks.Looks) -> list[Any]:
     return [blocks.key(label, look, marker="") for label, look in pairs]
 
 
-@style.styled
 def auc_by_score(table: pd.DataFrame) -> Figure:
     """How well single scores tell the source, a row a score, models side by side, a panel a context.
 
@@ -287,7 +272,6 @@ def auc_by_score(table: pd.DataFrame) -> Figure:
     )[0]  # fmt: skip
 
 
-@style.styled
 def error_rates(table: pd.DataFrame) -> Figure:
     """How often thresholds on a score err, a row a measure, models side by side, a panel a context.
 
@@ -304,7 +288,7 @@ def error_rates(table: pd.DataFrame) -> Figure:
     mark: dict[str, Any] = {"ls": "", "marker": "|", "ms": 9, "mew": 1.5}
     fig, panels = blocks.forest(
         table[table["measure"].isin(rows)], "measure", rows, names, panel="context", width=DOUBLE,
-        row_height=max(0.38, 0.1 + 0.11 * len(looks)), xlabel="share of answers", shares="x",
+        xlabel="share of answers", shares="x",
         extra=[blocks.key("accuracy of the baseline", **mark)],
     )  # fmt: skip
     baselines = table[table["measure"] == "baseline"].set_index(["model", "context"])["mean"]

@@ -12,66 +12,56 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE, SINGLE, Look
 
-Array = NDArray[np.float64]
 SHOWN = (0.2, 1.0, 1.6, 2.0)  # temperatures of figures 2, 6 and 7
 TOP = 2.0  # the highest temperature sampled
-FRS_LEVELS = np.linspace(0, 0.8, 9)  # of contours
 BIN = 0.05  # width of figure 13's histogram
 GAP = (0.8, 1.0)  # FRS that no fact can have
-H_LABEL, T_LABEL = "entropy $H$", "breaking temp. $t_b$"
 
 
-@style.styled
 def known_shares(by_domain: pd.DataFrame, by_type: pd.DataFrame) -> Figure:
     """Share of facts that each model answers exactly, by domain and by answer type (4.1.2).
 
     `by_domain`: intervals by model and domain; `by_type`: by model and answer_type.
     """
-    groups = style.in_order(by_domain["domain"], style.DOMAINS)
-    groups += style.in_order(by_type["answer_type"], style.ANSWER_TYPES)
+    domains, types = style.ordered(by_domain["domain"]), style.ordered(by_type["answer_type"])
     both = {"domain": "domain, answer type", "answer_type": "domain, answer type"}
     table = pd.concat(part.rename(columns=both) for part in (by_domain, by_type))
     fig, ((axis, _),) = blocks.forest(
-        table, both["domain"], groups, row_height=0.3, rows_n=True, xlabel="share answered exactly"
+        table, both["domain"], [*domains, *types], rows_n=True, xlabel="share answered exactly"
     )
-    axis.axhline(by_domain["domain"].nunique() - 0.5, color="0.7", lw=0.6)
+    axis.axhline(len(domains) - 0.5, color="0.7", lw=0.6)
     axis.set_xlim(left=0)
     return fig
 
 
-@style.styled
 def accuracy_by_temperature(table: pd.DataFrame, exact: pd.DataFrame | None = None) -> Figure:
     """Figure 1: accuracy of known facts against temperature, a line a model, a panel a domain.
 
-    `table`: intervals by model, domain and temperature. `exact`, drawn dashed and without markers:
-    the same of P_t of the greedy answer.
+    `table`: intervals by model, domain and temperature. `exact`, dotted: the same of P_t of the
+    greedy answer.
     """
-    dashed: dict[str, Any] = {"ls": "--", "lw": 1}
-    solid: dict[str, Any] = {} if exact is None else {"ls": "-"}
+    dotted: dict[str, Any] = {"ls": ":", "lw": 1}
     fig, panels = blocks.curves(
-        table, "temperature", panel="domain", order=style.DOMAINS, height=2.6, markers=True,
-        labels=("temperature $t$", "share of samples correct"), shares="y",
-        extra=[] if exact is None else [blocks.key("exact: $P_t$ of the answer", **dashed)],
-        **solid,
+        table, "temperature", panel="domain", shares="y",
+        labels=("temperature $t$", "share of samples correct"),
+        extra=[] if exact is None else [blocks.key("exact: $P_t$ of the answer", **dotted)],
     )  # fmt: skip
     for axis, own in panels:
         if exact is not None:
-            of = exact[exact["domain"] == own["domain"].iloc[0]].sort_values("temperature")
-            for model, look in style.looks(table["model"]).items():
-                line = of[of["model"] == model]
-                axis.plot(line["temperature"], line["mean"], color=look.colour, **dashed)
-        axis.set_xlim(0, table["temperature"].max() + 0.1)
+            here = exact[exact["domain"] == own["domain"].iloc[0]].sort_values("temperature")
+            for model, line in here.groupby("model"):
+                colour = style.looks(table["model"])[str(model)].colour
+                axis.plot(line["temperature"], line["mean"], color=colour, **dotted)
+        axis.set_xlim(left=0)
     return fig
 
 
-@style.styled
 def certainty_bins(table: pd.DataFrame) -> Figure:
     """Figures 2, 6, 7: how certain sampled answers are, right and wrong ones stacked, in one domain.
 
@@ -79,32 +69,30 @@ def certainty_bins(table: pd.DataFrame) -> Figure:
     width 0.1 (`metrics.decoding.certainty_bins`). Rows are models, columns temperatures: 0.2, 1.0,
     1.6 and 2.0 where the table has them, else the table's first four.
     """
-    blocks.check(table, "model", "temperature", "bin", "correct", values=["share", "n"])
+    blocks.check(table, "model", "temperature", "bin", "correct")
     tried = sorted(table["temperature"].unique())
     temperatures = [t for t in SHOWN if t in tried] or tried[:4]
-    models, edges = list(style.looks(table["model"])), np.arange(10) / 10
-    height = 0.75 + 1.25 * len(models)
-    fig, axes = style.grid(len(models), len(temperatures), DOUBLE, height, sharex=True, sharey=True)
+    models = list(style.looks(table["model"]))
+    size = len(models), len(temperatures), DOUBLE, 0.75 + 1.25 * len(models)
+    fig, axes = style.grid(*size, sharex=True, sharey=True)
     for row, model in zip(axes, models, strict=True):
         for axis, t in zip(row, temperatures, strict=True):
             own = table[(table["model"] == model) & np.isclose(table["temperature"], t)]
-            share = own.assign(tenth=(own["bin"] * 10).round()).pivot(
-                index="tenth", columns="correct", values="share"
-            ).reindex(index=range(10), columns=[True, False]).fillna(0)  # fmt: skip
-            axis.bar(edges + 0.05, share[True], 0.088, color=style.RIGHT)
-            axis.bar(edges + 0.05, share[False], 0.088, share[True], color=style.WRONG)
+            right, wrong = own[own["correct"]], own[~own["correct"]]
+            below = wrong["bin"].map(right.set_index("bin")["share"]).fillna(0)
+            axis.bar(right["bin"] + 0.05, right["share"], 0.088, color=style.RIGHT)
+            axis.bar(wrong["bin"] + 0.05, wrong["share"], 0.088, below, color=style.WRONG)
             n = f"n = {style.count(own['n'])}"
             axis.set_title(f"$t$ = {t:g}\n{n}" if model == models[0] else n)
-            axis.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
             axis.grid(False, axis="x")
         row[0].set_ylabel(f"{style.model_name(model)}\nshare of samples", fontsize=8)
-    axes[0, 0].set_ylim(0, 1)
+    axes[0, 0].set(xlim=(0, 1), ylim=(0, 1))
+    axes[0, 0].set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     fig.supxlabel("certainty: mean probability of the answer's tokens")
     fills = {"right": {"color": style.RIGHT}, "wrong": {"color": style.WRONG}}
     return blocks.legend(fig, blocks.patches(fills))
 
 
-@style.styled
 def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame) -> Figure:
     """Figure 3: entropy of the greedy answer by the temperature that breaks the fact.
 
@@ -115,111 +103,67 @@ def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame) -> Figure:
         part.assign(t_b=part["t_b"].clip(upper=1.15 * TOP)) for part in (points, means)
     )
     fig, panels = blocks.scatter(
-        points, "t_b", "entropy", size=8, spread=0.05 * TOP, height=2.8, shares="y",
+        points, "t_b", "entropy", spread=0.05 * TOP, shares="y",
         labels=("breaking temperature $t_b$", "initial entropy $H$"),
     )  # fmt: skip
     marked: dict[str, Any] = {"color": "black", "marker": "D", "mfc": "white", "ls": ""}
     for axis, own in panels:
         average = means[means["model"] == own["model"].iloc[0]].dropna(subset=["t_b"])
-        axis.errorbar(
-            average["t_b"], average["mean"], style.errors(average), elinewidth=1, zorder=3, **marked
-        )
+        axis.errorbar(average["t_b"], average["mean"], style.errors(average), zorder=3, **marked)
         blocks.beyond(axis, "x", TOP)
     fact = blocks.key("a fact", ls="", marker="o", ms=3, color="0.5")
     return blocks.legend(fig, [fact, blocks.key("mean, 95% interval", **marked)])
 
 
-@style.styled
 def one_answer(tokens: pd.DataFrame, answer: str) -> Figure:
     """How temperature flattens one position's distribution: its likeliest tokens, a panel each t.
 
     `tokens`: temperature, token, probability (sums to less than 1: the vocabulary is larger), all
     panels in the order of the first temperature; `answer` is the token to highlight.
     """
-    blocks.check(tokens, "temperature", "token", values=["probability"])
+    blocks.check(tokens, "temperature", "token")
     shares = tokens.pivot(index="token", columns="temperature", values="probability")
     shares = shares.sort_values(shares.columns[0], ascending=False)
     fig, axes = style.grid(1, shares.shape[1], DOUBLE, 2.4, sharex=True, sharey=True)
+    colours = [style.RIGHT if token == answer else "0.6" for token in shares.index]
     for axis, (t, p) in zip(axes[0], shares.items(), strict=True):
-        colours = [style.RIGHT if token == answer else "0.6" for token in shares.index]
         bars = axis.barh(range(len(p)), p, color=colours)
         axis.bar_label(bars, ["< 0.1%" if x < 0.001 else f"{x:.1%}" for x in p], padding=3)
-        axis.set(title=f"$t$ = {t:g}", xlabel="probability", xlim=(0, 1.25))
-        axis.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+        axis.set(title=f"$t$ = {t:g}", xlabel="probability", xlim=(0, 1.25), xticks=[0, 0.5, 1])
         axis.grid(False, axis="y")
     blocks.name_rows(axes[0], [style.token_name(token) for token in shares.index])
     axes[0, 0].set_ylabel("next token")
     return fig
 
 
-@style.styled
-def score_surfaces(entropy: ArrayLike, t_b: ArrayLike, raw: ArrayLike, scaled: ArrayLike) -> Figure:
-    """Figure 8: f (equation 3) and FRS (equation 4) at d = 1 over entropy and breaking temperature.
+def surfaces(entropy: ArrayLike, t_b: ArrayLike, scores: Mapping[str, ArrayLike]) -> Figure:
+    """Figures 8 and 9: scores over entropy [h] and breaking temperature [t], as contours.
 
-    `entropy` is [h], `t_b` [t], `raw` (f) and `scaled` (FRS) are [t, h]. Above as surfaces, below
-    the same as contours, to read values from.
+    `scores` maps a title to an array [t, h], a panel each. Lines between two colours say their value,
+    every second one in narrow panels.
     """
-    h, t = np.meshgrid(entropy, t_b)
-    fig, axes = style.grid(2, 2, DOUBLE, 5.6, height_ratios=(1.35, 1))
-    for k, (name, values, levels) in enumerate(
-        (("$f$", raw, np.linspace(-1, 3, 9)), ("FRS", scaled, FRS_LEVELS))
-    ):
-        place = axes[0, k].get_subplotspec()
-        axes[0, k].remove()
-        solid: Any = fig.add_subplot(place, projection="3d")  # typed as flat axes otherwise
-        solid.plot_surface(
-            h, t, np.asarray(values), cmap="viridis", lw=0, rcount=60, ccount=60, rasterized=True
-        )
-        solid.set(xlabel=H_LABEL, ylabel=T_LABEL, xticks=[0, 0.5, 1], yticks=[0, 1, 2])
-        solid.set_title(f"{name} at $d$ = 1", y=0.97)
-        solid.zaxis.set_rotate_label(False)
-        solid.set_zlabel(name)
-        solid.tick_params(pad=-1)
-        solid.xaxis.labelpad = solid.yaxis.labelpad = -4
-        solid.view_init(elev=24, azim=-125)
-        _contours(axes[1, k], entropy, t_b, values, levels)
-        axes[1, k].set(xlabel=H_LABEL, ylabel=T_LABEL)
+    every = 1 if len(scores) <= 2 else 2
+    fig, axes = style.grid(1, len(scores), DOUBLE, 2.4, sharex=True, sharey=True)
+    for axis, (title, score) in zip(axes[0], scores.items(), strict=True):
+        low, high = np.round([np.min(score), np.max(score)], 1)
+        levels = np.linspace(low, high, 9)
+        axis.contourf(entropy, t_b, score, levels, cmap="viridis", extend="both")
+        inside = levels[every:-1:every]
+        colours = ["white" if level <= levels.mean() else "black" for level in inside]
+        lines = axis.contour(entropy, t_b, score, inside, colors=colours, linewidths=0.6)
+        axis.clabel(lines, fontsize=7, fmt="%.2g")
+        axis.set(title=title, xlabel="entropy $H$", xticks=[0, 0.5, 1])
+    axes[0, 0].set_ylabel("breaking temp. $t_b$")
     return fig
 
 
-@style.styled
-def surfaces_by_d(entropy: ArrayLike, t_b: ArrayLike, scores: Mapping[float, ArrayLike]) -> Figure:
-    """Figure 9: FRS over entropy [h] and breaking temperature [t], a panel each d.
-
-    `scores` maps d to an array [t, h]; contours at the same levels in all panels.
-    """
-    fig, axes = style.grid(1, len(scores), DOUBLE, 2.1, sharex=True, sharey=True)
-    for axis, (d, values) in zip(axes[0], scores.items(), strict=True):
-        filled = _contours(axis, entropy, t_b, values, FRS_LEVELS, every=2)
-        axis.set(title=f"$d$ = {d:g}", xlabel=H_LABEL)
-        axis.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-    axes[0, 0].set_ylabel(T_LABEL)
-    fig.colorbar(filled, ax=axes[0, -1], label="FRS", ticks=FRS_LEVELS[::2])
-    return fig
-
-
-def _contours(
-    axis: Axes, h: ArrayLike, t: ArrayLike, values: ArrayLike, levels: Array, every: int = 1
-) -> Any:
-    """Filled contours, every so many of their lines drawn, and labelled where they are long enough."""
-    filled = axis.contourf(h, t, values, levels=levels, cmap="viridis")
-    inside = levels[1:-1:every]
-    colours = ["white" if level <= levels.mean() else "black" for level in inside]
-    lines = axis.contour(h, t, values, levels=inside, colors=colours, linewidths=0.6)
-    longest = [max(parts, key=len) for parts in lines.allsegs]
-    room = [line[len(line) // 2] for line in longest if len(line) > np.size(t) / 3]
-    axis.clabel(lines, fontsize=7, fmt="%.2g", manual=room)
-    return filled
-
-
-@style.styled
 def frs_by_entropy(points: pd.DataFrame) -> Figure:
     """Figure 4: FRS against entropy, a panel a model; facts that nothing broke marked apart.
 
     `points`: model, fact_id, entropy, frs, t_b (inf: unbroken), d, the same in all rows.
     """
     labels = ("initial entropy $H$", f"FRS ($d$ = {points['d'].iloc[0]:g})")
-    fig, panels = blocks.scatter(points, "entropy", "frs", height=2.8, labels=labels, shares="xy")
+    fig, panels = blocks.scatter(points, "entropy", "frs", labels=labels, shares="xy")
     apart: dict[str, Any] = {"marker": "D", "color": style.ORANGE, "mfc": "white", "ls": ""}
     for axis, own in panels:
         whole = own[np.isinf(own["t_b"])]
@@ -230,7 +174,6 @@ def frs_by_entropy(points: pd.DataFrame) -> Figure:
     return blocks.legend(fig, [broken, unbroken])
 
 
-@style.styled
 def frs_by_d(table: pd.DataFrame, points: pd.DataFrame) -> Figure:
     """Figures 10-12: mean FRS with its interval by d, models side by side, in one domain.
 
@@ -238,66 +181,47 @@ def frs_by_d(table: pd.DataFrame, points: pd.DataFrame) -> Figure:
     """
     blocks.check(table, "model", "d")
     looks, ds = style.looks(table["model"]), sorted(table["d"].unique())
-    fig, ((axis, _),) = blocks.panels(
-        table, None, height=2.8, labels=("$d$, penalty of entropy", "FRS"), shares="y"
-    )
+    labels = ("$d$, penalty of entropy", "FRS")
+    fig, ((axis, _),) = blocks.panels(table, labels=labels, shares="y")
     step = 0.8 / len(looks)
     for k, (model, look) in enumerate(looks.items()):
-        facts = points[(points["model"] == model) & points["d"].isin(ds)].dropna(subset=["frs"])
-        own = table[table["model"] == model]
+        own, facts = (
+            part[(part["model"] == model) & part["d"].isin(ds)].dropna(subset=[value])
+            for part, value in ((table, "mean"), (points, "frs"))
+        )
         at, faint = (
             part["d"].map(ds.index) + style.aside(k, len(looks), step) for part in (own, facts)
         )
-        axis.scatter(
-            faint + style.jitter(len(facts), step * 0.7), facts["frs"], s=5, color=look.colour,
-            alpha=0.25, lw=0, rasterized=True,
-        )  # fmt: skip
+        spread = faint + style.jitter(len(facts), step * 0.7)
+        axis.scatter(spread, facts["frs"], s=5, color=look.colour, alpha=0.25, lw=0)
         axis.errorbar(
             at, own["mean"], style.errors(own), fmt=look.marker, color=look.colour, mec="black",
-            mew=0.6, ms=5, ecolor="black", elinewidth=1,
+            mew=0.6, ms=5, ecolor="black",
         )  # fmt: skip
     axis.set_xticks(range(len(ds)), [f"{d:g}" for d in ds])
     axis.grid(False, axis="x")
     return blocks.legend(fig, blocks.keys(looks, table, ls=""))
 
 
-@style.styled
 def frs_distribution(points: pd.DataFrame) -> Figure:
     """Figure 13: how FRS is distributed, a histogram in steps a model, a panel a domain.
 
     `points`: model, domain, fact_id, frs. Bins (0, 0.05], (0.05, 0.1] ... hold a score on an edge
     below it, so that 0.8 stays left of GAP, the scores that no fact can have.
     """
-    blocks.check(points, "model", "domain", "fact_id", values=["frs"])
-    looks = style.looks(points["model"])
+    blocks.check(points, "model", "fact_id")
     drawn = points.dropna(subset=["frs"])
     drawn = drawn.assign(n=drawn.groupby(["model", "domain"])["frs"].transform("size"))
-    fig, panels = blocks.panels(
-        drawn, "domain", style.DOMAINS, height=2.5, what="facts",
-        labels=("FRS", f"share of facts\n(bins of {BIN:g})"),
-    )  # fmt: skip
+    labels = ("FRS", f"share of facts\n(bins of {BIN:g})")
+    fig, panels = blocks.panels(drawn, "domain", what="facts", labels=labels)
     for axis, own in panels:
-        blocks.histograms(axis, own, "frs", np.linspace(0, 1, round(1 / BIN) + 1), looks)
+        blocks.histograms(axis, own, "frs", np.linspace(0, 1, round(1 / BIN) + 1))
         axis.axvspan(GAP[0], GAP[1] - BIN, color="0.93", lw=0, zorder=0)
         axis.set(xlim=(0, 1.01), xticks=np.linspace(0, 1, 6))
-    handles = blocks.keys(looks, marker="")
+    handles = blocks.keys(style.looks(points["model"]), marker="")
     return blocks.legend(fig, [*handles, *blocks.patches({"no score possible": {"color": "0.9"}})])
 
 
-@style.styled
-def robust_share_by_type(table: pd.DataFrame) -> Figure:
-    """Figure 5: share of the most robust among the most and least robust facts, by answer type.
-
-    `table`: intervals by model and answer_type. At 0.5 (dashed) a type is as robust as the rest.
-    """
-    types = style.in_order(table["answer_type"], style.ANSWER_TYPES)
-    return blocks.forest(
-        table, "answer_type", types, at=0.5, row_height=0.3, rows_n=True, shares="x",
-        xlabel="share among the robust",
-    )[0]  # fmt: skip
-
-
-@style.styled
 def answer_curves(table: pd.DataFrame, breaking: pd.DataFrame, samples: pd.DataFrame) -> Figure:
     """P_t(answer) of a few facts against temperature, with the threshold 0.5 and t_b marked.
 
@@ -305,15 +229,13 @@ def answer_curves(table: pd.DataFrame, breaking: pd.DataFrame, samples: pd.DataF
     `samples`, drawn as points with intervals: intervals by model, fact_id and temperature. A panel a
     model; at most seven facts.
     """
-    blocks.check(table, "model", "fact_id", "temperature", values=["logprob", "label"])
-    labels = dict(zip(table["fact_id"], table["label"], strict=True))
-    if len(labels) > len(style.COLOURS):
-        raise ValueError(f"{len(labels)} curves are too many to tell apart: give at most 7 facts.")
-    looks = {f: Look(c, m) for f, c, m in zip(labels, style.COLOURS, style.MARKERS, strict=False)}
-    fig, panels = blocks.panels(
-        table, "model", height=2.8, shares="y",
-        labels=("temperature $t$ (log scale)", "probability of the answer"),
-    )  # fmt: skip
+    blocks.check(table, "model", "fact_id", "temperature")
+    names = dict(zip(table["fact_id"], table["label"], strict=True))
+    if len(names) > len(style.COLOURS):
+        raise ValueError(f"{len(names)} curves are too many to tell apart: give at most 7 facts.")
+    looks = {f: Look(c, m) for f, c, m in zip(names, style.COLOURS, style.MARKERS, strict=False)}
+    labels = ("temperature $t$ (log scale)", "probability of the answer")
+    fig, panels = blocks.panels(table, "model", shares="y", labels=labels)
     for axis, own in panels:
         for k, (fact, look) in enumerate(looks.items()):
             curve, t_b, drawn = (
@@ -322,102 +244,83 @@ def answer_curves(table: pd.DataFrame, breaking: pd.DataFrame, samples: pd.DataF
             )
             axis.plot(curve["temperature"], np.exp(curve["logprob"]), color=look.colour)
             # Side by side, so that intervals do not hide each other.
+            aside = drawn["temperature"] * (1 + style.aside(k, len(looks), 0.04))
             axis.errorbar(
-                drawn["temperature"] * (1 + style.aside(k, len(looks), 0.04)), drawn["mean"],
-                style.errors(drawn), fmt=look.marker, color=look.colour, ms=3, elinewidth=0.6,
-                alpha=0.6,
+                aside, drawn["mean"], style.errors(drawn), fmt=look.marker, color=look.colour, ms=3,
+                elinewidth=0.6, alpha=0.6,
             )  # fmt: skip
             axis.plot(
                 t_b["t_b"], [0.5] * len(t_b), ls="", marker=look.marker, ms=7, mfc="white",
                 mec=look.colour, mew=1.4, zorder=4,
             )  # fmt: skip
         axis.axhline(0.5, **style.REFERENCE)
-        blocks.log_axis(axis, table["temperature"], 1.1)
-    handles = [blocks.key(style.printable(labels[f]), look, ms=3) for f, look in looks.items()]
+        blocks.log_axis(axis, table["temperature"])
+    handles = [blocks.key(style.printable(names[f]), look, ms=3) for f, look in looks.items()]
     handles.append(blocks.key("exact $t_b$", marker="o", ls="", mfc="white", ms=7))
     handles.append(blocks.key("sampled, with interval", marker="o", ls="", ms=3, alpha=0.6))
     return blocks.legend(fig, handles)
 
 
-@style.styled
 def agreement(
-    table: pd.DataFrame,
-    x: str,
-    y: str,
-    labels: tuple[str, str],
-    top: float | None = None,
-    spread: float = 0.0,
+    table: pd.DataFrame, x: str, y: str, labels: tuple[str, str], top: float = 1, spread: float = 0
 ) -> Figure:
     """Two measures of the same facts against each other, with the diagonal; a panel a model.
 
-    `table`: model, fact_id and the columns named `x` and `y`, from 0 to 1 or `top`; `labels` are the
-    axes' labels. Values above `top` (inf too) are drawn in a band "> top" at the axis' end. `spread`
-    sets the points apart along x by that much in all, for an x on a grid.
+    `table`: model, fact_id and the columns named `x` and `y`, from 0 to `top`; `labels` are the axes'
+    labels. Values above (inf too) are drawn in a band "> top" at the axis' end. `spread` sets the
+    points apart along x by that much in all, for an x on a grid.
     """
-    if top is not None:
-        table = table.assign(**{c: table[c].mask(table[c] > top, 1.15 * top) for c in (x, y)})
-    width = min(DOUBLE, SINGLE * table["model"].nunique())
+    table = table.assign(**{c: table[c].mask(table[c] > top, 1.15 * top) for c in (x, y)})
+    columns = min(table["model"].nunique(), 3)
+    width = min(DOUBLE, SINGLE * columns)
     fig, panels = blocks.scatter(
-        table, x, y, labels=labels, spread=spread, width=width, shares="xy",
-        height=width / min(table["model"].nunique(), 3) + 0.15,
-    )  # fmt: skip
+        table, x, y, labels=labels, spread=spread, width=width, height=width / columns + 0.15
+    )
     for axis, _ in panels:
-        axis.plot([0, top or 1], [0, top or 1], color="0.4", lw=0.8, zorder=1)
+        axis.plot([0, top], [0, top], color="0.4", lw=0.8, zorder=1)
         axis.set_box_aspect(1)
-        if top is not None:
-            blocks.beyond(axis, "x", top)
-            blocks.beyond(axis, "y", top)
+        for which in "xy":
+            if top == 1:
+                style.shares(axis, which)
+            else:
+                blocks.beyond(axis, which, top)
     return fig
 
 
-@style.styled
-def detours(table: pd.DataFrame) -> Figure:
-    """Share of right samples that are detours: right by another text than the greedy answer.
-
-    `table`: intervals by model and temperature (n: facts with a right sample there).
-    """
-    fig, ((axis, _),) = blocks.curves(
-        table, "temperature", markers=True,
-        labels=("temperature $t$", "share of right samples\nthat are detours"),
-    )  # fmt: skip
-    axis.set_xlim(0, table["temperature"].max() + 0.1)
-    axis.set_ylim(bottom=0)
-    return fig
-
-
-@style.styled
 def beyond_two(points: pd.DataFrame) -> Figure:
     """What lies beyond the paper's temperatures: share of facts up to a t_b, and up to an FRS.
 
     `points`: model, fact_id, t_b (exact; inf never breaks), frs (equation 4 of it) and frs_published
     (1 for facts that break beyond TOP), thin.
     """
-    blocks.check(points, "model", "fact_id", values=["t_b", "frs", "frs_published"])
+    blocks.check(points, "model", "fact_id")
     looks, points = style.looks(points["model"]), points.dropna()
-    fig, axes = style.grid(1, 2, DOUBLE, 2.6, sharey=True)
+    fig, ((left, right),) = style.grid(1, 2, DOUBLE, 2.6, sharey=True)
     for model, look in looks.items():
         own = points[points["model"] == model]
-        for axis, column, lw in ((0, "t_b", 1.4), (1, "frs", 1.4), (1, "frs_published", 0.8)):
-            axes[0, axis].ecdf(own[column], color=look.colour, ls=look.line, lw=lw)
-    blocks.log_axis(axes[0, 0], [*points["t_b"], 0.5, 2 * TOP], 1.1)
-    axes[0, 0].axvline(TOP, color="0.2", lw=1, ls=":")
-    axes[0, 0].set(xlabel="exact $t_b$ (log scale)", ylabel="share of facts at or below")
-    axes[0, 1].set(xlabel="FRS", xlim=(0, 1.02))
-    style.shares(axes[0, 0])
+        for axis, column, lw in (
+            (left, "t_b", 1.4),
+            (right, "frs", 1.4),
+            (right, "frs_published", 0.8),
+        ):
+            axis.ecdf(own[column], color=look.colour, ls=look.line, lw=lw)
+    blocks.log_axis(left, [*points["t_b"], 0.5, 2 * TOP])
+    left.axvline(TOP, color="0.2", lw=1, ls=":")
+    left.set(xlabel="exact $t_b$ (log scale)", ylabel="share of facts at or below")
+    right.set(xlabel="FRS", xlim=(0, 1.02))
+    style.shares(left)
     n = points.assign(n=points.groupby("model")["t_b"].transform("size"))
     handles = blocks.keys(looks, n, marker="")
-    handles.append(blocks.key("thin: FRS as published", marker="", lw=0.8))
-    handles.append(blocks.key(f"$t$ = {TOP:g}, highest sampled", marker="", ls=":", lw=1))
+    handles.append(blocks.key("thin: FRS as published", lw=0.8))
+    handles.append(blocks.key(f"$t$ = {TOP:g}, highest sampled", ls=":", lw=1))
     return blocks.legend(fig, handles)
 
 
-@style.styled
 def cost_bars(table: pd.DataFrame) -> Figure:
     """Forward-pass tokens a question by method, on a log axis from 1; the number beside each bar.
 
     `table`: method, tokens. Methods stand in given order.
     """
-    blocks.check(table, "method", values=["tokens"])
     fig, axes = style.grid(1, 1, SINGLE, 0.9 + 0.32 * len(table))
     bars = axes[0, 0].barh(range(len(table)), table["tokens"], 0.75, color="0.5", alpha=0.85)
     axes[0, 0].bar_label(bars, fmt="{:,.0f}", padding=3, fontsize=7.5)

@@ -3,30 +3,28 @@
 Colours are those of Okabe and Ito (2008), which colour-blind readers tell apart, but for yellow, too
 pale for lines, and black, which intervals have; grey instead. A model has the same colour, marker
 and line in every figure (see `looks`), so a legend read once holds throughout. Sizes and fonts are
-in `factrobust.mplstyle`.
+in `factrobust.mplstyle`, which holds for all that is drawn once this module is imported.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, ParamSpec
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import matplotlib as mpl
+import matplotlib.style
 import numpy as np
 import pandas as pd
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-P = ParamSpec("P")
+matplotlib.style.use(Path(__file__).with_name("factrobust.mplstyle"))
 
-STYLE = Path(__file__).with_name("factrobust.mplstyle")
 SINGLE, DOUBLE = 3.4, 7.0  # widths of one and two columns, inches
 
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -46,8 +44,18 @@ MODELS = (  # position = look; the first two are the embedded models, whose colo
     "Qwen/Qwen2.5-14B-Instruct",
 )
 EMBEDDED = 2
-DOMAINS = ("geography", "arts", "science-history")
-ANSWER_TYPES = ("Numerical", "Location", "Human", "Entity")
+MODEL_COLUMNS = ("model", "fitted_on", "predicted")
+ORDER = {  # of the values of a column; others stand behind them
+    "model": MODELS,
+    "domain": ("geography", "arts", "science-history"),
+    "answer_type": ("Numerical", "Location", "Human", "Entity"),
+    "precision": ("year", "month", "day", "global"),
+    "source": ("parametric", "other", "empty", "contextual"),
+    "context": ("none", "true", "irrelevant", "false"),
+    "answer": ("parametric", "counterfactual"),
+    "what": ("of the subject", "of the object", "of the fact"),
+    "predictor": ("intercept", "popularity, log(SPop)", "consistency, SCons", "certainty, Cert"),
+}
 
 
 class Look(NamedTuple):
@@ -97,6 +105,13 @@ def in_order(values: Iterable[Any], known: Iterable[Any]) -> list[Any]:
     """The different values: those of `known` in its order, then the others as they first appear."""
     different = dict.fromkeys(values)
     return list(dict.fromkeys([*(k for k in known if k in different), *different]))
+
+
+def ordered(column: pd.Series) -> list[Any]:
+    """The different values of a column in the order of the figures, which is that of its name."""
+    if column.name in MODEL_COLUMNS:
+        return list(looks(column))
+    return in_order(column, ORDER.get(str(column.name), ()))
 
 
 def model_name(model: str) -> str:
@@ -184,17 +199,6 @@ def shares(axis: Axes, which: str = "y") -> None:
     """Let an axis show shares: from 0 to 1 with some air, ticks at quarters."""
     getattr(axis, f"set_{which}lim")(-0.03, 1.03)
     getattr(axis, f"set_{which}ticks")([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
-
-
-def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Decorates a function that draws a figure: our style while it draws."""
-
-    @functools.wraps(draw)
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        with mpl.rc_context(fname=STYLE):
-            return draw(*args, **kwargs)
-
-    return drawn
 
 
 def grid(

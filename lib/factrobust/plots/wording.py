@@ -15,20 +15,14 @@ from matplotlib.figure import Figure
 from factrobust.metrics.regression import CATEGORY
 from factrobust.plots import blocks, style
 
-PREDICTORS = {  # names in the tables, in the order of the figures -> names in the figures
-    "intercept": "intercept",
-    "log_popularity": "popularity, log(SPop)",
-    "SPop": "popularity, log(SPop)",
-    "log_SPop": "popularity, log(SPop)",
+PREDICTORS = {  # names in the tables, in small letters -> names in the figures
+    **dict.fromkeys(("log_popularity", "spop", "log_spop"), "popularity, log(SPop)"),
     "scons": "consistency, SCons",
-    "SCons": "consistency, SCons",
     "cert": "certainty, Cert",
-    "Cert": "certainty, Cert",
 }
 MANY = 3000  # points from which on they are an image, in PDF files too
 
 
-@style.styled
 def ranked(table: pd.DataFrame, column: str, value: str, chance: float | None = None) -> Figure:
     """Figures 1 and 2, and the AUC of measures: a value by relation or measure, a row each.
 
@@ -38,24 +32,20 @@ def ranked(table: pd.DataFrame, column: str, value: str, chance: float | None = 
     """
     varies = table["n"].nunique() > 1
     fig, ((axis, _),) = blocks.forest(
-        table, column, blocks.by_mean(table, column), rows_n=varies, xlabel=value, at=chance,
-        shares="x" if chance is None else "",
-    )  # fmt: skip
+        table, column, blocks.by_mean(table, column), rows_n=varies, xlabel=value, at=chance
+    )
     if not varies:
         axis.set_title(f"n = {table['n'].iloc[0]} questions each")
     return fig
 
 
-@style.styled
 def correctness_by_consistency(table: pd.DataFrame) -> Figure:
     """Figure 3: correctness of each relation against its consistency, a panel a model.
 
     `table`: intervals by model and relation, twice, with the suffixes "_correct" and "_scons". Names
     stand at the right, in the order of the correctness.
     """
-    bounds = ["mean", "low", "high"]
-    names = {of: [f"{bound}_{of}" for bound in bounds] for of in ("scons", "correct")}
-    blocks.check(table, "model", "relation", values=[*names["scons"], *names["correct"]])
+    blocks.check(table, "model", "relation")
     looks = style.looks(table["model"])
     fig, panels = blocks.panels(
         table.assign(n=table["n_correct"]), "model", height=3.2, what="questions a relation",
@@ -63,12 +53,16 @@ def correctness_by_consistency(table: pd.DataFrame) -> Figure:
     )  # fmt: skip
     for (axis, own), look in zip(panels, looks.values(), strict=True):
         own = own.sort_values(["mean_correct", "mean_scons"])
-        x, y = (own[columns].set_axis(bounds, axis=1) for columns in names.values())
+        x, y = (
+            own[[f"{bound}_{of}" for bound in ("mean", "low", "high")]].set_axis(
+                ["mean", "low", "high"], axis=1
+            )
+            for of in ("scons", "correct")
+        )
         axis.errorbar(
-            x["mean"], y["mean"], style.errors(y), style.errors(x), fmt="none",
-            ecolor=look.colour, elinewidth=0.6, alpha=0.35,
+            x["mean"], y["mean"], style.errors(y), style.errors(x), fmt=look.marker,
+            color=look.colour, ecolor=(look.colour, 0.35), elinewidth=0.6,
         )  # fmt: skip
-        axis.plot(x["mean"], y["mean"], ls="", marker=look.marker, color=look.colour)
         points = zip(own["relation"], x["mean"], y["mean"], strict=True)
         for height, (relation, at, up) in zip(np.linspace(0, 1, len(own)), points, strict=True):
             axis.annotate(
@@ -79,7 +73,6 @@ def correctness_by_consistency(table: pd.DataFrame) -> Figure:
     return fig
 
 
-@style.styled
 def predictor_distributions(table: pd.DataFrame) -> Figure:
     """Figure 4: how a predictor is distributed within each relation, a panel a predictor.
 
@@ -87,39 +80,34 @@ def predictor_distributions(table: pd.DataFrame) -> Figure:
     question, under a box from quartile to quartile with the median. Questions without a value are
     counted.
     """
-    blocks.check(table, values=["model", "relation", "predictor", "value"])
-    looks = style.looks(table["model"])
-    (look,) = looks.values()
+    ((_, look),) = looks = list(style.looks(table["model"]).items())
     fig, panels, relations = _by_predictor(table, 0.2)
     line: dict[str, Any] = {"color": "0.15", "linewidth": 0.8}
     for axis, own in panels:
         drawn = own.dropna(subset=["value"])
-        groups = [drawn.loc[drawn["relation"] == relation, "value"] for relation in relations]
+        groups = [drawn.loc[drawn["relation"] == r, "value"].to_numpy(float) for r in relations]
         for y, values in enumerate(groups):
-            axis.plot(
-                values, y + style.jitter(len(values), 0.6), ls="", marker="o", ms=2.2, mew=0,
-                color=look.colour, alpha=0.5, rasterized=len(drawn) > MANY,
-            )  # fmt: skip
+            heights = y + style.jitter(len(values), 0.6)
+            axis.scatter(
+                values, heights, s=5, color=look.colour, alpha=0.5, lw=0, rasterized=len(own) > MANY
+            )
         axis.boxplot(
-            [values.to_numpy(float) for values in groups], positions=range(len(relations)),
-            orientation="horizontal", widths=0.62, showfliers=False, showcaps=False, whis=0,
-            manage_ticks=False, boxprops=line, medianprops=line | {"linewidth": 1.6},
+            groups, positions=range(len(relations)), orientation="horizontal", widths=0.62,
+            showfliers=False, showcaps=False, whis=0, manage_ticks=False, boxprops=line,
+            medianprops=line | {"linewidth": 1.6},
         )  # fmt: skip
         missing = f", {len(own) - len(drawn)} undefined" if len(drawn) < len(own) else ""
         axis.set_title(f"n = {len(drawn)} questions{missing}")
-    return blocks.legend(fig, blocks.keys(looks, ls=""))
+    return blocks.legend(fig, blocks.keys(dict(looks), ls=""))
 
 
-@style.styled
 def binned_correctness(table: pd.DataFrame) -> Figure:
     """Figure 5: share of right answers against each predictor, a row a relation.
 
     `table`, of `metrics.regression.binned_correctness`: model, relation, predictor, midpoint,
     correct, low, high, n. Each shaded row reaches from 0 (below) to 1; points are bins.
     """
-    blocks.check(
-        table, "model", "relation", "predictor", "midpoint", values=["correct", "low", "high", "n"]
-    )
+    blocks.check(table, "model", "relation", "predictor", "midpoint")
     looks = style.looks(table["model"])
     fig, panels, relations = _by_predictor(table, 0.4)
     for axis, own in panels:
@@ -127,9 +115,7 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
             axis.axhspan(row - 0.4, row + 0.4, color="0.955", lw=0, zorder=0)
             here = own[own["relation"] == relation].rename(columns={"correct": "mean"})
             rises = row + 0.4 - 0.8 * here[["mean", "low", "high"]]
-            blocks.lines(
-                axis, here.assign(**rises), "midpoint", looks, apart=0, markers=True, ms=2.8
-            )
+            blocks.lines(axis, here.assign(**rises), "midpoint", looks, bars=True)
     for row in range(len(relations)):
         blocks.beside(panels[-1][0], row - 0.31, "1")
         blocks.beside(panels[-1][0], row + 0.31, "0")
@@ -142,17 +128,16 @@ def _by_predictor(
 ) -> tuple[Figure, blocks.Panels, list[str]]:
     """A panel a predictor with its rows of the table, and the relations, a row each in all panels."""
     relations = sorted(table["relation"].unique())
-    fig, panels = blocks.panels(
-        table, "predictor", PREDICTORS, height=0.85 + row_height * len(relations), labels=("", "relation"),
-        sharex=False,
-    )  # fmt: skip
+    height = 0.85 + row_height * len(relations)
+    labels = ("", "relation")
+    table = table.assign(predictor=table["predictor"].str.lower().replace(PREDICTORS))
+    fig, panels = blocks.panels(table, "predictor", height=height, labels=labels, sharex=False)
     for axis, own in panels:
-        axis.set(title="", xlabel=PREDICTORS[own["predictor"].iloc[0]])
+        axis.set(title="", xlabel=own["predictor"].iloc[0])
     blocks.name_rows([axis for axis, _ in panels], [style.name(relation) for relation in relations])
     return fig, panels, relations
 
 
-@style.styled
 def coefficients(table: pd.DataFrame) -> Figure:
     """Conditional coefficients of a regression with QCat (tables 10 to 14), a panel a predictor.
 
@@ -161,24 +146,21 @@ def coefficients(table: pd.DataFrame) -> Figure:
     with its own intercept and slopes. Hollow ones are "separated" or "collinear": finite by the
     penalty only.
     """
-    bounds = [f"conditional{bound}" for bound in ("", "_low", "_high")]
     terms = table["term"].str.replace(CATEGORY, "", regex=True).str.strip(":")
     shown = table.assign(
-        term=terms.replace("", "intercept").replace(PREDICTORS),
-        hollow=table["conditional_problem"] != "",
-        **{name: table[bound] for name, bound in zip(blocks.INTERVAL, bounds, strict=False)},
-    )
+        predictor=terms.str.lower().replace({"": "intercept", **PREDICTORS}),
+        hollow=table["conditional_problem"] != "", mean=table["conditional"],
+        low=table["conditional_low"], high=table["conditional_high"],
+    )  # fmt: skip
     categories = sorted(shown["category"].unique())
+    names = [style.name(category) or "all" for category in categories]
     penalty = blocks.key("finite by the penalty only", ls="", marker="o", mfc="white")
     return blocks.forest(
-        shown, "category", categories,
-        [style.name(category) or "all" for category in categories], panel="term", at=0,
-        order=dict.fromkeys(PREDICTORS.values()), xlabel="coefficient (logits)", legend_n=True,
-        extra=[penalty],
+        shown, "category", categories, names, panel="predictor", at=0, legend_n=True,
+        xlabel="coefficient (logits)", extra=[penalty],
     )[0]  # fmt: skip
 
 
-@style.styled
 def predictive_gain(table: pd.DataFrame) -> Figure:
     """Accuracy of each set of predictors against the baseline (tables 5 and 6).
 
@@ -192,7 +174,7 @@ def predictive_gain(table: pd.DataFrame) -> Figure:
     fig, panels = blocks.forest(
         table.assign(categories="categories: " + table["categories"]), "predictors",
         list(dict.fromkeys(table["predictors"])), panel="categories", what="test questions",
-        row_height=0.14 + 0.13 * len(looks), xlabel="accuracy",
+        xlabel="accuracy",
         extra=[blocks.key("baseline (gain in percent)", **mark)],
     )  # fmt: skip
     for axis, own in panels:
@@ -200,21 +182,20 @@ def predictive_gain(table: pd.DataFrame) -> Figure:
             colour = looks[row["model"]].colour
             axis.plot(row["baseline"], row["y"], color=colour, **mark)
             gain = "–" if np.isnan(row["gain"]) else f"{row['gain']:+.1f}%".replace("-", "−")
-            blocks.beside(axis, row["y"], gain, color=colour)
+            blocks.beside(axis, row["y"], gain, colour)
     return fig
 
 
-@style.styled
 def calibration(table: pd.DataFrame) -> Figure:
     """Share of right answers against the predicted probability, in bins; a panel a model.
 
     `table`, of `metrics.calibration.calibration_curve`: model, bin, predicted, observed, low, high,
     n (questions of a bin, written below its point). On the dashed line predictions are calibrated.
     """
+    labels = ("predicted probability of a right answer", "share of right answers")
     fig, panels = blocks.curves(
-        table.rename(columns={"observed": "mean"}), "predicted", panel="model", height=3,
-        markers=True, apart=0, what="questions a bin", shares="xy",
-        labels=("predicted probability of a right answer", "share of right answers"),
+        table.rename(columns={"observed": "mean"}), "predicted", panel="model", bars=True,
+        what="questions a bin", shares="xy", labels=labels,
     )  # fmt: skip
     for axis, own in panels:
         axis.plot([0, 1], [0, 1], **style.REFERENCE)
@@ -224,37 +205,29 @@ def calibration(table: pd.DataFrame) -> Figure:
     return fig
 
 
-@style.styled
 def risk_coverage(table: pd.DataFrame) -> Figure:
     """Accuracy when only the most certain questions are answered, a line a score, a panel a model.
 
     `table`, of `metrics.calibration.risk_coverage`: model, score, coverage, accuracy, low, high, n.
     Dashed: the accuracy at coverage 1, of all questions. At most five scores.
     """
-    table = table.rename(columns={"accuracy": "mean"})
     fig, panels = blocks.curves(
-        table, "coverage", panel="model", by="score", looks=style.series(table["score"]), height=2.7,
-        markers=True, ms=3, labels=("share of questions answered", "share of right answers"),
-        what="questions", shares="x", extra=[blocks.key("all answered", **style.REFERENCE)],
+        table.rename(columns={"accuracy": "mean"}), "coverage", panel="model", by="score",
+        what="questions", labels=("share of questions answered", "share of right answers"),
+        shares="xy", extra=[blocks.key("all answered", **style.REFERENCE)],
     )  # fmt: skip
     for axis, own in panels:
         axis.axhline(own.loc[own["coverage"] == 1, "mean"].iloc[0], **style.REFERENCE)
-        blocks.from_zero(axis, table)
     return fig
 
 
-@style.styled
 def transfer(table: pd.DataFrame) -> Figure:
     """AUC of a regression fitted on one model where it predicts another, or itself, out of fold.
 
     `table`: intervals of the AUC by fitted_on and predicted. A row each that is predicted; at 0.5
     (dashed) a regression tells nothing.
     """
-    looks = style.looks([*table["fitted_on"], *table["predicted"]])
-    fig, ((axis, _),) = blocks.forest(
-        table, "predicted", list(looks), [style.model_name(model) for model in looks],
-        xlabel="AUC (colour: fitted on)",
-        by="fitted_on", looks=looks, row_height=0.3, at=0.5,
-    )  # fmt: skip
+    label = "AUC (colour: fitted on)"
+    fig, ((axis, _),) = blocks.forest(table, "predicted", xlabel=label, by="fitted_on", at=0.5)
     axis.set_title(f"n = {style.count(table['n'])} questions")
     return fig
