@@ -27,17 +27,21 @@ def test_a_notebook_is_answered_by_the_workers(
     toy_model: Callable[..., Any],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Its kernel commits the answers, and shows nothing but them."""
+    """Its kernel commits the answers, and shows nothing but them; a cluster of others goes on."""
     toy, folder = toy_model({"?": {" a": 1.0}, " a": {".": 1.0}}), root / "toy"
     toy.body.network.save_pretrained(folder)
     toy.tokenizer.save_pretrained(folder)
     capsys.readouterr()
     path = write("1.ipynb", ASK.format(folder=str(folder)))
-    assert main(["--cluster", "--workers", "1"], root=root) == 0
+    with cluster("local", 1) as address:
+        assert main(["--cluster", address], root=root) == 0
+        captured = capsys.readouterr()
+        assert f"{address}: 1 worker so far" in captured.out
+        assert captured.err == ""
+        connect(address).close()
     assert (root / "notebooks" / "answers.sqlite").is_file()
     [output] = nbformat.read(path, as_version=4).cells[1].outputs
     assert output.text == "[' a.', ' a.']\n"
-    assert capsys.readouterr().err == ""
 
 
 def test_a_scheduler_that_is_not_there_is_refused_at_once(
@@ -46,14 +50,3 @@ def test_a_scheduler_that_is_not_there_is_refused_at_once(
     write("1.ipynb", "print(1)")
     assert main(["--cluster", "nowhere"], root=root) == 2
     assert capsys.readouterr().err.startswith("no Dask scheduler answered at nowhere")
-
-
-def test_a_cluster_of_others_is_used_and_left_running(
-    root: Path, write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    write("1.ipynb", 'import os\nprint(os.environ["FACTROBUST_CLUSTER"])')
-    with cluster("local", 1) as address:
-        assert main(["--cluster", address], root=root) == 0
-        assert f"{address}: 1 worker so far" in capsys.readouterr().out
-        assert address in (root / "notebooks/1.ipynb").read_text()
-        connect(address).close()

@@ -180,7 +180,7 @@ def test_bad_requests(root: Path, write: Write, capsys: pytest.CaptureFixture[st
 RUN = "import sys; from pathlib import Path; from factrobust.reproduce.__main__ import main; sys.exit(main([], root=Path(sys.argv[1])))"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(
     root: Path, write: Write, number: signal.Signals
 ) -> None:

@@ -121,16 +121,12 @@ def test_command_line_checks_then_rewrites(
     assert path.read_text() == "{}"
 
 
-@pytest.mark.parametrize("name", find_notebooks(ROOT))
-def test_a_committed_notebook_is_canonical_and_was_run_to_its_end(name: str) -> None:
-    text = read_canonical(ROOT / name)
-    assert text == (ROOT / name).read_text("utf-8"), (
-        f"run `make normalise`: {name} is not canonical"
-    )
-    # nbval compares no cell that was not run.
+def test_every_committed_notebook_was_run_to_its_end() -> None:
+    """nbval compares no cell that was not run."""
     left = [
-        cell
-        for cell in json.loads(text)["cells"]
+        f"{name}: {cell['source']}"
+        for name in find_notebooks(ROOT)
+        for cell in json.loads((ROOT / name).read_text("utf-8"))["cells"]
         if cell["cell_type"] == "code" and cell["source"] and cell["execution_count"] is None
     ]
-    assert not left, f"run `make reproduce`: cells of {name} were not run"
+    assert not left, "run `make reproduce`"

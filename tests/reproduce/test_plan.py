@@ -208,7 +208,7 @@ LINE = "tiny,float32,auto,512,two-shot,no,decoder,1000000000,4,2,64,1000,10000,y
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with two notebooks and a table of two models, one without its sizes."""
-    for name, cell in {"2.2-win-rate": NOTEBOOK, "2.3-robustness": "n_facts = 5"}.items():
+    for name, cell in {"2.2-win-rate": NOTEBOOK, "2.3-robustness": "n_facts: int = 5"}.items():
         notebook = tmp_path / "notebooks" / "2-time" / f"{name}.ipynb"
         notebook.parent.mkdir(parents=True, exist_ok=True)
         code = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": cell}

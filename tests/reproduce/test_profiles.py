@@ -19,11 +19,12 @@ from factrobust.reproduce.profiles import (
 
 CODE = '''"""Parameters."""
 models: list[str] = ["gemma-3-270m"]  # names in the registry
-n_questions = 300  # per domain
+n_questions: int = 300  # per domain
 temperature: float = 1.0
-exact = True
-cutoff = -0.5
-revision = None
+exact: bool = True
+cutoff: float = -0.5
+revision: str | None = None
+notes = "not one"
 '''
 DECLARED = {"models": ["gemma-3-270m"], "n_questions": 300, "temperature": 1.0}
 DECLARED |= {"exact": True, "cutoff": -0.5, "revision": None}
@@ -43,7 +44,7 @@ def resolve(tmp_path: Path) -> Resolve:
     """What the profile of this text sets in a repository of three notebooks."""
     for name in ("1-decoding/1.1-a", "1-decoding/1.2-a"):
         write_notebook(tmp_path / f"notebooks/{name}.ipynb", CODE)
-    write_notebook(tmp_path / "notebooks/0-start.ipynb", "n_questions = 1")
+    write_notebook(tmp_path / "notebooks/0-start.ipynb", "n_questions: int = 1")
     (tmp_path / "profiles").mkdir()
 
     def resolved(text: str, name: str = "mine") -> dict[str, dict[str, Any]]:
@@ -59,7 +60,7 @@ def test_declared_parameters_are_the_literals_of_the_tagged_cell(tmp_path: Path)
     assert declared_parameters(write_notebook(tmp_path / "b.ipynb", CODE, tag="other")) == {}
 
 
-@pytest.mark.parametrize("cell", ["n = 2 * k", "n = 1\n%matplotlib inline"])
+@pytest.mark.parametrize("cell", ["n: int = 2 * k", "n: int = 1\n%matplotlib inline"])
 def test_a_parameters_cell_that_cannot_be_read(tmp_path: Path, cell: str) -> None:
     with pytest.raises(ProfileError, match=r"a\.ipynb: .* leave only assignments of literals"):
         declared_parameters(write_notebook(tmp_path / "a.ipynb", cell))

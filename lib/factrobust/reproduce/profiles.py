@@ -9,7 +9,7 @@ A notebook's defaults are the laptop profile. Every other profile is a file prof
       1-decoding/1.2-*:
         n_samples: 4
 
-A notebook declares its parameters as plain literals in the one cell tagged "parameters".
+A notebook declares its parameters as annotated literals in the one cell tagged "parameters".
 """
 
 from __future__ import annotations
@@ -126,31 +126,25 @@ def _kind(default: Any) -> Any:
 
 
 def declared_parameters(notebook: Path) -> dict[str, Any]:
-    """The parameters of a notebook with their defaults: the literals assigned in the cell tagged
-    "parameters", in order; empty without such a cell. Raises ProfileError for what is no literal.
-    """
+    """The parameters of a notebook with their defaults: the annotated literals (`n: int = 5`) in the
+    cell tagged "parameters"; none without such a cell. Raises ProfileError for what is no literal."""
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     source = "\n".join(
         "".join(cell["source"])
         for cell in cells
         if "parameters" in cell["metadata"].get("tags", [])
     )
-    declared = {}
     try:
-        for statement in ast.parse(source).body:
-            match statement:
-                case (
-                    ast.Assign(targets=[ast.Name(id=name)], value=value)
-                    | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
-                ):
-                    declared[name] = ast.literal_eval(value)
+        return {
+            ast.unparse(line.target): ast.literal_eval(line.value)
+            for line in ast.parse(source).body
+            if isinstance(line, ast.AnnAssign) and line.value
+        }
     except (SyntaxError, ValueError) as error:
         raise ProfileError(
             f"{notebook}: the cell tagged 'parameters' cannot be read ({error}): leave only "
-            "assignments of literals (number, string, list ...) there, so that a profile can "
-            "override them."
+            "assignments of literals there, such as `n: int = 5`, so that a profile can override them."
         ) from error
-    return declared
 
 
 def _read_profile(path: Path) -> _Profile:

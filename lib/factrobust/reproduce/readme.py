@@ -1,18 +1,15 @@
 """The README's numbers, from the committed tables they are quoted from.
 
-python -m factrobust.reproduce.readme          rewrites them
-python -m factrobust.reproduce.readme --check  only says whether they are up to date, by exit status
+`python -m factrobust.reproduce.readme` rewrites them; a test says whether they are up to date.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pandas as pd
 
 from factrobust import paths
-from factrobust.provenance import write_atomically
 
 BEGIN = "<!-- results: python -m factrobust.reproduce.readme -->"
 END = "<!-- /results -->"
@@ -69,14 +66,11 @@ def with_results(readme: str, figures: Path) -> str:
     return f"{before}{begin}\n{results(figures)}\n{end}{after}"
 
 
-def main(arguments: list[str]) -> int:
+def main() -> None:
     path = paths.ROOT / "README.md"
-    old = path.read_text(encoding="utf-8")
-    new = with_results(old, paths.ROOT / "figures")
-    if "--check" not in arguments:
-        write_atomically(path, new.encode())
-    return int("--check" in arguments and new != old)
+    text = with_results(path.read_text(encoding="utf-8"), paths.ROOT / "figures")
+    path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()
