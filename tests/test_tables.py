@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from factrobust.tables import FactsError, nearest, read_table, read_text, slug
 
@@ -37,3 +39,16 @@ def test_bytes_that_are_not_utf_8_are_placed(tmp_path):
     (tmp_path / "x").write_bytes(b"a\n\xe9t")
     with pytest.raises(FactsError, match=r"/x, line 2: the text is not UTF-8; save the file as"):
         read_text(tmp_path / "x")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=80), st.sampled_from([b"", b"a,b\n", b"a,b\nx,"]))
+def test_no_file_whatever_raises_anything_else(tmp_path_factory, data, header):
+    path = tmp_path_factory.mktemp("any") / "any.csv"
+    path.write_bytes(header + data)
+    message = str(path)
+    try:
+        read_table(path, required=["a"], optional=["b"])
+    except FactsError as error:
+        message = str(error)
+    assert message.startswith(str(path))

@@ -113,14 +113,13 @@ def test_limits_are_even_and_nested(embedded):
 
 
 def test_a_sample_does_not_depend_on_the_order_of_rows(files):
-    wide = OBJECTS + "".join(f"City {n},city,\n" for n in range(9))
-    turned = "\n".join([*wide.splitlines()[:1], *wide.splitlines()[:0:-1]]) + "\n"
-    names = [
-        set(load_context_questions(*files(objects=text), limit=3)["question_id"])
-        for text in (wide, turned)
+    header, *rows = (OBJECTS + "".join(f"City {n},city,\n" for n in range(9))).splitlines()
+    sampled = [
+        set(load_context_questions(*files(objects="\n".join(text)), limit=3)["question_id"])
+        for text in ([header, *rows], [header, *rows[::-1]])
     ]
-    assert names[0] == names[1]
-    assert len(names[0]) == 3 + 2 + 3
+    assert sampled[0] == sampled[1]
+    assert len(sampled[0]) == 3 + 2 + 3
 
 
 def test_own_files(files):
@@ -208,9 +207,8 @@ def test_facts_are_questions_whose_truth_is_known():
 
 def test_a_relation_of_one_fact_has_no_counterfactual():
     facts = load_facts(relations=["capital", "author"])
-    one = pd.concat(
-        [facts[facts["relation"] == "author"], facts[facts["relation"] != "author"][:1]]
-    )
+    is_author = facts["relation"] == "author"
+    one = pd.concat([facts[is_author], facts[~is_author][:1]])
     with pytest.raises(FactsError, match=r"^1 of 2 relations have one fact only, 'capital' first"):
         facts_as_questions(one)
 
@@ -235,9 +233,6 @@ def test_own_base_questions_say_how_many_answers_are_right(files):
     assert base.index.tolist() == [2, 3, 4]  # lines
     with pytest.raises(FactsError, match="line 3: the right_answers 'many' is unknown"):
         read_base_questions(files(OWN.replace("several", "many"))[0])
-
-
-def test_base_ids_are_unique(files):
     text = "base_id,category,question,prefix\n" + "b,city,Where is {object}?,It is in\n" * 2
     with pytest.raises(FactsError, match="line 3: base_id 'b' is already in line 2"):
         read_base_questions(files(text)[0])

@@ -31,6 +31,9 @@ def test_columns_and_types(facts):
     assert facts["aliases"].map(lambda value: isinstance(value, list)).all()
     assert all(fact.object not in fact.aliases for fact in facts.itertuples())
     assert all(alias == alias.strip() != "" for aliases in facts["aliases"] for alias in aliases)
+    assert all(re.fullmatch(r"[a-z_]+/[a-z0-9-]+", name) for name in facts["fact_id"])
+    numerical = facts.loc[facts["answer_type"] == "Numerical", "object"]
+    assert numerical.str.fullmatch(r"\+?\d+").all()
 
 
 def test_counts_promised(facts):
@@ -40,12 +43,6 @@ def test_counts_promised(facts):
     sizes = facts["relation"].value_counts()
     assert sizes.reindex(load_relations().query("popqa").index).min() >= 25
     assert sizes.max() <= 90
-
-
-def test_names_are_unique(facts):
-    assert facts["fact_id"].is_unique
-    assert not facts.duplicated(["relation", "subject"]).any()
-    assert all(re.fullmatch(r"[a-z_]+/[a-z0-9-]+", name) for name in facts["fact_id"])
 
 
 def words(text: str) -> str:
@@ -62,11 +59,6 @@ def test_no_question_holds_its_answer(facts):
         if any(words(name) in words(f"{fact.question} {fact.prefix}") for name in accepted)
     ]
     assert leaks == []
-
-
-def test_numerical_answers_are_numbers(facts):
-    numerical = facts[facts["answer_type"] == "Numerical"]
-    assert numerical["object"].str.fullmatch(r"\+?\d+").all()
 
 
 @pytest.mark.parametrize(
@@ -113,19 +105,13 @@ def test_questions_fill_in_the_subject_and_begin_with_a_capital():
         {"relation": ["first", "second", "first"], "subject": ["the Hague", "the Hague", "iPhone"]}
     )
     asked = questions(facts, table)
-    assert list(asked["question"]) == [
-        "The Hague is where?",
-        "Where is the Hague?",
-        "iPhone is where?",
+    assert asked[["question", "prefix"]].to_numpy().tolist() == [
+        ["The Hague is where?", "The Hague is in"],
+        ["Where is the Hague?", "The place of the Hague is"],
+        ["iPhone is where?", "iPhone is in"],
     ]
-    assert list(asked["prefix"]) == ["The Hague is in", "The place of the Hague is", "iPhone is in"]
     with pytest.raises(KeyError, match="no question for third"):
         questions(facts.assign(relation="third"), table)
-
-
-def test_answers_begin_with_the_canonical_one():
-    frame = pd.DataFrame({"object": ["Kyiv", "Paris"], "aliases": [["Kiev"], []]})
-    assert answers(frame) == [["Kyiv", "Kiev"], ["Paris"]]
 
 
 def test_describe_counts(facts):
@@ -162,9 +148,9 @@ def test_limit_is_spread_over_domains_and_relations(facts):
 def test_own_file_needs_three_columns(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text(
-        "\ufeffsubject,relation,object,note\n"
-        " the Comoros ,capital,Moroni,a note\n"
-        '"Symphony\nNo. 5",composer,Beethoven,\n',
+        "\ufeffsubject,relation,object,note,aliases,popularity\n"
+        " the Comoros ,capital,Moroni,a note,Moroni city| Moroni ||Mroni,12345\n"
+        '"Symphony\nNo. 5",composer,Beethoven,,,\n',
         encoding="utf-8",
     )
     mine = load_facts(path)
@@ -172,23 +158,14 @@ def test_own_file_needs_three_columns(tmp_path):
     assert mine.loc[0, "subject"] == "the Comoros"
     assert list(mine["answer_type"]) == ["Location", "Human"]
     assert list(mine["domain"]) == ["geography", "arts"]
-    assert list(mine["aliases"]) == [[], []]
-    assert mine["popularity"].isna().all()
-    assert list(mine["note"]) == ["a note", ""]
-
-
-def test_own_aliases_and_popularity_are_read(tmp_path):
-    path = tmp_path / "mine.csv"
-    path.write_text(
-        "subject,relation,object,aliases,popularity\n"
-        "Bhutan,capital,Thimphu,Thimbu| Thimphu ||Tashi Chho,12345\n"
-        "Nepal,capital,Kathmandu,,\n",
-        encoding="utf-8",
-    )
-    mine = load_facts(path)
-    assert list(mine["aliases"]) == [["Thimbu", "Tashi Chho"], []]
+    assert answers(mine) == [["Moroni", "Moroni city", "Mroni"], ["Beethoven"]]
     assert mine["popularity"][0] == 12345
     assert mine["popularity"].isna()[1]
+    assert list(mine["note"]) == ["a note", ""]
+    path.write_text("subject,relation,object\nMali,capital,Bamako\n")
+    mine = load_facts(path)
+    assert mine.loc[0, ["aliases", "source"]].tolist() == [[], ""]
+    assert mine["popularity"].isna().all()
 
 
 def test_own_relations_join_and_reword_the_embedded(tmp_path):
@@ -225,19 +202,14 @@ def changed(old: str, new: str, before: str = "") -> str:
         ("subject,relation,object,alias\nK,capital,N,x\n", "line 1", "'aliases'", "rename 'alias'"),
         (TWICE, "line 1", "occurs twice", "rename"),
         (HEADER + GOOD + "\n" + GOOD, "line 3", "row is empty", "delete the line"),
-        (HEADER + GOOD + ",,,,,,,\n", "line 3", "row is empty", "delete the line"),
         (HEADER + GOOD + GOOD, "line 3", "'Kenya' is already in line 2", "delete one"),
         (changed("Kenya", "Mali", GOOD), "line 3", "'a/1' is already", "delete one"),
         (changed("Kenya", "KENYA", GOOD), "line 3", "already in line 2", "aliases"),
         (changed(",4", ",high"), "line 2", "popularity 'high' is not a", "write one"),
-        (changed(",4", ",nan"), "line 2", "popularity 'nan' is not a", "write one"),
         (changed(",4", ",-1"), "line 2", "popularity '-1' is not a", "leave it empty"),
-        (changed("a/1", ""), "line 2", "fact_id cell is empty", "drop the column"),
         (changed("Nairobi", " "), "line 2", "object cell is empty", "write the answer"),
-        (changed("Kenya", ""), "line 2", "subject cell is empty", "write what the"),
         (changed("capital", "captial"), "line 2", "'captial' is unknown", "choose one"),
         (changed("Location", "Place"), "line 2", "'Place' is unknown", "Entity, Human"),
-        (changed("geography", ""), "line 2", "domain cell is empty", "name a domain"),
         (changed("Nairobi", "Nairobi, city"), "line 2", "9 cells", "double quotes"),
         (changed("Nairobi", '"Nairobi'), "line 2", "not a CSV row", "close the double"),
         (HEADER, "", "no rows", "add at least one row"),
@@ -257,16 +229,9 @@ def test_bad_file_gives_one_sentence(tmp_path, text, where, what, remedy):
     assert message.endswith(".")
 
 
-def test_the_first_of_several_bad_lines_is_named(tmp_path):
+def test_the_first_of_several_bad_lines_is_named_as_an_editor_counts(tmp_path):
     path = tmp_path / "mine.csv"
-    path.write_text("subject,relation,object\nA,capital,x\nB,capital,\n,capital,y\nC,nothing,z\n")
-    with pytest.raises(FactsError, match="line 3: the object cell is empty"):
-        load_facts(path)
-
-
-def test_a_line_is_counted_as_an_editor_counts(tmp_path):
-    path = tmp_path / "mine.csv"
-    path.write_text('subject,relation,object\n"two\nlines",capital,x\nMali,capital,\n')
+    path.write_text('subject,relation,object\n"two\nlines",capital,x\nMali,capital,\n,capital,y\n')
     with pytest.raises(FactsError, match="line 4: the object cell is empty"):
         load_facts(path)
 
@@ -276,10 +241,6 @@ def test_unreadable_files_say_so(tmp_path):
         load_facts(tmp_path / "nowhere.csv")
     with pytest.raises(FactsError, match=r"cannot be read .*check the path"):
         load_facts(tmp_path)
-    path = tmp_path / "latin.csv"
-    path.write_bytes("subject,relation,object\nBrasil,capital,Brasília\n".encode("latin-1"))
-    with pytest.raises(FactsError, match=r"latin\.csv, line 2: the text is not UTF-8; save the"):
-        load_facts(path)
 
 
 # ---- relations ------------------------------------------------------------------------------------
@@ -304,17 +265,13 @@ def test_embedded_relations():
         ("river,{subject}?,{subject} {x},Location", "prefix .* no other braces"),
         ("The River,{subject}?,{subject} is,Location", "'The River' is no short name; write"),
         ("river,{subject}?,{subject} is,Place", "'Place' is unknown; choose one of Entity"),
-        (
-            "river,{subject}?,{subject} is,Entity\nriver,{subject}?,{subject} is,Entity",
-            "already in",
-        ),
+        ("sea,{subject}?,{subject} is,Entity\nsea,{subject}?,{subject} is,Entity", "already in"),
     ],
 )
 def test_bad_relation_gives_one_sentence(tmp_path, row, what):
     path = tmp_path / "mine.csv"
     path.write_text(f"{RELATION_HEADER}{row}\n")
-    line = 3 if "\n" in row else 2
-    with pytest.raises(FactsError, match=f"^{path}, line {line}: .*{what}"):
+    with pytest.raises(FactsError, match=f"^{path}, line {2 + row.count(chr(10))}: .*{what}"):
         load_relations(path)
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from factrobust import schemas
 from factrobust.datasets.dates import classify, parse
@@ -36,11 +34,11 @@ HEADER = [
 ]
 
 
-def popqa_row(id_, subject, prop, answers, views, question, object_=None):
-    """A row of the official file; answers is a list, or the cell itself."""
-    cell = answers if isinstance(answers, str) else json.dumps(answers, ensure_ascii=False)
+def popqa_row(id_, subject, prop, answers, views, question):
+    """A row of the official file, without what is not read; the first answer is its object."""
     row = dict.fromkeys(HEADER, "x") | {"id": id_, "subj": subject, "prop": prop, "s_pop": views}
-    row |= {"obj": object_ or answers[0], "question": question, "possible_answers": cell}
+    cell = json.dumps(answers, ensure_ascii=False)
+    row |= {"obj": answers[0], "question": question, "possible_answers": cell}
     return [*row.values()]
 
 
@@ -48,7 +46,7 @@ NILS = popqa_row(
     11, "Nils O'Hara", "occupation", ["baker", "bread maker", "baker"], 250, "What did Nils do?"
 )
 LILLE = popqa_row(12, "Lillevåg", "place of birth", ["Bodø", "Bodo", ""], 0, "Where was L born?")
-NOTA = popqa_row(13, "NA", "country", ["Norvège\u200f", "NO"], "", "In what country is NA?", "NO")
+NOTA = popqa_row(13, "NA", "country", ["NO", "Norvège\u200f", "NO"], "", "In what country is NA?")
 
 
 @pytest.fixture
@@ -74,20 +72,15 @@ def test_popqa(write, tmp_path):
     assert facts["question"].tolist() == [NILS[15], LILLE[15], NOTA[15]]
     assert facts.loc[0, "prefix"] == "The occupation of Nils O'Hara was"
     assert facts["answer_type"].tolist() == ["Entity", "Location", "Location"]
-    assert facts.loc[0, "log_popularity"] == pytest.approx(math.log(250))
-    assert facts.loc[1, "popularity"] == 0
-    assert facts.loc[1:, "log_popularity"].isna().all()
+    assert facts["popularity"].fillna(-1).tolist() == [250, 0, -1]
+    assert facts["log_popularity"].fillna(-1).tolist() == pytest.approx([math.log(250), -1, -1])
     assert facts.loc[0, "source"] == "akariasai/PopQA, test.tsv"
     assert (counts, files) == ({"no_popularity": 2}, [path])
     pd.read_csv(path, sep="\t", keep_default_na=False).to_parquet(tmp_path / "copy.parquet")
     for copy in (write("copy.csv", HEADER, NILS, LILLE, NOTA), tmp_path / "copy.parquet"):
         same = load_official("popqa", copy).table
         pd.testing.assert_frame_equal(same.assign(source=""), facts.assign(source=""))
-
-
-def test_popqa_takes_our_paraphrases(write):
-    facts = load_official("popqa", write("test.tsv", HEADER, NILS, LILLE)).table
-    table = paraphrased(facts).table
+    table = paraphrased(facts[:2]).table
     assert table.groupby("group_id", sort=False).size().tolist() == [1 + 5, 1 + 6]
     assert table["question"][:2].tolist() == [NILS[15], "For what profession is Nils O'Hara known?"]
     assert table.loc[1, "log_popularity"] == pytest.approx(math.log(250))
@@ -97,7 +90,6 @@ def test_popqa_takes_our_paraphrases(write):
     ("change", "what"),
     [
         ({"possible_answers": '["golf", "go'}, r"line 3: .* is no whole JSON list of texts"),
-        ({"possible_answers": "[1]"}, r"line 3: .* is no whole JSON list of texts"),
         ({"s_pop": "many"}, r"line 3: the s_pop 'many' is not a number"),
         ({"prop": "spouse"}, r"line 3: the prop 'spouse' is none of PopQA's 16"),
         ({"subj": ""}, r"line 3: the subj cell is empty; remove the row"),
@@ -174,12 +166,9 @@ def test_popqa_chooses_the_groups_of_popqa_tp(write):
 @pytest.mark.parametrize(
     ("at", "new", "what"),
     [
-        ((1, 3), '["Norge", "Nor', r"line 3: the possible_answers .* is no whole JSON list"),
         ((1, 3), '["Norge"]', r"line 3: the possible_answers .* differs from that of the first"),
         ((1, 1), "one", r"line 3: the template_id 'one' is no number from 0 up"),
         ((1, 1), 2, r"line 4: prop 'country', id '21', template_id '2' is already in line 3"),
-        ((1, 2), "county", r"line 3: the prop 'county' is none of PopQA's 16"),
-        ((1, 0), " ", r"line 3: the paraphrase cell is empty"),
     ],
 )
 def test_a_bad_row_of_popqa_tp(write, at, new, what):
@@ -221,12 +210,6 @@ def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
 )
 def test_garbled_letters_are_mended_and_right_ones_stay(garbled, whole):
     assert _mended(garbled) == whole
-
-
-@settings(deadline=None)
-@given(st.text("abc '-éèüñøßÅÉćžőșğế–’“"))
-def test_names_survive_being_garbled(name):
-    assert _mended(name.encode().decode("mac_roman")) == name
 
 
 # ---- TimeStress ----------------------------------------------------------------------------------
@@ -302,12 +285,10 @@ def test_timestress(stress):
     np.testing.assert_array_equal(labels, dates["label"])
 
 
-def test_the_question_without_a_date_is_preferred(stress):
-    odd = ["On 1 June 2005, which team did X play for? Reds", *(row[2] for row in STRESS[1:])]
-    assert stress(Statement=odd).table.loc[0, "question"] == "which team did X play for?"
-
-
 def test_things_of_one_name_stay_apart(stress):
+    odd = ["On 1 June 2005, which team did X play for? Reds", *(row[2] for row in STRESS[1:])]
+    # The question without a date is preferred.
+    assert stress(Statement=odd).table.loc[0, "question"] == "which team did X play for?"
     facts, _, _, dates = stress(SubjectID=["Q1"] * 3 + ["Q99"] * 2 + ["Q3"] + ["Q5"] * 2)
     assert facts["fact_id"].is_unique
     assert len(facts) == 3
@@ -334,7 +315,6 @@ def test_timestress_in_a_folder_a_csv_and_the_cache(stress, rows, tmp_path, hub_
     ("column", "value", "message"),
     [
         ("Time", "2005-13", r"row 1: the Time '2005-13' is no date; mend or remove the row"),
-        ("EndDate", "soon", r"row 1: the EndDate 'soon' is no date"),
         ("IsCorrect", "Yes", r"row 1: the IsCorrect 'Yes' is not as TimeStress has it"),
     ],
 )
@@ -379,9 +359,7 @@ def test_consecutive_years_make_a_period(load):
     facts, counts, _, dates = load(rows)
     schemas.TemporalFacts.validate(facts)
     assert periods(facts) == [("A", "2011", "2014"), ("B", "2014", "2016")]
-    assert facts.loc[0, ["fact_id", "subject", "relation"]].tolist() == [
-        *("member_of_sports_team/ann/a", "Ann", "member_of_sports_team"),
-    ]
+    assert facts.loc[0, "fact_id"] == "member_of_sports_team/ann/a"
     assert facts["popularity"].isna().all()
     assert counts == {"open": 2, "short": 0, "other": 0}
     assert (dates["year"].min(), dates["year"].max()) == (2010, 2020)
@@ -414,12 +392,7 @@ def test_what_is_open_or_short_is_left_out_and_counted(load, years, counts):
     loaded = load(EDGES + sound + plays(dict.fromkeys(years, "A")))
     assert periods(loaded.table) == [("B", "2016", "2018")]
     assert loaded.counts == counts | {"open": 2 + counts["open"]}  # with the edges' own
-
-
-def test_all_edges_leave_an_empty_table(load):
-    facts, _, _, dates = load(EDGES)
-    assert (len(facts), len(dates)) == (0, 0)
-    assert "fact_id" in facts
+    assert load(EDGES + plays(dict.fromkeys(years, "A"))).table.empty
 
 
 def test_every_relation_is_read(load):
@@ -486,9 +459,7 @@ def test_trec():
     ]
 
 
-@pytest.mark.parametrize(
-    "line", ["", "Who wrote it ?", "ANIMAL:x What barks ?", "HUM:ind", "HUM Who ?"]
-)
+@pytest.mark.parametrize("line", ["", "ANIMAL:x What barks ?", "HUM:ind", "HUM Who ?"])
 def test_a_malformed_line_of_trec(tmp_path, line):
     file = tmp_path / "train_5500.label"
     file.write_text(f"HUM:ind Who ?\n{line}\nLOC:city Where ?\n", encoding="latin-1")

@@ -11,45 +11,27 @@ def text_value(quantity: str, model: str) -> float:
     return table.loc[(quantity, model), "value"]
 
 
-def test_table_1_has_the_papers_corners():
+def test_table_1():
     table = load_published("1-decoding-table-1").set_index(["d", "model"])["frs"]
     assert len(table) == 5 * 5
-    assert table.index.is_unique
-    assert table[1, "LLaMA-3b"] == 0.761
-    assert table[50, "GPT-4o-mini"] == 0.875
-    assert table[10, "Qwen-14b"] == 0.898
-    assert table[5, "Qwen-3b"] == 0.799
-
-
-def test_table_1_falls_with_d_for_every_model():
-    wide = load_published("1-decoding-table-1").pivot(index="d", columns="model", values="frs")
-    assert list(wide.index) == [1, 2, 5, 10, 50]
+    corners = table[[(1, "LLaMA-3b"), (50, "GPT-4o-mini"), (10, "Qwen-14b"), (5, "Qwen-3b")]]
+    assert corners.tolist() == [0.761, 0.875, 0.898, 0.799]
+    wide = table.unstack()
+    assert wide.index.tolist() == [1, 2, 5, 10, 50]
     assert (wide.diff().dropna() < 0).all().all()
+    drop = (wide.loc[50] - wide.loc[1]).nsmallest(2)
+    assert drop.index.tolist() == ["LLaMA-3b", "LLaMA-8b"]
+    assert drop.tolist() == pytest.approx([text_value("frs_drop_d1_to_d50", m) for m in drop.index])
 
 
-@pytest.mark.parametrize("model", ["LLaMA-3b", "LLaMA-8b"])
-def test_table_1_agrees_with_the_drop_in_the_text(model):
-    wide = load_published("1-decoding-table-1").pivot(index="d", columns="model", values="frs")
-    drop = text_value("frs_drop_d1_to_d50", model)
-    assert wide.loc[50, model] - wide.loc[1, model] == pytest.approx(drop)
-    assert (wide.loc[50] - wide.loc[1]).nsmallest(2).index.tolist() == ["LLaMA-3b", "LLaMA-8b"]
-
-
-def test_text_holds_the_headlines():
+def test_text_and_table_2_hold_the_headlines():
     assert text_value("pearson_entropy_breaking_temperature", "GPT-4o-mini") == -0.24
     assert text_value("pearson_entropy_breaking_temperature", "average of models") == -0.48
     assert text_value("classifier_accuracy", "distilbert-base-uncased") == 0.966
     assert text_value("most_robust_share_numerical", "most robust model") == 0.729
-
-
-def test_table_2_has_the_hyperparameters():
     table = load_published("1-decoding-table-2").set_index("hyperparameter")["value"]
-    assert table.to_dict() == {
-        "learning rate": 2e-5,
-        "batch size": 16,
-        "epochs": 3,
-        "weight decay": 0.01,
-    }
+    settings = {"learning rate": 2e-5, "batch size": 16, "epochs": 3, "weight decay": 0.01}
+    assert table.to_dict() == settings
 
 
 def test_time_tables_hold_the_papers_counts():

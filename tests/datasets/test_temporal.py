@@ -3,8 +3,6 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from factrobust.datasets.dates import sample_dates
 from factrobust.datasets.temporal import (
@@ -73,14 +71,13 @@ def test_columns_and_types(facts):
 
 
 def test_counts_and_years_promised(facts):
-    assert len(facts) >= 150
     assert list(facts["relation"].unique()) == RELATIONS
+    assert len(facts) >= 150
     assert facts["relation"].value_counts().min() >= 25
     assert not facts.duplicated(["subject", "relation", "object"]).any()
     assert facts["start"].min() >= "1950"
     assert facts["end"].max() <= "2020-12-31"
-    lengths = {len(date) for date in (*facts["start"], *facts["end"])}
-    assert lengths == {4, 7, 10}
+    assert {len(date) for date in (*facts["start"], *facts["end"])} == {4, 7, 10}
 
 
 @pytest.mark.parametrize(
@@ -135,40 +132,30 @@ def test_own_file_needs_five_columns(load):
     assert mine["popularity"].isna().all()
     assert list(mine["note"]) == ["first", "again", "long ago"]
     assert tuple(mine.columns) == (*COLUMNS, "note")
-
-
-def test_own_aliases_and_popularities_are_read(load):
     mine = load(
         "subject,relation,object,aliases,start,end,subject_popularity,object_popularity,popularity\n"
-        "A,employer,B,b| B | bee ,2001,2009,3,4,\n"
-        "C,employer,D,,2001,2009,3,4,5\n"
+        "A,employer,B,b| B | bee ,2001,2009,3,4,\nC,employer,D,,2001,2009,3,4,5\n"
         "E,employer,F,,2001,2009,3,,\n"
     )
     assert list(mine["aliases"]) == [["b", "bee"], [], []]
-    assert mine["popularity"].tolist()[:2] == [3.5, 5]
-    assert mine["popularity"].isna()[2]
+    assert mine["popularity"].fillna(-1).tolist() == [3.5, 5, -1]
 
 
 def test_own_relations_join_the_embedded(load, tmp_path):
-    (tmp_path / "relations.csv").write_text(
+    path, twitter = tmp_path / "relations.csv", HEADER + "Twitter,owner,Elon Musk,2022,2030\n"
+    path.write_text(
         "relation,question,prefix\n"
         "owner,who owned {subject}?,{subject} was owned by\n"
         "employer,who paid {subject}?,{subject} was paid by\n"
     )
-    path = tmp_path / "relations.csv"
-    mine = load(HEADER + "Twitter,owner,Elon Musk,2022,2030\n", relations_path=path)
-    assert mine.loc[0, "relation"] == "owner"
+    assert load(twitter, relations_path=path).loc[0, "relation"] == "owner"
     relations = load_temporal_relations(path)
     assert set(relations.index) == {*RELATIONS, "owner"}
     assert relations.loc["employer", "question"] == "who paid {subject}?"
-    with pytest.raises(
-        FactsError, match=r"line 2: the relation 'owner' is unknown; add it to a rel"
-    ):
-        load(HEADER + "Twitter,owner,Elon Musk,2022,2030\n")
+    with pytest.raises(FactsError, match=r"2: the relation 'owner' is unknown; add it to a rel"):
+        load(twitter)
     path.write_text("relation,question,prefix\nowner,who owned it?,{subject} was\n")
-    with pytest.raises(
-        FactsError, match=r"line 2: the question 'who owned it\?' must hold {subject}"
-    ):
+    with pytest.raises(FactsError, match=r"2: the question 'who owned it\?' must hold {subject}"):
         load_temporal_relations(path)
 
 
@@ -176,17 +163,14 @@ def test_own_relations_join_the_embedded(load, tmp_path):
     ("text", "where", "what", "remedy"),
     [
         (HEADER + GOOD.replace("2005-11-19", ""), "line 2", "start cell is empty", "write when"),
-        (HEADER + GOOD.replace("2015-01-09", ""), "line 2", "end cell is empty", "still holds"),
         (HEADER + GOOD.replace("2005-11-19", "2005-11-31"), "line 2", "start '2005-11-31' is no date", "YYYY-MM-DD"),
         (HEADER + GOOD.replace("2015-01-09", "2013-02-29"), "line 2", "end '2013-02-29' is no date", "calendar"),
         (HEADER + GOOD + "A,employer,B,2009,2001\n", "line 3", "from 2009 to 2001 ends before", "swap"),
-        (HEADER + "A,employer,B,2009-05-02,2009-05\n", "line 2", "no whole calendar year", "more prec"),
         (HEADER + "A,employer,B,2009,2010\n", "line 2", "from 2009 to 2010 has no whole", "delete the line"),
         (HEADER + GOOD + GOOD, "line 3", "is already in line 2", "delete one"),
         (HEADER + GOOD + GOOD.replace("2005-11-19", "2009"), "line 3", "overlaps", "merge the two"),
         (HEADER + GOOD.replace("2005-11-19", "2009") + GOOD, "line 2", "overlaps", "merge the two"),
         (HEADER + GOOD.replace("head_of_state", "spouse"), "line 2", "'spouse' is unknown", "choose"),
-        ("popularity," + HEADER + "-1," + GOOD, "line 2", "popularity '-1' is not a", "leave it"),
     ],
 )  # fmt: skip
 def test_bad_file_gives_one_sentence(load, tmp_path, text, where, what, remedy):
@@ -221,20 +205,6 @@ def test_periods_that_touch_are_two(load):
 )
 def test_whole_years_by_hand(start, end, years):
     assert whole_years(pd.Series([start]), pd.Series([end])).tolist() == [years]
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.binary(max_size=80), st.sampled_from([b"", HEADER.encode(), HEADER.encode() + b"A,e,B,"]))
-def test_no_file_whatever_raises_anything_else(tmp_path_factory, data, header):
-    path = tmp_path_factory.mktemp("any") / "any.csv"
-    path.write_bytes(header + data)
-    message = f"{path}: fine."
-    try:
-        load_temporal_facts(path)
-    except FactsError as error:
-        message = str(error)
-    assert message.startswith(str(path))
-    assert message.endswith(".")
 
 
 # ---- counts --------------------------------------------------------------------------------------

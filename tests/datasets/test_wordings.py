@@ -27,18 +27,14 @@ def facts(tmp_path):
     return facts
 
 
-def test_embedded_templates_are_as_many_as_the_papers():
+def test_embedded_templates_are_as_many_as_the_papers_and_sentences_of_their_own():
     templates = load_paraphrases()
     printed = load_published("3-wording-table-1").set_index("relation")["alternatives"]
     assert templates.groupby("relation").size().to_dict() == printed.to_dict()
     relations = load_relations()
     assert set(templates["relation"]) == set(relations.index[relations["popqa"]])
-
-
-def test_embedded_templates_are_sentences_of_their_own():
-    templates = load_paraphrases()
     assert templates["paraphrase"].str.fullmatch(r"[A-Z{].*\S[?.]").all()
-    own = templates["relation"].map(load_relations()["question"])
+    own = templates["relation"].map(relations["question"])
     assert not templates["paraphrase"].str.casefold().eq(own.str.casefold()).any()
     words = templates["paraphrase"].str.casefold().str.replace(r"\W+", " ", regex=True).str.strip()
     assert not words.duplicated().any()
@@ -94,12 +90,9 @@ def test_popularity_of_zero_or_none_has_no_logarithm(facts):
 
 
 def test_facts_may_bring_their_own_wording(facts):
-    own = facts("Kenya,capital,Nairobi,,1\n").assign(
-        question="Where does Kenya's government sit?", log_popularity=7.0
-    )
+    own = facts("Kenya,capital,Nairobi,,1\n").assign(question="Where is it?", log_popularity=7.0)
     table = paraphrased(own).table
-    assert table.loc[0, "question"] == "Where does Kenya's government sit?"
-    assert table.loc[1, "question"] == "Which city is the capital of Kenya?"
+    assert table["question"][:2].tolist() == ["Where is it?", "Which city is the capital of Kenya?"]
     assert table["log_popularity"].eq(7).all()
     assert table["prefix"].eq("").all()
 
@@ -129,15 +122,13 @@ def test_a_relation_without_templates_is_named(facts):
     ("row", "what"),
     [
         ("capital,Which capital?", r"'Which capital\?' must hold \{subject\} exactly"),
-        ("The Capital,{subject}?", "the relation 'The Capital' is no short name"),
         ("capital,Is {subject}?\ncapital,is {subject}?", "is already in line 2; delete one"),
     ],
 )
 def test_a_bad_template_gives_one_sentence(tmp_path, row, what):
     path = tmp_path / "mine.csv"
     path.write_text(f"relation,paraphrase\n{row}\n")
-    line = 3 if "\n" in row else 2
-    with pytest.raises(FactsError, match=f"^{path}, line {line}: .*{what}"):
+    with pytest.raises(FactsError, match=f"^{path}, line {2 + row.count(chr(10))}: .*{what}"):
         load_paraphrases(path)
 
 
@@ -187,24 +178,21 @@ def test_names_of_your_own_are_kept(write):
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ("group_id", "group", r"line 1: the column 'group_id' is missing; rename 'group'"),
         ("Pacific|the Pacific|Pacific", "| |", r"line 3: the answers '\| \|' is no answer; write"),
         (",place,\nmoon", ",place,often\nmoon", r"line 3: the popularity 'often' is not a number"),
-        (",1000\nsea", ",-5\nsea", r"line 2: the popularity '-5' is not a number of 0 or more"),
-        ("Name the first person on the Moon.", "", r"line 4: the question cell is empty; write"),
         ("person,1000\nsea", "thing,1000\nsea", r"line 4: the relation 'person' differs from that"),
         ("Neil Armstrong|", "Buzz|", r"line 4: the answers 'Neil Armstrong\|Armstrong' differs"),
-        ("moon,Name", "sun,Name", r"2 of 3 groups have one question only, 'moon' first: give each"),
+        (
+            "moon,Name",
+            "sun,Name",
+            r"^2 of 3 groups have one question only, 'moon' first: give each",
+        ),
+        ("Name the first person on the Moon.", "Who first walked on the Moon?", r"^1 of 2 groups"),
     ],
 )
 def test_a_bad_table_gives_one_sentence(write, old, new, what):
     with pytest.raises(FactsError, match=what):
         load_questions(write(MINE.replace(old, new, 1)))
-
-
-def test_a_group_that_repeats_one_question_is_refused(write):
-    with pytest.raises(FactsError, match=r"^1 of 1 groups have one question only, 'a' first"):
-        load_questions(write("group_id,question,answers\na,One?,1\na,One?,1\n"))
 
 
 def groups(relations: dict[str, int]) -> pd.DataFrame:
@@ -222,11 +210,8 @@ def test_a_sample_has_whole_groups_of_every_relation():
     table = groups({"capital": 9, "sport": 4, "color": 1})
     kept = sample(table, 7)
     assert kept.groupby("group_id").size().eq(3).all()
-    assert kept.groupby("relation")["group_id"].nunique().to_dict() == {
-        "capital": 3,
-        "sport": 3,
-        "color": 1,
-    }
+    per_relation = kept.groupby("relation")["group_id"].nunique()
+    assert per_relation.to_dict() == {"capital": 3, "sport": 3, "color": 1}
     assert set(sample(table, 5)["group_id"]) < set(kept["group_id"])
     shuffled = table.sample(frac=1, random_state=1)
     assert set(sample(shuffled, 7)["group_id"]) == set(kept["group_id"])

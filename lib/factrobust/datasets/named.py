@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from factrobust import schemas
 from factrobust.datasets import facts
 from factrobust.draws import sample_evenly
 from factrobust.paths import ROOT
 from factrobust.tables import FactsError, Loaded, nearest
 
 EMBEDDED = "embedded"
-COLUMNS = (*facts.COLUMNS, "question", "prefix")
 # Paper 1 lets a model give five tokens (4.1.1), and a token holds at most one word.
 MAX_WORDS = 5
 
@@ -35,31 +35,30 @@ def load_named(
     passages (SQuAD, ...) is a domain. The counts hold, by name, what the loader counted, and
     long_answers, the facts left out because no answer fits the probe's five tokens (`MAX_WORDS`).
 
-    Raises ValueError for a name that is unknown or given twice and for a bad limit, FactsError for a
-    set without facts, or two facts of one name.
+    Raises ValueError for a name that is unknown and for a bad limit, FactsError for a set without
+    facts, or two facts of one name.
     """
-    sets: dict[str, Loaded] = {}
-    for name in names:
-        if name in sets:
-            raise ValueError(f"the data set {name!r} is named twice; name it once")
-        loaded = _load(
-            name, 1, lambda path: Loaded(facts.questions(facts.load_facts(path)), {}), facts.FILES
-        )
-        words = [min(len(a.split()) for a in accepted) for accepted in facts.answers(loaded.table)]
-        table = loaded.table.loc[[n <= MAX_WORDS for n in words], list(COLUMNS)]
-        counts = loaded.counts | {"long_answers": len(words) - len(table), "kept": len(table)}
-        if table.empty:
-            raise FactsError(f"{name} has no question that can be asked: {counts}.")
-        sets[name] = loaded._replace(table=table, counts=counts)
+
+    def load(path: Path | None) -> Loaded:
+        return Loaded(facts.questions(facts.load_facts(path)), {})
+
+    sets = {name: _load(name, 1, load, facts.FILES) for name in names}
     if not sets:
         raise ValueError(f"no data set is named; give {EMBEDDED}, an official one or a CSV file")
-    frame = pd.concat([loaded.table for loaded in sets.values()], ignore_index=True)
+    parts, counts = [], {}
+    for name, loaded in sets.items():
+        words = [min(len(a.split()) for a in accepted) for accepted in facts.answers(loaded.table)]
+        parts.append(loaded.table[[n <= MAX_WORDS for n in words]])
+        kept = len(parts[-1])
+        counts[name] = loaded.counts | {"long_answers": len(words) - kept, "kept": kept}
+        if not kept:
+            raise FactsError(f"{name} has no question that can be asked: {counts[name]}.")
+    frame = pd.concat(parts, ignore_index=True)[[*schemas.names(schemas.AskedFacts)]]
     for fact_id in frame.loc[frame["fact_id"].duplicated(), "fact_id"][:1]:
-        raise FactsError(f"two facts of {', '.join(sets)} are called {fact_id}; leave one out.")
+        raise FactsError(f"two facts of {', '.join(counts)} are called {fact_id}; leave one out.")
     if limit is not None:
         frame = sample_evenly(frame, limit, seed).reset_index(drop=True)
-    files = [file for loaded in sets.values() for file in loaded.files]
-    return Loaded(frame, {name: loaded.counts for name, loaded in sets.items()}, files)
+    return Loaded(frame, counts, [file for loaded in sets.values() for file in loaded.files])
 
 
 def load_named_temporal(
