@@ -25,7 +25,7 @@ from measuring.report import in_turns, print_ratios, ratio, two_digits, write_js
 
 from factrobust import load_model
 from factrobust.datasets.dates import sample_dates
-from factrobust.datasets.temporal import load_temporal_facts
+from factrobust.datasets.temporal import load_temporal_facts, sample
 from factrobust.models.causal import CausalLM
 from factrobust.models.prompts import FORMATS
 from factrobust.paths import DATA
@@ -83,7 +83,7 @@ def main() -> None:
     options = parser.parse_args()
 
     model = cast(CausalLM, load_model(options.model))
-    facts = load_temporal_facts(limit=options.facts)
+    facts = sample(load_temporal_facts(), options.facts, seed=0)
     statements = probe.statements(facts, sample_dates(facts, n_correct=2, n_incorrect=4))
     print(
         f"[bench] {model.name}: {len(statements)} dated questions of {len(facts)} facts", flush=True

@@ -7,7 +7,7 @@ import difflib
 import io
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,17 +69,14 @@ def read_table(
     return pd.DataFrame(rows, columns=header, index=pd.Index(lines, name="line"), dtype=str)
 
 
-def csv_schema(
-    names: Iterable[str], checks: Mapping[str, Any], required: Sequence[str] | None = None
-) -> pa.DataFrameSchema:
+def csv_schema(required: Iterable[str], **checks: Any) -> pa.DataFrameSchema:
     """The schema of a CSV, whose cells are texts until they are checked: a check a column, or a list
-    of them; by default all columns are required."""
-    return pa.DataFrameSchema(
-        {
-            name: pa.Column(str, checks.get(name), required=required is None or name in required)
-            for name in names
-        }
-    )
+    of them, or None."""
+    needed = {*required}
+    columns = {
+        name: pa.Column(str, check, required=name in needed) for name, check in checks.items()
+    }
+    return pa.DataFrameSchema(columns)
 
 
 def read_checked(

@@ -124,7 +124,7 @@ def reds(tmp_path: Path) -> Path:
 
 def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
     facts, counts, files, dates = load_named_temporal(limit=6, seed=2, **YEARS)
-    own = temporal.load_temporal_facts(limit=6, seed=2)
+    own = temporal.sample(temporal.load_temporal_facts(), 6, seed=2)
     pd.testing.assert_frame_equal(facts, own)
     pd.testing.assert_frame_equal(dates, sample_dates(own, seed=2, **YEARS))
     assert (counts, tuple(files)) == ({}, temporal.FILES)

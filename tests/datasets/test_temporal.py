@@ -11,6 +11,7 @@ from factrobust.datasets.temporal import (
     describe_dates,
     load_temporal_facts,
     load_temporal_relations,
+    sample,
     whole_years,
 )
 from factrobust.tables import FactsError
@@ -100,16 +101,15 @@ def test_every_fact_can_be_tested(facts):
     assert (counts[["correct", "incorrect"]] > 0).all().all()
 
 
-def test_limit_is_spread_over_relations(facts):
-    some = load_temporal_facts(limit=60, seed=3)
+def test_a_sample_is_spread_over_relations(facts):
+    some, few = sample(facts, 60, seed=3), sample(facts[::-1], 20, seed=3)
     assert set(some["relation"].value_counts()) == {10}
-    few = load_temporal_facts(limit=20, seed=3)
     assert set(few["relation"].value_counts()) == {3, 4}
     assert set(few["fact_id"]) < set(some["fact_id"])
-    assert set(some["fact_id"]) != set(load_temporal_facts(limit=60, seed=4)["fact_id"])
+    assert set(some["fact_id"]) != set(sample(facts, 60, seed=4)["fact_id"])
     places = facts.reset_index().set_index("fact_id")["index"]
     assert places[some["fact_id"]].is_monotonic_increasing
-    assert len(load_temporal_facts(limit=10**6)) == len(facts)
+    pd.testing.assert_frame_equal(sample(facts, 10**6, seed=0), facts)
 
 
 # ---- tables of a user's own ----------------------------------------------------------------------

@@ -31,28 +31,21 @@ _NO_OTHER_BRACES = pa.Check(
     lambda cells: ~cells.str.replace("{object}", "").str.contains("[{}]"),
     error="has braces other than those of {object}; remove them",
 )
+_BEGINS = tables.filled("write the beginning of a sentence that the answer completes")
 BASE_SCHEMA = tables.csv_schema(
-    ("category", "base_id", "attribute", "question", "prefix", "right_answers"),
-    {
-        "category": tables.filled("name the category whose objects are asked about"),
-        "base_id": tables.filled("write a short unique name, or drop the column"),
-        "question": [_HAS_SLOT, _IS_QUESTION, _NO_OTHER_BRACES],
-        "prefix": [
-            tables.filled("write the beginning of a sentence that the answer completes"),
-            _NO_OTHER_BRACES,
-        ],
-        "right_answers": tables.one_of(["", "one", "several"], "leave it empty, or write"),
-    },
     ("category", "question", "prefix"),
+    category=tables.filled("name the category whose objects are asked about"),
+    base_id=tables.filled("write a short unique name, or drop the column"),
+    attribute=None,
+    question=[_HAS_SLOT, _IS_QUESTION, _NO_OTHER_BRACES],
+    prefix=[_BEGINS, _NO_OTHER_BRACES],
+    right_answers=tables.one_of(["", "one", "several"], "leave it empty, or write"),
 )
 OBJECTS_SCHEMA = tables.csv_schema(
-    ("object", "category", "popularity"),
-    {
-        "object": tables.filled("write its name, or delete the line"),
-        "category": tables.filled("name its category"),
-        "popularity": fact_tables.SCHEMA.columns["popularity"].checks,
-    },
     ("object", "category"),
+    object=tables.filled("write its name, or delete the line"),
+    category=tables.filled("name its category"),
+    popularity=fact_tables.SCHEMA.columns["popularity"].checks,
 )
 
 

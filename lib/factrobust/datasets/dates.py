@@ -175,15 +175,14 @@ def _alone(
     table: pd.DataFrame, facts: pd.DataFrame, start: Span, end: Span, rule: str
 ) -> NDArray[np.bool_]:
     """False for the incorrect dates that another period of the same fact may hold."""
-    what = facts[["subject", "relation", "object"]].assign(other=np.arange(len(facts)))
-    what = what[what.duplicated(["subject", "relation", "object"], keep=False)]
-    pairs = what.merge(what, on=["subject", "relation", "object"], suffixes=("", "_"))
-    pairs = pairs.rename(columns={"other": "fact", "other_": "other"})[["fact", "other"]]
-    pairs = pairs[pairs["fact"] != pairs["other"]]
+    what = ["subject", "relation", "object"]
+    periods = facts[what].assign(fact=np.arange(len(facts)))
+    pairs = periods.merge(periods, on=what, suffixes=("", "_other"))
+    pairs = pairs.loc[pairs["fact"] != pairs["fact_other"], ["fact", "fact_other"]]
     incorrect = table.loc[table["label"] == "incorrect", ["fact", "first", "last"]]
     both = incorrect.reset_index().merge(pairs, on="fact")
     date = both["first"].to_numpy(), both["last"].to_numpy()
-    other = both["other"].to_numpy()
+    other = both["fact_other"].to_numpy()
     label = classify(date, _take(start, other), _take(end, other), rule=rule)
     return ~table.index.isin(both.loc[label != "incorrect", "index"])
 

@@ -24,8 +24,9 @@ TEST_EVERY = 5  # of the typed questions
 # Of CSV files, all cells still strings. Which relations are known, `load_facts` checks besides.
 COLUMNS = schemas.names(schemas.Facts)
 SCHEMA = tables.csv_schema(
-    COLUMNS,
-    {
+    ("subject", "relation", "object"),
+    **dict.fromkeys(COLUMNS)
+    | {
         "fact_id": tables.filled("write a short unique name, or drop the column"),
         "subject": tables.filled("write what the fact is about"),
         "object": tables.filled("write the answer, or delete the line"),
@@ -33,7 +34,6 @@ SCHEMA = tables.csv_schema(
         "domain": tables.filled("name a domain, or drop the column"),
         "popularity": tables.number("write one such as 4.2, or leave it empty"),
     },
-    ("subject", "relation", "object"),
 )
 HAS_SUBJECT = pa.Check(
     lambda cells: cells.str.count(r"\{subject\}").eq(1) & cells.str.count(r"[{}]").eq(2),
@@ -44,16 +44,13 @@ RELATION_NAME = pa.Check.str_matches(
     error="is no short name; write lower-case letters, digits and _ only",
 )
 RELATIONS_SCHEMA = tables.csv_schema(
-    ("relation", "question", "prefix", "answer_type", "domain", "popqa"),
-    {
-        "relation": RELATION_NAME,
-        "question": HAS_SUBJECT,
-        "prefix": HAS_SUBJECT,
-        "answer_type": tables.one_of(tables.ANSWER_TYPES),
-        "domain": tables.filled("name a domain"),
-        "popqa": tables.one_of(["true", "false"]),
-    },
     ("relation", "question", "prefix", "answer_type"),
+    relation=RELATION_NAME,
+    question=HAS_SUBJECT,
+    prefix=HAS_SUBJECT,
+    answer_type=tables.one_of(tables.ANSWER_TYPES),
+    domain=tables.filled("name a domain"),
+    popqa=tables.one_of(["true", "false"]),
 )
 
 

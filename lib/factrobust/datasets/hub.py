@@ -84,7 +84,7 @@ def read_json(path: Path) -> Any:
 
 def read_rows(path: Path, checks: Mapping[str, Any]) -> pd.DataFrame:
     """The columns of a CSV, TSV or parquet file that have a check, as texts, by line or row."""
-    schema = csv_schema(checks, checks)
+    schema = csv_schema(checks, **checks)
     if path.suffix != ".parquet":
         delimiter = "\t" if path.suffix == ".tsv" else ","
         return read_checked(path, schema, delimiter=delimiter)[[*checks]]

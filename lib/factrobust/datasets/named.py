@@ -87,7 +87,6 @@ def load_named_temporal(
     if loaded.dates.empty:
         sampled = dates.sample_dates(table, n_correct=n_correct, n_incorrect=n_incorrect, seed=seed)
     else:
-        table["prefix"] = ""
         sampled = loaded.dates[loaded.dates["fact_id"].isin(table["fact_id"])]
         sampled = dates.thinned(sampled, n_correct=n_correct, n_incorrect=n_incorrect)
     return loaded._replace(table=table, dates=sampled.reset_index(drop=True))

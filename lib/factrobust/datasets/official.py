@@ -193,8 +193,8 @@ _STRESS |= {"IsCorrect": _LABEL, "FactPop": number("mend or remove the row")}
 def timestress(files: list[Path], source: str) -> Loaded:
     """The facts and the dates of TimeStress (2,003 facts of 86 relations, CC BY-SA 4.0).
 
-    A table `schemas.TemporalFacts`, with question: the authors' wording, which varies from fact to
-    fact, to be put after a date. Relations are their labels with underscores
+    A table `schemas.TemporalFacts`, with question, the authors' wording, which varies from fact to
+    fact, to be put after a date, and prefix (empty). Relations are their labels with underscores
     ("member_of_sports_team"); popularity is log10 of FactPop, their geometric mean of the visits to
     the subject's and the object's page.
 
@@ -233,6 +233,7 @@ def _timestress_facts(first: pd.DataFrame, source: str) -> pd.DataFrame:
         popularity_source="log10 of TimeStress's FactPop",
         source=source,
         question=wording,
+        prefix="",
     )
     facts = temporal.complete(facts.reset_index(drop=True))
     again = facts.groupby("fact_id").cumcount()  # different things of one name

@@ -27,11 +27,9 @@ _BOUND = [
 ]
 COLUMNS = schemas.names(schemas.TemporalFacts)
 # Of CSV files, all cells still strings. Which relations are known, `check_quintuples` checks besides.
-_PLAIN = {name: column.checks for name, column in fact_tables.SCHEMA.columns.items()}
-_POPULARITIES = dict.fromkeys(POPULARITIES, _PLAIN["popularity"])
-SCHEMA = tables.csv_schema(
-    COLUMNS, _PLAIN | _POPULARITIES | {"start": _BOUND, "end": _BOUND}, REQUIRED
-)
+_CHECKS = {name: column.checks for name, column in fact_tables.SCHEMA.columns.items()}
+_CHECKS |= dict.fromkeys(POPULARITIES, _CHECKS["popularity"]) | {"start": _BOUND, "end": _BOUND}
+SCHEMA = tables.csv_schema(REQUIRED, **{name: _CHECKS[name] for name in COLUMNS})
 RELATIONS_SCHEMA = fact_tables.RELATIONS_SCHEMA.select_columns(["relation", "question", "prefix"])
 
 
@@ -48,11 +46,7 @@ def load_temporal_relations(path: str | Path | None = None) -> pd.DataFrame:
 
 
 def load_temporal_facts(
-    path: str | Path | None = None,
-    *,
-    limit: int | None = None,
-    seed: int = 0,
-    relations_path: str | Path | None = None,
+    path: str | Path | None = None, *, relations_path: str | Path | None = None
 ) -> pd.DataFrame:
     """Return temporal facts, in the file's order: a table `schemas.TemporalFacts`.
 
@@ -62,23 +56,23 @@ def load_temporal_facts(
     popularity with the mean of the other two, NaN without them, the rest with nothing.
     `relations_path` adds relations of your own.
 
-    `limit` takes a seeded sample, spread evenly over relations; it does not depend on the order of
-    rows, and a larger limit contains every smaller one.
-
     Raises FactsError with file and line for a bad file: an end before the start, a bound that is
     missing or no date, a period without a whole calendar year surely inside (it has no correct
-    year), a repeated fact, a relation without a question. Raises ValueError for a bad limit.
+    year), a repeated fact, a relation without a question.
     """
     path = FILES[0] if path is None else Path(path)
     frame = tables.read_checked(path, SCHEMA)
     check_quintuples(frame, load_temporal_relations(relations_path).index, path)
     frame = complete(frame)
     tables.check_unique(frame, ["fact_id"], path)
-    return sample(frame.reset_index(drop=True), limit, seed)
+    return frame.reset_index(drop=True)
 
 
 def sample(facts: pd.DataFrame, limit: int | None, seed: int) -> pd.DataFrame:
-    """The seeded sample of `load_temporal_facts`, in the facts' order; all of them for None."""
+    """A seeded sample in the facts' order, spread evenly over relations; all of them for None.
+
+    It does not depend on the order of rows, and a larger limit contains every smaller one.
+    """
     if limit is None:
         return facts
     order = in_turns(facts, limit, seed, ["relation"])

@@ -18,25 +18,21 @@ FILES = (DATA / "paraphrases.csv",)  # for the provenance of results
 COLUMNS = schemas.names(schemas.Questions)
 PARAPHRASES_SCHEMA = tables.csv_schema(
     ("relation", "paraphrase"),
-    {
-        "relation": fact_tables.RELATION_NAME,
-        "paraphrase": fact_tables.HAS_SUBJECT,
-    },
-)
-_ANSWERS = pa.Check(
-    lambda cells: cells.str.strip("| ") != "",
-    error="is no answer; write the accepted ones, joined by |",
+    relation=fact_tables.RELATION_NAME,
+    paraphrase=fact_tables.HAS_SUBJECT,
 )
 QUESTIONS_SCHEMA = tables.csv_schema(
-    ("group_id", "question", "answers", "question_id", "prefix", "relation", "popularity"),
-    {
-        "group_id": tables.filled("give the questions that belong together one name"),
-        "question": tables.filled("write the question, or delete the line"),
-        "answers": _ANSWERS,
-        "relation": tables.filled("name a category, or drop the column"),
-        "popularity": tables.number("write one such as 1200, or leave it empty"),
-    },
     ("group_id", "question", "answers"),
+    group_id=tables.filled("give the questions that belong together one name"),
+    question=tables.filled("write the question, or delete the line"),
+    answers=pa.Check(
+        lambda cells: cells.str.strip("| ") != "",
+        error="is no answer; write the accepted ones, joined by |",
+    ),
+    question_id=None,
+    prefix=None,
+    relation=tables.filled("name a category, or drop the column"),
+    popularity=tables.number("write one such as 1200, or leave it empty"),
 )
 
 
