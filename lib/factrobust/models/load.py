@@ -89,7 +89,7 @@ def read_settings(path: Path) -> dict[str, Settings]:
     checks |= dict.fromkeys(SIZES, matches(r"\d*", "no whole number; correct it"))
     checks["key_value_heads"] = matches(r"(\d+(\.\d+)?)?", "no number; correct it")
     checks["tokens_per_batch"] = matches(r"\d+", "no whole number; write one such as 2048")
-    table = tables.read_checked(path, tables.csv_schema(COLUMNS, checks))
+    table = tables.read_checked(path, tables.csv_schema(COLUMNS, **dict.fromkeys(COLUMNS) | checks))
     tables.check_unique(table, ["model"], path)
     for column in ("tokens_per_batch", *SIZES):
         table[column] = [json.loads(cell or "0") for cell in table[column]]
