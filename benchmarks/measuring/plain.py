@@ -9,17 +9,16 @@ import torch
 from factrobust import load_model
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
-from factrobust.models.engine import LocalModel
 
 _loaded: dict[str, Any] = {}
 
 
-def plain_network(model: LocalModel) -> Any:
+def plain_network(model: CausalLM) -> Any:
     """Its network without `models.engine.prepack`; for a model that has it, the weights are loaded again."""
     if not any("forward" in vars(layer) for layer in model.body.network.modules()):
         return model.body.network
     if model.fingerprint not in _loaded:
-        network = cast(LocalModel, load_model(model.name)).body.network
+        network = cast(CausalLM, load_model(model.name)).body.network
         for layer in network.modules():
             vars(layer).pop("forward", None)
         _loaded[model.fingerprint] = network

@@ -18,7 +18,6 @@ from transformers import T5Config, T5ForConditionalGeneration
 import factrobust
 from factrobust.models.causal import CausalLM
 from factrobust.models.encdec import Seq2SeqLM
-from factrobust.models.engine import LocalModel
 from factrobust.models.prompts import render
 
 os.environ.setdefault("TQDM_DISABLE", "1")
@@ -102,10 +101,10 @@ def ids(letters: Any) -> Callable[[str], list[int]]:
 
 
 @pytest.fixture(scope="session")
-def lettered(letters: Any) -> Callable[..., LocalModel]:
+def lettered(letters: Any) -> Callable[..., CausalLM]:
     """Builder of a model from a network of 64 tokens, behind that tokenizer."""
 
-    def build(network: Any, name: str = "tiny", **options: Any) -> LocalModel:
+    def build(network: Any, name: str = "tiny", **options: Any) -> CausalLM:
         kind = Seq2SeqLM if network.config.is_encoder_decoder else CausalLM
         about = {"fingerprint": "tiny", "prompt_format": "prefix", "chat": None}
         return kind(network, letters, name=name, **(about | options))
@@ -114,7 +113,7 @@ def lettered(letters: Any) -> Callable[..., LocalModel]:
 
 
 @pytest.fixture(scope="session")
-def tiny_t5(letters: Any, lettered: Callable[..., LocalModel]) -> Callable[..., Seq2SeqLM]:
+def tiny_t5(letters: Any, lettered: Callable[..., CausalLM]) -> Callable[..., Seq2SeqLM]:
     """Builder of a random T5 behind that tokenizer; options go to Seq2SeqLM.
 
     Chosen so that greedy answers to the prompts of the tests differ and some of them end.

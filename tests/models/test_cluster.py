@@ -21,7 +21,6 @@ from unittest import mock
 import dask
 import dask.system
 import numpy as np
-import psutil
 import pytest
 from distributed import KilledWorker, LocalCluster
 
@@ -344,23 +343,20 @@ def test_samples_count_as_many_times_as_they_are_drawn(monkeypatch: pytest.Monke
     assert slices(Job("sample", requests, {"n": 5})) == [[0, 1], [2, 3]]  # 5.25 each
 
 
-@pytest.mark.parametrize(("free", "kept"), [(60, ["one", "two"]), (40, ["two"])])
-def test_a_worker_keeps_its_models_while_half_of_the_memory_is_free(
-    monkeypatch: pytest.MonkeyPatch, free: int, kept: list[str]
-) -> None:
+def test_a_worker_loads_a_model_once_and_holds_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[str] = []
+
     def load(name: str, dtype: str) -> Any:
+        loads.append(name)
         return SimpleNamespace(fingerprint=name, answer=lambda job: [([0], [f"{name} {dtype}"])])
 
-    memory = SimpleNamespace(available=free, total=100)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
     monkeypatch.setattr(cluster.factrobust, "load_model", load, raising=False)
     monkeypatch.setattr(cluster, "_loaded", loaded := {})
-    for name in ("one", "two"):
+    about = {"dtype": "float32", "expected": versions()}
+    for name in ("one", "one", "two"):
         job = Job("score", [{"prompt": "?", "answer": "!"}])
-        assert answer_slice(
-            job, name=name, dtype="float32", fingerprint=name, expected=versions()
-        ) == [f"{name} float32"]
-    assert list(loaded) == kept
+        assert answer_slice(job, name=name, fingerprint=name, **about) == [f"{name} float32"]
+    assert (loads, list(loaded)) == (["one", "two"], ["two"])
 
 
 def test_workers_share_the_cores_and_this_process_keeps_its_own(

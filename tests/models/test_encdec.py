@@ -135,17 +135,6 @@ def test_scale_and_beginning(name: str, scale: float, begin: list[int], lettered
     assert (body.scale, body.begin) == (scale, begin)
 
 
-def test_following_leaves_the_encoded_prompts_as_they_are(any_kind: Any) -> None:
-    body = any_kind.body
-    answers = [(1, [20, 21, 22]), (0, [23]), (1, [24, 25])]
-    with torch.inference_mode():
-        hidden, encoded = body.encode([[5, 6, 0], [7, 8, 9, 10, 0]])
-        once, again = body.follow(encoded, answers), body.follow(encoded, answers)
-    assert once.shape == (6, hidden.shape[1])
-    torch.testing.assert_close(once, again)
-    assert encoded.past.get_seq_length() == len(body.begin)
-
-
 def test_rows_are_copied_only_when_somebody_ends_or_branches(
     any_kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,33 +232,6 @@ def test_temper_at_one_is_score_and_elsewhere_the_tempered_softmax(t5: Any, ids:
 
 
 # -- generate and sample ---------------------------------------------------------------------------
-
-
-def test_stop_strings_end_and_shorten_an_answer(t5: Any, watch: Any) -> None:
-    ends = {len(g.token_ids) for g in t5.generate(PROMPTS, max_new_tokens=8)}
-    assert ends == {0, 2, 3, 8}  # some end early, one at once
-    [whole] = t5.generate(PROMPTS[2:3])
-    stop = whole.text[2]
-    assert stop not in whole.text[:2]
-    with watch(t5) as work:
-        [g] = t5.generate([whole.prompt], stop=[stop])
-    assert (g.text, g.token_ids) == (whole.text[:2], whole.token_ids[:2])
-    assert len(g.top_logprobs) == 2
-    assert len(work.body) == 3  # the start and the two tokens before the stop, none after it
-
-
-def test_a_sample_depends_on_itself_alone(t5: Any) -> None:
-    """Also on the same random numbers as a decoder-only model's: the streams are shared."""
-    settings: dict[str, Any] = {"n": 6, "max_new_tokens": 7, "seed": 5}
-    [alone] = t5.sample(["abc"], temperature=1.5, **settings)
-    with read_prompts(t5) as read:
-        together = t5.sample(PROMPTS * 2, temperature=[1.5] * 8 + [0.7] * 8, **settings)
-    assert sum(read) == len(PROMPTS)
-    assert [g.text for g in together[PROMPTS.index("abc")]] == [g.text for g in alone]
-    assert len({g.text for g in alone}) > 1
-    [cold] = t5.sample(["abc"], temperature=0.0, **settings)
-    [greedy] = t5.generate(["abc"], max_new_tokens=7)
-    assert {g.text for g in cold} == {greedy.text}
 
 
 # -- bad input -------------------------------------------------------------------------------------

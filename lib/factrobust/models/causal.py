@@ -23,10 +23,10 @@ import torch
 from transformers import DynamicCache
 
 from factrobust.models import tokens
-from factrobust.models.engine import Batch, Body, LocalModel, Rows, by_prompt, in_batches
+from factrobust.models.engine import Batch, Body, Rows, by_prompt, in_batches
 from factrobust.models.extra import MptBody
-from factrobust.models.interface import Job
-from factrobust.models.tree import Grow
+from factrobust.models.interface import Generation, Job, Model, ModelError
+from factrobust.models.tree import EPSILON, Grow, Stream, decode, log_norms, new_streams
 
 SHORT_PREFIX = 8  # sharing fewer tokens than this saves nothing
 BRANCHES = 64  # answers to one prompt that share a row: more would make its mask costly
@@ -35,10 +35,40 @@ CROWDED = 0.8  # share of rows in use above which a batch is not worth shrinking
 Answer = tuple[list[int], int]  # token ids of prompt + answer, and where the answer begins
 
 
-class CausalLM(LocalModel):
-    """A transformers decoder-only model in memory."""
+class CausalLM(Model):
+    """A transformers decoder-only model in memory, asked batch by batch.
+
+    `tokens_per_batch` bounds the new tokens of one forward pass, `logits_per_batch` the positions at
+    which the head is applied at once (each costs a float32 vector over the vocabulary). A batch that
+    does not fit into memory is halved until it does. `Seq2SeqLM` does some of the steps in its way.
+    """
 
     _prefix: tuple[list[int], Any] | None = None  # tokens, and their keys and values (batch 1)
+
+    def __init__(
+        self,
+        network: Any,
+        tokenizer: Any,
+        *,
+        name: str,
+        fingerprint: str,
+        prompt_format: str,
+        chat: tuple[str, str] | None,
+        tokens_per_batch: int = 2048,
+        logits_per_batch: int = 64,
+    ) -> None:
+        self.name, self.fingerprint = name, fingerprint
+        self.prompt_format, self.chat = prompt_format, chat
+        self.tokenizer = tokenizer
+        self.tokens_per_batch, self.logits_per_batch = tokens_per_batch, logits_per_batch
+        self.body = self._wrap(network.eval())
+        ends = network.generation_config.eos_token_id
+        ends = [*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id]
+        self.end_ids: list[int] = sorted({i for i in ends if i is not None})
+        self._check_head()
+
+    def answer(self, job: Job) -> Iterator[Batch]:
+        return self._score(job) if job.operation in ("score", "temper") else self._decode(job)
 
     def _wrap(self, network: Any) -> Body:
         return MptBody(network) if network.config.model_type == "mpt" else Body(network)
@@ -88,25 +118,121 @@ class CausalLM(LocalModel):
         answers = [ids[start:] for row in batch for ids, start in row]
         return self._values(hidden[row_index, token_index], where, answers, temperatures)
 
+    def _values(
+        self,
+        hidden: torch.Tensor,
+        where: list[int],
+        answers: list[list[int]],
+        temperatures: Sequence[float] | None,
+    ) -> list[np.ndarray]:
+        """What score or temper says of each answer, from the hidden states that predict its tokens.
+
+        Token k of all answers in turn is predicted by row `where[k]` of `hidden` [place, width]. The
+        head is applied once to each place, however many answers go on from there; the log-softmax is
+        float32.
+        """
+        at = torch.tensor(where)
+        targets = torch.tensor([token for ids in answers for token in ids])
+        grid = [max(t, EPSILON) for t in temperatures or [1.0]]
+        values = np.empty((len(targets), len(grid)), dtype=np.float32)
+        for low in range(0, len(hidden), self.logits_per_batch):
+            logits = self.body.logits(hidden[low : low + self.logits_per_batch])
+            here = ((at >= low) & (at < low + len(logits))).nonzero()[:, 0]
+            logits -= logits.amax(dim=-1, keepdim=True)
+            rows = at[here] - low
+            norms = log_norms(logits, grid).float()[rows]
+            scaled = logits[rows, targets[here]][:, None] / torch.tensor(grid, device=logits.device)
+            values[here] = (scaled - norms).cpu().numpy()
+        each = np.split(values, np.cumsum([len(ids) for ids in answers])[:-1])
+        return [v.sum(axis=0) if temperatures else v[:, 0] for v in each]
+
     # -- generation --------------------------------------------------------------------------------
+
+    def _decode(self, job: Job) -> Iterator[Batch]:
+        settings, requests = job.settings, job.requests
+        n, stop, longest = settings.get("n", 1), settings["stop"], settings["max_new_tokens"]
+        groups = by_prompt(job)
+        prompts = [self._encode(requests[group[0]]["prompt"]) for group in groups]
+        self._check(job, [self._length(len(ids), longest) for ids in prompts])
+
+        def run(batch: list[tuple[list[int], list[int]]]) -> Batch:
+            streams = [
+                [s for i in group for s in new_streams(requests[i], settings)] for group, _ in batch
+            ]
+            last = [[*ids, *self.body.begin][-1] for _, ids in batch]  # what an answer follows
+            decode(
+                *self._prefill([ids for _, ids in batch]),
+                self.body.logits,
+                streams,
+                ended=lambda row, ids: self._ended(last[row], ids, stop),
+                max_new_tokens=longest,
+                top_k=settings.get("top_k"),
+                top_p=settings.get("top_p"),
+                chunk=self.logits_per_batch,
+            )
+            results: list[Any] = []
+            for (group, _), token, row in zip(batch, last, streams, strict=True):
+                answers = self._generations(requests[group[0]]["prompt"], token, row, stop)
+                samples = [answers[k : k + n] for k in range(0, len(answers), n)]
+                results += samples if job.operation == "sample" else answers
+            return [i for group, _ in batch for i in group], results
+
+        sizes = self._sizes(prompts, [len(group) * n for group in groups])
+        items = list(zip(groups, prompts, strict=True))
+        return in_batches(items, sizes, run, budget=self.tokens_per_batch, name=self.name)
+
+    def _ended(self, last: int, ids: list[int], stop: Sequence[str]) -> bool:
+        if ids[-1] in self.end_ids:
+            return True
+        text = tokens.continuation(self.tokenizer, last, ids) if stop else ""
+        return tokens.cut(text, stop) is not None
+
+    def _generations(
+        self, prompt: str, last: int, streams: list[Stream], stop: Sequence[str]
+    ) -> list[Generation]:
+        """What the streams of one prompt (`last`: the token before) say, up to a stop or end."""
+
+        @functools.cache  # many samples are equal
+        def ending(ids: tuple[int, ...]) -> tuple[str, int]:
+            ids = ids[:-1] if ids[-1] in self.end_ids else ids
+            text = tokens.continuation(self.tokenizer, last, ids)
+            short = tokens.cut(text, stop)
+            if short is None:
+                return text, len(ids)
+            return short, tokens.covering(self.tokenizer, last, ids, short)
+
+        generations = []
+        for s in streams:
+            text, n = ending(tuple(s.ids))
+            top = [
+                [(self.tokenizer.decode([i]), p) for i, p in zip(*at, strict=True)]
+                for at in s.top[:n]
+            ]
+            tempered = [] if s.alternatives else s.tempered[:n]
+            generations.append(Generation(prompt, text, s.ids[:n], s.logprobs[:n], top, tempered))
+        return generations
 
     def _encode(self, prompt: str) -> list[int]:
         return tokens.encode(self.tokenizer, prompt, bos=self.bos)
 
     def _length(self, prompt: int, answer: int) -> int:
+        """How much of the context a prompt and an answer of so many tokens take."""
         return prompt + answer
 
     def _sizes(self, prompts: list[list[int]], answers: list[int]) -> list[int]:
+        """Tokens that each prompt costs with so many answers in the making."""
         shared = common_length(prompts)
         return [len(ids) - shared + n for ids, n in zip(prompts, answers, strict=True)]
 
     def _prefill(self, prompts: list[list[int]]) -> tuple[torch.Tensor, Grow]:
+        """Last hidden state of each prompt, and how its answers grow from there."""
         batch = [[unanswered(ids)] for ids in prompts]
         rows, hidden, cache, kv_positions = self._forward(batch, *self._shared_prefix(batch))
         last = hidden[range(len(rows)), [row.predictors[0] for row in rows]]
         return last, Level(self.body, cache, kv_positions, list(map(len, prompts))).grow
 
     def _whole(self, prompt: list[int], answer: list[int]) -> torch.Tensor:
+        """The network's own logits after an answer, [vocabulary]."""
         ids = torch.tensor([[*prompt, *answer]], device=self.body.device)
         logits: torch.Tensor = self.body.network(input_ids=ids).logits[0, -1]
         return logits
@@ -147,6 +273,57 @@ class CausalLM(LocalModel):
         before = torch.arange(shared, device=self.body.device).expand(len(rows), shared)
         kv_positions = torch.cat([before, padded.positions], dim=1)
         return rows, self.body.hidden(padded, cache, kv_positions), cache, kv_positions
+
+    # -- checks ------------------------------------------------------------------------------------
+
+    def _check(self, job: Job, lengths: list[int]) -> None:
+        """Refuse what is longer than the network's context, and token ids of another vocabulary.
+
+        Before anything is computed: some networks go on beyond their context, and give nonsense.
+        """
+        most = getattr(self.body.config, "max_position_embeddings", None)
+        if most and lengths and max(lengths) > most:
+            raise ModelError(
+                f"{self.name}: a prompt and its answer take {max(lengths)} tokens in "
+                f"{job.operation}, more than the model's context of {most}; shorten the prompt"
+            )
+        ids = [r["answer"] for r in job.requests if isinstance(r.get("answer"), list)]
+        size = self.body.config.vocab_size
+        if (largest := max(map(max, ids), default=0)) >= size:
+            raise ModelError(
+                f"{self.name}: {largest} is no token id of this model, whose vocabulary holds {size}; "
+                "score the ids that this model generated, or give the answers as texts"
+            )
+
+    def _check_head(self) -> None:
+        """Refuse a network whose own logits are not its head applied to its last hidden states."""
+        kind = type(self.body.network).__name__
+        prompt, answer = [1, 2, *self.end_ids[:1]], [1, 2]
+
+        def gap(scale: float) -> float:
+            self.body.scale = scale
+            logits = self.body.logits(hidden)[0].to(expected.device)
+            return float((logits - expected).abs().max() / expected.abs().max())
+
+        try:
+            with torch.inference_mode():
+                expected = self._whole(prompt, answer).float()
+                hidden, grow = self._prefill([prompt])
+                for token in answer:
+                    hidden = grow([0], [token])
+                gaps = {gap(scale): scale for scale in self.body.scales}
+        except (AssertionError, AttributeError, IndexError, TypeError, ValueError) as error:
+            raise ModelError(
+                f"{self.name}: {kind} does not run in the parts that are needed here "
+                f"({type(error).__name__}: {error}); this architecture is not supported yet"
+            ) from error
+        least = min(gaps)
+        self.body.scale = gaps[least]
+        if not least < 0.02:  # bfloat16 rounding stays under this, a missing scale does not
+            raise ModelError(
+                f"{self.name}: the logits of {kind} differ from its head applied "
+                f"to its hidden states (by {least:.0%}); this architecture is not supported yet"
+            )
 
 
 class Row(NamedTuple):

@@ -238,7 +238,8 @@ def answer_slice(
         )
     with _one_at_a_time:
         if fingerprint not in _loaded:
-            _make_room()
+            _loaded.clear()  # its memory is for one model
+            gc.collect()
             model = factrobust.load_model(name, dtype=dtype)
             if model.fingerprint != fingerprint:
                 raise ModelError(
@@ -251,20 +252,6 @@ def answer_slice(
             for i, value in zip(numbers, values, strict=True):
                 results[i] = value
         return results
-
-
-def _make_room() -> None:
-    """Let go of earlier models if half of the memory, the GPUs' where there are some, is taken."""
-    import psutil
-    import torch
-
-    ram = psutil.virtual_memory()
-    gpus = [torch.cuda.mem_get_info(i) for i in range(torch.cuda.device_count())]
-    memory = gpus or [(ram.available, ram.total)]
-    if 2 * sum(free for free, _ in memory) < sum(total for _, total in memory):
-        _loaded.clear()
-        gc.collect()
-        torch.cuda.empty_cache()
 
 
 @functools.cache

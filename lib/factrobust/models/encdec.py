@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, EncoderDecoderCache
 
 from factrobust.models import tokens
-from factrobust.models.engine import Batch, Body, LocalModel, by_prompt, in_batches
+from factrobust.models.causal import CausalLM
+from factrobust.models.engine import Batch, Body, by_prompt, in_batches
 from factrobust.models.interface import Job, ModelError
 from factrobust.models.tree import Grow
 
@@ -115,7 +115,7 @@ class EncoderDecoder(Body):
         return pad_sequence(rows, batch_first=True, padding_value=self.pad)
 
 
-class Seq2SeqLM(LocalModel):
+class Seq2SeqLM(CausalLM):
     """A transformers encoder-decoder model in memory.
 
     The prompt is what the encoder reads, closed by the tokenizer's special tokens. The answer is the
@@ -143,28 +143,22 @@ class Seq2SeqLM(LocalModel):
 
         def run(batch: list[tuple[list[int], list[int]]]) -> Batch:
             flat = [(row, answers[i]) for row, (_, group) in enumerate(batch) for i in group]
-            prompts = [source for source, _ in batch]
-            values = self._log_probs(prompts, flat, job.settings.get("temperatures"))
+            hidden, encoded = self.body.encode([source for source, _ in batch])
+            # All answers to a prompt begin from one place; the rest of a longer one follows itself.
+            if longer := [(row, ids[:-1]) for row, ids in flat if len(ids) > 1]:
+                hidden = torch.cat([hidden, self.body.follow(encoded, longer)])
+            where: list[int] = []
+            after = len(batch)
+            for row, ids in flat:
+                where += [row, *range(after, after + len(ids) - 1)]
+                after += len(ids) - 1
+            temperatures = job.settings.get("temperatures")
+            values = self._values(hidden, where, [ids for _, ids in flat], temperatures)
             return [i for _, group in batch for i in group], values
 
         # Every answer holds a copy of its prompt's keys.
         sizes = [sum(len(source) + len(answers[i]) for i in group) for source, group in items]
         return in_batches(items, sizes, run, budget=self.tokens_per_batch, name=self.name)
-
-    def _log_probs(
-        self, prompts: list[list[int]], answers: list[Answer], temperatures: Sequence[float] | None
-    ) -> list[np.ndarray]:
-        """The result of each answer."""
-        hidden, encoded = self.body.encode(prompts)
-        # All answers to a prompt begin from one place; the rest of a longer one follows itself.
-        if longer := [(row, ids[:-1]) for row, ids in answers if len(ids) > 1]:
-            hidden = torch.cat([hidden, self.body.follow(encoded, longer)])
-        where: list[int] = []
-        after = len(prompts)
-        for row, ids in answers:
-            where += [row, *range(after, after + len(ids) - 1)]
-            after += len(ids) - 1
-        return self._values(hidden, where, [ids for _, ids in answers], temperatures)
 
     # -- generation --------------------------------------------------------------------------------
 

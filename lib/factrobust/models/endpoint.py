@@ -31,7 +31,6 @@ from factrobust.draws import sample_key
 from factrobust.models.interface import Generation, Job, Model, ModelError
 from factrobust.models.prompts import FORMATS
 from factrobust.models.tokens import cut
-from factrobust.records import Call, Records
 
 if TYPE_CHECKING:
     import httpx2
@@ -62,9 +61,6 @@ STOPS = 4  # OpenAI takes no more; the others are cut off here
 # llama.cpp to the 40 likeliest tokens. -1 is no limit for both. All but the first is unknown to
 # OpenAI, and TGI takes no top_p of 1: who refuses one of these needs none.
 WIDE: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
-# Of what llama.cpp (in "meta") and vLLM tell of a model, that which goes with the weights: "created" is
-# the time of asking, "n_ctx" a setting.
-TOLD = ("root", "n_params", "size", "n_vocab", "n_embd")
 URL_ENDS = "check the URL, which usually ends in /v1"
 REMEDIES = {
     401: "check the key, in the environment variable that key_env names",
@@ -119,9 +115,7 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
         """What answers are kept under: URL, model, api and revision.
 
         The weights behind an endpoint cannot be verified: the same mapping counts as the same model.
-        What a server tells of its model is kept with the first answer and compared later
-        (`EndpointModel`), but many tell nothing. Where a name can come to mean something
-        else, ask for a dated model ("gpt-4o-mini-2024-07-18"), or change `revision` when it did.
+        Where a name can come to mean something else, ask for a dated model ("gpt-4o-mini-2024-07-18"), or change `revision` when it did.
         """
         words = [f"endpoint:{self.url.rstrip('/')}", self.model, self.api, self.revision]
         return " ".join(word for word in words if word)
@@ -178,13 +172,13 @@ class EndpointModel(Model):
     Raises ModelError if the server cannot be reached, or has not this model (see `_check_served`).
     """
 
-    def __init__(self, endpoint: Endpoint, records: Records | None = None, **about: Any) -> None:
+    def __init__(self, endpoint: Endpoint, **about: Any) -> None:
         super().__init__(**about)
         self.endpoint, self.budget = endpoint, Budget(endpoint)
         self._refused: set[str] = set()  # parameters that this server does not take
         self._alternatives = TOP  # as many as it tells
         self._answered: set[str] = set()  # operations that it is known to answer
-        self._check_served(records)
+        self._check_served()
 
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
         self.require(job.operation)
@@ -327,30 +321,15 @@ class EndpointModel(Model):
         fault = " ".join(fault.split())
         raise ModelError(f"{self.name}: the server {fault}, then run again (asked: {what})")
 
-    def _check_served(self, records: Records | None) -> None:
-        """Raise ModelError if the server lists its models and this one is not among them (llama.cpp's
-        answers under any name), or if it now tells something else of the weights (`TOLD`; many tell
-        nothing) than what is kept with the first answers in the records.
-        """
+    def _check_served(self) -> None:
+        """Raise ModelError if the server lists its models and this one is not among them: llama.cpp's
+        answers under any name."""
         served = self._explaining(f"{self.endpoint.url}/models", self._listed)
-        named = [m for m in served if self.endpoint.model in (m.id, *(m.aliases or ()))]
-        if served and not named:
+        names = [name for m in served for name in (m.id, *(m.aliases or ()))]
+        if names and self.endpoint.model not in names:
             raise ModelError(
                 f"{self.name}: the server has no model {self.endpoint.model!r}; write as model one "
-                f"that it has: {', '.join(m.id for m in served[:5])}"
-            )
-        about = {"root": named[0].root} | (named[0].meta or {}) if named else {}
-        told = {key: about[key] for key in TOLD if about.get(key) is not None}
-        if records is None or not told:
-            return
-        call = Call(self.fingerprint, "told", self.endpoint.model, "{}")
-        [known] = records.get([call])
-        if known is None:
-            records.put([call], [told])
-        elif any(known.get(key, now) != now for key, now in told.items()):
-            raise ModelError(
-                f"{self.name}: the server has another model ({told}) than the one whose answers are "
-                f"in the records ({known}); write another revision for it, or serve the old one"
+                f"that it has: {', '.join(names[:5])}"
             )
 
     def _listed(self) -> list[Served]:
@@ -584,12 +563,10 @@ class Reply(Said):
 
 
 class Served(BaseModel):
-    """One of its models; `meta` and `root` tell of the weights."""
+    """One of its models."""
 
     id: str
     aliases: list[str] | None = None
-    meta: dict[str, Any] | None = None
-    root: str | None = None
 
 
 class Listing(Said):

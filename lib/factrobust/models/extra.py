@@ -118,7 +118,7 @@ class MptBody(Body):
     MPT has no position ids: its attention is biased towards keys that are near (ALiBi, Press et al.
     2022), and transformers counts how near from where a key stands in the batch. Padding, and
     branches that follow one prompt, shift that. Here the bias follows each key's own position;
-    otherwise these are transformers' own layers, and `LocalModel` compares its logits with ours when
+    otherwise these are transformers' own layers, and `CausalLM` compares its logits with ours when
     it is loaded.
     """
 

@@ -21,7 +21,7 @@ from factrobust.paths import DATA
 from factrobust.records import Records
 
 if TYPE_CHECKING:
-    from factrobust.models.engine import LocalModel
+    from factrobust.models.causal import CausalLM
 
 FILE = DATA / "models.csv"
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -120,8 +120,10 @@ def load_model(
     """
     if prompt_format not in (None, *FORMATS):
         raise ModelError(f"prompt format {prompt_format!r} is unknown; choose one of {[*FORMATS]}")
-    describe = _at_endpoint if isinstance(name, Mapping) else _of_weights
-    about, load = describe(name, dtype, records)  # type: ignore[arg-type]
+    if isinstance(name, Mapping):
+        about, load = _at_endpoint(name, dtype)
+    else:
+        about, load = _of_weights(name, dtype, records)
     about["prompt_format"] = prompt_format = prompt_format or about["prompt_format"]
     if FORMATS[prompt_format].chat and about["chat"] is None:
         what = f"has no chat template, so it cannot be asked as {prompt_format!r}"
@@ -134,16 +136,14 @@ def load_model(
 Described = tuple[dict[str, Any], Callable[..., Model]]  # what a model is, and how it is had
 
 
-def _at_endpoint(
-    mapping: Mapping[str, Any], dtype: str | None, records: Records | None
-) -> Described:
+def _at_endpoint(mapping: Mapping[str, Any], dtype: str | None) -> Described:
     from factrobust.models.endpoint import EndpointModel, read_endpoint  # little needs it
 
     endpoint = read_endpoint(mapping)
     if dtype not in (None, "float32"):
         raise ModelError(f"{endpoint.name} computes in its server's own precision, not in {dtype}")
     about = {key: getattr(endpoint, key) for key in ("name", "fingerprint", "chat", "lacks")}
-    return about | {"prompt_format": endpoint.format}, partial(EndpointModel, endpoint, records)
+    return about | {"prompt_format": endpoint.format}, partial(EndpointModel, endpoint)
 
 
 def _of_weights(name: str, dtype: str | None, records: Records | None) -> Described:
@@ -308,7 +308,7 @@ def _within_reach(source: Source, dtype: str, **about: Any) -> Model:
     return ClusterModel(address, load_name=there, dtype=dtype, **about)
 
 
-def _in_memory(source: Source, dtype: str, **about: Any) -> LocalModel:
+def _in_memory(source: Source, dtype: str, **about: Any) -> CausalLM:
     """The model in memory, its weights on the GPUs if there are any.
 
     Raises ModelError for an architecture that cannot be probed here.
@@ -331,7 +331,7 @@ def _in_memory(source: Source, dtype: str, **about: Any) -> LocalModel:
         auto: Any = (
             transformers.AutoModelForSeq2SeqLM if encodes else transformers.AutoModelForCausalLM
         )
-        asked: type[LocalModel] = encdec.Seq2SeqLM if encodes else causal.CausalLM
+        asked: type[CausalLM] = encdec.Seq2SeqLM if encodes else causal.CausalLM
         network, loaded = auto.from_pretrained(
             where, dtype=getattr(torch, dtype), output_loading_info=True, **options
         )

@@ -51,12 +51,7 @@ def encoder_fingerprint(encoder: str | Path | None = None) -> str:
     """
     if encoder is None:
         return f"sha256:{PINNED[:16]} float32"
-    folder = Path(encoder)
-    if not folder.is_dir():
-        return f"hub:{'@'.join(_hub_id(encoder))} float32"
-    if not all((folder / name).is_file() for name in FILES):
-        raise ModelError(f"{folder} is no encoder's folder, which holds {', '.join(FILES)}")
-    return f"sha256:{sha256(folder / name for name in FILES)[:16]} float32"
+    return _identity(encoder, [Path(encoder) / name for name in FILES])
 
 
 def encoder_folder(encoder: str | Path | None = None) -> Path:
@@ -70,6 +65,22 @@ def encoder_folder(encoder: str | Path | None = None) -> Path:
     name, revision = _hub_id(encoder)
     files = ["*.json", "*.txt", "*.safetensors"]
     return Path(snapshot_download(name, revision=revision, allow_patterns=files))
+
+
+def _identity(place: str | Path, files: Iterable[Path]) -> str:
+    if Path(place).is_dir():
+        return f"sha256:{sha256(files)[:16]} float32"
+    return f"hub:{'@'.join(_hub_id(place))} float32"
+
+
+def _hub_id(name: str | Path) -> tuple[str, str]:
+    repository, _, revision = str(name).partition("@")
+    if "/" not in repository or not revision:
+        raise ModelError(
+            f"{str(name)!r} is neither a folder nor a hub id with its revision, owner/name@commit, by "
+            "which a record says which weights it came from"
+        )
+    return repository, revision
 
 
 def load_encoder(encoder: str | Path | None = None) -> tuple[Any, Any]:
@@ -156,8 +167,7 @@ class Encoder:
             for start in range(0, len(missing), GROUPS):
                 batch = missing[start : start + GROUPS]
                 texts = dict.fromkeys(text for i in batch for text in ordered[i] if text)
-                new = [text for text in texts if text not in vectors]
-                if new:
+                if new := [text for text in texts if text not in vectors]:
                     vectors.update(zip(new, self.embed(new), strict=True))
                 values = int_sim(
                     [ordered[i] for i in batch],
@@ -192,16 +202,6 @@ class Encoder:
         return *load_encoder(self._encoder), how
 
 
-def _hub_id(name: str | Path) -> tuple[str, str]:
-    repository, _, revision = str(name).partition("@")
-    if "/" not in repository or not revision:
-        raise ModelError(
-            f"{str(name)!r} is neither a folder nor a hub id with its revision, owner/name@commit, by "
-            "which a record says which weights it came from"
-        )
-    return repository, revision
-
-
 # -- natural language inference --------------------------------------------------------------------
 
 
@@ -217,14 +217,9 @@ class Entailment:
     def __init__(self, classifier: str | Path, *, records: Records | None = None) -> None:
         self._classifier, self._records = classifier, records
         folder = Path(classifier)
-        if folder.is_dir():
-            self.name = folder.name
-            files = sorted(f for f in folder.iterdir() if f.suffix in CLASSIFIER_FILES)
-            identity = f"sha256:{sha256(files)[:16]}"
-        else:
-            self.name = str(classifier)
-            identity = f"hub:{'@'.join(_hub_id(classifier))}"
-        self.fingerprint = f"{identity} float32"
+        self.name = folder.name if folder.is_dir() else str(classifier)
+        files = sorted(file for file in folder.glob("*") if file.suffix in CLASSIFIER_FILES)
+        self.fingerprint = _identity(classifier, files)
 
     def probability(self, pairs: Iterable[tuple[str, str]]) -> np.ndarray:
         """P(entailment) of each (premise, hypothesis), float64 [pair], in [0, 1].
