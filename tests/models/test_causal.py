@@ -33,7 +33,7 @@ from factrobust.models.prompts import FORMATS
 
 ANSWERS = [" Nairobi", " William Shakespeare", " 1945", " Au", " Paris", " blue", " Pablo Picasso"]
 ANSWERS += [" the Japanese yen", " South America", " 8"]
-TEMPERATURES = [0.2, 1.0, 2.0, 5.0]
+TEMPERATURES = [0.2, 1.0, 5.0]
 
 # -- rule 2: padding, prefix, branches -------------------------------------------------------------
 
@@ -48,7 +48,6 @@ def test_score_and_temper_are_the_networks_own(real: Any, ask: Any, reference: A
     curves = real.temper(prompts, answers, [*TEMPERATURES, 0.0])
     np.testing.assert_allclose(curves[:, 1], [s.sum() for s in scores], atol=1e-5)
     for prompt, answer, curve, score in zip(prompts, answers, curves, scores, strict=True):
-        np.testing.assert_allclose(real.score([prompt], [answer])[0], score, atol=1e-4)
         ids = real.tokenizer(prompt + answer).input_ids
         expected = [reference(real, ids, len(ids) - len(score), t) for t in TEMPERATURES]
         np.testing.assert_allclose(score, expected[1], atol=1e-4)
@@ -58,7 +57,7 @@ def test_score_and_temper_are_the_networks_own(real: Any, ask: Any, reference: A
 
 def test_greedy_is_transformers_greedy(real: Any, ask: Any) -> None:
     """Ids equal those of transformers' generate, one prompt at a time; so do batches of one."""
-    prompts = ask(real)
+    prompts = ask(real, 5)
     answers = real.generate(prompts)
     stop = FORMATS[real.prompt_format].stop
     [alone] = real.generate(prompts[4:5])
@@ -185,7 +184,7 @@ def test_rows_whose_answers_have_ended_leave_the_batch(toy_model: Any, watch: An
 
 
 def test_scoring_the_generated_ids_gives_what_generation_reported(real: Any, ask: Any) -> None:
-    answers = [g for g in real.generate(ask(real), max_new_tokens=8) if g.token_ids]
+    answers = [g for g in real.generate(ask(real, 6), max_new_tokens=8) if g.token_ids]
     prompts, ids = [g.prompt for g in answers], [g.token_ids for g in answers]
     for g, score in zip(answers, real.score(prompts, ids), strict=True):
         np.testing.assert_allclose(score, g.logprobs, atol=1e-4)

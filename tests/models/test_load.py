@@ -376,23 +376,6 @@ def test_what_determines_a_sample_is_its_key(watched: Watched, change: dict[str,
     assert len(watched.requests) == 2
 
 
-def test_answers_of_token_ids(watched: Watched) -> None:
-    """The same ids are the same call, however they come; a text that reads like them is another."""
-    [g] = watched.toy.generate(["why?"], stop=["!"])
-    scored, text = watched.toy.score(["why?"] * 2, [g.token_ids, str(g.token_ids)])
-    np.testing.assert_allclose(scored, g.logprobs, atol=1e-6)
-    [computed] = watched.model().score(["why?"], [g.token_ids])
-    curve = watched.model().temper(["why?"], [g.token_ids], [0.5, 1.0])
-    watched.requests.clear()
-    for ids in (g.token_ids, tuple(g.token_ids), np.array(g.token_ids)):
-        np.testing.assert_array_equal(watched.model().score(["why?"], [ids])[0], computed)
-        np.testing.assert_array_equal(watched.model().temper(["why?"], [ids], [0.5, 1.0]), curve)
-    assert watched.requests == []
-    [other] = watched.model().score(["why?"], [str(g.token_ids)])
-    np.testing.assert_array_equal(other, text)
-    assert len(watched.requests) == 1
-
-
 def test_a_replay_imports_no_torch_and_little_of_ours(watched: Watched) -> None:
     watched.model().generate(["why?"])
     watched.model().temper(["why?"], [" a"], [0.5])

@@ -186,31 +186,11 @@ def test_known_values(encoder: Encoder, vectors: dict[str, np.ndarray]) -> None:
     assert encoder.similarity([]).shape == (0,)
 
 
-def test_each_distinct_text_is_embedded_once_and_batches_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_distinct_text_is_embedded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sentences, "GROUPS", 2)  # whose vectors the next ones find
     counting = Counting()
     counting.similarity([["b", "a"], ["a", "b", "c", ""], ["c", " a"], ["b", "a"]])
     assert sorted(itertools.chain(*counting.batches)) == ["a", "b", "c"]
-    monkeypatch.setattr(sentences, "GROUPS", 1)
-    groups = [["a", "b"], ["b", "c", "d"], ["d", "a"], ["d", "a", "e"]]
-    interrupted = Counting(records=Records(tmp_path / "records.sqlite"))
-    monkeypatch.setattr(interrupted, "batches", Full())
-    with pytest.raises(KeyboardInterrupt):
-        interrupted.similarity(groups)
-    assert list(interrupted.batches) == [["a", "b"], ["c", "d"]]
-    again = Counting(records=Records(tmp_path / "records.sqlite"))
-    again.similarity(groups)
-    assert again.batches == [["a", "d", "e"]]
-
-
-class Full(list):
-    """Has room for two."""
-
-    def append(self, item: Any) -> None:
-        if len(self) == 2:
-            raise KeyboardInterrupt
-        super().append(item)
 
 
 def test_what_the_records_hold_is_not_computed(tmp_path: Path) -> None:
@@ -237,20 +217,6 @@ assert encoder.similarity([{TEXTS!r}]).tolist() == {values[:1].tolist()!r}
 assert not {{"torch", "transformers"}} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_another_encoder_is_another_key(tiny: Path, tmp_path: Path) -> None:
-    """Records hold similarities, not vectors: a second encoder cannot meet the first one's."""
-    records = Records(tmp_path / "records.sqlite")
-    groups = [TEXTS, TEXTS[:2]]
-    large = Encoder(records=records).similarity(groups)
-    other = Counting(tiny, records=records)
-    small = other.similarity(groups)
-    assert other.name == "tiny"
-    assert len(other.batches) == 1
-    assert (np.abs(small - large) > 1e-3).all()
-    assert Encoder(records=records).similarity(groups).tolist() == large.tolist()
-    assert Encoder(tiny, records=records).similarity(groups).tolist() == small.tolist()
 
 
 def test_first_tokens_state_where_the_folder_says_so(tiny: Path, tmp_path: Path) -> None:

@@ -50,15 +50,11 @@ class CausalLM(Model):
         network: Any,
         tokenizer: Any,
         *,
-        name: str,
-        fingerprint: str,
-        prompt_format: str,
-        chat: tuple[str, str] | None,
         tokens_per_batch: int = 2048,
         logits_per_batch: int = 64,
+        **about: Any,
     ) -> None:
-        self.name, self.fingerprint = name, fingerprint
-        self.prompt_format, self.chat = prompt_format, chat
+        super().__init__(**about)
         self.tokenizer = tokenizer
         self.tokens_per_batch, self.logits_per_batch = tokens_per_batch, logits_per_batch
         self.body = self._wrap(network.eval())
@@ -88,12 +84,6 @@ class CausalLM(Model):
         self._check(job, [len(ids) for ids, _ in pairs])
         # 2. Answers to one prompt stand together: they become branches of one row.
         rows = [g[i : i + BRANCHES] for g in by_prompt(job) for i in range(0, len(g), BRANCHES)]
-
-        def run(batch: list[list[int]]) -> Batch:
-            answers = [[pairs[i] for i in row] for row in batch]
-            values = self._log_probs(answers, job.settings.get("temperatures"))
-            return [i for row in batch for i in row], values
-
         # 3. Rows of like size make a batch; what all of them begin with costs nothing.
         trunks = [common_length([pairs[i][0] for i in row]) for row in rows]
         shared = common_length([ids for ids, _ in pairs])
@@ -101,22 +91,22 @@ class CausalLM(Model):
             trunk - shared + sum(len(pairs[i][0]) - trunk for i in row)
             for trunk, row in zip(trunks, rows, strict=True)
         ]
-        return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
-    def _log_probs(
-        self, batch: list[list[Answer]], temperatures: Sequence[float] | None
-    ) -> list[np.ndarray]:
-        """The result of each answer; `batch` holds a row a prompt."""
-        # 4. One forward pass for what is not in the cache of the prompts and the branches behind.
-        rows, hidden, *_ = self._forward(batch, *self._shared_prefix(batch))
-        # 5. Each token of an answer has a place that predicts it. Answers share places (their first
-        #    tokens follow the same prompt), and the head is applied once to each place.
-        places = [(r, place) for r, row in enumerate(rows) for place in row.predictors]
-        number = {place: i for i, place in enumerate(dict.fromkeys(places))}
-        row_index, token_index = map(list, zip(*number, strict=True))
-        where = [number[place] for place in places]
-        answers = [ids[start:] for row in batch for ids, start in row]
-        return self._values(hidden[row_index, token_index], where, answers, temperatures)
+        def run(batch: list[list[int]]) -> Batch:
+            answers = [[pairs[i] for i in row] for row in batch]
+            # 4. One forward pass for what is not in the cache of the prompts and the branches behind.
+            packed, hidden, *_ = self._forward(answers, *self._shared_prefix(answers))
+            # 5. Each token of an answer has a place that predicts it. Answers share places (their
+            #    first tokens follow the same prompt), and the head is applied once to each place.
+            places = [(r, place) for r, row in enumerate(packed) for place in row.predictors]
+            number = {place: i for i, place in enumerate(dict.fromkeys(places))}
+            at = tuple(map(list, zip(*number, strict=True)))
+            where = [number[place] for place in places]
+            wanted = [ids[start:] for row in answers for ids, start in row]
+            values = self._values(hidden[at], where, wanted, job.settings.get("temperatures"))
+            return [i for row in batch for i in row], values
+
+        return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _values(
         self,

@@ -16,7 +16,6 @@ answers may change with what else a server computes at the time. Kept answers do
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -97,9 +96,8 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
     # After 408, 409, 429, 5xx, a timeout or a dropped connection; the client waits longer each time,
     # or for as long as Retry-After says.
     retries: int = Field(8, ge=0, description="how often a request may be repeated, from 0")
-    # Counted from `load_model` on, repeated requests too; prompts and answers together.
+    # Counted from `load_model` on, repeated requests too.
     budget_requests: int | None = Field(None, ge=1, description="a number never to exceed")
-    budget_tokens: int | None = Field(None, ge=1, description="a number never to exceed")
     revision: Word | None = Field(
         None, description="any word for what is served there now, in quotes"
     )
@@ -174,7 +172,7 @@ class EndpointModel(Model):
 
     def __init__(self, endpoint: Endpoint, **about: Any) -> None:
         super().__init__(**about)
-        self.endpoint, self.budget = endpoint, Budget(endpoint)
+        self.endpoint, self.requests, self._lock = endpoint, 0, Lock()
         self._refused: set[str] = set()  # parameters that this server does not take
         self._alternatives = TOP  # as many as it tells
         self._answered: set[str] = set()  # operations that it is known to answer
@@ -232,16 +230,26 @@ class EndpointModel(Model):
     def _connect(self) -> openai.OpenAI:
         import openai
 
-        hooks: dict[str, list[Callable[..., Any]]]
-        hooks = {"request": [self.budget.reserve], "response": [self.budget.settle]}
         return openai.OpenAI(
             base_url=self.endpoint.url,
             # Without one the client would send OPENAI_API_KEY to anybody.
             api_key=self.endpoint.key() or "none",
             max_retries=self.endpoint.retries,
             timeout=openai.Timeout(self.endpoint.timeout, connect=10),
-            http_client=openai.DefaultHttpxClient(event_hooks=hooks),
+            http_client=openai.DefaultHttpxClient(event_hooks={"request": [self._count]}),
         )
+
+    def _count(self, request: httpx2.Request) -> None:
+        """Before any attempt is sent: count it, or raise ModelError if the budget is used up."""
+        if request.method != "POST":
+            return
+        with self._lock:
+            if self.requests == self.endpoint.budget_requests:
+                raise ModelError(
+                    f"{self.name}: the budget of {self.requests} requests is used up; raise "
+                    "budget_requests or run again, what is in the records is not asked again"
+                )
+            self.requests += 1
 
     def _reply(self, client: openai.OpenAI, call: dict[str, Any]) -> list[Choice]:
         """The answers to a call, asked again without what the server refuses to take."""
@@ -325,7 +333,7 @@ class EndpointModel(Model):
         """Raise ModelError if the server lists its models and this one is not among them: llama.cpp's
         answers under any name."""
         served = self._explaining(f"{self.endpoint.url}/models", self._listed)
-        names = [name for m in served for name in (m.id, *(m.aliases or ()))]
+        names = list(dict.fromkeys(n for m in served for n in (m.id, *(m.aliases or ()))))
         if names and self.endpoint.model not in names:
             raise ModelError(
                 f"{self.name}: the server has no model {self.endpoint.model!r}; write as model one "
@@ -347,52 +355,7 @@ class EndpointModel(Model):
         return Listing.read(self._hidden(reply.text)).data or []
 
 
-# -- requests: within a budget, many at a time, one sentence when one fails ------------------------
-
-
-class Budget:
-    """Requests and tokens spent: hooks of the HTTP client, which passes every attempt through them.
-
-    A request is taken to use as many tokens as its body has bytes, and its answers at their longest,
-    until the server has counted them: no token is shorter than a byte, and what the body holds
-    beside the prompt stands for a chat template. What the server answers with an error costs none.
-    """
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._name, self._lock = endpoint.name, Lock()
-        self._limits = {"requests": endpoint.budget_requests, "tokens": endpoint.budget_tokens}
-        self.spent = {"requests": 0, "tokens": 0}
-
-    def reserve(self, request: httpx2.Request) -> None:
-        """Before an attempt is sent: count it, or raise ModelError if it could exceed the budget."""
-        if request.method != "POST":
-            return
-        wanted = {"requests": 1, "tokens": _most_tokens(request)}
-        with self._lock:
-            for what, limit in self._limits.items():
-                if limit is not None and self.spent[what] + wanted[what] > limit:
-                    raise ModelError(
-                        f"{self._name}: the budget of {limit} {what} is used up ({self.spent}); raise "
-                        f"budget_{what} or run again, what is in the records is not asked again"
-                    )
-            self.spent = {what: self.spent[what] + wanted[what] for what in wanted}
-
-    def settle(self, response: httpx2.Response) -> None:
-        """After a reply: what the server counted instead; if it did not, the guess stays."""
-        if response.request.method != "POST":
-            return
-        try:
-            used = 0 if response.is_error else json.loads(response.read())["usage"]["total_tokens"]
-            change = int(used) - _most_tokens(response.request)
-        except (ValueError, KeyError, TypeError):
-            return
-        with self._lock:
-            self.spent["tokens"] += change
-
-
-def _most_tokens(request: httpx2.Request) -> int:
-    body = json.loads(request.content)
-    return len(request.content) + int(body["max_tokens"]) * int(body.get("n", 1))
+# -- many at a time -------------------------------------------------------------------------------
 
 
 def in_parallel(

@@ -171,6 +171,7 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
 class Source:
     """Where a model's weights are, known before anything is loaded.
 
+    By `name` any process finds the same: a path is absolute, and a hub id has its commit.
     `identity` tells them from all others: part of every record's key. `hub` and `tokenizer` are a
     repository and its commit, the latter if it is another one.
     """
@@ -192,9 +193,9 @@ def find_source(name: str) -> Source:
         return Source(name, f"sha256:{settings.sha256[:16]}", settings)
     from factrobust.models import weights
 
-    path = Path(name).expanduser()
+    path = Path(name).expanduser().absolute()
     if path.suffix == ".gguf" and path.is_file():
-        return Source(name, f"sha256:{weights.sha256([path])[:16]}", settings)
+        return Source(str(path), f"sha256:{weights.sha256([path])[:16]}", settings)
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise ModelError(
@@ -204,10 +205,11 @@ def find_source(name: str) -> Source:
             # transformers would make up a tokenizer to which every word is unknown.
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
         files = sorted(p for p in path.iterdir() if p.suffix in MODEL_FILES)
-        return Source(name, f"sha256:{weights.sha256(files)[:16]}", settings)
+        return Source(str(path), f"sha256:{weights.sha256(files)[:16]}", settings)
     if HUB_ID.fullmatch(name.partition("@")[0]) and path.suffix != ".gguf":
         hub = _hub_commit(name, "config.json")
-        source = Source(name, f"hub:{'@'.join(hub)}", settings, hub)
+        there = "@".join(hub)
+        source = Source(there, f"hub:{there}", settings, hub)
         if settings and settings.tokenizer:
             other = _hub_commit(settings.tokenizer, "tokenizer_config.json")
             identity = f"{source.identity} tokenizer {'@'.join(other)}"
@@ -252,13 +254,13 @@ def _location(source: Source) -> tuple[str, dict[str, Any]]:
         return source.hub[0], {"revision": source.hub[1]}
     from factrobust.models import weights
 
-    folder = Path(source.name).expanduser()
+    folder = Path(source.name)
     digest = source.identity.removeprefix("sha256:")
     if source.settings and (pinned := source.settings.sha256):
         files = partial(weights.packaged_files, source.name, weights.EMBEDDED[source.name], pinned)
         folder = weights.converted(digest, files, source.name)
     elif folder.suffix == ".gguf":
-        folder = weights.converted(digest, lambda: [Path(source.name).expanduser()], source.name)
+        folder = weights.converted(digest, lambda: [Path(source.name)], source.name)
     # transformers asks the hub about tokenizers even for some local folders: keep it from that.
     return os.fspath(folder), {"local_files_only": True}
 
@@ -299,13 +301,7 @@ def _within_reach(source: Source, dtype: str, **about: Any) -> Model:
         return _in_memory(source, dtype, **about)
     from factrobust.models.cluster import ClusterModel
 
-    if source.hub:
-        there = "@".join(source.hub)  # the commit: a worker may know the revision as another one
-    elif source.settings and source.settings.sha256:
-        there = source.name
-    else:
-        there = os.fspath(Path(source.name).expanduser().absolute())
-    return ClusterModel(address, load_name=there, dtype=dtype, **about)
+    return ClusterModel(address, load_name=source.name, dtype=dtype, **about)
 
 
 def _in_memory(source: Source, dtype: str, **about: Any) -> CausalLM:
