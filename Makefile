@@ -82,7 +82,7 @@ test: $(READY) ## every test, and every notebook against its committed outputs a
 lint: $(READY) ## ruff, mypy, whether the notebooks are in canonical form, and how thin all is
 	@"$(PY)" -m ruff check
 	@"$(PY)" -m ruff format --check
-	@"$(PY)" -m mypy
+	@"$(PY)" -m mypy --num-workers $(JOBS)
 	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec "$(PY)" -m factrobust.reproduce.notebook --check {} +
 	@"$(PY)" tests/thinness.py
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -182,14 +180,6 @@ def test_modes_of_open_records(
     monkeypatch.setenv("FACTROBUST_RECORDS", "frehs")
     with pytest.raises(RecordsError, match="FACTROBUST_RECORDS is 'frehs'"):
         open_records()
-
-
-def test_importing_the_store_loads_what_it_needs_and_no_more() -> None:
-    code = "import sys, factrobust.records; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"torch", "pyarrow", "pandas"} & set(done.stdout.split())
-    ours = {name for name in done.stdout.split() if name.startswith("factrobust.")}
-    assert ours == {"factrobust.paths", "factrobust.records"}
 
 
 # -- committed files -------------------------------------------------------------------------------
