@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import nbformat
 import psutil
 import pytest
 
@@ -72,7 +73,10 @@ def test_runs_what_it_is_asked_for_and_says_what_moved(
 def test_a_failure_names_the_cell_and_leaves_everything_as_it_was(
     root: Path, write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write("1.ipynb", PLAIN, "# the culprit\n1 / 0", "print('never')")
+    path = write("1.ipynb", PLAIN, "# the culprit\n1 / 0", "print('never')")
+    earlier = nbformat.read(path, as_version=4)
+    earlier.cells[-1].outputs = [nbformat.v4.new_output("stream", text="of an earlier run")]
+    nbformat.write(earlier, path)
     write("2.ipynb", PLAIN)
     before = files(root)
     assert main([], root=root) == 1
@@ -84,6 +88,7 @@ def test_a_failure_names_the_cell_and_leaves_everything_as_it_was(
     assert files(root) == before  # no figure, though cell 2 saved one
     failed = root / "build/failed/laptop/notebooks/1.ipynb"
     assert "ZeroDivisionError" in failed.read_text()
+    assert "earlier" not in failed.read_text()
     # When two run at once, the second may have ended first: its results count for nothing, too.
     assert main(["--replay"], root=root) == 1
     assert files(root) == before
