@@ -120,29 +120,29 @@ class ContextQuestions(pa.DataFrameModel):
 # -- what models said (probes) ---------------------------------------------------------------------
 
 
-class Answers(pa.DataFrameModel):
-    """Greedy answers to facts (part 1)."""
+class Generated(pa.DataFrameModel):
+    """What models said to facts."""
 
     model: str = _column("the name that the model was loaded by")
     fact_id: str = _column("of the fact that was asked")
-    prompt_format: str = _column("a key of models.prompts.FORMATS")
-    prompt: str = _column("what the model was given")
-    text: str = _column("what it said, up to the stop")
-    token_ids: Any = _column("list of the answer's token ids")
-    logprobs: Any = _column("list of their log-probabilities, untempered")
-    top_logprobs: Any = _column("a list a token: the ten greatest log-probabilities there")
-
-
-class Samples(pa.DataFrameModel):
-    """Sampled answers to facts (part 1)."""
-
-    model: str = _column("the name that the model was loaded by")
-    fact_id: str = _column("of the fact that was asked")
-    temperature: float = _column("t that the logits were divided by", ge=0)
-    sample: int = _column("number of the sample, from 0")
     text: str = _column("what the model said, up to the stop")
     token_ids: Any = _column("list of the answer's token ids")
     logprobs: Any = _column("list of their log-probabilities, untempered")
+
+
+class Answers(Generated):
+    """Greedy answers to facts (part 1)."""
+
+    prompt_format: str = _column("a key of models.prompts.FORMATS")
+    prompt: str = _column("what the model was given")
+    top_logprobs: Any = _column("a list a token: the ten greatest log-probabilities there")
+
+
+class Samples(Generated):
+    """Sampled answers to facts (part 1)."""
+
+    temperature: float = _column("t that the logits were divided by", ge=0)
+    sample: int = _column("number of the sample, from 0")
     tempered_logprobs: Any = _column("the same under the distribution that they were drawn from")
 
 

@@ -135,7 +135,7 @@ def test_rows_stand_by_their_mean_over_models():
 
 def test_shares_are_stacked_in_order_and_written_where_there_is_room(axis):
     rows = pd.DataFrame({"row": [0, 0, 0, 1], "part": list("abca"), "share": [0.5, 0.1, 0.4, 1]})
-    fills = {"c": {"color": style.BLUE}, "a": {"color": "red"}, "b": {"color": "green"}}
+    fills = {"c": style.BLUE, "a": "red", "b": "green"}
     blocks.stack(axis, rows, "row", [0, 1], "part", fills)
     first = [patch for patch in axis.patches if patch.get_y() < 0.5]
     assert [patch.get_x() for patch in first] == pytest.approx([0, 0.4, 0.9])

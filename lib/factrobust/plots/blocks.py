@@ -23,7 +23,7 @@ from factrobust.plots.style import Look
 
 MARKED = 12  # points of a line up to which they are marked
 Looks = Mapping[str, Look]
-Fills = Mapping[str, dict[str, Any]]  # how bars are drawn, as matplotlib takes it
+Colours = Mapping[str, str]
 Panels = list[tuple[Axes, pd.DataFrame]]  # axes, and the rows of the table that they show
 
 
@@ -231,7 +231,7 @@ def beside(axis: Axes, y: float, text: str, colour: str = "black") -> None:
 
 
 def stack(
-    axis: Axes, table: pd.DataFrame, column: str, rows: Sequence[Any], by: str, fills: Fills
+    axis: Axes, table: pd.DataFrame, column: str, rows: Sequence[Any], by: str, fills: Colours
 ) -> None:
     """A bar in each row, a value of `column`, stacked from the left: the column share of each `by`.
 
@@ -241,9 +241,9 @@ def stack(
     share = share.reindex(index=list(rows), columns=list(fills)).fillna(0)
     left = share.cumsum(axis=1) - share
     for value, fill in fills.items():
-        drawn = axis.barh(range(len(rows)), share[value], 0.75, left=left[value], **fill)
+        drawn = axis.barh(range(len(rows)), share[value], 0.75, left=left[value], color=fill)
         texts = [f"{width:.0%}" if width >= 0.12 else "" for width in share[value]]
-        ink = "white" if fill["color"] == style.BLUE else "black"
+        ink = "white" if fill == style.BLUE else "black"
         axis.bar_label(drawn, texts, label_type="center", fontsize=6.5, color=ink)
     style.shares(axis, "x")
     axis.set_xlim(0, 1)
@@ -308,9 +308,9 @@ def keys(looks: Looks, table: pd.DataFrame | None = None, **changed: Any) -> lis
     return entries
 
 
-def patches(fills: Fills) -> list[Any]:
+def patches(fills: Colours) -> list[Any]:
     """A legend entry a kind of bar."""
-    return [Patch(label=value, **fill) for value, fill in fills.items()]
+    return [Patch(label=value, color=fill) for value, fill in fills.items()]
 
 
 def legend(fig: Figure, handles: Sequence[Any]) -> Figure:

@@ -8,7 +8,7 @@ Tables and errors as `plots.blocks` says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
@@ -67,7 +67,8 @@ def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
     """
     blocks.check(table, "model", column, "source")
     rows = style.in_order(table[column], style.ORDER.get(column, ()))  # the thesis's models last
-    fills = _fills(style.ordered(table.loc[table["share"] > 0, "source"]))
+    sources = style.ordered(table.loc[table["share"] > 0, "source"])
+    fills = {source: SOURCES[source].colour for source in sources}
     fig, panels = blocks.panels(
         table, None if column == "model" else "model", height=0.95 + 0.24 * len(rows), width=DOUBLE,
         labels=("share of answers", style.name(column)),
@@ -195,11 +196,9 @@ def perplexity_by_category(answers: pd.DataFrame) -> Figure:
             axis.scatter(numbers, heights, s=8, color=look.colour, ec="0.3", lw=0.3, alpha=0.8)
             blocks.beside(axis, y, str(len(numbers) or ""), "0.35")
     blocks.name_rows([axis for axis, _ in panels], [style.name(group) for group in groups])
-    return blocks.legend(fig, blocks.patches(_fills(sources)))
-
-
-def _fills(sources: Sequence[str]) -> blocks.Fills:
-    return {source: {"color": SOURCES[source].colour} for source in sources}
+    return blocks.legend(
+        fig, blocks.patches({source: SOURCES[source].colour for source in sources})
+    )
 
 
 def _known(answers: pd.DataFrame) -> pd.Series:
@@ -232,6 +231,7 @@ def roc(table: pd.DataFrame, areas: pd.DataFrame) -> Figure:
     blocks.check(areas, "model", "score")
     looks = style.series(table["score"])
     areas = areas[areas["score"].isin(looks)]
+    names = {score: SCORES.get(score, style.name(score)) for score in looks}
     fig, panels = blocks.panels(
         table.assign(n=table["model"].map(areas.groupby("model")["n"].first())), "model", height=3.2,
         what="answers", labels=("memory taken for context (fpr)", "context recognised (tpr)"),
@@ -240,20 +240,16 @@ def roc(table: pd.DataFrame, areas: pd.DataFrame) -> Figure:
     for axis, own in panels:
         axis.plot([0, 1], [0, 1], **style.REFERENCE)
         here = areas[areas["model"] == own["model"].iloc[0]].set_index("score")
-        texts = []
+        handles = []
         for name, look in looks.items():
             curve = own[own["score"] == name].sort_values(["fpr", "tpr"])
             axis.plot(curve["fpr"], curve["tpr"], color=look.colour, ls=look.line)
             area, low, high = here.reindex([name])[["auc", "low", "high"]].iloc[0]
-            texts.append("–" if np.isnan(area) else f"{area:.2f} ({low:.2f}–{high:.2f})")
-        legend: dict[str, Any] = {"loc": "lower right", "fontsize": 6, "title_fontsize": 6}
-        axis.legend(handles=_lines(texts, looks), title="AUC", labelspacing=0.3, **legend)
-    return blocks.legend(fig, _lines([SCORES.get(name, style.name(name)) for name in looks], looks))
-
-
-def _lines(labels: Sequence[str], looks: blocks.Looks) -> list[Any]:
-    pairs = zip(labels, looks.values(), strict=True)
-    return [blocks.key(label, look, marker="") for label, look in pairs]
+            text = "–" if np.isnan(area) else f"{area:.2f} ({low:.2f}–{high:.2f})"
+            handles.append(blocks.key(text, look, marker=""))
+        form: dict[str, Any] = {"loc": "lower right", "fontsize": 6, "title_fontsize": 6}
+        axis.legend(handles=handles, title="AUC", labelspacing=0.3, **form)
+    return blocks.legend(fig, [blocks.key(names[s], look, marker="") for s, look in looks.items()])
 
 
 def auc_by_score(table: pd.DataFrame) -> Figure:

@@ -89,8 +89,7 @@ def certainty_bins(table: pd.DataFrame) -> Figure:
     axes[0, 0].set(xlim=(0, 1), ylim=(0, 1))
     axes[0, 0].set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     fig.supxlabel("certainty: mean probability of the answer's tokens")
-    fills = {"right": {"color": style.RIGHT}, "wrong": {"color": style.WRONG}}
-    return blocks.legend(fig, blocks.patches(fills))
+    return blocks.legend(fig, blocks.patches({"right": style.RIGHT, "wrong": style.WRONG}))
 
 
 def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame) -> Figure:
@@ -219,7 +218,7 @@ def frs_distribution(points: pd.DataFrame) -> Figure:
         axis.axvspan(GAP[0], GAP[1] - BIN, color="0.93", lw=0, zorder=0)
         axis.set(xlim=(0, 1.01), xticks=np.linspace(0, 1, 6))
     handles = blocks.keys(style.looks(points["model"]), marker="")
-    return blocks.legend(fig, [*handles, *blocks.patches({"no score possible": {"color": "0.9"}})])
+    return blocks.legend(fig, [*handles, *blocks.patches({"no score possible": "0.9"})])
 
 
 def answer_curves(table: pd.DataFrame, breaking: pd.DataFrame, samples: pd.DataFrame) -> Figure:

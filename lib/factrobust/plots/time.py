@@ -58,7 +58,7 @@ def timeline(facts: pd.DataFrame, dates: pd.DataFrame) -> Figure:
     axis.set(xlabel="calendar year")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     axis.grid(False, axis="y")
-    handles = blocks.patches({"validity": {"color": "0.8"}})
+    handles = blocks.patches({"validity": "0.8"})
     handles += [blocks.key(label, ls="", **mark) for label, mark in MARKS.items()]
     return blocks.legend(fig, handles)
 
@@ -97,7 +97,7 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
     fig, panels = blocks.curves(
         table, "position", panel=panel, by=by,
         labels=("date $\\alpha$ (lengths of validity)", "log-probability minus that\nof correct dates (nats)"),
-        extra=blocks.patches({"validity": {"color": "0.9"}}),
+        extra=blocks.patches({"validity": "0.9"}),
     )  # fmt: skip
     for axis, _ in panels:
         axis.axvspan(-0.5, 0.5, color="0.93", lw=0, zorder=0)
@@ -191,8 +191,7 @@ def duel_shares(table: pd.DataFrame) -> Figure:
     height = 0.85 + (0.3 if alone else 0.6) * len(rows)
     labels = ("share of facts", "precision" if alone else "first / second")
     fig, panels = blocks.panels(table, "metric", width=DOUBLE, height=height, labels=labels)
-    colours = {"win": style.RIGHT, "tie": "0.85", "lose": style.WRONG}
-    fills = {outcome: {"color": colour} for outcome, colour in colours.items()}
+    fills = {"win": style.RIGHT, "tie": "0.85", "lose": style.WRONG}
     for axis, own in panels:
         blocks.stack(axis, own, "row", rows, "outcome", fills)
     blocks.name_rows([axis for axis, _ in panels], names)
