@@ -82,6 +82,23 @@ def shows(points):
 
 
 @pytest.fixture
+def traces():
+    """A function that checks that the first lines of a figure's panels are the rows of a table by
+    `panel` and `by`, along x but for an offset that keeps them apart."""
+
+    def checked(fig, table, x, panel, values, by="model"):
+        names = list(style.looks(table[by])) if by == "model" else list(dict.fromkeys(table[by]))
+        for axis, value in zip(fig.axes, values, strict=True):
+            for line, name in zip(axis.lines, names, strict=False):
+                own = table[(table[panel] == value) & (table[by] == name)].sort_values(x)
+                assert list(line.get_ydata()) == list(own["mean"])
+                assert line.get_xdata() == pytest.approx(own[x], abs=0.031 * np.ptp(own[x]))
+        assert len(axis.lines) >= len(names)
+
+    return checked
+
+
+@pytest.fixture
 def bars():
     """A function for the ends of the horizontal intervals drawn in a panel, [interval, (low, high)]."""
 

@@ -73,16 +73,11 @@ def test_right_by_context(check, models, intervals, points, shows, rows):
             assert none < false  # above it
 
 
-def test_right_by_popularity(check, models, intervals, points):
+def test_right_by_popularity(check, intervals, models, traces):
     table = intervals(model=models, context=["false", "none"], popularity=[2.5, 4.5], n=20)
     fig = check(context.right_by_popularity(table), axes=2)
     assert fig.axes[0].get_title().startswith("no context\nn = 20 facts")
-    for axis, kind in zip(fig.axes, ["none", "false"], strict=True):
-        for k, (model, look) in enumerate(style.looks(models).items()):
-            own = table[(table["model"] == model) & (table["context"] == kind)]
-            x, y = points(axis, look.colour).T
-            assert y.tolist() == own["mean"].tolist()
-            assert x - 0.06 * (k - (len(models) - 1) / 2) == pytest.approx([2.5, 4.5])
+    traces(fig, table, "popularity", "context", ["none", "false"])
 
 
 def test_worked_example_bars_are_bits(check, rows):

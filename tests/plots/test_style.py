@@ -55,18 +55,6 @@ def test_numbers_of_facts_are_told_per_model_where_they_differ():
     assert style.counts(four, list("abcd"), "facts") == "n = 58–60 facts"
 
 
-def test_a_title_says_what_could_not_be_drawn():
-    table = pd.DataFrame({"x": [1, 2, None]})
-    assert style.title("owner/m", table, table.dropna()) == "m\nn = 2, 1 undefined"
-    assert style.title("m", table, table) == "m\nn = 3"
-
-
-def test_short_numbers():
-    assert [style.short(x) for x in (0.5, 20, 1e3, 5e4, 1e6, 2e9, 1e12)] == [
-        "0.5", "20", "1K", "50K", "1M", "2B", "1T",
-    ]  # fmt: skip
-
-
 def test_lines_that_are_no_models_have_no_colour_of_an_embedded_model():
     looks = style.series([*"abcde", "a"])
     assert list(looks) == list("abcde")
@@ -74,18 +62,6 @@ def test_lines_that_are_no_models_have_no_colour_of_an_embedded_model():
     assert not {look.colour for look in looks.values()} & {style.BLUE, style.VERMILION}
     with pytest.raises(ValueError, match="6 lines are too many to tell apart: give at most 5"):
         style.series("abcdef")
-
-
-def test_missing_bounds_draw_no_interval():
-    table = pd.DataFrame({"mean": [0.5, 0.5], "low": [0.3, None], "high": [0.6, None]})
-    assert style.errors(table).tolist() == [pytest.approx([0.2, 0]), pytest.approx([0.1, 0])]
-
-
-def test_jitter_stays_within_its_width():
-    shifts = style.jitter(1000, 0.4)
-    assert abs(shifts).max() <= 0.2
-    assert abs(shifts.mean()) < 0.001
-    assert len(set(shifts.round(12))) == 1000
 
 
 def test_figures_have_our_style_and_are_none_of_pyplot():

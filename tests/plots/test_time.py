@@ -64,28 +64,23 @@ def test_rates_by_precision(check, intervals, bars, rows, names):
     assert [0.5, 0.5] in [list(line.get_xdata()) for line in one.lines]
 
 
-def test_logprob_by_position(check, intervals, models):
+def test_logprob_by_position(check, intervals, models, traces):
     table = intervals(model=models, precision=["day", "year"], position=[1.4, -0.6, 0.1])
     fig = check(time.logprob_by_position(table), axes=2)
-    for axis, precision in zip(fig.axes, ["year", "day"], strict=True):
-        for line, model in zip(axis.lines, style.looks(models), strict=True):
-            own = table[(table["model"] == model) & (table["precision"] == precision)]
-            own = own.sort_values("position")
-            assert line.get_xydata().tolist() == own[["position", "mean"]].to_numpy().tolist()
+    traces(fig, table, "position", "precision", ["year", "day"])
+    for axis in fig.axes:
         (shade,) = axis.patches
         assert (shade.get_x(), shade.get_width()) == (-0.5, 1)
 
 
-def test_more_models_than_colours_have_a_panel_each(check, intervals, entries):
-    table = intervals(model=MANY, precision=["day", "year"], position=[-0.6, 0.1, 1.4])
+def test_more_models_than_colours_have_a_panel_each(check, intervals, entries, traces):
+    table = intervals(model=MANY, precision=["year", "day"], position=[-0.6, 0.1, 1.4])
     fig = check(time.logprob_by_position(table), axes=8)
     assert entries(fig) == ["year", "day", "validity"]
-    for axis, name in zip(fig.axes, MANY, strict=True):
-        assert axis.get_title().split("\n")[0] == style.model_name(name)
-        for line, precision in zip(axis.lines, ["year", "day"], strict=True):
-            own = table[(table["model"] == name) & (table["precision"] == precision)]
-            assert list(line.get_ydata()) == list(own["mean"])
-            assert line.get_color() == style.series(["year", "day"])[precision].colour
+    assert [axis.get_title().split("\n")[0] for axis in fig.axes] == [
+        style.model_name(name) for name in MANY
+    ]
+    traces(fig, table, "position", "model", MANY, by="precision")
 
 
 def test_rates_by_format(check, intervals, models, points, entries, rows):
@@ -145,17 +140,14 @@ def test_rates_by_size(check, rows):
     assert [point for point, inside in drawn.items() if inside == "white"] == [(0.1, 0)]
 
 
-def test_rates_by_popularity(check, intervals, models, entries, points):
+def test_rates_by_popularity(check, intervals, models, entries, traces):
     whats = ["fact", "object", "subject"]
     table = intervals(model=models, what=whats, popularity_bin=[0, 1, 2], n=24)
     fig = check(time.rates_by_popularity(table, "win rate"), axes=len(models))
     assert entries(fig) == ["of the subject", "of the object", "of the fact"]
-    for axis, model in zip(fig.axes, style.looks(models), strict=True):
-        own = table[(table["model"] == model) & (table["what"] == "subject")]
-        x, y = points(axis, style.GREEN).T
-        assert x == pytest.approx([0.94, 1.94, 2.94])
-        assert y.tolist() == own["mean"].tolist()
-        assert axis.get_title().endswith("n = 24 facts a bin")
+    by_bin = table.assign(bin=table["popularity_bin"] + 1)[::-1]  # from the subject to the fact
+    traces(fig, by_bin, "bin", "model", style.looks(models), by="what")
+    assert all(axis.get_title().endswith("n = 24 facts a bin") for axis in fig.axes)
 
 
 def duels(pairs):
@@ -188,15 +180,12 @@ def test_several_duels_name_both_sides(check, rows, entries):
     assert entries(fig) == ["first better", "equal", "second better"]
 
 
-def test_margin_curves(check, intervals, models):
+def test_margin_curves(check, intervals, models, traces):
     margins = [-1, 0, 0.5, 2]
     table = intervals(model=models, precision=["global", "year"], required=margins)
     fig = check(time.margin_curves(table.sample(frac=1, random_state=0)), axes=2)
-    for axis, precision in zip(fig.axes, ["year", "global"], strict=True):
-        for line, model in zip(axis.lines, style.looks(models), strict=False):
-            own = table[(table["model"] == model) & (table["precision"] == precision)]
-            assert line.get_xydata().tolist() == own[["required", "mean"]].to_numpy().tolist()
-        assert axis.lines[-1].get_xdata() == [0, 0]
+    traces(fig, table, "required", "precision", ["year", "global"])
+    assert all(axis.lines[-1].get_xdata() == [0, 0] for axis in fig.axes)
 
 
 def test_by_number_of_dates(check, intervals, models, shows):
