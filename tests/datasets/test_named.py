@@ -49,7 +49,8 @@ def test_a_limit_is_spread_over_the_sets() -> None:
 def test_a_csv_of_your_own_and_long_answers(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(
-        "subject,relation,object\nBhutan,capital,Thimphu\nUtopia,capital,a town of no name here\n"
+        "subject,relation,object\nBhutan,capital,a town of no name\n"  # five words
+        "Utopia,capital,a town of no name here\n"
     )
     table, counts, files, _ = load_named([str(path)])
     assert table["question"].tolist() == ["What is the capital of Bhutan?"]
