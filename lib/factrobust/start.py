@@ -222,13 +222,14 @@ class Wording(Study):
 
     @cached_property
     def groups(self) -> pd.DataFrame:
-        """One row a model and question: right or not, and the predictors (`metrics.wording.groups`).
+        """One row a model and question: right or not, and the predictors (`metrics.wording.predictors`).
 
         Questions without a popularity are left out; where none has one it is the constant 0.
         """
-        from factrobust.metrics.wording import groups
+        from factrobust.metrics.wording import predictors
 
-        table = schemas.Groups.validate(groups(self.marked, self.answer_sets, self.sample_sets))
+        table = predictors(self.marked, self.answer_sets, self.sample_sets)
+        schemas.Groups.validate(table)
         missing = table["log_popularity"].isna()
         return table.assign(log_popularity=0.0) if missing.all() else table[~missing]
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust.metrics import attribution, calibration
-from factrobust.metrics.attribution import decisions, error_rates, predict
+from factrobust.metrics.attribution import decisions, error_rates
+from factrobust.metrics.held_out import cross_validate
 
 
 def marked(sources: list[str], **columns: object) -> pd.DataFrame:
@@ -79,10 +80,7 @@ def test_auc_by_hand() -> None:
     assert table.columns.tolist() == [
         *("model", "score", "queries", "auc", "low", "high", "n", "n_missing")
     ]
-    row = table.iloc[0]
-    assert row["auc"] == pytest.approx(3.5 / 4)
-    assert row[["n", "n_missing"]].tolist() == [4, 1]
-    assert row["queries"] == 2
+    assert table[["auc", "n", "n_missing"]].values.tolist() == [[3.5 / 4, 4, 1]]
 
 
 def test_auc_by_category_and_score() -> None:
@@ -95,11 +93,10 @@ def test_auc_by_category_and_score() -> None:
     )
     assert "minus_log_p4" not in attribution.cases(rows.assign(p4=np.nan))
     table = attribution.auc_table(attribution.cases(rows), by=["model", "category"], n_boot=20)
-    found = table.set_index(["category", "score"])["auc"]
-    assert found["a", "log_p2_p3"] == 1
-    assert found["b", "log_p2_p3"] == 0
-    assert found["a", "minus_log_p4"] == 0.5
-    assert table.set_index("score")["queries"]["log_p2_p3"].tolist() == [2, 2]
+    found = table.set_index(["category", "score"])
+    assert found.loc["a", "auc"][["log_p2_p3", "minus_log_p4"]].tolist() == [1, 0.5]
+    assert found.loc["b", "auc"]["log_p2_p3"] == 0
+    assert found.loc["a", "queries"][["log_p2_p3", "minus_log_p4"]].tolist() == [2, 1]
 
 
 def test_roc_curve_by_hand() -> None:
@@ -236,28 +233,12 @@ def test_thresholds_that_carry_over_to_another_category() -> None:
     assert alone["says_context"].isna().all()
 
 
-def test_logistic_regression_out_of_fold() -> None:
+def test_cases_are_questions_to_a_logistic_regression() -> None:
     table = simulated(300)
-    table.loc[11, "minus_log_p4"] = np.nan
-    found = predict(table, ["minus_log_p4", "minus_log_p3"])
-    assert found.columns.tolist() == [
-        *("model", "repeat", "fold", "question_id", "category", "from_context"),
-        *("probability", "prior", "fit"),
-    ]
-    assert len(found) == 300
-    lost = found[found["probability"].isna()]
-    assert lost["question_id"].unique().tolist() == ["b1/11"]
-    assert lost["fold"].tolist() == [-1]
-    assert lost["fit"].unique().tolist() == [attribution.MISSING]
+    names = {"group_id": "question_id", "relation": "category", "correct": "from_context"}
+    assert all((table[theirs] == table[ours]).all() for theirs, ours in names.items())
+    found = cross_validate(table, ["minus_log_p4", "minus_log_p3"], repeats=1)
     # Equal variances: the logit is linear with slope 2 in log P4, and P(right) = Phi(1).
-    scores = calibration.scores(attribution.as_questions(found), n_boot=20).set_index("measure")
-    assert scores.loc["accuracy", "mean"] == pytest.approx(0.841, abs=0.05)
-    assert scores.loc["auc", "mean"] == pytest.approx(0.921, abs=0.04)  # Phi(sqrt 2)
-    assert scores["n_missing"].eq(1).all()
-
-
-def test_logistic_regression_by_category() -> None:
-    found = predict(simulated(120), ["category", "minus_log_p4"])
-    assert found["probability"].between(0, 1).all()
-    plain = predict(simulated(120), ["minus_log_p4"])
-    assert not np.allclose(found["probability"], plain["probability"])
+    quality = calibration.prediction_quality(found, n_boot=20).set_index("measure")["mean"]
+    assert quality["accuracy"] == pytest.approx(0.841, abs=0.05)
+    assert quality["auc"] == pytest.approx(0.921, abs=0.04)  # Phi(sqrt 2)

@@ -36,7 +36,7 @@ def test_scores_by_hand() -> None:
     # Two repeats of four questions; the prior calls every question wrong.
     first = table([True, False, True, False], [0.9, 0.2, 0.4, 0.6], repeat=0, prior=0.25)
     second = table([True, False, True, False], [0.8, 0.3, 0.7, 0.1], repeat=1, prior=0.25)
-    quality = calibration.scores(pd.concat([first, second]), n_boot=200)
+    quality = calibration.prediction_quality(pd.concat([first, second]), n_boot=200)
     mean = quality.set_index("measure")["mean"]
     assert mean["accuracy"] == pytest.approx((0.5 + 1) / 2)
     assert mean["baseline"] == 0.5
@@ -49,26 +49,30 @@ def test_scores_by_hand() -> None:
     assert (quality["low"] <= quality["mean"]).all()
     assert (quality["mean"] <= quality["high"]).all()
     shuffled = pd.concat([second, first]).sample(frac=1, random_state=1)
-    pd.testing.assert_frame_equal(quality, calibration.scores(shuffled, n_boot=200))
+    pd.testing.assert_frame_equal(quality, calibration.prediction_quality(shuffled, n_boot=200))
 
 
 def test_more_repeats_do_not_narrow_intervals() -> None:
     rng = np.random.default_rng(0)
     one = table((rng.random(60) < 0.5).tolist(), rng.random(60).tolist(), repeat=0)
     many = pd.concat([one.assign(repeat=i) for i in range(8)])
-    pd.testing.assert_frame_equal(calibration.scores(one), calibration.scores(many))
+    pd.testing.assert_frame_equal(
+        calibration.prediction_quality(one), calibration.prediction_quality(many)
+    )
 
 
 def test_scores_count_what_is_missing() -> None:
     rows = table([True, False, True], [0.9, 0.2, np.nan])
-    quality = calibration.scores(rows, n_boot=50).set_index("measure")
+    quality = calibration.prediction_quality(rows, n_boot=50).set_index("measure")
     assert quality[["n", "n_missing"]].drop_duplicates().values.tolist() == [[2, 1]]
     assert quality.loc["accuracy", "mean"] == 1
-    nothing = calibration.scores(rows.assign(probability=np.nan, prior=np.nan), n_boot=50)
+    nothing = calibration.prediction_quality(
+        rows.assign(probability=np.nan, prior=np.nan), n_boot=50
+    )
     assert nothing[["n", "n_missing"]].drop_duplicates().values.tolist() == [[0, 3]]
     assert nothing["mean"].isna().all()
     with pytest.raises(ValueError, match="duplicate"):
-        calibration.scores(pd.concat([rows, rows]))
+        calibration.prediction_quality(pd.concat([rows, rows]))
 
 
 def test_scores_by_other_columns() -> None:
@@ -78,7 +82,7 @@ def test_scores_by_other_columns() -> None:
             table([True, False], [0.2, 0.9], fitted_on="a", predicted="b"),
         ]
     )
-    quality = calibration.scores(rows, ["fitted_on", "predicted"], n_boot=50)
+    quality = calibration.prediction_quality(rows, ["fitted_on", "predicted"], n_boot=50)
     auc = quality[quality["measure"] == "auc"].set_index(["fitted_on", "predicted"])["mean"]
     assert auc.to_dict() == {("a", "a"): 1, ("a", "b"): 0}
 

@@ -33,6 +33,17 @@ def results(rows: list[tuple[str, str, str]], **columns: object) -> pd.DataFrame
     return table.assign(**given | perplexities | columns)
 
 
+def asked_about(table: pd.DataFrame, **columns: object) -> pd.DataFrame:
+    """The questions of the rows, without known answers."""
+    ids = table["question_id"].unique()
+    values = {"base_id": "b", "answers": [[]] * len(ids), "right_answers": "one"}
+    return pd.DataFrame({"question_id": ids}).assign(**values | columns)
+
+
+def mark(table: pd.DataFrame, *rule: str, **columns: object) -> pd.DataFrame:
+    return mark_sources(table, asked_about(table, **columns), *rule)
+
+
 def test_perplexity_by_hand() -> None:
     # Two tokens of probability 1/2 and 1/8: 2 to the mean of 1 and 3 bits.
     assert context.perplexity(np.log([1 / 2, 1 / 8])) == pytest.approx(4)
@@ -81,8 +92,8 @@ def test_sources(
 ) -> None:
     assert published_source(parametric, counterfactual, contextual) == published
     table = results([(parametric, counterfactual, contextual)])
-    assert mark_sources(table)["source"].tolist() == [robust]
-    assert mark_sources(table, rule="published")["source"].tolist() == [published]
+    assert mark(table)["source"].tolist() == [robust]
+    assert mark(table, "published")["source"].tolist() == [published]
 
 
 def test_kinds_of_what_either_rule_calls_other() -> None:
@@ -94,7 +105,7 @@ def test_kinds_of_what_either_rule_calls_other() -> None:
         ("Dominica", "Cuba", "Dominican Republic"),  # published: parametric
         ("Paris", "London", ""),
     ]
-    robust, published = mark_sources(results(rows)), mark_sources(results(rows), rule="published")
+    robust, published = mark(results(rows)), mark(results(rows), "published")
     assert robust["kind"].tolist() == [pd.NA, 1, 5, 4, 2, pd.NA]
     assert published["kind"].tolist() == [pd.NA, 1, 5, 4, pd.NA, pd.NA]
     assert robust["kind_rule"].tolist() == [None, "core", "core", "negation", "rest", None]
@@ -114,9 +125,10 @@ def test_preference() -> None:
     # The greedy parametric answer of the first row has the lower perplexity: "contextual".
     code = ["contextual", "contextual", "parametric", "parametric", "contextual"]
     assert preference(table, "published").tolist() == code
-    assert mark_sources(table, rule="published")["preference"].tolist() == code
-    assert mark_sources(table)["preference"].tolist() == text
-    assert preference(table.assign(p4=nan), "published").tolist() == [None] * 5
+    assert mark(table, "published")["preference"].tolist() == code
+    assert mark(table)["preference"].tolist() == text
+    with pytest.raises(KeyError, match="loose"):
+        preference(table, "loose")
 
 
 @pytest.mark.parametrize(
@@ -148,8 +160,7 @@ def test_marks_with_known_answers() -> None:
     rows = [("Holland", "Spain", "Netherlands"), ("Lima", "Holland", "the Netherlands")]
     rows += [("Lima", "Quito", "Cusco")]
     names = [["Netherlands", "Holland"], ["Spain"], []]
-    asked = pd.DataFrame({"question_id": ["q0", "q1", "q2"], "base_id": "b", "answers": names})
-    marked = mark_sources(results(rows), asked)
+    marked = mark(results(rows), answers=names)
     # Holland and the Netherlands are one country for the whole base question
     assert marked["source"].tolist() == ["parametric", "contextual", "other"]
     assert marked["parametric_correct"].tolist() == [True, False, pd.NA]
@@ -157,22 +168,19 @@ def test_marks_with_known_answers() -> None:
     assert marked["correct"].tolist() == [True, False, pd.NA]
     assert marked["correct"].dtype == "boolean"
     # If several answers are right, they are no names of one thing
-    several = mark_sources(results(rows), asked.assign(right_answers="several"))
+    several = mark(results(rows), answers=names, right_answers="several")
     assert several["source"].tolist() == ["other"] * 3
     assert several["kind"].tolist() == [6, 2, 6]
-    assert mark_sources(results(rows))["correct"].isna().all()
+    assert mark(results(rows))["correct"].isna().all()
 
 
 def test_rows_keep_their_order_index_and_columns() -> None:
     table = results([("Paris", "London", "London"), ("Rome", "Oslo", "Rome")], note="x")
     table.index = pd.Index([7, 7])
-    marked = mark_sources(table)
+    marked = mark(table)
     pd.testing.assert_frame_equal(marked[list(table)], table)
     assert marked["source"].tolist() == ["contextual", "parametric"]
-    added = ["source", "kind", "kind_rule", "preference"]
-    added += ["parametric_correct", "counterfactual_correct", "correct"]
-    assert marked.columns.tolist() == [*table.columns, *added]
-    assert mark_sources(table.head(0))["source"].tolist() == []
+    assert mark(table.head(0))["source"].tolist() == []
 
 
 def test_a_judge_sees_only_what_rules_cannot_decide() -> None:
@@ -183,7 +191,8 @@ def test_a_judge_sees_only_what_rules_cannot_decide() -> None:
         return 3
 
     rows = [("Paris", "London", "London"), ("a", "b", "c"), ("a", "b", "not b"), ("a", "b", "d")]
-    marked = mark_sources(results(rows), judge=judge)
+    table = results(rows)
+    marked = mark_sources(table, asked_about(table), judge=judge)
     assert seen == [("q1", "c"), ("q3", "d")]
     assert marked["kind"].tolist() == [pd.NA, 3, 4, 3]
     assert marked["kind_rule"].tolist() == [None, "judge", "negation", "judge"]
@@ -191,26 +200,26 @@ def test_a_judge_sees_only_what_rules_cannot_decide() -> None:
 
 def test_changes_between_the_rules() -> None:
     rows = [
+        ("Paris", "London", ""),
         ("Paris", "London", "London"),
         ("Oslo", "Rome", "Rome"),
         ("Emperor Hadrian", "Napoleon", "Hadrian, the Roman Emperor"),
-        ("Paris", "London", ""),
     ]
-    table = context.changes(results(rows, p4=[1.2, 1.2, 2.0, np.nan]))
-    columns = ["verdict", "published", "robust", "n", "share", "kind_rule", "example"]
-    assert table["model"].eq("m").all()
-    assert table[columns].to_numpy().tolist() == [
-        ["source", "contextual", "contextual", 2, 0.5, "", "q0"],
-        ["source", "other", "parametric", 1, 0.25, "core", "q2"],
-        ["source", "parametric", "empty", 1, 0.25, "", "q3"],
-        ["preference", "contextual", "contextual", 3, 0.75, "", "q0"],
-        ["preference", "parametric", "contextual", 1, 0.25, "", "q2"],
+    table = results(rows, p4=[np.nan, 1.2, 1.2, 2.0])
+    asked = asked_about(table)
+    both = pd.concat([table.assign(model="z"), table[3:]])
+    assert context.changes(both, asked, "source").to_numpy().tolist() == [
+        ["z", "contextual", "contextual", 2, 0.5, "", "q1"],
+        ["z", "parametric", "empty", 1, 0.25, "", "q0"],
+        ["z", "other", "parametric", 1, 0.25, "core", "q3"],
+        ["m", "other", "parametric", 1, 1, "core", "q3"],
     ]
-
-
-def test_an_unknown_rule_is_named() -> None:
-    with pytest.raises(ValueError, match="no rule 'loose'; choose one of robust, published"):
-        mark_sources(results([("a", "b", "c")]), rule="loose")
+    changed = context.changes(table, asked, "preference").drop(columns=["model", "kind_rule"])
+    assert changed.columns.tolist() == ["published", "robust", "n", "share", "example"]
+    assert changed.to_numpy().tolist() == [
+        ["contextual", "contextual", 3, 0.75, "q0"],
+        ["parametric", "contextual", 1, 0.25, "q3"],
+    ]
 
 
 def marked(sources: list[str], **columns: object) -> pd.DataFrame:
@@ -348,10 +357,6 @@ def test_p0_below_p1_is_no_theorem() -> None:
     table = context.p0_exceptions(rows)
     columns = ["tokens", "n", "exceptions", "share", "n_missing"]
     assert table[columns].to_numpy().tolist() == [["more", 1, 1, 1, 1], ["one each", 2, 0, 0, 0]]
-    # Numbers of tokens that a file does not tell.
-    untold = rows.assign(n_tokens_parametric=pd.array([pd.NA] * 4, dtype="Int64"))
-    unknown = context.p0_exceptions(untold)
-    assert unknown[columns].to_numpy().tolist() == [["unknown", 3, 1, 1 / 3, 1]]
 
 
 def tops(**probabilities: float) -> list[tuple[str, float]]:

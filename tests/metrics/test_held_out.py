@@ -97,7 +97,7 @@ def test_a_category_in_the_test_rows_only(simulate) -> None:
     unseen = made[made["probability"].isna()]
     assert unseen["relation"].tolist() == ["z"]
     assert unseen["fit"].tolist() == [held_out.UNSEEN]
-    scored = calibration.scores(made, n_boot=50)
+    scored = calibration.prediction_quality(made, n_boot=50)
     assert scored[["n", "n_missing"]].drop_duplicates().values.tolist() == [[299, 1]]
 
 
@@ -148,7 +148,7 @@ def test_nothing_leaks_from_held_out_questions(simulate) -> None:
 
 def test_transfer(simulate) -> None:
     groups = pd.concat([simulate(120), simulate(120, model="n", seed=1)])
-    both = held_out.transfer(groups, k=4, repeats=2)
+    both = held_out.predict_across_models(groups, k=4, repeats=2)
     pairs = both.groupby(["fitted_on", "predicted", "repeat"]).size()
     assert pairs.to_dict() == {(a, b, repeat): 120 for a in "mn" for b in "mn" for repeat in (0, 1)}
     made = both[both["repeat"] == 0]
@@ -160,7 +160,9 @@ def test_transfer(simulate) -> None:
     trained = fit(m[~held], ["SPop", "SCons", "Cert"])
     expected = predict(trained, n[n["group_id"].isin(cell["group_id"])])
     assert cell["probability"].tolist() == pytest.approx(expected.tolist())
-    silent = held_out.transfer(groups.assign(correct=groups["correct"] & (groups["model"] == "n")))
+    silent = held_out.predict_across_models(
+        groups.assign(correct=groups["correct"] & (groups["model"] == "n"))
+    )
     from_m = silent["fitted_on"] == "m"
     assert silent.loc[from_m, "probability"].isna().all()
     assert silent.loc[from_m, "fit"].str.match("none: all .* answers are wrong").all()

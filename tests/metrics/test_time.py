@@ -294,7 +294,7 @@ def test_patterns() -> None:
 
 def test_robust_elsewhere() -> None:
     table = time.robust_elsewhere(robust_at(FACTS))
-    recall = interval_table(table, ["known_at", "asked_at"], "kept")
+    recall = interval_table(table, ["known_at", "asked_at"], "robust")
     recall = recall.set_index(["known_at", "asked_at"])
     assert len(recall) == 6
     # Known at the year: a, b, c, e. At the day of these only a; at the month a and c of a, b, c.

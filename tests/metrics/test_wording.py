@@ -88,7 +88,7 @@ def test_groups_by_hand() -> None:
         [" ", ""],
     ]
     drawn = wording.text_groups(pd.concat([samples(), samples("n")]))
-    table = wording.groups(
+    table = wording.predictors(
         marked,
         sets.assign(int_sim=[-0.1, 0.5, 1.0, 1.0]),
         drawn.assign(int_sim=[0.4, 1.0000001, 0.4, 1.0]),
@@ -113,8 +113,8 @@ def test_order_of_rows_does_not_matter() -> None:
     responses = said(["Lyon", "Paris", "", "Niamey", "Romania"])
     sets = wording.text_groups(responses).assign(int_sim=[0.1, 0.2])
     drawn = wording.text_groups(samples()).assign(int_sim=[0.3, 0.4])
-    plain = wording.groups(wording.mark_by_rules(responses), sets, drawn)
-    shuffled = wording.groups(wording.mark_by_rules(responses[::-1]), sets[::-1], drawn[::-1])
+    plain = wording.predictors(wording.mark_by_rules(responses), sets, drawn)
+    shuffled = wording.predictors(wording.mark_by_rules(responses[::-1]), sets[::-1], drawn[::-1])
     pd.testing.assert_frame_equal(plain, shuffled[::-1].reset_index(drop=True))
 
 

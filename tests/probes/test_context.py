@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,12 +17,11 @@ from scipy.stats import binom
 from factrobust import load_model, probes
 from factrobust.datasets.contexts import facts_as_questions, load_context_questions
 from factrobust.datasets.facts import load_facts
-from factrobust.metrics.context import answer_counts, measured, right
+from factrobust.metrics.context import ANSWERS, PERPLEXITIES, answer_counts, measured, right
 from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.probes import context
-from factrobust.probes.context import COLUMNS, CONTEXTS, NUMBERS, counterfactuals, read_results
+from factrobust.probes.context import CONTEXTS, counterfactuals
 from factrobust.schemas import ContextResults
-from factrobust.tables import FactsError
 from factrobust.text import normalise
 
 OBJECTS = ("Kenya", "Peru", "Chad", "Oman")
@@ -105,19 +101,13 @@ class Parrot(Model):
 
 
 def test_prompts_are_the_thesis(toy: Any, questions: pd.DataFrame) -> None:
-    first = questions[:1]
+    first, stated = questions[:1], "The capital of Kenya is Lima"
     plain = "Q: What is the capital of Kenya? A: The capital of Kenya is"
     assert context.context_prompts(toy, first) == [plain]
-    stated = ["The capital of Kenya is Lima"]
-    assert context.context_prompts(toy, first, stated) == [asked_with("Kenya", "Lima")]
-    assert asked_with("Kenya", "Lima") == f"Context: [{stated[0]}]. {plain}"
-
-
-def test_prompts_of_a_chat_model(questions: pd.DataFrame) -> None:
+    assert context.context_prompts(toy, first, [stated]) == [f"Context: [{stated}]. {plain}"]
     chat = Parrot({})
     chat.prompt_format, chat.chat = "chat", ("<user>", "<model>")  # type: ignore[misc]
-    made = context.context_prompts(chat, questions[:1], ["It is Lima"])
-    assert made == [
+    assert context.context_prompts(chat, first, ["It is Lima"]) == [
         "<user>Context: [It is Lima]. Q: What is the capital of Kenya? A:<model>"
         "The capital of Kenya is"
     ]
@@ -138,14 +128,14 @@ def test_perplexities_by_hand(
 ) -> None:
     row = measured(context.ask(toy, questions)).set_index("object").loc[name]
     assert row[["parametric", "counterfactual", "contextual"]].tolist() == texts
-    assert row[list(NUMBERS[:5])].tolist() == pytest.approx(perplexities, rel=1e-5)
+    assert row[list(PERPLEXITIES)].tolist() == pytest.approx(perplexities, rel=1e-5)
     assert row[["n_tokens_parametric", "n_tokens_counterfactual"]].tolist() == n_tokens
     # Exactly what the same tokens had before: else P4 > P3, the published preference, is rounding.
     assert row["p4"] == row["p3" if name == "Kenya" else "p2"]
 
 
 def test_empty_answers_are_kept_apart(toy: Any, questions: pd.DataFrame) -> None:
-    results = measured(context.ask(toy, questions))
+    results = ContextResults.validate(measured(context.ask(toy, questions)))
     assert results["question_id"].tolist() == questions["question_id"].tolist()
     counts = answer_counts(results, questions, ["toy", "mute"])
     assert counts.loc["toy"].to_dict() == {
@@ -165,10 +155,6 @@ def test_empty_answers_are_kept_apart(toy: Any, questions: pd.DataFrame) -> None
     assert np.isfinite(chad["first_entropy"])
     assert np.isnan(oman["first_entropy"])
     assert oman["contextual"] == "Nairobi"
-
-
-def test_results_are_of_their_schema(toy: Any, questions: pd.DataFrame) -> None:
-    ContextResults.validate(measured(context.ask(toy, questions)))
 
 
 def test_p0_is_what_generation_told(toy: Any, questions: pd.DataFrame) -> None:
@@ -246,24 +232,18 @@ def test_equal_answers_are_left_out_and_counted(questions: pd.DataFrame) -> None
     assert results["counterfactual"].tolist() == ["No idea!"] * 3 + ["no idea"]
 
 
-def test_no_probe_imports_torch() -> None:
-    names = ", ".join(
-        f"factrobust.probes.{name}" for name in ("decoding", "time", "wording", "context")
-    )
-    code = f"import sys, {names}, factrobust.datasets.contexts; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_a_real_model_batch_by_batch() -> None:
+def test_a_real_model_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Same seed, same counterfactuals and, but for rounding, same numbers, one question at a time."""
+    monkeypatch.setattr(context, "MAX_NEW_TOKENS", 5)
     model: Any = load_model("smollm2-135m-instruct")
-    questions = load_context_questions(limit=3)[:6]
+    questions = load_context_questions(limit=3)[:3]
     together = measured(context.ask(model, questions))
     model.tokens_per_batch = 1
     alone = measured(context.ask(model, questions[::-1])).iloc[::-1].reset_index(drop=True)
-    texts, numbers = list(COLUMNS[:8]), list(NUMBERS[:5])
+    texts, numbers = ["question_id", *ANSWERS], list(PERPLEXITIES)
     pd.testing.assert_frame_equal(alone[texts], together[texts])
     np.testing.assert_allclose(alone[numbers], together[numbers], rtol=1e-3)
+    assert together[numbers].notna().all(axis=None)
 
 
 def test_models_that_leave_nothing_to_look_at_are_named() -> None:
@@ -413,102 +393,6 @@ def test_asking_by_hand(toy_model: Callable[..., Any]) -> None:
         "empty_counterfactual": 0,
         "empty_contextual": 1,
     }
-
-
-# Two lines as the thesis's program writes them; the second answer is empty.
-THESIS = (
-    "Num,Category,Base_Question,Thing,Question,Prefix,parametric,base_proba,counterfactual,"
-    "base_cf_proba,contextual,ctx_proba,ctx_param_proba,ctx_cf_proba,comparison,preference,\n"
-    "0,person,Who is {person}?,Ada Lovelace,Q: Who is Ada Lovelace?,She is,a poet,1.5,a singer,"
-    "2.5,a singer,1.25,3.5,1.25,Contextual,Contextual,\n"
-    '1,person,Who is {person}?,Zeus,Q: Who is Zeus?,He is,,nan,"a poet, \nborn",2,a god,1,,1.75,'
-    "Parametric,Contextual,\n"
-)
-OURS = "category,base_id,object,parametric,counterfactual,contextual,p0,p1,p2,p3\n"
-
-Write = Callable[..., Path]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def write(text: str, name: str = "llama.csv") -> Path:
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
-
-
-def test_the_thesis_own_columns(write: Write) -> None:
-    table = read_results(write(THESIS))
-    assert tuple(table)[: len(COLUMNS)] == COLUMNS
-    assert list(table)[len(COLUMNS) :] == ["question", "prefix"]
-    assert table["model"].tolist() == ["llama", "llama"]
-    assert table.loc[0, "question_id"] == "Who is {person}?/ada-lovelace"
-    assert table.loc[0, ["p0", "p1", "p2", "p3", "p4"]].tolist() == [1.5, 2.5, 3.5, 1.25, 1.25]
-    zeus = table.loc[1]
-    assert zeus[["category", "base_id", "object", "parametric"]].tolist() == [
-        *("person", "Who is {person}?", "Zeus", "")
-    ]
-    np.testing.assert_array_equal(
-        zeus[["p0", "p1", "p2", "p3", "p4"]].astype(float), [np.nan, 2, np.nan, 1.75, 1]
-    )
-    assert table["n_tokens_parametric"].isna().all()
-    assert table["first_shift"].isna().all()
-    assert read_results(write(THESIS), model="Llama 8B")["model"].unique().tolist() == ["Llama 8B"]
-
-
-def test_the_column_that_the_listing_leaves_empty(write: Write) -> None:
-    """It names a column Thing and fills Object; the stored files have it the other way round."""
-    text = THESIS.replace(",Thing,", ",Object,")
-    assert read_results(write(text))["object"].tolist() == ["Ada Lovelace", "Zeus"]
-    lines = text.replace("Num,", "Thing,", 1).replace("\n0,", "\n,").replace("\n1,", "\n,")
-    assert read_results(write(lines))["object"].tolist() == ["Ada Lovelace", "Zeus"]
-
-
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_our_own_table_comes_back(tmp_path: Path, form: str) -> None:
-    row = ["m", "b/x", "c", "b", "x", "Oslo", "Rome", "", 1.5, 2.0, 3.0, 4.5, np.nan, 1, 2]
-    other = ["n", "b/y", "c", "b", "y", "", "Oslo", "Rome", np.nan, 2.0, np.nan, 1.0, 7.0, 0, 1]
-    table = pd.DataFrame(
-        [[*row, 0.1, 0.2, 0.3], [*other, np.nan, 0.5, np.nan]], columns=list(COLUMNS)
-    ).assign(correct=[True, False])
-    path = tmp_path / f"results.{form}"
-    table.to_csv(path, index=False) if form == "csv" else table.to_parquet(path)
-    back = read_results(path)
-    kinds = {name: back[name].dtype for name in ("n_tokens_parametric", "n_tokens_counterfactual")}
-    expected = table.astype(kinds)
-    if form == "csv":
-        expected["correct"] = ["True", "False"]
-    pd.testing.assert_frame_equal(back, expected)
-
-
-def test_an_answer_without_letters_may_lack_its_perplexity(write: Write) -> None:
-    assert np.isnan(read_results(write(OURS + "c,b,x,:,Rome,Rome,,1,,1\n")).loc[0, "p2"])
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "what"),
-    [
-        ("base_cf_proba,", "cf,", r"llama.csv: these columns are missing: p1; add them, by"),
-        ("2.5,", "nan,", r"llama.csv, line 2: the perplexity p1 of the answer 'a singer' is 'nan'"),
-        ("2.5,", ",", "line 2: the perplexity p1 of .* is '', and not a number from 1 up"),
-        ("3.5,", "often,", r"line 2: the perplexity p2 of the answer 'a poet' is 'often'"),
-        ("a god,1,", "a god,0.9,", "line 3: the perplexity p4 of the answer 'a god' is '0.9'"),
-    ],
-)
-def test_a_bad_file_gives_one_sentence(write: Write, old: str, new: str, what: str) -> None:
-    with pytest.raises(FactsError, match=what):
-        read_results(write(THESIS.replace(old, new, 1)))
-
-
-def test_bad_parquet(tmp_path: Path) -> None:
-    path = tmp_path / "results.parquet"
-    frame = pd.DataFrame([["c", "b", "x", "Oslo", None, "Rome", 1.0, None, None, 1.0]])
-    frame.columns = pd.Index(OURS.strip().split(","))
-    frame.to_parquet(path)
-    with pytest.raises(FactsError, match=r"row 1: the perplexity p2 of the answer 'Oslo' is None"):
-        read_results(path)
 
 
 def test_tokens_of_both_answers(toy: Any, questions: pd.DataFrame) -> None:

@@ -21,14 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from factrobust.metrics import calibration, held_out
 from factrobust.metrics.context import PERPLEXITIES, exact_share
-from factrobust.statistics import Interval, bootstrap_statistic
+from factrobust.statistics import Interval, bootstrap_statistic, ratio_of_sums
 
 Array = NDArray[np.float64]
-KEY = ["model", "question_id", "category", "base_id"]
 OUTCOME = "from_context"
-# The names of part 3 for the same columns, by which metrics.calibration and metrics.held_out go.
-NAMES = {"question_id": "group_id", "category": "relation", OUTCOME: "correct"}
-MISSING = "none: a predictor is missing"
 
 
 class Score(NamedTuple):
@@ -65,10 +61,18 @@ def cases(marked: pd.DataFrame) -> pd.DataFrame:
     """The answers from memory or context, with their scores; others and empty answers are left out.
 
     Columns: model, question_id, category, base_id, source, from_context (bool), and the SCORES for
-    whose columns `marked` has numbers (natural logarithms, nats; NaN where one is missing).
+    whose columns `marked` has numbers (natural logarithms, nats; NaN where one is missing). For
+    `metrics.calibration` and `metrics.held_out` the question, the category and the outcome stand
+    there by part 3's names, too: group_id, relation, correct.
     """
     rows = marked[marked["source"].isin(["parametric", "contextual"])].reset_index(drop=True)
-    table = rows[[*KEY, "source"]].assign(**{OUTCOME: rows["source"] == "contextual"})
+    outcome = rows["source"] == "contextual"
+    table = rows[["model", "question_id", "category", "base_id", "source"]].assign(
+        **{OUTCOME: outcome},
+        group_id=rows["question_id"],
+        relation=rows["category"],
+        correct=outcome,
+    )
     for name, score in SCORES.items():
         terms = rows.reindex(columns=list(score.weights)).astype(float)
         if terms.notna().any().all():
@@ -77,20 +81,14 @@ def cases(marked: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def as_questions(table: pd.DataFrame) -> pd.DataFrame:
-    """Cases or predictions with the columns that metrics.calibration and metrics.held_out expect:
-    group_id, relation, and correct, which is from_context."""
-    return table.assign(**{theirs: table[ours] for ours, theirs in NAMES.items()})
-
-
 def separation(
     table: pd.DataFrame, scores: Sequence[str], by: Sequence[str] = ("model",)
 ) -> pd.DataFrame:
     """Two-sample Kolmogorov-Smirnov tests between the scores of the two sources.
 
-    Columns: those of `by`, score, n_parametric, n_contextual, n_missing, median_parametric,
-    median_contextual, ks (largest distance of the two distribution functions, 0 to 1), p_value
-    (two-sided; it takes questions for independent). NaN without answers of either source.
+    ks is the largest distance of the two distribution functions, 0 to 1, and its p_value takes
+    questions for independent; n_missing counts rows without the score. NaN without answers of either
+    source.
     """
     from scipy.stats import ks_2samp
 
@@ -115,23 +113,22 @@ def auc_table(
 ) -> pd.DataFrame:
     """Area under the ROC curve: the probability that a contextual answer has the higher score.
 
-    Columns: those of `by`, score, queries (see SCORES), auc, low, high, n (questions), n_missing.
-    NaN without answers of either source.
+    Columns as of `calibration.ranking`, with score, queries (see SCORES) and auc. NaN without answers
+    of either source.
     """
-    names = [name for name in SCORES if name in table] if scores is None else list(scores)
-    found = calibration.ranking(as_questions(table), names, list(by), n_boot=n_boot)
+    names = scores or [name for name in SCORES if name in table]
+    found = calibration.ranking(table, names, by, n_boot=n_boot)
     found = found.rename(columns={"measure": "score", "mean": "auc"})
-    queries = {name: score.queries for name, score in SCORES.items()}
-    found.insert(len(by) + 1, "queries", found["score"].map(queries))
+    queries = [SCORES[name].queries for name in found["score"]]
+    found.insert(len(by) + 1, "queries", queries)
     return found
 
 
 def roc_curve(table: pd.DataFrame, score: str) -> pd.DataFrame:
     """The ROC curve of each model, from "never the context" to "always".
 
-    Columns: model, score, threshold (the context is said from there on; the first is infinite), fpr
-    (share of parametric answers that pass for contextual), tpr (share of contextual answers
-    recognised). Models without answers of either source are left out.
+    The context is said from the threshold on, of which the first is infinite; tpr is 1 - fnr. Models
+    without answers of either source are left out.
     """
     rows: list[tuple] = []
     for model, part in table.groupby("model", sort=False):
@@ -187,16 +184,12 @@ def decisions(
 
     Each model's questions are split into five stratified folds, or, with `over`, into the values of
     a column, such as category or base_id: then thresholds have to carry over to other questions. A
-    fold's threshold is `choose_threshold` of the rows outside it. Columns: model, question_id,
-    category, base_id, from_context, fold, threshold, says_context (boolean, missing without score or
-    threshold).
+    fold's threshold is `choose_threshold` of the rows outside it. Returns the cases with fold,
+    threshold and says_context (boolean, missing without score or threshold).
     """
     parts = []
     for _, part in table.groupby("model", sort=False, observed=True):
-        if over is None:
-            fold = held_out.folds(as_questions(part), 5, seed)
-        else:
-            fold = part[over].to_numpy()
+        fold = held_out.folds(part, 5, seed) if over is None else part[over].to_numpy()
         score, threshold = part["minus_log_p4"], pd.Series(np.nan, index=part.index)
         for j in pd.unique(fold):
             train = part[fold != j]
@@ -204,8 +197,7 @@ def decisions(
                 train[OUTCOME], train["minus_log_p4"], false_alarms=false_alarms
             )
         says = (score >= threshold).astype("boolean").mask(score.isna() | threshold.isna())
-        known = part[[*KEY, OUTCOME]]
-        parts.append(known.assign(fold=fold, threshold=threshold, says_context=says))
+        parts.append(part.assign(fold=fold, threshold=threshold, says_context=says))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -214,13 +206,12 @@ def error_rates(
 ) -> pd.DataFrame:
     """How often `decisions` are wrong.
 
-    Columns: those of `by`, measure, mean, low, high, n, n_missing (rows without a decision).
-    Measures: fpr (parametric answers that pass for contextual; n counts these answers), fnr
-    (contextual answers taken for parametric), false_discovery (parametric answers among those said
-    to be contextual), accuracy, balanced_accuracy (1 - (fpr + fnr) / 2), baseline (accuracy of
-    always saying the more frequent source), says_context (share). NaN where nothing is to be
-    counted. Bounds of shares are exact (Clopper-Pearson), for resampling would be sure of a 0 of 8;
-    the balanced accuracy's resample answers.
+    One row a measure and combination of `by`: fpr (parametric answers that pass for contextual; n
+    counts these answers), fnr (contextual answers taken for parametric), false_discovery (parametric
+    answers among those said to be contextual), accuracy, balanced_accuracy (1 - (fpr + fnr) / 2),
+    baseline (accuracy of always saying the more frequent source), says_context (share). NaN where
+    nothing is to be counted; n_missing rows have no decision. Bounds of shares are exact
+    (Clopper-Pearson); the balanced accuracy's resample answers.
     """
     rows = []
     for key, part in decided.groupby(list(by), sort=False, observed=True):
@@ -241,31 +232,7 @@ def error_rates(
     return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
 
 
-def predict(table: pd.DataFrame, predictors: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
-    """Probability that an answer came from the context, by logistic regression, out of fold.
-
-    `predictors` are scores of the table; with "category" among them, each score has a slope of its
-    own in each category (`metrics.regression`). Columns: model, repeat (0), fold, question_id,
-    category, from_context, probability, prior (share of contextual answers among the rows fitted
-    on), fit (how it was fitted, or why not). Questions without a predictor have no probability and
-    fold -1. `metrics.calibration` measures the result as it does part 3's, after `as_questions`.
-    """
-    names = ["QCat" if name == "category" else name for name in predictors]
-    numeric = [name for name in predictors if name != "category"]
-    finite = np.isfinite(table[numeric].to_numpy(dtype=float)).all(axis=1)
-    found = held_out.cross_validate(as_questions(table[finite]), names, repeats=1, seed=seed)
-    found = found.rename(columns={new: old for old, new in NAMES.items()})
-    lost = table.loc[~finite, ["model", "question_id", "category", OUTCOME]]
-    lost = lost.assign(repeat=0, fold=-1, probability=np.nan, prior=np.nan, fit=MISSING)
-    return pd.concat([found, lost] if len(lost) else [found], ignore_index=True)[[*found]]
-
-
 def _balanced(weights: Array, y: Array, said: Array) -> Array:
     """Mean of the two sources' shares of right decisions, NaN without one of them, [resample]."""
-    shares = []
-    for source in (0.0, 1.0):
-        of = weights * (y == source)
-        total = of.sum(axis=1)
-        hits = np.einsum("ij,j->i", of, (said == source).astype(float))
-        shares.append(np.where(total > 0, hits / np.where(total > 0, total, 1.0), np.nan))
-    return (shares[0] + shares[1]) / 2
+    shares = [ratio_of_sums(weights, (y == x) & (said == x), y == x) for x in (0, 1)]
+    return np.mean(shares, axis=0)

@@ -1,6 +1,6 @@
 """How good are predicted probabilities of being right, or any other score of certainty?
 
-Predictions are the rows of `metrics.held_out.cross_validate` or `transfer`: several predictions a
+Predictions are the rows of `metrics.held_out`: several predictions a
 question, one a repeat. Scores are computed within each repeat and averaged over repeats, and the
 intervals resample questions, each with all its repeats; the fits are taken as given. A question
 without a number in some repeat is left out, and counted in n_missing.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -25,11 +26,10 @@ from factrobust.statistics import (
 )
 
 Array = NDArray[np.float64]
-MEASURES = ("accuracy", "baseline", "gain", "auc", "brier", "brier_baseline")
 COVERAGES = tuple(round(0.1 * i, 1) for i in range(1, 11))
 
 
-def scores(
+def prediction_quality(
     predictions: pd.DataFrame, by: Sequence[str] = ("model",), *, n_boot: int = 2000
 ) -> pd.DataFrame:
     """Quality of predictions, one row a measure and combination of `by`.
@@ -45,16 +45,15 @@ def scores(
         right, chance = y.to_numpy()[:, None], p.to_numpy()
         hit = ((chance > 0.5) == right).mean(axis=1)
         base = ((prior > 0.5) == right).mean(axis=1)
-        means = {
-            "accuracy": hit,
-            "baseline": base,
-            "brier": ((chance - right) ** 2).mean(axis=1),
-            "brier_baseline": ((prior - right) ** 2).mean(axis=1),
+        measured = {
+            "accuracy": bootstrap_mean(hit, n_boot=n_boot),
+            "baseline": bootstrap_mean(base, n_boot=n_boot),
+            "gain": bootstrap_statistic(relative_gain, [hit, base], n_boot=n_boot),
+            "auc": bootstrap_statistic(_mean_auc, [y, *chance.T], n_boot=n_boot),
+            "brier": bootstrap_mean(((chance - right) ** 2).mean(axis=1), n_boot=n_boot),
+            "brier_baseline": bootstrap_mean(((prior - right) ** 2).mean(axis=1), n_boot=n_boot),
         }
-        measured = {name: bootstrap_mean(x, n_boot=n_boot) for name, x in means.items()}
-        measured["gain"] = bootstrap_statistic(relative_gain, [hit, base], n_boot=n_boot)
-        measured["auc"] = bootstrap_statistic(_mean_auc, [y, *chance.T], n_boot=n_boot)
-        rows += [(*key, name, *measured[name], missing) for name in MEASURES]
+        rows += [(*key, name, *interval, missing) for name, interval in measured.items()]
     return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
 
 
@@ -70,11 +69,10 @@ def ranking(
     `table` has a row a question: `by`, group_id, correct and the measures in `columns`.
     """
     rows = []
-    for key, part in table.groupby(list(by), sort=False):
-        for name in columns:
-            y, x, missing = _wide(part, name)
-            area = bootstrap_statistic(_mean_auc, [y, *x.to_numpy().T], n_boot=n_boot)
-            rows.append((*key, name, *area, missing))
+    for (key, part), name in product(table.groupby(list(by), sort=False), columns):
+        y, x, missing = _wide(part, name)
+        area = bootstrap_statistic(_mean_auc, [y, *x.to_numpy().T], n_boot=n_boot)
+        rows.append((*key, name, *area, missing))
     return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
 
 

@@ -12,8 +12,7 @@ letters "the" wherever they stand, and commas; they are equal if one begins the 
 empty answer equals any, "1" equals "1969", and "Netherlands" loses letters. (The text, 3.2.2, has
 another rule: punctuation and stop words removed, one a subsequence of the other.) Preference:
 parametric if P4 > P3, the perplexity of the answer given over that of the counterfactual, which
-says nothing of the parametric answer; a missing perplexity is contextual (but without any P4, as in
-results computed elsewhere, all preferences are missing).
+says nothing of the parametric answer; a missing perplexity is contextual.
 
 "robust" is the default. Source: the rules of `metrics.answer_rules`, by which an answer of kind 1 is
 parametric and one of kind 5 contextual, and empty answers are "empty". Preference: the text's
@@ -24,7 +23,8 @@ definition (3.3.3, figure 4), parametric if P2 < P3, contextual if P2 > P3; equa
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -38,7 +38,6 @@ from factrobust.metrics.values import Quantity, date, meet, quantity, shared_par
 from factrobust.statistics import Interval, binomial_interval, bootstrap_mean
 from factrobust.text import contains, exact_match, normalise
 
-RULES = ("robust", "published")
 SOURCES = ("parametric", "contextual", "other", "empty")
 PREFERENCES = ("parametric", "contextual", "tie")
 ANSWERS = ("parametric", "counterfactual", "contextual")
@@ -62,21 +61,17 @@ def measured(responses: pd.DataFrame) -> pd.DataFrame:
 
     A perplexity is NaN for an empty answer, and for one that was not scored.
     """
-    logprobs = {name: responses.get(f"logprobs_{name}") for name in PERPLEXITIES}
-    unknown = pd.Series(np.nan, index=responses.index)
-    numbers: dict[str, pd.Series] = {
-        name: unknown if lists is None else lists.map(perplexity).astype(float)
-        for name, lists in logprobs.items()
-    }
-    for answer, name in (("parametric", "p0"), ("counterfactual", "p1")):
-        lists = logprobs[name]
-        numbers[f"n_tokens_{answer}"] = unknown if lists is None else lists.map(len).astype(int)
-    pairs = zip(responses["first"], responses["first_context"], strict=True)
+    lists = responses.reindex(columns=[f"logprobs_{name}" for name in PERPLEXITIES])
+    lists = lists.set_axis(PERPLEXITIES, axis="columns").astype(object)
+    first, with_context = responses["first"], responses["first_context"]
+    shifts = [first_shift(a, b) for a, b in zip(first, with_context, strict=True)]
     return responses.assign(
-        **numbers,
-        first_entropy=responses["first"].map(first_entropy).astype(float),
-        first_entropy_context=responses["first_context"].map(first_entropy).astype(float),
-        first_shift=np.array([first_shift(a, b) for a, b in pairs], dtype=float),
+        **lists.map(perplexity).astype(float),
+        n_tokens_parametric=lists["p0"].map(len, na_action="ignore").astype(float),
+        n_tokens_counterfactual=lists["p1"].map(len, na_action="ignore").astype(float),
+        first_entropy=first.map(first_entropy).astype(float),
+        first_entropy_context=with_context.map(first_entropy).astype(float),
+        first_shift=np.array(shifts, dtype=float),
     )
 
 
@@ -166,30 +161,23 @@ def _width(number: Quantity) -> float:
 
 
 def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
-    """Which source the perplexities prefer, [row]: one of PREFERENCES, or None where missing.
-
-    Raises ValueError for an unknown rule.
-    """
-    if rule not in RULES:
-        raise ValueError(f"there is no rule {rule!r}; choose one of {', '.join(RULES)}")
-    values = np.full(len(results), None, dtype=object)
-    if rule == "robust":
-        p2, p3 = (results[name].to_numpy(dtype=float) for name in ("p2", "p3"))
-        for name, holds in zip(PREFERENCES, (p2 < p3, p2 > p3, p2 == p3), strict=True):
-            values[holds] = name
-    elif results["p4"].notna().any():
-        values[:] = np.where(results["p4"] > results["p3"], "parametric", "contextual")
-    return pd.Series(values, index=results.index, dtype=object, name="preference")
+    """Which source the perplexities prefer, [row]: one of PREFERENCES, or None where missing."""
+    p2, p3, p4 = (results[name] for name in ("p2", "p3", "p4"))
+    by_rule = {
+        "robust": np.select([p2 < p3, p2 > p3, p2 == p3], PREFERENCES, None),
+        "published": np.where(p4 > p3, "parametric", "contextual"),
+    }
+    return pd.Series(by_rule[rule], index=results.index, dtype=object, name="preference")
 
 
 def mark_sources(
     results: pd.DataFrame,
-    questions: pd.DataFrame | None = None,
+    questions: pd.DataFrame,
     rule: str = "robust",
     *,
     judge: Judge | None = None,
 ) -> pd.DataFrame:
-    """`schemas.ContextResults` with the source of each answer, by one of RULES: `schemas.MarkedContext`.
+    """`schemas.ContextResults` with the source of each answer by one of the rules: `schemas.MarkedContext`.
 
     Source is one of SOURCES ("published" knows no "empty"); kind (1 to 7, see `metrics.answer_rules`)
     is that of the answers that this rule or the published one calls other. `questions` are those that
@@ -197,83 +185,66 @@ def mark_sources(
     of one thing, and answers to the same base question that share it are the same. `judge` decides
     between kinds 2, 3 and 6.
     """
-    known = {} if questions is None else questions.set_index("question_id").to_dict("index")
-    asked = [known.get(name, {}) for name in results["question_id"]]
-    accepted = [question.get("answers", []) for question in asked]
-    synonyms = _synonyms(questions)
+    asked = questions.set_index("question_id").loc[results["question_id"]]
+    accepted, synonyms = asked["answers"].tolist(), _synonyms(questions)
     sources, decisions = [], []
-    for row, question, names in zip(results.to_dict("records"), asked, accepted, strict=True):
+    rows = zip(results.to_dict("records"), accepted, asked["right_answers"], strict=True)
+    for row, names, right_answers in rows:
         texts = [row[name] for name in ANSWERS]
-        decision = decide(
-            *texts,
-            accepted=names,
-            synonyms=synonyms.get(row["base_id"], {}),
-            right_answers=question.get("right_answers"),
-        )
+        known = {"accepted": names, "right_answers": right_answers}
+        decision = decide(*texts, synonyms=synonyms[row["base_id"]], **known)
         published = published_source(*texts)
         robust = SOURCE_OF_KIND.get(decision.kind, "other")
         sources.append(published if rule == "published" else robust)
         if "other" not in (published, sources[-1]):
             decision = Decision(None, "")
         decisions.append(judged(judge, row, decision) if judge else decision)
-    return results.assign(
+    rules = [decision.rule if decision.kind else None for decision in decisions]
+    marked = results.assign(
         source=pd.Series(sources, index=results.index, dtype=object),
-        kind=pd.array([d.kind for d in decisions], dtype="Int64"),
-        kind_rule=pd.Series(
-            [d.rule if d.kind else None for d in decisions], index=results.index, dtype=object
-        ),
+        kind=pd.array([decision.kind for decision in decisions], dtype="Int64"),
+        kind_rule=pd.Series(rules, index=results.index, dtype=object),
         preference=preference(results, rule),
-        **{
-            column: pd.array(
-                [
-                    right(text, names) if names else None
-                    for text, names in zip(results[answer], accepted, strict=True)
-                ],
-                dtype="boolean",
-            )
-            for column, answer in CORRECT.items()
-        },
     )
+    for column, answer in CORRECT.items():
+        pairs = zip(results[answer], accepted, strict=True)
+        found = [right(text, names) if names else None for text, names in pairs]
+        marked[column] = pd.array(found, dtype="boolean")
+    return marked
 
 
-def _synonyms(questions: pd.DataFrame | None) -> dict[str, dict[str, frozenset[str]]]:
+def _synonyms(questions: pd.DataFrame) -> dict[str, dict[str, frozenset[str]]]:
     """For each base question, which questions accept a normalised answer, if one answer is right."""
-    found: dict[str, dict[str, frozenset[str]]] = {}
-    for row in [] if questions is None else questions.to_dict("records"):
-        if row.get("right_answers") == "several":
-            continue
-        names = found.setdefault(row["base_id"], {})
+    found: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
+    for row in questions[questions["right_answers"] != "several"].to_dict("records"):
+        names = found[row["base_id"]]
         for answer in filter(None, map(normalise, row["answers"])):
             names[answer] = names.get(answer, frozenset()) | {row["question_id"]}
     return found
 
 
-def changes(results: pd.DataFrame, questions: pd.DataFrame | None = None) -> pd.DataFrame:
+def changes(results: pd.DataFrame, questions: pd.DataFrame, verdict: str) -> pd.DataFrame:
     """What changes between the rules: how often each pair of verdicts occurs, most frequent first.
 
-    Columns: model, verdict ("source" or "preference"), published, robust, n, share (of the model's
-    rows), kind_rule (what most often decided the robust source; "" where the rules agree), example
-    (a question_id). A missing preference is "".
+    `verdict` is "source" or "preference". Columns: model, published, robust ("" if missing), n, share
+    (of the model's rows), kind_rule (what most often decided the robust source; "" where the rules
+    agree), example (a question_id).
     """
-    by_rule = {rule: mark_sources(results, questions, rule) for rule in RULES}
-    rows = pd.concat(
-        results[["model", "question_id"]].assign(
-            verdict=verdict,
-            **{rule: by_rule[rule][verdict].fillna("") for rule in ("published", "robust")},
-            kind_rule=by_rule["robust"]["kind_rule"].fillna("") if verdict == "source" else "",
-        )
-        for verdict in ("source", "preference")
+    by_rule = {rule: mark_sources(results, questions, rule) for rule in ("published", "robust")}
+    rows = results[["model", "question_id"]].assign(
+        **{rule: marked[verdict].fillna("") for rule, marked in by_rule.items()}
     )
-    rows.loc[rows["published"] == rows["robust"], "kind_rule"] = ""
-    table = rows.groupby(["model", "verdict", "published", "robust"], sort=False).agg(
+    why = by_rule["robust"]["kind_rule"].fillna("")
+    rows["kind_rule"] = why.mask(rows["published"] == rows["robust"], "")
+    table = rows.groupby(["model", "published", "robust"], sort=False).agg(
         n=("question_id", "size"),
         kind_rule=("kind_rule", lambda names: names.value_counts().index[0]),
         example=("question_id", "first"),
     )
-    table.insert(1, "share", table["n"] / table["n"].groupby(["model", "verdict"]).transform("sum"))
-    table = table.reset_index()
-    model, verdict = (pd.factorize(table[name])[0] for name in ("model", "verdict"))
-    return table.iloc[np.lexsort([-table["n"].to_numpy(), verdict, model])].reset_index(drop=True)
+    table.insert(1, "share", table["n"] / table["n"].groupby("model").transform("sum"))
+    table = table.sort_values("n", ascending=False, kind="stable").reset_index()
+    models = _in_order(results["model"])
+    return table.sort_values("model", key=models, kind="stable", ignore_index=True)
 
 
 def counts_by(
@@ -382,21 +353,20 @@ def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
 
     The parametric answer is greedy, so its first token is the likeliest; but a mean over several
     tokens may be lower for another answer. Only where both answers have one token is P0 <= P1 sure
-    (if generation could choose from all tokens, as scoring does). Columns: model, tokens ("one
-    each", "more", or "unknown" where a file does not tell), n (rows with both perplexities),
-    exceptions, share, n_missing.
+    (if generation could choose from all tokens, as scoring does). Columns: model, tokens ("one each"
+    or "more"), n (rows with both perplexities), exceptions, share, n_missing.
     """
-    lengths = [f"n_tokens_{name}" for name in ANSWERS[:2]]
-    counts = results[lengths].to_numpy(dtype=float, na_value=np.nan)
-    one = np.where((counts == 1).all(axis=1), "one each", "more")
-    tokens = np.where(np.isnan(counts).any(axis=1), "unknown", one)
+    one = (results[["n_tokens_parametric", "n_tokens_counterfactual"]] == 1).all(axis=1)
     known = results[["p0", "p1"]].notna().all(axis=1)
     rows = results[["model"]].assign(
-        tokens=tokens, n=known, exceptions=results["p0"] > results["p1"], n_missing=~known
+        tokens=np.where(one, "one each", "more"),
+        n=known,
+        exceptions=results["p0"] > results["p1"],
+        n_missing=~known,
     )
     table = rows.groupby(["model", "tokens"], sort=False).sum().reset_index()
-    table["share"] = table["exceptions"] / table["n"]
-    return table[["model", "tokens", "n", "exceptions", "share", "n_missing"]]
+    table.insert(4, "share", table["exceptions"] / table["n"])
+    return table
 
 
 def exact_share(hits: np.ndarray) -> Interval:
@@ -408,13 +378,16 @@ def exact_share(hits: np.ndarray) -> Interval:
     return Interval(float(hits.mean()), float(low), float(high), n)
 
 
-def _groups(table: pd.DataFrame, by: Sequence[str]) -> list[tuple[tuple, pd.DataFrame]]:
+def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple, pd.DataFrame]]:
     """The parts of a table by the columns `by`, column by column in the order of ORDERED, or else of
     the first rows; missing values last."""
-    parts = list(table.groupby(list(by), sort=False, observed=True, dropna=False))
-    ranks = []
-    for name in by:
-        order = [*ORDERED.get(name, ()), *table[name].dropna().unique()]
-        ranks.append({value: order.index(value) for value in reversed(order)})
-    keys = [[rank.get(x, np.inf) for x, rank in zip(key, ranks, strict=True)] for key, _ in parts]
-    return [parts[i] for i in sorted(range(len(parts)), key=keys.__getitem__)]
+    ranks = [_in_order(table[name])(table[name]) for name in by]
+    for _, part in table.groupby([rank.to_numpy() for rank in ranks]):
+        yield tuple(part[list(by)].iloc[0]), part
+
+
+def _in_order(column: pd.Series) -> Callable[[pd.Series], pd.Series]:
+    """The rank of values of such a column: in the order of ORDERED, or else of the first rows."""
+    order = [*ORDERED.get(str(column.name), ()), *column.dropna().unique()]
+    ranks = {value: i for i, value in enumerate(dict.fromkeys(order))}
+    return lambda values: values.map(ranks).astype(float).fillna(np.inf)

@@ -98,7 +98,9 @@ def cross_validate(
     return pd.concat(tables, ignore_index=True)[[*columns, "probability", "prior", "fit"]]
 
 
-def transfer(groups: pd.DataFrame, *, k: int = 5, repeats: int = 1, seed: int = 0) -> pd.DataFrame:
+def predict_across_models(
+    groups: pd.DataFrame, *, k: int = 5, repeats: int = 1, seed: int = 0
+) -> pd.DataFrame:
     """Fit on one model, predict another, by the numeric predictors; else as `cross_validate`.
 
     Every ordered pair is predicted out of fold: the rows of `fitted_on` outside a fold predict the
@@ -141,15 +143,15 @@ def _held_out(
         return {"n_train": 0, "n_test": 0, "n_unseen": 0, "fit": f"none: {reason}"}
     outside = folds(groups, 5, seed) != 0
     test, fitted = _predicted(groups[outside], groups[~outside], predictors)
-    row: dict[str, float | str] = {"n_train": int(outside.sum())}
-    row["fit"] = fitted.method if fitted else test["fit"].iloc[0]
-    row["n_unseen"] = int((test["fit"] == UNSEEN).sum())
-    test = test.dropna(subset=["probability"])
-    row["n_test"] = len(test)
-    if fitted is None or test.empty:
-        return row
-    right = ((test["probability"] > 0.5) == test["correct"]).to_numpy(dtype=float)
-    base = ((test["prior"] > 0.5) == test["correct"]).to_numpy(dtype=float)
+    seen = test.dropna(subset=["probability"])
+    row: dict[str, float | str] = {"n_train": int(outside.sum()), "n_test": len(seen)}
+    if fitted is None:
+        return row | {"n_unseen": 0, "fit": test["fit"].iloc[0]}
+    row |= {"n_unseen": len(test) - len(seen), "fit": fitted.method}
+    right, base = (
+        ((seen[name] > 0.5) == seen["correct"]).to_numpy(dtype=float)
+        for name in ("probability", "prior")
+    )
     accuracy = bootstrap_mean(right, n_boot=n_boot)
     gain = bootstrap_statistic(relative_gain, [right, base], n_boot=n_boot)
     row |= {"pseudo_r2": fitted.pseudo_r2, "baseline": float(base.mean())}

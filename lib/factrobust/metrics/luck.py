@@ -24,10 +24,8 @@ def margin_curves(matched: pd.DataFrame, margins: Sequence[float]) -> pd.DataFra
     `schemas.Matched`, and m (`required`). Undefined rows are left out.
     """
     defined = matched.loc[matched["margin"].notna(), [*CELL, "margin"]]
-    grid = np.asarray(margins, dtype=float)
-    table = defined.loc[defined.index.repeat(len(grid)), CELL].reset_index(drop=True)
-    robust = defined["margin"].to_numpy()[:, None] > grid
-    return table.assign(required=np.tile(grid, len(defined)), robust=robust.ravel())
+    table = defined.merge(pd.Series(margins, dtype=float, name="required"), how="cross")
+    return table.assign(robust=table.pop("margin") > table["required"])
 
 
 def by_number_of_dates(scores: pd.DataFrame, incorrect: Sequence[int]) -> pd.DataFrame:
@@ -51,10 +49,10 @@ def by_number_of_dates(scores: pd.DataFrame, incorrect: Sequence[int]) -> pd.Dat
 def compare_scorings(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """The same statements scored twice, for example in float32 and bfloat16: what changes?
 
-    One row a row of `metrics.time.matches`: matches, robust_first, robust_second, equal (boolean:
-    the same verdict, NA if undefined), false_ties_first (pairs of a correct and an incorrect date
-    that are equal as floats in the first and differ in the second), false_ties_second (the other
-    way), largest_difference (of logprob, over all dates, in nats).
+    One row a cell of `schemas.Matched`: matches, robust_first, robust_second, equal (boolean: the same
+    verdict, NA if undefined), false_ties_first (pairs of a correct and an incorrect date that are
+    equal as floats in the first and differ in the second), false_ties_second (the other way),
+    largest_difference (of logprob, over all dates, in nats).
     """
     matched = [matches(table) for table in (first, second)]
     on = [*CELL, "date"]

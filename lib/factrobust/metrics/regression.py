@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import root
 from scipy.special import chdtrc, expit, logit, ndtr, ndtri
 
 from factrobust.statistics import TAILS, binomial_interval
@@ -42,7 +43,6 @@ CATEGORY = re.compile(r"QCat\[T\.(.*?)\](?=:|$)")  # in the name of a coefficien
 PRIOR_SD = 2.5
 ML = "maximum likelihood"
 ML_STEPS = 25  # finite estimates take about 10 steps; from 37 on, diverging ones look settled
-RIDGE_STEPS = 100
 WITHIN = ["relation", "model", "term", "coefficient", "low", "high", "odds_ratio", "fit", "n"]
 MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 
@@ -195,38 +195,30 @@ def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
 
 
 def ridge(design: Array, y: Array, precision: Array) -> tuple[Array, Array]:
-    """Coefficients [column] that maximise log-likelihood - sum of precision * b^2 / 2, by Newton's
-    method, and the negative Hessian there [column, column].
+    """Coefficients [column] that maximise log-likelihood - sum of precision * b^2 / 2, by
+    Levenberg and Marquardt's method, and the negative Hessian there [column, column].
 
     They are the mode under independent normal priors with mean 0 and variance 1 / precision [column]
     (0: no prior), and the inverse of the Hessian is the normal approximation of the posterior's
     covariance. Raises RuntimeError if it does not converge, which columns without a prior may cause.
     """
-    b = np.zeros(design.shape[1])
-    value = _objective(design, y, precision, b)
-    for _ in range(RIDGE_STEPS):
+
+    def slope(b: Array) -> Array:
+        return design.T @ (expit(design @ b) - y) + precision * b
+
+    def curvature(b: Array) -> Array:
         p = expit(design @ b)
-        gradient = design.T @ (y - p) - precision * b
-        hessian = (design * (p * (1 - p))[:, None]).T @ design + np.diag(precision)
-        step = np.linalg.solve(hessian, gradient)
-        if gradient @ step < 1e-18 * max(1.0, abs(value)):
-            return b, hessian
-        size = 1.0
-        while (new := _objective(design, y, precision, b + size * step)) < value and size > 1e-6:
-            size /= 2
-        b, value = b + size * step, new
-    raise RuntimeError(
-        f"the penalised fit did not converge in {RIDGE_STEPS} steps; check the predictors"
-    )
+        return (design * (p * (1 - p))[:, None]).T @ design + np.diag(precision)
+
+    found = root(slope, np.zeros(design.shape[1]), jac=curvature, method="lm", tol=1e-12)
+    if not found.success:
+        raise RuntimeError(f"the penalised fit did not converge: {found.message}")
+    return found.x, curvature(found.x)
 
 
 def log_likelihood(logits: Array, y: Array) -> float:
     """Log-likelihood of outcomes y (0 or 1) under logits [row]."""
     return float(-np.logaddexp(0, np.where(y > 0, -logits, logits)).sum())
-
-
-def _objective(design: Array, y: Array, precision: Array, b: Array) -> float:
-    return log_likelihood(design @ b, y) - 0.5 * float(precision @ b**2)
 
 
 def _maximum_likelihood(design: Array, y: Array) -> Any | None:

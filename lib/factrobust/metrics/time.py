@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from factrobust import draws
+from factrobust import draws, schemas
 from factrobust.datasets.dates import PRECISIONS
 
 Array = NDArray[np.float64]
@@ -35,12 +35,9 @@ def matches(scores: pd.DataFrame) -> pd.DataFrame:
 
     The margin is the lowest correct minus the highest incorrect logprob, so robust means margin > 0.
     A fact without correct or without incorrect dates plays no match: win_rate, margin and chance are
-    NaN and robust is NA, never 1.
-
-    Rows of precision "global" join the three precisions: counts are summed, win_rate is over all
-    matches, robust means robust at all three, margin is the lowest, chance the product (as if the
-    precisions were independent). They are undefined where one of the three is undefined or was not
-    asked.
+    NaN and robust is NA, never 1. Rows of precision "global" join the three precisions: win_rate is
+    over all matches, robust means robust at all three, chance is the product (as if the precisions
+    were independent). They are undefined where one of the three is undefined or was not asked.
     """
     rows = []
     for cell, correct, incorrect in cells(scores):
@@ -51,21 +48,15 @@ def matches(scores: pd.DataFrame) -> pd.DataFrame:
         rows.append((*cell, *numbers, below.sum(), ties.sum(), margin, chance(*numbers[:2])))
     single = pd.DataFrame(rows, columns=[*CELL, *COUNTS, "margin", "chance"])
     facts = single.groupby(KEY, sort=False)
-    joint = (
-        facts[COUNTS]
-        .sum()
-        .assign(margin=facts["margin"].min(), chance=facts["chance"].prod(), precision=GLOBAL)
-    )
-    partial = facts["margin"].count() < len(PRECISIONS)
-    joint.loc[partial, ["margin", "chance"]] = np.nan
-    table = pd.concat([single, joint.reset_index()], ignore_index=True)
+    joint = facts.agg(dict.fromkeys(COUNTS, "sum") | {"margin": "min", "chance": "prod"})
+    joint.loc[facts["margin"].count() < len(PRECISIONS), ["margin", "chance"]] = np.nan
+    table = pd.concat([single, joint.assign(precision=GLOBAL).reset_index()], ignore_index=True)
     known = table["margin"].notna()
     table["win_rate"] = (table["wins"] / table["matches"].where(known)).astype(float)
     table["robust"] = (table["margin"] > 0).astype("boolean").mask(~known)
     fact = table.groupby(KEY, sort=False).ngroup()
     order = np.lexsort((table["precision"].map([*PRECISIONS, GLOBAL].index), fact))
-    columns = [*CELL, *COUNTS, "win_rate", "robust", "margin", "chance"]
-    return table[columns].iloc[order].reset_index(drop=True)
+    return table[list(schemas.names(schemas.Matched))].iloc[order].reset_index(drop=True)
 
 
 def cells(scores: pd.DataFrame) -> Iterator[tuple[Any, Array, Array]]:
@@ -100,9 +91,9 @@ def positions(scores: pd.DataFrame) -> pd.DataFrame:
     """Scores with the position of their date, for log-probability against alpha (figure 3).
 
     Adds `position`, the centre of the bin of alpha (bins of WIDTH from 0 on, so that 0.5, the edge
-    of the validity, is an edge of bins), and `relative`, the logprob
-    minus the mean over the fact's correct dates at this precision (NaN without any): far positions
-    hold other facts than near ones, which would move the plain mean.
+    of the validity, is an edge of bins), and `relative`, the logprob minus the mean over the fact's
+    correct dates at this precision (NaN without any): far positions hold other facts than near ones,
+    which would move the plain mean.
     """
     correct = scores["logprob"].where(scores["label"] == "correct")
     mean = correct.groupby([scores[name] for name in CELL]).transform("mean")
@@ -151,31 +142,27 @@ def granularity_variance(matched: pd.DataFrame) -> pd.DataFrame:
 def paired_variances(matched: pd.DataFrame, standard: str, few_shot: str) -> pd.DataFrame:
     """Variances of the same facts in two prompt formats: model, fact_id, standard, few_shot.
 
-    Only facts with both. Their ratio of means with its interval (figure 6) is
-
-        columns = [pairs["few_shot"], pairs["standard"]]
-        bootstrap_statistic(ratio_of_sums, columns, pairs["fact_id"])
-
-    Below 1 the few-shot prompt brought the precisions together. Section 4.6 says to divide the
-    standard mean by the few-shot one and reads a ratio below 1 as a reduction, which exclude each
-    other; we keep the reading.
+    Only facts with both. Figure 6 is the ratio of their means (`statistics.ratio_of_sums` of few_shot
+    and standard); below 1 the few-shot prompt brought the precisions together. Section 4.6 says to
+    divide the standard mean by the few-shot one and reads a ratio below 1 as a reduction, which
+    exclude each other; we keep the reading.
     """
     table = granularity_variance(matched)
     wide = table.pivot(index=["model", "fact_id"], columns="prompt_format", values="variance")
-    pairs = pd.DataFrame({"standard": wide[standard], "few_shot": wide[few_shot]})
-    return pairs.dropna().reset_index()
+    pairs = wide.rename(columns={standard: "standard", few_shot: "few_shot"}).dropna().reset_index()
+    return pairs[["model", "fact_id", "standard", "few_shot"]]
 
 
 def patterns(matched: pd.DataFrame) -> pd.DataFrame:
     """Which precisions fail together: how often each of the eight patterns of R at year, month and
     day occurs among the n facts of a model and format that are defined at all three."""
     rows = []
-    for (model, name), part in verdicts(matched).groupby(KEY[:2], sort=False):
+    for key, part in verdicts(matched).groupby(KEY[:2], sort=False):
         defined = part[list(PRECISIONS)].dropna().to_numpy(dtype=bool)
-        n = len(defined)
         for pattern in product([True, False], repeat=len(PRECISIONS)):
-            count = int((defined == pattern).all(axis=1).sum())
-            rows.append((model, name, *pattern, count, count / n if n else np.nan, n))
+            same = (defined == pattern).all(axis=1)
+            share = same.mean() if len(same) else np.nan
+            rows.append((*key, *pattern, same.sum(), share, len(same)))
     return pd.DataFrame(rows, columns=[*KEY[:2], *PRECISIONS, "count", "share", "n"])
 
 
@@ -183,25 +170,22 @@ def robust_elsewhere(matched: pd.DataFrame) -> pd.DataFrame:
     """Facts robust at one precision: are they at another one?
 
     One row for each model, prompt_format, fact_id, known_at and asked_at (two different precisions)
-    where R = 1 at known_at; `kept` (bool) is R at asked_at. Its mean over facts is the recall:
+    where R = 1 at known_at; `robust` (0 or 1) is R at asked_at. Its mean over facts is the recall:
     known at the year and not at the day is 1 - mean at known_at = year, asked_at = day.
     """
     table = verdicts(matched)
-    parts = [
-        table.loc[(table[known] == 1) & table[asked].notna(), [*KEY, asked]]
-        .rename(columns={asked: "kept"})
-        .astype({"kept": bool})
-        .assign(known_at=known, asked_at=asked)
-        for known, asked in permutations(PRECISIONS, 2)
-    ]
-    return pd.concat(parts, ignore_index=True)[[*KEY, "known_at", "asked_at", "kept"]]
+    parts = []
+    for known, other in permutations(PRECISIONS, 2):
+        both = table.loc[(table[known] == 1) & table[other].notna(), KEY]
+        parts.append(both.assign(known_at=known, asked_at=other, robust=table[other]))
+    return pd.concat(parts, ignore_index=True)
 
 
 def duels(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Does `first` win, tie or lose against `second` on each fact, on win rate and robustness?
+    """Does `first` win, tie or lose against `second`, each of one model and prompt format?
 
-    Both are rows of `matches`, each of one model and prompt format. One row for each fact, precision
-    and metric (DUELLED) that both have a value for; difference is first minus second.
+    One row for each fact, precision and metric (DUELLED) that both `schemas.Matched` have a value for;
+    difference is first minus second.
     """
     sides = [
         table.astype(dict.fromkeys(DUELLED, "Float64"))

@@ -84,7 +84,7 @@ def example_pairs(groups: pd.DataFrame) -> pd.DataFrame:
     return shown[KEY].assign(**firsts).reset_index(drop=True)
 
 
-def groups(
+def predictors(
     marked: pd.DataFrame, answer_sets: pd.DataFrame, sample_sets: pd.DataFrame
 ) -> pd.DataFrame:
     """A table `schemas.Groups` by the paper's rule: is the original answered, what may predict it.

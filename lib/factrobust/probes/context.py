@@ -20,7 +20,6 @@ is told from one that repeats whatever stands there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -30,17 +29,12 @@ from factrobust.models.interface import Generation, Model
 from factrobust.models.prompts import FORMATS, render
 from factrobust.probes import in_chunks, need
 from factrobust.probes.endings import STOP, ending, unsure
-from factrobust.schemas import ContextResults
-from factrobust.tables import FactsError, read_table, slug
 from factrobust.text import normalise
 
 MAX_NEW_TOKENS = 20  # the thesis, appendix D
 ANSWERS = ("parametric", "counterfactual")  # those that are scored
 CONTEXTS = ("true", "irrelevant", "false")
 ABOUT = ("question_id", "category", "base_id", "object")  # a question's columns in its response
-# The answer that each perplexity is of.
-SCORED = dict(zip(("p0", "p1", "p2", "p3", "p4"), (*ANSWERS, *ANSWERS, "contextual"), strict=True))
-LOWEST = 1 - 1e-6  # of a perplexity: 1, but for rounding
 
 
 def context_prompts(
@@ -70,10 +64,10 @@ def greedy(
 ) -> pd.DataFrame:
     """Greedy answers, one row a question in their order; equal prompts are asked once.
 
-    Columns: model, question_id, category, base_id, object, prompt, text (up to its end by `rule`,
-    see `probes.endings`; empty if it has no letter or digit), and of the fewest tokens that cover
-    it token_ids, tokens (their texts) and logprobs; first (list of the likeliest first tokens and
-    their natural log-probabilities; empty if generation ended at once).
+    Columns: model, ABOUT, prompt, text (up to its end by `rule`, see `probes.endings`; empty if it has
+    no letter or digit), and of the fewest tokens that cover it token_ids, tokens (their texts) and
+    logprobs; first (list of the likeliest first tokens with their log-probabilities; empty if
+    generation ended at once).
     """
     model.require("token_ids")  # what is scored afterwards
     prompts = context_prompts(model, questions, contexts)
@@ -111,12 +105,11 @@ def ask(
     """Ask each of `schemas.ContextQuestions` without and with a counterfactual, in their order.
 
     `rule` ends the answers and draws the counterfactuals; questions without one, because no other
-    answer to the base question differs, are left out. Columns: model, question_id, category, base_id,
-    object, parametric, counterfactual, contextual (texts), token_ids_parametric,
-    token_ids_counterfactual, tokens_parametric and tokens_counterfactual (lists: the tokens of two of
-    them, and these tokens' texts), logprobs_p0 ... logprobs_p4 (lists: the tokens' log-probabilities
-    behind each perplexity, empty for an empty answer), first and first_context (as in `greedy`,
-    without and with the context). `metrics.context.measured` makes `schemas.ContextResults` of it.
+    answer to the base question differs, are left out. Columns: model, ABOUT, parametric,
+    counterfactual, contextual (texts); token_ids and tokens of the first two (token_ids_parametric,
+    ...), logprobs_p0 ... logprobs_p4 (what each perplexity is made of; empty for an empty answer),
+    first and first_context, all as in `greedy`. `metrics.context.measured` makes
+    `schemas.ContextResults` of it.
 
     Answers are scored by the token ids that were generated, and what generation told already (P0, P4,
     and P2 or P3 if the contextual answer is p or q token by token) is taken from it. P0 <= P1 is no
@@ -198,8 +191,8 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0, rule: str = "robust
         stated = [j for j in rows if texts[j] or rule == "published"]
         for i in rows:
             others = [j for j in stated if spellings[j] != spellings[i]]
-            numbers = (_lot(seed, base_id, objects[i], objects[j]) for j in others)
-            drawn[i] = min(zip(numbers, others, strict=True), default=(0, -1))[1]
+            lots = (lot(f"{seed}\n{base_id}\n{objects[i]}\n{objects[j]}") for j in others)
+            drawn[i] = min(zip(lots, others, strict=True), default=(0, -1))[1]
     return drawn
 
 
@@ -226,18 +219,16 @@ def known_contexts(
     rows = []
     for question in questions.to_dict("records"):
         name, prefix, answers = (question[key] for key in ("question_id", "prefix", "answers"))
-        drawn = sorted(  # the lots of a question do not depend on which other facts there are
-            facts.get(question["base_id"], []), key=lambda f: _lot(seed, name, f["question_id"])
+        lots = {  # which do not depend on what other facts there are
+            lot(f"{seed}\n{name}\n{fact['question_id']}"): fact
+            for fact in facts.get(question["base_id"], [])
+        }
+        others = (
+            fact
+            for _, fact in sorted(lots.items())
+            if not right(fact["answers"][0], answers) and not right(answers[0], fact["answers"])
         )
-        other = next(
-            (
-                fact
-                for fact in drawn
-                if not right(fact["answers"][0], answers) and not right(answers[0], fact["answers"])
-            ),
-            None,
-        )
-        if other is None:
+        if (other := next(others, None)) is None:
             raise ValueError(f"to {name} there is no other fact that a false context could state")
         stated = other["answers"][0]
         sentences = f"{prefix} {answers[0]}", f"{other['prefix']} {stated}", f"{prefix} {stated}"
@@ -288,10 +279,6 @@ def answer_tokens(model: Model, questions: pd.DataFrame, response: pd.Series) ->
     return table.astype({"probability": float})
 
 
-def _lot(*key: object) -> int:
-    return lot("\n".join(map(str, key)))
-
-
 def need_right(marked: pd.DataFrame, models: Sequence[Model]) -> None:
     """Raise LacksError if no answer (`metrics.context.mark_sources`) is right: there is nothing that a
     context could change."""
@@ -305,71 +292,3 @@ def need_sources(cases: pd.DataFrame, models: Sequence[Model]) -> None:
     both = (cases.groupby("model")["source"].nunique() > 1).any()
     why = "no answers from memory beside answers from the context, so there is nothing to tell apart; "
     need(both, models, f"{why}ask more questions, or another model")
-
-
-# Results that were computed elsewhere.
-COLUMNS = tuple(ContextResults.to_schema().columns)
-TEXTS, NUMBERS = COLUMNS[2:8], COLUMNS[8:]
-THESIS = {
-    "Category": "category",
-    "Base_Question": "base_id",
-    "Thing": "object",
-    "Object": "object",
-    "Question": "question",
-    "Prefix": "prefix",
-    "base_proba": "p0",
-    "base_cf_proba": "p1",
-    "ctx_param_proba": "p2",
-    "ctx_cf_proba": "p3",
-    "ctx_proba": "p4",
-}
-VERDICTS = ("comparison", "preference", "Num", "")  # what marking decides anew, and row numbers
-
-
-def read_results(path: str | Path, *, model: str | None = None) -> pd.DataFrame:
-    """Return results that were computed elsewhere as `metrics.context.measured` returns our own.
-
-    `path` is a CSV or parquet file with the columns TEXTS and p0 ... p3, or the thesis's names for them
-    (THESIS). p4 and the further NUMBERS may be there; without them they are NaN. model is the file's
-    name unless there is such a column or it is given. Columns of its own are kept, but for the
-    thesis's verdicts (comparison, preference).
-
-    Raises FactsError with file, line and remedy for a missing column, and for a perplexity of an
-    answer with letters or digits that is missing, no number, or below 1.
-    """
-    path = Path(path)
-    if path.suffix == ".parquet":
-        table = pd.read_parquet(path)
-        table.index = pd.RangeIndex(1, len(table) + 1, name="row")
-    else:
-        table = read_table(path, required=(), optional=())
-    table = table.drop(columns=[name for name in VERDICTS if name in table])
-    if {"Thing", "Object"} <= set(table):  # one of the two was never filled in
-        table = table.drop(columns="Thing" if table["Thing"].eq("").all() else "Object")
-    table = table.rename(columns=THESIS)
-    if missing := [name for name in (*TEXTS, "p0", "p1", "p2", "p3") if name not in table]:
-        raise FactsError(
-            f"{path}: these columns are missing: {', '.join(missing)}; add them, by our name or the "
-            "thesis's."
-        )
-    for column in TEXTS:
-        table[column] = table[column].fillna("").astype("str")
-    for column in NUMBERS:
-        cells = table[column] if column in table else pd.Series(np.nan, index=table.index)
-        numbers = pd.to_numeric(cells, errors="coerce")
-        if column in SCORED and column in table:
-            answers = table[SCORED[column]]
-            wrong = ~(numbers >= LOWEST) & answers.str.contains(r"[^\W_]")
-            for line in table.index[wrong]:
-                raise FactsError(
-                    f"{path}, {table.index.name} {line}: the perplexity {column} of the answer "
-                    f"{answers[line]!r} is {cells[line]!r}, and not a number from 1 up; compute it, "
-                    "or delete the row."
-                )
-        table[column] = numbers.astype("Int64" if column.startswith("n_tokens") else float)
-    if "model" not in table:
-        table["model"] = model or path.stem
-    if "question_id" not in table:
-        table["question_id"] = table["base_id"] + "/" + table["object"].map(slug)
-    others = [name for name in table if name not in COLUMNS]
-    return table[[*COLUMNS, *others]].reset_index(drop=True)

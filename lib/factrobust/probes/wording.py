@@ -123,7 +123,7 @@ def compared(pairs: pd.DataFrame, encoder: Encoder, nli: Entailment | None = Non
 
 
 def predictable(groups: pd.DataFrame) -> pd.DataFrame:
-    """The rows (`metrics.wording.groups`) of models that are sometimes right and sometimes wrong.
+    """The rows of a table `schemas.Groups` of models that are sometimes right and sometimes wrong.
 
     Raises LacksError if there is no such model: nothing can be predicted of them.
     """
