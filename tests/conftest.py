@@ -1,4 +1,4 @@
-"""Fixtures that several folders of tests share."""
+"""Fixtures that several folders of tests share; real models are loaded once a session."""
 
 from __future__ import annotations
 
@@ -8,6 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from factrobust import load_model
+
+
+@pytest.fixture(scope="session")
+def gemma() -> Any:
+    return load_model("gemma-3-270m")
+
+
+@pytest.fixture(scope="session")
+def smollm() -> Any:
+    return load_model("smollm2-135m-instruct")
 
 
 @pytest.fixture(scope="session")

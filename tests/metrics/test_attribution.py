@@ -111,7 +111,7 @@ def test_roc_curve_by_hand() -> None:
     assert attribution.roc_curve(cases([1, 1], [1, 2]), "shift").empty
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 6)), min_size=1, max_size=30))
 def test_area_under_the_curve_is_the_auc(rows: list[tuple[bool, int]]) -> None:
     y, x = [r[0] for r in rows], [float(r[1]) for r in rows]

@@ -107,13 +107,6 @@ def test_equal_competitors_break_at_gap_over_log_k(gap: float, k: int) -> None:
         assert crossing(GRID, logs) == pytest.approx(t_b, rel=1e-3)
 
 
-@pytest.mark.parametrize(("gap", "k"), [(1.5, 4), (0.02, 1)])  # the second is a near tie
-def test_two_equal_tokens_break_each_at_a_root_of_one_half(gap: float, k: int) -> None:
-    # (1 + k exp(-g / t))^-2 = 1/2 where g / t = log(k / (sqrt 2 - 1)).
-    t_b = gap / math.log(k / (math.sqrt(2) - 1))
-    assert crossing(GRID, curve([competitors(gap, k)] * 2)) == pytest.approx(t_b, rel=1e-3)
-
-
 def test_where_no_root_lies_between() -> None:
     never = curve([competitors(0.5, 1)])  # one competitor never wins
     assert np.all(never >= np.float32(np.log(0.5)))
@@ -126,7 +119,7 @@ def test_where_no_root_lies_between() -> None:
 def test_random_logits_keep_the_promise_of_the_docstring() -> None:
     rng = np.random.default_rng(1)
     errors = []
-    for _ in range(150):
+    for _ in range(70):
         tokens = []
         for _ in range(rng.integers(1, 6)):
             z = np.sort(rng.normal(0, rng.uniform(0.3, 4), int(10 ** rng.uniform(0.4, 3.6))))[::-1]
@@ -137,7 +130,7 @@ def test_random_logits_keep_the_promise_of_the_docstring() -> None:
         if np.log(0.5) > log_p(tokens, GRID[-1]) and log_p(tokens, GRID[0]) > np.log(0.5):
             exact = brentq(lambda t, z=tokens: log_p(z, t) - np.log(0.5), GRID[0], GRID[-1])
             errors.append(abs(crossing(GRID, logs) / exact - 1))
-    assert len(errors) > 100
+    assert len(errors) > 40
     assert max(errors) < 1e-3
 
 
@@ -222,20 +215,9 @@ def test_rises_with_the_breaking_temperature_and_falls_with_entropy(
         assert frs(h, t_b, d) > frs(h + more, t_b, d)
 
 
-def test_d_punishes_uncertainty_alone() -> None:
-    ds = (0.5, 1, 2, 5, 10, 50)
-    assert [float(frs(0, 1.2, d)) for d in ds] == pytest.approx([3.2 / 4.2] * 6)
-    uncertain = [float(frs(0.3, 1.2, d)) for d in ds]
-    assert uncertain == sorted(uncertain, reverse=True)
-    assert len(set(uncertain)) == 6
-    # In the limit only the penalty is left: f = -H / (t_b + 1).
-    assert float(raw_frs(0.3, 1.2, 5000)) == pytest.approx(-0.3 / 2.2)
-
-
 def test_figure_4_jumps_from_four_fifths_to_one() -> None:
     assert float(frs(0.0, 2.0)) == pytest.approx(0.8)
     assert frs([0.0, 0.9, 1.0], np.inf).tolist() == [1, 1, 1]  # whatever the entropy
-    assert float(frs(0.5, np.inf, unbroken=0.9)) == 0.9
     # The equation itself has no jump: an exact t_b just beyond 2 scores just beyond 0.8.
     assert float(frs(0.0, 2.001)) == pytest.approx(0.8, abs=1e-4)
 
@@ -356,30 +338,6 @@ def test_certainty_bins() -> None:
     assert cells.loc[(0.2, 0.0, False), "share"] == pytest.approx(0.4)
     assert table.groupby("temperature")["n"].first().to_dict() == {0.2: 5, 0.4: 2}
     assert table.groupby("temperature")["share"].sum().tolist() == pytest.approx([1, 1])
-
-
-def curve_table() -> pd.DataFrame:
-    """u: 1 / (1 + 2 exp(-1 / t)), one half at 1 / log 2 = 1.443; v: never below one half."""
-    t = GRID
-    u, v = -np.log1p(2 * np.exp(-1 / t)), -np.log1p(np.exp(-1 / t))
-    table = pd.DataFrame(
-        {
-            "model": "toy",
-            "fact_id": ["u"] * len(t) + ["v"] * len(t),
-            "temperature": [*t, *t],
-            "logprob": [*u, *v],
-        }
-    )
-    return table.sample(frac=1, random_state=0)  # the order of rows does not matter
-
-
-def test_exact_and_grid_breaking() -> None:
-    curves = curve_table()
-    exact = decoding.exact_breaking(curves).set_index("fact_id")["t_b"]
-    assert exact["u"] == pytest.approx(1 / math.log(2), rel=1e-4)
-    assert exact["v"] == np.inf
-    paper = decoding.grid_breaking(curves, PAPER)
-    assert paper.set_index("fact_id")["t_b"].to_dict() == {"u": pytest.approx(1.6), "v": np.inf}
 
 
 def test_frs_table() -> None:

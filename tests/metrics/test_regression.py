@@ -9,9 +9,10 @@ import statsmodels.formula.api as smf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from statsmodels.tools.numdiff import approx_hess
 
 from factrobust.metrics import regression
-from factrobust.metrics.regression import NUMERIC, fit, null_space, predict, separable
+from factrobust.metrics.regression import NUMERIC, fit, predict, separable
 from factrobust.statistics import binomial_interval
 
 STUDENTS = ("GPA", "TUCE", "PSI")
@@ -29,21 +30,13 @@ def standardised(groups: pd.DataFrame, **names: str) -> pd.DataFrame:
 def test_spector_as_in_the_textbook(spector: pd.DataFrame) -> None:
     # Greene, Econometric Analysis, table 21.1; predictors here are standardised.
     made = fit(spector, STUDENTS)
-    sd, mean = made.scaling["sd"], made.scaling["mean"]
-    b = made.coefficients
-    slopes = (b[list(STUDENTS)] / sd).to_dict()
-    assert slopes == pytest.approx({"GPA": 2.82611, "TUCE": 0.09516, "PSI": 2.37869}, abs=1e-5)
-    assert b["Intercept"] - (b[list(STUDENTS)] * mean / sd).sum() == pytest.approx(
-        -13.02135, abs=1e-4
-    )
-    errors = np.sqrt(np.diag(made.covariance))[1:] / sd
-    assert errors.to_dict() == pytest.approx(
-        {"GPA": 1.26294, "TUCE": 0.14155, "PSI": 1.06456}, abs=1e-4
-    )
+    sd = made.scaling["sd"]
+    slopes = (made.coefficients[list(STUDENTS)] / sd).tolist()
+    assert slopes == pytest.approx([2.82611, 0.09516, 2.37869], abs=1e-5)
+    errors = (np.sqrt(np.diag(made.covariance))[1:] / sd).tolist()
+    assert errors == pytest.approx([1.26294, 0.14155, 1.06456], abs=1e-4)
     assert made.log_likelihood == pytest.approx(-12.8896, abs=1e-4)
     assert made.null_log_likelihood == pytest.approx(-20.5917, abs=1e-4)
-    assert made.pseudo_r2 == pytest.approx(0.3740, abs=1e-4)
-    assert made.aic == pytest.approx(2 * 4 + 2 * 12.8896, abs=1e-3)
     assert made.method == "maximum likelihood"
 
 
@@ -124,10 +117,8 @@ def test_standardised_on_the_rows_fitted_only(simulate) -> None:
     groups = simulate(400).assign(cert=lambda rows: 5 + 3 * rows["cert"])
     train, test = groups[:300], groups[300:].assign(cert=lambda rows: 100 * rows["cert"])
     made = fit(train)
-    assert made.scaling.loc["Cert"].tolist() == pytest.approx(
-        [train["cert"].mean(), np.sqrt(np.mean((train["cert"] - train["cert"].mean()) ** 2))]
-    )
-    assert made.scaling.loc["log_SPop", "mean"] == pytest.approx(train["log_popularity"].mean())
+    expected = [train["cert"].mean(), train["cert"].std(ddof=0)]
+    assert made.scaling.loc["Cert"].tolist() == pytest.approx(expected)
     # A question's prediction does not depend on the questions predicted beside it.
     together = predict(made, test)
     alone = [predict(made, test[i : i + 1])[0] for i in range(0, 100, 9)]
@@ -333,12 +324,7 @@ def test_ridge_is_the_maximum_of_its_objective() -> None:
     b, hessian = regression.ridge(design, y, precision)
     found = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-9})
     assert b.tolist() == pytest.approx(found.x.tolist(), abs=1e-5)
-    step = 1e-4
-    for i in range(3):
-        for j in range(3):
-            d, e = step * np.eye(3)[i], step * np.eye(3)[j]
-            second = loss(b + d + e) - loss(b + d - e) - loss(b - d + e) + loss(b - d - e)
-            assert hessian[i, j] == pytest.approx(second / (4 * step**2), abs=1e-4)
+    assert hessian == pytest.approx(approx_hess(b, loss), abs=1e-4)
 
 
 def test_the_prior_is_the_one_stated() -> None:
@@ -382,16 +368,6 @@ def test_one_predictor_against_brute_force(rows: list[tuple[int, int]]) -> None:
     assert found.tolist() == brute_force(x, y)
 
 
-def test_null_space() -> None:
-    x = np.array([1.0, 2.0, 4.0])
-    assert null_space(np.column_stack([np.ones(3), x])).shape == (2, 0)
-    design = np.column_stack([np.ones(3), x, 2 * x - 1])
-    directions = null_space(design)
-    assert directions.shape == (3, 1)
-    assert (directions / directions[2]).ravel().tolist() == pytest.approx([1, -2, 1])
-    assert null_space(np.ones((1, 3))).shape == (3, 2)  # fewer rows than columns
-
-
 # --- figure 5 -------------------------------------------------------------------------------------
 
 
@@ -425,10 +401,9 @@ def test_bins_of_each_model_and_predictor(simulate) -> None:
     assert cert["midpoint"].tolist() == pytest.approx([0.7] * 6)
     shares = groups.groupby(["model", "relation"])["correct"].mean()
     assert cert["correct"].tolist() == pytest.approx(shares.tolist())
+    # 95% of each category's 300 questions are kept, in bins of equal width.
     scons = table[(table["predictor"] == "SCons") & (table["model"] == "m")]
-    x = groups.loc[groups["model"] == "m", "scons"]
-    width = (x.max() - x.min()) / 15
-    steps = (scons["midpoint"] - x.min()) / width - 0.5
-    assert np.allclose(steps, steps.round())
-    # 95% of each category's 300 questions are kept.
     assert scons.groupby("relation")["n"].sum().between(282, 286).all()
+    x = groups.loc[groups["model"] == "m", "scons"]
+    steps = (scons["midpoint"] - x.min()) / (np.ptp(x) / 15) - 0.5
+    assert np.allclose(steps, steps.round())

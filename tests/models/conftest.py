@@ -15,7 +15,6 @@ import torch
 from tokenizers.processors import TemplateProcessing
 from transformers import T5Config, T5ForConditionalGeneration
 
-import factrobust
 from factrobust.models.causal import CausalLM
 from factrobust.models.encdec import Seq2SeqLM
 from factrobust.models.prompts import render
@@ -38,16 +37,6 @@ QUESTIONS = [
     ("Which continent is Brazil in?", "Brazil is in"),
     ("What is the atomic number of oxygen?", "The atomic number of oxygen is"),
 ]
-
-
-@pytest.fixture(scope="session")
-def gemma() -> CausalLM:
-    return factrobust.load_model("gemma-3-270m")  # type: ignore[return-value]
-
-
-@pytest.fixture(scope="session")
-def smollm() -> CausalLM:
-    return factrobust.load_model("smollm2-135m-instruct")  # type: ignore[return-value]
 
 
 @pytest.fixture(params=["gemma", "smollm"])

@@ -12,7 +12,6 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
 from factrobust.metrics import decoding as metrics
 from factrobust.models.interface import Generation, Job, LacksError, Model, ModelError
@@ -178,15 +177,14 @@ def test_answers_that_cannot_be_given(toy: Any, facts: pd.DataFrame) -> None:
     assert len(decoding.greedy(toy, short, max_new_tokens=2)) == len(facts)
 
 
-def test_sampling_agrees_with_tempering_on_a_real_model() -> None:
-    model = load_model("gemma-3-270m")
+def test_sampling_agrees_with_tempering_on_a_real_model(gemma: Any) -> None:
     chosen = ["kenya", "france", "egypt", "cuba", "mexico", "ethiopia"]
     facts = load_facts(relations=["capital"])
     facts = questions(facts[facts["fact_id"].isin([f"capital/{name}" for name in chosen])])
     # Two tokens are enough for these answers; later ones cost most and change nothing.
-    greedy = metrics.mark_greedy(decoding.greedy(model, facts, max_new_tokens=2))
+    greedy = metrics.mark_greedy(decoding.greedy(gemma, facts, max_new_tokens=2))
     temperatures, n = [0.4, 0.8, 1.0, 1.2], 50
-    curves = decoding.tempered(model, greedy, temperatures)
+    curves = decoding.tempered(gemma, greedy, temperatures)
 
     # What is scored is what was said, and it is likeliest when cold.
     at_one = curves[curves["temperature"] == 1.0]["logprob"].to_numpy()
@@ -195,7 +193,7 @@ def test_sampling_agrees_with_tempering_on_a_real_model() -> None:
 
     assert greedy["logprobs"].map(len).tolist().count(2) == 2
     samples = decoding.sampled(
-        model, facts, temperatures=temperatures, n=n, seed=1, max_new_tokens=2
+        gemma, facts, temperatures=temperatures, n=n, seed=1, max_new_tokens=2
     )
     samples = metrics.mark_samples(samples).merge(
         greedy[["fact_id", "text"]].rename(columns={"text": "greedy"}), on="fact_id"

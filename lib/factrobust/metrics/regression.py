@@ -367,18 +367,18 @@ def binned_correctness(groups: pd.DataFrame, *, bins: int) -> pd.DataFrame:
     predictor are left out, and so are empty bins. Intervals are exact binomial 95% ones over the n
     questions of a bin.
     """
-    tables = []
-    for name, (_, part) in product(NUMERIC, groups.groupby("model", sort=False)):
-        x = part[COLUMNS[name]]
-        width = (x.max() - x.min()) / bins
-        number = np.minimum((x - x.min()) // (width or 1.0), bins - 1)
-        within = x.groupby(part["relation"])
-        lower, upper = (within.transform("quantile", tail) for tail in TAILS)
-        binned = part.assign(predictor=name, midpoint=x.min() + (number + 0.5) * width)
-        tables.append(binned[x.between(lower, upper)])
-    cells = pd.concat(tables).groupby(["model", "relation", "predictor", "midpoint"], sort=False)
+    names = {COLUMNS[name]: name for name in NUMERIC}
+    keys = ["model", "relation", "predictor"]
+    rows = groups.rename(columns=names).melt([*keys[:2], "correct"], NUMERIC, "predictor")
+    of_model = rows.groupby(["model", "predictor"])["value"]
+    least, width = of_model.transform("min"), of_model.transform(np.ptp) / bins
+    number = np.minimum((rows["value"] - least) // width.replace(0.0, 1.0), bins - 1)
+    rows["midpoint"] = least + (number + 0.5) * width
+    of_category = rows.groupby(keys)["value"]
+    lower, upper = (of_category.transform("quantile", tail) for tail in TAILS)
+    cells = rows[rows["value"].between(lower, upper)].groupby([*keys, "midpoint"])
     table = cells["correct"].agg(right="sum", n="size").reset_index()
     low, high = binomial_interval(table["right"], table["n"])
     table = table.assign(correct=table["right"] / table["n"], low=low, high=high)
-    columns = ["model", "relation", "predictor", "midpoint", "correct", "low", "high", "n"]
-    return table[columns].sort_values(["model", "predictor", "relation", "midpoint"])
+    table = table.sort_values(["model", "predictor", "relation", "midpoint"])
+    return table[[*keys, "midpoint", "correct", "low", "high", "n"]]

@@ -15,6 +15,7 @@ from factrobust.datasets.facts import answers
 from factrobust.models.interface import Model
 from factrobust.models.prompts import FORMATS
 from factrobust.probes import need, prompts
+from factrobust.schemas import Curves, names
 
 MAX_NEW_TOKENS = 5  # paper 1, 4.1.1
 TEMPERATURES = tuple(round(0.2 * k, 1) for k in range(1, 11))  # paper 1, 4.2
@@ -24,10 +25,7 @@ ABOUT = ("fact_id", "domain", "answer_type", "object", "aliases")  # a fact's co
 
 
 def greedy(
-    model: Model,
-    facts: pd.DataFrame,
-    *,
-    max_new_tokens: int = MAX_NEW_TOKENS,
+    model: Model, facts: pd.DataFrame, *, max_new_tokens: int = MAX_NEW_TOKENS
 ) -> pd.DataFrame:
     """Greedy answers, one row a fact in their order: `schemas.Answers` with the facts' columns.
 
@@ -47,15 +45,13 @@ def greedy(
         stop=FORMATS[model.prompt_format].stop,
         alternatives=ALTERNATIVES,
     )
-    responses = {
-        "prompt": [g.prompt for g in generations],
-        "text": [g.text for g in generations],
-        "token_ids": [g.token_ids for g in generations],
-        "logprobs": [g.logprobs for g in generations],
-        "top_logprobs": [[[p for _, p in at] for at in g.top_logprobs] for g in generations],
-    }
+    rows = [
+        (g.prompt, g.text, g.token_ids, g.logprobs, [[p for _, p in at] for at in g.top_logprobs])
+        for g in generations
+    ]
+    columns = ["prompt", "text", "token_ids", "logprobs", "top_logprobs"]
     return facts.reset_index(drop=True).assign(
-        model=model.name, prompt_format=model.prompt_format, **pd.DataFrame(responses)
+        model=model.name, prompt_format=model.prompt_format, **pd.DataFrame(rows, columns=columns)
     )
 
 
@@ -82,18 +78,16 @@ def sampled(
         stop=FORMATS[model.prompt_format].stop,
         seed=seed,
     )
-    samples = [g for group in groups for g in group]
+    samples = [(g.text, g.token_ids, g.logprobs, g.tempered_logprobs) for x in groups for g in x]
+    columns = ["text", "token_ids", "logprobs", "tempered_logprobs"]
     rows = np.repeat(np.arange(len(facts)), len(temperatures) * n)
-    table = facts[[column for column in ABOUT if column in facts]].iloc[rows]
-    columns = {
-        "temperature": np.tile(np.repeat(np.asarray(temperatures, dtype=float), n), len(facts)),
-        "sample": np.tile(np.arange(n), len(sent)),
-        "text": [g.text for g in samples],
-        "token_ids": [g.token_ids for g in samples],
-        "logprobs": [g.logprobs for g in samples],
-        "tempered_logprobs": [g.tempered_logprobs for g in samples],
-    }
-    return table.reset_index(drop=True).assign(model=model.name, **pd.DataFrame(columns))
+    table = facts[list(ABOUT)].iloc[rows].reset_index(drop=True)
+    return table.assign(
+        model=model.name,
+        temperature=np.tile(np.repeat(np.asarray(temperatures, dtype=float), n), len(facts)),
+        sample=np.tile(np.arange(n), len(sent)),
+        **pd.DataFrame(samples, columns=columns),
+    )
 
 
 def temperature_grid(paper: Sequence[float]) -> np.ndarray:
@@ -128,9 +122,7 @@ def curves(models: Sequence[Model], responses: pd.DataFrame) -> pd.DataFrame:
     around them (`temperature_grid`). Without models, a table without rows."""
     grid = temperature_grid(TEMPERATURES).tolist()
     parts = [tempered(model, responses[responses["model"] == model.name], grid) for model in models]
-    if not parts:
-        return pd.DataFrame(columns=["model", "fact_id", "temperature", "logprob"])
-    return pd.concat(parts)
+    return pd.concat(parts or [pd.DataFrame(columns=names(Curves))])
 
 
 def need_known(known: pd.DataFrame, models: Sequence[Model]) -> None:
