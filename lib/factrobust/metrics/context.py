@@ -164,7 +164,7 @@ def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
     """Which source the perplexities prefer, [row]: one of PREFERENCES, or None where missing."""
     p2, p3, p4 = (results[name] for name in ("p2", "p3", "p4"))
     by_rule = {
-        "robust": np.select([p2 < p3, p2 > p3, p2 == p3], np.array(PREFERENCES, object), None),
+        "robust": np.select([p2 < p3, p2 > p3, p2 == p3], PREFERENCES, None),  # type: ignore[call-overload]
         "published": np.where(p4 > p3, "parametric", "contextual"),
     }
     return pd.Series(by_rule[rule], index=results.index, dtype=object, name="preference")
