@@ -88,19 +88,18 @@ def test_one_answer(check, rows):
     assert [text.get_text() for text in fig.axes[0].texts] == ["90.0%", "10.0%", "< 0.1%"]
 
 
-def test_surfaces_have_entropy_along_x(check):
+def test_surfaces_have_entropy_along_x_and_say_their_values(check):
     h, t = np.linspace(0, 1, 21), np.linspace(0, 2, 11)
-    falls = {d: 0.8 * (1 - h[None, :] ** (1 / d)) + 0 * t[:, None] for d in (1, 2)}
-    fig = check(decoding.surfaces(h, t, {"$f$": 5 * falls[1] - 1, "FRS": falls[1]}), axes=2)
+    score = 0.4 * (1 - h[None, :]) + 0.2 * t[:, None]  # from 0 to 0.8
+    fig = check(decoding.surfaces(h, t, {"$f$": 5 * score - 1, "FRS": score}), axes=2)
     assert [axis.get_title() for axis in fig.axes] == ["$f$", "FRS"]
     assert [(axis.get_xlim(), axis.get_ylim()) for axis in fig.axes] == [((0, 1), (0, 2))] * 2
-    for axis, middle in zip(fig.axes, (1, 0.4), strict=True):
+    for axis, low, high in zip(fig.axes, (-1, 0), (3, 0.8), strict=True):
         filled, lines = axis.collections
-        assert filled.levels == pytest.approx(
-            np.linspace(2 * middle - 3, 3, 9) if middle == 1 else np.linspace(0, 0.8, 9)
-        )
+        assert filled.levels == pytest.approx(np.linspace(low, high, 9))
         at = dict(zip(lines.levels.round(1), lines.get_paths(), strict=True))
-        assert at[middle].vertices[0][0] == pytest.approx(0.5)  # half of the fall
+        x, y = at[round(low + (high - low) / 4, 1)].vertices.T  # a score of 0.2
+        assert y == pytest.approx(2 * x - 1)
 
 
 def test_frs_by_entropy_marks_unbroken_facts_apart(check, models, points):
