@@ -32,7 +32,7 @@ PINNED = "a81fd457f2af94d89208005c4f97bb9a7a8057318f684625c4618f63436f6377"  # o
 MAX_TOKENS = 128  # what MiniLM was trained on; a longer text is cut
 MODULES = ("Transformer", "Pooling", "Normalize")
 POOLING = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
-GROUPS = 100  # whose texts are embedded before their similarities are committed
+TEXTS = 1024  # embedded before the similarities that follow from them are committed
 
 CLASSIFIER_FILES = (".safetensors", ".bin", ".json", ".model", ".txt")  # by their ending
 LABEL = "entailment"
@@ -164,16 +164,21 @@ class Encoder:
 
         def compute(missing: list[int]) -> Batches:
             vectors: dict[str, np.ndarray] = {}
-            for start in range(0, len(missing), GROUPS):
-                batch = missing[start : start + GROUPS]
-                texts = dict.fromkeys(text for i in batch for text in ordered[i] if text)
-                if new := [text for text in texts if text not in vectors]:
-                    vectors.update(zip(new, self.embed(new), strict=True))
-                values = int_sim(
-                    [ordered[i] for i in batch],
-                    lambda texts: np.stack([vectors[text] for text in texts]),
-                )
-                yield batch, values.astype(np.float32).tolist()
+            waiting: list[int] = []
+            new: dict[str, None] = {}
+
+            def stacked(texts: Sequence[str]) -> np.ndarray:
+                return np.stack([vectors[text] for text in texts])
+
+            for i in missing:
+                waiting.append(i)
+                new |= dict.fromkeys(text for text in ordered[i] if text and text not in vectors)
+                if len(new) >= TEXTS or i == missing[-1]:
+                    if new:
+                        vectors |= zip(new, self.embed(list(new)), strict=True)
+                    values = int_sim([ordered[k] for k in waiting], stacked)
+                    yield waiting, values.astype(np.float32).tolist()
+                    waiting, new = [], {}
 
         return np.array(ask_all(self._records, calls, compute, label=f"{self.name} similarity"))
 
