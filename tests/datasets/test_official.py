@@ -1,4 +1,4 @@
-"""The papers' own sets: PopQA, PopQA-TP, TimeStress, TempLAMA and TREC, in files of their formats."""
+"""The papers' own sets: PopQA, PopQA-TP, TimeStress and TREC, in files of their formats."""
 
 import csv
 import json
@@ -13,13 +13,10 @@ from factrobust import schemas
 from factrobust.datasets.dates import classify, parse
 from factrobust.datasets.official import (
     SETS,
-    TEMPLAMA,
     _mended,
     load_official,
-    load_templama,
     load_trec,
 )
-from factrobust.datasets.temporal import load_temporal_relations
 from factrobust.datasets.wordings import paraphrased
 from factrobust.tables import FactsError
 
@@ -321,126 +318,6 @@ def test_timestress_in_a_folder_a_csv_and_the_cache(stress, rows, tmp_path, hub_
 def test_a_bad_row_of_timestress(stress, rows, column, value, message):
     with pytest.raises(FactsError, match=rf"bad\.parquet, {message}"):
         stress("bad.parquet", **{column: [value, *rows[column][1:]]})
-
-
-# ---- TempLAMA ------------------------------------------------------------------------------------
-
-
-def lama(query: str, year: int, *answers: str | dict, relation: str = "P54") -> dict:
-    named = [a if isinstance(a, dict) else {"name": a, "wikidata_id": f"Q-{a}"} for a in answers]
-    return {"query": query, "answer": named, "date": str(year), "relation": relation}
-
-
-def plays(years: dict[int, str]) -> list[dict]:
-    """A player's rows; each letter is a club."""
-    return [lama("Ann plays for _X_.", year, *clubs) for year, clubs in years.items()]
-
-
-# Years 2010 and 2020, the edges of the data, come from another player.
-EDGES = [lama("Bob plays for _X_.", year, "Z") for year in (2010, 2020)]
-
-
-@pytest.fixture
-def load(tmp_path):
-    def load_rows(rows: list[dict], **options):
-        path = tmp_path / "rows.json"
-        path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8-sig")
-        return load_templama(path, **options)
-
-    return load_rows
-
-
-def periods(facts: pd.DataFrame) -> list[tuple[str, str, str]]:
-    return list(facts[["object", "start", "end"]].itertuples(index=False, name=None))
-
-
-def test_consecutive_years_make_a_period(load):
-    rows = EDGES + plays({2011: "A", 2012: "A", 2013: "A", 2014: "AB", 2015: "B", 2016: "B"})
-    facts, counts, _, dates = load(rows)
-    schemas.TemporalFacts.validate(facts)
-    assert periods(facts) == [("A", "2011", "2014"), ("B", "2014", "2016")]
-    assert facts.loc[0, "fact_id"] == "member_of_sports_team/ann/a"
-    assert facts["popularity"].isna().all()
-    assert counts == {"open": 2, "short": 0, "other": 0}
-    assert (dates["year"].min(), dates["year"].max()) == (2010, 2020)
-    assert sorted(periods(load(rows[::-1]).table)) == periods(facts)  # rows may stand in any order
-
-
-def test_a_gap_makes_two_periods(load):
-    years = dict.fromkeys([2011, 2012, 2013, 2016, 2017, 2018, 2019], "A")
-    facts, _, _, dates = load(EDGES + plays(years))
-    assert periods(facts) == [("A", "2011", "2013"), ("A", "2016", "2019")]
-    ids = facts["fact_id"].tolist()
-    assert ids == [f"member_of_sports_team/ann/a/{year}" for year in (2011, 2016)]
-    first = dates[(dates["fact_id"] == ids[0]) & (dates["precision"] == "year")]
-    assert not first["year"].isin(range(2016, 2020)).any()  # neither correct nor incorrect
-
-
-@pytest.mark.parametrize(
-    ("years", "counts"),
-    [
-        ((2010, 2011, 2012), {"open": 1, "short": 0, "other": 0}),
-        ((2018, 2019, 2020), {"open": 1, "short": 0, "other": 0}),
-        ((2012, 2013), {"open": 0, "short": 1, "other": 0}),
-        # A sound period falls with an open or short one, whose dates would count as incorrect.
-        ((2010, 2013, 2014, 2015), {"open": 1, "short": 0, "other": 1}),
-        ((2011, 2013, 2014, 2015), {"open": 0, "short": 1, "other": 1}),
-    ],
-)
-def test_what_is_open_or_short_is_left_out_and_counted(load, years, counts):
-    sound = [lama("Carl plays for _X_.", year, "B") for year in (2016, 2017, 2018)]
-    loaded = load(EDGES + sound + plays(dict.fromkeys(years, "A")))
-    assert periods(loaded.table) == [("B", "2016", "2018")]
-    assert loaded.counts == counts | {"open": 2 + counts["open"]}  # with the edges' own
-    assert load(EDGES + plays(dict.fromkeys(years, "A"))).table.empty
-
-
-def test_every_relation_is_read(load):
-    names = [f"Subject {n} (the _Y_)." for n in range(len(TEMPLAMA))]
-    rows = [
-        lama(wording.replace("{subject}", name), year, "A", relation=relation)
-        for name, (relation, (_, wording)) in zip(names, TEMPLAMA.items(), strict=True)
-        for year in range(2011, 2015)
-    ]
-    facts = load([*EDGES, *rows]).table
-    assert facts["subject"].tolist() == names
-    assert facts["relation"].tolist() == [name for name, _ in TEMPLAMA.values()]
-    assert len(set(facts["relation"]) & set(load_temporal_relations().index)) == 4
-
-
-def test_aliases_and_ids(load):
-    listed = {"name": ["Reds FC", "the Reds"], "original_name": ["Reds"], "wikidata_id": "Q5"}
-    renamed = {"name": "New Reds", "wikidata_id": "Q5"}
-    clubs = [listed, listed, listed, renamed]
-    rows = [lama("Ann plays for _X_.", 2011 + n, club) for n, club in enumerate(clubs)]
-    facts = load(EDGES + rows).table
-    assert facts.loc[0, ["object", "aliases"]].tolist() == ["Reds", ["Reds FC", "the Reds"]]
-    assert periods(facts) == [("Reds", "2011", "2014")]  # one id, though the name changes
-    plain = [lama("Ann plays for _X_.", year, {"name": "Reds"}) for year in range(2011, 2015)]
-    assert periods(load(EDGES + plain).table) == periods(facts)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"query": None}, "TypeError"),
-        ({"date": "May"}, "'May'"),
-        ({"query": "Bob runs for _X_."}, r"'Bob runs for _X_\.' is not '\{subject\} plays for"),
-        ({"relation": "P999"}, "KeyError: 'P999'"),
-        ({"answer": [{"nom": "Z"}]}, "IndexError"),
-    ],
-)
-def test_a_bad_row_of_templama(load, change, message):
-    with pytest.raises(FactsError, match=rf"rows\.json cannot be read as TempLAMA .*{message}"):
-        load([*EDGES, EDGES[0] | change])
-
-
-def test_a_folder_is_read_as_one(tmp_path):
-    splits = {"train.json": EDGES, "test.jsonl": plays(dict.fromkeys(range(2011, 2014), "A"))}
-    for name, rows in splits.items():
-        (tmp_path / name).write_text("\n".join(json.dumps(row) for row in rows))
-    (tmp_path / "README.md").write_text("not data")
-    assert periods(load_templama(tmp_path).table) == [("A", "2011", "2013")]
 
 
 # ---- TREC ----------------------------------------------------------------------------------------

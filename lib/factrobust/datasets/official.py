@@ -1,15 +1,14 @@
 """The papers' own data sets and those like them, as tables of ours: one entry of `SETS` each.
 
-PopQA (Mallen et al. 2023), PopQA-TP (Rabinovich et al. 2023), TimeStress, TempLAMA (Dhingra et al. 2022)
-and TREC (Li and Roth 2002) are read in this module, the sets with passages in `closed_book`. No set is
-embedded. This project's tests cannot reach the hub: the downloads are untried.
+PopQA (Mallen et al. 2023), PopQA-TP (Rabinovich et al. 2023), TimeStress and TREC (Li and Roth 2002)
+are read in this module, the sets with passages in `closed_book`. No set is embedded. This project's
+tests cannot reach the hub: the downloads are untried.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -157,7 +156,7 @@ def _mended(text: str) -> str:
     return whole if is_garbled else text
 
 
-# ---- TimeStress and TempLAMA ---------------------------------------------------------------------
+# ---- TimeStress ----------------------------------------------------------------------------------
 
 # TimeStress's columns and ours. Their Alpha is computed anew, and a date's length is its precision.
 TIMESTRESS = {
@@ -255,87 +254,6 @@ def _timestress_dates(rows: pd.DataFrame, names: pd.Series) -> pd.DataFrame:
     )
     order = np.lexsort((span[0], length, rows["fact"]))
     return dates.iloc[order][list(dating.COLUMNS)].reset_index(drop=True)
-
-
-# Wikidata's property -> our name of the relation, and how TempLAMA words it. The relations of
-# data/temporal_relations.csv are four of these; for others, write a relations file.
-TEMPLAMA = {
-    "P6": ("head_of_government", "_X_ is the head of the government of {subject}."),
-    "P39": ("position_held", "{subject} holds the position of _X_."),
-    "P54": ("member_of_sports_team", "{subject} plays for _X_."),
-    "P69": ("educated_at", "{subject} attended _X_."),
-    "P102": ("political_party", "{subject} is a member of the _X_."),
-    "P108": ("employer", "{subject} works for _X_."),
-    "P127": ("owned_by", "{subject} is owned by _X_."),
-    "P286": ("head_coach", "_X_ is the head coach of {subject}."),
-    "P488": ("chairperson", "_X_ is the chair of {subject}."),
-}
-
-
-def load_templama(path: str | Path) -> Loaded:
-    """TempLAMA, what held in some part of a year, as facts with two bounds: `schemas.TemporalFacts`.
-
-    `path` is a file of JSON lines, or a folder of them (the splits share no subject, so that all
-    belong together). A row has query ("Valentino Rossi plays for _X_."), answer (a list of {"name",
-    "wikidata_id"}; a name may be a list, its first the answer and the others aliases, or
-    original_name the answer), date ("2010") and relation ("P54").
-
-    Consecutive years of one query and answer are merged into a period; a gap makes two. Its first
-    and last year are the bounds, known to the year. A period that reaches the first or the last year
-    of the data is open: when it began or ended is not known. Left out and counted: "open" periods,
-    "short" ones (under three years: no year is surely correct), and any "other" period of a query and
-    answer that one of these belongs to, since the dates outside it are not surely incorrect. The
-    dates are those of `sample_dates` within the data's years: what held outside is not known either.
-
-    Raises FactsError for a file that is not as described.
-    """
-    with reading(path, "TempLAMA"):
-        lines = [
-            json.loads(line)
-            for file in local_files(Path(path))
-            for line in file.read_text(encoding="utf-8-sig").split("\n")
-            if line.strip()
-        ]
-        rows = [(*_asked(row), *_spelled(answer)) for row in lines for answer in row["answer"]]
-    held = pd.DataFrame(rows, columns=["relation", "subject", "year", "answer", "spellings"])
-    edges = held["year"].min(), held["year"].max()
-    held["fact"] = held.groupby(["relation", "subject", "answer"], sort=False).ngroup()
-    held["spellings"] = held.groupby("fact")["spellings"].transform("first")
-    held = held.drop_duplicates(["fact", "year"]).sort_values(["fact", "year"])
-    periods = held.groupby([held["fact"], (held.groupby("fact")["year"].diff() != 1).cumsum()])
-    first, last = periods["year"].min(), periods["year"].max()
-    kind = pd.Series("other", index=first.index)
-    kind = kind.mask(last - first < 2, "short").mask(first.eq(edges[0]) | last.eq(edges[1]), "open")
-    sound = kind.eq("other").groupby("fact").transform("all")
-    counts = {reason: int((kind[~sound] == reason).sum()) for reason in ("open", "short", "other")}
-    facts = (
-        periods[["relation", "subject", "spellings"]]
-        .first()
-        .assign(start=first.astype("str"), end=last.astype("str"), source="TempLAMA")
-    )
-    facts["object"] = facts["spellings"].str[0]
-    facts["aliases"] = facts["spellings"].str[1:].str.join("|")
-    facts = temporal.complete(facts[sound].drop(columns="spellings").reset_index(drop=True))
-    dates = dating.sample_dates(facts)
-    dates = dates[dates["year"].between(*edges)].reset_index(drop=True)
-    return Loaded(facts, counts, dates=dates)
-
-
-def _asked(row: Mapping[str, str]) -> tuple[str, str, int]:
-    """The relation, the subject and the year that a row of TempLAMA asks about."""
-    relation, wording = TEMPLAMA[row["relation"]]
-    before, after = (re.escape(part) for part in wording.split("{subject}"))
-    match = re.fullmatch(f"{before}(.+){after}", row["query"])
-    if not match:
-        raise ValueError(f"{row['query']!r} is not {wording!r}")
-    return relation, match[1], int(row["date"])
-
-
-def _spelled(answer: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The id of an answer, or its name without one, and its spellings, the usual one first."""
-    cells = [answer.get(name, []) for name in ("original_name", "name")]
-    spellings = [s for cell in cells for s in (cell if isinstance(cell, list) else [cell])]
-    return answer.get("wikidata_id") or spellings[0], list(dict.fromkeys(spellings))
 
 
 # ---- TREC ----------------------------------------------------------------------------------------
