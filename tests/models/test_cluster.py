@@ -29,7 +29,7 @@ from factrobust.models import cluster
 from factrobust.models.cluster import ClusterModel, answer_slice, connect, slices, versions
 from factrobust.models.cluster import cluster as run_cluster
 from factrobust.models.interface import Job, Model, ModelError
-from factrobust.records import Records, store
+from factrobust.records import Records, opened
 
 TABLE = {"?": {" a": 0.5, " b": 0.3, " c": 0.2}, " a": {".": 0.7, "!": 0.3}}
 PROMPTS = [f"{'x' * i}?" for i in range(1, 9)]
@@ -168,7 +168,7 @@ def test_workers_with_other_weights_or_versions_are_refused(
 
 
 def stored(path: Path) -> int:
-    with store.opened(path) as db:
+    with opened(path) as db:
         return int(db.execute("SELECT count(*) FROM calls").fetchone()[0])
 
 

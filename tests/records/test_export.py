@@ -109,20 +109,6 @@ def test_a_notebook_that_was_not_run_is_not_dropped(path: Path, base: Path, toy:
         export(path.with_name("none.sqlite"), base)
 
 
-def test_an_error_leaves_the_old_files(
-    path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = contents(base)
-
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(exporting.pq, "write_table", full)
-    with pytest.raises(OSError, match="No space left on device"):
-        export(path, base)
-    assert contents(base) == before
-
-
 def test_command_line(
     path: Path,
     base: Path,

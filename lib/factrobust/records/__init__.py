@@ -1,9 +1,9 @@
 """A store of model calls: what was computed once is never computed again.
 
 A call is stored under the SHA-256 of everything that determines its result. New results go to a
-working SQLite file (`store`), committed batch by batch; the results that the notebooks need are
-exported to parquet files under data/records/, which are committed (`export`). `ask` and `ask_all`
-are how everything that runs a network asks the store first.
+working SQLite file, committed batch by batch; the results that the notebooks need are exported to
+parquet files under data/records/, which are committed (`export`). `ask` and `ask_all` are how
+everything that runs a network asks the store first.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import io
 import json
 import math
 import os
+import sqlite3
 import struct
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from tqdm.std import tqdm
@@ -34,6 +35,15 @@ COLUMNS = ("model", "operation", "prompt", "parameters", "value")
 REBUILD = "`make reproduce && make records`"
 QUIET_SECONDS = 2.0  # what ends sooner needs no bar
 PROGRESS_LINE = "{desc} {n_fmt}/{total_fmt}, {remaining} left"
+BUSY_SECONDS = 60  # how long to wait while another process writes
+TABLES = (
+    """CREATE TABLE calls (key BLOB PRIMARY KEY, model TEXT, operation TEXT, prompt TEXT,
+                           parameters TEXT, value TEXT)""",
+    # which notebook used which call: those are exported
+    "CREATE TABLE used (key BLOB, notebook TEXT, PRIMARY KEY (notebook, key)) WITHOUT ROWID",
+    f"PRAGMA user_version = {SCHEMA}",
+)
+INSERT = f"INSERT OR IGNORE INTO calls (key, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?)"
 
 Batches = Iterator[tuple[list[int], list[Any]]]  # positions of the calls done, and their values
 
@@ -118,18 +128,18 @@ def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
     """Yield `advance(n)`; show a bar on stderr once the work has lasted over two seconds.
 
     A notebook that the runner runs has no terminal: there "label 340/1200, 02:10 left" goes to
-    progress.txt in FACTROBUST_OUT, for the runner to show. TQDM_DISABLE silences the bar, as everywhere, but not the file.
+    progress.txt in FACTROBUST_OUT, for the runner to show. TQDM_DISABLE silences the bar, as
+    everywhere, but not the file.
     """
-    folder = os.environ.get("FACTROBUST_OUT")
+    file = Path(os.environ.get("FACTROBUST_OUT", "no folder"), "progress.txt")
+    to_file = file.parent.is_dir()
+    shown: dict[str, Any] = {"leave": False}
+    if to_file:
+        shown = {"bar_format": PROGRESS_LINE, "mininterval": 1, "disable": False}
     # tqdm.std, not tqdm.auto: notebook widgets would make the outputs differ from run to run.
-    shared: dict[str, Any] = {"total": total, "desc": label, "delay": QUIET_SECONDS}
-    if not folder or not Path(folder).is_dir():
-        with tqdm(**shared, leave=False, file=sys.stderr) as bar:
-            yield bar.update
-        return
     with (
-        Path(folder, "progress.txt").open("w", encoding="utf-8") as stream,
-        tqdm(**shared, mininterval=1, bar_format=PROGRESS_LINE, file=stream, disable=False) as bar,
+        file.open("w", encoding="utf-8") if to_file else nullcontext(sys.stderr) as stream,
+        tqdm(total=total, desc=label, delay=QUIET_SECONDS, file=stream, **shown) as bar,
     ):
         yield bar.update
 
@@ -149,22 +159,30 @@ class Records:
     def __init__(
         self, path: Path | None, base: Path | None = None, *, strict: bool = False
     ) -> None:
-        self.path = path
-        self.base = base
-        self._strict = strict
-        self._unread: dict[str, File] | None = None  # None: the index too
+        self.path, self.base, self._strict = path, base, strict
         self._texts: dict[bytes, str] = {}  # committed values by key, of the files read so far
+
+    @functools.cached_property
+    def _unread(self) -> dict[str, dict[str, Any]]:
+        return read_index(self.base)["files"] if self.base else {}
 
     def get(self, calls: Sequence[Call]) -> list[Any | None]:
         """The stored value of each call, None where there is none; floats equal those stored."""
-        self._read_base({(call.model, call.operation) for call in calls})
+        kinds = {(call.model, call.operation) for call in calls}
+        for name, about in list(self._unread.items()):
+            if self.base and (about["model"], about["operation"]) in kinds:
+                self._texts |= read_texts(self.base / name, about["sha256"])
+                del self._unread[name]
         keys = [key_of(call) for call in calls]
         texts = {key: self._texts[key] for key in keys if key in self._texts}
-        if self.path is not None:
-            from factrobust.records import store
-
-            absent = dict.fromkeys(key for key in keys if key not in texts)
-            texts |= store.find(self.path, absent, _notebook())
+        if self.path and self.path.exists():
+            with opened(self.path) as db:
+                found = {}
+                for key in {*keys} - texts.keys():
+                    for (text,) in db.execute("SELECT value FROM calls WHERE key = ?", (key,)):
+                        found[key] = text
+                _mark_used(db, found)
+            texts |= found
         missing = [call for call, key in zip(calls, keys, strict=True) if key not in texts]
         if missing and self._strict:
             counts = Counter(f"{call.operation} by {call.model}" for call in missing)
@@ -182,38 +200,54 @@ class Records:
         RecordsError when the file cannot be written: then nothing of this batch is stored and
         everything before it is.
         """
-        from factrobust.records import store
-
         assert self.path is not None  # a strict store lacks nothing, so nothing is put into it
-        rows = list(zip(calls, map(encode, values), strict=True))
-        store.insert(self.path, rows, _notebook())
+        rows = {
+            key_of(call): (call.model, call.operation, call.prompt, call.parameters, encode(value))
+            for call, value in zip(calls, values, strict=True)
+        }
+        with opened(self.path) as db:
+            db.executemany(INSERT, [(key, *row) for key, row in rows.items()])
+            _mark_used(db, rows)
 
     def forget_use(self, notebook: str) -> None:
         """Drop a notebook's marks, when its run begins, so that calls it no longer makes leave
         the next export; no result is deleted."""
-        if self.path is not None and self.path.exists():
-            from factrobust.records import store
-
-            with store.opened(self.path) as db:
+        if self.path and self.path.exists():
+            with opened(self.path) as db:
                 db.execute("DELETE FROM used WHERE notebook = ?", (notebook,))
 
-    def _read_base(self, kinds: set[tuple[str, str]]) -> None:
-        """Read the committed files of these (model, operation) pairs, once each."""
-        if self.base is None:
-            return
-        if self._unread is None:
-            self._unread = read_index(self.base).files
-        for name, about in list(self._unread.items()):
-            if (about.model, about.operation) in kinds:
-                self._texts |= read_texts(self.base / name, about.sha256)
-                del self._unread[name]
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A transaction on a working file, created if there is none; an error drops it.
+
+    It is opened anew each time: that takes a millisecond, and nothing stays open across a fork, a
+    full disk or a killed cell. Raises RecordsError for a file that SQLite cannot use.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as db:
+            # IMMEDIATE waits for another writer here; a reader that turns writer could not wait.
+            db.execute("BEGIN IMMEDIATE")
+            if db.execute("PRAGMA user_version").fetchone() != (SCHEMA,):
+                for statement in TABLES:  # which fails where another schema's tables are
+                    db.execute(statement)
+            yield db
+            db.execute("COMMIT")
+    except (sqlite3.Error, OSError) as error:
+        raise RecordsError(
+            f"Cannot use the records in {path} ({error}): what was committed stays; wait for other "
+            "processes, free disk space, or move a file away that is damaged or not of schema "
+            f"{SCHEMA}; then run again."
+        ) from error
 
 
-def _notebook() -> str | None:
+def _mark_used(db: sqlite3.Connection, keys: Iterable[bytes]) -> None:
+    notebook = os.environ.get("FACTROBUST_NOTEBOOK")
     # A run of another profile makes other calls; its marks must not reach the export.
-    if os.environ.get("FACTROBUST_PROFILE", "laptop") != "laptop":
-        return None
-    return os.environ.get("FACTROBUST_NOTEBOOK") or None
+    if notebook and os.environ.get("FACTROBUST_PROFILE", "laptop") == "laptop":
+        marks = [(key, notebook) for key in keys]
+        db.executemany("INSERT OR IGNORE INTO used VALUES (?, ?)", marks)
 
 
 def places() -> tuple[Path, Path]:
@@ -238,48 +272,31 @@ def open_records() -> Records:
 
 @functools.cache
 def _shared(mode: str, working: Path, committed: Path) -> Records:
+    replay = mode == "replay"
     return Records(
-        None if mode == "replay" else working,
-        None if mode == "fresh" else committed,
-        strict=mode == "replay",
+        None if replay else working, None if mode == "fresh" else committed, strict=replay
     )
 
 
 # -- the committed records: parquet files of one model and operation each, and an index ------------
 
 
-class File(NamedTuple):
-    """What the index says about one parquet file."""
-
-    model: str
-    operation: str
-    calls: int
-    sha256: str
-
-
-class Index(NamedTuple):
-    """The notebooks that the records serve, and the files by name."""
-
-    notebooks: list[str]
-    files: dict[str, File]
-
-
-def read_index(folder: Path) -> Index:
-    """A folder's index; an empty one where there is none."""
+def read_index(folder: Path) -> dict[str, Any]:
+    """A folder's index, empty where there is none: the `notebooks` that the records serve, and for
+    each of the `files` its model, operation, number of calls and SHA-256."""
     file = folder / INDEX
     if not file.is_file():
-        return Index([], {})
+        return {"schema": SCHEMA, "notebooks": [], "files": {}}
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        if (schema := content["schema"]) != SCHEMA:
-            raise RecordsError(
-                f"{folder} holds records of schema {schema}, but this library reads schema {SCHEMA}: "
-                f"run {REBUILD}."
-            )
-        files = {name: File(**about) for name, about in content["files"].items()}
-        return Index(content["notebooks"], files)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _damaged(file, f"{type(error).__name__}: {error}") from error
+        index: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise _damaged(file, str(error)) from error
+    if index["schema"] != SCHEMA:
+        raise RecordsError(
+            f"{folder} holds records of schema {index['schema']}, but this library reads schema "
+            f"{SCHEMA}: run {REBUILD}."
+        )
+    return index
 
 
 def read_texts(file: Path, sha256: str) -> dict[bytes, str]:
@@ -289,8 +306,7 @@ def read_texts(file: Path, sha256: str) -> dict[bytes, str]:
     content = file.read_bytes() if file.exists() else b""
     if hashlib.sha256(content).hexdigest() != sha256:
         raise _damaged(file, "it does not match its checksum in the index")
-    table = pq.read_table(io.BytesIO(content))
-    columns = [table.column(name).to_pylist() for name in COLUMNS]
+    columns = pq.read_table(io.BytesIO(content)).select(COLUMNS).to_pydict().values()
     return {key_of(Call(*fields)): text for *fields, text in zip(*columns, strict=True)}
 
 

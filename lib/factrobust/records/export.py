@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from factrobust.records import COLUMNS, INDEX, SCHEMA, File, RecordsError, places, read_index
-from factrobust.records.store import opened
+from factrobust.records import COLUMNS, INDEX, SCHEMA, RecordsError, opened, places, read_index
 
 CHUNK_BYTES = 8_000_000  # text a parquet file: digits shrink to less than half, so it stays < 5 MB
 
@@ -35,44 +33,34 @@ def export(path: Path, folder: Path) -> list[Path]:
     in place. Raises RecordsError when nothing was used, or when a notebook that the folder's
     records serve has not run with this store: its calls would be lost.
     """
-    notebooks, rows = _used(path)
+    with opened(path) as db:
+        query = f"""SELECT {", ".join(COLUMNS)} FROM calls WHERE key IN (SELECT key FROM used)
+                    ORDER BY model, operation, prompt, parameters"""
+        rows = db.execute(query).fetchall()
+        notebooks = [
+            name for (name,) in db.execute("SELECT DISTINCT notebook FROM used ORDER BY 1")
+        ]
     if not notebooks:
         raise RecordsError(f"{path} has nothing to export: run `make reproduce` first.")
     served: list[str] = []
     with suppress(RecordsError):  # damaged, or of another schema: this export is the remedy
-        served = read_index(folder).notebooks
+        served = read_index(folder)["notebooks"]
     if idle := sorted(set(served) - set(notebooks)):
         raise RecordsError(
             f"The export would drop the records of {', '.join(idle)}, which did not run with "
             f"{path}: run `make reproduce` first, or delete {folder} if these notebooks are gone."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    # Complete before the first old file goes: a full disk leaves everything as it was.
-    with tempfile.TemporaryDirectory(dir=folder) as half:
-        files = _write_files(Path(half), rows)
-        about = {name: file._asdict() for name, file in files.items()}
-        index = {"schema": SCHEMA, "notebooks": notebooks, "files": about}
-        Path(half, INDEX).write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
-        for name in [*files, INDEX]:
-            os.replace(Path(half, name), folder / name)
+    files = _write_files(folder, rows)
+    index = {"schema": SCHEMA, "notebooks": notebooks, "files": files}
+    (folder / INDEX).write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
     for old in folder.glob("*.parquet"):
         if old.name not in files:
             old.unlink()
     return [folder / name for name in files]
 
 
-def _used(path: Path) -> tuple[list[str], list[Row]]:
-    """The notebooks with marks in a store, and the rows that they used, in the calls' order."""
-    if not path.exists():
-        return [], []
-    with opened(path) as db:
-        notebooks = db.execute("SELECT DISTINCT notebook FROM used ORDER BY notebook").fetchall()
-        query = f"""SELECT {", ".join(COLUMNS)} FROM calls WHERE key IN (SELECT key FROM used)
-                    ORDER BY model, operation, prompt, parameters"""
-        return [name for (name,) in notebooks], db.execute(query).fetchall()
-
-
-def _write_files(folder: Path, rows: Iterable[Row]) -> dict[str, File]:
+def _write_files(folder: Path, rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
     """Write the parquet files; return what the index says about them."""
     files = {}
     parts: Counter[str] = Counter()
@@ -80,16 +68,16 @@ def _write_files(folder: Path, rows: Iterable[Row]) -> dict[str, File]:
         model, operation = chunk[0][:2]
         stem = f"{model.removeprefix('sha256:')}.{operation}"
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", stem)
-        name = f"{stem}.{parts[stem]:02}.parquet"
+        file = folder / f"{stem}.{parts[stem]:02}.parquet"
         parts[stem] += 1  # by name, not by model: two models whose names look alike share no file
-        columns = map(list, zip(*chunk, strict=True))
-        table = pa.table(dict(zip(COLUMNS, columns, strict=True)))
+        table = pa.table(list(map(list, zip(*chunk, strict=True))), names=COLUMNS)
         pq.write_table(
-            table, folder / name, compression="zstd", compression_level=9,
+            table, file, compression="zstd", compression_level=9,
             row_group_size=len(chunk), use_dictionary=list(COLUMNS[:-1]),
         )  # fmt: skip
-        sha256 = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        files[name] = File(model, operation, len(chunk), sha256)
+        sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+        about = {"model": model, "operation": operation, "calls": len(chunk), "sha256": sha256}
+        files[file.name] = about
     return files
 
 
