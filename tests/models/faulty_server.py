@@ -98,7 +98,7 @@ def faulty_server() -> Iterator[FaultyServer]:
         def send(self, reply: Reply) -> None:
             data = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
             self.send_response(reply.status)
-            for name, value in {"Content-Type": "application/json", **reply.headers}.items():
+            for name, value in {"Content_Type": "application/json", **reply.headers}.items():
                 self.send_header(name.replace("_", "-"), value)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

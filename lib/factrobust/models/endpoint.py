@@ -16,12 +16,13 @@ answers may change with what else a server computes at the time. Kept answers do
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.pool import ThreadPool
-from threading import Event, Lock
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from threading import Lock
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -37,21 +38,14 @@ if TYPE_CHECKING:
 
 # Ends the user's message in a prompt of a chat format, where a template would write its marks.
 TURN = "<|assistant|>"
-NO_LOGITS = (
-    "an endpoint gives no logits, so that an answer cannot be tempered; find breaking temperatures "
-    "by sampling (probes.decoding.sampled)"
-)
-NO_IDS = (
-    "an endpoint tells tokens as texts and not as ids, which part 4 needs to score generated answers "
-    "token by token; use a model in memory for that"
-)
+LACKS = {
+    "temper": "an endpoint gives no logits; find breaking temperatures by sampling "
+    "(probes.decoding.sampled)",
+    "token_ids": "an endpoint tells tokens as texts and not as ids, which part 4 needs",
+}
 NO_SCORE = (
     "this endpoint tells no log-probabilities of given answers, for which it takes api: completions "
     "and a server that echoes prompts with theirs, such as vLLM; ask for answers or samples instead"
-)
-NO_PREFIX = (
-    "no answer can be begun for a chat endpoint, since servers differ in whether they go on from "
-    "it; ask in the format 'chat' or 'instruction', or 'prefix' with api: completions"
 )
 TOP = 10  # alternatives kept at each position
 FEWER = 5  # for a server that refuses so many: legacy OpenAI and TGI tell five at most
@@ -60,47 +54,30 @@ STOPS = 4  # OpenAI takes no more; the others are cut off here
 # llama.cpp to the 40 likeliest tokens. -1 is no limit for both. All but the first is unknown to
 # OpenAI, and TGI takes no top_p of 1: who refuses one of these needs none.
 WIDE: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
-URL_ENDS = "check the URL, which usually ends in /v1"
-REMEDIES = {
-    401: "check the key, in the environment variable that key_env names",
-    403: "check the key, in the environment variable that key_env names",
-    404: f"{URL_ENDS}, and the model",
-    429: "lower concurrency, or wait",
-}
 
 Word = Annotated[str, Field(pattern=r"^\S+$")]
 
 
 class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
-    """What the mapping says; an error about a setting quotes its description."""
+    """What the mapping says."""
 
-    url: str = Field(
-        pattern=r"^https?://[^\s/?#@]+[^\s?#@]*$",
-        description="http:// or https://, host and path (usually /v1), and nothing else",
-    )
-    model: Word = Field(description="the model's name at the server")
-    key_env: str | None = Field(
-        None,
-        pattern="^[A-Z_][A-Z0-9_]*$",
-        description="the name of the environment variable that holds the key, in capitals; never "
-        "write a key itself here, change one that you did",
-    )
+    # Host and path (usually /v1), and nothing else: no user, no password.
+    url: str = Field(pattern=r"^https?://[^\s/?#@]+[^\s?#@]*$")
+    model: Word  # its name at the server
+    # The name of the environment variable that holds the key; never a key itself.
+    key_env: str | None = Field(None, pattern="^[A-Z_][A-Z0-9_]*$")
     # As a chat, or the prompt as it stands, continued (pretrained models).
-    api: Literal["chat", "completions"] = Field("chat", description="chat or completions")
+    api: Literal["chat", "completions"] = "chat"
     # Unless a notebook says otherwise. A chat gets a format without template as one message (paper 1).
-    format: str = Field(
-        "two-shot", pattern=f"^({'|'.join(FORMATS)})$", description=f"one of {', '.join(FORMATS)}"
-    )
-    concurrency: int = Field(8, ge=1, description="the number of requests at a time, from 1")
-    timeout: int = Field(120, ge=1, description="whole seconds until a request counts as lost")
+    format: Literal[*FORMATS] = "two-shot"  # type: ignore[valid-type]
+    concurrency: int = Field(8, ge=1)  # requests at a time
+    timeout: int = Field(120, ge=1)  # whole seconds until a request counts as lost
     # After 408, 409, 429, 5xx, a timeout or a dropped connection; the client waits longer each time,
     # or for as long as Retry-After says.
-    retries: int = Field(8, ge=0, description="how often a request may be repeated, from 0")
-    # Counted from `load_model` on, repeated requests too.
-    budget_requests: int | None = Field(None, ge=1, description="a number never to exceed")
-    revision: Word | None = Field(
-        None, description="any word for what is served there now, in quotes"
-    )
+    retries: int = Field(8, ge=0)
+    # Never to be exceeded; counted from `load_model` on, repeated requests too.
+    budget_requests: int | None = Field(None, ge=1)
+    revision: Word | None = None  # any word for what is served there now
 
     @property
     def name(self) -> str:
@@ -126,8 +103,7 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
     @property
     def lacks(self) -> dict[str, str]:
         """See `Model.lacks`: what no server behind such an endpoint can do."""
-        missing = {"temper": NO_LOGITS, "token_ids": NO_IDS}
-        return missing | ({"score": NO_SCORE} if self.api == "chat" else {})
+        return LACKS | ({"score": NO_SCORE} if self.api == "chat" else {})
 
     def key(self) -> str | None:
         """The key itself, read when it is needed and kept nowhere else."""
@@ -135,10 +111,12 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
             return None
         if value := os.environ.get(self.key_env, "").strip():
             return value
-        raise ModelError(
-            f"{self.url} needs the key that key_env names, but the environment variable "
-            f"{self.key_env} is not set; set it before the run"
-        )
+        raise ModelError(f"{self.url} needs a key: set the environment variable {self.key_env}")
+
+    def hidden(self, said: str) -> str:
+        """Without the key, which some servers repeat in what they say."""
+        key = self.key()
+        return said.replace(key, "***") if key else said
 
 
 def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
@@ -150,12 +128,9 @@ def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
     try:
         return Endpoint.model_validate(dict(mapping))
     except ValidationError as error:
-        setting = str(error.errors()[0]["loc"][0])
-        if setting not in Endpoint.model_fields:
-            fault = f"has no setting {setting!r}; settings are {', '.join(Endpoint.model_fields)}"
-        else:
-            fault = f"needs another {setting}: {Endpoint.model_fields[setting].description}"
-        raise ModelError(f"the endpoint of {mapping.get('model')!r} {fault}") from None
+        [fault, *_] = error.errors(include_input=False, include_url=False)
+        setting = f"the endpoint of {mapping.get('model')!r}: {fault['loc'][0]}: {fault['msg']}"
+    raise ModelError(f"{setting} (settings are {', '.join(Endpoint.model_fields)})")
 
 
 class EndpointModel(Model):
@@ -167,7 +142,7 @@ class EndpointModel(Model):
     works where prompts are echoed with their log-probabilities (completions of vLLM, older OpenAI
     models).
 
-    Raises ModelError if the server cannot be reached, or has not this model (see `_check_served`).
+    Raises ModelError if the server cannot be reached, or lists its models and this is none of them.
     """
 
     def __init__(self, endpoint: Endpoint, **about: Any) -> None:
@@ -176,7 +151,22 @@ class EndpointModel(Model):
         self._refused: set[str] = set()  # parameters that this server does not take
         self._alternatives = TOP  # as many as it tells
         self._answered: set[str] = set()  # operations that it is known to answer
-        self._check_served()
+        served = self._explaining(f"{endpoint.url}/models", self._served)
+        if served and endpoint.model not in served:  # llama.cpp's server answers under any name
+            raise ModelError(f"{self.name}: the server has other models: {', '.join(served[:5])}")
+
+    def _served(self) -> list[str]:
+        """The names of the models that the server tells of; none if it has no page for that."""
+        import httpx2
+        import openai
+
+        # The first word with a server: a wrong URL shall be told soon.
+        with self._connect(retries=min(self.endpoint.retries, 2)) as client:
+            try:
+                reply = client.get("/models", cast_to=httpx2.Response).json()
+            except (openai.NotFoundError, openai.BadRequestError, openai.UnprocessableEntityError):
+                return []
+        return [model["id"] for model in reply.get("data") or ()]
 
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
         self.require(job.operation)
@@ -188,7 +178,7 @@ class EndpointModel(Model):
             return self._explaining(about, lambda: ask[job.operation](client, call))
 
         alone = min(job.operation not in self._answered, len(job.requests))
-        with self._connect() as client:
+        with self._connect(self.endpoint.retries) as client:
             for numbers in range(alone), range(alone, len(job.requests)):
                 for number, result in in_parallel(answer_one, numbers, self.endpoint.concurrency):
                     self._answered.add(job.operation)
@@ -227,14 +217,14 @@ class EndpointModel(Model):
 
     # -- one request, and what comes of it ---------------------------------------------------------
 
-    def _connect(self) -> openai.OpenAI:
+    def _connect(self, retries: int) -> openai.OpenAI:
         import openai
 
         return openai.OpenAI(
             base_url=self.endpoint.url,
             # Without one the client would send OPENAI_API_KEY to anybody.
             api_key=self.endpoint.key() or "none",
-            max_retries=self.endpoint.retries,
+            max_retries=retries,
             timeout=openai.Timeout(self.endpoint.timeout, connect=10),
             http_client=openai.DefaultHttpxClient(event_hooks={"request": [self._count]}),
         )
@@ -261,7 +251,7 @@ class EndpointModel(Model):
             body = self._body(call)
             try:
                 reply = client.post(path, cast_to=httpx2.Response, body=body)
-                choices = Reply.read(self._hidden(reply.text)).choices
+                choices = Reply.model_validate_json(reply.text).choices
                 return sorted(choices, key=lambda choice: choice.index)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 if not self._leave_out(body, error.response.text):
@@ -282,8 +272,11 @@ class EndpointModel(Model):
         if self.endpoint.api == "completions":
             return body | {"prompt": call["prompt"]} | ({"logprobs": top} if top else {})
         message, _, begun = call["prompt"].partition(TURN)
-        if begun:
-            raise ModelError(f"{self.name}: {NO_PREFIX} (asked: ...{call['prompt'][-60:]!r})")
+        if begun:  # servers differ in whether they go on from it
+            raise ModelError(
+                f"{self.name}: no answer can be begun for a chat endpoint; ask in the format 'chat' "
+                f"or 'instruction', or 'prefix' with api: completions (asked: ...{call['prompt'][-60:]!r})"
+            )
         body["messages"] = [{"role": "user", "content": message}]
         return body | ({"logprobs": True, "top_logprobs": top} if top else {})
 
@@ -304,58 +297,18 @@ class EndpointModel(Model):
         self._refused |= refused
         return bool(refused)
 
-    def _hidden(self, said: str) -> str:
-        """Without the key, which some servers repeat in what they say."""
-        key = self.endpoint.key()
-        return said.replace(key, "***") if key else said
-
     def _explaining(self, what: str, ask: Callable[[], Any]) -> Any:
-        """What `ask` gives; ModelError in one sentence for what goes wrong."""
+        """What `ask` gives; ModelError with the client's sentence for what goes wrong."""
         import openai
 
         try:
             return ask()
-        except ReplyError as error:
-            fault = f"sent no answer ({error}); {URL_ENDS}"
-        except openai.APITimeoutError:
-            fault = f"did not answer within {self.endpoint.timeout} s; raise timeout"
-        except openai.APIStatusError as error:
-            remedy = REMEDIES.get(error.status_code, "mend what it names")
-            fault = f"answered with {self._hidden(error.message)[:200]}; {remedy}"
-        except openai.OpenAIError as error:
-            cause = type(error.__cause__ or error).__name__
-            fault = f"cannot be reached or broke off ({cause}); check that it runs at this URL"
+        except (openai.OpenAIError, ValidationError, json.JSONDecodeError) as error:
+            cause = f" {error.__cause__}" if error.__cause__ else ""
+            fault = " ".join(f"{type(error).__name__}: {error}{cause}".split())
         # Out here the error is no context of ours: it may hold what the server said.
-        fault = " ".join(fault.split())
-        raise ModelError(f"{self.name}: the server {fault}, then run again (asked: {what})")
-
-    def _check_served(self) -> None:
-        """Raise ModelError if the server lists its models and this one is not among them: llama.cpp's
-        answers under any name."""
-        served = self._explaining(f"{self.endpoint.url}/models", self._listed)
-        names = list(dict.fromkeys(n for m in served for n in (m.id, *(m.aliases or ()))))
-        if names and self.endpoint.model not in names:
-            raise ModelError(
-                f"{self.name}: the server has no model {self.endpoint.model!r}; write as model one "
-                f"that it has: {', '.join(names[:5])}"
-            )
-
-    def _listed(self) -> list[Served]:
-        """The models that the server tells of; none if it has no page for that."""
-        import httpx2
-        import openai
-
-        # The first word with a server: a wrong URL shall be told soon.
-        retries = min(self.endpoint.retries, 2)
-        with self._connect().with_options(max_retries=retries) as client:
-            try:
-                reply = client.get("/models", cast_to=httpx2.Response)
-            except (openai.NotFoundError, openai.BadRequestError, openai.UnprocessableEntityError):
-                return []
-        return Listing.read(self._hidden(reply.text)).data or []
-
-
-# -- many at a time -------------------------------------------------------------------------------
+        fault = self.endpoint.hidden(fault)[:400]
+        raise ModelError(f"{self.name}: {fault}; mend it, then run again (asked: {what})")
 
 
 def in_parallel(
@@ -366,16 +319,12 @@ def in_parallel(
     When one fails no more are begun, those under way are still handed out, for they are paid for,
     and then the error is raised. Ctrl-C gives up those under way.
     """
-    ending = Event()
     failures: list[Exception] = []
 
     def attempt(number: int) -> tuple[int, Any] | None:
-        if ending.is_set():
-            return None
         try:
-            return number, ask(number)
+            return None if failures else (number, ask(number))
         except Exception as error:
-            ending.set()
             failures.append(error)
             return None
 
@@ -385,11 +334,7 @@ def in_parallel(
         raise failures[0]
 
 
-# -- replies ---------------------------------------------------------------------------------------
-
-
-class ReplyError(ValueError):
-    """A reply that holds no answer, and what is wrong with it. Nothing is made up for what it lacks."""
+# -- replies: nothing is made up for what one lacks ------------------------------------------------
 
 
 class Token(BaseModel):
@@ -420,16 +365,17 @@ def _tokens(logprobs: Mapping[str, Any]) -> list[dict[str, Any]]:
     a list of tokens, {"content": [{"token": " Nai", "bytes": [32, ...], "logprob": -0.1,
     "top_logprobs": [...]}, ...]}: this one.
     """
-
-    def token(text: str, logprob: float | None, top: dict[str, float] | None) -> dict[str, Any]:
-        others = [{"token": other, "logprob": p} for other, p in (top or {}).items()]
-        return {"token": text, "logprob": logprob, "top_logprobs": others}
-
     if (content := logprobs.get("content")) is not None:
         return content
     texts, values = logprobs.get("tokens") or [], logprobs.get("token_logprobs") or []
-    tops = logprobs.get("top_logprobs") or [None] * len(texts)
-    return [token(*each) for each in zip(texts, values, tops, strict=True)]
+    tops = [
+        [{"token": other, "logprob": p} for other, p in (top or {}).items()]
+        for top in logprobs.get("top_logprobs") or [None] * len(texts)
+    ]
+    return [
+        {"token": text, "logprob": value, "top_logprobs": top}
+        for text, value, top in zip(texts, values, tops, strict=True)
+    ]
 
 
 class Choice(BaseModel):
@@ -448,8 +394,6 @@ class Choice(BaseModel):
         text = message.get("refusal") if text is None else text
         if not text and (message.get("reasoning_content") or message.get("reasoning")):
             raise ValueError("it ends in the model's reasoning; switch that off at the server")
-        if text is None:
-            raise ValueError(f"no text, and it ended with {choice.get('finish_reason')!r}")
         return {"index": choice.get("index") or 0, "text": text, "tokens": _tokens(told)}
 
     def generation(self, prompt: str, stop: Sequence[str], *, greedy: bool) -> Generation:
@@ -463,7 +407,7 @@ class Choice(BaseModel):
         tokens = self.tokens[: covering(self.tokens, text)] if greedy else []
         logprobs = [token.logprob for token in tokens if token.logprob is not None]
         if len(logprobs) < len(tokens):
-            raise ReplyError("a token lacks its log-probability")
+            raise ModelError(f"a token of the answer to {prompt[-60:]!r} lacks its log-probability")
         tops = [token.best for token in tokens]
         return Generation(prompt, text, [], logprobs, tops if all(tops) else [])
 
@@ -471,7 +415,7 @@ class Choice(BaseModel):
         """log P of the answer's tokens where the reply repeats prompt and answer, float32 [token].
 
         They are the smallest suffix of the tokens of both that covers the answer (paper 2, appendix
-        D). The reply goes on with one new token, as asked, or with none. Raises ReplyError if the
+        D). The reply goes on with one new token, as asked, or with none. Raises ModelError if the
         tokens do not add up to the answer.
         """
         both, tokens = (prompt + answer).encode(), self.tokens
@@ -487,7 +431,7 @@ class Choice(BaseModel):
             values.append(token.logprob)
             if len(text) >= len(answer.encode()):
                 return np.array(values[::-1], dtype=np.float32)
-        raise ReplyError(f"it repeats the answer {answer!r} in tokens that do not add up to it")
+        raise ModelError(f"the answer {answer!r} is repeated in tokens that do not add up to it")
 
 
 def covering(tokens: Sequence[Token], text: str) -> int:
@@ -506,33 +450,7 @@ def covering(tokens: Sequence[Token], text: str) -> int:
     return int(np.searchsorted(ends, start + len(goal))) + 1
 
 
-class Said(BaseModel):
-    """What a server says."""
-
-    @classmethod
-    def read(cls, content: str) -> Self:
-        try:
-            return cls.model_validate_json(content)
-        except ValidationError as error:
-            what = error.errors()[0]
-            where = ".".join(map(str, what["loc"]))
-            raise ReplyError(f"{what['msg']} ({where}) in {content[:200]!r}") from None
-
-
-class Reply(Said):
-    """Its answers."""
+class Reply(BaseModel):
+    """What a server says to a request."""
 
     choices: Annotated[list[Choice], Field(min_length=1)]
-
-
-class Served(BaseModel):
-    """One of its models."""
-
-    id: str
-    aliases: list[str] | None = None
-
-
-class Listing(Said):
-    """Its models."""
-
-    data: list[Served] | None = None
