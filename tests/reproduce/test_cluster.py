@@ -35,9 +35,7 @@ def test_a_notebook_is_answered_by_the_workers(
     path = write("1.ipynb", ASK.format(folder=str(folder)))
     with cluster("local", 1) as address:
         assert main(["--cluster", address], root=root) == 0
-        captured = capsys.readouterr()
-        assert f"{address}: 1 worker so far" in captured.out
-        assert captured.err == ""
+        assert capsys.readouterr().err == ""
         connect(address).close()
     assert (root / "notebooks" / "answers.sqlite").is_file()
     [output] = nbformat.read(path, as_version=4).cells[1].outputs

@@ -21,7 +21,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +35,7 @@ CONNECT_SECONDS = 10.0
 MOST_WORKERS = 4  # each holds the weights in its own memory; the other cores become their threads
 # Ctrl-C reaches every process of a terminal; it is for the one that ends the cluster.
 NO_INTERRUPT = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-# A job's slices: many enough for many workers, unless they would get so small that batches are
-# poorly filled, and none so large that a dead worker costs minutes. Sizes are in tokens.
-PIECES, LEAST, MOST = 64, 256, 8192
-CHARACTERS = 4  # of a token, roughly: the tokenizer stays with the weights
+REQUESTS = 24  # of a slice, at least: fewer would fill batches poorly
 
 
 class ClusterModel(Model):
@@ -75,22 +71,11 @@ class ClusterModel(Model):
                         raise values
                     future.release()  # else its worker keeps the results
                     yield waiting[future.key], values
-                return
-            except KilledWorker:
-                fault = (
-                    "one worker after the other died over the same slice, most likely because the "
-                    "memory was used up; start fewer workers a machine, or larger machines"
-                )
-            except CancelledError:
-                fault = f"the Dask scheduler at {self.address} was lost; start it"
-            except ImportError as error:
-                fault = (
-                    f"a worker of {self.address} cannot import what it needs ({error}); install "
-                    "there what is installed here, or leave that worker out"
-                )
-        raise ModelError(
-            f"{self.name}: {fault}, then run again: what came back before is in the records"
-        )
+            except (KilledWorker, CancelledError, ImportError) as error:
+                raise ModelError(
+                    f"{self.name} on the Dask cluster at {self.address}: {type(error).__name__}: "
+                    f"{error}; mend it, then run again: what came back before is in the records"
+                ) from error
 
 
 # -- the scheduler ---------------------------------------------------------------------------------
@@ -100,9 +85,8 @@ def connect(address: str, seconds: float = CONNECT_SECONDS) -> Client:
     """A client of the Dask scheduler at `address`, such as "tcp://10.0.0.1:8786".
 
     Says on stderr when it has no workers, for which everything then waits. Raises ModelError if
-    none answers there within so many seconds, or Dask is not installed.
+    none answers there within so many seconds.
     """
-    _require_dask()
     from distributed import Client
 
     # Lost connections are told once, by an error; other versions are refused by answer_slice.
@@ -132,12 +116,9 @@ def cluster(where: str, workers: int | None = None) -> Iterator[str]:
     spreads a model over all GPUs. Raises ModelError if the scheduler cannot be reached.
     """
     if where != "local":
-        with connect(where) as client:
-            count = len(client.scheduler_info(n_workers=-1)["workers"])
-        print(f"{where}: {count} worker{'s' * (count != 1)} so far; more may join at any time")
+        connect(where).close()
         yield where
         return
-    _require_dask()
     import dask
     import torch
     from dask.system import cpu_count
@@ -168,53 +149,28 @@ def cluster(where: str, workers: int | None = None) -> Iterator[str]:
         yield started.scheduler_address
 
 
-def _require_dask() -> None:
-    if find_spec("distributed") is None:
-        raise ModelError(
-            "a cluster needs Dask, which is not installed: run `pip install distributed`, or leave "
-            "the cluster out (CLUSTER=)"
-        )
-
-
 # -- slices ----------------------------------------------------------------------------------------
 
 
 def slices(job: Job) -> list[list[int]]:
-    """Numbers of the requests of each slice, the costly prompts first.
+    """Numbers of the requests of each slice, those with the longest prompts first.
 
     Requests that ask the same prompt share their computation, so they stay together; prompts of
-    like cost go together, because a batch is padded to its longest. All slices cost about the same,
-    and few slices are a power of two of them: equal shares for two or four workers.
+    like length go together, because a batch is padded to its longest. All slices have about the
+    same number of requests.
     """
     prompts: dict[str, list[int]] = {}
     for i, request in enumerate(job.requests):
         prompts.setdefault(request["prompt"], []).append(i)
-    shared = len(os.path.commonprefix(list(prompts)))  # noqa: RUF071, it is about characters
-    costs = {
-        prompt: (len(prompt) - shared) / CHARACTERS + sum(_cost(job, i) for i in numbers)
-        for prompt, numbers in prompts.items()
-    }
-    total = sum(costs.values())
-    pieces = 1
-    while 2 * pieces <= min(total / LEAST, PIECES):
-        pieces *= 2
-    share = min(total / pieces, MOST)
+    share = len(job.requests) / max(len(job.requests) // REQUESTS, 1)
     found: list[list[int]] = []
-    done = 0.0
-    for prompt in sorted(costs, key=lambda prompt: (-costs[prompt], prompt)):
+    done = 0
+    for prompt in sorted(prompts, key=lambda prompt: (-len(prompt), prompt)):
         if done >= len(found) * share:
             found.append([])
         found[-1] += prompts[prompt]
-        done += costs[prompt]
+        done += len(prompts[prompt])
     return found
-
-
-def _cost(job: Job, number: int) -> float:
-    """Tokens of an answer that pass through the network together with its prompt's."""
-    answer = job.requests[number].get("answer")
-    if answer is None:
-        return float(job.settings.get("n", 1))  # what is generated comes later, token by token
-    return len(answer) / (CHARACTERS if isinstance(answer, str) else 1)
 
 
 # -- on the workers --------------------------------------------------------------------------------
