@@ -24,7 +24,6 @@ from factrobust.models.sentences import (
     encoder_fingerprint,
     encoder_folder,
     load_encoder,
-    pooling,
     sentence_states,
 )
 from factrobust.records import Call, Records
@@ -87,14 +86,13 @@ def test_fingerprint_follows_the_files_and_the_revision(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "modules", "expected"),
     [
-        (None, [], "mean"),  # a folder in transformers' format does not say
-        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, [], "cls"),
-        ({"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True}, [], "max_tokens"),
+        ({"pooling_mode_cls_token": True}, [], r"by \['pooling_mode_cls_token'\]; give one"),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, [], "max_tokens"),
         ({"word_embedding_dimension": 384}, [], r"by \[\]; give one .*with pooling_mode_mean"),
         (None, ["Transformer", "Dense"], r"sentence_transformers\.models\.Dense"),
     ],
 )
-def test_pooling_is_read_from_the_folder(
+def test_other_vectors_than_means_are_refused(
     tmp_path: Path, config: dict[str, Any] | None, modules: list[str], expected: str
 ) -> None:
     if config:
@@ -103,11 +101,8 @@ def test_pooling_is_read_from_the_folder(
     if modules:
         kinds = [{"type": f"sentence_transformers.models.{name}"} for name in modules]
         (tmp_path / "modules.json").write_text(json.dumps(kinds))
-    if expected in ("mean", "cls"):
-        assert pooling(tmp_path) == expected
-    else:
-        with pytest.raises(ModelError, match=expected):
-            pooling(tmp_path)
+    with pytest.raises(ModelError, match=expected):
+        load_encoder(tmp_path)
 
 
 # -- similarity ------------------------------------------------------------------------------------
@@ -220,20 +215,10 @@ assert not {{"torch", "transformers"}} & set(sys.modules)
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_first_tokens_state_where_the_folder_says_so(tiny: Path, tmp_path: Path) -> None:
-    import torch
-
-    folder = tmp_path / "first"
-    shutil.copytree(tiny, folder)
-    (folder / "1_Pooling").mkdir()
-    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
-    first, mean = Encoder(folder), Encoder(tiny)
-    assert first.fingerprint == f"{mean.fingerprint} cls"
-    network, tokenizer = load_encoder(folder)
-    with torch.inference_mode():
-        state = network(**tokenizer("samurai", return_tensors="pt")).last_hidden_state[0, 0]
-    np.testing.assert_allclose(first.embed(["samurai"])[0], state / state.norm(), atol=1e-6)
-    assert np.abs(first.embed(["samurai"]) - mean.embed(["samurai"])).max() > 1e-3
+def test_an_encoder_of_ones_own(tiny: Path) -> None:
+    """In transformers' format, which does not say how its states become a vector."""
+    encoder = Encoder(tiny)
+    assert (encoder.name, encoder.embed(["samurai"]).shape) == ("tiny", (1, 16))
 
 
 # -- entailment ------------------------------------------------------------------------------------

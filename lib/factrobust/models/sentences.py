@@ -31,7 +31,7 @@ EMBEDDED = Packaged(
 PINNED = "a81fd457f2af94d89208005c4f97bb9a7a8057318f684625c4618f63436f6377"  # of FILES, in turn
 MAX_TOKENS = 128  # what MiniLM was trained on; a longer text is cut
 MODULES = ("Transformer", "Pooling", "Normalize")
-POOLING = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+POOLING = "pooling_mode_mean_tokens"
 TEXTS = 1024  # embedded before the similarities that follow from them are committed
 
 CLASSIFIER_FILES = (".safetensors", ".bin", ".json", ".model", ".txt")  # by their ending
@@ -55,7 +55,7 @@ def encoder_fingerprint(encoder: str | Path | None = None) -> str:
 
 
 def encoder_folder(encoder: str | Path | None = None) -> Path:
-    """The folder with an encoder's weights and tokenizer; a hub id is downloaded."""
+    """The folder with an encoder's files; a hub id is downloaded."""
     if encoder is None:
         return packaged_files(MINILM, EMBEDDED, PINNED)[0].parent
     if Path(encoder).is_dir():
@@ -73,59 +73,61 @@ def _identity(place: str | Path, files: Iterable[Path]) -> str:
     return f"hub:{'@'.join(_hub_id(place))} float32"
 
 
+def _name(place: str | Path) -> str:
+    return Path(place).name if Path(place).is_dir() else str(place)
+
+
 def _hub_id(name: str | Path) -> tuple[str, str]:
     repository, _, revision = str(name).partition("@")
     if "/" not in repository or not revision:
         raise ModelError(
-            f"{str(name)!r} is neither a folder nor a hub id with its revision, owner/name@commit, by "
-            "which a record says which weights it came from"
+            f"{str(name)!r} is neither a folder nor a hub id with its revision, owner/name@commit"
         )
     return repository, revision
 
 
 def load_encoder(encoder: str | Path | None = None) -> tuple[Any, Any]:
-    """An encoder's network, in float32 and evaluation mode, and its tokenizer."""
-    import torch
-    from transformers import AutoModel, AutoTokenizer
+    """An encoder's network, in float32 and evaluation mode, and its tokenizer.
 
-    folder = encoder_folder(encoder)
-    with loading():
-        network = AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
-    return network.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)
-
-
-def pooling(folder: Path) -> str:
-    """How a sentence-transformers folder makes one vector of the token states: "mean" or "cls".
-
-    "mean" where the folder does not say. Raises ModelError for any other way, and for layers after
-    the network: leaving them out would give other vectors than the encoder's.
+    Raises ModelError for one whose vectors are no means of the last layer's states, by what a
+    sentence-transformers folder says: leaving layers out would give other vectors than the encoder's.
     """
+    folder = encoder_folder(encoder)
     modules, settings = folder / "modules.json", folder / "1_Pooling" / "config.json"
     kinds = [m["type"] for m in json.loads(modules.read_text())] if modules.is_file() else []
-    modes = ["pooling_mode_mean_tokens"]
-    if settings.is_file():
-        config = json.loads(settings.read_text())
-        modes = [name for name in config if name.startswith("pooling_mode") and config[name]]
-    others = [kind for kind in kinds if kind.rpartition(".")[2] not in MODULES]
-    if others or len(modes) != 1 or modes[0] not in POOLING:
+    config = json.loads(settings.read_text()) if settings.is_file() else {POOLING: True}
+    steps = [kind for kind in kinds if kind.rpartition(".")[2] not in MODULES]
+    steps += [name for name in config if name.startswith("pooling_mode") and config[name]]
+    if steps != [POOLING]:
         raise ModelError(
-            f"the encoder in {folder} makes its vectors by {[*others, *modes]}; give one that consists "
-            f"of {', '.join(MODULES)} alone, with {' or '.join(POOLING)}"
+            f"the encoder in {folder} makes its vectors by {steps}; give one that consists of "
+            f"{', '.join(MODULES)} alone, with {POOLING}"
         )
-    return POOLING[modes[0]]
+    return _load(folder, "AutoModel")[:2]
 
 
-def sentence_states(
-    network: Any, tokenizer: Any, texts: Sequence[str], pooled: str = "mean"
-) -> torch.Tensor:
+def _load(place: str | Path, auto: str) -> tuple[Any, Any, list[str]]:
+    """Network, tokenizer, and the weights that the files lack, which are random."""
+    import torch
+    import transformers
+
+    where, revision = (str(place), None) if Path(place).is_dir() else _hub_id(place)
+    options: dict[str, Any] = {"revision": revision} if revision else {"local_files_only": True}
+    with loading():
+        network, about = getattr(transformers, auto).from_pretrained(
+            where, dtype=torch.float32, output_loading_info=True, **options
+        )
+    tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
+    return network.eval(), tokenizer, sorted(about["missing_keys"])
+
+
+def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> torch.Tensor:
     """One vector a text, [text, hidden]: the mean of the last layer's token states, in which padding
-    does not count, or the first token's ("cls")."""
+    does not count."""
     batch = tokenizer(
         list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
     )
     states: torch.Tensor = network(**batch).last_hidden_state
-    if pooled == "cls":
-        return states[:, 0]
     mask = batch["attention_mask"].unsqueeze(-1).to(states.dtype)
     return (states * mask).sum(1) / mask.sum(1)
 
@@ -136,7 +138,7 @@ class Encoder:
     `encoder` is None (or "all-MiniLM-L6-v2") for the embedded one, a folder, or a hub id with its
     revision, in sentence-transformers' or transformers' format. With `records`, similarities come
     from the store. The network is loaded when it is first needed. Raises ModelError as
-    `encoder_fingerprint` and `pooling` do.
+    `encoder_fingerprint` and `load_encoder` do.
     """
 
     def __init__(
@@ -144,12 +146,8 @@ class Encoder:
     ) -> None:
         self._encoder = None if encoder == MINILM else encoder
         self._records = records
-        self.name = str(encoder or MINILM)
+        self.name = _name(encoder or MINILM)
         self.fingerprint = encoder_fingerprint(self._encoder)
-        if self._encoder is not None and Path(self._encoder).is_dir():
-            self.name = Path(self._encoder).name
-            # The one thing in a folder that its hash leaves out; a revision covers everything.
-            self.fingerprint += "" if pooling(Path(self._encoder)) == "mean" else " cls"
 
     def similarity(self, groups: Sequence[Sequence[str]]) -> np.ndarray:
         """Mean pairwise cosine of each group's texts (`text.int_sim`), in [-1, 1].
@@ -188,10 +186,10 @@ class Encoder:
 
         from factrobust.models.engine import Batch, in_batches
 
-        network, tokenizer, pooled = self._network
+        network, tokenizer = self._network
 
         def run(batch: list[int]) -> Batch:
-            states = sentence_states(network, tokenizer, [texts[i] for i in batch], pooled)
+            states = sentence_states(network, tokenizer, [texts[i] for i in batch])
             return batch, list(torch.nn.functional.normalize(states).numpy())
 
         vectors = np.empty((len(texts), network.config.hidden_size), dtype=np.float32)
@@ -202,9 +200,8 @@ class Encoder:
         return vectors
 
     @cached_property
-    def _network(self) -> tuple[Any, Any, str]:
-        how = "mean" if self._encoder is None else pooling(encoder_folder(self._encoder))
-        return *load_encoder(self._encoder), how
+    def _network(self) -> tuple[Any, Any]:
+        return load_encoder(self._encoder)
 
 
 # -- natural language inference --------------------------------------------------------------------
@@ -221,9 +218,10 @@ class Entailment:
 
     def __init__(self, classifier: str | Path, *, records: Records | None = None) -> None:
         self._classifier, self._records = classifier, records
-        folder = Path(classifier)
-        self.name = folder.name if folder.is_dir() else str(classifier)
-        files = sorted(file for file in folder.glob("*") if file.suffix in CLASSIFIER_FILES)
+        self.name = _name(classifier)
+        files = sorted(
+            file for file in Path(classifier).glob("*") if file.suffix in CLASSIFIER_FILES
+        )
         self.fingerprint = _identity(classifier, files)
 
     def probability(self, pairs: Iterable[tuple[str, str]]) -> np.ndarray:
@@ -265,23 +263,14 @@ class Entailment:
     @cached_property
     def _network(self) -> tuple[Any, Any, int]:
         import torch
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-        where = str(self._classifier)
-        options: dict[str, Any] = {"local_files_only": True}
-        if not Path(where).is_dir():
-            where, revision = _hub_id(where)
-            options = {"revision": revision}
-        with loading():
-            network, about = AutoModelForSequenceClassification.from_pretrained(
-                where, dtype=torch.float32, output_loading_info=True, **options
-            )
+        auto = "AutoModelForSequenceClassification"
+        network, tokenizer, lacking = _load(self._classifier, auto)
         labels = {name.lower(): int(i) for i, name in network.config.id2label.items()}
-        if LABEL not in labels or about["missing_keys"]:  # missing weights would be random
+        if LABEL not in labels or lacking:
             raise ModelError(
                 f"{self.name} is no NLI model: its labels are {', '.join(labels)}, and it lacks "
-                f"{sorted(about['missing_keys'])}; give one such as microsoft/deberta-xlarge-mnli@..."
+                f"{lacking}; give one such as microsoft/deberta-xlarge-mnli@..."
             )
-        tokenizer = AutoTokenizer.from_pretrained(where, **options)
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        return network.eval().to(device), tokenizer, labels[LABEL]
+        return network.to(device), tokenizer, labels[LABEL]
