@@ -8,14 +8,12 @@ Tables and errors as `plots.blocks` says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from factrobust.metrics.answer_rules import KINDS
 from factrobust.plots import blocks, style
@@ -51,10 +49,6 @@ ERRORS = {  # of metrics.attribution.error_rates: name, and what it means
     "accuracy": ("accuracy", "right decisions"),
     "balanced_accuracy": ("balanced accuracy", "mean over both sources"),
 }
-ANSWERS = {  # where an answer's tokens come from, and its perplexities without and with context
-    "parametric": ("parametric", "p0", "p2"),
-    "counterfactual": ("contextual", "p1", "p3"),
-}
 
 
 def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
@@ -87,19 +81,14 @@ def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
 def kinds_of_others(table: pd.DataFrame) -> Figure:
     """Tables 13 and 14 drawn: the seven kinds of Other, a row a kind, models side by side.
 
-    `table`, of `metrics.context.counts_by` by model with value "kind": model, kind, count
-    (written at the right), share, low, high, n (questions with an Other, in the legend).
+    `table`, of `metrics.context.counts_by` by model with value "kind": model, kind, share, low, high,
+    n (questions with an Other, in the legend).
     """
-    looks, rows = style.looks(table["model"]), sorted(table["kind"].unique())
-    fig, ((axis, own),) = blocks.forest(
+    rows = sorted(table["kind"].unique())
+    return blocks.forest(
         table.rename(columns={"share": "mean"}), "kind", rows, [f"{k} {KINDS[k].label}" for k in rows],
-        width=DOUBLE, legend_n=True,
-        xlabel="share of the other answers (at the right, their number)",
-    )  # fmt: skip
-    for row in own.to_dict("records"):
-        blocks.beside(axis, row["y"], str(row["count"]), looks[row["model"]].colour)
-    axis.set_xlim(left=-0.02)
-    return fig
+        width=DOUBLE, legend_n=True, shares="x", xlabel="share of the other answers",
+    )[0]  # fmt: skip
 
 
 def right_by_context(table: pd.DataFrame) -> Figure:
@@ -116,50 +105,26 @@ def right_by_context(table: pd.DataFrame) -> Figure:
     )[0]  # fmt: skip
 
 
-def right_by_popularity(table: pd.DataFrame) -> Figure:
-    """Share of right answers in bins of popularity, a panel a context, a line a model.
+def worked_example(tokens: pd.DataFrame) -> Figure:
+    """Figure 4: how surprising the tokens of both answers to one question are, a row a token.
 
-    `table`: intervals by model, context (see `right_by_context`) and popularity (where a bin stands:
-    the mean of its facts, on the Zipf scale).
+    `tokens`, of `probes.context.answer_tokens`: answer, context (bool: whether the counterfactual
+    stands in the prompt), position, token, probability. A point is -log2 of the probability: the
+    mean of an answer's points is log2 of its perplexity.
     """
-    labels = ("subject's popularity", "share of right answers")
-    form: dict[str, Any] = {"panel": "context", "bars": True, "shares": "y"}
-    return blocks.curves(table, "popularity", labels=labels, **form)[0]
-
-
-def worked_example(tokens: pd.DataFrame, result: Mapping[Any, Any]) -> Figure:
-    """Figure 4: how surprising the tokens of both answers to one question are, a panel an answer.
-
-    `tokens`: answer ("parametric" or "counterfactual"), context (bool: whether the counterfactual
-    stands in the prompt), position, token, probability (written at its bar). A bar is -log2 of the
-    probability: the mean of an answer's bars is log2 of its perplexity. `result`, such as a row of
-    the results (a Series or dict with p0 to p3), has the perplexities written above.
-    """
-    blocks.check(tokens, "answer", "context", "position")
-    longest = int(tokens.groupby("answer")["position"].nunique().max())
-    fig, panels = blocks.panels(
-        tokens, "answer", height=1.3 + 0.26 * longest, sharey=False,
-        labels=("surprise: −log₂ of the probability (bits)", "token"),
+    table = tokens.sort_values(["answer", "position"], ascending=[False, True]).assign(
+        place=tokens["answer"] + tokens["position"].astype(str),
+        prompt=tokens["context"].map({False: "without context", True: "with the counterfactual"}),
+        mean=-np.log2(tokens["probability"]), low=np.nan, high=np.nan,
     )  # fmt: skip
-    for axis, own in panels:
-        answer = own["answer"].iloc[0]
-        source, *perplexities = ANSWERS[answer]
-        names = own.sort_values("position").drop_duplicates("position")["token"]
-        for context, part in own.groupby("context"):
-            colour = SOURCES[source].colour
-            bars = axis.barh(
-                part["position"].rank() - 1 + (0.2 if context else -0.2),
-                -np.log2(part["probability"]), 0.4, ec=colour, lw=0.8,
-                color=colour if context else "white",
-            )  # fmt: skip
-            axis.bar_label(bars, [f"{p:.2g}" for p in part["probability"]], padding=2, fontsize=6)
-        blocks.name_rows([axis], [style.token_name(token) for token in names])
-        axis.set_ylim(longest - 0.5, -0.5)
-        axis.margins(x=0.15)
-        without, within = (f"{name.upper()} = {result[name]:.4g}" for name in perplexities)
-        axis.set_title(f"{answer} answer\n{without} without, {within} with")
-    fills = ("white", "without context"), ("0.5", "with the counterfactual")
-    return blocks.legend(fig, [Patch(fc=fill, ec="0.5", label=label) for fill, label in fills])
+    named = table.drop_duplicates("place").set_index("place")
+    names = named["answer"] + ": " + named["token"].map(style.token_name)
+    label = "surprise: −log₂ of the probability (bits)"
+    fig, ((axis, _),) = blocks.forest(
+        table, "place", list(names.index), list(names), by="prompt", xlabel=label
+    )
+    axis.set_ylabel("token")
+    return fig
 
 
 def perplexity_distributions(answers: pd.DataFrame, groups: str = "source") -> Figure:
@@ -220,35 +185,22 @@ def _by_model(answers: pd.DataFrame, ylabel: str, **options: Any) -> tuple[Figur
     return fig, [(axis, rows[known[rows.index]]) for axis, rows in panels]
 
 
-def roc(table: pd.DataFrame, areas: pd.DataFrame) -> Figure:
+def roc(table: pd.DataFrame) -> Figure:
     """ROC curves of the scores that shall tell the source, a line a score, a panel a model.
 
-    `table`, of `metrics.attribution.roc_curve`: model, score, threshold, fpr, tpr. `areas`, of
-    `metrics.attribution.auc_table`, are written in: model, score, auc, low, high, n. On the dashed
-    line a score tells nothing. At most five scores.
+    `table`, of `metrics.attribution.roc_curve`: model, score, threshold, fpr, tpr. On the dashed line a
+    score tells nothing. At most five scores.
     """
     blocks.check(table, "model", "score", "threshold")
-    blocks.check(areas, "model", "score")
     looks = style.series(table["score"])
-    areas = areas[areas["score"].isin(looks)]
-    names = {score: SCORES.get(score, style.name(score)) for score in looks}
-    fig, panels = blocks.panels(
-        table.assign(n=table["model"].map(areas.groupby("model")["n"].first())), "model", height=3.2,
-        what="answers", labels=("memory taken for context (fpr)", "context recognised (tpr)"),
-        shares="xy",
-    )  # fmt: skip
+    labels = ("memory taken for context (fpr)", "context recognised (tpr)")
+    fig, panels = blocks.panels(table, "model", height=3.2, labels=labels, shares="xy")
     for axis, own in panels:
         axis.plot([0, 1], [0, 1], **style.REFERENCE)
-        here = areas[areas["model"] == own["model"].iloc[0]].set_index("score")
-        handles = []
-        for name, look in looks.items():
-            curve = own[own["score"] == name].sort_values(["fpr", "tpr"])
+        for score, look in looks.items():
+            curve = own[own["score"] == score].sort_values(["fpr", "tpr"])
             axis.plot(curve["fpr"], curve["tpr"], color=look.colour, ls=look.line)
-            area, low, high = here.reindex([name])[["auc", "low", "high"]].iloc[0]
-            text = "–" if np.isnan(area) else f"{area:.2f} ({low:.2f}–{high:.2f})"
-            handles.append(blocks.key(text, look, marker=""))
-        form: dict[str, Any] = {"loc": "lower right", "fontsize": 6, "title_fontsize": 6}
-        axis.legend(handles=handles, title="AUC", labelspacing=0.3, **form)
+    names = {score: SCORES.get(score, style.name(score)) for score in looks}
     return blocks.legend(fig, [blocks.key(names[s], look, marker="") for s, look in looks.items()])
 
 

@@ -6,7 +6,7 @@ Tables, of one prompt format a model, and errors as `plots.blocks` says.
 from __future__ import annotations
 
 import textwrap
-from itertools import permutations, product
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ MARKS: dict[str, dict[str, Any]] = {  # of the labels of dates
     "incorrect": {"color": style.WRONG, "marker": "x", "ms": 3.6},
 }
 LANE = 0.24  # between the precisions of a fact, where rows are 1 apart
-SIDES = {"before": "before the start", "after": "after the end"}
 DOTTED: dict[str, Any] = {"color": "black", "lw": 1, "ls": ":"}
 
 
@@ -89,13 +88,10 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
     """Figure 3: log-probability of the object by where the date lies, a panel a precision.
 
     `table`: intervals of relative (nats) by model, precision and position (alpha), all three as
-    `metrics.time.positions` says. The validity, |alpha| < 0.5, is shaded. More models than colours
-    have a panel each, with a line a precision.
+    `metrics.time.positions` says. The validity, |alpha| < 0.5, is shaded.
     """
-    sides = ("precision", "model")
-    panel, by = sides[::-1] if table["model"].nunique() > len(style.COLOURS) else sides
     fig, panels = blocks.curves(
-        table, "position", panel=panel, by=by,
+        table, "position", panel="precision",
         labels=("date $\\alpha$ (lengths of validity)", "log-probability minus that\nof correct dates (nats)"),
         extra=blocks.patches({"validity": "0.9"}),
     )  # fmt: skip
@@ -118,13 +114,11 @@ def variance_ratio(table: pd.DataFrame) -> Figure:
     """Figure 6: variance between precisions, few-shot over standard prompt, a point a model.
 
     `table`: intervals by model. Left of the line at 1 the few-shot prompt brought the precisions
-    together. A ratio that is NaN is said to be so.
+    together. A ratio that is NaN has no point.
     """
     label = "variance between precisions,\nfew-shot / standard prompt"
-    fig, ((axis, own),) = blocks.forest(table, "model", at=1, what="facts", xlabel=label)
-    for y in own.loc[own["mean"].isna(), "y"]:
-        axis.text(1.03, y, "undefined", va="center", fontsize=7.5, color="0.35")
-    axis.set_xlim(0, max(1.25, 1.06 * np.nanmax([*table["high"], *table["mean"], 0])))
+    fig, ((axis, _),) = blocks.forest(table, "model", at=1, what="facts", xlabel=label)
+    axis.set_xlim(left=0)
     return fig
 
 
@@ -177,26 +171,24 @@ def duel_shares(table: pd.DataFrame) -> Figure:
     """Figure 9: share of facts that a model wins, ties or loses against another, as stacked bars.
 
     `table`, of `metrics.time.duel_shares`: first, second, precision, metric, outcome, share, n. A
-    panel a metric; a row a duel and precision.
+    panel a metric; a row a precision, or of several duels at one precision a row a duel.
     """
-    blocks.check(table, "first", "second", "precision", "metric", "outcome")
     first, second = (table[side].map(style.model_name) for side in ("first", "second"))
-    duels = (first + " /\n" + second + "\n").rename("duel")
+    duels, sides = first + " / " + second, (first.iloc[0], second.iloc[0])
+    column = "precision"
+    if duels.nunique() > 1:
+        column, sides = "duel", ("first", "second")
     metrics = table["metric"].replace({"win_rate": "win rate", "robust": "robustness"})
-    table = table.assign(row=duels + table["precision"], metric=metrics)
-    rows = list(map("".join, product(duels.unique(), style.ordered(table["precision"]))))
-    alone = duels.nunique() == 1
-    n = table.groupby("row")["n"].agg(style.count)
-    names = [f"{row.removeprefix(duels.iloc[0]) if alone else row} (n = {n[row]})" for row in rows]
-    height = 0.85 + (0.3 if alone else 0.6) * len(rows)
-    labels = ("share of facts", "precision" if alone else "first / second")
-    fig, panels = blocks.panels(table, "metric", width=DOUBLE, height=height, labels=labels)
+    table = table.assign(duel=duels, metric=metrics)
+    blocks.check(table, column, "metric", "outcome")
+    rows, n = style.ordered(table[column]), table.groupby(column)["n"].agg(style.count)
+    form: dict[str, Any] = {"width": DOUBLE, "height": 0.85 + 0.3 * len(rows)}
+    fig, panels = blocks.panels(table, "metric", labels=("share of facts", column), **form)
     fills = {"win": style.RIGHT, "tie": "0.85", "lose": style.WRONG}
     for axis, own in panels:
-        blocks.stack(axis, own, "row", rows, "outcome", fills)
-    blocks.name_rows([axis for axis, _ in panels], names)
-    one, other = (first.iloc[0], second.iloc[0]) if alone else ("first", "second")
-    says = (f"{one} better", "equal", f"{other} better")
+        blocks.stack(axis, own, column, rows, "outcome", fills)
+    blocks.name_rows([axis for axis, _ in panels], [f"{row} (n = {n[row]})" for row in rows])
+    says = (f"{sides[0]} better", "equal", f"{sides[1]} better")
     return blocks.legend(fig, blocks.patches(dict(zip(says, fills.values(), strict=True))))
 
 
@@ -234,31 +226,23 @@ def by_number_of_dates(table: pd.DataFrame, chance: pd.DataFrame) -> Figure:
 
 def nearest_misses(table: pd.DataFrame, tested: pd.DataFrame) -> Figure:
     """Share of facts whose nearest miss lies within so many years of the validity, before the start
-    (left) and after the end (right); a row of panels a precision.
+    (left) and after the end (right), at one precision.
 
-    `table`: intervals by model, precision, side ("before", "after") and years (above 0) of
-    |years_off| <= years in `metrics.luck.nearest_misses`, where facts without a miss count as False.
-    `tested`, dotted, the mean of the same of nearest_tested, which no miss can precede.
+    `table`: intervals by model, side ("before", "after") and years (above 0) of |years_off| <= years
+    in `metrics.luck.nearest_misses`, where facts without a miss count as False. `tested`, dotted, the
+    mean of the same of nearest_tested, which no miss can precede.
     """
-    blocks.check(table, "model", "precision", "side", "years")
-    looks, precisions = style.looks(table["model"]), style.ordered(table["precision"])
-    height = 0.55 + 1.75 * len(precisions)
-    fig, axes = style.grid(len(precisions), 2, DOUBLE, height, sharex="col", sharey=True)
-    for row, precision in zip(axes, precisions, strict=True):
-        for axis, (side, where) in zip(row, SIDES.items(), strict=True):
-            own, bound = (
-                part[(part["precision"] == precision) & (part["side"] == side)]
-                for part in (table, tested.sort_values("years"))
-            )
-            blocks.lines(axis, own, "years", looks)
-            axis.plot(bound["years"], bound["mean"], **DOTTED)
-            axis.set_title(f"{precision}, {where} ({style.counts(own, list(looks), 'facts')})")
-            blocks.log_axis(axis, table["years"])
-            style.shares(axis)
-        row[0].set_ylabel("share with a miss\nwithin so many years")
-    fig.supxlabel("years from the validity (log scale)")
-    axes[0, 0].invert_xaxis()  # of the whole column: time runs to the right
-    return blocks.legend(fig, [*blocks.keys(looks), blocks.key("nearest date tested", **DOTTED)])
+    fig, panels = blocks.curves(
+        table.sort_values("side", ascending=False), "years", panel="side", shares="y", sharex=False,
+        labels=("years from the validity (log scale)", "share with a miss\nwithin so many years"),
+        extra=[blocks.key("nearest date tested", **DOTTED)],
+    )  # fmt: skip
+    for (axis, _), side in zip(panels, ("before", "after"), strict=True):
+        bound = tested[tested["side"] == side].sort_values("years")
+        axis.plot(bound["years"], bound["mean"], **DOTTED)
+        blocks.log_axis(axis, table["years"])
+    panels[0][0].invert_xaxis()  # time runs to the right
+    return fig
 
 
 def dtype_difference(table: pd.DataFrame) -> Figure:

@@ -20,7 +20,6 @@ PREDICTORS = {  # names in the tables, in small letters -> names in the figures
     "scons": "consistency, SCons",
     "cert": "certainty, Cert",
 }
-MANY = 3000  # points from which on they are an image, in PDF files too
 
 
 def ranked(table: pd.DataFrame, column: str, value: str, chance: float | None = None) -> Figure:
@@ -88,9 +87,7 @@ def predictor_distributions(table: pd.DataFrame) -> Figure:
         groups = [drawn.loc[drawn["relation"] == r, "value"].to_numpy(float) for r in relations]
         for y, values in enumerate(groups):
             heights = y + style.jitter(len(values), 0.6)
-            axis.scatter(
-                values, heights, s=5, color=look.colour, alpha=0.5, lw=0, rasterized=len(own) > MANY
-            )
+            axis.scatter(values, heights, s=5, color=look.colour, alpha=0.5, lw=0)
         axis.boxplot(
             groups, positions=range(len(relations)), orientation="horizontal", widths=0.62,
             showfliers=False, showcaps=False, whis=0, manage_ticks=False, boxprops=line,
