@@ -85,8 +85,8 @@ def test_without_matches_nothing_is_defined(correct: list, incorrect: list) -> N
     assert row[["win_rate", "margin", "chance"]].isna().all()
     assert row["robust"] is pd.NA
     assert row["matches"] == 0
-    counted = time.undefined_counts(matched).set_index("precision")[["facts", "undefined"]]
-    assert counted.loc[["year", "global"]].values.tolist() == [[2, 1], [2, 2]]
+    undefined = matched["win_rate"].isna().groupby(matched["precision"]).sum()
+    assert undefined[["year", "global"]].tolist() == [1, 2]
 
 
 def test_global_joins_the_precisions() -> None:
@@ -239,13 +239,15 @@ FACTS = {"a": "111", "b": "100", "c": "110", "d": "000", "e": "1?0", "f": "01-"}
 
 
 def test_verdicts_and_their_variance() -> None:
-    table = time.granularity_variance(robust_at(FACTS)).set_index("fact_id")
-    assert list(table) == ["model", "prompt_format", "year", "month", "day", "variance"]
+    table = time.verdicts(robust_at(FACTS)).set_index("fact_id")
+    assert list(table) == ["model", "prompt_format", "year", "month", "day"]
     assert table[["year", "month", "day"]].isna().sum().tolist() == [0, 1, 1]
-    assert table.loc[["e", "f"], "variance"].isna().all()
+    both = pd.concat([robust_at(FACTS), robust_at(FACTS).assign(prompt_format="shots")])
+    variance = time.paired_variances(both, "question", "shots").set_index("fact_id")
+    assert variance.index.tolist() == list("abcd")
     for fact, values in {"a": [1, 1, 1], "b": [1, 0, 0], "c": [1, 1, 0], "d": [0, 0, 0]}.items():
-        expected = [*values, pytest.approx(np.var(values))]
-        assert table.loc[fact, ["year", "month", "day", "variance"]].tolist() == expected
+        assert table.loc[fact, ["year", "month", "day"]].tolist() == values
+        assert variance.loc[fact, "few_shot"] == pytest.approx(np.var(values))
     assert time.verdicts(robust_at({"a": "1--"}))[["month", "day"]].isna().all(axis=None)
 
 

@@ -95,18 +95,6 @@ def test_variance_ratio(check, points, rows):
     assert points(axis, style.looks(["a", "b"])["b"].colour).tolist() == [[0.5, 1]]
 
 
-def test_robust_elsewhere(check, points, rows):
-    table = pd.DataFrame(
-        [("year", "day", 0.25, 4), ("day", "year", 0.5, 2)],
-        columns=["known_at", "asked_at", "mean", "n"],
-    ).assign(model="gemma-3-270m", low=0.1, high=0.9)
-    axis = check(time.robust_elsewhere(table), axes=1).axes[0]
-    drawn = points(axis, style.BLUE).tolist()
-    names = rows(axis)
-    assert [names[int(y)] for _, y in drawn] == ["year → day (n = 4)", "day → year (n = 2)"]
-    assert [x for x, _ in drawn] == [0.25, 0.5]
-
-
 def test_rates_by_size(check, rows):
     table = pd.DataFrame(
         {

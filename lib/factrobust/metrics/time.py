@@ -81,12 +81,6 @@ def chance(n_correct: int, n_incorrect: int) -> float:
     return 1 / math.comb(n_correct + n_incorrect, n_correct)
 
 
-def undefined_counts(matched: pd.DataFrame) -> pd.DataFrame:
-    """How many facts have no value: model, prompt_format, precision, facts, undefined."""
-    groups = matched.groupby(["model", "prompt_format", "precision"], sort=False)["win_rate"]
-    return groups.agg(facts="size", undefined=lambda rate: rate.isna().sum()).reset_index()
-
-
 def positions(scores: pd.DataFrame) -> pd.DataFrame:
     """Scores with the position of their date, for log-probability against alpha (figure 3).
 
@@ -128,29 +122,19 @@ def verdicts(matched: pd.DataFrame) -> pd.DataFrame:
     return wide.rename_axis(columns=None).reset_index()
 
 
-def granularity_variance(matched: pd.DataFrame) -> pd.DataFrame:
-    """Population variance of a fact's three R's (paper 2, 4.6): columns of `verdicts`, variance.
+def paired_variances(matched: pd.DataFrame, standard: str, few_shot: str) -> pd.DataFrame:
+    """Population variances of a fact's three R's (paper 2, 4.6) in two prompt formats: model, fact_id,
+    standard, few_shot. Only facts with both.
 
     Of three values 0 or 1 it is 0 if they are equal and 2/9 if not, so that its mean is 2/9 of the
-    share of facts whose verdict depends on the precision. NaN if one of the three is.
+    share of facts whose verdict depends on the precision; it needs all three. Figure 6 is the ratio
+    of the means (`statistics.ratio_of_sums` of few_shot and standard); below 1 the few-shot prompt
+    brought the precisions together. Section 4.6 says to divide the standard mean by the few-shot one
+    and reads a ratio below 1 as a reduction, which exclude each other; we keep the reading.
     """
-    table = verdicts(matched)
-    robust = table[list(PRECISIONS)].sum(axis=1, skipna=False) / len(PRECISIONS)
-    return table.assign(variance=robust * (1 - robust))
-
-
-def paired_variances(matched: pd.DataFrame, standard: str, few_shot: str) -> pd.DataFrame:
-    """Variances of the same facts in two prompt formats: model, fact_id, standard, few_shot.
-
-    Only facts with both. Figure 6 is the ratio of their means (`statistics.ratio_of_sums` of few_shot
-    and standard); below 1 the few-shot prompt brought the precisions together. Section 4.6 says to
-    divide the standard mean by the few-shot one and reads a ratio below 1 as a reduction, which
-    exclude each other; we keep the reading.
-    """
-    table = granularity_variance(matched)
-    wide = table.pivot(index=["model", "fact_id"], columns="prompt_format", values="variance")
-    pairs = wide.rename(columns={standard: "standard", few_shot: "few_shot"}).dropna().reset_index()
-    return pairs[["model", "fact_id", "standard", "few_shot"]]
+    robust = verdicts(matched).set_index(KEY).sum(axis=1, skipna=False) / len(PRECISIONS)
+    pairs = (robust * (1 - robust)).unstack("prompt_format")[[standard, few_shot]].dropna()
+    return pairs.set_axis(["standard", "few_shot"], axis="columns").reset_index()
 
 
 def patterns(matched: pd.DataFrame) -> pd.DataFrame:

@@ -6,7 +6,6 @@ Tables, of one prompt format a model, and errors as `plots.blocks` says.
 from __future__ import annotations
 
 import textwrap
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from factrobust.datasets.dates import DAYS_A_YEAR, PRECISIONS, Days, parse
+from factrobust.datasets.dates import DAYS_A_YEAR, Days, parse
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE
 
@@ -120,18 +119,6 @@ def variance_ratio(table: pd.DataFrame) -> Figure:
     fig, ((axis, _),) = blocks.forest(table, "model", at=1, what="facts", xlabel=label)
     axis.set_xlim(left=0)
     return fig
-
-
-def robust_elsewhere(table: pd.DataFrame) -> Figure:
-    """Of the facts robust at one precision, the share robust at another as well, a row a pair.
-
-    `table`: intervals by model, known_at and asked_at (n: facts robust at the first).
-    """
-    table = table.assign(precisions=table["known_at"] + " → " + table["asked_at"])
-    pairs = [f"{known} → {asked}" for known, asked in permutations(PRECISIONS, 2)]
-    rows = [pair for pair in pairs if pair in set(table["precisions"])]
-    label = "share also robust there"
-    return blocks.forest(table, "precisions", rows, rows_n=True, xlabel=label, shares="x")[0]
 
 
 def rates_by_size(table: pd.DataFrame, value: str) -> Figure:
