@@ -119,7 +119,7 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
     )  # fmt: skip
     named = table.drop_duplicates("place").set_index("place")
     names = named["answer"] + ": " + named["token"].map(style.token_name)
-    label = "surprise: −log₂ of the probability (bits)"
+    label = "surprise in bits:\n−log₂ of the probability"
     fig, ((axis, _),) = blocks.forest(
         table, "place", list(names.index), list(names), by="prompt", xlabel=label
     )
