@@ -106,7 +106,8 @@ def test_without_models_only_the_questions_are_there():
 def test_what_a_study_saves_carries_its_provenance(monkeypatch):
     saved = {}
     monkeypatch.setattr(start, "save_table", lambda table, name, **about: saved.update(about))
-    study = start.Study({"seed": 1}, [], ["facts.csv"])
+    study = start.Study(notebook(models=[], seed=1))
+    study.inputs = ["facts.csv"]
     study.save_table(pd.DataFrame({"a": [1]}), "1-decoding/table-x", decimals=5)
     assert saved == {
         "parameters": {"seed": 1},

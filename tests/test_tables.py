@@ -28,9 +28,9 @@ def test_nearest_forgives_letters_but_invents_nothing():
 
 def test_cells_are_stripped_and_indexed_by_line(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_text('name, n\r\n x ,1\r\n"a, ""b""",2\r\n', newline="")
+    path.write_text('name, n\r\n x ,1\r\n\r\n"a, ""b""",2\r\n', newline="")
     table = read_table(path, required=["name"], optional=["n"])
-    assert table.to_dict("index") == {2: {"name": "x", "n": "1"}, 3: {"name": 'a, "b"', "n": "2"}}
+    assert table.to_dict("index") == {2: {"name": "x", "n": "1"}, 4: {"name": 'a, "b"', "n": "2"}}
 
 
 def test_bytes_that_are_not_utf_8_are_placed(tmp_path):

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 PACKAGES = ("factrobust", "numpy", "pandas", "matplotlib", "torch", "transformers")
 OF_THE_RUN = ("git", "versions")  # what may differ between runs that made the same files
-# The run itself rewrites these; the notebook that is running is compared by its code instead.
-WRITTEN_BY_RUNS = ("figures", "notebooks", "data/records")
+# The run itself rewrites these, and notebooks: the one that is running is compared by its code.
+WRITTEN_BY_RUNS = (":(exclude)figures", ":(exclude)data/records")
 
 
 def save_figure(
@@ -148,24 +148,21 @@ def _save(
         "inputs": {_label(path): _sha256(Path(path).read_bytes()) for path in inputs},
         "files": {f"{target.name}.{end}": _sha256(data) for end, data in files.items()},
     }
-    text = _committed_if_same(paths.ROOT / "figures" / f"{name}.json", _json(about))
-    if text is None:
+    text = _json(about)
+    try:
+        committed = (paths.ROOT / "figures" / f"{name}.json").read_text(encoding="utf-8")
+        old = {k: v for k, v in json.loads(committed).items() if k not in OF_THE_RUN}
+    except (OSError, ValueError):  # none yet, or damaged: replace it
+        old = None
+    if old == json.loads(text):
+        text = committed
+    else:
         versions = {package: metadata.version(package) for package in PACKAGES}
         versions["python"] = platform.python_version()
         text = _json(about | {"git": _git(notebook), "versions": versions})
     target.parent.mkdir(parents=True, exist_ok=True)
     for end, data in {**files, "json": text.encode()}.items():
         write_atomically(target.with_name(f"{target.name}.{end}"), data)
-
-
-def _committed_if_same(committed: Path, about: str) -> str | None:
-    """The committed record, if it says the same but for what describes its run."""
-    try:
-        text = committed.read_text(encoding="utf-8")
-        old = {k: v for k, v in json.loads(text).items() if k not in OF_THE_RUN}
-    except (OSError, ValueError):  # none yet, or damaged: replace it
-        return None
-    return text if old == json.loads(about) else None
 
 
 def _json(about: Mapping[str, Any]) -> str:
@@ -175,8 +172,6 @@ def _json(about: Mapping[str, Any]) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
-    if isinstance(value, Path):
-        return _label(value)
     raise TypeError(f"Provenance cannot record {value!r}: give numbers, strings, lists or dicts.")
 
 
@@ -194,26 +189,28 @@ def _sha256(data: bytes) -> str:
 
 def _git(notebook: str | None) -> dict[str, Any]:
     """The commit, and whether code or data differ from it; both None outside a repository."""
+    # Of this folder, whatever repository lies around it. No optional locks: a status must not get
+    # in the way of what the user does with git.
+    command = ["git", "--no-optional-locks", f"--git-dir={paths.ROOT / '.git'}"]
 
     def git(*arguments: str) -> str:
-        # No optional locks: a status must not get in the way of what the user does with git.
-        command = ["git", "--no-optional-locks", "-C", str(paths.ROOT), *arguments]
-        return subprocess.run(command, capture_output=True, check=True, encoding="utf-8").stdout
+        return subprocess.run(
+            [*command, *arguments],
+            cwd=paths.ROOT,
+            capture_output=True,
+            check=True,
+            encoding="utf-8",
+        ).stdout
 
     try:
-        if Path(git("rev-parse", "--show-toplevel").strip()) != paths.ROOT:
-            return {"commit": None, "dirty": None}  # unpacked inside somebody else's repository
         commit = git("rev-parse", "HEAD").strip()
-        apart = [f":(exclude){folder}" for folder in WRITTEN_BY_RUNS]
-        dirty = bool(git("status", "--porcelain", "--", ".", *apart))
+        changed = git("status", "--porcelain", "--", ".", *WRITTEN_BY_RUNS).splitlines()
+        dirty = any(not line.startswith(" M notebooks/") for line in changed)
+        if f" M {notebook}" in changed:  # by its own run, or by hand
+            now = (paths.ROOT / str(notebook)).read_text(encoding="utf-8")
+            dirty |= _code(now) != _code(git("show", f"HEAD:{notebook}"))
     except (OSError, subprocess.CalledProcessError):
         return {"commit": None, "dirty": None}
-    if notebook:
-        try:
-            now = (paths.ROOT / notebook).read_text(encoding="utf-8")
-            dirty |= _code(now) != _code(git("show", f"HEAD:{notebook}"))
-        except (OSError, subprocess.CalledProcessError):
-            dirty = True  # not in the commit
     return {"commit": commit, "dirty": dirty}
 
 

@@ -36,37 +36,34 @@ def read_table(
 ) -> pd.DataFrame:
     """Return a CSV as a DataFrame of stripped strings whose index is the line in the file.
 
-    Raises FactsError if the file cannot be opened, is not UTF-8, has no rows, lacks a required
-    column, repeats or misspells one, or holds an empty or ragged row. Columns that are neither
-    required nor optional are kept, so that a reader may carry notes along.
+    Raises FactsError if the file is not UTF-8, has no rows, lacks a required column, repeats or
+    misspells one, or holds a ragged row; empty lines are skipped. Columns that are neither required
+    nor optional are kept, so that a reader may carry notes along.
     """
     path = Path(path)
-    text = io.StringIO(read_text(path).rstrip("\r\n"), newline="")
-    reader = csv.reader(text, delimiter=delimiter, strict=True)
-    rows, lines = [], []
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True)
+    rows = {}
     try:
         header = [name.strip() for name in next(reader, [])]
         _check_header(path, header, required, optional)
         end = reader.line_num
         for row in reader:
-            start, end = end + 1, reader.line_num  # a quoted cell may span lines
-            cells = [cell.strip() for cell in row]
-            if not any(cells):
-                raise FactsError(f"{path}, line {start}: the row is empty; delete the line.")
-            if len(cells) != len(header):
+            line, end = end + 1, reader.line_num  # a quoted cell may span lines
+            if row and len(row) != len(header):
                 raise FactsError(
-                    f"{path}, line {start}: the row has {len(cells)} cells and the header "
+                    f"{path}, line {line}: the row has {len(row)} cells and the header "
                     f"{len(header)}; put a cell that contains a comma in double quotes."
                 )
-            rows.append(cells)
-            lines.append(start)
+            if row:
+                rows[line] = [cell.strip() for cell in row]
     except csv.Error as error:
         raise FactsError(
             f"{path}, line {reader.line_num}: not a CSV row ({error}); close the double quotes."
         ) from error
     if not rows:
         raise FactsError(f"{path} has a header but no rows; add at least one row below it.")
-    return pd.DataFrame(rows, columns=header, index=pd.Index(lines, name="line"), dtype=str)
+    lines = pd.Index(rows, name="line")
+    return pd.DataFrame([*rows.values()], columns=header, index=lines, dtype=str)
 
 
 def csv_schema(required: Iterable[str], **checks: Any) -> pa.DataFrameSchema:
@@ -113,16 +110,10 @@ def joined(
 def read_text(path: Path) -> str:
     """A file's text without a byte-order mark. Raises FactsError for one that is no UTF-8."""
     try:
-        data = path.read_bytes()
         # -sig: spreadsheets begin a CSV with a byte-order mark, which is no part of the header
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise FactsError(
-            f"{path} cannot be read ({error.strerror or error}); "
-            "check the path and that it is a text file you may read."
-        ) from error
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
+        line = error.object[: error.start].count(b"\n") + 1
         raise FactsError(
             f"{path}, line {line}: the text is not UTF-8; save the file as 'CSV UTF-8' in the "
             "spreadsheet, or convert it with iconv."
@@ -132,9 +123,6 @@ def read_text(path: Path) -> str:
 def _check_header(
     path: Path, header: list[str], required: Sequence[str], optional: Sequence[str]
 ) -> None:
-    if not any(header):
-        names = ", ".join(required)
-        raise FactsError(f"{path} is empty; its first line must name the columns {names}.")
     extra = [name for name in header if name not in required and name not in optional]
     for name in dict.fromkeys([*header, *required, *optional]):
         if header.count(name) > 1:
