@@ -210,10 +210,13 @@ class Wording(Study):
             self.answer_sets = schemas.AnswerSets.validate(self._sets(self.responses))
 
     def _ask(
-        self, ask: Callable[..., pd.DataFrame], asked: pd.DataFrame, **how: Any
+        self, probe: Callable[..., pd.DataFrame], asked: pd.DataFrame, **how: Any
     ) -> pd.DataFrame:
-        how["max_new_tokens"] = self.parameters["max_new_tokens"]
-        return self._each(lambda m: ask(m, asked, prompt_format=self.formats[m.name], **how))
+        def answers(model: Model) -> pd.DataFrame:
+            how["max_new_tokens"] = self.parameters["max_new_tokens"]
+            return probe(model, asked, prompt_format=self.formats[model.name], **how)
+
+        return self._each(answers)
 
     def _sets(self, answers: pd.DataFrame) -> pd.DataFrame:
         """The answers to a question together, and how alike they are."""
