@@ -116,8 +116,7 @@ def test_command_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    places = path, tmp_path / "written"
-    monkeypatch.setattr("factrobust.records.export.places", lambda: places)
+    monkeypatch.setattr(exporting, "places", lambda: (path, tmp_path / "written"))
     main()
     assert capsys.readouterr().out.startswith("2 files, 0.0 MB, in ")
     assert contents(tmp_path / "written") == contents(base)
