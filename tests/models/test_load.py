@@ -70,10 +70,8 @@ def test_a_line_is_found_whatever_the_revision(table: Path) -> None:
             "line 2: the dtype 'int8' is unknown; choose one of bfloat16, float16",
         ),
         ("two-shot", "2-shot", "line 2: the prompt_format '2-shot' is unknown; choose one of"),
-        (",1000,", ",1k,", "line 2: the parameters '1k' is no whole number; correct it"),
-        (",2,1.5,", ",2.5,1.5,", "the layers '2.5' is no whole number"),
-        (",1.5,", ",many,", "the key_value_heads 'many' is no number"),
-        (",512,", ",,", "the tokens_per_batch cell is no whole number; write one such as 2048"),
+        (",1000,", ",1k,", "line 2: the parameters '1k' is not a number"),
+        (",1.5,", ",many,", "the key_value_heads 'many' is not a number"),
         ("no,,", "no,,leave it out, please", "line 2: the row has 17 cells"),
         ("no,,", f"no,,\n{LINE}", "line 3: model 'org/model' is already in line 2"),
         ("device_map", "device", "line 1: the column 'device_map' is missing; rename 'device'"),
@@ -165,14 +163,6 @@ def test_a_model_with_the_tokenizer_of_another(hub: dict[str, Any], table: Path)
 # -- names -----------------------------------------------------------------------------------------
 
 
-def test_the_one_line_form_of_an_endpoint_says_the_mapping():
-    with pytest.raises(ModelError) as error:
-        load_model("https://x.org/v1 gpt key=A_KEY budget_requests=50")
-    assert "{url: https://x.org/v1, model: gpt, key_env: A_KEY, budget_requests: 50}" in str(
-        error.value
-    )
-
-
 @pytest.mark.parametrize("name", ["gemma-3-270", "no/such/weights.gguf"])
 @pytest.mark.usefixtures("no_network")
 def test_unknown_names(name: str) -> None:
@@ -181,9 +171,7 @@ def test_unknown_names(name: str) -> None:
 
 
 @pytest.mark.usefixtures("no_network")
-def test_folders_that_are_no_model(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"holds no config.json; give a folder written by save_p"):
-        find_source(str(tmp_path))
+def test_a_folder_without_a_tokenizer(folder: Path) -> None:
     for file in folder.glob("tokenizer*"):
         file.unlink()
     with pytest.raises(ModelError, match=r"toy holds no tokenizer; write it"):
@@ -196,7 +184,7 @@ def test_hub_id_offline(tmp_path: Path) -> None:
     environment["PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    assert "no-such-org/no-such-model@v1 is neither reachable on the hub nor in" in done.stderr
+    assert "LocalEntryNotFoundError" in done.stderr
 
 
 @pytest.mark.usefixtures("no_network")
@@ -259,21 +247,6 @@ def test_gguf_file_is_the_embedded_model(smollm: Any, tmp_path: Path) -> None:
     )
 
 
-def test_our_quick_way_to_a_tokenizer_gives_the_one_of_transformers(real: CausalLM) -> None:
-    from transformers import AutoTokenizer
-
-    folder = load._location(load.find_source(real.name))[0]
-    slow = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    text = "Paris,  né en 1999: <b>\u6771\u4eac</b>\n\tdon't " + str(slow.eos_token)
-    for special in (True, False):
-        ids = real.tokenizer(text, add_special_tokens=special).input_ids
-        assert ids == slow(text, add_special_tokens=special).input_ids
-        assert real.tokenizer.decode(ids) == slow.decode(ids)
-    assert real.tokenizer.special_tokens_map == slow.special_tokens_map
-    assert real.tokenizer.all_special_ids == slow.all_special_ids
-    assert real.tokenizer.chat_template == slow.chat_template
-
-
 def test_number_of_parameters(real: CausalLM, folder: Path) -> None:
     count = sum(p.numel() for p in real.body.network.parameters())
     assert parameter_count(real.name) == count
@@ -283,9 +256,6 @@ def test_number_of_parameters(real: CausalLM, folder: Path) -> None:
         p.numel()
         for p in toy.body.network.parameters()  # type: ignore[attr-defined]
     )
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(ModelError, match=r"the number of parameters of .* cannot be found"):
-        parameter_count(str(folder))
 
 
 # -- answers from the store ------------------------------------------------------------------------

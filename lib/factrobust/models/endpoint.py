@@ -171,18 +171,30 @@ class EndpointModel(Model):
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
         self.require(job.operation)
         ask = {"generate": self._generate, "sample": self._sample, "score": self._score}
+        failures: list[Exception] = []
 
-        def answer_one(number: int) -> Any:
+        def attempt(number: int) -> tuple[int, Any] | None:
             call = job.settings | job.requests[number]
             about = f"...{call['prompt'][-60:]!r}"
-            return self._explaining(about, lambda: ask[job.operation](client, call))
+            try:
+                if not failures:
+                    return number, self._explaining(about, lambda: ask[job.operation](client, call))
+            except Exception as error:
+                failures.append(error)
+            return None
 
         alone = min(job.operation not in self._answered, len(job.requests))
-        with self._connect(self.endpoint.retries) as client:
+        # Of daemons: leaving it, or the process, by Ctrl-C waits for none that is under way.
+        with (
+            self._connect(self.endpoint.retries) as client,
+            ThreadPool(self.endpoint.concurrency) as pool,
+        ):
             for numbers in range(alone), range(alone, len(job.requests)):
-                for number, result in in_parallel(answer_one, numbers, self.endpoint.concurrency):
+                for number, result in filter(None, pool.imap_unordered(attempt, numbers)):
                     self._answered.add(job.operation)
                     yield [number], [result]
+                if failures:  # those under way were still handed out, for they are paid for
+                    raise failures[0]
 
     # -- the operations: a call is a job's settings and one request --------------------------------
 
@@ -309,29 +321,6 @@ class EndpointModel(Model):
         # Out here the error is no context of ours: it may hold what the server said.
         fault = self.endpoint.hidden(fault)[:400]
         raise ModelError(f"{self.name}: {fault}; mend it, then run again (asked: {what})")
-
-
-def in_parallel(
-    ask: Callable[[int], Any], numbers: Sequence[int], at_once: int
-) -> Iterator[tuple[int, Any]]:
-    """(i, ask(i)) for these numbers, as the results arrive, `at_once` under way at a time.
-
-    When one fails no more are begun, those under way are still handed out, for they are paid for,
-    and then the error is raised. Ctrl-C gives up those under way.
-    """
-    failures: list[Exception] = []
-
-    def attempt(number: int) -> tuple[int, Any] | None:
-        try:
-            return None if failures else (number, ask(number))
-        except Exception as error:
-            failures.append(error)
-            return None
-
-    with ThreadPool(at_once) as pool:  # of daemons: leaving it, or the process, waits for none
-        yield from filter(None, pool.imap_unordered(attempt, numbers))
-    if failures:
-        raise failures[0]
 
 
 # -- replies: nothing is made up for what one lacks ------------------------------------------------

@@ -210,8 +210,7 @@ class Model(ABC):
         if counts and max(counts) < needed:
             raise ModelError(
                 f"{self.name} tells the log-probabilities of {max(counts)} likeliest tokens a position "
-                f"where {needed} are needed; take a model or server that tells them (top_logprobs), "
-                "or ask for what does without: the texts of answers and of samples"
+                f"where {needed} are needed; take a model or server that tells them (top_logprobs)"
             )
         return 0 if counts else needed
 
@@ -291,10 +290,7 @@ def _pairs(prompts: Sequence[str], answers: Sequence[Answer]) -> list[dict[str, 
 def _plain(answer: Answer, where: str) -> Answer:
     """An answer as it is asked for: plain numbers, not NumPy's, which are part of a record's key."""
     if not isinstance(answer, str):
-        try:
-            answer = [operator.index(token) for token in answer]
-        except TypeError:
-            raise ModelError(f"{where} is {answer!r}, not a text or a list of token ids") from None
+        answer = [operator.index(token) for token in answer]
     filled = answer.strip() if isinstance(answer, str) else answer
     _require(bool(filled), f"{where} is empty; leave such questions out before scoring")
     return answer

@@ -6,13 +6,10 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import pandera.pandas as pa
 
 from factrobust import tables
 from factrobust.models.interface import Model, ModelError, RecordedModel
@@ -82,16 +79,12 @@ def settings_of(name: str) -> Settings | None:
 def read_settings(path: Path) -> dict[str, Settings]:
     """All lines, by model."""
 
-    def matches(pattern: str, remedy: str) -> pa.Check:
-        return pa.Check.str_matches(f"^{pattern}$", error=f"is {remedy}")
-
+    sizes = ("tokens_per_batch", *SIZES)
     checks = {column: tables.one_of(words) for column, words in WORDS.items()}
-    checks |= dict.fromkeys(SIZES, matches(r"\d*", "no whole number; correct it"))
-    checks["key_value_heads"] = matches(r"(\d+(\.\d+)?)?", "no number; correct it")
-    checks["tokens_per_batch"] = matches(r"\d+", "no whole number; write one such as 2048")
+    checks |= dict.fromkeys(sizes, tables.number("write one such as 2048"))
     table = tables.read_checked(path, tables.csv_schema(COLUMNS, **dict.fromkeys(COLUMNS) | checks))
     tables.check_unique(table, ["model"], path)
-    for column in ("tokens_per_batch", *SIZES):
+    for column in sizes:
         table[column] = [json.loads(cell or "0") for cell in table[column]]
     lines = [Settings(*line) for line in table[[*COLUMNS]].itertuples(index=False)]
     return {line.model: line for line in lines}
@@ -197,10 +190,6 @@ def find_source(name: str) -> Source:
     if path.suffix == ".gguf" and path.is_file():
         return Source(str(path), f"sha256:{weights.sha256([path])[:16]}", settings)
     if path.is_dir():
-        if not (path / "config.json").is_file():
-            raise ModelError(
-                f"the folder {name} holds no config.json; give a folder written by save_pretrained"
-            )
         if not any(file for pattern in TOKENIZER_FILES for file in path.glob(pattern)):
             # transformers would make up a tokenizer to which every word is unknown.
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
@@ -215,11 +204,6 @@ def find_source(name: str) -> Source:
             identity = f"{source.identity} tokenizer {'@'.join(other)}"
             source = replace(source, identity=identity, tokenizer=other)
         return source
-    if "://" in name:  # an endpoint as earlier versions had it: "URL model key=VARIABLE ..."
-        words = [word if "=" in word else f"model={word}" for word in name.split()[1:]]
-        words = [f"url={name.split()[0]}", *(re.sub("^key=", "key_env=", word) for word in words)]
-        mapping = ", ".join(words).replace("=", ": ")
-        raise ModelError(f"an endpoint is a mapping now: write {{{mapping}}} for {name!r}")
     raise ModelError(
         f"no model is called {name!r}; give one of {', '.join(weights.EMBEDDED)}, an existing folder, "
         "a .gguf file, a hub id such as org/model@revision, or the mapping of an endpoint"
@@ -235,13 +219,7 @@ def _hub_commit(name: str, file: str) -> tuple[str, str]:
         return repository, revision
     from huggingface_hub import hf_hub_download
 
-    try:
-        path = hf_hub_download(repository, file, revision=revision)
-    except Exception as error:  # network, authorisation, no such model
-        raise ModelError(
-            f"{repository}@{revision} is neither reachable on the hub nor in its local cache "
-            f"({type(error).__name__}); check the spelling and the network, or give a folder"
-        ) from error
+    path = hf_hub_download(repository, file, revision=revision)
     return repository, Path(path).parent.name
 
 
@@ -352,18 +330,12 @@ def _configuration(source: Source) -> Any:
 
 
 def _tokenizer(source: Source) -> Any:
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
-
-    from factrobust.models import weights
+    from transformers import AutoTokenizer
 
     if source.tokenizer:
         return AutoTokenizer.from_pretrained(source.tokenizer[0], revision=source.tokenizer[1])
     where, options = _location(source)
-    # In a folder of our own making the tokenizer is tokenizer.json as it stands. AutoTokenizer would
-    # build a large vocabulary several times to find that out (a test compares).
-    ours = Path(where).parent == weights.cache_folder()
-    chosen = PreTrainedTokenizerFast if ours else AutoTokenizer
-    return chosen.from_pretrained(where, **options)
+    return AutoTokenizer.from_pretrained(where, **options)
 
 
 def parameter_count(name: str) -> int:
@@ -371,20 +343,15 @@ def parameter_count(name: str) -> int:
     counts once.
 
     From data/models.csv, or the headers of safetensors files, which the hub is asked for where there
-    are none here. Raises ModelError where none of these says it.
+    are none here.
     """
     if (settings := settings_of(name)) and settings.parameters:
         return settings.parameters
     import huggingface_hub as hub
 
     source = find_source(name)
-    with suppress(OSError, hub.errors.HfHubHTTPError, hub.errors.NotASafetensorsRepoError):
-        if source.hub:
-            found = hub.get_safetensors_metadata(source.hub[0], revision=source.hub[1])
-        else:
-            found = hub.get_local_safetensors_metadata(_location(source)[0])
-        return sum(found.parameter_count.values())
-    raise ModelError(
-        f"the number of parameters of {name!r} cannot be found; write it into {FILE}, or give a "
-        "folder with .safetensors files, a .gguf file, or a hub id that can be reached"
-    )
+    if source.hub:
+        found = hub.get_safetensors_metadata(source.hub[0], revision=source.hub[1])
+    else:
+        found = hub.get_local_safetensors_metadata(_location(source)[0])
+    return sum(found.parameter_count.values())

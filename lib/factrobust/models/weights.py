@@ -18,6 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from filelock import FileLock
+
 from factrobust.models.interface import ModelError
 
 
@@ -104,27 +106,18 @@ def loading() -> Iterator[None]:
 def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
     """Folder in transformers' format of a GGUF file in parts, converted on first use.
 
-    `digest` are the first 16 digits of its SHA-256. Raises ModelError as `parts` does, and where the
-    cache cannot be written.
+    `digest` are the first 16 digits of its SHA-256. Raises ModelError as `parts` does.
     """
     folder = cache_folder() / digest
     if folder.is_dir():
         return folder
-    print(f"factrobust: converting {what} into {folder}, about a minute", file=sys.stderr)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="convert-", dir=folder.parent) as scratch:
-            work = Path(scratch, "model")
-            work.mkdir()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"), tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        if not folder.is_dir():  # no other process was first
+            print(f"factrobust: converting {what} into {folder}, about a minute", file=sys.stderr)
             with loading():
-                _convert(parts(), work)
-            os.replace(work, folder)  # whole or not at all
-    except OSError as error:
-        if not folder.is_dir():  # else another process was first, and may be reading what it made
-            raise ModelError(
-                f"could not convert {what} into {folder} ({error}); free the space or name another "
-                "cache folder in XDG_CACHE_HOME"
-            ) from error
+                _convert(parts(), work := Path(scratch, "model"))
+            work.rename(folder)  # whole or not at all
     return folder
 
 
@@ -132,6 +125,7 @@ def _convert(parts: list[Path], work: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    work.mkdir()
     whole = work / "model.gguf"
     with open(whole, "wb") as out:
         for part in parts:
