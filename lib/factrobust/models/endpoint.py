@@ -163,10 +163,11 @@ class EndpointModel(Model):
         # The first word with a server: a wrong URL shall be told soon.
         with self._connect(retries=min(self.endpoint.retries, 2)) as client:
             try:
-                reply = client.get("/models", cast_to=httpx2.Response).json()
+                reply = client.get("/models", cast_to=httpx2.Response)
             except (openai.NotFoundError, openai.BadRequestError, openai.UnprocessableEntityError):
                 return []
-        return [model["id"] for model in reply.get("data") or ()]
+        listed = json.loads(self.endpoint.hidden(reply.text))
+        return [model["id"] for model in listed.get("data") or ()]
 
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
         self.require(job.operation)
@@ -263,7 +264,7 @@ class EndpointModel(Model):
             body = self._body(call)
             try:
                 reply = client.post(path, cast_to=httpx2.Response, body=body)
-                choices = Reply.model_validate_json(reply.text).choices
+                choices = Reply.model_validate_json(self.endpoint.hidden(reply.text)).choices
                 return sorted(choices, key=lambda choice: choice.index)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 if not self._leave_out(body, error.response.text):
