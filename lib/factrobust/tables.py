@@ -182,9 +182,7 @@ def filled(remedy: str) -> pa.Check:
 def one_of(known: Iterable[str], remedy: str = "choose one of") -> pa.Check:
     """Check that a cell is one of the known words."""
     words = sorted(known)
-    return pa.Check(
-        lambda cells: cells.isin(words), error=f"is unknown; {remedy} {', '.join(words)}"
-    )
+    return pa.Check.isin(words, error=f"is unknown; {remedy} {', '.join(words)}")
 
 
 def number(remedy: str) -> pa.Check:

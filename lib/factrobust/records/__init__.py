@@ -17,7 +17,6 @@ import os
 import sqlite3
 import struct
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -185,11 +184,10 @@ class Records:
             texts |= found
         missing = [call for call, key in zip(calls, keys, strict=True) if key not in texts]
         if missing and self._strict:
-            counts = Counter(f"{call.operation} by {call.model}" for call in missing)
-            what = ", ".join(f"{n} of {kind}" for kind, n in counts.items())
+            first = f"{missing[0].operation} by {missing[0].model}"
             raise RecordsError(
-                f"The records in {self.base} lack calls that this run needs ({what}), and no model "
-                f"may be run in replay mode: run {REBUILD}."
+                f"The records in {self.base} lack {len(missing)} calls that this run needs (the first "
+                f"is a {first}), and no model may be run in replay mode: run {REBUILD}."
             )
         return [decode(texts[key]) if key in texts else None for key in keys]
 
@@ -320,7 +318,7 @@ def _damaged(file: Path, why: str) -> RecordsError:
 
 
 def encode(value: Any) -> str:
-    """JSON text of nested dicts, lists, arrays, strings, numbers and None, keys sorted.
+    """JSON text of nested dicts, lists, arrays, strings, numbers and None, keys (strings) sorted.
 
     A number that is a float32 is written with the fewest digits that give that float32 back
     (0.1 for np.float32(0.1)); any other double in full with a capital E (1.1E0), so that decode
@@ -349,10 +347,7 @@ def _text(value: Any) -> str:
         return _text(value.tolist())  # float32 to double is exact
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return "{" + ",".join(f"{_text(k)}:{_text(value[k])}" for k in sorted(value)) + "}"
-    raise TypeError(
-        f"A record cannot hold {type(value).__name__!r}: give dicts with string keys, lists, "
-        "NumPy arrays, strings, numbers, booleans or None."
-    )
+    raise TypeError(f"A record cannot hold {type(value).__name__!r}")
 
 
 def _number(number: float) -> str:
@@ -366,11 +361,8 @@ def _number(number: float) -> str:
     return text.replace("e", "E") if "e" in text else text + "E0"
 
 
-_FLOAT32 = struct.Struct("f")
-
-
 def _single(text: str) -> float:
-    number: float = _FLOAT32.unpack(_FLOAT32.pack(float(text)))[0]
+    number: float = struct.unpack("f", struct.pack("f", float(text)))[0]
     return number
 
 
