@@ -58,7 +58,7 @@ def test_texts_are_cleaned() -> None:
     assert loaded.table["question"].tolist() == questions
     assert loaded.table["object"].tolist() == ["Ann", "Bo", "Oslo"]
     assert loaded.table.loc[2, "aliases"] == ["Bergen", "Moss"]
-    assert counted(loaded) == {"questions": 3, "repeated_answers": 2, "empty_answers": 2}
+    assert counted(loaded) == {"questions": 3}
 
 
 def test_a_repeated_question_is_one_fact_with_the_answers_of_both() -> None:
@@ -99,7 +99,6 @@ def test_what_cannot_be_answered_is_left_out_and_counted_once() -> None:
         "empty_questions": 1,
         "no_answers": 1,
         "needs_passage": 1,
-        "empty_answers": 2,
         "yes_or_no": 1,
     }
     left_out = counts["empty_questions"] + counts["no_answers"] + counts["needs_passage"]
@@ -162,11 +161,10 @@ COUNTED = {
         "repeated_questions": 1,
         "needs_passage": 1,
         "ambiguous_questions": 2,
-        "repeated_answers": 1,
     },
     # Of tc_1's 8 spellings one is empty and two repeat another but for case; of tc_2's 5, three do;
     # tc_3 has one sentence twice.
-    "trivia_qa": {"questions": 3, "repeated_answers": 2 + 3 + 1, "empty_answers": 1},
+    "trivia_qa": {"questions": 3},
     "hotpot_qa": {"questions": 4, "yes_or_no": 1},
 }
 

@@ -86,15 +86,6 @@ def test_rates_by_format(check, intervals, models, points, entries, rows):
         time.rates_by_format(pd.concat([table, table]))
 
 
-def test_variance_ratio(check, points, rows):
-    table = pd.DataFrame({"model": ["b", "a"], "mean": [0.5, np.nan], "low": [0.2, np.nan]})
-    table = table.assign(high=[3.0, np.nan], n=24)
-    axis = check(time.variance_ratio(table), axes=1).axes[0]
-    assert rows(axis) == ["a", "b"]
-    assert axis.get_xlim()[0] == 0
-    assert points(axis, style.looks(["a", "b"])["b"].colour).tolist() == [[0.5, 1]]
-
-
 def test_rates_by_size(check, rows):
     table = pd.DataFrame(
         {
@@ -157,14 +148,6 @@ def test_several_duels_name_both_sides(check, rows, entries):
     assert entries(fig) == ["first better", "equal", "second better"]
     with pytest.raises(ValueError, match="several rows for duel a / b"):
         time.duel_shares(table)
-
-
-def test_margin_curves(check, intervals, models, traces):
-    margins = [-1, 0, 0.5, 2]
-    table = intervals(model=models, precision=["global", "year"], required=margins)
-    fig = check(time.margin_curves(table.sample(frac=1, random_state=0)), axes=2)
-    traces(fig, table, "required", "precision", ["year", "global"])
-    assert all(axis.lines[-1].get_xdata() == [0, 0] for axis in fig.axes)
 
 
 def test_by_number_of_dates(check, intervals, models, shows):

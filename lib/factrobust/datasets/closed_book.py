@@ -53,14 +53,13 @@ def closed_book(questions: Iterable[Question], name: str, source: str) -> Loaded
     A question that occurs again is one fact with the answers of both. The counts sum up: questions
     (read) = facts + repeated_questions + left out. Left out are empty_questions, no_answers,
     needs_passage (the question speaks of its text) and ambiguous_questions (asked again with other
-    answers, so that only the passage tells which). Of the answers, repeated_answers (but for case)
-    and empty_answers are left out. yes_or_no is how many facts have such an answer, which a model may
+    answers, so that only the passage tells which). Repeated (but for case) and
+    empty answers are left out. yes_or_no is how many facts have such an answer, which a model may
     guess.
     """
     rows = pd.DataFrame(questions, columns=Question._fields)
     rows["question"] = rows["question"].map(_plain)
-    filled = rows["answers"].map(lambda answers: [a for text in answers if (a := text.strip())])
-    answers = filled.map(_distinct)
+    answers = rows["answers"].map(_distinct)
     reasons = {
         "empty_questions": rows["question"] == "",
         "no_answers": answers.map(len) == 0,
@@ -76,8 +75,6 @@ def closed_book(questions: Iterable[Question], name: str, source: str) -> Loaded
         **{name: int((reason == name).sum()) for name in reasons},
         "ambiguous_questions": len(key) - len(clear),
         "repeated_questions": len(clear) - len(first),
-        "empty_answers": int((rows["answers"].map(len) - filled.map(len)).sum()),
-        "repeated_answers": int((filled.map(len) - answers.map(len)).sum()),
     }
     every = first.map(same.sum()).map(_distinct)
     relation = slug(name)
@@ -105,9 +102,9 @@ def _plain(question: str) -> str:
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
-    """The first spelling of each text, whatever the case of letters."""
+    """The first spelling of each text that is not blank, whatever the case of letters."""
     spellings: dict[str, str] = {}
-    for text in texts:
+    for text in filter(None, (text.strip() for text in texts)):
         spellings.setdefault(text.casefold(), text)
     return list(spellings.values())
 

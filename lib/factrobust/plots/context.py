@@ -228,11 +228,8 @@ def error_rates(table: pd.DataFrame) -> Figure:
     """
     looks = style.looks(table["model"])
     rows = [name for name in ERRORS if name in set(table["measure"])]
-    n = [style.count(table.loc[table["measure"] == name, "n"]) for name in rows]
-    names = [
-        f"{name} (n = {k})\n{says}"
-        for (name, says), k in zip((ERRORS[row] for row in rows), n, strict=True)
-    ]
+    n = table.groupby("measure")["n"].agg(style.count)
+    names = [f"{ERRORS[row][0]} (n = {n[row]})\n{ERRORS[row][1]}" for row in rows]
     mark: dict[str, Any] = {"ls": "", "marker": "|", "ms": 9, "mew": 1.5}
     fig, panels = blocks.forest(
         table[table["measure"].isin(rows)], "measure", rows, names, panel="context", width=DOUBLE,

@@ -109,18 +109,6 @@ def rates_by_format(table: pd.DataFrame, value: str = "robustness") -> Figure:
     return blocks.forest(table, "precision", xlabel=value, **form)[0]
 
 
-def variance_ratio(table: pd.DataFrame) -> Figure:
-    """Figure 6: variance between precisions, few-shot over standard prompt, a point a model.
-
-    `table`: intervals by model. Left of the line at 1 the few-shot prompt brought the precisions
-    together. A ratio that is NaN has no point.
-    """
-    label = "variance between precisions,\nfew-shot / standard prompt"
-    fig, ((axis, _),) = blocks.forest(table, "model", at=1, what="facts", xlabel=label)
-    axis.set_xlim(left=0)
-    return fig
-
-
 def rates_by_size(table: pd.DataFrame, value: str) -> Figure:
     """Figure 7: a value of models by their number of parameters, the smallest on top.
 
@@ -177,19 +165,6 @@ def duel_shares(table: pd.DataFrame) -> Figure:
     blocks.name_rows([axis for axis, _ in panels], [f"{row} (n = {n[row]})" for row in rows])
     says = (f"{sides[0]} better", "equal", f"{sides[1]} better")
     return blocks.legend(fig, blocks.patches(dict(zip(says, fills.values(), strict=True))))
-
-
-def margin_curves(table: pd.DataFrame) -> Figure:
-    """Share of facts robust by the margin that is required, a line a model, a panel a precision.
-
-    `table`: intervals by model, precision and required (nats, see `metrics.luck.margin_curves`). At 0
-    (dashed) it is the paper's robustness.
-    """
-    labels = ("required margin (nats)", "share of facts robust")
-    fig, panels = blocks.curves(table, "required", panel="precision", labels=labels, shares="y")
-    for axis, _ in panels:
-        axis.axvline(0, **style.REFERENCE)
-    return fig
 
 
 def by_number_of_dates(table: pd.DataFrame, chance: pd.DataFrame) -> Figure:

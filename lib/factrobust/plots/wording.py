@@ -41,61 +41,42 @@ def ranked(table: pd.DataFrame, column: str, value: str, chance: float | None = 
 def correctness_by_consistency(table: pd.DataFrame) -> Figure:
     """Figure 3: correctness of each relation against its consistency, a panel a model.
 
-    `table`: intervals by model and relation, twice, with the suffixes "_correct" and "_scons". Names
-    stand at the right, in the order of the correctness.
+    `table`: intervals by model and relation, twice, with the suffixes "_correct" and "_scons".
     """
     blocks.check(table, "model", "relation")
-    looks = style.looks(table["model"])
     fig, panels = blocks.panels(
         table.assign(n=table["n_correct"]), "model", height=3.2, what="questions a relation",
         labels=("consistency (SCons)", "correctness"),
     )  # fmt: skip
-    for (axis, own), look in zip(panels, looks.values(), strict=True):
-        own = own.sort_values(["mean_correct", "mean_scons"])
+    for (axis, own), look in zip(panels, style.looks(table["model"]).values(), strict=True):
         x, y = (
-            own[[f"{bound}_{of}" for bound in ("mean", "low", "high")]].set_axis(
-                ["mean", "low", "high"], axis=1
-            )
-            for of in ("scons", "correct")
+            own.filter(like=suffix).rename(columns=lambda name: name.partition("_")[0])
+            for suffix in ("_scons", "_correct")
         )
         axis.errorbar(
             x["mean"], y["mean"], style.errors(y), style.errors(x), fmt=look.marker,
             color=look.colour, ecolor=(look.colour, 0.35), elinewidth=0.6,
         )  # fmt: skip
-        points = zip(own["relation"], x["mean"], y["mean"], strict=True)
-        for height, (relation, at, up) in zip(np.linspace(0, 1, len(own)), points, strict=True):
-            axis.annotate(
-                style.name(relation), (at, up), (1.06, height), textcoords="axes fraction",
-                fontsize=6.5, va="center",
-                arrowprops={"arrowstyle": "-", "lw": 0.4, "color": "0.6", "relpos": (0, 0.5)},
-            )  # fmt: skip
     return fig
 
 
 def predictor_distributions(table: pd.DataFrame) -> Figure:
     """Figure 4: how a predictor is distributed within each relation, a panel a predictor.
 
-    `table`, of one model: model, relation, predictor (such as "scons"), value. A point a
-    question, under a box from quartile to quartile with the median. Questions without a value are
-    counted.
+    `table`, a row a question: model, relation, predictor (such as "scons"), value (those that are
+    missing are left out). A point is the median, its line runs from quartile to quartile.
     """
-    ((_, look),) = looks = list(style.looks(table["model"]).items())
-    fig, panels, relations = _by_predictor(table, 0.2)
-    line: dict[str, Any] = {"color": "0.15", "linewidth": 0.8}
-    for axis, own in panels:
-        drawn = own.dropna(subset=["value"])
-        groups = [drawn.loc[drawn["relation"] == r, "value"].to_numpy(float) for r in relations]
-        for y, values in enumerate(groups):
-            heights = y + style.jitter(len(values), 0.6)
-            axis.scatter(values, heights, s=5, color=look.colour, alpha=0.5, lw=0)
-        axis.boxplot(
-            groups, positions=range(len(relations)), orientation="horizontal", widths=0.62,
-            showfliers=False, showcaps=False, whis=0, manage_ticks=False, boxprops=line,
-            medianprops=line | {"linewidth": 1.6},
-        )  # fmt: skip
-        missing = f", {len(own) - len(drawn)} undefined" if len(drawn) < len(own) else ""
-        axis.set_title(f"n = {len(drawn)} questions{missing}")
-    return blocks.legend(fig, blocks.keys(dict(looks), ls=""))
+    named = table["predictor"].str.lower().replace(PREDICTORS)
+    values = table.assign(predictor=named).groupby(["model", "relation", "predictor"])["value"]
+    quartiles = (
+        values.quantile(np.array([0.25, 0.5, 0.75]))
+        .unstack()
+        .set_axis(["low", "mean", "high"], axis=1)
+    )
+    return blocks.forest(
+        quartiles.assign(n=values.count()).reset_index(), "relation", panel="predictor",
+        xlabel="median and quartiles", what="questions a relation", sharex=False,
+    )[0]  # fmt: skip
 
 
 def binned_correctness(table: pd.DataFrame) -> Figure:
@@ -105,9 +86,15 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
     correct, low, high, n. Each shaded row reaches from 0 (below) to 1; points are bins.
     """
     blocks.check(table, "model", "relation", "predictor", "midpoint")
-    looks = style.looks(table["model"])
-    fig, panels, relations = _by_predictor(table, 0.4)
+    looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
+    table = table.assign(predictor=table["predictor"].str.lower().replace(PREDICTORS))
+    height, labels = (
+        0.85 + 0.4 * len(relations),
+        ("", "relation; within a row, share of right answers"),
+    )
+    fig, panels = blocks.panels(table, "predictor", height=height, labels=labels, sharex=False)
     for axis, own in panels:
+        axis.set(title="", xlabel=own["predictor"].iloc[0])
         for row, relation in enumerate(relations):
             axis.axhspan(row - 0.4, row + 0.4, color="0.955", lw=0, zorder=0)
             here = own[own["relation"] == relation].rename(columns={"correct": "mean"})
@@ -116,23 +103,8 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
     for row in range(len(relations)):
         blocks.beside(panels[-1][0], row - 0.31, "1")
         blocks.beside(panels[-1][0], row + 0.31, "0")
-    panels[0][0].set_ylabel("relation; within a row, share of right answers")
-    return blocks.legend(fig, blocks.keys(looks))
-
-
-def _by_predictor(
-    table: pd.DataFrame, row_height: float
-) -> tuple[Figure, blocks.Panels, list[str]]:
-    """A panel a predictor with its rows of the table, and the relations, a row each in all panels."""
-    relations = sorted(table["relation"].unique())
-    height = 0.85 + row_height * len(relations)
-    labels = ("", "relation")
-    table = table.assign(predictor=table["predictor"].str.lower().replace(PREDICTORS))
-    fig, panels = blocks.panels(table, "predictor", height=height, labels=labels, sharex=False)
-    for axis, own in panels:
-        axis.set(title="", xlabel=own["predictor"].iloc[0])
     blocks.name_rows([axis for axis, _ in panels], [style.name(relation) for relation in relations])
-    return fig, panels, relations
+    return blocks.legend(fig, blocks.keys(looks))
 
 
 def coefficients(table: pd.DataFrame) -> Figure:
