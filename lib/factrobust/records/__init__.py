@@ -19,9 +19,8 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm.std import tqdm
@@ -51,8 +50,7 @@ class RecordsError(RuntimeError):
     """The store cannot be read or written, or lacks a call that may not be computed now."""
 
 
-@dataclass(frozen=True, order=True)
-class Call:
+class Call(NamedTuple):
     """What determines the result of one model call; every field is text.
 
     `model` is the model's fingerprint ("sha256:a5fd3b62230aa5ec float32"), `parameters` the
@@ -67,8 +65,7 @@ class Call:
 
 def key_of(call: Call) -> bytes:
     """SHA-256 of the canonical JSON of [SCHEMA, model, operation, prompt, parameters]."""
-    fields = [SCHEMA, call.model, call.operation, call.prompt, call.parameters]
-    return hashlib.sha256(json.dumps(fields).encode()).digest()
+    return hashlib.sha256(json.dumps([SCHEMA, *call]).encode()).digest()
 
 
 # -- asking the store, and computing what is missing -----------------------------------------------
@@ -199,13 +196,12 @@ class Records:
         everything before it is.
         """
         assert self.path is not None  # a strict store lacks nothing, so nothing is put into it
-        rows = {
-            key_of(call): (call.model, call.operation, call.prompt, call.parameters, encode(value))
-            for call, value in zip(calls, values, strict=True)
-        }
+        keys = [key_of(call) for call in calls]
+        texts = [encode(value) for value in values]
+        rows = [(k, *call, text) for k, call, text in zip(keys, calls, texts, strict=True)]
         with opened(self.path) as db:
-            db.executemany(INSERT, [(key, *row) for key, row in rows.items()])
-            _mark_used(db, rows)
+            db.executemany(INSERT, rows)
+            _mark_used(db, keys)
 
     def forget_use(self, notebook: str) -> None:
         """Drop a notebook's marks, when its run begins, so that calls it no longer makes leave
