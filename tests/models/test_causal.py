@@ -194,6 +194,14 @@ def test_scoring_the_generated_ids_gives_what_generation_reported(real: Any, ask
     np.testing.assert_allclose(curves[:, 1], [sum(g.logprobs) for g in answers], atol=1e-4)
 
 
+def test_the_curve_of_a_greedy_answer_is_what_temper_says(real: Any, ask: Any) -> None:
+    grid = [0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 10.0]
+    answers = [g for g in real.generate(ask(real), temperatures=grid) if g.token_ids]
+    assert answers
+    tempered = real.temper([g.prompt for g in answers], [g.token_ids for g in answers], grid)
+    np.testing.assert_allclose([g.curve for g in answers], tempered, atol=1e-4)
+
+
 def test_ids_by_hand(toy_model: Any) -> None:
     """Ids that no text gives: "ab" is one token, and "a" + "b" are asked for."""
     toy = toy_model({"?": {"a": 0.5, "ab": 0.5}, "a": {"b": 0.25, ".": 0.75}, "ab": {".": 1.0}})

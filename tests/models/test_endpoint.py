@@ -228,12 +228,13 @@ def test_samples(server: Any, api: str) -> None:
 
     server.answer = answer
     made = model(server, api=api).sample(
-        ["a", "b"], temperature=[0.5, 2.0], n=3, stop=["\n"], seed=1, top_k=7, top_p=0.9
+        ["a", "b"], temperature=[0.5, 2.0], n=3, stop=["\n"], seed=1, top_k=7, top_p=0.9, min_p=0.1
     )
     assert [texts(g) for g in made] == [[f" {t} {i}" for i in range(3)] for t in (0.5, 2.0)]
     assert all(g.logprobs == g.tempered_logprobs == [] for group in made for g in group)
     for body, t in zip(server.asked, (0.5, 2.0), strict=True):
         assert (body["n"], body["temperature"], body["top_k"], body["top_p"]) == (3, t, 7, 0.9)
+        assert body["min_p"] == 0.1
         assert "logprobs" not in body
 
 

@@ -38,6 +38,7 @@ BAD: list[tuple[str, Callable[[Any], Any]]] = [
     ("top_k must be at least 1", lambda m: m.sample(["a"], temperature=1, n=1, top_k=0)),
     (r"top_p must lie in \(0, 1\]", lambda m: m.sample(["a"], temperature=1, n=1, top_p=0)),
     (r"top_p must lie in \(0, 1\]", lambda m: m.sample(["a"], temperature=1, n=1, top_p=1.1)),
+    (r"min_p must lie in \(0, 1\]", lambda m: m.temper(["a"], ["b"], [1], min_p=0)),
     ("answer 1 .prompt 'b'. is empty", lambda m: m.score(["a", "b"], ["c", " "])),
     ("answer 1 .prompt 'b'. is empty; leave such", lambda m: m.score(["a", "b"], [[3], []])),
     ("one answer for each of 2 prompts", lambda m: m.score(["a", "b"], ["c"])),

@@ -20,6 +20,7 @@ from factrobust.models.tree import (
     _draw,
     _pick,
     decode,
+    floors,
     log_norms,
     uniforms,
     weights,
@@ -94,9 +95,11 @@ def test_logprobs_of_samples_by_hand(toy: Any) -> None:
         (1.0, {"top_p": 0.79}, 2),  # 0.5 + 0.3 reaches 0.8,
         (1.0, {"top_p": 0.81}, 3),  # so the smallest set of mass 0.81 needs the third token.
         (5.0, {"top_p": 0.6}, 3),  # At t = 5 the first two hold 0.55.
+        (1.0, {"min_p": 0.25}, 3),  # 0.15 is more than a quarter of 0.5; at t = 1/2 the squares
+        (0.5, {"min_p": 0.25}, 2),  # 0.09 and 0.0225 stand against a quarter of 0.25.
     ],
 )
-def test_top_k_and_top_p_restrict(toy: Any, t: float, options: Any, possible: int) -> None:
+def test_truncation_restricts(toy: Any, t: float, options: Any, possible: int) -> None:
     counts = first_letters(toy, temperature=t, n=500, **options)
     assert (counts > 0).tolist() == [k < possible for k in range(4)]
 
@@ -104,6 +107,41 @@ def test_top_k_and_top_p_restrict(toy: Any, t: float, options: Any, possible: in
 def test_top_k_renormalises(toy: Any) -> None:
     [[g]] = toy.sample(["why?"], temperature=1.0, n=1, top_k=2, max_new_tokens=1)
     assert np.exp(g.tempered_logprobs[0]) == pytest.approx(np.exp(g.logprobs[0]) / 0.8)
+
+
+def test_answers_under_truncation_by_hand(toy: Any) -> None:
+    asked = ["why?"] * 3, [" a.", " b", " d"]
+    [a, b, d] = np.exp(toy.temper(*asked, [1.0, 0.5], min_p=0.25))
+    # " a." and its second token, of 0.6 against 0.4: 0.5 / 0.95 x 0.6 at t = 1.
+    assert a == pytest.approx([0.5 / 0.95 * 0.6, 0.25 / 0.34 * 0.36 / 0.52], rel=1e-5)
+    assert b == pytest.approx([0.3 / 0.95, 0.09 / 0.34], rel=1e-5)
+    assert d.tolist() == [0, 0]
+    [_, b, d] = np.exp(toy.temper(*asked, [1.0, 0.5], top_p=0.97))
+    # The first three hold 0.95 at t = 1, too little, and 0.9932 of the squares at t = 1/2.
+    assert b == pytest.approx([0.3, 0.09 / 0.3625], rel=1e-5)
+    assert d == pytest.approx([0.05, 0], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "cuts",
+    [{"top_k": 7}, {"top_p": 0.6}, {"min_p": 0.2}, {"top_k": 40, "top_p": 0.9, "min_p": 0.05}],
+    ids=lambda cuts: " ".join(cuts),
+)
+@pytest.mark.parametrize("t", [0.3, 1.0, 2.0])
+def test_truncation_is_that_of_transformers(t: float, cuts: dict[str, Any]) -> None:
+    from transformers.generation import logits_process as hf
+
+    warpers = {"top_k": hf.TopKLogitsWarper, "top_p": hf.TopPLogitsWarper}
+    warpers["min_p"] = hf.MinPLogitsWarper
+    z = torch.randn(20, 300, generator=torch.Generator().manual_seed(1)) * 2
+    z -= z.amax(dim=-1, keepdim=True)
+    theirs = hf.TemperatureLogitsWarper(t)(None, z)
+    for name, value in cuts.items():
+        theirs = warpers[name](value)(None, theirs)
+    low = floors(z, [t], cuts)
+    assert ((z >= low) == theirs.isfinite()).all()
+    mass = theirs.double().logsumexp(dim=-1)
+    assert log_norms(z, [t], low)[:, 0] == pytest.approx(mass, abs=1e-6)
 
 
 def test_greedy_limits(toy: Any) -> None:
@@ -128,7 +166,7 @@ def test_a_pick_by_hand(
     temperature: float, logits: list[float], token: int, tempered: float
 ) -> None:
     stream = Stream(temperature, np.zeros((1, HALVINGS)))
-    _pick(torch.tensor([logits]), [[stream]], 0, None, None)
+    _pick(torch.tensor([logits]), [[stream]], 0, {})
     assert stream.ids == [token]
     assert stream.tempered == [pytest.approx(tempered, abs=1e-6)]
     expected = torch.tensor(logits).log_softmax(dim=0)[token].item()
@@ -226,7 +264,7 @@ def test_levels_by_hand() -> None:
     streams = [[Stream(0.0, NO_NUMBERS)], [Stream(1.0, low), Stream(1.0, high)]]
     decode(
         torch.tensor([1, 0]), grow, lambda hidden: logits[hidden], streams,
-        ended=lambda prompt, ids: prompt == 0, max_new_tokens=3, top_k=None, top_p=None, chunk=1,
+        ended=lambda prompt, ids: prompt == 0, settings={"max_new_tokens": 3}, chunk=1,
     )  # fmt: skip
     # Prompt 1's node has one child for both streams; that one has a child for each.
     assert grown == [([1], [0]), ([0, 0], [0, 1])]
@@ -251,6 +289,18 @@ def test_top_logprobs_by_hand(toy: Any) -> None:
         assert [w for w, _ in top[:4]] == list(FIRST)
         np.testing.assert_allclose(np.exp([p for _, p in top[:4]]), P, rtol=1e-6)
         assert all(p == -1e9 for _, p in top[4:])
+
+
+def test_the_curve_of_a_greedy_answer_by_hand(toy: Any) -> None:
+    [g] = toy.generate(["why?"], temperatures=[0.5, 1.0, 2.0], stop=["!"])
+    hand = [(p**x).max() / (p**x).sum() for x in (2, 1, 0.5) for p in (P, np.array([0.6, 0.4]))]
+    assert np.exp(g.curve) == pytest.approx(np.prod(np.reshape(hand, (3, 2)), axis=1), rel=1e-5)
+    assert g.entropies == pytest.approx([-P @ np.log(P), -0.6 * np.log(0.6) - 0.4 * np.log(0.4)])
+    [plain] = toy.generate(["why?"])
+    assert (plain.curve, plain.entropies) == ([], [])
+    # What is cut off the answer does not count.
+    [short] = toy.generate(["why?"], temperatures=[1.0], stop=["."])
+    assert (short.text, short.curve) == (" a", [pytest.approx(np.log(0.5))])
 
 
 # -- the softmax -----------------------------------------------------------------------------------

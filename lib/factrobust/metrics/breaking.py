@@ -105,7 +105,14 @@ def spellings(names: Iterable[str], said: str = "") -> list[str]:
     found = [said] if said else []
     for name in names:
         bare = name.removeprefix("The ").removeprefix("the ")
-        for form in (name, bare, f"The {bare}", f"the {bare}", bare[:1].upper() + bare[1:], bare.lower()):
+        for form in (
+            name,
+            bare,
+            f"The {bare}",
+            f"the {bare}",
+            bare[:1].upper() + bare[1:],
+            bare.lower(),
+        ):
             if not any(form.startswith(other) or other.startswith(form) for other in found):
                 found.append(form)
     return found[1:] if said else found

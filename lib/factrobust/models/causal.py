@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from os.path import commonprefix
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ from factrobust.models import tokens
 from factrobust.models.engine import Batch, Body, Rows, by_prompt, in_batches
 from factrobust.models.extra import MptBody
 from factrobust.models.interface import Generation, Job, Model, ModelError
-from factrobust.models.tree import EPSILON, Grow, Stream, decode, log_norms, new_streams
+from factrobust.models.tree import CUTS, EPSILON, Grow, Stream, decode, floors, log_norms, new_streams
 
 SHORT_PREFIX = 8  # sharing fewer tokens than this saves nothing
 BRANCHES = 64  # answers to one prompt that share a row: more would make its mask costly
@@ -103,7 +104,7 @@ class CausalLM(Model):
             at = tuple(map(list, zip(*number, strict=True)))
             where = [number[place] for place in places]
             wanted = [ids[start:] for row in answers for ids, start in row]
-            values = self._values(hidden[at], where, wanted, job.settings.get("temperatures"))
+            values = self._values(hidden[at], where, wanted, job.settings)
             return [i for row in batch for i in row], values
 
         return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
@@ -113,7 +114,7 @@ class CausalLM(Model):
         hidden: torch.Tensor,
         where: list[int],
         answers: list[list[int]],
-        temperatures: Sequence[float] | None,
+        settings: Mapping[str, Any],
     ) -> list[np.ndarray]:
         """What score or temper says of each answer, from the hidden states that predict its tokens.
 
@@ -123,16 +124,22 @@ class CausalLM(Model):
         """
         at = torch.tensor(where)
         targets = torch.tensor([token for ids in answers for token in ids])
+        temperatures = settings.get("temperatures")
         grid = [max(t, EPSILON) for t in temperatures or [1.0]]
+        cuts = {name: settings[name] for name in CUTS if name in settings}
         values = np.empty((len(targets), len(grid)), dtype=np.float32)
         for low in range(0, len(hidden), self.logits_per_batch):
             logits = self.body.logits(hidden[low : low + self.logits_per_batch])
             here = ((at >= low) & (at < low + len(logits))).nonzero()[:, 0]
             logits -= logits.amax(dim=-1, keepdim=True)
             rows = at[here] - low
-            norms = log_norms(logits, grid).float()[rows]
-            scaled = logits[rows, targets[here]][:, None] / torch.tensor(grid, device=logits.device)
-            values[here] = (scaled - norms).cpu().numpy()
+            least = floors(logits, grid, cuts) if cuts else None
+            norms = log_norms(logits, grid, least).float()[rows]
+            z = logits[rows, targets[here]][:, None]
+            scaled = z / torch.tensor(grid, device=logits.device) - norms
+            if least is not None:  # a token that truncation drops is impossible
+                scaled = scaled.masked_fill(z < least[rows], -torch.inf)
+            values[here] = scaled.cpu().numpy()
         each = np.split(values, np.cumsum([len(ids) for ids in answers])[:-1])
         return [v.sum(axis=0) if temperatures else v[:, 0] for v in each]
 
@@ -155,9 +162,7 @@ class CausalLM(Model):
                 self.body.logits,
                 streams,
                 ended=lambda row, ids: self._ended(last[row], ids, stop),
-                max_new_tokens=longest,
-                top_k=settings.get("top_k"),
-                top_p=settings.get("top_p"),
+                settings=settings,
                 chunk=self.logits_per_batch,
             )
             results: list[Any] = []
@@ -199,7 +204,11 @@ class CausalLM(Model):
                 for at in s.top[:n]
             ]
             tempered = [] if s.alternatives else s.tempered[:n]
-            generations.append(Generation(prompt, text, s.ids[:n], s.logprobs[:n], top, tempered))
+            answer = Generation(prompt, text, s.ids[:n], s.logprobs[:n], top, tempered)
+            if s.curve:
+                along = np.sum(s.curve[:n], axis=0, initial=0.0).tolist()
+                answer = replace(answer, curve=along, entropies=s.entropies[:n])
+            generations.append(answer)
         return generations
 
     def _encode(self, prompt: str) -> list[int]:

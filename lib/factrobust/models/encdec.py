@@ -152,8 +152,7 @@ class Seq2SeqLM(CausalLM):
             for row, ids in flat:
                 where += [row, *range(after, after + len(ids) - 1)]
                 after += len(ids) - 1
-            temperatures = job.settings.get("temperatures")
-            values = self._values(hidden, where, [ids for _, ids in flat], temperatures)
+            values = self._values(hidden, where, [ids for _, ids in flat], job.settings)
             return [i for _, group in batch for i in group], values
 
         # Every answer holds a copy of its prompt's keys.

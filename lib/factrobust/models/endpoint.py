@@ -276,7 +276,7 @@ class EndpointModel(Model):
         if call.get("n", 1) > 1:
             optional["n"] = call["n"]
         body = {key: value for key, value in optional.items() if key not in self._refused}
-        body |= {key: call[key] for key in ("top_k", "top_p") if call.get(key) is not None}
+        body |= {key: call[key] for key in ("top_k", "top_p", "min_p") if call.get(key) is not None}
         body |= {"model": self.endpoint.model, "max_tokens": call["max_new_tokens"]}
         body |= {"temperature": call["temperature"]}
         if call.get("stop"):

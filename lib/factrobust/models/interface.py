@@ -41,7 +41,9 @@ class Generation:
     the untempered distribution) belong to the fewest tokens that cover it. `top_logprobs` holds at
     each of these positions the ten likeliest (token, log-probability) pairs, best first (greedy
     generation only). `tempered_logprobs` are the log-probabilities under the distribution that a
-    sample was drawn from (sampling only).
+    sample was drawn from (sampling only). Greedy generation with temperatures adds the `curve`,
+    log P_t of the answer's tokens at each temperature, and at each position the entropy of the whole
+    distribution (nats).
     """
 
     prompt: str
@@ -50,6 +52,8 @@ class Generation:
     logprobs: list[float]
     top_logprobs: list[list[tuple[str, float]]] = field(default_factory=list)
     tempered_logprobs: list[float] = field(default_factory=list)
+    curve: list[float] = field(default_factory=list)
+    entropies: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -105,13 +109,20 @@ class Model(ABC):
         max_new_tokens: int = 5,
         stop: Sequence[str] = (),
         alternatives: int = 0,
+        temperatures: Sequence[float] = (),
     ) -> list[Generation]:
         """Greedy answers, one `Generation` a prompt; generation ends at any string of `stop`.
+
+        With `temperatures` each has its `curve`, at little cost: the logits along the answer are at
+        hand. It is what `temper` says of the answer's token ids.
 
         `alternatives` is how many likeliest tokens a position the caller cannot do without (at most
         ten): a model that tells fewer, as some endpoints do, raises ModelError at its first answer.
         """
         settings = _decoding(max_new_tokens, stop)
+        if temperatures:
+            self.require("temper")
+            settings["temperatures"] = _checked([float(t) for t in temperatures])
         job = Job("generate", [{"prompt": p} for p in _texts(prompts)], settings)
         return self._run(job, alternatives)
 
@@ -126,6 +137,7 @@ class Model(ABC):
         seed: int = 0,
         top_k: int | None = None,
         top_p: float | None = None,
+        min_p: float | None = None,
     ) -> list[list[Generation]]:
         """`n` sampled answers a prompt, from softmax(logits / temperature) over the vocabulary.
 
@@ -133,21 +145,21 @@ class Model(ABC):
         cheap way to sample a prompt at several temperatures is to repeat it in one call. A sample
         depends on (seed, prompt, temperature, its index) alone, not on the rest of the call: other
         batches, threads or processors move last digits, but hardly ever a draw (none of 10,600).
-        Temperature 0 is greedy (equation 2 of paper 1 in the limit). No top-k or top-p cut unless
-        asked for; both apply to the tempered distribution.
+        Temperature 0 is greedy (equation 2 of paper 1 in the limit). Without truncation unless asked
+        for (see `temper`).
         """
         prompts = _texts(prompts)
         temperatures = _temperatures(temperature, len(prompts))
         _require(n >= 1, f"n must be at least 1 sample a prompt, not {n}")
-        _require(top_k is None or top_k >= 1, f"top_k must be at least 1 token, not {top_k}")
-        _require(top_p is None or 0 < top_p <= 1, f"top_p must lie in (0, 1], not {top_p}")
         # Plain numbers, not NumPy's: they are part of a record's key.
         settings = _decoding(max_new_tokens, stop) | {
             "n": int(n),
             "seed": int(seed),
-            "top_k": None if top_k is None else int(top_k),
-            "top_p": None if top_p is None else float(top_p),
+            # The two that there always were stand in a key even where they are not asked for.
+            "top_k": None,
+            "top_p": None,
         }
+        settings |= _cuts(top_k, top_p, min_p)
         requests = [
             {"prompt": p, "temperature": t} for p, t in zip(prompts, temperatures, strict=True)
         ]
@@ -165,7 +177,14 @@ class Model(ABC):
         return self._run(Job("score", _pairs(prompts, answers)))
 
     def temper(
-        self, prompts: Sequence[str], answers: Sequence[Answer], temperatures: Sequence[float]
+        self,
+        prompts: Sequence[str],
+        answers: Sequence[Answer],
+        temperatures: Sequence[float],
+        *,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
     ) -> np.ndarray:
         """log P_t(answer | prompt) at every temperature, array [prompt, temperature].
 
@@ -178,10 +197,16 @@ class Model(ABC):
             temper(["The capital of Kenya"], [" Nairobi"], [1, 2])    # [[log 0.8, log 2/3]]
 
         since at t = 2 the odds of 4 to 1 become their square root, 2 to 1.
+
+        Truncation drops tokens of the tempered distribution, in the order of transformers' `generate`:
+        all but the `top_k` likeliest; of these all but the fewest whose probabilities sum to `top_p`;
+        of these all that have less than `min_p` times the largest one. What stays is renormalised,
+        and an answer that needs a dropped token has log P = -inf.
         """
         grid = _temperatures(temperatures, len(temperatures))
         _require(bool(grid), "temperatures is empty; give at least one, such as 1.0")
-        rows = self._run(Job("temper", _pairs(prompts, answers), {"temperatures": grid}))
+        settings = {"temperatures": grid} | _cuts(top_k, top_p, min_p)
+        rows = self._run(Job("temper", _pairs(prompts, answers), settings))
         return np.array(rows, dtype=np.float32).reshape(len(rows), len(grid))
 
     def _run(self, job: Job, alternatives: int = 0) -> list[Any]:
@@ -305,6 +330,16 @@ def _temperatures(temperature: float | Sequence[float], n: int) -> list[float]:
     for t in values.flat:
         _require(0 <= t < np.inf, f"temperature {t} is out of range; it must be 0 or more")
     return np.broadcast_to(values, n).tolist()
+
+
+def _cuts(top_k: int | None, top_p: float | None, min_p: float | None) -> dict[str, Any]:
+    """What truncates, by name: plain numbers, not NumPy's, which are part of a record's key."""
+    _require(top_k is None or top_k >= 1, f"top_k must be at least 1 token, not {top_k}")
+    for name, share in (("top_p", top_p), ("min_p", min_p)):
+        _require(share is None or 0 < share <= 1, f"{name} must lie in (0, 1], not {share}")
+    found = {"top_k": top_k and int(top_k), "top_p": top_p and float(top_p)}
+    found["min_p"] = min_p and float(min_p)
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _decoding(max_new_tokens: int, stop: Sequence[str]) -> dict[str, Any]:

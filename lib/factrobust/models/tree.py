@@ -8,7 +8,8 @@ and at its own ancestors. Samples that meet in a node share its logits, whatever
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,9 @@ from factrobust.draws import sample_key
 EPSILON = 1e-4  # lowest temperature (equation 2 of paper 1)
 TOP = 10  # alternatives kept at each position of a greedy answer
 LOWEST = -87.0  # below it float32 exp yields denormal numbers, which cost ten times as much
+CUTS = ("top_k", "top_p", "min_p")  # what truncates a distribution, in the order of its steps
 BLOCK = 1 << 15  # columns at a time, so that a block stays in the processor's cache
+NOTHING = -20.0  # log of what may be left out of a sum that is at least 1 (2e-9)
 HALVINGS = 24  # random numbers a token, enough for a vocabulary of 2 ** 24
 NO_NUMBERS = np.empty((0, HALVINGS))  # a greedy answer draws nothing
 
@@ -34,7 +37,9 @@ class Stream:
     """One answer in the making: its temperature, its random numbers [token, halving], its tokens so
     far.
 
-    `alternatives` likeliest tokens are kept at each position, with their log-probabilities.
+    `alternatives` likeliest tokens are kept at each position, with their log-probabilities. `curve`
+    holds the token's log-probability at each of the asked temperatures, and `entropies` that of the
+    whole distribution (nats), a row a position, if there are any to ask.
     """
 
     temperature: float
@@ -44,6 +49,8 @@ class Stream:
     logprobs: list[float] = field(default_factory=list)
     tempered: list[float] = field(default_factory=list)
     top: list[tuple[list[int], list[float]]] = field(default_factory=list)
+    curve: list[np.ndarray] = field(default_factory=list)
+    entropies: list[float] = field(default_factory=list)
 
 
 def new_streams(request: dict[str, Any], settings: dict[str, Any]) -> list[Stream]:
@@ -71,27 +78,26 @@ def decode(
     streams: list[list[Stream]],
     *,
     ended: Callable[[int, list[int]], bool],
-    max_new_tokens: int,
-    top_k: int | None,
-    top_p: float | None,
+    settings: Mapping[str, Any],
     chunk: int,
 ) -> None:
     """Extend the streams of each prompt, in place, until they end.
 
     `hidden` [prompt, width] are the last hidden states of the prompts, which `grow` continues.
     `head` gives the logits of at most `chunk` of them. `ended(prompt, ids)` tells whether an answer
-    is complete.
+    is complete. `settings` are the job's: max_new_tokens, what truncates the distribution (`CUTS`),
+    and for greedy answers the `temperatures` of their curves.
 
     Three streams of one prompt, for example, that draw " a", " a" and " b": level 0 has one node,
     the prompt, and one forward pass gives level 1 its two, " a" (of two streams) and " b". If " a"
     is followed by " x" and " y" and " b" by the end, level 2 has the nodes " a x" and " a y".
     """
     nodes = list(enumerate(streams))  # (prompt, its streams that share this prefix)
-    for level in range(max_new_tokens):
+    for level in range(settings["max_new_tokens"]):
         # 1. Every stream draws its next token from the distribution of its node.
         for low in range(0, len(nodes), chunk):
             groups = [group for _, group in nodes[low : low + chunk]]
-            _pick(head(hidden[low : low + chunk]), groups, level, top_k, top_p)
+            _pick(head(hidden[low : low + chunk]), groups, level, settings)
         # 2. Streams of one node that drew the same token stay together: they are a child of it.
         children: dict[tuple[int, int], list[Stream]] = {}
         for node, (_, group) in enumerate(nodes):
@@ -103,7 +109,7 @@ def decode(
             for (parent, token), group in children.items()
             if not ended(nodes[parent][0], group[0].ids)
         }
-        if not going or level == max_new_tokens - 1:
+        if not going or level == settings["max_new_tokens"] - 1:
             return
         # 4. One forward pass makes the others the nodes of the next level.
         parents, drawn = map(list, zip(*going, strict=True))
@@ -115,8 +121,7 @@ def _pick(
     logits: torch.Tensor,
     groups: list[list[Stream]],
     level: int,
-    top_k: int | None,
-    top_p: float | None,
+    settings: Mapping[str, Any],
 ) -> None:
     """Append one token to each stream of each node, and its log-probabilities.
 
@@ -129,13 +134,16 @@ def _pick(
     for node, group in enumerate(groups):
         for stream in group:
             shared.setdefault(stream.temperature, {}).setdefault(node, []).append(stream)
+    cuts = {name: settings[name] for name in CUTS if settings.get(name) is not None}
     wanted = max(group[0].alternatives for group in groups)
     best = torch.topk(logits, max(wanted, 1)) if wanted or 0 in shared else None
     for temperature, members in shared.items():
         nodes = list(members)
         plain = logits if len(nodes) == len(logits) else logits[nodes]
         t = max(temperature, EPSILON)
-        cut = _truncate(plain, t, top_k, top_p) if top_k or top_p else plain
+        cut = plain
+        if cuts:
+            cut = plain.masked_fill(plain < floors(plain, [t], cuts), -torch.inf)
         if temperature == 0 and best:
             drawn = best.indices[nodes, :1]
             tempered = -log_norms(cut, [EPSILON]).float()
@@ -154,11 +162,35 @@ def _pick(
                 stream.ids.append(row[0][k])
                 stream.logprobs.append(row[1][k])
                 stream.tempered.append(row[2][k])
+    if grid := settings.get("temperatures"):
+        curves, entropies = _curves(logits, best, grid, norm)
+        for group, curve, entropy in zip(groups, curves, entropies, strict=True):
+            for stream in group:
+                stream.curve.append(curve)
+                stream.entropies.append(entropy)
     if wanted and best:
         tops = (best.values - norm).tolist()
         for group, ids, values in zip(groups, best.indices.tolist(), tops, strict=True):
             for stream in group:  # asked several times
                 stream.top.append((ids[: stream.alternatives], values[: stream.alternatives]))
+
+
+def _curves(
+    logits: torch.Tensor, best: Any, grid: Sequence[float], norm: torch.Tensor
+) -> tuple[np.ndarray, list[float]]:
+    """log P_t of the likeliest token [node, temperature], and the entropy at t = 1 of each node.
+
+    `logits` are less their maximum, so that the likeliest token's are 0, and `norm` is their log sum.
+    """
+    # Where even a whole vocabulary of tokens like the tenth would add nothing, ten are enough.
+    tail = best.values[:, -1:].double()
+    grid = [max(t, EPSILON) for t in grid]
+    few = math.log(logits.shape[1]) + tail / torch.tensor(grid, device=logits.device) < NOTHING
+    norms = log_norms(best.values, grid)
+    full = (~few.all(dim=0)).nonzero()[:, 0].tolist()
+    norms[:, full] = log_norms(logits, [grid[k] for k in full])
+    mean = -(weights(logits) * logits).sum(dim=-1, keepdim=True, dtype=torch.float64) / norm.exp()
+    return (-norms).float().cpu().numpy(), (norm + mean)[:, 0].tolist()
 
 
 def _draw(cumulative: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
@@ -186,21 +218,31 @@ def _draw(cumulative: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     return low
 
 
-def _truncate(
-    logits: torch.Tensor, t: float, top_k: int | None, top_p: float | None
+def floors(
+    shifted: torch.Tensor, temperatures: Sequence[float], cuts: Mapping[str, float]
 ) -> torch.Tensor:
-    """Minus infinity outside the top k tokens, then outside the smallest set of mass top_p at t."""
-    ranked, order = logits.sort(dim=-1, descending=True, stable=True)
-    keep = torch.ones_like(ranked, dtype=torch.bool)
-    if top_k:
-        keep[:, top_k:] = False
-    if top_p:
-        tempered = (ranked / t).masked_fill(~keep, -torch.inf)
-        mass = tempered.softmax(dim=-1).cumsum(dim=-1)
-        keep[:, 1:] &= mass[:, :-1] < top_p
-    return torch.full_like(ranked, -torch.inf).scatter(
-        1, order, ranked.masked_fill(~keep, -torch.inf)
-    )
+    """The lowest logit that truncation leaves at each temperature, [row, temperature].
+
+    `shifted` are logits less their maximum, [row, vocabulary]. In the order of transformers' own
+    `generate`, on the tempered distribution: the `top_k` likeliest tokens; of these the fewest whose
+    mass reaches `top_p`; of these what has at least `min_p` times the largest probability. Tokens as
+    likely as the last one that stays, stay too.
+    """
+    low = torch.full((len(shifted), len(temperatures)), -torch.inf, device=shifted.device)
+    if "top_k" in cuts:
+        k = min(int(cuts["top_k"]), shifted.shape[1])
+        low[:] = torch.topk(shifted, k).values[:, -1:]
+    if "top_p" in cuts:
+        ranked = shifted.sort(dim=-1, descending=True).values
+        ranked = ranked.masked_fill(ranked < low[:, :1], -torch.inf)
+        for column, t in enumerate(temperatures):
+            mass = weights(ranked / t).cumsum(dim=-1, dtype=torch.float64)
+            last = (mass < cuts["top_p"] * mass[:, -1:]).sum(dim=-1, keepdim=True)
+            low[:, column] = ranked.gather(1, last.clamp(max=ranked.shape[1] - 1))[:, 0]
+    if "min_p" in cuts:
+        least = torch.tensor(temperatures, device=low.device) * math.log(cuts["min_p"])
+        low = torch.maximum(low, least.to(low))
+    return low
 
 
 def weights(shifted: torch.Tensor) -> torch.Tensor:
@@ -208,8 +250,12 @@ def weights(shifted: torch.Tensor) -> torch.Tensor:
     return torch.threshold_(shifted.clamp(min=LOWEST).exp_(), 2e-38, 0.0)
 
 
-def log_norms(shifted: torch.Tensor, temperatures: Sequence[float]) -> torch.Tensor:
+def log_norms(
+    shifted: torch.Tensor, temperatures: Sequence[float], low: torch.Tensor | None = None
+) -> torch.Tensor:
     """log sum_j exp(z_j / t) for each row of `shifted` and each t, float64 [row, temperature].
+
+    With `low` [row, temperature] only over the logits that are not below it (`floors`).
 
     `shifted` are logits less their maximum, float32 [row, vocabulary]. A quarter of a million
     float32 terms lose digits, so blocks of them are summed in float32 and the blocks in float64.
@@ -222,5 +268,7 @@ def log_norms(shifted: torch.Tensor, temperatures: Sequence[float]) -> torch.Ten
         scaled = buffer[:, : block.shape[1]]
         for k, t in enumerate(temperatures):
             torch.mul(block, 1 / t, out=scaled)
+            if low is not None:
+                scaled.masked_fill_(block < low[:, k : k + 1], -torch.inf)
             sums[:, k] += scaled.clamp_(min=LOWEST).exp_().sum(dim=-1)
     return sums.log()
