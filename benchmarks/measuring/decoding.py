@@ -70,7 +70,9 @@ def batch_methods(
     )
     return {
         EXACT_BATCH: lambda: exact_scores(model, facts, settings),
-        GREEDY_BATCH: lambda: probe.greedy(model, facts, max_new_tokens=settings.max_new_tokens),
+        GREEDY_BATCH: lambda: probe.greedy(
+            model, facts, max_new_tokens=settings.max_new_tokens, temperatures=()
+        ),
         FULL_LOGITS: lambda: full_logits_score(model, *pairs),
         SCORE: lambda: model.score(*pairs),
         FULL_LOGITS_SHORT: lambda: full_logits_score(model, *short),
@@ -134,11 +136,9 @@ def bisection(
 
 def exact_scores(model: CausalLM, facts: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     """Everything from the question to its FRS."""
-    responses = probe.greedy(model, facts, max_new_tokens=settings.max_new_tokens)
-    curves = probe.tempered(
-        model, responses, probe.temperature_grid(settings.temperatures).tolist()
-    )
-    breaking = part1.exact_breaking(curves)
+    options = {"max_new_tokens": settings.max_new_tokens, "temperatures": settings.temperatures}
+    responses = probe.greedy(model, facts, **options)
+    breaking = part1.exact_breaking(probe.curves(responses, settings.temperatures))
     return part1.frs_table(part1.mark_greedy(responses), breaking, unbroken=None)
 
 

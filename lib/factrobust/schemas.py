@@ -135,7 +135,10 @@ class Answers(Generated):
 
     prompt_format: str = _column("a key of models.prompts.FORMATS")
     prompt: str = _column("what the model was given")
-    top_logprobs: Any = _column("a list a token: the ten greatest log-probabilities there")
+    top_tokens: Any = _column("a list a token: the ten likeliest tokens there")
+    top_logprobs: Any = _column("a list a token: their log-probabilities")
+    curve: Any = _column("log P_t of the answer at each temperature asked, or empty")
+    entropies: Any = _column("of the whole distribution at each token (nats), or empty")
 
 
 class Samples(Generated):

@@ -110,18 +110,21 @@ class Decoding(Study):
 
         return select_known(self.known, per_domain=self.parameters["n_known"])
 
-    def sampled(self) -> pd.DataFrame:
-        """`n_samples` samples of `few_known` at each temperature, from the model that knows them."""
+    def sampled(self, **cuts: float) -> pd.DataFrame:
+        """`n_samples` samples of `few_known` at each temperature, from the model that knows them;
+        `cuts` truncate (top_k, top_p, min_p of `Model.sample`)."""
         from factrobust.probes.decoding import sampled
 
         known, n, seed = self.few_known, self.parameters["n_samples"], self.parameters["seed"]
-        return self._each(lambda m: sampled(m, known[known["model"] == m.name], n=n, seed=seed))
+        return self._each(
+            lambda m: sampled(m, known[known["model"] == m.name], n=n, seed=seed, **cuts)
+        )
 
     def curves(self) -> pd.DataFrame:
-        """log P_t of the known answers on a fine grid, from the models that can be tempered."""
-        from factrobust.probes import decoding as probe
+        """log P_t of the known answers on a fine grid, of the models that can be tempered."""
+        from factrobust.probes.decoding import curves
 
-        return probe.curves([m for m in self.models if "temper" not in m.lacks], self.known)
+        return curves(self.known)
 
 
 class Time(Study):

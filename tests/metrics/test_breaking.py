@@ -81,8 +81,7 @@ def test_entropies() -> None:
 
 def test_spellings_share_no_output() -> None:
     forms = breaking.spellings(["Netherlands", "Holland", "Dutch Republic"], "Netherlands")
-    assert "The Netherlands" in forms and "the netherlands" not in forms
-    assert {"netherlands", "Holland", "holland"} <= set(forms)
+    assert {"The Netherlands", "netherlands", "Holland", "holland"} <= set(forms)
     every = ["Netherlands", *forms]
     assert not [(a, b) for a in every for b in every if a != b and a.startswith(b)]
     assert breaking.spellings(["US", "USA", "the US"]) == ["US", "The US", "the US", "us"]

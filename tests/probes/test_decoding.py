@@ -75,7 +75,7 @@ def known(toy: Any, facts: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def curves(toy: Any, known: pd.DataFrame) -> pd.DataFrame:
-    return decoding.curves([toy], known)
+    return decoding.curves(known)
 
 
 def kenya(t: float) -> float:
@@ -185,6 +185,9 @@ def test_sampling_agrees_with_tempering_on_a_real_model(gemma: Any) -> None:
     greedy = metrics.mark_greedy(decoding.greedy(gemma, facts, max_new_tokens=2))
     temperatures, n = [0.4, 0.8, 1.0, 1.2], 50
     curves = decoding.tempered(gemma, greedy, temperatures)
+    own = decoding.curves(greedy).merge(curves, on=["fact_id", "temperature"])
+    assert len(own) == len(curves)
+    np.testing.assert_allclose(own["logprob_x"], own["logprob_y"], atol=1e-4)
 
     # What is scored is what was said, and it is likeliest when cold.
     at_one = curves[curves["temperature"] == 1.0]["logprob"].to_numpy()
@@ -213,7 +216,7 @@ def test_sampling_agrees_with_tempering_on_a_real_model(gemma: Any) -> None:
 
 
 class Flat(Model):
-    """Any answer is as likely at every temperature; it tells no alternatives."""
+    """It says the same to everything, and tells no alternatives."""
 
     name = fingerprint = "flat"
     prompt_format, chat = "prefix", None
@@ -223,22 +226,48 @@ class Flat(Model):
         for i, request in enumerate(job.requests):
             self.calls += 1
             answer = Generation(request["prompt"], " Nairobi", [], [])
-            flat = [-1.0 for _ in job.settings.get("temperatures", ())]
-            yield [i], [flat if job.operation == "temper" else answer]
+            yield [i], [answer]
 
 
-def test_curves_of_several_models_are_of_their_own_answers(toy: Any, known: pd.DataFrame) -> None:
-    flat = Flat()
-    both = pd.concat([known, known.head(2).assign(model=flat.name)])
-    found = decoding.curves([toy, flat], both)
-    assert found.groupby("model")["fact_id"].nunique().to_dict() == {toy.name: 5, flat.name: 2}
-    assert set(found.loc[found["model"] == flat.name, "logprob"]) == {-1.0}
-    grid = decoding.temperature_grid(decoding.TEMPERATURES)
-    assert found.groupby(["model", "fact_id"]).size().eq(len(grid)).all()
-    for nothing in (decoding.curves([], both), decoding.tempered(toy, known[:0], [0.2, 0.4])):
-        assert list(nothing) == list(found)
-        assert metrics.exact_breaking(nothing).empty
-        assert metrics.grid_breaking(nothing, decoding.TEMPERATURES)["t_b"].dtype == float
+def test_curves_come_with_the_answers(toy: Any, known: pd.DataFrame) -> None:
+    silent = known.head(2).assign(model="endpoint", curve=[[], []])
+    found = decoding.curves(pd.concat([known, silent]))
+    assert found.groupby("model")["fact_id"].nunique().to_dict() == {toy.name: 5}
+    assert found.groupby("fact_id")["temperature"].agg(list).tolist() == [[*decoding.GRID]] * 5
+    nothing = decoding.curves(silent)
+    assert list(nothing) == list(found)
+    assert metrics.exact_breaking(nothing).empty
+    assert metrics.grid_breaking(nothing, decoding.TEMPERATURES)["t_b"].dtype == float
+
+
+def test_entropies_come_with_the_answers(known: pd.DataFrame) -> None:
+    peru = known.set_index("fact_id").loc["Peru"]
+    hand = [
+        -(0.8 * math.log(0.8) + 0.2 * math.log(0.2)),
+        -0.9 * math.log(0.9) - 0.1 * math.log(0.05),
+    ]
+    assert peru["entropies"] == pytest.approx(hand, rel=1e-5)
+    assert [at[0] for at in peru["top_tokens"]] == [" Li", "ma"]
+
+
+def test_truncated_answers_by_hand(toy: Any, known: pd.DataFrame) -> None:
+    """Kenya's rivals have 0.1 against 0.6: below a fifth of it at t = 1, above at t = 2."""
+    kenyan = known[known["fact_id"] == "Kenya"]
+    found = decoding.tempered(toy, kenyan, [1.0, 2.0], min_p=0.2)
+    assert np.exp(found["logprob"]).tolist() == pytest.approx([1.0, kenya(2.0)])
+    samples = decoding.sampled(toy, kenyan, temperatures=[1.0], n=50, min_p=0.2)
+    assert set(samples["text"]) == {" Nairobi"}
+
+
+def test_spellings_add_up(toy: Any, known: pd.DataFrame) -> None:
+    ghanas = known[known["fact_id"].isin(["Ghana", "Egypt"])]
+    spelled = [["Giza"], ["big Accra", "Lagos"]]
+    assert ghanas["fact_id"].tolist() == ["Egypt", "Ghana"]
+    found = decoding.with_spellings(toy, ghanas, spelled, [1.0, 2.0])
+    assert np.exp(found["logprob"]).tolist() == pytest.approx([1.0] * 4, rel=1e-5)
+    assert found["fact_id"].tolist() == ["Egypt", "Egypt", "Ghana", "Ghana"]
+    one = decoding.with_spellings(toy, ghanas, [[], ["big Accra"]], [1.0])
+    assert np.exp(one["logprob"]).tolist() == pytest.approx([0.9, 0.8], rel=1e-5)
 
 
 def test_models_without_logits_are_left_out(toy: Any) -> None:

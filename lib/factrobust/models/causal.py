@@ -27,7 +27,16 @@ from factrobust.models import tokens
 from factrobust.models.engine import Batch, Body, Rows, by_prompt, in_batches
 from factrobust.models.extra import MptBody
 from factrobust.models.interface import Generation, Job, Model, ModelError
-from factrobust.models.tree import CUTS, EPSILON, Grow, Stream, decode, floors, log_norms, new_streams
+from factrobust.models.tree import (
+    CUTS,
+    EPSILON,
+    Grow,
+    Stream,
+    decode,
+    floors,
+    log_norms,
+    new_streams,
+)
 
 SHORT_PREFIX = 8  # sharing fewer tokens than this saves nothing
 BRANCHES = 64  # answers to one prompt that share a row: more would make its mask costly

@@ -122,7 +122,7 @@ class Model(ABC):
         settings = _decoding(max_new_tokens, stop)
         if temperatures:
             self.require("temper")
-            settings["temperatures"] = _checked([float(t) for t in temperatures])
+            settings["temperatures"] = _temperatures(temperatures, len(temperatures))
         job = Job("generate", [{"prompt": p} for p in _texts(prompts)], settings)
         return self._run(job, alternatives)
 

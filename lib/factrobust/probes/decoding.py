@@ -7,6 +7,7 @@ returns one row a response. What is right or wrong is decided later, by the metr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,17 +20,24 @@ from factrobust.schemas import Curves, names
 
 MAX_NEW_TOKENS = 5  # paper 1, 4.1.1
 TEMPERATURES = tuple(round(0.2 * k, 1) for k in range(1, 11))  # paper 1, 4.2
+# The paper's, and 12 a decade around them. As low as 0.01 because known answers that nearly tie with
+# another one break below 0.1.
+GRID = tuple(np.unique(np.round([*TEMPERATURES, *np.geomspace(0.01, 10, 37)], 6)).tolist())
 SAMPLES = 10  # a temperature, paper 1, 4.2
 ALTERNATIVES = 10  # for the entropy of an answer, paper 1, 4.3
 ABOUT = ("fact_id", "domain", "answer_type", "object", "aliases")  # a fact's columns in its samples
 
 
 def greedy(
-    model: Model, facts: pd.DataFrame, *, max_new_tokens: int = MAX_NEW_TOKENS
+    model: Model,
+    facts: pd.DataFrame,
+    *,
+    max_new_tokens: int = MAX_NEW_TOKENS,
+    temperatures: Sequence[float] = GRID,
 ) -> pd.DataFrame:
     """Greedy answers, one row a fact in their order: `schemas.Answers` with the facts' columns.
 
-    The first answer tells whether the model gives the alternatives that an entropy needs, and with it
+    Where the model's answers can be tempered, their `curve` at `temperatures` comes with them. The first answer tells whether the model gives the alternatives that an entropy needs, and with it
     the FRS; ModelError if not. Raises ValueError for a fact whose every accepted answer has more words
     than `max_new_tokens`: a token holds at most one word, so such an answer could never be given.
     """
@@ -44,14 +52,19 @@ def greedy(
         max_new_tokens=max_new_tokens,
         stop=FORMATS[model.prompt_format].stop,
         alternatives=ALTERNATIVES,
+        temperatures=() if "temper" in model.lacks else temperatures,
     )
-    rows = [
-        (g.prompt, g.text, g.token_ids, g.logprobs, [[p for _, p in at] for at in g.top_logprobs])
-        for g in generations
-    ]
-    columns = ["prompt", "text", "token_ids", "logprobs", "top_logprobs"]
+    columns = ["prompt", "text", "token_ids", "logprobs", "curve", "entropies"]
+    rows = [[getattr(g, column) for column in columns] for g in generations]
+    tops = {
+        "top_tokens": [[[token for token, _ in at] for at in g.top_logprobs] for g in generations],
+        "top_logprobs": [[[p for _, p in at] for at in g.top_logprobs] for g in generations],
+    }
     return facts.reset_index(drop=True).assign(
-        model=model.name, prompt_format=model.prompt_format, **pd.DataFrame(rows, columns=columns)
+        model=model.name,
+        prompt_format=model.prompt_format,
+        **pd.DataFrame(rows, columns=columns),
+        **tops,
     )
 
 
@@ -63,10 +76,11 @@ def sampled(
     n: int = SAMPLES,
     seed: int = 0,
     max_new_tokens: int = MAX_NEW_TOKENS,
+    **cuts: Any,
 ) -> pd.DataFrame:
     """The paper's procedure: n samples at each temperature, one row a sample.
 
-    Returns a table `schemas.Samples` with the columns ABOUT of the facts.
+    `cuts` truncate the distribution: top_k, top_p, min_p of `Model.sample`. Returns a table `schemas.Samples` with the columns ABOUT of the facts.
     """
     # All temperatures of a prompt in one call: they share its computation.
     sent = [prompt for prompt in prompts(model, facts) for _ in temperatures]
@@ -77,6 +91,7 @@ def sampled(
         max_new_tokens=max_new_tokens,
         stop=FORMATS[model.prompt_format].stop,
         seed=seed,
+        **cuts,
     )
     samples = [(g.text, g.token_ids, g.logprobs, g.tempered_logprobs) for x in groups for g in x]
     columns = ["text", "token_ids", "logprobs", "tempered_logprobs"]
@@ -90,39 +105,66 @@ def sampled(
     )
 
 
-def temperature_grid(paper: Sequence[float]) -> np.ndarray:
-    """The paper's temperatures and a geometric grid, 12 a decade from 0.01 to 10, around them.
+def curves(responses: pd.DataFrame, temperatures: Sequence[float] = GRID) -> pd.DataFrame:
+    """log P_t of greedy answers at the temperatures they were asked with: from `schemas.Answers` to
+    `schemas.Curves`.
 
-    It begins that low because known answers that nearly tie with another one break below 0.1.
+    It is the probability that an output begins with the tokens of the answer: "Niger", which goes on
+    to "ia", counts, and other tokens for the same text do not. Answers of models that cannot be
+    tempered are left out.
     """
-    return np.unique(np.round([*paper, *np.geomspace(0.01, 10, 37)], 6))
-
-
-def tempered(model: Model, responses: pd.DataFrame, temperatures: Sequence[float]) -> pd.DataFrame:
-    """log P_t of greedy answers at every temperature: from `schemas.Answers` to `schemas.Curves`.
-
-    The answer scored is the text that the model gave, its leading space included, so that its
-    probability falls monotonically with t. It is the probability that an output begins with this
-    text: "Nigeria" counts for "Niger".
-    """
-    said = [text.rstrip() for text in responses["text"]]
-    logprobs = model.temper(responses["prompt"].tolist(), said, temperatures)
-    return pd.DataFrame(
-        {
-            "model": model.name,
-            "fact_id": responses["fact_id"].repeat(len(temperatures)).to_numpy(),
-            "temperature": np.tile(np.asarray(temperatures, dtype=float), len(responses)),
-            "logprob": logprobs.ravel(),
-        }
+    found = responses.loc[responses["curve"].map(len) > 0, ["model", "fact_id", "curve"]]
+    table = found.assign(temperature=[[*temperatures]] * len(found)).rename(
+        columns={"curve": "logprob"}
     )
+    table = table.explode(["temperature", "logprob"], ignore_index=True)
+    return table.astype({"temperature": float, "logprob": float})[list(names(Curves))]
 
 
-def curves(models: Sequence[Model], responses: pd.DataFrame) -> pd.DataFrame:
-    """`tempered` for the answers of several models, on the paper's temperatures and a fine grid
-    around them (`temperature_grid`). Without models, a table without rows."""
-    grid = temperature_grid(TEMPERATURES).tolist()
-    parts = [tempered(model, responses[responses["model"] == model.name], grid) for model in models]
-    return pd.concat(parts or [pd.DataFrame(columns=names(Curves))])
+def tempered(
+    model: Model, responses: pd.DataFrame, temperatures: Sequence[float] = TEMPERATURES, **cuts: Any
+) -> pd.DataFrame:
+    """log P_t of greedy answers under truncation (`Model.temper`: top_k, top_p, min_p).
+
+    From `schemas.Answers` to `schemas.Curves`.
+    """
+    prompts, ids = (responses[column].tolist() for column in ("prompt", "token_ids"))
+    return _curves(responses, model.temper(prompts, ids, temperatures, **cuts), temperatures)
+
+
+def with_spellings(
+    model: Model,
+    responses: pd.DataFrame,
+    spellings: Sequence[Sequence[str]],
+    temperatures: Sequence[float],
+) -> pd.DataFrame:
+    """log P_t of greedy answers or of one of the `spellings` of each: `schemas.Curves`.
+
+    No spelling may begin with another or with the answer (`metrics.breaking.spellings`): an output
+    then begins with one of them at most. Each counts in its usual tokens alone, so that the sum is
+    still a lower bound of the probability that an output begins with an accepted name.
+    """
+    said = responses[["prompt", "text"]].to_numpy().tolist()
+    pairs = [(i, p, t.rstrip()) for i, (p, t) in enumerate(said)]
+    pairs += [
+        (i, p, t[: len(t) - len(t.lstrip())] + form)
+        for i, (p, t) in enumerate(said)
+        for form in spellings[i]
+    ]
+    numbers, prompts, texts = map(list, zip(*pairs, strict=True))
+    logprobs = np.full((len(said), len(temperatures)), -np.inf)
+    np.logaddexp.at(logprobs, numbers, model.temper(prompts, texts, temperatures).astype(float))
+    return _curves(responses, logprobs, temperatures)
+
+
+def _curves(
+    responses: pd.DataFrame, logprobs: np.ndarray, temperatures: Sequence[float]
+) -> pd.DataFrame:
+    repeated = responses[["model", "fact_id"]].loc[responses.index.repeat(len(temperatures))]
+    return repeated.assign(
+        temperature=np.tile(np.asarray(temperatures, dtype=float), len(responses)),
+        logprob=logprobs.ravel(),
+    ).reset_index(drop=True)
 
 
 def need_known(known: pd.DataFrame, models: Sequence[Model]) -> None:
