@@ -55,7 +55,7 @@ def single_methods(
         lambda: our_samples(model, prompt, settings, grid, ()),
         lambda: bisection(model, fact, prompt, settings, stop),
         lambda: exact_scores(model, fact, settings),
-        lambda: probe.greedy(model, fact, max_new_tokens=settings.max_new_tokens),
+        lambda: probe.greedy(model, fact, max_new_tokens=settings.max_new_tokens, temperatures=()),
     )
     return dict(zip(ONE_BY_ONE, works, strict=True))
 

@@ -183,14 +183,18 @@ def _curves(
     `logits` are less their maximum, so that the likeliest token's are 0, and `norm` is their log sum.
     """
     # Where even a whole vocabulary of tokens like the tenth would add nothing, ten are enough.
-    tail = best.values[:, -1:].double()
     grid = [max(t, EPSILON) for t in grid]
-    few = math.log(logits.shape[1]) + tail / torch.tensor(grid, device=logits.device) < NOTHING
+    tail = best.values[:, -1:].double() / torch.tensor(grid, device=logits.device)
+    few = (tail + math.log(logits.shape[1]) < NOTHING).all(dim=0).tolist()
     norms = log_norms(best.values, grid)
-    full = (~few.all(dim=0)).nonzero()[:, 0].tolist()
-    norms[:, full] = log_norms(logits, [grid[k] for k in full])
-    mean = -(weights(logits) * logits).sum(dim=-1, keepdim=True, dtype=torch.float64) / norm.exp()
-    return (-norms).float().cpu().numpy(), (norm + mean)[:, 0].tolist()
+    norms[:, [t == 1 for t in grid]] = norm.double()
+    rest = [k for k, t in enumerate(grid) if t != 1 and not few[k]]
+    norms[:, rest] = log_norms(logits, [grid[k] for k in rest])
+    total = torch.zeros(len(logits), dtype=torch.float64, device=logits.device)
+    for block in logits.split(BLOCK, dim=1):
+        total += torch.linalg.vecdot(block.clamp(min=LOWEST).exp_(), block)
+    mean = total / norm[:, 0].double().exp()
+    return (-norms).float().cpu().numpy(), (norm[:, 0] - mean).tolist()
 
 
 def _draw(cumulative: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
