@@ -13,6 +13,7 @@ from factrobust.statistics import (
     bootstrap_correlation,
     bootstrap_mean,
     bootstrap_statistic,
+    explained,
     interval_table,
     paired_difference,
     ratio_of_sums,
@@ -210,3 +211,27 @@ def test_binomial_interval_is_clopper_pearson() -> None:
     for k, trials, a, b in zip(successes, n, low, high, strict=True):
         exact = stats.binomtest(int(k), int(trials)).proportion_ci()
         assert (a, b) == pytest.approx((exact.low, exact.high), abs=1e-12)
+
+
+def test_explained_is_r_squared_of_least_squares() -> None:
+    import statsmodels.api as sm
+
+    x = RNG.normal(size=(60, 2))
+    y = 3 + x @ [0.5, -1] + RNG.normal(size=60)
+    weights = RNG.integers(0, 3, size=(4, 60)).astype(float)
+    fits = [sm.WLS(y, sm.add_constant(x), weights=w).fit().rsquared for w in weights]
+    np.testing.assert_allclose(explained(weights, y, *x.T), fits, rtol=1e-9)
+    alone = explained(np.ones((1, 60)), y, x[:, 0])
+    np.testing.assert_allclose(alone, np.corrcoef(y, x[:, 0])[0, 1] ** 2)
+    assert np.isnan(explained(np.ones((1, 60)), y, np.ones(60))).all()
+
+
+def test_clusters_are_drawn_whole_and_counted() -> None:
+    table = pd.DataFrame(
+        {"m": "a", "fact_id": list("abcdef"), "relation": list("xxxyyy"), "v": [1, 1, 1, 0, 0, 0]}
+    )
+    [row] = interval_table(table, ["m"], "v", cluster="relation").to_dict("records")
+    assert row == {"m": "a", "mean": 0.5, "low": 0.0, "high": 1.0, "n": 6, "relations": 2}
+    alone = interval_table(table, ["m"], "v").iloc[0]
+    assert alone["low"] > 0
+    assert alone["n"] == 6

@@ -109,6 +109,23 @@ def ratio_of_sums(weights: Array, above: Array, below: Array) -> Array:
     return np.where(under > 0, over / np.where(under > 0, under, 1.0), np.nan)
 
 
+def explained(weights: Array, y: Array, *predictors: Array) -> Array:
+    """R squared of the least-squares fit of y on the predictors [row] in each resample: a statistic
+    for `bootstrap_statistic`.
+
+    It is 1 - det(C) / (det(C of the predictors) var(y)), where C is the covariance of y and them; NaN
+    where one of them is constant, or the predictors are collinear.
+    """
+    rows = np.stack([x - x.mean() for x in (y, *predictors)])
+    total = weights.sum(axis=1)
+    mean = np.einsum("ij,kj->ik", weights, rows) / total[:, None]
+    products = np.einsum("ij,kj,lj->ikl", weights, rows, rows, optimize=True) / total[:, None, None]
+    covariance = products - mean[:, :, None] * mean[:, None, :]
+    inner = np.linalg.det(covariance[:, 1:, 1:]) * covariance[:, 0, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(inner > 0, 1 - np.linalg.det(covariance) / inner, np.nan)
+
+
 def binomial_interval(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
     """Exact (Clopper-Pearson) 95% bounds of a share, for `successes` of `n` independent trials [row].
 
@@ -128,26 +145,35 @@ def interval_table(
     value: str,
     group: str | None = "fact_id",
     *,
+    cluster: str | None = None,
     n_boot: int = 2000,
 ) -> pd.DataFrame:
     """Mean of the column `value` in every combination of the columns `by`, with its interval.
 
     Returns the columns of `by`, then mean, low, high and n (number of distinct `group`s, or of rows
     where `group` is None), sorted by `by`; combinations that do not occur are left out. With an
-    empty `by`, one row. Raises ValueError as `bootstrap_mean` does, naming the combination.
+    empty `by`, one row. Where groups of a column `cluster` ("relation") resemble each other, whole
+    clusters are drawn instead, and a further column, "relations", counts them. Raises ValueError as
+    `bootstrap_mean` does, naming the combination.
     """
     by = list(by)
     rows = []
     parts = df.groupby(by, observed=True, dropna=False) if by else [((), df)]
     for key, part in parts:
-        groups = None if group is None else part[group]
+        drawn = cluster or group
+        groups = None if drawn is None else part[drawn]
         try:
-            rows.append((*key, *bootstrap_mean(part[value], groups, n_boot=n_boot)))
+            found = bootstrap_mean(part[value], groups, n_boot=n_boot)
         except ValueError as error:
             where = dict(zip(by, key, strict=True))
             raise ValueError(f"Column {value!r} at {where}: {error}") from None
-    table = pd.DataFrame(rows, columns=[*by, *Interval._fields])
-    return table.astype({name: df[name].dtype for name in by} | {"n": int})
+        if cluster:
+            rows.append((*key, *found._replace(n=part[group].nunique()), found.n))
+        else:
+            rows.append((*key, *found))
+    counted = ["n", f"{cluster}s"] if cluster else ["n"]
+    table = pd.DataFrame(rows, columns=[*by, *Interval._fields[:3], *counted])
+    return table.astype({name: df[name].dtype for name in by} | dict.fromkeys(counted, int))
 
 
 def _sorted(
