@@ -135,6 +135,7 @@ def _pick(
         for stream in group:
             shared.setdefault(stream.temperature, {}).setdefault(node, []).append(stream)
     cuts = {name: settings[name] for name in CUTS if settings.get(name) is not None}
+    falling = descending(logits) if "top_p" in cuts else None
     wanted = max(group[0].alternatives for group in groups)
     best = torch.topk(logits, max(wanted, 1)) if wanted or 0 in shared else None
     for temperature, members in shared.items():
@@ -143,7 +144,8 @@ def _pick(
         t = max(temperature, EPSILON)
         cut = plain
         if cuts:
-            cut = plain.masked_fill(plain < floors(plain, [t], cuts), -torch.inf)
+            ranked = None if falling is None else falling[nodes]
+            cut = plain.masked_fill(plain < floors(plain, [t], cuts, ranked), -torch.inf)
         if temperature == 0 and best:
             drawn = best.indices[nodes, :1]
             tempered = -log_norms(cut, [EPSILON]).float()
@@ -223,21 +225,24 @@ def _draw(cumulative: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
 
 
 def floors(
-    shifted: torch.Tensor, temperatures: Sequence[float], cuts: Mapping[str, float]
+    shifted: torch.Tensor,
+    temperatures: Sequence[float],
+    cuts: Mapping[str, float],
+    falling: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The lowest logit that truncation leaves at each temperature, [row, temperature].
 
     `shifted` are logits less their maximum, [row, vocabulary]. In the order of transformers' own
     `generate`, on the tempered distribution: the `top_k` likeliest tokens; of these the fewest whose
     mass reaches `top_p`; of these what has at least `min_p` times the largest probability. Tokens as
-    likely as the last one that stays, stay too.
+    likely as the last one that stays, stay too. `falling` are `shifted` sorted, where they are there.
     """
     low = torch.full((len(shifted), len(temperatures)), -torch.inf, device=shifted.device)
     if "top_k" in cuts:
         k = min(int(cuts["top_k"]), shifted.shape[1])
         low[:] = torch.topk(shifted, k).values[:, -1:]
     if "top_p" in cuts:
-        ranked = shifted.sort(dim=-1, descending=True).values
+        ranked = descending(shifted) if falling is None else falling
         ranked = ranked.masked_fill(ranked < low[:, :1], -torch.inf)
         for column, t in enumerate(temperatures):
             mass = weights(ranked / t).cumsum(dim=-1, dtype=torch.float64)
@@ -247,6 +252,14 @@ def floors(
         least = torch.tensor(temperatures, device=low.device) * math.log(cuts["min_p"])
         low = torch.maximum(low, least.to(low))
     return low
+
+
+def descending(logits: torch.Tensor) -> torch.Tensor:
+    """Each row sorted, the largest first."""
+    if logits.is_cuda:
+        return logits.sort(dim=-1, descending=True).values
+    # NumPy's sort of float32 takes 1.3 ms for 262,144 numbers, torch's 44.
+    return torch.from_numpy(-np.sort(-logits.numpy(), axis=-1))
 
 
 def weights(shifted: torch.Tensor) -> torch.Tensor:

@@ -62,6 +62,29 @@ def accuracy_by_temperature(table: pd.DataFrame, exact: pd.DataFrame | None = No
     return fig
 
 
+def by_decoder(exact: pd.DataFrame, sampled: pd.DataFrame) -> Figure:
+    """What truncation saves: a line a decoder, a panel a model; shares of right samples as points.
+
+    `exact`, of P_t of the greedy answer, and `sampled`: intervals by model, decoder and temperature.
+    """
+    labels = ("temperature $t$", "probability of a right answer")
+    fig, panels = blocks.curves(
+        exact, "temperature", panel="model", by="decoder", labels=labels, shares="y", what=""
+    )
+    looks = blocks.looks_of(exact["decoder"])
+    for axis, own in panels:
+        for k, (decoder, look) in enumerate(looks.items()):
+            points = sampled[
+                (sampled["model"] == own["model"].iloc[0]) & (sampled["decoder"] == decoder)
+            ]
+            at = points["temperature"] + style.aside(k, len(looks), 0.03)
+            axis.errorbar(
+                at, points["mean"], style.errors(points), fmt=look.marker, color=look.colour,
+                mfc="white", elinewidth=0.7,
+            )  # fmt: skip
+    return fig
+
+
 def certainty_bins(table: pd.DataFrame) -> Figure:
     """Figures 2, 6, 7: how certain sampled answers are, right and wrong ones stacked, in one domain.
 
