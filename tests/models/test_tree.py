@@ -303,6 +303,13 @@ def test_the_curve_of_a_greedy_answer_by_hand(toy: Any) -> None:
     assert (short.text, short.curve) == (" a", [pytest.approx(np.log(0.5))])
 
 
+def test_a_space_before_the_stop_is_no_part_of_the_curve(toy_model: Callable[..., Any]) -> None:
+    toy = toy_model({"?": {" lira": 0.5, " x": 0.5}, " lira": {" (": 0.6, ".": 0.4}})
+    [g] = toy.generate(["so?"], temperatures=[1.0], stop=["("])
+    assert (g.text, len(g.token_ids)) == (" lira ", 2)
+    assert g.curve == [pytest.approx(np.log(0.5))]
+
+
 # -- the softmax -----------------------------------------------------------------------------------
 
 

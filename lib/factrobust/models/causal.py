@@ -197,17 +197,19 @@ class CausalLM(Model):
         """What the streams of one prompt (`last`: the token before) say, up to a stop or end."""
 
         @functools.cache  # many samples are equal
-        def ending(ids: tuple[int, ...]) -> tuple[str, int]:
+        def ending(ids: tuple[int, ...]) -> tuple[str, int, int]:
             ids = ids[:-1] if ids[-1] in self.end_ids else ids
             text = tokens.continuation(self.tokenizer, last, ids)
             short = tokens.cut(text, stop)
             if short is None:
-                return text, len(ids)
-            return short, tokens.covering(self.tokenizer, last, ids, short)
+                return text, len(ids), len(ids)
+            # A token may hold the stop and a space before it: no part of what the curve is of.
+            said = short.rstrip()
+            return short, *(tokens.covering(self.tokenizer, last, ids, x) for x in (short, said))
 
         generations = []
         for s in streams:
-            text, n = ending(tuple(s.ids))
+            text, n, n_said = ending(tuple(s.ids))
             top = [
                 [(self.tokenizer.decode([i]), p) for i, p in zip(*at, strict=True)]
                 for at in s.top[:n]
@@ -215,7 +217,7 @@ class CausalLM(Model):
             tempered = [] if s.alternatives else s.tempered[:n]
             answer = Generation(prompt, text, s.ids[:n], s.logprobs[:n], top, tempered)
             if s.curve:
-                along = np.sum(s.curve[:n], axis=0, initial=0.0).tolist()
+                along = np.sum(s.curve[:n_said], axis=0, initial=0.0).tolist()
                 answer = replace(answer, curve=along, entropies=s.entropies[:n])
             generations.append(answer)
         return generations

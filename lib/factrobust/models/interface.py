@@ -114,7 +114,8 @@ class Model(ABC):
         """Greedy answers, one `Generation` a prompt; generation ends at any string of `stop`.
 
         With `temperatures` each has its `curve`, at little cost: the logits along the answer are at
-        hand. It is what `temper` says of the answer's token ids.
+        hand. It is what `temper` says of the answer's token ids, but for a last one that holds
+        nothing of the answer but a space before the stop.
 
         `alternatives` is how many likeliest tokens a position the caller cannot do without (at most
         ten): a model that tells fewer, as some endpoints do, raises ModelError at its first answer.
