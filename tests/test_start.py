@@ -6,7 +6,9 @@ import pandas as pd
 import pytest
 
 from factrobust import start
+from factrobust.metrics.decoding import mark_samples
 from factrobust.models.interface import LacksError
+from factrobust.probes.decoding import TEMPERATURES
 from factrobust.records import RecordsError
 
 GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
@@ -51,6 +53,27 @@ def test_decoding_asks_every_model_every_fact_and_knows_the_exact_matches():
     assert len(samples) == len(few) * 10 * 10
     asked = samples[["model", "fact_id"]].drop_duplicates().to_numpy().tolist()
     assert sorted(asked) == sorted(few[["model", "fact_id"]].to_numpy().tolist())
+
+
+def test_one_way_finds_the_breaking_temperatures_of_all_models():
+    study = decoding(n_questions=900)
+    t_b, estimator = study.breaking
+    assert estimator == "from $P_t$"
+    assert len(t_b) == len(study.known) > len(study.few_known)
+    assert set(t_b["t_b"]) <= {*TEMPERATURES, float("inf")}
+    beyond = decoding(n_questions=900)
+    endpoint, other = beyond.models
+    endpoint.lacks = {"temper": "no logits"}  # one of the two, and both are sampled
+    t_b, estimator = beyond.breaking
+    assert estimator == "by samples"
+    assert not other.lacks
+    found, few = (set(zip(t["model"], t["fact_id"], strict=True)) for t in (t_b, beyond.few_known))
+    assert found == few
+    # The first temperature at which fewer than half of the samples are right, by hand.
+    right = mark_samples(beyond.sampled()).groupby(["model", "fact_id", "temperature"])["correct"]
+    low = right.mean().unstack() < 0.5
+    by_hand = low.idxmax(axis=1).where(low.any(axis=1), float("inf"))
+    assert t_b.set_index(["model", "fact_id"])["t_b"].to_dict() == by_hand.to_dict()
 
 
 def test_a_call_that_is_not_recorded_ends_a_replay():

@@ -15,6 +15,7 @@ from factrobust.statistics import (
     bootstrap_statistic,
     explained,
     interval_table,
+    mean_of_means,
     paired_difference,
     ratio_of_sums,
     unit_bins,
@@ -172,6 +173,15 @@ def test_ratio_of_sums_weighs_rows_and_is_undefined_over_zero() -> None:
     weights, above = np.array([[1.0, 1, 1], [2, 0, 0]]), np.array([1.0, 0, 2])
     assert ratio_of_sums(weights, above, np.array([1.0, 4, 1])).tolist() == [0.5, 1]
     assert np.isnan(ratio_of_sums(weights, above, np.zeros(3))).all()
+
+
+def test_mean_of_means_counts_each_part_alike() -> None:
+    values, parts = np.array([1.0, 2, 3, 8]), np.array([0.0, 0, 0, 1])
+    weights = np.array([[1.0, 1, 1, 1], [3, 0, 0, 2], [1, 1, 1, 0]])
+    found = mean_of_means(weights, values, parts)
+    assert found[:2].tolist() == [(2 + 8) / 2, (1 + 8) / 2]  # not 14 / 4, nor 19 / 5
+    assert np.isnan(found[2])  # the second part is not drawn
+    assert mean_of_means(weights, values, np.zeros(4)).tolist() == [14 / 4, 19 / 5, 2]
 
 
 def test_interval_table_is_tidy() -> None:

@@ -126,6 +126,27 @@ class Decoding(Study):
 
         return curves(self.known)
 
+    @cached_property
+    def by_samples(self) -> pd.DataFrame:
+        """t_b of `few_known` as the paper finds it: samples at each temperature, half of them right."""
+        from factrobust.metrics import decoding as metric
+
+        marked = metric.mark_samples(self.sampled())
+        return metric.sampled_breaking(metric.sampled_accuracy(marked))
+
+    @cached_property
+    def breaking(self) -> tuple[pd.DataFrame, str]:
+        """t_b on the paper's temperatures, by one way for all models, and that way's name in figures.
+
+        From P_t of all known answers; if one of the models cannot be tempered, `by_samples`.
+        """
+        from factrobust.metrics.decoding import grid_breaking
+        from factrobust.probes.decoding import TEMPERATURES
+
+        if any("temper" in model.lacks for model in self.models):
+            return self.by_samples, "by samples"
+        return grid_breaking(self.curves(), TEMPERATURES), "from $P_t$"
+
 
 class Time(Study):
     """Part 2: the object of the facts of `data` is scored under every date, in each prompt format.

@@ -109,6 +109,14 @@ def ratio_of_sums(weights: Array, above: Array, below: Array) -> Array:
     return np.where(under > 0, over / np.where(under > 0, under, 1.0), np.nan)
 
 
+def mean_of_means(weights: Array, values: Array, parts: Array) -> Array:
+    """Mean over the parts (numbers [row]) of the mean of `values` [row] in each, so that each part
+    counts alike however many rows it has; NaN in resamples that lack one: a statistic for
+    `bootstrap_statistic`."""
+    inside = [(parts == part).astype(float) for part in np.unique(parts)]
+    return np.mean([ratio_of_sums(weights, values * own, own) for own in inside], axis=0)
+
+
 def explained(weights: Array, y: Array, *predictors: Array) -> Array:
     """R squared of the least-squares fit of y on the predictors [row] in each resample: a statistic
     for `bootstrap_statistic`.
