@@ -245,3 +245,12 @@ def test_clusters_are_drawn_whole_and_counted() -> None:
     alone = interval_table(table, ["m"], "v").iloc[0]
     assert alone["low"] > 0
     assert alone["n"] == 6
+
+
+def test_shares_of_nothing_and_of_all_have_exact_bounds() -> None:
+    # Of n trials without a success, the upper bound p has (1 - p)^n = 0.025.
+    none = bootstrap_mean([0] * 40)
+    assert none == (0, 0, pytest.approx(1 - 0.025 ** (1 / 40)), 40)
+    whole = bootstrap_mean([1.0] * 40, np.repeat(np.arange(10), 4))  # ten groups are ten trials
+    assert whole == (1, pytest.approx(0.025 ** (1 / 10)), 1, 10)
+    assert bootstrap_mean([0.5] * 40)[1:3] == (0.5, 0.5)

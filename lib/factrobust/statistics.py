@@ -9,7 +9,9 @@ and the seed, not on the order of rows.
 
 Degenerate cases, everywhere in this module: without rows everything is NaN and n is 0; with one
 fact low and high are NaN, because one fact says nothing about the spread between facts; values
-that are all equal give low = high. A missing or infinite value is an error: drop it, and say so.
+that are all equal give low = high, but shares that are all 0 or all 1, of which no resample shows
+another value, have the exact binomial bounds of as many trials as there are groups. A missing or
+infinite value is an error: drop it, and say so.
 """
 
 from __future__ import annotations
@@ -51,11 +53,15 @@ def bootstrap_mean(
     """
     (rows,), inverse = _sorted([values], groups)
     sums, sizes = np.bincount(inverse, weights=rows), np.bincount(inverse)
+    n = len(sizes)
+    if n > 1 and rows.min() == rows.max() and rows[0] in (0, 1):
+        low, high = binomial_interval(n * rows[0], n)
+        return Interval(float(rows[0]), float(low), float(high), n)
 
     def mean(draws: Array) -> Array:  # [resample, group] times drawn -> [resample]
         return _dot(draws, sums) / _dot(draws, sizes)
 
-    return _bootstrap(mean, len(sizes), n_boot, seed)
+    return _bootstrap(mean, n, n_boot, seed)
 
 
 def bootstrap_statistic(

@@ -22,12 +22,11 @@ from factrobust.metrics.decoding import (
     raw_frs,
     top_entropy,
 )
-from factrobust.probes.decoding import temperature_grid
+from factrobust.probes.decoding import GRID
 
 UNIFORM = [math.log(0.1)] * 10
 CERTAIN = [0.0] + [-math.inf] * 9
 PAPER = [round(0.2 * k, 1) for k in range(1, 11)]
-GRID = temperature_grid(PAPER)
 LOGITS = list[np.ndarray]  # one array a token of the answer, the answer's token first
 ENTROPY, TEMPERATURE = st.floats(0, 1), st.floats(0, 50)
 D = st.sampled_from([0.5, 1, 2, 5, 10, 50])
