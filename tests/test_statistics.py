@@ -254,3 +254,5 @@ def test_shares_of_nothing_and_of_all_have_exact_bounds() -> None:
     whole = bootstrap_mean([1.0] * 40, np.repeat(np.arange(10), 4))  # ten groups are ten trials
     assert whole == (1, pytest.approx(0.025 ** (1 / 10)), 1, 10)
     assert bootstrap_mean([0.5] * 40)[1:3] == (0.5, 0.5)
+    same = pd.Series([1, 0] * 20)
+    assert paired_difference(same, same) == (0, -none.high, none.high, 40)
