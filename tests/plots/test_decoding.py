@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgba
 
 from factrobust.plots import decoding, style
 
@@ -40,19 +41,41 @@ def test_exact_curves_are_dotted_in_the_models_colour(check, intervals):
     assert "n = – / 40 facts" in fig.axes[1].get_title()
 
 
-def test_certainty_bins_stack_right_and_wrong(check, models):
+def test_certainty_bins_stack_right_below_wrong_and_meet_at_the_accuracy(check, models, entries):
     one = pd.DataFrame(
-        {"bin": [0.9, 0.9, 0.3], "correct": [True, False, True], "share": [0.5, 0.2, 0.3], "n": 50}
+        {
+            "bin": [0.9, 0.8, 0.5, 0.4, 0.3, 0.0, 0.9],
+            "correct": [True, True, True, True, False, False, False],
+            "share": [0.2, 0.15, 0.05, 0.1, 0.25, 0.2, 0.05],
+            "n": 50,
+        }
     )
-    parts = [one.assign(model=m, temperature=t) for m in models for t in [*T, 0.4]]
-    fig = check(decoding.certainty_bins(pd.concat(parts)), axes=4 * len(models))
-    bars = [bar.get_bbox().bounds for bar in fig.axes[0].patches]  # x, y, width, height
-    assert np.array(bars) == pytest.approx(
-        np.array([(0.906, 0, 0.088, 0.5), (0.306, 0, 0.088, 0.3), (0.906, 0.5, 0.088, 0.2)])
-    )  # wrong above right
-    assert [axis.get_title() for axis in fig.axes[:4]] == [f"$t$ = {t:g}\nn = 50" for t in T]
-    few = pd.concat(part for part in parts if part["temperature"].iloc[0] == 0.4)
-    check(decoding.certainty_bins(few), axes=len(models))
+    half = one.query("correct").assign(temperature=0.4, share=0.25)  # lacks the wrong ones
+    table = pd.concat([one.assign(temperature=2.0), half])
+    fig = check(
+        decoding.certainty_bins(pd.concat(table.assign(model=m) for m in models)), len(models)
+    )
+    for axis in fig.axes:
+        bars = np.array([bar.get_bbox().bounds for bar in axis.patches]).reshape(8, 2, 4)
+        right, wrong = [0.2, 0.2, 0.1, 0], [0.2, 0.25, 0, 0.05]  # upwards, at t = 2
+        assert bars[:, 1, 3] == pytest.approx([*right, *wrong])
+        assert bars[:, 0, 3] == pytest.approx([0.25, 0.5, 0.25, 0, 0, 0, 0, 0])
+        assert bars[:, 1, 1] == pytest.approx([0, *np.cumsum([*right, *wrong])[:-1]])
+        assert bars[:, :, 0] == pytest.approx(np.tile([-0.45, 0.55], (8, 1)))
+        (accuracy,) = axis.collections
+        assert [line[0, 1] for line in accuracy.get_segments()] == pytest.approx([1, 0.5])
+        colours = [bar.get_facecolor() for bar in axis.patches[::2]]
+        assert colours == [
+            to_rgba(colour, alpha)
+            for colour, alphas in (
+                (style.RIGHT, (1, 0.7, 0.45, 0.2)),
+                (style.WRONG, (0.2, 0.45, 0.7, 1)),
+            )
+            for alpha in alphas
+        ]
+        assert axis.get_title().split("\n")[1] == "n = 50 samples"
+        assert [tick.get_text() for tick in axis.get_xticklabels()] == ["0.4", "2"]
+    assert entries(fig)[:3] == ["right, 0.9–1", "wrong, 0.9–1", "right, 0.5–0.9"]
 
 
 def test_entropy_by_breaking_puts_unbroken_facts_apart(check, intervals, models):
@@ -72,20 +95,36 @@ def test_entropy_by_breaking_puts_unbroken_facts_apart(check, intervals, models)
     assert fig.axes[0].get_title().split("\n")[1] == "n = 3, 1 undefined"
 
 
-def test_one_answer(check, rows):
+def test_one_answer(check, rows, entries):
     tokens = pd.DataFrame(
         {
-            "temperature": [0.5, 0.5, 0.5, 1, 1, 1],
-            "token": [" Paris", "\n", "北", "北", " Paris", "\n"],
-            "probability": [0.9, 0.0995, 0.0005, 0.1, 0.6, 0.3],
+            "temperature": [2.0, 2.0, 2.0, 0.5, 0.5, 0.5],
+            "token": ["Paris", "the nine next", "all other tokens"] * 2,
+            "share": [0.1, 0.3, 0.6, 0.9, 0.07, 0.03],
         }
     )
-    fig = check(decoding.one_answer(tokens, " Paris"), axes=2)
-    first, second = ([bar.get_width() for bar in axis.patches] for axis in fig.axes)
-    assert first == [0.9, 0.0995, 0.0005]
-    assert second == [0.6, 0.3, 0.1]  # in the order of the first temperature
-    assert rows(fig.axes[0]) == ["␣Paris", "↵", "\\u5317"]
-    assert [text.get_text() for text in fig.axes[0].texts] == ["90.0%", "10.0%", "< 0.1%"]
+    fig = check(decoding.one_answer(tokens), axes=1)
+    bars = [bar.get_bbox().bounds[::2] for bar in fig.axes[0].patches]  # left, width
+    expected = [(0, 0.9), (0, 0.1), (0.9, 0.07), (0.1, 0.3), (0.97, 0.03), (0.4, 0.6)]
+    assert np.array(bars) == pytest.approx(np.array(expected))
+    assert rows(fig.axes[0]) == ["$t$ = 0.5", "$t$ = 2"]
+    assert entries(fig) == ["Paris", "the nine next", "all other tokens"]
+    assert fig.axes[0].patches[0].get_facecolor() == to_rgba(style.RIGHT)
+
+
+def test_one_curve(check, points, entries):
+    curve = pd.DataFrame(
+        {"model": "m", "temperature": [4, 1, 2], "logprob": np.log([0.1, 0.9, 0.3])}
+    )
+    samples = pd.DataFrame({"temperature": [1, 2], "mean": [0.8, 0.4], "n": 10})
+    samples = samples.assign(low=samples["mean"] - 0.2, high=samples["mean"] + 0.1)
+    axis = check(fig := decoding.one_curve(curve, 1.5, samples), axes=1).axes[0]
+    line, *_ = axis.lines
+    assert line.get_xdata().tolist() == [1, 2, 4]
+    assert line.get_ydata() == pytest.approx([0.9, 0.3, 0.1])
+    assert points(axis, style.looks(["m"])["m"].colour).tolist() == [[1, 0.8], [2, 0.4]]
+    assert points(axis, "black").tolist() == [[1.5, 0.5]]
+    assert entries(fig) == ["exact $P_t$", "exact $t_b$ = 1.50", "10 samples, 95% interval"]
 
 
 def test_surfaces_have_entropy_along_x_and_say_their_values(check):

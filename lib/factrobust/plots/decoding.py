@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE, SINGLE, Look
 
-SHOWN = (0.2, 1.0, 1.6, 2.0)  # temperatures of figures 2, 6 and 7
+# Certainties that figures 2, 6 and 7 tell apart: lower edge, name, and how strongly it is coloured.
+LEVELS = ((0.9, "0.9–1", 1.0), (0.5, "0.5–0.9", 0.7), (0.1, "0.1–0.5", 0.45), (0.0, "0–0.1", 0.2))
 TOP = 2.0  # the highest temperature sampled
 BIN = 0.05  # width of figure 13's histogram
 GAP = (0.8, 1.0)  # FRS that no fact can have
@@ -86,33 +87,38 @@ def by_decoder(exact: pd.DataFrame, sampled: pd.DataFrame) -> Figure:
 
 
 def certainty_bins(table: pd.DataFrame) -> Figure:
-    """Figures 2, 6, 7: how certain sampled answers are, right and wrong ones stacked, in one domain.
+    """Figures 2, 6, 7: how certain sampled answers are, right below wrong ones, a bar a temperature.
 
-    `table`: model, temperature, bin (lower edge), correct, share, n (responses), of ten bins of
-    width 0.1 (`metrics.decoding.certainty_bins`). Rows are models, columns temperatures: 0.2, 1.0,
-    1.6 and 2.0 where the table has them, else the table's first four.
+    `table`: model, temperature, bin (lower edge), correct, share, n (samples), of ten bins of width
+    0.1 (`metrics.decoding.certainty_bins`), which are added up to LEVELS. A panel a model; right
+    answers are stacked from the most certain up, wrong ones from the least, so that the colours meet
+    at the accuracy, a black line.
     """
     blocks.check(table, "model", "temperature", "bin", "correct")
-    tried = sorted(table["temperature"].unique())
-    temperatures = [t for t in SHOWN if t in tried] or tried[:4]
-    models = list(style.looks(table["model"]))
-    size = len(models), len(temperatures), DOUBLE, 0.75 + 1.25 * len(models)
-    fig, axes = style.grid(*size, sharex=True, sharey=True)
-    for row, model in zip(axes, models, strict=True):
-        for axis, t in zip(row, temperatures, strict=True):
-            own = table[(table["model"] == model) & np.isclose(table["temperature"], t)]
-            right, wrong = own[own["correct"]], own[~own["correct"]]
-            below = wrong["bin"].map(right.set_index("bin")["share"]).fillna(0)
-            axis.bar(right["bin"] + 0.05, right["share"], 0.088, color=style.RIGHT)
-            axis.bar(wrong["bin"] + 0.05, wrong["share"], 0.088, below, color=style.WRONG)
-            n = f"n = {style.count(own['n'])}"
-            axis.set_title(f"$t$ = {t:g}\n{n}" if model == models[0] else n)
-            axis.grid(False, axis="x")
-        row[0].set_ylabel(f"{style.model_name(model)}\nshare of samples", fontsize=8)
-    axes[0, 0].set(xlim=(0, 1), ylim=(0, 1))
-    axes[0, 0].set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-    fig.supxlabel("certainty: mean probability of the answer's tokens")
-    return blocks.legend(fig, blocks.patches({"right": style.RIGHT, "wrong": style.WRONG}))
+    temperatures = sorted(table["temperature"].unique())
+    labels = ("temperature $t$", "share of samples, by certainty")
+    fig, panels = blocks.panels(table, "model", what="samples", labels=labels, shares="y")
+    lows, at = [low for low, *_ in LEVELS], np.arange(len(temperatures))
+    upwards = [(True, low) for low in lows] + [(False, low) for low in lows[::-1]]
+    fills: dict[tuple[bool, float], Any] = {
+        (correct, low): (style.RIGHT if correct else style.WRONG, strength)
+        for low, _, strength in LEVELS
+        for correct in (True, False)
+    }
+    for axis, own in panels:
+        level = own["bin"].map(lambda edge: next(low for low in lows if edge >= low))
+        share = own["share"].groupby([own["correct"], level, own["temperature"]]).sum()
+        heights = [[share.get((*kind, t), 0.0) for t in temperatures] for kind in upwards]
+        tops = np.cumsum(heights, axis=0)
+        for kind, height, top in zip(upwards, heights, tops, strict=True):
+            axis.bar(at, height, 0.9, top - height, color=fills[kind])
+        axis.hlines(tops[len(lows) - 1], at - 0.45, at + 0.45, color="black", lw=0.8)
+        axis.set_xticks(at, [f"{t:g}" for t in temperatures])
+        axis.set_ylim(0, 1)
+        axis.grid(False)
+    names = {low: name for low, name, _ in LEVELS}
+    kinds = {f"{'right' if c else 'wrong'}, {names[low]}": fill for (c, low), fill in fills.items()}
+    return blocks.legend(fig, blocks.patches(kinds))
 
 
 def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame) -> Figure:
@@ -137,25 +143,45 @@ def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame) -> Figure:
     return blocks.legend(fig, [fact, blocks.key("mean, 95% interval", **marked)])
 
 
-def one_answer(tokens: pd.DataFrame, answer: str) -> Figure:
-    """How temperature flattens one position's distribution: its likeliest tokens, a panel each t.
+def one_answer(tokens: pd.DataFrame) -> Figure:
+    """How temperature spreads one position's probability: a bar each temperature.
 
-    `tokens`: temperature, token, probability (sums to less than 1: the vocabulary is larger), all
-    panels in the order of the first temperature; `answer` is the token to highlight.
+    `tokens`: temperature, token (or what several are called together), share; the first token is the
+    greedy answer, the others are ever lighter grey.
     """
     blocks.check(tokens, "temperature", "token")
-    shares = tokens.pivot(index="token", columns="temperature", values="probability")
-    shares = shares.sort_values(shares.columns[0], ascending=False)
-    fig, axes = style.grid(1, shares.shape[1], DOUBLE, 2.4, sharex=True, sharey=True)
-    colours = [style.RIGHT if token == answer else "0.6" for token in shares.index]
-    for axis, (t, p) in zip(axes[0], shares.items(), strict=True):
-        bars = axis.barh(range(len(p)), p, color=colours)
-        axis.bar_label(bars, ["< 0.1%" if x < 0.001 else f"{x:.1%}" for x in p], padding=3)
-        axis.set(title=f"$t$ = {t:g}", xlabel="probability", xlim=(0, 1.25), xticks=[0, 0.5, 1])
-        axis.grid(False, axis="y")
-    blocks.name_rows(axes[0], [style.token_name(token) for token in shares.index])
-    axes[0, 0].set_ylabel("next token")
-    return fig
+    names, temperatures = tokens["token"].unique(), sorted(tokens["temperature"].unique())
+    greys = map(str, np.linspace(0.6, 0.85, len(names) - 1))
+    fills = dict(zip(names, [style.RIGHT, *greys], strict=True))
+    labels, height = ("share of the probability", "temperature"), 0.9 + 0.3 * len(temperatures)
+    fig, ((axis, _),) = blocks.panels(tokens, labels=labels, height=height, width=DOUBLE)
+    blocks.stack(axis, tokens, "temperature", temperatures, "token", fills)
+    blocks.name_rows([axis], [f"$t$ = {t:g}" for t in temperatures])
+    return blocks.legend(fig, blocks.patches({style.printable(n): fills[n] for n in names}))
+
+
+def one_curve(curve: pd.DataFrame, t_b: float, samples: pd.DataFrame) -> Figure:
+    """P_t(answer) of one fact against temperature, where it breaks, and shares of right samples.
+
+    `curve`: a table `schemas.Curves` of one fact; `samples`: temperature, mean, low, high, n.
+    """
+    look, top = next(iter(style.looks(curve["model"]).values())), 1.5 * samples["temperature"].max()
+    labels = ("temperature $t$", "probability of the answer")
+    fig, ((axis, own),) = blocks.panels(curve, labels=labels, shares="y")
+    own = own.sort_values("temperature")
+    axis.plot(own["temperature"], np.exp(own["logprob"]), color=look.colour)
+    sampled: dict[str, Any] = {"color": look.colour, "marker": "o", "mfc": "white", "ls": ""}
+    axis.errorbar(samples["temperature"], samples["mean"], style.errors(samples), **sampled)
+    axis.axhline(0.5, **style.REFERENCE)
+    marked: dict[str, Any] = {"color": "black", "marker": "D", "ls": ""}
+    axis.plot([t_b], [0.5], zorder=4, **marked)
+    axis.set_xlim(0, top)
+    handles = [
+        blocks.key("exact $P_t$", look, marker=""),
+        blocks.key(f"exact $t_b$ = {t_b:.2f}", **marked),
+        blocks.key(f"{style.count(samples['n'])} samples, 95% interval", **sampled),
+    ]
+    return blocks.legend(fig, handles)
 
 
 def surfaces(entropy: ArrayLike, t_b: ArrayLike, scores: Mapping[str, ArrayLike]) -> Figure:

@@ -32,7 +32,7 @@ ORANGE, SKY, GREY = "#E69F00", "#56B4E9", "#777777"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 LINES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
-RIGHT, WRONG = BLUE, ORANGE  # of answers, where colour does not tell models apart
+RIGHT, WRONG = GREEN, ORANGE  # of answers; no embedded model has these colours
 REFERENCE: dict[str, Any] = {"color": "0.35", "lw": 0.9, "ls": "--", "zorder": 1}  # chance, bounds
 
 MODELS = (  # position = look; the first two are the embedded models, whose colours are theirs alone
