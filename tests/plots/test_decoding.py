@@ -82,7 +82,7 @@ def test_entropy_by_breaking_puts_unbroken_facts_apart(check, intervals, models)
     one = pd.DataFrame({"entropy": [0.5, 0.3, 0.1, 0.2], "t_b": [0.4, 2.0, np.inf, np.nan]})
     facts = pd.concat(one.assign(model=model, fact_id=range(4)) for model in models)
     means = intervals(model=models, t_b=[0.4, 2.0, np.inf])
-    fig = check(decoding.entropy_by_breaking(facts, means), axes=len(models))
+    fig = check(decoding.entropy_by_breaking(facts, means, "by samples"), axes=len(models))
     x, y = fig.axes[0].collections[0].get_offsets().T
     assert list(x) == pytest.approx([0.4, 2.0, 2.3], abs=0.051)
     assert list(y) == [0.5, 0.3, 0.1]
@@ -93,6 +93,7 @@ def test_entropy_by_breaking_puts_unbroken_facts_apart(check, intervals, models)
     ]
     assert fig.axes[0].get_xticklabels()[-1].get_text() == "> 2"
     assert fig.axes[0].get_title().split("\n")[1] == "n = 3, 1 undefined"
+    assert fig.axes[0].get_xlabel() == "breaking temperature $t_b$ by samples"
 
 
 def test_one_answer(check, rows, entries):
@@ -141,49 +142,72 @@ def test_surfaces_have_entropy_along_x_and_say_their_values(check):
         assert y == pytest.approx(2 * x - 1)
 
 
-def test_frs_by_entropy_marks_unbroken_facts_apart(check, models, points):
+def test_frs_by_entropy_colours_t_b_and_marks_unbroken_facts_apart(check, models, points, entries):
     one = pd.DataFrame(
         {
-            "entropy": [0.5, 0.1, 0.2, np.nan], "frs": [0.4, 1, 0.7, np.nan],
-            "t_b": [1, np.inf, 0.5, 1], "d": 1.0, "fact_id": range(4),
+            "entropy": [0.5, 0.1, 0.2, 0.3, 0.9, np.nan], "frs": [0.4, 1, 0.7, 0.6, 0.1, np.nan],
+            "t_b": [1, np.inf, 0.4, 1, 0.6, 1], "d": 1.0, "fact_id": range(6),
         }
     )  # fmt: skip
     facts = pd.concat(one.assign(model=model) for model in models)
-    fig = check(decoding.frs_by_entropy(facts), axes=len(models))
+    fig = check(decoding.frs_by_entropy(facts, "from $P_t$"), axes=len(models))
     for axis in fig.axes:
         assert points(axis, style.ORANGE).tolist() == [[0.1, 1]]
-        assert len(axis.collections[0].get_offsets()) == 3
-        assert axis.get_title().split("\n")[1] == "n = 3, 1 undefined, 1 unbroken"
-    assert fig.axes[0].get_ylabel() == "FRS ($d$ = 1)"
-
-
-def test_frs_by_d(check, intervals, models, points, entries):
-    table = intervals(model=models, d=[1, 50])
-    facts = pd.DataFrame({"model": models[0], "d": [1, 50, 50, 7], "frs": [0.5, 0.6, np.nan, 0.7]})
-    fig = check(decoding.frs_by_d(table, facts), axes=1)
-    looks = style.looks(models)
-    for k, (model, look) in enumerate(looks.items()):
-        shift = (k - (len(models) - 1) / 2) * 0.8 / len(models)
-        own = table[table["model"] == model]
-        assert points(fig.axes[0], look.colour) == pytest.approx(
-            np.column_stack([[shift, 1 + shift], own["mean"]])
+        x, y = axis.collections[0].get_offsets().T
+        assert list(zip(x, y, strict=True)) == list(
+            zip(one["entropy"][:5], one["frs"][:5], strict=True)
         )
-    faint = fig.axes[0].collections[0].get_offsets()
-    assert faint[:, 1].tolist() == [0.5, 0.6]
-    assert entries(fig)[0] == f"{style.model_name(models[0])} (n = 40)"
+        kinds = {tuple(colour[:3]) for colour in axis.collections[0].get_facecolor()}
+        assert len(kinds) == 4  # 0.4, 0.6, 1 and unbroken
+        joined = next(line for line in axis.lines if len(line.get_xdata()) == 2)
+        assert joined.get_xydata().tolist() == [[0.3, 0.6], [0.5, 0.4]]  # both break at 1
+        assert tuple(joined.get_color()[:3]) == tuple(axis.collections[0].get_facecolor()[0][:3])
+        assert axis.get_title().split("\n")[1] == "n = 5, 1 undefined, 1 unbroken"
+    assert fig.axes[0].get_ylabel() == "FRS ($d$ = 1), $t_b$ from $P_t$"
+    assert entries(fig)[:2] == ["$t_b$ 0.2–0.4", "$t_b$ 0.6–0.8"]
 
 
-def test_frs_distribution(check, models):
-    frs = [0.05, 0.051, 0.8, 1.0, np.nan]
+def test_frs_by_d_has_a_panel_a_domain(check, intervals, models, points, entries):
+    table = intervals(model=models, domain=["arts", "geography"], d=[1, 50])
+    facts = pd.DataFrame({"model": models[0], "d": [1, 50, 50, 7], "frs": [0.5, 0.6, np.nan, 0.7]})
+    facts = pd.concat([facts.assign(domain="arts"), facts[:1].assign(domain="geography")])
+    fig = check(decoding.frs_by_d(table, facts, "by samples"), axes=2)
+    looks = style.looks(models)
+    for axis, domain, dots in zip(
+        fig.axes, ["geography", "arts"], [[0.5], [0.5, 0.6]], strict=True
+    ):
+        for k, (model, look) in enumerate(looks.items()):
+            shift = (k - (len(models) - 1) / 2) * 0.8 / len(models)
+            own = table[(table["model"] == model) & (table["domain"] == domain)]
+            assert points(axis, look.colour) == pytest.approx(
+                np.column_stack([[shift, 1 + shift], own["mean"]])
+            )
+        assert axis.collections[0].get_offsets()[:, 1].tolist() == dots
+        assert axis.get_title().startswith(f"{domain}\nn = 40 facts")
+    assert fig.axes[0].get_ylabel() == "FRS, $t_b$ by samples"
+    assert entries(fig)[0] == style.model_name(models[0])
+
+
+def test_frs_distribution_has_areas_that_are_shares_and_a_gap(check, models):
+    frs = [0.2, 0.3, 0.3, 0.75, 0.8, 1.0, 1.0, np.nan]
     facts = pd.concat(
-        pd.DataFrame({"model": m, "domain": "arts", "fact_id": range(5), "frs": frs})
+        pd.DataFrame({"model": m, "domain": "arts", "fact_id": range(8), "frs": frs})
         for m in models
     )
-    fig = check(decoding.frs_distribution(facts), axes=1)
-    assert fig.axes[0].get_title().startswith("arts\nn = 4 facts")
-    outline = fig.axes[0].collections[0].get_paths()[0].vertices.round(3)
-    tops = {x for x, y in outline if y == 0.25}
-    assert tops == {0.0, 0.05, 0.1, 0.75, 0.8, 0.95, 1.0}  # an edge belongs to the bin below it
+    axis = check(decoding.frs_distribution(facts, "by samples"), axes=1).axes[0]
+    assert axis.get_title().startswith("arts\nn = 7 facts")
+    assert len(axis.lines) == len(models)
+    for line in axis.lines:
+        x, y = line.get_xydata().T
+        assert (x.min(), x.max()) == (0, 0.8)
+        assert np.trapezoid(y, x) == pytest.approx(5 / 7, abs=1e-3)
+    *bars, gap = axis.patches
+    assert [bar.get_width() * bar.get_height() for bar in bars] == pytest.approx(
+        [2 / 7] * len(models)
+    )
+    assert min(bar.get_x() for bar in bars) == 1
+    assert (gap.get_x(), gap.get_x() + gap.get_width()) == pytest.approx((0.8, 1))
+    check(decoding.frs_distribution(facts[facts["fact_id"] == 0], "by samples"), axes=1)
 
 
 def answers(models, facts):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
@@ -21,7 +22,9 @@ from factrobust.plots.style import DOUBLE, SINGLE, Look
 # Certainties that figures 2, 6 and 7 tell apart: lower edge, name, and how strongly it is coloured.
 LEVELS = ((0.9, "0.9–1", 1.0), (0.5, "0.5–0.9", 0.7), (0.1, "0.1–0.5", 0.45), (0.0, "0–0.1", 0.2))
 TOP = 2.0  # the highest temperature sampled
-BIN = 0.05  # width of figure 13's histogram
+CLASSES = ("0.2–0.4", "0.6–0.8", "1.0–1.2", "1.4–1.6", "1.8–2.0")  # of t_b, in figure 4
+BETWEEN = (0.5, 0.9, 1.3, 1.7)  # what parts them
+BIN = 0.05  # width of figure 13's bars of unbroken facts
 GAP = (0.8, 1.0)  # FRS that no fact can have
 
 
@@ -121,18 +124,18 @@ def certainty_bins(table: pd.DataFrame) -> Figure:
     return blocks.legend(fig, blocks.patches(kinds))
 
 
-def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame) -> Figure:
+def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame, estimator: str) -> Figure:
     """Figure 3: entropy of the greedy answer by the temperature that breaks the fact.
 
     `points`: model, fact_id, entropy, t_b on the temperatures tried, inf for a fact that did not break;
-    `means`: intervals of the entropy by model and t_b.
+    `means`: intervals of the entropy by model and t_b; `estimator` says how t_b was found.
     """
     points, means = (
         part.assign(t_b=part["t_b"].clip(upper=1.15 * TOP)) for part in (points, means)
     )
     fig, panels = blocks.scatter(
         points, "t_b", "entropy", spread=0.05 * TOP, shares="y",
-        labels=("breaking temperature $t_b$", "initial entropy $H$"),
+        labels=(f"breaking temperature $t_b$ {estimator}", "initial entropy $H$"),
     )  # fmt: skip
     marked: dict[str, Any] = {"color": "black", "marker": "D", "mfc": "white", "ls": ""}
     for axis, own in panels:
@@ -205,68 +208,90 @@ def surfaces(entropy: ArrayLike, t_b: ArrayLike, scores: Mapping[str, ArrayLike]
     return fig
 
 
-def frs_by_entropy(points: pd.DataFrame) -> Figure:
-    """Figure 4: FRS against entropy, a panel a model; facts that nothing broke marked apart.
+def frs_by_entropy(points: pd.DataFrame, estimator: str) -> Figure:
+    """Figure 4: FRS against entropy, coloured by t_b, a panel a model; facts that nothing broke apart.
 
-    `points`: model, fact_id, entropy, frs, t_b (inf: unbroken), d, the same in all rows.
+    `points`: model, fact_id, entropy, frs, t_b (inf: unbroken), d, the same in all rows; `estimator`
+    says how t_b was found. A thin line joins the facts that break at the same temperature.
     """
-    labels = ("initial entropy $H$", f"FRS ($d$ = {points['d'].iloc[0]:g})")
-    fig, panels = blocks.scatter(points, "entropy", "frs", labels=labels, shares="xy")
+    labels = ("initial entropy $H$", f"FRS ($d$ = {points['d'].iloc[0]:g}), $t_b$ {estimator}")
+    fig, panels = blocks.scatter(points, "entropy", "frs", labels=labels, shares="xy", height=3.2)
+    shades = colormaps["viridis"](np.linspace(0, 0.92, len(CLASSES)))
     apart: dict[str, Any] = {"marker": "D", "color": style.ORANGE, "mfc": "white", "ls": ""}
     for axis, own in panels:
+        axis.collections[0].set(facecolor=shades[np.digitize(own["t_b"], BETWEEN)], alpha=0.8)
+        for _, line in own.sort_values("entropy").groupby("t_b"):
+            shade = shades[np.digitize(line["t_b"].iloc[0], BETWEEN)]
+            axis.plot(line["entropy"], line["frs"], color=shade, lw=0.6, zorder=1)
         whole = own[np.isinf(own["t_b"])]
         axis.plot(whole["entropy"], whole["frs"], **apart)
         axis.set_title(f"{axis.get_title()}, {len(whole)} unbroken")
-    broken = blocks.key(f"breaks at $t_b$ ≤ {TOP:g}", ls="", marker="o")
-    unbroken = blocks.key(f"unbroken at $t$ = {TOP:g}: FRS set to 1", **apart)
-    return blocks.legend(fig, [broken, unbroken])
+    handles = [
+        blocks.key(f"$t_b$ {name}", ls="", marker="o", color=shade)
+        for name, shade in zip(CLASSES, shades, strict=True)
+    ]
+    return blocks.legend(fig, [*handles, blocks.key(f"unbroken up to {TOP:g}", **apart)])
 
 
-def frs_by_d(table: pd.DataFrame, points: pd.DataFrame) -> Figure:
-    """Figures 10-12: mean FRS with its interval by d, models side by side, in one domain.
+def frs_by_d(table: pd.DataFrame, points: pd.DataFrame, estimator: str) -> Figure:
+    """Figures 10-12: mean FRS with its interval by d, models side by side, a panel a domain.
 
-    `table`: intervals by model and d; `points`, single facts drawn faintly: model, d, frs.
+    `table`: intervals by model, domain and d; `points`, single facts drawn faintly: model, domain, d,
+    frs; `estimator` says how t_b was found.
     """
-    blocks.check(table, "model", "d")
+    blocks.check(table, "model", "domain", "d")
     looks, ds = style.looks(table["model"]), sorted(table["d"].unique())
-    labels = ("$d$, penalty of entropy", "FRS")
-    fig, ((axis, _),) = blocks.panels(table, labels=labels, shares="y")
+    labels = ("$d$, penalty of entropy", f"FRS, $t_b$ {estimator}")
+    fig, panels = blocks.panels(table, "domain", labels=labels, shares="y", what="facts")
     step = 0.8 / len(looks)
-    for k, (model, look) in enumerate(looks.items()):
-        own, facts = (
-            part[(part["model"] == model) & part["d"].isin(ds)].dropna(subset=[value])
-            for part, value in ((table, "mean"), (points, "frs"))
-        )
-        at, faint = (
-            part["d"].map(ds.index) + style.aside(k, len(looks), step) for part in (own, facts)
-        )
-        spread = faint + style.jitter(len(facts), step * 0.7)
-        axis.scatter(spread, facts["frs"], s=5, color=look.colour, alpha=0.25, lw=0)
-        axis.errorbar(
-            at, own["mean"], style.errors(own), fmt=look.marker, color=look.colour, mec="black",
-            mew=0.6, ms=5, ecolor="black",
-        )  # fmt: skip
-    axis.set_xticks(range(len(ds)), [f"{d:g}" for d in ds])
-    axis.grid(False, axis="x")
-    return blocks.legend(fig, blocks.keys(looks, table, ls=""))
+    for axis, part in panels:
+        inside = points[points["domain"] == part["domain"].iloc[0]].dropna(subset=["frs"])
+        for k, (model, look) in enumerate(looks.items()):
+            own, facts = (t[(t["model"] == model) & t["d"].isin(ds)] for t in (part, inside))
+            at, faint = (
+                t["d"].map(ds.index) + style.aside(k, len(looks), step) for t in (own, facts)
+            )
+            spread = faint + style.jitter(len(facts), step * 0.7)
+            axis.scatter(spread, facts["frs"], s=4, color=look.colour, alpha=0.2, lw=0)
+            axis.errorbar(
+                at, own["mean"], style.errors(own), fmt=look.marker, color=look.colour, mec="black",
+                mew=0.6, ms=4, ecolor="black",
+            )  # fmt: skip
+        axis.set_xticks(range(len(ds)), [f"{d:g}" for d in ds])
+        axis.grid(False, axis="x")
+    return blocks.legend(fig, blocks.keys(looks, ls=""))
 
 
-def frs_distribution(points: pd.DataFrame) -> Figure:
-    """Figure 13: how FRS is distributed, a histogram in steps a model, a panel a domain.
+def frs_distribution(points: pd.DataFrame, estimator: str) -> Figure:
+    """Figure 13: the density of FRS, a line a model, a panel a domain.
 
-    `points`: model, domain, fact_id, frs. Bins (0, 0.05], (0.05, 0.1] ... hold a score on an edge
-    below it, so that 0.8 stays left of GAP, the scores that no fact can have.
+    `points`: model, domain, fact_id, frs; `estimator` says how t_b was found. Areas are shares of
+    facts: under the line, a Gaussian kernel density mirrored at 0 and at the gap, those that broke;
+    in the bar beyond 1 those that did not. No fact can score in GAP, which is grey.
     """
+    from scipy.stats import gaussian_kde
+
     blocks.check(points, "model", "fact_id")
     drawn = points.dropna(subset=["frs"])
     drawn = drawn.assign(n=drawn.groupby(["model", "domain"])["frs"].transform("size"))
-    labels = ("FRS", f"share of facts\n(bins of {BIN:g})")
+    labels = (f"FRS, $t_b$ {estimator}", "density")
     fig, panels = blocks.panels(drawn, "domain", what="facts", labels=labels)
+    looks, at = style.looks(drawn["model"]), np.linspace(0, GAP[0], 161)
     for axis, own in panels:
-        blocks.histograms(axis, own, "frs", np.linspace(0, 1, round(1 / BIN) + 1))
-        axis.axvspan(GAP[0], GAP[1] - BIN, color="0.93", lw=0, zorder=0)
-        axis.set(xlim=(0, 1.01), xticks=np.linspace(0, 1, 6))
-    handles = blocks.keys(style.looks(points["model"]), marker="")
+        for k, (model, look) in enumerate(looks.items()):
+            frs = own.loc[own["model"] == model, "frs"]
+            broken, unbroken = frs[frs <= GAP[0]], frs[frs > GAP[0]]
+            shown = {"color": look.colour, "ls": look.line}
+            if broken.nunique() > 1:  # else there is no density
+                kernel = gaussian_kde(broken)
+                mirrored = sum(kernel(x) for x in (at, -at, 2 * GAP[0] - at))
+                axis.plot(at, mirrored * len(broken) / len(frs), **shown)
+            width, share = BIN / len(looks), len(unbroken) / max(len(frs), 1)
+            axis.bar(1 + k * width, share / width, width, align="edge", color=look.colour)
+        axis.axvspan(*GAP, color="0.93", lw=0, zorder=0)
+        axis.set(xlim=(0, 1 + 1.2 * BIN), xticks=np.linspace(0, 1, 6))
+        axis.set_ylim(bottom=0)
+    handles = blocks.keys(looks, marker="")
     return blocks.legend(fig, [*handles, *blocks.patches({"no score possible": "0.9"})])
 
 

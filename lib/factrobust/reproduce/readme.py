@@ -16,8 +16,8 @@ END = "<!-- /results -->"
 NUMBERS = ["mean", "low", "high", "n"]
 # What is quoted: its words, the table under figures/, and the rows of it that are meant.
 QUOTED = """
-1 decoding: FRS, t_b by ten samples a temperature (paper) ; 1-decoding/table-01 ; d == 1 and estimator == 'sampled'
-1 decoding: FRS, t_b by the probability of the answer ; 1-decoding/table-01 ; d == 1 and estimator == 'answer probability, same grid'
+1 decoding: FRS, mean over domains, t_b by ten samples a temperature (paper) ; 1-decoding/table-01 ; d == 1 and over == 'domains' and estimator == 'by samples'
+1 decoding: FRS, mean over domains, t_b from the probability of the answer ; 1-decoding/table-01 ; d == 1 and over == 'domains' and estimator == 'from P_t'
 2 time: win rate over all three precisions ; 2-time/table-win-rate ; precision == 'global'
 2 time: robustness, no match lost ; 2-time/table-robustness ; precision == 'global'
 3 wording: correctness of the original questions ; 3-wording/table-correctness ; n > 0
