@@ -44,7 +44,7 @@ def jobs(model: Model, n: int) -> dict[str, Job]:
     answers = [form.separator + text for text in facts["object"]]
     pairs = [{"prompt": p, "answer": a} for p, a in zip(prompts, answers, strict=True)]
     decoding = {"max_new_tokens": probe.MAX_NEW_TOKENS, "stop": list(form.stop)}
-    grid = {"temperatures": probe.temperature_grid(probe.TEMPERATURES).tolist()}
+    grid = {"temperatures": list(probe.GRID)}
     return {
         "greedy answers": Job("generate", [{"prompt": p} for p in prompts], decoding),
         "exact curves": Job("temper", pairs, grid),

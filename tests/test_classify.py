@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,11 @@ from factrobust.classify import (
     with_types,
 )
 from factrobust.datasets.facts import load_question_types
+from factrobust.datasets.named import load_named_types
+from factrobust.datasets.official import COARSE
+from factrobust.paths import ROOT
 from factrobust.records import Records, RecordsError
+from factrobust.statistics import exact_table
 
 # A higher rate than the paper's: 15 steps in place of its thousand.
 FAST: dict[str, Any] = {"learning_rate": 3e-4, "batch_size": 8, "epochs": 3}
@@ -124,3 +129,54 @@ def test_records_are_of_this_training_only(store: Path) -> None:
             type_questions(records, TRAIN, question, **FAST | change)
     with pytest.raises(RecordsError, match="classify"):
         type_questions(records, TRAIN.iloc[:-1], question, **FAST)
+
+
+@pytest.fixture(scope="module")
+def trec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with questions of our own in the format of the official files."""
+    folder = tmp_path_factory.mktemp("trec")
+    coarse = {name: label for label, name in COARSE.items()}
+    for name, questions in (("train_5500", TRAIN), ("TREC_10", TEST.head(40))):
+        pairs = zip(questions["answer_type"], questions["question"], strict=True)
+        lines = [f"{coarse[answer_type]}:other {question}\n" for answer_type, question in pairs]
+        (folder / f"{name}.label").write_bytes("".join(lines).encode("latin-1", "replace"))
+    return folder
+
+
+def test_from_trecs_files_to_an_accuracy(trec: Path, tmp_path: Path) -> None:
+    train, test, _ = load_named_types(f"trec:{trec}")
+    typed = type_questions(Records(tmp_path / "r.sqlite"), train, list(test["question"]), **FAST)
+    right = typed["answer_type"] == test["answer_type"]
+    [row] = exact_table(test.assign(right=right, test="TREC"), ["test"], "right").to_dict("records")
+    assert row["n"] == 40
+    assert row["mean"] == right.sum() / 40 > 0.7
+    assert 0.5 < row["low"] < row["mean"] < row["high"] <= 1
+
+
+def test_notebook_1_5_runs_on_trecs_files(trec: Path, tmp_path: Path) -> None:
+    """Its cells, one after the other, with a working file of records of its own."""
+    path = ROOT / "notebooks" / "1-decoding" / "1.5-question-types.ipynb"
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    changes = {
+        '"embedded"  # or trec': f"{f'trec:{trec}'!r}  # or trec",
+        "n_questions: int = 900": "n_questions: int = 240",
+        "long_epochs: int = 10": "long_epochs: int = 1",
+    }
+    for written, changed in changes.items():
+        assert code.count(written) == 1
+        code = code.replace(written, changed)
+    apart = f"from pathlib import Path\nfrom factrobust import paths\npaths.BUILD = Path({str(tmp_path)!r})\n"
+    script = tmp_path / "notebook.py"
+    script.write_text(apart + code, encoding="utf-8")
+    ours = {"FACTROBUST_OUT": str(tmp_path), "MPLBACKEND": "agg", "FACTROBUST_RECORDS": ""}
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, env=os.environ | ours
+    )
+    assert done.returncode == 0, done.stderr
+    saved = tmp_path / "figures" / "1-decoding" / "table-classifier"
+    held_out = pd.read_csv(saved.with_suffix(".csv")).query("test == 'held out'")
+    assert held_out[["epochs", "n"]].to_numpy().tolist() == [[1, 40], [3, 40]]
+    assert (held_out["mean"] * 40).round(6).map(float.is_integer).all()
+    inputs = json.loads(saved.with_suffix(".json").read_text(encoding="utf-8"))["inputs"]
+    assert {"train_5500.label", "TREC_10.label"} <= {Path(name).name for name in inputs}

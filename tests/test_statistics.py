@@ -13,6 +13,7 @@ from factrobust.statistics import (
     bootstrap_correlation,
     bootstrap_mean,
     bootstrap_statistic,
+    exact_table,
     explained,
     interval_table,
     mean_of_means,
@@ -221,6 +222,18 @@ def test_binomial_interval_is_clopper_pearson() -> None:
     for k, trials, a, b in zip(successes, n, low, high, strict=True):
         exact = stats.binomtest(int(k), int(trials)).proportion_ci()
         assert (a, b) == pytest.approx((exact.low, exact.high), abs=1e-12)
+
+
+def test_an_exact_table_has_clopper_pearson_bounds() -> None:
+    df = pd.DataFrame({"test": list("aaaabb"), "v": [True, True, True, False, True, True]})
+    rows = exact_table(df, ["test"], "v")
+    assert rows.columns.tolist() == ["test", "mean", "low", "high", "n"]
+    three, two = rows.to_dict("records")
+    exact = stats.binomtest(3, 4).proportion_ci()
+    assert three == pytest.approx(
+        {"test": "a", "mean": 0.75, "low": exact.low, "high": exact.high, "n": 4}
+    )
+    assert two == pytest.approx({"test": "b", "mean": 1, "low": 0.025**0.5, "high": 1, "n": 2})
 
 
 def test_explained_is_r_squared_of_least_squares() -> None:

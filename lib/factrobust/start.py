@@ -68,12 +68,13 @@ class Study:
 class Decoding(Study):
     """Part 1: each of `models` is asked the `n_questions` facts of `data` greedily.
 
-    Holds the `facts`, what was left out of them (`counts`), and the `marked` answers. With
+    Holds the `facts`, what was left out of them (`counts`), and the `marked` answers. Facts without a
+    type get that of a classifier, trained on the questions that a parameter `types` names. With
     `tempered`, only models that can be tempered (LacksError if there is none).
     """
 
     def __init__(self, notebook: Mapping[str, Any], *, tempered: bool = False) -> None:
-        from factrobust.datasets.named import load_named
+        from factrobust.datasets.named import EMBEDDED, load_named, load_named_types
         from factrobust.metrics.decoding import mark_greedy
         from factrobust.probes import decoding as probe
 
@@ -83,11 +84,13 @@ class Decoding(Study):
         loaded = load_named(self.parameters["data"], limit=limit, seed=seed)
         self.facts, self.counts, self.inputs, _ = loaded
         if (self.facts["answer_type"] == "").any():
-            from factrobust.classify import with_types
-            from factrobust.datasets.facts import load_question_types
+            from factrobust.classify import PAPER, with_types
 
-            train = load_question_types("train")
-            self.facts = with_types(open_records(), self.facts, train, epochs=10, seed=seed)
+            types = self.parameters.get("types", EMBEDDED)
+            train, _, files = load_named_types(types)
+            self.inputs = [*self.inputs, *files]
+            epochs = 10 if types == EMBEDDED else PAPER["epochs"]  # few questions: see fine_tune
+            self.facts = with_types(open_records(), self.facts, train, epochs=epochs, seed=seed)
         self.marked = mark_greedy(self._each(lambda model: probe.greedy(model, self.facts)))
         schemas.AskedFacts.validate(self.facts)
         schemas.MarkedAnswers.validate(self.marked)

@@ -192,6 +192,18 @@ def interval_table(
     return table.astype({name: df[name].dtype for name in by} | dict.fromkeys(counted, int))
 
 
+def exact_table(df: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
+    """Share of rows where the column `value` is true in every combination of the columns `by`.
+
+    Returns the columns of `by`, then mean, low, high (`binomial_interval`) and n, the number of rows:
+    for rows that are independent trials, as a test's questions are, each of its own making.
+    """
+    table = df.groupby(list(by))[value].agg(["mean", "sum", "size"]).reset_index()
+    low, high = binomial_interval(table["sum"], table["size"])
+    table = table.assign(low=low, high=high).rename(columns={"size": "n"})
+    return table[[*by, "mean", "low", "high", "n"]]
+
+
 def _sorted(
     columns: Sequence[ArrayLike], groups: ArrayLike | None
 ) -> tuple[list[Array], NDArray[np.intp]]:

@@ -11,10 +11,16 @@ from factrobust import schemas
 from factrobust.datasets import temporal, wordings
 from factrobust.datasets.dates import COLUMNS as DATES
 from factrobust.datasets.dates import sample_dates
-from factrobust.datasets.facts import FILES, load_facts, questions
-from factrobust.datasets.named import load_named, load_named_questions, load_named_temporal
+from factrobust.datasets.facts import FILES, load_facts, load_question_types, questions
+from factrobust.datasets.named import (
+    load_named,
+    load_named_questions,
+    load_named_temporal,
+    load_named_types,
+)
 from factrobust.datasets.official import SETS
 from factrobust.paths import ROOT
+from factrobust.tables import FactsError
 
 DATA = Path(__file__).parent / "data"
 SQUAD = f"squad:{DATA / 'squad-dev.json'}"
@@ -182,3 +188,22 @@ def test_questions_of_your_own(tmp_path: Path) -> None:
     assert list(files) == [path]
     with pytest.raises(ValueError, match="'popqa'; did you mean 'popqa_tp'"):
         load_named_questions("popqa")
+
+
+def test_typed_questions_are_ours_or_trec() -> None:
+    train, test, files = load_named_types()
+    assert (len(train), len(test)) == (403, 100)
+    pd.testing.assert_frame_equal(test, load_question_types("test"))
+    assert [path.name for path in files] == ["question_types.csv"]
+    train, test, files = load_named_types(f"trec:{DATA}")
+    assert list(files) == [DATA / "train_5500.label", DATA / "TREC_10.label"]
+    assert (len(train), test["answer_type"].tolist()) == (7, ["Location", "Numerical"])
+    assert set(train["relation"]) == {""}  # none of the facts table's
+
+
+@pytest.mark.parametrize("name", ["trec", "trec:", "terc:folder", "questions.csv"])
+def test_typed_questions_that_are_not_known(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"no typed questions are called '{name}'; give embedded"):
+        load_named_types(name)
+    with pytest.raises(FactsError, match=r"train_5500\.label cannot be read as TREC"):
+        load_named_types("trec:nowhere")

@@ -372,16 +372,19 @@ def test_type_shares_of_the_extremes() -> None:
     assert set(table["fact_id"]) == {"fact/0", "fact/1", "fact/4", "fact/5"}
     # N: facts 4 and 5 among the best, 0 among the worst; L: fact 1 among the worst.
     assert table.groupby("answer_type")["robust"].mean().to_dict() == {"N": 2 / 3, "L": 0}
-    # Fewer facts than asked for; facts without a score are left out.
+    # No more than a third of the facts each, 2 of 8, so that the middle stays out.
+    eight = decoding.type_shares(scored([0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1], "N" * 8), 1000)
+    assert eight["fact_id"].tolist() == ["fact/7", "fact/6", "fact/1", "fact/0"]
+    # Facts without a score are left out.
     table = decoding.type_shares(scored([0.3, np.nan, 0.1, 0.2], "NHLH"), 1000)
     assert table[["fact_id", "robust"]].to_numpy().tolist() == [["fact/2", False], ["fact/0", True]]
 
 
 def test_type_shares_do_not_favour_the_end_of_the_alphabet_in_ties() -> None:
     # All equal: types must come out near one half, not N all among the worst.
-    table = decoding.type_shares(scored([1.0] * 400, "N" * 200 + "L" * 200), 200)
+    table = decoding.type_shares(scored([1.0] * 600, "N" * 300 + "L" * 300), 200)
     shares = table.groupby("answer_type")["robust"].mean()
     assert shares.between(0.4, 0.6).all()
-    again = scored([1.0] * 400, "N" * 200 + "L" * 200).sample(frac=1, random_state=1)
+    again = scored([1.0] * 600, "N" * 300 + "L" * 300).sample(frac=1, random_state=1)
     other = decoding.type_shares(again, 200)
     assert other["fact_id"].tolist() == table["fact_id"].tolist()

@@ -17,6 +17,7 @@ from factrobust.draws import sample_evenly
 from factrobust.paths import DATA
 
 FILES = (DATA / "facts.csv", DATA / "relations.csv")  # for the provenance of results
+QUESTION_TYPES = DATA / "question_types.csv"
 DOMAINS = ("geography", "arts", "science-history")  # of the embedded table; yours may have others
 OWN_DOMAIN = "own"
 TEST_EVERY = 5  # of the typed questions
@@ -176,7 +177,7 @@ def load_question_types(split: str | None = None) -> pd.DataFrame:
     type (100), "train" for the rest (403); the file lists each type in random order, so that the
     test part is a random stratified fifth.
     """
-    frame = pd.read_csv(DATA / "question_types.csv", dtype=str, keep_default_na=False)
+    frame = pd.read_csv(QUESTION_TYPES, dtype=str, keep_default_na=False)
     is_test = frame.groupby("answer_type").cumcount() % TEST_EVERY == TEST_EVERY - 1
     splits = {None: is_test | True, "test": is_test, "train": ~is_test}
     return frame[splits[split]].reset_index(drop=True)

@@ -109,6 +109,35 @@ def load_named_questions(name: str = EMBEDDED) -> Loaded:
     return _load(name, 3, load, (*wordings.FILES, *facts.FILES))
 
 
+def load_named_types(
+    name: str = EMBEDDED,
+) -> tuple[pd.DataFrame, pd.DataFrame, Sequence[Path]]:
+    """Return typed questions for part 1's classifier: to train it, to test it, and their files.
+
+    Both tables have the columns question, answer_type, relation (empty where it is none of the facts
+    table's). `name` is "embedded" (questions of our own) or "trec:FOLDER", with the official files
+    train_5500.label and TREC_10.label, whose questions also ask for descriptions and abbreviations.
+
+    Raises ValueError for an unknown name, FactsError for a file that is missing or malformed.
+    """
+    if name == EMBEDDED:
+        train, test = (facts.load_question_types(split) for split in ("train", "test"))
+        return train, test, [facts.QUESTION_TYPES]
+    known, _, folder = name.partition(":")
+    if known != "trec" or not folder:
+        raise ValueError(
+            f"no typed questions are called {name!r}; give {EMBEDDED} or trec:FOLDER, the folder with "
+            "TREC's files train_5500.label and TREC_10.label"
+        )
+    from factrobust.datasets.official import load_trec
+
+    files = [
+        ROOT / Path(folder).expanduser() / f"{part}.label" for part in ("train_5500", "TREC_10")
+    ]
+    train, test = (load_trec(file).assign(relation="") for file in files)
+    return train, test, files
+
+
 def _load(
     name: str, part: int, load: Callable[[Path | None], Loaded], embedded: Sequence[Path]
 ) -> Loaded:
