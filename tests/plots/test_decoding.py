@@ -29,18 +29,6 @@ def test_accuracy_by_temperature(check, intervals, models, traces):
     traces(fig, table, "temperature", "domain", ["geography", "arts"])
 
 
-def test_exact_curves_are_dotted_in_the_models_colour(check, intervals):
-    table = intervals(model=["gemma-3-270m", "a"], domain=["arts", "geography"], temperature=T)
-    table = table[(table["model"] == "a") | (table["domain"] != "arts")]  # one lacks a domain
-    table.loc[table["model"] == "a", ["low", "high"]] = np.nan
-    exact = intervals(model=["gemma-3-270m"], domain=["geography"], temperature=[0.5, 0.1])
-    fig = check(decoding.accuracy_by_temperature(table, exact), axes=2)
-    dotted = next(line for line in fig.axes[0].lines if line.get_linestyle() == ":")
-    assert dotted.get_xydata().tolist() == exact[["temperature", "mean"]].to_numpy()[::-1].tolist()
-    assert dotted.get_color() == LOOK.colour
-    assert "n = – / 40 facts" in fig.axes[1].get_title()
-
-
 def test_certainty_bins_stack_right_below_wrong_and_meet_at_the_accuracy(check, models, entries):
     one = pd.DataFrame(
         {
@@ -210,72 +198,18 @@ def test_frs_distribution_has_areas_that_are_shares_and_a_gap(check, models):
     check(decoding.frs_distribution(facts[facts["fact_id"] == 0], "by samples"), axes=1)
 
 
-def answers(models, facts):
-    temperatures = np.array([0.1, 1.0, 10.0])
-    curves = pd.concat(
-        pd.DataFrame(
-            {"model": m, "fact_id": f, "temperature": temperatures, "logprob": -temperatures * k,
-             "label": f"{f}$"}
-        )
-        for m in models for k, f in enumerate(facts, 1)
-    )  # fmt: skip
-    breaking = curves.drop_duplicates(["model", "fact_id"])[["model", "fact_id"]].assign(t_b=1.5)
-    breaking.loc[breaking["fact_id"] == "b", "t_b"] = np.inf
-    samples = breaking.assign(temperature=1.0, mean=0.6, low=0.3, high=0.8)
-    return curves, breaking, samples
-
-
-def test_answer_curves(check, models, entries):
-    curves, breaking, samples = answers(models, "ab")
-    fig = check(decoding.answer_curves(curves, breaking, samples), axes=len(models))
-    for axis in fig.axes:
-        drawn = [line for line in axis.lines if len(line.get_xdata()) == 3]
-        for k, line in enumerate(drawn, 1):
-            assert line.get_ydata() == pytest.approx(np.exp(-k * np.array([0.1, 1, 10])))
-        broken = [line for line in axis.lines if line.get_markersize() == 7]
-        shown = [x for line in broken for x in line.get_xdata() if np.isfinite(x)]
-        assert shown == [1.5]  # b never breaks
-        assert axis.get_xscale() == "log"
-    assert entries(fig) == [r"a\$", r"b\$", "exact $t_b$", "sampled, with interval"]
-    with pytest.raises(ValueError, match="8 curves are too many"):
-        decoding.answer_curves(*answers(["m"], "abcdefgh"))
-
-
-def test_agreement_draws_the_diagonal_and_what_lies_beyond(check, models):
-    one = pd.DataFrame({"fact_id": range(4), "a": [0.4, np.inf, 1, np.nan], "b": [0.5, 1, 2.5, 1]})
+def test_agreement_draws_the_stairs_the_rings_and_what_lies_beyond(check, models):
+    one = pd.DataFrame({"fact_id": range(4), "t_b_exact": [0.4, np.inf, 1, np.nan]})
+    one = one.assign(t_b_sampled=[0.5, 1, 2.5, 1], detours=[True, False, False, True])
     table = pd.concat(one.assign(model=model) for model in models)
-    fig = check(decoding.agreement(table, "a", "b", ("A", "B"), top=2.0), axes=len(models))
+    fig = check(decoding.agreement(table, [0.5, 1.0]), axes=len(models))
     axis = fig.axes[0]
     drawn = np.asarray(axis.collections[0].get_offsets())
     assert drawn == pytest.approx(np.array([[0.4, 0.5], [2.3, 1], [1, 2.3]]))
-    assert axis.lines[0].get_xydata().tolist() == [[0, 0], [2, 2]]
+    rings, stairs = axis.lines[:2]
+    assert rings.get_xydata().tolist() == [[0.4, 0.5]]
+    # An exact t_b in (0.5, 1] is found at 1: the line at 0.7 stands at 1.
+    assert stairs.get_xydata().tolist() == [[0, 0.5], [0.5, 0.5], [1, 1]]
+    assert stairs.get_drawstyle() == "steps-pre"
     assert axis.get_title().endswith("n = 3, 1 undefined")
-    assert (axis.get_xlabel(), axis.get_ylabel()) == ("A", "B")
-    shares = decoding.agreement(
-        table.replace({np.inf: 1, 2.5: 0.5}), "a", "b", ("A", "B"), spread=0.1
-    )
-    assert check(shares, axes=len(models)).axes[0].get_xlim() == (-0.03, 1.03)
-
-
-def test_beyond_two(check, models, entries):
-    one = pd.DataFrame({"t_b": [0.5, 4, np.inf, np.nan], "frs": [0.3, 0.7, 1, 0.1]})
-    one = one.assign(fact_id=range(4), frs_published=[0.3, 1, 1, 0.1])
-    fig = check(decoding.beyond_two(pd.concat(one.assign(model=m) for m in models)), axes=2)
-    steps = fig.axes[0].lines[0].get_xydata()
-    assert steps[-1].tolist() == [np.inf, 1]
-    assert steps[1:3] == pytest.approx(np.array([[0.5, 1 / 3], [4, 2 / 3]]))
-    exact, published = fig.axes[1].lines[:2]
-    assert (exact.get_xdata()[1:].tolist(), published.get_xdata()[1:].tolist()) == (
-        [0.3, 0.7, 1], [0.3, 1, 1],
-    )  # fmt: skip
-    assert exact.get_linewidth() > published.get_linewidth()
-    assert entries(fig)[0].endswith("(n = 3)")
-    assert fig.axes[0].get_xlim()[1] > 4
-
-
-def test_cost_bars(check, rows):
-    table = pd.DataFrame({"method": ["sampling", "one answer"], "tokens": [4920.4, 12]})
-    axis = check(decoding.cost_bars(table), axes=1).axes[0]
-    assert [bar.get_width() for bar in axis.patches] == [4920.4, 12]
-    assert [text.get_text() for text in axis.texts] == ["4,920", "12"]
-    assert rows(axis) == ["sampling", "one answer"]
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("exact $t_b$", "sampled $t_b$")

@@ -7,7 +7,7 @@ says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from factrobust.plots import blocks, style
-from factrobust.plots.style import DOUBLE, SINGLE, Look
+from factrobust.plots.style import DOUBLE
 
 # Certainties that figures 2, 6 and 7 tell apart: lower edge, name, and how strongly it is coloured.
 LEVELS = ((0.9, "0.9–1", 1.0), (0.5, "0.5–0.9", 0.7), (0.1, "0.1–0.5", 0.45), (0.0, "0–0.1", 0.2))
@@ -44,24 +44,14 @@ def known_shares(by_domain: pd.DataFrame, by_type: pd.DataFrame) -> Figure:
     return fig
 
 
-def accuracy_by_temperature(table: pd.DataFrame, exact: pd.DataFrame | None = None) -> Figure:
+def accuracy_by_temperature(table: pd.DataFrame) -> Figure:
     """Figure 1: accuracy of known facts against temperature, a line a model, a panel a domain.
 
-    `table`: intervals by model, domain and temperature. `exact`, dotted: the same of P_t of the
-    greedy answer.
+    `table`: intervals by model, domain and temperature.
     """
-    dotted: dict[str, Any] = {"ls": ":", "lw": 1}
-    fig, panels = blocks.curves(
-        table, "temperature", panel="domain", shares="y",
-        labels=("temperature $t$", "share of samples correct"),
-        extra=[] if exact is None else [blocks.key("exact: $P_t$ of the answer", **dotted)],
-    )  # fmt: skip
-    for axis, own in panels:
-        if exact is not None:
-            here = exact[exact["domain"] == own["domain"].iloc[0]].sort_values("temperature")
-            for model, line in here.groupby("model"):
-                colour = style.looks(table["model"])[str(model)].colour
-                axis.plot(line["temperature"], line["mean"], color=colour, **dotted)
+    labels = ("temperature $t$", "share of samples correct")
+    fig, panels = blocks.curves(table, "temperature", panel="domain", shares="y", labels=labels)
+    for axis, _ in panels:
         axis.set_xlim(left=0)
     return fig
 
@@ -295,109 +285,26 @@ def frs_distribution(points: pd.DataFrame, estimator: str) -> Figure:
     return blocks.legend(fig, [*handles, *blocks.patches({"no score possible": "0.9"})])
 
 
-def answer_curves(table: pd.DataFrame, breaking: pd.DataFrame, samples: pd.DataFrame) -> Figure:
-    """P_t(answer) of a few facts against temperature, with the threshold 0.5 and t_b marked.
+def agreement(table: pd.DataFrame, temperatures: Sequence[float]) -> Figure:
+    """Sampled t_b against exact t_b, a panel a model; stairs: what samples without noise would give.
 
-    `table`: a table `schemas.Curves` with label, for the legend; `breaking`: model, fact_id, t_b;
-    `samples`, drawn as points with intervals: intervals by model, fact_id and temperature. A panel a
-    model; at most seven facts.
+    `table`: model, fact_id, t_b_exact, t_b_sampled (one of `temperatures`), and detours, true for
+    facts to be ringed. Values above TOP (inf too) stand in a band at the axis' end.
     """
-    blocks.check(table, "model", "fact_id", "temperature")
-    names = dict(zip(table["fact_id"], table["label"], strict=True))
-    if len(names) > len(style.COLOURS):
-        raise ValueError(f"{len(names)} curves are too many to tell apart: give at most 7 facts.")
-    looks = {f: Look(c, m) for f, c, m in zip(names, style.COLOURS, style.MARKERS, strict=False)}
-    labels = ("temperature $t$ (log scale)", "probability of the answer")
-    fig, panels = blocks.panels(table, "model", shares="y", labels=labels)
+    x, y = "t_b_exact", "t_b_sampled"
+    table = table.assign(**{c: table[c].mask(table[c] > TOP, 1.15 * TOP) for c in (x, y)})
+    labels = ("exact $t_b$", "sampled $t_b$")
+    fig, panels = blocks.scatter(table, x, y, labels=labels, height=3.2)
+    ring: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6.5, "mfc": "none", "mec": "black"}
+    stairs: dict[str, Any] = {"color": "0.4", "lw": 0.9, "marker": ""}
     for axis, own in panels:
-        for k, (fact, look) in enumerate(looks.items()):
-            curve, t_b, drawn = (
-                part[(part["model"] == own["model"].iloc[0]) & (part["fact_id"] == fact)]
-                for part in (own.sort_values("temperature"), breaking, samples)
-            )
-            axis.plot(curve["temperature"], np.exp(curve["logprob"]), color=look.colour)
-            # Side by side, so that intervals do not hide each other.
-            aside = drawn["temperature"] * (1 + style.aside(k, len(looks), 0.04))
-            axis.errorbar(
-                aside, drawn["mean"], style.errors(drawn), fmt=look.marker, color=look.colour, ms=3,
-                elinewidth=0.6, alpha=0.6,
-            )  # fmt: skip
-            axis.plot(
-                t_b["t_b"], [0.5] * len(t_b), ls="", marker=look.marker, ms=7, mfc="white",
-                mec=look.colour, mew=1.4, zorder=4,
-            )  # fmt: skip
-        axis.axhline(0.5, **style.REFERENCE)
-        blocks.log_axis(axis, table["temperature"])
-    handles = [blocks.key(style.printable(names[f]), look, ms=3) for f, look in looks.items()]
-    handles.append(blocks.key("exact $t_b$", marker="o", ls="", mfc="white", ms=7))
-    handles.append(blocks.key("sampled, with interval", marker="o", ls="", ms=3, alpha=0.6))
-    return blocks.legend(fig, handles)
-
-
-def agreement(
-    table: pd.DataFrame, x: str, y: str, labels: tuple[str, str], top: float = 1, spread: float = 0
-) -> Figure:
-    """Two measures of the same facts against each other, with the diagonal; a panel a model.
-
-    `table`: model, fact_id and the columns named `x` and `y`, from 0 to `top`; `labels` are the axes'
-    labels. Values above (inf too) are drawn in a band "> top" at the axis' end. `spread` sets the
-    points apart along x by that much in all, for an x on a grid.
-    """
-    table = table.assign(**{c: table[c].mask(table[c] > top, 1.15 * top) for c in (x, y)})
-    columns = min(table["model"].nunique(), 3)
-    width = min(DOUBLE, SINGLE * columns)
-    fig, panels = blocks.scatter(
-        table, x, y, labels=labels, spread=spread, width=width, height=width / columns + 0.15
-    )
-    for axis, _ in panels:
-        axis.plot([0, top], [0, top], color="0.4", lw=0.8, zorder=1)
-        axis.set_box_aspect(1)
+        ringed = own[own["detours"]]
+        axis.plot(ringed[x], ringed[y], mew=0.7, **ring)
+        axis.step([0, *temperatures], [temperatures[0], *temperatures], where="pre", **stairs)
         for which in "xy":
-            if top == 1:
-                style.shares(axis, which)
-            else:
-                blocks.beyond(axis, which, top)
-    return fig
-
-
-def beyond_two(points: pd.DataFrame) -> Figure:
-    """What lies beyond the paper's temperatures: share of facts up to a t_b, and up to an FRS.
-
-    `points`: model, fact_id, t_b (exact; inf never breaks), frs (equation 4 of it) and frs_published
-    (1 for facts that break beyond TOP), thin.
-    """
-    blocks.check(points, "model", "fact_id")
-    looks, points = style.looks(points["model"]), points.dropna()
-    fig, ((left, right),) = style.grid(1, 2, DOUBLE, 2.6, sharey=True)
-    for model, look in looks.items():
-        own = points[points["model"] == model]
-        for axis, column, lw in (
-            (left, "t_b", 1.4),
-            (right, "frs", 1.4),
-            (right, "frs_published", 0.8),
-        ):
-            axis.ecdf(own[column], color=look.colour, ls=look.line, lw=lw)
-    blocks.log_axis(left, [*points["t_b"], 0.5, 2 * TOP])
-    left.axvline(TOP, color="0.2", lw=1, ls=":")
-    left.set(xlabel="exact $t_b$ (log scale)", ylabel="share of facts at or below")
-    right.set(xlabel="FRS", xlim=(0, 1.02))
-    style.shares(left)
-    n = points.assign(n=points.groupby("model")["t_b"].transform("size"))
-    handles = blocks.keys(looks, n, marker="")
-    handles.append(blocks.key("thin: FRS as published", lw=0.8))
-    handles.append(blocks.key(f"$t$ = {TOP:g}, highest sampled", ls=":", lw=1))
+            blocks.beyond(axis, which, TOP)
+    handles = [
+        blocks.key("without noise or detours", **stairs),
+        blocks.key("more than 10% of right samples are detours", mew=0.7, **ring),
+    ]
     return blocks.legend(fig, handles)
-
-
-def cost_bars(table: pd.DataFrame) -> Figure:
-    """Forward-pass tokens a question by method, on a log axis from 1; the number beside each bar.
-
-    `table`: method, tokens. Methods stand in given order.
-    """
-    fig, axes = style.grid(1, 1, SINGLE, 0.9 + 0.32 * len(table))
-    bars = axes[0, 0].barh(range(len(table)), table["tokens"], 0.75, color="0.5", alpha=0.85)
-    axes[0, 0].bar_label(bars, fmt="{:,.0f}", padding=3, fontsize=7.5)
-    axes[0, 0].set(xscale="log", xlim=(1, table["tokens"].max() * 8), xlabel="tokens a question")
-    blocks.name_rows(axes[0], list(table["method"]))
-    axes[0, 0].grid(False, axis="y")
-    return fig
