@@ -170,7 +170,7 @@ def one_curve(curve: pd.DataFrame, t_b: float, samples: pd.DataFrame) -> Figure:
     axis.plot([t_b], [0.5], zorder=4, **marked)
     axis.set_xlim(0, top)
     handles = [
-        blocks.key("exact $P_t$", look, marker=""),
+        blocks.key("exact $P_t$", look, marker="", ls="-"),
         blocks.key(f"exact $t_b$ = {t_b:.2f}", **marked),
         blocks.key(f"{style.count(samples['n'])} samples, 95% interval", **sampled),
     ]
