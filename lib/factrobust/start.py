@@ -113,7 +113,7 @@ class Decoding(Study):
 
         return select_known(self.known, per_domain=self.parameters["n_known"])
 
-    def sampled(self, **cuts: float) -> pd.DataFrame:
+    def sampled(self, **cuts: Any) -> pd.DataFrame:
         """`n_samples` samples of `few_known` at each temperature, from the model that knows them;
         `cuts` truncate (top_k, top_p, min_p of `Model.sample`)."""
         from factrobust.probes.decoding import sampled

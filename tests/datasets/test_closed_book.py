@@ -34,7 +34,7 @@ def test_columns() -> None:
     assert row == {
         "fact_id": "myset/1",
         "subject": "Bryggen",
-        "relation": "myset",
+        "relation": "myset/bryggen",
         "object": "Bergen",
         "aliases": [],
         "answer_type": "",
@@ -56,6 +56,7 @@ def test_texts_are_cleaned() -> None:
     )
     questions = ["Who wrote it?", 'Who sang "Fjord"?', '"Fjord" or "Fjell"']
     assert loaded.table["question"].tolist() == questions
+    assert loaded.table["relation"].tolist() == ["myset/1", "myset/2", "myset/3"]  # no subject
     assert loaded.table["object"].tolist() == ["Ann", "Bo", "Oslo"]
     assert loaded.table.loc[2, "aliases"] == ["Bergen", "Moss"]
     assert counted(loaded) == {"questions": 3}

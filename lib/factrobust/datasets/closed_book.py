@@ -48,7 +48,9 @@ def closed_book(questions: Iterable[Question], name: str, source: str) -> Loaded
     """The questions that can be asked without a passage, as facts.
 
     A table `schemas.AskedFacts`, and kind (the data set's own grouping). fact_id is the data set and
-    its id ("squad/56be4db0acb8001400a502ec"), relation the data set, domain its name.
+    its id ("squad/56be4db0acb8001400a502ec"), domain its name. relation holds what stands or falls
+    together: the article that a question is about ("squad/normans"), or where none is told the
+    question alone.
 
     A question that occurs again is one fact with the answers of both. The counts sum up: questions
     (read) = facts + repeated_questions + left out. Left out are empty_questions, no_answers,
@@ -77,11 +79,11 @@ def closed_book(questions: Iterable[Question], name: str, source: str) -> Loaded
         "repeated_questions": len(clear) - len(first),
     }
     every = first.map(same.sum()).map(_distinct)
-    relation = slug(name)
     facts = rows.loc[first.index]
+    about = facts["subject"].map(slug)
     facts = facts.assign(
-        fact_id=relation + "/" + facts["id"],
-        relation=relation,
+        fact_id=slug(name) + "/" + facts["id"],
+        relation=slug(name) + "/" + about.where(about != "", facts["id"]),
         object=every.str[0],
         aliases=every.str[1:],
         domain=name,

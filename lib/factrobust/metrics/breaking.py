@@ -90,8 +90,8 @@ def entropies(known: pd.DataFrame) -> pd.DataFrame:
         np.mean([merged_entropy(*at) for at in zip(*answer, strict=True)]) for answer in pairs
     ]
     whole = [np.mean(at) / np.log(10) for at in known["entropies"]]
-    columns = {"published": known["entropy"], "not renormalised": plain, "merged": merged}
-    return known[KEY].assign(**columns, vocabulary=whole)
+    table = known[KEY].assign(published=known["entropy"], merged=merged, vocabulary=whole)
+    return table.assign(**{"not renormalised": plain})
 
 
 def spellings(names: Iterable[str], said: str = "") -> list[str]:

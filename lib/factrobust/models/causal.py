@@ -205,7 +205,8 @@ class CausalLM(Model):
                 return text, len(ids), len(ids)
             # A token may hold the stop and a space before it: no part of what the curve is of.
             said = short.rstrip()
-            return short, *(tokens.covering(self.tokenizer, last, ids, x) for x in (short, said))
+            n, n_said = (tokens.covering(self.tokenizer, last, ids, x) for x in (short, said))
+            return short, n, n_said
 
         generations = []
         for s in streams:

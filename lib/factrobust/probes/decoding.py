@@ -37,7 +37,8 @@ def greedy(
 ) -> pd.DataFrame:
     """Greedy answers, one row a fact in their order: `schemas.Answers` with the facts' columns.
 
-    Where the model's answers can be tempered, their `curve` at `temperatures` comes with them. The first answer tells whether the model gives the alternatives that an entropy needs, and with it
+    Where the model's answers can be tempered, their `curve` at `temperatures` comes with them. The
+    first answer tells whether the model gives the alternatives that an entropy needs, and with it
     the FRS; ModelError if not. Raises ValueError for a fact whose every accepted answer has more words
     than `max_new_tokens`: a token holds at most one word, so such an answer could never be given.
     """
@@ -54,17 +55,15 @@ def greedy(
         alternatives=ALTERNATIVES,
         temperatures=() if "temper" in model.lacks else temperatures,
     )
-    columns = ["prompt", "text", "token_ids", "logprobs", "curve", "entropies"]
-    rows = [[getattr(g, column) for column in columns] for g in generations]
-    tops = {
-        "top_tokens": [[[token for token, _ in at] for at in g.top_logprobs] for g in generations],
-        "top_logprobs": [[[p for _, p in at] for at in g.top_logprobs] for g in generations],
-    }
+    own = ["prompt", "text", "token_ids", "logprobs", "curve", "entropies"]
+    rows = [
+        [*(getattr(g, name) for name in own)]
+        + [[[of[k] for of in at] for at in g.top_logprobs] for k in range(2)]
+        for g in generations
+    ]
+    said = pd.DataFrame(rows, columns=[*own, "top_tokens", "top_logprobs"])
     return facts.reset_index(drop=True).assign(
-        model=model.name,
-        prompt_format=model.prompt_format,
-        **pd.DataFrame(rows, columns=columns),
-        **tops,
+        model=model.name, prompt_format=model.prompt_format, **said
     )
 
 
@@ -114,9 +113,8 @@ def curves(responses: pd.DataFrame, temperatures: Sequence[float] = GRID) -> pd.
     tempered are left out.
     """
     found = responses.loc[responses["curve"].map(len) > 0, ["model", "fact_id", "curve"]]
-    table = found.assign(temperature=[[*temperatures]] * len(found)).rename(
-        columns={"curve": "logprob"}
-    )
+    grid = pd.Series([list(temperatures)] * len(found), found.index, dtype=object)
+    table = found.assign(temperature=grid).rename(columns={"curve": "logprob"})
     table = table.explode(["temperature", "logprob"], ignore_index=True)
     return table.astype({"temperature": float, "logprob": float})[list(names(Curves))]
 
