@@ -44,9 +44,9 @@ def test_tokens_and_head_positions_are_those_derived_by_hand(
         bench.SHARED: (3, 2),  # all samples are equal
         bench.UNSTOPPED: (3, 2),
         bench.BISECTION: (2 * 3, 2 * 2),  # accuracy is 1 at t = 1.0, then at 2.0
-        bench.EXACT: (3 + 2, 2 + 1),  # the greedy answer, then the prompt, which predicts its token
+        bench.EXACT: (3, 2),  # the curve comes with the greedy answer
         bench.GREEDY: (3, 2),
-        bench.EXACT_BATCH: (3 + 2, 2 + 1),
+        bench.EXACT_BATCH: (3, 2),
         bench.GREEDY_BATCH: (3, 2),
     }
     assert list(table.index) == list(expected)
