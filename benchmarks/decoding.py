@@ -67,9 +67,9 @@ DESCRIPTIONS = {
 
 # What is compared: seconds of the first over seconds of the second, and the target if there is one.
 COMPARISONS: tuple[tuple[str, str, str, float | None], ...] = (
-    (SEPARATE, EXACT, "at least", 100),
+    (SEPARATE, EXACT, "at least", 450),
     (EXACT, GREEDY, "at most", 2),
-    (EXACT_BATCH, GREEDY_BATCH, "at most", 2),
+    (EXACT_BATCH, GREEDY_BATCH, "at most", 1.3),
     (SEPARATE, SHARED, "at least", 8),
     (FULL_LOGITS, SCORE, "at least", 2),
     (FULL_LOGITS_SHORT, SCORE_SHORT, "", None),
