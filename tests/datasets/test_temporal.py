@@ -11,6 +11,7 @@ from factrobust.datasets.temporal import (
     describe_dates,
     load_temporal_facts,
     load_temporal_relations,
+    popularities,
     sample,
     whole_years,
 )
@@ -60,12 +61,14 @@ def facts() -> pd.DataFrame:
 
 def test_columns_and_types(facts):
     assert tuple(facts.columns) == COLUMNS
-    assert facts.notna().all().all()
-    popularities = facts[["subject_popularity", "object_popularity", "popularity"]]
-    assert set(popularities.dtypes) == {np.dtype(float)}
-    assert ((popularities >= 0) & (popularities <= 8)).all().all()
-    mean = (facts["subject_popularity"] + facts["object_popularity"]) / 2
-    assert (facts["popularity"] - mean).abs().max() <= 0.01
+    numbers = ["subject_popularity", "object_popularity", "popularity"]
+    assert facts.drop(columns=numbers).notna().all().all()
+    assert set(facts[numbers].dtypes) == {np.dtype(float)}
+    assert facts["popularity"].isna().all()
+    for side in ("subject", "object"):
+        known = facts[f"{side}_popularity"]
+        assert (known.isna() == (facts[f"{side}_counts"] == "")).all()
+        assert known.dropna().between(2, 10).all()  # from a hundred to ten thousand million
     assert facts["aliases"].map(lambda value: isinstance(value, list)).all()
     assert all(fact.object not in fact.aliases for fact in facts.itertuples())
     assert all(re.fullmatch(r"[a-z_]+/[\w-]+/[\w-]+", name) for name in facts["fact_id"])
@@ -139,6 +142,36 @@ def test_own_file_needs_five_columns(load):
     )
     assert list(mine["aliases"]) == [["b", "bee"], [], []]
     assert mine["popularity"].fillna(-1).tolist() == [3.5, 5, -1]
+
+
+def test_popularities_of_different_counts_are_kept_apart(load):
+    mine = load(
+        HEADER[:-1] + ",subject_popularity,subject_counts,object_popularity,object_counts\n"
+        "A,employer,B,2001,2009,3,views,4,views\n"  # the mean is 3.5
+        "C,employer,D,2001,2009,5,people,6,views\n"  # none
+        "E,employer,F,2001,2009,7,,,\n"
+        "G,employer,H,2001,2009,,,,\n"
+    )
+    assert mine["popularity"].fillna(-1).tolist() == [3.5, -1, -1, -1]
+    long = popularities(mine)
+    assert list(long.columns) == ["fact_id", "what", "popularity"]
+    assert long.sort_values("popularity").drop(columns="fact_id").to_numpy().tolist() == [
+        ["subject (views)", 3],
+        ["fact", 3.5],
+        ["object (views)", 4],
+        ["subject (people)", 5],
+        ["object (views)", 6],
+        ["subject", 7],
+    ]
+    assert set(long["fact_id"]) == set(mine["fact_id"][:3])
+
+
+def test_how_many_popularities_are_known(facts):
+    assert popularities(facts)["what"].value_counts().to_dict() == {
+        "subject (views)": 121,
+        "subject (people)": 86,
+        "object (views)": 79,
+    }
 
 
 def test_own_relations_join_the_embedded(load, tmp_path):

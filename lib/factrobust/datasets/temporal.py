@@ -29,7 +29,7 @@ COLUMNS = schemas.names(schemas.TemporalFacts)
 # Of CSV files, all cells still strings. Which relations are known, `check_quintuples` checks besides.
 _CHECKS = {name: column.checks for name, column in fact_tables.SCHEMA.columns.items()}
 _CHECKS |= dict.fromkeys(POPULARITIES, _CHECKS["popularity"]) | {"start": _BOUND, "end": _BOUND}
-SCHEMA = tables.csv_schema(REQUIRED, **{name: _CHECKS[name] for name in COLUMNS})
+SCHEMA = tables.csv_schema(REQUIRED, **{name: _CHECKS.get(name) for name in COLUMNS})
 RELATIONS_SCHEMA = fact_tables.RELATIONS_SCHEMA.select_columns(["relation", "question", "prefix"])
 
 
@@ -53,7 +53,8 @@ def load_temporal_facts(
     start and end hold the days on which the change may have come. `path` is a CSV of your own (default:
     the embedded table); it needs only subject, relation, object, start and end. The rest is filled in:
     fact_id from relation, subject and object (and start, for a fact that holds in several periods),
-    popularity with the mean of the other two, NaN without them, the rest with nothing.
+    popularity with the mean of the other two where both count the same, else NaN, the rest with
+    nothing.
     `relations_path` adds relations of your own.
 
     Raises FactsError with file and line for a bad file: an end before the start, a bound that is
@@ -116,9 +117,31 @@ def complete(frame: pd.DataFrame) -> pd.DataFrame:
     for column in POPULARITIES:
         frame[column] = pd.to_numeric(frame[column]).astype(float)
     mean = (frame["subject_popularity"] + frame["object_popularity"]) / 2
-    frame["popularity"] = frame["popularity"].fillna(mean)
+    alike = frame["subject_counts"] == frame["object_counts"]
+    frame["popularity"] = frame["popularity"].fillna(mean.where(alike))
     frame["aliases"] = tables.alias_lists(frame["aliases"], frame["object"])
     return frame
+
+
+def popularities(facts: pd.DataFrame) -> pd.DataFrame:
+    """The known popularities, a row a fact and what is popular: fact_id, what, popularity.
+
+    what is "subject (views)", "subject (people)", "object (views)", ...: numbers of different counts
+    are not compared. "subject" and "object" are of a table that does not say what it counts, "fact"
+    is the fact's own.
+    """
+    sides = facts.assign(fact_popularity=facts["popularity"], fact_counts="")
+    parts = [
+        pd.DataFrame(
+            {
+                "fact_id": sides["fact_id"],
+                "what": (side + " (" + sides[f"{side}_counts"] + ")").str.removesuffix(" ()"),
+                "popularity": sides[f"{side}_popularity"],
+            }
+        )
+        for side in ("subject", "object", "fact")
+    ]
+    return pd.concat(parts, ignore_index=True).dropna().reset_index(drop=True)
 
 
 def _names(frame: pd.DataFrame) -> pd.Series:

@@ -102,9 +102,9 @@ def popularity_bins(
 ) -> pd.DataFrame:
     """Matched rows with the popularity of their fact in bins of equal numbers of facts (figure 8).
 
-    `column` of `facts` is popularity, subject_popularity or object_popularity. Adds popularity_bin
-    (0: least popular) and popularity (mean of `column` over the bin's facts). Equal values are
-    ordered by a hash of fact_id. Rows of facts without a value are left out.
+    `column` of `facts` holds the popularity; counts of one kind only (`temporal.popularities`). Adds
+    popularity_bin (0: least popular) and popularity (mean of `column` over the bin's facts). Equal
+    values are ordered by a hash of fact_id. Rows of facts without a value are left out.
     """
     ordered = facts[facts["fact_id"].isin(matched["fact_id"])].dropna(subset=[column])
     ordered = ordered.assign(lot=ordered["fact_id"].map(draws.number)).sort_values([column, "lot"])

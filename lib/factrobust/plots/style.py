@@ -45,6 +45,7 @@ MODELS = (  # position = look; the first two are the embedded models, whose colo
 )
 EMBEDDED = 2
 MODEL_COLUMNS = ("model", "fitted_on", "predicted")
+COUNTS = ("", " (views)", " (people)")  # what a popularity may count
 ORDER = {  # of the values of a column; others stand behind them
     "model": MODELS,
     "domain": ("geography", "arts", "science-history"),
@@ -53,7 +54,10 @@ ORDER = {  # of the values of a column; others stand behind them
     "source": ("parametric", "other", "empty", "contextual"),
     "context": ("none", "true", "irrelevant", "false"),
     "answer": ("parametric", "counterfactual"),
-    "what": ("of the subject", "of the object", "of the fact"),
+    "what": (
+        *(f"of the {side}{counts}" for side in ("subject", "object") for counts in COUNTS),
+        "of the fact",
+    ),
     "predictor": ("intercept", "popularity, log(SPop)", "consistency, SCons", "certainty, Cert"),
 }
 

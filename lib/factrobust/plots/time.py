@@ -128,8 +128,8 @@ def rates_by_size(table: pd.DataFrame, value: str) -> Figure:
 def rates_by_popularity(table: pd.DataFrame, value: str) -> Figure:
     """Figure 8: a value in bins of popularity, of the subject, the object and the fact.
 
-    `table`: intervals by model, what ("subject", "object", "fact") and popularity_bin (from 0, least
-    popular); `value` is the label of y. A panel a model.
+    `table`: intervals by model, what (of `datasets.temporal.popularities`) and popularity_bin (from 0,
+    least popular); `value` is the label of y. A panel a model.
     """
     fig, panels = blocks.curves(
         table.assign(what="of the " + table["what"], bin=table["popularity_bin"] + 1), "bin",
