@@ -154,17 +154,21 @@ class Decoding(Study):
 class Time(Study):
     """Part 2: the object of the facts of `data` is scored under every date, in each prompt format.
 
-    Holds the `facts`, the `dates` and `statements` about them, and their `scores`. `limit` names the
-    parameter that says how many facts; with `tuned`, only models that have a chat template
-    (LacksError if there is none).
+    All facts are asked at the year, and `n_facts` of them at the month and the day; `limit` names a
+    parameter that says how many facts there are instead, asked at all three precisions. `sampling` is
+    how dates are kept (`datasets.dates.thinned`, with n_correct and n_incorrect); with `tuned`, only
+    models that have a chat template (LacksError if there is none).
+
+    Holds the `facts`, the `dates` and `statements` about them, and their `scores`.
     """
 
     def __init__(
         self,
         notebook: Mapping[str, Any],
         *,
-        limit: str = "n_facts",
+        limit: str = "",
         formats: Sequence[str] = ("question",),
+        sampling: str = "balanced",
         tuned: bool = False,
     ) -> None:
         from factrobust.datasets.named import load_named_temporal
@@ -172,10 +176,12 @@ class Time(Study):
 
         super().__init__(notebook)
         self.models = probe.tuned(self.models) if tuned else self.models
+        v = self.parameters
         self.facts, _, self.inputs, self.dates = load_named_temporal(
-            self.parameters["data"],
-            limit=self.parameters[limit],
-            **{name: self.parameters[name] for name in ("n_correct", "n_incorrect", "seed")},
+            v["data"],
+            sampling=sampling,
+            **{"limit": v[limit]} if limit else {"n_fine": v["n_facts"]},
+            **{name: v[name] for name in ("n_correct", "n_incorrect", "seed")},
         )
         self.statements = probe.statements(self.facts, self.dates)
         schemas.TemporalFacts.validate(self.facts)

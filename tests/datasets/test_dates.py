@@ -16,6 +16,7 @@ from factrobust.datasets.dates import (
     PRECISIONS,
     classify,
     is_date,
+    one_sided,
     parse,
     position,
     sample_dates,
@@ -209,12 +210,15 @@ def test_years_off_counts_from_the_filled_up_bounds():
 # ---- sampling ------------------------------------------------------------------------------------
 
 
+as_published = functools.partial(sample_dates, sampling="published")
+
+
 def years_of(dates: pd.DataFrame, precision: str = "year") -> list[int]:
     return dates.loc[dates["precision"] == precision, "year"].tolist()
 
 
 def test_columns_and_order():
-    dates = sample_dates(table(("2001", "2009"), ("1995-05-02", "2001-11")))
+    dates = as_published(table(("2001", "2009"), ("1995-05-02", "2001-11")))
     assert tuple(dates.columns) == COLUMNS
     assert set(dates["label"]) == set(LABELS)
     assert dates["year"].dtype == int
@@ -223,21 +227,21 @@ def test_columns_and_order():
         assert list(part["precision"].unique()) == list(PRECISIONS)
         years = [years_of(part, precision) for precision in PRECISIONS]
         assert years[0] == years[1] == years[2] == sorted(set(years[0]))
-    assert len(sample_dates(table())) == 0
+    assert len(as_published(table())) == 0
 
 
 def test_years_known_by_hand():
     # 8 days long, middle 2001-01-05: alpha -5 ... 5 is 2000-11-26 ... 2001-02-14.
-    assert years_of(sample_dates(table(("2001-01-01", "2001-01-09")))) == [2000, 2001]
+    assert years_of(as_published(table(("2001-01-01", "2001-01-09")))) == [2000, 2001]
     # 1461 days less one from 2001-01-01, middle 2003-01-01: 1983-01-02 ... 2022-12-30, every 73 days
-    assert years_of(sample_dates(table(("2001", "2004")))) == list(range(1983, 2021))
+    assert years_of(as_published(table(("2001", "2004")))) == list(range(1983, 2021))
     # Steps of 5 years (36524 days / 20 = 1826.2): January of 1900, 1905, ..., 2020.
-    assert years_of(sample_dates(table(("1900-01-15", "2000-01-15"))))[-25:] == list(
+    assert years_of(as_published(table(("1900-01-15", "2000-01-15"))))[-25:] == list(
         range(1900, 2021, 5)
     )
     # Nothing before the year 1000, and nothing after 2020.
-    assert min(years_of(sample_dates(table(("1100", "1400"))))) == 1009  # 1100 - 6 * 301 / 20
-    assert years_of(sample_dates(table(("2030", "2040"))))[-1] == 2020
+    assert min(years_of(as_published(table(("1100", "1400"))))) == 1009  # 1100 - 6 * 301 / 20
+    assert years_of(as_published(table(("2030", "2040"))))[-1] == 2020
 
 
 bounds = st.tuples(
@@ -259,7 +263,7 @@ def test_any_fact_is_sampled_as_defined(pair, rule, seed):
         ordinal = start.toordinal() + days.__floor__()
         if ordinal > 0 and 1000 <= (year := datetime.date.fromordinal(ordinal).year) <= 2020:
             wanted.add(year)
-    dates = sample_dates(table(pair), rule=rule, seed=seed)
+    dates = as_published(table(pair), rule=rule, seed=seed)
     assert years_of(dates) == sorted(wanted)
     labels = classify(parse(dates["date"]), *map(parse, pair), rule=rule)
     np.testing.assert_array_equal(dates["label"], labels)
@@ -281,7 +285,7 @@ def test_any_fact_is_sampled_as_defined(pair, rule, seed):
 
 def test_the_published_rule_leaves_out_the_moments_of_a_transitional_year():
     pair = ("2005-11-19", "2015-01-09")
-    dates = sample_dates(table(pair), rule="published")
+    dates = as_published(table(pair), rule="published")
     assert set(years_of(dates)) - set(years_of(dates, "month")) == {2005, 2015}
     assert years_of(dates, "month") == years_of(dates, "day")
     counts = dates.pivot_table(index="precision", columns="label", values="year", aggfunc="count")
@@ -293,14 +297,14 @@ FACTS = table(("2001", "2009"), ("1995-05-02", "2001-11"), ("1980", "1999-12-31"
 
 
 def test_a_fact_is_drawn_the_same_whatever_stands_beside_it():
-    together = sample_dates(FACTS, seed=7)
-    backward = sample_dates(FACTS[::-1], seed=7)
+    together = as_published(FACTS, seed=7)
+    backward = as_published(FACTS[::-1], seed=7)
     for name, part in together.groupby("fact_id"):
-        alone = sample_dates(FACTS[FACTS["fact_id"] == name], seed=7)
+        alone = as_published(FACTS[FACTS["fact_id"] == name], seed=7)
         pd.testing.assert_frame_equal(part.reset_index(drop=True), alone)
         again = backward[backward["fact_id"] == name].reset_index(drop=True)
         pd.testing.assert_frame_equal(again, alone)
-    other = sample_dates(FACTS, seed=8)
+    other = as_published(FACTS, seed=8)
     years = together["precision"] == "year"
     assert together.loc[years, "date"].equals(other.loc[years, "date"])
     assert (together.loc[~years, "date"] != other.loc[~years, "date"]).mean() > 0.8
@@ -308,7 +312,7 @@ def test_a_fact_is_drawn_the_same_whatever_stands_beside_it():
 
 def test_months_and_days_are_drawn_evenly():
     n = 300
-    dates = sample_dates(table(*[("1960", "2020")] * n, subject=[str(i) for i in range(n)]))
+    dates = as_published(table(*[("1960", "2020")] * n, subject=[str(i) for i in range(n)]))
     days = dates.loc[dates["precision"] == "day", "date"]
     months = days.str[5:7].value_counts()
     assert len(months) == 12
@@ -321,9 +325,9 @@ def test_months_and_days_are_drawn_evenly():
 
 def test_another_period_of_the_fact_is_not_incorrect():
     facts = table(("1992-06-03", "1996"), ("2005", "2010-08-31"), subject="x")
-    dates = sample_dates(facts, seed=2)
+    dates = as_published(facts, seed=2)
     first = dates[dates["fact_id"] == "fact/0"]
-    alone = sample_dates(facts[:1], seed=2)
+    alone = as_published(facts[:1], seed=2)
     gone = pd.concat([alone, first]).drop_duplicates(keep=False)
     assert set(gone["label"]) == {"incorrect"}
     years = gone.loc[gone["precision"] == "year", "year"]
@@ -333,15 +337,15 @@ def test_another_period_of_the_fact_is_not_incorrect():
     kept = first[first["label"] == "incorrect"]
     assert (classify(parse(kept["date"]), *second) == "incorrect").all()
     # Only subject, relation and object together make the same fact.
-    other = sample_dates(facts.assign(object=["a", "b"]), seed=2)
+    other = as_published(facts.assign(object=["a", "b"]), seed=2)
     pd.testing.assert_frame_equal(other[other["fact_id"] == "fact/0"], alone)
 
 
 def test_thinning_is_even_and_serves_all_precisions():
     facts = table(("2001-05", "2012"), ("1951", "2019"))
-    full = sample_dates(facts)
-    pd.testing.assert_frame_equal(sample_dates(facts, n_correct=99, n_incorrect=999), full)
-    thin = sample_dates(facts, n_correct=4, n_incorrect=5)
+    full = as_published(facts)
+    pd.testing.assert_frame_equal(as_published(facts, n_correct=99, n_incorrect=999), full)
+    thin = as_published(facts, n_correct=4, n_incorrect=5)
     for name, part in thin.groupby("fact_id"):
         before = full[full["fact_id"] == name]
         of_year = before[before["precision"] == "year"].set_index("year")["label"]
@@ -367,7 +371,9 @@ def test_thinning_of_dates_at_hand():
     rows = pd.DataFrame(years, columns=["fact_id", "year", "label"])
     months = rows.assign(precision="month", label="incorrect")
     kept = thinned(
-        pd.concat([rows.assign(precision="year"), months], ignore_index=True), n_incorrect=2
+        pd.concat([rows.assign(precision="year"), months], ignore_index=True),
+        sampling="published",
+        n_incorrect=2,
     )
     for precision in ("year", "month"):
         part = kept[kept["precision"] == precision]
@@ -376,9 +382,47 @@ def test_thinning_of_dates_at_hand():
         ]
 
 
+def test_balanced_dates_by_hand():
+    # In force from some day of 2010 to some day of 2014: 2011 to 2013 are correct. Incorrect are the
+    # years to 2020, up to 5.5 years after it, and so the six from 2004 on before it, of those that
+    # reach back to the 1980s. The middles of three parts of six are the 2nd, the 4th and the 6th.
+    facts = table(("2010", "2014"))
+    assert years_of(sample_dates(facts)) == list(range(2004, 2021))
+    thin = sample_dates(facts, n_correct=1, n_incorrect=3)
+    assert years_of(thin) == [2005, 2007, 2009, 2010, 2012, 2014, 2016, 2018, 2020]
+    assert years_of(thin[thin["label"] == "correct"]) == [2012]
+    assert one_sided(thin).values.tolist() == [["year", 1, 0], ["month", 1, 0], ["day", 1, 0]]
+    # Without a year after it, no incorrect one is left, and as published there are many before it.
+    over = table(("2010", "2014"), ("2015", "2020"))
+    dates = sample_dates(over)
+    assert set(dates.loc[dates["fact_id"] == "fact/1", "label"]) == {"correct", "transitional"}
+    for found in (dates, as_published(over)):
+        assert one_sided(found).values.tolist() == [[p, 2, 1] for p in PRECISIONS]
+
+
+@settings(max_examples=60, deadline=None)
+@given(bounds, st.integers(1, 6), st.integers(1, 6))
+def test_sides_are_balanced_in_number_and_reach(pair, n_correct, n_incorrect):
+    assume(parse(pair[0])[0] < parse(pair[1])[1])
+    every = as_published(table(pair))
+    for precision, part in sample_dates(
+        table(pair), n_correct=n_correct, n_incorrect=n_incorrect
+    ).groupby("precision"):
+        full = every[every["precision"] == precision]
+        off, far = [t.loc[t["label"] == "incorrect", "years_off"] for t in (part, full)]
+        assert (off < 0).sum() == (off > 0).sum() <= n_incorrect
+        assert off.abs().max() <= min(far.max(), -far.min()) + 1 or off.empty
+        if off.empty and (far > 0).any() and (far < 0).any():  # the nearest ones are too far
+            assert abs(far[far > 0].max() + far[far < 0].max()) > 1
+        counts = [(table["label"] == "correct").sum() for table in (part, full)]
+        assert counts[0] == min(counts[1], n_correct)
+
+
 def test_numbers_to_keep_must_be_counts():
     with pytest.raises(ValueError, match=r"n_incorrect is 0.*give a whole number from 1 up"):
-        sample_dates(FACTS, n_incorrect=0)
+        as_published(FACTS, n_incorrect=0)
+    with pytest.raises(ValueError, match="'even' is unknown; choose one of balanced, published"):
+        sample_dates(FACTS, sampling="even")
 
 
 # ---- words ---------------------------------------------------------------------------------------

@@ -135,10 +135,17 @@ def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
     pd.testing.assert_frame_equal(facts, own)
     pd.testing.assert_frame_equal(dates, sample_dates(own, seed=2, **YEARS))
     assert (counts, tuple(files)) == ({}, temporal.FILES)
+    every, _, _, some = load_named_temporal(n_fine=6, seed=2, **YEARS)
+    fine = every["fact_id"].isin(own["fact_id"])
+    assert (len(every), fine.sum()) == (281, 6)
+    pd.testing.assert_frame_equal(
+        some[some["fact_id"].isin(own["fact_id"])].reset_index(drop=True), dates
+    )
+    assert set(some.loc[~some["fact_id"].isin(own["fact_id"]), "precision"]) == {"year"}
 
 
 def test_timestress_brings_its_dates(reds: Path) -> None:
-    facts, counts, files, dates = load_named_temporal(f"timestress:{reds}")
+    facts, counts, files, dates = load_named_temporal(f"timestress:{reds}", sampling="published")
     assert facts["fact_id"].tolist() == ["member_of/ann/reds", "member_of/bob/reds"]
     assert facts["question"].tolist() == ["whose was Ann?", "whose was Bob?"]
     assert facts["prefix"].tolist() == ["", ""]
@@ -149,12 +156,15 @@ def test_timestress_brings_its_dates(reds: Path) -> None:
 
 
 def test_timestress_is_sampled_and_thinned(reds: Path) -> None:
-    facts, _, _, dates = load_named_temporal(f"timestress:{reds}", limit=1, **YEARS)
+    name = f"timestress:{reds}"
+    facts, _, _, dates = load_named_temporal(name, sampling="published", limit=1, **YEARS)
     assert len(facts) == 1
     assert dates["fact_id"].unique().tolist() == facts["fact_id"].tolist()
     # The middles of 2 parts of 2001 to 2009, and of 3 parts of 2011 to 2020.
     assert dates["year"].tolist() == [2003, 2007, 2012, 2016, 2019]
     assert dates.index.tolist() == [0, 1, 2, 3, 4]
+    # It has no date before 2001, so no side is balanced.
+    assert load_named_temporal(name, limit=1, **YEARS).dates["year"].tolist() == [2003, 2007]
 
 
 def test_temporal_facts_of_your_own(tmp_path: Path) -> None:

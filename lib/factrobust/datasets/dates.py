@@ -19,7 +19,8 @@ from factrobust.draws import lot, need_count
 
 PRECISIONS = ("year", "month", "day")
 LABELS = ("correct", "incorrect", "transitional")
-RULES = ("strict", "published")
+RULES = ("strict", "published")  # of labels
+SAMPLINGS = ("balanced", "published")  # of the dates that are kept
 COLUMNS = schemas.names(schemas.Dates)
 YEARS = (1000, 2020)  # the first and the last year that is sampled
 REACH, STEPS = 5, 20  # alpha runs from -5 to 5 in steps of 1/20
@@ -102,6 +103,7 @@ def sample_dates(
     facts: pd.DataFrame,
     *,
     rule: str = "strict",
+    sampling: str = "balanced",
     n_correct: int | None = None,
     n_incorrect: int | None = None,
     seed: int = 0,
@@ -120,8 +122,8 @@ def sample_dates(
     them like any other. Where another row has the same subject, relation and object, an incorrect
     date is left out unless it is incorrect for that row's period too.
 
-    n_correct and n_incorrect keep at most so many of a fact's years whose year-date is correct or
-    incorrect, evenly spaced, for all precisions; None, and transitional years, keep all.
+    `sampling`, n_correct and n_incorrect thin these dates, see `thinned`. Years that no subject could
+    live in stay where the sampling reaches them, as in the paper; balanced dates seldom do.
 
     Raises ValueError for a bound that is no date, and a number to keep that is no count.
     """
@@ -143,7 +145,7 @@ def sample_dates(
         parts.append(part)
     table = pd.concat(parts, ignore_index=True)
     table = table[_alone(table, facts, start, end, rule)]
-    table = thinned(table, n_correct=n_correct, n_incorrect=n_incorrect)
+    table = thinned(table, sampling=sampling, n_correct=n_correct, n_incorrect=n_incorrect)
     # The parts are sorted by fact and date already.
     return table.sort_values("fact", kind="stable")[list(COLUMNS)].reset_index(drop=True)
 
@@ -188,26 +190,70 @@ def _alone(
 
 
 def thinned(
-    dates: pd.DataFrame, *, n_correct: int | None = None, n_incorrect: int | None = None
+    dates: pd.DataFrame,
+    *,
+    sampling: str = "balanced",
+    n_correct: int | None = None,
+    n_incorrect: int | None = None,
 ) -> pd.DataFrame:
-    """Keep at most so many of each fact's years, evenly spaced, as `sample_dates` says.
+    """Keep some of each fact's dates, evenly spaced; transitional ones stay.
 
-    `dates` has fact_id, precision, year and label, a fact's years in their order. Raises ValueError
-    for a number that is no count.
+    sampling="balanced" (ours): at each precision at most n_correct correct dates, and on both sides
+    of the validity the same number of incorrect ones: at most n_incorrect (None: all), no more than
+    the other side has, and none that lies over a year farther off than the other side reaches (the
+    years end in 2020, so that the side before a fact reaches farther, where its object may be unlikely
+    for other reasons). A fact with an empty side keeps no incorrect date there: see `one_sided`.
+
+    sampling="published": the paper's dates as they fall. n_correct and n_incorrect, of both sides
+    together, thin its years by their label as years, and all precisions keep the same years.
+
+    `dates` is a table `schemas.Dates`, a fact's dates at a precision in their order. Raises ValueError
+    for another sampling, and a number that is no count.
     """
-    for label, count in (("correct", n_correct), ("incorrect", n_incorrect)):
-        if count is None:
-            continue
-        need_count(f"n_{label}", count)
-        years = dates[(dates["precision"] == "year") & (dates["label"] == label)]
-        groups = years.groupby("fact_id")["year"]
-        place, total = groups.cumcount(), groups.transform("size")
-        n = np.minimum(count, total)
-        # The i-th of n kept ones stands at place floor((i + 1/2) total / n): the middles of n parts.
-        before, after = (-((total - 2 * n * p) // (2 * total)) for p in (place, place + 1))
+    if sampling not in SAMPLINGS:
+        raise ValueError(f"sampling {sampling!r} is unknown; choose one of {', '.join(SAMPLINGS)}")
+    need_count("n_correct", n_correct)
+    need_count("n_incorrect", n_incorrect)
+    counts = {"correct": n_correct, "incorrect": n_incorrect}
+    if sampling == "published":
+        years = dates[dates["precision"] == "year"]
+        groups = [years["fact_id"], years["label"]]
+        dropped = years[~_even(groups, years["label"].map(counts))]
         keys = pd.factorize(dates["fact_id"])[0] * 10_000 + dates["year"]
-        dates = dates[~keys.isin(keys[years.index[before == after]])]
-    return dates
+        return dates[~keys.isin(keys[dropped.index])]
+    cell = [dates["fact_id"], dates["precision"]]
+    incorrect = dates["label"] == "incorrect"
+    side, far = np.sign(dates["years_off"]).where(incorrect, 0), dates["years_off"].abs()
+    before, after = (far.where(side == s).groupby(cell).transform("max") for s in (-1, 1))
+    dates = dates[~incorrect | (far <= np.minimum(before, after) + 1)]  # NaN: an empty side
+    cell, side = [part[dates.index] for part in cell], side[dates.index]
+    before, after = ((side == s).groupby(cell).transform("sum") for s in (-1, 1))
+    limit = dates["label"].map(counts).fillna(len(dates))
+    limit = limit.where(side == 0, np.minimum(limit, np.minimum(before, after)))
+    return dates[_even([*cell, dates["label"], side], limit)]
+
+
+def _even(groups: list[pd.Series], count: pd.Series) -> pd.Series:
+    """Whether each row is among the `count` (its group's; NaN keeps all) that stay, evenly spaced."""
+    grouped = count.groupby(groups)
+    place, total = grouped.cumcount(), grouped.transform("size")
+    n = np.minimum(count.fillna(np.inf), total).astype(int)
+    # The i-th of n kept ones stands at place floor((i + 1/2) total / n): the middles of n parts.
+    before, after = (-((total - 2 * n * p) // (2 * total)) for p in (place, place + 1))
+    return before != after
+
+
+def one_sided(dates: pd.DataFrame) -> pd.DataFrame:
+    """How many facts have no incorrect date on one side of their validity, or on both.
+
+    One row a precision of `dates` (`schemas.Dates`): precision, facts (with any date there), one_sided.
+    Of balanced dates these are the facts without a match.
+    """
+    side = np.sign(dates["years_off"]).where(dates["label"] == "incorrect", 0)
+    sides = side[side != 0].groupby([dates["precision"], dates["fact_id"]]).nunique()
+    facts = dates.groupby("precision", sort=False)["fact_id"].nunique()
+    both = (sides == 2).groupby("precision").sum().reindex(facts.index, fill_value=0)
+    return pd.DataFrame({"facts": facts, "one_sided": facts - both}).reset_index()
 
 
 def verbalise(date: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -64,17 +65,19 @@ def load_named(
 def load_named_temporal(
     name: str = EMBEDDED,
     *,
+    sampling: str = "balanced",
     n_correct: int | None = None,
     n_incorrect: int | None = None,
+    n_fine: int | None = None,
     limit: int | None = None,
     seed: int = 0,
 ) -> Loaded:
     """Return temporal facts and the dates to ask about them with, for part 2's probe.
 
     A table `schemas.TemporalFacts`, of TimeStress with question and prefix (empty). TimeStress brings
-    its authors' dates and labels; for other facts dates are sampled. `limit` takes a seeded sample of
-    facts, spread evenly over relations; n_correct and n_incorrect thin the years of each (see
-    `sample_dates`).
+    its authors' dates and labels; for other facts dates are sampled. Both are thinned as
+    `datasets.dates.thinned` says. `limit` takes a seeded sample of facts, spread evenly over relations;
+    so does n_fine for those that keep their months and days (None: all), the others have years alone.
 
     Raises ValueError for an unknown name, a bad limit, and a number of years that is no count.
     """
@@ -84,11 +87,14 @@ def load_named_temporal(
         name, 2, lambda path: Loaded(temporal.load_temporal_facts(path), {}), temporal.FILES
     )
     table = temporal.sample(loaded.table, limit, seed)
+    kept: dict[str, Any] = {"n_correct": n_correct, "n_incorrect": n_incorrect}
     if loaded.dates.empty:
-        sampled = dates.sample_dates(table, n_correct=n_correct, n_incorrect=n_incorrect, seed=seed)
+        sampled = dates.sample_dates(table, sampling=sampling, seed=seed, **kept)
     else:
         sampled = loaded.dates[loaded.dates["fact_id"].isin(table["fact_id"])]
-        sampled = dates.thinned(sampled, n_correct=n_correct, n_incorrect=n_incorrect)
+        sampled = dates.thinned(sampled, sampling=sampling, **kept)
+    fine = temporal.sample(table, n_fine, seed)["fact_id"]
+    sampled = sampled[(sampled["precision"] == "year") | sampled["fact_id"].isin(fine)]
     return loaded._replace(table=table, dates=sampled.reset_index(drop=True))
 
 
