@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -89,3 +90,14 @@ def test_replaying_a_notebook_loads_few_modules_and_no_model(tmp_path):
     BUILD.mkdir(exist_ok=True)
     (BUILD / "replayed.txt").write_text(modules)  # for tests/thinness.py to count
     assert len(modules.split()) <= 25, modules
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["papermill", "torch", "transformers", "openai", "pandas", "matplotlib", "seaborn"]
+    + ["statsmodels", "scipy"],
+)
+def test_what_the_repository_promises_to_be_built_on_is_used(package):
+    """README names them; a shorter way without one of them is no reason to leave it."""
+    used = re.compile(rf"^\s*(import|from) {package}\b", re.MULTILINE)
+    assert any(used.search(path.read_text(encoding="utf-8")) for path in LIB.rglob("*.py"))

@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 
 from factrobust.provenance import write_atomically
 
-INJECTED = "injected-parameters"  # tag of the cell with the parameters of one run
+INJECTED = "injected-parameters"  # papermill's tag on the cell with the parameters of one run
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 CELL_METADATA = {"tags", "jupyter", "editable", "slideshow"}
 WIDGET = "application/vnd.jupyter.widget-view+json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import signal
 import sys
@@ -13,29 +14,44 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import nbformat
+import papermill
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.utils import run_sync
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
+from papermill.engines import NBClientEngine, papermill_engines
+from papermill.exceptions import PapermillExecutionError
 from tqdm.std import tqdm
 
 from factrobust.provenance import write_atomically
 from factrobust.records import Records, RecordsError
-from factrobust.reproduce.notebook import (
-    INJECTED,
-    kernel_environment,
-    normalise,
-    read_canonical,
-    to_text,
-)
+from factrobust.reproduce.notebook import kernel_environment, normalise, read_canonical, to_text
 from factrobust.reproduce.profiles import LAPTOP, Mode
 
 SHOW_SECONDS = 15  # between two lines of progress where there is no terminal
 # The library's errors, by name: one sentence that says it all, where others need their traceback.
 OURS = ("FactsError", "LacksError", "ModelError", "RecordsError")
+
+
+logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what goes wrong is told once, here
+
+
+class _SavedAtEnd(NBClientEngine):
+    """papermill's engine, which writes the notebook when its cells have run or one has failed: it
+    does so twice a cell otherwise, which takes longer than many a cell once there are figures."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **options: Any) -> None:
+        path, nb_man.output_path = nb_man.output_path, None
+        try:
+            super().execute_managed_notebook(nb_man, kernel_name, **options)
+        finally:
+            nb_man.output_path = path
+            nb_man.save()
+
+
+papermill_engines.register("saved at end", _SavedAtEnd)
 
 
 class NotebookError(Exception):
@@ -83,29 +99,36 @@ class Run:
                 Records(store).forget_use(self.notebook)
         except (ValueError, RecordsError) as error:
             raise NotebookError(str(error)) from error
-        node = _to_be_run(nbformat.reads(source, as_version=4), self.parameters)
-        self._run_cells(node)
+        result = self.out / self.notebook
+        result.write_text(source, encoding="utf-8")
+        node = self._run_cells(result)
         if read_canonical(path) != source:
             raise NotebookError(
                 f"{self.notebook} was edited while it ran, so its results were not put in place: "
                 "run again."
             )
         normalise(node, keep_injected=self.mode.profile != LAPTOP)
-        (self.out / self.notebook).write_text(to_text(node), encoding="utf-8")
+        result.write_text(to_text(node), encoding="utf-8")
         self.seconds = time.monotonic() - self.started
 
-    def _run_cells(self, node: NotebookNode) -> None:
+    def _run_cells(self, notebook: Path) -> NotebookNode:
         folder = (self.mode.root / self.notebook).parent
         failed = self.mode.root / "build" / "failed" / self.mode.name / self.notebook
-        failed.unlink(missing_ok=True)  # of an earlier run
+        failed.parent.mkdir(parents=True, exist_ok=True)
         try:
             run_sync(self.manager.start_kernel)(cwd=str(folder), env=self.environment)
-            NotebookClient(node, km=self.manager, timeout=None).execute()
+            node = papermill.execute_notebook(
+                notebook,
+                failed,
+                self.parameters,
+                engine_name="saved at end",
+                kernel_name="python3",
+                progress_bar=False,
+                km=self.manager,
+            )
         except Exception as error:
-            failed.parent.mkdir(parents=True, exist_ok=True)
-            failed.write_text(to_text(node), encoding="utf-8")
             failure = NotebookError(
-                f"{self.notebook}, {_explain(error, node)}\n"
+                f"{self.notebook}, {_explain(error)}\n"
                 f"The notebook with the error: {failed.relative_to(self.mode.root)}"
             )
             failure.lacking = getattr(error, "ename", None) == "LacksError"
@@ -113,6 +136,8 @@ class Run:
         finally:
             # Nothing is left to save, and waiting for the kernel's goodbye can take seconds.
             run_sync(self.manager.shutdown_kernel)(now=True)
+        failed.unlink()
+        return node
 
     def progress(self) -> str:
         """How long it has run, and the last line that `progress_bar` wrote."""
@@ -197,27 +222,12 @@ def _watch(run: Run, future: Future[None]) -> None:
         print(f"{before}{after}", end="", flush=True)
 
 
-def _to_be_run(node: NotebookNode, parameters: dict[str, Any]) -> NotebookNode:
-    """A notebook without outputs, and these parameters in a cell behind that of the defaults."""
-    for cell in node.cells:
-        if cell.cell_type == "code":
-            cell.update(outputs=[], execution_count=None)
-    if parameters:
-        code = "\n".join(f"{name} = {value!r}" for name, value in parameters.items())
-        injected = nbformat.v4.new_code_cell(code, id=INJECTED, metadata={"tags": [INJECTED]})
-        tags = [cell.metadata.get("tags", []) for cell in node.cells]
-        node.cells.insert(1 + next(i for i, t in enumerate(tags) if "parameters" in t), injected)
-    return node
-
-
-def _explain(error: Exception, node: NotebookNode) -> str:
+def _explain(error: Exception) -> str:
     """Where and why a notebook failed."""
     if isinstance(error, DeadKernelError):
         return "the kernel died, most likely because the memory was used up."
-    if not isinstance(error, CellExecutionError):
+    if not isinstance(error, PapermillExecutionError):
         return f"{type(error).__name__}: {error}"
     ours = f"{error.ename}: {error.evalue}"
-    why = ours if error.ename in OURS else error.traceback
-    outputs = ((cell, output) for cell in node.cells for output in cell.get("outputs", ()))
-    cell = next(cell for cell, output in outputs if output.output_type == "error")
-    return f"In [{cell.execution_count}]: {cell.source.strip().splitlines()[0]}\n{why}"
+    why = ours if error.ename in OURS else "\n".join(error.traceback)
+    return f"In [{error.exec_count}]: {error.source.strip().splitlines()[0]}\n{why}"
