@@ -94,10 +94,9 @@ def test_replaying_a_notebook_loads_few_modules_and_no_model(tmp_path):
 
 @pytest.mark.parametrize(
     "package",
-    ["papermill", "torch", "transformers", "openai", "pandas", "matplotlib", "seaborn"]
-    + ["statsmodels", "scipy"],
+    "papermill torch transformers openai pandas matplotlib seaborn statsmodels scipy".split(),
 )
 def test_what_the_repository_promises_to_be_built_on_is_used(package):
-    """README names them; a shorter way without one of them is no reason to leave it."""
+    """They are what a reader comes with; a shorter way without one of them is no reason to leave it."""
     used = re.compile(rf"^\s*(import|from) {package}\b", re.MULTILINE)
     assert any(used.search(path.read_text(encoding="utf-8")) for path in LIB.rglob("*.py"))
