@@ -94,7 +94,17 @@ def test_replaying_a_notebook_loads_few_modules_and_no_model(tmp_path):
 
 @pytest.mark.parametrize(
     "package",
-    "papermill torch transformers openai pandas matplotlib seaborn statsmodels scipy".split(),
+    [
+        "papermill",
+        "torch",
+        "transformers",
+        "openai",
+        "pandas",
+        "matplotlib",
+        "seaborn",
+        "statsmodels",
+        "scipy",
+    ],
 )
 def test_what_the_repository_promises_to_be_built_on_is_used(package):
     """They are what a reader comes with; a shorter way without one of them is no reason to leave it."""
