@@ -167,6 +167,9 @@ class Scores(Dates):
     prompt_format: str = _column("a key of models.prompts.FORMATS")
     logprob: float = _column("summed over the object's tokens", le=0, gt=float("-inf"))
     n_tokens: int = _column("how many these are", ge=1)
+    freed: float = _column(
+        "logprob minus the mean log P of other objects; NaN if not asked", nullable=True
+    )
 
     class Config:
         """A date is asked once: two rows of it would count as two dates."""

@@ -157,7 +157,8 @@ class Time(Study):
     All facts are asked at the year, and `n_facts` of them at the month and the day; `limit` names a
     parameter that says how many facts there are instead, asked at all three precisions. `sampling` is
     how dates are kept (`datasets.dates.thinned`, with n_correct and n_incorrect); with `tuned`, only
-    models that have a chat template (LacksError if there is none).
+    models that have a chat template (LacksError if there is none). With a parameter `n_others`, as
+    many other objects are scored beside each fact's own.
 
     Holds the `facts`, the `dates` and `statements` about them, and their `scores`.
     """
@@ -183,6 +184,7 @@ class Time(Study):
             **{"limit": v[limit]} if limit else {"n_fine": v["n_facts"]},
             **{name: v[name] for name in ("n_correct", "n_incorrect", "seed")},
         )
+        self.facts = probe.other_objects(self.facts, v.get("n_others", 0), seed=v["seed"])
         self.statements = probe.statements(self.facts, self.dates)
         schemas.TemporalFacts.validate(self.facts)
         schemas.Statements.validate(self.statements)

@@ -95,13 +95,15 @@ def bootstrap_correlation(
     return bootstrap_statistic(_weighted_pearson, [x, y], groups, n_boot=n_boot)
 
 
-def paired_difference(a: pd.Series, b: pd.Series, *, n_boot: int = 2000) -> Interval:
+def paired_difference(
+    a: pd.Series, b: pd.Series, groups: ArrayLike | None = None, *, n_boot: int = 2000
+) -> Interval:
     """Mean of a - b over the same facts, which are their index, with its bootstrap interval.
 
-    Where no fact differs, either sign of a difference is as rare as a success among no successes.
+    With `groups` [fact] whole groups are drawn and counted, as for `bootstrap_mean`. Where no fact differs, either sign of a difference is as rare as a success among no successes.
     Raises ValueError for a fact that only one of the two holds: the difference is missing there.
     """
-    found = bootstrap_mean(a.astype(float) - b.astype(float), n_boot=n_boot)
+    found = bootstrap_mean(a.astype(float) - b.astype(float), groups, n_boot=n_boot)
     return found._replace(low=-found.high) if found.mean == found.low == 0 else found
 
 

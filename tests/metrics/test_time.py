@@ -34,6 +34,7 @@ def table(
             "label": labels,
             "logprob": [*incorrect, *correct, *transitional],
             "n_tokens": 1,
+            "freed": np.nan,
         }
         | columns
     )

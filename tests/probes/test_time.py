@@ -124,8 +124,9 @@ def test_win_rate_by_hand(facts: pd.DataFrame) -> None:
     scores = time.scored(model, time.statements(facts, by_hand(), RELATIONS))
     assert list(scores) == [
         *("model", "prompt_format", "fact_id", "precision", "date", "year", "alpha", "years_off"),
-        *("label", "logprob", "n_tokens"),
+        *("label", "logprob", "n_tokens", "freed"),
     ]
+    assert scores["freed"].isna().all()  # nothing else was asked
     assert scores["model"].unique().tolist() == ["by year"]
     assert scores["prompt_format"].unique().tolist() == ["prefix"]
     assert scores["logprob"].tolist() == [-abs(year - 2003) - 0.5 for year in range(1996, 2009)]
@@ -181,6 +182,40 @@ def test_object_in_the_question(toy_model: Callable[..., Any]) -> None:
     scores = time.scored(model, statements, prompt_format="zero-shot")
     assert scores["n_tokens"].eq(2).all()
     np.testing.assert_allclose(scores["logprob"], math.log(0.25 * 0.5), atol=1e-6)
+
+
+def test_other_objects_are_never_the_subjects_own() -> None:
+    rows = [
+        *(("a", "head", "Peru", "Juan", ["J."]), ("b", "head", "Peru", "Rosa", [])),
+        *(("c", "head", "Chile", "juan", []), ("d", "head", "Chile", "Luz", ["Lucia", "the J."])),
+        *(("e", "head", "Cuba", "Fidel", []), ("f", "head", "Cuba", "Raul", [])),
+        ("g", "club", "Ana", "Lima", []),
+    ]
+    facts = pd.DataFrame(rows, columns=["fact_id", "relation", "subject", "object", "aliases"])
+    every = time.other_objects(facts, 9).set_index("fact_id")["others"].map(set)
+    # Chile's juan is spelled like Peru's Juan; of Luz's spellings "the J." is "J." but for the article.
+    assert every[["a", "b"]].tolist() == [{"Fidel", "Raul"}] * 2
+    assert every[["c", "d"]].tolist() == [{"Rosa", "Fidel", "Raul"}] * 2
+    assert every[["e", "g"]].tolist() == [{"Juan", "juan", "Rosa", "Luz"}, set()]
+    two = time.other_objects(facts[::-1], 2).set_index("fact_id")["others"]
+    assert (two.map(len).sort_index() == [2, 2, 2, 2, 2, 2, 0]).all()
+    again = time.other_objects(facts, 2, seed=1).set_index("fact_id")["others"]
+    assert two.sort_index().tolist() == time.other_objects(facts, 2)["others"].tolist()
+    assert any(two[name] != again[name] for name in "abcdef")
+
+
+def test_freed_is_the_object_minus_the_mean_of_the_others(toy_model: Callable[..., Any]) -> None:
+    words = {" Lima": 0.5, " Cusco": 0.125, " Puno": 0.25, " Ica": 0.125}
+    model = toy_model({"\nA:": words})
+    fact = {"subject": "Ana", "relation": "club", "object": "Lima", "fact_id": "f"}
+    facts = pd.DataFrame([fact]).assign(others=[["Cusco", "Puno"]])
+    asked = time.statements(facts, by_hand().assign(fact_id="f"), RELATIONS)
+    scores = time.scored(model, asked, prompt_format="zero-shot")
+    # log 1/2 - (log 1/8 + log 1/4) / 2 = (-1 + 5/2) log 2
+    np.testing.assert_allclose(scores["freed"], 1.5 * math.log(2), atol=1e-6)
+    np.testing.assert_allclose(scores["logprob"], math.log(0.5), atol=1e-6)
+    alone = time.scored(model, asked.drop(columns="others"), prompt_format="zero-shot")
+    assert alone.drop(columns="freed").equals(scores.drop(columns="freed"))
 
 
 def test_models_with_a_chat_template() -> None:

@@ -8,6 +8,7 @@ calendar, [first, last]; days are numpy's datetime64[D].
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ RULES = ("strict", "published")  # of labels
 SAMPLINGS = ("balanced", "published")  # of the dates that are kept
 COLUMNS = schemas.names(schemas.Dates)
 YEARS = (1000, 2020)  # the first and the last year that is sampled
+GRID = range(1950, 2021, 2)  # the years of `grid`
 REACH, STEPS = 5, 20  # alpha runs from -5 to 5 in steps of 1/20
 DAYS_A_YEAR = 365.2425
 # Not calendar.month_name, which follows the locale.
@@ -148,6 +150,25 @@ def sample_dates(
     table = thinned(table, sampling=sampling, n_correct=n_correct, n_incorrect=n_incorrect)
     # The parts are sorted by fact and date already.
     return table.sort_values("fact", kind="stable")[list(COLUMNS)].reset_index(drop=True)
+
+
+def grid(facts: pd.DataFrame, years: Sequence[int] = GRID) -> pd.DataFrame:
+    """The same years for every fact that began and ended within them: a table `schemas.Dates`.
+
+    In the facts' order, with the labels of `classify`'s strict rule.
+    """
+    start, end = parse(facts["start"]), parse(facts["end"])
+    span = _days(np.array([str(year) for year in years], dtype="datetime64[Y]"))
+    inside = (start[0] >= span[0][0]) & (end[1] <= span[1][-1])
+    fact, year = (index.ravel() for index in np.indices((int(inside.sum()), len(years))))
+    fact = np.flatnonzero(inside)[fact]
+    date, bounds = _take(span, year), (_take(start, fact), _take(end, fact))
+    table = pd.DataFrame({"fact_id": facts["fact_id"].to_numpy()[fact], "precision": "year"})
+    table["year"] = np.array(years)[year]
+    table["date"] = table["year"].astype(str)
+    table["alpha"], table["years_off"] = position(date, *bounds)
+    table["label"] = classify(date, *bounds)
+    return table[list(COLUMNS)]
 
 
 def _years(first: Days, last: Days) -> tuple[NDArray[np.intp], Days]:

@@ -2,10 +2,15 @@
 
 `statements` puts every date of `datasets.dates.sample_dates` before its fact's question, `scored`
 asks a model for log P(object | dated question). Which dates win is decided later, by the metrics.
+
+A date makes some answers likelier than others whatever is asked. So (ours) a few `other_objects` of the
+relation are scored after the same dated question: what the date does to all of them it does not do
+because the fact held. log P(object) minus the mean of theirs is freed of that drift.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,9 +18,11 @@ import pandas as pd
 
 from factrobust.datasets.dates import verbalise
 from factrobust.datasets.temporal import load_temporal_relations
+from factrobust.draws import lot
 from factrobust.models.interface import Model
 from factrobust.models.prompts import FORMATS
 from factrobust.probes import need, prompts
+from factrobust.text import normalise
 
 KEPT = ["fact_id", "precision", "date", "year", "alpha", "years_off", "label"]
 WORDING = ("question", "prefix")
@@ -29,9 +36,11 @@ def statements(
     The facts may have their own question and prefix (no subject to fill in; an empty prefix stays
     empty). Where they have none, `relations`, indexed by name, has the columns question and prefix
     with {subject} in them (default: the embedded ones). The date stands before both: "In December
-    2019, who was the head of state of Sri Lanka?" (paper 2, 3.1 and appendix E).
+    2019, who was the head of state of Sri Lanka?" (paper 2, 3.1 and appendix E). The facts'
+    `other_objects`, where they have them, come along.
     """
-    columns = ["fact_id", "subject", "relation", "object"]
+    answers = ["object", *(["others"] if "others" in facts else [])]
+    columns = ["fact_id", "subject", "relation", *answers]
     columns += [*WORDING] if "question" in facts else []
     table = dates.merge(facts[columns], on="fact_id", how="left", validate="many_to_one")
     if "question" not in facts:
@@ -43,7 +52,30 @@ def statements(
     for column in WORDING:
         pairs = zip(spoken, table[column], strict=True)
         table[column] = [f"{when}, {text}" if text else "" for when, text in pairs]
-    return table[[*dates, *WORDING, "object"]]
+    return table[[*dates, *WORDING, *answers]]
+
+
+def other_objects(facts: pd.DataFrame, n: int, *, seed: int = 0) -> pd.DataFrame:
+    """`schemas.TemporalFacts` with a column `others`: lists of n objects of other facts of the relation.
+
+    Never one that the fact's subject ever has in this relation, nor an alias of such a one; fewer than
+    n where there are no more. The draw of a fact depends on the seed and the objects of its relation,
+    not on the facts' order.
+    """
+    spelled: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    owned: dict[tuple[str, str], set[str]] = defaultdict(set)
+    rows = facts[["relation", "subject", "object", "aliases", "fact_id"]].values.tolist()
+    for relation, subject, answer, aliases, _ in rows:
+        names = {normalise(name) for name in (answer, *aliases)}
+        spelled[relation][answer] |= names
+        owned[relation, subject] |= names
+    drawn = []
+    for relation, subject, _, _, fact in rows:
+        own = owned[relation, subject]
+        others = [name for name, names in spelled[relation].items() if not names & own]
+        lots = {name: lot(f"{seed}/{fact}/{name}") for name in others}
+        drawn.append(sorted(others, key=lots.__getitem__)[:n])
+    return facts.assign(others=pd.Series(drawn, index=facts.index, dtype=object))
 
 
 def tuned(models: Sequence[Model]) -> list[Model]:
@@ -61,15 +93,29 @@ def scored(
     The tokens are the smallest suffix of prompt + separator + object
     that covers separator and object (paper 2, appendix D): " Mahinda" is one token with its space,
     and where a tokenizer keeps spaces apart, the space counts as well, the same for every date.
+    `freed` is that minus the mean of the same of the `others`, which share the prompt's computation.
     """
     name = prompt_format or model.prompt_format
-    sent = prompts(model, statements, name)
+    asked = prompts(model, statements, name)
     separator = FORMATS[name].separator
-    values = model.score(sent, [separator + answer for answer in statements["object"]])
+    answers = [[own] for own in statements["object"]]
+    if "others" in statements:
+        answers = [[*own, *more] for own, more in zip(answers, statements["others"], strict=True)]
+    sent = [
+        (prompt, separator + text)
+        for prompt, texts in zip(asked, answers, strict=True)
+        for text in texts
+    ]
+    values = iter(model.score([prompt for prompt, _ in sent], [answer for _, answer in sent]))
+    rows = []
+    for texts in answers:
+        own, *more = (next(values) for _ in texts)
+        logprob, *drift = (float(np.sum(v, dtype=np.float64)) for v in (own, *more))
+        rows.append((logprob, len(own), logprob - np.mean(drift) if drift else np.nan))
     table = statements[KEPT].reset_index(drop=True)
     table.insert(0, "model", model.name)
     table.insert(1, "prompt_format", name)
-    return table.assign(
-        logprob=np.array([np.sum(v, dtype=np.float64) for v in values], dtype=np.float64),
-        n_tokens=np.array([len(v) for v in values], dtype=np.int64),
+    table[["logprob", "n_tokens", "freed"]] = pd.DataFrame(
+        rows, columns=range(3), index=table.index
     )
+    return table.astype({"logprob": float, "n_tokens": int, "freed": float})

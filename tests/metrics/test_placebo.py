@@ -1,0 +1,145 @@
+"""Placebo blocks by hand, and models that only drift, or know, when facts held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from factrobust.datasets.dates import sample_dates
+from factrobust.metrics.placebo import blocks, placebo, placebo_test
+from factrobust.metrics.time import matches
+from factrobust.statistics import interval_table
+
+CELL = {"model": "m", "prompt_format": "question", "fact_id": "f", "precision": "year"}
+
+
+def six(*values: float, labels: str = "iiccii", **columns: object) -> pd.DataFrame:
+    """Scores of dates in order of time, incorrect, correct, incorrect; a transitional one beside."""
+    names = {"i": "incorrect", "c": "correct"}
+    table = pd.DataFrame({"logprob": [*values, 99.0], "freed": [*values, 99.0]})
+    table["label"] = [*(names[letter] for letter in labels), "transitional"]
+    return table.assign(date=[str(1990 + i) for i in range(len(table))], **CELL | columns)
+
+
+# Blocks of two among 1 5 | 4 6 | 3 2 that begin after one, two and three dates:
+# 5 4 against 1 6 3 2 win 3 + 3 of 8 matches, 4 6 against 1 5 3 2 win 3 + 4, 6 3 win 4 + 2.
+MIXED = (1, 5, 4, 6, 3, 2)
+# 2 5 against 1 6 3 4 win 1 + 3, 5 6 against 1 2 3 4 all eight, 6 3 against 1 2 5 4 win 4 + 2.
+KNOWN = (1, 2, 5, 6, 3, 4)
+
+
+def test_six_dates_by_hand() -> None:
+    for values, wins, robust in ((MIXED, [6, 7, 6], [0, 0, 0]), (KNOWN, [4, 8, 6], [0, 1, 0])):
+        table = blocks(six(*values).sample(frac=1, random_state=2), value="freed")
+        assert table["before"].tolist() == [1, 2, 3]
+        assert table["true"].tolist() == [False, True, False]
+        assert (table["win_rate"] * 8).tolist() == wins
+        assert table["robust"].tolist() == robust
+    row = placebo(table).iloc[0]
+    assert row[["blocks", "win_rate", "placebo_win_rate"]].tolist() == [3, 1, 5 / 8]
+    assert row[["win_rate_difference", "robust_difference"]].tolist() == [3 / 8, 1]
+
+
+def test_the_true_block_is_that_of_the_matches() -> None:
+    scores = pd.concat([six(*MIXED), six(*KNOWN, fact_id="g"), six(1, 1, 1, 1, 1, 1, fact_id="h")])
+    found, matched = blocks(scores), matches(scores)
+    true = found[found["true"]].set_index("fact_id")
+    year = matched[matched["precision"] == "year"].set_index("fact_id")
+    assert true["win_rate"].to_dict() == year["win_rate"].to_dict() == {"f": 7 / 8, "g": 1, "h": 0}
+    assert true["robust"].to_dict() == year["robust"].to_dict()
+
+
+def test_what_has_no_placebo() -> None:
+    one_sided = six(1, 2, 3, 4, 5, 6, labels="iiiicc")
+    missing = six(1, np.nan, 3, 4, 5, 6, fact_id="g")
+    nothing = six(1, 2, 3, 4, 5, 6, labels="iiiiii", fact_id="h")
+    assert blocks(pd.concat([one_sided, missing, nothing])).empty
+    alone = blocks(six(1, 2, 3, labels="ici"))  # the validity is its only block
+    assert alone["true"].tolist() == [True]
+    assert placebo(alone).empty
+
+
+def test_the_p_value_counts_blocks() -> None:
+    facts = pd.DataFrame({"fact_id": ["f", "g"], "subject": ["a", "b"]})
+    one = placebo_test(blocks(six(*KNOWN)), facts).set_index("measure")
+    # One of its three blocks does as well.
+    assert one["p"].tolist() == pytest.approx([1 / 3, 1 / 3], abs=0.02)
+    two = pd.concat([six(*KNOWN), six(*KNOWN, fact_id="g")])
+    found = placebo_test(blocks(two), facts)
+    assert found["p"].tolist() == pytest.approx([1 / 9, 1 / 9], abs=0.01)
+    # The questions of one subject are the same, and so is the place of their blocks.
+    same = placebo_test(blocks(two), facts.assign(subject="a"))
+    assert same["p"].tolist() == pytest.approx([1 / 3, 1 / 3], abs=0.02)
+    assert found[["n", "subjects"]].values.tolist() == [[2, 2]] * 2
+    assert same[["n", "subjects"]].values.tolist() == [[2, 1]] * 2
+    assert found[["validity", "placebo", "mean"]].iloc[0].tolist() == [1, 5 / 8, 3 / 8]
+
+
+# ---- models whose knowledge is known -------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def facts() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    start = rng.integers(1985, 2013, 60)
+    end = np.minimum(start + rng.integers(3, 12, 60), 2019)
+    table = pd.DataFrame({"start": start.astype(str), "end": end.astype(str)})
+    table["fact_id"] = table["subject"] = [f"fact/{i}" for i in table.index]
+    return table.assign(relation="employer", object="object")
+
+
+Score = Callable[[pd.DataFrame], pd.Series]
+
+
+def rising(dates: pd.DataFrame) -> pd.Series:
+    return dates["year"] / 50
+
+
+def falling(dates: pd.DataFrame) -> pd.Series:
+    return -dates["year"] / 50
+
+
+def knowing(dates: pd.DataFrame) -> pd.Series:
+    """Falls with the distance from the validity, and drifts."""
+    return rising(dates) - dates["years_off"].abs()
+
+
+def scored(facts: pd.DataFrame, sampling: str, score: Score) -> pd.DataFrame:
+    dates = sample_dates(facts, sampling=sampling, n_correct=3, n_incorrect=4)
+    dates = dates[dates["precision"] == "year"]
+    return dates.assign(model="m", prompt_format="question", logprob=score(dates))
+
+
+@pytest.mark.parametrize("drift", [rising, falling])
+def test_drift_alone_passes_as_knowledge_where_dates_are_not_balanced(
+    facts: pd.DataFrame, drift: Score
+) -> None:
+    matched = matches(scored(facts, "published", drift))
+    year = matched[matched["precision"] == "year"].dropna(subset=["robust"])
+    assert abs(year["win_rate"].mean() - 0.5) > 0.1
+    if drift is rising:  # later dates win, and few lie after a fact that ended lately
+        share = interval_table(year.astype({"robust": float}), [], "robust").iloc[0]
+        assert share["low"] > year["chance"].mean()
+
+
+@pytest.mark.parametrize("drift", [rising, falling])
+def test_drift_alone_is_no_better_than_its_placebos_where_they_are(
+    facts: pd.DataFrame, drift: Score
+) -> None:
+    found = placebo(blocks(scored(facts, "balanced", drift)))
+    assert len(found) > 40
+    assert found[["win_rate", "placebo_win_rate"]].to_numpy() == pytest.approx(1 / 2)
+    assert found[["robust", "placebo_robust"]].eq(0).all(axis=None)
+    tested = placebo_test(blocks(scored(facts, "balanced", drift)), facts)
+    assert tested["mean"].tolist() == pytest.approx([0, 0])
+    assert (tested["p"] > 0.3).all()
+
+
+def test_knowledge_is_above_its_placebos(facts: pd.DataFrame) -> None:
+    tested = placebo_test(blocks(scored(facts, "balanced", knowing)), facts).set_index("measure")
+    assert tested.loc["robust", "validity"] > 0.9
+    assert (tested["low"] > 0.2).all()
+    assert tested["p"].tolist() == [1 / 10_000] * 2
