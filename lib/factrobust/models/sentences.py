@@ -7,6 +7,7 @@ imported only where a number is missing.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from factrobust.models.interface import ModelError
-from factrobust.models.weights import Packaged, loading, packaged_files, sha256
+from factrobust.models.load import Source, find_source, location, read_network
+from factrobust.models.weights import Packaged, packaged_files
 from factrobust.records import Batches, Call, Records, ask_all
 from factrobust.text import int_sim
 
@@ -34,91 +36,36 @@ MODULES = ("Transformer", "Pooling", "Normalize")
 POOLING = "pooling_mode_mean_tokens"
 TEXTS = 1024  # embedded before the similarities that follow from them are committed
 
-CLASSIFIER_FILES = (".safetensors", ".bin", ".json", ".model", ".txt")  # by their ending
 LABEL = "entailment"
 MAX_PAIR_TOKENS = 512  # of premise and hypothesis; a longer pair is cut
 CHARACTERS = 4096  # of a batch, padding included
 
 
+class Judge:
+    """What compares sentences: "all-MiniLM-L6-v2", which is embedded, a folder, or a hub id, in
+    transformers' format. With `records`, what it says comes from the store.
+
+    Raises ModelError for a name that is none of these.
+    """
+
+    def __init__(self, name: str | Path = MINILM, *, records: Records | None = None) -> None:
+        self._records = records
+        self._source = (
+            Source(MINILM, f"sha256:{PINNED[:16]}") if name == MINILM else find_source(str(name))
+        )
+        self.name = Path(name).name if Path(name).is_dir() else str(name)
+        self.fingerprint = f"{self._source.identity} float32"
+
+    @property
+    def _place(self) -> tuple[str, dict[str, Any]]:
+        """What to hand to from_pretrained."""
+        if self._source.name != MINILM:
+            return location(self._source)
+        folder = packaged_files(MINILM, EMBEDDED, PINNED)[0].parent
+        return os.fspath(folder), {"local_files_only": True}
+
+
 # -- sentence encoders -----------------------------------------------------------------------------
-
-
-def encoder_fingerprint(encoder: str | Path | None = None) -> str:
-    """What tells an encoder from every other, found without loading it.
-
-    None is the embedded one (no file is read), a folder is hashed, a hub id must carry its revision
-    ("owner/name@commit"). Raises ModelError for what is none of these.
-    """
-    if encoder is None:
-        return f"sha256:{PINNED[:16]} float32"
-    return _identity(encoder, [Path(encoder) / name for name in FILES])
-
-
-def encoder_folder(encoder: str | Path | None = None) -> Path:
-    """The folder with an encoder's files; a hub id is downloaded."""
-    if encoder is None:
-        return packaged_files(MINILM, EMBEDDED, PINNED)[0].parent
-    if Path(encoder).is_dir():
-        return Path(encoder)
-    from huggingface_hub import snapshot_download
-
-    name, revision = _hub_id(encoder)
-    files = ["*.json", "*.txt", "*.safetensors"]
-    return Path(snapshot_download(name, revision=revision, allow_patterns=files))
-
-
-def _identity(place: str | Path, files: Iterable[Path]) -> str:
-    if Path(place).is_dir():
-        return f"sha256:{sha256(files)[:16]} float32"
-    return f"hub:{'@'.join(_hub_id(place))} float32"
-
-
-def _name(place: str | Path) -> str:
-    return Path(place).name if Path(place).is_dir() else str(place)
-
-
-def _hub_id(name: str | Path) -> tuple[str, str]:
-    repository, _, revision = str(name).partition("@")
-    if "/" not in repository or not revision:
-        raise ModelError(
-            f"{str(name)!r} is neither a folder nor a hub id with its revision, owner/name@commit"
-        )
-    return repository, revision
-
-
-def load_encoder(encoder: str | Path | None = None) -> tuple[Any, Any]:
-    """An encoder's network, in float32 and evaluation mode, and its tokenizer.
-
-    Raises ModelError for one whose vectors are no means of the last layer's states, by what a
-    sentence-transformers folder says: leaving layers out would give other vectors than the encoder's.
-    """
-    folder = encoder_folder(encoder)
-    modules, settings = folder / "modules.json", folder / "1_Pooling" / "config.json"
-    kinds = [m["type"] for m in json.loads(modules.read_text())] if modules.is_file() else []
-    config = json.loads(settings.read_text()) if settings.is_file() else {POOLING: True}
-    steps = [kind for kind in kinds if kind.rpartition(".")[2] not in MODULES]
-    steps += [name for name in config if name.startswith("pooling_mode") and config[name]]
-    if steps != [POOLING]:
-        raise ModelError(
-            f"the encoder in {folder} makes its vectors by {steps}; give one that consists of "
-            f"{', '.join(MODULES)} alone, with {POOLING}"
-        )
-    return _load(folder, "AutoModel")[:2]
-
-
-def _load(place: str | Path, auto: str) -> tuple[Any, Any, list[str]]:
-    """Network, tokenizer, and the weights that the files lack, which are random."""
-    import torch
-    import transformers
-
-    where, revision = (str(place), None) if Path(place).is_dir() else _hub_id(place)
-    options: dict[str, Any] = {"revision": revision} if revision else {"local_files_only": True}
-    with loading():
-        network, about = getattr(transformers, auto).from_pretrained(
-            where, dtype=torch.float32, output_loading_info=True, **options
-        )
-    tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
-    return network.eval(), tokenizer, sorted(about["missing_keys"])
 
 
 def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> torch.Tensor:
@@ -132,22 +79,12 @@ def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> torch
     return (states * mask).sum(1) / mask.sum(1)
 
 
-class Encoder:
+class Encoder(Judge):
     """How alike texts are: the cosine of their embeddings, in float32 on the CPU.
 
-    `encoder` is None (or "all-MiniLM-L6-v2") for the embedded one, a folder, or a hub id with its
-    revision, in sentence-transformers' or transformers' format. With `records`, similarities come
-    from the store. The network is loaded when it is first needed. Raises ModelError as
-    `encoder_fingerprint` and `load_encoder` do.
+    An encoder of one's own may be in sentence-transformers' format, too. The network is loaded when
+    it is first needed.
     """
-
-    def __init__(
-        self, encoder: str | Path | None = None, *, records: Records | None = None
-    ) -> None:
-        self._encoder = None if encoder == MINILM else encoder
-        self._records = records
-        self.name = _name(encoder or MINILM)
-        self.fingerprint = encoder_fingerprint(self._encoder)
 
     def similarity(self, groups: Sequence[Sequence[str]]) -> np.ndarray:
         """Mean pairwise cosine of each group's texts (`text.int_sim`), in [-1, 1].
@@ -186,7 +123,7 @@ class Encoder:
 
         from factrobust.models.engine import Batch, in_batches
 
-        network, tokenizer = self._network
+        network, tokenizer = self.network
 
         def run(batch: list[int]) -> Batch:
             states = sentence_states(network, tokenizer, [texts[i] for i in batch])
@@ -200,29 +137,44 @@ class Encoder:
         return vectors
 
     @cached_property
-    def _network(self) -> tuple[Any, Any]:
-        return load_encoder(self._encoder)
+    def network(self) -> tuple[Any, Any]:
+        """The network, in float32 and evaluation mode, and its tokenizer.
+
+        Raises ModelError for one whose vectors are no means of the last layer's states, by what a
+        sentence-transformers folder says: leaving layers out would give other vectors than the
+        encoder's.
+        """
+        from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import cached_file
+
+        where, options = self._place
+
+        def said(file: str, otherwise: Any) -> Any:
+            found = cached_file(where, file, _raise_exceptions_for_missing_entries=False, **options)
+            return json.loads(Path(found).read_text()) if found else otherwise
+
+        kinds = [module["type"] for module in said("modules.json", [])]
+        steps = [kind for kind in kinds if kind.rpartition(".")[2] not in MODULES]
+        config = said("1_Pooling/config.json", {POOLING: True})
+        steps += [name for name in config if name.startswith("pooling_mode") and config[name]]
+        if steps != [POOLING]:
+            raise ModelError(
+                f"the encoder {self.name} makes its vectors by {steps}; give one that consists of "
+                f"{', '.join(MODULES)} alone, with {POOLING}"
+            )
+        network, _ = read_network(AutoModel, where, "float32", **options)
+        return network.eval(), AutoTokenizer.from_pretrained(where, **options)
 
 
 # -- natural language inference --------------------------------------------------------------------
 
 
-class Entailment:
+class Entailment(Judge):
     """P(entailment) of pairs of texts, in float32, on a GPU where there is one.
 
-    `classifier` is a folder in transformers' format, or a hub id with its revision, such as
-    "microsoft/deberta-xlarge-mnli@<commit>", of a classifier of sequence pairs one of whose labels
-    is "entailment". With `records`, probabilities come from the store. The network is loaded when
-    it is first needed. Raises ModelError for a name that is neither.
+    By a classifier of sequence pairs one of whose labels is "entailment", such as
+    "microsoft/deberta-xlarge-mnli@<commit>". The network is loaded when it is first needed.
     """
-
-    def __init__(self, classifier: str | Path, *, records: Records | None = None) -> None:
-        self._classifier, self._records = classifier, records
-        self.name = _name(classifier)
-        files = sorted(
-            file for file in Path(classifier).glob("*") if file.suffix in CLASSIFIER_FILES
-        )
-        self.fingerprint = _identity(classifier, files)
 
     def probability(self, pairs: Iterable[tuple[str, str]]) -> np.ndarray:
         """P(entailment) of each (premise, hypothesis), float64 [pair], in [0, 1].
@@ -263,9 +215,12 @@ class Entailment:
     @cached_property
     def _network(self) -> tuple[Any, Any, int]:
         import torch
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-        auto = "AutoModelForSequenceClassification"
-        network, tokenizer, lacking = _load(self._classifier, auto)
+        where, options = self._place
+        auto = AutoModelForSequenceClassification
+        network, lacking = read_network(auto, where, "float32", **options)
+        tokenizer = AutoTokenizer.from_pretrained(where, **options)
         labels = {name.lower(): int(i) for i, name in network.config.id2label.items()}
         if LABEL not in labels or lacking:
             raise ModelError(
@@ -273,4 +228,4 @@ class Entailment:
                 f"{lacking}; give one such as microsoft/deberta-xlarge-mnli@..."
             )
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        return network.to(device), tokenizer, labels[LABEL]
+        return network.eval().to(device), tokenizer, labels[LABEL]
