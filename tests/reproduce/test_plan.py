@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import subprocess
@@ -127,7 +126,12 @@ def test_how_models_are_asked_and_what_they_lack() -> None:
 
 
 SETTINGS = Settings(
-    *("m", "bfloat16", "auto", 60, "two-shot", "no"),
+    model="m",
+    dtype="bfloat16",
+    device_map="auto",
+    tokens_per_batch=60,
+    prompt_format="two-shot",
+    chat_template="no",
     architecture="decoder",
     parameters=1000,
     layers=2,
@@ -137,7 +141,7 @@ SETTINGS = Settings(
     vocabulary=20,
     tied="yes",
 )
-TWO_PARTS = dataclasses.replace(SETTINGS, architecture="encoder-decoder")
+TWO_PARTS = SETTINGS.model_copy(update={"architecture": "encoder-decoder"})
 # A prompt of 12 tokens, of which 4 are shared, has answers of 5 tokens.
 GENERATE = Demand("generate", 12, 12, 12, 4, 5)
 SCORE = Demand("score", 12, 12, 12, 4, 2)
@@ -153,22 +157,22 @@ LOGITS = 3 * 64 * 20 * 4
         (GENERATE, SETTINGS, 2000 + 6 * 17 * 32),
         # 8 + 2 tokens a prompt: 6 prompts a batch with 14 keys each; twice as much in float32.
         (SCORE, SETTINGS, 2000 + 6 * 14 * 32),
-        (SCORE, dataclasses.replace(SETTINGS, dtype="float32"), 4000 + 6 * 14 * 64),
+        (SCORE, SETTINGS.model_copy(update={"dtype": "float32"}), 4000 + 6 * 14 * 64),
         # 2 calls of 3 samples a prompt: 8 + 6 tokens, 4 prompts a batch, each 12 + 6 x 5 keys.
         (SAMPLE, SETTINGS, 2000 + 4 * 42 * 32),
         # Each of the 6 answers has a copy of the prompt: (12 + 1) x 6 tokens are more than a batch
         # may have, so it is 1 prompt, with 6 x (12 + 5) keys.
         (SAMPLE, TWO_PARTS, 2000 + 102 * 32),
         # One prompt at least, and no more than there are.
-        (SCORE, dataclasses.replace(SETTINGS, tokens_per_batch=3), 2000 + 14 * 32),
-        (SCORE, dataclasses.replace(SETTINGS, tokens_per_batch=10**6), 2000 + 12 * 14 * 32),
+        (SCORE, SETTINGS.model_copy(update={"tokens_per_batch": 3}), 2000 + 14 * 32),
+        (SCORE, SETTINGS.model_copy(update={"tokens_per_batch": 10**6}), 2000 + 12 * 14 * 32),
     ],
 )
 def test_memory(demand: Demand, settings: Settings, memory: int) -> None:
     assert cost(demand, settings, 1, 1)[0] == memory + LOGITS
 
 
-UNTIED = dataclasses.replace(SETTINGS, tied="no")
+UNTIED = SETTINGS.model_copy(update={"tied": "no"})
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
 
 from factrobust import tables
 from factrobust.models.interface import Model, ModelError, RecordedModel
@@ -27,44 +28,35 @@ MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")
 DTYPES = ("float32", "bfloat16", "float16")
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(BaseModel, frozen=True):
     """A line of data/models.csv, whose columns these are: how a model is loaded and asked, and how
     large it is. What is not known of the size is empty there, and 0 or "" here."""
 
     model: str  # the name it is loaded by, without a revision
-    dtype: str
-    device_map: str  # on a GPU
-    tokens_per_batch: int  # new tokens of one forward pass at most
-    prompt_format: str  # a key of `prompts.FORMATS`
-    chat_template: str  # yes: its tokenizer's; no: none; or a key of `prompts.CHATS`
-    architecture: str  # decoder or encoder-decoder
-    parameters: int  # an embedding that is also the head counts once
-    layers: int  # of the decoder
-    key_value_heads: float  # a mean where layers differ
-    head_size: int
-    width: int
-    vocabulary: int
-    tied: str  # yes or no: whether the embedding is also the head
+    dtype: Literal[*DTYPES]  # type: ignore[valid-type]
+    device_map: Literal["auto", "balanced", "balanced_low_0", "sequential", "cpu"]  # on a GPU
+    tokens_per_batch: PositiveInt  # new tokens of one forward pass at most
+    prompt_format: Literal[*FORMATS]  # type: ignore[valid-type]
+    # yes: its tokenizer's; no: none; or a key of `prompts.CHATS`
+    chat_template: Literal["yes", "no", *CHATS]  # type: ignore[valid-type]
+    architecture: Literal["decoder", "encoder-decoder", ""] = ""
+    parameters: NonNegativeInt = 0  # an embedding that is also the head counts once
+    layers: NonNegativeInt = 0  # of the decoder
+    key_value_heads: float = 0  # a mean where layers differ
+    head_size: NonNegativeInt = 0
+    width: NonNegativeInt = 0
+    vocabulary: NonNegativeInt = 0
+    tied: Literal["yes", "no", ""] = ""  # whether the embedding is also the head
     tokenizer: str = ""  # hub id, with a revision if you like, where the model has none of its own
     sha256: str = ""  # of the weights of an embedded model, which come as a package
 
     @property
     def sized(self) -> bool:
         """Whether all is known that the model's cost follows from."""
-        return all(getattr(self, column) for column in ("architecture", *SIZES, "tied"))
+        return all(self.model_dump(exclude={"tokenizer", "sha256"}).values())
 
 
-COLUMNS = tuple(field.name for field in fields(Settings))
-SIZES = ("parameters", "layers", "key_value_heads", "head_size", "width", "vocabulary")
-WORDS = {
-    "dtype": DTYPES,
-    "device_map": ("auto", "balanced", "balanced_low_0", "sequential", "cpu"),
-    "prompt_format": FORMATS,
-    "chat_template": ("yes", "no", *CHATS),
-    "architecture": ("decoder", "encoder-decoder", ""),
-    "tied": ("yes", "no", ""),
-}
+COLUMNS = tuple(Settings.model_fields)
 
 
 def settings_of(name: str) -> Settings | None:
@@ -78,16 +70,18 @@ def settings_of(name: str) -> Settings | None:
 @cache
 def read_settings(path: Path) -> dict[str, Settings]:
     """All lines, by model."""
-
-    sizes = ("tokens_per_batch", *SIZES)
-    checks = {column: tables.one_of(words) for column, words in WORDS.items()}
-    checks |= dict.fromkeys(sizes, tables.number("write one such as 2048"))
-    table = tables.read_checked(path, tables.csv_schema(COLUMNS, **dict.fromkeys(COLUMNS) | checks))
+    table = tables.read_table(path, required=COLUMNS, optional=())
     tables.check_unique(table, ["model"], path)
-    for column in sizes:
-        table[column] = [json.loads(cell or "0") for cell in table[column]]
-    lines = [Settings(*line) for line in table[[*COLUMNS]].itertuples(index=False)]
-    return {line.model: line for line in lines}
+    lines = {}
+    for number, cells in table.iterrows():
+        try:
+            line = Settings.model_validate(dict(cells[cells != ""]))
+        except ValidationError as error:
+            [fault, *_] = error.errors()
+            what = f"the {fault['loc'][0]} {fault['input']!r}: {fault['msg']}"
+            raise tables.FactsError(f"{path}, line {number}: {what}.") from error
+        lines[line.model] = line
+    return lines
 
 
 def load_model(
