@@ -15,12 +15,12 @@ import yaml
 
 from factrobust import paths
 from factrobust.datasets.facts import load_facts
+from factrobust.datasets.official import SETS
 from factrobust.models import load
 from factrobust.models.load import COLUMNS, Settings
 from factrobust.reproduce.plan import (
     CHARACTERS_A_TOKEN,
-    CONTEXT_FACTS,
-    EMBEDDED,
+    SIZES,
     Asked,
     Demand,
     asked_model,
@@ -69,8 +69,10 @@ def test_a_run_held_as_many(
 def test_the_embedded_facts_are_as_many() -> None:
     facts = load_facts()
     domains = facts["domain"].value_counts(sort=False).sort_values()
-    assert [size.facts for size in EMBEDDED[1]] == domains.tolist()
-    assert CONTEXT_FACTS.facts == len(facts)
+    sizes = SIZES.set_index(["set", "part"])["facts"]
+    assert sizes.loc["embedded", 1].tolist() == domains.tolist()
+    assert sizes.loc["facts", 4] == len(facts)
+    assert set(SETS) == set(SIZES["set"]) - {"embedded", "thesis", "facts"}
 
 
 def test_known_facts_are_sampled_by_data_set_and_tempered_all() -> None:
@@ -145,8 +147,7 @@ TWO_PARTS = SETTINGS.model_copy(update={"architecture": "encoder-decoder"})
 # A prompt of 12 tokens, of which 4 are shared, has answers of 5 tokens.
 GENERATE = Demand("generate", 12, 12, 12, 4, 5)
 SCORE = Demand("score", 12, 12, 12, 4, 2)
-SAMPLE = Demand("sample", 20, 10, 12, 4, 5, samples=3)
-LOGITS = 3 * 64 * 20 * 4
+SAMPLE = Demand("sample", 20, 10, 12, 4, 5, answers=6)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ LOGITS = 3 * 64 * 20 * 4
     ],
 )
 def test_memory(demand: Demand, settings: Settings, memory: int) -> None:
-    assert cost(demand, settings, 1, 1)[0] == memory + LOGITS
+    assert cost(demand, settings, 1, 1)[0] == memory
 
 
 UNTIED = SETTINGS.model_copy(update={"tied": "no"})
@@ -240,7 +241,7 @@ def test_a_tiny_profile(small: Path, capsys: pytest.CaptureFixture[str]) -> None
     out = capsys.readouterr().out
     # 100 facts x 3 precisions x (3 + 6 + 1.74) dates, of (78 + 13) / 3.7 tokens.
     # Memory: 4 GB of weights; 512 // 24.6 = 20 prompts with 24.6 keys of 2 x 4 x 2 x 64 x 4 bytes
-    # are 2 MB, 3 x 64 logits of 10,000 x 4 bytes are 8 MB.
+    # are 2 MB.
     # Time: 2 x 0.99e9 x 3,222 x 21.08 operations and 2 x 1e9 x 3,222 x 3.51 at 1e9 a second
     # are 134,490 s and 22,641 s.
     calls = ["0", "0", "3,222", "0", "0.1"]

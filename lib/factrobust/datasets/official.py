@@ -8,7 +8,7 @@ tests cannot reach the hub: the downloads are untried.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -293,18 +293,6 @@ def load_trec(path: str | Path) -> pd.DataFrame:
 # ---- the sets ------------------------------------------------------------------------------------
 
 
-class Size(NamedTuple):
-    """Facts of one domain, as published before a loader leaves out any, for `make plan`; the mean
-    characters of a question, of its answer's prefix and of its answer."""
-
-    facts: int
-    question: float
-    prefix: float
-    answer: float
-    dates: tuple[float, float, float] = (0, 0, 0)  # of a fact: correct, incorrect, transitional
-    wordings: float = 1  # of a fact
-
-
 class Official(NamedTuple):
     """A data set that a notebook's parameter `data` can name."""
 
@@ -312,7 +300,6 @@ class Official(NamedTuple):
     hub: str  # repository@revision
     files: str  # a pattern of paths there
     load: Callable[[list[Path], str], Loaded]  # from files and the name of their source
-    sizes: Sequence[Size]  # a domain each
 
 
 SETS = {
@@ -321,45 +308,30 @@ SETS = {
         "rajpurkar/squad@7b6d24c440a36b6815f21b70d25016731768db1f",
         "plain_text/validation-*.parquet",
         partial(closed_book.load, "SQuAD", closed_book.squad),
-        [Size(10_570, 60, 0, 17)],
     ),
     "trivia_qa": Official(
         1,
         "mandarjoshi/trivia_qa@0f7faf33a3908546c6fd5b73a660e0f8ff173c2f",
         "unfiltered.nocontext/validation-*.parquet",
         partial(closed_book.load, "TriviaQA", closed_book.trivia_qa),
-        [Size(11_313, 81, 0, 9)],
     ),
     "hotpot_qa": Official(
         1,
         "hotpotqa/hotpot_qa@1908d6afbbead072334abe2965f91bd2709910ab",
         "distractor/validation-*.parquet",
         partial(closed_book.load, "HotpotQA", closed_book.hotpot_qa),
-        [Size(7_405, 99, 0, 14)],
     ),
     # The latest commit, of December 2022.
     "popqa": Official(
-        1,
-        "akariasai/PopQA@098765c79ea10a2cb19c828324e33281b8336ec0",
-        "test.tsv",
-        popqa,
-        [Size(n, 50, 37, 11) for n in (9_629, 1_846, 2_792)],
+        1, "akariasai/PopQA@098765c79ea10a2cb19c828324e33281b8336ec0", "test.tsv", popqa
     ),
     # Of 2025.
     "timestress": Official(
-        2,
-        "Orange/TimeStress@d8fd7c143bde1aaa15befe7b549ebb31aaa83eda",
-        "*.parquet",
-        timestress,
-        [Size(600, 78, 0, 12, dates=(8.83, 55.59, 1.74))],
+        2, "Orange/TimeStress@d8fd7c143bde1aaa15befe7b549ebb31aaa83eda", "*.parquet", timestress
     ),
     # The latest commit, of 2023, which the hub finds by these digits.
     "popqa_tp": Official(
-        3,
-        "ibm-research/popqa-tp@f960401",
-        "popQA_template_paraphrases.csv",
-        popqa_tp,
-        [Size(14_267, 50, 37, 11, wordings=118_643 / 14_267)],
+        3, "ibm-research/popqa-tp@f960401", "popQA_template_paraphrases.csv", popqa_tp
     ),
 }
 

@@ -3,7 +3,7 @@
     python -m factrobust.reproduce.plan --profile paper --tflops 200
 
 A call is what the records keep: an answer, an answer to score, the samples at one temperature. What
-a part asks follows from its parameters and from the sizes of its data. Answers count with as many
+a part asks follows from its parameters and from the sizes of its data (data/sizes.csv). Answers count with as many
 tokens as they may have; sentence encoders and NLI models do not count. Hours are those of one
 device that holds the model, or of several that hold a part each and take turns.
 """
@@ -22,11 +22,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 from tabulate import tabulate
 
-from factrobust.datasets.official import SETS, Size
 from factrobust.models.endpoint import read_endpoint
 from factrobust.models.load import Settings, settings_of
 from factrobust.models.prompts import FORMATS
-from factrobust.paths import ROOT
+from factrobust.paths import DATA, ROOT
 from factrobust.reproduce.profiles import LAPTOP, declared_parameters, parameters
 
 OPERATIONS = ("generate", "sample", "score", "temper")
@@ -39,14 +38,9 @@ CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
 KNOWN = 0.4  # share of part 1's facts that models know: the embedded ones 0.30 and 0.39
 
 
-# The embedded data of each part; those of official sets are in `official.SETS`.
-EMBEDDED = {
-    1: [Size(464, 43, 45, 13), Size(510, 37, 34, 7), Size(766, 39, 36, 7)],
-    2: [Size(281, 58, 45, 17, dates=(9.85, 66.5, 2.0))],
-    3: [Size(879, 51, 38, 11, wordings=6_413 / 879)],
-}
-CONTEXT = Size(4_760, 60, 57, 30)  # the thesis's questions; answers are the models' own
-CONTEXT_FACTS = Size(1_740, 40, 38, 8)
+# A row a domain of a set: its facts, the mean characters of a question, its prefix and its answer, the
+# dates of a fact, and how many `wordings` all its questions have.
+SIZES = pd.read_csv(DATA / "sizes.csv")
 
 
 class Asked(NamedTuple):
@@ -61,8 +55,8 @@ class Asked(NamedTuple):
 class Demand(NamedTuple):
     """Calls that are alike: their number, and their tokens on average.
 
-    A prompt has `prompt` tokens, of which the first `shared` are those of all prompts, and `samples`
-    answers of `answer` tokens (at most) in each of `calls / prompts` calls, which share its keys.
+    A prompt has `prompt` tokens, of which the first `shared` are those of all prompts, and `answers`
+    of `answer` tokens (at most) in `calls / prompts` calls, which share its keys.
     """
 
     operation: str
@@ -71,12 +65,12 @@ class Demand(NamedTuple):
     prompt: float
     shared: float
     answer: float
-    samples: int = 1
+    answers: float = 1
 
     @property
     def tokens(self) -> float:
         """Prompts and answers, each call by itself: what an endpoint counts."""
-        return self.calls * (self.prompt + self.samples * self.answer)
+        return self.calls * self.prompt + self.prompts * self.answers * self.answer
 
 
 def asked_model(model: str | Mapping[str, Any]) -> Asked:
@@ -100,29 +94,29 @@ def demands(part: str, values: Mapping[str, Any], model: Asked) -> list[Demand]:
 
 
 def _decoding(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
-    domains = sorted(size for name in v["data"] for size in _sizes(name, 1))
+    domains = sorted((d for name in v["data"] for d in _sizes(name, 1)), key=lambda d: d.facts)
     left = float(v["n_questions"])
     for rank, domain in enumerate(domains):  # from each the same number, as far as they go
         n = min(domain.facts, left / (len(domains) - rank))
         left -= n
         yield _demand("generate", n, model.prompt_format, domain, 5)
         some = min(v["n_known"], KNOWN * n)
-        sampled = _demand("sample", some, model.prompt_format, domain, 5, v["n_samples"])
-        yield sampled._replace(calls=10 * some)  # temperatures
+        sampled = _demand("sample", some, model.prompt_format, domain, 5)
+        # At ten temperatures.
+        yield sampled._replace(calls=10 * some, answers=10 * v["n_samples"])
         answer = domain.answer / CHARACTERS_A_TOKEN
         yield _demand("temper", KNOWN * n, model.prompt_format, domain, answer)
 
 
 def _time(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
     [size] = _sizes(v["data"], 2)
-    correct, incorrect, transitional = size.dates
     answer = (size.answer + 1) / CHARACTERS_A_TOKEN
 
     def scored(facts: int, dates: float, form: str = "question") -> Demand:
         return _demand("score", min(facts, size.facts) * dates, form, size, answer)
 
-    few, many = (min(v[key], incorrect) for key in ("n_incorrect", "n_years"))
-    dates = 3 * (min(v["n_correct"], correct) + few + transitional)  # at three precisions
+    few, many = (min(v[key], size.incorrect) for key in ("n_incorrect", "n_years"))
+    dates = 3 * (min(v["n_correct"], size.correct) + few + size.transitional)  # at three precisions
     yield scored(v["n_facts"], dates)
     yield scored(v["n_formats"], dates, "dated-few-shot")
     if model.chat:
@@ -137,51 +131,50 @@ def _wording(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
     n, longest = min(v["n_facts"], size.facts), v["max_new_tokens"]
     bare = "question" if model.prompt_format == "question" else "question-answer"
     form = "chat" if model.chat else bare
-    yield _demand("generate", n * size.wordings, form, size, longest)
-    yield _demand("sample", n, form, size, longest, v["n_samples"])
+    yield _demand("generate", n * size.wordings / size.facts, form, size, longest)
+    yield _demand("sample", n, form, size, longest)._replace(answers=v["n_samples"])
 
 
 def _context(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
     if "token_ids" in model.lacks:
         return
     form = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
-    for size, n, contexts in (
-        (CONTEXT, min(100 * v["n_objects"], CONTEXT.facts), 1),
-        (CONTEXT_FACTS, min(v["n_facts"], CONTEXT_FACTS.facts), 3),  # true, irrelevant, false
-    ):
+    asked = ("thesis", 100 * v["n_objects"], 1), ("facts", v["n_facts"], 3)  # true, false, other
+    for name, wanted, contexts in asked:
+        [size] = _sizes(name, 4)
+        n = min(wanted, size.facts)
         plain = size._replace(question=len("Q:  A:") + size.question)
         more = len("Context: [ ]. ") + size.prefix + size.answer
         stated = plain._replace(question=plain.question + more)
         yield _demand("generate", n, form, plain, 20)
         yield _demand("generate", contexts * n, form, stated, 20)
-        if size is CONTEXT:  # P1, then P2 or P3: one of them is told by the answer in context
+        if name == "thesis":  # P1, then P2 or P3: one of them is told by the answer in context
             yield _demand("score", n, form, plain, size.answer / CHARACTERS_A_TOKEN)
             yield _demand("score", n, form, stated, size.answer / CHARACTERS_A_TOKEN)
 
 
-def _demand(
-    operation: str, n: float, form: str, size: Size, answer: float, samples: int = 1
-) -> Demand:
+def _demand(operation: str, n: float, form: str, size: Any, answer: float) -> Demand:
     f = FORMATS[form]
     head, tail = CHAT if f.chat else (0, 0)
     shared = (head + len(f.before)) / CHARACTERS_A_TOKEN
     rest = size.question + len(f.after) + tail + (size.prefix if f.prefix else 0)
-    return Demand(operation, n, n, shared + rest / CHARACTERS_A_TOKEN, shared, answer, samples)
+    return Demand(operation, n, n, shared + rest / CHARACTERS_A_TOKEN, shared, answer)
 
 
-def _sizes(name: str, part: int) -> Sequence[Size]:
-    """Of a data set, whose name may go on with @revision or :file, by domain."""
-    if part == 1 and name.endswith(".csv"):
-        return [EMBEDDED[1][1]._replace(facts=len(pd.read_csv(name)))]
-    known = {key: entry.sizes for key, entry in SETS.items() if entry.part == part}
-    known |= {"embedded": EMBEDDED[part]}
+def _sizes(name: str, part: int) -> list[Any]:
+    """Rows of SIZES of a data set, whose name may go on with @revision or :file; of a CSV in part 1,
+    one of its own number of facts."""
+    of_part = SIZES[SIZES["part"] == part]
     base = re.split("[@:]", name)[0]
-    if base not in known:
+    rows = of_part[of_part["set"] == base]
+    if part == 1 and name.endswith(".csv"):
+        rows = of_part[:1].assign(facts=len(pd.read_csv(name)))
+    if rows.empty:
         raise ValueError(
-            f"The size of {name!r} is not known (part {part}): plan with {', '.join(known)}, or a "
-            "CSV in part 1."
+            f"The size of {name!r} is not known (part {part}): plan with "
+            f"{', '.join(of_part['set'].unique())}, or a CSV in part 1."
         )
-    return known[base]
+    return list(rows.itertuples())
 
 
 def cost(
@@ -193,31 +186,30 @@ def cost(
     generated token for the whole batch. A pass takes what is slowest of its arithmetic, fetching the
     weights, and Python's millisecond a layer. An encoder and a decoder are half a model each, and
     every answer has a copy of its prompt there. Left out are attention itself (prompts are short),
-    intermediate values, and loading.
+    logits and other intermediate values, and loading.
     """
-    bytes_each, two_parts = BYTES[settings.dtype], settings.architecture == "encoder-decoder"
-    made = demand.operation in ("generate", "sample")
-    answers = demand.calls / demand.prompts * demand.samples
-    copies = answers if two_parts else 1
+    generates = demand.operation in ("generate", "sample")
+    two_parts = settings.architecture == "encoder-decoder"
+    copies = demand.answers if two_parts else 1
     read = demand.prompt - (0 if two_parts else demand.shared)
-    row = read * copies + (1 if made else demand.answer) * answers
-    rows = min(demand.prompts, max(settings.tokens_per_batch // row, 1))
-    keys = rows * (demand.prompt * copies + answers * demand.answer)
-    keys *= 2 * settings.layers * settings.key_value_heads * settings.head_size * bytes_each
-    logits = 3 * 64 * settings.vocabulary * 4  # of 64 positions: as computed, and twice on the way
-    weights = settings.parameters * bytes_each
-
-    embeddings = settings.vocabulary * settings.width
-    matrices = 1 if settings.tied == "yes" else 2
-    body = (settings.parameters - embeddings * matrices) // (1 + two_parts)
+    written = demand.answers * demand.answer
+    in_a_pass = read * copies + (demand.answers if generates else written)
+    rows = min(demand.prompts, max(settings.tokens_per_batch // in_a_pass, 1))
     batches = math.ceil(demand.prompts / rows)
+
+    bytes_each = BYTES[settings.dtype]
+    weights = settings.parameters * bytes_each
+    keys = 2 * settings.layers * settings.key_value_heads * settings.head_size * bytes_each
+    memory = weights + rows * (demand.prompt * copies + written) * keys
+
+    head = settings.vocabulary * settings.width
+    embeddings = head * (1 if settings.tied == "yes" else 2)
+    body = (settings.parameters - embeddings) / (1 + two_parts)
     a_pass = max(weights / (bandwidth * 1e9), settings.layers * 1e-3)
-    flops = tflops * 1e12
-    reading = max(2 * body * demand.prompts * read / flops, batches * a_pass)
-    written = demand.prompts * answers * demand.answer
-    passes = batches * (demand.answer - 1) if made else 0
-    writing = max(2 * (body + embeddings) * written / flops, passes * a_pass)
-    return weights + keys + logits, reading + writing
+    a_token = 2 * demand.prompts / (tflops * 1e12)  # of each prompt, a parameter
+    reading = max(a_token * body * read, batches * a_pass)
+    passes = batches * (demand.answer - 1) if generates else 0
+    return memory, reading + max(a_token * (body + head) * written, passes * a_pass)
 
 
 def collect(root: Path, profile: str) -> dict[tuple[str, str], list[Demand]]:
