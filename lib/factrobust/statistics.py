@@ -134,11 +134,7 @@ def explained(weights: Array, y: Array, *predictors: Array) -> Array:
     It is 1 - det(C) / (det(C of the predictors) var(y)), where C is the covariance of y and them; NaN
     where one of them is constant, or the predictors are collinear.
     """
-    rows = np.stack([x - x.mean() for x in (y, *predictors)])
-    total = weights.sum(axis=1)
-    mean = np.einsum("ij,kj->ik", weights, rows) / total[:, None]
-    products = np.einsum("ij,kj,lj->ikl", weights, rows, rows, optimize=True) / total[:, None, None]
-    covariance = products - mean[:, :, None] * mean[:, None, :]
+    covariance = _covariance(weights, y, *predictors)
     inner = np.linalg.det(covariance[:, 1:, 1:]) * covariance[:, 0, 0]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(inner > 0, 1 - np.linalg.det(covariance) / inner, np.nan)
@@ -270,15 +266,21 @@ def _dot(weights: Array, values: NDArray[Any]) -> Array:
 
 def _weighted_pearson(weights: Array, x: Array, y: Array) -> Array:
     """Pearson's r of the rows, each counted `weights` [resample, row] times."""
-    # Shifting by the overall means keeps digits when they are large against the spread.
-    x, y = x - x.mean(), y - y.mean()
-    total = weights.sum(axis=1)
-    mean_x, mean_y = _dot(weights, x) / total, _dot(weights, y) / total
-    covariance = _dot(weights, x * y) / total - mean_x * mean_y
-    variance_x = _dot(weights, x * x) / total - mean_x**2
-    variance_y = _dot(weights, y * y) / total - mean_y**2
+    covariance = _covariance(weights, x, y)
+    variances = covariance[:, 0, 0], covariance[:, 1, 1]
     # What is left of a constant's variance is rounding: such a resample has no correlation.
-    tiny = 1e-12
-    defined = (variance_x > tiny * np.mean(x * x)) & (variance_y > tiny * np.mean(y * y))
-    scale = np.sqrt(np.where(defined, variance_x * variance_y, 1.0))
-    return np.where(defined, np.clip(covariance / scale, -1, 1), np.nan)
+    defined = np.all(
+        [v > 1e-12 * np.var(z) for v, z in zip(variances, (x, y), strict=True)], axis=0
+    )
+    scale = np.sqrt(np.where(defined, variances[0] * variances[1], 1.0))
+    return np.where(defined, np.clip(covariance[:, 0, 1] / scale, -1, 1), np.nan)
+
+
+def _covariance(weights: Array, *columns: Array) -> Array:
+    """Covariance matrices of columns [row], [resample, column, column]."""
+    # Shifting by the overall means keeps digits when they are large against the spread.
+    rows = np.stack([x - x.mean() for x in columns])
+    total = weights.sum(axis=1)
+    mean = np.einsum("ij,kj->ik", weights, rows) / total[:, None]
+    products = np.einsum("ij,kj,lj->ikl", weights, rows, rows, optimize=True) / total[:, None, None]
+    return products - mean[:, :, None] * mean[:, None, :]

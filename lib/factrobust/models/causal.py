@@ -81,7 +81,9 @@ class CausalLM(Model):
 
     @functools.cached_property
     def bos(self) -> bool:
-        return tokens.adds_bos(self.tokenizer)
+        """Whether the tokenizer puts its beginning-of-sequence token before a text by itself."""
+        bos = self.tokenizer.bos_token_id
+        return bos is not None and self.tokenizer("a").input_ids[:1] == [bos]
 
     # -- teacher forcing ---------------------------------------------------------------------------
 

@@ -107,8 +107,8 @@ def connect(address: str, seconds: float = CONNECT_SECONDS) -> Client:
 
 
 @contextmanager
-def cluster(where: str, workers: int | None = None) -> Iterator[str]:
-    """The scheduler's address, while the block lasts.
+def cluster(where: str | None, workers: int | None = None) -> Iterator[str | None]:
+    """The scheduler's address, while the block lasts; None if none is asked for.
 
     `where` is the address of a scheduler that others started and keep, or "local", for a cluster of
     `workers` processes on this machine that ends with the block. They share the cores. By default
@@ -116,7 +116,8 @@ def cluster(where: str, workers: int | None = None) -> Iterator[str]:
     spreads a model over all GPUs. Raises ModelError if the scheduler cannot be reached.
     """
     if where != "local":
-        connect(where).close()
+        if where is not None:
+            connect(where).close()
         yield where
         return
     import dask

@@ -101,7 +101,8 @@ def load_model(
     `dtype` and `prompt_format` (a key of `prompts.FORMATS`: how the model is asked) override what
     data/models.csv has for the model. For a model that is not there they are float32, and its chat
     template if it has one, else the bare question for an encoder-decoder and two-shot for others.
-    With `records`, answers come from the store, and the weights are loaded only when one is missing.
+    With `records`, answers come from the store, and the weights are loaded only when one is missing:
+    on the workers of the cluster that FACTROBUST_CLUSTER names, if it does.
 
     Raises ModelError for a name that is none of these, and for weights that are not the pinned ones.
     """
@@ -139,7 +140,10 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
     if dtype not in DTYPES:
         raise ModelError(f"dtype {dtype!r} is unknown; choose one of {', '.join(DTYPES)}")
     source = find_source(name)
-    chat = _chat(source)
+    if settings and settings.chat_template != "yes":
+        chat = CHATS.get(settings.chat_template)
+    else:
+        chat = chat_frame(_tokenizer(source))
     if settings:
         prompt_format = settings.prompt_format
     elif chat:
@@ -147,8 +151,13 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
     else:
         prompt_format = "question" if _configuration(source).is_encoder_decoder else "two-shot"
     about = {"name": name, "fingerprint": f"{source.identity} {dtype}", "chat": chat}
-    load = _in_memory if records is None else _within_reach
-    return about | {"prompt_format": prompt_format}, partial(load, source, dtype)
+    about["prompt_format"] = prompt_format
+    address = os.environ.get("FACTROBUST_CLUSTER")
+    if records is None or not address:
+        return about, partial(_in_memory, source, dtype)
+    from factrobust.models.cluster import ClusterModel
+
+    return about, partial(ClusterModel, address, load_name=source.name, dtype=dtype)
 
 
 # -- where the weights are -------------------------------------------------------------------------
@@ -240,15 +249,8 @@ def location(source: Source) -> tuple[str, dict[str, Any]]:
 # -- how it is asked -------------------------------------------------------------------------------
 
 
-def _chat(source: Source) -> tuple[str, str] | None:
-    """Text before and after the user's message, None where the model knows no such thing."""
-    if source.settings and source.settings.chat_template != "yes":
-        return CHATS.get(source.settings.chat_template)
-    return chat_frame(_tokenizer(source))
-
-
 def chat_frame(tokenizer: Any) -> tuple[str, str] | None:
-    """Text before and after the user's message under the tokenizer's chat template."""
+    """Text before and after the user's message under the tokenizer's chat template, if it has one."""
     if not tokenizer.chat_template:
         return None
     mark = "USER-MESSAGE"
@@ -265,15 +267,6 @@ def kind(model: Model) -> str:
 
 
 # -- the model -------------------------------------------------------------------------------------
-
-
-def _within_reach(source: Source, dtype: str, **about: Any) -> Model:
-    """The model on the workers of the cluster that FACTROBUST_CLUSTER names, else in memory."""
-    if not (address := os.environ.get("FACTROBUST_CLUSTER")):
-        return _in_memory(source, dtype, **about)
-    from factrobust.models.cluster import ClusterModel
-
-    return ClusterModel(address, load_name=source.name, dtype=dtype, **about)
 
 
 def _in_memory(source: Source, dtype: str, **about: Any) -> CausalLM:

@@ -8,13 +8,6 @@ from typing import Any
 from factrobust.models.interface import ModelError
 
 
-def adds_bos(tokenizer: Any) -> bool:
-    """Whether the tokenizer puts its beginning-of-sequence token before a text by itself."""
-    return tokenizer.bos_token_id is not None and (
-        tokenizer("a").input_ids[:1] == [tokenizer.bos_token_id]
-    )
-
-
 def encode(tokenizer: Any, text: str, *, bos: bool) -> list[int]:
     """Token ids of `text`, with exactly one BOS if `bos`, also when the text begins with one."""
     return _encode(tokenizer, text, bos)[0]

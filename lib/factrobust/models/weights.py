@@ -45,11 +45,6 @@ EMBEDDED = {  # GGUF files; their SHA-256 is in data/models.csv
 }
 
 
-def cache_folder() -> Path:
-    """factrobust/ in the user's cache folder."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "factrobust"
-
-
 def sha256(paths: Iterable[Path]) -> str:
     """SHA-256 of the files' contents, one after the other."""
     digest = hashlib.sha256()
@@ -108,7 +103,8 @@ def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
 
     `digest` are the first 16 digits of its SHA-256. Raises ModelError as `parts` does.
     """
-    folder = cache_folder() / digest
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache / "factrobust" / digest
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)

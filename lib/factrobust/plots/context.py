@@ -118,7 +118,8 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
         mean=-np.log2(tokens["probability"]), low=np.nan, high=np.nan,
     )  # fmt: skip
     named = table.drop_duplicates("place").set_index("place")
-    names = named["answer"] + ": " + named["token"].map(style.token_name)
+    tokens_shown = named["token"].str.replace(" ", "␣").map(style.printable)
+    names = named["answer"] + ": " + tokens_shown  # whose space is part of a token
     label = "surprise in bits:\n−log₂ of the probability"
     fig, ((axis, _),) = blocks.forest(
         table, "place", list(names.index), list(names), by="prompt", xlabel=label

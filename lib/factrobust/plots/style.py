@@ -142,11 +142,6 @@ def printable(text: str) -> str:
     return "".join(known).replace("$", r"\$")
 
 
-def token_name(token: str) -> str:
-    """A token as a figure shows it: its space, which is part of it, as an open box."""
-    return printable(token.replace(" ", "␣"))
-
-
 def short(number: float) -> str:
     """A round number for a tick: 0.5, 20, 500, "5K", "200M", "1B"."""
     for unit, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):

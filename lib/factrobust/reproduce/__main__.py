@@ -12,13 +12,13 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
+from factrobust.models.cluster import cluster
 from factrobust.paths import ROOT
 from factrobust.reproduce.compare import committed, describe, present
 from factrobust.reproduce.profiles import LAPTOP, Mode, find_notebooks, parameters
@@ -37,9 +37,9 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         values = parameters(mode.root, mode.profile)
         wanted = {name: values[name] for name in find_notebooks(mode.root, options.only)}
         if not wanted:
-            return _refuse(f"No notebook under notebooks/ matches {options.only!r}.")
+            raise ValueError(f"No notebook under notebooks/ matches {options.only!r}.")
         alone = FileLock(mode.root / "build" / "reproduce.lock", timeout=0)
-        with alone, _cluster(options.cluster, options.workers) as address:
+        with alone, cluster(options.cluster, options.workers) as address:
             return _run(replace(mode, cluster=address), wanted)
     except KeyboardInterrupt:
         print(
@@ -52,11 +52,13 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         print("Its results and those of later notebooks are as before.", file=sys.stderr)
         return 1
     except Timeout:
-        return _refuse(
-            "Another `make reproduce` or `make replay` is at work in this folder: wait for it."
+        print(
+            "Another `make reproduce` or `make replay` is at work in this folder: wait for it.",
+            file=sys.stderr,
         )
     except (ValueError, OSError) as error:
-        return _refuse(str(error))
+        print(error, file=sys.stderr)
+    return 2
 
 
 def _run(mode: Mode, wanted: dict[str, dict[str, Any]]) -> int:
@@ -72,20 +74,6 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]]) -> int:
         names = ", ".join(beyond)
         print(f"Left out, because they need more than the models can do: {names}.", file=sys.stderr)
     return int(bool(beyond))
-
-
-def _cluster(address: str | None, workers: int | None) -> AbstractContextManager[str | None]:
-    """Gives the address of the cluster that was asked for, started or found, if one was."""
-    if address is None:
-        return nullcontext()
-    from factrobust.models.cluster import cluster  # Dask, which takes a second
-
-    return cluster(address, workers)
-
-
-def _refuse(why: str) -> int:
-    print(why, file=sys.stderr)
-    return 2
 
 
 def _parser() -> argparse.ArgumentParser:
