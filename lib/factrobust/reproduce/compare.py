@@ -137,20 +137,14 @@ def describe(old: Mapping[str, bytes], new: Mapping[str, bytes], against: str) -
         for path in both
         if path.endswith(".csv")
     }
-    moved = {path: table for path, table in tables.items() if table.moves}
-    count = sum(len(table.moves) for table in moved.values()) or "No"
+    moves = [(*move, path) for path, table in tables.items() for move in table.moves]
     lines = [
         f"Compared with {against}: {sum(table.numbers for table in tables.values()):,} numbers in "
         f"{len(tables)} tables, {len(both) - len(tables)} notebooks.",
-        f"{count} number{'' if count == 'No' else 's'} moved by more than {RTOL:g} (relative)"
-        + (f", in {len(moved)} tables:" if moved else "."),
+        f"{len(moves) or 'No'} number{'s' * (len(moves) > 1)} moved by more than {RTOL:g} (relative)"
+        + ("; the largest moves:" if moves else "."),
     ]
-    lines += _first(
-        [
-            f"  {path}: {len(table.moves)} of {table.numbers}, most at {max(table.moves)[1]}"
-            for path, table in sorted(moved.items(), key=lambda item: max(item[1].moves)[0])[::-1]
-        ]
-    )
+    lines += _first([f"  {path}: {place}" for _, place, path in sorted(moves, reverse=True)])
     lines += _first(
         [f"Changed in {path}, {table.others[0]}" for path, table in tables.items() if table.others]
     )
