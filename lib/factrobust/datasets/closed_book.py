@@ -8,6 +8,7 @@ the paper's next step leaves those out, which keeps what a model answers right.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 from factrobust import schemas
-from factrobust.datasets.hub import read_json
 from factrobust.tables import Loaded, slug
 
 UNKNOWN = "<unk>"  # the hub's value where the answers of TriviaQA's test split should stand
@@ -115,6 +115,13 @@ def _differ(answers: pd.Series) -> bool:
     """Whether one of some questions shares no answer with the first."""
     first, *others = ({slug(text) for text in texts} for texts in answers)
     return any(first.isdisjoint(other) for other in others)
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds, or a list of the rows of a parquet file."""
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path).to_dict("records")
+    return json.loads(path.read_text(encoding="utf-8-sig"))
 
 
 def load(
