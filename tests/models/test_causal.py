@@ -180,6 +180,23 @@ def test_rows_whose_answers_have_ended_leave_the_batch(toy_model: Any, watch: An
     assert [rows for rows, _ in work.body] == [5, 5, 2, 2, 2, 2]
 
 
+def test_another_cut_of_the_same_answers_costs_the_head_alone(
+    smollm: Any, ask: Any, watch: Any
+) -> None:
+    asked = ask(smollm, 3), ANSWERS[:3]
+    other = smollm.temper(asked[0][::-1], asked[1], [1.0, 2.0], min_p=0.1)
+    with watch(smollm) as first:
+        smollm.temper(*asked, [1.0])
+    with watch(smollm) as second:
+        cut = smollm.temper(*asked, [1.0, 2.0], min_p=0.1)
+    assert first.body
+    assert not second.body
+    assert second.head == first.head
+    assert not np.array_equal(cut, other)  # other answers: other hidden states
+    smollm._tempered = {}
+    np.testing.assert_allclose(smollm.temper(*asked, [1.0, 2.0], min_p=0.1), cut, atol=1e-4)
+
+
 # -- ids as answers --------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from scipy.stats import chisquare
 
 from factrobust.models.tree import (
     HALVINGS,
+    LOG2E,
     LOWEST,
     NO_NUMBERS,
     Stream,
@@ -323,6 +324,7 @@ def test_log_norms_equal_float64_at_all_temperatures() -> None:
 
 
 def test_weights_are_exp_and_zero_where_that_is_nothing() -> None:
-    z = torch.tensor([0.0, -1.0, -80.0, LOWEST, -90.0, -104.0, -torch.inf])
-    assert torch.equal(weights(z), torch.where(z > LOWEST, z.exp(), 0.0))
+    z = torch.tensor([0.0, -1.0, -80.0, LOWEST / LOG2E, -90.0, -104.0, -torch.inf])
+    exact = torch.where(z > LOWEST / LOG2E, z.double().exp(), 0.0).float()
+    torch.testing.assert_close(weights(z), exact, rtol=1e-5, atol=0)  # 1e-7 of the exponent
     assert z[-1] == -torch.inf, "the argument is left as it is"

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from os.path import commonprefix
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +55,8 @@ class CausalLM(Model):
     """
 
     _prefix: tuple[list[int], Any] | None = None  # tokens, and their keys and values (batch 1)
+    # What the last temper job found along its answers, batch by batch: `_along`.
+    _tempered: Mapping[Any, tuple[torch.Tensor, list[int]]] = MappingProxyType({})
 
     def __init__(
         self,
@@ -104,21 +107,36 @@ class CausalLM(Model):
             for trunk, row in zip(trunks, rows, strict=True)
         ]
 
+        # 4. The same answers under another cut follow the same hidden states: those of one job stay.
+        earlier: Any = self._tempered if job.operation == "temper" else {}
+        found: dict[Any, tuple[torch.Tensor, list[int]]] = {}
+        if job.operation == "temper":
+            self._tempered = found
+
         def run(batch: list[list[int]]) -> Batch:
             answers = [[pairs[i] for i in row] for row in batch]
-            # 4. One forward pass for what is not in the cache of the prompts and the branches behind.
-            packed, hidden, *_ = self._forward(answers, *self._shared_prefix(answers))
-            # 5. Each token of an answer has a place that predicts it. Answers share places (their
-            #    first tokens follow the same prompt), and the head is applied once to each place.
-            places = [(r, place) for r, row in enumerate(packed) for place in row.predictors]
-            number = {place: i for i, place in enumerate(dict.fromkeys(places))}
-            at = tuple(map(list, zip(*number, strict=True)))
-            where = [number[place] for place in places]
+            same = str(answers)
+            hidden, where = earlier.get(same) or self._along(answers)
+            if job.operation == "temper":
+                found[same] = hidden, where
             wanted = [ids[start:] for row in answers for ids, start in row]
-            values = self._values(hidden[at], where, wanted, job.settings)
-            return [i for row in batch for i in row], values
+            return [i for row in batch for i in row], self._values(
+                hidden, where, wanted, job.settings
+            )
 
         return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
+
+    def _along(self, answers: list[list[Answer]]) -> tuple[torch.Tensor, list[int]]:
+        """The hidden states [place, width] that predict the tokens of answers, a row a prompt, and
+        for each token of all answers in turn its place."""
+        # One forward pass for what is not in the cache of the prompts and the branches behind.
+        packed, hidden, *_ = self._forward(answers, *self._shared_prefix(answers))
+        # Each token of an answer has a place that predicts it. Answers share places (their first
+        # tokens follow the same prompt), and the head is applied once to each place.
+        places = [(r, place) for r, row in enumerate(packed) for place in row.predictors]
+        number = {place: i for i, place in enumerate(dict.fromkeys(places))}
+        at = tuple(map(list, zip(*number, strict=True)))
+        return hidden[at], [number[place] for place in places]
 
     def _values(
         self,

@@ -20,7 +20,9 @@ from factrobust.draws import sample_key
 
 EPSILON = 1e-4  # lowest temperature (equation 2 of paper 1)
 TOP = 10  # alternatives kept at each position of a greedy answer
-LOWEST = -87.0  # below it float32 exp yields denormal numbers, which cost ten times as much
+# exp(x) is taken as 2 ** (x log2 e): torch's exp2 of float32 takes a quarter of the time of its exp.
+LOG2E = math.log2(math.e)
+LOWEST = -125.5  # below it float32 exp2 yields denormal numbers, which cost ten times as much
 CUTS = ("top_k", "top_p", "min_p")  # what truncates a distribution, in the order of its steps
 BLOCK = 1 << 15  # columns at a time, so that a block stays in the processor's cache
 NOTHING = -20.0  # log of what may be left out of a sum that is at least 1 (2e-9)
@@ -194,7 +196,7 @@ def _curves(
     norms[:, rest] = log_norms(logits, [grid[k] for k in rest])
     total = torch.zeros(len(logits), dtype=torch.float64, device=logits.device)
     for block in logits.split(BLOCK, dim=1):
-        total += torch.linalg.vecdot(block.clamp(min=LOWEST).exp_(), block)
+        total += torch.linalg.vecdot((block * LOG2E).clamp_(min=LOWEST).exp2_(), block)
     mean = total / norm[:, 0].double().exp()
     return (-norms).float().cpu().numpy(), (norm[:, 0] - mean).tolist()
 
@@ -246,7 +248,7 @@ def floors(
         ranked = ranked.masked_fill(ranked < low[:, :1], -torch.inf)
         for column, t in enumerate(temperatures):
             mass = weights(ranked / t).cumsum(dim=-1, dtype=torch.float64)
-            last = (mass < cuts["top_p"] * mass[:, -1:]).sum(dim=-1, keepdim=True)
+            last = torch.searchsorted(mass, cuts["top_p"] * mass[:, -1:])
             low[:, column] = ranked.gather(1, last.clamp(max=ranked.shape[1] - 1))[:, 0]
     if "min_p" in cuts:
         least = torch.tensor(temperatures, device=low.device) * math.log(cuts["min_p"])
@@ -264,7 +266,7 @@ def descending(logits: torch.Tensor) -> torch.Tensor:
 
 def weights(shifted: torch.Tensor) -> torch.Tensor:
     """exp(shifted) for values of at most 0; 0 where it would be under 2e-38."""
-    return torch.threshold_(shifted.clamp(min=LOWEST).exp_(), 2e-38, 0.0)
+    return torch.threshold_((shifted * LOG2E).clamp_(min=LOWEST).exp2_(), 2e-38, 0.0)
 
 
 def log_norms(
@@ -284,8 +286,8 @@ def log_norms(
         block = shifted[:, start : start + BLOCK]
         scaled = buffer[:, : block.shape[1]]
         for k, t in enumerate(temperatures):
-            torch.mul(block, 1 / t, out=scaled)
+            torch.mul(block, LOG2E / t, out=scaled)
             if low is not None:
                 scaled.masked_fill_(block < low[:, k : k + 1], -torch.inf)
-            sums[:, k] += scaled.clamp_(min=LOWEST).exp_().sum(dim=-1)
+            sums[:, k] += scaled.clamp_(min=LOWEST).exp2_().sum(dim=-1)
     return sums.log()
