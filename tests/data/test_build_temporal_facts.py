@@ -123,6 +123,7 @@ def test_every_fact_names_a_page_and_ids_are_of_one_name_each():
     ids = facts["source"].str.findall(r"Wikidata (Q\d+)").explode().dropna()
     typed = pd.read_csv(DATA / "sources" / "temporal" / "wikidata.csv")
     assert set(ids) == set(typed["id"])
+    assert (len(typed), ids.index.nunique()) == (120, 141)  # as data/README.md says
     assert typed["id"].is_unique
 
 
