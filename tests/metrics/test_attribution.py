@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.metrics import attribution, calibration
+from factrobust.metrics import attribution, prediction
 from factrobust.metrics.attribution import decisions, error_rates
-from factrobust.metrics.held_out import cross_validate
+from factrobust.metrics.prediction import cross_validate
 
 
 def marked(sources: list[str], **columns: object) -> pd.DataFrame:
@@ -239,6 +239,6 @@ def test_cases_are_questions_to_a_logistic_regression() -> None:
     assert all((table[theirs] == table[ours]).all() for theirs, ours in names.items())
     found = cross_validate(table, ["minus_log_p4", "minus_log_p3"], repeats=1)
     # Equal variances: the logit is linear with slope 2 in log P4, and P(right) = Phi(1).
-    quality = calibration.prediction_quality(found, n_boot=20).set_index("measure")["mean"]
+    quality = prediction.prediction_quality(found, n_boot=20).set_index("measure")["mean"]
     assert quality["accuracy"] == pytest.approx(0.841, abs=0.05)
     assert quality["auc"] == pytest.approx(0.921, abs=0.04)  # Phi(sqrt 2)

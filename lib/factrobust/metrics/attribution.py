@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from factrobust.metrics import calibration, held_out
+from factrobust.metrics import prediction
 from factrobust.metrics.context import PERPLEXITIES, exact_share
 from factrobust.statistics import Interval, bootstrap_statistic, ratio_of_sums
 
@@ -62,8 +62,8 @@ def cases(marked: pd.DataFrame) -> pd.DataFrame:
 
     Columns: model, question_id, category, base_id, source, from_context (bool), and the SCORES for
     whose columns `marked` has numbers (natural logarithms, nats; NaN where one is missing). For
-    `metrics.calibration` and `metrics.held_out` the question, the category and the outcome stand
-    there by part 3's names, too: group_id, relation, correct.
+    `metrics.prediction` the question, the category and the outcome stand there by part 3's names, too:
+    group_id, relation, correct.
     """
     rows = marked[marked["source"].isin(["parametric", "contextual"])].reset_index(drop=True)
     outcome = rows["source"] == "contextual"
@@ -113,11 +113,11 @@ def auc_table(
 ) -> pd.DataFrame:
     """Area under the ROC curve: the probability that a contextual answer has the higher score.
 
-    Columns as of `calibration.ranking`, with score, queries (see SCORES) and auc. NaN without answers
+    Columns as of `prediction.ranking`, with score, queries (see SCORES) and auc. NaN without answers
     of either source.
     """
     names = scores or [name for name in SCORES if name in table]
-    found = calibration.ranking(table, names, by, n_boot=n_boot)
+    found = prediction.ranking(table, names, by, n_boot=n_boot)
     found = found.rename(columns={"measure": "score", "mean": "auc"})
     queries = [SCORES[name].queries for name in found["score"]]
     found.insert(len(by) + 1, "queries", queries)
@@ -189,7 +189,7 @@ def decisions(
     """
     parts = []
     for _, part in table.groupby("model", sort=False, observed=True):
-        fold = held_out.folds(part, 5, seed) if over is None else part[over].to_numpy()
+        fold = prediction.folds(part, 5, seed) if over is None else part[over].to_numpy()
         score, threshold = part["minus_log_p4"], pd.Series(np.nan, index=part.index)
         for j in pd.unique(fold):
             train = part[fold != j]

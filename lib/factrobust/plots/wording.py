@@ -133,7 +133,7 @@ def coefficients(table: pd.DataFrame) -> Figure:
 def predictive_gain(table: pd.DataFrame) -> Figure:
     """Accuracy of each set of predictors against the baseline (tables 5 and 6).
 
-    `table`, of `metrics.held_out.ablation`: model, predictors, categories, accuracy,
+    `table`, of `metrics.prediction.ablation`: model, predictors, categories, accuracy,
     low, high, baseline, gain (percent, written at the right), n_test. A panel each value of
     `categories`, a row a set. Where no regression could be fitted, there is a dash.
     """
@@ -158,7 +158,7 @@ def predictive_gain(table: pd.DataFrame) -> Figure:
 def calibration(table: pd.DataFrame) -> Figure:
     """Share of right answers against the predicted probability, in bins; a panel a model.
 
-    `table`, of `metrics.calibration.calibration_curve`: model, bin, predicted, observed, low, high,
+    `table`, of `metrics.prediction.calibration_curve`: model, bin, predicted, observed, low, high,
     n (questions of a bin, written below its point). On the dashed line predictions are calibrated.
     """
     labels = ("predicted probability of a right answer", "share of right answers")
@@ -177,7 +177,7 @@ def calibration(table: pd.DataFrame) -> Figure:
 def risk_coverage(table: pd.DataFrame) -> Figure:
     """Accuracy when only the most certain questions are answered, a line a score, a panel a model.
 
-    `table`, of `metrics.calibration.risk_coverage`: model, score, coverage, accuracy, low, high, n.
+    `table`, of `metrics.prediction.risk_coverage`: model, score, coverage, accuracy, low, high, n.
     Dashed: the accuracy at coverage 1, of all questions. At most five scores.
     """
     fig, panels = blocks.curves(

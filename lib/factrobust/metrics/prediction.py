@@ -1,0 +1,319 @@
+"""Predict questions that were not fitted on, and say how good predictions are.
+
+Rows are questions, of a table `schemas.Groups`; regressions are those of `metrics.regression`.
+Predictions are made by one split, repeated cross-validation or transfer: several a question, one a
+repeat. Scores of them, or of any other measure of certainty, are computed within each repeat and
+averaged over repeats, and the intervals resample questions, each with all its repeats; the fits are
+taken as given. A question without a number in some repeat is left out, and counted in n_missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from factrobust import draws
+from factrobust.metrics.regression import FULL, NUMERIC, Fit, fit, predict, undefined
+from factrobust.statistics import (
+    Interval,
+    bootstrap_mean,
+    bootstrap_statistic,
+    interval_table,
+    ratio_of_sums,
+    unit_bins,
+)
+
+Array = NDArray[np.float64]
+ABLATION = (
+    FULL,
+    ("QCat", "SCons", "Cert"),
+    ("SPop", "SCons", "Cert"),
+    ("SCons", "Cert"),
+    ("Cert",),
+    ("SCons",),
+)  # table 6
+UNSEEN = "none: the category is not among the rows fitted on"
+MINIMUM = 0.1  # correctness of the categories in the right half of table 5
+COVERAGES = tuple(round(0.1 * i, 1) for i in range(1, 11))
+
+
+# -- predictions -----------------------------------------------------------------------------------
+
+
+def folds(
+    groups: pd.DataFrame,
+    k: int,
+    seed: int | str = 0,
+    strata: Sequence[str] = ("relation", "correct"),
+) -> NDArray[np.int64]:
+    """Fold 0 ... k - 1 of each row, [row], stratified.
+
+    Rows are ordered by `strata` and then by a hash of the seed and group_id, and dealt out in turn
+    from a fold that the seed draws: the folds' sizes, and the rows of a stratum in each, differ by
+    at most 1. Raises ValueError for more folds than rows.
+    """
+    if k > len(groups):
+        raise ValueError(f"{len(groups)} questions cannot be split into {k} folds")
+    drawn = [draws.number(seed, name) for name in groups["group_id"]]
+    strata_codes = [pd.factorize(groups[name], sort=True)[0] for name in reversed(strata)]
+    order = np.lexsort([np.array(drawn), *strata_codes])
+    fold = np.empty(len(groups), dtype=np.int64)
+    fold[order] = (np.arange(len(groups)) + draws.number(seed)) % k
+    return fold
+
+
+def ablation(groups: pd.DataFrame, *, seed: int = 0, n_boot: int = 2000) -> pd.DataFrame:
+    """Accuracy on a held-out fifth of the questions (table 5), by sets of predictors (table 6).
+
+    Two rows a set and model: `categories` is "all", or "correctness > 0.1": only the categories of
+    which the model answers more than that share of all questions, split anew. McFadden's pseudo_r2
+    is of the rows fitted on, the accuracy of the n_test others at probability 0.5, the baseline that
+    of the training rows' more frequent outcome there, the gain in percent of it. n_unseen test rows
+    of categories that no training row has are dropped. `fit` says how it was fitted, or "none: " and
+    why no regression can be. Intervals resample test questions.
+    """
+    rows = []
+    for predictors, (model, part) in product(ABLATION, groups.groupby("model", sort=False)):
+        share = part.groupby("relation")["correct"].mean()
+        easy = part["relation"].isin(share.index[share > MINIMUM])
+        for categories, chosen in (("all", part), (f"correctness > {MINIMUM}", part[easy])):
+            row = {"model": model, "predictors": ", ".join(predictors), "categories": categories}
+            row["n_categories"] = chosen["relation"].nunique()
+            rows.append(row | _held_out(chosen, predictors, seed, n_boot))
+    names = ["model", "predictors", "categories", "n_categories", "pseudo_r2", "accuracy", "low"]
+    names += ["high", "baseline", "gain", "gain_low", "gain_high", "n_train", "n_test", "n_unseen"]
+    return pd.DataFrame(rows, columns=[*names, "fit"])
+
+
+def cross_validate(
+    groups: pd.DataFrame,
+    predictors: Sequence[str] = FULL,
+    *,
+    k: int = 5,
+    repeats: int = 10,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Out-of-fold probabilities of every question from `repeats` stratified k-fold splits.
+
+    The prior is the share of right answers in the training rows. The probability is NaN, and `fit`
+    says why, where no regression can be fitted or the training rows lack the category.
+    """
+    tables = []
+    for _, part in groups.groupby("model", sort=False):
+        for repeat in range(repeats):
+            fold = folds(part, k, f"{seed}/{repeat}")
+            for j in range(k):
+                test, _ = _predicted(part[fold != j], part[fold == j], predictors)
+                tables.append(test.assign(repeat=repeat, fold=j))
+    columns = ["model", "repeat", "fold", "group_id", "relation", "correct"]
+    return pd.concat(tables, ignore_index=True)[[*columns, "probability", "prior", "fit"]]
+
+
+def predict_across_models(
+    groups: pd.DataFrame, *, k: int = 5, repeats: int = 1, seed: int = 0
+) -> pd.DataFrame:
+    """Fit on one model, predict another, by the numeric predictors; else as `cross_validate`.
+
+    Every ordered pair is predicted out of fold: the rows of `fitted_on` outside a fold predict the
+    rows of `predicted` in it. So a question never predicts itself, under another model either, and
+    the pairs of one with itself are plain cross-validation.
+    """
+    tables = []
+    questions = groups.drop_duplicates("group_id")  # one fold a question, whatever the model
+    for repeat in range(repeats):
+        dealt = folds(questions, k, f"{seed}/{repeat}", ["relation"])
+        fold = groups["group_id"].map(dict(zip(questions["group_id"], dealt, strict=True)))
+        for source, j in product(groups["model"].unique(), range(k)):
+            train = groups[(groups["model"] == source) & (fold != j)]
+            test, _ = _predicted(train, groups[fold == j], NUMERIC)
+            test = test.assign(predicted=test["model"])
+            tables.append(test.assign(fitted_on=source, repeat=repeat, fold=j))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _predicted(
+    train: pd.DataFrame, test: pd.DataFrame, predictors: Sequence[str]
+) -> tuple[pd.DataFrame, Fit | None]:
+    """The test rows with probability (NaN where there is none), prior (share of right answers in the
+    training rows) and how it was fitted; and the fit."""
+    table = test[["model", "group_id", "relation", "correct"]].assign(prior=train["correct"].mean())
+    if (reason := undefined(train)) is not None:
+        return table.assign(probability=np.nan, fit=f"none: {reason}"), None
+    fitted = fit(train, predictors)
+    table = table.assign(probability=predict(fitted, test), fit=fitted.method)
+    table.loc[table["probability"].isna(), "fit"] = UNSEEN
+    return table, fitted
+
+
+def _held_out(
+    groups: pd.DataFrame, predictors: Sequence[str], seed: int, n_boot: int
+) -> dict[str, float | str]:
+    """The numbers of `ablation` for one model and set of categories."""
+    few = f"{len(groups)} questions are too few to hold one in 5 out" if len(groups) < 5 else None
+    if (reason := undefined(groups) or few) is not None:
+        return {"n_train": 0, "n_test": 0, "n_unseen": 0, "fit": f"none: {reason}"}
+    outside = folds(groups, 5, seed) != 0
+    test, fitted = _predicted(groups[outside], groups[~outside], predictors)
+    seen = test.dropna(subset=["probability"])
+    row: dict[str, float | str] = {"n_train": int(outside.sum()), "n_test": len(seen)}
+    if fitted is None:
+        return row | {"n_unseen": 0, "fit": test["fit"].iloc[0]}
+    row |= {"n_unseen": len(test) - len(seen), "fit": fitted.method}
+    right, base = (
+        ((seen[name] > 0.5) == seen["correct"]).to_numpy(dtype=float)
+        for name in ("probability", "prior")
+    )
+    accuracy = bootstrap_mean(right, n_boot=n_boot)
+    gain = bootstrap_statistic(relative_gain, [right, base], n_boot=n_boot)
+    row |= {"pseudo_r2": fitted.pseudo_r2, "baseline": float(base.mean())}
+    row |= {"accuracy": accuracy.mean, "low": accuracy.low, "high": accuracy.high}
+    return row | {"gain": gain.mean, "gain_low": gain.low, "gain_high": gain.high}
+
+
+# -- how good they are -------------------------------------------------------------------------------
+
+
+def prediction_quality(
+    predictions: pd.DataFrame, by: Sequence[str] = ("model",), *, n_boot: int = 2000
+) -> pd.DataFrame:
+    """Quality of predictions, one row a measure and combination of `by`.
+
+    Measures are accuracy (at probability 0.5), baseline (accuracy of the training rows' more
+    frequent outcome), gain (percent of the baseline), auc, brier, brier_baseline (of the training
+    rows' share of right answers as the only probability).
+    """
+    rows: list[tuple] = []
+    for key, part in predictions.groupby(list(by), sort=False):
+        y, p, missing = _wide(part, "probability")
+        prior = _wide(part, "prior")[1].reindex(y.index).to_numpy()
+        right, chance = y.to_numpy()[:, None], p.to_numpy()
+        hit = ((chance > 0.5) == right).mean(axis=1)
+        base = ((prior > 0.5) == right).mean(axis=1)
+        measured = {
+            "accuracy": bootstrap_mean(hit, n_boot=n_boot),
+            "baseline": bootstrap_mean(base, n_boot=n_boot),
+            "gain": bootstrap_statistic(relative_gain, [hit, base], n_boot=n_boot),
+            "auc": bootstrap_statistic(_mean_auc, [y, *chance.T], n_boot=n_boot),
+            "brier": bootstrap_mean(((chance - right) ** 2).mean(axis=1), n_boot=n_boot),
+            "brier_baseline": bootstrap_mean(((prior - right) ** 2).mean(axis=1), n_boot=n_boot),
+        }
+        rows += [(*key, name, *interval, missing) for name, interval in measured.items()]
+    return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
+
+
+def ranking(
+    table: pd.DataFrame,
+    columns: Sequence[str],
+    by: Sequence[str] = ("model",),
+    *,
+    n_boot: int = 2000,
+) -> pd.DataFrame:
+    """AUC of single measures, which need not be probabilities: higher must mean more certain.
+
+    `table` has a row a question: `by`, group_id, correct and the measures in `columns`.
+    """
+    rows = []
+    for (key, part), name in product(table.groupby(list(by), sort=False), columns):
+        y, x, missing = _wide(part, name)
+        area = bootstrap_statistic(_mean_auc, [y, *x.to_numpy().T], n_boot=n_boot)
+        rows.append((*key, name, *area, missing))
+    return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
+
+
+def calibration_curve(predictions: pd.DataFrame, *, bins: int, n_boot: int = 2000) -> pd.DataFrame:
+    """Share of right answers a model and bin of predicted probability, all repeats together.
+
+    A bin is named by its lower edge; `predicted` is the mean probability there, n counts questions,
+    `rows` predictions. Empty bins are left out; rows without a probability, too.
+    """
+    rows = predictions.dropna(subset=["probability"])
+    rows = rows.assign(
+        bin=unit_bins(rows["probability"], bins), correct=rows["correct"].astype(float)
+    )
+    columns = ["model", "bin"]
+    observed = interval_table(rows, columns, "correct", "group_id", n_boot=n_boot)
+    predicted = rows.groupby(columns)["probability"].agg(predicted="mean", rows="size")
+    table = observed.rename(columns={"mean": "observed"}).merge(predicted, on=columns)
+    return table[[*columns, "predicted", "observed", "low", "high", "n", "rows"]]
+
+
+def risk_coverage(
+    table: pd.DataFrame,
+    score: str = "probability",
+    *,
+    coverages: Sequence[float] = COVERAGES,
+    n_boot: int = 2000,
+) -> pd.DataFrame:
+    """Accuracy of a model when only the share of questions with the highest score is answered.
+
+    `table` holds predictions, or one row a question (`schemas.Groups`) with any column as `score`;
+    higher means more certain. Equal scores are answered in random order: the accuracy is the
+    expected one, as it is where a coverage is no whole number of questions.
+    """
+    rows = []
+    for model, part in table.groupby("model", sort=False):
+        y, x, missing = _wide(part, score)
+        for coverage in coverages:
+            accuracy = partial(_mean_over, partial(_covered, coverage))
+            interval = bootstrap_statistic(accuracy, [y, *x.to_numpy().T], n_boot=n_boot)
+            rows.append((model, score, coverage, *interval, missing))
+    names = ["model", "score", "coverage", "accuracy", "low", "high", "n", "n_missing"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def relative_gain(weights: Array, right: Array, base: Array) -> Array:
+    """Percent by which `right` exceeds `base` [row], rows counted `weights` [resample, row] times."""
+    return 100 * (ratio_of_sums(weights, right, base) - 1)
+
+
+def _wide(part: pd.DataFrame, column: str) -> tuple[pd.Series, pd.DataFrame, int]:
+    """Outcomes [question], `column` [question, repeat], and how many questions lack a number."""
+    rows = part if "repeat" in part else part.assign(repeat=0)
+    wide = rows.pivot(index="group_id", columns="repeat", values=column).astype(float)
+    complete = wide.replace([np.inf, -np.inf], np.nan).dropna()
+    outcome = rows.drop_duplicates("group_id").set_index("group_id")["correct"].astype(float)
+    return outcome.loc[complete.index], complete, len(wide) - len(complete)
+
+
+def _mean_over(
+    measure: Callable[[Array, Array, Array], Array], weights: Array, y: Array, *repeats: Array
+) -> Array:
+    return np.mean([measure(weights, y, x) for x in repeats], axis=0)
+
+
+def _auc(weights: Array, y: Array, x: Array) -> Array:
+    """Area under the ROC curve of scores x for outcomes y [row], counted `weights` [resample, row]
+    times: the probability that a right answer has a higher score than a wrong one, ties counted
+    half, [resample]. NaN without a right or without a wrong answer."""
+    drawn, good = _by_score(weights, x, y)
+    bad = drawn - good
+    wins = np.sum(good * (np.cumsum(bad, axis=1) - bad / 2), axis=1)
+    pairs = good.sum(axis=1) * bad.sum(axis=1)
+    return np.where(pairs > 0, wins / np.where(pairs > 0, pairs, 1.0), np.nan)
+
+
+_mean_auc = partial(_mean_over, _auc)
+
+
+def _covered(coverage: float, weights: Array, y: Array, x: Array) -> Array:
+    """Accuracy among the `coverage` highest scores of each resample, [resample]."""
+    drawn, right = _by_score(weights, -x, y)
+    before = np.cumsum(drawn, axis=1) - drawn
+    wanted = coverage * drawn.sum(axis=1, keepdims=True)
+    taken = np.clip(wanted - before, 0.0, drawn)  # of each block of equal scores
+    return np.sum(taken * right / np.where(drawn > 0, drawn, 1.0), axis=1) / wanted[:, 0]
+
+
+def _by_score(weights: Array, x: Array, y: Array) -> tuple[Array, Array]:
+    """Rows drawn, and right ones among them, of each distinct score, lowest first:
+    [resample, distinct score]."""
+    order = np.argsort(x, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(x[order]) > 0])
+    drawn = weights[:, order]
+    right = np.add.reduceat(drawn * y[order], starts, axis=1)
+    return np.add.reduceat(drawn, starts, axis=1), right

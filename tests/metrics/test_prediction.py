@@ -1,0 +1,342 @@
+"""Splits, predictions that only the training rows determine, and their scores by hand."""
+
+from __future__ import annotations
+
+from itertools import pairwise, permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from factrobust.metrics import prediction
+from factrobust.metrics.regression import fit, predict
+
+# -- predictions -----------------------------------------------------------------------------------
+
+
+def test_folds_are_stratified(simulate) -> None:
+    groups = simulate(103, relations="abcde")
+    fold = prediction.folds(groups, 5)
+    assert sorted(np.bincount(fold).tolist()) == [20, 20, 21, 21, 21]
+    counts = groups.assign(fold=fold).groupby(["relation", "correct", "fold"]).size().unstack()
+    counts = counts.reindex(columns=range(5)).fillna(0)
+    assert (counts.max(axis=1) - counts.min(axis=1)).max() <= 1
+
+
+def test_folds_depend_on_questions_and_seed_only(simulate) -> None:
+    groups = simulate(100)
+    fold = pd.Series(prediction.folds(groups, 4, 7), index=groups["group_id"])
+    shuffled = groups.sample(frac=1, random_state=0)
+    again = pd.Series(prediction.folds(shuffled, 4, 7), index=shuffled["group_id"])
+    assert again[fold.index].tolist() == fold.tolist()
+    assert prediction.folds(groups, 4, 8).tolist() != fold.tolist()
+    with pytest.raises(ValueError, match="100 questions cannot be split into 101 folds"):
+        prediction.folds(groups, 101)
+
+
+def performance(groups: pd.DataFrame, **options: int) -> pd.DataFrame:
+    """The rows with all predictors."""
+    table = prediction.ablation(groups, **options)
+    return table[table["predictors"] == "QCat, SPop, SCons, Cert"]
+
+
+def test_performance_by_hand(simulate) -> None:
+    groups = simulate(500)
+    row = performance(groups, n_boot=200).iloc[0]
+    test = prediction.folds(groups, 5, 0) == 0
+    assert [row["n_train"], row["n_test"], row["n_unseen"]] == [400, 100, 0]
+    made = fit(groups[~test])
+    right = (predict(made, groups[test]) > 0.5) == groups["correct"][test]
+    majority = groups["correct"][~test].mean() > 0.5
+    base = (groups["correct"][test] == majority).mean()
+    assert row["accuracy"] == pytest.approx(right.mean())
+    assert row["baseline"] == pytest.approx(base)
+    assert row["gain"] == pytest.approx(100 * (right.mean() / base - 1))
+    assert row["pseudo_r2"] == pytest.approx(made.pseudo_r2)
+    assert row["low"] < row["accuracy"] < row["high"]
+    assert row["gain_low"] < row["gain"] < row["gain_high"]
+    assert row["fit"] == "maximum likelihood"
+
+
+def test_categories_above_a_tenth(simulate) -> None:
+    groups = simulate(400, relations="abcd")
+    rank = groups.groupby("relation").cumcount()
+    groups["correct"] &= (groups["relation"] != "a") | (rank < 10)  # at most 10 of 100
+    groups["correct"] &= groups["relation"] != "d"
+    table = performance(groups, n_boot=50)
+    assert table["categories"].tolist() == ["all", "correctness > 0.1"]
+    assert table["n_categories"].tolist() == [4, 2]
+    assert (table["n_train"] + table["n_test"]).tolist() == [400, 200]
+    assert table["fit"].tolist() == ["penalised (separated)", "maximum likelihood"]
+    pd.testing.assert_series_equal(
+        table.iloc[1].drop(["categories", "n_categories"]),
+        performance(groups[groups["relation"].isin(["b", "c"])], n_boot=50)
+        .iloc[0]
+        .drop(["categories", "n_categories"]),
+        check_names=False,
+    )
+
+
+def test_performance_where_nothing_can_be_fitted(simulate) -> None:
+    wrong = simulate(50, model="n", correct=False)
+    few = simulate(4, model="o", correct=[True, False, True, False])
+    table = performance(pd.concat([simulate(300), wrong, few]), n_boot=50)
+    rows = table.set_index(["model", "categories"])
+    assert rows.loc[("n", "all"), "fit"] == "none: all 50 answers are wrong"
+    assert rows.loc[("n", "correctness > 0.1"), "fit"] == "none: there are no questions"
+    assert rows.loc[("o", "all"), "fit"] == "none: 4 questions are too few to hold one in 5 out"
+    assert rows.loc["n", ["accuracy", "baseline", "pseudo_r2"]].isna().all(axis=None)
+    assert rows.loc[("m", "all"), "fit"] == "maximum likelihood"
+
+
+def test_a_category_in_the_test_rows_only(simulate) -> None:
+    groups = simulate(300)
+    table = pd.concat([groups[:1].assign(relation="z"), groups[1:]])
+    held = [prediction.folds(table, 5, seed)[0] == 0 for seed in range(20)]
+    assert 0 < sum(held) < 20
+    row = performance(table, seed=held.index(True), n_boot=50).iloc[0]
+    assert [row["n_train"], row["n_test"], row["n_unseen"]] == [240, 59, 1]
+    assert row["fit"] == "maximum likelihood"
+    made = prediction.cross_validate(table, repeats=1)
+    unseen = made[made["probability"].isna()]
+    assert unseen["relation"].tolist() == ["z"]
+    assert unseen["fit"].tolist() == [prediction.UNSEEN]
+    scored = prediction.prediction_quality(made, n_boot=50)
+    assert scored[["n", "n_missing"]].drop_duplicates().values.tolist() == [[299, 1]]
+
+
+def test_ablation_shares_its_splits(simulate) -> None:
+    groups = simulate(300)
+    table = prediction.ablation(groups, n_boot=50)
+    assert table["predictors"].unique().tolist() == [
+        *("QCat, SPop, SCons, Cert", "QCat, SCons, Cert", "SPop, SCons, Cert", "SCons, Cert"),
+        *("Cert", "SCons"),
+    ]
+    everything = table[table["categories"] == "all"]
+    assert everything["baseline"].nunique() == 1
+    assert everything["pseudo_r2"].idxmax() == everything.index[0]
+    assert (everything["n_test"] == 60).all()
+
+
+def test_cross_validation_predicts_each_question_once_a_repeat(simulate) -> None:
+    groups = pd.concat([simulate(150), simulate(150, model="n", seed=1)])
+    made = prediction.cross_validate(groups, k=3, repeats=2)
+    assert not made.duplicated(["model", "repeat", "group_id"]).any()
+    assert len(made) == 2 * 2 * 150
+    assert made["probability"].between(0, 1).all()
+    one = made[(made["model"] == "n") & (made["repeat"] == 1) & (made["fold"] == 2)]
+    rows = groups[groups["model"] == "n"]
+    held = rows["group_id"].isin(one["group_id"])
+    assert one["probability"].tolist() == pytest.approx(
+        predict(fit(rows[~held]), rows[held]).tolist()
+    )
+    assert one["prior"].unique().tolist() == [rows["correct"][~held].mean()]
+    assert (made.groupby(["model", "repeat"])["fold"].nunique() == 3).all()
+    first, second = (made[made["repeat"] == r].set_index(["model", "group_id"]) for r in (0, 1))
+    assert (first["fold"] != second["fold"].reindex(first.index)).any()
+
+
+def test_nothing_leaks_from_held_out_questions(simulate) -> None:
+    groups = simulate(200)
+    plain = prediction.cross_validate(groups, repeats=1)
+    fold = plain.set_index("group_id")["fold"]
+    # One held-out question becomes an outlier: the others of its fold are predicted as before.
+    spoiled = groups.assign(cert=groups["cert"].mask(groups["group_id"] == "a/0", 1e6))
+    made = prediction.cross_validate(spoiled, repeats=1)
+    same_fold = (plain["fold"] == fold["a/0"]) & (plain["group_id"] != "a/0")
+    assert made["probability"][same_fold].tolist() == plain["probability"][same_fold].tolist()
+    others = plain["fold"] != fold["a/0"]
+    assert (made["probability"][others] != plain["probability"][others]).any()
+    assert made["group_id"].tolist() == plain["group_id"].tolist()
+
+
+def test_transfer(simulate) -> None:
+    groups = pd.concat([simulate(120), simulate(120, model="n", seed=1)])
+    both = prediction.predict_across_models(groups, k=4, repeats=2)
+    pairs = both.groupby(["fitted_on", "predicted", "repeat"]).size()
+    assert pairs.to_dict() == {(a, b, repeat): 120 for a in "mn" for b in "mn" for repeat in (0, 1)}
+    made = both[both["repeat"] == 0]
+    assert (made["model"] == made["predicted"]).all()
+    assert (made.groupby("group_id")["fold"].nunique() == 1).all()
+    cell = made[(made["fitted_on"] == "m") & (made["predicted"] == "n") & (made["fold"] == 2)]
+    m, n = (groups[groups["model"] == name] for name in "mn")
+    held = m["group_id"].isin(cell["group_id"])
+    trained = fit(m[~held], ["SPop", "SCons", "Cert"])
+    expected = predict(trained, n[n["group_id"].isin(cell["group_id"])])
+    assert cell["probability"].tolist() == pytest.approx(expected.tolist())
+    silent = prediction.predict_across_models(
+        groups.assign(correct=groups["correct"] & (groups["model"] == "n"))
+    )
+    from_m = silent["fitted_on"] == "m"
+    assert silent.loc[from_m, "probability"].isna().all()
+    assert silent.loc[from_m, "fit"].str.match("none: all .* answers are wrong").all()
+    assert silent.loc[~from_m, "probability"].notna().all()
+
+
+# -- how good they are -------------------------------------------------------------------------------
+
+
+def table(correct: list, probability: list, **columns: object) -> pd.DataFrame:
+    values = {"model": "m", "group_id": [f"q{i}" for i in range(len(correct))], "prior": 0.5}
+    return pd.DataFrame(values | {"correct": correct, "probability": probability} | columns)
+
+
+def auc(correct: list, score: list) -> float:
+    return prediction.ranking(table(correct, score), ["probability"], n_boot=1)["mean"].item()
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1, max_size=20))
+@example([(True, 3)])  # undefined without a wrong answer
+@settings(deadline=None)
+def test_auc_is_the_share_of_pairs_won(rows: list[tuple[bool, int]]) -> None:
+    good, bad = ([x for y, x in rows if y is right] for right in (True, False))
+    pairs = [(a > b) + (a == b) / 2 for a, b in product(good, bad)]
+    expected = np.mean(pairs) if pairs else np.nan
+    assert auc(*map(list, zip(*rows, strict=True))) == pytest.approx(expected, nan_ok=True)
+
+
+def test_scores_by_hand() -> None:
+    # Two repeats of four questions; the prior calls every question wrong.
+    first = table([True, False, True, False], [0.9, 0.2, 0.4, 0.6], repeat=0, prior=0.25)
+    second = table([True, False, True, False], [0.8, 0.3, 0.7, 0.1], repeat=1, prior=0.25)
+    quality = prediction.prediction_quality(pd.concat([first, second]), n_boot=200)
+    mean = quality.set_index("measure")["mean"]
+    assert mean["accuracy"] == pytest.approx((0.5 + 1) / 2)
+    assert mean["baseline"] == 0.5
+    assert mean["gain"] == pytest.approx(50)
+    assert mean["auc"] == pytest.approx((3 / 4 + 1) / 2)
+    squares = [0.01, 0.04, 0.36, 0.36, 0.04, 0.09, 0.09, 0.01]
+    assert mean["brier"] == pytest.approx(sum(squares) / 8)
+    assert mean["brier_baseline"] == pytest.approx((2 * 0.75**2 + 2 * 0.25**2) / 4)
+    assert quality["n"].tolist() == [4] * 6  # questions, not rows
+    assert (quality["low"] <= quality["mean"]).all()
+    assert (quality["mean"] <= quality["high"]).all()
+    shuffled = pd.concat([second, first]).sample(frac=1, random_state=1)
+    pd.testing.assert_frame_equal(quality, prediction.prediction_quality(shuffled, n_boot=200))
+
+
+def test_more_repeats_do_not_narrow_intervals() -> None:
+    rng = np.random.default_rng(0)
+    one = table((rng.random(60) < 0.5).tolist(), rng.random(60).tolist(), repeat=0)
+    many = pd.concat([one.assign(repeat=i) for i in range(8)])
+    pd.testing.assert_frame_equal(
+        prediction.prediction_quality(one), prediction.prediction_quality(many)
+    )
+
+
+def test_scores_count_what_is_missing() -> None:
+    rows = table([True, False, True], [0.9, 0.2, np.nan])
+    quality = prediction.prediction_quality(rows, n_boot=50).set_index("measure")
+    assert quality[["n", "n_missing"]].drop_duplicates().values.tolist() == [[2, 1]]
+    assert quality.loc["accuracy", "mean"] == 1
+    nothing = prediction.prediction_quality(
+        rows.assign(probability=np.nan, prior=np.nan), n_boot=50
+    )
+    assert nothing[["n", "n_missing"]].drop_duplicates().values.tolist() == [[0, 3]]
+    assert nothing["mean"].isna().all()
+    with pytest.raises(ValueError, match="duplicate"):
+        prediction.prediction_quality(pd.concat([rows, rows]))
+
+
+def test_scores_by_other_columns() -> None:
+    rows = pd.concat(
+        [
+            table([True, False], [0.9, 0.2], fitted_on="a", predicted="a"),
+            table([True, False], [0.2, 0.9], fitted_on="a", predicted="b"),
+        ]
+    )
+    quality = prediction.prediction_quality(rows, ["fitted_on", "predicted"], n_boot=50)
+    auc = quality[quality["measure"] == "auc"].set_index(["fitted_on", "predicted"])["mean"]
+    assert auc.to_dict() == {("a", "a"): 1, ("a", "b"): 0}
+
+
+def test_calibration_curve_by_hand() -> None:
+    rows = table([True, False, True, True, True], [0.05, 0.09, 0.1, 0.95, 1.0])
+    curve = prediction.calibration_curve(rows, bins=10, n_boot=100)
+    assert curve["bin"].tolist() == pytest.approx([0, 0.1, 0.9])
+    assert curve["predicted"].tolist() == pytest.approx([0.07, 0.1, 0.975])
+    assert curve["observed"].tolist() == [0.5, 1, 1]
+    assert curve["n"].tolist() == [2, 1, 2]
+    twice = pd.concat([rows.assign(repeat=0), rows.assign(repeat=1)])
+    twice = pd.concat([twice, table([True], [np.nan], repeat=0)])
+    again = prediction.calibration_curve(twice, bins=10, n_boot=100)
+    assert again["rows"].tolist() == [4, 2, 4]
+    pd.testing.assert_frame_equal(again.drop(columns="rows"), curve.drop(columns="rows"))
+
+
+def test_risk_coverage_by_hand() -> None:
+    rows = table([True, False, True, False], [0.9, 0.8, 0.7, 0.1])
+    curve = prediction.risk_coverage(rows, coverages=[0.25, 0.5, 0.75, 1], n_boot=100)
+    assert curve["accuracy"].tolist() == pytest.approx([1, 1 / 2, 2 / 3, 1 / 2])
+    assert curve["coverage"].tolist() == [0.25, 0.5, 0.75, 1]
+    assert curve["n"].tolist() == [4] * 4
+    assert curve["score"].unique().tolist() == ["probability"]
+    # Between questions: one and a half of them, the second wrong.
+    between = prediction.risk_coverage(rows, coverages=[0.375], n_boot=10)
+    assert between["accuracy"].tolist() == pytest.approx([1 / 1.5])
+
+
+def test_equal_scores_are_answered_in_random_order() -> None:
+    rows = table([True, False, False, True], [0.0] * 4, cert=[0.9, 0.5, 0.5, 0.5])
+    curve = prediction.risk_coverage(rows, "cert", coverages=[0.25, 0.5, 0.75], n_boot=100)
+    # The second question is one of three, of which one is right.
+    assert curve["accuracy"].tolist() == pytest.approx([1, (1 + 1 / 3) / 2, (1 + 2 / 3) / 3])
+    assert curve["score"].unique().tolist() == ["cert"]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), min_size=1, max_size=6), st.data())
+def test_risk_coverage_against_every_order(rows: list, data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, len(rows)))
+    orders = [
+        order for order in permutations(rows) if all(a[1] >= b[1] for a, b in pairwise(order))
+    ]
+    expected = np.mean([np.mean([y for y, _ in order[:k]]) for order in orders])
+    y, x = map(list, zip(*rows, strict=True))
+    curve = prediction.risk_coverage(table(y, x), coverages=[k / len(rows)], n_boot=1)
+    assert curve["accuracy"].tolist() == pytest.approx([expected])
+
+
+def test_risk_coverage_averages_repeats_and_counts_what_is_missing() -> None:
+    first = table([True, False, True], [0.9, 0.1, np.nan], repeat=0)
+    second = table([True, False, True], [0.1, 0.9, 0.5], repeat=1)
+    curve = prediction.risk_coverage(pd.concat([first, second]), coverages=[0.5, 1], n_boot=50)
+    assert curve["accuracy"].tolist() == pytest.approx([0.5, 0.5])
+    assert curve[["n", "n_missing"]].values.tolist() == [[2, 1]] * 2
+
+
+def test_resamples_weigh_questions() -> None:
+    """A question drawn w times counts as w questions."""
+    y, x = np.array([1.0, 0.0, 1.0, 0.0]), np.array([0.9, 0.8, 0.8, 0.2])
+    times = np.array([2, 1, 3, 0])
+    correct, score = np.repeat(y, times).tolist(), np.repeat(x, times).tolist()
+    weights = times[None, :].astype(float)
+    assert prediction._auc(weights, y, x)[0] == pytest.approx(auc(correct, score))
+    for coverage in (0.25, 0.5, 0.9, 1):
+        curve = prediction.risk_coverage(table(correct, score), coverages=[coverage], n_boot=1)
+        found = prediction._covered(coverage, weights, y, x)
+        assert found.tolist() == pytest.approx(curve["accuracy"].tolist())
+
+
+def test_relative_gain_by_hand() -> None:
+    weights = np.array([[1.0, 1, 1, 1], [2, 0, 0, 2], [0, 2, 0, 0]])
+    right, base = np.array([1.0, 0, 1, 1]), np.array([1.0, 0, 0, 1])
+    gain = prediction.relative_gain(weights, right, base)
+    assert gain.tolist() == pytest.approx([50, 0, np.nan], nan_ok=True)
+    # Flan-UL2 in table 5: 0.915 against 0.874 is +4.69%.
+    gain = prediction.relative_gain(np.ones((1, 1)), np.array([0.915]), np.array([0.874]))
+    assert gain.round(2).tolist() == [4.69]
+
+
+def test_ranking_by_hand() -> None:
+    # Right 0.8, 0.4; wrong 0.6, 0.4, 0.1: of six pairs 0.8 wins 3; 0.4 wins 1 and ties 1.
+    rows = table([1, 0, 1, 0, 0], [0.8, 0.6, 0.4, 0.4, 0.1])
+    rows = rows.assign(turned=-rows["probability"], gone=[np.nan, 1.0, 2.0, 3.0, 4.0])
+    found = prediction.ranking(rows, ["probability", "turned", "gone"], n_boot=50)
+    assert found["measure"].tolist() == ["probability", "turned", "gone"]
+    # Without the first row the one right answer, 2, beats 1 and loses to 3 and 4.
+    assert found["mean"].tolist() == pytest.approx([4.5 / 6, 1.5 / 6, 1 / 3])
+    assert found["n"].tolist() == [5, 5, 4]
+    assert found["n_missing"].tolist() == [0, 0, 1]
