@@ -160,7 +160,7 @@ def test_a_profile_hands_over_parameters_and_leaves_the_committed_files(
 def test_progress_is_shown_while_a_notebook_runs(
     root: Path, write: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("factrobust.reproduce.run.SHOW_SECONDS", 0.2)
+    monkeypatch.setattr("factrobust.reproduce.__main__.SHOW_SECONDS", 0.2)
     tell = "import os, time\nfrom pathlib import Path\nfile = Path(os.environ['FACTROBUST_OUT'], 'progress.txt')"
     line = "file.write_text('\\rsample 1/9\\rsample 2/9, 1 min left')"
     write("1.ipynb", f"{tell}\n{line}\ntime.sleep(1)")

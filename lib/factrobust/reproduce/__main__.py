@@ -1,7 +1,8 @@
 """Run the notebooks that are asked for, in order, and say what moved.
 
-While a notebook runs, its elapsed time and its progress are shown (see factrobust.records). A model
-call that was computed is recorded at once, so a run that was interrupted goes on where it was.
+Everything that a notebook makes is put in place at its end, or nothing is. While it runs, its
+elapsed time and its progress are shown (see factrobust.records). A model call that was computed is
+recorded at once, so a run that was interrupted goes on where it was.
 
 With --cluster the models are asked on the workers of a Dask cluster (see factrobust.models.cluster);
 their answers come back to this machine's records.
@@ -10,22 +11,223 @@ their answers come back to this machine's records.
 from __future__ import annotations
 
 import argparse
+import json
+import logging
+import shutil
 import signal
 import sys
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import papermill
 from filelock import FileLock, Timeout
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_core.utils import run_sync
+from nbclient.exceptions import DeadKernelError
+from nbformat import NotebookNode
+from papermill.exceptions import PapermillExecutionError
+from tqdm.std import tqdm
 
 from factrobust.models.cluster import cluster
 from factrobust.paths import ROOT
+from factrobust.provenance import write_atomically
+from factrobust.records import Records, RecordsError
 from factrobust.reproduce.compare import committed, describe, present
+from factrobust.reproduce.notebook import kernel_environment, normalise, read_canonical, to_text
 from factrobust.reproduce.profiles import LAPTOP, Mode, find_notebooks, parameters
-from factrobust.reproduce.run import NotebookError, run_all
 
-LOCAL = "local"  # the cluster that a run starts on its own machine
+SHOW_SECONDS = 15  # between two lines of progress where there is no terminal
 REPLAYED_AT_ONCE = 2  # notebooks; models that compute take all of a machine, one at a time
+# The library's errors, by name: one sentence that says it all, where others need their traceback.
+OURS = ("FactsError", "LacksError", "ModelError", "RecordsError")
+
+logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what goes wrong is told once, here
+
+
+class NotebookError(Exception):
+    """A notebook did not run to its end; the text tells a reader where and why.
+
+    `lacking`: because a model cannot do what this notebook needs, which says nothing of the others.
+    """
+
+    lacking = False
+
+
+class Run:
+    """A notebook (path relative to the root) on its way: it saves into a folder under build/."""
+
+    def __init__(self, mode: Mode, notebook: str, parameters: dict[str, Any]) -> None:
+        self.mode, self.notebook, self.parameters = mode, notebook, parameters
+        self.out = mode.root / "build" / "running" / mode.name / Path(notebook).with_suffix("")
+        self.started = self.seconds = 0.0
+        records = "replay" if mode.replay else "fresh"
+        self.environment = kernel_environment(
+            mode.root, notebook, out=self.out, records=records, profile=mode.profile
+        )
+        if mode.cluster:
+            self.environment["FACTROBUST_CLUSTER"] = mode.cluster
+        # No kernel specs but that of this interpreter: a user may have installed another "python3".
+        self.manager = AsyncKernelManager(
+            kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[])
+        )
+
+    def execute(self) -> None:
+        """Run all cells, saving into `out` alone.
+
+        Raises NotebookError when a cell fails, the kernel dies, or the notebook was edited
+        meanwhile: the failed copy is then in build/failed/.
+        """
+        self.started = time.monotonic()
+        path = self.mode.root / self.notebook
+        shutil.rmtree(self.out, ignore_errors=True)
+        (self.out / self.notebook).parent.mkdir(parents=True)
+        try:
+            source = read_canonical(path)
+            if self.mode.profile == LAPTOP and not self.mode.replay:
+                # The run marks anew which records it uses: those are what `make records` exports.
+                store = self.mode.root / "build" / "records" / "records.sqlite"
+                Records(store).forget_use(self.notebook)
+        except (ValueError, RecordsError) as error:
+            raise NotebookError(str(error)) from error
+        result = self.out / self.notebook
+        result.write_text(source, encoding="utf-8")
+        node = self._run_cells(result)
+        if read_canonical(path) != source:
+            raise NotebookError(
+                f"{self.notebook} was edited while it ran, so its results were not put in place: "
+                "run again."
+            )
+        normalise(node, keep_injected=self.mode.profile != LAPTOP)
+        result.write_text(to_text(node), encoding="utf-8")
+        self.seconds = time.monotonic() - self.started
+
+    def _run_cells(self, notebook: Path) -> NotebookNode:
+        folder = (self.mode.root / self.notebook).parent
+        failed = self.mode.root / "build" / "failed" / self.mode.name / self.notebook
+        failed.parent.mkdir(parents=True, exist_ok=True)
+        failed.unlink(missing_ok=True)  # of an earlier run
+        try:
+            run_sync(self.manager.start_kernel)(cwd=str(folder), env=self.environment)
+            node = papermill.execute_notebook(
+                notebook,
+                failed,
+                self.parameters,
+                kernel_name="python3",
+                # Saved at its end: twice a cell takes longer than many a cell once there are figures.
+                request_save_on_cell_execute=False,
+                progress_bar=False,
+                km=self.manager,
+            )
+        except Exception as error:
+            copy = f"The notebook with the error: {failed.relative_to(self.mode.root)}"
+            said = [f"{self.notebook}, {_explain(error)}", copy]
+            failure = NotebookError("\n".join(said if failed.exists() else said[:1]))
+            failure.lacking = getattr(error, "ename", None) == "LacksError"
+            raise failure from error
+        finally:
+            # Nothing is left to save, and waiting for the kernel's goodbye can take seconds.
+            run_sync(self.manager.shutdown_kernel)(now=True)
+        failed.unlink()
+        return node
+
+    def progress(self) -> str:
+        """How long it has run, and the last line that `progress_bar` wrote."""
+        file = self.out / "progress.txt"
+        lines = file.read_text("utf-8", errors="replace").splitlines() if file.exists() else []
+        elapsed = tqdm.format_interval(time.monotonic() - self.started) if self.started else ""
+        return f"{elapsed}  {lines[-1].strip() if lines else ''}".rstrip()
+
+    def kill(self) -> None:
+        """End the kernel, if there is one, from another thread: `execute` then fails."""
+        with suppress(RuntimeError):
+            run_sync(self.manager.signal_kernel)(signal.SIGKILL)
+
+    def put_in_place(self) -> None:
+        """Move what was saved to the mode's place, each file in one step."""
+        for file in (path for path in self.out.glob("*/**/*") if path.is_file()):
+            target = self.mode.place / file.relative_to(self.out)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)
+        shutil.rmtree(self.out)
+
+
+def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list[str]:
+    """Run notebooks with these parameters, and put their results in place in the given order.
+
+    Returns those that no model given to them can serve: that is no reason not to run the rest.
+    Raises NotebookError for any other that fails; it and those after it are as they were.
+    """
+    runs = [Run(mode, notebook, parameters) for notebook, parameters in wanted.items()]
+    memory = mode.root / "build" / "seconds" / f"{mode.name}.json"  # of each notebook's last run
+    took: dict[str, float] = json.loads(memory.read_text()) if memory.exists() else {}
+    halted, beyond = threading.Event(), []
+
+    def attempt(run: Run) -> None:
+        try:
+            if not halted.is_set():
+                run.execute()
+        except NotebookError as error:
+            if not error.lacking:
+                halted.set()
+            raise
+
+    # Files are moved in a thread of its own, which no signal interrupts half-way.
+    with ThreadPoolExecutor(at_once) as pool, ThreadPoolExecutor(1) as mover:
+        futures = [pool.submit(attempt, run) for run in runs]
+        try:
+            for number, (run, future) in enumerate(zip(runs, futures, strict=True), start=1):
+                left = sum(took.get(later.notebook, 0) for later in runs[number - 1 :]) / at_once
+                forecast = (
+                    f" (about {tqdm.format_interval(left)} for all that is left)" if left else ""
+                )
+                print(f"[{number}/{len(runs)}] {run.notebook}{forecast}", flush=True)
+                _watch(run, future)
+                try:
+                    future.result()
+                except NotebookError as error:
+                    if not error.lacking:
+                        raise
+                    print(f"FAILED {error}", file=sys.stderr)
+                    beyond.append(run.notebook)
+                    continue
+                mover.submit(run.put_in_place).result()
+                print(f"      {tqdm.format_interval(run.seconds)}", flush=True)
+                took[run.notebook] = round(run.seconds, 1)
+                memory.parent.mkdir(exist_ok=True)
+                write_atomically(memory, json.dumps(took, indent=1).encode())
+        finally:
+            halted.set()
+            while wait(futures, timeout=0.1).not_done:
+                for run in runs:
+                    run.kill()
+    return beyond
+
+
+def _watch(run: Run, future: Future[None]) -> None:
+    """Show a run's progress until it ends: in place on a terminal, else a line now and then."""
+    in_place = sys.stdout.isatty()
+    before, after = ("\r", "\x1b[K") if in_place else ("", "\n")
+    while wait([future], timeout=0.5 if in_place else SHOW_SECONDS).not_done:
+        print(f"{before}      {run.progress()[:90]}", end=after, flush=True)
+    if in_place:
+        print(f"{before}{after}", end="", flush=True)
+
+
+def _explain(error: Exception) -> str:
+    """Where and why a notebook failed."""
+    if isinstance(error, DeadKernelError):
+        return "the kernel died, most likely because the memory was used up."
+    if not isinstance(error, PapermillExecutionError):
+        return f"{type(error).__name__}: {error}"
+    ours = f"{error.ename}: {error.evalue}"
+    why = ours if error.ename in OURS else "\n".join(error.traceback)
+    return f"In [{error.exec_count}]: {error.source.strip().splitlines()[0]}\n{why}"
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
@@ -89,7 +291,7 @@ def _parser() -> argparse.ArgumentParser:
     option(
         "--cluster",
         nargs="?",
-        const=LOCAL,
+        const="local",
         metavar="ADDRESS",
         help="ask the models on Dask workers: the scheduler's at ADDRESS, or processes of this machine",
     )
