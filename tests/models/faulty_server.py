@@ -40,11 +40,10 @@ def error(status: int, message: str, **headers: str) -> Reply:
 
 
 class FaultyServer:
-    """Answers /models with `models`, everything else with `answer(body)`; remembers what was asked."""
+    """Answers with `answer(body)`; remembers what was asked."""
 
     def __init__(self) -> None:
         self.answer: Callable[[Body], Reply] = lambda body: completion(" yes")
-        self.models: Reply = error(404, "no such page")
         self.asked: list[Body] = []
         self.paths: list[str] = []
         self.authorisations: list[str | None] = []
@@ -57,11 +56,9 @@ class FaultyServer:
         """The prompts asked, in their order: those of chats are the user's messages."""
         return [b["prompt"] if "prompt" in b else b["messages"][0]["content"] for b in self.asked]
 
-    def reply(self, path: str, body: Body | None, authorisation: str | None) -> Reply:
+    def reply(self, path: str, body: Body, authorisation: str | None) -> Reply:
         with self.lock:
             self.authorisations.append(authorisation)
-            if body is None:
-                return self.models
             self.paths.append(path)
             self.asked.append(body)
             self.under_way += 1
@@ -87,9 +84,6 @@ def faulty_server() -> Iterator[FaultyServer]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self.send(server.reply(self.path, None, self.headers.get("Authorization")))
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

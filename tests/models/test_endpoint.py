@@ -422,7 +422,7 @@ def test_one_sentence_and_what_was_answered_stays(
 
 def test_an_unreachable_server() -> None:
     with pytest.raises(ModelError, match=r"APIConnectionError"):
-        load_model({"url": "http://127.0.0.1:1/v1", "model": "llama", "retries": 0})
+        load_model({"url": "http://127.0.0.1:1/v1", "model": "llama", "retries": 0}).generate(["a"])
 
 
 def test_no_more_requests_at_a_time_than_set(server: Any) -> None:
@@ -558,13 +558,13 @@ def test_the_key_is_sent_and_nothing_else_is(server: Any, monkeypatch: pytest.Mo
     monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-of-admin")
     monkeypatch.setenv("MY_KEY", SECRET)
     model(server, key_env="MY_KEY").generate(["a"])
-    assert server.authorisations == [f"Bearer {SECRET}"] * 2  # of the model's name, and the prompt
+    assert server.authorisations == [f"Bearer {SECRET}"]
     server.authorisations.clear()
     model(server).generate(["a"])  # without key_env no key goes out, OpenAI's least of all
-    assert server.authorisations == ["Bearer none"] * 2
+    assert server.authorisations == ["Bearer none"]
 
 
-@pytest.mark.parametrize("fault", [*FATAL, "none", "models"])
+@pytest.mark.parametrize("fault", [*FATAL, "none"])
 def test_the_key_reaches_nothing(
     server: Any,
     records: Records,
@@ -586,8 +586,6 @@ def test_the_key_reaches_nothing(
         return reply
 
     server.answer = lambda body: repeating(FATAL[fault][0]()) if fault in FATAL else echo(body)
-    if fault == "models":
-        server.models = error(401, f"not with {SECRET}")
     asking = load_model(at(server, key_env="MY_KEY", retries=0, timeout=1), records=records)
     said = ""
     if fault == "none":
@@ -780,22 +778,6 @@ def test_scores_that_cannot_be_told_apart(told: tuple[str, ...]) -> None:
         choice.scores("The capital", " Nairobi")
 
 
-@pytest.mark.parametrize(
-    ("models", "sentence"),
-    [
-        (Reply({"data": [{"id": "gpt"}, {"id": "gpt-2"}]}), "has other models: gpt, gpt-2$"),
-        (error(401, "who are you"), r"401 .*who are you.*/v1/models\)$"),
-        (Reply(b"<html>"), "JSONDecodeError"),
-        (Reply(b"<html>", headers={"Content_Type": "text/html"}), "JSONDecodeError"),
-    ],
-)
-def test_a_server_without_the_model(server: Any, models: Any, sentence: str) -> None:
-    server.models = models
-    with pytest.raises(ModelError, match=sentence):
-        model(server, retries=0)
-    assert server.asked == []
-
-
 # -- llama.cpp's own server with an embedded model's weights says what the model in memory says ------
 #
 # The weights are written out in float32: from the GGUF file as it is, llama.cpp multiplies them with
@@ -894,5 +876,3 @@ def test_what_this_server_cannot_do(url: str) -> None:
     assert len(made) == 6  # more than it gives at once
     with pytest.raises(ModelError, match="tells no log-probabilities of given answers"):
         model.score(["The capital of Kenya is"], [" Nairobi"])
-    with pytest.raises(ModelError, match=f"has other models: {NAME}$"):
-        load_model(llama_at(url, model="gpt"))

@@ -16,11 +16,6 @@ from factrobust.paths import DATA
 
 FILES = (DATA / "paraphrases.csv",)  # for the provenance of results
 COLUMNS = schemas.names(schemas.Questions)
-PARAPHRASES_SCHEMA = tables.csv_schema(
-    ("relation", "paraphrase"),
-    relation=fact_tables.RELATION_NAME,
-    paraphrase=fact_tables.HAS_SUBJECT,
-)
 QUESTIONS_SCHEMA = tables.csv_schema(
     ("group_id", "question", "answers"),
     group_id=tables.filled("give the questions that belong together one name"),
@@ -36,23 +31,15 @@ QUESTIONS_SCHEMA = tables.csv_schema(
 )
 
 
-def load_paraphrases(path: str | Path | None = None) -> pd.DataFrame:
+def load_paraphrases() -> pd.DataFrame:
     """Return the templates, one a row: relation, paraphrase (with {subject} once).
 
-    The embedded ones are for PopQA's 16 relations, 3 to 10 each, as many as table 1 of paper 3
-    prints. `path` names a CSV of your own with these two columns; its relations join the embedded
-    ones, or replace all paraphrases of one. Raises FactsError with file, line and remedy.
+    They are for PopQA's 16 relations, 3 to 10 each, as many as table 1 of paper 3 prints.
     """
-    return tables.joined(_read_paraphrases, FILES[0], path).reset_index()
+    return pd.read_csv(FILES[0])
 
 
-def _read_paraphrases(path: str | Path) -> pd.DataFrame:
-    table = tables.read_checked(path, PARAPHRASES_SCHEMA)[[*PARAPHRASES_SCHEMA.columns]]
-    tables.check_unique(table, [*table], path)
-    return table.set_index("relation")
-
-
-def paraphrased(facts: pd.DataFrame, paraphrases: pd.DataFrame | None = None) -> tables.Loaded:
+def paraphrased(facts: pd.DataFrame) -> tables.Loaded:
     """Return one row a question: each fact's own (variant 0), then its paraphrases (1, 2, ...).
 
     The own question is the fact's `question`, where it has one (see `facts.questions`), or else its
@@ -64,11 +51,11 @@ def paraphrased(facts: pd.DataFrame, paraphrases: pd.DataFrame | None = None) ->
     The counts: "repeated_questions" (a paraphrase that reads like another question of its fact, left
     out) and "no_popularity" (facts). Raises FactsError for relations without paraphrases.
     """
-    templates = load_paraphrases() if paraphrases is None else paraphrases
+    templates = load_paraphrases()
     if missing := sorted({*facts["relation"]} - {*templates["relation"]}):
         raise tables.FactsError(
-            f"no paraphrases of {', '.join(missing)}: write some and pass load_paraphrases(your_file),"
-            " or keep other facts with load_facts(relations=load_paraphrases()['relation'])."
+            f"no paraphrases of {', '.join(missing)}: give questions of your own to load_questions, or"
+            " keep other facts with load_facts(relations=load_paraphrases()['relation'])."
         )
     originals = facts if "question" in facts else fact_tables.questions(facts)
     if "log_popularity" not in originals:

@@ -2,8 +2,8 @@
 
 The thesis sorted them by hand. Here ordered RULES decide, the first that applies: each sees the three
 answers of a question and what is known of the right ones, and gives a kind or passes. Dates and
-quantities are compared by value (`metrics.values`), everything else by the words that name something
-(`metrics.phrases`). They sort the examples of tables 15 and 16 as the thesis does. Kinds 2, 3 and 6 need
+quantities are compared by value, everything else by the words that name something
+(`metrics.short_answers`). They sort the examples of tables 15 and 16 as the thesis does. Kinds 2, 3 and 6 need
 knowledge of the world: without accepted answers they are guesses from the form of the answer and of
 the question, and a judge may decide them instead. The rules read English; they know no chemical
 symbols (209Bi is Bismuth-209), no ambiguous names (Rome, Georgia) and no namesakes that no listed
@@ -19,21 +19,27 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from factrobust.metrics.phrases import (
+from factrobust.metrics.short_answers import (
     WORDS,
+    Date,
+    Quantity,
     alike,
     clean,
     content,
     core,
+    date,
     empty,
     fold,
     inside,
+    meet,
     phrase_of,
+    quantities,
+    quantity,
     segments,
+    shared_parts,
     specific,
     words,
 )
-from factrobust.metrics.values import Date, Quantity, date, meet, quantities, quantity, shared_parts
 from factrobust.text import normalise
 
 _NONE = re.compile(

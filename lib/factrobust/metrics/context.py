@@ -33,8 +33,14 @@ from scipy.special import rel_entr
 
 from factrobust.metrics.answer_rules import KINDS, NEGATION, Decision, Judge, decide, judged
 from factrobust.metrics.decoding import top_entropy
-from factrobust.metrics.phrases import empty
-from factrobust.metrics.values import Quantity, date, meet, quantity, shared_parts
+from factrobust.metrics.short_answers import (
+    Quantity,
+    date,
+    empty,
+    meet,
+    quantity,
+    shared_parts,
+)
 from factrobust.statistics import Interval, binomial_interval, bootstrap_mean
 from factrobust.text import contains, exact_match, normalise
 

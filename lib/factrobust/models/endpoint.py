@@ -16,7 +16,6 @@ answers may change with what else a server computes at the time. Kept answers do
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -141,8 +140,6 @@ class EndpointModel(Model):
     samples have no log-probabilities (see `Choice.generation`). Temperature 0 is asked once. `score`
     works where prompts are echoed with their log-probabilities (completions of vLLM, older OpenAI
     models).
-
-    Raises ModelError if the server cannot be reached, or lists its models and this is none of them.
     """
 
     def __init__(self, endpoint: Endpoint, **about: Any) -> None:
@@ -151,23 +148,6 @@ class EndpointModel(Model):
         self._refused: set[str] = set()  # parameters that this server does not take
         self._alternatives = TOP  # as many as it tells
         self._answered: set[str] = set()  # operations that it is known to answer
-        served = self._explaining(f"{endpoint.url}/models", self._served)
-        if served and endpoint.model not in served:  # llama.cpp's server answers under any name
-            raise ModelError(f"{self.name}: the server has other models: {', '.join(served[:5])}")
-
-    def _served(self) -> list[str]:
-        """The names of the models that the server tells of; none if it has no page for that."""
-        import httpx2
-        import openai
-
-        # The first word with a server: a wrong URL shall be told soon.
-        with self._connect(retries=min(self.endpoint.retries, 2)) as client:
-            try:
-                reply = client.get("/models", cast_to=httpx2.Response)
-            except (openai.NotFoundError, openai.BadRequestError, openai.UnprocessableEntityError):
-                return []
-        listed = json.loads(self.endpoint.hidden(reply.text))
-        return [model["id"] for model in listed.get("data") or ()]
 
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
         self.require(job.operation)
@@ -187,7 +167,7 @@ class EndpointModel(Model):
         alone = min(job.operation not in self._answered, len(job.requests))
         # Of daemons: leaving it, or the process, by Ctrl-C waits for none that is under way.
         with (
-            self._connect(self.endpoint.retries) as client,
+            self._connect() as client,
             ThreadPool(self.endpoint.concurrency) as pool,
         ):
             for numbers in range(alone), range(alone, len(job.requests)):
@@ -230,22 +210,20 @@ class EndpointModel(Model):
 
     # -- one request, and what comes of it ---------------------------------------------------------
 
-    def _connect(self, retries: int) -> openai.OpenAI:
+    def _connect(self) -> openai.OpenAI:
         import openai
 
         return openai.OpenAI(
             base_url=self.endpoint.url,
             # Without one the client would send OPENAI_API_KEY to anybody.
             api_key=self.endpoint.key() or "none",
-            max_retries=retries,
+            max_retries=self.endpoint.retries,
             timeout=openai.Timeout(self.endpoint.timeout, connect=10),
             http_client=openai.DefaultHttpxClient(event_hooks={"request": [self._count]}),
         )
 
     def _count(self, request: httpx2.Request) -> None:
         """Before any attempt is sent: count it, or raise ModelError if the budget is used up."""
-        if request.method != "POST":
-            return
         with self._lock:
             if self.requests == self.endpoint.budget_requests:
                 raise ModelError(
@@ -316,7 +294,7 @@ class EndpointModel(Model):
 
         try:
             return ask()
-        except (openai.OpenAIError, ValidationError, json.JSONDecodeError) as error:
+        except (openai.OpenAIError, ValidationError) as error:
             cause = f" {error.__cause__}" if error.__cause__ else ""
             fault = " ".join(f"{type(error).__name__}: {error}{cause}".split())
         # Out here the error is no context of ours: it may hold what the server said.
