@@ -192,6 +192,25 @@ class Scores(Dates):
         unique = ("model", "prompt_format", "fact_id", "precision", "date")
 
 
+class HolderScores(pa.DataFrameModel):
+    """log P of an office's holders after the question who held it in a year (part 2)."""
+
+    model: str = _column("the name that the model was loaded by")
+    chain: str = _column("of a term of datasets.successions")
+    year: int = _column("the year that was asked for")
+    term: int = _column("number of the term in which it lies, from 0", ge=0)
+    candidate: int = _column("number of the term whose holder is scored", ge=0)
+    holder: str = _column("that holder")
+    true: bool = _column("it is who held the office in that year")
+    logprob: float = _column("summed over the tokens of the name", le=0)
+    prior: float = _column("the same after the question without a date", le=0)
+
+    class Config:
+        """A term's holder is scored once a moment."""
+
+        unique = ("model", "chain", "year", "candidate")
+
+
 class Responses(pa.DataFrameModel):
     """Answers to wordings; sampled ones have a column `sample`, their number (part 3)."""
 

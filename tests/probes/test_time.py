@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from factrobust import schemas
 from factrobust.metrics.time import matches
 from factrobust.models.interface import Job, LacksError, Model
 from factrobust.probes import time
@@ -39,7 +40,7 @@ class YearModel(Model):
         for i, request in reversed(list(enumerate(job.requests))):
             prompt, answer = request["prompt"], request["answer"]
             self.asked.append((prompt, answer))
-            year = int(re.findall(r"\b\d{4}\b", prompt)[-1])
+            year = int([0, *re.findall(r"\b\d{4}\b", prompt)][-1])
             words = len(answer.split())
             values = np.full(words, -0.25, dtype=np.float32)
             values[0] = self.logprob(year)
@@ -224,3 +225,22 @@ def test_models_with_a_chat_template() -> None:
     assert time.tuned([plain, chatty]) == [chatty]
     with pytest.raises(LacksError, match=f"^{plain.name}: no chat template here to compare"):
         time.tuned([plain])
+
+
+def test_holders_of_an_office() -> None:
+    model = YearModel(lambda year: {0: -3.0, 1990: -1.0, 2000: -2.0}[year])  # 0 without a year
+    terms = pd.DataFrame({"chain": [*"kkkz"], "term": [0, 1, 2, 0], "prefix": ""})
+    terms["holder"] = ["Ann", "Bob Roy", "Ann", "Cid"]
+    terms["question"] = ["who ruled?"] * 3 + ["who?"]
+    moments = pd.DataFrame({"chain": ["k", "k"], "term": [1, 2], "year": [1990, 2000]})
+    found = schemas.HolderScores.validate(time.holders(model, terms, moments))
+    assert found["year"].tolist() == [1990] * 3 + [2000] * 3
+    assert found["term"].tolist() == [1, 1, 1, 2, 2, 2]
+    assert found["candidate"].tolist() == [0, 1, 2] * 2
+    assert found["true"].tolist() == [False, True, False, True, False, True]
+    assert found["logprob"].tolist() == [-1, -1.25, -1, -2, -2.25, -2]  # -0.25 for a second word
+    assert found["prior"].tolist() == [-3, -3.25, -3] * 2
+    assert {prompt for prompt, _ in model.asked} == {
+        *("In 1990, who ruled?", "In 2000, who ruled?", "Who ruled?"),
+    }
+    assert {answer for _, answer in model.asked} == {" Ann", " Bob Roy"}

@@ -119,3 +119,38 @@ def scored(
         rows, columns=range(3), index=table.index
     )
     return table.astype({"logprob": float, "n_tokens": int, "freed": float})
+
+
+def holders(
+    model: Model, terms: pd.DataFrame, moments: pd.DataFrame, *, prompt_format: str = "question"
+) -> pd.DataFrame:
+    """log P of every holder of an office after the question who held it in a year.
+
+    `terms` (`datasets.successions.load_successions`) has chain, term, holder, question and prefix,
+    `moments` chain, term and year. One row a moment and term of its chain: a table
+    `schemas.HolderScores`. The terms of one holder have the same score. The prior is that after the
+    question without a date.
+    """
+    columns = ["chain", "term", "holder", *WORDING]
+    every = terms[columns].rename(columns={"term": "candidate"})
+    right = terms[["chain", "term", "holder"]].rename(columns={"holder": "right"})
+    dated = moments[["chain", "term", "year"]].merge(right, on=["chain", "term"])
+    asked = dated.merge(every, on="chain")
+    for column in WORDING:
+        asked[column] = [
+            f"{verbalise(str(year))}, {text}" if text else ""
+            for year, text in zip(asked["year"], asked[column], strict=True)
+        ]
+        every[column] = every[column].str[:1].str.upper() + every[column].str[1:]
+    every = every[every["chain"].isin(moments["chain"])]
+    both = pd.concat([asked, every], ignore_index=True)
+    separator = FORMATS[prompt_format].separator
+    values = model.score(prompts(model, both, prompt_format), (separator + both["holder"]).tolist())
+    sums = np.array([np.sum(v, dtype=np.float64) for v in values])
+    table = asked[["chain", "year", "term", "candidate", "holder"]].assign(
+        true=asked["holder"] == asked["right"], logprob=sums[: len(asked)]
+    )
+    prior = every[["chain", "candidate"]].assign(prior=sums[len(asked) :])
+    table = table.merge(prior, on=["chain", "candidate"], how="left")
+    table.insert(0, "model", model.name)
+    return table
