@@ -189,16 +189,46 @@ class Time(Study):
         schemas.TemporalFacts.validate(self.facts)
         schemas.Statements.validate(self.statements)
 
-        def scored(model: Model) -> pd.DataFrame:
-            return pd.concat(
-                probe.scored(model, self.statements, prompt_format=name) for name in formats
-            )
-
-        self.scores = self._each(scored)
-        if self.models:
-            self.scores = schemas.Scores.validate(self.scores)
+        self.scores = self._scored(self.statements, formats)
         counts = f"{len(self.facts)} facts, {len(self.statements)} dated questions"
         print(f"{counts}, asked of {self._names()}")
+
+    def _scored(
+        self, statements: pd.DataFrame, formats: Sequence[str] = ("question",)
+    ) -> pd.DataFrame:
+        from factrobust.probes.time import scored
+
+        def ask(model: Model) -> pd.DataFrame:
+            return pd.concat(scored(model, statements, prompt_format=name) for name in formats)
+
+        found = self._each(ask)
+        return schemas.Scores.validate(found) if self.models else found
+
+    @cached_property
+    def as_published(self) -> pd.DataFrame:
+        """Scores of the years of the `n_facts` drawn facts as the paper samples them: as many incorrect
+        ones in all, 2 `n_incorrect`, wherever they fall."""
+        from factrobust.datasets.named import load_named_temporal
+        from factrobust.probes.time import statements
+
+        v = self.parameters
+        facts, _, _, dates = load_named_temporal(
+            v["data"], sampling="published", limit=v["n_facts"], seed=v["seed"],
+            n_correct=v["n_correct"], n_incorrect=2 * v["n_incorrect"],
+        )  # fmt: skip
+        return self._scored(statements(facts, dates[dates["precision"] == "year"]))
+
+    @cached_property
+    def on_grid(self) -> pd.DataFrame:
+        """Scores of `n_decoded` facts that began and ended on the grid of years, under all of these."""
+        from factrobust.datasets.dates import grid
+        from factrobust.datasets.temporal import sample
+        from factrobust.probes.time import statements
+
+        dates = grid(self.facts)
+        inside = self.facts[self.facts["fact_id"].isin(dates["fact_id"])]
+        drawn = sample(inside, self.parameters["n_decoded"], self.parameters["seed"])["fact_id"]
+        return self._scored(statements(self.facts, dates[dates["fact_id"].isin(drawn)]))
 
     @cached_property
     def matched(self) -> pd.DataFrame:
@@ -211,6 +241,26 @@ class Time(Study):
     def defined(self) -> pd.DataFrame:
         """The rows of `matched` that have a win rate and a robustness."""
         return self.matched.dropna(subset=["robust"]).astype({"robust": float})
+
+
+class Successions(Study):
+    """Part 2: who held an office? All holders are scored, for `n_moments` years of each term.
+
+    Holds the `terms`, the `moments` that are asked for, and the `scores`.
+    """
+
+    def __init__(self, notebook: Mapping[str, Any]) -> None:
+        from factrobust.datasets.successions import FILE, load_successions, moments
+        from factrobust.probes.time import holders
+
+        super().__init__(notebook)
+        self.inputs, self.terms = [FILE], load_successions()
+        self.moments = moments(self.terms, self.parameters["n_moments"])
+        self.scores = self._each(lambda model: holders(model, self.terms, self.moments))
+        if self.models:
+            schemas.HolderScores.validate(self.scores)
+        chains = self.moments["chain"].nunique()
+        print(f"{chains} offices, {len(self.moments)} moments, asked of {self._names()}")
 
 
 class Wording(Study):
@@ -339,4 +389,5 @@ class KnownContexts(Context):
         return self._each(lambda model: probe.ask_known(model, self.questions, self.contexts))
 
 
-decoding, time, wording, context, known_contexts = Decoding, Time, Wording, Context, KnownContexts
+decoding, time, successions, wording = Decoding, Time, Successions, Wording
+context, known_contexts = Context, KnownContexts

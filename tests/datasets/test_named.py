@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from factrobust import schemas
-from factrobust.datasets import temporal, wordings
+from factrobust.datasets import official, temporal, wordings
 from factrobust.datasets.dates import COLUMNS as DATES
 from factrobust.datasets.dates import sample_dates
 from factrobust.datasets.facts import FILES, load_facts, load_question_types, questions
@@ -153,6 +154,22 @@ def test_timestress_brings_its_dates(reds: Path) -> None:
     assert len(dates) == 38
     assert list(files) == [reds / "train.parquet"]
     assert counts == {"no context": 1, "discarded": 0, "before year 1": 0}
+
+
+def test_the_papers_relations_of_timestress(reds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = reds / "train.parquet"
+    rows = pd.read_parquet(path)
+    other = rows.assign(RelationLabel="spouse", RelationID="2")
+    known = rows.assign(FactPop=np.where(rows["SubjectLabel"] == "Bob", "9", "1"))
+    pd.concat([known, other]).to_parquet(path)
+    assert len(load_named_temporal(f"timestress:{reds}").table) == 4
+    both = load_named_temporal(f"timestress_paper:{reds}", sampling="published")
+    assert both.table["fact_id"].tolist() == ["member_of/ann/reds", "member_of/bob/reds"]
+    monkeypatch.setattr(official, "PAPER_FACTS", 1)
+    one = load_named_temporal(f"timestress_paper:{reds}", sampling="published")
+    assert one.table["fact_id"].tolist() == ["member_of/bob/reds"]  # the more popular one
+    assert len(one.dates) == 19
+    assert set(official.PAPER_RELATIONS) == set(temporal.load_temporal_relations().index)
 
 
 def test_timestress_is_sampled_and_thinned(reds: Path) -> None:

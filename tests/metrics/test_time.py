@@ -159,6 +159,31 @@ def test_brute_force(rows: list[tuple[str, str, int]]) -> None:
             assert row.robust == (row.wins == row.matches) == (row.margin > 0)
 
 
+def test_every_match_by_itself() -> None:
+    scores = table([-1, -2], [-2, -3], transitional=[9.0])  # 1900 and 1901 are incorrect
+    found = time.match_table(scores).set_index(["correct", "incorrect"])["outcome"].unstack()
+    assert found.index.tolist() == ["1902", "1903"]
+    assert found.values.tolist() == [["won", "won"], ["tied", "won"]]
+    row = cell(time.matches(scores))
+    assert (found == "won").to_numpy().sum() == row["wins"]
+    freed = scores.assign(freed=-scores["logprob"])
+    assert (time.match_table(freed, "freed")["outcome"] == "lost").sum() == row["wins"]
+
+
+def test_fits_over_size() -> None:
+    rates = pd.DataFrame({"parameters": [10**8, 10**9, 10**10, 10**9, 10**9, 10**8]})
+    rates["mean"] = [0.1, 0.3, 0.5, 0.2, 0.3, 0.1]
+    rates["kind"] = ["pretrained"] * 4 + ["instruction-tuned"] * 2
+    rates["family"] = ["a", "a", "a", "", "a", "a"]
+    [line] = time.size_fits(rates).to_dict("records")  # two sizes are no line
+    assert (line["family"], line["kind"], line["n"]) == ("a", "pretrained", 3)
+    assert line["slope"] == pytest.approx(0.2)  # 0.1 + 0.2 (log10 of the size - 8)
+    assert line["intercept"] == pytest.approx(0.1 - 0.2 * 8)
+    assert (line["smallest"], line["largest"]) == (10**8, 10**10)
+    assert line["full"] == pytest.approx(10**12.5)
+    assert time.size_fits(rates.assign(mean=0.5))["full"].tolist() == [np.inf]
+
+
 @pytest.mark.parametrize(("correct", "incorrect"), [(1, 1), (2, 5), (9, 56)])
 def test_chance(correct: int, incorrect: int) -> None:
     # All correct dates first: C! I! of (C + I)! orders.
@@ -174,6 +199,8 @@ def test_positions() -> None:
     assert placed["position"].tolist() == [-0.625, -0.375, 0.375]
     assert placed["relative"].tolist() == [-2, 1, -1]
     assert time.positions(table([], [-4]))["relative"].isna().all()
+    doubled = scores.assign(freed=2 * scores["logprob"])
+    assert time.positions(doubled, "freed")["relative"].tolist() == [-4, 2, -2]
 
 
 def test_popularity_bins_hold_equal_numbers_of_facts() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import factrobust
@@ -31,6 +32,8 @@ from factrobust.models.load import (
     parameter_count,
     read_settings,
     settings_of,
+    sizes,
+    tuned_pairs,
 )
 from factrobust.models.prompts import CHATS
 from factrobust.models.sentences import Encoder
@@ -39,7 +42,7 @@ from factrobust.tables import FactsError
 
 # -- data/models.csv -------------------------------------------------------------------------------
 
-LINE = "org/model,bfloat16,auto,512,two-shot,yes,decoder,1000,2,1.5,4,10,20,no,,"
+LINE = "org/model,bfloat16,auto,512,two-shot,yes,decoder,1000,2,1.5,4,10,20,no,,,"
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_line_is_found_whatever_the_revision(table: Path) -> None:
     how = "org/model", "bfloat16", "auto", 512, "two-shot", "yes"
-    values = *how, "decoder", 1000, 2, 1.5, 4, 10, 20, "no", "", ""
+    values = *how, "decoder", 1000, 2, 1.5, 4, 10, 20, "no", "", "", ""
     expected = Settings(**dict(zip(COLUMNS, values, strict=True)))
     assert settings_of("org/model") == settings_of("org/model@main") == expected
     assert expected.sized
@@ -73,8 +76,8 @@ def test_a_line_is_found_whatever_the_revision(table: Path) -> None:
         ("two-shot", "2-shot", "line 2: the prompt_format '2-shot': Input should be 'two-shot'"),
         (",1000,", ",1k,", "line 2: the parameters '1k': Input should be a valid integer"),
         (",1.5,", ",many,", "the key_value_heads 'many': Input should be a valid number"),
-        ("no,,", "no,,leave it out, please", "line 2: the row has 17 cells"),
-        ("no,,", f"no,,\n{LINE}", "line 3: model 'org/model' is already in line 2"),
+        ("no,,,", "no,,,leave it out, please", "line 2: the row has 18 cells"),
+        ("no,,,", f"no,,,\n{LINE}", "line 3: model 'org/model' is already in line 2"),
         ("device_map", "device", "line 1: the column 'device_map' is missing; rename 'device'"),
     ],
 )
@@ -223,7 +226,7 @@ def embed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path
         )
         monkeypatch.setitem(load.EMBEDDED, "fake", entry)
         pinned = digest or load.sha256(parts)
-        line = f"fake,float32,auto,2048,two-shot,no,,,,,,,,,,{pinned}"
+        line = f"fake,float32,auto,2048,two-shot,no,,,,,,,,,,{pinned},"
         table.write_text(f"{','.join(load.COLUMNS)}\n{line}\n")
         load.read_settings.cache_clear()
         return folder
@@ -485,3 +488,27 @@ ours = {{name for name in sys.modules if name.startswith("factrobust.models.")}}
 assert ours == {{f"factrobust.models.{{name}}" for name in ("interface", "load", "prompts")}}, ours
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_tuned_pairs_are_of_one_family_and_size() -> None:
+    class Named(Model):
+        def __init__(self, name: str, chat: Any = None) -> None:
+            super().__init__(name=name, chat=chat)
+
+        def answer(self, job: Job) -> Any:
+            raise NotImplementedError
+
+    chat = ("<user>", "<model>")
+    names = ["google/gemma-2-2b", "google/gemma-2-9b", "google/flan-t5-base"]
+    tuned = ["google/gemma-2-9b-it@main", "Qwen/Qwen2.5-0.5B-Instruct", "google/gemma-2-27b-it"]
+    table = sizes([*map(Named, names), *(Named(name, chat) for name in tuned)])
+    assert tuned_pairs(table) == [("google/gemma-2-9b", "google/gemma-2-9b-it@main")]
+    own = table.assign(family="", parameters=1)  # models that have no line here
+    assert tuned_pairs(own) == []
+    # By the list, every tuned model of the paper stands beside its pretrained version.
+    lines = pd.DataFrame([vars(line) for line in read_settings(FILE).values()])
+    lines["kind"] = np.where(lines["chat_template"] == "no", "pretrained", "instruction-tuned")
+    pairs = tuned_pairs(lines)
+    assert ("apple/OpenELM-3B", "apple/OpenELM-3B-Instruct") in pairs
+    assert ("mistralai/Mistral-Nemo-Base-2407", "mistralai/Mistral-Nemo-Instruct-2407") in pairs
+    assert len(pairs) == 10  # nine of the paper's, and SmolLM2's

@@ -86,26 +86,88 @@ def test_rates_by_format(check, intervals, models, points, entries, rows):
         time.rates_by_format(pd.concat([table, table]))
 
 
-def test_rates_by_size(check, rows):
+def test_rates_by_size(check, entries):
     table = pd.DataFrame(
         {
             "model": ["big", "gemma-3-270m", "tuned-instruct"],
             "parameters": [7e9, 268.1e6, 135e6],
             "kind": ["pretrained", "pretrained", "instruction-tuned"],
-            "mean": [0.3, 0.2, 0.1], "low": 0.05, "high": 0.4, "n": 60,
+            "mean": [0.3, 0.2, 0.1], "low": [0.05, 0.05, np.nan], "high": 0.4, "n": 60,
         }
     )  # fmt: skip
-    axis = check(time.rates_by_size(table, "robustness"), axes=1).axes[0]
-    assert rows(axis) == [
-        "tuned-instruct\n(135M, instruction-tuned)",
-        "gemma-3-270m\n(268M, pretrained)",
-        "big\n(7B, pretrained)",
-    ]
-    drawn = {
-        tuple(line.get_xydata()[0]): line.get_mfc() for line in axis.lines if len(line.get_xdata())
-    }
-    assert set(drawn) == {(0.1, 0), (0.2, 1), (0.3, 2)}
-    assert [point for point, inside in drawn.items() if inside == "white"] == [(0.1, 0)]
+    line = {"kind": "pretrained", "slope": 0.5, "intercept": -4, "smallest": 1e8, "largest": 1e10}
+    axis = check(time.rates_by_size(table, "robustness", pd.DataFrame([line])), axes=1).axes[0]
+    drawn = {tuple(own.get_xydata()[0]): own.get_mfc() for own in axis.lines[:3]}
+    assert set(drawn) == {(7e9, 0.3), (268.1e6, 0.2), (135e6, 0.1)}
+    assert [point for point, inside in drawn.items() if inside == "white"] == [(135e6, 0.1)]
+    assert axis.lines[3].get_xydata().tolist() == [[1e8, 0], [1e10, 1]]
+    fig = time.rates_by_size(table, "robustness")
+    assert entries(fig)[0] == "gemma-3-270m (n = 60)"
+    assert len(fig.axes[0].lines) == 3
+
+
+def test_over_years_shades_the_validity(check, models, entries):
+    kinds = ["log P of the object", "minus that of others"]
+    keys = pd.MultiIndex.from_product(
+        [models, kinds, [1990, 2000]], names=["model", "value", "year"]
+    )
+    table = keys.to_frame(index=False)
+    table["mean"] = np.arange(len(table), dtype=float)
+    fig = check(time.over_years(table, 1995.5, 2001), axes=2)
+    for axis, kind in zip(fig.axes, kinds, strict=True):
+        (shade,) = axis.patches
+        assert (shade.get_x(), shade.get_x() + shade.get_width()) == (1995.5, 2001)
+        for line, model in zip(axis.lines, style.looks(models), strict=True):
+            own = table[(table["model"] == model) & (table["value"] == kind)]
+            assert line.get_xydata().tolist() == own[["year", "mean"]].values.tolist()
+    assert entries(fig)[-1] == "validity"
+
+
+def test_match_matrix(check, models, rows, entries):
+    pairs = [("2001", "1990", "won"), ("2001", "2010", "tied"), ("2002", "1990", "lost")]
+    pairs += [("2002", "2010", "won")]
+    table = pd.DataFrame(pairs, columns=["correct", "incorrect", "outcome"])
+    fig = check(
+        time.match_matrix(table.merge(pd.Series(models, name="model"), how="cross")), len(models)
+    )
+    for axis in fig.axes:
+        assert axis.collections[0].get_array().tolist() == [[0, 1], [2, 0]]
+        assert [text.get_text() for text in axis.get_xticklabels()] == ["1990", "2010"]
+    assert rows(fig.axes[0]) == ["2001", "2002"]
+    assert entries(fig) == ["won", "tied", "lost"]
+
+
+def test_against_placebos(check, intervals, models, points, entries):
+    table = intervals(model=models, precision=["day", "year"], dates=["other blocks", "validity"])
+    fig = check(time.against_placebos(table, "win rate", at=0.5), axes=len(models))
+    assert entries(fig) == ["validity", "other blocks"]
+    for axis, model in zip(fig.axes, style.looks(models), strict=True):
+        for name, look in style.series(["validity", "other blocks"]).items():
+            own = table[(table["model"] == model) & (table["dates"] == name)]
+            assert set(points(axis, look.colour)[:, 0]) == set(own["mean"])
+
+
+def test_rates_by_distance(check, intervals, models, rows):
+    bins = ["1 to 3", "over 3", "up to 1"]
+    table = intervals(model=models, side=["after", "before"], lengths=bins)
+    fig = check(time.rates_by_distance(table), axes=2)
+    assert [axis.get_title() for axis in fig.axes] == ["before", "after"]
+    names = [f"{row} lengths of the validity" for row in ("up to 1", "1 to 3", "over 3")]
+    assert rows(fig.axes[0]) == names
+    near = table[table["lengths"] == "up to 1"].rename(columns={"lengths": "years"})
+    near["years"] = "up to 5"
+    assert rows(time.rates_by_distance(near, "years").axes[0]) == ["up to 5 years"]
+
+
+def test_confusion(check, models, rows):
+    share = {(0, 0): 0.75, (0, 1): 0.25, (2, 0): 1.0}
+    cells = [(*pair, value) for pair, value in share.items()]
+    table = pd.DataFrame(cells, columns=["term", "predicted", "share"])
+    table = table.merge(pd.Series(models, name="model"), how="cross")
+    fig = check(time.confusion(table, ["Ann", "Bob", "Cid"]), axes=len(models))
+    grid = fig.axes[0].collections[0].get_array()
+    assert np.ma.filled(grid, -1).tolist() == [[0.75, 0.25, -1], [-1, -1, -1], [1, -1, -1]]
+    assert rows(fig.axes[0]) == ["Ann", "Bob", "Cid"]
 
 
 def test_rates_by_popularity(check, intervals, models, entries, traces):

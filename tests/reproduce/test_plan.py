@@ -91,7 +91,7 @@ def test_known_facts_are_sampled_by_data_set_and_tempered_all() -> None:
 def test_papers_data_are_as_large_as_published() -> None:
     popqa = DECODING | {"data": ["popqa"], "n_questions": ALL}
     assert asked("1-decoding", popqa, PRETRAINED)["generate"] == 14_267
-    time = {"models": [], "data": "timestress", "n_facts": ALL, "n_correct": ALL}
+    time = {"models": [], "data": "timestress_paper", "n_facts": ALL, "n_correct": ALL}
     time |= {"n_incorrect": ALL}
     assert asked("2-time", time, TUNED)["score"] == pytest.approx(600 * 3 * (8.83 + 55.59 + 1.74))
     # Years that were not asked before, of the densely asked facts.
@@ -104,7 +104,13 @@ def test_papers_data_are_as_large_as_published() -> None:
 
 
 def test_tokens_of_a_prompt() -> None:
-    time = {"models": [], "data": "timestress", "n_facts": 9, "n_correct": 3, "n_incorrect": 6}
+    time = {
+        "models": [],
+        "data": "timestress_paper",
+        "n_facts": 9,
+        "n_correct": 3,
+        "n_incorrect": 6,
+    }
     [score] = demands("2-time", time, PRETRAINED)
     # 78 characters of a question, nothing around it, and an answer of 12 after a space.
     assert (score.prompt, score.shared) == (78 / CHARACTERS_A_TOKEN, 0)
@@ -201,13 +207,13 @@ def test_time(
 
 
 NOTEBOOK = """models: list = ["tiny"]
-data: str = "timestress"
+data: str = "timestress_paper"
 n_facts: int = 72
 n_correct: int = 3
 n_incorrect: int = 6
 seed: int = 0
 """
-LINE = "tiny,float32,auto,512,two-shot,no,decoder,1000000000,4,2,64,1000,10000,yes,,"
+LINE = "tiny,float32,auto,512,two-shot,no,decoder,1000000000,4,2,64,1000,10000,yes,,,"
 
 
 @pytest.fixture

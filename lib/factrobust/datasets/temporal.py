@@ -174,7 +174,9 @@ def describe_dates(dates: pd.DataFrame) -> pd.DataFrame:
 
     Columns: correct, incorrect, transitional (dates a fact), tests (correct times incorrect ones, of
     one fact at one precision), n (facts). A fact without a date of some kind counts as 0. The row
-    "overall" is the mean of the three precisions, as the paper counts; all dates are thrice that.
+    "overall" is the mean of the three precisions; all dates are thrice that. The paper does not say how
+    its table counts: its correct and incorrect dates are such means, its 1.74 transitional ones are
+    none, since its rule leaves the months and days of a transitional year out (at most 2 of 3 remain).
     """
     every = pd.MultiIndex.from_product(
         [dates["fact_id"].unique(), PRECISIONS], names=["fact_id", "precision"]

@@ -68,6 +68,14 @@ def placebo(blocks: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
+def side_by_side(found: pd.DataFrame, measure: str = "win_rate") -> pd.DataFrame:
+    """`placebo` with the measure of the validity and of the other blocks in rows of their own: a column
+    dates says which, and the column of the measure's name how much."""
+    names = {measure: "validity", f"placebo_{measure}": "other blocks"}
+    table = found[[*CELL, *names]].rename(columns=names)
+    return table.melt(CELL, [*names.values()], "dates", measure)
+
+
 def placebo_test(
     blocks: pd.DataFrame, facts: pd.DataFrame, *, n_boot: int = 2000, n_draws: int = 9999
 ) -> pd.DataFrame:
@@ -78,7 +86,8 @@ def placebo_test(
     of a permutation test against "above": if the place of the validity said nothing about the scores,
     each block were as likely to be the true one, so in each of `n_draws` draws every fact's block is
     drawn among all of its own, and p = (1 + draws with at least the mean seen) / (1 + n_draws). Facts
-    of one subject, whose questions are the same, are drawn at the same quantile of their blocks.
+    of one subject, whose questions are the same, are drawn at the same quantile of their blocks. Drift
+    spreads the win rates of blocks, not that of the balanced validity: then p errs on the safe side.
     """
     subject = facts.set_index("fact_id")["subject"]
     by, rows = [*KEY[:2], "precision"], []

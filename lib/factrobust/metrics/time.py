@@ -70,6 +70,18 @@ def cells(scores: pd.DataFrame) -> Iterator[tuple[Any, Array, Array]]:
         yield cell, correct, incorrect
 
 
+def match_table(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
+    """Every match by itself: a row a cell and pair of dates, with correct and incorrect (the dates)
+    and outcome ("won", "tied" or "lost" by the correct one)."""
+    parts = [scores[scores["label"] == label] for label in ("correct", "incorrect")]
+    good, bad = (part[[*CELL, "date", value]] for part in parts)
+    both = good.merge(bad, on=CELL, suffixes=("", "_other"))
+    difference = both[value] - both[f"{value}_other"]
+    outcome = np.select([difference > 0, difference == 0], ["won", "tied"], "lost")
+    both = both.rename(columns={"date": "correct", "date_other": "incorrect"})
+    return both[[*CELL, "correct", "incorrect"]].assign(outcome=outcome)
+
+
 def chance(n_correct: int, n_incorrect: int) -> float:
     """Probability 1 / C(n_correct + n_incorrect, n_correct) that all correct dates come first.
 
@@ -81,19 +93,19 @@ def chance(n_correct: int, n_incorrect: int) -> float:
     return 1 / math.comb(n_correct + n_incorrect, n_correct)
 
 
-def positions(scores: pd.DataFrame) -> pd.DataFrame:
+def positions(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     """Scores with the position of their date, for log-probability against alpha (figure 3).
 
     Adds `position`, the centre of the bin of alpha (bins of WIDTH from 0 on, so that 0.5, the edge
-    of the validity, is an edge of bins), and `relative`, the logprob minus the mean over the fact's
+    of the validity, is an edge of bins), and `relative`, the value minus its mean over the fact's
     correct dates at this precision (NaN without any): far positions hold other facts than near ones,
     which would move the plain mean.
     """
-    correct = scores["logprob"].where(scores["label"] == "correct")
+    correct = scores[value].where(scores["label"] == "correct")
     mean = correct.groupby([scores[name] for name in CELL]).transform("mean")
     return scores.assign(
         position=(np.floor(scores["alpha"] / WIDTH) + 0.5) * WIDTH,
-        relative=scores["logprob"] - mean,
+        relative=scores[value] - mean,
     )
 
 
@@ -163,6 +175,26 @@ def robust_elsewhere(matched: pd.DataFrame) -> pd.DataFrame:
         both = table.loc[(table[known] == 1) & table[other].notna(), KEY]
         parts.append(both.assign(known_at=known, asked_at=other, robust=table[other]))
     return pd.concat(parts, ignore_index=True)
+
+
+def size_fits(rates: pd.DataFrame) -> pd.DataFrame:
+    """Least-squares line of a rate over log10 of the parameters, for every family and kind of at
+    least three sizes (figure 7).
+
+    `rates` has mean, parameters, kind and family (`models.load.sizes`), a row a model. Columns:
+    family, kind, slope (a tenfold size), intercept, n, smallest, largest (sizes), and
+    full, the size at which the line reaches 1, as the paper extrapolates (inf if it does not rise).
+    """
+    rows = []
+    for key, part in rates[rates["family"] != ""].groupby(["family", "kind"], sort=False):
+        x = np.log10(part["parameters"].to_numpy(dtype=float))
+        if len(np.unique(x)) >= 3:
+            slope, intercept = np.polyfit(x, part["mean"], 1)
+            full = 10 ** ((1 - intercept) / slope) if slope > 1e-9 else np.inf
+            ends = part["parameters"].min(), part["parameters"].max()
+            rows.append((*key, slope, intercept, len(part), *ends, full))
+    columns = ["family", "kind", "slope", "intercept", "n", "smallest", "largest", "full"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def duels(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import pandas as pd
 from filelock import FileLock
 from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
 
@@ -57,6 +58,7 @@ class Settings(BaseModel, frozen=True):
     tied: Literal["yes", "no", ""] = ""  # whether the embedding is also the head
     tokenizer: str = ""  # hub id, with a revision if you like, where the model has none of its own
     sha256: str = ""  # of the weights of an embedded model, which come as a package
+    family: str = ""  # models of one family differ in size and tuning alone
 
     @property
     def sized(self) -> bool:
@@ -388,6 +390,29 @@ def chat_frame(tokenizer: Any) -> tuple[str, str] | None:
 def kind(model: Model) -> str:
     """ "instruction-tuned" for a model with a chat template, "pretrained" for one without."""
     return "instruction-tuned" if model.chat else "pretrained"
+
+
+def sizes(models: Sequence[Model]) -> pd.DataFrame:
+    """One row a model: model, parameters, kind, and family (empty where data/models.csv has none)."""
+    rows = [(model.name, settings_of(model.name)) for model in models]
+    families = [line.family if line else "" for _, line in rows]
+    return pd.DataFrame(
+        {
+            "model": [name for name, _ in rows],
+            "parameters": [parameter_count(name) for name, _ in rows],
+            "kind": [kind(model) for model in models],
+            "family": families,
+        }
+    )
+
+
+def tuned_pairs(sizes: pd.DataFrame) -> list[tuple[str, str]]:
+    """The pretrained models of a table of `sizes`, each with its tuned version: those of one family
+    with as many parameters."""
+    known = sizes[sizes["family"] != ""]
+    both = [known[known["kind"] == name] for name in ("pretrained", "instruction-tuned")]
+    pairs = both[0].merge(both[1], on=["family", "parameters"])
+    return list(zip(pairs["model_x"], pairs["model_y"], strict=True))
 
 
 # -- the model -------------------------------------------------------------------------------------

@@ -17,7 +17,9 @@ EXAMPLES = (
     ("Who painted the Mona Lisa?", "Leonardo da Vinci"),
 )
 SHOTS = "".join(f"Q: {question}\nA: {answer}\n\n" for question, answer in EXAMPLES)
-# One of each precision, and none of data/temporal_facts.csv (paper 2, section 4.6).
+# Ours, for paper 2, section 4.6: one of each precision, and none of data/temporal_facts.csv. The paper
+# gives no prompt; its authors' code has one that is commented out, an instruction line and two examples
+# (Algeria, December 2010, and Cristiano Ronaldo, 30 September 2008).
 DATED_EXAMPLES = (
     ("In 2005, who was the chief executive of Apple?", "Steve Jobs"),
     ("In March 1985, which show did Johnny Carson host?", "The Tonight Show"),

@@ -6,15 +6,19 @@ Tables, of one prompt format a model, and errors as `plots.blocks` says.
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from factrobust.datasets.dates import DAYS_A_YEAR, Days, parse
+from factrobust.metrics import graded
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE
 
@@ -66,6 +70,105 @@ def _years(days: Days) -> NDArray[np.float64]:
     return days.astype("datetime64[D]").astype(float) / DAYS_A_YEAR + 1970
 
 
+def over_years(table: pd.DataFrame, start: float, end: float) -> Figure:
+    """Scores of one fact by year, with its validity shaded: a line a model, a panel a kind of score.
+
+    `table`: model, year, value (how the panel is called, such as "log P of the object") and mean
+    (nats). `start` and `end` are the years with a fraction between which the fact held.
+    """
+    fig, panels = blocks.curves(
+        table.assign(low=np.nan, high=np.nan, n=1), "year", panel="value", what="", sharey=False,
+        labels=("year in the question", "nats"), extra=blocks.patches({"validity": "0.9"}),
+    )  # fmt: skip
+    for axis, _ in panels:
+        axis.axvspan(start, end, color="0.9", lw=0, zorder=0)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return fig
+
+
+def match_matrix(table: pd.DataFrame) -> Figure:
+    """Every match of one fact at one precision: correct dates in rows, incorrect ones in columns.
+
+    `table`, of `metrics.time.match_table`: model, correct, incorrect and outcome ("won", "tied",
+    "lost"). A panel a model.
+    """
+    blocks.check(table, "model", "correct", "incorrect")
+    fills = {"won": style.RIGHT, "tied": "0.85", "lost": style.WRONG}
+    height = 0.9 + 0.22 * table["correct"].nunique()
+    form: dict[str, Any] = {"labels": ("incorrect date", "correct date"), "height": height}
+    fig, panels = blocks.panels(table, "model", **form)
+    for axis, own in panels:
+        grid = own.pivot(index="correct", columns="incorrect", values="outcome")
+        _cells(axis, grid.map([*fills].index), ListedColormap([*fills.values()]), len(fills) - 1)
+        axis.set_xticks(range(grid.shape[1]), grid.columns, rotation=60)
+        axis.set_yticks(range(len(grid)), grid.index)
+    return blocks.legend(fig, blocks.patches(fills))
+
+
+def _cells(axis: Axes, grid: pd.DataFrame, cmap: Any, top: float) -> None:
+    """A table of numbers from 0 to `top` as coloured squares with white edges."""
+    edges = [np.arange(n + 1) - 0.5 for n in grid.shape]
+    options: dict[str, Any] = {"edgecolor": "white", "lw": 0.6, "vmin": 0, "vmax": top}
+    axis.pcolormesh(edges[1], edges[0], grid.to_numpy(float), cmap=cmap, **options)
+    axis.invert_yaxis()
+    axis.grid(False)
+    axis.tick_params(length=0)
+
+
+def against_placebos(table: pd.DataFrame, value: str, at: float | None = None) -> Figure:
+    """A value of the validity beside that of the other blocks: a row a precision, a panel a model.
+
+    `table`: intervals by model, precision and dates ("validity", "other blocks", see
+    `metrics.placebo.side_by_side`); `value` is the label of x, `at` is dashed.
+    """
+    table = table.sort_values("dates", ascending=False, kind="stable")
+    form: dict[str, Any] = {"by": "dates", "panel": "model", "rows_n": True, "at": at}
+    return blocks.forest(table, "precision", xlabel=value, **form)[0]
+
+
+def rates_by_distance(table: pd.DataFrame, column: str = "lengths") -> Figure:
+    """Win rate by the incorrect date's distance from the validity, before and after it (dashed: 0.5).
+
+    `table`: intervals by model, side and `column`, a bin of `metrics.graded.beaten`: lengths or years.
+    """
+    bins = {"lengths": graded.LENGTHS, "years": graded.YEARS}[column]
+    rows = [name for name in bins if name in set(table[column])]
+    unit = "lengths of the validity" if column == "lengths" else "years"
+    fig, _ = blocks.forest(
+        table.sort_values("side", ascending=False), column, rows, [f"{row} {unit}" for row in rows],
+        panel="side", xlabel="win rate against dates so far off", at=0.5,
+    )  # fmt: skip
+    return fig
+
+
+def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
+    """Whom a model names (columns) in the years of each term of an office (rows): a panel a model.
+
+    `table`, of `metrics.successions.confusion`, of one chain: model, term, predicted, share; `holders`
+    are the names of its terms. Right is on the diagonal; terms that were not asked are empty.
+    """
+    blocks.check(table, "model", "term", "predicted")
+    names = [style.printable(name) for name in holders]
+    terms, models = range(len(names)), table["model"].nunique()
+    form: dict[str, Any] = {
+        "height": 1.2 + 0.17 * len(names),
+        "width": DOUBLE if models > 1 else None,
+    }
+    fig, panels = blocks.panels(table, "model", labels=("named", "in office"), **form)
+    for axis, own in panels:
+        grid = own.pivot(index="term", columns="predicted", values="share")
+        _cells(
+            axis,
+            grid.reindex(index=terms, columns=terms),
+            LinearSegmentedColormap.from_list("share", ["0.96", style.BLUE]),
+            1,
+        )
+        axis.set_xticks(terms, names, rotation=90)
+        axis.plot(terms, terms, ls="", marker="s", mfc="none", color="0.2", ms=4, mew=0.6)
+    panels[0][0].set_yticks(terms, names)
+    return fig
+
+
 def rates_by_precision(table: pd.DataFrame, value: str, random: pd.Series | float) -> Figure:
     """Figure 2: a value by precision and over all three ("global"): a row a model, a panel a precision.
 
@@ -109,20 +212,29 @@ def rates_by_format(table: pd.DataFrame, value: str = "robustness") -> Figure:
     return blocks.forest(table, "precision", xlabel=value, **form)[0]
 
 
-def rates_by_size(table: pd.DataFrame, value: str) -> Figure:
-    """Figure 7: a value of models by their number of parameters, the smallest on top.
+def rates_by_size(table: pd.DataFrame, value: str, fits: pd.DataFrame | None = None) -> Figure:
+    """Figure 7: a value of models by their number of parameters, on a log axis.
 
     `table`: intervals by model, with parameters and kind ("pretrained" or "instruction-tuned",
-    hollow); `value` is the label of x, such as "robustness".
+    hollow); `value` is the label of y, such as "robustness". `fits`, of `metrics.time.size_fits`, are
+    drawn as lines, dashed for tuned models.
     """
-    table = table.sort_values("parameters").assign(hollow=table["kind"] == "instruction-tuned")
-    names = [
-        f"{style.model_name(model)}\n({style.short(float(f'{size:.3g}'))}, {kind})"
-        for model, size, kind in zip(
-            table["model"], table["parameters"], table["kind"], strict=True
-        )
-    ]
-    return blocks.forest(table, "model", list(table["model"]), names, xlabel=value, what="facts")[0]
+    blocks.check(table, "model")
+    fig, ((axis, _),) = blocks.panels(table, labels=("parameters (log scale)", value), width=DOUBLE)
+    looks = style.looks(table["model"])
+    for row in table.to_dict("records"):
+        look, mean = looks[row["model"]], row["mean"]
+        inside = "white" if row["kind"] == "instruction-tuned" else look.colour
+        bounds = np.nan_to_num([[mean - row["low"]], [row["high"] - mean]])
+        form: dict[str, Any] = {"fmt": look.marker, "color": look.colour, "mfc": inside}
+        axis.errorbar(row["parameters"], mean, yerr=bounds, elinewidth=0.9, **form)
+    for line in [] if fits is None else fits.to_dict("records"):
+        ends = np.array([line["smallest"], line["largest"]])
+        dashes = "--" if line["kind"] == "instruction-tuned" else "-"
+        heights = line["intercept"] + line["slope"] * np.log10(ends)
+        axis.plot(ends, heights, color="0.4", ls=dashes, lw=0.9)
+    blocks.log_axis(axis, table["parameters"])
+    return blocks.legend(fig, blocks.keys(looks, table, ls=""))
 
 
 def rates_by_popularity(table: pd.DataFrame, value: str) -> Figure:
