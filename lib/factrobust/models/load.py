@@ -63,7 +63,7 @@ class Settings(BaseModel, frozen=True):
     @property
     def sized(self) -> bool:
         """Whether all is known that the model's cost follows from."""
-        return all(self.model_dump(exclude={"tokenizer", "sha256"}).values())
+        return all(self.model_dump(exclude={"tokenizer", "sha256", "family"}).values())
 
 
 COLUMNS = tuple(Settings.model_fields)
