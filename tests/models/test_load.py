@@ -182,6 +182,20 @@ def test_a_folder_without_a_tokenizer(folder: Path) -> None:
         find_source(str(folder))
 
 
+def test_a_branch_is_the_commit_that_the_cache_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    folder, commit = tmp_path / "models--org--model", "0123abcd" * 5
+    for file, text in {"refs/v1": commit, f"snapshots/{commit}/config.json": "{}"}.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(text)
+    assert find_source("org/model@v1").identity == f"hub:org/model@{commit}"
+
+
 def test_hub_id_offline(tmp_path: Path) -> None:
     code = 'import factrobust; factrobust.load_model("no-such-org/no-such-model@v1")'
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PATH": ""}
