@@ -20,20 +20,10 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
+from factrobust import tables
 from factrobust.datasets import closed_book, temporal, wordings
 from factrobust.datasets import dates as dating
 from factrobust.datasets import facts as fact_tables
-from factrobust.tables import (
-    FactsError,
-    Loaded,
-    check_table,
-    check_unique,
-    csv_schema,
-    filled,
-    number,
-    read_checked,
-    slug,
-)
 
 # ---- files of a set: from the hub, its cache or a path -------------------------------------------
 
@@ -46,7 +36,7 @@ def local_files(path: Path) -> list[Path]:
         return [path]
     files = [file for file in sorted(path.rglob("*")) if file.suffix in SUFFIXES]
     if not files:
-        raise FactsError(
+        raise tables.FactsError(
             f"{path} holds no data ({', '.join(SUFFIXES)}); give a file or its folder."
         )
     return files
@@ -89,10 +79,10 @@ def reading(path: object, name: str) -> Iterator[None]:
     """Raises FactsError, which names the file, for what is not as in the files of the set `name`."""
     try:
         yield
-    except (FactsError, ConnectionError):
+    except (tables.FactsError, ConnectionError):
         raise
     except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
-        raise FactsError(
+        raise tables.FactsError(
             f"{path} cannot be read as {name} ({_said(error)}); give the set's own file, with "
             "answers, unpacked, or fetch it anew."
         ) from error
@@ -100,13 +90,13 @@ def reading(path: object, name: str) -> Iterator[None]:
 
 def read_rows(path: Path, checks: Mapping[str, Any]) -> pd.DataFrame:
     """The columns of a CSV, TSV or parquet file that have a check, as texts, by line or row."""
-    schema = csv_schema(checks, **checks)
+    schema = tables.csv_schema(checks, **checks)
     if path.suffix != ".parquet":
         delimiter = "\t" if path.suffix == ".tsv" else ","
-        return read_checked(path, schema, delimiter=delimiter)[[*checks]]
+        return tables.read_checked(path, schema, delimiter=delimiter)[[*checks]]
     rows = pd.read_parquet(path, columns=[*checks]).astype("str").fillna("")
     rows.index = pd.RangeIndex(1, len(rows) + 1, name="row")
-    check_table(rows, schema, path)
+    tables.check_table(rows, schema, path)
     return rows
 
 
@@ -132,7 +122,7 @@ def _relations() -> pd.DataFrame:
     return fact_tables.load_relations().query("popqa")
 
 
-_FILLED = filled("remove the row")
+_FILLED = tables.filled("remove the row")
 _SHARED = {
     "id": _FILLED,
     "prop": pa.Check(
@@ -146,14 +136,14 @@ _SHARED = {
 }
 # What is read of PopQA's 17 columns; the others are ids, titles and aliases on Wikidata.
 _POPQA = _SHARED | dict.fromkeys(("subj", "obj", "question"), _FILLED)
-_POPQA["s_pop"] = number("mend it, or leave it empty")
+_POPQA["s_pop"] = tables.number("mend it, or leave it empty")
 _TEMPLATE = pa.Check.str_matches(
     "^[0-9]{1,4}$", error="is no number from 0 up; mend or remove the row"
 )
 _POPQA_TP = _SHARED | {"paraphrase": _FILLED, "template_id": _TEMPLATE}
 
 
-def popqa(files: list[Path], source: str) -> Loaded:
+def popqa(files: list[Path], source: str) -> tables.Loaded:
     """PopQA as facts: a table `schemas.AskedFacts`, and log_popularity.
 
     fact_id is the relation and PopQA's id ("place_of_birth/4222362"), question PopQA's own, prefix
@@ -164,7 +154,7 @@ def popqa(files: list[Path], source: str) -> Loaded:
     """
     (path,) = files
     rows = read_rows(path, _POPQA)
-    check_unique(rows, ["id"], path)
+    tables.check_unique(rows, ["id"], path)
     relations = _relations()
     relation = rows["prop"].str.replace(" ", "_")
     views = pd.to_numeric(rows["s_pop"]).astype(float)
@@ -188,10 +178,10 @@ def popqa(files: list[Path], source: str) -> Loaded:
     facts = fact_tables.questions(facts).assign(question=rows["question"])
     facts["log_popularity"] = wordings.log_or_nan(views)
     unknown = int(facts["log_popularity"].isna().sum())
-    return Loaded(facts.reset_index(drop=True), {"no_popularity": unknown})
+    return tables.Loaded(facts.reset_index(drop=True), {"no_popularity": unknown})
 
 
-def popqa_tp(files: list[Path], source: str) -> Loaded:
+def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
     """PopQA-TP (118,643 questions in 14,267 groups): a table `schemas.Questions`.
 
     It has neither subjects nor popularity: prefix and popularity are PopQA's, of the hub or its cache,
@@ -205,7 +195,7 @@ def popqa_tp(files: list[Path], source: str) -> Loaded:
     """
     (path,) = files
     rows = read_rows(path, _POPQA_TP)
-    check_unique(rows, ["prop", "id", "template_id"], path)
+    tables.check_unique(rows, ["prop", "id", "template_id"], path)
     rows["relation"] = rows["prop"].str.replace(" ", "_")
     rows["group_id"] = rows["relation"] + "/" + rows["id"]
     rows["variant"] = rows["template_id"].astype(int)
@@ -217,7 +207,9 @@ def popqa_tp(files: list[Path], source: str) -> Loaded:
     facts = facts.reindex(columns=["prefix", "popularity", "log_popularity"])
     known = rows["group_id"].isin(facts.index)
     if not known.any():
-        raise FactsError(f"{path} has none of the facts of PopQA, such as {facts.index[0]!r}.")
+        raise tables.FactsError(
+            f"{path} has none of the facts of PopQA, such as {facts.index[0]!r}."
+        )
     counts = {"not_in_facts": int(rows.loc[~known, "group_id"].nunique())}
     rows["place"] = rows.groupby("group_id", sort=False).ngroup()
     rows = rows[known].sort_values(["place", "variant"]).join(facts, on="group_id")
@@ -273,7 +265,7 @@ _LABEL = pa.Check(
 )
 _STRESS: dict[str, Any] = dict.fromkeys((*TIMESTRESS, *IDS), _FILLED)
 _STRESS |= {"StartDate": [_FILLED, _DATED], "EndDate": [_FILLED, _DATED], "Time": _DATED}
-_STRESS |= {"IsCorrect": _LABEL, "FactPop": number("mend or remove the row")}
+_STRESS |= {"IsCorrect": _LABEL, "FactPop": tables.number("mend or remove the row")}
 
 
 # The paper's six relations, and how many facts of each it takes, the most popular ones (4.2).
@@ -284,7 +276,7 @@ PAPER_RELATIONS = (
 PAPER_FACTS = 100
 
 
-def timestress(files: list[Path], source: str, *, as_paper: bool = False) -> Loaded:
+def timestress(files: list[Path], source: str, *, as_paper: bool = False) -> tables.Loaded:
     """The facts and the dates of TimeStress (2,003 facts of 86 relations, CC BY-SA 4.0).
 
     With `as_paper`, of the paper's six relations the (up to) 100 most popular facts each; the set was
@@ -320,7 +312,7 @@ def timestress(files: list[Path], source: str, *, as_paper: bool = False) -> Loa
         facts = facts[rank <= PAPER_FACTS].reset_index(drop=True)
         dates = dates[dates["fact_id"].isin(facts["fact_id"])].reset_index(drop=True)
     counts = {reason: int(which.sum()) for reason, which in left_out.items()}
-    return Loaded(facts.drop(columns="fact"), counts, dates=dates)
+    return tables.Loaded(facts.drop(columns="fact"), counts, dates=dates)
 
 
 def _timestress_facts(first: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -330,7 +322,7 @@ def _timestress_facts(first: pd.DataFrame, source: str) -> pd.DataFrame:
         for text, date in zip(first["statement"], first["date"], strict=True)
     ]
     facts = first[[*temporal.REQUIRED, "fact"]].assign(
-        relation=[slug(label).replace("-", "_") for label in first["relation"]],
+        relation=[tables.slug(label).replace("-", "_") for label in first["relation"]],
         popularity=np.log10(pd.to_numeric(first["FactPop"])),
         popularity_source="log10 of TimeStress's FactPop",
         source=source,
@@ -386,7 +378,7 @@ def load_trec(path: str | Path) -> pd.DataFrame:
     lines = pd.Series(text.removesuffix("\n").split("\n"))
     parts = lines.str.strip().str.extract(rf"^({'|'.join(COARSE)}):\S+ +(?P<question>\S.*)$")
     for n in lines.index[parts["question"].isna()][:1]:
-        raise FactsError(
+        raise tables.FactsError(
             f"{path}, line {n + 1}: {lines[n][:60]!r} is not as 'HUM:ind Who ... ?', with a coarse "
             f"label of {', '.join(COARSE)}; mend or remove the line."
         )
@@ -402,7 +394,7 @@ class Official(NamedTuple):
     part: int  # whose probe asks its questions
     hub: str  # repository@revision
     files: str  # a pattern of paths there
-    load: Callable[[list[Path], str], Loaded]  # from files and the name of their source
+    load: Callable[[list[Path], str], tables.Loaded]  # from files and the name of their source
 
 
 SETS = {
@@ -448,7 +440,7 @@ SETS = {
 
 def load_official(
     name: str, path: str | Path | None = None, *, revision: str | None = None
-) -> Loaded:
+) -> tables.Loaded:
     """Return the set `name` of `SETS`: from the hub, or its cache, at the pinned or another revision.
 
     `path` is an official file (which is read whatever its split), a parquet copy, or a folder. The

