@@ -24,20 +24,10 @@ import numpy as np
 import torch
 from transformers import DynamicCache
 
-from factrobust.models import tokens
+from factrobust.models import tokens, tree
 from factrobust.models.engine import Batch, Body, Rows, by_prompt, in_batches
 from factrobust.models.extra import MptBody
 from factrobust.models.interface import Generation, Job, Model, ModelError
-from factrobust.models.tree import (
-    CUTS,
-    EPSILON,
-    Grow,
-    Stream,
-    decode,
-    floors,
-    log_norms,
-    new_streams,
-)
 
 SHORT_PREFIX = 8  # sharing fewer tokens than this saves nothing
 BRANCHES = 64  # answers to one prompt that share a row: more would make its mask costly
@@ -154,16 +144,16 @@ class CausalLM(Model):
         at = torch.tensor(where)
         targets = torch.tensor([token for ids in answers for token in ids])
         temperatures = settings.get("temperatures")
-        grid = [max(t, EPSILON) for t in temperatures or [1.0]]
-        cuts = {name: settings[name] for name in CUTS if name in settings}
+        grid = [max(t, tree.EPSILON) for t in temperatures or [1.0]]
+        cuts = {name: settings[name] for name in tree.CUTS if name in settings}
         values = np.empty((len(targets), len(grid)), dtype=np.float32)
         for low in range(0, len(hidden), self.logits_per_batch):
             logits = self.body.logits(hidden[low : low + self.logits_per_batch])
             here = ((at >= low) & (at < low + len(logits))).nonzero()[:, 0]
             logits -= logits.amax(dim=-1, keepdim=True)
             rows = at[here] - low
-            least = floors(logits, grid, cuts) if cuts else None
-            norms = log_norms(logits, grid, least).float()[rows]
+            least = tree.floors(logits, grid, cuts) if cuts else None
+            norms = tree.log_norms(logits, grid, least).float()[rows]
             z = logits[rows, targets[here]][:, None]
             scaled = z / torch.tensor(grid, device=logits.device) - norms
             if least is not None:  # a token that truncation drops is impossible
@@ -183,10 +173,11 @@ class CausalLM(Model):
 
         def run(batch: list[tuple[list[int], list[int]]]) -> Batch:
             streams = [
-                [s for i in group for s in new_streams(requests[i], settings)] for group, _ in batch
+                [s for i in group for s in tree.new_streams(requests[i], settings)]
+                for group, _ in batch
             ]
             last = [[*ids, *self.body.begin][-1] for _, ids in batch]  # what an answer follows
-            decode(
+            tree.decode(
                 *self._prefill([ids for _, ids in batch]),
                 self.body.logits,
                 streams,
@@ -212,7 +203,7 @@ class CausalLM(Model):
         return tokens.cut(text, stop) is not None
 
     def _generations(
-        self, prompt: str, last: int, streams: list[Stream], stop: Sequence[str]
+        self, prompt: str, last: int, streams: list[tree.Stream], stop: Sequence[str]
     ) -> list[Generation]:
         """What the streams of one prompt (`last`: the token before) say, up to a stop or end."""
 
@@ -255,7 +246,7 @@ class CausalLM(Model):
         shared = common_length(prompts)
         return [len(ids) - shared + n for ids, n in zip(prompts, answers, strict=True)]
 
-    def _prefill(self, prompts: list[list[int]]) -> tuple[torch.Tensor, Grow]:
+    def _prefill(self, prompts: list[list[int]]) -> tuple[torch.Tensor, tree.Grow]:
         """Last hidden state of each prompt, and how its answers grow from there."""
         batch = [[unanswered(ids)] for ids in prompts]
         rows, hidden, cache, kv_positions = self._forward(batch, *self._shared_prefix(batch))
