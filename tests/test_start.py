@@ -127,7 +127,39 @@ def test_without_models_only_the_questions_are_there():
     assert len(study.questions) == 200
     assert study.results.empty
     given = {"data": "embedded", "n_correct": 3, "n_incorrect": 6, "n_facts": 2, "seed": 0}
-    assert start.time(given | {"__annotations__": given}).scores.empty
+    study = start.time(given | {"__annotations__": given})
+    assert study.scores.empty
+    assert study.dates.groupby("precision")["fact_id"].nunique().to_dict() == {
+        "year": 281,
+        "month": 2,
+        "day": 2,  # all facts at the year, two at the others
+    }
+    given = {"seed": 0, "n_moments": 1}
+    offices = start.successions(given | {"__annotations__": given})
+    assert offices.scores.empty
+    assert not offices.moments.duplicated(["chain", "term"]).any()
+
+
+def test_time_scores_published_years_and_a_grid(monkeypatch):
+    asked = {}
+
+    def scored(self, statements, formats=("question",)):
+        asked[len(asked)] = statements
+        return statements
+
+    monkeypatch.setattr(start.Time, "_scored", scored)
+    given = {"data": "embedded", "n_correct": 2, "n_incorrect": 3, "n_facts": 4, "n_decoded": 5}
+    study = start.time(notebook(models=[], n_others=2, **given))
+    assert study.statements["others"].map(len).eq(2).all()
+    published = study.as_published
+    assert set(published["precision"]) == {"year"}
+    counts = published.groupby(["fact_id", "label"]).size().unstack()
+    assert counts[["correct", "incorrect"]].max().tolist() == [2, 6]
+    fine = study.dates.loc[study.dates["precision"] == "day", "fact_id"]
+    assert set(counts.index) == set(fine)  # the facts that are drawn for months and days
+    grid = study.on_grid
+    assert grid.groupby("fact_id").size().tolist() == [36] * 5
+    assert grid["others"].map(len).eq(2).all()
 
 
 def test_what_a_study_saves_carries_its_provenance(monkeypatch):

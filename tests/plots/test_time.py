@@ -133,6 +133,7 @@ def test_match_matrix(check, models, rows, entries):
     for axis in fig.axes:
         assert axis.collections[0].get_array().tolist() == [[0, 1], [2, 0]]
         assert [text.get_text() for text in axis.get_xticklabels()] == ["1990", "2010"]
+        assert axis.yaxis_inverted()
     assert rows(fig.axes[0]) == ["2001", "2002"]
     assert entries(fig) == ["won", "tied", "lost"]
 
@@ -152,11 +153,10 @@ def test_rates_by_distance(check, intervals, models, rows):
     table = intervals(model=models, side=["after", "before"], lengths=bins)
     fig = check(time.rates_by_distance(table), axes=2)
     assert [axis.get_title() for axis in fig.axes] == ["before", "after"]
-    names = [f"{row} lengths of the validity" for row in ("up to 1", "1 to 3", "over 3")]
-    assert rows(fig.axes[0]) == names
+    assert rows(fig.axes[0]) == ["up to 1", "1 to 3", "over 3"]
     near = table[table["lengths"] == "up to 1"].rename(columns={"lengths": "years"})
     near["years"] = "up to 5"
-    assert rows(time.rates_by_distance(near, "years").axes[0]) == ["up to 5 years"]
+    assert rows(time.rates_by_distance(near, "years").axes[0]) == ["up to 5"]
 
 
 def test_confusion(check, models, rows):
@@ -167,6 +167,7 @@ def test_confusion(check, models, rows):
     fig = check(time.confusion(table, ["Ann", "Bob", "Cid"]), axes=len(models))
     grid = fig.axes[0].collections[0].get_array()
     assert np.ma.filled(grid, -1).tolist() == [[0.75, 0.25, -1], [-1, -1, -1], [1, -1, -1]]
+    assert all(axis.yaxis_inverted() for axis in fig.axes)
     assert rows(fig.axes[0]) == ["Ann", "Bob", "Cid"]
 
 

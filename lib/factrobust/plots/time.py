@@ -110,7 +110,7 @@ def _cells(axis: Axes, grid: pd.DataFrame, cmap: Any, top: float) -> None:
     edges = [np.arange(n + 1) - 0.5 for n in grid.shape]
     options: dict[str, Any] = {"edgecolor": "white", "lw": 0.6, "vmin": 0, "vmax": top}
     axis.pcolormesh(edges[1], edges[0], grid.to_numpy(float), cmap=cmap, **options)
-    axis.invert_yaxis()
+    axis.set_ylim(len(grid) - 0.5, -0.5)  # the first row on top
     axis.grid(False)
     axis.tick_params(length=0)
 
@@ -135,8 +135,8 @@ def rates_by_distance(table: pd.DataFrame, column: str = "lengths") -> Figure:
     rows = [name for name in bins if name in set(table[column])]
     unit = "lengths of the validity" if column == "lengths" else "years"
     fig, _ = blocks.forest(
-        table.sort_values("side", ascending=False), column, rows, [f"{row} {unit}" for row in rows],
-        panel="side", xlabel="win rate against dates so far off", at=0.5,
+        table.sort_values("side", ascending=False), column, rows, rows,
+        panel="side", xlabel=f"win rate against dates so many\n{unit} off", at=0.5,
     )  # fmt: skip
     return fig
 
