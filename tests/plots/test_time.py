@@ -113,10 +113,10 @@ def test_over_years_shades_the_validity(check, models, entries):
     )
     table = keys.to_frame(index=False)
     table["mean"] = np.arange(len(table), dtype=float)
-    fig = check(time.over_years(table, 1995.5, 2001), axes=2)
+    fig = check(time.over_years(table, "1995-07-02", "2000"), axes=2)
     for axis, kind in zip(fig.axes, kinds, strict=True):
         (shade,) = axis.patches
-        assert (shade.get_x(), shade.get_x() + shade.get_width()) == (1995.5, 2001)
+        assert (shade.get_x(), shade.get_x() + shade.get_width()) == pytest.approx((1995.5, 2001), abs=0.01)
         for line, model in zip(axis.lines, style.looks(models), strict=True):
             own = table[(table["model"] == model) & (table["value"] == kind)]
             assert line.get_xydata().tolist() == own[["year", "mean"]].values.tolist()

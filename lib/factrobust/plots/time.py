@@ -70,18 +70,19 @@ def _years(days: Days) -> NDArray[np.float64]:
     return days.astype("datetime64[D]").astype(float) / DAYS_A_YEAR + 1970
 
 
-def over_years(table: pd.DataFrame, start: float, end: float) -> Figure:
+def over_years(table: pd.DataFrame, start: str, end: str) -> Figure:
     """Scores of one fact by year, with its validity shaded: a line a model, a panel a kind of score.
 
     `table`: model, year, value (how the panel is called, such as "log P of the object") and mean
-    (nats). `start` and `end` are the years with a fraction between which the fact held.
+    (nats). The fact held from `start` to `end` (dates).
     """
+    held = [float(_years(parse(bound)[side])) for side, bound in enumerate((start, end))]
     fig, panels = blocks.curves(
         table.assign(low=np.nan, high=np.nan, n=1), "year", panel="value", what="", sharey=False,
         labels=("year in the question", "nats"), extra=blocks.patches({"validity": "0.9"}),
     )  # fmt: skip
     for axis, _ in panels:
-        axis.axvspan(start, end, color="0.9", lw=0, zorder=0)
+        axis.axvspan(*held, color="0.9", lw=0, zorder=0)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     return fig
 
