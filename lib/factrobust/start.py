@@ -154,11 +154,11 @@ class Decoding(Study):
 class Time(Study):
     """Part 2: the object of the facts of `data` is scored under every date, in each prompt format.
 
-    All facts are asked at the year, and `n_facts` of them at the month and the day; `limit` names a
-    parameter that says how many facts there are instead, asked at all three precisions. `sampling` is
+    `n_facts` facts are asked at the year, and `n_fine` of them at the month and the day, too; `limit`
+    names a parameter that says how many facts there are instead, at all three precisions. `sampling` is
     how dates are kept (`datasets.dates.thinned`, with n_correct and n_incorrect); with `tuned`, only
     models that have a chat template (LacksError if there is none). With a parameter `n_others`, as
-    many other objects are scored beside each fact's own.
+    many other objects are scored beside each fact's own, at the year.
 
     Holds the `facts`, the `dates` and `statements` about them, and their `scores`.
     """
@@ -181,7 +181,7 @@ class Time(Study):
         self.facts, _, self.inputs, self.dates = load_named_temporal(
             v["data"],
             sampling=sampling,
-            **{"limit": v[limit]} if limit else {"n_fine": v["n_facts"]},
+            **{"limit": v[limit]} if limit else {"limit": v["n_facts"], "n_fine": v["n_fine"]},
             **{name: v[name] for name in ("n_correct", "n_incorrect", "seed")},
         )
         self.facts = probe.other_objects(self.facts, v.get("n_others", 0), seed=v["seed"])
@@ -206,14 +206,14 @@ class Time(Study):
 
     @cached_property
     def as_published(self) -> pd.DataFrame:
-        """Scores of the years of the `n_facts` drawn facts as the paper samples them: as many incorrect
-        ones in all, 2 `n_incorrect`, wherever they fall."""
+        """Scores of the years of `n_fine` facts as the paper samples them: as many incorrect ones in
+        all, 2 `n_incorrect`, wherever they fall."""
         from factrobust.datasets.named import load_named_temporal
         from factrobust.probes.time import statements
 
         v = self.parameters
         facts, _, _, dates = load_named_temporal(
-            v["data"], sampling="published", limit=v["n_facts"], seed=v["seed"],
+            v["data"], sampling="published", limit=v["n_fine"], seed=v["seed"],
             n_correct=v["n_correct"], n_incorrect=2 * v["n_incorrect"],
         )  # fmt: skip
         return self._scored(statements(facts, dates[dates["precision"] == "year"]))

@@ -24,7 +24,7 @@ RULES = ("strict", "published")  # of labels
 SAMPLINGS = ("balanced", "published")  # of the dates that are kept
 COLUMNS = schemas.names(schemas.Dates)
 YEARS = (1000, 2020)  # the first and the last year that is sampled
-GRID = range(1950, 2021, 2)  # the years of `grid`
+GRID = range(1950, 2021, 3)  # the years of `grid`
 REACH, STEPS = 5, 20  # alpha runs from -5 to 5 in steps of 1/20
 DAYS_A_YEAR = 365.2425
 # Not calendar.month_name, which follows the locale.

@@ -93,14 +93,16 @@ def scored(
     The tokens are the smallest suffix of prompt + separator + object
     that covers separator and object (paper 2, appendix D): " Mahinda" is one token with its space,
     and where a tokenizer keeps spaces apart, the space counts as well, the same for every date.
-    `freed` is that minus the mean of the same of the `others`, which share the prompt's computation.
+    At the year `freed` is that minus the mean of the same of the `others`, which share the prompt's
+    computation.
     """
     name = prompt_format or model.prompt_format
     asked = prompts(model, statements, name)
     separator = FORMATS[name].separator
     answers = [[own] for own in statements["object"]]
-    if "others" in statements:
-        answers = [[*own, *more] for own, more in zip(answers, statements["others"], strict=True)]
+    if "others" in statements:  # with the years alone: they cost as much again
+        every = zip(answers, statements["others"], statements["precision"], strict=True)
+        answers = [[*own, *(more if unit == "year" else [])] for own, more, unit in every]
     sent = [
         (prompt, separator + text)
         for prompt, texts in zip(asked, answers, strict=True)
