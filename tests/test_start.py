@@ -98,7 +98,7 @@ def test_time_scores_every_statement_in_every_format():
 
 
 def test_time_without_a_tuned_model_says_so():
-    given = {"data": "embedded", "n_correct": 3, "n_incorrect": 6, "n_facts": 24}
+    given = {"data": "embedded", "n_correct": 3, "n_incorrect": 6, "n_facts": 24, "n_fine": 6}
     with pytest.raises(LacksError, match="no chat template"):
         start.time(notebook(models=[GEMMA], **given), tuned=True)
 
@@ -126,7 +126,14 @@ def test_without_models_only_the_questions_are_there():
     study = start.context(given | {"__annotations__": given})
     assert len(study.questions) == 200
     assert study.results.empty
-    given = {"data": "embedded", "n_correct": 3, "n_incorrect": 6, "n_facts": 2, "seed": 0}
+    given = {
+        "data": "embedded",
+        "n_correct": 3,
+        "n_incorrect": 6,
+        "n_facts": 2,
+        "n_fine": 2,
+        "seed": 0,
+    }
     study = start.time(given | {"__annotations__": given})
     assert study.scores.empty
     assert study.dates.groupby("precision")["fact_id"].nunique().to_dict() == {
@@ -148,8 +155,8 @@ def test_time_scores_published_years_and_a_grid(monkeypatch):
         return statements
 
     monkeypatch.setattr(start.Time, "_scored", scored)
-    given = {"data": "embedded", "n_correct": 2, "n_incorrect": 3, "n_facts": 4, "n_decoded": 5}
-    study = start.time(notebook(models=[], n_others=2, **given))
+    given = {"data": "embedded", "n_correct": 2, "n_incorrect": 3, "n_fine": 4, "n_decoded": 5}
+    study = start.time(notebook(models=[], n_facts=281, n_others=2, **given))
     assert study.statements["others"].map(len).eq(2).all()
     published = study.as_published
     assert set(published["precision"]) == {"year"}
@@ -158,7 +165,7 @@ def test_time_scores_published_years_and_a_grid(monkeypatch):
     fine = study.dates.loc[study.dates["precision"] == "day", "fact_id"]
     assert set(counts.index) == set(fine)  # the facts that are drawn for months and days
     grid = study.on_grid
-    assert grid.groupby("fact_id").size().tolist() == [36] * 5
+    assert grid.groupby("fact_id").size().tolist() == [24] * 5
     assert grid["others"].map(len).eq(2).all()
 
 
@@ -174,3 +181,10 @@ def test_what_a_study_saves_carries_its_provenance(monkeypatch):
         "inputs": ["facts.csv"],
         "decimals": 5,
     }
+
+
+def test_tables_are_shown_without_row_numbers_but_with_named_rows():
+    table = pd.DataFrame({"a": [1.5]}, index=[7])
+    assert "<th>7</th>" not in start._as_html(table)
+    assert "<th>7</th>" in start._as_html(table.rename_axis("n"))
+    assert "<th>x</th>" in start._as_html(table.set_axis(["x"]))

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from IPython import get_ipython
+from pandas.api.types import is_integer_dtype
 
 from factrobust import load_model, schemas
 from factrobust.provenance import save_figure, save_table
@@ -30,6 +32,12 @@ if TYPE_CHECKING:
 PACKAGES = ("factrobust", "numpy", "pandas", "matplotlib")
 
 
+def _as_html(table: pd.DataFrame) -> str:
+    """As pandas shows a table, but without row numbers: only an index with a name says anything."""
+    numbers = table.index.names == [None] and is_integer_dtype(table.index)
+    return table.to_html(index=not numbers, notebook=True, max_rows=10 if len(table) > 60 else None)
+
+
 class Study:
     """Parameters, models and input files of a notebook: the provenance of what it saves."""
 
@@ -37,6 +45,8 @@ class Study:
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
         pd.set_option("display.max_colwidth", 90)
+        if shell := get_ipython():
+            shell.display_formatter.formatters["text/html"].for_type(pd.DataFrame, _as_html)
         print(", ".join(f"{package} {metadata.version(package)}" for package in PACKAGES))
         self.parameters = {name: notebook[name] for name in notebook["__annotations__"]}
         names = self.parameters.pop("models", [])
