@@ -130,7 +130,7 @@ def test_without_models_only_the_questions_are_there():
         "data": "embedded",
         "n_correct": 3,
         "n_incorrect": 6,
-        "n_facts": 2,
+        "n_facts": 7,
         "n_fine": 2,
         "seed": 0,
     }
