@@ -13,7 +13,7 @@ from pandera.errors import SchemaError
 
 from factrobust import schemas
 from factrobust.metrics import time
-from factrobust.statistics import bootstrap_statistic, interval_table, ratio_of_sums
+from factrobust.statistics import bootstrap_statistic, ratio_of_sums
 
 
 def table(
@@ -194,9 +194,11 @@ def test_chance(correct: int, incorrect: int) -> None:
 
 
 def test_positions() -> None:
-    scores = table([-1, -3], [-4]).assign(alpha=[-0.6, -0.5, 0.49])
+    scores = table([-1, -3], [-4]).assign(alpha=[-0.2, 0.49, 0.6])
     placed = time.positions(scores)
-    assert placed["position"].tolist() == [-0.625, -0.375, 0.375]
+    assert placed["position"].tolist() == [-0.25, 0.25, 0.75]
+    edges = scores.assign(label="transitional", alpha=[-0.6, -0.45, 0.5])
+    assert time.positions(edges)["position"].tolist() == [-0.5, -0.5, 0.5]
     assert placed["relative"].tolist() == [-2, 1, -1]
     assert time.positions(table([], [-4]))["relative"].isna().all()
     doubled = scores.assign(freed=2 * scores["logprob"])
@@ -293,33 +295,6 @@ def test_ratio_is_few_shot_over_standard() -> None:
     assert interval.mean == pytest.approx(1 / 3)
     assert interval.n == 4
     assert 0 <= interval.low < 1 / 3 < interval.high <= 1
-
-
-def test_patterns() -> None:
-    table = time.patterns(pd.concat([robust_at(FACTS), robust_at({"a": "1?0"}, model="n")]))
-    assert len(table) == 16
-    counts = table[table["model"] == "m"].set_index(["year", "month", "day"])
-    expected = {"111": 1, "100": 1, "110": 1, "000": 1}
-    for signs in ("111", "110", "101", "100", "011", "010", "001", "000"):
-        row = counts.loc[tuple(sign == "1" for sign in signs)]
-        assert row["count"] == expected.get(signs, 0)
-        assert row["share"] == expected.get(signs, 0) / 4
-        assert row["n"] == 4
-    undefined = table[table["model"] == "n"]
-    assert undefined["n"].eq(0).all()
-    assert undefined["share"].isna().all()
-
-
-def test_robust_elsewhere() -> None:
-    table = time.robust_elsewhere(robust_at(FACTS))
-    recall = interval_table(table, ["known_at", "asked_at"], "robust")
-    recall = recall.set_index(["known_at", "asked_at"])
-    assert len(recall) == 6
-    # Known at the year: a, b, c, e. At the day of these only a; at the month a and c of a, b, c.
-    assert recall.loc[("year", "day"), ["mean", "n"]].tolist() == [1 / 4, 4]
-    assert recall.loc[("year", "month"), ["mean", "n"]].tolist() == [2 / 3, 3]
-    assert recall.loc[("month", "year"), ["mean", "n"]].tolist() == [2 / 3, 3]  # f is lost
-    assert recall.loc[("day", "year"), ["mean", "n"]].tolist() == [1, 1]
 
 
 # --- duels ----------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ import pytest
 from factrobust.plots import style, time
 
 PRECISIONS = ["year", "month", "day", "global"]
-MANY = [f"owner/model-{k}" for k in range(8)]
 FACTS = pd.DataFrame(
     {
         "fact_id": ["a", "b"],
@@ -48,27 +47,18 @@ def test_timeline(check, rows, entries):
         time.timeline(FACTS, dates.assign(label="wrong"))
 
 
-@pytest.mark.parametrize("names", [MANY[:2], MANY])
-def test_rates_by_precision(check, intervals, bars, rows, names):
-    table = intervals(model=names, precision=PRECISIONS)
-    chance = pd.Series([0.4, 0.3, 0.2, 0.1], index=PRECISIONS[::-1])
-    fig = check(time.rates_by_precision(table, "robustness", chance), axes=4)
-    for k, (axis, precision) in enumerate(zip(fig.axes, PRECISIONS, strict=True)):
-        own = table[table["precision"] == precision]
-        assert bars(axis) == pytest.approx(own[["low", "high"]].to_numpy())
-        assert axis.get_title().startswith(f"{precision}\nn = 40 facts each")
-        (dashed,) = [line for line in axis.lines if line.get_linestyle() == "--"]
-        assert dashed.get_xdata() == pytest.approx([0.1 * (k + 1)] * 2)
-    assert rows(fig.axes[0]) == [style.model_name(name) for name in names]
-    one = time.rates_by_precision(table, "win rate", 0.5).axes[2]
-    assert [0.5, 0.5] in [list(line.get_xdata()) for line in one.lines]
-
-
-def test_logprob_by_position(check, intervals, models, traces):
-    table = intervals(model=models, precision=["day", "year"], position=[1.4, -0.6, 0.1])
+def test_logprob_by_position(check, intervals, models, points):
+    table = intervals(model=models, precision=["day", "year"], position=[0.75, -0.5, -0.25])
     fig = check(time.logprob_by_position(table), axes=2)
-    traces(fig, table, "position", "precision", ["year", "day"])
-    for axis in fig.axes:
+    for axis, precision in zip(fig.axes, ["year", "day"], strict=True):
+        for model, look in style.looks(models).items():
+            own = table[(table["model"] == model) & (table["precision"] == precision)]
+            drawn = points(axis, look.colour)
+            order = [0, 2, 1]  # the hollow one last
+            assert drawn[:, 1].tolist() == own["mean"].iloc[order].tolist()
+            assert drawn[:, 0] == pytest.approx(own["position"].iloc[order], abs=0.13)
+            hollow = [line for line in axis.lines if line.get_markerfacecolor() == "white"]
+            assert len(hollow) == len(models)
         (shade,) = axis.patches
         assert (shade.get_x(), shade.get_width()) == (-0.5, 1)
 
@@ -116,7 +106,9 @@ def test_over_years_shades_the_validity(check, models, entries):
     fig = check(time.over_years(table, "1995-07-02", "2000"), axes=2)
     for axis, kind in zip(fig.axes, kinds, strict=True):
         (shade,) = axis.patches
-        assert (shade.get_x(), shade.get_x() + shade.get_width()) == pytest.approx((1995.5, 2001), abs=0.01)
+        assert (shade.get_x(), shade.get_x() + shade.get_width()) == pytest.approx(
+            (1995.5, 2001), abs=0.01
+        )
         for line, model in zip(axis.lines, style.looks(models), strict=True):
             own = table[(table["model"] == model) & (table["value"] == kind)]
             assert line.get_xydata().tolist() == own[["year", "mean"]].values.tolist()

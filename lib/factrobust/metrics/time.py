@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ COUNTS = ["n_correct", "n_incorrect", "matches", "wins", "ties"]
 GLOBAL = "global"
 OUTCOMES = ("win", "tie", "lose")  # of a duel
 DUELLED = ("win_rate", "robust")
-WIDTH = 0.25  # of a bin of alpha
+WIDTH = 0.5  # of a bin of alpha
 
 
 def matches(scores: pd.DataFrame) -> pd.DataFrame:
@@ -96,17 +95,17 @@ def chance(n_correct: int, n_incorrect: int) -> float:
 def positions(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     """Scores with the position of their date, for log-probability against alpha (figure 3).
 
-    Adds `position`, the centre of the bin of alpha (bins of WIDTH from 0 on, so that 0.5, the edge
-    of the validity, is an edge of bins), and `relative`, the value minus its mean over the fact's
-    correct dates at this precision (NaN without any): far positions hold other facts than near ones,
-    which would move the plain mean.
+    Adds `position`, the centre of the bin of alpha (bins of WIDTH from 0 on, so that 0.5, the edge of
+    the validity, is an edge of bins), or of a transitional date the edge that it lies at, -0.5 or 0.5;
+    and `relative`, the value minus its mean over the fact's correct dates at this precision (NaN
+    without any): far positions hold other facts than near ones, which would move the plain mean.
     """
     correct = scores[value].where(scores["label"] == "correct")
     mean = correct.groupby([scores[name] for name in CELL]).transform("mean")
-    return scores.assign(
-        position=(np.floor(scores["alpha"] / WIDTH) + 0.5) * WIDTH,
-        relative=scores[value] - mean,
-    )
+    alpha = scores["alpha"]
+    bins = (np.floor(alpha / WIDTH) + 0.5) * WIDTH
+    position = bins.where(scores["label"] != "transitional", np.sign(alpha) / 2)
+    return scores.assign(position=position, relative=scores[value] - mean)
 
 
 def popularity_bins(
@@ -147,34 +146,6 @@ def paired_variances(matched: pd.DataFrame, standard: str, few_shot: str) -> pd.
     robust = verdicts(matched).set_index(KEY).sum(axis=1, skipna=False) / len(PRECISIONS)
     pairs = (robust * (1 - robust)).unstack("prompt_format")[[standard, few_shot]].dropna()
     return pairs.set_axis(["standard", "few_shot"], axis="columns").reset_index()
-
-
-def patterns(matched: pd.DataFrame) -> pd.DataFrame:
-    """Which precisions fail together: how often each of the eight patterns of R at year, month and
-    day occurs among the n facts of a model and format that are defined at all three."""
-    rows = []
-    for key, part in verdicts(matched).groupby(KEY[:2], sort=False):
-        defined = part[list(PRECISIONS)].dropna().to_numpy(dtype=bool)
-        for pattern in product([True, False], repeat=len(PRECISIONS)):
-            same = (defined == pattern).all(axis=1)
-            share = same.mean() if len(same) else np.nan
-            rows.append((*key, *pattern, same.sum(), share, len(same)))
-    return pd.DataFrame(rows, columns=[*KEY[:2], *PRECISIONS, "count", "share", "n"])
-
-
-def robust_elsewhere(matched: pd.DataFrame) -> pd.DataFrame:
-    """Facts robust at one precision: are they at another one?
-
-    One row for each model, prompt_format, fact_id, known_at and asked_at (two different precisions)
-    where R = 1 at known_at; `robust` (0 or 1) is R at asked_at. Its mean over facts is the recall:
-    known at the year and not at the day is 1 - mean at known_at = year, asked_at = day.
-    """
-    table = verdicts(matched)
-    parts = []
-    for known, other in permutations(PRECISIONS, 2):
-        both = table.loc[(table[known] == 1) & table[other].notna(), KEY]
-        parts.append(both.assign(known_at=known, asked_at=other, robust=table[other]))
-    return pd.concat(parts, ignore_index=True)
 
 
 def size_fits(rates: pd.DataFrame) -> pd.DataFrame:

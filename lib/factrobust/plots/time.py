@@ -171,37 +171,33 @@ def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
     return fig
 
 
-def rates_by_precision(table: pd.DataFrame, value: str, random: pd.Series | float) -> Figure:
-    """Figure 2: a value by precision and over all three ("global"): a row a model, a panel a precision.
-
-    `table`: intervals by model and precision; `value` is the label of x, such as "win rate". `random`,
-    dashed: what random scores reach, one number (0.5 for the win rate) or one a precision [precision]
-    (of the column chance of `schemas.Matched`, for the robustness).
-    """
-    fig, panels = blocks.forest(
-        table, "model", xlabel=value, panel="precision", what="facts",
-        extra=[blocks.key("random", **style.REFERENCE)],
-    )  # fmt: skip
-    for axis, own in panels:
-        level = random[own["precision"].iloc[0]] if isinstance(random, pd.Series) else random
-        axis.axvline(level, **style.REFERENCE)
-    return fig
-
-
 def logprob_by_position(table: pd.DataFrame) -> Figure:
     """Figure 3: log-probability of the object by where the date lies, a panel a precision.
 
     `table`: intervals of relative (nats) by model, precision and position (alpha), all three as
-    `metrics.time.positions` says. The validity, |alpha| < 0.5, is shaded.
+    `metrics.time.positions` says: points in bins, those of transitional dates hollow. The validity,
+    |alpha| < 0.5, is shaded.
     """
-    fig, panels = blocks.curves(
-        table, "position", panel="precision",
-        labels=("date $\\alpha$ (lengths of validity)", "log-probability minus that\nof correct dates (nats)"),
-        extra=blocks.patches({"validity": "0.9"}),
-    )  # fmt: skip
-    for axis, _ in panels:
+    blocks.check(table, "model", "precision", "position")
+    looks = style.looks(table["model"])
+    labels = (
+        "date $\\alpha$ (lengths of validity)",
+        "log-probability minus that\nof correct dates (nats)",
+    )
+    fig, panels = blocks.panels(table, "precision", labels=labels)
+    for axis, own in panels:
         axis.axvspan(-0.5, 0.5, color="0.93", lw=0, zorder=0)
-    return fig
+        axis.axhline(0, **style.REFERENCE)
+        for k, (model, look) in enumerate(looks.items()):
+            for edge, inside in ((False, look.colour), (True, "white")):
+                part = own[(own["model"] == model) & ((own["position"].abs() == 0.5) == edge)]
+                at = part["position"] + style.aside(k, len(looks), 0.12)
+                form: dict[str, Any] = {"fmt": look.marker, "color": look.colour, "mfc": inside}
+                axis.errorbar(at, part["mean"], yerr=style.errors(part), elinewidth=0.8, **form)
+    hollow = blocks.key("transitional dates", marker="o", mfc="white", ls="")
+    return blocks.legend(
+        fig, [*blocks.keys(looks, ls=""), hollow, *blocks.patches({"validity": "0.9"})]
+    )
 
 
 def rates_by_format(table: pd.DataFrame, value: str = "robustness") -> Figure:
