@@ -141,9 +141,10 @@ def test_without_models_only_the_questions_are_there():
         "month": 2,
         "day": 2,  # seven at the year, two of them at the others
     }
-    given = {"seed": 0, "n_moments": 1}
+    given = {"seed": 0, "n_moments": 1, "offices": ["pope", "us-president"]}
     offices = start.successions(given | {"__annotations__": given})
     assert offices.scores.empty
+    assert set(offices.terms["chain"]) == set(offices.moments["chain"]) == set(given["offices"])
     assert not offices.moments.duplicated(["chain", "term"]).any()
 
 

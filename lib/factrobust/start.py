@@ -256,7 +256,8 @@ class Time(Study):
 class Successions(Study):
     """Part 2: who held an office? All holders are scored, for `n_moments` years of each term.
 
-    Holds the `terms`, the `moments` that are asked for, and the `scores`.
+    `offices` names the chains that are asked for, [] all of them (ValueError for a wrong name). Holds
+    the `terms`, the `moments` that are asked for, and the `scores`.
     """
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
@@ -264,8 +265,9 @@ class Successions(Study):
         from factrobust.probes.time import holders
 
         super().__init__(notebook)
-        self.inputs, self.terms = [FILE], load_successions()
-        self.moments = moments(self.terms, self.parameters["n_moments"])
+        v = self.parameters
+        self.inputs, self.terms = [FILE], load_successions(offices=v["offices"])
+        self.moments = moments(self.terms, v["n_moments"])
         self.scores = self._each(lambda model: holders(model, self.terms, self.moments))
         if self.models:
             schemas.HolderScores.validate(self.scores)

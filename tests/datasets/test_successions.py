@@ -81,6 +81,18 @@ def test_no_other_term_may_hold_a_year_that_is_asked(terms):
     assert set(label[~own]) == {"incorrect"}
 
 
+def test_offices_are_chosen_by_name(terms):
+    some = load_successions(offices=["pope", "us-president"])
+    assert some["chain"].unique().tolist() == ["us-president", "pope"]  # in the table's order
+    own = terms[terms["chain"].isin(some["chain"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(some, own)
+    wrong = (
+        r"has no office 'us-presidents'; did you mean 'us-president'\? It has us-president, us-v"
+    )
+    with pytest.raises(ValueError, match=wrong):
+        load_successions(offices=["pope", "us-presidents"])
+
+
 # ---- tables of a reader's own --------------------------------------------------------------------
 
 

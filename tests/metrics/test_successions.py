@@ -39,6 +39,8 @@ def test_who_is_named_by_hand() -> None:
     assert table["right"].tolist() == [1, 0, 1, 0, 1]
     assert table["near"].tolist() == [1, 1, 1, 0, 1]
     assert table["terms"].eq(4).all()
+    # At most one term from the first are Ann and Bob, from the third Bob, Ann, Cid, from the last two.
+    assert table["guess"].tolist() == [1 / 2, 1 / 2, 1 / 3, 1 / 2, 1 / 2]
     counts = successions.confusion(table).set_index(["term", "predicted"])
     assert counts["count"].unstack().values.tolist() == [[1, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 1]]
     assert counts.loc[(0, 1), ["share", "n"]].tolist() == [1 / 2, 2]
@@ -50,13 +52,24 @@ def test_the_term_of_who_came_back_is_the_nearest() -> None:
     assert table["distance"].tolist() == [1, 1]
 
 
+def test_the_rule_of_order_by_hand() -> None:
+    scores = successions.in_order(pd.concat([asked(NAMED), asked({(1900, 0): "Bob"}, chain="x")]))
+    table = successions.predicted(scores[scores["chain"] == "head"], "in_order")
+    # In 25 years the term goes from 0 to 3: to 0.6, 1.2 and 2.4 in 1995, 2000 and 2010.
+    assert table["predicted"].tolist() == [0, 1, 1, 2, 3]
+    assert table["drift"].tolist() == [0, 1, -1, -1, 0]
+
+
 def test_baselines_by_hand() -> None:
-    row = successions.baselines(asked(NAMED)).iloc[0]
-    assert row[["moments", "right", "uniform"]].tolist() == [5, 3 / 5, 1 / 3]
-    assert row["constant"] == 3 / 5  # always Ann
-    assert row["preferred"] == 0  # always Bob
-    # Ann is named twice and right thrice of five, Cid once and twice.
-    assert row["permuted"] == pytest.approx((2 * 3 + 1 * 2) / 25)
+    table = successions.baselines(asked(NAMED)).set_index(["rule", "year"])["right"].unstack()
+    assert table.columns.tolist() == [1990, 1995, 2000, 2010, 2015]
+    assert table.loc["the model"].tolist() == [1, 0, 1, 0, 1]
+    assert table.loc["any holder"].tolist() == pytest.approx([1 / 3] * 5)
+    assert table.loc["one for all"].tolist() == [1, 1, 1, 0, 0]  # always Ann
+    assert table.loc["undated"].eq(0).all()  # always Bob
+    # Ann is named twice of five, and so is Bob, and Cid once.
+    assert table.loc["permuted"].tolist() == pytest.approx([2 / 5, 2 / 5, 2 / 5, 1 / 5, 1 / 5])
+    assert table.loc["in order"].tolist() == [1, 0, 0, 0, 1]
 
 
 def test_a_holder_who_is_always_preferred_is_taken_away() -> None:
@@ -70,17 +83,59 @@ def test_a_holder_who_is_always_preferred_is_taken_away() -> None:
     assert named.to_dict() == {1990: "Ann", 1995: "Bob", 2000: "Ann", 2010: "Bob", 2015: "Cid"}
 
 
-def test_permuted_years() -> None:
+def test_permuted_and_shifted_years() -> None:
     scores = asked({(1990, 0): "Ann", (2000, 1): "Bob", (2015, 3): "Cid"})
-    found = successions.permutation_test(scores).set_index("measure")
+    every = successions.permutation_test(scores).set_index(["null", "measure"])
+    found = every.loc["permuted"]
     assert found["mean"].tolist() == [1, 1, 0]
     # One of the six orders is right throughout, and with Ann and Bob exchanged all are near. From Ann
     # (0 and 2) the three right terms are 0, 1, 1 off, from Bob (1) 1, 0, 2, from Cid (3) 3, 2, 0.
     assert found["p"].tolist() == pytest.approx([1 / 6, 1 / 3, 1 / 6], abs=0.02)
-    assert found["permuted"].tolist() == pytest.approx([1 / 3, 6 / 9, 10 / 9], abs=0.03)
+    assert found["expected"].tolist() == pytest.approx([1 / 3, 6 / 9, 10 / 9], abs=0.03)
     assert found[["n", "chains"]].values.tolist() == [[3, 1]] * 3
+    # Of the three shifts one is right. By one, Bob, Cid and Ann are 1, 2 and 1 off, by two Cid, Ann and
+    # Bob 3, 1 and 2; Ann and Bob are not exchanged.
+    assert every.loc["shifted", "p"].tolist() == pytest.approx([1 / 3] * 3, abs=0.02)
+    expected = [1 / 3, (1 + 2 / 3 + 1 / 3) / 3, (0 + 4 / 3 + 2) / 3]
+    assert every.loc["shifted", "expected"].tolist() == pytest.approx(expected, abs=0.03)
     # The years of a chain are permuted among its own moments: of two chains both must be right.
     two = pd.concat([scores, asked({(1990, 0): "Ann", (2015, 3): "Cid"}, chain="other")])
-    found = successions.permutation_test(two).set_index("measure")
-    assert found.loc["right", "p"] == pytest.approx(1 / 12, abs=0.01)
-    assert found.loc["right", ["n", "chains"]].tolist() == [5, 2]
+    found = successions.permutation_test(two).set_index(["null", "measure"])
+    assert found.loc[("permuted", "right"), "p"] == pytest.approx(1 / 12, abs=0.01)
+    assert found.loc[("shifted", "right"), "p"] == pytest.approx(1 / 6, abs=0.02)
+    assert found.loc[("shifted", "right"), ["n", "chains"]].tolist() == [5, 2]
+
+
+def eras(bump: float, years: tuple[int, ...]) -> pd.DataFrame:
+    """Scores that rise and fall with the years, one parabola a holder, and a bump in the own term."""
+    rows = [
+        (
+            *("m", "head", year, term, k, f"h{k}", k == term),
+            *(-20 - (year - 1950 - 9 * k) ** 2 / 500 + bump * (k == term), -1.0),
+        )
+        for term, year in enumerate(years)
+        for k in range(len(years))
+    ]
+    columns = ["model", "chain", "year", "term", "candidate", "holder", "true", "logprob", "prior"]
+    return schemas.HolderScores.validate(pd.DataFrame(rows, columns=columns))
+
+
+def test_an_own_term_stands_out_from_eras_that_drift() -> None:
+    drift = eras(0, (1950, 1957, 1970, 1974, 1990))
+    assert successions.predicted(drift)["right"].mean() > 0.5  # and yet no term is known
+    found = successions.standing_out(drift)
+    assert found["year"].tolist() == [1957, 1970, 1974]
+    assert found["nats"].tolist() == pytest.approx([0, 0, 0])
+    # The holder bends up by 1, the neighbours down by half of their own bumps before and after.
+    known = successions.standing_out(eras(1, (1950, 1960, 1970, 1980)))
+    assert known["nats"].tolist() == pytest.approx([1.5, 1.5])
+
+
+def test_a_holder_who_returned_stands_beside_others_only() -> None:
+    scores = asked({(1990, 0): "Ann", (2000, 1): "Bob", (2010, 2): "Ann", (2020, 3): "Cid"})
+    nats = successions.standing_out(scores)["nats"].tolist()
+    # 2000: Bob -2.125, -1, -2.125 bends by 1.125; Ann, -1, -2, -1 and -1, -2.25, -1, by -1 and -1.25.
+    assert nats[0] == pytest.approx(1.125 + 1.125)
+    # 2010: Ann -2.25, -1, -2.25 bends by 1.25; Bob -1, -2.125, -2.125 by -0.5625, Cid -2.375, -2.375,
+    # -1 by -0.6875.
+    assert nats[1] == pytest.approx(1.25 + 0.625)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,20 +28,29 @@ _TYPED = [name for name in COLUMNS if name != "term"]
 SCHEMA = tables.csv_schema(_CHECKS, **{name: _CHECKS.get(name) for name in _TYPED})
 
 
-def load_successions(path: str | Path | None = None) -> pd.DataFrame:
+def load_successions(path: str | Path | None = None, offices: Sequence[str] = ()) -> pd.DataFrame:
     """Return the terms of offices, each office's in the order of time: a table `schemas.Terms`.
 
     `path` is a CSV of your own (default: the embedded table); it needs chain, office, holder, start
     and end, and each chain's terms in order. An empty end says that the term lasted beyond 2020. Gaps
     are allowed, for acting holders and vacancies, and so is a holder's return. question and prefix may
-    be given; else they are "who was {office}?" and "{office} was", to go on after a date.
+    be given; else they are "who was {office}?" and "{office} was", to go on after a date. `offices` names
+    the chains that are kept, by default all.
 
     Raises FactsError with file and line for a bad file: a bound that is no date, a term that ends
-    before it begins or begins before the last one ends, two offices or one holder in a chain.
+    before it begins or begins before the last one ends, two offices or one holder in a chain;
+    ValueError for an office that the table has not.
     """
     path = FILE if path is None else Path(path)
     frame = tables.read_checked(path, SCHEMA)
     _check_chains(frame, path)
+    known = frame["chain"].unique().tolist()
+    for name in offices:
+        if name not in known:
+            near = tables.nearest(name, known)
+            hint = f"did you mean {near!r}? " if near else ""
+            raise ValueError(f"{path} has no office {name!r}; {hint}It has {', '.join(known)}.")
+    frame = frame[frame["chain"].isin(offices or known)]
     frame = tables.complete_table(frame, SCHEMA)
     asked = {"question": "who was " + frame["office"] + "?", "prefix": frame["office"] + " was"}
     for column, usual in asked.items():

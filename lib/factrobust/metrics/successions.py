@@ -6,11 +6,23 @@ moment (a chain and a year) is the likeliest one after the dated question, the f
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 MOMENT = ["model", "chain", "year"]
 MEASURES = ("right", "near", "distance")
+
+
+def in_order(scores: pd.DataFrame) -> pd.DataFrame:
+    """Scores with a column `in_order`, of a rule that knows the order of an office's terms, not their
+    lengths: the first is named in the first year asked, the last in the last, the others between them
+    as the years go by, term (last term) (year - first) / (last - first), rounded."""
+    years, last = scores.groupby("chain")["year"], scores.groupby("chain")["candidate"]
+    first, span = years.transform("min"), years.transform("max") - years.transform("min")
+    place = last.transform("max") * (scores["year"] - first) / span
+    return scores.assign(in_order=-(place - scores["candidate"]).abs())
 
 
 def freed(scores: pd.DataFrame) -> pd.DataFrame:
@@ -28,8 +40,9 @@ def predicted(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
 
     holder (the right one) and term (its number), named and predicted (its term; of a holder who
     returned the nearest to the right term), right, drift (predicted minus right term: below 0 is too
-    early), near (at most one term off), distance (terms off), terms (how many the chain has).
-    `value` is the column that counts: logprob, freed, or prior, the same for every year.
+    early), near (at most one term off), distance (terms off), guess (the chance that one of the holders
+    at most one term off, drawn, is right: 1/3, or 1/2 at an end) and terms (how many the chain has).
+    `value` is the column that counts: logprob, freed, in_order, or prior, the same for every year.
     """
     top = scores.loc[scores.groupby(MOMENT, sort=False)[value].idxmax(), [*MOMENT, "holder"]]
     named = scores.merge(top, on=[*MOMENT, "holder"])
@@ -42,8 +55,10 @@ def predicted(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     )
     table["distance"] = table["drift"].abs()
     table["near"] = table["distance"] <= 1
-    sizes = scores.groupby(MOMENT).size().rename("terms").reset_index()
-    return table.merge(sizes, on=MOMENT).astype(dict.fromkeys(MEASURES, float))
+    around = scores[(scores["candidate"] - scores["term"]).abs() <= 1].groupby(MOMENT)["holder"]
+    sizes = pd.DataFrame({"guess": 1 / around.nunique(), "terms": scores.groupby(MOMENT).size()})
+    table = table.merge(sizes.reset_index(), on=MOMENT)
+    return table.astype(dict.fromkeys(MEASURES, float))
 
 
 def confusion(predicted: pd.DataFrame) -> pd.DataFrame:
@@ -61,39 +76,43 @@ def confusion(predicted: pd.DataFrame) -> pd.DataFrame:
 
 
 def baselines(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
-    """Share of moments right, beside what is right without reading the year: a row a model and chain.
+    """How likely each moment is right by rules that do not read the year, and by the order of terms.
 
-    moments (their number), right, uniform (any holder, drawn), constant (the holder of most moments:
-    the best that a constant answer can do), preferred (the holder who is likeliest after the question
-    without a date), and permuted (exactly: the mean over all ways to permute the chain's years).
+    One row a model, chain, year and `rule`, with right: "the model" (`predicted`), "any holder" (drawn),
+    "one for all" (the holder of most of the chain's moments, the best constant), "undated" (who is
+    likeliest after the question without a date), "permuted" (the model's names, the chain's years
+    permuted: exactly, the mean over all ways) and "in order" (`in_order`).
     """
-    seen, prior = predicted(scores, value), predicted(scores, "prior")
-    rows = []
-    for key, part in seen.groupby(["model", "chain"], sort=False):
-        own = scores[(scores["model"] == key[0]) & (scores["chain"] == key[1])]
-        undated = prior[(prior["model"] == key[0]) & (prior["chain"] == key[1])]
-        truth, named = (part[side].value_counts(normalize=True) for side in ("holder", "named"))
-        rows.append(
-            {
-                "model": key[0], "chain": key[1], "moments": len(part),
-                "right": part["right"].mean(), "uniform": 1 / own["holder"].nunique(),
-                "constant": truth.max(), "preferred": undated["right"].mean(),
-                "permuted": float(truth.mul(named, fill_value=0).sum()),
-            }
-        )  # fmt: skip
-    return pd.DataFrame(rows)
+    table = predicted(scores, value)
+    chain = [table["model"], table["chain"]]
+    named = table.groupby(["model", "chain"])["named"].value_counts(normalize=True)
+    holders = scores.groupby(["model", "chain"])["holder"].nunique()
+    most = table["holder"].groupby(chain).transform(lambda names: names.mode()[0])
+    keys = [pd.MultiIndex.from_frame(table[["model", "chain", *k]]) for k in ([], ["holder"])]
+    rules: dict[str, Any] = {
+        "the model": table["right"],
+        "any holder": 1 / holders.reindex(keys[0]).to_numpy(),
+        "one for all": (table["holder"] == most).astype(float),
+        "undated": predicted(scores, "prior")["right"],
+        "permuted": named.reindex(keys[1], fill_value=0).to_numpy(),
+        "in order": predicted(in_order(scores), "in_order")["right"],
+    }
+    wide = table[MOMENT].assign(**rules)
+    return wide.melt(MOMENT, [*rules], "rule", "right")
 
 
 def permutation_test(
     scores: pd.DataFrame, value: str = "logprob", n_draws: int = 9999
 ) -> pd.DataFrame:
-    """Do the named holders go with the years? A row a model and measure.
+    """Do the named holders go with the years? A row a model, measure and null.
 
     The measures are the means over moments of right, near and distance (`predicted`). In each of
-    `n_draws` draws the years of every chain are permuted among its moments, which keeps how often each
-    holder is named: permuted is the mean over draws, p = (1 + draws at least as good) / (1 + n_draws),
-    where a small distance is good. n counts moments, chains their chains. Neighbouring years are
-    alike, so that the test is meant for one moment a term.
+    `n_draws` draws the moments of every chain, in order of time, are named as others of it are, which
+    keeps how often each holder is named: "permuted" in any order; "shifted" all by the same number,
+    in a circle, each number (0 too) being as likely, so that names that drift with the years go on
+    drifting, but for one leap. expected is the mean over draws,
+    p = (1 + draws at least as good) / (1 + n_draws), where a small distance is good; n counts moments,
+    chains their chains. Neighbouring years are alike: permute only with one moment a term.
     """
     table, rows = predicted(scores, value), []
     terms = scores.drop_duplicates(["chain", "candidate"]).groupby(["chain", "holder"])["candidate"]
@@ -106,16 +125,46 @@ def permutation_test(
                 for key in zip(part["chain"], part["named"], strict=True)
             ]
         )
-        rng, at = np.random.default_rng(0), np.arange(len(part))
-        drawn = np.empty((n_draws, len(part)))
-        for draw in drawn:
-            draw[:] = apart[at, np.lexsort((rng.random(len(part)), chain))]
-        for measure, of in zip(
-            MEASURES, (lambda x: x == 0, lambda x: x <= 1, lambda x: x), strict=True
-        ):
-            seen, null = of(apart[at, at]).mean(), of(drawn).mean(axis=1)
-            good = null <= seen + 1e-9 if measure == "distance" else null >= seen - 1e-9
-            p = (1 + good.sum()) / (1 + n_draws)
-            rows.append((model, measure, seen, null.mean(), p, len(part), chain.max() + 1))
-    columns = ["model", "measure", "mean", "permuted", "p", "n", "chains"]
+        at, size = np.arange(len(part)), np.bincount(chain)
+        first = (size.cumsum() - size)[chain]
+        for null in ("permuted", "shifted"):
+            rng, drawn = np.random.default_rng(0), np.empty((n_draws, len(part)))
+            for draw in drawn:
+                shift = (rng.random(len(size)) * size).astype(int)[chain]
+                draw[:] = apart[
+                    np.lexsort((rng.random(len(part)), chain))
+                    if null == "permuted"
+                    else first + (at - first + shift) % size[chain],
+                    at,
+                ]
+            for measure, of in zip(
+                MEASURES, (lambda x: x == 0, lambda x: x <= 1, lambda x: x), strict=True
+            ):
+                seen, chance = of(apart[at, at]).mean(), of(drawn).mean(axis=1)
+                good = chance <= seen + 1e-9 if measure == "distance" else chance >= seen - 1e-9
+                p = (1 + good.sum()) / (1 + n_draws)
+                counts = len(part), len(size)
+                rows.append((model, measure, null, seen, chance.mean(), p, *counts))
+    columns = ["model", "measure", "null", "mean", "expected", "p", "n", "chains"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def standing_out(scores: pd.DataFrame) -> pd.DataFrame:
+    """Does a holder stand out in the own term from what a smooth drift would do? A row a moment, nats.
+
+    The bend of a score is what it lies above the straight line between the years asked before and
+    after; nats is the right holder's bend minus the mean bend of those one term off, in the same year.
+    It is 0 where each score is a line or the same parabola of the year, wherever its top is, as names
+    of an era are, and 1.5 where each holder's score is one nat higher in the own term and terms are
+    equal. Needs one moment a term; a chain's first and last years have no bend.
+    """
+    table = scores.sort_values("year", kind="stable")
+    lines = table.groupby(["model", "chain", "candidate"])[["year", "logprob"]]
+    before, after = lines.shift(1), lines.shift(-1)
+    share = (table["year"] - before["year"]) / (after["year"] - before["year"])
+    level = before["logprob"] + share * (after["logprob"] - before["logprob"])
+    table = table.assign(bend=table["logprob"] - level).dropna(subset="bend")
+    off = (table["candidate"] - table["term"]).abs()
+    table = table[(off == 0) | (off == 1) & ~table["true"]]
+    bends = table.groupby([*MOMENT, "true"])["bend"].mean().unstack("true")
+    return (bends[True] - bends[False]).rename("nats").dropna().reset_index()
