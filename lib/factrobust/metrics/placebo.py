@@ -12,6 +12,9 @@ Every function takes a table `schemas.Scores` and which column of it counts: log
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -29,18 +32,24 @@ def blocks(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     (whether it is the validity), win_rate (ties are not won) and robust (0 or 1). Cells whose validity
     has no incorrect date on one side, or that miss a value, are left out.
     """
-    dated = scores[scores["label"] != "transitional"].sort_values("date", kind="stable")
     rows = []
-    for cell, part in dated.groupby(CELL, sort=False):
-        correct = (part["label"] == "correct").to_numpy()
-        k, first, last = correct.sum(), correct.argmax(), len(correct) - correct[::-1].argmax()
-        values = part[value].to_numpy(dtype=float)
-        if k == 0 or first == 0 or last == len(correct) or np.isnan(values).any():
-            continue
+    for cell, values, k, first in in_time(scores, value):
         matches = k * (len(values) - k)
         for before, wins in enumerate(_wins(values, k), 1):
             rows.append((*cell, before, before == first, wins / matches, float(wins == matches)))
     return pd.DataFrame(rows, columns=[*CELL, "before", "true", *MEASURES])
+
+
+def in_time(scores: pd.DataFrame, value: str = "logprob") -> Iterator[tuple[Any, Array, int, int]]:
+    """Each cell that `blocks` keeps: its values in order of time, and of its correct dates, which
+    stand together, the number and the place of the first."""
+    dated = scores[scores["label"] != "transitional"].sort_values("date", kind="stable")
+    for cell, part in dated.groupby(CELL, sort=False):
+        correct = (part["label"] == "correct").to_numpy()
+        k, first, last = correct.sum(), correct.argmax(), len(correct) - correct[::-1].argmax()
+        values = part[value].to_numpy(dtype=float)
+        if k and first > 0 and last < len(correct) and not np.isnan(values).any():
+            yield cell, values, int(k), int(first)
 
 
 def _wins(values: Array, k: int) -> NDArray[np.int64]:

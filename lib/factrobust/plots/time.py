@@ -278,42 +278,20 @@ def duel_shares(table: pd.DataFrame) -> Figure:
 
 
 def by_number_of_dates(table: pd.DataFrame, chance: pd.DataFrame) -> Figure:
-    """Robustness by the number of incorrect dates tested, a line a model, a panel a precision.
+    """Robustness by the number of incorrect dates tested, at the validity and at other blocks of dates: a
+    panel a model.
 
-    `table`: intervals of robust by model, precision and n_incorrect, see
-    `metrics.luck.by_number_of_dates`. `chance`, dotted: the mean of chance by precision, n_incorrect.
+    `table`: intervals by model, dates ("validity", "other blocks") and n_incorrect, see
+    `metrics.luck.by_number_of_dates`. `chance`, dotted: the mean of chance by n_incorrect.
     """
     fig, panels = blocks.curves(
-        table, "n_incorrect", panel="precision", shares="y", extra=[blocks.key("chance", **DOTTED)],
-        labels=("incorrect dates tested (log scale)", "share of facts robust"),
+        table, "n_incorrect", panel="model", by="dates", shares="y",
+        labels=("incorrect dates tested", "share of facts robust"),
+        extra=[blocks.key("independent scores", **DOTTED)],
     )  # fmt: skip
-    tested = sorted(table["n_incorrect"].unique())
-    for axis, own in panels:
-        by_luck = chance[chance["precision"].isin(own["precision"])].sort_values("n_incorrect")
-        axis.plot(by_luck["n_incorrect"], by_luck["mean"], **DOTTED)
-        blocks.log_axis(axis, tested)
-        axis.set_xticks(tested, tested)
-    return fig
-
-
-def nearest_misses(table: pd.DataFrame, tested: pd.DataFrame) -> Figure:
-    """Share of facts whose nearest miss lies within so many years of the validity, before the start
-    (left) and after the end (right), at one precision.
-
-    `table`: intervals by model, side ("before", "after") and years (above 0) of |years_off| <= years
-    in `metrics.luck.nearest_misses`, where facts without a miss count as False. `tested`, dotted, the
-    mean of the same of nearest_tested, which no miss can precede.
-    """
-    fig, panels = blocks.curves(
-        table.sort_values("side", ascending=False), "years", panel="side", shares="y", sharex=False,
-        labels=("years from the validity (log scale)", "share with a miss\nwithin so many years"),
-        extra=[blocks.key("nearest date tested", **DOTTED)],
-    )  # fmt: skip
-    for (axis, _), side in zip(panels, ("before", "after"), strict=True):
-        bound = tested[tested["side"] == side].sort_values("years")
-        axis.plot(bound["years"], bound["mean"], **DOTTED)
-        blocks.log_axis(axis, table["years"])
-    panels[0][0].invert_xaxis()  # time runs to the right
+    for axis, _ in panels:
+        axis.plot(chance["n_incorrect"], chance["mean"], **DOTTED)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     return fig
 
 
@@ -323,7 +301,7 @@ def dtype_difference(table: pd.DataFrame) -> Figure:
     `table`, a row a statement: model, difference (nats, bfloat16 minus float32).
     """
     reach = float(table["difference"].abs().max()) or 1e-9
-    edges = np.linspace(-reach, reach, 42)  # 0 is the middle of a bin
+    edges = np.linspace(-reach, reach, 22)  # 0 is the middle of a bin
     share = f"share of statements\n(bins of {edges[1] - edges[0]:.2g} nats)"
     labels = ("log-probability, bfloat16 − float32 (nats)", share)
     fig, ((axis, _),) = blocks.panels(table, labels=labels)
