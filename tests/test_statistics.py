@@ -18,6 +18,7 @@ from factrobust.statistics import (
     interval_table,
     mean_of_means,
     paired_difference,
+    paired_table,
     ratio_of_sums,
     unit_bins,
 )
@@ -161,6 +162,23 @@ def test_paired_difference_refuses_other_facts() -> None:
     a, b = pd.Series([1.0, 2], index=["x", "y"]), pd.Series([1.0, 2], index=["x", "z"])
     with pytest.raises(ValueError, match="2 values are missing"):
         paired_difference(a, b)
+
+
+def test_paired_table_compares_the_facts_that_have_both() -> None:
+    rows = [
+        *(("m", f, "a", s, x) for f, s, x in (("f", "s", 0.0), ("g", "s", 0.5), ("h", "t", 1.0))),
+        *(("m", f, "b", s, x) for f, s, x in (("f", "s", 1.0), ("g", "s", 0.5), ("i", "t", 9.0))),
+        ("m", "h", "b", "t", 0.0),
+        ("m", "f", "c", "s", 7.0),
+    ]
+    table = pd.DataFrame(rows, columns=["model", "fact_id", "format", "subject", "value"])
+    [row] = paired_table(
+        table, ["model"], "value", "format", ("a", "b"), cluster="subject"
+    ).to_dict("records")
+    assert (row["model"], row["a"], row["b"], row["mean"]) == ("m", 0.5, 0.5, 0)
+    assert (row["n"], row["subjects"]) == (3, 2)
+    # Both subjects (0), that of f and g twice (1 / 2), or that of h (-1).
+    assert (row["low"], row["high"]) == (-1, 0.5)
 
 
 def test_a_bin_holds_its_lower_edge_and_not_its_upper() -> None:

@@ -107,6 +107,34 @@ def paired_difference(
     return found._replace(low=-found.high) if found.mean == found.low == 0 else found
 
 
+def paired_table(
+    df: pd.DataFrame,
+    by: Sequence[str],
+    value: str,
+    column: str,
+    between: tuple[str, str],
+    *,
+    cluster: str,
+    n_boot: int = 2000,
+) -> pd.DataFrame:
+    """The column `value` under two values of `column`, in every combination of the columns `by`.
+
+    `between` are these two: their means, each in a column of its own, over the facts that have both;
+    then mean, low and high of the second minus the first (`paired_difference`, with whole clusters
+    drawn), n (facts) and the number of clusters. `df` has a row a fact_id in each.
+    """
+    rows = []
+    for key, part in df.groupby(list(by), sort=False):
+        wide = part.pivot(index="fact_id", columns=column, values=value)
+        wide = wide.reindex(columns=list(between)).dropna().astype(float)
+        groups = part.drop_duplicates("fact_id").set_index("fact_id")[cluster].reindex(wide.index)
+        first, second = (wide[name] for name in between)
+        apart = paired_difference(second, first, groups, n_boot=n_boot)
+        rows.append((*key, first.mean(), second.mean(), *apart._replace(n=len(wide)), apart.n))
+    columns = [*by, *between, *Interval._fields, f"{cluster}s"]
+    return pd.DataFrame(rows, columns=columns)
+
+
 def unit_bins(values: pd.Series, bins: int) -> pd.Series:
     """Lower edge of the bin of each share: [0, 1 / bins), ... the last one holds 1, too."""
     return (values * bins).astype(int).clip(upper=bins - 1) / bins

@@ -226,8 +226,8 @@ def test_popularity_bins_hold_equal_numbers_of_facts() -> None:
 
 def test_popularity_bins_leave_out_facts_without_a_value() -> None:
     scores = pd.concat([table([-1], [-2], fact_id=name) for name in "fgh"])
-    facts = pd.DataFrame({"fact_id": list("fgh"), "object_popularity": [1.0, np.nan, 2.0]})
-    binned = time.popularity_bins(time.matches(scores), facts, column="object_popularity", bins=2)
+    facts = pd.DataFrame({"fact_id": list("fgh"), "popularity": [1.0, np.nan, 2.0]})
+    binned = time.popularity_bins(time.matches(scores), facts, bins=2)
     assert binned["fact_id"].unique().tolist() == ["f", "h"]
 
 

@@ -63,19 +63,6 @@ def test_logprob_by_position(check, intervals, models, points):
         assert (shade.get_x(), shade.get_width()) == (-0.5, 1)
 
 
-def test_rates_by_format(check, intervals, models, points, entries, rows):
-    table = intervals(model=models, prompt_format=["question", "chat"], precision=PRECISIONS)
-    fig = check(time.rates_by_format(table), axes=len(models))
-    assert entries(fig) == ["question", "chat"]
-    assert rows(fig.axes[0])[-1] == "global (n = 40)"
-    for axis, model in zip(fig.axes, style.looks(models), strict=True):
-        for name, look in style.series(["question", "chat"]).items():
-            own = table[(table["model"] == model) & (table["prompt_format"] == name)]
-            assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
-    with pytest.raises(ValueError, match="several rows for prompt_format question"):
-        time.rates_by_format(pd.concat([table, table]))
-
-
 def test_rates_by_size(check, entries):
     table = pd.DataFrame(
         {
@@ -164,13 +151,14 @@ def test_confusion(check, models, rows):
 
 
 def test_rates_by_popularity(check, intervals, models, entries, traces):
-    whats = ["fact", "object", "subject"]
-    table = intervals(model=models, what=whats, popularity_bin=[0, 1, 2], n=24)
-    fig = check(time.rates_by_popularity(table, "win rate"), axes=len(models))
-    assert entries(fig) == ["of the subject", "of the object", "of the fact"]
-    by_bin = table.assign(bin=table["popularity_bin"] + 1)[::-1]  # from the subject to the fact
-    traces(fig, by_bin, "bin", "model", style.looks(models), by="what")
-    assert all(axis.get_title().endswith("n = 24 facts a bin") for axis in fig.axes)
+    whats = ["subject (people)", "object (views)"]
+    table = intervals(model=models, what=whats, popularity=[4.0, 5.5, 7.0], n=24)
+    fig = check(time.rates_by_popularity(table, "win rate", 0.1), axes=2)
+    assert entries(fig) == [style.model_name(model) for model in style.looks(models)]
+    traces(fig, table, "popularity", "what", style.ordered(table["what"]))
+    assert all("n = 24 facts a bin" in axis.get_title() for axis in fig.axes)
+    for axis in fig.axes:
+        assert [0.1, 0.1] in [list(line.get_ydata()) for line in axis.lines]
 
 
 def duels(pairs):

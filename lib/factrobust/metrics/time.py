@@ -108,19 +108,17 @@ def positions(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     return scores.assign(position=position, relative=scores[value] - mean)
 
 
-def popularity_bins(
-    matched: pd.DataFrame, facts: pd.DataFrame, *, column: str = "popularity", bins: int = 5
-) -> pd.DataFrame:
+def popularity_bins(matched: pd.DataFrame, facts: pd.DataFrame, *, bins: int = 5) -> pd.DataFrame:
     """Matched rows with the popularity of their fact in bins of equal numbers of facts (figure 8).
 
-    `column` of `facts` holds the popularity; counts of one kind only (`temporal.popularities`). Adds
-    popularity_bin (0: least popular) and popularity (mean of `column` over the bin's facts). Equal
-    values are ordered by a hash of fact_id. Rows of facts without a value are left out.
+    `facts` has fact_id and popularity, counts of one kind (`temporal.popularities`). Adds
+    popularity_bin (0: least popular) and popularity (its mean over the bin's facts). Equal values are
+    ordered by a hash of fact_id. Rows of facts without a value are left out.
     """
-    ordered = facts[facts["fact_id"].isin(matched["fact_id"])].dropna(subset=[column])
-    ordered = ordered.assign(lot=ordered["fact_id"].map(draws.number)).sort_values([column, "lot"])
-    number = np.arange(len(ordered)) * bins // len(ordered)
-    ordered = ordered[["fact_id"]].assign(popularity_bin=number, popularity=ordered[column])
+    ordered = facts[facts["fact_id"].isin(matched["fact_id"])].dropna(subset=["popularity"])
+    ordered = ordered.assign(lot=ordered["fact_id"].map(draws.number))
+    ordered = ordered.sort_values(["popularity", "lot"])[["fact_id", "popularity"]]
+    ordered["popularity_bin"] = np.arange(len(ordered)) * bins // len(ordered)
     ordered["popularity"] = ordered.groupby("popularity_bin")["popularity"].transform("mean")
     return matched.merge(ordered, on="fact_id", validate="many_to_one")
 

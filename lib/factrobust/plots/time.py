@@ -200,16 +200,6 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
     )
 
 
-def rates_by_format(table: pd.DataFrame, value: str = "robustness") -> Figure:
-    """Figure 5: a value by precision under a few prompt formats, side by side; a panel a model.
-
-    `table`: intervals by model, prompt_format and precision; formats in the order in which they first
-    appear; `value` is the label of x.
-    """
-    form: dict[str, Any] = {"by": "prompt_format", "panel": "model", "rows_n": True}
-    return blocks.forest(table, "precision", xlabel=value, **form)[0]
-
-
 def rates_by_size(table: pd.DataFrame, value: str, fits: pd.DataFrame | None = None) -> Figure:
     """Figure 7: a value of models by their number of parameters, on a log axis.
 
@@ -235,20 +225,18 @@ def rates_by_size(table: pd.DataFrame, value: str, fits: pd.DataFrame | None = N
     return blocks.legend(fig, blocks.keys(looks, table, ls=""))
 
 
-def rates_by_popularity(table: pd.DataFrame, value: str) -> Figure:
-    """Figure 8: a value in bins of popularity, of the subject, the object and the fact.
+def rates_by_popularity(table: pd.DataFrame, value: str, at: float) -> Figure:
+    """Figure 8: a value by popularity in bins, a line a model, a panel what is popular and how counted.
 
-    `table`: intervals by model, what (of `datasets.temporal.popularities`) and popularity_bin (from 0,
-    least popular); `value` is the label of y. A panel a model.
+    `table`: intervals by model, what (of `datasets.temporal.popularities`) and popularity (log10, the
+    mean of a bin); `value` is the label of y, `at` is dashed.
     """
     fig, panels = blocks.curves(
-        table.assign(what="of the " + table["what"], bin=table["popularity_bin"] + 1), "bin",
-        panel="model", by="what", labels=("popularity (bin, 1 = least)", value), bars=True,
-        what="facts a bin",
+        table, "popularity", panel="what", bars=True, sharex=False, what="facts a bin",
+        labels=("popularity ($\\log_{10}$)", value),
     )  # fmt: skip
-    for axis, own in panels:
-        axis.set_xticks(sorted(own["bin"].unique()))
-        axis.set_ylim(bottom=min(0, axis.get_ylim()[0]))
+    for axis, _ in panels:
+        axis.axhline(at, **style.REFERENCE)
     return fig
 
 

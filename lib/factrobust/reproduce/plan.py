@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 from tabulate import tabulate
 
+from factrobust.datasets.dates import GRID
+from factrobust.datasets.successions import load_successions, moments
 from factrobust.models.endpoint import read_endpoint
 from factrobust.models.load import Settings, settings_of
 from factrobust.models.prompts import FORMATS
@@ -36,10 +38,13 @@ BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # float32; about a third of the peak of an A100 with 80 GB.
 CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
 KNOWN = 0.4  # share of part 1's facts that models know: the embedded ones 0.30 and 0.39
+BALANCED = (
+    0.5  # share of a fact's incorrect dates that balanced ones keep: of the embedded facts' 0.49
+)
 
 
 # A row a domain of a set: its facts, the mean characters of a question, its prefix and its answer, the
-# dates of a fact, and how many `wordings` all its questions have.
+# dates of a fact at a precision, and how many `wordings` all its questions have.
 SIZES = pd.read_csv(DATA / "sizes.csv")
 
 
@@ -110,20 +115,38 @@ def _decoding(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
 
 def _time(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
     [size] = _sizes(v["data"], 2)
-    answer = (size.answer + 1) / CHARACTERS_A_TOKEN
 
-    def scored(facts: int, dates: float, form: str = "question") -> Demand:
-        return _demand("score", min(facts, size.facts) * dates, form, size, answer)
+    def scored(
+        facts: float, dates: float, form: str = "question", others: float = 0, of: Any = size
+    ) -> Demand:
+        n, answer = min(facts, of.facts) * dates, (of.answer + 1) / CHARACTERS_A_TOKEN
+        asked = _demand("score", n, form, of, answer)
+        return asked._replace(calls=n * (1 + others), answers=1 + others)
 
-    few, many = (min(v[key], size.incorrect) for key in ("n_incorrect", "n_years"))
-    dates = 3 * (min(v["n_correct"], size.correct) + few + size.transitional)  # at three precisions
-    yield scored(v["n_facts"], dates)
-    yield scored(v["n_formats"], dates, "dated-few-shot")
+    both = 2 * v["n_incorrect"]  # sides
+    many = min(v["n_years"], size.incorrect)
+    few, drawn = min(both, BALANCED * size.incorrect), min(both, size.incorrect)
+    dates = min(v["n_correct"], size.correct) + few + size.transitional  # at a precision
+    yield scored(v["n_facts"], dates, others=v["n_others"])  # years
+    yield scored(max(v["n_fine"], v["n_formats"]), 2 * dates)
+    yield scored(v["n_formats"], 3 * dates, "dated-few-shot")
     if model.chat:
-        yield scored(v["n_formats"], dates, "chat")
+        yield scored(v["n_formats"], 3 * dates, "chat")
+    # As the paper samples them: years that are incorrect, but were not asked balanced.
+    yield scored(v["n_fine"], drawn * (1 - few / size.incorrect))
+    yield scored(v["n_decoded"], len(GRID), others=v["n_others"])
     yield scored(v["n_dense"], max(many - few, 0))  # years alone
     if model.name in v["models"][:1]:  # the others in their own dtype alone
-        yield scored(v["n_dtype"], dates)
+        yield scored(v["n_dtype"], 3 * dates)
+    if v["n_moments"]:  # every holder of an office after each question, and once without a year
+        terms = load_successions(offices=v["offices"] or [])
+        years = moments(terms, v["n_moments"])
+        holders = years["chain"].map(terms["chain"].value_counts())
+        texts = {"question": terms["question"] + "In 2000, ", "answer": terms["holder"]}
+        means = {name: column.str.len().mean() for name, column in texts.items()}
+        office = size._replace(facts=len(terms), **means)
+        yield scored(len(years), 1, others=holders.mean() - 1, of=office)
+        yield scored(terms["chain"].isin(years["chain"]).sum(), 1, of=office)
 
 
 def _wording(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
