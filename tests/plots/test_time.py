@@ -127,17 +127,6 @@ def test_against_placebos(check, intervals, models, points, entries):
             assert set(points(axis, look.colour)[:, 0]) == set(own["mean"])
 
 
-def test_rates_by_distance(check, intervals, models, rows):
-    bins = ["1 to 3", "over 3", "up to 1"]
-    table = intervals(model=models, side=["after", "before"], lengths=bins)
-    fig = check(time.rates_by_distance(table), axes=2)
-    assert [axis.get_title() for axis in fig.axes] == ["before", "after"]
-    assert rows(fig.axes[0]) == ["up to 1", "1 to 3", "over 3"]
-    near = table[table["lengths"] == "up to 1"].rename(columns={"lengths": "years"})
-    near["years"] = "up to 5"
-    assert rows(time.rates_by_distance(near, "years").axes[0]) == ["up to 5"]
-
-
 def test_confusion(check, models, rows):
     share = {(0, 0): 0.75, (0, 1): 0.25, (2, 0): 1.0}
     cells = [(*pair, value) for pair, value in share.items()]

@@ -18,7 +18,6 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from factrobust.datasets.dates import DAYS_A_YEAR, Days, parse
-from factrobust.metrics import graded
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE
 
@@ -126,21 +125,6 @@ def against_placebos(table: pd.DataFrame, value: str, at: float | None = None) -
     table = table.sort_values("dates", ascending=False, kind="stable")
     form: dict[str, Any] = {"by": "dates", "panel": "model", "rows_n": True, "at": at}
     return blocks.forest(table, "precision", xlabel=value, **form)[0]
-
-
-def rates_by_distance(table: pd.DataFrame, column: str = "lengths") -> Figure:
-    """Win rate by the incorrect date's distance from the validity, before and after it (dashed: 0.5).
-
-    `table`: intervals by model, side and `column`, a bin of `metrics.graded.beaten`: lengths or years.
-    """
-    bins = {"lengths": graded.LENGTHS, "years": graded.YEARS}[column]
-    rows = [name for name in bins if name in set(table[column])]
-    unit = "lengths of the validity" if column == "lengths" else "years"
-    fig, _ = blocks.forest(
-        table.sort_values("side", ascending=False), column, rows, rows,
-        panel="side", xlabel=f"win rate against dates so many\n{unit} off", at=0.5,
-    )  # fmt: skip
-    return fig
 
 
 def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
