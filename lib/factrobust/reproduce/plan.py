@@ -124,7 +124,6 @@ def _time(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
         return asked._replace(calls=n * (1 + others), answers=1 + others)
 
     both = 2 * v["n_incorrect"]  # sides
-    many = min(v["n_years"], size.incorrect)
     few, drawn = min(both, BALANCED * size.incorrect), min(both, size.incorrect)
     dates = min(v["n_correct"], size.correct) + few + size.transitional  # at a precision
     yield scored(v["n_facts"], dates, others=v["n_others"])  # years
@@ -135,9 +134,8 @@ def _time(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
     # As the paper samples them: years that are incorrect, but were not asked balanced.
     yield scored(v["n_fine"], drawn * (1 - few / size.incorrect))
     yield scored(v["n_decoded"], len(GRID), others=v["n_others"])
-    yield scored(v["n_dense"], max(many - few, 0))  # years alone
     if model.name in v["models"][:1]:  # the others in their own dtype alone
-        yield scored(v["n_dtype"], 3 * dates)
+        yield scored(v["n_dtype"], dates)
     if v["n_moments"]:  # every holder of an office after each question, and once without a year
         terms = load_successions(offices=v["offices"] or [])
         years = moments(terms, v["n_moments"])
