@@ -38,7 +38,8 @@ def test_incorrect_dates_by_side_and_distance() -> None:
     year = matches(scores(-9, -2, -1, -2, -3, -1, -8)).iloc[0]
     assert table["won"].mean() == pytest.approx(year["win_rate"])  # each has as many matches
     without = scores(*[-1.0] * 7, fact_id="g", label="incorrect")
-    both = pd.concat([without, scores(*range(7))])
+    unasked = scores(*[np.nan] * 7, fact_id="h")
+    both = pd.concat([without, unasked, scores(*range(7))])
     assert graded.beaten(both)["fact_id"].unique().tolist() == ["f"]
 
 

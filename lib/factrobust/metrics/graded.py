@@ -25,14 +25,14 @@ def beaten(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     The columns of the scores and side ("before" the start or "after" the end), won (share of the
     correct dates of its fact and precision that are likelier, strictly), drawn (equally likely ones),
     and its distance from the validity in bins of years (YEARS) and of lengths of the validity (LENGTHS).
-    Facts without a correct date at a precision are left out there.
+    Facts without a correct date at a precision, or that miss a value, are left out there.
     """
     parts = []
     for _, part in scores.groupby(CELL, sort=False):
         correct = part.loc[part["label"] == "correct", value].to_numpy(dtype=float)
         wrong = part[part["label"] == "incorrect"]
         values = wrong[value].to_numpy(dtype=float)[:, None]
-        if len(correct) and len(wrong):
+        if len(correct) and len(wrong) and part[value].notna().all():
             shares = {"won": (correct > values).mean(1), "drawn": (correct == values).mean(1)}
             parts.append(wrong.assign(**shares))
     table = pd.concat(parts, ignore_index=True)

@@ -37,7 +37,8 @@ def blocks(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
         matches = k * (len(values) - k)
         for before, wins in enumerate(_wins(values, k), 1):
             rows.append((*cell, before, before == first, wins / matches, float(wins == matches)))
-    return pd.DataFrame(rows, columns=[*CELL, "before", "true", *MEASURES])
+    table = pd.DataFrame(rows, columns=[*CELL, "before", "true", *MEASURES])
+    return table.astype({"true": bool} | dict.fromkeys(MEASURES, float))
 
 
 def in_time(scores: pd.DataFrame, value: str = "logprob") -> Iterator[tuple[Any, Array, int, int]]:
