@@ -42,7 +42,7 @@ def saved(monkeypatch):
     monkeypatch.setattr(start, "save_figure", lambda fig, name, data, **_: kept.update({name: fig}))
     monkeypatch.setattr(start, "save_table", lambda table, name, **_: kept.setdefault(name, table))
     [path] = ROOT.glob("notebooks/2-time/2.6-*.ipynb")
-    variables = {"display": lambda shown: None}
+    variables = {"display": lambda *shown: None}
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), variables)
