@@ -77,7 +77,8 @@ def load_named_temporal(
     A table `schemas.TemporalFacts`, of TimeStress with question and prefix (empty). TimeStress brings
     its authors' dates and labels; for other facts dates are sampled. Both are thinned as
     `datasets.dates.thinned` says. `limit` takes a seeded sample of facts, spread evenly over relations;
-    so does n_fine for those that keep their months and days (None: all), the others have years alone.
+    so does n_fine for those that keep their months, days and transitional dates (None: all); the others
+    have the years alone that play matches.
 
     Raises ValueError for an unknown name, a bad limit, and a number of years that is no count.
     """
@@ -93,8 +94,9 @@ def load_named_temporal(
     else:
         sampled = loaded.dates[loaded.dates["fact_id"].isin(table["fact_id"])]
         sampled = dates.thinned(sampled, sampling=sampling, **kept)
-    fine = temporal.sample(table, n_fine, seed)["fact_id"]
-    sampled = sampled[(sampled["precision"] == "year") | sampled["fact_id"].isin(fine)]
+    fine = sampled["fact_id"].isin(temporal.sample(table, n_fine, seed)["fact_id"])
+    tested = (sampled["precision"] == "year") & (sampled["label"] != "transitional")
+    sampled = sampled[tested | fine]
     return loaded._replace(table=table, dates=sampled.reset_index(drop=True))
 
 

@@ -125,8 +125,10 @@ def _time(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
 
     both = 2 * v["n_incorrect"]  # sides
     few, drawn = min(both, BALANCED * size.incorrect), min(both, size.incorrect)
-    dates = min(v["n_correct"], size.correct) + few + size.transitional  # at a precision
-    yield scored(v["n_facts"], dates, others=v["n_others"])  # years
+    tested = min(v["n_correct"], size.correct) + few  # at a precision
+    dates = tested + size.transitional
+    yield scored(v["n_facts"], tested, others=v["n_others"])  # years
+    yield scored(v["n_fine"], size.transitional, others=v["n_others"])
     yield scored(max(v["n_fine"], v["n_formats"]), 2 * dates)
     yield scored(v["n_formats"], 3 * dates, "dated-few-shot")
     if model.chat:
