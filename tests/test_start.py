@@ -82,14 +82,9 @@ def test_a_call_that_is_not_recorded_ends_a_replay():
 
 
 def test_time_scores_every_statement_in_every_format():
-    given = {"data": "embedded", "n_correct": 3, "n_incorrect": 6, "n_formats": 24}
-    study = start.time(
-        notebook(**given),
-        limit="n_formats",
-        formats=("question", "chat"),
-        sampling="published",
-        tuned=True,
-    )
+    given = {"data": "embedded", "n_correct": 3, "n_incorrect": 3, "n_formats": 24}
+    forms = ("question", "chat")
+    study = start.time(notebook(**given), limit="n_formats", formats=forms, tuned=True)
     assert [model.name for model in study.models] == [SMOLLM]  # Gemma has no chat template
     assert len(study.facts) == 24
     assert len(study.scores) == 2 * len(study.statements)

@@ -59,7 +59,7 @@ def synthetic_questions(n: int) -> pd.DataFrame:
         object="The Answer " + number,
         aliases=pd.Series([[f"Answer {i}", f"The {i}th Answer"] for i in number], dtype=object),
     )
-    return paraphrased(facts, templates).table.head(n)
+    return paraphrased(facts).table.head(n)
 
 
 def peak_bytes() -> int:
