@@ -25,7 +25,7 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-from factrobust.models.causal import pack_answers, pad_rows, unanswered
+from factrobust.models.causal import BRANCHES, pack_answers, pad_rows, rows_of, unanswered
 from factrobust.models.engine import Body
 from factrobust.models.extra import OpenELMConfig, OpenELMForCausalLM
 from factrobust.models.interface import ModelError
@@ -102,6 +102,36 @@ def test_pack_answers_by_hand() -> None:
     assert row.predictors == [2, 3, 1, 4]
     sees = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 0, 0, 1]]
     assert row.links.int().tolist() == sees
+
+
+def test_rows_of_answers_that_begin_alike_by_hand() -> None:
+    answers = [
+        ([1, 2, 3, 4, 9, 8], 4),  # of one prompt with the next,
+        ([1, 2, 3, 4, 7], 4),
+        ([1, 2, 3, 5, 6], 4),  # of another, but half of it behind token 1 is the same
+        ([1, 9, 9, 9, 9], 4),
+    ]
+    # In the order of tokens: 2 3 4 7, then 9 8, then 5 6; and 9 9 9 9 alone.
+    assert rows_of(answers) == ([[1, 0, 2], [3]], [8, 4])
+    row = pack_answers([answers[i] for i in (1, 0, 2)], 1)
+    assert row.tokens == [2, 3, 4, 9, 5]
+    assert row.positions == [1, 2, 3, 4, 3]
+    assert row.predictors == [2, 2, 3, 4]  # 7 and 9 follow 4, 8 follows 9, 6 follows 5
+    assert row.links[4].tolist() == [True, True, False, False, True]  # 5 sees 2 and 3, not 4 and 9
+    full, sizes = rows_of([([1, 2, 3], 2)] * (BRANCHES + 1))
+    assert ([*map(len, full)], sizes) == ([BRANCHES, 1], [2, 2])
+    assert rows_of([]) == ([], [])
+
+
+def test_prompts_that_begin_alike_share_a_row(gemma: Any, watch: Any) -> None:
+    prompts = [
+        f"In {year}, who ruled {land}?" for year in (1985, 2012) for land in ("Rome", "Oslo")
+    ]
+    alone = [gemma.score([prompt], [" Ann"])[0] for prompt in prompts]
+    with watch(gemma) as work:
+        together = gemma.score(prompts, [" Ann"] * 4)
+    np.testing.assert_allclose(np.concatenate(together), np.concatenate(alone), atol=1e-4)
+    assert work.tokens < sum(len(gemma.tokenizer(prompt).input_ids) for prompt in prompts)
 
 
 def test_pad_rows_by_hand() -> None:

@@ -30,7 +30,8 @@ from factrobust.models.extra import MptBody
 from factrobust.models.interface import Generation, Job, Model, ModelError
 
 SHORT_PREFIX = 8  # sharing fewer tokens than this saves nothing
-BRANCHES = 64  # answers to one prompt that share a row: more would make its mask costly
+BRANCHES = 64  # answers that share a row, and
+LONG = 256  # tokens of a row: more would make its mask costly
 CROWDED = 0.8  # share of rows in use above which a batch is not worth shrinking
 
 Answer = tuple[list[int], int]  # token ids of prompt + answer, and where the answer begins
@@ -87,15 +88,9 @@ class CausalLM(Model):
             for r in job.requests
         ]
         self._check(job, [len(ids) for ids, _ in pairs])
-        # 2. Answers to one prompt stand together: they become branches of one row.
-        rows = [g[i : i + BRANCHES] for g in by_prompt(job) for i in range(0, len(g), BRANCHES)]
+        # 2. What begins alike stands together: answers to one prompt, prompts of one beginning.
         # 3. Rows of like size make a batch; what all of them begin with costs nothing.
-        trunks = [common_length([pairs[i][0] for i in row]) for row in rows]
-        shared = common_length([ids for ids, _ in pairs])
-        sizes = [
-            trunk - shared + sum(len(pairs[i][0]) - trunk for i in row)
-            for trunk, row in zip(trunks, rows, strict=True)
-        ]
+        rows, sizes = rows_of(pairs)
 
         # 4. The same answers under another cut follow the same hidden states: those of one job stay.
         earlier: Any = self._tempered if job.operation == "temper" else {}
@@ -369,31 +364,63 @@ def unanswered(prompt: list[int]) -> Answer:
 
 
 def pack_answers(answers: list[Answer], shared: int) -> Row:
-    """One row for all answers to one prompt: the prompt as trunk, the answers as its branches.
+    """One row for some answers: a tree of their tokens, in which what begins alike is read once.
 
-    The first `shared` tokens are in the cache already. Answers that follow the same tokens start
-    from one place. The prompt 5 6 7 with the answers 8 9 and 1, of which 5 6 are in the cache,
+    The first `shared` tokens are in the cache already. The prompt 5 6 7 with the answers 8 9 and 1, of
+    which 5 6 are in the cache,
 
         pack_answers([([5, 6, 7, 8, 9], 3), ([5, 6, 7, 1], 3)], shared=2)
 
     becomes the tokens 7 8 at positions 2 3 with the predictors 0 1 0: 8 and 1 follow 7, 9 follows 8,
-    and nothing is asked of what follows 9 and 1.
+    and nothing is asked of what follows 9 and 1. Answers to other prompts may stand in the same row.
     """
-    trunk = min(common_length([ids for ids, _ in answers]), min(start for _, start in answers))
-    new = answers[0][0][shared:trunk]
-    positions, owners = list(range(shared, trunk)), [0] * (trunk - shared)
-    predictors = []
-    for branch, (ids, start) in enumerate(answers, 1):
-        offset = len(new) - trunk  # from a token's number in `ids` to its number in `new`
-        before = range(start - 1, len(ids) - 1)
-        predictors += [i - shared if i < trunk else i + offset for i in before]
-        new += ids[trunk:-1]
-        positions += range(trunk, len(ids) - 1)
-        owners += [branch] * (len(ids) - 1 - trunk)
-    # Everybody sees the trunk (owner 0) and the own branch, and nobody looks ahead.
-    owner, at = torch.tensor(owners), torch.tensor(positions)
-    links = ((owner[None] == 0) | (owner[None] == owner[:, None])) & (at[None] <= at[:, None])
-    return Row(new, positions, links, predictors)
+    new, positions, parents, predictors = [], [], [], []
+    places: dict[tuple[int, int], int] = {}  # of a token after the place before it
+    for ids, start in answers:
+        at = -1  # in the cache
+        for position in range(shared, len(ids) - 1):
+            step = at, ids[position]
+            if step not in places:
+                places[step] = len(new)
+                new.append(ids[position])
+                positions.append(position)
+                parents.append(at)
+            at = places[step]
+            if position >= start - 1:
+                predictors.append(at)
+    # Every token sees itself and what stands before it on its way, which comes first in the row.
+    links = np.eye(len(new), dtype=bool)
+    for place, parent in enumerate(parents):
+        if parent >= 0:
+            links[place] |= links[parent]
+    return Row(new, positions, torch.from_numpy(links), predictors)
+
+
+def rows_of(answers: list[Answer]) -> tuple[list[list[int]], list[int]]:
+    """Numbers of the answers, those that begin alike together in a row, and the size of each row.
+
+    An answer joins the one before it (in the order of tokens) if their prompts are the same, or at
+    least half of their tokens behind what all answers begin with, as far as the row holds no more than
+    BRANCHES answers and LONG tokens. The size is the number of tokens, what begins alike counted once.
+    """
+    every = common_length([ids for ids, _ in answers])
+    shared = min(every, min((start for _, start in answers), default=1) - 1)
+    rows: list[list[int]] = []
+    sizes: list[int] = []
+    before: list[int] = []
+    for i in sorted(range(len(answers)), key=lambda i: answers[i][0]):
+        ids, start = answers[i]
+        alike = common_length([before, ids])
+        enough = min(start, (shared + len(ids) + 1) // 2)
+        new = len(ids) - alike
+        if rows and alike >= enough and len(rows[-1]) < BRANCHES and sizes[-1] + new <= LONG:
+            rows[-1].append(i)
+            sizes[-1] += new
+        else:
+            rows.append([i])
+            sizes.append(len(ids) - shared)
+        before = ids
+    return rows, sizes
 
 
 def pad_rows(rows: list[Row], shared: int, device: Any) -> Rows:
