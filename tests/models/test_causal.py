@@ -108,11 +108,12 @@ def test_rows_of_answers_that_begin_alike_by_hand() -> None:
     answers = [
         ([1, 2, 3, 4, 9, 8], 4),  # of one prompt with the next,
         ([1, 2, 3, 4, 7], 4),
-        ([1, 2, 3, 5, 6], 4),  # of another, but half of it behind token 1 is the same
+        ([1, 2, 3, 5, 6], 4),  # of another, but two of four tokens behind token 1 are the same
         ([1, 9, 9, 9, 9], 4),
     ]
     # In the order of tokens: 2 3 4 7, then 9 8, then 5 6; and 9 9 9 9 alone.
     assert rows_of(answers) == ([[1, 0, 2], [3]], [8, 4])
+    assert rows_of(answers, apart=True) == ([[1, 0], [2], [3]], [6, 4, 4])
     row = pack_answers([answers[i] for i in (1, 0, 2)], 1)
     assert row.tokens == [2, 3, 4, 9, 5]
     assert row.positions == [1, 2, 3, 4, 3]

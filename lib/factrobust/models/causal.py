@@ -16,6 +16,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from math import ceil
 from os.path import commonprefix
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -90,7 +91,8 @@ class CausalLM(Model):
         self._check(job, [len(ids) for ids, _ in pairs])
         # 2. What begins alike stands together: answers to one prompt, prompts of one beginning.
         # 3. Rows of like size make a batch; what all of them begin with costs nothing.
-        rows, sizes = rows_of(pairs)
+        # (A low temperature magnifies the last digits, which a longer row moves.)
+        rows, sizes = rows_of(pairs, apart=job.operation == "temper")
 
         # 4. The same answers under another cut follow the same hidden states: those of one job stay.
         earlier: Any = self._tempered if job.operation == "temper" else {}
@@ -396,12 +398,12 @@ def pack_answers(answers: list[Answer], shared: int) -> Row:
     return Row(new, positions, torch.from_numpy(links), predictors)
 
 
-def rows_of(answers: list[Answer]) -> tuple[list[list[int]], list[int]]:
+def rows_of(answers: list[Answer], *, apart: bool = False) -> tuple[list[list[int]], list[int]]:
     """Numbers of the answers, those that begin alike together in a row, and the size of each row.
 
-    An answer joins the one before it (in the order of tokens) if their prompts are the same, or at
-    least half of their tokens behind what all answers begin with, as far as the row holds no more than
-    BRANCHES answers and LONG tokens. The size is the number of tokens, what begins alike counted once.
+    An answer joins the one before it (in the order of tokens) if their prompts are the same or, unless
+    prompts stay `apart`, a quarter of its tokens behind what all answers begin with, as far as the row
+    holds no more than BRANCHES answers and LONG tokens. The size is the number of tokens, what begins alike counted once.
     """
     every = common_length([ids for ids, _ in answers])
     shared = min(every, min((start for _, start in answers), default=1) - 1)
@@ -411,7 +413,7 @@ def rows_of(answers: list[Answer]) -> tuple[list[list[int]], list[int]]:
     for i in sorted(range(len(answers)), key=lambda i: answers[i][0]):
         ids, start = answers[i]
         alike = common_length([before, ids])
-        enough = min(start, (shared + len(ids) + 1) // 2)
+        enough = start if apart else min(start, shared + ceil((len(ids) - shared) / 4))
         new = len(ids) - alike
         if rows and alike >= enough and len(rows[-1]) < BRANCHES and sizes[-1] + new <= LONG:
             rows[-1].append(i)
