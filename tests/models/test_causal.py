@@ -46,7 +46,7 @@ def test_score_and_temper_are_the_networks_own(real: Any, ask: Any, reference: A
     for chosen in (slice(5), slice(5), slice(6)):
         scores = real.score(prompts[chosen], answers[chosen])
     curves = real.temper(prompts, answers, [*TEMPERATURES, 0.0])
-    np.testing.assert_allclose(curves[:, 1], [s.sum() for s in scores], atol=1e-5)
+    np.testing.assert_allclose(curves[:, 1], [s.sum() for s in scores], atol=5e-5)
     for prompt, answer, curve, score in zip(prompts, answers, curves, scores, strict=True):
         ids = real.tokenizer(prompt + answer).input_ids
         expected = [reference(real, ids, len(ids) - len(score), t) for t in TEMPERATURES]
