@@ -376,7 +376,8 @@ def pack_answers(answers: list[Answer], shared: int) -> Row:
     becomes the tokens 7 8 at positions 2 3 with the predictors 0 1 0: 8 and 1 follow 7, 9 follows 8,
     and nothing is asked of what follows 9 and 1. Answers to other prompts may stand in the same row.
     """
-    new, positions, parents, predictors = [], [], [], []
+    new: list[int] = []
+    positions, parents, predictors = [], [], []
     places: dict[tuple[int, int], int] = {}  # of a token after the place before it
     for ids, start in answers:
         at = -1  # in the cache
