@@ -9,10 +9,18 @@ Log-probabilities are natural, in float32 as models give them, or sums of those 
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pandas as pd
 import pandera.pandas as pa
+
+# Where Dask is installed, pandera imports all of its tables, half a second, for types of no use here.
+if "dask.dataframe" not in sys.modules:
+    sys.modules["dask.dataframe"] = None  # type: ignore[assignment]
+    import pandera.typing.dask  # noqa: F401
+
+    del sys.modules["dask.dataframe"]
 
 
 def _column(description: str, *, nullable: bool = False, **checks: Any) -> Any:

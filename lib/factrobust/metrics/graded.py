@@ -27,15 +27,16 @@ def beaten(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     and its distance from the validity in bins of years (YEARS) and of lengths of the validity (LENGTHS).
     Facts without a correct date at a precision, or that miss a value, are left out there.
     """
-    parts = []
-    for _, part in scores.groupby(CELL, sort=False):
-        correct = part.loc[part["label"] == "correct", value].to_numpy(dtype=float)
-        wrong = part[part["label"] == "incorrect"]
-        values = wrong[value].to_numpy(dtype=float)[:, None]
-        if len(correct) and len(wrong) and part[value].notna().all():
-            shares = {"won": (correct > values).mean(1), "drawn": (correct == values).mean(1)}
-            parts.append(wrong.assign(**shares))
-    table = pd.concat(parts, ignore_index=True)
+    rows = scores.reset_index(drop=True)
+    rows["missing"] = rows[value].isna()
+    rows = rows[~rows.groupby(CELL)["missing"].transform("any")].drop(columns="missing")
+    good, bad = (rows[rows["label"] == label] for label in ("correct", "incorrect"))
+    pairs = (
+        bad[[*CELL, value]].reset_index().merge(good[[*CELL, value]], on=CELL, suffixes=("", "_"))
+    )
+    difference = pairs[f"{value}_"] - pairs[value]
+    shares = pairs.assign(won=difference > 0, drawn=difference == 0).groupby("index")
+    table = bad.join(shares[["won", "drawn"]].mean(), how="inner").reset_index(drop=True)
     far = {"years": table["years_off"].abs(), "lengths": table["alpha"].abs() - 0.5}
     for (column, by), bins in zip(far.items(), (YEARS, LENGTHS), strict=True):
         table[column] = np.array([*bins])[np.searchsorted([*bins.values()], by)]

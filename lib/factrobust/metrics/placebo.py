@@ -45,10 +45,10 @@ def in_time(scores: pd.DataFrame, value: str = "logprob") -> Iterator[tuple[Any,
     """Each cell that `blocks` keeps: its values in order of time, and of its correct dates, which
     stand together, the number and the place of the first."""
     dated = scores[scores["label"] != "transitional"].sort_values("date", kind="stable")
-    for cell, part in dated.groupby(CELL, sort=False):
-        correct = (part["label"] == "correct").to_numpy()
+    every, right = dated[value].to_numpy(dtype=float), (dated["label"] == "correct").to_numpy()
+    for cell, places in dated.groupby(CELL, sort=False).indices.items():
+        values, correct = every[places], right[places]
         k, first, last = correct.sum(), correct.argmax(), len(correct) - correct[::-1].argmax()
-        values = part[value].to_numpy(dtype=float)
         if k and first > 0 and last < len(correct) and not np.isnan(values).any():
             yield cell, values, int(k), int(first)
 
