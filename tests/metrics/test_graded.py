@@ -56,19 +56,20 @@ def test_auc_of_each_boundary() -> None:
 def test_decoded_block_by_hand() -> None:
     assert graded.decoded_block(np.array([0.0, 0, 5, 6, 5, 0, 0])) == (2, 4)
     assert graded.decoded_block(np.array([4.0, 4, 1, 1])) == (0, 1)  # it may stand at the edge
-    # One high value among eight, or a lower step of three: against the definition, block by block.
-    values = np.array([8.0, 0, 0, 3, 3, 3, 0, 0])
-    best = max(
-        (
-            (values[a:b].mean() - np.delete(values, range(a, b)).mean())
-            * np.sqrt((b - a) * (8 - b + a) / 8),
-            (a, b - 1),
-        )
-        for a in range(8)
-        for b in range(a + 1, 9)
-        if b - a < 8
-    )
-    assert graded.decoded_block(values) == best[1] == (0, 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_decoded_block_is_the_step_up_of_least_squares(seed: int) -> None:
+    values = np.random.default_rng(seed).normal(size=9)
+    blocks = [(a, b) for a in range(9) for b in range(a + 1, 10) if b - a < 9]
+
+    def left_over(block: tuple[int, int]) -> float:
+        inside, outside = values[slice(*block)], np.delete(values, range(*block))
+        rises = inside.mean() > outside.mean()
+        return len(inside) * inside.var() + len(outside) * outside.var() if rises else np.inf
+
+    first, end = min(blocks, key=left_over)
+    assert graded.decoded_block(values) == (first, end - 1)
 
 
 FACTS = pd.DataFrame(
