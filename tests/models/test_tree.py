@@ -23,6 +23,7 @@ from factrobust.models.tree import (
     decode,
     floors,
     log_norms,
+    sums_before,
     uniforms,
     weights,
 )
@@ -216,7 +217,8 @@ def test_tokens_are_drawn_by_their_weights(masses: list[int]) -> None:
     """Vocabularies that are no power of two, and tokens without weight at any place."""
     weight = np.array(masses, dtype=float)
     numbers = torch.from_numpy(np.random.default_rng(1).random((1, 20_000, HALVINGS)))
-    drawn = _draw(torch.tensor(weight).cumsum(0)[None], numbers)
+    mass = torch.tensor(weight)[None]
+    drawn = _draw(mass, sums_before(mass), numbers)
     counts = np.bincount(drawn[0].numpy(), minlength=len(weight))
     possible = weight > 0
     assert counts[~possible].sum() == 0
@@ -227,11 +229,34 @@ def test_tokens_are_drawn_by_their_weights(masses: list[int]) -> None:
 
 def test_a_token_by_hand() -> None:
     """Weights 1, 2, 3, 2: the halves of the vocabulary weigh 3 and 5, those of the upper one 3, 2."""
-    cumulative = torch.tensor([[1.0, 3.0, 6.0, 8.0]], dtype=torch.float64)
+    mass = torch.tensor([[1.0, 2.0, 3.0, 2.0]])
     numbers = torch.zeros(1, 4, HALVINGS, dtype=torch.float64)
     numbers[0, :, 0] = torch.tensor([0.374, 0.376, 0.376, 0.374])
     numbers[0, :, 1] = torch.tensor([0.34, 0.59, 0.61, 0.32])
-    assert _draw(cumulative, numbers).tolist() == [[1, 2, 3, 0]]
+    assert _draw(mass, sums_before(mass), numbers).tolist() == [[1, 2, 3, 0]]
+
+
+@pytest.mark.parametrize("size", [700, 1024, 5000])  # more than a block of STEP tokens, or two
+def test_blocks_of_tokens_draw_as_single_ones_do(size: int) -> None:
+    """Halving by sums over blocks, and top-p by them, against sums one token after the other."""
+    generator = torch.Generator().manual_seed(size)
+    z = torch.randn(2, size, generator=generator)
+    z -= z.amax(dim=-1, keepdim=True)
+    mass, numbers = weights(z), torch.rand(2, 300, HALVINGS, generator=generator).double()
+    cumulative = torch.nn.functional.pad(mass.double().cumsum(dim=-1), (1, 0)).numpy()
+    drawn = _draw(mass, sums_before(mass), numbers)
+    for node, stream in np.ndindex(2, 300):
+        low, high, total = 0, size, cumulative[node]
+        for number in numbers[node, stream, : (size - 1).bit_length()].tolist():
+            middle = (low + high) // 2
+            upper = number * (total[high] - total[low]) >= total[middle] - total[low]
+            low, high = (middle, high) if upper else (low, middle)
+        assert drawn[node, stream] == low
+    for p in (0.05, 0.9, 0.999, 1.0):
+        ranked = -np.sort(-z.numpy(), axis=-1)
+        kept = (np.cumsum(np.exp(ranked, dtype=float), axis=-1) < p * cumulative[:, -1:]).sum(-1)
+        lowest = np.take_along_axis(ranked, np.minimum(kept, size - 1)[:, None], -1)
+        assert floors(z, [1.0], {"top_p": p}).numpy() == pytest.approx(lowest, abs=1e-6)
 
 
 def test_last_digits_of_the_logits_change_no_draw() -> None:
@@ -242,8 +267,7 @@ def test_last_digits_of_the_logits_change_no_draw() -> None:
     near = z + 1e-5 * torch.randn(z.shape, generator=generator)
     numbers = torch.rand(1, 8_000, HALVINGS, generator=generator, dtype=torch.float64)
     one, other = (
-        _draw(weights((x - x.amax()) / 2).cumsum(dim=-1, dtype=torch.float64), numbers)
-        for x in (z, near)
+        _draw(mass := weights((x - x.amax()) / 2), sums_before(mass), numbers) for x in (z, near)
     )
     assert (one != other).sum() <= 1
     assert len(one.unique()) > 5_000  # it is that flat

@@ -25,6 +25,7 @@ LOG2E = math.log2(math.e)
 LOWEST = -125.5  # below it float32 exp2 yields denormal numbers, which cost ten times as much
 CUTS = ("top_k", "top_p", "min_p")  # what truncates a distribution, in the order of its steps
 BLOCK = 1 << 15  # columns at a time, so that a block stays in the processor's cache
+STEP = 512  # tokens whose weights are summed up at once: thirty times faster than one by one
 NOTHING = -20.0  # log of what may be left out of a sum that is at least 1 (2e-9)
 HALVINGS = 24  # random numbers a token, enough for a vocabulary of 2 ** 24
 NO_NUMBERS = np.empty((0, HALVINGS))  # a greedy answer draws nothing
@@ -153,12 +154,13 @@ def _pick(
             tempered = -log_norms(cut, [EPSILON]).float()
         else:
             z = cut / t
-            cumulative = weights(z).cumsum(dim=-1, dtype=torch.float64)
+            mass = weights(z)
+            before = sums_before(mass)
             numbers = np.zeros((len(nodes), max(map(len, members.values())), HALVINGS))
             for k, group in enumerate(members.values()):
                 numbers[k, : len(group)] = [stream.uniforms[level] for stream in group]
-            drawn = _draw(cumulative, torch.from_numpy(numbers).to(z.device))
-            tempered = z.gather(1, drawn) - cumulative[:, -1:].log().float()
+            drawn = _draw(mass, before, torch.from_numpy(numbers).to(z.device))
+            tempered = z.gather(1, drawn) - before[:, -1:].log().float()
         picked = (drawn, plain.gather(1, drawn) - norm[nodes], tempered)
         for group, *row in zip(members.values(), *(each.tolist() for each in picked), strict=True):
             for k, stream in enumerate(group):
@@ -201,25 +203,48 @@ def _curves(
     return (-norms).float().cpu().numpy(), (norm[:, 0] - mean).tolist()
 
 
-def _draw(cumulative: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+def sums_before(mass: torch.Tensor) -> torch.Tensor:
+    """Weight of the tokens before each block of STEP, the last one that of all: float64 [node, block].
+
+    `mass` [node, vocabulary] are the tokens' weights, of which 64 at a time are summed in float32.
+    """
+    if spare := -mass.shape[1] % STEP:
+        mass = torch.nn.functional.pad(mass, (0, spare))
+    blocks = mass.unflatten(1, (-1, 64)).sum(dim=-1).unflatten(1, (-1, STEP // 64))
+    sums = blocks.sum(dim=-1, dtype=torch.float64).cumsum(dim=-1)
+    return torch.nn.functional.pad(sums, (1, 0))
+
+
+def _of_block(mass: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
+    """The weights of a block of STEP tokens, or of some [node, block] of them, [..., token]."""
+    places = block[..., None] * STEP + torch.arange(STEP, device=mass.device)
+    size = mass.shape[1]
+    found = mass.gather(1, places.clamp(max=size - 1).flatten(1)).view(places.shape)
+    return found.masked_fill(places >= size, 0.0)
+
+
+def _draw(mass: torch.Tensor, before: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     """A token for each stream, [node, stream]: the vocabulary is halved until one token is left.
 
-    `cumulative` [node, vocabulary] are the tokens' weights summed up, `numbers` [node, stream,
-    halving] decide between the halves by their weights. A single number and the inverted
+    `mass` [node, vocabulary] are the tokens' weights, `before` their `sums_before`; `numbers` [node,
+    stream, halving] decide between the halves by their weights. A single number and the inverted
     distribution function would draw from the same distribution. But at high temperatures, where
     thousands of tokens are about equally likely, the last digits of all their weights together then
     decide which of them it hits: another batch or processor gives another sample in one of a hundred.
     The weight of a half hardly depends on them.
     """
-    size = cumulative.shape[1]
-    low = torch.zeros(numbers.shape[:2], dtype=torch.long, device=cumulative.device)
+    size = mass.shape[1]
+    low = torch.zeros(numbers.shape[:2], dtype=torch.long, device=mass.device)
     high = torch.full_like(low, size)
     # The weights of the tokens before `low`, and before `high`.
     below = torch.zeros_like(numbers[..., 0])
-    upto = cumulative[:, -1:].expand_as(below)
+    upto = before[:, -1:].expand_as(below)
     for k in range((size - 1).bit_length()):
         middle = (low + high) // 2
-        at = cumulative.gather(1, (middle - 1).clamp(min=0))
+        block = middle // STEP
+        inside = torch.arange(STEP, device=mass.device) < (middle - block * STEP)[..., None]
+        part = _of_block(mass, block).masked_fill(~inside, 0.0)
+        at = before.gather(1, block) + part.sum(dim=-1, dtype=torch.float64)
         upper = numbers[..., k] * (upto - below) >= at - below
         low, high = torch.where(upper, middle, low), torch.where(upper, high, middle)
         below, upto = torch.where(upper, at, below), torch.where(upper, upto, at)
@@ -245,10 +270,15 @@ def floors(
         low[:] = torch.topk(shifted, k).values[:, -1:]
     if "top_p" in cuts:
         ranked = descending(shifted) if falling is None else falling
-        ranked = ranked.masked_fill(ranked < low[:, :1], -torch.inf)
+        if "top_k" in cuts:
+            ranked = ranked.masked_fill(ranked < low[:, :1], -torch.inf)
         for column, t in enumerate(temperatures):
-            mass = weights(ranked / t).cumsum(dim=-1, dtype=torch.float64)
-            last = torch.searchsorted(mass, cuts["top_p"] * mass[:, -1:])
+            mass = weights(ranked / t)
+            before = sums_before(mass)
+            wanted = cuts["top_p"] * before[:, -1:]
+            block = torch.searchsorted(before[:, 1:-1].contiguous(), wanted)
+            within = before.gather(1, block) + _of_block(mass, block)[:, 0].double().cumsum(dim=-1)
+            last = block * STEP + torch.searchsorted(within, wanted)
             low[:, column] = ranked.gather(1, last.clamp(max=ranked.shape[1] - 1))[:, 0]
     if "min_p" in cuts:
         least = torch.tensor(temperatures, device=low.device) * math.log(cuts["min_p"])
@@ -261,7 +291,9 @@ def descending(logits: torch.Tensor) -> torch.Tensor:
     if logits.is_cuda:
         return logits.sort(dim=-1, descending=True).values
     # NumPy's sort of float32 takes 1.3 ms for 262,144 numbers, torch's 44.
-    return torch.from_numpy(-np.sort(-logits.numpy(), axis=-1))
+    negative = -logits.numpy()
+    negative.sort(axis=-1)
+    return torch.from_numpy(np.negative(negative, out=negative))
 
 
 def weights(shifted: torch.Tensor) -> torch.Tensor:
