@@ -1,8 +1,7 @@
 """nbval for this repository: notebooks replay the committed records and compare with a tolerance.
 
 `pytest` runs the tests, and every notebook cell by cell; after a notebook's last cell, the data
-behind the figures and tables that it saved. A cell's tags may loosen its tolerance ("rtol=0.02");
-nbval's own tags (nbval-skip, nbval-ignore-output) work too.
+behind the figures and tables that it saved. nbval's own tags (nbval-skip, nbval-ignore-output) work.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from unittest import mock
 
 import pytest
 
-from factrobust.reproduce.compare import align, compare_tables, tolerance
+from factrobust.reproduce.compare import align, compare_tables
 from factrobust.reproduce.notebook import clean_outputs, kernel_environment
 
 ROOT = Path(__file__).resolve().parent
@@ -46,8 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
         yield SavedData.from_parent(self, name="saved data")
 
     def compare_outputs(self: Any, test: list[Any], reference: list[Any], skip: Any = None) -> Any:
-        test, reference = with_tolerance(test, reference, self.cell.metadata.get("tags", []))
-        return compare_exactly(self, test, reference, skip)
+        return compare_exactly(self, *with_tolerance(test, reference), skip)
 
     plugin.IPyNbFile.setup = setup
     plugin.IPyNbFile.collect = collect
@@ -92,22 +90,19 @@ class SavedData(pytest.Item):
         return self.path, 0, f"{self.path.relative_to(ROOT)}::{self.name}"
 
 
-def with_tolerance(
-    test: list[Any], reference: list[Any], tags: list[str]
-) -> tuple[list[Any], list[Any]]:
+def with_tolerance(test: list[Any], reference: list[Any]) -> tuple[list[Any], list[Any]]:
     """Both lists of outputs in canonical form, numbers of `test` aligned with `reference`."""
     import nbformat
 
-    rtol, atol = tolerance(tags)
     test = clean_outputs([nbformat.from_dict(output) for output in test])
     reference = clean_outputs([nbformat.from_dict(output) for output in reference])
     for new, old in zip(test, reference, strict=False):  # nbval itself reports unequal lengths
         if new.output_type != old.output_type:
             continue
         if new.output_type == "stream":
-            new.text = align(new.text, old.text, rtol, atol)
+            new.text = align(new.text, old.text)
             continue
         for mime in new.get("data", {}).keys() & old.get("data", {}).keys():
             if mime.startswith("text/"):
-                new.data[mime] = align(new.data[mime], old.data[mime], rtol, atol)
+                new.data[mime] = align(new.data[mime], old.data[mime])
     return test, reference

@@ -7,7 +7,7 @@ import difflib
 import io
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,17 +94,6 @@ def complete_table(
     notes = [column for column in frame if column not in schema.columns]
     missing = {name: defaults.get(name, "") for name in schema.columns if name not in frame}
     return frame.assign(**missing)[[*schema.columns, *notes]]
-
-
-def joined(
-    read: Callable[[str | Path], pd.DataFrame], embedded: Path, path: str | Path | None
-) -> pd.DataFrame:
-    """The embedded table and a reader's own, which replaces what it has of the same index."""
-    ours = read(embedded)
-    if path is None:
-        return ours
-    theirs = read(path)
-    return pd.concat([ours[~ours.index.isin(theirs.index)], theirs])
 
 
 def read_text(path: Path) -> str:

@@ -13,6 +13,8 @@ from factrobust.datasets.facts import (
     load_question_types,
     load_relations,
     questions,
+    read_relations,
+    worded,
 )
 from factrobust.tables import ANSWER_TYPES, FactsError
 
@@ -93,25 +95,16 @@ def test_disputed_capitals_and_two_shot_examples_are_left_out(facts):
     assert not facts["subject"].str.contains("Mona Lisa|Red Planet").any()
 
 
-def test_questions_fill_in_the_subject_and_begin_with_a_capital():
-    table = pd.DataFrame(
-        {
-            "question": ["{subject} is where?", "Where is {subject}?"],
-            "prefix": ["{subject} is in", "The place of {subject} is"],
-        },
-        index=["first", "second"],
-    )
-    facts = pd.DataFrame(
-        {"relation": ["first", "second", "first"], "subject": ["the Hague", "the Hague", "iPhone"]}
-    )
-    asked = questions(facts, table)
-    assert asked[["question", "prefix"]].to_numpy().tolist() == [
-        ["The Hague is where?", "The Hague is in"],
-        ["Where is the Hague?", "The place of the Hague is"],
-        ["iPhone is where?", "iPhone is in"],
-    ]
-    with pytest.raises(KeyError, match="no question for third"):
-        questions(facts.assign(relation="third"), table)
+@pytest.mark.parametrize(
+    ("template", "subject", "sentence"),
+    [
+        ("{subject} is where?", "the Hague", "The Hague is where?"),
+        ("Where is {subject}?", "the Hague", "Where is the Hague?"),
+        ("{subject} is in", "iPhone", "iPhone is in"),
+    ],
+)
+def test_a_sentence_begins_with_a_capital(template, subject, sentence):
+    assert worded(template, subject) == sentence
 
 
 def test_describe_counts(facts):
@@ -168,23 +161,7 @@ def test_own_file_needs_three_columns(tmp_path):
     assert mine["popularity"].isna().all()
 
 
-def test_own_relations_join_and_reword_the_embedded(tmp_path):
-    (tmp_path / "facts.csv").write_text("subject,relation,object\nBach,key,B minor\n")
-    path = tmp_path / "relations.csv"
-    path.write_text(
-        RELATION_HEADER
-        + "key,Which key did {subject} use?,{subject} used,Entity\n"
-        + "capital,Name the capital of {subject}?,{subject} has the capital,Location\n"
-    )
-    mine = load_facts(tmp_path / "facts.csv", relations_path=path)
-    assert mine.loc[0, ["domain", "answer_type"]].tolist() == ["own", "Entity"]
-    table = load_relations(path)
-    assert len(table) == len(load_relations()) + 1
-    assert not table.loc["key", "popqa"]
-    assert table.loc["capital", "question"] == "Name the capital of {subject}?"
-
-
-RELATION_HEADER = "relation,question,prefix,answer_type\n"
+RELATION_HEADER = "relation,question,prefix,answer_type,domain,popqa\n"
 HEADER = "fact_id,subject,relation,object,aliases,answer_type,domain,popularity\n"
 GOOD = "a/1,Kenya,capital,Nairobi,,Location,geography,4\n"
 TWICE = "subject,relation,object,object\nK,capital,N,N\n"
@@ -262,9 +239,10 @@ def test_embedded_relations():
 )
 def test_bad_relation_gives_one_sentence(tmp_path, row, what):
     path = tmp_path / "mine.csv"
-    path.write_text(f"{RELATION_HEADER}{row}\n")
+    rows = row.replace("\n", ",arts,false\n")
+    path.write_text(f"{RELATION_HEADER}{rows},arts,false\n")
     with pytest.raises(FactsError, match=f"^{path}, line {2 + row.count(chr(10))}: .*{what}"):
-        load_relations(path)
+        read_relations(path)
 
 
 # ---- typed questions ------------------------------------------------------------------------------

@@ -174,24 +174,6 @@ def test_how_many_popularities_are_known(facts):
     }
 
 
-def test_own_relations_join_the_embedded(load, tmp_path):
-    path, twitter = tmp_path / "relations.csv", HEADER + "Twitter,owner,Elon Musk,2022,2030\n"
-    path.write_text(
-        "relation,question,prefix\n"
-        "owner,who owned {subject}?,{subject} was owned by\n"
-        "employer,who paid {subject}?,{subject} was paid by\n"
-    )
-    assert load(twitter, relations_path=path).loc[0, "relation"] == "owner"
-    relations = load_temporal_relations(path)
-    assert set(relations.index) == {*RELATIONS, "owner"}
-    assert relations.loc["employer", "question"] == "who paid {subject}?"
-    with pytest.raises(FactsError, match=r"2: the relation 'owner' is unknown; add it to a rel"):
-        load(twitter)
-    path.write_text("relation,question,prefix\nowner,who owned it?,{subject} was\n")
-    with pytest.raises(FactsError, match=r"2: the question 'who owned it\?' must hold {subject}"):
-        load_temporal_relations(path)
-
-
 @pytest.mark.parametrize(
     ("text", "where", "what", "remedy"),
     [

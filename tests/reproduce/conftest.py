@@ -9,6 +9,8 @@ import nbformat
 import pytest
 from nbformat import v4
 
+from factrobust.reproduce.notebook import KERNEL
+
 SAVE = """
 import os
 from pathlib import Path
@@ -48,7 +50,8 @@ def write(root: Path) -> Write:
             node["id"] = f"cell-{number}"
         target = root / "notebooks" / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(v4.new_notebook(cells=nodes), target)
+        metadata = {"kernelspec": KERNEL}
+        nbformat.write(v4.new_notebook(cells=nodes, metadata=metadata), target)
         return target
 
     return write_notebook

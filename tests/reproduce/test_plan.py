@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -10,14 +9,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 import yaml
+from nbformat import v4
 
 from factrobust import paths
 from factrobust.datasets.facts import load_facts
 from factrobust.datasets.official import SETS
 from factrobust.models import load
 from factrobust.models.load import COLUMNS, Settings
+from factrobust.reproduce.notebook import KERNEL
 from factrobust.reproduce.plan import (
     CHARACTERS_A_TOKEN,
     SIZES,
@@ -240,8 +242,8 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, cell in {"2.2-win-rate": NOTEBOOK, "2.3-robustness": "n_facts: int = 5"}.items():
         notebook = tmp_path / "notebooks" / "2-time" / f"{name}.ipynb"
         notebook.parent.mkdir(parents=True, exist_ok=True)
-        code = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": cell}
-        notebook.write_text(json.dumps({"cells": [code]}))
+        code = v4.new_code_cell(cell, metadata={"tags": ["parameters"]})
+        nbformat.write(v4.new_notebook(cells=[code], metadata={"kernelspec": KERNEL}), notebook)
     (tmp_path / "profiles").mkdir()
     part = LINE.replace("tiny,", "part,").replace(",1000000000,", ",,")
     (tmp_path / "models.csv").write_text(f"{','.join(COLUMNS)}\n{LINE}\n{part}\n")

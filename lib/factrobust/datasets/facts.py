@@ -1,7 +1,7 @@
 """Facts and their relations: load, validate, sample, turn into questions, describe.
 
-A relation says how its facts are asked for. Tables of both may be yours; `load_question_types` reads
-the typed questions that a classifier of answers is trained with.
+A relation says how its facts are asked for. A table of facts may be yours; `load_question_types`
+reads the typed questions that a classifier of answers is trained with.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from factrobust.paths import DATA
 FILES = (DATA / "facts.csv", DATA / "relations.csv")  # for the provenance of results
 QUESTION_TYPES = DATA / "question_types.csv"
 DOMAINS = ("geography", "arts", "science-history")  # of the embedded table; yours may have others
-OWN_DOMAIN = "own"
 TEST_EVERY = 5  # of the typed questions
 
 # Of CSV files, all cells still strings. Which relations are known, `load_facts` checks besides.
@@ -45,7 +44,7 @@ RELATION_NAME = pa.Check.str_matches(
     error="is no short name; write lower-case letters, digits and _ only",
 )
 RELATIONS_SCHEMA = tables.csv_schema(
-    ("relation", "question", "prefix", "answer_type"),
+    ("relation", "question", "prefix", "answer_type", "domain", "popqa"),
     relation=RELATION_NAME,
     question=HAS_SUBJECT,
     prefix=HAS_SUBJECT,
@@ -55,22 +54,19 @@ RELATIONS_SCHEMA = tables.csv_schema(
 )
 
 
-def load_relations(path: str | Path | None = None) -> pd.DataFrame:
-    """Return the relations, indexed by name: question, prefix, answer_type, domain, popqa (bool).
-
-    `path` names a CSV of your own whose rows join the embedded ones; a row with an embedded name
-    replaces it. It needs the columns relation, question, prefix and answer_type; domain is "own"
-    and popqa false where they are left out. Raises FactsError with file, line and remedy.
-    """
-    table = tables.joined(read_relations, FILES[1], path)
+def load_relations() -> pd.DataFrame:
+    """Return the relations, indexed by name: question, prefix, answer_type, domain, popqa (bool)."""
+    table = read_relations(FILES[1])
     return table.assign(popqa=table["popqa"].eq("true"))
 
 
 def read_relations(path: str | Path, schema: pa.DataFrameSchema = RELATIONS_SCHEMA) -> pd.DataFrame:
-    """Read and check one relations file alone: all columns are texts, the index is the relation."""
+    """Read and check one relations file: all columns are texts, the index is the relation.
+
+    Raises FactsError with file, line and remedy.
+    """
     frame = tables.read_checked(path, schema)
     tables.check_unique(frame, ["relation"], path)
-    frame = tables.complete_table(frame, schema, domain=OWN_DOMAIN, popqa="false")
     return frame[[*schema.columns]].set_index("relation")
 
 
@@ -80,13 +76,12 @@ def load_facts(
     relations: Iterable[str] | None = None,
     limit: int | None = None,
     seed: int = 0,
-    relations_path: str | Path | None = None,
 ) -> pd.DataFrame:
     """Return facts, in the file's order: a table `schemas.Facts`, with notes of your own behind it.
 
     `path` is a CSV of your own (default: the embedded table); it needs only subject, relation and
     object. What it leaves out is filled in: fact_id from relation and subject, answer_type and domain
-    from the relation, popularity with NaN, the rest with nothing. `relations_path` adds relations.
+    from the relation, popularity with NaN, the rest with nothing.
 
     `relations` keeps the rows of the given relations. `limit` then takes a seeded sample, spread
     evenly over domains and, within each, over relations; it does not depend on the order of rows, and
@@ -95,7 +90,7 @@ def load_facts(
     Raises FactsError for a bad file, ValueError for an unknown relation to keep or a bad limit.
     """
     path = FILES[0] if path is None else Path(path)
-    table = load_relations(relations_path)
+    table = load_relations()
     frame = tables.read_checked(path, with_relations(SCHEMA, table.index))
     tables.check_unique(frame, ["relation", "subject"], path)
     frame = tables.complete_table(
@@ -120,19 +115,19 @@ def load_facts(
 
 def with_relations(schema: pa.DataFrameSchema, names: Iterable[str]) -> pa.DataFrameSchema:
     """The schema of facts whose relations are known."""
-    known = tables.one_of(names, "add it to a relations file (see data/README.md) or choose one of")
+    known = tables.one_of(
+        names, "add it to the relations in data/ (see its README) or choose one of"
+    )
     return schema.update_column("relation", checks=known)
 
 
-def questions(facts: pd.DataFrame, relations: pd.DataFrame | None = None) -> pd.DataFrame:
+def questions(facts: pd.DataFrame) -> pd.DataFrame:
     """Return the facts with the columns question and prefix: the relation's, subject filled in.
 
     The prefix is the beginning of a sentence that the answer continues ("The capital of Kenya
-    is", without a space at its end). Raises KeyError for a relation that has no row.
+    is", without a space at its end).
     """
-    table = load_relations() if relations is None else relations
-    if missing := sorted({*facts["relation"]} - {*table.index}):
-        raise KeyError(f"no question for {', '.join(missing)}; pass load_relations(your_file)")
+    table = load_relations()
     sentences = {
         column: [*map(worded, facts["relation"].map(table[column]), facts["subject"])]
         for column in ("question", "prefix")

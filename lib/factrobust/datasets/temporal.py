@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -33,21 +32,16 @@ SCHEMA = tables.csv_schema(REQUIRED, **{name: _CHECKS.get(name) for name in COLU
 RELATIONS_SCHEMA = fact_tables.RELATIONS_SCHEMA.select_columns(["relation", "question", "prefix"])
 
 
-def load_temporal_relations(path: str | Path | None = None) -> pd.DataFrame:
+def load_temporal_relations() -> pd.DataFrame:
     """Return how temporal facts are asked for, indexed by relation: question, prefix.
 
     Both hold {subject} once and go on after a date ("In 2019, ..."), so they begin in lower case and
-    know nothing of the date's precision; the object continues the prefix. `path` names a CSV of your
-    own with these three columns, whose rows join the embedded ones or replace them by name. Raises
-    FactsError with file, line and remedy.
+    know nothing of the date's precision; the object continues the prefix.
     """
-    read = partial(fact_tables.read_relations, schema=RELATIONS_SCHEMA)
-    return tables.joined(read, FILES[1], path)
+    return fact_tables.read_relations(FILES[1], RELATIONS_SCHEMA)
 
 
-def load_temporal_facts(
-    path: str | Path | None = None, *, relations_path: str | Path | None = None
-) -> pd.DataFrame:
+def load_temporal_facts(path: str | Path | None = None) -> pd.DataFrame:
     """Return temporal facts, in the file's order: a table `schemas.TemporalFacts`.
 
     start and end hold the days on which the change may have come. `path` is a CSV of your own (default:
@@ -55,7 +49,6 @@ def load_temporal_facts(
     fact_id from relation, subject and object (and start, for a fact that holds in several periods),
     popularity with the mean of the other two where both count the same, else NaN, the rest with
     nothing.
-    `relations_path` adds relations of your own.
 
     Raises FactsError with file and line for a bad file: an end before the start, a bound that is
     missing or no date, a period without a whole calendar year surely inside (it has no correct
@@ -63,7 +56,7 @@ def load_temporal_facts(
     """
     path = FILES[0] if path is None else Path(path)
     frame = tables.read_checked(path, SCHEMA)
-    check_quintuples(frame, load_temporal_relations(relations_path).index, path)
+    check_quintuples(frame, load_temporal_relations().index, path)
     frame = complete(frame)
     tables.check_unique(frame, ["fact_id"], path)
     return frame.reset_index(drop=True)

@@ -9,9 +9,7 @@ of them gives the same numbers; one process, which makes other batches, gives th
 
 from __future__ import annotations
 
-import functools
 import gc
-import hashlib
 import logging
 import os
 import socket
@@ -20,8 +18,6 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import factrobust
@@ -61,7 +57,6 @@ class ClusterModel(Model):
                 answer_slice,
                 [job.subset(some) for some in numbers],
                 pure=False,
-                expected=versions(),
                 **self._loading,
             )
             waiting = {future.key: some for future, some in zip(futures, numbers, strict=True)}
@@ -89,7 +84,7 @@ def connect(address: str, seconds: float = CONNECT_SECONDS) -> Client:
     """
     from distributed import Client
 
-    # Lost connections are told once, by an error; other versions are refused by answer_slice.
+    # Lost connections are told once, by an error.
     for logger in ("distributed", "distributed.client"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:
@@ -170,19 +165,11 @@ _one_at_a_time = threading.Lock()  # a model keeps the beginning that prompts sh
 _loaded: dict[str, Model] = {}  # by fingerprint
 
 
-def answer_slice(
-    job: Job, *, name: str, dtype: str, fingerprint: str, expected: dict[str, str]
-) -> list[Any]:
+def answer_slice(job: Job, *, name: str, dtype: str, fingerprint: str) -> list[Any]:
     """The results of a slice's requests, in their order; runs on a worker.
 
-    Raises ModelError if its `versions` are not the expected ones, or if the weights that it finds by
-    that name have another fingerprint.
+    Raises ModelError if the weights that it finds by that name have another fingerprint.
     """
-    if (found := versions()) != expected:
-        raise ModelError(
-            f"the worker on {socket.gethostname()} has {found}, and the run was started with "
-            f"{expected}; install the same there, or leave that worker out"
-        )
     with _one_at_a_time:
         if fingerprint not in _loaded:
             _loaded.clear()  # its memory is for one model
@@ -199,16 +186,3 @@ def answer_slice(
             for i, value in zip(numbers, values, strict=True):
                 results[i] = value
         return results
-
-
-@functools.cache
-def versions() -> dict[str, str]:
-    """What has to be the same everywhere, because numbers depend on it: name -> version."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.read_bytes())
-    found = {"factrobust": f"{factrobust.__version__} (models {digest.hexdigest()[:8]})"}
-    for package in ("torch", "transformers", "tokenizers"):
-        # Without the local part: builds for the CPU and for CUDA may work together.
-        found[package] = metadata.version(package).partition("+")[0]
-    return found

@@ -11,7 +11,6 @@ their answers come back to this machine's records.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import shutil
 import signal
@@ -36,7 +35,6 @@ from tqdm.std import tqdm
 
 from factrobust.models.cluster import cluster
 from factrobust.paths import ROOT
-from factrobust.provenance import write_atomically
 from factrobust.records import Records, RecordsError
 from factrobust.reproduce.compare import committed, describe, present
 from factrobust.reproduce.notebook import kernel_environment, normalise, read_canonical, to_text
@@ -164,8 +162,6 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
     Raises NotebookError for any other that fails; it and those after it are as they were.
     """
     runs = [Run(mode, notebook, parameters) for notebook, parameters in wanted.items()]
-    memory = mode.root / "build" / "seconds" / f"{mode.name}.json"  # of each notebook's last run
-    took: dict[str, float] = json.loads(memory.read_text()) if memory.exists() else {}
     halted, beyond = threading.Event(), []
 
     def attempt(run: Run) -> None:
@@ -182,11 +178,7 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
         futures = [pool.submit(attempt, run) for run in runs]
         try:
             for number, (run, future) in enumerate(zip(runs, futures, strict=True), start=1):
-                left = sum(took.get(later.notebook, 0) for later in runs[number - 1 :]) / at_once
-                forecast = (
-                    f" (about {tqdm.format_interval(left)} for all that is left)" if left else ""
-                )
-                print(f"[{number}/{len(runs)}] {run.notebook}{forecast}", flush=True)
+                print(f"[{number}/{len(runs)}] {run.notebook}", flush=True)
                 _watch(run, future)
                 try:
                     future.result()
@@ -198,9 +190,6 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
                     continue
                 mover.submit(run.put_in_place).result()
                 print(f"      {tqdm.format_interval(run.seconds)}", flush=True)
-                took[run.notebook] = round(run.seconds, 1)
-                memory.parent.mkdir(exist_ok=True)
-                write_atomically(memory, json.dumps(took, indent=1).encode())
         finally:
             halted.set()
             while wait(futures, timeout=0.1).not_done:

@@ -9,23 +9,23 @@ A notebook's defaults are the laptop profile. Every other profile is a file prof
       1-decoding/1.2-*:
         n_samples: 4
 
-A notebook declares its parameters as annotated literals in the one cell tagged "parameters".
+A notebook declares its parameters, literals, in the one cell tagged "parameters"; papermill reads
+them, which knows annotations like `int` and `list[str]`, and none with a |.
 """
 
 from __future__ import annotations
 
 import ast
-import json
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from papermill import inspect_notebook
+from pydantic import BaseModel
 
 LAPTOP = "laptop"
-FIRST = "notebooks/0-start-here.ipynb"
 
 
 class ProfileError(ValueError):
@@ -73,16 +73,14 @@ def find_notebooks(root: Path, only: str = "*") -> list[str]:
     """
     paths = [path.relative_to(root) for path in (root / "notebooks").glob("**/*.ipynb")]
     shown = [p.as_posix() for p in paths if not any(part.startswith(".") for part in p.parts)]
-    ordered = sorted(shown, key=lambda notebook: (notebook != FIRST, notebook))
-    return [notebook for notebook in ordered if fnmatchcase(notebook, only)]
+    return [notebook for notebook in sorted(shown) if fnmatchcase(notebook, only)]
 
 
 def parameters(root: Path, profile: str) -> dict[str, dict[str, Any]]:
     """What a profile sets in each notebook (path relative to the root); nothing for "laptop".
 
-    A value must be of its default's type (an integer may stand for a float; a default of None takes
-    anything). Raises ProfileError for that, for an unknown or malformed profile, for a parameter
-    that no notebook declares and a glob that fits none.
+    Raises ProfileError for an unknown or malformed profile, and for a parameter that no notebook
+    under its glob declares.
     """
     notebooks = find_notebooks(root)
     if profile == LAPTOP:
@@ -93,8 +91,6 @@ def parameters(root: Path, profile: str) -> dict[str, dict[str, Any]]:
     chosen: dict[str, dict[str, Any]] = {notebook: {} for notebook in notebooks}
     for glob, overrides in [("*", read.defaults), *read.notebooks.items()]:
         fitting = [name for name in notebooks if fnmatchcase(name.removeprefix("notebooks/"), glob)]
-        if not fitting:
-            raise ProfileError(f"{place}: no notebook's path inside notebooks/ fits {glob!r}.")
         for key, value in overrides.items():
             declaring = [notebook for notebook in fitting if key in declared[notebook]]
             if not declaring:
@@ -103,43 +99,16 @@ def parameters(root: Path, profile: str) -> dict[str, dict[str, Any]]:
                     "name, or remove the line."
                 )
             for notebook in declaring:
-                default = declared[notebook][key]
-                try:
-                    fitted = TypeAdapter(_kind(default)).validate_python(value, strict=True)
-                except ValidationError as error:
-                    raise ProfileError(
-                        f"{place}, {glob}: {key!r} is {value!r}, but {notebook} needs a value like "
-                        f"its default {default!r}."
-                    ) from error
-                chosen[notebook][key] = fitted
+                chosen[notebook][key] = value
     return chosen
 
 
-def _kind(default: Any) -> Any:
-    """The type that a value must have in place of this default."""
-    if default is None:
-        return Any
-    if isinstance(default, (list, tuple)):
-        # Parameters are lists of one kind. Among models, a mapping is an endpoint.
-        return list[type(default[0]) | dict] if default else list  # type: ignore[misc]
-    return type(default)
-
-
 def declared_parameters(notebook: Path) -> dict[str, Any]:
-    """The parameters of a notebook with their defaults: the annotated literals (`n: int = 5`) in the
-    cell tagged "parameters"; none without such a cell. Raises ProfileError for what is no literal."""
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    source = "\n".join(
-        "".join(cell["source"])
-        for cell in cells
-        if "parameters" in cell["metadata"].get("tags", [])
-    )
+    """The parameters of a notebook with their defaults, such as `n: int = 5`; none without a cell
+    tagged "parameters". Raises ProfileError for a default that is no literal."""
+    declared = inspect_notebook(str(notebook))
     try:
-        return {
-            ast.unparse(line.target): ast.literal_eval(line.value)
-            for line in ast.parse(source).body
-            if isinstance(line, ast.AnnAssign) and line.value
-        }
+        return {name: ast.literal_eval(about["default"]) for name, about in declared.items()}
     except (SyntaxError, ValueError) as error:
         raise ProfileError(
             f"{notebook}: the cell tagged 'parameters' cannot be read ({error}): leave only "
