@@ -36,12 +36,11 @@ from factrobust.datasets.facts import (
     COLUMNS,
     DOMAINS,
     RELATIONS_SCHEMA,
-    describe,
     load_facts,
     questions,
     read_relations,
 )
-from factrobust.tables import FactsError, slug
+from factrobust.tables import ANSWER_TYPES, FactsError, slug
 
 DATA = Path(__file__).resolve().parent
 EXEMPLARS = ("Mona Lisa", "Red Planet")  # shown to the models as two-shot examples
@@ -150,9 +149,11 @@ def describe_relations(facts: pd.DataFrame) -> pd.DataFrame:
 
 def counts_for_readme(facts_csv: Path) -> str:
     facts = load_facts(facts_csv)
+    by_type = pd.crosstab(facts["domain"], facts["answer_type"], margins=True, margins_name="all")
+    by_type = by_type.reindex(index=[*DOMAINS, "all"], columns=[*ANSWER_TYPES, "all"])
     return (
         f"{len(facts)} facts of {facts['relation'].nunique()} relations.\n\n"
-        f"{describe(facts).to_markdown()}\n\n{describe_relations(facts).to_markdown()}"
+        f"{by_type.to_markdown()}\n\n{describe_relations(facts).to_markdown()}"
     )
 
 

@@ -82,7 +82,6 @@ def test_seed_matters_and_global_state_does_not() -> None:
         expected_next = torch.Generator().manual_seed(noise)
         found.append(predicted(fine_tune(train, **PAPER | {"epochs": 1, "seed": seed}), questions))
         assert torch.rand(1) == torch.rand(1, generator=expected_next)  # left as it was
-    assert not torch.are_deterministic_algorithms_enabled()
     assert found[0].equals(found[1])
     assert not found[0].equals(found[2])
 

@@ -216,10 +216,7 @@ def test_a_named_index_is_written_and_another_left_out(root: Path) -> None:
         assert file.read_text() == text
 
 
-def test_bad_names_and_parameters_are_refused_before_anything_is_written(root: Path) -> None:
-    for name in ("figure-01", "../figure-01", "1-decoding/figure-01.png", "A/b"):
-        with pytest.raises(ValueError, match="write it like '1-decoding/figure-01'"):
-            save_table(DATA, name, parameters={})
+def test_bad_parameters_are_refused_before_anything_is_written(root: Path) -> None:
     with pytest.raises(TypeError, match="Provenance cannot record"):
         save(parameters={"model": object()})
     assert not paths.output_root().exists()

@@ -228,12 +228,6 @@ def test_interval_table_is_tidy() -> None:
     assert len(empty) == 0
 
 
-def test_interval_table_says_where_a_value_is_missing() -> None:
-    df = pd.DataFrame({"model": ["a", "b"], "fact_id": ["x", "y"], "score": [1, np.nan]})
-    with pytest.raises(ValueError, match=r"'score' at {'model': 'b'}: 1 values are missing"):
-        interval_table(df, ["model"], "score")
-
-
 def test_binomial_interval_is_clopper_pearson() -> None:
     successes, n = np.array([0, 1, 5, 9, 10, 3]), np.array([10, 10, 10, 10, 10, 400])
     low, high = binomial_interval(successes, n)

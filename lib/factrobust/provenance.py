@@ -19,7 +19,6 @@ import io
 import json
 import os
 import platform
-import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
@@ -52,8 +51,8 @@ def save_figure(
     """Write a figure as NAME.pdf and NAME.png (200 dpi), its plotted data and its provenance.
 
     `name` is like "1-decoding/figure-01"; `data` holds what is drawn, a row a point; `models` the
-    models, or their names as strings; `inputs` the data files that were read. Raises ValueError for
-    a name that is not of that form, TypeError for a parameter that JSON cannot hold.
+    models, or their names as strings; `inputs` the data files that were read. Raises TypeError for a
+    parameter that JSON cannot hold.
     """
     pdf, png = io.BytesIO(), io.BytesIO()
     if layout := fig.get_layout_engine():
@@ -132,10 +131,6 @@ def _save(
     models: Sequence[Any],
     inputs: Iterable[str | Path],
 ) -> None:
-    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*)+", name):
-        raise ValueError(
-            f"{name!r} names no figure or table: write it like '1-decoding/figure-01'."
-        )
     # The runner names the notebook, and so does Jupyter's server (by its whole path).
     named = (os.environ.get(name, "") for name in ("FACTROBUST_NOTEBOOK", "JPY_SESSION_NAME"))
     notebook = next((_label(path) for path in named if path.endswith(".ipynb")), None)

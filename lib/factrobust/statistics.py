@@ -196,7 +196,7 @@ def interval_table(
     where `group` is None), sorted by `by`; combinations that do not occur are left out. With an
     empty `by`, one row. Where groups of a column `cluster` ("relation") resemble each other, whole
     clusters are drawn instead, and a further column, "relations", counts them. Raises ValueError as
-    `bootstrap_mean` does, naming the combination.
+    `bootstrap_mean` does.
     """
     by = list(by)
     rows = []
@@ -204,11 +204,7 @@ def interval_table(
     for key, part in parts:
         drawn = cluster or group
         groups = None if drawn is None else part[drawn]
-        try:
-            found = bootstrap_mean(part[value], groups, n_boot=n_boot)
-        except ValueError as error:
-            where = dict(zip(by, key, strict=True))
-            raise ValueError(f"Column {value!r} at {where}: {error}") from None
+        found = bootstrap_mean(part[value], groups, n_boot=n_boot)
         if cluster:
             rows.append((*key, *found._replace(n=part[group].nunique()), found.n))
         else:

@@ -14,7 +14,7 @@ from factrobust.datasets.closed_book import NEEDS_PASSAGE, UNKNOWN, Question, cl
 from factrobust.datasets.official import SETS, load_official
 from factrobust.tables import FactsError, Loaded
 
-BERGEN = Question("1", "In which town is Bryggen?", ["Bergen"], "Bryggen", "bridge")
+BERGEN = Question("1", "In which town is Bryggen?", ["Bergen"], "Bryggen")
 
 
 def asked(*questions: Question) -> Loaded:
@@ -28,7 +28,7 @@ def counted(loaded: Loaded) -> dict[str, int]:
 
 def test_columns() -> None:
     loaded = asked(BERGEN)
-    assert tuple(loaded.table.columns) == (*schemas.names(schemas.AskedFacts), "kind")
+    assert tuple(loaded.table.columns) == schemas.names(schemas.AskedFacts)
     row = loaded.table.iloc[0].to_dict()
     assert np.isnan(row.pop("popularity"))
     assert row == {
@@ -43,7 +43,6 @@ def test_columns() -> None:
         "source": "me/my-set@abc",
         "question": "In which town is Bryggen?",
         "prefix": "",
-        "kind": "bridge",
     }
     assert counted(loaded) == {"questions": 1}
 
@@ -100,7 +99,6 @@ def test_what_cannot_be_answered_is_left_out_and_counted_once() -> None:
         "empty_questions": 1,
         "no_answers": 1,
         "needs_passage": 1,
-        "yes_or_no": 1,
     }
     left_out = counts["empty_questions"] + counts["no_answers"] + counts["needs_passage"]
     assert counts["questions"] == len(loaded.table) + left_out
@@ -140,20 +138,20 @@ FILES = {
     "trivia_qa": DATA / "trivia_qa-unfiltered-dev.json",
     "hotpot_qa": DATA / "hotpot_qa-dev.json",
 }
-COLUMNS = ["fact_id", "subject", "question", "object", "aliases", "kind"]
+COLUMNS = ["fact_id", "subject", "question", "object", "aliases"]
 MERCHANTS = (
     "In which town stands the row of houses that the Hanseatic merchants left in western Norway?"
 )
 FIRST = {
     "squad": [
         *("squad/a1", "Lake Vänern", "What is the largest lake of Sweden?", "Vänern"),
-        *(["Lake Vänern", "the lake"], ""),
+        ["Lake Vänern", "the lake"],
     ],
     "trivia_qa": [
         *("triviaqa/tc_1", "", 'Which ship sails in "The Rime of the Long Fjord"?'),
-        *("H.M.S. Heron", ["HMS Heron", "The Heron", "h m s heron", "heron"], "WikipediaEntity"),
+        *("H.M.S. Heron", ["HMS Heron", "The Heron", "h m s heron", "heron"]),
     ],
-    "hotpot_qa": ["hotpotqa/5a1", "", MERCHANTS, "Bergen", [], "bridge"],
+    "hotpot_qa": ["hotpotqa/5a1", "", MERCHANTS, "Bergen", []],
 }
 COUNTED = {
     # "When was it begun?" is asked of two buildings. a1 has Vänern twice.
@@ -166,7 +164,7 @@ COUNTED = {
     # Of tc_1's 8 spellings one is empty and two repeat another but for case; of tc_2's 5, three do;
     # tc_3 has one sentence twice.
     "trivia_qa": {"questions": 3},
-    "hotpot_qa": {"questions": 4, "yes_or_no": 1},
+    "hotpot_qa": {"questions": 4},
 }
 
 

@@ -8,7 +8,6 @@ from factrobust.datasets.facts import (
     COLUMNS,
     DOMAINS,
     answers,
-    describe,
     load_facts,
     load_question_types,
     load_relations,
@@ -107,21 +106,10 @@ def test_a_sentence_begins_with_a_capital(template, subject, sentence):
     assert worded(template, subject) == sentence
 
 
-def test_describe_counts(facts):
-    small = facts[facts["relation"].isin(["capital", "count"])].groupby("relation").head(3)
-    table = describe(small)
-    assert table.loc["geography", "Location"] == 3
-    assert table.loc["science-history", "Numerical"] == 3
-    assert table.loc["geography", "Human"] == 0
-    assert table.loc["all", "all"] == 6
-
-
 def test_relations_keep_what_they_name(facts):
     some = load_facts(relations=["author", "painter"])
     expected = facts[facts["relation"].isin(["author", "painter"])]
     assert list(some["fact_id"]) == list(expected["fact_id"])
-    with pytest.raises(ValueError, match="the relation captial"):
-        load_facts(relations=["captial"])
 
 
 def test_limit_is_spread_over_domains_and_relations(facts):

@@ -86,9 +86,7 @@ def test_offices_are_chosen_by_name(terms):
     assert some["chain"].unique().tolist() == ["us-president", "pope"]  # in the table's order
     own = terms[terms["chain"].isin(some["chain"])].reset_index(drop=True)
     pd.testing.assert_frame_equal(some, own)
-    wrong = (
-        r"has no office 'us-presidents'; did you mean 'us-president'\? It has us-president, us-v"
-    )
+    wrong = r"has no office 'us-presidents'; it has us-president, us-v"
     with pytest.raises(ValueError, match=wrong):
         load_successions(offices=["pope", "us-presidents"])
 
@@ -162,8 +160,6 @@ def test_gaps_returns_and_touching_bounds_are_allowed(load):
         (SECOND + FIRST, "line 3: the term of 'Wilson' begins before the last one of its chain ends"),
         (FIRST + SECOND.replace("1974-03", "") + THIRD, "line 4: the term of 'Wilson' begins before"),
         (FIRST + SECOND.replace("1974-03", "1969"), "line 3: the term of 'Heath' ends before it begins"),
-        (FIRST + SECOND.replace("minister", "ministers"), "line 3: .* is of another office than the first"),
-        (FIRST, "line 2: the term of 'Wilson' stands in a chain of one holder; add another one"),
         (FIRST + SECOND.replace("1970-06-19", ""), "line 3: the start cell is empty"),
         (FIRST + SECOND.replace("1974-03", "1974-13"), "line 3: the end '1974-13' is no date"),
         (FIRST + SECOND.replace("Heath", ""), "line 3: the holder cell is empty; write who held"),

@@ -7,7 +7,6 @@ import pytest
 from factrobust.datasets.dates import sample_dates
 from factrobust.datasets.temporal import (
     COLUMNS,
-    describe,
     describe_dates,
     load_temporal_facts,
     load_temporal_relations,
@@ -183,8 +182,6 @@ def test_how_many_popularities_are_known(facts):
         (HEADER + GOOD + "A,employer,B,2009,2001\n", "line 3", "from 2009 to 2001 ends before", "swap"),
         (HEADER + "A,employer,B,2009,2010\n", "line 2", "from 2009 to 2010 has no whole", "delete the line"),
         (HEADER + GOOD + GOOD, "line 3", "is already in line 2", "delete one"),
-        (HEADER + GOOD + GOOD.replace("2005-11-19", "2009"), "line 3", "overlaps", "merge the two"),
-        (HEADER + GOOD.replace("2005-11-19", "2009") + GOOD, "line 2", "overlaps", "merge the two"),
         (HEADER + GOOD.replace("head_of_state", "spouse"), "line 2", "'spouse' is unknown", "choose"),
     ],
 )  # fmt: skip
@@ -223,15 +220,6 @@ def test_whole_years_by_hand(start, end, years):
 
 
 # ---- counts --------------------------------------------------------------------------------------
-
-
-def test_describe_counts_names():
-    table = pd.DataFrame(
-        {"subject": ["A", "A", "B"], "relation": ["r", "s", "s"], "object": ["B", "C", "C"]}
-    )
-    assert describe(table).to_dict("records") == [
-        {"facts": 3, "entities": 3, "subjects": 2, "relations": 2, "objects": 2}
-    ]
 
 
 def test_describe_dates_by_hand():

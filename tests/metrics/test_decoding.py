@@ -157,16 +157,6 @@ def test_bisection_equals_the_first_break_of_a_falling_curve(case: tuple[int, li
     assert len(set(asked)) == len(asked)
 
 
-@pytest.mark.parametrize("measure", [first_break, crossing])
-@pytest.mark.parametrize(
-    ("temperatures", "values"),
-    [([0.2, 0.2], [-0.1, -0.2]), ([0.0, 0.2], [-0.1, -0.2]), ([0.2, 0.4], [-0.1, np.nan])],
-)
-def test_bad_curves(measure, temperatures: list[float], values: list[float]) -> None:
-    with pytest.raises(ValueError, match="ascending temperatures above 0"):
-        measure(temperatures, values)
-
-
 # --- the Factual Robustness Score -----------------------------------------------------------------
 
 

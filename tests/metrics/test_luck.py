@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust.metrics import luck
-from factrobust.metrics.time import matches
 
 
 def table(correct: list[float], incorrect: list[float], **columns: object) -> pd.DataFrame:
@@ -21,21 +20,6 @@ def table(correct: list[float], incorrect: list[float], **columns: object) -> pd
     dated[1:1] = [("correct", value) for value in correct]
     found = pd.DataFrame(dated, columns=["label", "logprob"])
     return found.assign(date=[str(1900 + i) for i in found.index], **values | columns)
-
-
-def test_margin_curves() -> None:
-    scores = pd.concat(
-        [
-            table([-1, -2], [-4, -5]),  # margin 2
-            table([-2, -3], [-2.5], fact_id="g"),  # margin -0.5
-            table([-1], [], fact_id="h"),  # undefined
-        ]
-    )
-    curve = luck.margin_curves(matches(scores), [-1, -0.5, 0, 1.5, 2])
-    assert curve["fact_id"].unique().tolist() == ["f", "g"]
-    at = curve.pivot(index="required", columns="fact_id", values="robust")
-    assert at["f"].tolist() == [True, True, True, True, False]
-    assert at["g"].tolist() == [True, False, False, False, False]
 
 
 @settings(deadline=None, max_examples=60)

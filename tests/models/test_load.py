@@ -27,7 +27,6 @@ from factrobust.models.load import (
     FILE,
     Settings,
     find_source,
-    kind,
     load_model,
     parameter_count,
     read_settings,
@@ -148,7 +147,7 @@ def test_a_chat_template_that_is_not_the_tokenizers(
     table.write_text(table.read_text().replace(",yes,", f",{template},"))
     model = load_model("org/model", records=Records(None))
     assert model.chat == CHATS.get(template)
-    assert kind(model) == ("instruction-tuned" if tuned else "pretrained")
+    assert (model.chat is not None) == tuned
     assert hub["read"] == [("org/model", "config.json")]  # no tokenizer
 
 

@@ -143,14 +143,6 @@ def test_shares_are_stacked_in_order_and_written_where_there_is_room(axis):
     assert [text.get_text() for text in axis.texts] == ["40%", "", "50%", "100%", "", ""]
 
 
-def test_an_edge_belongs_to_the_bin_below(axis):
-    values = pd.DataFrame({"model": "a", "x": [0.0, 0.5, 0.5, 0.6]})
-    blocks.histograms(axis, values, "x", np.array([0, 0.5, 1]))
-    outline = axis.collections[0]
-    heights = {(round(x, 3), round(y, 3)) for x, y in outline.get_paths()[0].vertices}
-    assert {(0.0, 0.75), (0.5, 0.75), (0.5, 0.25), (1.0, 0.25)} <= heights
-
-
 def test_a_scatter_counts_what_it_cannot_draw(check):
     rows = pd.DataFrame(
         {"model": "m", "x": [1, 2, None], "y": [0.1, 0.2, 0.3], "fact_id": [*"abc"]}

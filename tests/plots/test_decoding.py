@@ -20,15 +20,6 @@ def test_known_shares(check, intervals, models, shows, rows):
     shows(axis, pd.concat([by_domain, by_type]), "mean")
 
 
-def test_accuracy_by_temperature(check, intervals, models, traces):
-    table = intervals(model=models, domain=["arts", "geography"], temperature=T)
-    fig = check(decoding.accuracy_by_temperature(table.sample(frac=1, random_state=0)), axes=2)
-    assert [axis.get_title().split(" facts")[0] for axis in fig.axes] == [
-        "geography\nn = 40", "arts\nn = 40",
-    ]  # fmt: skip
-    traces(fig, table, "temperature", "domain", ["geography", "arts"])
-
-
 def test_certainty_bins_stack_right_below_wrong_and_meet_at_the_accuracy(check, models, entries):
     one = pd.DataFrame(
         {

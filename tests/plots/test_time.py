@@ -139,17 +139,6 @@ def test_confusion(check, models, rows):
     assert rows(fig.axes[0]) == ["Ann", "Bob", "Cid"]
 
 
-def test_rates_by_popularity(check, intervals, models, entries, traces):
-    whats = ["subject (people)", "object (views)"]
-    table = intervals(model=models, what=whats, popularity=[4.0, 5.5, 7.0], n=24)
-    fig = check(time.rates_by_popularity(table, "win rate", 0.1), axes=2)
-    assert entries(fig) == [style.model_name(model) for model in style.looks(models)]
-    traces(fig, table, "popularity", "what", style.ordered(table["what"]))
-    assert all("n = 24 facts a bin" in axis.get_title() for axis in fig.axes)
-    for axis in fig.axes:
-        assert [0.1, 0.1] in [list(line.get_ydata()) for line in axis.lines]
-
-
 def duels(pairs):
     rows = [
         (*pair, precision, metric, outcome, share, 40)

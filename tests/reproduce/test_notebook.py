@@ -87,12 +87,11 @@ def test_two_runs_with_other_random_ids_become_the_same(canonical: Canonical) ->
     assert "0.5" in run("1a2b3", "0x7f0011223344")
 
 
-def test_widgets_and_folders_go_and_pictures_stay_as_they_are() -> None:
-    widget = shown(**{"application/vnd.jupyter.widget-view+json": {"model_id": "1"}})
+def test_folders_go_and_pictures_stay_as_they_are() -> None:
     picture = shown(**{"image/png": "iVBOR0x7f0011223344", "text/plain": "<Figure>"})
     frames = ["File /home/me/lib.py:3", "ValueError: bad row"]
     error = {"output_type": "error", "ename": "ValueError", "evalue": "bad row"}
-    cleaned = clean_outputs(from_dict([widget, picture, error | {"traceback": frames}]))
+    cleaned = clean_outputs(from_dict([picture, error | {"traceback": frames}]))
     assert cleaned == [picture | {"metadata": {}}, error | {"traceback": frames[1:]}]
 
 

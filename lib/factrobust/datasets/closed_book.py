@@ -41,13 +41,12 @@ class Question(NamedTuple):
     question: str
     answers: Sequence[str]  # accepted, the canonical one first
     subject: str = ""  # what it is about, where that is told
-    kind: str = ""  # the data set's own grouping
 
 
 def closed_book(questions: Iterable[Question], name: str, source: str) -> Loaded:
     """The questions that can be asked without a passage, as facts.
 
-    A table `schemas.AskedFacts`, and kind (the data set's own grouping). fact_id is the data set and
+    A table `schemas.AskedFacts`. fact_id is the data set and
     its id ("squad/56be4db0acb8001400a502ec"), domain its name. relation holds what stands or falls
     together: the article that a question is about ("squad/normans"), or where none is told the
     question alone.
@@ -56,8 +55,7 @@ def closed_book(questions: Iterable[Question], name: str, source: str) -> Loaded
     (read) = facts + repeated_questions + left out. Left out are empty_questions, no_answers,
     needs_passage (the question speaks of its text) and ambiguous_questions (asked again with other
     answers, so that only the passage tells which). Repeated (but for case) and
-    empty answers are left out. yes_or_no is how many facts have such an answer, which a model may
-    guess.
+    empty answers are left out.
     """
     rows = pd.DataFrame(questions, columns=Question._fields)
     rows["question"] = rows["question"].map(_plain)
@@ -91,9 +89,7 @@ def closed_book(questions: Iterable[Question], name: str, source: str) -> Loaded
         source=source,
         **dict.fromkeys(("answer_type", "popularity_source", "prefix"), ""),
     )
-    counts["yes_or_no"] = int(facts["object"].str.lower().isin(["yes", "no"]).sum())
-    columns = [*schemas.names(schemas.AskedFacts), "kind"]
-    return Loaded(facts[columns].reset_index(drop=True), counts)
+    return Loaded(facts[[*schemas.names(schemas.AskedFacts)]].reset_index(drop=True), counts)
 
 
 def _plain(question: str) -> str:
@@ -150,13 +146,13 @@ def squad(content: Any) -> Iterator[Question]:
 def trivia_qa(content: Any) -> Iterator[Question]:
     """TriviaQA (Joshi et al. 2017), unfiltered. The object is the Value; aliases are the Aliases, then
     those NormalizedAliases that differ from them by more than case (they spell "Ben & Jerry's" as "ben
-    jerry s"). kind is what TriviaQA knows of the answer: WikipediaEntity, Numerical or FreeForm."""
+    jerry s")."""
     for published in content["Data"] if isinstance(content, dict) else content:
         row = _snake_case(published)
         answer = _snake_case(row["answer"])
         accepted = [answer["value"], *answer["aliases"], *answer["normalized_aliases"]]
         accepted = [] if answer["value"] == UNKNOWN else accepted
-        yield Question(row["question_id"], row["question"], accepted, kind=answer["type"])
+        yield Question(row["question_id"], row["question"], accepted)
 
 
 def _snake_case(row: dict[str, Any]) -> dict[str, Any]:
@@ -165,9 +161,8 @@ def _snake_case(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def hotpot_qa(content: Any) -> Iterator[Question]:
-    """HotpotQA (Yang et al. 2018). There is one answer and no alias. kind is "bridge" (one fact leads
-    to the other) or "comparison"; many of the latter ask for yes or no: they stay, as the paper names no
-    rule."""
+    """HotpotQA (Yang et al. 2018). There is one answer and no alias. Many questions that compare ask
+    for yes or no: they stay, as the paper names no rule."""
     for row in content:
         name = row["_id"] if "_id" in row else row["id"]
-        yield Question(name, row["question"], [row["answer"]], kind=row["type"])
+        yield Question(name, row["question"], [row["answer"]])

@@ -84,18 +84,16 @@ def check_quintuples(frame: pd.DataFrame, relations: Iterable[str], path: str | 
     """Raise FactsError for the first bad row of a table that `read_table` has read."""
     tables.check_table(frame, fact_tables.with_relations(SCHEMA, relations), path)
     tables.check_unique(frame, ["relation", "subject", "object", "start"], path)
-    begun, over = parse(frame["start"]), parse(frame["end"])
-    order = frame.assign(begun=begun[1], over=over[0]).sort_values("begun")
-    earlier = order.groupby(["subject", "relation", "object"])["over"].shift()
-    overlaps = (order["begun"] < earlier).reindex(frame.index)
     for wrong, fault in (
-        (begun[0] > over[1], "ends before it begins; swap the two, or mend the wrong one"),
+        (
+            parse(frame["start"])[0] > parse(frame["end"])[1],
+            "ends before it begins; swap the two, or mend the wrong one",
+        ),
         (
             whole_years(frame["start"], frame["end"]) == 0,
             "has no whole calendar year surely inside, so that no year is correct; give the bounds "
             "more precisely, or delete the line",
         ),
-        (overlaps, "overlaps another period of the same fact; merge the two lines"),
     ):
         for line in frame.index[wrong][:1]:
             start, end = frame.loc[line, ["start", "end"]]
@@ -148,22 +146,8 @@ def _names(frame: pd.DataFrame) -> pd.Series:
     return names.where(~names.duplicated(keep=False), names + "/" + frame["start"])
 
 
-def describe(facts: pd.DataFrame) -> pd.DataFrame:
-    """Table 2, first half, as one row: facts, different entities, subjects, relations, objects.
-
-    An entity is a name that occurs as a subject or as an object.
-    """
-    return pd.DataFrame(
-        {
-            "facts": [len(facts)],
-            "entities": [len({*facts["subject"], *facts["object"]})],
-            **{f"{name}s": [facts[name].nunique()] for name in ("subject", "relation", "object")},
-        }
-    )
-
-
 def describe_dates(dates: pd.DataFrame) -> pd.DataFrame:
-    """Table 2, second half: average numbers of dates and tests a fact, one row a precision.
+    """Of table 2: average numbers of dates and tests a fact, one row a precision.
 
     Columns: correct, incorrect, transitional (dates a fact), tests (correct times incorrect ones, of
     one fact at one precision), n (facts). A fact without a date of some kind counts as 0. The row

@@ -46,7 +46,7 @@ def first_break(temperatures: ArrayLike, accuracy: ArrayLike) -> float:
 
     The paper's t_b: `temperatures` ascending [t], `accuracy` the share of right samples at each [t].
     """
-    t, a = _curve(temperatures, accuracy)
+    t, a = np.asarray(temperatures, dtype=float), np.asarray(accuracy)
     return float(next(iter(t[a < THRESHOLD]), np.inf))
 
 
@@ -62,7 +62,7 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> float:
     from scipy.interpolate import CubicSpline
     from scipy.optimize import brentq
 
-    t, logs = _curve(temperatures, logprobs)
+    t, logs = np.asarray(temperatures, dtype=float), np.asarray(logprobs, dtype=float)
     goal = np.log(THRESHOLD)
     if logs[0] < goal:
         return float("nan")
@@ -95,15 +95,6 @@ def bisect_break(
 
     first = bisect_left(temperatures, True, key=broken)
     return float([*temperatures, np.inf][first]), len(tried)
-
-
-def _curve(temperatures: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    t, v = np.asarray(temperatures, dtype=float), np.asarray(values, dtype=float)
-    if not (t[0] > 0 and (np.diff(t) > 0).all()) or np.isnan(v).any():
-        raise ValueError(
-            "a curve has a value, not nan, at each of some ascending temperatures above 0"
-        )
-    return t, v
 
 
 def raw_frs(entropy: ArrayLike, breaking_temperature: ArrayLike, d: float = 1.0) -> NDArray:

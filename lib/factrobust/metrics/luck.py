@@ -1,4 +1,4 @@
-"""Part 2, beyond the paper: how much of robustness is luck, small margins, or rounding?"""
+"""Part 2, beyond the paper: how much of robustness is luck, or rounding?"""
 
 from __future__ import annotations
 
@@ -10,18 +10,6 @@ import pandas as pd
 
 from factrobust.metrics.placebo import in_time
 from factrobust.metrics.time import CELL, chance
-
-
-def margin_curves(matched: pd.DataFrame, margins: Sequence[float]) -> pd.DataFrame:
-    """R(m): is the lowest correct logprob more than m above the highest incorrect one?
-
-    `margins` are the required margins m in nats; R(0) is the paper's R, m < 0 forgives errors of up
-    to -m, m > 0 asks for a factor of e^m in probability. One row for each row of `matched`, a table
-    `schemas.Matched`, and m (`required`). Undefined rows are left out.
-    """
-    defined = matched.loc[matched["margin"].notna(), [*CELL, "margin"]]
-    table = defined.merge(pd.Series(margins, dtype=float, name="required"), how="cross")
-    return table.assign(robust=table.pop("margin") > table["required"])
 
 
 def by_number_of_dates(scores: pd.DataFrame, incorrect: Sequence[int]) -> pd.DataFrame:

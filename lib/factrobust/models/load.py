@@ -394,20 +394,16 @@ def chat_frame(tokenizer: Any) -> tuple[str, str] | None:
     return before, after
 
 
-def kind(model: Model) -> str:
-    """ "instruction-tuned" for a model with a chat template, "pretrained" for one without."""
-    return "instruction-tuned" if model.chat else "pretrained"
-
-
 def sizes(models: Sequence[Model]) -> pd.DataFrame:
-    """One row a model: model, parameters, kind, and family (empty where data/models.csv has none)."""
+    """One row a model: model, parameters, kind ("instruction-tuned" with a chat template, else
+    "pretrained"), and family (empty where data/models.csv has none)."""
     rows = [(model.name, settings_of(model.name)) for model in models]
     families = [line.family if line else "" for _, line in rows]
     return pd.DataFrame(
         {
             "model": [name for name, _ in rows],
             "parameters": [parameter_count(name) for name, _ in rows],
-            "kind": [kind(model) for model in models],
+            "kind": ["instruction-tuned" if model.chat else "pretrained" for model in models],
             "family": families,
         }
     )

@@ -278,21 +278,6 @@ def beyond(axis: Axes, which: str, top: float) -> None:
     (axis.axvline if which == "x" else axis.axhline)(1.075 * top, color="0.7", lw=0.6)
 
 
-def histograms(axis: Axes, table: pd.DataFrame, column: str, edges: np.ndarray) -> Looks:
-    """Shares of a column's values in bins (a, b], as steps, of each model; returns the models' looks."""
-    import seaborn as sns  # takes a second, and few figures need it
-
-    looks = style.looks(table["model"])
-    for model, look in looks.items():
-        values = table.loc[table["model"] == model, column].to_numpy(dtype=float)
-        inside = np.clip(values - 1e-9, edges[0], None)
-        shown = {"color": look.colour, "alpha": 0.15, "edgecolor": look.colour, "ls": look.line}
-        sns.histplot(
-            x=inside, bins=list(edges), stat="proportion", element="step", ax=axis, **shown
-        )
-    return looks
-
-
 def key(label: str, look: Look = style.PLAIN, **changed: Any) -> Line2D:
     """An entry of a legend; `changed` as Line2D takes them."""
     shown: dict[str, Any] = {"color": look.colour, "marker": look.marker, "ls": look.line}

@@ -44,18 +44,6 @@ def known_shares(by_domain: pd.DataFrame, by_type: pd.DataFrame) -> Figure:
     return fig
 
 
-def accuracy_by_temperature(table: pd.DataFrame) -> Figure:
-    """Figure 1: accuracy of known facts against temperature, a line a model, a panel a domain.
-
-    `table`: intervals by model, domain and temperature.
-    """
-    labels = ("temperature $t$", "share of samples correct")
-    fig, panels = blocks.curves(table, "temperature", panel="domain", shares="y", labels=labels)
-    for axis, _ in panels:
-        axis.set_xlim(left=0)
-    return fig
-
-
 def by_decoder(exact: pd.DataFrame, sampled: pd.DataFrame) -> Figure:
     """What truncation saves: a line a decoder, a panel a model; shares of right samples as points.
 

@@ -209,21 +209,6 @@ def rates_by_size(table: pd.DataFrame, value: str, fits: pd.DataFrame | None = N
     return blocks.legend(fig, blocks.keys(looks, table, ls=""))
 
 
-def rates_by_popularity(table: pd.DataFrame, value: str, at: float) -> Figure:
-    """Figure 8: a value by popularity in bins, a line a model, a panel what is popular and how counted.
-
-    `table`: intervals by model, what (of `datasets.temporal.popularities`) and popularity (log10, the
-    mean of a bin); `value` is the label of y, `at` is dashed.
-    """
-    fig, panels = blocks.curves(
-        table, "popularity", panel="what", bars=True, sharex=False, what="facts a bin",
-        labels=("popularity ($\\log_{10}$)", value),
-    )  # fmt: skip
-    for axis, _ in panels:
-        axis.axhline(at, **style.REFERENCE)
-    return fig
-
-
 def duel_shares(table: pd.DataFrame) -> Figure:
     """Figure 9: share of facts that a model wins, ties or loses against another, as stacked bars.
 
@@ -272,12 +257,22 @@ def dtype_difference(table: pd.DataFrame) -> Figure:
 
     `table`, a row a statement: model, difference (nats, bfloat16 minus float32).
     """
+    import seaborn as sns  # takes a second, and few figures need it
+
     reach = float(table["difference"].abs().max()) or 1e-9
     edges = np.linspace(-reach, reach, 22)  # 0 is the middle of a bin
     share = f"share of statements\n(bins of {edges[1] - edges[0]:.2g} nats)"
     labels = ("log-probability, bfloat16 − float32 (nats)", share)
     fig, ((axis, _),) = blocks.panels(table, labels=labels)
-    looks = blocks.histograms(axis, table, "difference", edges)
+    looks = style.looks(table["model"])
+    for model, look in looks.items():
+        # Bins are (a, b].
+        values = table.loc[table["model"] == model, "difference"].to_numpy(dtype=float)
+        shown = {"color": look.colour, "alpha": 0.15, "edgecolor": look.colour, "ls": look.line}
+        sns.histplot(
+            x=np.clip(values - 1e-9, edges[0], None), bins=list(edges), stat="proportion",
+            element="step", ax=axis, **shown,
+        )  # fmt: skip
     axis.axvline(0, **style.REFERENCE)
     n = table.assign(n=table.groupby("model")["model"].transform("size"))
     return blocks.legend(fig, blocks.keys(looks, n, marker=""))

@@ -40,7 +40,7 @@ from factrobust.reproduce.compare import committed, describe, present
 from factrobust.reproduce.notebook import kernel_environment, normalise, read_canonical, to_text
 from factrobust.reproduce.profiles import LAPTOP, Mode, find_notebooks, parameters
 
-SHOW_SECONDS = 15  # between two lines of progress where there is no terminal
+SHOW_SECONDS = 15  # between two lines of progress
 REPLAYED_AT_ONCE = 2  # notebooks; models that compute take all of a machine, one at a time
 # The library's errors, by name: one sentence that says it all, where others need their traceback.
 OURS = ("FactsError", "LacksError", "ModelError", "RecordsError")
@@ -199,13 +199,9 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
 
 
 def _watch(run: Run, future: Future[None]) -> None:
-    """Show a run's progress until it ends: in place on a terminal, else a line now and then."""
-    in_place = sys.stdout.isatty()
-    before, after = ("\r", "\x1b[K") if in_place else ("", "\n")
-    while wait([future], timeout=0.5 if in_place else SHOW_SECONDS).not_done:
-        print(f"{before}      {run.progress()[:90]}", end=after, flush=True)
-    if in_place:
-        print(f"{before}{after}", end="", flush=True)
+    """Show a run's progress now and then until it ends."""
+    while wait([future], timeout=SHOW_SECONDS).not_done:
+        print(f"      {run.progress()[:90]}", flush=True)
 
 
 def _explain(error: Exception) -> str:

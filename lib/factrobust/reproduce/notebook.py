@@ -20,7 +20,6 @@ from factrobust.provenance import write_atomically
 INJECTED = "injected-parameters"  # papermill's tag on the cell with the parameters of one run
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 CELL_METADATA = {"tags", "jupyter", "editable", "slideshow"}
-WIDGET = "application/vnd.jupyter.widget-view+json"
 NOISE = [
     (re.compile(r"\bT_[0-9a-f]{5}(?![0-9a-f])"), "T_00000"),  # pandas Styler: a table's random id
     (re.compile(r"\b0x[0-9a-f]{6,16}\b"), "0x0"),  # addresses of objects
@@ -98,8 +97,8 @@ def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> Noteboo
 def clean_outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
     """A cell's outputs without what differs between two equal runs.
 
-    Dropped: stderr (progress bars, warnings), widgets, output metadata, and all of a traceback but
-    the error itself. Rewritten: random ids and addresses. Chunks of one stream are merged.
+    Dropped: stderr (progress bars, warnings), output metadata, and all of a traceback but the error
+    itself. Rewritten: random ids and addresses. Chunks of one stream are merged.
     """
     cleaned: list[NotebookNode] = []
     for output in outputs:
@@ -115,8 +114,6 @@ def clean_outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
             # The frames name line numbers and folders of one machine.
             output.traceback = [f"{output.ename}: {output.evalue}"]
         else:
-            if WIDGET in output.data:
-                continue
             texts = {k: _clean(v) for k, v in output.data.items() if k.startswith("text/")}
             output.data = NotebookNode(output.data | texts)
             output.metadata = NotebookNode()

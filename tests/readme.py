@@ -1,6 +1,6 @@
 """The README's numbers, from the committed tables they are quoted from.
 
-`python -m factrobust.reproduce.readme` rewrites them; a test says whether they are up to date.
+`python tests/readme.py` rewrites them; a test says whether they are up to date.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pandas as pd
 
 from factrobust import paths
 
-BEGIN = "<!-- results: python -m factrobust.reproduce.readme -->"
+BEGIN = "<!-- results: python tests/readme.py -->"
 END = "<!-- /results -->"
 NUMBERS = ["mean", "low", "high", "n"]
 # What is quoted: its words, the table under figures/, and the rows of it that are meant.
