@@ -171,16 +171,6 @@ def test_several_duels_name_both_sides(check, rows, entries):
         time.duel_shares(table)
 
 
-def test_by_number_of_dates(check, intervals, models, traces):
-    dates = ["validity", "other blocks"]
-    table = intervals(model=models, dates=dates, n_incorrect=[1, 2, 6], n=21)
-    chance = pd.DataFrame({"n_incorrect": [1, 2, 6], "mean": [0.25, 0.1, 0.01]})
-    fig = check(time.by_number_of_dates(table, chance), axes=len(models))
-    traces(fig, table, "n_incorrect", "model", models, "dates")
-    for axis in fig.axes:
-        assert axis.lines[-1].get_xydata().tolist() == chance.values.tolist()
-
-
 def test_dtype_difference_is_symmetric_around_zero(check, entries):
     table = pd.DataFrame({"model": "m", "difference": [-0.21, 0.0, 0.0, 0.1]})
     fig = check(time.dtype_difference(table), axes=1)

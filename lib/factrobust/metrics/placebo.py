@@ -7,19 +7,20 @@ that are not the validity. Where dates are balanced (`datasets.dates.thinned`), 
 or only fall have W = 1/2 and R = 0 at the validity, and the same on average over the placebos; what is
 left is a bump. A bump that all objects have at the same years is taken away by `freed` scores.
 
-Every function takes a table `schemas.Scores` and which column of it counts: logprob or freed.
+Functions of a table `schemas.Scores` take which column of it counts: logprob or freed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from factrobust.metrics.time import CELL, KEY, Array
+from factrobust.metrics.time import CELL, KEY, Array, chance
 from factrobust.statistics import paired_difference
 
 MEASURES = ("win_rate", "robust")
@@ -126,3 +127,25 @@ def _permuted(blocks: pd.DataFrame, subjects: pd.Series, measure: str, n_draws: 
     drawn = values[first + (quantile[:, number] * sizes).astype(int)].mean(axis=1)
     seen = values[blocks["true"].to_numpy()].mean()
     return float((1 + (drawn >= seen - 1e-9).sum()) / (1 + n_draws))
+
+
+def by_number_of_dates(scores: pd.DataFrame, incorrect: Sequence[int]) -> pd.DataFrame:
+    """Probability that a fact is robust when fewer of its incorrect dates are tested.
+
+    For every k of `incorrect`, the share of all ways to choose k of a fact's n incorrect dates for
+    which every match is won. It is counted, not sampled: C(b, k) / C(n, k) if b of them lie strictly
+    below the lowest correct one. A row a cell of the scores and k (`n_incorrect`): n_correct, robust,
+    placebo, the mean of the same over the other blocks of as many dates (NaN without any), and chance. Only facts that have dates on both sides and the largest number of `incorrect`
+    dates at the precision, so that all points of a curve are of the same facts.
+    """
+    rows = []
+    for cell, values, size, first in in_time(scores):
+        n = len(values) - size
+        below = [int((values < values[b : b + size].min()).sum()) for b in range(1, n)]
+        for k in incorrect if n >= max(incorrect) else ():
+            robust = [math.comb(number, k) / math.comb(n, k) for number in below]
+            true = robust.pop(first - 1)
+            others = np.mean(robust) if robust else np.nan
+            rows.append((*cell, size, k, true, others, chance(size, k)))
+    columns = [*CELL, "n_correct", "n_incorrect", "robust", "placebo", "chance"]
+    return pd.DataFrame(rows, columns=columns)

@@ -27,7 +27,6 @@ MARKS: dict[str, dict[str, Any]] = {  # of the labels of dates
     "incorrect": {"color": style.WRONG, "marker": "x", "ms": 3.6},
 }
 LANE = 0.24  # between the precisions of a fact, where rows are 1 apart
-DOTTED: dict[str, Any] = {"color": "black", "lw": 1, "ls": ":"}
 
 
 def timeline(facts: pd.DataFrame, dates: pd.DataFrame) -> Figure:
@@ -232,24 +231,6 @@ def duel_shares(table: pd.DataFrame) -> Figure:
     blocks.name_rows([axis for axis, _ in panels], [f"{row} (n = {n[row]})" for row in rows])
     says = (f"{sides[0]} better", "equal", f"{sides[1]} better")
     return blocks.legend(fig, blocks.patches(dict(zip(says, fills.values(), strict=True))))
-
-
-def by_number_of_dates(table: pd.DataFrame, chance: pd.DataFrame) -> Figure:
-    """Robustness by the number of incorrect dates tested, at the validity and at other blocks of dates: a
-    panel a model.
-
-    `table`: intervals by model, dates ("validity", "other blocks") and n_incorrect, see
-    `metrics.luck.by_number_of_dates`. `chance`, dotted: the mean of chance by n_incorrect.
-    """
-    fig, panels = blocks.curves(
-        table, "n_incorrect", panel="model", by="dates", shares="y",
-        labels=("incorrect dates tested", "share of facts robust"),
-        extra=[blocks.key("independent scores", **DOTTED)],
-    )  # fmt: skip
-    for axis, _ in panels:
-        axis.plot(chance["n_incorrect"], chance["mean"], **DOTTED)
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    return fig
 
 
 def dtype_difference(table: pd.DataFrame) -> Figure:
