@@ -78,9 +78,9 @@ def test_a_revision(hub_cache) -> None:
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        (["sqaud"], r"no data set is called 'sqaud'; did you mean 'squad'\? Known are embedded, squad,"),
-        (["popqa@"], "no data set is called 'popqa@'; did you mean 'popqa'"),
-        (["facts.tsv"], r"no data set is called 'facts\.tsv'; Known are embedded"),
+        (["sqaud"], "no data set is called 'sqaud'; known are embedded, squad,"),
+        (["popqa@"], "no data set is called 'popqa@'; known are"),
+        (["facts.tsv"], r"no data set is called 'facts\.tsv'; known are embedded"),
         ([], "no data set is named; give embedded, an official"),
         ([SQUAD, f"squad:{DATA}/../data/squad-dev.json"], "two facts of squad:.* are called squad/a1"),
     ],
@@ -191,7 +191,7 @@ def test_temporal_facts_of_your_own(tmp_path: Path) -> None:
     assert facts["fact_id"].tolist() == ["employer/ann/reds"]
     assert dates["label"].value_counts()["correct"] == 6  # two years, at three precisions
     assert list(files) == [path]
-    with pytest.raises(ValueError, match=r"'timestres'; did you mean 'timestress'\? Known are emb"):
+    with pytest.raises(ValueError, match="'timestres'; known are emb"):
         load_named_temporal("timestres")
 
 
@@ -213,7 +213,7 @@ def test_questions_of_your_own(tmp_path: Path) -> None:
     table, _, files, _ = load_named_questions(str(path))
     assert table["relation"].tolist() == ["own", "own"]
     assert list(files) == [path]
-    with pytest.raises(ValueError, match="'popqa'; did you mean 'popqa_tp'"):
+    with pytest.raises(ValueError, match="'popqa'; known are"):
         load_named_questions("popqa")
 
 

@@ -20,7 +20,7 @@ from factrobust import schemas
 from factrobust.datasets import facts
 from factrobust.draws import sample_evenly
 from factrobust.paths import ROOT
-from factrobust.tables import FactsError, Loaded, nearest
+from factrobust.tables import FactsError, Loaded
 
 EMBEDDED = "embedded"
 # Paper 1 lets a model give five tokens (4.1.1), and a token holds at most one word.
@@ -164,9 +164,7 @@ def _load(
     if name.endswith(".csv"):
         path = ROOT / Path(name).expanduser()
         return load(path)._replace(files=[path])
-    near = nearest(known, [EMBEDDED, *official])
-    hint = f"did you mean {near!r}? " if near else ""
     raise ValueError(
-        f"no data set is called {name!r}; {hint}Known are {EMBEDDED}, {', '.join(official)} (also as "
+        f"no data set is called {name!r}; known are {EMBEDDED}, {', '.join(official)} (also as "
         "NAME@REVISION or NAME:FILE), and CSV files of your own"
     )

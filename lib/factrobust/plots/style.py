@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 import matplotlib.style
 import numpy as np
 import pandas as pd
-from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -135,11 +134,8 @@ def name(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A text as a figure can show it: what the font lacks as its code, mathematics switched off."""
-    font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
-    lines = text.replace("\n", "↵").replace("\t", "⇥")
-    known = (c if font.get_char_index(ord(c)) else f"\\u{ord(c):04x}" for c in lines)
-    return "".join(known).replace("$", r"\$")
+    """A text as a figure can show it: on one line, mathematics switched off."""
+    return text.replace("\n", "↵").replace("\t", "⇥").replace("$", r"\$")
 
 
 def short(number: float) -> str:
