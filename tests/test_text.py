@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.text import contains, exact_match, int_sim, mean_entailment, normalise
+from factrobust.text import (
+    clusters,
+    contains,
+    exact_match,
+    int_sim,
+    mean_entailment,
+    normalise,
+)
 
 WORDS = ["guitarist", "samurai", "film director", "actor", "director", "cotonou", "bamako"]
 
@@ -197,3 +204,23 @@ def test_entailment_on_table_3() -> None:
     known |= dict.fromkeys([("politician", "actress"), ("actress", "politician")], 0.25)
     values = mean_entailment([["actress", "politician", "actress"]], probability)
     assert values.tolist() == pytest.approx([(2 * 0.927 + 4 * 0.25) / 6])
+
+
+def test_clusters_by_hand() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def same(pairs: list[tuple[str, str]]) -> list[bool]:
+        asked.extend(pairs)
+        return [pair in {("a", "b"), ("b", "c"), ("c", "d")} for pair in pairs]
+
+    # b joins a; c is like b, but not like a, the first of its cluster; d joins c.
+    groups = [["x", "b", "X", "c"], ["a", "b", "c", "d"], ["d", "c", "b", "a"], ["", "b", " "], []]
+    found = [[0, 1, 0, 1], [0, 0, 1, 1], [0, 0, 1, 1], [0, 1, 0], []]
+    assert clusters(groups, same) == found
+    # With the founder of each group's first cluster, then with that of its second, and so on.
+    first = [("a", "b"), ("a", "c"), ("a", "d"), ("b", "d"), ("b", "x"), ("c", "d"), ("c", "x")]
+    assert asked == [*first, ("a", "b"), ("b", "c"), ("c", "d")]
+    assert not any("" in pair for pair in asked)
+    for k in range(5):
+        assert clusters([groups[1][:k]], same) == [found[1][:k]]
+    assert clusters([["a", "a"]], lambda pairs: pytest.fail("no pair to ask")) == [[0, 0]]

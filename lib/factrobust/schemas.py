@@ -314,8 +314,8 @@ class MarkedResponses(Responses):
 
     answers: Any = _column("list of accepted answers")
     log_popularity: float = _column("of the subject", nullable=True)
+    correct: bool = _column("an accepted answer is stated (metrics.wording.stated)")
     substring: bool = _column("PopQA's rule: an accepted answer is a substring")
-    tokens: bool = _column("an accepted answer occurs as whole words")
 
     class Config:
         """A wording is asked of a model once."""
@@ -331,6 +331,7 @@ class AnswerSets(pa.DataFrameModel):
     texts: Any = _column("list of the answers, in the order of the rows")
     n_answers: int = _column("how many", ge=1)
     n_empty: int = _column("how many of them are empty", ge=0)
+    logprob: float = _column("mean over answers of their tokens' mean log P", nullable=True)
     int_sim: float = _column("mean similarity over pairs, equation 1", nullable=True)
 
 
@@ -341,6 +342,7 @@ class Groups(pa.DataFrameModel):
     group_id: str = _column("of the question")
     relation: str = _column("its category (QCat)")
     correct: bool = _column("the original question is answered rightly")
+    substring: bool = _column("the same by PopQA's rule")
     accuracy: float = _column("share of right answers over all wordings", ge=0, le=1)
     scons_raw: float = _column("mean similarity of the answers to all wordings")
     scons: float = _column("the same, clipped to [0, 1]", ge=0, le=1)
@@ -349,7 +351,11 @@ class Groups(pa.DataFrameModel):
     n_answers: int = _column("answers behind scons", ge=1)
     n_empty: int = _column("how many of them are empty", ge=0)
     agreement: float = _column("share of pairs of answers that are the same text")
-    semantic_entropy: float = _column("entropy of the samples over equal texts", ge=0)
+    logprob: float = _column("mean log P of the original's greedy tokens", nullable=True, le=0)
+    predictive_entropy: float = _column("minus the samples' mean log P a token", nullable=True)
+    string_entropy: float = _column("entropy of the samples over equal texts", ge=0)
+    semantic_entropy: float = _column("the same over texts that say the same", ge=0)
+    rouge_l: float = _column("mean Rouge-L F over pairs of samples", ge=0, le=1)
     log_popularity: float = _column("of the subject", nullable=True)
 
 

@@ -281,7 +281,7 @@ class Wording(Study):
     Holds the `questions` with their paraphrases, the `encoder` that tells how alike texts are, and
     the NLI model `nli`, if one is named. `formats` is the prompt format of each model; `responses`
     are the greedy answers, `marked` the same with right or wrong, `answer_sets` those of a question
-    together with their `int_sim`.
+    together with their `int_sim`. All facts of the data, not only those asked, tell longer names.
     """
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
@@ -303,7 +303,7 @@ class Wording(Study):
         self.formats = {m.name: probe.paper_format(m.prompt_format, m.chat) for m in self.models}
         self.responses = self._ask(probe.greedy, self.questions)
         if self.models:
-            self.marked = schemas.MarkedResponses.validate(mark_by_rules(self.responses))
+            self.marked = schemas.MarkedResponses.validate(mark_by_rules(self.responses, every))
             self.answer_sets = schemas.AnswerSets.validate(self._sets(self.responses))
 
     def _ask(
@@ -331,12 +331,14 @@ class Wording(Study):
 
     @cached_property
     def sample_sets(self) -> pd.DataFrame:
-        """The `n_samples` samples of each original question together, with their `int_sim`."""
-        from factrobust.probes.wording import sampled
+        """The `n_samples` samples of each original question together, with their `int_sim` and
+        `clusters` that say the same."""
+        from factrobust.probes.wording import meanings, sampled
 
         originals = self.questions[self.questions["variant"] == 0]
         n, seed = self.parameters["n_samples"], self.parameters["seed"]
-        return self._sets(self._ask(sampled, originals, n=n, seed=seed))
+        sets = self._sets(self._ask(sampled, originals, n=n, seed=seed))
+        return sets.assign(clusters=meanings(sets, self.encoder, self.nli))
 
     @cached_property
     def groups(self) -> pd.DataFrame:

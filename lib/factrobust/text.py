@@ -120,6 +120,33 @@ def mean_entailment(
     return _per_pair(np.array(sums), np.array([len(texts) for texts in groups]))
 
 
+def clusters(groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike]) -> list[list[int]]:
+    """Number of the cluster of each text of each group, 0, 1, ... in the order of their first texts.
+
+    A text joins the first cluster whose first text says the same as it does, or founds one (Kuhn et
+    al., 2022): so the first k texts are clustered alike with and without the others. Texts that are
+    equal after normalisation say the same, an empty and another text do not; of other pairs `same`
+    tells whether they do. It is called once a cluster, with the distinct pairs of all groups, sorted.
+    """
+    named = [[text.strip() for text in texts] for texts in groups]
+    found: list[dict[str, int]] = [{} for _ in named]
+    left = [list(dict.fromkeys(texts)) for texts in named]
+    number = 0
+    while any(left):
+        met = {(min(a, b), max(a, b)) for a, *others in filter(None, left) for b in others}
+        pairs = sorted((a, b) for a, b in met if a and normalise(a) != normalise(b))
+        told = np.asarray(same(pairs) if pairs else [], dtype=bool)
+        alike = {pair for pair, yes in zip(pairs, told, strict=True) if yes}
+        for i, texts in enumerate(left):
+            for text in texts:
+                pair = min(texts[0], text), max(texts[0], text)
+                if normalise(text) == normalise(texts[0]) or pair in alike:
+                    found[i][text] = number
+            left[i] = [text for text in texts if text not in found[i]]
+        number += 1
+    return [[known[text] for text in texts] for known, texts in zip(found, named, strict=True)]
+
+
 def _per_pair(sums: Array, n: NDArray) -> Array:
     """Sums over ordered pairs as means over them; NaN without a pair."""
     return np.where(n > 1, sums / np.maximum(n * (n - 1.0), 1.0), np.nan)

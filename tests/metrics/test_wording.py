@@ -12,10 +12,11 @@ from pandera.errors import SchemaError
 
 from factrobust import schemas
 from factrobust.metrics import wording
+from factrobust.text import normalise
 
 
 @pytest.mark.parametrize(
-    ("text", "answers", "substring", "tokens"),
+    ("text", "answers", "substring", "correct"),
     [
         ("film director", ["director"], True, True),  # the paper's example
         ("He is an Actor.", ["actor"], True, True),  # capitalised
@@ -33,9 +34,55 @@ from factrobust.metrics import wording
         ("Paris", [], False, False),
     ],
 )
-def test_rules(text: str, answers: list[str], substring: bool, tokens: bool) -> None:
+def test_rules(text: str, answers: list[str], substring: bool, correct: bool) -> None:
     marked = wording.mark_by_rules(said([text]).assign(answers=[answers]))
-    assert marked[["substring", "tokens"]].values.tolist() == [[substring, tokens]]
+    assert marked[["substring", "correct"]].values.tolist() == [[substring, correct]]
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "question", "right"),
+    [
+        ("It is Equatorial Guinea.", ["Guinea"], "", False),  # an answer of another fact
+        ("Equatorial Guinea and Guinea", ["Guinea"], "", True),  # once by itself
+        ("Equatorial Guinea", ["Guinea", "Equatorial Guinea"], "", True),  # accepted as it is
+        ("Guinea-Bissau", ["Guinea"], "", False),
+        ("New Mexico", ["Mexico"], "", False),
+        ("the north of Mexico", ["Mexico"], "", True),
+        ("South Korea", ["Korea", "South Korea"], "", True),
+        ("punk rock", ["rock"], "", True),  # in small letters: a kind of it
+        ("American football", ["football"], "", False),
+        ("a test pilot", ["pilot"], "", True),
+        (
+            "Chelsea Football Club plays rugby",
+            ["football"],
+            "What does Chelsea Football Club play?",
+            False,
+        ),
+        (
+            "Chelsea Football Club plays football",
+            ["football"],
+            "What does Chelsea Football Club play?",
+            True,
+        ),
+        (
+            "The capital of Singapore is Singapore.",
+            ["Singapore"],
+            "What is the capital of Singapore?",
+            True,
+        ),
+        ("The capital of Singapore", ["Singapore"], "What is the capital of Singapore?", False),
+        ("Boston, Massachusetts", ["US", "USA"], "", False),
+    ],
+)
+def test_an_answer_inside_something_longer_is_not_stated(
+    text: str, answers: list[str], question: str, right: bool
+) -> None:
+    known = ["Equatorial Guinea", "Guinea-Bissau", "American football", "punk rock", "test pilot"]
+    every = pd.DataFrame({"relation": "capital", "answers": [known, answers]})
+    row = said([text]).assign(answers=[answers], question=question)
+    assert wording.mark_by_rules(row, every)["correct"].tolist() == [right]
+    other = wording.mark_by_rules(row, every.assign(relation="sport"))["correct"].tolist()
+    assert other == [right or text in {"Guinea-Bissau", "American football"}]
 
 
 def questions() -> pd.DataFrame:
@@ -53,23 +100,26 @@ def questions() -> pd.DataFrame:
 
 
 def said(texts: list[str], model: str = "m") -> pd.DataFrame:
-    return questions()[: len(texts)].assign(model=model, prompt_format="question", text=texts)
+    asked = {"model": model, "prompt_format": "question", "question": "What is it?"}
+    logprobs = [[-0.5, -1.5], [-1.0], [], [-2.0], [-0.5]][: len(texts)]
+    return questions()[: len(texts)].assign(**asked, text=texts, logprobs=logprobs)
 
 
 def samples(model: str = "m") -> pd.DataFrame:
     texts = {"capital/france": ["Paris", "Lyon", "Paris"], "capital/niger": ["x", "x", "x"]}
     rows = [
-        (model, f"{group}#0", group, i, text)
+        (model, f"{group}#0", group, i, text, [-0.1 * len(text), -0.3])
         for group, drawn in texts.items()
         for i, text in enumerate(drawn)
     ]
-    return pd.DataFrame(rows, columns=["model", "question_id", "group_id", "sample", "text"])
+    names = ["model", "question_id", "group_id", "sample", "text", "logprobs"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def test_mark_and_differences() -> None:
     marked = wording.mark_by_rules(said(["Paris", "Lyon", "paris", "Niamey", "Romania"]))
     assert marked["substring"].tolist() == [True, False, True, True, True]
-    assert marked["tokens"].tolist() == [True, False, True, True, False]
+    assert marked["correct"].tolist() == [True, False, True, True, False]
     differ = wording.rule_differences(marked)
     assert differ[["question_id", "text", "matched"]].values.tolist() == [
         ["capital/niger#1", "Romania", "Nia"]
@@ -91,12 +141,16 @@ def test_groups_by_hand() -> None:
     table = wording.predictors(
         marked,
         sets.assign(int_sim=[-0.1, 0.5, 1.0, 1.0]),
-        drawn.assign(int_sim=[0.4, 1.0000001, 0.4, 1.0]),
+        drawn.assign(
+            int_sim=[0.4, 1.0000001, 0.4, 1.0],
+            clusters=[[0, 0, 0], [0, 0, 0], [0, 1, 2], [0, 1, 0]],
+        ),
     )
     assert list(schemas.Groups.validate(table)) == list(schemas.Groups.to_schema().columns)
     assert table["model"].tolist() == ["m", "m", "n", "n"]
     assert table["correct"].tolist() == [False, True, True, False]
-    assert table["accuracy"].tolist() == pytest.approx([1 / 3, 1, 1, 0])
+    assert table["substring"].tolist() == [False, True, True, False]
+    assert table["accuracy"].tolist() == pytest.approx([1 / 3, 1 / 2, 1, 0])  # Romania is no "Nia"
     assert table["scons_raw"].tolist() == [-0.1, 0.5, 1, 1]
     assert table["scons"].tolist() == [0, 0.5, 1, 1]
     assert table["cert_raw"].tolist() == [0.4, 1.0000001, 0.4, 1.0]
@@ -105,14 +159,21 @@ def test_groups_by_hand() -> None:
     assert table["n_empty"].tolist() == [1, 0, 0, 2]
     assert table["agreement"].tolist() == pytest.approx([0, 0, 1, 1])
     entropy = -(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3))
-    assert table["semantic_entropy"].tolist() == pytest.approx([entropy, 0, entropy, 0])
+    assert table["string_entropy"].tolist() == pytest.approx([entropy, 0, entropy, 0])
+    assert table["semantic_entropy"].tolist() == pytest.approx([0, 0, np.log(3), entropy])
+    assert table["rouge_l"].tolist() == pytest.approx([1 / 3, 1, 1 / 3, 1])
+    # Of the originals: the mean of -0.5 and -1.5, and -2.
+    assert table["logprob"].tolist() == [-1, -2, -1, -2]
+    # Tokens of Paris have mean (-0.5 - 0.3) / 2, of Lyon (-0.4 - 0.3) / 2, of x (-0.1 - 0.3) / 2.
+    by_hand = [(0.4 + 0.35 + 0.4) / 3, 0.2] * 2
+    assert table["predictive_entropy"].tolist() == pytest.approx(by_hand)
     assert table["log_popularity"].tolist() == [9, 5, 9, 5]
 
 
 def test_order_of_rows_does_not_matter() -> None:
     responses = said(["Lyon", "Paris", "", "Niamey", "Romania"])
     sets = wording.text_groups(responses).assign(int_sim=[0.1, 0.2])
-    drawn = wording.text_groups(samples()).assign(int_sim=[0.3, 0.4])
+    drawn = wording.text_groups(samples()).assign(int_sim=[0.3, 0.4], clusters=[[0, 1, 0]] * 2)
     plain = wording.predictors(wording.mark_by_rules(responses), sets, drawn)
     shuffled = wording.predictors(wording.mark_by_rules(responses[::-1]), sets[::-1], drawn[::-1])
     pd.testing.assert_frame_equal(plain, shuffled[::-1].reset_index(drop=True))
@@ -159,7 +220,30 @@ def test_equal_pairs_and_entropy_by_hand() -> None:
     quarter = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
     third = -(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3))
     entropies = [quarter, np.log(2), third, 0, np.nan, np.nan]
-    assert wording.semantic_entropy(groups).tolist() == pytest.approx(entropies, nan_ok=True)
+    plain = [[normalise(text) for text in texts] for texts in groups]
+    assert wording.cluster_entropy(plain).tolist() == pytest.approx(entropies, nan_ok=True)
+    assert wording.cluster_entropy([[0, 1, 1, 2]]).tolist() == pytest.approx([1.5 * np.log(2)])
+
+
+def test_rouge_l_by_hand() -> None:
+    groups = [
+        ["the police killed the gunman", "police kill the gunman"],  # 2 of 3 and 3 words
+        ["a b c d", "b x d", "b x d"],  # 2 of 4 and 3 words, twice; and equal ones
+        ["x y", "y x"],  # one of two, whichever
+        ["", "", "Paris"],
+        ["Paris"],
+    ]
+    # Articles are gone: "police killed gunman", "b c d".
+    expected = [4 / 6, (4 / 6 + 4 / 6 + 1) / 3, 2 / 4, 1 / 3, np.nan]
+    assert wording.rouge_l(groups).tolist() == pytest.approx(expected, nan_ok=True)
+
+
+def test_a_text_without_tokens_has_no_mean() -> None:
+    assert wording.mean_logprobs([[-1.0, -3.0], []]).tolist() == pytest.approx(
+        [-2, np.nan], nan_ok=True
+    )
+    rows = said(["Paris", "Lyon", ""]).assign(logprobs=[[-1.0, -3.0], [-1.0], []])
+    assert wording.text_groups(rows)["logprob"].tolist() == [-1.5]
 
 
 def test_neither_torch_nor_statsmodels_is_imported() -> None:

@@ -151,7 +151,9 @@ def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(
 def test_samples(toy: Any, questions: pd.DataFrame) -> None:
     n = 400
     made = wording.sampled(toy, questions[:5], n=n, seed=3)
-    assert list(made) == ["model", "prompt_format", *questions, "sample", "text"]
+    assert list(made) == ["model", "prompt_format", *questions, "sample", "text", "logprobs"]
+    first = made[made["text"] == "Nairobi"].iloc[0]
+    assert first["logprobs"][0] == pytest.approx(math.log(0.8))  # not of 0.64 / 0.68, tempered
     assert made["sample"].tolist() == list(range(n)) * 5
     assert made["question_id"].tolist() == [
         q for q in questions["question_id"][:5] for _ in range(n)
@@ -212,6 +214,20 @@ def test_entailment_in_both_directions() -> None:
         ("x", "x"),
     ]
     assert values.to_dict() == pytest.approx({5: 0.5, 6: 0.5, 7: 0.3})
+
+
+def test_meanings_by_cosine_and_by_entailment_both_ways() -> None:
+    encoder = ByHand({"a": (1, 0), "b": (0, 2), "c": (3, 4)})  # b and c: 0.8, which is enough
+    table = pd.DataFrame({"texts": [["a", "b", "c", " a "], ["", "a", " "], ["c"]]})
+    assert wording.meanings(table, encoder).tolist() == [[0, 1, 1, 0], [0, 1, 0], [0]]
+    nli, words = (
+        Longer(),
+        pd.DataFrame({"texts": [["german politician", "politician", "legislator"]]}),
+    )
+    # As long as each other, the last two entail each other.
+    made = wording.meanings(words, encoder, nli)  # type: ignore[arg-type]
+    assert made.tolist() == [[0, 1, 1]]
+    assert len(nli.asked) == 6
 
 
 def test_pairs_are_compared_with_and_without_an_nli_model() -> None:

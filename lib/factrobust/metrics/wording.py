@@ -9,7 +9,9 @@ gave to one question (Cert, 4.1.3); how alike they are is one float a group, NaN
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from functools import lru_cache
+from itertools import combinations, starmap
 
 import numpy as np
 import pandas as pd
@@ -21,6 +23,7 @@ Array = NDArray[np.float64]
 Groups = Sequence[Sequence[str]]
 KEY = ["model", "group_id"]
 EXAMPLES = 4
+BEFORE = frozenset(("new", "north", "south", "east", "west", "equatorial"))  # "New Mexico"
 
 
 def found_answer(text: str, answers: Sequence[str]) -> str | None:
@@ -36,20 +39,61 @@ def found_answer(text: str, answers: Sequence[str]) -> str | None:
     return None
 
 
-def mark_by_rules(responses: pd.DataFrame) -> pd.DataFrame:
-    """Greedy answers and whether they are right, by the paper's rule (`found_answer`) and by
-    `text.contains`: a table `schemas.MarkedResponses`."""
+def stated(
+    text: str, answers: Sequence[str], question: str = "", names: Collection[str] = ()
+) -> bool:
+    """Whether a text states an accepted answer: as whole words after normalisation, somewhere where
+    these are not a part of something longer that is not accepted.
+
+    Such are `names` (normalised; "Equatorial Guinea" is not Guinea), an accepted answer after a word
+    of BEFORE ("New Mexico"), and words that the `question` has in this order ("Chelsea Football Club
+    plays ..." is not yet football).
+    """
+    if not contains(text, answers):
+        return False
+    words, own = normalise(text).split(), set(map(normalise, answers))
+    spans = {(i, j): " ".join(words[i:j]) for i, j in combinations(range(len(words) + 1), 2)}
+    asked = f" {normalise(question)} "
+    longer = [
+        (i, j)
+        for (i, j), said in spans.items()
+        if said not in own
+        and (
+            said in names
+            or f" {said} " in asked
+            or (words[i] in BEFORE and spans.get((i + 1, j)) in own)
+        )
+    ]
+    return any(
+        said in own and not any(a <= i and j <= b for a, b in longer)
+        for (i, j), said in spans.items()
+    )
+
+
+def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Greedy answers and whether they are right, by what they say (`stated`: correct) and by the
+    paper's rule (`found_answer`: substring): a table `schemas.MarkedResponses`.
+
+    Longer names are the accepted answers of a relation in `questions` (without them, in `responses`)
+    that have a capital letter: "punk rock" is rock, but "American football" is not football.
+    """
+    known = responses if questions is None else questions
+    answers = known[["relation", "answers"]].explode("answers").dropna()
+    proper = answers[answers["answers"] != answers["answers"].str.lower()].drop_duplicates()
+    names = proper["answers"].map(normalise).groupby(proper["relation"]).agg(frozenset)
     pairs = list(zip(responses["text"], responses["answers"], strict=True))
+    others = responses["relation"].map(lambda relation: names.get(relation, ()))
+    asked = zip(pairs, responses["question"], others, strict=True)
     return responses.assign(
-        substring=[found_answer(text, answers) is not None for text, answers in pairs],
-        tokens=[contains(text, answers) for text, answers in pairs],
+        correct=[stated(*pair, question, longer) for pair, question, longer in asked],
+        substring=[found_answer(*pair) is not None for pair in pairs],
     )
 
 
 def rule_differences(marked: pd.DataFrame) -> pd.DataFrame:
     """The marked answers that one rule accepts and the other does not, and what the paper's rule
     `matched` in them: an accepted answer or None."""
-    rows = marked[marked["substring"] != marked["tokens"]]
+    rows = marked[marked["substring"] != marked["correct"]]
     found = [found_answer(t, a) for t, a in zip(rows["text"], rows["answers"], strict=True)]
     return rows.assign(matched=pd.Series(found, index=rows.index, dtype=object))
 
@@ -57,11 +101,18 @@ def rule_differences(marked: pd.DataFrame) -> pd.DataFrame:
 def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
     """The texts of each model and group, of answers or samples, in the order of the rows: a table
     `schemas.AnswerSets` but for `int_sim`, which `probes.wording.consistency` computes."""
-    table = rows.groupby(KEY, sort=False)["text"].agg(list).rename("texts").reset_index()
+    rows = rows.assign(logprob=mean_logprobs(rows["logprobs"]))
+    named = {"texts": ("text", list), "logprob": ("logprob", "mean")}
+    table = rows.groupby(KEY, sort=False).agg(**named).reset_index()
     return table.assign(
         n_answers=table["texts"].map(len).astype(int),
         n_empty=[sum(not text.strip() for text in texts) for texts in table["texts"]],
     )
+
+
+def mean_logprobs(logprobs: Sequence[Sequence[float]] | pd.Series) -> Array:
+    """Mean log-probability of the tokens of each text [text]; NaN for one without a token."""
+    return np.array([np.mean(tokens) if len(tokens) else np.nan for tokens in logprobs])
 
 
 def example_pairs(groups: pd.DataFrame) -> pd.DataFrame:
@@ -87,24 +138,33 @@ def example_pairs(groups: pd.DataFrame) -> pd.DataFrame:
 def predictors(
     marked: pd.DataFrame, answer_sets: pd.DataFrame, sample_sets: pd.DataFrame
 ) -> pd.DataFrame:
-    """A table `schemas.Groups` by the paper's rule: is the original answered, what may predict it.
+    """A table `schemas.Groups`: is the original question answered, and what may predict it.
 
-    `answer_sets` and `sample_sets`, tables `schemas.AnswerSets`, hold the answers and the samples.
+    `answer_sets` and `sample_sets`, tables `schemas.AnswerSets`, hold the answers and the samples;
+    these have a column `clusters` (`probes.wording.meanings`).
     """
-    right = marked.set_index(KEY)["substring"]
+    right = marked.set_index(KEY)["correct"]
     originals = marked[marked["variant"] == 0].set_index(KEY)
     texts, samples = (sets.set_index(KEY) for sets in (answer_sets, sample_sets))
     texts["agreement"] = equal_pairs(texts["texts"].tolist())
-    samples["semantic_entropy"] = semantic_entropy(samples["texts"].tolist())
+    drawn = samples["texts"].tolist()
+    samples = samples.assign(
+        string_entropy=cluster_entropy([list(map(normalise, group)) for group in drawn]),
+        semantic_entropy=cluster_entropy(samples["clusters"].tolist()),
+        rouge_l=rouge_l(drawn),
+    )
     columns = {  # rows of the same model and group come together by their index
-        "correct": originals["substring"],
+        "correct": originals["correct"],
+        "substring": originals["substring"],
         "accuracy": right.groupby(KEY).mean(),
         "scons_raw": texts["int_sim"],
         "scons": texts["int_sim"].clip(0, 1),
         "cert_raw": samples["int_sim"],
         "cert": samples["int_sim"].clip(0, 1),
         **texts[["n_answers", "n_empty", "agreement"]],
-        "semantic_entropy": samples["semantic_entropy"],
+        "logprob": pd.Series(mean_logprobs(originals["logprobs"]), originals.index),
+        "predictive_entropy": -samples["logprob"],
+        **samples[["string_entropy", "semantic_entropy", "rouge_l"]],
         "log_popularity": originals["log_popularity"],
     }
     return originals[["relation"]].assign(**columns).reset_index()
@@ -112,21 +172,55 @@ def predictors(
 
 def equal_pairs(groups: Groups) -> Array:
     """Share of pairs of equal texts, after normalisation (`text.normalise`), in [0, 1]."""
-    return _of_clusters(groups, lambda c: np.sum(c * (c - 1)) / (c.sum() * (c.sum() - 1)))
+    counts = [_counts(map(normalise, texts)) for texts in groups]
+    return np.array([_of_pairs(np.sum(c * (c - 1)) / 2, c.sum()) for c in counts])
 
 
-def semantic_entropy(groups: Groups) -> Array:
-    """Entropy -sum p ln p of the shares p of equal normalised texts, in [0, ln n].
+def cluster_entropy(groups: Sequence[Sequence[Hashable]]) -> Array:
+    """Entropy -sum p ln p of the shares p of equal members of each group, in [0, ln n].
 
-    Semantic entropy (Kuhn et al., 2022) with clusters of equal texts in place of clusters that
-    entail each other, and with shares of samples in place of their probabilities.
+    Of clusters of samples that say the same it is semantic entropy (Kuhn et al., 2022) with shares of
+    samples in place of their probabilities (Farquhar et al., 2024); of normalised texts, string
+    entropy.
     """
-    return _of_clusters(groups, lambda c: np.sum(c / c.sum() * np.log(c.sum() / c)))
+    counts = [_counts(members) for members in groups]
+    return np.array([c / c.sum() @ np.log(c.sum() / c) if c.sum() > 1 else np.nan for c in counts])
 
 
-def _of_clusters(groups: Groups, measure: Callable[[Array], float]) -> Array:
-    """`measure` of how often each distinct normalised text of a group occurs; NaN for fewer than two
-    texts."""
-    clusters = [Counter(map(normalise, texts)).values() for texts in groups]
-    counts = [np.array(list(values), dtype=float) for values in clusters]
-    return np.array([measure(c) if c.sum() > 1 else np.nan for c in counts])
+def rouge_l(groups: Groups) -> Array:
+    """Mean Rouge-L F over the pairs of each group's texts (Lin and Och, 2004), in [0, 1].
+
+    Of two texts of m and n words, normalised, F is 2 l / (m + n) with l the length of their longest
+    common subsequence; 1 for two empty texts.
+    """
+    return np.array(
+        [
+            _of_pairs(sum(starmap(_rouge, combinations(map(normalise, texts), 2))), len(texts))
+            for texts in groups
+        ]
+    )
+
+
+@lru_cache(maxsize=100_000)
+def _rouge(one: str, other: str) -> float:
+    if one == other:
+        return 1.0
+    first, second = one.split(), other.split()
+    longest = [0] * (len(second) + 1)  # of the words so far and each beginning of the second
+    for word in first:
+        before = longest
+        longest = [0]
+        for j, against in enumerate(second):
+            match = before[j] + 1 if word == against else 0
+            longest.append(max(match, before[j + 1], longest[j]))
+    return 2 * longest[-1] / (len(first) + len(second))
+
+
+def _counts(members: Iterable[Hashable]) -> Array:
+    """How often each distinct one occurs."""
+    return np.array(list(Counter(members).values()), dtype=float)
+
+
+def _of_pairs(total: float, n: float) -> float:
+    """The mean over the n (n - 1) / 2 pairs of which this is the sum; NaN without a pair."""
+    return total / (n * (n - 1) / 2) if n > 1 else np.nan

@@ -84,14 +84,18 @@ class Encoder(Judge):
     """How alike texts are: the cosine of their embeddings, in float32 on the CPU.
 
     An encoder of one's own may be in sentence-transformers' format, too. The network is loaded when
-    it is first needed.
+    it is first needed, and a text is embedded once.
     """
+
+    def __init__(self, name: str | Path = MINILM, *, records: Records | None = None) -> None:
+        super().__init__(name, records=records)
+        self._vectors: dict[str, np.ndarray] = {}
 
     def similarity(self, groups: Sequence[Sequence[str]]) -> np.ndarray:
         """Mean pairwise cosine of each group's texts (`text.int_sim`), in [-1, 1].
 
         A group has at least two texts; their order and the white space around them do not matter.
-        Each distinct text is embedded once, and finished groups are committed batch by batch.
+        Finished groups are committed batch by batch.
         float64 array of numbers rounded to float32, which is what the vectors are.
         """
         ordered = [sorted(text.strip() for text in group) for group in groups]
@@ -99,8 +103,7 @@ class Encoder(Judge):
         calls = [Call(self.fingerprint, "int_sim", json.dumps(g), settings) for g in ordered]
 
         def compute(missing: list[int]) -> Batches:
-            vectors: dict[str, np.ndarray] = {}
-            waiting: list[int] = []
+            vectors, waiting = self._vectors, list[int]()
             new: dict[str, None] = {}
 
             def stacked(texts: Sequence[str]) -> np.ndarray:

@@ -14,10 +14,11 @@ from factrobust.models.interface import LacksError, Model
 from factrobust.models.sentences import Encoder, Entailment
 from factrobust.probes import in_chunks, prompts
 from factrobust.probes.endings import first_sentence
-from factrobust.text import mean_entailment
+from factrobust.text import clusters, mean_entailment
 
 MAX_NEW_TOKENS = 16
 TEMPERATURE, SAMPLES = 0.5, 10  # paper 3, 4.1.3
+SAME, ENTAILED = 0.8, 0.5  # two texts say the same from this cosine on; P(entailment) both ways
 # Not the format's own stop strings, which may cut at any full stop ("J. K. Rowling") or comma.
 STOP = ("\n",)
 
@@ -67,20 +68,22 @@ def sampled(
     """n sampled answers to each question, one row a sample; equal prompts are asked once.
 
     The paper samples the original questions only: pass the rows of variant 0. Columns: model,
-    prompt_format, those of the questions, sample (0 ... n - 1), text (the first sentence).
+    prompt_format, those of the questions, sample (0 ... n - 1), text (the first sentence), logprobs
+    (untempered, of the tokens of all that it said).
     """
     sent = prompts(model, questions, prompt_format)
     options: dict[str, Any] = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens}
-    samples: dict[str, list[str]] = {}
+    samples: dict[str, list[tuple[str, list[float]]]] = {}
     for chunk in in_chunks(sent):
         groups = model.sample(chunk, temperature=TEMPERATURE, stop=STOP, **options)
-        texts = ([first_sentence(g.text) for g in group] for group in groups)
-        samples |= zip(chunk, texts, strict=True)
+        said = ([(first_sentence(g.text), g.logprobs) for g in group] for group in groups)
+        samples |= zip(chunk, said, strict=True)
     rows = np.repeat(np.arange(len(questions)), n)
-    return _asked(model, questions.iloc[rows], prompt_format).assign(
-        sample=np.tile(np.arange(n), len(questions)),
-        text=pd.Series([text for prompt in sent for text in samples[prompt]], dtype="str"),
-    )
+    drawn = [sample for prompt in sent for sample in samples[prompt]]
+    table = pd.DataFrame(drawn, columns=["text", "logprobs"]).astype({"text": "str"})
+    numbers = np.tile(np.arange(n), len(questions))
+    asked = _asked(model, questions.iloc[rows], prompt_format)
+    return asked.assign(sample=numbers, **table)
 
 
 def _asked(model: Model, questions: pd.DataFrame, prompt_format: str | None) -> pd.DataFrame:
@@ -109,6 +112,23 @@ def entailment(nli: Entailment, groups: pd.DataFrame) -> pd.Series:
     """`text.mean_entailment` of the texts of each group, in [0, 1]: a Series with the same index."""
     values = mean_entailment(groups["texts"].tolist(), nli.probability)
     return pd.Series(values, index=groups.index, name="entailment")
+
+
+def meanings(groups: pd.DataFrame, encoder: Encoder, nli: Entailment | None = None) -> pd.Series:
+    """The cluster of each text of each group (`text.clusters`), texts that say the same: a Series of
+    lists with the same index.
+
+    With an NLI model, two texts say the same where each entails the other with a probability of
+    ENTAILED or more (Kuhn et al., 2022), without one where their cosine is SAME or more.
+    """
+
+    def same(pairs: list[tuple[str, str]]) -> np.ndarray:
+        if nli is None:
+            return encoder.similarity(pairs) >= SAME
+        back = nli.probability([(b, a) for a, b in pairs])
+        return np.minimum(nli.probability(pairs), back) >= ENTAILED
+
+    return pd.Series(clusters(groups["texts"].tolist(), same), groups.index, name="clusters")
 
 
 def compared(pairs: pd.DataFrame, encoder: Encoder, nli: Entailment | None = None) -> pd.DataFrame:
