@@ -106,6 +106,17 @@ def test_wording_has_a_row_of_predictors_for_each_model_and_question():
     assert len(study.answer_sets) == len(study.sample_sets) == 64
     assert study.groups["log_popularity"].notna().all()
     assert study.about["models"] == [*study.models, study.encoder]
+    assert study.formats == {GEMMA: "question-answer", SMOLLM: "chat"}
+    assert set(study.responses["prompt_format"]) == {"question-answer", "chat"}
+
+
+def test_wording_asks_a_tuned_model_as_the_paper_asks_others():
+    given = {"data": "embedded", "n_facts": 16, "n_samples": 10, "max_new_tokens": 20}
+    given |= {"models": [SMOLLM], "sentence_encoder": "all-MiniLM-L6-v2"}
+    study = start.wording(notebook(**given), prompt_format="question-answer")
+    assert study.formats == {SMOLLM: "question-answer"}
+    assert study.responses["prompt"].str.startswith("Question:").all()
+    assert len(study.answer_sets) == 16
 
 
 def test_context_marks_the_thesis_questions_and_known_contexts_the_facts():

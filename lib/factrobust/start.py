@@ -279,12 +279,13 @@ class Wording(Study):
     """Part 3: each of `models` is asked the questions of `n_facts` of `data` in all their wordings.
 
     Holds the `questions` with their paraphrases, the `encoder` that tells how alike texts are, and
-    the NLI model `nli`, if one is named. `formats` is the prompt format of each model; `responses`
-    are the greedy answers, `marked` the same with right or wrong, `answer_sets` those of a question
-    together with their `int_sim`. All facts of the data, not only those asked, tell longer names.
+    the NLI model `nli`, if one is named. `formats` is the prompt format of each model, the paper's or
+    `prompt_format`; `responses` are the greedy answers, `marked` the same with right or wrong,
+    `answer_sets` those of a question together with their `int_sim`. All facts of the data, not only
+    those asked, tell longer names.
     """
 
-    def __init__(self, notebook: Mapping[str, Any]) -> None:
+    def __init__(self, notebook: Mapping[str, Any], *, prompt_format: str = "") -> None:
         from factrobust.datasets.named import load_named_questions
         from factrobust.datasets.wordings import sample
         from factrobust.metrics.wording import mark_by_rules
@@ -300,7 +301,8 @@ class Wording(Study):
         self.nli = Entailment(named, records=open_records()) if named else None
         counts = f"{self.questions['group_id'].nunique()} facts, {len(self.questions)} questions"
         print(f"{counts}, asked of {self._names()}")
-        self.formats = {m.name: probe.paper_format(m.prompt_format, m.chat) for m in self.models}
+        own = {m.name: probe.paper_format(m.prompt_format, m.chat) for m in self.models}
+        self.formats = {name: prompt_format or form for name, form in own.items()}
         self.responses = self._ask(probe.greedy, self.questions)
         if self.models:
             self.marked = schemas.MarkedResponses.validate(mark_by_rules(self.responses, every))

@@ -12,6 +12,7 @@ from factrobust.datasets.wordings import (
     load_paraphrases,
     load_questions,
     paraphrased,
+    quality_pairs,
     sample,
 )
 from factrobust.tables import FactsError
@@ -201,4 +202,41 @@ def test_describe_counts_as_table_1_does():
     table = describe(groups({"sport": 4, "capital": 2}))
     assert table.index.tolist() == ["capital", "sport", "all"]
     assert table.loc["sport"].to_dict() == {"questions": 4, "alternatives": 2, "total": 12}
-    assert table.loc["all"].to_dict() == {"questions": 6, "alternatives": 2, "total": 18}
+    assert table.loc["all", ["questions", "total"]].tolist() == [6, 18]
+    assert pd.isna(table.loc["all", "alternatives"])  # relations differ in it
+
+
+def test_quality_pairs_of_a_fact_by_hand():
+    relations = load_paraphrases()["relation"].unique()
+    facts = load_facts(relations=relations)
+    picked = facts[facts["fact_id"].isin(["father/zeus", "mother/zeus", "father/thor"])]
+    table = paraphrased(picked).table
+    pairs = quality_pairs(table)
+    assert pairs["pair"].value_counts().to_dict() == {
+        "paraphrase": 4 + 4 + 5, "other relation": 3, "other subject": 2,
+    }  # fmt: skip
+    own = pairs[pairs["group_id"] == "father/zeus"].set_index("pair")
+    assert own["original"].eq("Who was the father of Zeus?").all()
+    paraphrases = own.loc["paraphrase", "question"].tolist()
+    assert (
+        paraphrases
+        == table.loc[table["question_id"].str.match("father/zeus#[1-4]"), "question"].tolist()
+    )
+    assert own.loc["other subject", "question"] == "Who was the father of Thor?"
+    # Persons have parents and occupations among the embedded facts, and no capitals.
+    questions_of = {"Who was the mother of Zeus?", "What was the occupation of Zeus?"}
+    assert own.loc["other relation", "question"] in questions_of
+
+
+def test_quality_pairs_never_ask_the_same_and_need_no_embedded_fact():
+    table = paraphrased(load_facts(relations=load_paraphrases()["relation"].unique())).table
+    pairs = quality_pairs(table)
+    assert (pairs["original"] != pairs["question"]).all()
+    one = pairs[pairs["pair"] != "paraphrase"].groupby(["group_id", "pair"]).size()
+    assert one.eq(1).all()
+    assert len(one) == 2 * table["group_id"].nunique()
+    shuffled = quality_pairs(table.sample(frac=1, random_state=0))
+    key = ["group_id", "pair", "question"]
+    assert set(map(tuple, shuffled[key].to_numpy())) == set(map(tuple, pairs[key].to_numpy()))
+    mine = quality_pairs(groups({"sport": 2, "capital": 1}))
+    assert mine["pair"].value_counts().to_dict() == {"paraphrase": 6, "other subject": 2}

@@ -9,6 +9,64 @@ GEMMA = "gemma-3-270m"
 NAN = float("nan")
 
 
+def test_similarities_show_each_pair_of_answers(check, rows):
+    pairs = pd.DataFrame(
+        [(0, 1, "Li ma", "", 0.0), (0, 2, "Li ma", "x" * 70 + " y", 0.8), (1, 2, "", "x" * 70 + " y", -0.001)],
+        columns=["first", "second", "answer_1", "answer_2", "cosine"],
+    )  # fmt: skip
+    table = pd.concat([pairs.assign(model=GEMMA), pairs.assign(model="a", cosine=1.0)])
+    fig = check(wording.similarities(table), axes=2)
+    assert [axis.get_title() for axis in fig.axes] == [
+        "gemma-3-270m, mean of 3 pairs: 0.27", "a, mean of 3 pairs: 1.00",
+    ]  # fmt: skip
+    assert rows(fig.axes[0]) == ["Li ma  0", "(empty)  1", "…  2"]
+    written = {text.get_position(): text.get_text() for text in fig.axes[0].texts}
+    assert written == {(1, 0): "0.00", (2, 0): "0.80", (2, 1): "0.00"}
+    drawn = fig.axes[0].collections[0].get_array().reshape(3, 3)
+    assert drawn[0, 2] == pytest.approx(0.8)
+    assert np.ma.getmaskarray(drawn)[[0, 1, 2, 2], [0, 0, 0, 2]].all()
+
+
+def test_quality_on_one_line_a_relation(check, intervals, points, rows, entries):
+    pairs = ["paraphrase", "other relation", "other subject"]
+    table = intervals(pair=pairs, relation=RELATIONS)
+    fig = check(wording.quality(table), axes=1)
+    assert rows(fig.axes[0]) == ["sport", "place of birth", "capital", "author"]
+    assert entries(fig) == pairs
+    for pair, look in zip(pairs, style.SERIES, strict=False):
+        own = table.loc[table["pair"] == pair, "mean"].tolist()
+        assert points(fig.axes[0], look.colour).tolist() == [[x, 3 - k] for k, x in enumerate(own)]
+
+
+def test_wordings_stand_in_the_row_of_their_relation(check, points, rows, entries):
+    table = pd.DataFrame({"relation": ["a", "a", "a", "b", "b"], "variant": [0, 1, 2, 0, 1]})
+    table = table.assign(model=GEMMA, mean=[0.1, 0.2, 0.3, 0.8, 1.0], n=30)
+    fig = check(wording.by_wording(table), axes=1)
+    assert rows(fig.axes[0]) == ["b", "a"]
+    originals, paraphrases = (line.get_xydata() for line in fig.axes[0].lines)
+    assert originals.tolist() == [[0.1, 1], [0.8, 0]]
+    assert paraphrases[:, 0].tolist() == [0.2, 0.3, 1.0]
+    assert paraphrases[:, 1] == pytest.approx([1, 1, 0], abs=0.26)
+    assert entries(fig) == ["original wording", "paraphrase"]
+    assert fig.axes[0].get_title().endswith("n = 30 facts a relation")
+
+
+def test_variance_is_stacked_with_all_relations_on_top(check, models, rows, entries):
+    one = pd.DataFrame({
+        "relation": ["a"] * 3 + ["b"] * 3 + ["all"] * 3, "source": ["fact", "wording", "interaction"] * 3,
+        "share": [0.5, 0.2, 0.3, 0.55, -0.1, 0.55, 0.5, 0.0, 0.5], "n": [30] * 6 + [2] * 3,
+    })  # fmt: skip
+    table = pd.concat(one.assign(model=model) for model in models)
+    fig = check(wording.variance(table), axes=len(models))
+    assert rows(fig.axes[0]) == ["all", "a", "b"]
+    assert entries(fig) == ["fact", "wording", "interaction"]
+    for axis in fig.axes:
+        widths = [[bar.get_width() for bar in bars] for bars in axis.containers]
+        drawn = np.array(widths).T.tolist()
+        assert drawn == [[0.5, 0, 0.5], pytest.approx([0.5, 0.2, 0.3]), [0.5, 0, 0.5]]
+        assert axis.get_title().endswith("n = 30 facts a relation")
+
+
 def test_relations_stand_by_their_mean(check, intervals, models, shows, rows):
     table = intervals(model=models, relation=RELATIONS, n=12)
     axis = check(wording.ranked(table, "relation", "correctness"), axes=1).axes[0]

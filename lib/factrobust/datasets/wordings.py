@@ -11,7 +11,7 @@ import pandera.pandas as pa
 
 from factrobust import schemas, tables
 from factrobust.datasets import facts as fact_tables
-from factrobust.draws import in_turns
+from factrobust.draws import in_turns, number
 from factrobust.paths import DATA
 
 FILES = (DATA / "paraphrases.csv",)  # for the provenance of results
@@ -174,11 +174,45 @@ def sample(questions: pd.DataFrame, limit: int, seed: int = 0) -> pd.DataFrame:
 def describe(questions: pd.DataFrame) -> pd.DataFrame:
     """Count, as table 1 of paper 3: questions (groups), alternatives to each (at most), total.
 
-    One row a relation, in alphabetical order, then "all" with the sums and the largest number of
-    alternatives.
+    One row a relation, in alphabetical order, then "all" with the sums; alternatives have none.
     """
     sizes = questions.groupby(["relation", "group_id"]).size()
     by = sizes.groupby("relation")
     table = pd.DataFrame({"questions": by.size(), "alternatives": by.max() - 1, "total": by.sum()})
-    table.loc["all"] = table.agg({"questions": "sum", "alternatives": "max", "total": "sum"})
-    return table
+    table.loc["all"] = table.sum().drop("alternatives")
+    return table.astype("Int64")
+
+
+def quality_pairs(questions: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Each original question beside its paraphrases, and beside two questions that are none.
+
+    Returns group_id, relation, pair, original, question. The pair "paraphrase" has a row a paraphrase,
+    the others one a group: "other subject" asks the same in the same words about the subject of
+    another group of the relation, "other relation" asks something else about the same subject. Which
+    ones is drawn by their names; the other relation is one with a subject in common among the embedded
+    facts, if there is one. Groups that are no embedded facts have no "other relation".
+    """
+    originals = questions[questions["variant"] == 0]
+    own = originals.set_index("group_id")["question"]
+    paraphrases = questions[questions["variant"] > 0].assign(pair="paraphrase")
+    order = originals.assign(at=[number(seed, name) for name in originals["group_id"]])
+    order = order.sort_values(["relation", "at"])
+    following = order.groupby("relation")["question"].transform(lambda q: np.roll(q, 1))
+    others = order.assign(pair="other subject", question=following)
+    others = others[others["question"] != order["question"]]  # a relation's only group
+
+    facts = fact_tables.load_facts(relations=sorted({*load_paraphrases()["relation"]}))
+    asked, own_words = facts["relation"].unique(), fact_tables.load_relations()["question"]
+    both = facts.merge(facts, on="subject").query("relation_x != relation_y")
+    kin = both.groupby("relation_x")["relation_y"].unique()
+    subjects = facts.set_index("fact_id")["subject"]
+    known = originals[originals["group_id"].isin(subjects.index)]
+    drawn = [
+        min({*kin.get(relation, asked)} - {relation}, key=lambda other: number(seed, name, other))
+        for name, relation in zip(known["group_id"], known["relation"], strict=True)
+    ]
+    elsewhere = [*map(fact_tables.worded, own_words[drawn], subjects[known["group_id"]])]
+    unlike = known.assign(pair="other relation", question=elsewhere)
+    pairs = pd.concat([paraphrases, unlike, others], ignore_index=True)
+    pairs = pairs.assign(original=pairs["group_id"].map(own))
+    return pairs[["group_id", "relation", "pair", "original", "question"]]

@@ -250,6 +250,16 @@ def stack(
     axis.grid(False)
 
 
+def cells(axis: Axes, grid: pd.DataFrame, cmap: Any, top: float) -> None:
+    """A table of numbers from 0 to `top` as coloured squares with white edges."""
+    edges = [np.arange(n + 1) - 0.5 for n in grid.shape]
+    options: dict[str, Any] = {"edgecolor": "white", "lw": 0.6, "vmin": 0, "vmax": top}
+    axis.pcolormesh(edges[1], edges[0], grid.to_numpy(float), cmap=cmap, **options)
+    axis.set_ylim(len(grid) - 0.5, -0.5)  # the first row on top
+    axis.grid(False)
+    axis.tick_params(length=0)
+
+
 def scatter(
     table: pd.DataFrame, x: str, y: str, *, spread: float = 0, **options: Any
 ) -> tuple[Figure, Panels]:

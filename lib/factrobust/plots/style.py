@@ -53,6 +53,7 @@ ORDER = {  # of the values of a column; others stand behind them
     "source": ("parametric", "other", "empty", "contextual"),
     "context": ("none", "true", "irrelevant", "false"),
     "answer": ("parametric", "counterfactual"),
+    "pair": ("paraphrase", "other relation", "other subject"),
     "what": (
         *(f"of the {side}{counts}" for side in ("subject", "object") for counts in COUNTS),
         "of the fact",

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -98,21 +97,13 @@ def match_matrix(table: pd.DataFrame) -> Figure:
     fig, panels = blocks.panels(table, "model", **form)
     for axis, own in panels:
         grid = own.pivot(index="correct", columns="incorrect", values="outcome")
-        _cells(axis, grid.map([*fills].index), ListedColormap([*fills.values()]), len(fills) - 1)
+        blocks.cells(
+            axis, grid.map([*fills].index), ListedColormap([*fills.values()]), len(fills) - 1
+        )
         every = 1 + grid.shape[1] // 12  # so many dates have room below a panel
         axis.set_xticks(range(grid.shape[1])[::every], grid.columns[::every], rotation=60)
         axis.set_yticks(range(len(grid)), grid.index)
     return blocks.legend(fig, blocks.patches(fills))
-
-
-def _cells(axis: Axes, grid: pd.DataFrame, cmap: Any, top: float) -> None:
-    """A table of numbers from 0 to `top` as coloured squares with white edges."""
-    edges = [np.arange(n + 1) - 0.5 for n in grid.shape]
-    options: dict[str, Any] = {"edgecolor": "white", "lw": 0.6, "vmin": 0, "vmax": top}
-    axis.pcolormesh(edges[1], edges[0], grid.to_numpy(float), cmap=cmap, **options)
-    axis.set_ylim(len(grid) - 0.5, -0.5)  # the first row on top
-    axis.grid(False)
-    axis.tick_params(length=0)
 
 
 def against_placebos(table: pd.DataFrame, value: str, at: float | None = None) -> Figure:
@@ -142,7 +133,7 @@ def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
     fig, panels = blocks.panels(table, "model", labels=("named", "in office"), **form)
     for axis, own in panels:
         grid = own.pivot(index="term", columns="predicted", values="share")
-        _cells(
+        blocks.cells(
             axis,
             grid.reindex(index=terms, columns=terms),
             LinearSegmentedColormap.from_list("share", ["0.96", style.BLUE]),

@@ -6,6 +6,7 @@ Tables and errors as `plots.blocks` says.
 
 from __future__ import annotations
 
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,104 @@ PREDICTORS = {  # names in the tables, in small letters -> names in the figures
     "scons": "consistency, SCons",
     "cert": "certainty, Cert",
 }
+
+
+def similarities(table: pd.DataFrame) -> Figure:
+    """Cosine of each pair of answers to one question: SCons, or Cert, is the mean of all squares.
+
+    `table`: model, first, second (numbers of answers), answer_1, answer_2, cosine, a row a pair. A
+    panel a model, one below the other, with the answers at the left.
+    """
+    blocks.check(table, "model", "first", "second")
+    models = list(style.looks(table["model"]))
+    n = 1 + table["second"].nunique()
+    fig, axes = style.grid(len(models), 1, style.DOUBLE, (0.6 + 0.2 * n) * len(models))
+    for axis, model in zip(axes.flat, models, strict=True):
+        own = table[table["model"] == model]
+        texts = dict(zip(own["first"], own["answer_1"], strict=True))
+        texts |= dict(zip(own["second"], own["answer_2"], strict=True))
+        cosines = own.pivot(index="first", columns="second", values="cosine").round(2) + 0.0
+        cosines = cosines.reindex(index=list(texts), columns=list(texts))
+        blocks.cells(axis, cosines, "Blues", 1)
+        for (row, column), cosine in np.ndenumerate(cosines):
+            if not np.isnan(cosine):
+                ink = "white" if cosine > 0.6 else "black"
+                centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 6}
+                axis.text(column, row, f"{cosine:.2f}", color=ink, **centred)
+        said = (shorten(text, 50, placeholder=" …") or "(empty)" for text in texts.values())
+        names = [f"{style.printable(text)}  {k}" for k, text in zip(texts, said, strict=True)]
+        axis.set_yticks(range(len(texts)), names, fontsize=7)
+        axis.set_xticks(range(len(texts)), list(texts))
+        mean = f"mean of {len(own)} pairs: {own['cosine'].mean():.2f}"
+        axis.set(title=f"{style.model_name(model)}, {mean}", xlabel="number of the answer")
+    return fig
+
+
+def quality(table: pd.DataFrame) -> Figure:
+    """Cosine of the original question to its paraphrases and to questions that are none.
+
+    `table`: intervals by relation and pair, of `datasets.wordings.quality_pairs`. Relations stand by
+    the mean of their paraphrases, highest first.
+    """
+    rows = blocks.by_mean(table[table["pair"] == "paraphrase"], "relation")
+    looks = blocks.looks_of(table["pair"])
+    labels = ("cosine to the original question", "")
+    fig, [(axis, _)] = blocks.panels(table, height=1 + 0.17 * len(rows), labels=labels)
+    for pair, look in looks.items():  # on one line
+        blocks.points(axis, table[table["pair"] == pair], "relation", rows, {pair: look}, "pair")
+    blocks.name_rows([axis], [*map(style.name, rows)])
+    return blocks.legend(fig, blocks.keys(looks, ls=""))
+
+
+def by_wording(table: pd.DataFrame) -> Figure:
+    """Share of right answers to each wording, a row a relation and a panel a model.
+
+    `table`: model, relation, variant (0: the original, a bar; the paraphrases are points), mean, n.
+    Relations stand by the mean of all.
+    """
+    blocks.check(table, "model", "relation", "variant")
+    relations = blocks.by_mean(table, "relation")
+    fig, panels = blocks.panels(
+        table, "model", height=0.9 + 0.19 * len(relations), shares="x", what="facts a relation",
+        labels=("share of right answers", ""),
+    )  # fmt: skip
+    kinds = {"original wording": ("|", 11, 1), "paraphrase": ("o", 4, 0.55)}
+    for (axis, own), look in zip(panels, style.looks(table["model"]).values(), strict=True):
+        for name, (marker, size, alpha) in kinds.items():
+            shown = own[(own["variant"] == 0) == (name == "original wording")]
+            at = shown["relation"].map(relations.index)
+            at = at + style.jitter(len(shown), 0.5 if marker == "o" else 0)
+            shape: dict[str, Any] = {"marker": marker, "ms": size, "mew": 1.8 if size > 9 else 0}
+            axis.plot(shown["mean"], at, ls="", color=look.colour, alpha=alpha, **shape)
+    blocks.name_rows([axis for axis, _ in panels], [*map(style.name, relations)])
+    marks = [
+        blocks.key(k, ls="", marker=m, ms=s, mew=1.8 * (s > 9)) for k, (m, s, _) in kinds.items()
+    ]
+    return blocks.legend(fig, marks)
+
+
+def variance(table: pd.DataFrame) -> Figure:
+    """Shares of the variance of right answers, a bar a relation and a panel a model.
+
+    `table`, of `metrics.wording_effects.variance_shares`: model, relation, source, share; a component
+    below 0 counts as 0. Relations stand by the share of wordings over models, "all" on top.
+    """
+    blocks.check(table, "model", "relation", "source")
+    table = table.assign(share=table["share"].clip(lower=0))
+    table["n"] = table["n"].mask(table["relation"] == "all").ffill()
+    table["share"] /= table.groupby(["model", "relation"])["share"].transform("sum")
+    order = table[table["source"] == "wording"].groupby("relation")["share"].mean()
+    order["all"] = np.inf
+    rows = list(order.sort_values(ascending=False).index)
+    fills = {"fact": style.SKY, "wording": style.VERMILION, "interaction": "0.8"}
+    fig, panels = blocks.panels(
+        table, "model", height=0.9 + 0.19 * len(rows), what="facts a relation",
+        labels=("share of the variance", ""),
+    )  # fmt: skip
+    for axis, own in panels:
+        blocks.stack(axis, own, "relation", rows, "source", fills)
+    blocks.name_rows([axis for axis, _ in panels], [*map(style.name, rows)])
+    return blocks.legend(fig, blocks.patches(fills))
 
 
 def ranked(table: pd.DataFrame, column: str, value: str, chance: float | None = None) -> Figure:
