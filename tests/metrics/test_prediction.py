@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 from factrobust.metrics import prediction
 from factrobust.metrics.regression import fit, predict
+from factrobust.statistics import binomial_interval, bootstrap_statistic, ratio_of_sums
 
 # -- predictions -----------------------------------------------------------------------------------
 
@@ -152,29 +154,6 @@ def test_nothing_leaks_from_held_out_questions(simulate) -> None:
     assert made["group_id"].tolist() == plain["group_id"].tolist()
 
 
-def test_transfer(simulate) -> None:
-    groups = pd.concat([simulate(120), simulate(120, model="n", seed=1)])
-    both = prediction.predict_across_models(groups, k=4, repeats=2)
-    pairs = both.groupby(["fitted_on", "predicted", "repeat"]).size()
-    assert pairs.to_dict() == {(a, b, repeat): 120 for a in "mn" for b in "mn" for repeat in (0, 1)}
-    made = both[both["repeat"] == 0]
-    assert (made["model"] == made["predicted"]).all()
-    assert (made.groupby("group_id")["fold"].nunique() == 1).all()
-    cell = made[(made["fitted_on"] == "m") & (made["predicted"] == "n") & (made["fold"] == 2)]
-    m, n = (groups[groups["model"] == name] for name in "mn")
-    held = m["group_id"].isin(cell["group_id"])
-    trained = fit(m[~held], ["SPop", "SCons", "Cert"])
-    expected = predict(trained, n[n["group_id"].isin(cell["group_id"])])
-    assert cell["probability"].tolist() == pytest.approx(expected.tolist())
-    silent = prediction.predict_across_models(
-        groups.assign(correct=groups["correct"] & (groups["model"] == "n"))
-    )
-    from_m = silent["fitted_on"] == "m"
-    assert silent.loc[from_m, "probability"].isna().all()
-    assert silent.loc[from_m, "fit"].str.match("none: all .* answers are wrong").all()
-    assert silent.loc[~from_m, "probability"].notna().all()
-
-
 # -- how good they are -------------------------------------------------------------------------------
 
 
@@ -254,16 +233,24 @@ def test_scores_by_other_columns() -> None:
 
 def test_calibration_curve_by_hand() -> None:
     rows = table([True, False, True, True, True], [0.05, 0.09, 0.1, 0.95, 1.0])
-    curve = prediction.calibration_curve(rows, bins=10, n_boot=100)
+    curve = prediction.calibration_curve(rows, bins=10)
     assert curve["bin"].tolist() == pytest.approx([0, 0.1, 0.9])
     assert curve["predicted"].tolist() == pytest.approx([0.07, 0.1, 0.975])
     assert curve["observed"].tolist() == [0.5, 1, 1]
     assert curve["n"].tolist() == [2, 1, 2]
-    twice = pd.concat([rows.assign(repeat=0), rows.assign(repeat=1)])
-    twice = pd.concat([twice, table([True], [np.nan], repeat=0)])
-    again = prediction.calibration_curve(twice, bins=10, n_boot=100)
-    assert again["rows"].tolist() == [4, 2, 4]
-    pd.testing.assert_frame_equal(again.drop(columns="rows"), curve.drop(columns="rows"))
+    low, high = binomial_interval([1, 1, 2], [2, 1, 2])
+    assert curve["low"].tolist() == pytest.approx(low.tolist())  # 2 of 2: from 0.16, not from 1
+    assert curve["high"].tolist() == pytest.approx(high.tolist())
+
+
+def test_each_question_is_in_one_bin_of_the_calibration_curve() -> None:
+    """Its mean over repeats decides, whatever bins the repeats fall in."""
+    first = table([True, False, True], [0.05, 0.5, 0.9], repeat=0)
+    second = table([True, False, True], [0.15, 0.9, np.nan], repeat=1)
+    curve = prediction.calibration_curve(pd.concat([first, second]), bins=5)
+    assert curve["bin"].tolist() == pytest.approx([0, 0.6])
+    assert curve["predicted"].tolist() == pytest.approx([0.1, 0.7])
+    assert curve["n"].tolist() == [1, 1]  # the third lacks a number
 
 
 def test_risk_coverage_by_hand() -> None:
@@ -320,6 +307,21 @@ def test_resamples_weigh_questions() -> None:
         assert found.tolist() == pytest.approx(curve["accuracy"].tolist())
 
 
+def test_all_right_answers_leave_room_for_doubt() -> None:
+    rows = table([True] * 6 + [False] * 6, [0.9] * 6 + [0.1] * 6)
+    curve = prediction.risk_coverage(rows, coverages=[0.5], n_boot=50)
+    low = binomial_interval(6, 6)[0]
+    assert curve[["accuracy", "low", "high"]].values.tolist() == [[1, pytest.approx(float(low)), 1]]
+
+
+def test_whole_relations_are_drawn_for_risk_and_coverage() -> None:
+    rows = table([True, True, False, True] * 3, [0.9, 0.8, 0.7, 0.6] * 3)
+    rows["relation"] = ["a", "a", "b", "b"] * 3
+    by_relation = prediction.risk_coverage(rows, coverages=[1], cluster="relation")
+    # Of two relations, (1, 1) and (0, 1): both twice with probability 1/4 each.
+    assert by_relation[["low", "accuracy", "high", "n"]].values.tolist() == [[0.5, 0.75, 1, 12]]
+
+
 def test_relative_gain_by_hand() -> None:
     weights = np.array([[1.0, 1, 1, 1], [2, 0, 0, 2], [0, 2, 0, 0]])
     right, base = np.array([1.0, 0, 1, 1]), np.array([1.0, 0, 0, 1])
@@ -328,6 +330,176 @@ def test_relative_gain_by_hand() -> None:
     # Flan-UL2 in table 5: 0.915 against 0.874 is +4.69%.
     gain = prediction.relative_gain(np.ones((1, 1)), np.array([0.915]), np.array([0.874]))
     assert gain.round(2).tolist() == [4.69]
+
+
+# -- the ladder --------------------------------------------------------------------------------------
+
+
+def test_the_relation_alone_by_hand() -> None:
+    train = pd.DataFrame({"relation": list("aaab"), "correct": [True, True, False, False]})
+    test = pd.DataFrame({"relation": list("abz")})
+    # One answer with the overall share, 1/2, is added to 2 of 3, 0 of 1 and 0 of 0.
+    shares = prediction.relation_share(train, test)
+    assert shares.tolist() == pytest.approx([2.5 / 4, 0.5 / 2, 0.5])
+
+
+def test_the_relation_alone_left_out_one_by_one() -> None:
+    groups = table([True, True, False, False, True], [0.0] * 5, relation=list("aaabb"))
+    made = prediction.cross_validate(groups, ["QCat"], k=5, repeats=1).set_index("group_id")
+    # Without itself: a right answer of a leaves 1 of 2 (overall 2 of 4), the wrong one 2 of 2 (3 of 4).
+    right, wrong = (1 + 0.5) / 3, (2 + 0.75) / 3
+    expected = [right, right, wrong, (1 + 0.75) / 2, (0 + 0.5) / 2]
+    assert made["probability"].sort_index().tolist() == pytest.approx(expected)
+
+
+def test_every_rung_of_the_ladder_stands_on_the_same_folds(simulate) -> None:
+    groups = simulate(150).assign(extra=np.linspace(0, 1, 150))
+    made = prediction.ladder(groups, {"Cert": "cert", "other": "extra"}, repeats=2)
+    assert made["predictor"].unique().tolist() == [
+        *("random", "majority", "relation alone", "Cert", "other", "all measures"),
+        *("relation and all", "the paper's model"),
+    ]
+    keys = ["repeat", "group_id"]
+    folds = made.pivot(index=keys, columns="predictor", values="fold")
+    assert (folds.nunique(axis=1) == 1).all()
+    held = made[(made["repeat"] == 1) & (made["fold"] == 2)]
+    test = groups["group_id"].isin(held["group_id"])
+    for name, columns, interactions in (
+        ("Cert", ["cert"], True),
+        ("relation and all", ["QCat", "cert", "extra"], False),
+        ("the paper's model", ["QCat", "SPop", "SCons", "Cert"], True),
+    ):
+        fitted = fit(groups[~test], columns, interactions=interactions)
+        found = held.loc[held["predictor"] == name, "probability"]
+        assert found.tolist() == pytest.approx(predict(fitted, groups[test]).tolist())
+    prior = groups["correct"][~test].mean()
+    assert held.loc[held["predictor"] == "majority", "probability"].tolist() == pytest.approx(
+        [prior] * test.sum()
+    )
+
+
+def scores(rows: list[tuple], **columns: object) -> pd.DataFrame:
+    """One predictor's scores, from (relation, correct, score)."""
+    frame = pd.DataFrame(rows, columns=["relation", "correct", "score"])
+    names = [f"q{i}" for i in range(len(frame))]
+    return frame.assign(**({"model": "m", "group_id": names, "predictor": "x"} | columns))
+
+
+def areas(table: pd.DataFrame, **options: object) -> pd.Series:
+    found = prediction.compared(table, value="score", n_boot=50, **options)
+    return found.set_index(["predictor", "measure"])["mean"]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.booleans(), st.integers(0, 4)), min_size=1, max_size=25
+    )
+)
+def test_auc_within_relations_against_every_pair(rows: list[tuple]) -> None:
+    pairs = {"auc": [], "auc_within": []}
+    for (a, right, x), (b, wrong, z) in product(rows, rows):
+        if right and not wrong:
+            pairs["auc"].append((x > z) + (x == z) / 2)
+            pairs["auc_within"] += pairs["auc"][-1:] if a == b else []
+    found = areas(scores(rows))["x"]
+    for name, won in pairs.items():
+        assert found[name] == pytest.approx(np.mean(won) if won else np.nan, nan_ok=True)
+
+
+def test_only_pairs_of_one_fold_count() -> None:
+    first = scores([("a", 1, 0.9), ("a", 0, 0.8), ("a", 1, 0.1), ("a", 0, 0.2)], repeat=0)
+    table = pd.concat([first.assign(fold=[0, 0, 1, 1]), first.assign(repeat=1, fold=[0, 1, 0, 0])])
+    # Repeat 0: one pair won, one lost. Repeat 1: question 3 wins against 0, and loses against 2.
+    found = areas(table)["x"]
+    assert found["auc"] == pytest.approx(2 / 4)
+    assert found["auc_within"] == pytest.approx(2 / 4)
+
+
+def test_auc_within_relations_finds_a_known_value() -> None:
+    """Scores of right answers are normal about 1, of wrong ones about 0, in every relation, so within
+    relations the AUC is Phi(1 / sqrt 2) = 0.760; and relations differ in how often they are right."""
+    rng = np.random.default_rng(0)
+    shares = np.repeat([0.02, 0.05, 0.1, 0.5, 0.9, 0.95, 0.98], 2000)
+    correct = rng.random(len(shares)) < shares
+    names = pd.Series(shares).astype(str)
+    table = scores(list(zip(names, correct, rng.normal(size=len(shares)) + correct, strict=True)))
+    assert areas(table)["x", "auc_within"] == pytest.approx(ndtr(1 / np.sqrt(2)), abs=0.015)
+    # What stood here before took each relation's mean away, and with it much of what the score says.
+    centred = table["score"] - table.groupby("relation")["score"].transform("mean")
+    assert areas(table.assign(score=centred))["x", "auc"] < 0.68
+
+
+def test_comparison_by_hand() -> None:
+    relation, correct = list("aabb"), [True, False, True, False]
+    base = table(correct, [0.5] * 4, predictor="relation alone", relation=relation)
+    other = table(correct, [0.9, 0.2, 0.4, 0.6], predictor="x", relation=relation)
+    found = prediction.compared(pd.concat([base, other]), n_boot=200)
+    rows = found.set_index(["predictor", "measure"])
+    mean = rows["mean"]
+    assert mean["relation alone"].to_dict() == {
+        "accuracy": 0.5, "brier": 0.25, "auc": 0.5, "auc_within": 0.5
+    }  # fmt: skip
+    assert mean["x"].to_dict() == pytest.approx(
+        {"accuracy": 0.5, "brier": (0.01 + 0.04 + 0.36 + 0.36) / 4, "auc": 0.75, "auc_within": 0.5}
+    )
+    apart = rows.loc["x"]
+    assert apart["difference"].to_dict() == pytest.approx(
+        {"accuracy": 0, "brier": 0.1925 - 0.25, "auc": 0.25, "auc_within": 0}
+    )
+    # Relation a by itself is all right, b all wrong: those are the resamples that draw one twice.
+    bounds = rows.loc[("x", "accuracy"), ["low", "high", "difference_low", "difference_high"]]
+    assert bounds.tolist() == [0, 1, -0.5, 0.5]
+    assert rows.loc[("x", "auc_within"), ["low", "high"]].tolist() == [0, 1]
+    assert (found[["n", "relations", "n_missing"]] == [4, 2, 0]).all(axis=None)
+
+
+def test_comparison_leaves_out_what_one_predictor_lacks() -> None:
+    rows = [("a", 1, 0.9), ("a", 0, 0.2), ("a", 0, 0.5)]
+    lacking = scores([*rows[:2], ("a", 0, np.nan)], predictor="y")
+    found = prediction.compared(
+        pd.concat([scores(rows), lacking]), value="score", reference="y", n_boot=50
+    )
+    assert (found[["n", "n_missing"]] == [2, 1]).all(axis=None)
+    assert found["measure"].unique().tolist() == ["auc", "auc_within"]
+    assert (found["difference"] == 0).all()
+
+
+def test_a_relation_drawn_twice_makes_no_pairs_with_its_copy() -> None:
+    """Within relations the intervals are those of the fraction of pairs won, over relations."""
+    rng = np.random.default_rng(1)
+    rows = [
+        (r, y, s) for r in "abcdef" for y, s in zip(rng.random(9) < 0.5, rng.random(9), strict=True)
+    ]
+    won = []
+    for relation in "abcdef":
+        own = [(y, s) for r, y, s in rows if r == relation]
+        pairs = [s > t for (y, s), (z, t) in product(own, own) if y and not z]
+        won.append((sum(pairs), len(pairs)))
+    above, below = map(list, zip(*won, strict=True))
+    found = prediction.compared(scores(rows), value="score").set_index("measure").loc["auc_within"]
+    expected = bootstrap_statistic(
+        lambda w, _, a, b: ratio_of_sums(w, a, b), [range(6), above, below]
+    )
+    assert found[["mean", "low", "high"]].tolist() == pytest.approx(list(expected[:3]))
+
+
+def test_what_is_paid_for() -> None:
+    def sets(texts: list[list[str]]) -> pd.DataFrame:
+        return pd.DataFrame({"model": "m", "group_id": ["q", "r"], "texts": texts})
+
+    answers, samples = (
+        sets([["g", "p1", "p2"], ["h", "p3"]]),
+        sets([["s1", "s2", "s3"], ["t1", "t2", "t3"]]),
+    )
+    table = prediction.spent(answers, samples, [2, 3]).set_index(["group_id", "way", "budget"])
+    texts = table["texts"]
+    assert texts["q", "paraphrases", 2] == ["g", "p1"]
+    assert texts["q", "samples", 3] == ["g", "s1", "s2"]
+    # The second question has two wordings: more samples than that are not paid for either.
+    assert texts["r", "paraphrases", 3] == ["h", "p3"]
+    assert texts["r", "samples", 3] == ["h", "t1"]
+    assert table["paid"].to_dict() == {key: len(value) for key, value in texts.items()}
 
 
 def test_ranking_by_hand() -> None:

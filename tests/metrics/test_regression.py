@@ -6,13 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import minimize
 from statsmodels.tools.numdiff import approx_hess
 
 from factrobust.metrics import regression
-from factrobust.metrics.regression import NUMERIC, fit, predict, separable
+from factrobust.metrics.regression import NUMERIC, fit, predict
 from factrobust.statistics import binomial_interval
 
 STUDENTS = ("GPA", "TUCE", "PSI")
@@ -62,7 +60,7 @@ def test_spector_equals_statsmodels(spector: pd.DataFrame) -> None:
     assert table["odds_ratio"].tolist() == pytest.approx(np.exp(theirs.params).tolist())
     assert table["odds_low"].tolist() == pytest.approx(np.exp(theirs.conf_int()[0]).tolist())
     assert (table["conditional"] == table["coefficient"]).all()
-    assert (table[["problem", "category"]] == "").all(axis=None)
+    assert (table["category"] == "").all()
     assert table[["fit", "n"]].drop_duplicates().values.tolist() == [["maximum likelihood", 32]]
 
 
@@ -183,33 +181,23 @@ def test_a_category_without_a_right_answer(simulate) -> None:
     assert 4 < made.degrees < 12
     assert made.aic == pytest.approx(2 * made.degrees - 2 * made.log_likelihood)
     table = regression.coefficients(made)
-    of_b = table["category"] == "b"
-    assert (table.loc[of_b, "problem"] == "separated").all()
-    assert (table.loc[~of_b, "problem"] == "").all()
     assert np.isfinite(table[["coefficient", "low", "high", "p_value"]]).all(axis=None)
+    assert table["fit"].unique().tolist() == ["penalised (separated)"]
     assert regression.wald(made)["fit"].unique().tolist() == ["penalised (separated)"]
-
-
-def test_a_separated_reference_leaves_the_others_their_own(simulate) -> None:
-    groups = simulate(600)
-    groups["correct"] &= groups["relation"] != "a"
-    table = regression.coefficients(fit(groups))
-    # Every coefficient is relative to the reference's, and so undetermined; the sums are not.
-    assert (table["problem"] == "separated").all()
-    of_a = table["category"] == "a"
-    assert (table.loc[of_a, "conditional_problem"] == "separated").all()
-    assert (table.loc[~of_a, "conditional_problem"] == "").all()
 
 
 def test_a_category_with_a_constant_predictor_is_collinear(simulate) -> None:
     groups = simulate(600)
     groups.loc[groups["relation"] == "c", "cert"] = 1.0
-    table = regression.coefficients(fit(groups)).set_index("term")
-    assert table["fit"].iloc[0] == "penalised (collinear)"
-    # Its intercept and slope cannot be told apart; the rest is determined.
-    expected = {"QCat[T.c]", "QCat[T.c]:Cert"}
-    assert set(table.index[table["problem"] == "collinear"]) == expected
-    assert set(table.index[table["conditional_problem"] == "collinear"]) == expected
+    assert fit(groups).method == "penalised (collinear)"
+
+
+def test_without_interactions_a_predictor_has_one_slope(simulate) -> None:
+    groups = simulate(600)
+    made = fit(groups, interactions=False)
+    theirs = smf.logit("y ~ QCat + log_SPop + SCons + Cert", standardised(groups)).fit(disp=0)
+    assert made.coefficients.to_dict() == pytest.approx(theirs.params.to_dict())
+    assert predict(made, groups) == pytest.approx(theirs.predict().tolist())
 
 
 def test_a_category_not_seen_has_no_probability(simulate) -> None:
@@ -226,14 +214,18 @@ def test_summary(simulate) -> None:
         simulate(300, model="n", seed=4),
         simulate(30, model="o", correct=False),
     ]
-    table = regression.summary(pd.concat(tables))
-    assert table["model"].tolist() == ["m", "n", "o"]
-    assert table["n"].tolist() == [300, 300, 30]
-    assert table["fit"].tolist() == ["maximum likelihood"] * 2 + ["none: all 30 answers are wrong"]
-    made = fit(tables[1])
-    assert table.loc[1, ["pseudo_r2", "aic"]].tolist() == pytest.approx([made.pseudo_r2, made.aic])
-    assert table.loc[1, "degrees"] == 12
-    assert table.loc[2, ["pseudo_r2", "aic", "degrees"]].isna().all()
+    table = regression.summary(pd.concat(tables), [regression.FULL, ("Cert",)])
+    assert table["model"].tolist() == ["m", "m", "n", "n", "o", "o"]
+    assert table["predictors"].tolist() == ["QCat, SPop, SCons, Cert", "Cert"] * 3
+    assert table["n"].tolist() == [300] * 4 + [30] * 2
+    assert (
+        table["fit"].tolist() == ["maximum likelihood"] * 4 + ["none: all 30 answers are wrong"] * 2
+    )
+    for row, names in ((2, regression.FULL), (3, ("Cert",))):
+        made = fit(tables[1], names)
+        found = table.loc[row, ["pseudo_r2", "aic", "degrees"]].tolist()
+        assert found == pytest.approx([made.pseudo_r2, made.aic, len(made.coefficients)])
+    assert table.loc[4, ["pseudo_r2", "aic", "degrees"]].isna().all()
 
 
 def test_within(simulate) -> None:
@@ -288,8 +280,8 @@ def test_a_finite_estimate_by_hand() -> None:
         ([0, 0, 1, 1], {"x": [0, 1, 1, 2]}, "penalised (separated)"),
         ([0, 1, 0, 1], {"x": [0, 1, 2, 3], "z": [0, 2, 4, 6]}, "penalised (collinear)"),
         ([0, 1, 0, 1], {"x": [0, 0, 0, 0]}, "penalised (collinear)"),
-        ([0, 0, 1, 1], {"x": [0, 1, 2, 3], "z": [1, 1, 1, 1]}, "penalised (collinear, separated)"),
-        ([0, 1], {"x": [0, 1], "z": [1, 1]}, "penalised (collinear, separated)"),
+        ([0, 0, 1, 1], {"x": [0, 1, 2, 3], "z": [1, 1, 1, 1]}, "penalised (collinear)"),
+        ([0, 0, 0, 1], {"x": [0, 0, 1, 1]}, "penalised (separated)"),
     ],
 )
 def test_what_has_no_finite_estimate_is_penalised(y: list, columns: dict, method: str) -> None:
@@ -334,38 +326,6 @@ def test_the_prior_is_the_one_stated() -> None:
     assert made.coefficients["Intercept"] == pytest.approx(0, abs=1e-9)
     gradient = sum(2 * a / (1 + np.exp(a * b)) for a in (1, 2))
     assert gradient == pytest.approx(b / 2.5**2)
-
-
-# --- separation -----------------------------------------------------------------------------------
-
-
-def with_intercept(x: list[float]) -> np.ndarray:
-    return np.column_stack([np.ones(len(x)), x])
-
-
-def brute_force(x: list[int], y: list[int]) -> list[bool]:
-    """With an intercept and one predictor, all directions are thresholds, rising or falling."""
-    towards = np.where(np.array(y) > 0, 1, -1)
-    found = np.zeros(len(x), dtype=bool)
-    for sign in (1, -1):
-        for threshold in np.arange(-1, 7.5, 0.5):
-            moves = sign * (np.array(x) - threshold) * towards
-            if moves.min() >= 0:
-                found |= moves > 0
-    # The intercept alone separates when all outcomes are equal.
-    return [True] * len(x) if len(set(y)) == 1 else found.tolist()
-
-
-@settings(deadline=None, max_examples=150)
-@given(
-    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 1)), min_size=1, max_size=9).filter(
-        lambda rows: len({x for x, _ in rows}) > 1
-    )
-)
-def test_one_predictor_against_brute_force(rows: list[tuple[int, int]]) -> None:
-    x, y = map(list, zip(*rows, strict=True))
-    found = separable(with_intercept(x), np.array(y, dtype=float))
-    assert found.tolist() == brute_force(x, y)
 
 
 # --- figure 5 -------------------------------------------------------------------------------------

@@ -1,15 +1,14 @@
 """Predict questions that were not fitted on, and say how good predictions are.
 
 Rows are questions, of a table `schemas.Groups`; regressions are those of `metrics.regression`.
-Predictions are made by one split, repeated cross-validation or transfer: several a question, one a
-repeat. Scores of them, or of any other measure of certainty, are computed within each repeat and
-averaged over repeats, and the intervals resample questions, each with all its repeats; the fits are
-taken as given. A question without a number in some repeat is left out, and counted in n_missing.
+Predictions are made by one split or by repeated cross-validation: several a question, one a repeat.
+The fits are taken as given: intervals resample questions, each with all its repeats, or whole
+relations. A question without a number in some repeat is left out, and counted in n_missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
 
@@ -18,25 +17,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from factrobust import draws
-from factrobust.metrics.regression import FULL, NUMERIC, Fit, fit, predict, undefined
+from factrobust.metrics.regression import FULL, REDUCED, Fit, fit, predict, undefined
 from factrobust.statistics import (
     Interval,
+    binomial_interval,
     bootstrap_mean,
     bootstrap_statistic,
-    interval_table,
+    exact_table,
     ratio_of_sums,
     unit_bins,
 )
 
 Array = NDArray[np.float64]
-ABLATION = (
-    FULL,
-    ("QCat", "SCons", "Cert"),
-    ("SPop", "SCons", "Cert"),
-    ("SCons", "Cert"),
-    ("Cert",),
-    ("SCons",),
-)  # table 6
+Sums = tuple[Array, Array]  # above and below a fraction
+RELATION = "relation alone"
 UNSEEN = "none: the category is not among the rows fitted on"
 MINIMUM = 0.1  # correctness of the categories in the right half of table 5
 COVERAGES = tuple(round(0.1 * i, 1) for i in range(1, 11))
@@ -78,7 +72,7 @@ def ablation(groups: pd.DataFrame, *, seed: int = 0, n_boot: int = 2000) -> pd.D
     why no regression can be. Intervals resample test questions.
     """
     rows = []
-    for predictors, (model, part) in product(ABLATION, groups.groupby("model", sort=False)):
+    for predictors, (model, part) in product(REDUCED, groups.groupby("model", sort=False)):
         share = part.groupby("relation")["correct"].mean()
         easy = part["relation"].isin(share.index[share > MINIMUM])
         for categories, chosen in (("all", part), (f"correctness > {MINIMUM}", part[easy])):
@@ -97,54 +91,68 @@ def cross_validate(
     k: int = 5,
     repeats: int = 10,
     seed: int = 0,
+    interactions: bool = True,
 ) -> pd.DataFrame:
     """Out-of-fold probabilities of every question from `repeats` stratified k-fold splits.
 
-    The prior is the share of right answers in the training rows. The probability is NaN, and `fit`
-    says why, where no regression can be fitted or the training rows lack the category.
+    QCat by itself is no regression but `relation_share`. The prior is the share of right answers in
+    the training rows. The probability is NaN, and `fit` says why, where no regression can be fitted or
+    the training rows lack the category.
     """
     tables = []
     for _, part in groups.groupby("model", sort=False):
         for repeat in range(repeats):
             fold = folds(part, k, f"{seed}/{repeat}")
             for j in range(k):
-                test, _ = _predicted(part[fold != j], part[fold == j], predictors)
+                test, _ = _predicted(part[fold != j], part[fold == j], predictors, interactions)
                 tables.append(test.assign(repeat=repeat, fold=j))
     columns = ["model", "repeat", "fold", "group_id", "relation", "correct"]
     return pd.concat(tables, ignore_index=True)[[*columns, "probability", "prior", "fit"]]
 
 
-def predict_across_models(
-    groups: pd.DataFrame, *, k: int = 5, repeats: int = 1, seed: int = 0
+def ladder(
+    groups: pd.DataFrame, measures: Mapping[str, str], *, repeats: int = 5, seed: int = 0
 ) -> pd.DataFrame:
-    """Fit on one model, predict another, by the numeric predictors; else as `cross_validate`.
+    """`cross_validate` for every `predictor` of a ladder, from the least to the most, by one split.
 
-    Every ordered pair is predicted out of fold: the rows of `fitted_on` outside a fold predict the
-    rows of `predicted` in it. So a question never predicts itself, under another model either, and
-    the pairs of one with itself are plain cross-validation.
+    The predictors: "random" (probability 1/2), "majority" (the training rows' share of right answers),
+    RELATION, each of `measures` (name: column) in a regression of its own, all of them together,
+    relation and all together (an intercept a relation and a slope a measure), and the paper's full
+    model.
     """
-    tables = []
-    questions = groups.drop_duplicates("group_id")  # one fold a question, whatever the model
-    for repeat in range(repeats):
-        dealt = folds(questions, k, f"{seed}/{repeat}", ["relation"])
-        fold = groups["group_id"].map(dict(zip(questions["group_id"], dealt, strict=True)))
-        for source, j in product(groups["model"].unique(), range(k)):
-            train = groups[(groups["model"] == source) & (fold != j)]
-            test, _ = _predicted(train, groups[fold == j], NUMERIC)
-            test = test.assign(predicted=test["model"])
-            tables.append(test.assign(fitted_on=source, repeat=repeat, fold=j))
-    return pd.concat(tables, ignore_index=True)
+    every = tuple(measures.values())
+    sets = {"majority": (), RELATION: ("QCat",)} | {name: (c,) for name, c in measures.items()}
+    sets |= {"all measures": every, "relation and all": ("QCat", *every), "the paper's model": FULL}
+    made = {
+        name: cross_validate(groups, p, repeats=repeats, seed=seed, interactions=p == FULL)
+        for name, p in sets.items()
+    }
+    made = {"random": made["majority"].assign(probability=0.5, fit="none")} | made
+    return pd.concat(table.assign(predictor=name) for name, table in made.items())
+
+
+def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
+    """Share of right answers in each test row's relation among the training rows, [row].
+
+    One answer with the overall share is added to each relation, so none has a share of 0 or 1, and a
+    relation without training rows has the overall one.
+    """
+    right = train.groupby("relation")["correct"].agg(["sum", "size"]).astype(float)
+    known = right.reindex(test["relation"], fill_value=0.0).to_numpy()
+    return (known[:, 0] + train["correct"].mean()) / (known[:, 1] + 1)
 
 
 def _predicted(
-    train: pd.DataFrame, test: pd.DataFrame, predictors: Sequence[str]
+    train: pd.DataFrame, test: pd.DataFrame, predictors: Sequence[str], interactions: bool = True
 ) -> tuple[pd.DataFrame, Fit | None]:
     """The test rows with probability (NaN where there is none), prior (share of right answers in the
     training rows) and how it was fitted; and the fit."""
     table = test[["model", "group_id", "relation", "correct"]].assign(prior=train["correct"].mean())
+    if tuple(predictors) == ("QCat",):
+        return table.assign(probability=relation_share(train, test), fit="shares"), None
     if (reason := undefined(train)) is not None:
         return table.assign(probability=np.nan, fit=f"none: {reason}"), None
-    fitted = fit(train, predictors)
+    fitted = fit(train, predictors, interactions=interactions)
     table = table.assign(probability=predict(fitted, test), fit=fitted.method)
     table.loc[table["probability"].isna(), "fit"] = UNSEEN
     return table, fitted
@@ -173,6 +181,27 @@ def _held_out(
     row |= {"pseudo_r2": fitted.pseudo_r2, "baseline": float(base.mean())}
     row |= {"accuracy": accuracy.mean, "low": accuracy.low, "high": accuracy.high}
     return row | {"gain": gain.mean, "gain_low": gain.low, "gain_high": gain.high}
+
+
+def spent(
+    answer_sets: pd.DataFrame, sample_sets: pd.DataFrame, budgets: Sequence[int]
+) -> pd.DataFrame:
+    """The texts that two ways of asking give for as many answers: a row a model, question, way, budget.
+
+    Both begin with the greedy answer to the original question. Beside it "paraphrases" has the answers
+    to other wordings, "samples" sampled ones. `paid` is how many there are: the budget, or all
+    wordings of a question that has fewer, in either way. The tables are `schemas.AnswerSets`.
+    """
+    both = answer_sets.merge(sample_sets, on=["model", "group_id"], suffixes=("", "_sampled"))
+    asked = zip(*(both[c] for c in ("model", "group_id", "texts", "texts_sampled")), strict=True)
+    rows = [
+        (model, group_id, way, budget, texts[: min(budget, len(answers))])
+        for model, group_id, answers, samples in asked
+        for way, texts in (("paraphrases", answers), ("samples", [answers[0], *samples]))
+        for budget in budgets
+    ]
+    table = pd.DataFrame(rows, columns=["model", "group_id", "way", "budget", "texts"])
+    return table.assign(paid=table["texts"].map(len))
 
 
 # -- how good they are -------------------------------------------------------------------------------
@@ -225,21 +254,95 @@ def ranking(
     return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
 
 
-def calibration_curve(predictions: pd.DataFrame, *, bins: int, n_boot: int = 2000) -> pd.DataFrame:
-    """Share of right answers a model and bin of predicted probability, all repeats together.
+def compared(
+    table: pd.DataFrame,
+    by: Sequence[str] = ("model",),
+    value: str = "probability",
+    *,
+    reference: str = RELATION,
+    n_boot: int = 2000,
+) -> pd.DataFrame:
+    """How well the values of each `predictor` tell right answers from wrong ones, on the same questions.
 
-    A bin is named by its lower edge; `predicted` is the mean probability there, n counts questions,
-    `rows` predictions. Empty bins are left out; rows without a probability, too.
+    `table` has a row a question, predictor and repeat, where there are any; a higher value is more
+    certain. Returns a row a measure, predictor and combination of `by`: auc, the share of pairs of a
+    right and a wrong answer that the right one wins, ties half; auc_within, the same of pairs of one
+    relation, all relations' pairs pooled, so a relation counts by its right times its wrong answers.
+    Pairs are of one fold, whose values come from one fit, and are summed over folds and repeats.
+    Probabilities have an accuracy (1/2 at probability 1/2) and a brier score (mean squared error), too.
+
+    `difference` is what the `reference`, one of the predictors, has less. Questions without a value
+    under all predictors are left out (n_missing). Intervals draw whole relations.
     """
-    rows = predictions.dropna(subset=["probability"])
-    rows = rows.assign(
-        bin=unit_bins(rows["probability"], bins), correct=rows["correct"].astype(float)
-    )
-    columns = ["model", "bin"]
-    observed = interval_table(rows, columns, "correct", "group_id", n_boot=n_boot)
-    predicted = rows.groupby(columns)["probability"].agg(predicted="mean", rows="size")
-    table = observed.rename(columns={"mean": "observed"}).merge(predicted, on=columns)
-    return table[[*columns, "predicted", "observed", "low", "high", "n", "rows"]]
+    rows: list[tuple] = []
+    for key, part in table.groupby(list(by), sort=False):
+        lacking = part.loc[~np.isfinite(part[value].astype(float)), "group_id"]
+        known = part[~part["group_id"].isin(lacking)]
+        counts = known["group_id"].nunique(), known["relation"].nunique(), lacking.nunique()
+        sums = {name: _sums(own, value) for name, own in known.groupby("predictor", sort=False)}
+        for name, own in sums.items():
+            for measure, found in own.items():
+                mean = _of_relations([found], n_boot)
+                others = [sums[reference][measure]] if reference in sums else []
+                apart = _of_relations([found, *others], n_boot) if others else (np.nan,) * 3
+                rows.append((*key, name, measure, *mean[:3], *apart[:3], *counts))
+    names = [*by, "predictor", "measure", "mean", "low", "high", "difference", "difference_low"]
+    return pd.DataFrame(rows, columns=[*names, "difference_high", "n", "relations", "n_missing"])
+
+
+def _sums(rows: pd.DataFrame, value: str) -> dict[str, Sums]:
+    """Of each measure of `compared`, the sums above and below its fraction: [relation], or by the
+    relations of a right and a wrong answer, [right's, wrong's]."""
+    relation, names = pd.factorize(rows["relation"], sort=True)
+    x, y, n = rows[value].to_numpy(dtype=float), rows["correct"].to_numpy(dtype=float), len(names)
+    folds = rows.reindex(columns=["repeat", "fold"], fill_value=0)
+    level = np.unique(np.round(x, 12), return_inverse=True)[1]
+    above, below = np.zeros((2, n, n))
+    for at in folds.groupby(["repeat", "fold"]).indices.values():
+        right, wrong = np.zeros((2, level.max() + 1, n))
+        np.add.at(right, (level[at], relation[at]), y[at])
+        np.add.at(wrong, (level[at], relation[at]), 1 - y[at])
+        above += right.T @ (np.cumsum(wrong, axis=0) - wrong / 2)  # exact: multiples of 1/2
+        below += np.outer(right.sum(axis=0), wrong.sum(axis=0))
+    pairs: dict[str, Sums] = {"auc": (above, below)}
+    pairs["auc_within"] = (np.diag(above), np.diag(below))
+    if value != "probability":
+        return pairs
+    hit = np.where(x == 0.5, 0.5, (x > 0.5) == y)
+    of_each = (x**0, hit, (x - y) ** 2)
+    each, hits, squares = (np.bincount(relation, z).astype(float) for z in of_each)
+    return {"accuracy": (hits, each), "brier": (squares, each)} | pairs
+
+
+def _of_relations(terms: Sequence[Sums], n_boot: int) -> Interval:
+    """The fraction of the first sums, less that of the second, if any, with its interval."""
+
+    def fraction(weights: Array, above: Array, below: Array) -> Array:
+        if above.ndim == 1:
+            return ratio_of_sums(weights, above, below)
+        over, under = (np.sum(weights @ z * weights, axis=1) for z in (above, below))  # exact, too
+        return np.where(under > 0, over / np.where(under > 0, under, 1.0), np.nan)
+
+    def statistic(weights: Array, _: Array) -> Array:
+        first, *others = (fraction(weights, *term) for term in terms)
+        return first - sum(others)
+
+    return bootstrap_statistic(statistic, [np.arange(len(terms[0][0]))], n_boot=n_boot)
+
+
+def calibration_curve(predictions: pd.DataFrame, *, bins: int) -> pd.DataFrame:
+    """Share of right answers a model and bin of predicted probability, with exact binomial bounds.
+
+    A question's probability is its mean over repeats, so each question is in one bin, and n adds up to
+    the questions that have one. A bin is named by its lower edge; `predicted` is the mean there.
+    """
+    keys = ["model", "group_id", "correct"]
+    mean = predictions.groupby(keys, sort=False)["probability"].mean(skipna=False)
+    rows = mean.rename("predicted").dropna().reset_index()
+    rows = rows.assign(bin=unit_bins(rows["predicted"], bins))
+    table = exact_table(rows, ["model", "bin"], "correct").rename(columns={"mean": "observed"})
+    table["predicted"] = rows.groupby(["model", "bin"])["predicted"].mean().to_numpy()
+    return table
 
 
 def risk_coverage(
@@ -247,21 +350,30 @@ def risk_coverage(
     score: str = "probability",
     *,
     coverages: Sequence[float] = COVERAGES,
+    cluster: str = "group_id",
     n_boot: int = 2000,
 ) -> pd.DataFrame:
     """Accuracy of a model when only the share of questions with the highest score is answered.
 
     `table` holds predictions, or one row a question (`schemas.Groups`) with any column as `score`;
     higher means more certain. Equal scores are answered in random order: the accuracy is the
-    expected one, as it is where a coverage is no whole number of questions.
+    expected one, as it is where a coverage is no whole number of questions. Intervals draw whole
+    clusters; where all that is answered is right, or wrong, they are exact binomial ones.
     """
     rows = []
     for model, part in table.groupby("model", sort=False):
         y, x, missing = _wide(part, score)
+        first = part.drop_duplicates("group_id").set_index("group_id", drop=False)
+        drawn = first.loc[y.index, cluster]
         for coverage in coverages:
             accuracy = partial(_mean_over, partial(_covered, coverage))
-            interval = bootstrap_statistic(accuracy, [y, *x.to_numpy().T], n_boot=n_boot)
-            rows.append((model, score, coverage, *interval, missing))
+            found = bootstrap_statistic(accuracy, [y, *x.to_numpy().T], drawn, n_boot=n_boot)
+            mean, low, high = found[:3]
+            if mean in (0, 1):
+                low, high = map(
+                    float, binomial_interval(mean * coverage * len(y), coverage * len(y))
+                )
+            rows.append((model, score, coverage, mean, low, high, len(y), missing))
     names = ["model", "score", "coverage", "accuracy", "low", "high", "n", "n_missing"]
     return pd.DataFrame(rows, columns=names)
 

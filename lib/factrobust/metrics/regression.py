@@ -6,15 +6,12 @@ has a slope of its own in each category: correct ~ QCat*log_SPop + QCat*SCons + 
 predictors are standardised with the mean and standard deviation of the rows fitted on. Rows are
 questions, of a table `schemas.Groups`.
 
-Small tables have categories whose answers are all wrong, or fewer rows than coefficients. If a
-combination of predictors tells right from wrong without an error (perfect separation), or but for
-ties (quasi-complete separation), the likelihood grows for ever along it and maximum-likelihood
-estimates are infinite (Albert and Anderson, Biometrika 71, 1984); with collinear columns they are
-not unique. Such a fit is penalised as a whole: each coefficient but the intercept gets a normal
-prior with mean 0 and standard deviation PRIOR_SD, in logits for one standard deviation of a
-predictor. Covariances, p-values and intervals are then those of the posterior's normal approximation,
-`Estimates.method` says so, and the column `problem` marks the numbers that maximum likelihood could
-not have given: "separated" (infinite) or "collinear" (not to be told from others).
+Where some predictors tell right from wrong without an error, as in a category that is all wrong, the
+likelihood grows for ever along them, and maximum-likelihood estimates are infinite (Albert and
+Anderson, Biometrika 71, 1984); with collinear columns they are not unique. Such a fit is penalised
+as a whole: each coefficient but the intercept gets a normal prior with mean 0 and standard deviation
+PRIOR_SD, in logits for one standard deviation of a predictor. Covariances, p-values and intervals are
+then those of the posterior's normal approximation, and the column `fit` says so.
 """
 
 from __future__ import annotations
@@ -38,6 +35,14 @@ Array = NDArray[np.float64]
 COLUMNS = {"QCat": "relation", "SPop": "log_popularity", "SCons": "scons", "Cert": "cert"}
 NUMERIC = ("SPop", "SCons", "Cert")
 FULL = ("QCat", *NUMERIC)
+REDUCED = (
+    FULL,
+    ("QCat", "SCons", "Cert"),
+    ("SPop", "SCons", "Cert"),
+    ("SCons", "Cert"),
+    ("Cert",),
+    ("SCons",),
+)  # table 6
 TERMS = {"SPop": "log_SPop"}  # where a predictor's name in the formula is another
 CATEGORY = re.compile(r"QCat\[T\.(.*?)\](?=:|$)")  # in the name of a coefficient
 PRIOR_SD = 2.5
@@ -49,15 +54,13 @@ MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 
 @dataclass(frozen=True)
 class Estimates:
-    """Estimated coefficients; `collinear` and `unbounded` are bases of directions."""
+    """Estimated coefficients of a design."""
 
     coefficients: pd.Series  # by name of the design's column
     covariance: Array  # [column, column]
     degrees: float  # effective number of coefficients: their number, less if penalised
     log_likelihood: float
     method: str  # ML, or "penalised (...)" with the reason
-    collinear: Array  # [column, direction]: no row moves along these
-    unbounded: Array  # [column, direction]: the likelihood does not fall along these
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Fit(Estimates):
     model: str
     predictors: tuple[str, ...]
     categories: tuple[str, ...]  # of QCat in the rows fitted on; the first is the reference
+    interactions: bool  # of QCat with each numeric predictor
     scaling: pd.DataFrame  # index: numeric term of the formula; mean, sd
     null_log_likelihood: float  # of the intercept alone
     n: int
@@ -82,11 +86,14 @@ class Fit(Estimates):
         return 2 * self.degrees - 2 * self.log_likelihood
 
 
-def fit(groups: pd.DataFrame, predictors: Sequence[str] = FULL) -> Fit:
+def fit(
+    groups: pd.DataFrame, predictors: Sequence[str] = FULL, *, interactions: bool = True
+) -> Fit:
     """Fit correctness on the predictors, one row a question of one model, which is not `undefined`.
 
-    A numeric predictor that does not vary becomes 0 throughout, and is reported as collinear; a
-    QCat of one category is left to the intercept.
+    Without `interactions` a numeric predictor has one slope, and QCat only moves the intercept. A
+    numeric predictor that does not vary becomes 0 throughout, and is reported as collinear; a QCat
+    of one category is left to the intercept.
     """
     frame = _frame(groups, predictors)
     numeric = frame.drop(columns="QCat", errors="ignore")
@@ -97,10 +104,11 @@ def fit(groups: pd.DataFrame, predictors: Sequence[str] = FULL) -> Fit:
     categories = tuple(sorted(frame["QCat"].unique())) if "QCat" in frame else ()
     share = np.full(len(frame), correct.mean())
     return Fit(
-        **vars(estimate(_design(frame, scaling, categories), correct)),
+        **vars(estimate(_design(frame, scaling, categories, interactions), correct)),
         model=str(groups["model"].iloc[0]),
         predictors=tuple(predictors),
         categories=categories,
+        interactions=interactions,
         scaling=scaling,
         null_log_likelihood=log_likelihood(logit(share), correct),
         n=len(frame),
@@ -111,7 +119,7 @@ def predict(fitted: Fit, groups: pd.DataFrame) -> Array:
     """Predicted probability that each question is answered correctly, [row]; NaN for a question of a
     category that the fit has not seen."""
     frame = _frame(groups, fitted.predictors)
-    design = _design(frame, fitted.scaling, fitted.categories)
+    design = _design(frame, fitted.scaling, fitted.categories, fitted.interactions)
     known = frame["QCat"].isin(fitted.categories) if "QCat" in frame else True
     return np.where(known, expit(np.einsum("ij,j->i", design, fitted.coefficients)), np.nan)
 
@@ -126,19 +134,23 @@ def undefined(groups: pd.DataFrame) -> str | None:
     return None
 
 
-def summary(groups: pd.DataFrame, predictors: Sequence[str] = FULL) -> pd.DataFrame:
-    """Goodness of fit without a held-out part, one row a model (table 8).
+def summary(
+    groups: pd.DataFrame, sets: Sequence[Sequence[str]] = REDUCED, *, interactions: bool = True
+) -> pd.DataFrame:
+    """Goodness of fit without a held-out part, one row a model and set of predictors (table 8).
 
     A model for which no regression can be fitted has NaN and the reason in `fit`.
     """
-    rows = []
-    for model, part in groups.groupby("model", sort=False):
+    rows: list[tuple] = []
+    for (model, part), names in product(groups.groupby("model", sort=False), sets):
+        row = (model, ", ".join(names))
         if (reason := undefined(part)) is not None:
-            rows.append((model, np.nan, np.nan, np.nan, len(part), f"none: {reason}"))
+            rows.append((*row, np.nan, np.nan, np.nan, len(part), f"none: {reason}"))
         else:
-            f = fit(part, predictors)
-            rows.append((model, f.pseudo_r2, f.aic, f.degrees, f.n, f.method))
-    return pd.DataFrame(rows, columns=["model", "pseudo_r2", "aic", "degrees", "n", "fit"])
+            f = fit(part, names, interactions=interactions)
+            rows.append((*row, f.pseudo_r2, f.aic, f.degrees, f.n, f.method))
+    names = ["model", "predictors", "pseudo_r2", "aic", "degrees", "n", "fit"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def _frame(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
@@ -147,15 +159,17 @@ def _frame(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(columns, index=groups.index)
 
 
-def _design(frame: pd.DataFrame, scaling: pd.DataFrame, categories: Sequence[str]) -> pd.DataFrame:
-    """The design of the formula: intercept and standardised predictors, and behind each of them what
-    is added to it in each category but the first."""
+def _design(
+    frame: pd.DataFrame, scaling: pd.DataFrame, categories: Sequence[str], interactions: bool
+) -> pd.DataFrame:
+    """The design of the formula: intercept and standardised predictors, and behind the intercept, or
+    with `interactions` each of them, what is added to it in each category but the first."""
     terms = {"Intercept": pd.Series(1.0, index=frame.index)}
     terms |= {name: (frame[name] - mean) / sd for name, mean, sd in scaling.itertuples()}
     columns = {}
     for term, values in terms.items():
         columns[term] = values
-        for category in categories[1:]:
+        for category in categories[1:] if interactions or term == "Intercept" else ():
             name = f"QCat[T.{category}]" + (f":{term}" if term != "Intercept" else "")
             columns[name] = values * (frame["QCat"] == category)
     return pd.DataFrame(columns)
@@ -164,33 +178,28 @@ def _design(frame: pd.DataFrame, scaling: pd.DataFrame, categories: Sequence[str
 def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
     """Estimates for a design and outcomes y (0 or 1): by maximum likelihood if finite and unique.
 
-    The reasons for a penalised fit are "collinear", "separated", or "no convergence" if neither is
-    true and Newton's method fails all the same.
+    A penalised fit is "collinear" if the design's rank is too low, else "separated": then Newton's
+    method, which takes about 10 steps to a finite maximum, has not settled after ML_STEPS.
     """
     design, names = np.ascontiguousarray(columns), columns.columns
-    collinear = null_space(design)
-    result = None if collinear.shape[1] else _maximum_likelihood(design, y)
+    collinear = np.linalg.matrix_rank(design) < design.shape[1]
+    result = None if collinear else _maximum_likelihood(design, y)
     if result is not None:
         b, covariance = result.params, result.cov_params()
-        degrees, method, unbounded = float(len(b)), ML, collinear
+        degrees, method = float(len(b)), ML
     else:
-        apart = separable(design, y)
-        reasons = ["collinear"] * bool(collinear.shape[1]) + ["separated"] * bool(apart.any())
         precision = np.where(names == "Intercept", 0.0, PRIOR_SD**-2)
         b, hessian = ridge(design, y, precision)
         covariance = np.linalg.inv(hessian)
         # Gray (1992): the trace of the information over the penalised information.
         degrees = float(np.trace(covariance @ (hessian - np.diag(precision))))
-        method = f"penalised ({', '.join(reasons) or 'no convergence'})"
-        unbounded = null_space(design[~apart])
+        method = f"penalised ({'collinear' if collinear else 'separated'})"
     return Estimates(
         coefficients=pd.Series(b, index=names),
         covariance=covariance,
         degrees=degrees,
         log_likelihood=log_likelihood(design @ b, y),
         method=method,
-        collinear=collinear,
-        unbounded=unbounded,
     )
 
 
@@ -239,42 +248,6 @@ def _maximum_likelihood(design: Array, y: Array) -> Any | None:
     return result if result.mle_retvals["converged"] and finite else None
 
 
-def separable(design: Array, y: Array) -> NDArray[np.bool_]:
-    """Which rows some direction pushes towards their outcome while it pushes no row away, [row].
-
-    Estimates are finite if, and only if, there are none. Linear programming, after Konis (2007):
-    maximise the sum of m over directions b and margins m [row], 0 <= m <= 1, where no m exceeds the
-    row's own move. Directions add up, so at the optimum every separable row has the margin 1.
-    """
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array, eye_array, hstack
-
-    rows, columns = design.shape
-    towards = design * np.where(y > 0, 1.0, -1.0)[:, None]
-    solved = linprog(
-        np.r_[np.zeros(columns), -np.ones(rows)],
-        A_ub=hstack([csr_array(-towards), eye_array(rows)]).tocsr(),
-        b_ub=np.zeros(rows),
-        bounds=[(None, None)] * columns + [(0, 1)] * rows,
-    )
-    if solved.x is None:
-        raise RuntimeError(f"the linear programme of separation was not solved: {solved.message}")
-    return solved.x[columns:] > 0.5
-
-
-def null_space(design: Array) -> Array:
-    """Orthonormal directions along which no row moves, [column, direction].
-
-    With the rows that are not `separable`, these span all directions along which the likelihood
-    does not fall: a coefficient, or a sum of them, has a finite maximum-likelihood estimate if, and
-    only if, it is at right angles to all of them.
-    """
-    from scipy import linalg
-
-    triangle = np.linalg.qr(design).R  # the same directions, and few rows
-    return linalg.null_space(triangle, rcond=max(design.shape) * np.finfo(float).eps)
-
-
 def symbols(p_values: ArrayLike) -> list[str]:
     """R's marks: *** below 0.001, ** below 0.01, * below 0.05, . below 0.1, else nothing."""
     return [next((s for limit, s in MARKS if p < limit), "") for p in np.asarray(p_values, float)]
@@ -306,7 +279,6 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
             table["standard_error"] = error
             table["p_value"] = 2 * ndtr(-np.abs(value / error))
             table["symbol"] = symbols(table["p_value"])
-        table[f"{prefix}problem"] = _problems(fitted, weights)
     for odds, name in (("ratio", "coefficient"), ("low", "low"), ("high", "high")):
         table[f"odds_{odds}"] = np.exp(table[name])
     return table.assign(fit=fitted.method, n=fitted.n)
@@ -348,15 +320,6 @@ def within(groups: pd.DataFrame, relations: Sequence[str]) -> pd.DataFrame:
 
 def _spelled(term: str) -> str:
     return "intercept" if term == "Intercept" else term  # as the paper has it
-
-
-def _problems(fitted: Fit, weights: Array) -> list[str]:
-    """Why the weighted sums of coefficients [row, column] have no finite estimate, or ""."""
-    collinear, unbounded = (
-        np.linalg.norm(weights @ directions, axis=1) > 1e-6
-        for directions in (fitted.collinear, fitted.unbounded)
-    )
-    return np.select([collinear, unbounded], ["collinear", "separated"], "").tolist()
 
 
 def binned_correctness(groups: pd.DataFrame, *, bins: int) -> pd.DataFrame:
