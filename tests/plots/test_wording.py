@@ -99,56 +99,36 @@ def test_correctness_by_consistency(check, intervals, models, points):
         assert axis.get_title().endswith("n = 12 questions a relation")
 
 
-def test_predictor_distributions(check, points, bars, rows):
+def test_predictor_distributions(check, models, rows, entries):
     values = np.linspace(0, 1, 5)
     table = pd.concat(
-        pd.DataFrame({"model": GEMMA, "relation": r, "predictor": p, "value": values + k})
-        for k, r in enumerate(RELATIONS) for p in ("cert", "log_popularity")
+        pd.DataFrame({"model": m, "relation": r, "predictor": p, "value": values + k})
+        for m in models for k, r in enumerate(RELATIONS) for p in ("cert", "log_popularity")
     )  # fmt: skip
-    table.iloc[0, 3] = NAN
+    table["group_id"] = [f"q{i}" for i in range(len(table))]
     fig = check(wording.predictor_distributions(table), axes=2)
-    assert [axis.get_title().split("\n") for axis in fig.axes] == [
-        ["popularity, log(SPop)", "n = 5 questions a relation"],
-        ["certainty, Cert", "n = 4–5 questions a relation"],
-    ]
+    assert [axis.get_xlabel() for axis in fig.axes] == ["popularity, log(SPop)", "certainty, Cert"]
     assert rows(fig.axes[0])[2] == "place of birth"
-    assert points(fig.axes[0], style.BLUE).tolist() == [[k + 0.5, k] for k in range(4)]
-    assert bars(fig.axes[0]).tolist() == [[k + 0.25, k + 0.75] for k in range(4)]
+    assert len(entries(fig)) == len(models)
+    quartiles = np.vstack([line.get_xydata() for line in fig.axes[0].lines])
+    for row in range(4):  # of each model the lower, the median and the upper
+        here = quartiles[np.abs(quartiles[:, 1] - row) < 0.5, 0]
+        assert sorted(set(here.round(6))) == [row + 0.25, row + 0.5, row + 0.75]
 
 
-def test_binned_correctness(check, points):
-    one = pd.DataFrame({"midpoint": [0.2, 0.6], "correct": [0.0, 1.0], "low": 0, "high": 1, "n": 3})
+def test_binned_correctness(check):
+    one = pd.DataFrame({"midpoint": [0.2, 0.6, 0.8], "correct": [0.0, 1.0, 0.5], "n": [5, 20, 4]})
     table = pd.concat(one.assign(model=GEMMA, relation=r, predictor="SPop") for r in RELATIONS)
-    fig = check(wording.binned_correctness(table), axes=1)
-    drawn = points(fig.axes[0], style.BLUE)
-    assert drawn == pytest.approx(
-        np.array([[x, r + y] for r in range(4) for x, y in ((0.2, 0.4), (0.6, -0.4))])
-    )  # 0 at the bottom of a row, 1 at its top
-
-
-def test_coefficients(check, points, rows, entries):
-    table = pd.DataFrame(
-        [
-            ("QCat", "", 1.0, ""),
-            ("QCat[T.sport]", "sport", -1.0, "separated"),
-            ("SCons", "", 2.0, ""),
-            ("QCat[T.sport]:SCons", "sport", 3.0, ""),
-        ],
-        columns=["term", "category", "conditional", "conditional_problem"],
-    ).assign(model=GEMMA, n=40)
-    table["term"] = table["term"].replace("QCat", "QCat[T.]")
-    table = table.assign(
-        conditional_low=table["conditional"] - 1, conditional_high=table["conditional"] + 1,
-        mean=9.0, low=9.0,
-    )  # fmt: skip
-    fig = check(wording.coefficients(table), axes=2)
-    assert [axis.get_title() for axis in fig.axes] == ["intercept", "consistency, SCons"]
-    assert rows(fig.axes[0]) == ["all", "sport"]
-    for axis, drawn in zip(fig.axes, ([[1, 0], [-1, 1]], [[2, 0], [3, 1]]), strict=True):
-        assert points(axis, style.BLUE).tolist() == drawn
-    hollow = [line for line in fig.axes[0].lines if line.get_mfc() == "white"]
-    assert np.vstack([line.get_xydata() for line in hollow]).tolist() == [[-1, 1]]
-    assert entries(fig) == ["gemma-3-270m (n = 40)", "finite by the penalty only"]
+    [axis] = check(wording.binned_correctness(table), axes=1).axes
+    [points] = axis.collections
+    expected = [[x, r + y] for r in range(4) for x, y in ((0.2, 0.4), (0.6, -0.4), (0.8, 0))]
+    assert points.get_offsets().data == pytest.approx(np.array(expected))
+    assert points.get_sizes().tolist() == [12.5, 50, 10] * 4  # areas
+    # 0 at the bottom of a row, 1 at its top; a bin of four questions joins no line.
+    lines = [line.get_xydata().tolist() for line in axis.lines if len(line.get_xdata()) == 2]
+    assert lines == [
+        [[0.2, pytest.approx(r + 0.4)], [0.6, pytest.approx(r - 0.4)]] for r in range(4)
+    ]
 
 
 def test_predictive_gain(check, models, points):
@@ -182,6 +162,7 @@ def test_calibration_says_the_questions_of_each_bin(check, models, points):
         says = {text.get_text(): text.get_position()[0] for text in axis.texts}
         assert says == {"70": 0.1, "5": 0.8}
         assert axis.lines[-1].get_xydata().tolist() == [[0, 0], [1, 1]]
+        assert axis.get_title().endswith("n = 75 questions")
 
 
 def test_risk_coverage(check, models, points, entries):
@@ -197,10 +178,28 @@ def test_risk_coverage(check, models, points, entries):
         assert axis.lines[-1].get_ydata() == [0.4, 0.4]
 
 
-def test_transfer_tells_models_fitted_on_apart(check, points, rows, entries):
-    table = pd.DataFrame({"fitted_on": [GEMMA, GEMMA, "a"], "predicted": ["a", GEMMA, "a"]})
-    table = table.assign(mean=[0.6, 0.8, 0.7], low=0.5, high=0.9, n=191)
-    fig = check(wording.transfer(table), axes=1)
-    assert rows(fig.axes[0]) == entries(fig) == [GEMMA, "a"]
-    drawn = points(fig.axes[0], style.BLUE)
-    assert drawn == pytest.approx(np.array([[0.6, 0.825], [0.8, -0.175]]))
+def test_ladder_shows_differences_to_the_relation(check, rows, points, bars):
+    rungs, measures = (
+        ["majority", "relation alone", "Cert"],
+        ["accuracy", "brier", "auc", "auc_within"],
+    )
+    keys = pd.MultiIndex.from_product(
+        [[GEMMA], rungs, measures], names=["model", "predictor", "measure"]
+    )
+    table = keys.to_frame(index=False).assign(mean=9.0, low=9.0, high=9.0, n=480)
+    apart = np.arange(12) / 100
+    table = table.assign(difference=apart, difference_low=apart - 0.1, difference_high=apart + 0.2)
+    fig = check(wording.ladder(table), axes=3)
+    titles = [axis.get_title().partition("\n")[0] for axis in fig.axes]
+    assert titles == ["accuracy", "AUC", "AUC within relations"]
+    assert rows(fig.axes[0]) == ["majority", "Cert"]
+    assert points(fig.axes[1], style.BLUE) == pytest.approx(np.array([[0.02, 0], [0.10, 1]]))
+    assert bars(fig.axes[1]) == pytest.approx(np.array([[-0.08, 0.22], [0, 0.30]]))
+
+
+def test_equal_cost(check, intervals, models, traces, entries):
+    table = intervals(model=models, predictor=["Cert", "SCons"], budget=[1, 2, 4, 11], n=480)
+    fig = check(wording.equal_cost(table, "AUC"), axes=len(models))
+    traces(fig, table, "budget", "model", models, by="predictor")
+    assert entries(fig) == ["Cert", "SCons", "chance"]
+    assert fig.axes[0].get_ylabel() == "AUC"

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from factrobust.metrics.regression import CATEGORY
+from factrobust.metrics.prediction import RELATION
 from factrobust.plots import blocks, style
 
 PREDICTORS = {  # names in the tables, in small letters -> names in the figures
@@ -21,6 +21,8 @@ PREDICTORS = {  # names in the tables, in small letters -> names in the figures
     "scons": "consistency, SCons",
     "cert": "certainty, Cert",
 }
+MEASURES = {"accuracy": "accuracy", "auc": "AUC", "auc_within": "AUC within relations"}
+FEW = 5  # questions of a bin that a line goes through
 
 
 def similarities(table: pd.DataFrame) -> Figure:
@@ -160,73 +162,60 @@ def correctness_by_consistency(table: pd.DataFrame) -> Figure:
 
 
 def predictor_distributions(table: pd.DataFrame) -> Figure:
-    """Figure 4: how a predictor is distributed within each relation, a panel a predictor.
+    """Figure 4: densities of a predictor within each relation, a panel a predictor.
 
-    `table`, a row a question: model, relation, predictor (such as "scons"), value (those that are
-    missing are left out). A point is the median, its line runs from quartile to quartile.
+    `table`, a row a question: model, relation, predictor (such as "scons"), value. Within a row the
+    models lie above and below its middle, each cut at its least and greatest value, with its quartiles.
     """
-    named = table["predictor"].str.lower().replace(PREDICTORS)
-    values = table.assign(predictor=named).groupby(["model", "relation", "predictor"])["value"]
-    quartiles = (
-        values.quantile(np.array([0.25, 0.5, 0.75]))
-        .unstack()
-        .set_axis(["low", "mean", "high"], axis=1)
+    import seaborn as sns  # takes a second
+
+    blocks.check(table, "model", "relation", "predictor", "group_id")
+    looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
+    table = table.assign(predictor=table["predictor"].str.lower().replace(PREDICTORS))
+    height = 1 + 0.33 * len(relations)
+    fig, panels = blocks.panels(
+        table, "predictor", height=height, labels=("", "relation"), sharex=False
     )
-    return blocks.forest(
-        quartiles.assign(n=values.count()).reset_index(), "relation", panel="predictor",
-        xlabel="median and quartiles", what="questions a relation", sharex=False,
-    )[0]  # fmt: skip
+    for axis, own in panels:
+        sns.violinplot(
+            own, x="value", y="relation", hue="model", order=relations, hue_order=list(looks), ax=axis,
+            palette=[look.colour for look in looks.values()], split=len(looks) > 1, inner="quart",
+            density_norm="width", width=0.95, cut=0, linewidth=0.5, alpha=0.7, legend=False,
+        )  # fmt: skip
+        axis.set(title="", xlabel=own["predictor"].iloc[0], ylabel=axis.get_ylabel() and "relation")
+    blocks.name_rows([axis for axis, _ in panels], [style.name(name) for name in relations])
+    return blocks.legend(fig, blocks.patches({m: look.colour for m, look in looks.items()}))
 
 
 def binned_correctness(table: pd.DataFrame) -> Figure:
     """Figure 5: share of right answers against each predictor, a row a relation.
 
     `table`, of `metrics.regression.binned_correctness`: model, relation, predictor, midpoint,
-    correct, low, high, n. Each shaded row reaches from 0 (below) to 1; points are bins.
+    correct, n. Each shaded row reaches from 0 (below) to 1; points are bins, their area grows with n,
+    and a line joins those of at least FEW questions.
     """
     blocks.check(table, "model", "relation", "predictor", "midpoint")
     looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
     table = table.assign(predictor=table["predictor"].str.lower().replace(PREDICTORS))
-    height, labels = (
-        0.85 + 0.4 * len(relations),
-        ("", "relation; within a row, share of right answers"),
-    )
+    table = table.assign(y=table["relation"].map(relations.index) + 0.4 - 0.8 * table["correct"])
+    height = 0.85 + 0.4 * len(relations)
+    labels = ("", "relation; within a row, share of right answers")
     fig, panels = blocks.panels(table, "predictor", height=height, labels=labels, sharex=False)
     for axis, own in panels:
         axis.set(title="", xlabel=own["predictor"].iloc[0])
-        for row, relation in enumerate(relations):
+        for row in range(len(relations)):
             axis.axhspan(row - 0.4, row + 0.4, color="0.955", lw=0, zorder=0)
-            here = own[own["relation"] == relation].rename(columns={"correct": "mean"})
-            rises = row + 0.4 - 0.8 * here[["mean", "low", "high"]]
-            blocks.lines(axis, here.assign(**rises), "midpoint", looks, bars=True)
+        for model, look in looks.items():
+            of = own[own["model"] == model]
+            shown: dict[str, Any] = {"s": 2.5 * of["n"], "color": look.colour, "marker": look.marker}
+            axis.scatter(of["midpoint"], of["y"], alpha=0.5, lw=0, **shown)
+            for _, line in of[of["n"] >= FEW].groupby("relation"):
+                axis.plot(line["midpoint"], line["y"], color=look.colour, lw=1, ls=look.line)
     for row in range(len(relations)):
         blocks.beside(panels[-1][0], row - 0.31, "1")
         blocks.beside(panels[-1][0], row + 0.31, "0")
     blocks.name_rows([axis for axis, _ in panels], [style.name(relation) for relation in relations])
     return blocks.legend(fig, blocks.keys(looks))
-
-
-def coefficients(table: pd.DataFrame) -> Figure:
-    """Conditional coefficients of a regression with QCat (tables 10 to 14), a panel a predictor.
-
-    `table`, of `metrics.regression.coefficients`: model, term (such as "QCat[T.sport]:SCons"),
-    category, conditional, conditional_low, conditional_high, conditional_problem, n. A row a category,
-    with its own intercept and slopes. Hollow ones are "separated" or "collinear": finite by the
-    penalty only.
-    """
-    terms = table["term"].str.replace(CATEGORY, "", regex=True).str.strip(":")
-    shown = table.assign(
-        predictor=terms.str.lower().replace({"": "intercept", **PREDICTORS}),
-        hollow=table["conditional_problem"] != "", mean=table["conditional"],
-        low=table["conditional_low"], high=table["conditional_high"],
-    )  # fmt: skip
-    categories = sorted(shown["category"].unique())
-    names = [style.name(category) or "all" for category in categories]
-    penalty = blocks.key("finite by the penalty only", ls="", marker="o", mfc="white")
-    return blocks.forest(
-        shown, "category", categories, names, panel="predictor", at=0, legend_n=True,
-        xlabel="coefficient (logits)", extra=[penalty],
-    )[0]  # fmt: skip
 
 
 def predictive_gain(table: pd.DataFrame) -> Figure:
@@ -254,6 +243,38 @@ def predictive_gain(table: pd.DataFrame) -> Figure:
     return fig
 
 
+def ladder(table: pd.DataFrame) -> Figure:
+    """How much better each predictor is than the relation alone, a panel a measure.
+
+    `table`, of `metrics.prediction.compared`: model, predictor, measure, difference, difference_low,
+    difference_high, n. The relation alone is the dashed line; the Brier score is left to the table.
+    """
+    shown = table[(table["predictor"] != RELATION) & table["measure"].isin(MEASURES)]
+    shown = shown.assign(
+        measure=shown["measure"].map(MEASURES), mean=shown["difference"],
+        low=shown["difference_low"], high=shown["difference_high"],
+    )  # fmt: skip
+    return blocks.forest(
+        shown, "predictor", panel="measure", at=0, what="questions", sharex=False,
+        xlabel=f"minus that of the {RELATION}",
+    )[0]  # fmt: skip
+
+
+def equal_cost(table: pd.DataFrame, value: str) -> Figure:
+    """AUC against the number of answers paid for, a line a predictor, a panel a model.
+
+    `table`: mean, low, high and n by model, predictor and budget; `value` is the label of y. Dashed:
+    chance.
+    """
+    fig, panels = blocks.curves(
+        table, "budget", panel="model", by="predictor", what="questions",
+        labels=("answers paid for (at most)", value), extra=[blocks.key("chance", **style.REFERENCE)],
+    )  # fmt: skip
+    for axis, _ in panels:
+        axis.axhline(0.5, **style.REFERENCE)
+    return fig
+
+
 def calibration(table: pd.DataFrame) -> Figure:
     """Share of right answers against the predicted probability, in bins; a panel a model.
 
@@ -263,10 +284,11 @@ def calibration(table: pd.DataFrame) -> Figure:
     labels = ("predicted probability of a right answer", "share of right answers")
     fig, panels = blocks.curves(
         table.rename(columns={"observed": "mean"}), "predicted", panel="model", bars=True,
-        what="questions a bin", shares="xy", labels=labels,
+        shares="xy", labels=labels, extra=[blocks.key("calibrated", **style.REFERENCE)], what="",
     )  # fmt: skip
     for axis, own in panels:
         axis.plot([0, 1], [0, 1], **style.REFERENCE)
+        axis.set_title(f"{axis.get_title()}\nn = {own['n'].sum()} questions")
         for x, n in zip(own["predicted"], own["n"], strict=True):
             axis.text(x, -0.1, str(n), ha="center", va="center", fontsize=6.5, color="0.35")
         axis.set_ylim(bottom=-0.15)
@@ -286,16 +308,4 @@ def risk_coverage(table: pd.DataFrame) -> Figure:
     )  # fmt: skip
     for axis, own in panels:
         axis.axhline(own.loc[own["coverage"] == 1, "mean"].iloc[0], **style.REFERENCE)
-    return fig
-
-
-def transfer(table: pd.DataFrame) -> Figure:
-    """AUC of a regression fitted on one model where it predicts another, or itself, out of fold.
-
-    `table`: intervals of the AUC by fitted_on and predicted. A row each that is predicted; at 0.5
-    (dashed) a regression tells nothing.
-    """
-    label = "AUC (colour: fitted on)"
-    fig, ((axis, _),) = blocks.forest(table, "predicted", xlabel=label, by="fitted_on", at=0.5)
-    axis.set_title(f"n = {style.count(table['n'])} questions")
     return fig
