@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 from factrobust.metrics import prediction
 from factrobust.metrics.regression import fit, predict
-from factrobust.statistics import binomial_interval, bootstrap_statistic, ratio_of_sums
+from factrobust.statistics import binomial_interval
 
 # -- predictions -----------------------------------------------------------------------------------
 
@@ -466,22 +466,18 @@ def test_comparison_leaves_out_what_one_predictor_lacks() -> None:
 
 
 def test_a_relation_drawn_twice_makes_no_pairs_with_its_copy() -> None:
-    """Within relations the intervals are those of the fraction of pairs won, over relations."""
-    rng = np.random.default_rng(1)
-    rows = [
-        (r, y, s) for r in "abcdef" for y, s in zip(rng.random(9) < 0.5, rng.random(9), strict=True)
-    ]
-    won = []
-    for relation in "abcdef":
-        own = [(y, s) for r, y, s in rows if r == relation]
-        pairs = [s > t for (y, s), (z, t) in product(own, own) if y and not z]
-        won.append((sum(pairs), len(pairs)))
-    above, below = map(list, zip(*won, strict=True))
-    found = prediction.compared(scores(rows), value="score").set_index("measure").loc["auc_within"]
-    expected = bootstrap_statistic(
-        lambda w, _, a, b: ratio_of_sums(w, a, b), [range(6), above, below]
+    """Two relations: a wins 1 of 2 pairs inside, b its only one, and across 3 of 4 are won."""
+    table = scores([("a", 1, 0.5), ("a", 0, 0.4), ("a", 0, 0.6), ("b", 1, 0.9), ("b", 0, 0.1)])
+    found = prediction.compared(table, value="score").set_index("measure")
+    # Twice a: 2 of 4 pairs, not 4 of 8. Twice b: all. Once each: 1 + 1 + (1 + 2) of 2 + 1 + 1 + 2.
+    assert found.loc["auc", ["low", "mean", "high"]].tolist() == pytest.approx([0.5, 5 / 6, 1])
+    assert found.loc["auc_within", ["low", "mean", "high"]].tolist() == pytest.approx(
+        [0.5, 2 / 3, 1]
     )
-    assert found[["mean", "low", "high"]].tolist() == pytest.approx(list(expected[:3]))
+    sums = prediction._sums(table, "score")["auc"]
+    drawn = np.array([[1.0, 1], [2, 0], [2, 1]])
+    # Twice a and once b: 2 + 1 + 2 * 3 of 4 + 1 + 2 * 3.
+    assert prediction._fraction(drawn, *sums).tolist() == pytest.approx([5 / 6, 1 / 2, 9 / 11])
 
 
 def test_what_is_paid_for() -> None:

@@ -111,7 +111,7 @@ def cross_validate(
 
 
 def ladder(
-    groups: pd.DataFrame, measures: Mapping[str, str], *, repeats: int = 5, seed: int = 0
+    groups: pd.DataFrame, measures: Mapping[str, str], *, repeats: int = 3, seed: int = 0
 ) -> pd.DataFrame:
     """`cross_validate` for every `predictor` of a ladder, from the least to the most, by one split.
 
@@ -314,17 +314,26 @@ def _sums(rows: pd.DataFrame, value: str) -> dict[str, Sums]:
     return {"accuracy": (hits, each), "brier": (squares, each)} | pairs
 
 
+def _fraction(weights: Array, above: Array, below: Array) -> Array:
+    """Of the sums, in resamples that draw relations `weights` times, [resample]; NaN for 0 / 0.
+
+    A relation drawn twice is two relations, and its answers make no pairs with their copies.
+    """
+    if above.ndim == 1:
+        return ratio_of_sums(weights, above, below)
+    across = 1 - np.eye(len(above))
+    over, under = (
+        np.sum(weights @ (z * across) * weights + weights * np.diag(z), axis=1)  # exact, too
+        for z in (above, below)
+    )
+    return np.where(under > 0, over / np.where(under > 0, under, 1.0), np.nan)
+
+
 def _of_relations(terms: Sequence[Sums], n_boot: int) -> Interval:
     """The fraction of the first sums, less that of the second, if any, with its interval."""
 
-    def fraction(weights: Array, above: Array, below: Array) -> Array:
-        if above.ndim == 1:
-            return ratio_of_sums(weights, above, below)
-        over, under = (np.sum(weights @ z * weights, axis=1) for z in (above, below))  # exact, too
-        return np.where(under > 0, over / np.where(under > 0, under, 1.0), np.nan)
-
     def statistic(weights: Array, _: Array) -> Array:
-        first, *others = (fraction(weights, *term) for term in terms)
+        first, *others = (_fraction(weights, *term) for term in terms)
         return first - sum(others)
 
     return bootstrap_statistic(statistic, [np.arange(len(terms[0][0]))], n_boot=n_boot)

@@ -164,14 +164,15 @@ def _design(
 ) -> pd.DataFrame:
     """The design of the formula: intercept and standardised predictors, and behind the intercept, or
     with `interactions` each of them, what is added to it in each category but the first."""
-    terms = {"Intercept": pd.Series(1.0, index=frame.index)}
-    terms |= {name: (frame[name] - mean) / sd for name, mean, sd in scaling.itertuples()}
+    z = (frame[scaling.index].to_numpy() - scaling["mean"].to_numpy()) / scaling["sd"].to_numpy()
+    terms = {"Intercept": np.ones(len(frame))} | dict(zip(scaling.index, z.T, strict=True))
+    inside = {c: (frame["QCat"] == c).to_numpy() for c in categories[1:]}
     columns = {}
     for term, values in terms.items():
         columns[term] = values
-        for category in categories[1:] if interactions or term == "Intercept" else ():
+        for category, own in inside.items() if interactions or term == "Intercept" else ():
             name = f"QCat[T.{category}]" + (f":{term}" if term != "Intercept" else "")
-            columns[name] = values * (frame["QCat"] == category)
+            columns[name] = values * own
     return pd.DataFrame(columns)
 
 

@@ -207,7 +207,11 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
             axis.axhspan(row - 0.4, row + 0.4, color="0.955", lw=0, zorder=0)
         for model, look in looks.items():
             of = own[own["model"] == model]
-            shown: dict[str, Any] = {"s": 2.5 * of["n"], "color": look.colour, "marker": look.marker}
+            shown: dict[str, Any] = {
+                "s": 2.5 * of["n"],
+                "color": look.colour,
+                "marker": look.marker,
+            }
             axis.scatter(of["midpoint"], of["y"], alpha=0.5, lw=0, **shown)
             for _, line in of[of["n"] >= FEW].groupby("relation"):
                 axis.plot(line["midpoint"], line["y"], color=look.colour, lw=1, ls=look.line)
@@ -256,7 +260,7 @@ def ladder(table: pd.DataFrame) -> Figure:
     )  # fmt: skip
     return blocks.forest(
         shown, "predictor", panel="measure", at=0, what="questions", sharex=False,
-        xlabel=f"minus that of the {RELATION}",
+        xlabel=f"minus {RELATION}",
     )[0]  # fmt: skip
 
 
