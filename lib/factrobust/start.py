@@ -288,7 +288,7 @@ class Wording(Study):
     def __init__(self, notebook: Mapping[str, Any], *, prompt_format: str = "") -> None:
         from factrobust.datasets.named import load_named_questions
         from factrobust.datasets.wordings import sample
-        from factrobust.metrics.wording import mark_by_rules
+        from factrobust.metrics.wording import mark_by_rules, text_groups
         from factrobust.models.sentences import Encoder, Entailment
         from factrobust.probes import wording as probe
 
@@ -306,7 +306,7 @@ class Wording(Study):
         self.responses = self._ask(probe.greedy, self.questions)
         if self.models:
             self.marked = schemas.MarkedResponses.validate(mark_by_rules(self.responses, every))
-            self.answer_sets = schemas.AnswerSets.validate(self._sets(self.responses))
+            self.answer_sets = schemas.AnswerSets.validate(self._sets(text_groups(self.responses)))
 
     def _ask(
         self, probe: Callable[..., pd.DataFrame], asked: pd.DataFrame, **how: Any
@@ -317,12 +317,10 @@ class Wording(Study):
 
         return self._each(answers)
 
-    def _sets(self, answers: pd.DataFrame) -> pd.DataFrame:
-        """The answers to a question together, and how alike they are."""
-        from factrobust.metrics.wording import text_groups
+    def _sets(self, sets: pd.DataFrame) -> pd.DataFrame:
+        """Texts together (`metrics.wording.text_groups`), and how alike they are."""
         from factrobust.probes.wording import consistency
 
-        sets = text_groups(answers)
         return sets.assign(int_sim=consistency(self.encoder, sets))
 
     @property
@@ -335,12 +333,20 @@ class Wording(Study):
     def sample_sets(self) -> pd.DataFrame:
         """The `n_samples` samples of each original question together, with their `int_sim` and
         `clusters` that say the same."""
+        from factrobust.metrics.wording import text_groups
         from factrobust.probes.wording import meanings, sampled
 
         originals = self.questions[self.questions["variant"] == 0]
         n, seed = self.parameters["n_samples"], self.parameters["seed"]
-        sets = self._sets(self._ask(sampled, originals, n=n, seed=seed))
+        sets = self._sets(text_groups(self._ask(sampled, originals, n=n, seed=seed)))
         return sets.assign(clusters=meanings(sets, self.encoder, self.nli))
+
+    @cached_property
+    def control_sets(self) -> pd.DataFrame:
+        """For each question answers to others, `metrics.wording.control_groups`, with `int_sim`."""
+        from factrobust.metrics.wording import control_groups
+
+        return self._sets(control_groups(self.responses, self.parameters["seed"]))
 
     @cached_property
     def groups(self) -> pd.DataFrame:

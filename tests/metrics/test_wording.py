@@ -187,23 +187,31 @@ def test_a_model_that_is_named_twice_is_met() -> None:
         schemas.MarkedResponses.validate(pd.concat([marked, marked], ignore_index=True))
 
 
-def test_example_pairs_go_from_the_least_consistent_to_the_most() -> None:
-    groups = pd.DataFrame(
-        [
-            ("m", "even", ["a", "a", "b", "c"], 0.5),
-            ("m", "low", ["a", "", "d"], -0.2),
-            ("m", "equal", ["a", "a"], 1.0),  # one answer only
-            ("m", "silent", ["", "a", " "], 0.3),
-            ("m", "high", ["x", "y", "x"], 0.9),
-            ("n", "low", ["p", "q"], 0.1),
-        ],
-        columns=["model", "group_id", "texts", "int_sim"],
-    )
-    every = [("low", "a", "d"), ("even", "a", "b"), ("high", "x", "y"), ("low", "p", "q")]
-    pairs = wording.example_pairs(groups)
-    assert list(pairs.drop(columns="model").itertuples(index=False, name=None)) == every
-    assert pairs["model"].tolist() == ["m", "m", "m", "n"]
-    assert wording.example_pairs(groups[2:4]).empty
+def test_controls_are_answers_to_other_questions_in_the_same_wording() -> None:
+    rows = [
+        ("m", f"q{i}", v, "r", f"{i}.{v}", [-1.0])
+        for i in range(5)
+        for v in range(4)
+        if (i, v) != (2, 3)
+    ]
+    rows += [("m", "alone", 0, "s", "x", [-1.0])]
+    names = ["model", "group_id", "variant", "relation", "text", "logprobs"]
+    table = pd.DataFrame(rows, columns=names)
+    found = wording.control_groups(table).set_index("group_id")["texts"]
+    assert sorted(found.index) == ["q0", "q1", "q2", "q3", "q4"]
+    for group, texts in found.items():
+        asked, variants = zip(*(text.split(".") for text in texts), strict=True)
+        assert str(group)[1:] not in asked
+        assert len(set(asked)) == len(asked)
+        assert len(set(variants)) == len(variants)
+    assert sorted(text for texts in found for text in texts) == sorted(table["text"][:-1])
+    other = wording.control_groups(table.sample(frac=1, random_state=0)).set_index("group_id")
+    assert all(sorted(other["texts"][name]) == sorted(texts) for name, texts in found.items())
+    again = wording.control_groups(table, seed=1).set_index("group_id")["texts"]
+    assert any(sorted(again[name]) != sorted(texts) for name, texts in found.items())
+    # Two questions only: each has the other's answers.
+    pair = wording.control_groups(table[table["group_id"].isin(["q0", "q1"])])
+    assert pair.set_index("group_id")["texts"]["q0"] == ["1.0", "1.1", "1.2", "1.3"]
 
 
 def test_equal_pairs_and_entropy_by_hand() -> None:

@@ -17,12 +17,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from factrobust import draws
 from factrobust.text import contains, normalise
 
 Array = NDArray[np.float64]
 Groups = Sequence[Sequence[str]]
 KEY = ["model", "group_id"]
-EXAMPLES = 4
 BEFORE = frozenset(("new", "north", "south", "east", "west", "equatorial"))  # "New Mexico"
 
 
@@ -110,29 +110,30 @@ def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def control_groups(responses: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """For each model and question as many answers as it has, each to another question of its relation
+    in the wording of the same number: a table as of `text_groups`.
+
+    They share the form of its answers, but not what these say. The questions of a relation stand in a
+    circle, in an order drawn from the seed, and wording v takes the answer of the one v + 1 further:
+    so every answer is taken once, and none of a question twice if the relation has more questions
+    than wordings. Relations of one question are left out.
+    """
+    asked = responses.drop_duplicates("group_id").set_index("group_id")["relation"]
+    names = asked.index.to_series()
+    place = draws.ranks(names, asked, seed)
+    size = names.groupby(asked).transform("size")
+    at = dict(zip(zip(asked, place, strict=True), names, strict=True))
+    rows = responses[responses["group_id"].map(size) > 1]
+    n, own = rows["group_id"].map(size), rows["group_id"].map(place)
+    before = (own - 1 - rows["variant"] % (n - 1)) % n
+    taken = [at[key] for key in zip(rows["relation"], before, strict=True)]
+    return text_groups(rows.assign(group_id=pd.Series(taken, rows.index, dtype="str")))
+
+
 def mean_logprobs(logprobs: Sequence[Sequence[float]] | pd.Series) -> Array:
     """Mean log-probability of the tokens of each text [text]; NaN for one without a token."""
     return np.array([np.mean(tokens) if len(tokens) else np.nan for tokens in logprobs])
-
-
-def example_pairs(groups: pd.DataFrame) -> pd.DataFrame:
-    """Two different answers to each of EXAMPLES questions a model, from its least consistent to its
-    most.
-
-    `groups` is a table `schemas.AnswerSets`. Questions with one answer only, or none beside it but
-    empty ones, are passed over; the others are taken at equal steps of their order.
-    """
-    table = groups.assign(
-        different=groups["texts"].map(lambda texts: list(dict.fromkeys(filter(str.strip, texts))))
-    )
-    table = table[table["different"].map(len) > 1].sort_values("int_sim", kind="stable")
-    chosen = [
-        part.iloc[sorted({round(i) for i in np.linspace(0, len(part) - 1, EXAMPLES)})]
-        for _, part in table.groupby("model", sort=False)
-    ]
-    shown = pd.concat(chosen) if chosen else table
-    firsts = {f"answer_{k + 1}": [texts[k] for texts in shown["different"]] for k in (0, 1)}
-    return shown[KEY].assign(**firsts).reset_index(drop=True)
 
 
 def predictors(

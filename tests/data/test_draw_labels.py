@@ -1,0 +1,77 @@
+"""The labelled rows are those that data/draw_labels.py draws."""
+
+import importlib
+
+import pandas as pd
+import pytest
+
+from factrobust.datasets.published import load_labels
+from factrobust.paths import DATA
+
+SHEETS = {"wording_answers": {"right", "wrong"}, "wording_pairs": {"same", "different"}}
+
+
+@pytest.fixture(scope="module")
+def script():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(DATA))
+        return importlib.import_module("draw_labels")
+
+
+def rows(n: int) -> pd.DataFrame:
+    """n rows of two models in each of two relations of domain "a" and one of "b"."""
+    made = [
+        (model, f"{model}/{relation}/{i}", relation[0], relation)
+        for model in ("m1", "m2")
+        for relation in ("a-01", "a-02", "b-01")
+        for i in range(n)
+    ]
+    return pd.DataFrame(made, columns=["model", "name", "domain", "relation"])
+
+
+def test_models_domains_and_relations_are_drawn_evenly(script):
+    drawn = script.draw(rows(9), n=16)
+    assert drawn.groupby(["model", "relation"]).size().tolist() == [2, 2, 4] * 2
+    again = script.draw(rows(9).sample(frac=1, random_state=1), n=16)
+    assert again["name"].tolist() == drawn["name"].tolist()
+    assert script.draw(rows(9), n=16, seed=1)["name"].tolist() != drawn["name"].tolist()
+
+
+def test_a_pair_is_of_different_answers_to_one_question(script, monkeypatch):
+    texts = ["Paris", "paris.", "", "Lyon", "x", "X"]
+    table = pd.DataFrame({"group_id": ["g"] * 4 + ["h"] * 2, "text": texts, "model": "m"})
+    table = table.assign(question_id=list("012345"), relation="r", domain="r", first="Which?")
+    monkeypatch.setattr(script, "draw", lambda rows: rows)
+    pair = script.wording_pairs(table)  # h says the same twice
+    assert pair["answer_2"].tolist() == ["Lyon"]
+    assert pair["answer_1"].item() in ("Paris", "paris.")
+
+
+def test_the_committed_rows_are_drawn_and_labels_are_kept(script, monkeypatch, tmp_path, capsys):
+    tables = script.build()
+    monkeypatch.setattr(script, "build", lambda: {k: v.copy() for k, v in tables.items()})
+    assert script.main(["--check"]) == 0
+    assert capsys.readouterr().out.count("is up to date") == len(SHEETS)
+    for name in SHEETS:
+        text = (DATA / "labels" / f"{name}.csv").read_text(encoding="utf-8")
+        changed = text.replace("What is the capital of Japan?", "Where?")
+        (tmp_path / f"{name}.csv").write_text(changed, encoding="utf-8")
+    assert script.main(["--check"], tmp_path) == 1
+    assert script.main([], tmp_path) == 0
+    ours, mended = (
+        pd.read_csv(folder / "wording_answers.csv", dtype=str, keep_default_na=False)
+        for folder in (DATA / "labels", tmp_path)
+    )
+    moved = ours["question"] == "What is the capital of Japan?"
+    assert moved.any()
+    assert ours[~moved].equals(mended[~moved])
+    assert set(mended.loc[moved, "label"]) == {""}  # to be labelled anew
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_every_row_has_a_label_of_the_guide(name):
+    table = load_labels(name)
+    assert table["label_id"].is_unique
+    assert table.groupby("model").size().tolist() == [100, 100]
+    for column in ("label", "label_again"):
+        assert set(table[column]) - {"unclear"} == SHEETS[name]
