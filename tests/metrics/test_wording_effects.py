@@ -103,30 +103,13 @@ def test_facts_that_lack_a_wording_and_lone_facts_are_left_out() -> None:
     assert effects.variance_shares(rows[rows["relation"] == "b"], n_boot=20).empty
 
 
-def responses(n: int, wordings: int) -> pd.DataFrame:
-    table = marked({"a": np.zeros((n, wordings))}).drop(columns="correct")
-    return table.assign(text=table["group_id"] + "#" + table["variant"].astype("str"))
-
-
-def test_controls_come_from_other_questions_in_the_same_wording() -> None:
-    table = effects.of_others(responses(6, 4))
-    assert len(table) == 24
-    assert (table["text"] == table["other_id"] + "#" + table["variant"].astype("str")).all()
-    assert (table["other_id"] != table["group_id"]).all()
-    assert table.groupby("group_id")["other_id"].nunique().eq(4).all()
-    assert table.groupby(["other_id", "variant"]).size().eq(1).all()  # each answer once
-    again = effects.of_others(responses(6, 4).sample(frac=1, random_state=0))
-    key = ["group_id", "variant"]
-    assert again.set_index(key)["text"].to_dict() == table.set_index(key)["text"].to_dict()
-
-
-def test_few_questions_lend_their_answers_again_and_one_has_no_control() -> None:
-    table = effects.of_others(responses(2, 4))
-    assert table.groupby("group_id")["other_id"].unique().map(list).to_dict() == {
-        "a/0": ["a/1"],
-        "a/1": ["a/0"],
-    }
-    assert effects.of_others(responses(1, 4)).empty
+def test_what_an_answer_says_beyond_its_question() -> None:
+    asked = pd.DataFrame({
+        "question": ["What is the capital of Japan?", "Who wrote Dune?", "Who wrote Dune?"],
+        "text": ["The capital of Japan is Tokyo", "dune, wrote", "Frank Herbert"],
+    }, index=[5, 6, 7])  # fmt: skip
+    told = effects.without_question(asked)["text"]
+    assert told.to_dict() == {5: "The Tokyo", 6: "", 7: "Frank Herbert"}
 
 
 def test_the_gallery_shows_what_is_typical_of_each_kind() -> None:

@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from factrobust import draws
 from factrobust.statistics import Interval, bootstrap_statistic
+from factrobust.text import normalise
 
 Array = NDArray[np.float64]
 SOURCES = ("fact", "wording", "interaction")
@@ -122,27 +122,15 @@ def _by_chance(x: Array, n: int, rng: np.random.Generator) -> Array:
     return ((means**2).sum(1) - (inner**2).sum()) / pairs
 
 
-def of_others(responses: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """For each answer one to another question of its relation, of the same model in the same wording.
-
-    Returns the others' rows under the group_id of the answer that they stand beside, so that what makes
-    groups of answers (`metrics.wording.text_groups`) makes control groups of these. In an order of the
-    relation's questions drawn by their names, the answer to wording v comes from the question v + 1
-    places on; from another one again where there are fewer, and from none in a relation of one question.
-    Answers whose other lacks the wording are left out.
-    """
-    first = responses.drop_duplicates("group_id")[["relation", "group_id"]]
-    place = draws.ranks(first["group_id"], first["relation"], seed)
-    n = first.groupby("relation")["group_id"].transform("size")
-    drawn = first.assign(place=place, n=n).query("n > 1")
-    keys = ["relation", "place", "variant"]
-    asked = responses.merge(drawn, on=["relation", "group_id"])
-    step = 1 + asked["variant"] % (asked["n"] - 1)
-    wanted = asked.assign(place=(asked["place"] + step) % asked["n"])
-    found = asked.drop(columns="n").rename(columns={"group_id": "other_id"})
-    return (
-        wanted[["model", "group_id", *keys]].merge(found, on=["model", *keys]).drop(columns="place")
-    )
+def without_question(responses: pd.DataFrame) -> pd.DataFrame:
+    """The answers without the words of the question that each answers, whatever their case: what is
+    left of a sentence that repeats it is what it says, and may be empty."""
+    asked = [{*normalise(question).split()} for question in responses["question"]]
+    kept = [
+        " ".join(word for word in text.split() if normalise(word) not in words)
+        for text, words in zip(responses["text"], asked, strict=True)
+    ]
+    return responses.assign(text=pd.Series(kept, responses.index, dtype="str"))
 
 
 def gallery(groups: pd.DataFrame) -> pd.DataFrame:
