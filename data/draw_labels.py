@@ -5,7 +5,8 @@
 
 Drawn from what part 3's notebooks show: of both models' greedy answers to the original questions, and
 of pairs of different answers to one question in two wordings, 100 of each model, spread evenly over
-relations, in an order that is drawn as well.
+relations, in an order that is drawn as well. wording_disputed.csv holds all answers about which the
+two rules disagree; there is nothing to draw.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from factrobust import draws, load_model
 from factrobust.datasets.named import load_named_questions
 from factrobust.datasets.wordings import sample
+from factrobust.metrics.wording import mark_by_rules, rule_differences
 from factrobust.probes.wording import greedy, paper_format
 from factrobust.records import open_records
 from factrobust.text import normalise
@@ -84,9 +87,19 @@ def wording_pairs(responses: pd.DataFrame) -> pd.DataFrame:
     return drawn[columns]
 
 
+def wording_disputed(responses: pd.DataFrame) -> pd.DataFrame:
+    """All answers, to any wording, that one rule counts as right and the other does not."""
+    table = rule_differences(mark_by_rules(responses, load_named_questions("embedded")[0]))
+    table = table.assign(accepted=table["answers"].map("|".join), answer=table["text"])
+    order = [draws.number(SEED, *key) for key in table[["model", "question_id"]].to_numpy()]
+    columns = ["model", "question_id", "question", "accepted", "answer"]
+    return table.iloc[np.argsort(order)][columns]
+
+
 SHEETS: Mapping[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "wording_answers": wording_answers,
     "wording_pairs": wording_pairs,
+    "wording_disputed": wording_disputed,
 }
 
 

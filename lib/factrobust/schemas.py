@@ -348,6 +348,7 @@ class Groups(pa.DataFrameModel):
     scons: float = _column("the same, clipped to [0, 1]", ge=0, le=1)
     cert_raw: float = _column("mean similarity of the samples of the original question")
     cert: float = _column("the same, clipped to [0, 1]", ge=0, le=1)
+    scons_bare: float = _column("scons of the answers without the question's words", ge=0, le=1)
     n_answers: int = _column("answers behind scons", ge=1)
     n_empty: int = _column("how many of them are empty", ge=0)
     agreement: float = _column("share of pairs of answers that are the same text")

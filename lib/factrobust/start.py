@@ -342,6 +342,13 @@ class Wording(Study):
         return sets.assign(clusters=meanings(sets, self.encoder, self.nli))
 
     @cached_property
+    def bare_sets(self) -> pd.DataFrame:
+        """`answer_sets` of the answers without the words of their questions."""
+        from factrobust.metrics.wording import bare, text_groups
+
+        return self._sets(text_groups(bare(self.responses)))
+
+    @cached_property
     def control_sets(self) -> pd.DataFrame:
         """For each question answers to others, `metrics.wording.control_groups`, with `int_sim`."""
         from factrobust.metrics.wording import control_groups
@@ -356,7 +363,7 @@ class Wording(Study):
         """
         from factrobust.metrics.wording import predictors
 
-        table = predictors(self.marked, self.answer_sets, self.sample_sets)
+        table = predictors(self.marked, self.answer_sets, self.sample_sets, self.bare_sets)
         schemas.Groups.validate(table)
         missing = table["log_popularity"].isna()
         return table.assign(log_popularity=0.0) if missing.all() else table[~missing]

@@ -72,6 +72,9 @@ def test_rules(text: str, answers: list[str], substring: bool, correct: bool) ->
         ),
         ("The capital of Singapore", ["Singapore"], "What is the capital of Singapore?", False),
         ("Boston, Massachusetts", ["US", "USA"], "", False),
+        ("It is Jane Austen's novel.", ["Austen"], "", True),
+        ("the holy book of the Sikhs", ["Sikh"], "", True),
+        ("debated among composers", ["composer"], "", False),  # no name
     ],
 )
 def test_an_answer_inside_something_longer_is_not_stated(
@@ -145,6 +148,7 @@ def test_groups_by_hand() -> None:
             int_sim=[0.4, 1.0000001, 0.4, 1.0],
             clusters=[[0, 0, 0], [0, 0, 0], [0, 1, 2], [0, 1, 0]],
         ),
+        sets.assign(int_sim=[-0.2, 0.6, 0.8, 1.0]),
     )
     assert list(schemas.Groups.validate(table)) == list(schemas.Groups.to_schema().columns)
     assert table["model"].tolist() == ["m", "m", "n", "n"]
@@ -155,6 +159,7 @@ def test_groups_by_hand() -> None:
     assert table["scons"].tolist() == [0, 0.5, 1, 1]
     assert table["cert_raw"].tolist() == [0.4, 1.0000001, 0.4, 1.0]
     assert table["cert"].tolist() == [0.4, 1, 0.4, 1]
+    assert table["scons_bare"].tolist() == [0, 0.6, 0.8, 1]
     assert table["n_answers"].tolist() == [3, 2, 3, 2]
     assert table["n_empty"].tolist() == [1, 0, 0, 2]
     assert table["agreement"].tolist() == pytest.approx([0, 0, 1, 1])
@@ -174,8 +179,9 @@ def test_order_of_rows_does_not_matter() -> None:
     responses = said(["Lyon", "Paris", "", "Niamey", "Romania"])
     sets = wording.text_groups(responses).assign(int_sim=[0.1, 0.2])
     drawn = wording.text_groups(samples()).assign(int_sim=[0.3, 0.4], clusters=[[0, 1, 0]] * 2)
-    plain = wording.predictors(wording.mark_by_rules(responses), sets, drawn)
-    shuffled = wording.predictors(wording.mark_by_rules(responses[::-1]), sets[::-1], drawn[::-1])
+    plain = wording.predictors(wording.mark_by_rules(responses), sets, drawn, sets)
+    turned = (part[::-1] for part in (sets, drawn, sets))
+    shuffled = wording.predictors(wording.mark_by_rules(responses[::-1]), *turned)
     pd.testing.assert_frame_equal(plain, shuffled[::-1].reset_index(drop=True))
 
 
@@ -244,6 +250,12 @@ def test_rouge_l_by_hand() -> None:
     # Articles are gone: "police killed gunman", "b c d".
     expected = [4 / 6, (4 / 6 + 4 / 6 + 1) / 3, 2 / 4, 1 / 3, np.nan]
     assert wording.rouge_l(groups).tolist() == pytest.approx(expected, nan_ok=True)
+
+
+def test_bare_answers_lack_the_words_of_their_question() -> None:
+    asked = ["What is the capital of Japan?", "Japan: its capital?", "Who rules Japan?"]
+    rows = said(["The capital of Japan is Tokyo.", "Tokyo", "Japan"]).assign(question=asked)
+    assert wording.bare(rows)["text"].tolist() == ["tokyo", "tokyo", ""]
 
 
 def test_a_text_without_tokens_has_no_mean() -> None:

@@ -45,13 +45,14 @@ def stated(
     """Whether a text states an accepted answer: as whole words after normalisation, somewhere where
     these are not a part of something longer that is not accepted.
 
-    Such are `names` (normalised; "Equatorial Guinea" is not Guinea), an accepted answer after a word
+    A name may have an s ("Austen's", "Muslims"). Longer things are `names` (normalised; "Equatorial Guinea" is not Guinea), an accepted answer after a word
     of BEFORE ("New Mexico"), and words that the `question` has in this order ("Chelsea Football Club
     plays ..." is not yet football).
     """
-    if not contains(text, answers):
+    accepted = [*answers, *(f"{name}s" for name in answers if name != name.lower())]
+    if not contains(text, accepted):
         return False
-    words, own = normalise(text).split(), set(map(normalise, answers))
+    words, own = normalise(text).split(), set(map(normalise, accepted))
     spans = {(i, j): " ".join(words[i:j]) for i, j in combinations(range(len(words) + 1), 2)}
     asked = f" {normalise(question)} "
     longer = [
@@ -131,18 +132,34 @@ def control_groups(responses: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     return text_groups(rows.assign(group_id=pd.Series(taken, rows.index, dtype="str")))
 
 
+def bare(responses: pd.DataFrame) -> pd.DataFrame:
+    """The answers without the words of their question: what they add to it.
+
+    "The capital of Japan is Tokyo" and "Tokyo" are "tokyo" both, after normalisation; an answer that
+    only repeats the question is empty.
+    """
+    texts = []
+    for text, question in zip(responses["text"], responses["question"], strict=True):
+        asked = set(normalise(question).split())
+        texts.append(" ".join(word for word in normalise(text).split() if word not in asked))
+    return responses.assign(text=pd.Series(texts, responses.index, dtype="str"))
+
+
 def mean_logprobs(logprobs: Sequence[Sequence[float]] | pd.Series) -> Array:
     """Mean log-probability of the tokens of each text [text]; NaN for one without a token."""
     return np.array([np.mean(tokens) if len(tokens) else np.nan for tokens in logprobs])
 
 
 def predictors(
-    marked: pd.DataFrame, answer_sets: pd.DataFrame, sample_sets: pd.DataFrame
+    marked: pd.DataFrame,
+    answer_sets: pd.DataFrame,
+    sample_sets: pd.DataFrame,
+    bare_sets: pd.DataFrame,
 ) -> pd.DataFrame:
     """A table `schemas.Groups`: is the original question answered, and what may predict it.
 
-    `answer_sets` and `sample_sets`, tables `schemas.AnswerSets`, hold the answers and the samples;
-    these have a column `clusters` (`probes.wording.meanings`).
+    Tables `schemas.AnswerSets` hold the answers, the samples, with a column `clusters`
+    (`probes.wording.meanings`), and the answers without the words of their questions (`bare`).
     """
     right = marked.set_index(KEY)["correct"]
     originals = marked[marked["variant"] == 0].set_index(KEY)
@@ -162,6 +179,7 @@ def predictors(
         "scons": texts["int_sim"].clip(0, 1),
         "cert_raw": samples["int_sim"],
         "cert": samples["int_sim"].clip(0, 1),
+        "scons_bare": bare_sets.set_index(KEY)["int_sim"].clip(0, 1),
         **texts[["n_answers", "n_empty", "agreement"]],
         "logprob": pd.Series(mean_logprobs(originals["logprobs"]), originals.index),
         "predictive_entropy": -samples["logprob"],
