@@ -344,9 +344,10 @@ class Wording(Study):
     @cached_property
     def bare_sets(self) -> pd.DataFrame:
         """`answer_sets` of the answers without the words of their questions."""
-        from factrobust.metrics.wording import bare, text_groups
+        from factrobust.metrics.wording import text_groups
+        from factrobust.metrics.wording_effects import without_question
 
-        return self._sets(text_groups(bare(self.responses)))
+        return self._sets(text_groups(without_question(self.responses)))
 
     @cached_property
     def control_sets(self) -> pd.DataFrame:

@@ -252,12 +252,6 @@ def test_rouge_l_by_hand() -> None:
     assert wording.rouge_l(groups).tolist() == pytest.approx(expected, nan_ok=True)
 
 
-def test_bare_answers_lack_the_words_of_their_question() -> None:
-    asked = ["What is the capital of Japan?", "Japan: its capital?", "Who rules Japan?"]
-    rows = said(["The capital of Japan is Tokyo.", "Tokyo", "Japan"]).assign(question=asked)
-    assert wording.bare(rows)["text"].tolist() == ["tokyo", "tokyo", ""]
-
-
 def test_a_text_without_tokens_has_no_mean() -> None:
     assert wording.mean_logprobs([[-1.0, -3.0], []]).tolist() == pytest.approx(
         [-2, np.nan], nan_ok=True

@@ -109,7 +109,7 @@ def test_what_an_answer_says_beyond_its_question() -> None:
         "text": ["The capital of Japan is Tokyo", "dune, wrote", "Frank Herbert"],
     }, index=[5, 6, 7])  # fmt: skip
     told = effects.without_question(asked)["text"]
-    assert told.to_dict() == {5: "The Tokyo", 6: "", 7: "Frank Herbert"}
+    assert told.to_dict() == {5: "tokyo", 6: "", 7: "frank herbert"}
 
 
 def test_the_gallery_shows_what_is_typical_of_each_kind() -> None:

@@ -67,36 +67,45 @@ def test_variance_is_stacked_with_all_relations_on_top(check, models, rows, entr
         assert axis.get_title().endswith("n = 30 facts a relation")
 
 
-def test_relations_stand_by_their_mean(check, intervals, models, shows, rows):
-    table = intervals(model=models, relation=RELATIONS, n=12)
-    axis = check(wording.ranked(table, "relation", "correctness"), axes=1).axes[0]
-    assert rows(axis) == ["sport", "place of birth", "capital", "author"]
-    assert axis.get_title() == "n = 12 questions each"
-    shows(axis, table, "mean")
-    assert not [line for line in axis.lines if line.get_linestyle() == "--" and line.get_xdata()]
+def test_relations_stand_by_their_mean_in_the_first_panel(check, intervals, models, rows, points):
+    order = ["sport", "place_of_birth", "capital", "author"]
+    first = intervals(model=models, relation=RELATIONS, n=12).assign(measure="right")
+    other = first.assign(measure="alike", mean=first["mean"].to_numpy()[::-1])
+    fig = check(wording.by_relation(pd.concat([first, other]), "measure", "mean"), axes=2)
+    assert rows(fig.axes[0]) == [style.name(relation) for relation in order]
+    for axis, table in zip(fig.axes, (first, other), strict=True):
+        assert "n = 12 questions a relation" in axis.get_title()
+        for model, look in style.looks(models).items():
+            own = table[table["model"] == model].set_index("relation")["mean"]
+            drawn = sorted(points(axis, look.colour).tolist(), key=lambda xy: xy[1])
+            assert [x for x, _ in drawn] == own[order].tolist()
 
 
-def test_measures_are_compared_with_chance_and_say_their_n(check, intervals, rows):
-    table = intervals(model=[GEMMA], measure=["Cert", "popularity"]).assign(n=[30, 40])
-    axis = check(wording.ranked(table, "measure", "AUC", chance=0.5), axes=1).axes[0]
-    assert rows(axis) == ["popularity (n = 40)", "Cert (n = 30)"]
-    assert axis.lines[-1].get_xdata() == [0.5, 0.5]
-    assert axis.get_title() == ""
-
-
-def test_correctness_by_consistency(check, intervals, models, points):
-    table = intervals(model=models, relation=RELATIONS, n=12)
-    of = {name: f"{name}_correct" for name in ("mean", "low", "high", "n")}
-    scons = table[["mean", "low", "high"]].iloc[::-1].reset_index(drop=True).add_suffix("_scons")
-    both = table.rename(columns=of).join(scons)
-    fig = check(wording.correctness_by_consistency(both), axes=len(models))
+def test_correctness_by_consistency(check, models, points):
+    table = pd.DataFrame([(m, r) for m in models for r in RELATIONS], columns=["model", "relation"])
+    n = len(table)
+    table = table.assign(correctness=np.linspace(0, 1, n), consistency=np.linspace(1, 0, n), n=12)
+    fig = check(wording.correctness_by_consistency(table, ["author", "sport"]), axes=len(models))
     for axis, (model, look) in zip(fig.axes, style.looks(models).items(), strict=True):
-        own = table["model"] == model
-        drawn = points(axis, look.colour)
-        assert drawn.tolist() == [
-            list(xy) for xy in zip(scons["mean_scons"][own], table["mean"][own], strict=True)
-        ]
+        own = table[table["model"] == model]
+        expected = own[["consistency", "correctness"]].to_numpy().tolist()
+        assert points(axis, look.colour).tolist() == expected
         assert axis.get_title().endswith("n = 12 questions a relation")
+        assert {text.get_text(): list(text.xy) for text in axis.texts} == {
+            "author": expected[0],
+            "sport": expected[3],
+        }
+
+
+def test_labelled_pairs_are_counted_by_cosine(check, entries):
+    table = pd.DataFrame({"label": ["same"] * 3 + ["different"] * 2, "measure": "as written"})
+    table = table.assign(cosine=[0.99, 0.98, 0.4, 0.02, 0.41], label_id=list("abcde"))
+    again = table.assign(measure="bare", cosine=1.0)
+    fig = check(wording.labelled_pairs(pd.concat([table, again]), 0.8), axes=2)
+    assert entries(fig) == ["same (n = 3)", "different (n = 2)", "cosine 0.8"]
+    heights = [c.get_paths()[0].vertices[:, 1].max() for c in fig.axes[0].collections]
+    assert sorted(heights) == [1, 2]
+    assert fig.axes[0].lines[-1].get_xdata() == [0.8, 0.8]
 
 
 def test_predictor_distributions(check, models, rows, entries):

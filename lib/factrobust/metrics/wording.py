@@ -132,19 +132,6 @@ def control_groups(responses: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     return text_groups(rows.assign(group_id=pd.Series(taken, rows.index, dtype="str")))
 
 
-def bare(responses: pd.DataFrame) -> pd.DataFrame:
-    """The answers without the words of their question: what they add to it.
-
-    "The capital of Japan is Tokyo" and "Tokyo" are "tokyo" both, after normalisation; an answer that
-    only repeats the question is empty.
-    """
-    texts = []
-    for text, question in zip(responses["text"], responses["question"], strict=True):
-        asked = set(normalise(question).split())
-        texts.append(" ".join(word for word in normalise(text).split() if word not in asked))
-    return responses.assign(text=pd.Series(texts, responses.index, dtype="str"))
-
-
 def mean_logprobs(logprobs: Sequence[Sequence[float]] | pd.Series) -> Array:
     """Mean log-probability of the tokens of each text [text]; NaN for one without a token."""
     return np.array([np.mean(tokens) if len(tokens) else np.nan for tokens in logprobs])
@@ -159,7 +146,8 @@ def predictors(
     """A table `schemas.Groups`: is the original question answered, and what may predict it.
 
     Tables `schemas.AnswerSets` hold the answers, the samples, with a column `clusters`
-    (`probes.wording.meanings`), and the answers without the words of their questions (`bare`).
+    (`probes.wording.meanings`), and the answers without the words of their questions
+    (`metrics.wording_effects.without_question`).
     """
     right = marked.set_index(KEY)["correct"]
     originals = marked[marked["variant"] == 0].set_index(KEY)

@@ -123,11 +123,11 @@ def _by_chance(x: Array, n: int, rng: np.random.Generator) -> Array:
 
 
 def without_question(responses: pd.DataFrame) -> pd.DataFrame:
-    """The answers without the words of the question that each answers, whatever their case: what is
-    left of a sentence that repeats it is what it says, and may be empty."""
+    """The answers, normalised, without the words of the question that each answers: what is left of
+    a sentence that repeats it is what it says, and may be empty."""
     asked = [{*normalise(question).split()} for question in responses["question"]]
     kept = [
-        " ".join(word for word in text.split() if normalise(word) not in words)
+        " ".join(word for word in normalise(text).split() if word not in words)
         for text, words in zip(responses["text"], asked, strict=True)
     ]
     return responses.assign(text=pd.Series(kept, responses.index, dtype="str"))

@@ -6,6 +6,7 @@ Tables and errors as `plots.blocks` says.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import shorten
 from typing import Any
 
@@ -123,42 +124,60 @@ def variance(table: pd.DataFrame) -> Figure:
     return blocks.legend(fig, blocks.patches(fills))
 
 
-def ranked(table: pd.DataFrame, column: str, value: str, chance: float | None = None) -> Figure:
-    """Figures 1 and 2, and the AUC of measures: a value by relation or measure, a row each.
+def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model") -> Figure:
+    """Figures 1 and 2: means by relation, a row each, a panel each value of the column `panel`.
 
-    `table`: intervals by model and the column named `column`; `value` is the label of x, such as
-    "correctness". Rows stand by their mean over models, highest first. n stands in the title or,
-    where it varies, in the rows; `chance` is dashed.
+    `table`: intervals by relation, the column `panel` and that named `by`. In all panels relations
+    stand by their mean in the first one, highest first.
     """
-    varies = table["n"].nunique() > 1
-    fig, ((axis, _),) = blocks.forest(
-        table, column, blocks.by_mean(table, column), rows_n=varies, xlabel=value, at=chance
-    )
-    if not varies:
-        axis.set_title(f"n = {table['n'].iloc[0]} questions each")
-    return fig
+    first = style.ordered(table[panel])[0]
+    rows = blocks.by_mean(table[table[panel] == first], "relation")
+    what = "questions a relation"
+    return blocks.forest(table, "relation", rows, panel=panel, by=by, xlabel=xlabel, what=what)[0]
 
 
-def correctness_by_consistency(table: pd.DataFrame) -> Figure:
+def correctness_by_consistency(table: pd.DataFrame, named: Sequence[str]) -> Figure:
     """Figure 3: correctness of each relation against its consistency, a panel a model.
 
-    `table`: intervals by model and relation, twice, with the suffixes "_correct" and "_scons".
+    `table`: model, relation, correctness, consistency and n; `named` relations have their name beside
+    them.
     """
     blocks.check(table, "model", "relation")
     fig, panels = blocks.panels(
-        table.assign(n=table["n_correct"]), "model", height=3.2, what="questions a relation",
-        labels=("consistency (SCons)", "correctness"),
+        table, "model", height=3.0, what="questions a relation",
+        labels=("consistency (SCons)", "correctness"), shares="y",
     )  # fmt: skip
     for (axis, own), look in zip(panels, style.looks(table["model"]).values(), strict=True):
-        x, y = (
-            own.filter(like=suffix).rename(columns=lambda name: name.partition("_")[0])
-            for suffix in ("_scons", "_correct")
-        )
-        axis.errorbar(
-            x["mean"], y["mean"], style.errors(y), style.errors(x), fmt=look.marker,
-            color=look.colour, ecolor=(look.colour, 0.35), elinewidth=0.6,
-        )  # fmt: skip
+        axis.plot(own["consistency"], own["correctness"], look.marker, color=look.colour)
+        for row in own[own["relation"].isin(named)].itertuples():
+            at: dict[str, Any] = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": 7}
+            axis.annotate(style.name(str(row.relation)), (row.consistency, row.correctness), **at)
+        axis.margins(x=0.15)
     return fig
+
+
+def labelled_pairs(table: pd.DataFrame, at: float) -> Figure:
+    """Cosines of pairs of answers that a reader found to say the same or not, a panel a `measure`.
+
+    `table`: measure, label, cosine. The dashed line is at the cosine from which on clusters say the same.
+    """
+    import seaborn as sns  # takes a second
+
+    blocks.check(table, "label_id", "measure")
+    fills = {"same": style.RIGHT, "different": style.WRONG}
+    labels = ("cosine of the two answers", "pairs of answers")
+    fig, panels = blocks.panels(table, "measure", labels=labels, height=2.4)
+    for axis, own in panels:
+        sns.histplot(
+            own, x="cosine", hue="label", hue_order=list(fills), palette=fills, ax=axis, legend=False,
+            bins=20, binrange=(min(0, own["cosine"].min()), 1), element="step", alpha=0.3,
+        )  # fmt: skip
+        axis.axvline(at, **style.REFERENCE)
+        axis.set(xlabel=labels[0], ylabel=labels[1] if axis is panels[0][0] else "")
+    counts = table.drop_duplicates("label_id")["label"].value_counts()
+    names = {f"{name} (n = {counts[name]})": fill for name, fill in fills.items()}
+    edge = blocks.key(f"cosine {at}", **style.REFERENCE)
+    return blocks.legend(fig, [*blocks.patches(names), edge])
 
 
 def predictor_distributions(table: pd.DataFrame) -> Figure:
