@@ -40,7 +40,7 @@ TIME = MODELS | {"n_facts": 281, "n_fine": 48, "n_correct": 3, "n_incorrect": 3,
 TIME |= {"n_formats": 24, "n_decoded": 24}
 # 13 presidents, and 7 popes, one of them without a whole year.
 OFFICES = MODELS | {"n_moments": 1, "offices": ["us-president", "pope"]}
-WORDING = MODELS | {"n_facts": 192, "n_samples": 10, "max_new_tokens": 20}
+WORDING = MODELS | {"n_facts": 480, "n_samples": 10, "max_new_tokens": 20}
 CONTEXT = MODELS | {"n_objects": 4, "n_facts": 80}
 
 
@@ -62,7 +62,8 @@ def asked(part: str, values: dict[str, Any], model: Asked) -> dict[str, float]:
         ("2-time", TIME, TUNED, {"score": 8324 + 229 + 1439 + 2 * 689}),
         ("2-time", OFFICES, TUNED, {"score": 13 * 13 + 13 + 6 * 7 + 7}),
         ("2-time", OFFICES | {"offices": []}, TUNED, {"score": 3762 + 344}),
-        ("3-wording", WORDING, PRETRAINED, {"generate": 1404, "sample": 192}),
+        ("3-wording", WORDING, PRETRAINED, {"generate": 3510, "sample": 480}),
+        ("3-wording", WORDING, TUNED, {"generate": 2 * 3510, "sample": 480}),  # in two formats
         ("4-context", CONTEXT, TUNED, {"generate": 800 + 80 * 4, "score": 800}),
     ],
 )
