@@ -131,6 +131,3 @@ def test_pairs_of_answers_have_their_numbers() -> None:
     table = effects.answer_pairs(sets)
     assert table[["first", "second"]].values.tolist() == [[0, 1], [0, 2], [1, 2]]
     assert table[["answer_1", "answer_2"]].values.tolist() == [["x", ""], ["x", "y"], ["", "y"]]
-    assert table["kind"].tolist() == ["one empty", "two different texts", "one empty"]
-    equal = effects.answer_pairs(sets.assign(texts=[["", " ", "x", "x"]]))["kind"].tolist()
-    assert equal == ["two empty", *["one empty"] * 4, "the same text"]

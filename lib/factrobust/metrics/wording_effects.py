@@ -6,9 +6,8 @@ f_i of a fact, m_v of a wording and g of all, its sum of squares is that of thre
     sum (x_iv - g)^2 = V sum (f_i - g)^2 + n sum (m_v - g)^2 + sum (x_iv - f_i - m_v + g)^2,
 
 of the n facts, of the V wordings, and of what is left: a wording that breaks this fact and not that
-one. Of two facts with nothing in common the means of wordings differ, too, by chance; the variance
-components of the two-way random-effects model, estimated by the method of moments (Searle, Casella and
-McCulloch, Variance Components, 1992, chapter 4), are free of that.
+one. Means of wordings differ by chance, too; the variance components of the two-way random-effects
+model, by the method of moments (Searle, Casella and McCulloch, Variance Components, 1992), do not.
 """
 
 from __future__ import annotations
@@ -34,23 +33,20 @@ def components(weights: Array, *wordings: Array) -> Array:
 
     `wordings` hold a column [fact] each, `weights` [resample, fact] how often a fact counts. A fact
     and its own copy say nothing about what facts have in common, so wordings are judged by pairs of
-    different facts: with d_iv = x_iv - f_i, the component of wordings is the mean over such pairs of
-    sum_v d_iv d_jv / (V - 1); with every weight 1 this is the estimate by the method of moments,
+    different facts: with d_iv = x_iv - f_i, their component is the mean over such pairs of
+    sum_v d_iv d_jv / (V - 1). With every weight 1 that is the estimate by the method of moments,
     (MS of wordings - MS of the rest) / n. It can be below 0; NaN for fewer than two facts.
     """
-    x = np.stack(wordings, axis=1)
-    facts, inner = x.mean(1), x - x.mean(1, keepdims=True)
-    squares = (inner**2).sum(1) / (x.shape[1] - 1)
-    total = weights.sum(1)
+    x, total = np.stack(wordings, axis=1), weights.sum(1)
+    facts, inner, v = x.mean(1), x - x.mean(1, keepdims=True), x.shape[1]
+    squares = (inner**2).sum(1) / (v - 1)
     pairs = total**2 - (weights**2).sum(1)
     pairs = np.where(pairs > 0, pairs, np.nan)
-    summed = np.einsum("rn,nv->rv", weights, inner)
-    common = (summed**2).sum(1) / (x.shape[1] - 1) - np.einsum("rn,n->r", weights**2, squares)
-    wording = common / pairs
+    common = (np.einsum("rn,nv->rv", weights, inner) ** 2).sum(1) / (v - 1)
+    wording = (common - np.einsum("rn,n->r", weights**2, squares)) / pairs
     rest = np.einsum("rn,n->r", weights, squares) / total - wording
-    spread = total * np.einsum("rn,n->r", weights, facts**2)
-    spread -= np.einsum("rn,n->r", weights, facts) ** 2
-    return np.stack([spread / pairs - rest / x.shape[1], wording, rest])
+    first, second = (np.einsum("rn,n->r", weights, facts**power) for power in (1, 2))
+    return np.stack([(total * second - first**2) / pairs - rest / v, wording, rest])
 
 
 def sums_of_squares(table: Array) -> Array:
@@ -73,6 +69,10 @@ def variance_shares(
     tables with as large a component, among `n_boot` where each fact's answers are permuted over
     wordings, and the one that was seen.
     """
+
+    def added(weights: Array, *parts: Array) -> Array:
+        return np.einsum("rn,sn->sr", weights, np.stack(parts))
+
     rng, rows = np.random.default_rng(seed), []
     for model, part in marked.groupby("model", sort=False):
         found = {}
@@ -86,7 +86,7 @@ def variance_shares(
         if found:
             squares, parts, chance = map(np.array, zip(*found.values(), strict=True))
             sums = squares.sum(0), parts.sum(0), chance.sum(0)
-            rows += _rows((model, "all"), _summed, parts, *sums, n_boot)
+            rows += _rows((model, "all"), added, parts, *sums, n_boot)
     columns = ["model", "relation", "source", "squares", "share", *Interval._fields[1:], "p"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -110,10 +110,6 @@ def _rows(
     ]  # fmt: skip
 
 
-def _summed(weights: Array, *parts: Array) -> Array:
-    return np.einsum("rn,sn->sr", weights, np.stack(parts))
-
-
 def _by_chance(x: Array, n: int, rng: np.random.Generator) -> Array:
     """The component of wordings in n tables [fact, wording] with each row permuted."""
     inner = x - x.mean(1, keepdims=True)
@@ -134,40 +130,30 @@ def without_question(responses: pd.DataFrame) -> pd.DataFrame:
 
 
 def gallery(groups: pd.DataFrame) -> pd.DataFrame:
-    """Of each model four typical questions: consistent or not, right or wrong.
+    """Of each model a typical question of each kind: consistent or not, right or wrong.
 
-    `groups` is a table `schemas.Groups`. A question is consistent if its SCons is at least the model's
-    median; typical of its kind is the one whose SCons is nearest to the kind's median, and of several
-    the first by group_id. Returns its row with `consistent`, and n, the questions of its kind; a kind
-    without questions has no row.
+    `groups` is a table `schemas.Groups`. Consistent is a SCons of the model's median or more, typical
+    the one nearest to the kind's median (of several the first by group_id). Returns the questions' rows
+    with `consistent` and n, the number of the kind.
     """
     scons = groups.groupby("model")["scons"]
     table = groups.assign(consistent=groups["scons"] >= scons.transform("median"))
     kinds = table.groupby(["model", "consistent", "correct"])["scons"]
-    table["n"] = kinds.transform("size")
-    table["far"] = (table["scons"] - kinds.transform("median")).abs().round(9)
-    order = table.sort_values(
-        ["consistent", "correct", "far", "group_id"], ascending=[False, False, True, True]
-    )
-    return order.groupby(["model", "consistent", "correct"], sort=False).head(1).drop(columns="far")
+    far = (table["scons"] - kinds.transform("median")).abs().round(9)
+    table = table.assign(n=kinds.transform("size"), far=far).sort_values(["far", "group_id"])
+    table = table.drop_duplicates(["model", "consistent", "correct"]).drop(columns="far")
+    return table.sort_values(["model", "consistent", "correct"], ascending=[True, False, False])
 
 
 def answer_pairs(groups: pd.DataFrame) -> pd.DataFrame:
     """Every pair of answers of each group (`schemas.AnswerSets`): what equation 1 averages over.
 
-    Returns model, group_id, first and second (numbers of the answers, from 0), answer_1, answer_2 and
-    kind: "two empty", "one empty", "the same text" or "two different texts".
+    Returns model, group_id, first and second (numbers of the answers, from 0), answer_1 and answer_2.
     """
-
-    def kind(one: str, other: str) -> str:
-        if not one or not other:
-            return "one empty" if one or other else "two empty"
-        return "the same text" if one == other else "two different texts"
-
     rows = [
-        (model, group, i, j, texts[i], texts[j], kind(texts[i].strip(), texts[j].strip()))
+        (model, group, i, j, texts[i], texts[j])
         for model, group, texts in groups[["model", "group_id", "texts"]].itertuples(index=False)
         for i, j in combinations(range(len(texts)), 2)
     ]
-    names = ["model", "group_id", "first", "second", "answer_1", "answer_2", "kind"]
+    names = ["model", "group_id", "first", "second", "answer_1", "answer_2"]
     return pd.DataFrame(rows, columns=names)

@@ -85,19 +85,17 @@ def by_wording(table: pd.DataFrame) -> Figure:
         table, "model", height=0.9 + 0.19 * len(relations), shares="x", what="facts a relation",
         labels=("share of right answers", ""),
     )  # fmt: skip
-    kinds = {"original wording": ("|", 11, 1), "paraphrase": ("o", 4, 0.55)}
+    marks: dict[str, dict[str, Any]] = {
+        "original wording": {"marker": "|", "ms": 11, "mew": 1.8},
+        "paraphrase": {"marker": "o", "mew": 0, "alpha": 0.6},
+    }
     for (axis, own), look in zip(panels, style.looks(table["model"]).values(), strict=True):
-        for name, (marker, size, alpha) in kinds.items():
-            shown = own[(own["variant"] == 0) == (name == "original wording")]
-            at = shown["relation"].map(relations.index)
-            at = at + style.jitter(len(shown), 0.5 if marker == "o" else 0)
-            shape: dict[str, Any] = {"marker": marker, "ms": size, "mew": 1.8 if size > 9 else 0}
-            axis.plot(shown["mean"], at, ls="", color=look.colour, alpha=alpha, **shape)
+        at, original = own["relation"].map(relations.index), own["variant"] == 0
+        at += style.jitter(len(own), 0.5) * ~original
+        for shown, shape in zip((original, ~original), marks.values(), strict=True):
+            axis.plot(own["mean"][shown], at[shown], ls="", color=look.colour, **shape)
     blocks.name_rows([axis for axis, _ in panels], [*map(style.name, relations)])
-    marks = [
-        blocks.key(k, ls="", marker=m, ms=s, mew=1.8 * (s > 9)) for k, (m, s, _) in kinds.items()
-    ]
-    return blocks.legend(fig, marks)
+    return blocks.legend(fig, [blocks.key(name, ls="", **shape) for name, shape in marks.items()])
 
 
 def variance(table: pd.DataFrame) -> Figure:
