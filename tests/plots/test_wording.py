@@ -140,27 +140,6 @@ def test_binned_correctness(check):
     ]
 
 
-def test_predictive_gain(check, models, points):
-    rows = [
-        (model, predictors, categories, 0.8 - 0.1 * k, 0.6 + 0.05 * i)
-        for k, model in enumerate(models)
-        for i, predictors in enumerate(["QCat, SCons", "SCons"])
-        for categories in ("all", "correctness > 0.1")
-    ]
-    columns = ["model", "predictors", "categories", "accuracy", "baseline"]
-    table = pd.DataFrame(rows, columns=columns).assign(low=0.5, high=0.9, n_test=38, gain=-4.04)
-    table.loc[0, "gain"] = NAN
-    fig = check(wording.predictive_gain(table), axes=2)
-    assert fig.axes[0].get_title().startswith("categories: all\nn = 38 test questions")
-    marks = [line for line in fig.axes[1].lines if line.get_marker() == "|"]
-    accuracy = [
-        line for line in fig.axes[1].lines if line.get_marker() == "o" and len(line.get_xdata())
-    ]
-    assert [line.get_xdata()[0] for line in marks[:2]] == [0.6, 0.65]
-    assert [line.get_ydata()[0] for line in marks[:2]] == list(accuracy[0].get_ydata())
-    assert [text.get_text() for text in fig.axes[0].texts][:2] == ["–", "−4.0%"]
-
-
 def test_calibration_says_the_questions_of_each_bin(check, models, points):
     one = pd.DataFrame({"bin": [1, 0], "predicted": [0.8, 0.1], "observed": [0.9, 0.2]})
     one = one.assign(low=[0.5, NAN], high=[1.0, NAN], n=[5, 70])

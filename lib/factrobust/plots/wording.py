@@ -239,31 +239,6 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
     return blocks.legend(fig, blocks.keys(looks))
 
 
-def predictive_gain(table: pd.DataFrame) -> Figure:
-    """Accuracy of each set of predictors against the baseline (tables 5 and 6).
-
-    `table`, of `metrics.prediction.ablation`: model, predictors, categories, accuracy,
-    low, high, baseline, gain (percent, written at the right), n_test. A panel each value of
-    `categories`, a row a set. Where no regression could be fitted, there is a dash.
-    """
-    table = table.rename(columns={"accuracy": "mean", "n_test": "n"})
-    looks = style.looks(table["model"])
-    mark: dict[str, Any] = {"ls": "", "marker": "|", "ms": 8, "mew": 1.5}
-    fig, panels = blocks.forest(
-        table.assign(categories="categories: " + table["categories"]), "predictors",
-        list(dict.fromkeys(table["predictors"])), panel="categories", what="test questions",
-        xlabel="accuracy",
-        extra=[blocks.key("baseline (gain in percent)", **mark)],
-    )  # fmt: skip
-    for axis, own in panels:
-        for row in own.to_dict("records"):
-            colour = looks[row["model"]].colour
-            axis.plot(row["baseline"], row["y"], color=colour, **mark)
-            gain = "–" if np.isnan(row["gain"]) else f"{row['gain']:+.1f}%".replace("-", "−")
-            blocks.beside(axis, row["y"], gain, colour)
-    return fig
-
-
 def ladder(table: pd.DataFrame) -> Figure:
     """How much better each predictor is than the relation alone, a panel a measure.
 
