@@ -84,13 +84,13 @@ def test_relations_stand_by_their_mean_in_the_first_panel(check, intervals, mode
 def test_correctness_by_consistency(check, models, points):
     table = pd.DataFrame([(m, r) for m in models for r in RELATIONS], columns=["model", "relation"])
     n = len(table)
-    table = table.assign(correctness=np.linspace(0, 1, n), consistency=np.linspace(1, 0, n), n=12)
+    table = table.assign(correctness=np.linspace(0, 1, n), consistency=np.linspace(1, 0, n), n=12, r=0.536)
     fig = check(wording.correctness_by_consistency(table, ["author", "sport"]), axes=len(models))
     for axis, (model, look) in zip(fig.axes, style.looks(models).items(), strict=True):
         own = table[table["model"] == model]
         expected = own[["consistency", "correctness"]].to_numpy().tolist()
         assert points(axis, look.colour).tolist() == expected
-        assert axis.get_title().endswith("n = 12 questions a relation")
+        assert axis.get_title().endswith("n = 12 questions a relation, r = 0.54")
         assert {text.get_text(): list(text.xy) for text in axis.texts} == {
             "author": expected[0],
             "sport": expected[3],

@@ -137,8 +137,8 @@ def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model")
 def correctness_by_consistency(table: pd.DataFrame, named: Sequence[str]) -> Figure:
     """Figure 3: correctness of each relation against its consistency, a panel a model.
 
-    `table`: model, relation, correctness, consistency and n; `named` relations have their name beside
-    them.
+    `table`: model, relation, correctness, consistency, n, and the model's correlation r; `named`
+    relations have their name beside them.
     """
     blocks.check(table, "model", "relation")
     fig, panels = blocks.panels(
@@ -151,6 +151,7 @@ def correctness_by_consistency(table: pd.DataFrame, named: Sequence[str]) -> Fig
             at: dict[str, Any] = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": 7}
             axis.annotate(style.name(str(row.relation)), (row.consistency, row.correctness), **at)
         axis.margins(x=0.15)
+        axis.set_title(f"{axis.get_title()}, r = {own['r'].iloc[0]:.2f}")
     return fig
 
 
@@ -173,7 +174,7 @@ def labelled_pairs(table: pd.DataFrame, at: float) -> Figure:
         axis.axvline(at, **style.REFERENCE)
         axis.set(xlabel=labels[0], ylabel=labels[1] if axis is panels[0][0] else "")
     counts = table.drop_duplicates("label_id")["label"].value_counts()
-    names = {f"{name} (n = {counts[name]})": fill for name, fill in fills.items()}
+    names = {f"{name} (n = {counts.get(name, 0)})": fill for name, fill in fills.items()}
     edge = blocks.key(f"cosine {at}", **style.REFERENCE)
     return blocks.legend(fig, [*blocks.patches(names), edge])
 
