@@ -68,7 +68,7 @@ def ablation(groups: pd.DataFrame, *, seed: int = 0, n_boot: int = 2000) -> pd.D
     which the model answers more than that share of all questions, split anew. McFadden's pseudo_r2
     is of the rows fitted on, the accuracy of the n_test others at probability 0.5, the baseline that
     of the training rows' more frequent outcome there, the gain in percent of it. n_unseen test rows
-    of categories that no training row has are dropped. `fit` says how it was fitted, or "none: " and
+    without a probability, as of categories that no training row has, are dropped. `fit` says how it was fitted, or "none: " and
     why no regression can be. Intervals resample test questions.
     """
     rows = []
@@ -167,20 +167,13 @@ def _held_out(
         return {"n_train": 0, "n_test": 0, "n_unseen": 0, "fit": f"none: {reason}"}
     outside = folds(groups, 5, seed) != 0
     test, fitted = _predicted(groups[outside], groups[~outside], predictors)
-    seen = test.dropna(subset=["probability"])
-    row: dict[str, float | str] = {"n_train": int(outside.sum()), "n_test": len(seen)}
-    if fitted is None:
-        return row | {"n_unseen": 0, "fit": test["fit"].iloc[0]}
-    row |= {"n_unseen": len(test) - len(seen), "fit": fitted.method}
-    right, base = (
-        ((seen[name] > 0.5) == seen["correct"]).to_numpy(dtype=float)
-        for name in ("probability", "prior")
-    )
-    accuracy = bootstrap_mean(right, n_boot=n_boot)
-    gain = bootstrap_statistic(relative_gain, [right, base], n_boot=n_boot)
-    row |= {"pseudo_r2": fitted.pseudo_r2, "baseline": float(base.mean())}
-    row |= {"accuracy": accuracy.mean, "low": accuracy.low, "high": accuracy.high}
-    return row | {"gain": gain.mean, "gain_low": gain.low, "gain_high": gain.high}
+    found = prediction_quality(test, n_boot=n_boot).set_index("measure")
+    accuracy, gain = (found.loc[name] for name in ("accuracy", "gain"))
+    row = {"n_train": outside.sum(), "n_test": accuracy["n"], "n_unseen": accuracy["n_missing"]}
+    row |= {"accuracy": accuracy["mean"], "low": accuracy["low"], "high": accuracy["high"]}
+    row |= {"gain": gain["mean"], "gain_low": gain["low"], "gain_high": gain["high"]}
+    row |= {"baseline": found.loc["baseline", "mean"], "fit": test["fit"].iloc[0]}
+    return row if fitted is None else row | {"pseudo_r2": fitted.pseudo_r2, "fit": fitted.method}
 
 
 def spent(

@@ -48,7 +48,8 @@ CATEGORY = re.compile(r"QCat\[T\.(.*?)\](?=:|$)")  # in the name of a coefficien
 PRIOR_SD = 2.5
 ML = "maximum likelihood"
 ML_STEPS = 25  # finite estimates take about 10 steps; from 37 on, diverging ones look settled
-WITHIN = ["relation", "model", "term", "coefficient", "low", "high", "odds_ratio", "fit", "n"]
+WITHIN = ["relation", "model", "term", "coefficient", "low", "high", "odds_ratio", "odds_low"]
+WITHIN += ["odds_high", "fit", "n"]
 MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 
 
@@ -314,7 +315,8 @@ def within(groups: pd.DataFrame, relations: Sequence[str]) -> pd.DataFrame:
         if (reason := undefined(part)) is None:
             table = coefficients(fit(part, NUMERIC))
         else:
-            table = pd.DataFrame([{"model": model, "fit": f"none: {reason}", "n": len(part)}])
+            row = {"model": model, "term": "", "fit": f"none: {reason}", "n": len(part)}
+            table = pd.DataFrame([row])
         tables.append(table.assign(relation=relation))
     return pd.concat(tables, ignore_index=True).reindex(columns=WITHIN)
 
