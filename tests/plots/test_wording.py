@@ -84,7 +84,9 @@ def test_relations_stand_by_their_mean_in_the_first_panel(check, intervals, mode
 def test_correctness_by_consistency(check, models, points):
     table = pd.DataFrame([(m, r) for m in models for r in RELATIONS], columns=["model", "relation"])
     n = len(table)
-    table = table.assign(correctness=np.linspace(0, 1, n), consistency=np.linspace(1, 0, n), n=12, r=0.536)
+    table = table.assign(
+        correctness=np.linspace(0, 1, n), consistency=np.linspace(1, 0, n), n=12, r=0.536
+    )
     fig = check(wording.correctness_by_consistency(table, ["author", "sport"]), axes=len(models))
     for axis, (model, look) in zip(fig.axes, style.looks(models).items(), strict=True):
         own = table[table["model"] == model]
