@@ -23,7 +23,7 @@ import pandas as pd
 from factrobust import draws, load_model
 from factrobust.datasets.named import load_named_questions
 from factrobust.datasets.wordings import sample
-from factrobust.metrics.wording import mark_by_rules, rule_differences
+from factrobust.metrics.wording import mark_by_rules
 from factrobust.probes.wording import greedy, paper_format
 from factrobust.records import open_records
 from factrobust.text import normalise
@@ -89,7 +89,8 @@ def wording_pairs(responses: pd.DataFrame) -> pd.DataFrame:
 
 def wording_disputed(responses: pd.DataFrame) -> pd.DataFrame:
     """All answers, to any wording, that one rule counts as right and the other does not."""
-    table = rule_differences(mark_by_rules(responses, load_named_questions("embedded")[0]))
+    marked = mark_by_rules(responses, load_named_questions("embedded")[0])
+    table = marked[marked["substring"] != marked["correct"]]
     table = table.assign(accepted=table["answers"].map("|".join), answer=table["text"])
     order = [draws.number(SEED, *key) for key in table[["model", "question_id"]].to_numpy()]
     columns = ["model", "question_id", "question", "accepted", "answer"]

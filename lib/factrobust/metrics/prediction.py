@@ -200,6 +200,53 @@ def spent(
 # -- how good they are -------------------------------------------------------------------------------
 
 
+def prediction_quality(
+    predictions: pd.DataFrame, by: Sequence[str] = ("model",), *, n_boot: int = 2000
+) -> pd.DataFrame:
+    """Quality of predictions, one row a measure and combination of `by`.
+
+    Measures are accuracy (at probability 0.5), baseline (accuracy of the training rows' more
+    frequent outcome), gain (percent of the baseline), auc, brier, brier_baseline (of the training
+    rows' share of right answers as the only probability).
+    """
+    rows: list[tuple] = []
+    for key, part in predictions.groupby(list(by), sort=False):
+        y, p, missing = _wide(part, "probability")
+        prior = _wide(part, "prior")[1].reindex(y.index).to_numpy()
+        right, chance = y.to_numpy()[:, None], p.to_numpy()
+        hit = ((chance > 0.5) == right).mean(axis=1)
+        base = ((prior > 0.5) == right).mean(axis=1)
+        measured = {
+            "accuracy": bootstrap_mean(hit, n_boot=n_boot),
+            "baseline": bootstrap_mean(base, n_boot=n_boot),
+            "gain": bootstrap_statistic(relative_gain, [hit, base], n_boot=n_boot),
+            "auc": bootstrap_statistic(_mean_auc, [y, *chance.T], n_boot=n_boot),
+            "brier": bootstrap_mean(((chance - right) ** 2).mean(axis=1), n_boot=n_boot),
+            "brier_baseline": bootstrap_mean(((prior - right) ** 2).mean(axis=1), n_boot=n_boot),
+        }
+        rows += [(*key, name, *interval, missing) for name, interval in measured.items()]
+    return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
+
+
+def ranking(
+    table: pd.DataFrame,
+    columns: Sequence[str],
+    by: Sequence[str] = ("model",),
+    *,
+    n_boot: int = 2000,
+) -> pd.DataFrame:
+    """AUC of single measures, which need not be probabilities: higher must mean more certain.
+
+    `table` has a row a question: `by`, group_id, correct and the measures in `columns`.
+    """
+    rows = []
+    for (key, part), name in product(table.groupby(list(by), sort=False), columns):
+        y, x, missing = _wide(part, name)
+        area = bootstrap_statistic(_mean_auc, [y, *x.to_numpy().T], n_boot=n_boot)
+        rows.append((*key, name, *area, missing))
+    return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
+
+
 def compared(
     table: pd.DataFrame,
     by: Sequence[str] = ("model",),
@@ -351,6 +398,20 @@ def _mean_over(
     measure: Callable[[Array, Array, Array], Array], weights: Array, y: Array, *repeats: Array
 ) -> Array:
     return np.mean([measure(weights, y, x) for x in repeats], axis=0)
+
+
+def _auc(weights: Array, y: Array, x: Array) -> Array:
+    """Area under the ROC curve of scores x for outcomes y [row], counted `weights` [resample, row]
+    times: the probability that a right answer has a higher score than a wrong one, ties counted
+    half, [resample]. NaN without a right or without a wrong answer."""
+    drawn, good = _by_score(weights, x, y)
+    bad = drawn - good
+    wins = np.sum(good * (np.cumsum(bad, axis=1) - bad / 2), axis=1)
+    pairs = good.sum(axis=1) * bad.sum(axis=1)
+    return np.where(pairs > 0, wins / np.where(pairs > 0, pairs, 1.0), np.nan)
+
+
+_mean_auc = partial(_mean_over, _auc)
 
 
 def _covered(coverage: float, weights: Array, y: Array, x: Array) -> Array:

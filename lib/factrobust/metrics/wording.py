@@ -26,17 +26,15 @@ KEY = ["model", "group_id"]
 BEFORE = frozenset(("new", "north", "south", "east", "west", "equatorial"))  # "New Mexico"
 
 
-def found_answer(text: str, answers: Sequence[str]) -> str | None:
-    """The first accepted answer that a generated text states, or None.
+def has_substring(text: str, answers: Sequence[str]) -> bool:
+    """Whether a generated text has an accepted answer in it.
 
     By the paper's rule (3.3.1), which is PopQA's: an accepted answer, or its spelling in lower case,
     or with the first letter only in upper case, is a substring of the text, anywhere, inside words
     too. Empty accepted answers, which any text contains, are passed over.
     """
-    for answer in map(str.strip, answers):
-        if answer and any(s in text for s in (answer, answer.lower(), answer.capitalize())):
-            return answer
-    return None
+    given = filter(None, map(str.strip, answers))
+    return any(s in text for a in given for s in (a, a.lower(), a.capitalize()))
 
 
 def stated(
@@ -73,7 +71,7 @@ def stated(
 
 def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None) -> pd.DataFrame:
     """Greedy answers and whether they are right, by what they say (`stated`: correct) and by the
-    paper's rule (`found_answer`: substring): a table `schemas.MarkedResponses`.
+    paper's rule (`has_substring`: substring): a table `schemas.MarkedResponses`.
 
     Longer names are the accepted answers of a relation in `questions` (without them, in `responses`)
     that have a capital letter: "punk rock" is rock, but "American football" is not football.
@@ -87,16 +85,8 @@ def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None
     asked = zip(pairs, responses["question"], others, strict=True)
     return responses.assign(
         correct=[stated(*pair, question, longer) for pair, question, longer in asked],
-        substring=[found_answer(*pair) is not None for pair in pairs],
+        substring=[has_substring(*pair) for pair in pairs],
     )
-
-
-def rule_differences(marked: pd.DataFrame) -> pd.DataFrame:
-    """The marked answers that one rule accepts and the other does not, and what the paper's rule
-    `matched` in them: an accepted answer or None."""
-    rows = marked[marked["substring"] != marked["correct"]]
-    found = [found_answer(t, a) for t, a in zip(rows["text"], rows["answers"], strict=True)]
-    return rows.assign(matched=pd.Series(found, index=rows.index, dtype=object))
 
 
 def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
@@ -210,17 +200,18 @@ def rouge_l(groups: Groups) -> Array:
 
 @lru_cache(maxsize=100_000)
 def _rouge(one: str, other: str) -> float:
-    if one == other:
-        return 1.0
+    """The longest common subsequence by bits, one a word of the first text (Hyyrö, 2004)."""
     first, second = one.split(), other.split()
-    longest = [0] * (len(second) + 1)  # of the words so far and each beginning of the second
-    for word in first:
-        before = longest
-        longest = [0]
-        for j, against in enumerate(second):
-            match = before[j] + 1 if word == against else 0
-            longest.append(max(match, before[j + 1], longest[j]))
-    return 2 * longest[-1] / (len(first) + len(second))
+    if not first + second:
+        return 1.0
+    places: dict[str, int] = {}
+    for i, word in enumerate(first):
+        places[word] = places.get(word, 0) | 1 << i
+    every = left = (1 << len(first)) - 1
+    for word in second:
+        met = left & places.get(word, 0)
+        left = ((left + met) | (left - met)) & every
+    return 2 * (len(first) - left.bit_count()) / (len(first) + len(second))
 
 
 def _counts(members: Iterable[Hashable]) -> Array:
