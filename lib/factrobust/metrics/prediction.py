@@ -8,7 +8,7 @@ relations. A question without a number in some repeat is left out, and counted i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
 
@@ -33,7 +33,7 @@ Sums = tuple[Array, Array]  # above and below a fraction
 RELATION = "relation alone"
 UNSEEN = "none: the category is not among the rows fitted on"
 MINIMUM = 0.1  # correctness of the categories in the right half of table 5
-COVERAGES = tuple(round(0.1 * i, 1) for i in range(1, 11))
+COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1)
 
 
 # -- predictions -----------------------------------------------------------------------------------
@@ -358,9 +358,10 @@ def risk_coverage(
     """Accuracy of a model when only the share of questions with the highest score is answered.
 
     `table` holds predictions, or one row a question (`schemas.Groups`) with any column as `score`;
-    higher means more certain. Equal scores are answered in random order: the accuracy is the
-    expected one, as it is where a coverage is no whole number of questions. Intervals draw whole
-    clusters; where all that is answered is right, or wrong, they are exact binomial ones.
+    higher means more certain, and of several repeats the mean counts. Equal scores are answered in
+    random order: the accuracy is the expected one, as it is where a coverage is no whole number of
+    questions. Intervals draw whole clusters; where all that is answered is right, or
+    wrong, they are exact binomial ones.
     """
     rows = []
     for model, part in table.groupby("model", sort=False):
@@ -368,9 +369,9 @@ def risk_coverage(
         first = part.drop_duplicates("group_id").set_index("group_id", drop=False)
         drawn = first.loc[y.index, cluster]
         for coverage in coverages:
-            accuracy = partial(_mean_over, partial(_covered, coverage))
-            found = bootstrap_statistic(accuracy, [y, *x.to_numpy().T], drawn, n_boot=n_boot)
-            mean, low, high = found[:3]
+            accuracy = partial(_covered, coverage)
+            columns = [y, x.mean(axis=1)]
+            mean, low, high, _ = bootstrap_statistic(accuracy, columns, drawn, n_boot=n_boot)
             if mean in (0, 1):
                 low, high = map(
                     float, binomial_interval(mean * coverage * len(y), coverage * len(y))
@@ -394,12 +395,6 @@ def _wide(part: pd.DataFrame, column: str) -> tuple[pd.Series, pd.DataFrame, int
     return outcome.loc[complete.index], complete, len(wide) - len(complete)
 
 
-def _mean_over(
-    measure: Callable[[Array, Array, Array], Array], weights: Array, y: Array, *repeats: Array
-) -> Array:
-    return np.mean([measure(weights, y, x) for x in repeats], axis=0)
-
-
 def _auc(weights: Array, y: Array, x: Array) -> Array:
     """Area under the ROC curve of scores x for outcomes y [row], counted `weights` [resample, row]
     times: the probability that a right answer has a higher score than a wrong one, ties counted
@@ -411,7 +406,8 @@ def _auc(weights: Array, y: Array, x: Array) -> Array:
     return np.where(pairs > 0, wins / np.where(pairs > 0, pairs, 1.0), np.nan)
 
 
-_mean_auc = partial(_mean_over, _auc)
+def _mean_auc(weights: Array, y: Array, *repeats: Array) -> Array:
+    return np.mean([_auc(weights, y, x) for x in repeats], axis=0)
 
 
 def _covered(coverage: float, weights: Array, y: Array, x: Array) -> Array:
