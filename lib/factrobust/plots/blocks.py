@@ -86,14 +86,12 @@ def called(by: str, value: Any) -> str:
     """How a value of the column `by` is called in a figure."""
     if by == "context" and value:
         return f"{'no' if value == 'none' else style.name(value)} context"
-    return style.model_name(value) if by in style.MODEL_COLUMNS else style.name(str(value))
+    return style.model_name(value) if by == "model" else style.name(str(value))
 
 
 def looks_of(column: pd.Series) -> Looks:
     """Looks of the values of a column, which are models or anything else."""
-    return (style.looks if column.name in style.MODEL_COLUMNS else style.series)(
-        style.ordered(column)
-    )
+    return (style.looks if column.name == "model" else style.series)(style.ordered(column))
 
 
 def curves(

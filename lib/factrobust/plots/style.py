@@ -43,7 +43,6 @@ MODELS = (  # position = look; the first two are the embedded models, whose colo
     "Qwen/Qwen2.5-14B-Instruct",
 )
 EMBEDDED = 2
-MODEL_COLUMNS = ("model", "fitted_on", "predicted")
 COUNTS = ("", " (views)", " (people)")  # what a popularity may count
 ORDER = {  # of the values of a column; others stand behind them
     "model": MODELS,
@@ -113,7 +112,7 @@ def in_order(values: Iterable[Any], known: Iterable[Any]) -> list[Any]:
 
 def ordered(column: pd.Series) -> list[Any]:
     """The different values of a column in the order of the figures, which is that of its name."""
-    if column.name in MODEL_COLUMNS:
+    if column.name == "model":
         return list(looks(column))
     return in_order(column, ORDER.get(str(column.name), ()))
 
