@@ -357,9 +357,14 @@ def _number(number: float) -> str:
     return text.replace("e", "E") if "e" in text else text + "E0"
 
 
+_pack, _unpack = struct.Struct("f").pack, struct.Struct("f").unpack  # bound: a million are read
+
+
 def _single(text: str) -> float:
-    number: float = struct.unpack("f", struct.pack("f", float(text)))[0]
+    number: float = _unpack(_pack(float(text)))[0]
     return number
 
 
-_DECODER = json.JSONDecoder(parse_float=lambda text: float(text) if "E" in text else _single(text))
+_DECODER = json.JSONDecoder(
+    parse_float=lambda text: float(text) if "E" in text else _unpack(_pack(float(text)))[0]
+)
