@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 import re
@@ -331,13 +330,7 @@ def loading() -> Iterator[None]:
 
     with _one_at_a_time:
         logging.disable_progress_bar()  # for work of a second, and it would land in notebooks
-        collects = gc.isenabled()
-        gc.disable()  # a tokenizer's file makes millions of objects, and none of them is garbage
-        try:
-            yield
-        finally:
-            if collects:
-                gc.enable()
+        yield
 
 
 def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
