@@ -399,7 +399,7 @@ def test_timestress_in_a_folder_a_csv_and_the_cache(stress, rows, tmp_path, hub_
     ("column", "value", "message"),
     [
         ("Time", "2005-13", r" cannot be read as timestress \(ValueError: '2005-13' is no date"),
-        ("IsCorrect", "", r", row 1: the IsCorrect cell is empty; remove the row"),
+        ("IsCorrect", "Yes", r", row 1: the IsCorrect 'Yes' is not as TimeStress has it"),
     ],
 )
 def test_a_bad_row_of_timestress(stress, rows, column, value, message):

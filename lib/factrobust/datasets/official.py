@@ -239,7 +239,12 @@ def _is_early(dates: pd.Series) -> pd.Series:
     return dates.str.startswith(("-", "0000"))  # before year 1: -0044, 0000
 
 
-_STRESS = dict.fromkeys((*TIMESTRESS, *IDS, "FactPop"), _FILLED) | {"Time": None}
+_LABEL = pa.Check(  # one that is not known would be asked for, and count as nothing
+    lambda cells: cells.str.lower().isin([*dating.LABELS, "discarded", "no context"]),
+    error="is not as TimeStress has it; mend or remove the row",
+)
+_STRESS: dict[str, Any] = dict.fromkeys((*TIMESTRESS, *IDS, "FactPop"), _FILLED)
+_STRESS |= {"Time": None, "IsCorrect": _LABEL}
 
 
 # The paper's six relations, and how many facts of each it takes, the most popular ones (4.2).
