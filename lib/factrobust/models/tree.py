@@ -153,14 +153,13 @@ def _pick(
             drawn = best.indices[nodes, :1]
             tempered = -log_norms(cut, [EPSILON]).float()
         else:
-            z = cut / t
-            mass = weights(z)
+            mass = weights(cut, t)
             before = sums_before(mass)
             numbers = np.zeros((len(nodes), max(map(len, members.values())), HALVINGS))
             for k, group in enumerate(members.values()):
                 numbers[k, : len(group)] = [stream.uniforms[level] for stream in group]
-            drawn = _draw(mass, before, torch.from_numpy(numbers).to(z.device))
-            tempered = z.gather(1, drawn) - before[:, -1:].log().float()
+            drawn = _draw(mass, before, torch.from_numpy(numbers).to(cut.device))
+            tempered = cut.gather(1, drawn) / t - before[:, -1:].log().float()
         picked = (drawn, plain.gather(1, drawn) - norm[nodes], tempered)
         for group, *row in zip(members.values(), *(each.tolist() for each in picked), strict=True):
             for k, stream in enumerate(group):
@@ -273,7 +272,7 @@ def floors(
         if "top_k" in cuts:
             ranked = ranked.masked_fill(ranked < low[:, :1], -torch.inf)
         for column, t in enumerate(temperatures):
-            mass = weights(ranked / t)
+            mass = weights(ranked, t)
             before = sums_before(mass)
             wanted = cuts["top_p"] * before[:, -1:]
             block = torch.searchsorted(before[:, 1:-1].contiguous(), wanted)
@@ -296,9 +295,9 @@ def descending(logits: torch.Tensor) -> torch.Tensor:
     return torch.from_numpy(np.negative(negative, out=negative))
 
 
-def weights(shifted: torch.Tensor) -> torch.Tensor:
-    """exp(shifted) for values of at most 0; 0 where it would be under 2e-38."""
-    return torch.threshold_((shifted * LOG2E).clamp_(min=LOWEST).exp2_(), 2e-38, 0.0)
+def weights(shifted: torch.Tensor, t: float = 1.0) -> torch.Tensor:
+    """exp(shifted / t) for values of at most 0; 0 where it would be under 2e-38."""
+    return torch.threshold_((shifted * (LOG2E / t)).clamp_(min=LOWEST).exp2_(), 2e-38, 0.0)
 
 
 def log_norms(
