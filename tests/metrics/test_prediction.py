@@ -508,3 +508,17 @@ def test_ranking_by_hand() -> None:
     assert found["mean"].tolist() == pytest.approx([4.5 / 6, 1.5 / 6, 1 / 3])
     assert found["n"].tolist() == [5, 5, 4]
     assert found["n_missing"].tolist() == [0, 0, 1]
+
+
+def test_pairs_are_of_one_fold() -> None:
+    """In either fold each right answer is above each wrong one; a fold's fit shifts all its values."""
+    rows = [
+        (f"{fold}{correct}{i}", fold, bool(correct), 0.5 * fold + 0.2 * correct)
+        for fold in (0, 1)
+        for correct in (0, 1)
+        for i in range(3)
+    ]
+    table = pd.DataFrame(rows, columns=["group_id", "fold", "correct", "x"])
+    table = table.assign(model="m", relation="r", predictor="p", repeat=0)
+    found = prediction.compared(table, value="x", n_boot=10).set_index("measure")["mean"]
+    assert found["auc"] == found["auc_within"] == 1  # of pairs across folds, half are lost
