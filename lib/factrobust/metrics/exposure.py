@@ -1,0 +1,158 @@
+"""Dose and response: how a measure of a fact grows with the number of sentences that told it.
+
+In the invented world (`datasets.world`) exposures were assigned by chance, so that what differs
+between them is their effect. Tables have a row a model and fact, with its `exposure` (sentences).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import least_squares
+from scipy.special import expit
+from scipy.stats import rankdata
+
+from factrobust.statistics import (
+    Interval,
+    bootstrap_correlation,
+    bootstrap_statistic,
+    explained,
+)
+
+Array = NDArray[np.float64]
+FITTED = ["floor", "top", "half_effect", "slope"]
+
+
+def hill(
+    exposure: ArrayLike, floor: ArrayLike, top: ArrayLike, half: ArrayLike, slope: ArrayLike
+) -> Array:
+    """The response to an exposure, with the shape of `exposure`:
+
+        floor + (top - floor) / (1 + (half / exposure)^slope)
+
+    (Hill 1910, the four-parameter logistic of dose and response); `floor` at exposure 0, half of the
+    way to `top` at `half`.
+    """
+    with np.errstate(divide="ignore"):
+        steps = np.log(np.asarray(exposure, float)) - np.log(half)
+    return floor + (np.asarray(top) - floor) * expit(slope * steps)
+
+
+def fit_hill(exposure: NDArray, mean: NDArray, n: NDArray) -> Array:
+    """Floor, top, half and slope of the curve that fits best: least squares, weighted by n.
+
+    A row a dose: its exposure, the mean response, and the number of facts. The floor is the mean at
+    exposure 0, the half lies between the smallest and the largest other exposure, and the slope between
+    0.3 and 6. NaN where the response does not grow: where the mean of the upper half of doses is no
+    larger than the floor.
+    """
+    floor, told = mean[exposure == 0].mean(), exposure > 0
+    upper = exposure >= np.median(exposure)
+    if not np.average(mean[upper], weights=n[upper]) > floor:
+        return np.array([floor, np.nan, np.nan, np.nan])
+    dose, reach = exposure[told], max(np.ptp(mean), 1e-9)
+    bounds = ([floor, np.log(dose.min()), 0.3], [floor + 3 * reach, np.log(dose.max()), 6])
+    start = [floor + reach, np.log(np.median(dose)), 1.0]
+
+    def residuals(fit: Array) -> Array:
+        top, log_half, slope = fit
+        return np.sqrt(n[told]) * (hill(dose, floor, top, np.exp(log_half), slope) - mean[told])
+
+    found = least_squares(residuals, start, bounds=bounds).x
+    return np.array([floor, found[0], np.exp(found[1]), found[2]])
+
+
+def dose_response(
+    rows: pd.DataFrame, value: str, by: Sequence[str] = ("model",), *, n_boot: int = 200
+) -> pd.DataFrame:
+    """The curve of `hill` that fits a measure best, a row each combination of the columns `by`.
+
+    Columns: those of `by`, floor, top, half_effect (the exposure of half effect, sentences) with its
+    95% interval low and high, slope, n (facts). The interval draws facts within each exposure with
+    replacement `n_boot` times; draws without a curve are left out, and NaN stands where more than one in
+    ten has none. Rows whose measure is missing are left out.
+    """
+    table = []
+    for key, part in rows.dropna(subset=[value]).groupby(list(by), sort=False):
+        doses = part.groupby("exposure")[value]
+        means, n = doses.mean(), doses.size().astype(float)
+        dose, weights = means.index.to_numpy(float), n.to_numpy()
+        found = fit_hill(dose, means.to_numpy(float), weights)
+        rng = np.random.default_rng(0)
+        values = [own.to_numpy(float) for _, own in doses]
+        drawn = np.array(
+            [rng.choice(own, (n_boot, len(own))).mean(axis=1) for own in values]
+        )  # fmt: skip  [dose, draw]
+        halves = np.array([fit_hill(dose, column, weights)[2] for column in drawn.T])
+        low, high = np.nan, np.nan
+        if np.isfinite(found[2]) and np.isfinite(halves).mean() >= 0.9:
+            low, high = np.nanquantile(halves, [0.025, 0.975])
+        table.append((*key, *found[:3], low, high, found[3], len(part)))
+    columns = [*by, "floor", "top", "half_effect", "low", "high", "slope", "n"]
+    return pd.DataFrame(table, columns=columns)
+
+
+def fitted_curves(
+    fits: pd.DataFrame, exposures: ArrayLike, by: Sequence[str] = ("model",)
+) -> pd.DataFrame:
+    """The curves of `dose_response` at some exposures: the columns of `by`, exposure and mean."""
+    curves = fits.dropna(subset=["half_effect"]).merge(
+        pd.DataFrame({"exposure": np.asarray(exposures, float)}), how="cross"
+    )
+    return curves.assign(mean=hill(curves["exposure"], *curves[FITTED].to_numpy().T))[
+        [*by, "exposure", "mean"]
+    ]
+
+
+def knowing(
+    rows: pd.DataFrame, measures: Sequence[str], plain: str = "logprob", *, n_boot: int = 2000
+) -> pd.DataFrame:
+    """How well measures rank facts by exposure, and what each adds to the plain log-probability.
+
+    A row a model, measure and what (mean, low, high, n facts; intervals draw facts):
+    - "rank correlation": Spearman's of the measure with the exposure;
+    - "added": by how much the share of the variance of the exposure's ranks that a line explains grows
+      when the ranks of the measure join those of `plain` (R squared of both minus that of one).
+    Facts for which the measure is missing are left out; a constant measure has NaN.
+    """
+    table = []
+    for model, part in rows.groupby("model", sort=False):
+        for measure in measures:
+            own = part.dropna(subset=[measure])
+            exposure, known, ranks = (rankdata(own[name]) for name in ("exposure", plain, measure))
+            found = {"rank correlation": bootstrap_correlation(exposure, ranks, n_boot=n_boot)}
+            if measure != plain:
+                columns = [exposure, known, ranks]
+                found["added"] = bootstrap_statistic(_added, columns, n_boot=n_boot)
+            table += [(model, measure, what, *interval) for what, interval in found.items()]
+    return pd.DataFrame(table, columns=["model", "measure", "what", *Interval._fields])
+
+
+def reliability(rows: pd.DataFrame, measures: Sequence[str], seeds: Sequence[str]) -> pd.DataFrame:
+    """How alike models that differ in their seed alone rank facts: over all, and of one exposure.
+
+    A row a measure: all (mean Spearman correlation over pairs of the models `seeds`), within (the same
+    of the measure minus its mean at the fact's exposure), n (facts that all of them have).
+    """
+    table = []
+    for measure in measures:
+        wide = rows[rows["model"].isin(seeds)].pivot(
+            index=["fact_id", "exposure"], columns="model", values=measure
+        ).dropna()  # fmt: skip
+        centred = wide - wide.groupby("exposure").transform("mean")
+        table.append((measure, _mean_pair(wide), _mean_pair(centred), len(wide)))
+    return pd.DataFrame(table, columns=["measure", "all", "within", "n"])
+
+
+def _mean_pair(wide: pd.DataFrame) -> float:
+    if (wide.nunique() < 2).any() or len(wide) < 3:
+        return np.nan
+    matrix = np.atleast_2d(wide.corr(method="spearman"))
+    return float(matrix[np.triu_indices(len(matrix), 1)].mean())
+
+
+def _added(weights: Array, exposure: Array, plain: Array, measure: Array) -> Array:
+    return explained(weights, exposure, plain, measure) - explained(weights, exposure, plain)
