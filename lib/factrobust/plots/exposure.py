@@ -1,0 +1,74 @@
+"""Figures of part 5, dose and response. Tables and errors as `plots.blocks` says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+
+from factrobust.plots import blocks, style
+
+NEVER = -1.5  # where exposure 0 stands on an axis of log2(exposure), apart from the others
+EXPOSURE = "exposure (sentences that told the fact)"
+
+
+def by_exposure(
+    table: pd.DataFrame,
+    ylabel: str,
+    curves: pd.DataFrame | None = None,
+    *,
+    by: str = "model",
+    panel: str | None = None,
+    at: float | None = None,
+    shares: str = "y",
+) -> Figure:
+    """A measure against the exposure: points with their intervals, a look each value of `by`.
+
+    `table`: intervals by model (or `by`), exposure and, with a panel each value of it, `panel`.
+    `curves`, of `metrics.exposure.fitted_curves`, are drawn as lines; without them points are joined.
+    Dashed: `at`, such as chance. Exposure 0 stands apart, at the left.
+    """
+    blocks.check(table, by, panel, "exposure")
+    looks = blocks.looks_of(table[by])
+    labels = (EXPOSURE, ylabel)
+    fig, parts = blocks.panels(
+        table, panel, labels=labels, width=None if panel else style.DOUBLE, shares=shares
+    )
+    for axis, own in parts:
+        for k, (value, look) in enumerate(looks.items()):
+            points = own[own[by] == value].sort_values("exposure")
+            x = place(points["exposure"]) + style.aside(k, len(looks), 0.16)
+            axis.errorbar(
+                x, points["mean"], yerr=style.errors(points), fmt=look.marker, color=look.colour,
+                elinewidth=0.9, ms=3.6,
+            )  # fmt: skip
+            line = points[points["exposure"] > 0]
+            if curves is not None:
+                of = curves[curves[by] == value]
+                if panel:
+                    of = of[of[panel] == own[panel].iloc[0]] if len(own) else of[:0]
+                line = of[of["exposure"] > 0].sort_values("exposure")
+            axis.plot(
+                place(line["exposure"]), line["mean"], color=look.colour, ls=look.line, lw=1.1
+            )
+        if at is not None:
+            axis.axhline(at, **style.REFERENCE)
+        name_exposures(axis, table["exposure"])
+    return blocks.legend(fig, blocks.keys(looks))
+
+
+def place(exposure: ArrayLike) -> NDArray[np.float64]:
+    """Where exposures stand on the axis."""
+    number = np.asarray(exposure, float)
+    return np.where(number > 0, np.log2(np.maximum(number, 1)), NEVER)
+
+
+def name_exposures(axis: Axes, exposures: Iterable[float]) -> None:
+    """Ticks at 0 and at powers of four."""
+    top = max(exposures)
+    named = [0, *(4**k for k in range(12) if 4**k <= top)]
+    axis.set_xticks(place(named), [str(number) for number in named])

@@ -1,0 +1,50 @@
+"""Figures of dose and response, drawn from tables of known numbers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from factrobust.plots import exposure as plots
+
+TABLE = pd.DataFrame(
+    [
+        (model, dose, mean, mean - 0.1, mean + 0.1, 30)
+        for model, means in (("world-s", (0.1, 0.2, 0.3)), ("world-m", (0.1, 0.4, 0.9)))
+        for dose, mean in zip((0, 1, 16), means, strict=True)
+    ],
+    columns=["model", "exposure", "mean", "low", "high", "n"],
+)
+
+
+def test_exposures_stand_on_a_log_axis_and_none_apart() -> None:
+    assert plots.place([0, 1, 4, 512]).tolist() == [plots.NEVER, 0, 2, 9]
+
+
+def test_points_lines_and_chance() -> None:
+    fig = plots.by_exposure(TABLE, "share right", at=0.05)
+    (axis,) = fig.axes
+    drawn = [[*line.get_ydata()] for line in axis.lines]
+    assert [0.1, 0.2, 0.3] in drawn  # the points of world-s
+    assert [0.4, 0.9] in drawn  # the line of world-m begins at exposure 1
+    assert [0.05, 0.05] in drawn
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["0", "1", "4", "16"]
+
+
+def test_curves_are_drawn_instead_of_lines_and_panels_have_their_own() -> None:
+    both = pd.concat([TABLE.assign(wording="seen"), TABLE.assign(wording="never seen")])
+    curves = pd.DataFrame({"model": "world-s", "exposure": [1.0, 16], "mean": [0.21, 0.29]})
+    curves = pd.concat(
+        [curves.assign(wording="seen"), curves.assign(wording="never seen", mean=0.5)]
+    )
+    fig = plots.by_exposure(both, "share right", curves, panel="wording")
+    first, second = (
+        [np.round(line.get_ydata(), 2).tolist() for line in axis.lines] for axis in fig.axes
+    )
+    assert [0.21, 0.29] in first
+    assert [0.5, 0.5] in second
+    assert [0.21, 0.29] not in second
+
+
+def test_several_rows_for_one_point_are_refused() -> None:
+    with pytest.raises(ValueError, match="several rows for model world-s"):
+        plots.by_exposure(pd.concat([TABLE, TABLE]), "share right")
