@@ -1,6 +1,5 @@
 """Figures of dose and response, drawn from tables of known numbers."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -38,7 +37,7 @@ def test_curves_are_drawn_instead_of_lines_and_panels_have_their_own() -> None:
     )
     fig = plots.by_exposure(both, "share right", curves, panel="wording")
     first, second = (
-        [np.round(line.get_ydata(), 2).tolist() for line in axis.lines] for axis in fig.axes
+        [[round(float(y), 2) for y in line.get_ydata()] for line in axis.lines] for axis in fig.axes
     )
     assert [0.21, 0.29] in first
     assert [0.5, 0.5] in second
