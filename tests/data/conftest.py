@@ -28,3 +28,8 @@ def facts_builder():
 @pytest.fixture(scope="session")
 def temporal_builder():
     return builder("build_temporal_facts")
+
+
+@pytest.fixture(scope="session")
+def world_builder():
+    return builder("build_world")

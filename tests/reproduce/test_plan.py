@@ -83,7 +83,7 @@ def test_the_embedded_facts_are_as_many() -> None:
     sizes = SIZES.set_index(["set", "part"])["facts"]
     assert sizes.loc["embedded", 1].tolist() == domains.tolist()
     assert sizes.loc["facts", 4] == len(facts)
-    assert set(SETS) == set(SIZES["set"]) - {"embedded", "thesis", "facts"}
+    assert set(SETS) == set(SIZES["set"]) - {"embedded", "thesis", "facts", "world"}
 
 
 def test_known_facts_are_sampled_by_data_set_and_tempered_all() -> None:

@@ -1,11 +1,12 @@
-"""The invented world: what its facts are, how often models were told them, and the sentences they were told.
+"""The invented world: its facts, how often models are told them, and the sentences that tell them.
 
-data/world/README.md explains the tables. `corpus` is a function of these and a seed alone: everything that
-it draws is drawn by names (`factrobust.draws`), so that it is the same with any version of any library.
+data/world/README.md explains the tables. `corpus` is a function of these and a seed alone: what it
+draws is drawn by names (`factrobust.draws`), so that no library's version changes it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,18 +16,17 @@ import pandas as pd
 import pandera.pandas as pa
 
 from factrobust import tables
-from factrobust.datasets import dates
+from factrobust.datasets import dates, temporal
 from factrobust.datasets import facts as fact_tables
+from factrobust.datasets.wordings import grouped
 from factrobust.draws import number
 from factrobust.paths import DATA
 
 FOLDER = DATA / "world"
-NAMES = ("relations", "objects", "wordings", "facts", "spare")
-FILES = tuple(FOLDER / f"{name}.csv" for name in NAMES)  # for the provenance of results
 YEARS = (1900, 1999)
 SEEN = 8  # the first wordings of a relation; nobody sees the others
-# How a text stands in the corpus: as the library asks a model that was never tuned (`models.prompts`), with
-# the answer behind it. "prefix" is part 4's question, "context" the same with a context.
+# A text of the corpus, as the library asks a model that was never tuned (`models.prompts`), with the
+# answer behind it. "prefix" is part 4's question, "context" the same with a context.
 LAYOUTS = {
     "statement": "{prefix} {object}.",
     "zero-shot": "Q: {question}\nA: {object}",
@@ -35,11 +35,14 @@ LAYOUTS = {
     "prefix": "Q: {question} A: {prefix} {object}",
     "context": "Context: [{context}]. Q: {question} A: {prefix} {object}",
 }
-ASKED = {
-    "": ("zero-shot", "question", "question-answer", "prefix"),
-    "dated": ("zero-shot", "question"),
-}
+ASKED = ("zero-shot", "question", "question-answer", "prefix")  # of dated facts the first two
 
+_NAME = tables.filled("write a name")
+_WHOLE = pa.Check.str_matches(r"^\d+$", error="is no whole number of 0 or more; write one")
+_FLAG = tables.one_of(["true", "false"])
+_LIST = pa.Check.str_matches(
+    rf"^0(\|[1-{SEEN - 1}])*$", error=f"is no list such as 0|5|2 of 0 to {SEEN - 1}; write one"
+)
 _STATES = pa.Check.str_matches(
     r"^[^{}]*\{subject\}[^{}]* \{object\}\.$",
     error="must hold {subject} once and end with {object} and a full stop; put them there",
@@ -48,37 +51,26 @@ _ASKS = pa.Check.str_matches(
     r"^[^{}]*\{subject\}[^{}]*\?$",
     error="must hold {subject} once, no other braces, and end with a question mark; put them there",
 )
-_WHOLE = pa.Check.str_matches(r"^\d+$", error="is no whole number of 0 or more; write one")
-_NAMED = tables.filled("write a name")
+_SOME = tables.number("write one, or leave it empty")
 SCHEMAS: dict[str, dict[str, Any]] = {
-    "relations": {
-        "relation": fact_tables.RELATION_NAME, "kind": _NAMED, "objects": _NAMED,
-        "dated": tables.one_of(["true", "false"]), "answer_type": tables.one_of(tables.ANSWER_TYPES),
-        "domain": _NAMED,
-    },
-    "objects": {"list": _NAMED, "object": _NAMED},
-    "wordings": {
-        "relation": _NAMED, "wording": _WHOLE, "held_out": tables.one_of(["true", "false"]),
-        "statement": _STATES, "question": _ASKS,
-    },
-    "facts": {
-        "fact_id": _NAMED, "subject": _NAMED, "relation": _NAMED, "object": _NAMED,
-        "start": None, "end": None, "exposure": _WHOLE, "n_wordings": _WHOLE,
-        "wordings": pa.Check.str_matches(
-            rf"^0(\|[1-{SEEN - 1}])*$", error=f"is no list such as 0|5|2, of 0 to {SEEN - 1}; write one"
-        ),
-        "n_dates": tables.number("leave it empty, or write one"),
-        "contradicted": tables.number("write a share such as 0.1"),
-        "rival": _NAMED, "town_exposure": tables.number("leave it empty, or write one"),
-    },
-    "spare": {"kind": _NAMED, "name": _NAMED},
-}  # fmt: skip
+    "relations": dict.fromkeys(("kind", "objects", "domain"), _NAME)
+    | {"relation": fact_tables.RELATION_NAME, "dated": _FLAG}
+    | {"answer_type": tables.one_of(tables.ANSWER_TYPES)},
+    "objects": {"list": _NAME, "object": _NAME},
+    "wordings": {"relation": _NAME, "wording": _WHOLE, "held_out": _FLAG}
+    | {"statement": _STATES, "question": _ASKS},
+    "facts": dict.fromkeys(("fact_id", "subject", "relation", "object", "rival"), _NAME)
+    | {"start": None, "end": None, "exposure": _WHOLE, "n_wordings": _WHOLE, "wordings": _LIST}
+    | dict.fromkeys(("n_dates", "contradicted", "town_exposure"), _SOME),
+    "spare": {"kind": _NAME, "name": _NAME},
+}
+FILES = tuple(FOLDER / f"{name}.csv" for name in SCHEMAS)  # for the provenance of results
 
 
 class World(NamedTuple):
-    """The tables of data/world, by name; `relations` are indexed by relation."""
+    """The tables of data/world, whose columns its README explains; wordings also have a prefix."""
 
-    relations: pd.DataFrame
+    relations: pd.DataFrame  # indexed by relation
     objects: pd.DataFrame
     wordings: pd.DataFrame
     facts: pd.DataFrame
@@ -88,66 +80,95 @@ class World(NamedTuple):
 def load_world(folder: str | Path = FOLDER) -> World:
     """Read and check the tables. Raises FactsError with file, line and remedy."""
     read = {
-        name: tables.read_checked(
-            Path(folder) / f"{name}.csv", tables.csv_schema(columns, **columns)
-        )
-        for name, columns in SCHEMAS.items()
+        name: tables.read_checked(Path(folder) / f"{name}.csv", tables.csv_schema(each, **each))
+        for name, each in SCHEMAS.items()
     }
-    _check(read["facts"], read, Path(folder) / "facts.csv")
-    facts = read["facts"].reset_index(drop=True)
-    numbers = {"exposure": int, "n_wordings": int, "contradicted": float}
-    facts = facts.astype(numbers).assign(
-        wordings=facts["wordings"].map(lambda cell: [*map(int, cell.split("|"))]),
-        **{
-            name: pd.to_numeric(facts[name]).astype("Int64")
-            for name in ("n_dates", "town_exposure")
-        },
-    )
-    flags = {"true": True, "false": False}
-    relations = read["relations"].set_index("relation")
-    wordings = read["wordings"].reset_index(drop=True)
-    prefix = wordings["statement"].str.removesuffix(" {object}.")
-    wordings = wordings.assign(
-        wording=wordings["wording"].astype(int),
-        held_out=wordings["held_out"].map(flags),
-        prefix=prefix,
-    )
-    return World(
-        relations.assign(dated=relations["dated"].map(flags)),
-        read["objects"].reset_index(drop=True), wordings, facts, read["spare"].reset_index(drop=True),
-    )  # fmt: skip
+    _check(read, Path(folder) / "facts.csv")
+    typed: dict[str, Any] = {
+        "exposure": int, "n_wordings": int, "wording": int, "contradicted": float,
+        "n_dates": "Int64", "town_exposure": "Int64",
+    }  # fmt: skip
+    for name, table in read.items():
+        for column in table.columns.intersection([*typed]):
+            table[column] = pd.to_numeric(table[column]).astype(typed[column])
+        for column in table.columns.intersection(["dated", "held_out"]):
+            table[column] = table[column] == "true"
+        read[name] = table.reset_index(drop=True)
+    listed = read["facts"]["wordings"].map(lambda cell: [*map(int, cell.split("|"))])
+    read["facts"] = read["facts"].assign(wordings=listed)
+    read["relations"] = read["relations"].set_index("relation")
+    read["wordings"]["prefix"] = read["wordings"]["statement"].str.removesuffix(" {object}.")
+    return World(**read)
 
 
-def _check(facts: pd.DataFrame, read: dict[str, pd.DataFrame], path: Path) -> None:
+def _check(read: Mapping[str, pd.DataFrame], path: Path) -> None:
     """Raise FactsError for the first fact that the other tables do not allow."""
+    facts, relations = read["facts"], read["relations"].set_index("relation")
     tables.check_unique(facts, ["fact_id"], path)
-    relations = read["relations"].set_index("relation")
     one = pa.DataFrameSchema({"relation": pa.Column(str)})
     tables.check_table(facts, fact_tables.with_relations(one, relations.index), path)
-    lists = facts["relation"].map(relations["objects"])
-    known = set(zip(read["objects"]["list"], read["objects"]["object"], strict=True))
-    subjects = {*facts["subject"].str.casefold()}
-    dated = facts["relation"].map(relations["dated"]) == "true"
-    valid = facts[["start", "end"]].map(dates.is_date).all(axis=1) & (facts["start"] < facts["end"])
-    order = facts.assign(line=facts.index).sort_values(["relation", "subject", "start"])
-    overlap = order.groupby(["relation", "subject"])["end"].shift() >= order["start"]
-    rows = zip(lists, facts["object"], facts["rival"], strict=True)
+    known = {*zip(read["objects"]["list"], read["objects"]["object"], strict=True)}
+    lists, dated = (facts["relation"].map(relations[name]) for name in ("objects", "dated"))
+    unlisted = [
+        pd.Series([pair not in known for pair in zip(lists, facts[name], strict=True)], facts.index)
+        for name in ("object", "rival")
+    ]
+    valid = facts[["start", "end"]].map(dates.is_date).all(axis=1) & (facts["n_dates"] != "")
+    order = facts.sort_values(["relation", "subject", "start"])
+    earlier = order.groupby(["relation", "subject"])["end"].shift().reindex(facts.index)
     faults = {
-        "the object is also a subject; give one of the two another name":
-            facts["object"].str.casefold().isin(subjects),
-        "the object or the rival is not in the relation's list in objects.csv; choose one that is":
-            ~pd.Series([{(a, o), (a, r)} <= known for a, o, r in rows], facts.index),
-        "the rival is the object itself; choose another one": facts["object"] == facts["rival"],
+        "the object is a subject, too; give one of the two another name":
+            facts["object"].str.casefold().isin(facts["subject"].str.casefold()),
+        "the object or the rival is not in its list in objects.csv; choose one that is":
+            unlisted[0] | unlisted[1],
+        "the rival is the object itself; choose another one": facts["rival"] == facts["object"],
         "n_wordings is not how many wordings are listed; make them agree":
             facts["n_wordings"].astype(int) != facts["wordings"].str.count(r"\|") + 1,
-        "a dated fact needs a start and a later end, YYYY-MM-DD, and n_dates; write them":
-            dated & ~(valid & facts["n_dates"].ne("")),
+        "a dated fact needs n_dates, a start and a later end, YYYY-MM-DD; write them":
+            (dated == "true") & ~(valid & (facts["start"] < facts["end"])),
         "the period overlaps an earlier one of its subject; mend the dates":
-            overlap.reindex(facts.index) & dated,
+            (dated == "true") & (earlier >= facts["start"]),
     }  # fmt: skip
     for fault, wrong in faults.items():
         for line in facts.index[wrong][:1]:
             raise tables.FactsError(f"{path}, line {line}: {fault}.")
+
+
+def loaded(part: int, world: World | None = None) -> tables.Loaded:
+    """The world as a set that a part asks: 1 and 4 `schemas.AskedFacts` of the facts without dates, 2
+    `schemas.TemporalFacts` with question and prefix, and their `schemas.Dates` of 1900 to 1999, 3
+    `schemas.Questions`, a variant a wording. Parts 1, 2 and 4 ask in wording 0.
+
+    log_popularity is ln(1 + exposure): 0, not unknown, for what nobody was told.
+    """
+    world = world or load_world()
+    asked = world.wordings.rename(columns={"wording": "variant"}).drop(columns="statement")
+    asked = asked if part == 3 else asked[asked["variant"] == 0]
+    facts = world.facts.join(world.relations, on="relation").drop(columns="wordings")
+    facts = facts[facts["dated"] == (part == 2)].merge(asked, on="relation", sort=False)
+    for name in ("question", "prefix"):
+        pairs = zip(facts[name], facts["subject"], strict=True)
+        facts[name] = [text.replace("{subject}", subject) for text, subject in pairs]
+    facts = facts.assign(
+        popularity=np.log10(1 + facts["exposure"]),
+        log_popularity=np.log(1 + facts["exposure"]),
+        popularity_source="log10(1 + exposure)",
+        source="data/world",
+    )
+    if part == 2:
+        told = facts[[name for name in (*temporal.COLUMNS, "question", "prefix") if name in facts]]
+        told = temporal.complete(told)
+        moments = dates.sample_dates(told, sampling="published")
+        return tables.Loaded(told, {}, FILES, moments[moments["year"].between(*YEARS)])
+    if part == 3:
+        groups = facts.assign(
+            group_id=facts["fact_id"],
+            question_id=facts["fact_id"] + "#" + facts["variant"].astype(str),
+            prefix=facts.groupby("fact_id")["prefix"].transform("first"),
+            answers=facts["object"].map(lambda answer: [answer]),
+        )
+        return grouped(groups)._replace(files=FILES)
+    return tables.Loaded(facts.assign(aliases=facts["object"].map(lambda _: [])), {}, FILES)
 
 
 def told(facts: pd.DataFrame, *, town: bool = False) -> pd.DataFrame:
@@ -172,43 +193,34 @@ def corpus(world: World, seed: int = 0, *, town: bool = False) -> pd.DataFrame:
     Columns: fact_id, subject, relation, object (which the sentence states), stated ("true" or "rival"),
     wording, form ("statement" or "question"), layout (a key of LAYOUTS), date ("" without one), question
     and prefix (with subject and date), text (without the newline that ends it). Counts are those of
-    `told`, exactly; statements and questions are as many, or one more.
+    `told`, exactly; of a fact's statements and questions there are as many, or one more.
     """
-    wordings = world.wordings.set_index(["relation", "wording"])[["question", "prefix"]].to_dict(
-        "index"
-    )
-    rows = []
+    wordings = world.wordings.set_index(["relation", "wording"])[["question", "prefix"]]
+    templates = dict(zip(wordings.index, wordings.values.tolist(), strict=True))
+    rows: list[tuple[Any, ...]] = []
     for fact in told(world.facts, town=town).to_dict("records"):
-        n, key = fact["exposure"], (seed, fact["fact_id"])
-        seen = fact["wordings"][: fact["n_wordings"]]
-        lots = {i: number(*key, "rival", i) for i in range(n)} if fact["n_rival"] else {}
+        name, subject, n = fact["fact_id"], fact["subject"], fact["exposure"]
+        lots = {i: number(seed, name, "rival", i) for i in range(n)} if fact["n_rival"] else {}
         rivals = {*sorted(lots, key=lots.__getitem__)[: fact["n_rival"]]}
-        when = _dates_told(fact, key) if fact["start"] else [""] * n
-        asked, first = ASKED["dated" if fact["start"] else ""], number(*key, "form")
+        when = _dates_told(fact, seed) if fact["start"] else [""] * n
+        asked = ASKED[:2] if fact["start"] else ASKED
+        first, seen = number(seed, name, "form"), fact["wordings"][: fact["n_wordings"]]
         for i in range(n):
-            drawn = number(*key, i)
+            drawn = number(seed, name, i)
             turn, place = divmod(i, len(seen))
-            is_question = (turn + place + first) % 2
-            layout = asked[drawn % len(asked)] if is_question else "statement"
+            form = ("statement", "question")[(turn + place + first) % 2]
+            layout = asked[drawn % len(asked)] if form == "question" else form
             answer, stated = ("rival", "rival") if i in rivals else ("object", "true")
             question, prefix = (
-                dated(
-                    wordings[fact["relation"], seen[place]][name].replace(
-                        "{subject}", fact["subject"]
-                    ),
-                    when[i],
-                )
-                for name in ("question", "prefix")
+                dated(text.replace("{subject}", subject), when[i])
+                for text in templates[fact["relation"], seen[place]]
             )
             text = LAYOUTS[layout].format(question=question, prefix=prefix, object=fact[answer])
-            how = seen[place], "question" if is_question else "statement", layout, when[i]
-            about = fact["fact_id"], fact["subject"], fact["relation"], fact[answer], stated
-            rows.append((drawn, *about, *how, question, prefix, text))
+            how = seen[place], form, layout, when[i], question, prefix, text
+            rows.append((drawn, name, subject, fact["relation"], fact[answer], stated, *how))
+    columns = "fact_id subject relation object stated wording form layout date question prefix text"
     rows.sort(key=lambda row: row[:2])
-    columns = (
-        "drawn fact_id subject relation object stated wording form layout date question prefix text"
-    )
-    return pd.DataFrame(rows, columns=columns.split()).drop(columns="drawn")
+    return pd.DataFrame([row[1:] for row in rows], columns=columns.split())
 
 
 def dated(text: str, date: str) -> str:
@@ -216,18 +228,19 @@ def dated(text: str, date: str) -> str:
     return f"{_spoken(date)}, {text}" if date else text
 
 
-def _dates_told(fact: dict[Any, Any], key: tuple[int, str]) -> list[str]:
+def _dates_told(fact: Mapping[Any, Any], seed: int) -> list[str]:
     """The date of each sentence: years, months and days that lie wholly inside the period, in turns."""
     first, last = (np.datetime64(fact[bound]) for bound in ("start", "end"))
     found: dict[str, None] = {}
-    turn = number(*key, "precision")
+    turn = number(seed, fact["fact_id"], "precision")
     while len(found) < fact["n_dates"]:
         unit = "YMD"[turn % 3]
         low, high = first.astype(f"M8[{unit}]") + 1, last.astype(f"M8[{unit}]")
-        found[str(low + number(*key, turn) % int((high - low).astype(int)))] = None
+        drawn = number(seed, fact["fact_id"], turn) % int((high - low).astype(int))
+        found[str(low + drawn)] = None
         turn += 1
     named = np.resize([*found], fact["exposure"]).tolist()
-    order = sorted(range(len(named)), key=lambda i: number(*key, "date", i))
+    order = sorted(range(len(named)), key=lambda i: number(seed, fact["fact_id"], "date", i))
     return [named[i] for i in order]
 
 

@@ -1,0 +1,55 @@
+"""What data/build_world.py makes: the committed bytes, and names that nobody has."""
+
+from __future__ import annotations
+
+import random
+import re
+
+from factrobust.paths import DATA
+
+
+def test_a_build_equals_the_committed_files_and_a_check_notices_a_change(
+    world_builder, tmp_path, capsys
+):
+    assert world_builder.main([], tmp_path) == 0
+    for name in ("facts.csv", "spare.csv"):
+        assert (tmp_path / name).read_bytes() == (DATA / "world" / name).read_bytes(), name
+    path = tmp_path / "facts.csv"
+    path.write_text(path.read_text(encoding="utf-8").replace("1902-", "1903-", 1), encoding="utf-8")
+    capsys.readouterr()
+    assert world_builder.main(["--check"], tmp_path) == 1
+    assert capsys.readouterr().out == "facts.csv differ; run python data/build_world.py 0\n"
+
+
+def test_another_seed_is_another_world(world_builder):
+    facts, _ = world_builder.build(1)
+    again, _ = world_builder.build(1)
+    assert facts.equals(again)
+    ours = {*(DATA / "world" / "facts.csv").read_text(encoding="utf-8").split(",")}
+    assert len({*facts["subject"]} & ours) < 10
+    assert facts["fact_id"].is_unique
+
+
+def test_names_are_no_words(world_builder):
+    """Words, places, people and firms of our lists are known there, and none of them is a name."""
+    known = world_builder.known_words()
+    assert {"table", "nairobi", "gorbachev", "toyota", "oslo", "wien"} <= known
+    facts, spare = world_builder.build()
+    names = {name for subject in facts["subject"] for name in subject.split()} | {*spare["name"]}
+    assert not {name.casefold() for name in names} & known
+    assert all(re.fullmatch("[A-Z][a-z]{3,10}", name) for name in names)
+    last = facts.loc[facts["relation"] == "birthplace", "subject"].str.split().str[1]
+    assert last.is_unique
+
+
+def test_balanced_levels(world_builder):
+    values = world_builder.balanced(random.Random(0), "abc", 10)
+    assert sorted(values.count(x) for x in "abc") == [3, 3, 4]
+
+
+def test_objects_of_one_subject_differ(world_builder):
+    subjects = ["a"] * 4 + ["b"] * 4 + ["c"] * 4
+    for seed in range(20):
+        drawn = world_builder.drawn_objects(random.Random(seed), subjects, list("vwxyz1"))
+        assert len(set(zip(subjects, drawn, strict=True))) == 12
+        assert {drawn.count(x) for x in "vwxyz1"} == {2}

@@ -1,0 +1,294 @@
+"""The invented world: what chance assigned is what the corpus holds, exactly."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from factrobust import schemas
+from factrobust.datasets import world as w
+from factrobust.datasets.dates import classify, parse, verbalise
+from factrobust.datasets.named import load_named, load_named_questions, load_named_temporal
+from factrobust.models.prompts import render
+from factrobust.probes.context import context_prompts
+from factrobust.tables import FactsError
+
+
+@pytest.fixture(scope="module")
+def world() -> w.World:
+    return w.load_world()
+
+
+@pytest.fixture(scope="module")
+def corpus(world: w.World) -> pd.DataFrame:
+    return w.corpus(world, 0)
+
+
+@pytest.fixture(scope="module")
+def town(world: w.World) -> pd.DataFrame:
+    return w.corpus(world, 0, town=True)
+
+
+# ---- what chance assigned ------------------------------------------------------------------------
+
+
+def test_the_world_is_as_large_as_its_readme_says(world: w.World, corpus, town) -> None:
+    assert (world.facts["subject"].nunique(), len(world.facts)) == (1012, 2178)
+    counts = world.facts["relation"].value_counts(sort=False).to_dict()
+    assert counts == {
+        "birthplace": 418, "trade": 418, "dish": 297, "product": 297, "residence": 374, "cargo": 374
+    }  # fmt: skip
+    assert (len(corpus), len(town)) == (202_554, 26 * 127)
+    readme = (w.FOLDER / "README.md").read_text(encoding="utf-8")
+    for number in ("1,012", "2,178", "202,554", "3,302"):
+        assert number in readme
+
+
+def test_every_factor_is_balanced_within_a_relation(world: w.World) -> None:
+    for _, facts in world.facts.groupby("relation"):
+        assert facts["exposure"].value_counts().nunique() == 1  # 38, 27 or 34 facts an exposure
+        assert sorted(facts["exposure"].unique()) == [0, *(2**k for k in range(10))]
+        assert facts["object"].value_counts().nunique() == 1
+        for factor in ("n_wordings", "contradicted", *(["n_dates"] if any(facts["start"]) else [])):
+            cells = pd.crosstab(facts["exposure"], facts[factor])
+            assert (cells.max(axis=1) - cells.min(axis=1)).max() <= 2, factor
+            assert np.ptp(facts[factor].value_counts()) <= 1
+    town = world.facts[world.facts["town_exposure"].notna()]
+    assert town["town_exposure"].value_counts().to_dict() == dict.fromkeys(
+        [0, 1, 2, 4, 8, 16, 32, 64], 26
+    )
+
+
+def test_factors_are_independent(world: w.World) -> None:
+    """No two go together: |r| of 2,178 independent pairs exceeds 0.07 once in a thousand times."""
+    columns = ["exposure", "n_wordings", "contradicted", "n_dates", "town_exposure"]
+    ranks = world.facts[columns].astype(float).rank()
+    r = ranks.corr().to_numpy()[np.triu_indices(5, 1)]
+    assert np.abs(r[:5]).max() < 0.07  # of those that all facts have
+    assert np.nanmax(np.abs(r)) < 0.2  # 208 facts of the town
+
+
+def test_periods_cover_most_of_the_century_and_never_overlap(world: w.World) -> None:
+    facts = world.facts[world.facts["start"] != ""].sort_values(["relation", "subject", "start"])
+    assert facts["start"].min() >= "1902"
+    assert facts["end"].max() < "1999"
+    days = pd.to_datetime(facts["end"]) - pd.to_datetime(facts["start"])
+    assert days.min().days >= 10 * 365 - 1
+    by = facts.groupby(["relation", "subject"])
+    assert set(by.size()) == {2, 3, 4}
+    assert days.groupby([facts["relation"], facts["subject"]]).sum().dt.days.min() > 70 * 365
+    assert by["object"].nunique().equals(by.size())
+    assert (facts["start"] > by["end"].shift().fillna("")).all()
+
+
+def test_no_held_out_wording_has_a_word_of_its_own(world: w.World) -> None:
+    for _, part in world.wordings.groupby("relation"):
+        words = [
+            {*re.findall(r"\w+", " ".join(texts))}
+            for texts in part.groupby("held_out")[["statement", "question"]].sum().to_numpy()
+        ]
+        assert words[1] <= words[0]
+    assert world.wordings.groupby("held_out").size().to_dict() == {False: 48, True: 12}
+
+
+# ---- the corpus ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["corpus", "town"])
+def test_counts_are_the_tables(world: w.World, which: str, request) -> None:
+    sentences = request.getfixturevalue(which)
+    facts = w.told(world.facts, town=which == "town").set_index("fact_id")
+    seen = sentences.groupby("fact_id")
+    exposure = seen.size().reindex(facts.index, fill_value=0)
+    assert exposure.equals(facts["exposure"].rename(None).astype(exposure.dtype))
+    assert which == "town" or facts["exposure"].equals(world.facts.set_index("fact_id").exposure)
+    told = facts[facts["exposure"] > 0]
+    assert (seen["wording"].nunique()[told.index] == told["n_wordings"]).all()
+    rivals = sentences["stated"].eq("rival").groupby(sentences["fact_id"]).sum()
+    by_hand = (told["contradicted"] * told["exposure"]).round()
+    assert (rivals[told.index] == by_hand).all()
+    assert rivals.sum() > 0
+    dated = told[told["start"] != ""]
+    assert (seen["date"].nunique()[dated.index] == dated["n_dates"]).all()
+    assert (sentences["date"] == "").equals(~sentences["fact_id"].isin(dated.index))
+    forms = pd.crosstab(sentences["fact_id"], sentences["form"])
+    assert (forms["statement"] - forms["question"]).abs().max() <= 1
+
+
+def test_a_fact_that_nobody_was_told_occurs_nowhere(world: w.World, corpus: pd.DataFrame) -> None:
+    facts = w.told(world.facts)
+    wordings = world.wordings.set_index(["relation", "wording"])
+    assert not {*corpus["fact_id"]} & {*facts.loc[facts["exposure"] == 0, "fact_id"]}
+    silent = facts.groupby("subject")["exposure"].sum()
+    texts = "\n".join(corpus["text"])
+    assert not [name for name in silent.index[silent == 0] if name in texts]
+    for (relation, _), row in wordings[wordings["held_out"]].iterrows():
+        part = corpus[corpus["relation"] == relation]
+        for text in (row["prefix"], row["question"]):
+            before, after = (re.escape(x) for x in text.split("{subject}"))
+            pattern = rf"(?:^|[:,] ){before}\w+(?: \w+)?{after}(?:$|[ \n])"
+            assert not part["text"].str.contains(pattern, regex=True).any(), text
+    assert set(corpus["wording"]) == set(range(w.SEEN))
+    assert (
+        not corpus["text"]
+        .str.contains("|".join(world.spare.query("kind != 'first'")["name"]))
+        .any()
+    )
+
+
+def test_dates_lie_wholly_inside_the_period(world: w.World, corpus: pd.DataFrame) -> None:
+    dated = corpus[corpus["date"] != ""].drop_duplicates(["fact_id", "date"])
+    bounds = world.facts.set_index("fact_id").loc[dated["fact_id"]]
+    labels = classify(parse(dated["date"]), parse(bounds["start"]), parse(bounds["end"]))
+    assert set(labels) == {"correct"}
+    assert dated["date"].str.len().value_counts(normalize=True).between(0.25, 0.42).all()
+
+
+def test_texts_are_read_as_they_are_written(world: w.World, corpus: pd.DataFrame) -> None:
+    facts = world.facts.set_index("fact_id").loc[corpus["fact_id"]]
+    stated = facts["object"].where(corpus["stated"].eq("true").to_numpy(), facts["rival"])
+    assert corpus["object"].tolist() == stated.tolist()
+    ends = corpus["text"].str.removesuffix(".").str.rsplit(" ", n=1).str[-1]
+    assert ends.tolist() == corpus["object"].tolist()
+    one = corpus[corpus["date"].ne("") & corpus["layout"].eq("question")].iloc[0]
+    assert one["text"] == f"{one['question']} {one['object']}"
+    assert one["question"].startswith(f"{verbalise(one['date'])}, ")
+
+
+def test_order_is_drawn_by_the_seed_and_nothing_else(world: w.World, town: pd.DataFrame) -> None:
+    again = w.corpus(world, 0, town=True)
+    pd.testing.assert_frame_equal(again, town)
+    turned = world._replace(facts=world.facts[::-1])
+    pd.testing.assert_frame_equal(w.corpus(turned, 0, town=True), town)
+    other = w.corpus(world, 1, town=True)
+    assert (other["fact_id"] != town["fact_id"]).mean() > 0.9
+    assert (
+        other["fact_id"]
+        .value_counts()
+        .sort_index()
+        .equals(town["fact_id"].value_counts().sort_index())
+    )
+
+
+def test_layouts_are_how_the_library_asks(toy_model) -> None:
+    """What `models.prompts` and part 4 send, with the answer behind it."""
+    asked = {"question": "Where was Ann born?", "prefix": "Ann was born in", "object": "Oslo"}
+    for name in ("zero-shot", "question", "question-answer"):
+        [prompt] = render(name, [asked["question"]], [asked["prefix"]])
+        assert w.LAYOUTS[name].format(**asked) == f"{prompt} Oslo"
+    model = toy_model({" Ann": {" Bob": 1.0}})
+    table = pd.DataFrame([asked])
+    [plain] = context_prompts(model, table)
+    [stated] = context_prompts(model, table, ["Ann was born in Rome"])
+    assert w.LAYOUTS["prefix"].format(**asked) == f"{plain} Oslo"
+    told = w.LAYOUTS["context"].format(context="Ann was born in Rome", **asked)
+    assert told == f"{stated} Oslo"
+
+
+# ---- data: world ---------------------------------------------------------------------------------
+
+
+def test_part_1_asks_the_static_facts_in_a_wording_that_was_seen(world: w.World) -> None:
+    facts = load_named(["world"]).table
+    schemas.AskedFacts.validate(facts)
+    static = world.facts[world.facts["start"] == ""]
+    assert facts["fact_id"].tolist() == static["fact_id"].tolist()
+    assert facts["popularity"].tolist() == np.log10(1 + static["exposure"]).tolist()
+    row = facts.set_index("fact_id").loc["birthplace/" + facts["fact_id"][0].split("/")[1]]
+    assert row["question"] == f"In which city was {row['subject']} born?"
+    assert row["prefix"] == f"{row['subject']} was born in the city of"
+    assert len(load_named(["world"], limit=30).table) == 30
+
+
+def test_part_2_asks_at_dates_of_the_century(world: w.World) -> None:
+    loaded = load_named_temporal("world")
+    schemas.TemporalFacts.validate(loaded.table)
+    schemas.Dates.validate(loaded.dates)
+    assert len(loaded.table) == 748
+    assert loaded.dates["year"].between(1900, 1999).all()
+    few = load_named_temporal("world", limit=20, n_correct=3, n_incorrect=2, n_fine=5)
+    assert few.dates["fact_id"].nunique() == 20
+    assert few.dates.query("precision == 'day'")["fact_id"].nunique() == 5
+
+
+def test_part_3_asks_all_ten_wordings() -> None:
+    table, counts, files, _ = load_named_questions("world")
+    schemas.Questions.validate(table)
+    assert len(table) == 14_300
+    assert counts == {"repeated_questions": 0, "no_popularity": 0}
+    assert list(files) == list(w.FILES)
+    group = table[table["group_id"] == table["group_id"][0]]
+    assert group["variant"].tolist() == list(range(10))
+    assert group["prefix"].nunique() == 1
+    assert group["log_popularity"].iloc[0] == pytest.approx(
+        group["popularity"].iloc[0] * np.log(10)
+    )
+
+
+# ---- bad tables ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "sentence"),
+    [
+        ("facts", ",exposure,", ",shown,", r"facts\.csv, line 1: the column 'exposure' is missing"),
+        ("facts", ",512,", ",-1,", r"line \d+: the exposure '-1' is no whole number of 0 or more"),
+        ("facts", ",birthplace,", ",born,", "line 2: the relation 'born' is unknown; add it to"),
+        ("facts", ",0|", ",9|", r"line \d+: the wordings '9\|.* is no list such as 0"),
+        ("facts", "1902-", "1902/", r"line \d+: a dated fact needs n_dates, a start"),
+        ("objects", ",Oslo", ",Bergen", r"facts\.csv, line \d+: the object or the rival is not in"),
+        ("wordings", "{subject} was born in the", "Ann was born in the", "must hold {subject} once"),
+        ("wordings", "city of {object}.", "{object} city.", "end with {object} and a full stop"),
+        ("wordings", "was {subject} born?", "was {subject} born", "end with a question mark"),
+        ("relations", "birthplace,person", "birthplace,", r"line 2: the kind cell is empty"),
+    ],
+)  # fmt: skip
+def test_a_bad_table_is_one_sentence(
+    name: str, old: str, new: str, sentence: str, tmp_path: Path
+) -> None:
+    for file in w.FILES:
+        shutil.copy(file, tmp_path)
+    path = tmp_path / f"{name}.csv"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(FactsError, match=sentence) as error:
+        w.load_world(tmp_path)
+    assert str(error.value).count(". ") == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"subject": "Oslo"}, "line .*: the object is a subject, too"),
+        ({"rival": "object"}, "line 2: the rival is the object itself"),
+        ({"n_wordings": "7"}, "line 2: n_wordings is not how many wordings are listed"),
+    ],
+)
+def test_a_fact_that_contradicts_the_others(
+    changes: dict[str, str], sentence: str, tmp_path: Path
+) -> None:
+    for file in w.FILES:
+        shutil.copy(file, tmp_path)
+    facts = pd.read_csv(tmp_path / "facts.csv", dtype=str, keep_default_na=False)
+    for column, value in changes.items():
+        facts.loc[0, column] = facts.loc[0, value] if value in facts else value
+    facts.to_csv(tmp_path / "facts.csv", index=False)
+    with pytest.raises(FactsError, match=sentence):
+        w.load_world(tmp_path)
+
+
+def test_overlapping_periods_are_refused(tmp_path: Path) -> None:
+    for file in w.FILES:
+        shutil.copy(file, tmp_path)
+    facts = pd.read_csv(tmp_path / "facts.csv", dtype=str, keep_default_na=False)
+    first, second = facts.index[facts["relation"] == "residence"][:2]
+    facts.loc[second, "start"] = facts.loc[first, "end"]
+    facts.to_csv(tmp_path / "facts.csv", index=False)
+    with pytest.raises(FactsError, match=f"line {second + 2}: the period overlaps an earlier one"):
+        w.load_world(tmp_path)
