@@ -1,4 +1,4 @@
-"""Draw the answers of data/labels/context.csv, which people labelled without knowing any rule's verdict.
+"""Draw the answers of data/labels/context.csv, labelled without knowing any rule's verdict.
 
     python data/draw_labels.py            write the drawn answers, and keep the labels they have
     python data/draw_labels.py --check    write nothing; exit 1 if the drawn columns differ
@@ -24,7 +24,8 @@ from factrobust.records import Records
 DATA = Path(__file__).resolve().parent
 MODELS = ("gemma-3-270m", "smollm2-135m-instruct")
 N_OBJECTS, SEED, N_LABELS = 4, 0, 300  # the first two are the notebooks' parameters
-DRAWN = "label_id model question_id question context parametric counterfactual answer".split()
+DRAWN = ["label_id", "model", "question_id", "question", "context"]
+DRAWN += ["parametric", "counterfactual", "answer"]
 LABELS = ["label", "label_again", "note"]
 
 
@@ -75,8 +76,8 @@ def main(arguments: list[str] | None = None, path: Path = DATA / "labels" / "con
     if not check:
         path.parent.mkdir(exist_ok=True)
         table.reindex(columns=[*DRAWN, *LABELS]).to_csv(path, index=False, lineterminator="\n")
-    print(f"{path.name} {'differs from the draw; run python data/draw_labels.py' * check}", end="")
-    print("" if check else "written")
+    said = "differs from the draw; run python data/draw_labels.py" if check else "written"
+    print(f"{path.name} {said}")
     return int(check)
 
 

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from factrobust.datasets import contexts
 from factrobust.datasets.contexts import (
     BASE_SCHEMA,
     COLUMNS,
@@ -11,6 +12,7 @@ from factrobust.datasets.contexts import (
     facts_as_questions,
     load_base_question_traits,
     load_context_questions,
+    load_labels,
     read_base_questions,
 )
 from factrobust.datasets.facts import load_facts
@@ -287,3 +289,15 @@ def test_examples_are_of_the_embedded_questions(embedded, number):
     known = set(zip(embedded["base_id"], embedded["object"], strict=True))
     table = counted(number)
     assert set(zip(table["base_id"], table["object"], strict=True)) <= known
+
+
+def test_labels_are_read_and_an_unknown_one_is_refused(tmp_path, monkeypatch):
+    labels = load_labels()
+    assert len(labels) == 300
+    assert labels["label_id"].is_unique
+    assert set(labels["label"]) == set(contexts.LABELS)
+    path = tmp_path / "context.csv"
+    labels.iloc[:2].assign(label="both").to_csv(path, index=False)
+    monkeypatch.setattr(contexts, "LABELLED", path)
+    with pytest.raises(FactsError, match=r"line 2: the label 'both' is unknown; choose one of"):
+        load_labels()

@@ -19,6 +19,8 @@ TRAITS = DATA / "context" / "base_question_traits.csv"
 # For the provenance of results.
 FILES = (DATA / "context" / "base_questions.csv", DATA / "context" / "objects.csv", TRAITS)
 COLUMNS = schemas.names(schemas.ContextQuestions)
+LABELLED = DATA / "labels" / "context.csv"
+LABELS = ("parametric", "contextual", "same", "other", "none")  # defined in data/labels/README.md
 
 _HAS_SLOT = pa.Check(
     lambda cells: cells.str.contains("{object}", regex=False),
@@ -46,6 +48,15 @@ OBJECTS_SCHEMA = tables.csv_schema(
     object=tables.filled("write its name, or delete the line"),
     category=tables.filled("name its category"),
     popularity=fact_tables.SCHEMA.columns["popularity"].checks,
+)
+_ASKED = ("label_id", "model", "question_id", "question", "context")
+_SAID = ("parametric", "counterfactual", "answer", "note")
+LABELS_SCHEMA = tables.csv_schema(
+    (*_ASKED, *_SAID, "label", "label_again"),
+    **{name: tables.filled("run python data/draw_labels.py") for name in _ASKED},
+    **dict.fromkeys(_SAID),
+    label=tables.one_of(LABELS),
+    label_again=tables.one_of(LABELS),
 )
 
 
@@ -156,6 +167,15 @@ def load_base_question_traits() -> pd.DataFrame:
     empty), right_answers ("one", or "several" where more than one answer is right).
     """
     return pd.read_csv(TRAITS, dtype=str, keep_default_na=False, index_col="base_id")
+
+
+def load_labels() -> pd.DataFrame:
+    """Return the answers that were labelled without knowing any rule's verdict (data/labels).
+
+    Columns: label_id, model, question_id, question, context, parametric, counterfactual, answer,
+    label and label_again (of LABELS), note. Raises FactsError for another label.
+    """
+    return tables.read_checked(LABELLED, LABELS_SCHEMA)
 
 
 def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:

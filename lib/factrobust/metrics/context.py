@@ -10,7 +10,7 @@ Two rules, here and in all functions that take `rule`:
 "published" is what the thesis's code does (listing 5). Source: lower-case both answers, delete the
 letters "the" wherever they stand, and commas; they are equal if one begins the other, so that an
 empty answer equals any, "1" equals "1969", and "Netherlands" loses letters. (The text, 3.2.2, has
-another rule: punctuation and stop words removed, one a subsequence of the other.) Preference:
+another rule, `text_source`.) Preference:
 parametric if P4 > P3, the perplexity of the answer given over that of the counterfactual, which
 says nothing of the parametric answer; a missing perplexity is contextual.
 
@@ -25,6 +25,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,7 +34,7 @@ from scipy.special import rel_entr
 
 from factrobust.metrics.answer_rules import KINDS, NEGATION, Decision, Judge, decide, judged
 from factrobust.metrics.decoding import top_entropy
-from factrobust.metrics.phrases import empty
+from factrobust.metrics.phrases import WORDS, empty
 from factrobust.metrics.values import Quantity, date, meet, quantity, shared_parts
 from factrobust.statistics import Interval, binomial_interval, bootstrap_mean
 from factrobust.text import contains, exact_match, normalise
@@ -52,6 +53,7 @@ ORDERED: dict[str, tuple] = {"source": SOURCES, "preference": PREFERENCES, "kind
 DEGENERATE = ("empty", "option", "marks", "short")
 OPTION = re.compile(r"\s*(?:[(\[{]\s*(?:\w|[ivxIVX]{2,4})|(?:[A-E]|[a-e]))(?!\w)[^\w]*")
 MARK = re.compile(r"(?<!\w)[A-Z]:")
+STOP_WORDS = frozenset(WORDS["function"].split())
 
 Alternatives = Sequence[tuple[str, float]]  # (token, natural log-probability), the likeliest ones
 
@@ -134,6 +136,36 @@ def published_source(parametric: str, counterfactual: str, contextual: str) -> s
     if a.startswith(p) or p.startswith(a):
         return "parametric"
     return "contextual" if a.startswith(c) or c.startswith(a) else "other"
+
+
+def text_source(parametric: str, counterfactual: str, contextual: str) -> str:
+    """Source of an answer by the thesis's text (3.2.2): what follows a full stop, punctuation and stop
+    words removed, one answer's words are a subsequence of the other's.
+
+    The text leaves open which words stop (ours: `function` of data/words.yaml), that case does not
+    count, and which answer is compared first (parametric, as in the code). No words are a subsequence
+    of any.
+    """
+    a, p, c = map(_left_words, (contextual, parametric, counterfactual))
+    return "parametric" if _within(a, p) else "contextual" if _within(a, c) else "other"
+
+
+def _left_words(text: str) -> list[str]:
+    words = re.sub(r"[^\w\s]|_", "", text.partition(".")[0].lower()).split()
+    return [word for word in words if word not in STOP_WORDS]
+
+
+def _within(one: list[str], other: list[str]) -> bool:
+    """Whether the shorter one's words stand in the longer in their order, also with others between."""
+    short, long = sorted((one, other), key=len)
+    rest = iter(long)
+    return all(word in rest for word in short)
+
+
+def robust_source(parametric: str, counterfactual: str, contextual: str, **known: Any) -> str:
+    """Source of an answer by `metrics.answer_rules`, whose `decide` is told what is `known`."""
+    kind = decide(parametric, counterfactual, contextual, **known).kind
+    return SOURCE_OF_KIND.get(kind, "other")
 
 
 def right(text: str, answers: Sequence[str]) -> bool:
