@@ -400,6 +400,22 @@ class KnownContexts(Context):
         self.contexts = probe.known_contexts(self.questions, self.pool, right, seed=seed)
         return self._each(lambda model: probe.ask_known(model, self.questions, self.contexts))
 
+    @cached_property
+    def cases(self) -> pd.DataFrame:
+        """What `grounding` tells the source of: the questions with their `contexts`, and the first
+        `n_retrieved` of them with what a retriever finds (`grounding.retrieved`); kind says which."""
+        from factrobust import grounding
+        from factrobust.datasets.facts import load_facts
+        from factrobust.probes.context import CONTEXTS
+
+        drawn = load_facts(limit=self.parameters["n_retrieved"], seed=self.parameters["seed"])
+        few = self.questions[self.questions["question_id"].isin(drawn["fact_id"])]
+        made = self.contexts.melt(["question_id", "stated"], CONTEXTS, "context", "sentence")
+        truth = made["question_id"].map(self.questions.set_index("question_id")["answers"].str[0])
+        made["stated"] = made["stated"].where(made["context"] != "true", truth)
+        contexts = pd.concat([made, grounding.retrieved(few, self.pool)])
+        return self._each(lambda model: grounding.cases(model, self.questions, contexts))
+
 
 decoding, time, successions, wording = Decoding, Time, Successions, Wording
 context, known_contexts = Context, KnownContexts

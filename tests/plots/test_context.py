@@ -2,10 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.metrics import attribution
 from factrobust.plots import context, style
 
-SHARES = {"parametric": 0.25, "contextual": 0.6, "other": 0.1, "empty": 0.05}
+SHARES = {"parametric": 0.25, "contextual": 0.6, "other": 0.1, "none": 0.05}
 
 
 def sources(models, **keys):
@@ -17,16 +16,12 @@ def sources(models, **keys):
     return table.assign(share=share, low=share - 0.05, high=share + 0.1, n=40)
 
 
-def test_scores_and_measures_of_the_metrics_have_names():
-    assert set(context.SCORES) == set(attribution.SCORES)
-
-
 def test_source_shares_are_stacked_with_the_outer_intervals(check, models, rows, entries):
     fig = check(context.source_shares(sources(models)), axes=1)
     axis = fig.axes[0]
     names = [f"{style.model_name(m)} (n = 40)" for m in models]
     assert rows(axis) == names
-    assert entries(fig) == ["parametric", "other", "empty", "contextual"]
+    assert entries(fig) == ["parametric", "other", "none", "contextual"]
     first = [bar for bar in axis.patches if bar.get_y() < 0]
     assert [bar.get_x() for bar in first] == pytest.approx([0, 0.25, 0.35, 0.4])
     assert [text.get_text() for text in axis.texts if text.get_text()][:1] == ["25%"]
@@ -38,7 +33,7 @@ def test_source_shares_are_stacked_with_the_outer_intervals(check, models, rows,
 
 def test_source_shares_by_another_column_have_a_panel_a_model(check, models, rows, entries):
     table = sources(models, base_id=["book_title", "city"])
-    table.loc[table["source"] == "empty", "share"] = 0
+    table.loc[table["source"] == "none", "share"] = 0
     fig = check(context.source_shares(table, "base_id"), axes=len(models))
     assert rows(fig.axes[0]) == ["book title (n = 40)", "city (n = 40)"]
     names = [style.model_name(m) for m in style.looks(models)]
@@ -123,50 +118,3 @@ def test_perplexity_by_category(check, models, rows):
         assert [text.get_text() for text in axis.texts] == ["6", "5"]
         assert axis.get_title().endswith("n = 11, 2 undefined")
     assert rows(fig.axes[0]) == ["city"]
-
-
-def test_roc(check, models, entries):
-    one = pd.DataFrame({"threshold": [2, 1, 0], "fpr": [0.2, 0.0, 1.0], "tpr": [0.8, 0.0, 1.0]})
-    names = ["minus_log_p4", "log_p0"]
-    curves = pd.concat(one.assign(model=m, score=s) for m in models for s in names)
-    fig = check(context.roc(curves), axes=len(models))
-    assert entries(fig) == ["−log P4", "log P0"]
-    for axis in fig.axes:
-        drawn = {line.get_color(): line.get_xydata().tolist() for line in axis.lines}
-        assert drawn[style.GREEN] == [[0, 0], [0.2, 0.8], [1, 1]]
-
-
-def test_auc_by_score(check, models, intervals, points, rows, entries):
-    table = intervals(
-        model=models, context=["false", "irrelevant"], score=["log_p0", "minus_log_p4"]
-    )
-    table = table.assign(auc=table.pop("mean"), queries=table["score"].map({"log_p0": 2}).fillna(1))
-    fig = check(context.auc_by_score(table), axes=2)
-    assert [axis.get_title() for axis in fig.axes] == ["irrelevant context", "false context"]
-    assert rows(fig.axes[0]) == ["−log P4", "log P0"]  # the better one on top
-    for axis, kind in zip(fig.axes, ["irrelevant", "false"], strict=True):
-        for model, look in style.looks(models).items():
-            own = table[(table["model"] == model) & (table["context"] == kind)].set_index("score")
-            drawn = points(axis, look.colour)
-            assert sorted(drawn[:, 0]) == sorted(own["auc"])
-            hollow = [line for line in axis.lines if line.get_mfc() == "white"]
-            hollow = [line for line in hollow if line.get_color() == look.colour]
-            assert [x for line in hollow for x in line.get_xdata()] == [own.loc["log_p0", "auc"]]
-    assert entries(fig)[0] == f"{style.model_name(models[0])} (n = 40)"
-    assert entries(fig)[-1] == "needs a query without context"
-
-
-def test_error_rates(check, models, intervals, points, rows):
-    measures = ["accuracy", "baseline", "fpr", "says_context"]
-    table = intervals(model=models, context=["false", "true"], measure=measures)
-    fig = check(context.error_rates(table), axes=2)
-    assert rows(fig.axes[0]) == [
-        "fpr (n = 40)\nmemory taken for context", "accuracy (n = 40)\nright decisions",
-    ]  # fmt: skip
-    for axis, kind in zip(fig.axes, ["true", "false"], strict=True):
-        for model, look in style.looks(models).items():
-            own = table[(table["model"] == model) & (table["context"] == kind)]
-            own = own.set_index("measure")["mean"]
-            drawn = points(axis, look.colour).tolist()
-            assert [x for x, _ in drawn] == [own["accuracy"], own["fpr"], own["baseline"]]
-            assert drawn[2][1] == drawn[0][1]  # the baseline beside the accuracy

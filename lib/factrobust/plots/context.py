@@ -22,32 +22,13 @@ from factrobust.plots.style import DOUBLE, Look
 SOURCES = {  # from left to right in a bar; no colours of the embedded models
     "parametric": Look(style.ORANGE, "o"),
     "other": Look("#9A9A9A", "^", style.LINES[2]),
-    "empty": Look("#D6D6D6", "D", style.LINES[3]),
+    "none": Look("#D6D6D6", "D", style.LINES[3]),
     "contextual": Look(style.SKY, "s", style.LINES[1]),
 }
 FACTS = {
     "all": "all facts",
     "known": "right without context",
     "unknown": "not right without context",
-}
-SCORES = {  # of metrics.attribution.SCORES
-    "log_p2_p3": "log P2 − log P3",
-    "minus_log_p4": "−log P4",
-    "minus_log_p3": "−log P3",
-    "log_p1_p3": "log P1 − log P3",
-    "log_p2_p0": "log P2 − log P0",
-    "log_p0": "log P0",
-    "minus_log_p1": "−log P1",
-    "entropy": "entropy without context",
-    "minus_entropy_context": "−entropy with context",
-    "shift": "shift by the context",
-}
-ERRORS = {  # of metrics.attribution.error_rates: name, and what it means
-    "fpr": ("fpr", "memory taken for context"),
-    "fnr": ("fnr", "context taken for memory"),
-    "false_discovery": ("false discovery", "memory among “context”"),
-    "accuracy": ("accuracy", "right decisions"),
-    "balanced_accuracy": ("balanced accuracy", "mean over both sources"),
 }
 
 
@@ -184,62 +165,3 @@ def _by_model(answers: pd.DataFrame, ylabel: str, **options: Any) -> tuple[Figur
         axis.set_title(style.title(rows["model"].iloc[0], rows, drawn))
         blocks.log_axis(axis, answers.loc[known, "value"])
     return fig, [(axis, rows[known[rows.index]]) for axis, rows in panels]
-
-
-def roc(table: pd.DataFrame) -> Figure:
-    """ROC curves of the scores that shall tell the source, a line a score, a panel a model.
-
-    `table`, of `metrics.attribution.roc_curve`: model, score, threshold, fpr, tpr. On the dashed line a
-    score tells nothing. At most five scores.
-    """
-    blocks.check(table, "model", "score", "threshold")
-    looks = style.series(table["score"])
-    labels = ("memory taken for context (fpr)", "context recognised (tpr)")
-    fig, panels = blocks.panels(table, "model", height=3.2, labels=labels, shares="xy")
-    for axis, own in panels:
-        axis.plot([0, 1], [0, 1], **style.REFERENCE)
-        for score, look in looks.items():
-            curve = own[own["score"] == score].sort_values(["fpr", "tpr"])
-            axis.plot(curve["fpr"], curve["tpr"], color=look.colour, ls=look.line)
-    names = {score: SCORES.get(score, style.name(score)) for score in looks}
-    return blocks.legend(fig, [blocks.key(names[s], look, marker="") for s, look in looks.items()])
-
-
-def auc_by_score(table: pd.DataFrame) -> Figure:
-    """How well single scores tell the source, a row a score, models side by side, a panel a context.
-
-    `table`, of `metrics.attribution.auc_table`: model, score, queries, context ("counterfactual",
-    "false", ...), auc, low, high, n (its range in the legend); the highest mean on top. Hollow: the
-    score costs a second query, without the context. Dashed: chance.
-    """
-    table = table.rename(columns={"auc": "mean"}).assign(hollow=table["queries"] == 2)
-    rows = blocks.by_mean(table, "score")
-    second = blocks.key("needs a query without context", marker="o", ls="", mfc="white")
-    return blocks.forest(
-        table, "score", rows, [SCORES.get(name, style.name(name)) for name in rows], at=0.5,
-        panel="context", xlabel="AUC", legend_n=True, extra=[second],
-    )[0]  # fmt: skip
-
-
-def error_rates(table: pd.DataFrame) -> Figure:
-    """How often thresholds on a score err, a row a measure, models side by side, a panel a context.
-
-    `table`, of `metrics.attribution.error_rates`: model, measure, context, mean, low, high, n.
-    Beside the accuracy, that of the baseline as a vertical mark.
-    """
-    looks = style.looks(table["model"])
-    rows = [name for name in ERRORS if name in set(table["measure"])]
-    n = table.groupby("measure")["n"].agg(style.count)
-    names = [f"{ERRORS[row][0]} (n = {n[row]})\n{ERRORS[row][1]}" for row in rows]
-    mark: dict[str, Any] = {"ls": "", "marker": "|", "ms": 9, "mew": 1.5}
-    fig, panels = blocks.forest(
-        table[table["measure"].isin(rows)], "measure", rows, names, panel="context", width=DOUBLE,
-        xlabel="share of answers", shares="x",
-        extra=[blocks.key("accuracy of the baseline", **mark)],
-    )  # fmt: skip
-    baselines = table[table["measure"] == "baseline"].set_index(["model", "context"])["mean"]
-    for axis, own in panels:
-        for row in own[own["measure"] == "accuracy"].to_dict("records"):
-            baseline = baselines[row["model"], row["context"]]
-            axis.plot(baseline, row["y"], color=looks[row["model"]].colour, **mark)
-    return fig

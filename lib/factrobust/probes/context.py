@@ -52,7 +52,8 @@ def context_prompts(
     if contexts is not None:
         texts = [f"Context: [{c}]. {text}" for c, text in zip(contexts, texts, strict=True)]
     name = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
-    return render(name, texts, questions["prefix"].tolist(), model.chat)
+    prompts = render(name, texts, questions["prefix"].tolist(), model.chat)
+    return [prompt.removesuffix(" ") for prompt in prompts]  # of a question without a prefix
 
 
 def greedy(
