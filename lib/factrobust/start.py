@@ -385,35 +385,77 @@ class Context(Study):
 
 
 class KnownContexts(Context):
-    """Part 4: `n_facts` embedded facts with true, false and irrelevant `contexts`."""
+    """Part 4: `n_facts` embedded facts with true, false and irrelevant `contexts`.
+
+    With a parameter `n_asked`, `varied` are those that a model knows of as many facts, asked with
+    contexts that vary at random.
+    """
 
     def _ask(self) -> pd.DataFrame:
-        from factrobust.datasets.contexts import facts_as_questions
+        from factrobust.datasets.contexts import facts_as_questions, known_contexts
         from factrobust.datasets.facts import FILES, load_facts
         from factrobust.metrics.context import right
-        from factrobust.probes import context as probe
+        from factrobust.probes.context import ask_known
 
         seed, self.inputs = self.parameters["seed"], FILES
         self.pool = facts_as_questions(load_facts())
-        drawn = load_facts(limit=self.parameters["n_facts"], seed=seed)["fact_id"]
-        self.questions = self.pool[self.pool["question_id"].isin(drawn)]
-        self.contexts = probe.known_contexts(self.questions, self.pool, right, seed=seed)
-        return self._each(lambda model: probe.ask_known(model, self.questions, self.contexts))
+        self.questions = self._drawn(self.parameters["n_facts"])
+        self.contexts = known_contexts(self.questions, self.pool, right, seed=seed)
+        return self._each(lambda model: ask_known(model, self.questions, self.contexts))
+
+    def _drawn(self, n: int) -> pd.DataFrame:
+        from factrobust.datasets.facts import load_facts
+
+        drawn = load_facts(limit=n, seed=self.parameters["seed"])["fact_id"]
+        return self.pool[self.pool["question_id"].isin(drawn)]
+
+    @cached_property
+    def known(self) -> pd.DataFrame:
+        """Of `n_asked` facts those that a model answers rightly, with the `margin` of the right answer
+        over `datasets.contexts.rivals` (nats; `probes.context.margins`): model, question_id, popularity,
+        margin."""
+        from factrobust.datasets.contexts import rivals
+        from factrobust.metrics.context import right
+        from factrobust.probes import context as probe
+
+        asked = self._drawn(self.parameters["n_asked"])
+
+        def ask(model: Model) -> pd.DataFrame:
+            texts = probe.greedy(model, asked)["text"]
+            known = asked[list(map(right, texts, asked["answers"]))]
+            margin = probe.margins(model, known, rivals(known, self.pool, right))
+            return known[["question_id", "popularity"]].assign(model=model.name, margin=margin)
+
+        return self._each(ask)
+
+    @cached_property
+    def varied(self) -> pd.DataFrame:
+        """The facts `known` by a margin of `metrics.following.MARGIN`, each with `n_contexts` of
+        `datasets.contexts.varied_contexts`, marked."""
+        from factrobust.datasets.contexts import varied_contexts
+        from factrobust.metrics.context import mark_sources, measured, right
+        from factrobust.metrics.following import MARGIN, followed
+        from factrobust.probes.context import ask_known
+
+        sure = self.known[self.known["margin"] >= MARGIN]
+        how = {"n": self.parameters["n_contexts"], "seed": self.parameters["seed"]}
+
+        def ask(model: Model) -> pd.DataFrame:
+            own = sure.loc[sure["model"] == model.name, "question_id"]
+            asked = self.pool[self.pool["question_id"].isin(own)]
+            return ask_known(model, asked, varied_contexts(asked, self.pool, right, **how))
+
+        answered = measured(self._each(ask)).merge(sure, on=["model", "question_id"])
+        return followed(mark_sources(answered, self.pool))
 
     @cached_property
     def cases(self) -> pd.DataFrame:
         """What `grounding` tells the source of: the questions with their `contexts`, and the first
         `n_retrieved` of them with what a retriever finds (`grounding.retrieved`); kind says which."""
         from factrobust import grounding
-        from factrobust.datasets.facts import load_facts
-        from factrobust.probes.context import CONTEXTS
 
-        drawn = load_facts(limit=self.parameters["n_retrieved"], seed=self.parameters["seed"])
-        few = self.questions[self.questions["question_id"].isin(drawn["fact_id"])]
-        made = self.contexts.melt(["question_id", "stated"], CONTEXTS, "context", "sentence")
-        truth = made["question_id"].map(self.questions.set_index("question_id")["answers"].str[0])
-        made["stated"] = made["stated"].where(made["context"] != "true", truth)
-        contexts = pd.concat([made, grounding.retrieved(few, self.pool)])
+        few = self._drawn(self.parameters["n_retrieved"])
+        contexts = pd.concat([self.contexts, grounding.retrieved(few, self.pool)])
         return self._each(lambda model: grounding.cases(model, self.questions, contexts))
 
 

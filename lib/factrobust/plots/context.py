@@ -30,6 +30,17 @@ FACTS = {
     "known": "right without context",
     "unknown": "not right without context",
 }
+FACTORS = {  # of datasets.contexts.FACTORS
+    "near": "near, not absurd",
+    "repeated": "said three times, not once",
+    "attributed": "attributed, not bare",
+    "early": "two sentences behind it, not none",
+}
+MEASURES = {
+    "log_p0": "weakness of the memory\n(log P0, nats a token)",
+    "margin": "margin over the likeliest\nrival (nats)",
+    "popularity": "popularity of the subject\n(Zipf scale)",
+}
 
 
 def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
@@ -84,6 +95,41 @@ def right_by_context(table: pd.DataFrame) -> Figure:
         table.assign(facts=table["facts"].map(FACTS)), "context", panel="facts", what="facts",
         shares="x", xlabel="share of right answers",
     )[0]  # fmt: skip
+
+
+def factor_effects(table: pd.DataFrame) -> Figure:
+    """What each factor of a context changes, a row a factor, models side by side.
+
+    `table`, of `metrics.following.effects`: model, factor, mean, low, high, n. Dashed: nothing.
+    """
+    rows = list(dict.fromkeys(table["factor"]))
+    names = [FACTORS.get(row, style.name(row)) for row in rows]
+    label = "change in the share of answers that follow the context"
+    return blocks.forest(
+        table, "factor", rows, names, at=0, xlabel=label, legend_n=True, width=DOUBLE
+    )[0]
+
+
+def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
+    """The share of answers that follow a false context against how strong the memory is.
+
+    Points: `bins`, of `metrics.following.binned`; lines: `curves` of the same module, the fit with its
+    interval. Both: model, measure (a panel each), x (its value), mean, low, high, n (facts).
+    """
+    looks = blocks.looks_of(bins["model"])
+    fig, panels = blocks.panels(
+        bins, "measure", labels=("", "follow the context"), sharex=False, shares="y", width=DOUBLE
+    )
+    for axis, own in panels:
+        measure = own["measure"].iloc[0]
+        axis.set(title="", xlabel=MEASURES.get(measure, style.name(measure)))
+        fitted = {value: look._replace(marker="") for value, look in looks.items()}
+        blocks.lines(axis, curves[curves["measure"] == measure], "x", fitted)
+        for model, look in looks.items():
+            part = own[own["model"] == model]
+            bars = [part["mean"] - part["low"], part["high"] - part["mean"]]
+            axis.errorbar(part["x"], part["mean"], yerr=bars, fmt=look.marker, color=look.colour)
+    return blocks.legend(fig, blocks.keys(looks))
 
 
 def worked_example(tokens: pd.DataFrame) -> Figure:

@@ -10,16 +10,13 @@ thesis, table 6; P4 has no name there):
 
 with Q the prompt without context and Q' with it.
 
-`ask_known` asks facts, whose truth is known, with contexts that are true, irrelevant or false: all
-three are sentences of one form. The last two state the same answer, that of another fact of the
-relation: about its own subject, which is true and beside the question, or about the subject that is
-asked for, which is false. They differ in one name, so that a model that reads whom a context is about
-is told from one that repeats whatever stands there.
+`ask_known` asks facts, whose truth is known, with the contexts of `datasets.contexts`: then q is what
+the context states, be it true or false.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -33,7 +30,7 @@ from factrobust.text import normalise
 
 MAX_NEW_TOKENS = 20  # the thesis, appendix D
 ANSWERS = ("parametric", "counterfactual")  # those that are scored
-CONTEXTS = ("true", "irrelevant", "false")
+Tokens = tuple[int, ...] | str  # an answer to be scored
 ABOUT = ("question_id", "category", "base_id", "object")  # a question's columns in its response
 
 
@@ -153,21 +150,22 @@ def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
 def _scored(
     model: Model,
     generated: Sequence[pd.DataFrame],
-    columns: Mapping[str, list[tuple[str, tuple[int, ...]]]],
+    columns: Mapping[str, list[tuple[str, Tokens]]],
 ) -> Iterator[tuple[str, pd.Series]]:
-    """Log-probabilities of token ids after prompts, column by column; one call scores what is not
-    among the `generated` answers.
+    """Log-probabilities of token ids or texts after prompts, column by column; one call scores what
+    is not among the `generated` answers.
 
-    Equal token ids after an equal prompt get exactly the numbers that generation told: computed
+    An equal answer after an equal prompt gets exactly the numbers that generation told: computed
     twice, they would differ in the last digits, and P4 > P3 would be a matter of chance.
     """
-    found: dict[tuple[str, tuple[int, ...]], list[float]] = {}
+    found: dict[tuple[str, Tokens], list[float]] = {}
     for table in generated:
         keys = zip(table["prompt"], map(tuple, table["token_ids"]), strict=True)
         found |= zip(keys, table["logprobs"], strict=True)
     pairs = dict.fromkeys(pair for column in columns.values() for pair in column)
-    if new := [(prompt, ids) for prompt, ids in pairs if ids and (prompt, ids) not in found]:
-        values = model.score([prompt for prompt, _ in new], [list(ids) for _, ids in new])
+    if new := [pair for pair in pairs if pair[1] and pair not in found]:
+        answers = [x if isinstance(x, str) else list(x) for _, x in new]
+        values = model.score([prompt for prompt, _ in new], answers)
         found |= {pair: logprobs.tolist() for pair, logprobs in zip(new, values, strict=True)}
     for name, column in columns.items():
         lists = [found[pair] if pair[1] else [] for pair in column]
@@ -197,62 +195,48 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0, rule: str = "robust
     return drawn
 
 
-def known_contexts(
-    questions: pd.DataFrame,
-    pool: pd.DataFrame,
-    right: Callable[[str, Sequence[str]], bool],
-    *,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """The contexts of each question, one row a question, in their order.
+def margins(model: Model, questions: pd.DataFrame, rivals: Sequence[Sequence[str]]) -> np.ndarray:
+    """How much likelier the right answer is without a context than its likeliest rival, [question].
 
-    `questions` and `pool`, from which the other facts are drawn, are tables of
-    `datasets.contexts.facts_as_questions`; `right` says whether a text states one of the accepted
-    answers (`metrics.context.right`). Columns: question_id, the CONTEXTS (sentences without a full
-    stop, for `greedy`), other (the question_id of the other fact), stated (its first answer).
-
-    Uniform over the facts of the pool with the same base_id of which neither accepts the other's
-    answer. A question's draw depends on the seed and on these facts, not on their order; in a larger
-    pool it differs only if an added fact is drawn. Raises ValueError for a question to which there is
-    no such other fact.
+    log P of the likeliest accepted answer minus log P of the likeliest of the question's `rivals`, wrong
+    answers, in nats; both are sums over an answer's tokens.
     """
-    facts = {key: part.to_dict("records") for key, part in pool.groupby("base_id", sort=False)}
-    rows = []
-    for question in questions.to_dict("records"):
-        name, prefix, answers = (question[key] for key in ("question_id", "prefix", "answers"))
-        lots = {  # which do not depend on what other facts there are
-            lot(f"{seed}\n{name}\n{fact['question_id']}"): fact
-            for fact in facts.get(question["base_id"], [])
-        }
-        others = (
-            fact
-            for _, fact in sorted(lots.items())
-            if not right(fact["answers"][0], answers) and not right(answers[0], fact["answers"])
-        )
-        if (other := next(others, None)) is None:
-            raise ValueError(f"to {name} there is no other fact that a false context could state")
-        stated = other["answers"][0]
-        sentences = f"{prefix} {answers[0]}", f"{other['prefix']} {stated}", f"{prefix} {stated}"
-        rows.append((name, *sentences, other["question_id"], stated))
-    return pd.DataFrame(rows, columns=["question_id", *CONTEXTS, "other", "stated"])
+    prompts = context_prompts(model, questions)
+    sides = [*zip(prompts, questions["answers"], strict=True), *zip(prompts, rivals, strict=True)]
+    pairs = [(prompt, f" {text}") for prompt, texts in sides for text in texts]
+    scored = iter(model.score(*map(list, zip(*pairs, strict=True)))) if pairs else iter(())
+    best = [max(float(next(scored).sum()) for _ in texts) for _, texts in sides]
+    return np.subtract(*np.reshape(best, (2, -1)))
 
 
 def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
-    """Ask each question without a context and with each of its `known_contexts`.
+    """Ask the questions of `contexts` without a context and with it, a row each of these.
 
-    Returns the columns of `ask` and context, one of CONTEXTS: for each of these a row a question, in
-    their order. parametric is the answer without context, counterfactual what the context states (the
-    truth in a true one), contextual the answer with it. Nothing is scored: of the log-probabilities
-    there are those of p0 and p4, from generation.
+    `contexts`, of `datasets.contexts.known_contexts` or `varied_contexts`: question_id, sentence,
+    stated (the answer in it), and what else is known of it. Returns the columns of `ask`, the
+    counterfactual being what the context states (the truth in a true one), and those of `contexts`.
+    What it states is scored as a text, unless one of the answers is the same and gives its tokens;
+    token_ids and tokens are those of the parametric answer alone.
     """
-    memory = greedy(model, questions)
-    thrice = pd.concat([questions] * len(CONTEXTS), ignore_index=True)
-    sentences = contexts.melt("stated", CONTEXTS, "context", "sentence")
-    contextual = greedy(model, thrice, sentences["sentence"].tolist())
-    true = sentences["context"] == "true"
-    return _responses(pd.concat([memory] * len(CONTEXTS), ignore_index=True), contextual).assign(
-        counterfactual=thrice["answers"].str[0].where(true, sentences["stated"]),
-        context=sentences["context"],
+    asked = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
+    p = greedy(model, asked)
+    contextual = greedy(model, asked, contexts["sentence"].tolist())
+    said = zip(p["tokens"].str.join(""), contextual["tokens"].str.join(""), strict=True)
+    ids = zip(p["token_ids"].map(tuple), contextual["token_ids"].map(tuple), strict=True)
+    stated = [
+        dict(zip(texts, tokens, strict=True)).get(text, text)
+        for texts, tokens, text in zip(said, ids, " " + contexts["stated"], strict=True)
+    ]
+    scored: dict[str, list[tuple[str, Tokens]]] = {
+        "p1": list(zip(p["prompt"], stated, strict=True)),
+        "p2": list(zip(contextual["prompt"], map(tuple, p["token_ids"]), strict=True)),
+        "p3": list(zip(contextual["prompt"], stated, strict=True)),
+    }
+    about = contexts.drop(columns=["question_id", "stated"]).reset_index(drop=True)
+    return _responses(p, contextual).assign(
+        counterfactual=contexts["stated"].to_numpy(),
+        **{f"logprobs_{name}": column for name, column in _scored(model, [p, contextual], scored)},
+        **about,
     )
 
 
