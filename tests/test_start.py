@@ -7,6 +7,7 @@ import pytest
 
 from factrobust import start
 from factrobust.metrics.decoding import mark_samples
+from factrobust.metrics.following import MARGIN
 from factrobust.models.interface import LacksError
 from factrobust.probes.decoding import TEMPERATURES
 from factrobust.records import RecordsError
@@ -112,8 +113,14 @@ def test_context_marks_the_thesis_questions_and_known_contexts_the_facts():
     study = start.context(notebook(n_objects=4))
     assert study.counts["questions"].tolist() == [400, 400]
     assert len(study.marked) == len(study.results)
-    known = start.known_contexts(notebook(n_facts=80))
+    known = start.known_contexts(notebook(n_facts=80, n_asked=240, n_contexts=2))
     assert known.marked.groupby(["model", "context"]).size().tolist() == [80] * 6
+    sure = known.known[known.known["margin"] >= MARGIN]
+    assert sure.groupby("model").size().tolist() == [96, 93]
+    assert len(known.varied) == 2 * len(sure)
+    assert known.varied[["p0", "p1", "p2", "p3", "p4", "popularity"]].notna().all(axis=None)
+    assert known.varied["parametric_correct"].all()
+    assert not known.varied["counterfactual_correct"].any()
 
 
 def test_without_models_only_the_questions_are_there():

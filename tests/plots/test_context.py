@@ -50,6 +50,33 @@ def test_kinds_of_others(check, models, intervals, points, rows):
         assert points(axis, look.colour)[:, 0].tolist() == own["share"].tolist()
 
 
+def test_factor_effects(check, models, intervals, points, rows):
+    table = intervals(model=models, factor=["near", "own_factor"])
+    axis = check(context.factor_effects(table), axes=1).axes[0]
+    assert rows(axis) == ["near, not absurd", "own factor"]
+    for model, look in style.looks(models).items():
+        own = table[table["model"] == model]
+        assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
+
+
+def test_followed_by_memory_has_points_on_lines(check, models, intervals, points, entries):
+    bins = intervals(model=models, measure=["log_p0", "margin"], x=[0.5, 1.5])
+    curves = intervals(model=models, measure=["log_p0", "margin"], x=[0.0, 1.0, 2.0])
+    fig = check(context.followed_by_memory(bins, curves), axes=2)
+    assert [axis.get_xlabel().split("\n")[0] for axis in fig.axes] == [
+        "weakness of the memory", "margin over the likeliest",
+    ]  # fmt: skip
+    assert entries(fig) == [style.model_name(model) for model in style.looks(models)]
+    look = style.looks(models)["gemma-3-270m"]
+    for axis, measure in zip(fig.axes, ["log_p0", "margin"], strict=True):
+        own = bins[(bins["measure"] == measure) & (bins["model"] == "gemma-3-270m")]
+        lines = [line for line in axis.lines if line.get_color() == look.colour]
+        drawn = [line.get_xydata().tolist() for line in lines]
+        assert own[["x", "mean"]].to_numpy().tolist() in drawn
+        line = curves[(curves["measure"] == measure) & (curves["model"] == "gemma-3-270m")]
+        assert line[["x", "mean"]].to_numpy().tolist() in drawn
+
+
 def test_right_by_context(check, models, intervals, points, shows, rows):
     table = intervals(model=models, context=["false", "none"], facts=["known", "all"])
     fig = check(context.right_by_context(table), axes=2)

@@ -35,6 +35,7 @@ N_RIVALS = 4
 SHORT = 40
 SOURCE = "According to the encyclopedia, "
 Right = Callable[[str, Sequence[str]], bool]  # metrics.context.right
+Fact = dict[Any, Any]  # a row of `facts_as_questions`
 
 _HAS_SLOT = pa.Check(
     lambda cells: cells.str.contains("{object}", regex=False),
@@ -305,9 +306,7 @@ def _half(key: str, n: int) -> list[int]:
     return sorted(range(n), key=lambda k: draws.lot(f"{key}\n{k}"))[: n // 2]
 
 
-def _false_of(
-    question: dict[str, Any], facts: Iterable[dict[str, Any]], right: Right
-) -> Iterator[dict[str, Any]]:
+def _false_of(question: Fact, facts: Iterable[Fact], right: Right) -> Iterator[Fact]:
     """Those of the facts of which neither accepts the other's answer; asked for one by one."""
     answers = question["answers"]
     for fact in facts:

@@ -157,4 +157,4 @@ def _estimated(part: pd.DataFrame, terms: Sequence[str]) -> tuple[Array, Array, 
         return found.params, found.cov_params(), "maximum likelihood, clustered by facts"
     precision = np.full(design.shape[1], regression.PRIOR_SD**-2)
     b, hessian = regression.ridge(design, y, precision)
-    return b, np.linalg.inv(hessian), "penalised"
+    return b, np.asarray(np.linalg.inv(hessian), dtype=float), "penalised"

@@ -121,7 +121,7 @@ def ask(
     contexts = questions.loc[found, "prefix"].reset_index(drop=True) + " " + q["text"]
     contextual = greedy(model, questions[found], contexts.tolist(), rule=rule)
     pairs = {"p1": (p, q), "p2": (contextual, p), "p3": (contextual, q)}
-    scored = {
+    scored: dict[str, list[tuple[str, Tokens]]] = {
         name: list(zip(prompted["prompt"], map(tuple, answer["token_ids"]), strict=True))
         for name, (prompted, answer) in pairs.items()
     }
@@ -223,7 +223,7 @@ def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> 
     contextual = greedy(model, asked, contexts["sentence"].tolist())
     said = zip(p["tokens"].str.join(""), contextual["tokens"].str.join(""), strict=True)
     ids = zip(p["token_ids"].map(tuple), contextual["token_ids"].map(tuple), strict=True)
-    stated = [
+    stated: list[Tokens] = [
         dict(zip(texts, tokens, strict=True)).get(text, text)
         for texts, tokens, text in zip(said, ids, " " + contexts["stated"], strict=True)
     ]
