@@ -78,7 +78,7 @@ def test_a_model_that_copies_when_its_memory_is_weak(toy_model) -> None:
     said = held_out(table, k=3).groupby("way")
     # P4 is 1 / 0.8 either way and says nothing; all that is known says it.
     assert said.get_group("P4")["probability"].tolist() == pytest.approx([0.5] * 12)
-    every = said.get_group("and the context's words")
+    every = said.get_group("... and the context's words")
     assert ((every["probability"] > 0.5) == every["from_context"]).all()
     assert fit(table, ["memory"])["memory"] > 1  # an unsure memory, a high P0
 
@@ -171,7 +171,10 @@ def test_what_is_retrieved_for_facts() -> None:
 
 def test_the_committed_coefficients_say_where_they_come_from() -> None:
     about = json.loads(grounding.FILE.read_text(encoding="utf-8"))
-    assert list(about["coefficients"]) == ["constant", *grounding.WAYS["and the context's words"]]
+    assert list(about["coefficients"]) == [
+        "constant",
+        *grounding.WAYS["... and the context's words"],
+    ]
     assert about["cases"] > 500
     row = {"p0": 1.0, "p1": 20.0, "p2": 20.0, "p4": 1.0, "changed": True, "stated": True}
     sure, kept = row, row | {"p1": 1.0, "p2": 1.0, "changed": False, "stated": False}

@@ -28,7 +28,7 @@ from factrobust import draws
 from factrobust.metrics.answer_rules import decide, degeneracy, named, same_answer, within
 from factrobust.metrics.context import perplexity
 from factrobust.paths import DATA
-from factrobust.probes.context import ABOUT, _scored, greedy
+from factrobust.probes.context import ABOUT, Tokens, greedy, token_logprobs
 from factrobust.text import contains
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ PERPLEXITIES = ("given", "memory", "raised", "lowered")
 WAYS = {
     "P4": PERPLEXITIES[:1],
     "P0 to P4": PERPLEXITIES,
-    "and both answers": (*PERPLEXITIES, "changed"),
-    "and the context's words": (*PERPLEXITIES, "changed", "stated"),
+    "... and both answers": (*PERPLEXITIES, "changed"),
+    "... and the context's words": (*PERPLEXITIES, "changed", "stated"),
 }
 
 
@@ -102,12 +102,12 @@ def ask(model: Model, questions: pd.DataFrame, contexts: Sequence[str]) -> pd.Da
     """
     memory, given = greedy(model, questions), greedy(model, questions, contexts)
     cells = {"p1": (memory, given), "p2": (given, memory)}
-    pairs = {
+    pairs: dict[str, list[tuple[str, Tokens]]] = {
         name: list(zip(prompted["prompt"], map(tuple, answer["token_ids"]), strict=True))
         for name, (prompted, answer) in cells.items()
     }
     columns = {"p0": memory["logprobs"], "p4": given["logprobs"]}
-    columns |= dict(_scored(model, [memory, given], pairs))
+    columns |= dict(token_logprobs(model, [memory, given], pairs))
     texts = list(zip(memory["text"], given["text"], contexts, strict=True))
     return memory[["model", *ABOUT]].assign(
         context=list(contexts),
@@ -135,8 +135,9 @@ def outcomes(table: pd.DataFrame, stated: Sequence[str]) -> pd.DataFrame:
     triples = zip(table["memory"], stated, table["answer"], strict=True)
     sources = np.array([decide(*texts).source for texts in triples], dtype=object)
     silent = table[["memory", "answer"]].map(lambda text: degeneracy(text) is not None).any(axis=1)
-    context = (sources == "contextual") & (np.asarray(stated, dtype=object) != "")
-    said = table.assign(source=sources, from_context=context)
+    silent_context = np.asarray(stated, dtype=object) == ""
+    sources[silent_context & (sources == "contextual")] = "other"
+    said = table.assign(source=sources, from_context=sources == "contextual")
     return said[~silent & (sources != "same")].reset_index(drop=True)
 
 
@@ -160,7 +161,9 @@ def features(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(values | flags).fillna(0.0)
 
 
-def fit(cases: pd.DataFrame, names: Sequence[str] = WAYS["and the context's words"]) -> Detector:
+def fit(
+    cases: pd.DataFrame, names: Sequence[str] = WAYS["... and the context's words"]
+) -> Detector:
     """Coefficients of a logistic regression of from_context on the features `names` of cases
     (`outcomes`), by Newton's method, with a slight penalty (RIDGE), so that it settles."""
     x = np.column_stack([np.ones(len(cases)), features(cases)[list(names)].to_numpy()])

@@ -70,6 +70,7 @@ def test_bounds_of_an_auc_of_four_cases() -> None:
     assert found.auc == pytest.approx(0.9288, abs=1e-4)
     assert found.low == pytest.approx(0.4796, abs=1e-4)
     assert found.high == pytest.approx(0.9946, abs=1e-4)
+    assert auc(1 - y, -x)[:3] == pytest.approx(found[:3])
 
 
 def test_bounds_of_complete_separation_are_exact() -> None:

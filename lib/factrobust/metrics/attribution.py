@@ -86,7 +86,8 @@ def auc(from_context: ArrayLike, score: ArrayLike) -> Auc:
     """Probability that a case from the context has the higher score, [row]; ties count half.
 
     The bounds are 95% ones of Hanley and McNeil (Radiology 143, 1982) on the logit scale, which hold
-    for few cases, too. For an AUC of 1 or 0 the bound is exact: it is that of min(n_context, n_not)
+    for few cases, too; of the two variances that their formula gives, as either sort is called the
+    positives, the larger. For an AUC of 1 or 0 the bound is exact: it is that of min(n_context, n_not)
     successes in as many trials. Cases count as independent; NaN without one of either sort.
     """
     y, x = np.asarray(from_context, dtype=bool), np.asarray(score, dtype=float)
@@ -98,8 +99,9 @@ def auc(from_context: ArrayLike, score: ArrayLike) -> Auc:
     if a in (0, 1):
         least = TAILS[0] ** (1 / min(m, n))
         return Auc(a, least if a else 0.0, 1.0 if a else 1 - least, m, n)
-    both, twice = a / (2 - a), 2 * a**2 / (1 + a)
-    variance = (a * (1 - a) + (m - 1) * (both - a**2) + (n - 1) * (twice - a**2)) / (m * n)
+    of_one, of_other = a / (2 - a) - a**2, 2 * a**2 / (1 + a) - a**2
+    sums = [(k - 1) * of_one + (j - 1) * of_other for k, j in ((m, n), (n, m))]
+    variance = (a * (1 - a) + max(sums)) / (m * n)
     half = TWO_SIDED * np.sqrt(variance) / (a * (1 - a))
     return Auc(a, float(expit(logit(a) - half)), float(expit(logit(a) + half)), m, n)
 

@@ -295,7 +295,8 @@ def perplexity_table(
     mean), n (questions), std, 25%, 50%, 75%, n_missing (rows without a finite number). Rows whose
     source is "same" are left out.
     """
-    rows, marked = [], marked[marked["source"] != "same"]
+    rows = []
+    marked = marked[marked["source"] != "same"] if "source" in marked else marked
     for key, part in _groups(marked, by):
         known = part[np.isfinite(part[value].to_numpy(dtype=float))]
         numbers = known[value].astype(float)

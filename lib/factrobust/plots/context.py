@@ -163,7 +163,7 @@ def perplexity_distributions(answers: pd.DataFrame, groups: str = "source") -> F
     """
     fig, panels = _by_model(answers, "share of answers up to x", height=2.6, shares="y")
     for axis, own in panels:
-        for source in style.ordered(own["source"]):
+        for source in style.ordered(own.loc[_known(own), "source"]):
             numbers, look = own.loc[own["source"] == source, "value"], SOURCES[source]
             label = f"{source} (n = {len(numbers)})"
             axis.ecdf(numbers, color=look.colour, ls=look.line, label=label)
@@ -195,8 +195,8 @@ def perplexity_by_category(answers: pd.DataFrame) -> Figure:
 
 
 def _known(answers: pd.DataFrame) -> pd.Series:
-    """Whether an answer has a source and a finite value."""
-    return answers["source"].notna() & np.isfinite(answers["value"].astype(float))
+    """Whether an answer has one of SOURCES and a finite value."""
+    return answers["source"].isin(list(SOURCES)) & np.isfinite(answers["value"].astype(float))
 
 
 def _by_model(answers: pd.DataFrame, ylabel: str, **options: Any) -> tuple[Figure, blocks.Panels]:

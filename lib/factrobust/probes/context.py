@@ -129,7 +129,10 @@ def ask(
         counterfactual=q["text"],
         token_ids_counterfactual=q["token_ids"],
         tokens_counterfactual=q["tokens"],
-        **{f"logprobs_{name}": column for name, column in _scored(model, [p, contextual], scored)},
+        **{
+            f"logprobs_{name}": column
+            for name, column in token_logprobs(model, [p, contextual], scored)
+        },
     )
 
 
@@ -147,7 +150,7 @@ def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _scored(
+def token_logprobs(
     model: Model,
     generated: Sequence[pd.DataFrame],
     columns: Mapping[str, list[tuple[str, Tokens]]],
@@ -235,7 +238,10 @@ def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> 
     about = contexts.drop(columns=["question_id", "stated"]).reset_index(drop=True)
     return _responses(p, contextual).assign(
         counterfactual=contexts["stated"].to_numpy(),
-        **{f"logprobs_{name}": column for name, column in _scored(model, [p, contextual], scored)},
+        **{
+            f"logprobs_{name}": column
+            for name, column in token_logprobs(model, [p, contextual], scored)
+        },
         **about,
     )
 
