@@ -13,11 +13,9 @@ from factrobust.datasets.facts import load_facts
 from factrobust.datasets.published import load_labels
 from factrobust.metrics.answer_rules import (
     KINDS,
-    Decision,
     agree,
     decide,
     degeneracy,
-    judged,
     named,
     published_source,
     same_answer,
@@ -186,16 +184,6 @@ def test_what_is_known_of_right_answers() -> None:
 )
 def test_degeneracy(text: str, why: str | None) -> None:
     assert degeneracy(text) == why
-
-
-def test_a_judge_says_2_3_or_6() -> None:
-    row = {"question_id": "city-01/rome", "contextual": "the United States"}
-    rest, agrees = Decision("other", 2, "rest"), Decision("parametric", 1, "agrees")
-    found = judged(lambda r: 3 if "States" in r["contextual"] else 2, row, rest)
-    assert found == ("other", 3, "judge")
-    assert judged(lambda r: 3, row, agrees) == agrees
-    with pytest.raises(ValueError, match="of city-01/rome, and not 2, 3 or 6"):
-        judged(lambda r: 7, row, rest)
 
 
 @settings(deadline=None)

@@ -182,21 +182,6 @@ def test_rows_keep_their_order_index_and_columns() -> None:
     assert mark(table.head(0))["source"].tolist() == []
 
 
-def test_a_judge_sees_only_what_rules_cannot_decide() -> None:
-    seen = []
-
-    def judge(row) -> int:
-        seen.append((row["object"], row["contextual"]))
-        return 3
-
-    rows = [("Paris", "London", "London"), ("x", "y", "z"), ("x", "y", "not y"), ("x", "y", "w")]
-    table = results(rows)
-    marked = mark_sources(table, asked_about(table), judge=judge)
-    assert seen == [("q1", "z"), ("q3", "w")]
-    assert marked["kind"].tolist() == [pd.NA, 3, 4, 3]
-    assert marked["kind_rule"].tolist() == [None, "judge", "negation", "judge"]
-
-
 def test_changes_between_the_rules() -> None:
     rows = [
         ("Paris", "London", ""),

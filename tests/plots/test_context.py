@@ -41,15 +41,6 @@ def test_source_shares_by_another_column_have_a_panel_a_model(check, models, row
     assert entries(fig) == ["parametric", "other", "contextual"]  # of those that occur
 
 
-def test_kinds_of_others(check, models, intervals, points, rows):
-    table = intervals(model=models, kind=[5, 2], n=20).rename(columns={"mean": "share"})
-    axis = check(context.kinds_of_others(table), axes=1).axes[0]
-    assert rows(axis) == ["2 plainly wrong", "5 context, phrased otherwise"]
-    for model, look in style.looks(models).items():
-        own = table[table["model"] == model]
-        assert points(axis, look.colour)[:, 0].tolist() == own["share"].tolist()
-
-
 def test_factor_effects(check, models, intervals, points, rows):
     table = intervals(model=models, factor=["near", "own_factor"])
     axis = check(context.factor_effects(table), axes=1).axes[0]

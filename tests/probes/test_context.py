@@ -401,3 +401,11 @@ def test_uniform_over_questions_and_another_seed_another_draw() -> None:
     low, high = binom.interval(1 - ALPHA, len(draws), 0.25)
     for row in (1, 2, 3, 4):
         assert low <= (draws == row).sum() <= high
+
+
+def test_a_judge_says_the_likeliest_word(toy_model: Callable[..., Any]) -> None:
+    model = toy_model({" is": {" both": 0.6, " first": 0.4}})
+    answers = pd.DataFrame({"question": ["Where?"], "parametric": "Oslo", "counterfactual": "Rome"})
+    assert context.judge(model, answers.assign(answer="Oslo")) == ["same"]
+    model = toy_model({" is": {" neither": 0.3, " second": 0.7}})
+    assert context.judge(model, answers.assign(answer="Rome")) == ["contextual"]

@@ -12,8 +12,7 @@ the counterfactual and the answer given, in this order:
 The rules read English. Of the thesis's seven kinds of others (tables 13 to 16) they tell 1, 5, 7 and
 negations, 4, by words. Kind 3 they see only by a shared unit ("70 years" after "100 years", where
 memory said "12 months"): that a sea is asked for and not a lake (table 15) they do not know. Kind 6
-needs the right answers; without them it is a guess from the question ("several"). A judge may decide
-between 2, 3 and 6 instead. Spellings are not translated (Dutch, Netherlands), units not converted.
+needs the right answers; without them it is a guess from the question ("several"). Spellings are not translated (Dutch, Netherlands), units not converted.
 """
 
 from __future__ import annotations
@@ -238,8 +237,6 @@ KINDS = {
     6: Kind("another right answer", "right, but not what the model says without context"),
     7: Kind("mix of both", "joins parts of the parametric answer and of the context"),
 }
-JUDGED = (2, 3, 6)  # what a judge may decide
-Judge = Callable[[Mapping[Any, Any]], int]
 
 
 DEGENERATE = ("empty", "option", "marks", "repeats")
@@ -313,16 +310,3 @@ def _kind(parametric: str, counterfactual: str, answer: str) -> tuple[int | None
 def _denied(text: str) -> tuple[str, ...]:
     cue = NEGATION.search(text)
     return named(text[cue.end() :]).words if cue else ()
-
-
-def judged(judge: Judge, row: Mapping[Any, Any], decision: Decision) -> Decision:
-    """The decision of a judge, where the rules can but guess (JUDGED); else theirs.
-
-    `judge` gets a row of the results (object, base_id and the answers among them) and returns 2, 3
-    or 6 (ValueError if not).
-    """
-    if decision.kind not in JUDGED:
-        return decision
-    if (kind := judge(row)) not in JUDGED:
-        raise ValueError(f"the judge says {kind!r} of {row['question_id']}, and not 2, 3 or 6")
-    return decision._replace(kind=int(kind), rule="judge")

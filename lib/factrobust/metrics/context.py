@@ -32,10 +32,8 @@ from factrobust.metrics.answer_rules import (
     KINDS,
     NEGATION,
     Decision,
-    Judge,
     decide,
     degeneracy,
-    judged,
     named,
     published_source,
 )
@@ -160,8 +158,6 @@ def mark_sources(
     results: pd.DataFrame,
     questions: pd.DataFrame,
     rule: str = "robust",
-    *,
-    judge: Judge | None = None,
 ) -> pd.DataFrame:
     """`schemas.ContextResults` with the source of each answer by one of the rules: `schemas.MarkedContext`.
 
@@ -169,7 +165,7 @@ def mark_sources(
     `metrics.answer_rules`) is that of the answers that this rule or the published one calls other. An
     answer is `sound` if none of the three texts is degenerate and the first two are not the same.
     `questions` are those that were asked (`schemas.ContextQuestions`): if only one answer is right, the
-    accepted ones are names of one thing. `judge` decides between kinds 2, 3 and 6.
+    accepted ones are names of one thing.
     """
     asked = questions.set_index("question_id").loc[results["question_id"]]
     accepted, names = asked["answers"].tolist(), _names(questions)
@@ -184,7 +180,7 @@ def mark_sources(
         sound.append(decision.source != "same" and not any(map(degeneracy, texts)))
         if "other" not in (published, sources[-1]):
             decision = Decision(sources[-1], None, decision.rule)
-        decisions.append(judged(judge, row, decision) if judge else decision)
+        decisions.append(decision)
     rules = [decision.rule if decision.kind else None for decision in decisions]
     marked = results.assign(
         source=pd.Series(sources, index=results.index, dtype=object),

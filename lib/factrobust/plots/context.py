@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from factrobust.metrics.answer_rules import KINDS
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE, Look
 
@@ -68,19 +67,6 @@ def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
         axis.hlines(y[read] + 0.28, 1 - own["high"][read], 1 - own["low"][read], **lines)
     blocks.name_rows([axis for axis, _ in panels], blocks.with_n(table, column, rows))
     return blocks.legend(fig, blocks.patches(fills))
-
-
-def kinds_of_others(table: pd.DataFrame) -> Figure:
-    """Tables 13 and 14 drawn: the seven kinds of Other, a row a kind, models side by side.
-
-    `table`, of `metrics.context.counts_by` by model with value "kind": model, kind, share, low, high,
-    n (questions with an Other, in the legend).
-    """
-    rows = sorted(table["kind"].unique())
-    return blocks.forest(
-        table.rename(columns={"share": "mean"}), "kind", rows, [f"{k} {KINDS[k].label}" for k in rows],
-        width=DOUBLE, legend_n=True, shares="x", xlabel="share of the other answers",
-    )[0]  # fmt: skip
 
 
 def right_by_context(table: pd.DataFrame) -> Figure:

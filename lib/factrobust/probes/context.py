@@ -246,6 +246,29 @@ def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> 
     )
 
 
+SAID = {"first": "parametric", "second": "contextual", "both": "same", "neither": "other"}
+
+
+def judge(model: Model, answers: pd.DataFrame) -> list[str]:
+    """Where a model, asked as a judge, says that answers come from, [row]: values of SAID.
+
+    `answers` has question, parametric, counterfactual and answer. The likeliest of four words that end
+    a sentence about them, by log P; the order of the answers is always this one.
+    """
+    texts = [
+        f"Question: {row.question}\nFirst answer: {row.parametric}\nSecond answer: "
+        f"{row.counterfactual}\nThird answer: {row.answer}\nWhich of the first two answers says the "
+        "same as the third: first, second, both or neither?"
+        for row in answers.itertuples()
+    ]
+    name = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
+    prompts = render(name, texts, ["It is"] * len(texts), model.chat)
+    pairs = [(prompt, f" {word}") for prompt in prompts for word in SAID]
+    values = model.score([prompt for prompt, _ in pairs], [word for _, word in pairs])
+    sums = np.reshape([value.sum() for value in values], (-1, len(SAID)))
+    return [list(SAID.values())[best] for best in sums.argmax(axis=1)]
+
+
 def answer_tokens(model: Model, questions: pd.DataFrame, response: pd.Series) -> pd.DataFrame:
     """How likely each token of both answers is, without and with the counterfactual in the prompt.
 
