@@ -109,10 +109,17 @@ def test_wording_has_a_row_of_predictors_for_each_model_and_question():
     assert study.about["models"] == [*study.models, study.encoder]
 
 
-def test_context_marks_the_thesis_questions_and_known_contexts_the_facts():
+def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_path):
     study = start.context(notebook(n_objects=4))
     assert study.counts["questions"].tolist() == [400, 400]
     assert len(study.marked) == len(study.results)
+    path = tmp_path / "flan.csv"
+    named = "category,base_id,object,parametric,counterfactual,contextual,p0,p1,p2,p3"
+    path.write_text(f"{named}\nc,Who?,x,(D,[D,[D,1.5,2,2,1\n", encoding="utf-8")
+    beside = start.context(notebook(n_objects=4, results=str(path)))
+    assert beside.results["model"].tolist()[-2:] == ["smollm2-135m-instruct", "flan"]
+    assert beside.marked["source"].iloc[-1] == "same"
+    assert beside.counts.equals(study.counts)
     known = start.known_contexts(notebook(n_facts=80, n_asked=240, n_contexts=2))
     assert known.marked.groupby(["model", "context"]).size().tolist() == [80] * 6
     sure = known.known[known.known["margin"] >= MARGIN]

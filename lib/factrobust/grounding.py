@@ -197,24 +197,19 @@ def load() -> Detector:
 
 
 def held_out(
-    cases: pd.DataFrame,
-    applied: pd.DataFrame | None = None,
-    *,
-    over: str = "base_id",
-    k: int = 5,
-    seed: int = 0,
+    cases: pd.DataFrame, *, over: str = "base_id", k: int = 5, seed: int = 0
 ) -> pd.DataFrame:
-    """Probabilities of cases by every way of telling, out of fold: rows of `applied` (else of `cases`)
-    are told by a fit on the cases of other values of `over` (relations; or models).
+    """Probabilities of cases (`outcomes`) by every way of telling, out of fold: each is told by a fit on
+    cases of other values of `over` (relations; or models).
 
-    Adds case (number of the row), way and probability, a block of all rows each: the regressions of WAYS, and without one
-    "always" the context, "asked twice" (the answers differ), "found in it" (its words hold the answer).
+    Adds case (number of the row), way and probability, a block of all rows each: the regressions of
+    WAYS, and without one "always" the context, "asked twice" (the answers differ), "found in it" (its
+    words hold the answer).
     """
-    table = cases if applied is None else applied
+    table = cases.assign(case=np.arange(len(cases)))
     names = sorted(cases[over].unique(), key=lambda name: draws.number(seed, name))
     fold = {name: i % k for i, name in enumerate(names)}
     plain = {"always": 1.0, "asked twice": table["changed"], "found in it": table["stated"]}
-    table = table.assign(case=np.arange(len(table)))
     blocks = [table.assign(way=way).assign(probability=verdict) for way, verdict in plain.items()]  # type: ignore[arg-type]
     for way, used in WAYS.items():
         said = np.full(len(table), np.nan)

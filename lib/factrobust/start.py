@@ -371,7 +371,10 @@ class Context(Study):
         schemas.ContextQuestions.validate(self.questions)
         self.results = measured(self.results)
         self.counts = answer_counts(self.results, self.questions, names)
-        self.marked = schemas.MarkedContext.validate(mark_sources(self.results, self.questions))
+        asked = self.questions
+        if self.parameters.get("results"):
+            self.results, asked = self._with_results(self.parameters["results"])
+        self.marked = schemas.MarkedContext.validate(mark_sources(self.results, asked))
         print(f"{len(self.questions)} questions, {len(self.results)} answered with a context")
 
     def _ask(self) -> pd.DataFrame:
@@ -382,6 +385,19 @@ class Context(Study):
         self.questions = load_context_questions(limit=self.parameters["n_objects"], seed=seed)
         self.pool = self.questions
         return self._each(lambda model: ask(model, self.questions, seed=seed))
+
+    def _with_results(self, path: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Our results and those of a file below them; our questions and theirs, whose truth is unknown."""
+        from factrobust.datasets.contexts import read_results
+
+        theirs = read_results(path)
+        self.inputs = [*self.inputs, path]
+        new = theirs[~theirs["question_id"].isin(self.questions["question_id"])]
+        new = new[["question_id", "base_id"]].drop_duplicates("question_id")
+        new = new.assign(right_answers="", answers="").astype({"answers": object})
+        new["answers"] = [[] for _ in new.index]
+        asked = pd.concat([self.questions, new], ignore_index=True)
+        return pd.concat([self.results, theirs], ignore_index=True), asked
 
 
 class KnownContexts(Context):

@@ -14,12 +14,14 @@ from factrobust.datasets.contexts import (
     load_base_question_traits,
     load_context_questions,
     read_base_questions,
+    read_results,
     rivals,
     varied_contexts,
 )
 from factrobust.datasets.facts import load_facts, load_relations
 from factrobust.datasets.published import load_published
 from factrobust.metrics.context import right
+from factrobust.schemas import ContextResults
 from factrobust.tables import FactsError
 
 BASE = """category,question,prefix
@@ -396,3 +398,45 @@ def test_varied_contexts_state_what_they_say(varied):
             assert stated in of_relation[row["base_id"]]
         else:
             assert of_kind[stated] - {kinds[row["base_id"]]}
+
+
+THESIS = (
+    "Num,Category,Base_Question,Thing,Object,Question,question,Prefix,parametric,base_proba,"
+    "counterfactual,base_cf_proba,contextual,ctx_proba,ctx_param_proba,ctx_cf_proba,comparison\n"
+    "0,person,Who is {person}?,Ada Lovelace,,Q: Who is Ada Lovelace?,x,She is,a poet,1.5,a singer,"
+    "2.5,a singer,1.25,3.5,1.25,Contextual\n"
+    '1,person,Who is {person}?,Zeus,,Q: Who is Zeus?,x,He is,,nan,"a poet, \nborn",2,a god,1,,1.75,'
+    "Parametric\n"
+)
+
+
+def test_results_of_elsewhere(tmp_path):
+    path = tmp_path / "llama.csv"
+    path.write_text(THESIS, encoding="utf-8")
+    table = ContextResults.validate(read_results(path))
+    assert table.columns.is_unique
+    assert "question" not in table
+    assert table["model"].tolist() == ["llama", "llama"]
+    assert table["object"].tolist() == ["Ada Lovelace", "Zeus"]
+    assert table.loc[0, "question_id"] == "Who is {person}?/ada-lovelace"
+    assert table.loc[0, ["p0", "p1", "p2", "p3", "p4"]].tolist() == [1.5, 2.5, 3.5, 1.25, 1.25]
+    assert table.loc[1, ["p0", "p2", "first_shift"]].isna().all()  # of an empty answer
+    again = tmp_path / "again.csv"
+    table.to_csv(again, index=False)
+    assert read_results(again).equals(table)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("base_cf_proba,", "cf,", r"llama.csv: these columns are missing: p1; add them, by"),
+        ("2.5,", ",", "line 2: the perplexity p1 of .* is '', and not a number from 1 up"),
+        ("3.5,", "often,", r"line 2: the perplexity p2 of the answer 'a poet' is 'often'"),
+        ("a god,1,", "a god,0.9,", "line 3: the perplexity p4 of the answer 'a god' is '0.9'"),
+    ],
+)
+def test_a_bad_file_of_results_gives_one_sentence(tmp_path, old, new, what):
+    path = tmp_path / "llama.csv"
+    path.write_text(THESIS.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(FactsError, match=what):
+        read_results(path)

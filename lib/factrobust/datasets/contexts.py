@@ -314,6 +314,59 @@ def _false_of(question: Fact, facts: Iterable[Fact], right: Right) -> Iterator[F
             yield fact
 
 
+# The thesis's names of a result's columns.
+THESIS = {
+    "Category": "category", "Base_Question": "base_id", "Thing": "object", "Object": "object",
+    "base_proba": "p0", "base_cf_proba": "p1", "ctx_param_proba": "p2", "ctx_cf_proba": "p3",
+    "ctx_proba": "p4",
+}  # fmt: skip
+SCORED = {  # the answer that each perplexity is of
+    "p0": "parametric", "p1": "counterfactual", "p2": "parametric", "p3": "counterfactual",
+    "p4": "contextual",
+}  # fmt: skip
+
+
+def read_results(path: str | Path) -> pd.DataFrame:
+    """Return results that were computed elsewhere as `schemas.ContextResults`, as our own are.
+
+    `path` is a CSV with category, base_id, object, parametric, counterfactual, contextual and p0 to p3,
+    or the thesis's names for them (THESIS); of Thing and Object the one that is filled in counts. p4,
+    the further numbers, model (else the file's name) and question_id may be left out. All other
+    columns are dropped, so that no name stands twice. Raises FactsError with file, line and remedy for
+    a missing column, and for a perplexity of an answer with letters or digits that is no number from 1
+    up.
+    """
+    path = Path(path)
+    table = tables.read_table(path, required=(), optional=())
+    for name in [x for x in THESIS if x in table]:
+        if THESIS[name] in table or table[name].eq("").all():
+            table = table.drop(columns=name)
+        else:
+            table = table.rename(columns={name: THESIS[name]})
+    texts = ["category", "base_id", "object", *dict.fromkeys(SCORED.values())]
+    if missing := [name for name in (*texts, "p0", "p1", "p2", "p3") if name not in table]:
+        raise tables.FactsError(
+            f"{path}: these columns are missing: {', '.join(missing)}; add them, by our name or the "
+            "thesis's."
+        )
+    for name in [x for x in SCORED if x in table]:
+        numbers = pd.to_numeric(table[name], errors="coerce")
+        answers = table[SCORED[name]]
+        wrong = ~(numbers >= 1 - 1e-6) & answers.str.contains(r"[^\W_]")  # 1 but for rounding
+        for line in table.index[wrong]:
+            raise tables.FactsError(
+                f"{path}, line {line}: the perplexity {name} of the answer {answers[line]!r} is "
+                f"{table.at[line, name]!r}, and not a number from 1 up; compute it, or delete the row."
+            )
+    if "model" not in table:
+        table["model"] = path.stem
+    if "question_id" not in table:
+        table["question_id"] = table["base_id"] + "/" + table["object"].map(tables.slug)
+    table = table.reindex(columns=schemas.names(schemas.ContextResults)).reset_index(drop=True)
+    counted = table.columns.difference(["model", "question_id", *texts])
+    return table.assign(**{name: pd.to_numeric(table[name], errors="coerce") for name in counted})
+
+
 def describe(questions: pd.DataFrame) -> pd.DataFrame:
     """Table 7, a row a category and their "total": base_questions, objects, questions, an example.
 
