@@ -400,7 +400,7 @@ def test_varied_contexts_state_what_they_say(varied):
             assert of_kind[stated] - {kinds[row["base_id"]]}
 
 
-THESIS = (
+STORED = (
     "Num,Category,Base_Question,Thing,Object,Question,question,Prefix,parametric,base_proba,"
     "counterfactual,base_cf_proba,contextual,ctx_proba,ctx_param_proba,ctx_cf_proba,comparison\n"
     "0,person,Who is {person}?,Ada Lovelace,,Q: Who is Ada Lovelace?,x,She is,a poet,1.5,a singer,"
@@ -412,7 +412,7 @@ THESIS = (
 
 def test_results_of_elsewhere(tmp_path):
     path = tmp_path / "llama.csv"
-    path.write_text(THESIS, encoding="utf-8")
+    path.write_text(STORED, encoding="utf-8")
     table = ContextResults.validate(read_results(path))
     assert table.columns.is_unique
     assert "question" not in table
@@ -437,6 +437,6 @@ def test_results_of_elsewhere(tmp_path):
 )
 def test_a_bad_file_of_results_gives_one_sentence(tmp_path, old, new, what):
     path = tmp_path / "llama.csv"
-    path.write_text(THESIS.replace(old, new, 1), encoding="utf-8")
+    path.write_text(STORED.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(FactsError, match=what):
         read_results(path)
