@@ -130,6 +130,13 @@ def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_pat
     assert not known.varied["counterfactual_correct"].any()
 
 
+def test_context_again_has_other_draws_and_the_raw_prompt():
+    study = start.context(notebook(n_objects=4, n_draws=3))
+    assert study.again.groupby(["model", "prompt"])["draw"].nunique().to_dict() == {
+        (GEMMA, "own"): 3, (SMOLLM, "own"): 3, (SMOLLM, "raw"): 1,
+    }  # fmt: skip
+
+
 def test_without_models_only_the_questions_are_there():
     given = {"seed": 0, "n_objects": 2}
     study = start.context(given | {"__annotations__": given})

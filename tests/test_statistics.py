@@ -20,6 +20,7 @@ from factrobust.statistics import (
     paired_difference,
     paired_table,
     ratio_of_sums,
+    side_by_side,
     unit_bins,
 )
 
@@ -201,6 +202,20 @@ def test_mean_of_means_counts_each_part_alike() -> None:
     assert found[:2].tolist() == [(2 + 8) / 2, (1 + 8) / 2]  # not 14 / 4, nor 19 / 5
     assert np.isnan(found[2])  # the second part is not drawn
     assert mean_of_means(weights, values, np.zeros(4)).tolist() == [14 / 4, 19 / 5, 2]
+
+
+def test_intervals_side_by_side() -> None:
+    table = pd.DataFrame(
+        {
+            "model": ["n", "n", "m"], "source": ["memory", "context", "context"],
+            "share": [0.25, 0.754, 1.0], "low": [0.104, 0.5, 0.964], "high": [0.4, 0.9, 1.0],
+        }
+    )  # fmt: skip
+    wide = side_by_side(table, "model", "source")
+    assert wide.index.tolist() == ["n", "m"]
+    assert wide.columns.tolist() == ["memory", "context"]
+    assert wide.loc["n"].tolist() == ["25% [10, 40]", "75% [50, 90]"]
+    assert wide.loc["m"].tolist() == ["", "100% [96, 100]"]
 
 
 def test_interval_table_is_tidy() -> None:

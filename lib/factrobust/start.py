@@ -355,6 +355,8 @@ class Wording(Study):
 class Context(Study):
     """Part 4: the thesis's questions (`n_objects` a base question) with counterfactual contexts.
 
+    `questions` is "embedded" or "thesis:FOLDER" (`datasets.contexts.load_named_context`). With a
+    parameter `results`, those of that file (`datasets.contexts.read_results`) stand beside ours.
     Holds the `questions`, the `results` of asking them without and with a context, and the same
     `marked`. `pool` are the questions that contexts are taken from, `counts` what was asked and left
     out, a row a model.
@@ -371,20 +373,36 @@ class Context(Study):
         schemas.ContextQuestions.validate(self.questions)
         self.results = measured(self.results)
         self.counts = answer_counts(self.results, self.questions, names)
-        asked = self.questions
         if self.parameters.get("results"):
-            self.results, asked = self._with_results(self.parameters["results"])
-        self.marked = schemas.MarkedContext.validate(mark_sources(self.results, asked))
+            self.results, self.questions = self._with_results(self.parameters["results"])
+        self.marked = schemas.MarkedContext.validate(mark_sources(self.results, self.questions))
         print(f"{len(self.questions)} questions, {len(self.results)} answered with a context")
 
     def _ask(self) -> pd.DataFrame:
-        from factrobust.datasets.contexts import FILES, load_context_questions
+        from factrobust.datasets.contexts import load_named_context
         from factrobust.probes.context import ask
 
-        seed, self.inputs = self.parameters["seed"], FILES
-        self.questions = load_context_questions(limit=self.parameters["n_objects"], seed=seed)
+        v = self.parameters
+        named = load_named_context(
+            v.get("questions", "embedded"), limit=v["n_objects"], seed=v["seed"]
+        )
+        self.questions, self.inputs = named
         self.pool = self.questions
-        return self._each(lambda model: ask(model, self.questions, seed=seed))
+        return self._each(lambda model: ask(model, self.questions, seed=v["seed"]))
+
+    @cached_property
+    def again(self) -> pd.DataFrame:
+        """One question of each base question with `n_draws` draws of counterfactuals, and in the raw
+        prompt (`probes.context.ask_again`), marked."""
+        from factrobust import draws
+        from factrobust.metrics.context import mark_sources, measured
+        from factrobust.probes.context import ask_again
+
+        seed, names = self.parameters["seed"], self.pool["question_id"]
+        few = names[draws.ranks(names, self.pool["base_id"], seed) == 0]
+        seeds = range(seed, seed + self.parameters["n_draws"])
+        found = self._each(lambda model: ask_again(model, self.pool, few, seeds))
+        return mark_sources(measured(found), self.pool)
 
     def _with_results(self, path: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Our results and those of a file below them; our questions and theirs, whose truth is unknown."""

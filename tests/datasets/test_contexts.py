@@ -13,6 +13,7 @@ from factrobust.datasets.contexts import (
     known_contexts,
     load_base_question_traits,
     load_context_questions,
+    load_named_context,
     read_base_questions,
     read_results,
     rivals,
@@ -440,3 +441,21 @@ def test_a_bad_file_of_results_gives_one_sentence(tmp_path, old, new, what):
     path.write_text(STORED.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(FactsError, match=what):
         read_results(path)
+
+
+def test_questions_by_name(tmp_path, embedded):
+    questions, files = load_named_context("embedded", limit=2)
+    assert len(questions) == 200
+    assert files == FILES
+    (tmp_path / "base_questions.txt").write_text(THESIS)
+    (tmp_path / "objects.csv").write_text(OBJECTS)
+    questions, files = load_named_context(f"thesis:{tmp_path}")
+    assert questions.loc[0, ["question", "prefix"]].tolist() == [
+        "What country is Kyoto in?", "Kyoto is in",
+    ]  # fmt: skip
+    assert [path.name for path in files] == ["base_questions.txt", "objects.csv"]
+    for name in ("theses", "thesis:"):
+        with pytest.raises(
+            ValueError, match=f"questions is '{name}'; write 'embedded' or 'thesis:F"
+        ):
+            load_named_context(name)

@@ -103,36 +103,37 @@ def test_worked_example_shows_bits(check, points, rows):
         assert [x for x, _ in drawn] == pytest.approx([times * b for b in (2, 1, 0, 1, 2)])
 
 
-def answers(models):
-    """Six answers from each of two sources, one of them infinite, and one without a source."""
-    one = pd.DataFrame({"source": ["contextual"] * 6 + ["parametric"] * 6 + [None]})
-    one = one.assign(value=[1, 2, 3, 4, 5, np.inf, 2, 4, 6, 8, 10, 12, 3.0], category="city")
-    return pd.concat([one.assign(model=m) for m in models], ignore_index=True)
+def test_a_number_by_category(check, models, intervals, points, rows):
+    table = intervals(model=models, category=["painting", "historical_event"])
+    axis = check(context.by_category(table, "share", shares="x"), axes=1).axes[0]
+    assert rows(axis) == ["painting", "historical event"]
+    for model, look in style.looks(models).items():
+        own = table[table["model"] == model]
+        assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
 
 
-def test_perplexity_distributions(check, models):
-    fig = check(context.perplexity_distributions(answers(models), "preference"), axes=len(models))
-    for axis in fig.axes:
-        steps = {line.get_color(): line.get_xydata() for line in axis.lines}
-        assert steps[style.SKY][-1].tolist() == [5, 1]
-        assert steps[style.ORANGE][3] == pytest.approx([6, 0.5])
-        assert axis.get_title().endswith("n = 11, 2 undefined")
-        assert [text.get_text() for text in axis.get_legend().get_texts()] == [
-            "parametric (n = 6)", "contextual (n = 5)",
-        ]  # fmt: skip
-        assert axis.get_legend().get_title().get_text() == "preference"
-    with pytest.raises(ValueError, match="nothing can be drawn"):
-        context.perplexity_distributions(answers(models).assign(source=None))
+def test_groups_that_a_paper_prints_have_no_interval(check, models, intervals, points, rows):
+    table = intervals(model=models, group=["P4 > P3", "P4 ≤ P3"])
+    table.loc[table["group"] == "P4 > P3", ["low", "high"]] = np.nan
+    axis = check(context.perplexity_by_group(table), axes=1).axes[0]
+    assert rows(axis) == ["P4 > P3", "P4 ≤ P3"]
+    for model, look in style.looks(models).items():
+        own = table[table["model"] == model]
+        assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
 
 
-def test_perplexity_by_category(check, models, rows):
-    table = answers(models)
-    fig = check(context.perplexity_by_category(table), axes=len(models))
-    for axis in fig.axes:
-        memory, read = (np.asarray(part.get_offsets()) for part in axis.collections)
-        assert memory[:, 0].tolist() == [2, 4, 6, 8, 10, 12]
-        assert read[:, 0].tolist() == [1, 2, 3, 4, 5]
-        assert memory[:, 1].max() < read[:, 1].min()  # within the row, memory on top
-        assert [text.get_text() for text in axis.texts] == ["6", "5"]
-        assert axis.get_title().endswith("n = 11, 2 undefined")
-    assert rows(fig.axes[0]) == ["city"]
+def test_the_pipeline_shows_both_answers(check):
+    example = pd.DataFrame(
+        {
+            "object": ["Kenya", "Peru"],
+            "question": ["What is Kenya's capital?", "What is Peru's capital?"],
+            "prefix": ["Kenya's capital is", "Peru's capital is"],
+            "parametric": ["Nairobi", "Lima"],
+        }
+    )
+    fig = context.pipeline(example)
+    texts = [text.get_text() for text in fig.axes[0].texts]
+    assert "Prompt Q′\nContext: [Kenya's capital is Lima].\nWhat is Kenya's capital?" in texts
+    assert "Answer from memory:\nparametric p = “Nairobi”" in texts
+    arrows = [text for text in fig.axes[0].texts if text.get_text() == ""]
+    assert len(arrows) == 7

@@ -331,6 +331,29 @@ def test_asking_by_hand(toy_model: Callable[..., Any]) -> None:
     assert counts.loc["toy"].tolist() == [2, 3, 0, 1]
 
 
+def test_other_draws_and_the_raw_prompt(questions: pd.DataFrame) -> None:
+    parrot = Parrot({"The capital of Kenya is": "Nairobi", "The capital of Peru is": "Lima"})
+    few = questions["question_id"][:1]
+    made = context.ask_again(parrot, questions, few, range(20))
+    assert made["question_id"].tolist() == ["capital/kenya"] * 20
+    assert made["draw"].tolist() == list(range(20))
+    assert set(made["counterfactual"]) == {"Lima", "no idea"}
+    first = context.ask(parrot, questions).iloc[0]
+    assert made.iloc[0][["parametric", "counterfactual"]].tolist() == [
+        first["parametric"], first["counterfactual"],
+    ]  # fmt: skip
+    assert (made["prompt"] == "own").all()
+    parrot.prompt_format, parrot.chat = "chat", ("<user>", "<model>")  # type: ignore[misc]
+    parrot.jobs.clear()
+    made = context.ask_again(parrot, questions, few, [3])
+    assert made["prompt"].tolist() == ["own", "raw"]
+    assert made["counterfactual"].nunique() == 1
+    sent = [request["prompt"] for job in parrot.jobs for request in job.requests]
+    assert sent[-1].startswith("Context: [The capital of Kenya is ")
+    assert "<user>" not in sent[-1] + sent[-2]
+    assert all(prompt.startswith("<user>") for prompt in sent[:-2])
+
+
 def test_margin_over_the_likeliest_rival(toy: Any, questions: pd.DataFrame) -> None:
     known = questions[:2].assign(answers=[["Nairobi", "Nai"], ["Nairobi"]])
     found = context.margins(toy, known, [["Lima"], ["Nairobi", "Lima"]])

@@ -113,6 +113,23 @@ def load_context_questions(
     return table[list(COLUMNS)].reset_index(drop=True)
 
 
+def load_named_context(
+    name: str, *, limit: int | None = None, seed: int = 0
+) -> tuple[pd.DataFrame, Sequence[Path]]:
+    """Questions by the name that a notebook's parameter has, and the files that they are of.
+
+    "embedded", or "thesis:FOLDER" with the thesis's own base_questions.txt and objects.csv. Raises
+    ValueError for another name, and as `load_context_questions` does.
+    """
+    kind, _, folder = name.partition(":")
+    if (kind, folder) == ("embedded", ""):
+        return load_context_questions(limit=limit, seed=seed), FILES
+    if kind != "thesis" or not folder:
+        raise ValueError(f"questions is {name!r}; write 'embedded' or 'thesis:FOLDER'")
+    files = Path(folder) / "base_questions.txt", Path(folder) / "objects.csv"
+    return load_context_questions(*files, limit=limit, seed=seed), files
+
+
 def _check_categories(
     base: pd.DataFrame, base_path: Path, objects: pd.DataFrame, objects_path: Path
 ) -> None:

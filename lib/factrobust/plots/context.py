@@ -8,7 +8,6 @@ Tables and errors as `plots.blocks` says.
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,52 @@ MEASURES = {
     "margin": "margin over the likeliest\nrival (nats)",
     "popularity": "popularity of the subject\n(Zipf scale)",
 }
+
+
+def pipeline(example: pd.DataFrame) -> Figure:
+    """Figure 3 drawn anew: from a base question to the source of an answer, and what is scored.
+
+    `example` are two questions of one base question: object, question, prefix, parametric (the answer).
+    The first is asked with the second's answer in its context.
+    """
+    one, two = example.to_dict("records")
+    p, q = one["parametric"], two["parametric"]
+    context = f"Context: [{one['prefix']} {q}]."
+    memory, read, plain = style.ORANGE, style.SKY, "0.95"
+    steps = {  # column, row, text, colour, and the steps that it follows
+        "Q": (0, 0, f"Question Q\n{one['question']}", plain, ""),
+        "R": (0, 2, f"The same about {two['object']}\n{two['question']}", plain, ""),
+        "p": (1, 0, f"Answer from memory:\nparametric p = “{p}”", memory, "Q"),
+        "q": (1, 2, f"Its answer, of the same form:\ncounterfactual q = “{q}”", read, "R"),
+        "Q'": (1, 1, f"Prompt Q′\n{context}\n{one['question']}", plain, "Q q"),
+        "a": (2, 1, "Answer with the context\n= p: from memory\n= q: from the context\n"
+              "neither: other", plain, "p q Q'"),
+        "0": (2, 0, "P0 = PPL(p | Q)\nP1 = PPL(q | Q)", "white", ""),
+        "2": (2, 2, "P2 = PPL(p | Q′), P3 = PPL(q | Q′)\nP4 = PPL(answer | Q′)", "white", ""),
+    }  # fmt: skip
+    fig, axes = style.grid(1, 1, DOUBLE, 2.6)
+    axis = axes[0, 0]
+    axis.set(xlim=(-0.5, 2.5), ylim=(2.45, -0.45))
+    axis.axis("off")
+    boxes = {}
+    for name, (x, y, text, colour, _) in steps.items():
+        edge = {
+            "boxstyle": "round,pad=0.5",
+            "fc": colour,
+            "ec": "0.4" if colour != "white" else "w",
+        }
+        edge["alpha"] = 0.45 if colour in (memory, read) else 1
+        boxes[name] = axis.text(x, y, text, ha="center", va="center", fontsize=6.5, bbox=edge)
+    for name, step in steps.items():
+        for before in step[4].split():
+            start, end = (boxes[n].get_position() for n in (before, name))
+            arrow = {"arrowstyle": "->", "color": "0.4", "shrinkA": 3, "shrinkB": 3}
+            arrow |= {
+                "patchA": boxes[before].get_bbox_patch(),
+                "patchB": boxes[name].get_bbox_patch(),
+            }
+            axis.annotate("", end, start, arrowprops=arrow, zorder=0)
+    return fig
 
 
 def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
@@ -141,59 +186,19 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
     return fig
 
 
-def perplexity_distributions(answers: pd.DataFrame, groups: str = "source") -> Figure:
-    """Figure 8: distribution functions of P4, the answer's perplexity, a line a source, a panel a model.
+def by_category(table: pd.DataFrame, xlabel: str, **options: Any) -> Figure:
+    """Figures 6, 7, 9 and 10: a number by category, a row each, models side by side.
 
-    `answers`, a row an answer: model, source, value (its P4; missing or infinite ones are counted in
-    the title). `groups` says in the legend what the column source holds, which may be a preference.
+    `table`: model, category, mean, low, high, n; `options` as `blocks.forest` takes them.
     """
-    fig, panels = _by_model(answers, "share of answers up to x", height=2.6, shares="y")
-    for axis, own in panels:
-        for source in style.ordered(own.loc[_known(own), "source"]):
-            numbers, look = own.loc[own["source"] == source, "value"], SOURCES[source]
-            label = f"{source} (n = {len(numbers)})"
-            axis.ecdf(numbers, color=look.colour, ls=look.line, label=label)
-        axis.legend(loc="lower right", fontsize=6.5, title=groups, title_fontsize=6.5)
-    return fig
+    options |= {"width": DOUBLE, "legend_n": True}
+    return blocks.forest(table, "category", xlabel=xlabel, **options)[0]
 
 
-def perplexity_by_category(answers: pd.DataFrame) -> Figure:
-    """Figures 9 and 10: P4, the answer's perplexity, by category and source, a panel a model.
+def perplexity_by_group(table: pd.DataFrame) -> Figure:
+    """Figure 8: mean P4, the answer's perplexity, a row a group of answers, models side by side.
 
-    `answers`, a row an answer and a point: model, category, source, value. At the right, n.
+    `table`: model, group, mean, low, high (missing where a paper prints none), n.
     """
-    groups = list(dict.fromkeys(answers["category"]))
-    sources = style.ordered(answers.loc[_known(answers), "source"])
-    height = 1 + (0.06 + 0.12 * len(sources)) * len(groups)
-    fig, panels = _by_model(answers, "category", height=height, width=DOUBLE)
-    step = 0.8 / len(sources)
-    for axis, own in panels:
-        for (k, group), (i, source) in product(enumerate(groups), enumerate(sources)):
-            numbers = own.loc[(own["category"] == group) & (own["source"] == source), "value"]
-            y, look = k + style.aside(i, len(sources), step), SOURCES[source]
-            heights = y + style.jitter(len(numbers), 0.7 * step)
-            axis.scatter(numbers, heights, s=8, color=look.colour, ec="0.3", lw=0.3, alpha=0.8)
-            blocks.beside(axis, y, str(len(numbers) or ""), "0.35")
-    blocks.name_rows([axis for axis, _ in panels], [style.name(group) for group in groups])
-    return blocks.legend(
-        fig, blocks.patches({source: SOURCES[source].colour for source in sources})
-    )
-
-
-def _known(answers: pd.DataFrame) -> pd.Series:
-    """Whether an answer has one of SOURCES and a finite value."""
-    return answers["source"].isin(list(SOURCES)) & np.isfinite(answers["value"].astype(float))
-
-
-def _by_model(answers: pd.DataFrame, ylabel: str, **options: Any) -> tuple[Figure, blocks.Panels]:
-    """A panel a model over a log axis of P4, with its answers of known source and value."""
-    known = _known(answers)
-    if not known.any():
-        raise ValueError("No answer has a source and a finite value: nothing can be drawn.")
-    labels = ("perplexity of the answer (P4), log scale", ylabel)
-    fig, panels = blocks.panels(answers, "model", labels=labels, **options)
-    for axis, rows in panels:
-        drawn = rows[known[rows.index]]
-        axis.set_title(style.title(rows["model"].iloc[0], rows, drawn))
-        blocks.log_axis(axis, answers.loc[known, "value"])
-    return fig, [(axis, rows[known[rows.index]]) for axis, rows in panels]
+    label = "mean perplexity of the answer given (P4)"
+    return blocks.forest(table, "group", xlabel=label, width=DOUBLE)[0]

@@ -17,6 +17,7 @@ the context states, be it true or false.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -115,13 +116,9 @@ def ask(
     """
     memory = greedy(model, questions, rule=rule)
     drawn = counterfactuals(memory, seed=seed, rule=rule)
-    found = drawn >= 0
-    p = memory[found].reset_index(drop=True)
-    q = memory.iloc[drawn[found]].reset_index(drop=True)
-    contexts = questions.loc[found, "prefix"].reset_index(drop=True) + " " + q["text"]
-    contextual = greedy(model, questions[found], contexts.tolist(), rule=rule)
+    p, q, contextual = _with_context(model, questions, memory, drawn, rule)
     pairs = {"p1": (p, q), "p2": (contextual, p), "p3": (contextual, q)}
-    scored: dict[str, list[tuple[str, Tokens]]] = {
+    scored = {
         name: list(zip(prompted["prompt"], map(tuple, answer["token_ids"]), strict=True))
         for name, (prompted, answer) in pairs.items()
     }
@@ -134,6 +131,44 @@ def ask(
             for name, column in token_logprobs(model, [p, contextual], scored)
         },
     )
+
+
+def _with_context(
+    model: Model, questions: pd.DataFrame, memory: pd.DataFrame, drawn: np.ndarray, rule: str
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """The answers p, q and contextual to the questions for which q was drawn (`counterfactuals`)."""
+    found = drawn >= 0
+    p = memory[found].reset_index(drop=True)
+    q = memory.iloc[drawn[found]].reset_index(drop=True)
+    contexts = questions.loc[found, "prefix"].reset_index(drop=True) + " " + q["text"]
+    return p, q, greedy(model, questions[found], contexts.tolist(), rule=rule)
+
+
+def ask_again(
+    model: Model, questions: pd.DataFrame, few: pd.Series, seeds: Sequence[int]
+) -> pd.DataFrame:
+    """Ask the question_ids `few` of the questions with other draws of counterfactuals, nothing scored.
+
+    A row a question that has a counterfactual and a seed: the columns of `ask` but for those of q's
+    tokens, draw (the seed), and prompt: "own", or "raw", which a model with a chat template is asked,
+    too, with the contexts of the first seed.
+    """
+    memory, parts = greedy(model, questions), []
+    for seed in seeds:
+        drawn = counterfactuals(memory, seed=seed)
+        drawn[~questions["question_id"].isin(few).to_numpy()] = -1
+        p, q, contextual = _with_context(model, questions, memory, drawn, "robust")
+        made = _responses(p, contextual).assign(counterfactual=q["text"], draw=seed, prompt="own")
+        parts.append(made)
+    if FORMATS[model.prompt_format].chat:
+        raw = copy(model)
+        raw.prompt_format, stated = "prefix", parts[0]["counterfactual"]
+        asked = questions.set_index("question_id", drop=False).loc[parts[0]["question_id"]]
+        contexts = (asked["prefix"] + " " + stated.to_numpy()).tolist()
+        answers = greedy(raw, asked), greedy(raw, asked, contexts)
+        made = _responses(*answers).assign(counterfactual=stated, draw=seeds[0], prompt="raw")
+        parts.append(made)
+    return pd.concat(parts, ignore_index=True)
 
 
 def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
@@ -153,7 +188,7 @@ def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
 def token_logprobs(
     model: Model,
     generated: Sequence[pd.DataFrame],
-    columns: Mapping[str, list[tuple[str, Tokens]]],
+    columns: Mapping[str, Sequence[tuple[str, Tokens]]],
 ) -> Iterator[tuple[str, pd.Series]]:
     """Log-probabilities of token ids or texts after prompts, column by column; one call scores what
     is not among the `generated` answers.
@@ -230,7 +265,7 @@ def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> 
         dict(zip(texts, tokens, strict=True)).get(text, text)
         for texts, tokens, text in zip(said, ids, " " + contexts["stated"], strict=True)
     ]
-    scored: dict[str, list[tuple[str, Tokens]]] = {
+    scored: dict[str, Sequence[tuple[str, Tokens]]] = {
         "p1": list(zip(p["prompt"], stated, strict=True)),
         "p2": list(zip(contextual["prompt"], map(tuple, p["token_ids"]), strict=True)),
         "p3": list(zip(contextual["prompt"], stated, strict=True)),
