@@ -186,19 +186,11 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
     return fig
 
 
-def by_category(table: pd.DataFrame, xlabel: str, **options: Any) -> Figure:
-    """Figures 6, 7, 9 and 10: a number by category, a row each, models side by side.
+def by_row(table: pd.DataFrame, column: str, xlabel: str, **options: Any) -> Figure:
+    """Figures 6 to 10: a number for each value of a column, a row each, models side by side.
 
-    `table`: model, category, mean, low, high, n; `options` as `blocks.forest` takes them.
+    `table`: model, the column, mean, low, high (missing where a paper prints none), n; `options` as
+    `blocks.forest` takes them.
     """
     options |= {"width": DOUBLE, "legend_n": True}
-    return blocks.forest(table, "category", xlabel=xlabel, **options)[0]
-
-
-def perplexity_by_group(table: pd.DataFrame) -> Figure:
-    """Figure 8: mean P4, the answer's perplexity, a row a group of answers, models side by side.
-
-    `table`: model, group, mean, low, high (missing where a paper prints none), n.
-    """
-    label = "mean perplexity of the answer given (P4)"
-    return blocks.forest(table, "group", xlabel=label, width=DOUBLE)[0]
+    return blocks.forest(table, column, xlabel=xlabel, **options)[0]
