@@ -122,18 +122,16 @@ def curves(
 def binned(
     rows: pd.DataFrame, measures: Sequence[str], bins: int, *, n_boot: int = 2000
 ) -> pd.DataFrame:
-    """Share of following in bins of as many facts each by each of the measures, with facts drawn.
+    """Share of following between quantiles of each of the measures, by facts as clusters.
 
     Columns: model, measure, x (its mean in the bin), mean, low, high, n (facts).
     """
-    facts, parts, keys = rows.drop_duplicates(["model", "question_id"]), [], ["model", "bin"]
+    parts, keys = [], ["model", "bin"]
     for measure in measures:
-        place = facts.groupby("model")[measure].rank(method="first", pct=True)
-        keyed = facts.assign(bin=np.ceil(place * bins - 1e-9))[[*keys, "question_id"]]
-        cells = rows.merge(keyed, on=["model", "question_id"])
-        middle = cells.groupby(keys)[measure].mean().rename("x").reset_index()
+        ranks = rows.groupby("model")[measure].rank(method="min", pct=True)
+        cells = rows.assign(bin=(ranks * bins - 1e-9).astype(int), measure=measure)
+        middle = cells.groupby([*keys, "measure"])[measure].mean().rename("x").reset_index()
         found = interval_table(cells, keys, "followed", "question_id", n_boot=n_boot)
-        middle.insert(1, "measure", measure)
         parts.append(middle.merge(found, on=keys).drop(columns="bin"))
     return pd.concat(parts, ignore_index=True)
 
