@@ -343,7 +343,7 @@ def test_other_draws_and_the_raw_prompt(questions: pd.DataFrame) -> None:
         first["parametric"], first["counterfactual"],
     ]  # fmt: skip
     assert (made["prompt"] == "own").all()
-    parrot.prompt_format, parrot.chat = "chat", ("<user>", "<model>")  # type: ignore[misc]
+    parrot.prompt_format, parrot.chat = "chat", ("<user>", " ")  # type: ignore[misc]
     parrot.jobs.clear()
     made = context.ask_again(parrot, questions, few, [3])
     assert made["prompt"].tolist() == ["own", "raw"]
