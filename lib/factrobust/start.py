@@ -362,6 +362,8 @@ class Context(Study):
     out, a row a model.
     """
 
+    questions: pd.DataFrame
+
     def __init__(self, notebook: Mapping[str, Any]) -> None:
         from factrobust.metrics.context import answer_counts, mark_sources, measured
 

@@ -78,7 +78,7 @@ def pipeline(example: pd.DataFrame) -> Figure:
     for name, step in steps.items():
         for before in step[4].split():
             start, end = (boxes[n].get_position() for n in (before, name))
-            arrow = {"arrowstyle": "->", "color": "0.4", "shrinkA": 3, "shrinkB": 3}
+            arrow: dict[str, Any] = {"arrowstyle": "->", "color": "0.4", "shrinkA": 3, "shrinkB": 3}
             arrow |= {
                 "patchA": boxes[before].get_bbox_patch(),
                 "patchB": boxes[name].get_bbox_patch(),
