@@ -68,7 +68,7 @@ def pipeline(example: pd.DataFrame) -> Figure:
     axis.axis("off")
     boxes = {}
     for name, (x, y, text, colour, _) in steps.items():
-        edge = {
+        edge: dict[str, Any] = {
             "boxstyle": "round,pad=0.5",
             "fc": colour,
             "ec": "0.4" if colour != "white" else "w",
