@@ -126,9 +126,9 @@ def test_no_relation_is_told_by_a_fit_on_itself() -> None:
 def test_outcomes_leave_out_what_cannot_be_told() -> None:
     rows = [("Oslo", "Rome", "Rome"), ("Rome", "Rome", "Rome"), ("Oslo", "Bonn", "Rome")]
     rows += [("Oslo", "A: A: A", "Rome"), ("Oslo", "unknown", ""), ("Oslo", "Oslo", "Rome")]
-    table = pd.DataFrame(rows, columns=["memory", "answer", "stated"])
+    table = pd.DataFrame(rows, columns=["parametric", "contextual", "stated"])
     found = outcomes(table, table["stated"].tolist())
-    assert found["answer"].tolist() == ["Rome", "Bonn", "unknown", "Oslo"]
+    assert found["contextual"].tolist() == ["Rome", "Bonn", "unknown", "Oslo"]
     assert found["from_context"].tolist() == [True, False, False, False]
 
 

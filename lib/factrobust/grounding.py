@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 
 from factrobust import draws
 from factrobust.metrics.answer_rules import decide, degeneracy, named, same_answer, within
-from factrobust.metrics.context import perplexity
+from factrobust.metrics.context import measured
+from factrobust.metrics.regression import ridge
 from factrobust.paths import DATA
-from factrobust.probes.context import ABOUT, Tokens, greedy, token_logprobs
+from factrobust.probes.context import ABOUT, greedy, scored
 from factrobust.text import contains
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Detector = Mapping[str, float]  # the coefficient of each feature, and of "constant"
 FILE = DATA / "ground.json"
-RIDGE = 1.0  # half of it times the squared coefficients is added to the loss, but for the constant
+PRECISION = (
+    1.0,
+    1e-9,
+)  # of the coefficients' normal priors, and of the constant's, so that it settles
 PERPLEXITIES = ("given", "memory", "raised", "lowered")
 # What a detector may know, from the least to the most.
 WAYS = {
@@ -87,33 +91,21 @@ def ground(
         (True, True): "context", (True, False): "neither",
         (False, True): "both", (False, False): "memory",
     }[bool(row["changed"]), bool(row["stated"])]  # fmt: skip
-    p0, p1, p2, p4 = (float(row[name]) for name in ("p0", "p1", "p2", "p4"))
+    p0, p1, p2, p3, p4 = row[["p0", "p1", "p2", "p3", "p4"]].astype(float)
     said = float(probability(table, load() if detector is None else detector)[0])
-    return Grounded(row["memory"], row["answer"], p0, p1, p2, p4, p4, source, said)
+    return Grounded(row["parametric"], row["contextual"], p0, p1, p2, p3, p4, source, said)
 
 
 def ask(model: Model, questions: pd.DataFrame, contexts: Sequence[str]) -> pd.DataFrame:
     """Ask each question (`schemas.ContextQuestions`) without and with its context, [question].
 
-    Columns: model, those of ABOUT, context, memory and answer (texts), p0 (memory's answer without the
-    context), p1 (the answer given, without it), p2 (memory's with it), p4 (the answer given, with it; NaN
-    for an empty answer), changed (the answers do not say the same), stated (the context's words hold
-    the answer given).
+    Columns: those of `schemas.ContextResults` but counterfactual, and changed (parametric and contextual
+    do not say the same), stated (the context's words hold the contextual answer).
     """
     memory, given = greedy(model, questions), greedy(model, questions, contexts)
-    cells = {"p1": (memory, given), "p2": (given, memory)}
-    pairs: dict[str, list[tuple[str, Tokens]]] = {
-        name: list(zip(prompted["prompt"], map(tuple, answer["token_ids"]), strict=True))
-        for name, (prompted, answer) in cells.items()
-    }
-    columns = {"p0": memory["logprobs"], "p4": given["logprobs"]}
-    columns |= dict(token_logprobs(model, [memory, given], pairs))
+    table = measured(scored(model, memory, given, given["token_ids"].map(tuple)))
     texts = list(zip(memory["text"], given["text"], contexts, strict=True))
-    return memory[["model", *ABOUT]].assign(
-        context=list(contexts),
-        memory=memory["text"],
-        answer=given["text"],
-        **{name: columns[name].map(perplexity).astype(float) for name in sorted(columns)},
+    return table.assign(
         changed=[not same_answer(p, a) for p, a, _ in texts],
         stated=[states(context, a) for _, a, context in texts],
     )
@@ -132,9 +124,9 @@ def outcomes(table: pd.DataFrame, stated: Sequence[str]) -> pd.DataFrame:
     `stated` is what each context states, "" for nothing, [row]. Others are not from the context. Left
     out are rows whose memory says what the context states, and texts that say nothing.
     """
-    triples = zip(table["memory"], stated, table["answer"], strict=True)
+    triples = zip(table["parametric"], stated, table["contextual"], strict=True)
     sources = np.array([decide(*texts).source for texts in triples], dtype=object)
-    silent = table[["memory", "answer"]].map(lambda text: degeneracy(text) is not None).any(axis=1)
+    silent = table[["parametric", "contextual"]].map(degeneracy).notna().any(axis=1)
     silent_context = np.asarray(stated, dtype=object) == ""
     sources[silent_context & (sources == "contextual")] = "other"
     said = table.assign(source=sources, from_context=sources == "contextual")
@@ -165,17 +157,10 @@ def fit(
     cases: pd.DataFrame, names: Sequence[str] = WAYS["... and the context's words"]
 ) -> Detector:
     """Coefficients of a logistic regression of from_context on the features `names` of cases
-    (`outcomes`), by Newton's method, with a slight penalty (RIDGE), so that it settles."""
+    (`outcomes`), with slight priors (PRECISION, see `metrics.regression.ridge`)."""
     x = np.column_stack([np.ones(len(cases)), features(cases)[list(names)].to_numpy()])
-    y, beta = cases["from_context"].to_numpy(dtype=float), np.zeros(x.shape[1])
-    penalty = RIDGE * np.diag(np.arange(len(beta)) > 0)
-    for _ in range(100):
-        p = 1 / (1 + np.exp(-x @ beta))
-        hessian = np.einsum("ij,i,ik->jk", x, p * (1 - p), x) + penalty + 1e-9 * np.eye(len(beta))
-        step = np.linalg.solve(hessian, x.T @ (y - p) - penalty @ beta)
-        beta += step
-        if np.abs(step).max() < 1e-10:
-            break
+    precision = np.where(np.arange(x.shape[1]) > 0, *PRECISION)
+    beta, _ = ridge(x, cases["from_context"].to_numpy(dtype=float), precision)
     return dict(zip(["constant", *names], beta.tolist(), strict=True))
 
 

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 CELLS = 4_000_000  # resamples are drawn in blocks of at most this many numbers (32 MB)
 TAILS = ((1 - 0.95) / 2, (1 + 0.95) / 2)
+TWO_SIDED = 1.959963984540054  # a normal's quantile of the upper one
 
 
 class Interval(NamedTuple):

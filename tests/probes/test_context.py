@@ -207,7 +207,6 @@ def test_an_initial_is_asked_again(toy_model: Callable[..., Any], questions: pd.
     assert made["text"].tolist() == ["J. Kenyatta", "Lima"]
     assert made["token_ids"].map(len).tolist() == [3, 1]
     assert made["tokens"].tolist() == [[" J", ".", " Kenyatta"], [" Lima"]]
-    assert context.greedy(model, questions[:2], rule="published")["text"].tolist() == ["J", "Lima"]
 
 
 def test_asked_in_chunks_and_in_any_order(
@@ -225,10 +224,6 @@ def test_equal_answers_are_left_out_and_counted(questions: pd.DataFrame) -> None
     results = context.ask(same, questions)
     assert len(results) == 0
     assert answer_counts(results, questions, ["parrot"])["no_counterfactual"].tolist() == [4]
-    # As another string it can be drawn, and does by the published rule.
-    results = context.ask(same, questions, rule="published")
-    assert answer_counts(results, questions, ["parrot"])["no_counterfactual"].tolist() == [0]
-    assert results["counterfactual"].tolist() == ["No idea!"] * 3 + ["no idea"]
 
 
 def test_a_real_model_batch_by_batch(smollm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,13 +385,9 @@ def answered(*texts: str, base: str = "b") -> pd.DataFrame:
 @given(st.lists(st.sampled_from(["", "Paris", "the paris", "Rome", "Oslo"]), max_size=9))
 @settings(deadline=None, max_examples=40)
 def test_never_an_equal_answer(texts: list[str]) -> None:
-    robust, published = (
-        counterfactuals(answered(*texts), rule=rule) for rule in ("robust", "published")
-    )
     for i, mine in enumerate(texts):
         others = {j for j, text in enumerate(texts) if text and normalise(text) != normalise(mine)}
-        assert robust[i] in (others or {-1})
-        assert published[i] in ({j for j, text in enumerate(texts) if text != mine} or {-1})
+        assert counterfactuals(answered(*texts))[i] in (others or {-1})
 
 
 def test_other_base_questions_do_not_matter() -> None:

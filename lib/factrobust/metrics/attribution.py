@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 from scipy.stats import rankdata
 
-from factrobust.metrics.context import PERPLEXITIES, TWO_SIDED
-from factrobust.statistics import TAILS, Interval, bootstrap_mean, paired_difference
+from factrobust.metrics.context import PERPLEXITIES
+from factrobust.statistics import TAILS, TWO_SIDED, Interval, bootstrap_mean, paired_difference
 
 OUTCOME = "from_context"
 
@@ -106,16 +106,14 @@ def auc(from_context: ArrayLike, score: ArrayLike) -> Auc:
     return Auc(a, float(expit(logit(a) - half)), float(expit(logit(a) + half)), m, n)
 
 
-def auc_table(
-    table: pd.DataFrame, scores: Sequence[str], by: Sequence[str] = ("model",)
-) -> pd.DataFrame:
-    """`auc` of the columns `scores`: a row a score and combination of `by`: by, score, those of `Auc`."""
+def auc_table(table: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
+    """`auc` of the columns `scores`: a row a model and score: model, score, those of `Auc`."""
     rows = [
-        (*key, name, *auc(part[OUTCOME], part[name]))
-        for key, part in table.groupby(list(by), sort=False, observed=True)
+        (model, name, *auc(part[OUTCOME], part[name]))
+        for model, part in table.groupby("model", sort=False)
         for name in scores
     ]
-    return pd.DataFrame(rows, columns=[*by, "score", *Auc._fields])
+    return pd.DataFrame(rows, columns=["model", "score", *Auc._fields])
 
 
 def cost_table(
@@ -123,8 +121,6 @@ def cost_table(
     costs: Sequence[float] = (1, 3, 10),
     by: Sequence[str] = ("model",),
     *,
-    cluster: str = "question_id",
-    reference: str = "always",
     n_boot: int = 2000,
 ) -> pd.DataFrame:
     """What the mistakes of each way of telling cost an answer, if passing one that is not from the
@@ -133,8 +129,8 @@ def cost_table(
     `said` has way, probability, from_context and case (which names the same answer under all ways).
     An answer is passed if that is expected to cost less: (1 - p) cost <= p, so a way that says 0 or 1
     means it at any cost. Columns: by, way, cost, mean, low, high, passed_wrong and withheld (shares of
-    all answers), difference, difference_low, difference_high (to the way `reference`, on the same
-    answers), n (answers). Intervals draw whole clusters.
+    all answers), difference, difference_low, difference_high (to the way "always", on the same
+    answers), n (answers). Intervals draw whole questions.
     """
     rows = []
     for key, part in said.groupby(list(by), sort=False, observed=True):
@@ -143,14 +139,14 @@ def cost_table(
             passed = (1 - p) * cost <= p
             lost = part.assign(wrong=passed & ~y, withheld=~passed & y)
             lost["loss"] = cost * lost["wrong"] + lost["withheld"]
-            base = lost[lost["way"] == reference].set_index("case")["loss"]
+            base = lost[lost["way"] == "always"].set_index("case")["loss"]
             for way, own in lost.groupby("way", sort=False):
                 own = own.set_index("case")
-                mean = bootstrap_mean(own["loss"], own[cluster], n_boot=n_boot)
+                mean = bootstrap_mean(own["loss"], own["question_id"], n_boot=n_boot)
                 apart = Interval(np.nan, np.nan, np.nan, 0)
-                if way != reference and len(base):
-                    same = base.reindex(own.index)
-                    apart = paired_difference(own["loss"], same, own[cluster], n_boot=n_boot)
+                if way != "always" and len(base):
+                    pair = own["loss"], base.reindex(own.index)
+                    apart = paired_difference(*pair, own["question_id"], n_boot=n_boot)
                 kinds = own["wrong"].mean(), own["withheld"].mean()
                 rows.append((*key, way, cost, *mean[:3], *kinds, *apart[:3], len(own)))
     columns = ["way", "cost", "mean", "low", "high", "passed_wrong", "withheld", "difference"]

@@ -38,7 +38,7 @@ from factrobust.metrics.answer_rules import (
     published_source,
 )
 from factrobust.metrics.decoding import top_entropy
-from factrobust.statistics import binomial_interval, bootstrap_mean, exact_share
+from factrobust.statistics import TWO_SIDED, binomial_interval, bootstrap_mean, exact_share
 from factrobust.text import contains, exact_match, normalise
 
 SOURCES = ("parametric", "contextual", "other", "none")
@@ -50,7 +50,6 @@ CORRECT = {
     "counterfactual_correct": "counterfactual",
     "correct": "contextual",
 }
-TWO_SIDED = 1.959963984540054  # of a normal's 95%
 ORDERED: dict[str, tuple] = {"source": SOURCES, "preference": PREFERENCES, "kind": tuple(KINDS)}
 
 Alternatives = Sequence[tuple[str, float]]  # (token, natural log-probability), the likeliest ones

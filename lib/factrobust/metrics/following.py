@@ -7,21 +7,19 @@ memory is, is log P0, the logarithm of the memory's perplexity without a context
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import expit, logit, ndtr, ndtri
+from scipy.special import expit, logit, ndtr
 
 from factrobust.metrics import regression
-from factrobust.statistics import TAILS, bootstrap_mean, interval_table
+from factrobust.statistics import TWO_SIDED, bootstrap_mean, interval_table
 
 Array = NDArray[np.float64]
 MARGIN = float(np.log(2))  # a fact is known if the right answer is twice as likely as any rival
-Z = float(ndtri(TAILS[1]))
 
 
 def followed(marked: pd.DataFrame) -> pd.DataFrame:
@@ -88,7 +86,7 @@ def fit(rows: pd.DataFrame, terms: Sequence[str]) -> pd.DataFrame:
         b, covariance, how = _estimated(part, terms)
         error = np.sqrt(np.diag(covariance))
         for term, value, e in zip(["intercept", *terms], b, error, strict=True):
-            bounds = (value - Z * e, value + Z * e, 2 * ndtr(-abs(value / e)))
+            bounds = (value - TWO_SIDED * e, value + TWO_SIDED * e, 2 * ndtr(-abs(value / e)))
             table.append((model, term, value, *bounds, how, len(part)))
     columns = ["model", "term", "coefficient", "low", "high", "p_value", "fit", "n"]
     facts = rows.groupby("model")["question_id"].nunique()
@@ -114,7 +112,7 @@ def curves(
             p = expit(design @ b)
             slope = (p * (1 - p)) @ design / len(p)
             error = np.sqrt(max(slope @ covariance @ slope, 0)) / (p.mean() * (1 - p.mean()))
-            bounds = expit(logit(p.mean()) + Z * error * np.array([-1, 1]))
+            bounds = expit(logit(p.mean()) + TWO_SIDED * error * np.array([-1, 1]))
             table.append((model, measure, at, p.mean(), *bounds, part["question_id"].nunique()))
     return pd.DataFrame(table, columns=["model", "measure", "x", "mean", "low", "high", "n"])
 
@@ -138,21 +136,11 @@ def binned(
 
 def _estimated(part: pd.DataFrame, terms: Sequence[str]) -> tuple[Array, Array, str]:
     """Coefficients [intercept, term], their covariance, and how they were found."""
-    from statsmodels.discrete.discrete_model import Logit
-
     design = np.column_stack([np.ones(len(part)), part[list(terms)].to_numpy(dtype=float)])
     y, facts = part["followed"].to_numpy(), pd.factorize(part["question_id"])[0]
-    clusters = {"cov_type": "cluster", "cov_kwds": {"groups": facts}}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what is checked below
-        try:
-            settings = {"method": "newton", "maxiter": regression.ML_STEPS, "ridge_factor": 0}
-            found = Logit(y, design).fit(**settings, **clusters, disp=0)
-            settled = found.mle_retvals["converged"] and np.isfinite(found.bse).all()
-        except np.linalg.LinAlgError:
-            settled = False
-    if settled:
-        return found.params, found.cov_params(), "maximum likelihood, clustered by facts"
+    found = regression.maximum_likelihood(design, y, clusters=facts)
+    if found is not None:
+        return found.params, found.cov_params(), f"{regression.ML}, clustered by facts"
     precision = np.full(design.shape[1], regression.PRIOR_SD**-2)
     b, hessian = regression.ridge(design, y, precision)
     return b, np.asarray(np.linalg.inv(hessian), dtype=float), "penalised"

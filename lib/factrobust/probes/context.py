@@ -16,7 +16,7 @@ the context states, be it true or false.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 
 import numpy as np
@@ -55,25 +55,20 @@ def context_prompts(
 
 
 def greedy(
-    model: Model,
-    questions: pd.DataFrame,
-    contexts: Sequence[str] | None = None,
-    *,
-    rule: str = "robust",
+    model: Model, questions: pd.DataFrame, contexts: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Greedy answers, one row a question in their order; equal prompts are asked once.
 
-    Columns: model, ABOUT, prompt, text (up to its end by `rule`, see `probes.endings`; empty if it has
-    no letter or digit), and of the fewest tokens that cover it token_ids, tokens (their texts) and
-    logprobs; first (list of the likeliest first tokens with their log-probabilities; empty if
-    generation ended at once).
+    Columns: model, ABOUT, prompt, text (`probes.endings.ending`), and of the fewest tokens that cover it
+    token_ids, tokens (their texts) and logprobs; first (list of the likeliest first tokens with their
+    log-probabilities; empty if generation ended at once).
     """
     model.require("token_ids")  # what is scored afterwards
     prompts = context_prompts(model, questions, contexts)
     answers = {}
     for chunk in in_chunks(prompts):
-        for generation in _generated(model, chunk, rule):
-            text, n = ending(generation, rule)
+        for generation in _generated(model, chunk):
+            text, n = ending(generation)
             top = generation.top_logprobs
             tokens = [alternatives[0][0] for alternatives in top[:n]]
             of_tokens = generation.token_ids[:n], tokens, generation.logprobs[:n]
@@ -85,63 +80,44 @@ def greedy(
     return table.assign(prompt=pd.Series(prompts, dtype="str"), **responses).astype({"text": "str"})
 
 
-def _generated(model: Model, prompts: list[str], rule: str) -> Iterator[Generation]:
+def _generated(model: Model, prompts: list[str]) -> Iterator[Generation]:
     """Generations long enough for `ending`: those that stopped at an initial's full stop go on."""
-    generations = model.generate(prompts, max_new_tokens=MAX_NEW_TOKENS, stop=STOP[rule])
-    again = [
-        g.prompt
-        for g in generations
-        if rule == "robust" and unsure(g.text) and len(g.token_ids) < MAX_NEW_TOKENS
-    ]
+    generations = model.generate(prompts, max_new_tokens=MAX_NEW_TOKENS, stop=STOP)
+    again = [g.prompt for g in generations if unsure(g.text) and len(g.token_ids) < MAX_NEW_TOKENS]
     longer = model.generate(again, max_new_tokens=MAX_NEW_TOKENS, stop=("\n",)) if again else []
     replaced = {g.prompt: g for g in longer}
     return (replaced.get(g.prompt, g) for g in generations)
 
 
-def ask(
-    model: Model, questions: pd.DataFrame, *, seed: int = 0, rule: str = "robust"
-) -> pd.DataFrame:
+def ask(model: Model, questions: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     """Ask each of `schemas.ContextQuestions` without and with a counterfactual, in their order.
 
-    `rule` ends the answers and draws the counterfactuals; questions without one, because no other
-    answer to the base question differs, are left out. Columns: model, ABOUT, parametric,
-    counterfactual, contextual (texts); token_ids and tokens of the first two (token_ids_parametric,
-    ...), logprobs_p0 ... logprobs_p4 (what each perplexity is made of; empty for an empty answer),
-    first and first_context, all as in `greedy`. `metrics.context.measured` makes
+    Questions without one, because no other answer to the base question differs, are left out. Columns:
+    model, ABOUT, parametric, counterfactual, contextual (texts); token_ids and tokens of the first two
+    (token_ids_parametric, ...), logprobs_p0 ... logprobs_p4 (what each perplexity is made of; empty for
+    an empty answer), first and first_context, all as in `greedy`. `metrics.context.measured` makes
     `schemas.ContextResults` of it.
 
-    Answers are scored by the token ids that were generated, and what generation told already (P0, P4,
-    and P2 or P3 if the contextual answer is p or q token by token) is taken from it. P0 <= P1 is no
-    theorem: greedy decoding finds the likeliest first token, not the likeliest answer.
+    P0 <= P1 is no theorem: greedy decoding finds the likeliest first token, not the likeliest answer.
     """
-    memory = greedy(model, questions, rule=rule)
-    drawn = counterfactuals(memory, seed=seed, rule=rule)
-    p, q, contextual = _with_context(model, questions, memory, drawn, rule)
-    pairs = {"p1": (p, q), "p2": (contextual, p), "p3": (contextual, q)}
-    scored = {
-        name: list(zip(prompted["prompt"], map(tuple, answer["token_ids"]), strict=True))
-        for name, (prompted, answer) in pairs.items()
-    }
-    return _responses(p, contextual).assign(
+    memory = greedy(model, questions)
+    p, q, contextual = _with_context(model, questions, memory, counterfactuals(memory, seed=seed))
+    return scored(model, p, contextual, q["token_ids"].map(tuple)).assign(
         counterfactual=q["text"],
         token_ids_counterfactual=q["token_ids"],
         tokens_counterfactual=q["tokens"],
-        **{
-            f"logprobs_{name}": column
-            for name, column in token_logprobs(model, [p, contextual], scored)
-        },
     )
 
 
 def _with_context(
-    model: Model, questions: pd.DataFrame, memory: pd.DataFrame, drawn: np.ndarray, rule: str
+    model: Model, questions: pd.DataFrame, memory: pd.DataFrame, drawn: np.ndarray
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """The answers p, q and contextual to the questions for which q was drawn (`counterfactuals`)."""
     found = drawn >= 0
     p = memory[found].reset_index(drop=True)
     q = memory.iloc[drawn[found]].reset_index(drop=True)
     contexts = questions.loc[found, "prefix"].reset_index(drop=True) + " " + q["text"]
-    return p, q, greedy(model, questions[found], contexts.tolist(), rule=rule)
+    return p, q, greedy(model, questions[found], contexts.tolist())
 
 
 def ask_again(
@@ -157,7 +133,7 @@ def ask_again(
     for seed in seeds:
         drawn = counterfactuals(memory, seed=seed)
         drawn[~questions["question_id"].isin(few).to_numpy()] = -1
-        p, q, contextual = _with_context(model, questions, memory, drawn, "robust")
+        p, q, contextual = _with_context(model, questions, memory, drawn)
         made = _responses(p, contextual).assign(counterfactual=q["text"], draw=seed, prompt="own")
         parts.append(made)
     if FORMATS[model.prompt_format].chat:
@@ -185,47 +161,51 @@ def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def token_logprobs(
-    model: Model,
-    generated: Sequence[pd.DataFrame],
-    columns: Mapping[str, Sequence[tuple[str, Tokens]]],
-) -> Iterator[tuple[str, pd.Series]]:
-    """Log-probabilities of token ids or texts after prompts, column by column; one call scores what
-    is not among the `generated` answers.
+def scored(
+    model: Model, memory: pd.DataFrame, contextual: pd.DataFrame, stated: Iterable[Tokens]
+) -> pd.DataFrame:
+    """Answers from memory and in context with logprobs_p0 ... logprobs_p4, as `ask` names them; q is
+    `stated`, token ids or a text [row].
 
-    An equal answer after an equal prompt gets exactly the numbers that generation told: computed
-    twice, they would differ in the last digits, and P4 > P3 would be a matter of chance.
+    One call scores what generation did not tell. An equal answer after an equal prompt gets exactly the
+    numbers of its generation: computed twice, they would differ in the last digits, and P4 > P3 would be
+    a matter of chance.
     """
     found: dict[tuple[str, Tokens], list[float]] = {}
-    for table in generated:
+    for table in (memory, contextual):
         keys = zip(table["prompt"], map(tuple, table["token_ids"]), strict=True)
         found |= zip(keys, table["logprobs"], strict=True)
-    pairs = dict.fromkeys(pair for column in columns.values() for pair in column)
-    if new := [pair for pair in pairs if pair[1] and pair not in found]:
+    p, q = memory["token_ids"].map(tuple), list(stated)
+    cells: dict[str, tuple[pd.DataFrame, Iterable[Tokens]]] = {
+        "p1": (memory, q), "p2": (contextual, p), "p3": (contextual, q),
+    }  # fmt: skip
+    pairs = {name: list(zip(at["prompt"], x, strict=True)) for name, (at, x) in cells.items()}
+    every = dict.fromkeys(pair for column in pairs.values() for pair in column)
+    if new := [pair for pair in every if pair[1] and pair not in found]:
         answers = [x if isinstance(x, str) else list(x) for _, x in new]
         values = model.score([prompt for prompt, _ in new], answers)
         found |= {pair: logprobs.tolist() for pair, logprobs in zip(new, values, strict=True)}
-    for name, column in columns.items():
-        lists = [found[pair] if pair[1] else [] for pair in column]
-        yield name, pd.Series(lists, dtype=object)
+    lists = {name: [found[x] if x[1] else [] for x in column] for name, column in pairs.items()}
+    return _responses(memory, contextual).assign(
+        **{f"logprobs_{name}": pd.Series(x, dtype=object) for name, x in lists.items()}
+    )
 
 
-def counterfactuals(answers: pd.DataFrame, *, seed: int = 0, rule: str = "robust") -> np.ndarray:
+def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
     """For each row, the number of the row whose answer is its counterfactual; -1 if there is none.
 
     `answers` has base_id, object and text (the parametric answers). Drawn among the rows of the same
-    base question, uniformly, so that a frequent answer is drawn more often, as in the thesis.
-    `robust` draws answers that are not empty and differ after normalising (`factrobust.text`),
-    `published` any that is another string.
+    base question, uniformly, so that a frequent answer is drawn more often, as in the thesis; but (ours)
+    only answers that are not empty and differ after normalising (`factrobust.text`).
 
     A row's draw depends on the seed, its base question and object, and on the rows that it is drawn
     from, not on their order; of a larger table it differs only if an added row is drawn.
     """
     texts, objects = answers["text"].tolist(), answers["object"].tolist()
-    spellings = [normalise(text) for text in texts] if rule == "robust" else texts
+    spellings = [normalise(text) for text in texts]
     drawn = np.full(len(answers), -1, dtype=np.int64)
     for base_id, rows in answers.groupby("base_id", sort=False).indices.items():
-        stated = [j for j in rows if texts[j] or rule == "published"]
+        stated = [j for j in rows if texts[j]]
         for i in rows:
             others = [j for j in stated if spellings[j] != spellings[i]]
             lots = (lot(f"{seed}\n{base_id}\n{objects[i]}\n{objects[j]}") for j in others)
@@ -265,19 +245,9 @@ def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> 
         dict(zip(texts, tokens, strict=True)).get(text, text)
         for texts, tokens, text in zip(said, ids, " " + contexts["stated"], strict=True)
     ]
-    scored: dict[str, Sequence[tuple[str, Tokens]]] = {
-        "p1": list(zip(p["prompt"], stated, strict=True)),
-        "p2": list(zip(contextual["prompt"], map(tuple, p["token_ids"]), strict=True)),
-        "p3": list(zip(contextual["prompt"], stated, strict=True)),
-    }
     about = contexts.drop(columns=["question_id", "stated"]).reset_index(drop=True)
-    return _responses(p, contextual).assign(
-        counterfactual=contexts["stated"].to_numpy(),
-        **{
-            f"logprobs_{name}": column
-            for name, column in token_logprobs(model, [p, contextual], scored)
-        },
-        **about,
+    return scored(model, p, contextual, stated).assign(
+        counterfactual=contexts["stated"].to_numpy(), **about
     )
 
 
