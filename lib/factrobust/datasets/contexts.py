@@ -81,9 +81,8 @@ def load_context_questions(
     It is a table `schemas.ContextQuestions`; answers are empty, for the truth is not known,
     right_answers where that is not known, and popularity is NaN where it is unknown.
 
-    `limit` keeps that many objects of each base question (2 or more, so that each has a
-    counterfactual): a seeded sample that does not depend on the order of rows, and a larger limit
-    contains every smaller one.
+    `limit` keeps a seeded sample of so many objects of each base question (2 or more, so that each has
+    a counterfactual).
 
     Raises FactsError with file, line and remedy for a base question without a slot or a question
     mark, a category with no object or with one only; ValueError for a bad limit.
@@ -134,13 +133,6 @@ def _check_categories(
     base: pd.DataFrame, base_path: Path, objects: pd.DataFrame, objects_path: Path
 ) -> None:
     """Raise FactsError unless each category that is asked about has two objects or more."""
-    known = base["category"].unique()
-    for line, category in objects.loc[~objects["category"].isin(known), "category"].items():
-        if near := tables.nearest(category, known):  # other categories may stand there
-            raise tables.FactsError(
-                f"{objects_path}, line {line}: no base question asks about the category "
-                f"{category!r}; did you mean {near!r}?"
-            )
     sizes = base["category"].map(objects["category"].value_counts()).fillna(0).astype(int)
     for line in base.index[sizes < 2][:1]:
         raise tables.FactsError(
@@ -197,17 +189,9 @@ def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
 
     A relation is a base question, its subjects are the objects: question_id is the fact_id, base_id
     and attribute are the relation, category is the domain, answers the accepted ones, the canonical
-    one first. Raises FactsError for a relation with one fact only, KeyError for one without a
-    question.
+    one first.
     """
-    asked = facts if "question" in facts else fact_tables.questions(facts)
-    sizes = asked.groupby("relation", sort=False)["fact_id"].size()
-    if (single := sizes.index[sizes == 1]).size:
-        raise tables.FactsError(
-            f"{single.size} of {sizes.size} relations have one fact only, {single[0]!r} first, and a "
-            "counterfactual is the answer of another fact; keep more facts of each, or leave these "
-            "relations out."
-        )
+    asked = fact_tables.questions(facts)
     table = asked.assign(
         question_id=asked["fact_id"],
         category=asked["domain"],
@@ -231,8 +215,7 @@ def known_contexts(
 
     Uniform over the facts of the pool with the same base_id of which neither accepts the other's
     answer. A question's draw depends on the seed and on these facts, not on their order; in a larger
-    pool it differs only if an added fact is drawn. Raises ValueError for a question to which there is
-    no such other fact.
+    pool it differs only if an added fact is drawn.
     """
     facts = {key: part.to_dict("records") for key, part in pool.groupby("base_id", sort=False)}
     rows = []
@@ -240,9 +223,7 @@ def known_contexts(
         name, prefix, truth = question["question_id"], question["prefix"], question["answers"][0]
         own = facts.get(question["base_id"], [])
         lots = {draws.lot(f"{seed}\n{name}\n{fact['question_id']}"): fact for fact in own}
-        other = next(_false_of(question, (lots[key] for key in sorted(lots)), right), None)
-        if other is None:
-            raise ValueError(f"to {name} there is no other fact that a false context could state")
+        other = next(_false_of(question, (lots[key] for key in sorted(lots)), right))
         stated = other["answers"][0]
         told = ((prefix, truth), (other["prefix"], stated), (prefix, stated))
         rows += [
@@ -298,14 +279,12 @@ def varied_contexts(
     rows = []
     asked = zip(questions.to_dict("records"), rivals(questions, pool, right), strict=True)
     for question, close in asked:
-        name, strange = (
-            question["question_id"],
-            far[kinds[question["base_id"]], question["category"]],
-        )
+        name = question["question_id"]
+        strange = far[kinds[question["base_id"]], question["category"]]
         short = strange["sentence"][strange["sentence"].str.len() <= SHORT]
-        halves = {factor: _half(f"{seed}\n{name}\n{factor}", n) for factor in FACTORS}
+        lots = {f: [draws.lot(f"{seed}\n{name}\n{f}\n{k}") for k in range(n)] for f in FACTORS}
         for k in range(n):
-            factors = {factor: k in half for factor, half in halves.items()}
+            factors = {f: sorted(drawn).index(drawn[k]) < n // 2 for f, drawn in lots.items()}
             wrong = close if factors["near"] else strange["answers"].str[0].tolist()
             stated = wrong[draws.number(seed, name, k) % len(wrong)]
             said = [f"{question['prefix']} {stated}"] * (3 if factors["repeated"] else 1)
@@ -316,11 +295,6 @@ def varied_contexts(
                 said += [short.iloc[draws.number(seed, name, k, j) % len(short)] for j in range(2)]
             rows.append((name, *factors.values(), ". ".join(said), stated))
     return pd.DataFrame(rows, columns=["question_id", *FACTORS, "sentence", "stated"])
-
-
-def _half(key: str, n: int) -> list[int]:
-    """Half of the numbers below n, drawn by the key."""
-    return sorted(range(n), key=lambda k: draws.lot(f"{key}\n{k}"))[: n // 2]
 
 
 def _false_of(question: Fact, facts: Iterable[Fact], right: Right) -> Iterator[Fact]:
