@@ -20,7 +20,8 @@ neither is the source, and the row is left out of every share. Preference: the t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -226,8 +227,10 @@ def changes(results: pd.DataFrame, questions: pd.DataFrame, verdict: str) -> pd.
     )
     table.insert(1, "share", table["n"] / table["n"].groupby("model").transform("sum"))
     table = table.sort_values("n", ascending=False, kind="stable").reset_index()
-    models = _in_order(results["model"])
-    return table.sort_values("model", key=models, kind="stable", ignore_index=True)
+    models = results["model"].unique().tolist()
+    return table.sort_values(
+        "model", key=lambda names: names.map(models.index), kind="stable", ignore_index=True
+    )
 
 
 def counts_by(
@@ -362,16 +365,12 @@ def corrected_shares(marked: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame
     return pd.DataFrame(rows, columns=names)
 
 
-def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple, pd.DataFrame]]:
+def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
     """The parts of a table by the columns `by`, column by column in the order of ORDERED, or else of
     the first rows; missing values last."""
-    ranks = [_in_order(table[name])(table[name]) for name in by]
-    for _, part in table.groupby([rank.to_numpy() for rank in ranks]):
-        yield tuple(part[list(by)].iloc[0]), part
-
-
-def _in_order(column: pd.Series) -> Callable[[pd.Series], pd.Series]:
-    """The rank of values of such a column: in the order of ORDERED, or else of the first rows."""
-    order = [*ORDERED.get(str(column.name), ()), *column.dropna().unique()]
-    ranks = {value: i for i, value in enumerate(dict.fromkeys(order))}
-    return lambda values: values.map(ranks).astype(float).fillna(np.inf)
+    orders = {name: [*ORDERED.get(name, ()), *table[name].dropna()] for name in by}
+    ranked = {
+        name: pd.Categorical(table[name], list(dict.fromkeys(order)))
+        for name, order in orders.items()
+    }
+    return iter(table.assign(**ranked).groupby(list(by), observed=True, dropna=False))
