@@ -3,10 +3,11 @@
     python data/draw_labels.py            write the drawn rows, and keep the labels they have
     python data/draw_labels.py --check    write nothing; exit 1 if the drawn columns differ
 
-Drawn from what part 3's notebooks show: of both models' greedy answers to the original questions, and
-of pairs of different answers to one question in two wordings, 100 of each model, spread evenly over
-relations, in an order that is drawn as well. wording_disputed.csv holds all answers about which the
-two rules disagree; there is nothing to draw.
+Drawn from what the notebooks show, as many of each model, spread evenly over relations, in an order
+that is drawn as well. Part 3: both models' greedy answers to the original questions, and pairs of
+different answers to one question in two wordings; wording_disputed.csv holds all answers about which
+the two rules disagree, so there is nothing to draw. Part 4: both models' answers to the thesis's
+questions with a counterfactual in the context.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -21,16 +23,20 @@ import numpy as np
 import pandas as pd
 
 from factrobust import draws, load_model
+from factrobust.datasets.contexts import load_context_questions
 from factrobust.datasets.named import load_named_questions
 from factrobust.datasets.wordings import sample
 from factrobust.metrics.wording import mark_by_rules
+from factrobust.probes.context import ask
 from factrobust.probes.wording import greedy, paper_format
 from factrobust.records import open_records
 from factrobust.text import normalise
 
 DATA = Path(__file__).resolve().parent
 MODELS = ("gemma-3-270m", "smollm2-135m-instruct")
-N_FACTS, MAX_NEW_TOKENS, SEED, N_LABELS = 480, 20, 0, 200  # the first three are the notebooks'
+# the notebooks' parameters, and how many rows part 3 and part 4 have
+N_FACTS, MAX_NEW_TOKENS, N_OBJECTS, SEED = 480, 20, 4, 0
+N_LABELS, N_CONTEXT_LABELS = 200, 300
 LABELS = ["label", "label_again", "note"]
 
 
@@ -45,6 +51,7 @@ def draw(rows: pd.DataFrame, n: int = N_LABELS, seed: int = SEED) -> pd.DataFram
     return chosen.sort_values("name", key=lambda names: names.map(lambda x: draws.number(seed, x)))
 
 
+@cache
 def wording_responses() -> pd.DataFrame:
     """Part 3's greedy answers to all wordings, with `first`, the group's original question."""
     questions = sample(load_named_questions("embedded")[0], N_FACTS, SEED)
@@ -97,17 +104,35 @@ def wording_disputed(responses: pd.DataFrame) -> pd.DataFrame:
     return table.iloc[np.argsort(order)][columns]
 
 
-SHEETS: Mapping[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
-    "wording_answers": wording_answers,
-    "wording_pairs": wording_pairs,
-    "wording_disputed": wording_disputed,
+def context() -> pd.DataFrame:
+    """Part 4's answers with a context, beside the two that they are compared with."""
+    questions = load_context_questions(limit=N_OBJECTS, seed=SEED)
+    models = [load_model(name, records=open_records()) for name in MODELS]
+    rows = pd.concat([ask(model, questions, seed=SEED) for model in models], ignore_index=True)
+    rows = rows.assign(
+        name=rows["model"] + "/" + rows["question_id"],
+        domain=rows["category"],
+        relation=rows["base_id"],
+    )
+    asked = questions[["question_id", "question", "prefix"]]
+    drawn = draw(rows, N_CONTEXT_LABELS).merge(asked, on="question_id", validate="m:1")
+    drawn["context"] = drawn["prefix"] + " " + drawn["counterfactual"]
+    drawn["answer"] = drawn["contextual"]
+    columns = ["model", "question_id", "question", "context"]
+    return drawn[[*columns, "parametric", "counterfactual", "answer"]]
+
+
+SHEETS: Mapping[str, Callable[[], pd.DataFrame]] = {
+    "context": context,
+    "wording_answers": lambda: wording_answers(wording_responses()),
+    "wording_pairs": lambda: wording_pairs(wording_responses()),
+    "wording_disputed": lambda: wording_disputed(wording_responses()),
 }
 
 
 def build() -> dict[str, pd.DataFrame]:
     """The drawn columns of each sheet, by its name, with numbered label_ids."""
-    responses = wording_responses()
-    tables = {name: sheet(responses).reset_index(drop=True) for name, sheet in SHEETS.items()}
+    tables = {name: sheet().reset_index(drop=True) for name, sheet in SHEETS.items()}
     for name, table in tables.items():
         table.insert(0, "label_id", [f"{name}-{i:03d}" for i in range(1, len(table) + 1)])
     return tables
@@ -122,7 +147,7 @@ def main(arguments: list[str] | None = None, folder: Path = DATA / "labels") -> 
         old = table.reindex(columns=[*drawn, *LABELS])[:0].astype("str")
         if path.exists():
             old = pd.read_csv(path, dtype=str, keep_default_na=False)
-            if old[drawn].equals(table):
+            if old[drawn].equals(table.astype("str")):
                 print(f"{path.name} is up to date")
                 continue
         differs = True

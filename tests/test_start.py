@@ -7,6 +7,7 @@ import pytest
 
 from factrobust import start
 from factrobust.metrics.decoding import mark_samples
+from factrobust.metrics.following import MARGIN
 from factrobust.models.interface import LacksError
 from factrobust.probes.decoding import TEMPERATURES
 from factrobust.records import RecordsError
@@ -119,12 +120,32 @@ def test_wording_asks_a_tuned_model_as_the_paper_asks_others():
     assert len(study.answer_sets) == 16
 
 
-def test_context_marks_the_thesis_questions_and_known_contexts_the_facts():
+def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_path):
     study = start.context(notebook(n_objects=4))
     assert study.counts["questions"].tolist() == [400, 400]
     assert len(study.marked) == len(study.results)
-    known = start.known_contexts(notebook(n_facts=80))
+    path = tmp_path / "flan.csv"
+    named = "category,base_id,object,parametric,counterfactual,contextual,p0,p1,p2,p3"
+    path.write_text(f"{named}\nc,Who?,x,(D,[D,[D,1.5,2,2,1\n", encoding="utf-8")
+    beside = start.context(notebook(n_objects=4, results=str(path)))
+    assert beside.results["model"].tolist()[-2:] == ["smollm2-135m-instruct", "flan"]
+    assert beside.marked["source"].iloc[-1] == "same"
+    assert beside.counts.equals(study.counts)
+    known = start.known_contexts(notebook(n_facts=80, n_asked=240, n_contexts=2))
     assert known.marked.groupby(["model", "context"]).size().tolist() == [80] * 6
+    sure = known.known[known.known["margin"] >= MARGIN]
+    assert sure.groupby("model").size().tolist() == [96, 93]
+    assert len(known.varied) == 2 * len(sure)
+    assert known.varied[["p0", "p1", "p2", "p3", "p4", "popularity"]].notna().all(axis=None)
+    assert known.varied["parametric_correct"].all()
+    assert not known.varied["counterfactual_correct"].any()
+
+
+def test_context_again_has_other_draws_and_the_raw_prompt():
+    study = start.context(notebook(n_objects=4, n_draws=3))
+    assert study.again.groupby(["model", "prompt"])["draw"].nunique().to_dict() == {
+        (GEMMA, "own"): 3, (SMOLLM, "own"): 3, (SMOLLM, "raw"): 1,
+    }  # fmt: skip
 
 
 def test_without_models_only_the_questions_are_there():

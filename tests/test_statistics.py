@@ -13,6 +13,7 @@ from factrobust.statistics import (
     bootstrap_correlation,
     bootstrap_mean,
     bootstrap_statistic,
+    exact_share,
     exact_table,
     explained,
     interval_table,
@@ -20,6 +21,7 @@ from factrobust.statistics import (
     paired_difference,
     paired_table,
     ratio_of_sums,
+    side_by_side,
     unit_bins,
 )
 
@@ -203,6 +205,20 @@ def test_mean_of_means_counts_each_part_alike() -> None:
     assert mean_of_means(weights, values, np.zeros(4)).tolist() == [14 / 4, 19 / 5, 2]
 
 
+def test_intervals_side_by_side() -> None:
+    table = pd.DataFrame(
+        {
+            "model": ["n", "n", "m"], "source": ["memory", "context", "context"],
+            "share": [0.25, 0.754, 1.0], "low": [0.104, 0.5, 0.964], "high": [0.4, 0.9, 1.0],
+        }
+    )  # fmt: skip
+    wide = side_by_side(table, "model", "source")
+    assert wide.index.tolist() == ["n", "m"]
+    assert wide.columns.tolist() == ["memory", "context"]
+    assert wide.loc["n"].tolist() == ["25% [10, 40]", "75% [50, 90]"]
+    assert wide.loc["m"].tolist() == ["", "100% [96, 100]"]
+
+
 def test_interval_table_is_tidy() -> None:
     df = pd.DataFrame(
         {
@@ -281,3 +297,10 @@ def test_shares_of_nothing_and_of_all_have_exact_bounds() -> None:
     assert bootstrap_mean([0.5] * 40)[1:3] == (0.5, 0.5)
     same = pd.Series([1, 0] * 20)
     assert paired_difference(same, same) == (0, -none.high, none.high, 40)
+
+
+def test_exact_shares_at_the_ends() -> None:
+    none = exact_share(pd.Series([False] * 10))
+    assert (none.mean, none.low, none.n) == (0, 0, 10)
+    assert none.high == pytest.approx(1 - 0.025 ** (1 / 10))  # Clopper and Pearson, 0 of 10
+    assert np.isnan(exact_share(pd.Series([], dtype=bool)).mean)

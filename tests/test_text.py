@@ -178,12 +178,6 @@ def test_closed_form_is_pair_by_pair(
         assert value == pytest.approx(np.mean(pairs) if pairs else np.nan, abs=1e-6, nan_ok=True)
 
 
-@pytest.mark.parametrize("vectors", [[[1.0, 0.0], [0.0, 0.0]], [[np.nan, 0.0], [1.0, 0.0]]])
-def test_vectors_without_direction(vectors: list) -> None:
-    with pytest.raises(ValueError, match="vector is zero or not finite"):
-        int_sim([["a", "b"]], lambda texts: vectors)
-
-
 def test_entailment_on_table_3() -> None:
     known = {
         ("politician", "german politician"): 0.075,

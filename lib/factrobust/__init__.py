@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load_model"]
+__all__ = ["__version__", "ground", "load_model"]
 
 if TYPE_CHECKING:
+    from factrobust.grounding import ground
     from factrobust.models.load import load_model
 
 
@@ -17,4 +18,8 @@ def __getattr__(name: str) -> Any:
         from factrobust.models.load import load_model
 
         return load_model
+    if name == "ground":
+        from factrobust.grounding import ground
+
+        return ground
     raise AttributeError(f"module 'factrobust' has no attribute {name!r}")

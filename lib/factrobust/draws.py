@@ -1,8 +1,9 @@
 """Draws that depend on names and a seed alone: a row's draw is its own.
 
 A hash of the name takes the place of a generator's state, so what is drawn does not change with the
-order of rows, with rows that come or go, or with a library's version. What is drawn here stands in
-prompts, records and figures: another hash would move their numbers.
+order of rows, with rows that come or go, or with a library's version, and a larger sample contains
+every smaller one. What is drawn here stands in prompts, records and figures: another hash would move
+their numbers.
 """
 
 from __future__ import annotations
@@ -55,11 +56,8 @@ def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> p
 
 
 def sample_evenly(frame: pd.DataFrame, limit: int, seed: int) -> pd.DataFrame:
-    """`limit` rows in the frame's order, spread over domains and, within each, over relations.
-
-    A seeded sample that does not depend on the order of rows; a larger limit contains every smaller
-    one. Raises ValueError for a limit that is no count.
-    """
+    """`limit` rows in the frame's order, a seeded sample spread over domains and, within each, over
+    relations. Raises ValueError for a limit that is no count."""
     order = in_turns(frame, limit, seed, ["domain", "relation"])
     order["turn"] = order.groupby("domain").cumcount()
     order = order.sort_values(["turn", "domain"])  # every domain once before any twice

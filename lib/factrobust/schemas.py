@@ -363,7 +363,10 @@ class Groups(pa.DataFrameModel):
 class MarkedContext(ContextResults):
     """Answers with a context, and where they come from (part 4)."""
 
-    source: Any = _column("parametric, contextual, other or empty: where contextual comes from")
+    source: Any = _column(
+        "parametric, contextual, other, none or same: where contextual comes from"
+    )
+    sound: bool = _column("all three texts are answers, and the first two differ")
     kind: pd.Int64Dtype = _column("of an other answer: 1 to 7", nullable=True)
     kind_rule: Any = _column("the rule that told the kind", nullable=True)
     preference: Any = _column("parametric or contextual by perplexity", nullable=True)

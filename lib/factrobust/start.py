@@ -376,10 +376,14 @@ class Wording(Study):
 class Context(Study):
     """Part 4: the thesis's questions (`n_objects` a base question) with counterfactual contexts.
 
+    `questions` is "embedded" or "thesis:FOLDER" (`datasets.contexts.load_named_context`). With a
+    parameter `results`, those of that file (`datasets.contexts.read_results`) stand beside ours.
     Holds the `questions`, the `results` of asking them without and with a context, and the same
     `marked`. `pool` are the questions that contexts are taken from, `counts` what was asked and left
     out, a row a model.
     """
+
+    questions: pd.DataFrame
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
         from factrobust.metrics.context import answer_counts, mark_sources, measured
@@ -392,34 +396,124 @@ class Context(Study):
         schemas.ContextQuestions.validate(self.questions)
         self.results = measured(self.results)
         self.counts = answer_counts(self.results, self.questions, names)
+        if self.parameters.get("results"):
+            self.results, self.questions = self._with_results(self.parameters["results"])
         self.marked = schemas.MarkedContext.validate(mark_sources(self.results, self.questions))
         print(f"{len(self.questions)} questions, {len(self.results)} answered with a context")
 
     def _ask(self) -> pd.DataFrame:
-        from factrobust.datasets.contexts import FILES, load_context_questions
+        from factrobust.datasets.contexts import load_named_context
         from factrobust.probes.context import ask
 
-        seed, self.inputs = self.parameters["seed"], FILES
-        self.questions = load_context_questions(limit=self.parameters["n_objects"], seed=seed)
+        v = self.parameters
+        named = load_named_context(
+            v.get("questions", "embedded"), limit=v["n_objects"], seed=v["seed"]
+        )
+        self.questions, self.inputs = named
         self.pool = self.questions
-        return self._each(lambda model: ask(model, self.questions, seed=seed))
+        return self._each(lambda model: ask(model, self.questions, seed=v["seed"]))
+
+    @cached_property
+    def again(self) -> pd.DataFrame:
+        """One question of each base question with `n_draws` draws of counterfactuals, and in the raw
+        prompt (`probes.context.ask_again`), marked."""
+        from factrobust import draws
+        from factrobust.metrics.context import mark_sources, measured
+        from factrobust.probes.context import ask_again
+
+        seed, names = self.parameters["seed"], self.pool["question_id"]
+        few = names[draws.ranks(names, self.pool["base_id"], seed) == 0]
+        seeds = range(seed, seed + self.parameters["n_draws"])
+        found = self._each(lambda model: ask_again(model, self.pool, few, seeds))
+        return mark_sources(measured(found), self.pool)
+
+    def _with_results(self, path: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Our results and those of a file below them; our questions and theirs, whose truth is unknown."""
+        from factrobust.datasets.contexts import read_results
+
+        theirs = read_results(path)
+        self.inputs = [*self.inputs, path]
+        new = theirs[~theirs["question_id"].isin(self.questions["question_id"])]
+        new = new[["question_id", "base_id"]].drop_duplicates("question_id")
+        new = new.assign(right_answers="", answers="").astype({"answers": object})
+        new["answers"] = [[] for _ in new.index]
+        asked = pd.concat([self.questions, new], ignore_index=True)
+        return pd.concat([self.results, theirs], ignore_index=True), asked
 
 
 class KnownContexts(Context):
-    """Part 4: `n_facts` embedded facts with true, false and irrelevant `contexts`."""
+    """Part 4: `n_facts` embedded facts with true, false and irrelevant `contexts`.
+
+    With a parameter `n_asked`, `varied` are those that a model knows of as many facts, asked with
+    contexts that vary at random.
+    """
 
     def _ask(self) -> pd.DataFrame:
-        from factrobust.datasets.contexts import facts_as_questions
+        from factrobust.datasets.contexts import facts_as_questions, known_contexts
         from factrobust.datasets.facts import FILES, load_facts
         from factrobust.metrics.context import right
-        from factrobust.probes import context as probe
+        from factrobust.probes.context import ask_known
 
         seed, self.inputs = self.parameters["seed"], FILES
         self.pool = facts_as_questions(load_facts())
-        drawn = load_facts(limit=self.parameters["n_facts"], seed=seed)["fact_id"]
-        self.questions = self.pool[self.pool["question_id"].isin(drawn)]
-        self.contexts = probe.known_contexts(self.questions, self.pool, right, seed=seed)
-        return self._each(lambda model: probe.ask_known(model, self.questions, self.contexts))
+        self.questions = self._drawn(self.parameters["n_facts"])
+        self.contexts = known_contexts(self.questions, self.pool, right, seed=seed)
+        return self._each(lambda model: ask_known(model, self.questions, self.contexts))
+
+    def _drawn(self, n: int) -> pd.DataFrame:
+        from factrobust.datasets.facts import load_facts
+
+        drawn = load_facts(limit=n, seed=self.parameters["seed"])["fact_id"]
+        return self.pool[self.pool["question_id"].isin(drawn)]
+
+    @cached_property
+    def known(self) -> pd.DataFrame:
+        """Of `n_asked` facts those that a model answers rightly, with the `margin` of the right answer
+        over `datasets.contexts.rivals` (nats; `probes.context.margins`): model, question_id, popularity,
+        margin."""
+        from factrobust.datasets.contexts import rivals
+        from factrobust.metrics.context import right
+        from factrobust.probes import context as probe
+
+        asked = self._drawn(self.parameters["n_asked"])
+
+        def ask(model: Model) -> pd.DataFrame:
+            texts = probe.greedy(model, asked)["text"]
+            known = asked[list(map(right, texts, asked["answers"]))]
+            margin = probe.margins(model, known, rivals(known, self.pool, right))
+            return known[["question_id", "popularity"]].assign(model=model.name, margin=margin)
+
+        return self._each(ask)
+
+    @cached_property
+    def varied(self) -> pd.DataFrame:
+        """The facts `known` by a margin of `metrics.following.MARGIN`, each with `n_contexts` of
+        `datasets.contexts.varied_contexts`, marked."""
+        from factrobust.datasets.contexts import varied_contexts
+        from factrobust.metrics.context import mark_sources, measured, right
+        from factrobust.metrics.following import MARGIN, followed
+        from factrobust.probes.context import ask_known
+
+        sure = self.known[self.known["margin"] >= MARGIN]
+        how = {"n": self.parameters["n_contexts"], "seed": self.parameters["seed"]}
+
+        def ask(model: Model) -> pd.DataFrame:
+            own = sure.loc[sure["model"] == model.name, "question_id"]
+            asked = self.pool[self.pool["question_id"].isin(own)]
+            return ask_known(model, asked, varied_contexts(asked, self.pool, right, **how))
+
+        answered = measured(self._each(ask)).merge(sure, on=["model", "question_id"])
+        return followed(mark_sources(answered, self.pool))
+
+    @cached_property
+    def cases(self) -> pd.DataFrame:
+        """What `grounding` tells the source of: the questions with their `contexts`, and the first
+        `n_retrieved` of them with what a retriever finds (`grounding.retrieved`); kind says which."""
+        from factrobust import grounding
+
+        few = self._drawn(self.parameters["n_retrieved"])
+        contexts = pd.concat([self.contexts, grounding.retrieved(few, self.pool)])
+        return self._each(lambda model: grounding.cases(model, self.questions, contexts))
 
 
 decoding, time, successions, wording = Decoding, Time, Successions, Wording

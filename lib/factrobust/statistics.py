@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 CELLS = 4_000_000  # resamples are drawn in blocks of at most this many numbers (32 MB)
 TAILS = ((1 - 0.95) / 2, (1 + 0.95) / 2)
+TWO_SIDED = 1.959963984540054  # a normal's quantile of the upper one
 
 
 class Interval(NamedTuple):
@@ -212,6 +213,28 @@ def interval_table(
     counted = ["n", f"{cluster}s"] if cluster else ["n"]
     table = pd.DataFrame(rows, columns=[*by, *Interval._fields[:3], *counted])
     return table.astype({name: df[name].dtype for name in by} | dict.fromkeys(counted, int))
+
+
+def side_by_side(
+    table: pd.DataFrame, rows: str, columns: str, value: str = "share"
+) -> pd.DataFrame:
+    """A table of intervals to be read: "96% [93, 97]" for each value of `rows` and `columns`, in the
+    order of the table. `value`, low and high are shares; "" where there is none."""
+    percent = table[[value, "low", "high"]].mul(100).round().fillna(-1).astype(int).astype(str)
+    cells = percent[value] + "% [" + percent["low"] + ", " + percent["high"] + "]"
+    wide = table.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
+    order = {name: table[name].drop_duplicates() for name in (rows, columns)}
+    return (
+        wide.reindex(index=order[rows], columns=order[columns]).fillna("").rename_axis(columns=None)
+    )
+
+
+def exact_share(values: pd.Series) -> Interval:
+    """The share of true values with its exact bounds (`binomial_interval`); NaN without a row."""
+    if not len(values):
+        return Interval(np.nan, np.nan, np.nan, 0)
+    low, high = binomial_interval([values.sum()], [len(values)])
+    return Interval(float(values.mean()), float(low[0]), float(high[0]), len(values))
 
 
 def exact_table(df: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:

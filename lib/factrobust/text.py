@@ -78,7 +78,7 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
 
     Summed over pairs, the cosines of unit vectors u follow from the length of their sum:
     (|sum of u|^2 - n) / (n (n - 1)). `embed` is called once with the distinct, non-empty, stripped
-    texts, sorted, and returns their vectors, [text, dimension], of any length but 0 (ValueError).
+    texts, sorted, and returns their vectors, [text, dimension], of any length but 0.
     """
     from scipy.sparse import csr_array
 
@@ -92,8 +92,6 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
     if place:
         vectors = np.asarray(embed(list(place)))
         length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=float))
-        if not (np.isfinite(length) & (length > 0)).all():
-            raise ValueError("a text's vector is zero or not finite; the cosine needs a direction")
         which = [place[text] for text in flat if text]
         # Repeated (group, text) cells add up, so every distinct vector is touched once a group.
         cells = csr_array((1 / length[which], (group[~empty], which)), shape=(len(n), len(place)))

@@ -9,6 +9,7 @@ from factrobust.datasets.published import load_labels
 from factrobust.paths import DATA
 
 SHEETS = {
+    "context": {"parametric", "contextual", "same", "other", "none"},
     "wording_answers": {"right", "wrong"},
     "wording_pairs": {"same", "different"},
     "wording_disputed": {"right", "wrong"},
@@ -76,7 +77,7 @@ def test_the_committed_rows_are_drawn_and_labels_are_kept(script, monkeypatch, t
 def test_every_row_has_a_label_of_the_guide(name):
     table = load_labels(name)
     assert table["label_id"].is_unique
-    drawn = {"wording_disputed": len(table)}.get(name, 200)
+    drawn = {"context": 300, "wording_disputed": len(table)}.get(name, 200)
     assert len(table) == drawn
     for column in ("label", "label_again"):
         assert set(table[column]) - {"unclear"} == SHEETS[name]

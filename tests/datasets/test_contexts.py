@@ -5,16 +5,24 @@ import pytest
 from factrobust.datasets.contexts import (
     BASE_SCHEMA,
     COLUMNS,
+    FACTORS,
     FILES,
     TRAITS,
     describe,
     facts_as_questions,
+    known_contexts,
     load_base_question_traits,
     load_context_questions,
+    load_named_context,
     read_base_questions,
+    read_results,
+    rivals,
+    varied_contexts,
 )
-from factrobust.datasets.facts import load_facts
+from factrobust.datasets.facts import load_facts, load_relations
 from factrobust.datasets.published import load_published
+from factrobust.metrics.context import right
+from factrobust.schemas import ContextResults
 from factrobust.tables import FactsError
 
 BASE = """category,question,prefix
@@ -164,7 +172,6 @@ def test_the_thesis_own_files(files):
         ("base", "{object} is in", "", "line 2: the prefix cell is empty"),
         ("base", "\nriver,", "\nlake,", r"line 3: the category 'lake' has 0 objects in .*objects.csv"),
         ("objects", "The Rhine,river,3\n", "", r"base.csv, line 3: the category 'river' has 1 obj"),
-        ("objects", "Oslo,city", "Oslo,citty", "category 'citty'; did you mean 'city'"),
         ("objects", "Oslo,", "kyoto!,", r"line 4: category 'city', name 'kyoto' is already in line 2"),
         ("objects", "4.5", "often", "line 2: the popularity 'often' is not a number of 0 or more"),
         ("objects", "Kyoto,", ",", "line 2: the object cell is empty"),
@@ -203,14 +210,6 @@ def test_facts_are_questions_whose_truth_is_known():
     assert kenya["popularity"] > 0
     counts = describe(table)["questions"].to_dict()
     assert counts == facts.groupby("domain").size().to_dict() | {"total": len(facts)}
-
-
-def test_a_relation_of_one_fact_has_no_counterfactual():
-    facts = load_facts(relations=["capital", "author"])
-    is_author = facts["relation"] == "author"
-    one = pd.concat([facts[is_author], facts[~is_author][:1]])
-    with pytest.raises(FactsError, match=r"^1 of 2 relations have one fact only, 'capital' first"):
-        facts_as_questions(one)
 
 
 # -- base questions ---------------------------------------------------------------------------------
@@ -287,3 +286,165 @@ def test_examples_are_of_the_embedded_questions(embedded, number):
     known = set(zip(embedded["base_id"], embedded["object"], strict=True))
     table = counted(number)
     assert set(zip(table["base_id"], table["object"], strict=True)) <= known
+
+
+def facts_about(answers, base="capital", popularity=None):
+    """Questions about the capitals of countries with these accepted answers."""
+    rows = [
+        (f"{base}/{name}", base, "geography", f"The {base} of {name} is", accepted)
+        for name, accepted in answers.items()
+    ]
+    table = pd.DataFrame(rows, columns=["question_id", "base_id", "category", "prefix", "answers"])
+    return table.assign(popularity=popularity or 1.0)
+
+
+CAPITALS = facts_about({"Kenya": ["Nairobi"], "Peru": ["Lima", "Ciudad de los Reyes"]})
+
+
+def test_true_irrelevant_and_false_contexts_by_hand():
+    languages = facts_about({"Kenya": ["Swahili"], "Peru": ["Spanish"]}, "language")
+    made = known_contexts(CAPITALS, pd.concat([CAPITALS, languages]), right)
+    assert made.columns.tolist() == ["question_id", "context", "sentence", "stated"]
+    assert made.to_numpy().tolist() == [
+        ["capital/Kenya", "true", "The capital of Kenya is Nairobi", "Nairobi"],
+        ["capital/Kenya", "irrelevant", "The capital of Peru is Lima", "Lima"],
+        ["capital/Kenya", "false", "The capital of Kenya is Lima", "Lima"],
+        ["capital/Peru", "true", "The capital of Peru is Lima", "Lima"],
+        ["capital/Peru", "irrelevant", "The capital of Kenya is Nairobi", "Nairobi"],
+        ["capital/Peru", "false", "The capital of Peru is Nairobi", "Nairobi"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [
+        (["Naples"], ["the naples"]),  # the same but for case and articles
+        (["Burma"], ["Myanmar", "Burma"]),  # mine is another name of the other
+        (["Myanmar", "Burma"], ["Burma"]),  # the other is another name of mine
+        (["1,000"], ["1000"]),
+        (["Washington"], ["Washington, D.C."]),  # the other one states mine
+    ],
+)
+def test_an_answer_that_would_be_right_is_never_stated(mine, other):
+    questions = facts_about({"a": mine, "b": other, "c": ["Lima"]})
+    for seed in range(20):
+        made = known_contexts(questions[:2], questions, right, seed=seed)
+        assert (made["stated"][made["context"] != "true"] == "Lima").all()
+    assert rivals(questions[:2], questions, right) == [["Lima"], ["Lima"]]
+
+
+def test_a_draw_depends_on_the_facts_only():
+    pool = facts_as_questions(load_facts(relations=["capital", "author"]))
+    made = known_contexts(pool[::9], pool, right)
+    alone = known_contexts(pool[27::-9], pool.sample(frac=1, random_state=0), right)
+    both = made.merge(alone, on=["question_id", "context"], suffixes=("", "_alone"))
+    assert len(both) == 12
+    assert both["sentence"].equals(both["sentence_alone"].rename("sentence"))
+    again = known_contexts(pool[::9], pool, right, seed=1)
+    assert not again["stated"].equals(made["stated"])
+
+
+def test_rivals_are_the_nearest_in_popularity():
+    names = {"a": ["A1"], "b": ["B1"], "c": ["C1"], "d": ["D1"], "e": ["B1"], "f": ["F1"]}
+    pool = facts_about(names, popularity=[5.0, 5.1, 4.8, 7.0, 5.2, 1.0])
+    assert rivals(pool[:1], pool[::-1], right) == [["B1", "C1", "D1", "F1"]]  # B1 once
+    assert rivals(pool[3:4], pool, right) == [["B1", "A1", "C1", "F1"]]
+
+
+@pytest.fixture(scope="module")
+def varied():
+    pool = facts_as_questions(load_facts())
+    asked = pool[pool["question_id"].isin(load_facts(limit=99)["fact_id"])]
+    made = varied_contexts(asked, pool, right, n=4)
+    return made.merge(pool, on="question_id")
+
+
+def test_factors_of_varied_contexts_are_balanced_within_facts(varied):
+    counts = varied.groupby("question_id")[list(FACTORS)].agg(["sum", "size"])
+    assert counts.xs("sum", axis=1, level=1).eq(2).all(axis=None)
+    assert counts.xs("size", axis=1, level=1).eq(4).all(axis=None)
+    # Arranged apart from each other: no two factors go together.
+    together = varied[list(FACTORS)].astype(float).corr().to_numpy()[np.triu_indices(4, 1)]
+    assert np.abs(together).max() < 3.9 / np.sqrt(99 * 3)  # p < 1e-4 each
+    with pytest.raises(ValueError, match="n is 3; each factor holds for half"):
+        varied_contexts(CAPITALS, CAPITALS, right, n=3)
+
+
+def test_varied_contexts_state_what_they_say(varied):
+    kinds = load_relations()["answer_type"]
+    facts = load_facts().assign(kind=lambda table: table["relation"].map(kinds))
+    of_kind = facts.groupby("object")["kind"].agg(set)
+    of_relation = facts.groupby("relation")["object"].agg(set)
+    for row in varied.to_dict("records"):
+        stated, said = row["stated"], f"{row['prefix']} {row['stated']}"
+        assert not right(stated, row["answers"])
+        sentences = [said] * (3 if row["repeated"] else 1)
+        if row["attributed"]:
+            small = said.replace("The ", "the ", 1) if said.startswith("The ") else said
+            sentences[0] = f"According to the encyclopedia, {small}"
+        told = ". ".join(sentences)
+        assert row["sentence"].startswith(f"{told}. ") if row["early"] else row["sentence"] == told
+        if row["near"]:
+            assert stated in of_relation[row["base_id"]]
+        else:
+            assert of_kind[stated] - {kinds[row["base_id"]]}
+
+
+STORED = (
+    "Num,Category,Base_Question,Thing,Object,Question,question,Prefix,parametric,base_proba,"
+    "counterfactual,base_cf_proba,contextual,ctx_proba,ctx_param_proba,ctx_cf_proba,comparison\n"
+    "0,person,Who is {person}?,Ada Lovelace,,Q: Who is Ada Lovelace?,x,She is,a poet,1.5,a singer,"
+    "2.5,a singer,1.25,3.5,1.25,Contextual\n"
+    '1,person,Who is {person}?,Zeus,,Q: Who is Zeus?,x,He is,,nan,"a poet, \nborn",2,a god,1,,1.75,'
+    "Parametric\n"
+)
+
+
+def test_results_of_elsewhere(tmp_path):
+    path = tmp_path / "llama.csv"
+    path.write_text(STORED, encoding="utf-8")
+    table = ContextResults.validate(read_results(path))
+    assert table.columns.is_unique
+    assert "question" not in table
+    assert table["model"].tolist() == ["llama", "llama"]
+    assert table["object"].tolist() == ["Ada Lovelace", "Zeus"]
+    assert table.loc[0, "question_id"] == "Who is {person}?/ada-lovelace"
+    assert table.loc[0, ["p0", "p1", "p2", "p3", "p4"]].tolist() == [1.5, 2.5, 3.5, 1.25, 1.25]
+    assert table.loc[1, ["p0", "p2", "first_shift"]].isna().all()  # of an empty answer
+    again = tmp_path / "again.csv"
+    table.to_csv(again, index=False)
+    assert read_results(again).equals(table)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("base_cf_proba,", "cf,", r"llama.csv: these columns are missing: p1; add them, by"),
+        ("2.5,", ",", "line 2: the perplexity p1 of .* is '', and not a number from 1 up"),
+        ("3.5,", "often,", r"line 2: the perplexity p2 of the answer 'a poet' is 'often'"),
+        ("a god,1,", "a god,0.9,", "line 3: the perplexity p4 of the answer 'a god' is '0.9'"),
+    ],
+)
+def test_a_bad_file_of_results_gives_one_sentence(tmp_path, old, new, what):
+    path = tmp_path / "llama.csv"
+    path.write_text(STORED.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(FactsError, match=what):
+        read_results(path)
+
+
+def test_questions_by_name(tmp_path, embedded):
+    questions, files = load_named_context("embedded", limit=2)
+    assert len(questions) == 200
+    assert files == FILES
+    (tmp_path / "base_questions.txt").write_text(THESIS)
+    (tmp_path / "objects.csv").write_text(OBJECTS)
+    questions, files = load_named_context(f"thesis:{tmp_path}")
+    assert questions.loc[0, ["question", "prefix"]].tolist() == [
+        "What country is Kyoto in?", "Kyoto is in",
+    ]  # fmt: skip
+    assert [path.name for path in files] == ["base_questions.txt", "objects.csv"]
+    for name in ("theses", "thesis:"):
+        with pytest.raises(
+            ValueError, match=f"questions is '{name}'; write 'embedded' or 'thesis:F"
+        ):
+            load_named_context(name)

@@ -236,23 +236,27 @@ def test_bad_relation_gives_one_sentence(tmp_path, row, what):
 # ---- typed questions ------------------------------------------------------------------------------
 
 
+def typed() -> pd.DataFrame:
+    return pd.concat(map(load_question_types, ("train", "test")), ignore_index=True)
+
+
 def test_embedded_questions() -> None:
-    typed = load_question_types()
-    assert typed["answer_type"].value_counts().to_dict() == {
+    asked = typed()
+    assert asked["answer_type"].value_counts().to_dict() == {
         "Entity": 126, "Human": 126, "Location": 125, "Numerical": 126
     }  # fmt: skip
     # No type is given away by these two openings alone.
-    opening = typed["question"].str.split().str[0]
-    assert pd.crosstab(opening, typed["answer_type"]).loc[["What", "Which"]].min().min() >= 4
+    opening = asked["question"].str.split().str[0]
+    assert pd.crosstab(opening, asked["answer_type"]).loc[["What", "Which"]].min().min() >= 4
 
 
 def test_named_relations_are_those_of_the_facts_table() -> None:
-    typed = load_question_types()
-    named = typed[typed["relation"] != ""]
+    every = typed()
+    named = every[every["relation"] != ""]
     relations = load_relations()
     assert (relations.loc[named["relation"], "answer_type"].array == named["answer_type"]).all()
     # Every type has questions left when relations are held out.
-    left = typed.loc[typed["relation"] == "", "answer_type"].value_counts()
+    left = every.loc[every["relation"] == "", "answer_type"].value_counts()
     assert left.sum() == 334
     assert left.min() >= 45
 
@@ -261,7 +265,6 @@ def test_embedded_splits_partition_the_questions() -> None:
     train, test = load_question_types("train"), load_question_types("test")
     assert (len(train), len(test)) == (403, 100)
     assert test["answer_type"].value_counts().eq(25).all()
-    both, every = pd.concat([train, test])["question"], load_question_types()["question"]
-    assert set(both) == set(every)
+    every = typed()["question"]
     assert not every.str.casefold().duplicated().any()
     assert every.str.endswith(("?", ".")).all()

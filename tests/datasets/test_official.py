@@ -23,7 +23,6 @@ from factrobust.datasets.official import (
     read_rows,
     reading,
 )
-from factrobust.datasets.wordings import paraphrased
 from factrobust.tables import FactsError
 
 FILES = Path(__file__).parent / "data"  # of the official names and formats, written for this
@@ -165,10 +164,6 @@ def test_popqa(write, tmp_path):
     for copy in (write("copy.csv", HEADER, NILS, LILLE, NOTA), tmp_path / "copy.parquet"):
         same = load_official("popqa", copy).table
         pd.testing.assert_frame_equal(same.assign(source=""), facts.assign(source=""))
-    table = paraphrased(facts[:2]).table
-    assert table.groupby("group_id", sort=False).size().tolist() == [1 + 5, 1 + 6]
-    assert table["question"][:2].tolist() == [NILS[15], "For what profession is Nils O'Hara known?"]
-    assert table.loc[1, "log_popularity"] == pytest.approx(math.log(250))
 
 
 @pytest.mark.parametrize(

@@ -90,23 +90,10 @@ def test_popularity_of_zero_or_none_has_no_logarithm(facts):
     assert counts["no_popularity"] == 2
 
 
-def test_facts_may_bring_their_own_wording(facts):
-    own = facts("Kenya,capital,Nairobi,,1\n").assign(question="Where is it?", log_popularity=7.0)
-    table = paraphrased(own).table
-    assert table["question"][:2].tolist() == ["Where is it?", "Which city is the capital of Kenya?"]
-    assert table["log_popularity"].eq(7).all()
-    assert table["prefix"].eq("").all()
-
-
-def test_a_paraphrase_that_repeats_a_question_is_left_out(facts):
-    own = facts("Kenya,capital,Nairobi,,1\n").assign(question="Which city is the capital of Kenya?")
-    table, counts, *_ = paraphrased(own)
-    assert "capital/kenya#1" not in table["question_id"].tolist()
-    assert (len(table), counts["repeated_questions"]) == (6, 1)
-
-
-def test_a_relation_without_templates_is_named(facts):
-    with pytest.raises(FactsError, match=r"^no paraphrases of continent, currency: give questions"):
+def test_a_relation_without_templates_leaves_one_question(facts):
+    with pytest.raises(
+        FactsError, match=r"^2 of 2 groups have one question only, 'currency/kenya'"
+    ):
         paraphrased(facts("Kenya,currency,shilling,,\nKenya,continent,Africa,,\n"))
 
 

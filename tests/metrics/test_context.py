@@ -16,7 +16,6 @@ from factrobust.metrics.context import (
     first_shift,
     mark_sources,
     preference,
-    published_source,
     right,
 )
 
@@ -68,47 +67,48 @@ def test_figure_4() -> None:
         ("June 14, 1928", "965 AD", "965 AD", "contextual", "contextual"),  # table 4
         ("Emperor Hadrian", "Napoleon Bonaparte", "Hadrian, the Roman Emperor", "other",
          "parametric"),  # table 16
-        ("Rosario, Argentina", "Kensington, London, England", "London", "other", "contextual"),
-        ("320 pages", "480 pages in a standard edition", "480 pages", "contextual", "contextual"),
         ("Randle McMurphy", "Achilles", "Not Achilles", "other", "other"),
         ("1", "1969", "1969", "parametric", "contextual"),  # "1" begins "1969"
-        ("15th century", "12", "15", "parametric", "parametric"),
-        ("15th century", "12 years", "15 years", "other", "other"),
-        ("not known with certainty", "not known", "not known", "parametric", "contextual"),
-        ("mathematics", "Mali", "mama", "parametric", "other"),  # "mamatics"
-        ("Netherlands", "Nerlands", "nerlands", "parametric", "contextual"),  # "the" inside a word
-        ("Paris", "London", "", "parametric", "empty"),
-        ("Paris", "London", "the", "parametric", "empty"),
-        ("", "London", "London", "parametric", "contextual"),
-        ("", "London", "Rome", "parametric", "other"),
-        ("Paris", "", "Rome", "contextual", "other"),
-        ("12 July 1997", "26 April 121 AD", "July 12, 1997", "other", "parametric"),
-        ("St. Louis", "Delft", "St Louis", "other", "parametric"),
-        ("Dominica", "Cuba", "Dominican Republic", "parametric", "other"),
+        ("Paris", "London", "", "parametric", "none"),
+        ("(D", "[D", "[D", "contextual", "same"),
     ],
 )  # fmt: skip
 def test_sources(
     parametric: str, counterfactual: str, contextual: str, published: str, robust: str
 ) -> None:
-    assert published_source(parametric, counterfactual, contextual) == published
     table = results([(parametric, counterfactual, contextual)])
-    assert mark(table)["source"].tolist() == [robust]
+    marked = mark(table)
+    assert marked["source"].tolist() == [robust]
+    assert marked["sound"].tolist() == [robust not in ("none", "same")]
     assert mark(table, "published")["source"].tolist() == [published]
+
+
+def test_what_is_the_same_is_in_no_share() -> None:
+    rows = [("Paris", "London", "London"), ("Paris", "Paris.", "Paris"), ("Paris", "Rome", "Paris")]
+    marked = mark(results(rows))
+    assert marked["source"].tolist() == ["contextual", "same", "parametric"]
+    assert marked["preference"].tolist() == ["contextual", None, "contextual"]
+    for value, shares in (("source", [0.5, 0.5, 0, 0]), ("preference", [0, 1, 0])):
+        table = context.counts_by(marked, value=value)
+        assert table["share"].tolist() == shares
+        assert table["total"].eq(2).all()
+        assert table["n_missing"].eq(1).all()
+    assert context.perplexity_table(marked, n_boot=10)["count"].tolist() == [1, 1]
+    assert context.counts_by(mark(results(rows), "published"))["total"].eq(3).all()
 
 
 def test_kinds_of_what_either_rule_calls_other() -> None:
     rows = [
         ("Paris", "London", "London"),
         ("Emperor Hadrian", "Napoleon", "Hadrian, the Roman Emperor"),
-        ("Rosario, Argentina", "Kensington, London, England", "London"),
         ("Randle McMurphy", "Achilles", "Not Achilles"),
         ("Dominica", "Cuba", "Dominican Republic"),  # published: parametric
         ("Paris", "London", ""),
     ]
     robust, published = mark(results(rows)), mark(results(rows), "published")
-    assert robust["kind"].tolist() == [pd.NA, 1, 5, 4, 2, pd.NA]
-    assert published["kind"].tolist() == [pd.NA, 1, 5, 4, pd.NA, pd.NA]
-    assert robust["kind_rule"].tolist() == [None, "core", "core", "negation", "rest", None]
+    assert robust["kind"].tolist() == [pd.NA, 1, 4, 2, pd.NA]
+    assert published["kind"].tolist() == [pd.NA, 1, 4, pd.NA, pd.NA]
+    assert robust["kind_rule"].tolist() == [None, "agrees", "negation", "rest", None]
     assert robust["kind"].dtype == "Int64"
 
 
@@ -143,8 +143,7 @@ def test_preference() -> None:
         ("21 January 1924", ["January 21, 1924"], True),
         ("1924", ["January 21, 1924"], False),  # less precise
         ("January 21, 1924", ["1924"], True),
-        ("1,000,000", ["1 million"], True),
-        ("eleven", ["11"], True),
+        ("1,000,000", ["1000000"], True),
         ("between 1 and 1000", ["500"], False),
         ("1-1000", ["500"], False),
         ("12 years", ["12 months"], False),
@@ -183,21 +182,6 @@ def test_rows_keep_their_order_index_and_columns() -> None:
     assert mark(table.head(0))["source"].tolist() == []
 
 
-def test_a_judge_sees_only_what_rules_cannot_decide() -> None:
-    seen = []
-
-    def judge(row) -> int:
-        seen.append((row["object"], row["contextual"]))
-        return 3
-
-    rows = [("Paris", "London", "London"), ("a", "b", "c"), ("a", "b", "not b"), ("a", "b", "d")]
-    table = results(rows)
-    marked = mark_sources(table, asked_about(table), judge=judge)
-    assert seen == [("q1", "c"), ("q3", "d")]
-    assert marked["kind"].tolist() == [pd.NA, 3, 4, 3]
-    assert marked["kind_rule"].tolist() == [None, "judge", "negation", "judge"]
-
-
 def test_changes_between_the_rules() -> None:
     rows = [
         ("Paris", "London", ""),
@@ -210,9 +194,9 @@ def test_changes_between_the_rules() -> None:
     both = pd.concat([table.assign(model="z"), table[3:]])
     assert context.changes(both, asked, "source").to_numpy().tolist() == [
         ["z", "contextual", "contextual", 2, 0.5, "", "q1"],
-        ["z", "parametric", "empty", 1, 0.25, "", "q0"],
-        ["z", "other", "parametric", 1, 0.25, "core", "q3"],
-        ["m", "other", "parametric", 1, 1, "core", "q3"],
+        ["z", "parametric", "none", 1, 0.25, "", "q0"],
+        ["z", "other", "parametric", 1, 0.25, "agrees", "q3"],
+        ["m", "other", "parametric", 1, 1, "agrees", "q3"],
     ]
     changed = context.changes(table, asked, "preference").drop(columns=["model", "kind_rule"])
     assert changed.columns.tolist() == ["published", "robust", "n", "share", "example"]
@@ -230,7 +214,7 @@ def marked(sources: list[str], **columns: object) -> pd.DataFrame:
 def test_counts_by_source() -> None:
     rows = marked(["other", "contextual", "contextual", "parametric"], category=list("bbba"))
     table = context.counts_by(rows, n_boot=200)
-    assert table["source"].tolist() == ["parametric", "contextual", "other", "empty"]
+    assert table["source"].tolist() == ["parametric", "contextual", "other", "none"]
     assert table["count"].tolist() == [1, 2, 1, 0]
     assert table["share"].tolist() == [0.25, 0.5, 0.25, 0]
     assert table["total"].tolist() == table["n"].tolist() == [4] * 4
@@ -267,6 +251,24 @@ def test_counts_of_objects_and_other_columns() -> None:
     assert preferred["n_missing"].tolist() == [1, 1, 1]
 
 
+def test_shares_corrected_by_labels() -> None:
+    # Of ten answers the rule calls eight contextual; of five labelled ones one of these is parametric.
+    rows = marked(["contextual"] * 8 + ["parametric"] * 2)
+    labels = rows.iloc[[0, 1, 2, 3, 9]][["model", "question_id"]]
+    labels = labels.assign(label=["parametric"] + ["contextual"] * 3 + ["parametric"])
+    table = context.corrected_shares(rows, labels).set_index("source")
+    assert table.loc["contextual", ["rule", "labelled", "mean"]].tolist() == pytest.approx(
+        [0.8, 3 / 5, 0.8 - 1 / 5]
+    )
+    assert table.loc["parametric", "mean"] == pytest.approx(0.2 + 1 / 5)
+    # Variances: 0.8 0.2 / 10 of the shares, and of the errors that of 1 in 5, by 5, or at least so.
+    half = 1.959964 * np.sqrt(0.016 + 0.2 / 5)
+    assert table.loc["contextual", ["low", "high"]].tolist() == pytest.approx([0.6 - half, 1.0])
+    assert table.loc["same", ["mean", "low"]].tolist() == [0, 0]
+    assert table.loc["same", "high"] == pytest.approx(1.959964 * np.sqrt(0.2 / 5))
+    assert table["n_labelled"].eq(5).all()
+
+
 def test_shares_of_printed_counts() -> None:
     counts = pd.DataFrame(
         {"model": ["m", "m", "k"], "source": ["other", "contextual", "other"], "count": [0, 4, 3]}
@@ -292,49 +294,17 @@ def test_perplexities() -> None:
     assert alone[["low", "high", "std"]].isna().all()
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("", "empty"),
-        (" ...", "empty"),
-        ("the", "empty"),
-        ("d", "option"),
-        ("D.", "option"),
-        ("(D", "option"),
-        ("[D]])]))))))))))))", "option"),
-        ("[4", "option"),
-        ("(iv)", "option"),
-        ("b)", "option"),
-        ("A: Jazz B: Rock", "marks"),
-        ("called: A: a", "marks"),
-        ("Zn: 30", None),
-        ("at 10:30", None),
-        ("iv", "short"),
-        ("no", "short"),
-        ("U.S.", "short"),
-        ("Au", "short"),
-        ("5", None),
-        ("79", None),
-        ("(Paris)", None),
-        ("(c) Paris", None),
-        ("Lima", None),
-    ],
-)
-def test_degeneracy(text: str, why: str | None) -> None:
-    assert context.degeneracy(text) == why
-
-
 def test_degenerate_counts() -> None:
     rows = pd.DataFrame(
         {
             "model": ["m", "m", "n"],
             "parametric": ["[D", "", "Paris"],
-            "counterfactual": ["no", "Rome", "Oslo"],
+            "counterfactual": ["no no no no no no", "Rome", "Oslo"],
             "contextual": ["Rome A: Lima", "Rome", "Oslo"],
         }
     )
     table = context.degenerate_counts(rows).set_index(["model", "answer"])
-    columns = ["empty", "option", "marks", "short", "degenerate", "n", "share"]
+    columns = ["empty", "option", "marks", "repeats", "degenerate", "n", "share"]
     assert table.loc[("m", "parametric"), columns].tolist() == [1, 1, 0, 0, 2, 2, 1]
     assert table.loc[("m", "counterfactual"), columns].tolist() == [0, 0, 0, 1, 1, 2, 0.5]
     assert table.loc[("n", "parametric"), columns].tolist() == [0, 0, 0, 0, 0, 1, 0]

@@ -7,7 +7,7 @@ from itertools import pairwise, permutations, product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
@@ -34,8 +34,6 @@ def test_folds_depend_on_questions_and_seed_only(simulate) -> None:
     again = pd.Series(prediction.folds(shuffled, 4, 7), index=shuffled["group_id"])
     assert again[fold.index].tolist() == fold.tolist()
     assert prediction.folds(groups, 4, 8).tolist() != fold.tolist()
-    with pytest.raises(ValueError, match="100 questions cannot be split into 101 folds"):
-        prediction.folds(groups, 101)
 
 
 def performance(groups: pd.DataFrame, **options: int) -> pd.DataFrame:
@@ -162,75 +160,6 @@ def table(correct: list, probability: list, **columns: object) -> pd.DataFrame:
     return pd.DataFrame(values | {"correct": correct, "probability": probability} | columns)
 
 
-def auc(correct: list, score: list) -> float:
-    return prediction.ranking(table(correct, score), ["probability"], n_boot=1)["mean"].item()
-
-
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1, max_size=20))
-@example([(True, 3)])  # undefined without a wrong answer
-@settings(deadline=None)
-def test_auc_is_the_share_of_pairs_won(rows: list[tuple[bool, int]]) -> None:
-    good, bad = ([x for y, x in rows if y is right] for right in (True, False))
-    pairs = [(a > b) + (a == b) / 2 for a, b in product(good, bad)]
-    expected = np.mean(pairs) if pairs else np.nan
-    assert auc(*map(list, zip(*rows, strict=True))) == pytest.approx(expected, nan_ok=True)
-
-
-def test_scores_by_hand() -> None:
-    # Two repeats of four questions; the prior calls every question wrong.
-    first = table([True, False, True, False], [0.9, 0.2, 0.4, 0.6], repeat=0, prior=0.25)
-    second = table([True, False, True, False], [0.8, 0.3, 0.7, 0.1], repeat=1, prior=0.25)
-    quality = prediction.prediction_quality(pd.concat([first, second]), n_boot=200)
-    mean = quality.set_index("measure")["mean"]
-    assert mean["accuracy"] == pytest.approx((0.5 + 1) / 2)
-    assert mean["baseline"] == 0.5
-    assert mean["gain"] == pytest.approx(50)
-    assert mean["auc"] == pytest.approx((3 / 4 + 1) / 2)
-    squares = [0.01, 0.04, 0.36, 0.36, 0.04, 0.09, 0.09, 0.01]
-    assert mean["brier"] == pytest.approx(sum(squares) / 8)
-    assert mean["brier_baseline"] == pytest.approx((2 * 0.75**2 + 2 * 0.25**2) / 4)
-    assert quality["n"].tolist() == [4] * 6  # questions, not rows
-    assert (quality["low"] <= quality["mean"]).all()
-    assert (quality["mean"] <= quality["high"]).all()
-    shuffled = pd.concat([second, first]).sample(frac=1, random_state=1)
-    pd.testing.assert_frame_equal(quality, prediction.prediction_quality(shuffled, n_boot=200))
-
-
-def test_more_repeats_do_not_narrow_intervals() -> None:
-    rng = np.random.default_rng(0)
-    one = table((rng.random(60) < 0.5).tolist(), rng.random(60).tolist(), repeat=0)
-    many = pd.concat([one.assign(repeat=i) for i in range(8)])
-    pd.testing.assert_frame_equal(
-        prediction.prediction_quality(one), prediction.prediction_quality(many)
-    )
-
-
-def test_scores_count_what_is_missing() -> None:
-    rows = table([True, False, True], [0.9, 0.2, np.nan])
-    quality = prediction.prediction_quality(rows, n_boot=50).set_index("measure")
-    assert quality[["n", "n_missing"]].drop_duplicates().values.tolist() == [[2, 1]]
-    assert quality.loc["accuracy", "mean"] == 1
-    nothing = prediction.prediction_quality(
-        rows.assign(probability=np.nan, prior=np.nan), n_boot=50
-    )
-    assert nothing[["n", "n_missing"]].drop_duplicates().values.tolist() == [[0, 3]]
-    assert nothing["mean"].isna().all()
-    with pytest.raises(ValueError, match="duplicate"):
-        prediction.prediction_quality(pd.concat([rows, rows]))
-
-
-def test_scores_by_other_columns() -> None:
-    rows = pd.concat(
-        [
-            table([True, False], [0.9, 0.2], fitted_on="a", predicted="a"),
-            table([True, False], [0.2, 0.9], fitted_on="a", predicted="b"),
-        ]
-    )
-    quality = prediction.prediction_quality(rows, ["fitted_on", "predicted"], n_boot=50)
-    auc = quality[quality["measure"] == "auc"].set_index(["fitted_on", "predicted"])["mean"]
-    assert auc.to_dict() == {("a", "a"): 1, ("a", "b"): 0}
-
-
 def test_calibration_curve_by_hand() -> None:
     rows = table([True, False, True, True, True], [0.05, 0.09, 0.1, 0.95, 1.0])
     curve = prediction.calibration_curve(rows, bins=10)
@@ -300,7 +229,6 @@ def test_resamples_weigh_questions() -> None:
     times = np.array([2, 1, 3, 0])
     correct, score = np.repeat(y, times).tolist(), np.repeat(x, times).tolist()
     weights = times[None, :].astype(float)
-    assert prediction._auc(weights, y, x)[0] == pytest.approx(auc(correct, score))
     for coverage in (0.25, 0.5, 0.9, 1):
         curve = prediction.risk_coverage(table(correct, score), coverages=[coverage], n_boot=1)
         found = prediction._covered(coverage, weights, y, x)
@@ -496,18 +424,6 @@ def test_what_is_paid_for() -> None:
     assert texts["r", "paraphrases", 3] == ["h", "p3"]
     assert texts["r", "samples", 3] == ["h", "t1"]
     assert table["paid"].to_dict() == {key: len(value) for key, value in texts.items()}
-
-
-def test_ranking_by_hand() -> None:
-    # Right 0.8, 0.4; wrong 0.6, 0.4, 0.1: of six pairs 0.8 wins 3; 0.4 wins 1 and ties 1.
-    rows = table([1, 0, 1, 0, 0], [0.8, 0.6, 0.4, 0.4, 0.1])
-    rows = rows.assign(turned=-rows["probability"], gone=[np.nan, 1.0, 2.0, 3.0, 4.0])
-    found = prediction.ranking(rows, ["probability", "turned", "gone"], n_boot=50)
-    assert found["measure"].tolist() == ["probability", "turned", "gone"]
-    # Without the first row the one right answer, 2, beats 1 and loses to 3 and 4.
-    assert found["mean"].tolist() == pytest.approx([4.5 / 6, 1.5 / 6, 1 / 3])
-    assert found["n"].tolist() == [5, 5, 4]
-    assert found["n_missing"].tolist() == [0, 0, 1]
 
 
 def test_pairs_are_of_one_fold() -> None:

@@ -201,8 +201,6 @@ def test_positions() -> None:
     assert time.positions(edges)["position"].tolist() == [-0.5, -0.5, 0.5]
     assert placed["relative"].tolist() == [-2, 1, -1]
     assert time.positions(table([], [-4]))["relative"].isna().all()
-    doubled = scores.assign(freed=2 * scores["logprob"])
-    assert time.positions(doubled, "freed")["relative"].tolist() == [-4, 2, -2]
 
 
 def test_popularity_bins_hold_equal_numbers_of_facts() -> None:

@@ -2,10 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.metrics import attribution
 from factrobust.plots import context, style
 
-SHARES = {"parametric": 0.25, "contextual": 0.6, "other": 0.1, "empty": 0.05}
+SHARES = {"parametric": 0.25, "contextual": 0.6, "other": 0.1, "none": 0.05}
 
 
 def sources(models, **keys):
@@ -17,16 +16,12 @@ def sources(models, **keys):
     return table.assign(share=share, low=share - 0.05, high=share + 0.1, n=40)
 
 
-def test_scores_and_measures_of_the_metrics_have_names():
-    assert set(context.SCORES) == set(attribution.SCORES)
-
-
 def test_source_shares_are_stacked_with_the_outer_intervals(check, models, rows, entries):
     fig = check(context.source_shares(sources(models)), axes=1)
     axis = fig.axes[0]
     names = [f"{style.model_name(m)} (n = 40)" for m in models]
     assert rows(axis) == names
-    assert entries(fig) == ["parametric", "other", "empty", "contextual"]
+    assert entries(fig) == ["parametric", "other", "none", "contextual"]
     first = [bar for bar in axis.patches if bar.get_y() < 0]
     assert [bar.get_x() for bar in first] == pytest.approx([0, 0.25, 0.35, 0.4])
     assert [text.get_text() for text in axis.texts if text.get_text()][:1] == ["25%"]
@@ -38,7 +33,7 @@ def test_source_shares_are_stacked_with_the_outer_intervals(check, models, rows,
 
 def test_source_shares_by_another_column_have_a_panel_a_model(check, models, rows, entries):
     table = sources(models, base_id=["book_title", "city"])
-    table.loc[table["source"] == "empty", "share"] = 0
+    table.loc[table["source"] == "none", "share"] = 0
     fig = check(context.source_shares(table, "base_id"), axes=len(models))
     assert rows(fig.axes[0]) == ["book title (n = 40)", "city (n = 40)"]
     names = [style.model_name(m) for m in style.looks(models)]
@@ -46,13 +41,31 @@ def test_source_shares_by_another_column_have_a_panel_a_model(check, models, row
     assert entries(fig) == ["parametric", "other", "contextual"]  # of those that occur
 
 
-def test_kinds_of_others(check, models, intervals, points, rows):
-    table = intervals(model=models, kind=[5, 2], n=20).rename(columns={"mean": "share"})
-    axis = check(context.kinds_of_others(table), axes=1).axes[0]
-    assert rows(axis) == ["2 plainly wrong", "5 context, phrased otherwise"]
+def test_factor_effects(check, models, intervals, points, rows):
+    table = intervals(model=models, factor=["near", "own_factor"])
+    axis = check(context.factor_effects(table), axes=1).axes[0]
+    assert rows(axis) == ["near, not absurd", "own factor"]
     for model, look in style.looks(models).items():
         own = table[table["model"] == model]
-        assert points(axis, look.colour)[:, 0].tolist() == own["share"].tolist()
+        assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
+
+
+def test_followed_by_memory_has_points_on_lines(check, models, intervals, points, entries):
+    bins = intervals(model=models, measure=["log_p0", "margin"], x=[0.5, 1.5])
+    curves = intervals(model=models, measure=["log_p0", "margin"], x=[0.0, 1.0, 2.0])
+    fig = check(context.followed_by_memory(bins, curves), axes=2)
+    assert [axis.get_xlabel().split("\n")[0] for axis in fig.axes] == [
+        "weakness of the memory", "margin over the likeliest",
+    ]  # fmt: skip
+    assert entries(fig) == [style.model_name(model) for model in style.looks(models)]
+    look = style.looks(models)["gemma-3-270m"]
+    for axis, measure in zip(fig.axes, ["log_p0", "margin"], strict=True):
+        own = bins[(bins["measure"] == measure) & (bins["model"] == "gemma-3-270m")]
+        lines = [line for line in axis.lines if line.get_color() == look.colour]
+        drawn = [line.get_xydata().tolist() for line in lines]
+        assert own[["x", "mean"]].to_numpy().tolist() in drawn
+        line = curves[(curves["measure"] == measure) & (curves["model"] == "gemma-3-270m")]
+        assert line[["x", "mean"]].to_numpy().tolist() in drawn
 
 
 def test_right_by_context(check, models, intervals, points, shows, rows):
@@ -90,83 +103,37 @@ def test_worked_example_shows_bits(check, points, rows):
         assert [x for x, _ in drawn] == pytest.approx([times * b for b in (2, 1, 0, 1, 2)])
 
 
-def answers(models):
-    """Six answers from each of two sources, one of them infinite, and one without a source."""
-    one = pd.DataFrame({"source": ["contextual"] * 6 + ["parametric"] * 6 + [None]})
-    one = one.assign(value=[1, 2, 3, 4, 5, np.inf, 2, 4, 6, 8, 10, 12, 3.0], category="city")
-    return pd.concat([one.assign(model=m) for m in models], ignore_index=True)
+def test_a_number_by_category(check, models, intervals, points, rows):
+    table = intervals(model=models, category=["painting", "historical_event"])
+    axis = check(context.by_row(table, "category", "share", shares="x"), axes=1).axes[0]
+    assert rows(axis) == ["painting", "historical event"]
+    for model, look in style.looks(models).items():
+        own = table[table["model"] == model]
+        assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
 
 
-def test_perplexity_distributions(check, models):
-    fig = check(context.perplexity_distributions(answers(models), "preference"), axes=len(models))
-    for axis in fig.axes:
-        steps = {line.get_color(): line.get_xydata() for line in axis.lines}
-        assert steps[style.SKY][-1].tolist() == [5, 1]
-        assert steps[style.ORANGE][3] == pytest.approx([6, 0.5])
-        assert axis.get_title().endswith("n = 11, 2 undefined")
-        assert [text.get_text() for text in axis.get_legend().get_texts()] == [
-            "parametric (n = 6)", "contextual (n = 5)",
-        ]  # fmt: skip
-        assert axis.get_legend().get_title().get_text() == "preference"
-    with pytest.raises(ValueError, match="nothing can be drawn"):
-        context.perplexity_distributions(answers(models).assign(source=None))
+def test_groups_that_a_paper_prints_have_no_interval(check, models, intervals, points, rows):
+    table = intervals(model=models, group=["P4 > P3", "P4 ≤ P3"])
+    table.loc[table["group"] == "P4 > P3", ["low", "high"]] = np.nan
+    axis = check(context.by_row(table, "group", "P4"), axes=1).axes[0]
+    assert rows(axis) == ["P4 > P3", "P4 ≤ P3"]
+    for model, look in style.looks(models).items():
+        own = table[table["model"] == model]
+        assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
 
 
-def test_perplexity_by_category(check, models, rows):
-    table = answers(models)
-    fig = check(context.perplexity_by_category(table), axes=len(models))
-    for axis in fig.axes:
-        memory, read = (np.asarray(part.get_offsets()) for part in axis.collections)
-        assert memory[:, 0].tolist() == [2, 4, 6, 8, 10, 12]
-        assert read[:, 0].tolist() == [1, 2, 3, 4, 5]
-        assert memory[:, 1].max() < read[:, 1].min()  # within the row, memory on top
-        assert [text.get_text() for text in axis.texts] == ["6", "5"]
-        assert axis.get_title().endswith("n = 11, 2 undefined")
-    assert rows(fig.axes[0]) == ["city"]
-
-
-def test_roc(check, models, entries):
-    one = pd.DataFrame({"threshold": [2, 1, 0], "fpr": [0.2, 0.0, 1.0], "tpr": [0.8, 0.0, 1.0]})
-    names = ["minus_log_p4", "log_p0"]
-    curves = pd.concat(one.assign(model=m, score=s) for m in models for s in names)
-    fig = check(context.roc(curves), axes=len(models))
-    assert entries(fig) == ["−log P4", "log P0"]
-    for axis in fig.axes:
-        drawn = {line.get_color(): line.get_xydata().tolist() for line in axis.lines}
-        assert drawn[style.GREEN] == [[0, 0], [0.2, 0.8], [1, 1]]
-
-
-def test_auc_by_score(check, models, intervals, points, rows, entries):
-    table = intervals(
-        model=models, context=["false", "irrelevant"], score=["log_p0", "minus_log_p4"]
+def test_the_pipeline_shows_both_answers(check):
+    example = pd.DataFrame(
+        {
+            "object": ["Kenya", "Peru"],
+            "question": ["What is Kenya's capital?", "What is Peru's capital?"],
+            "prefix": ["Kenya's capital is", "Peru's capital is"],
+            "parametric": ["Nairobi", "Lima"],
+        }
     )
-    table = table.assign(auc=table.pop("mean"), queries=table["score"].map({"log_p0": 2}).fillna(1))
-    fig = check(context.auc_by_score(table), axes=2)
-    assert [axis.get_title() for axis in fig.axes] == ["irrelevant context", "false context"]
-    assert rows(fig.axes[0]) == ["−log P4", "log P0"]  # the better one on top
-    for axis, kind in zip(fig.axes, ["irrelevant", "false"], strict=True):
-        for model, look in style.looks(models).items():
-            own = table[(table["model"] == model) & (table["context"] == kind)].set_index("score")
-            drawn = points(axis, look.colour)
-            assert sorted(drawn[:, 0]) == sorted(own["auc"])
-            hollow = [line for line in axis.lines if line.get_mfc() == "white"]
-            hollow = [line for line in hollow if line.get_color() == look.colour]
-            assert [x for line in hollow for x in line.get_xdata()] == [own.loc["log_p0", "auc"]]
-    assert entries(fig)[0] == f"{style.model_name(models[0])} (n = 40)"
-    assert entries(fig)[-1] == "needs a query without context"
-
-
-def test_error_rates(check, models, intervals, points, rows):
-    measures = ["accuracy", "baseline", "fpr", "says_context"]
-    table = intervals(model=models, context=["false", "true"], measure=measures)
-    fig = check(context.error_rates(table), axes=2)
-    assert rows(fig.axes[0]) == [
-        "fpr (n = 40)\nmemory taken for context", "accuracy (n = 40)\nright decisions",
-    ]  # fmt: skip
-    for axis, kind in zip(fig.axes, ["true", "false"], strict=True):
-        for model, look in style.looks(models).items():
-            own = table[(table["model"] == model) & (table["context"] == kind)]
-            own = own.set_index("measure")["mean"]
-            drawn = points(axis, look.colour).tolist()
-            assert [x for x, _ in drawn] == [own["accuracy"], own["fpr"], own["baseline"]]
-            assert drawn[2][1] == drawn[0][1]  # the baseline beside the accuracy
+    fig = context.pipeline(example)
+    texts = [text.get_text() for text in fig.axes[0].texts]
+    assert "Prompt Q′\nContext: [Kenya's capital is Lima].\nWhat is Kenya's capital?" in texts
+    assert "Answer from memory:\nparametric p = “Nairobi”" in texts
+    arrows = [text for text in fig.axes[0].texts if text.get_text() == ""]
+    assert len(arrows) == 7

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from factrobust import probes
-from factrobust.datasets.contexts import facts_as_questions, load_context_questions
-from factrobust.datasets.facts import load_facts
+from factrobust.datasets.contexts import CONTEXTS, known_contexts, load_context_questions
 from factrobust.metrics.context import ANSWERS, PERPLEXITIES, answer_counts, measured, right
 from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.probes import context
-from factrobust.probes.context import CONTEXTS, counterfactuals
+from factrobust.probes.context import counterfactuals
 from factrobust.schemas import ContextResults
 from factrobust.text import normalise
 
@@ -208,7 +207,6 @@ def test_an_initial_is_asked_again(toy_model: Callable[..., Any], questions: pd.
     assert made["text"].tolist() == ["J. Kenyatta", "Lima"]
     assert made["token_ids"].map(len).tolist() == [3, 1]
     assert made["tokens"].tolist() == [[" J", ".", " Kenyatta"], [" Lima"]]
-    assert context.greedy(model, questions[:2], rule="published")["text"].tolist() == ["J", "Lima"]
 
 
 def test_asked_in_chunks_and_in_any_order(
@@ -226,10 +224,6 @@ def test_equal_answers_are_left_out_and_counted(questions: pd.DataFrame) -> None
     results = context.ask(same, questions)
     assert len(results) == 0
     assert answer_counts(results, questions, ["parrot"])["no_counterfactual"].tolist() == [4]
-    # As another string it can be drawn, and does by the published rule.
-    results = context.ask(same, questions, rule="published")
-    assert answer_counts(results, questions, ["parrot"])["no_counterfactual"].tolist() == [0]
-    assert results["counterfactual"].tolist() == ["No idea!"] * 3 + ["no idea"]
 
 
 def test_a_real_model_batch_by_batch(smollm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,10 +256,6 @@ def test_models_that_leave_nothing_to_look_at_are_named() -> None:
         context.need_right(marked[:1], models)
 
 
-def known_contexts(questions: pd.DataFrame, pool: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    return context.known_contexts(questions, pool, right, seed=seed)
-
-
 def facts_about(answers: dict[str, list[str]], base: str = "capital") -> pd.DataFrame:
     """Questions about the capitals of countries with these accepted answers."""
     rows = [
@@ -276,65 +266,6 @@ def facts_about(answers: dict[str, list[str]], base: str = "capital") -> pd.Data
 
 
 CAPITALS = facts_about({"Kenya": ["Nairobi"], "Peru": ["Lima", "Ciudad de los Reyes"]})
-
-
-def test_contexts_by_hand() -> None:
-    languages = facts_about({"Kenya": ["Swahili"], "Peru": ["Spanish"]}, "language")
-    made = known_contexts(CAPITALS, pd.concat([CAPITALS, languages]))
-    assert made.columns.tolist() == ["question_id", *CONTEXTS, "other", "stated"]
-    assert made.iloc[0].to_dict() == {
-        "question_id": "capital/Kenya",
-        "true": "The capital of Kenya is Nairobi",
-        "irrelevant": "The capital of Peru is Lima",
-        "false": "The capital of Kenya is Lima",
-        "other": "capital/Peru",
-        "stated": "Lima",
-    }
-    assert made.iloc[1][["false", "other"]].tolist() == [
-        "The capital of Peru is Nairobi",
-        "capital/Kenya",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("mine", "other"),
-    [
-        (["Naples"], ["the naples"]),  # the same but for case and articles
-        (["Burma"], ["Myanmar", "Burma"]),  # mine is another name of the other
-        (["Myanmar", "Burma"], ["Burma"]),  # the other is another name of mine
-        (["1,000"], ["1000"]),
-        (["Washington"], ["Washington, D.C."]),  # the other one states mine
-    ],
-)
-def test_an_answer_that_would_be_right_is_never_drawn(mine: list[str], other: list[str]) -> None:
-    questions = facts_about({"a": mine, "b": other, "c": ["Lima"]})
-    for seed in range(20):
-        drawn = known_contexts(questions, questions, seed=seed).set_index("question_id")["other"]
-        assert drawn["capital/a"] == "capital/c"
-        assert drawn["capital/b"] == "capital/c"
-    with pytest.raises(ValueError, match="to capital/a there is no other fact that a false"):
-        known_contexts(questions.iloc[:2], questions.iloc[:2])
-
-
-def test_a_draw_depends_on_the_facts_only() -> None:
-    pool = facts_as_questions(load_facts(relations=["capital", "author"]))
-    made = known_contexts(pool[::9], pool)
-    alone = known_contexts(pool[::9].iloc[3::-1], pool.sample(frac=1, random_state=0))
-    pd.testing.assert_frame_equal(alone[::-1].reset_index(drop=True), made[:4])
-    assert not known_contexts(pool[::9], pool, seed=1)["other"].equals(made["other"])
-
-
-def test_the_embedded_facts_have_contexts() -> None:
-    facts = facts_as_questions(load_facts())
-    asked = facts[facts["question_id"].isin(load_facts(limit=99)["fact_id"])]
-    made = known_contexts(asked, facts).merge(facts, on="question_id", validate="one_to_one")
-    assert len(made) == 99
-    for row in made.to_dict("records"):
-        assert right(row["true"], row["answers"])
-        assert not right(row["stated"], row["answers"])
-        assert row["false"].startswith(row["prefix"])
-        assert row["other"] != row["question_id"]
-        assert row["other"].startswith(f"{row['base_id']}/")
 
 
 def stated_of(about: str, answer: str, country: str) -> str:
@@ -365,25 +296,65 @@ def test_asking_by_hand(toy_model: Callable[..., Any]) -> None:
     )
     questions = CAPITALS.assign(category="geography", object=["Kenya", "Peru"], question="Where?")
     questions.index = [7, 5]
-    made = measured(context.ask_known(toy, questions, known_contexts(questions, questions)))
-    assert made["context"].tolist() == [kind for kind in CONTEXTS for _ in range(2)]
-    assert made["object"].tolist() == ["Kenya", "Peru"] * 3
-    assert made["parametric"].tolist() == ["Nairobi", ""] * 3
+    made = measured(context.ask_known(toy, questions, known_contexts(questions, questions, right)))
+    assert made["context"].tolist() == [*CONTEXTS, *CONTEXTS]
+    assert made["object"].tolist() == ["Kenya"] * 3 + ["Peru"] * 3
+    assert made["parametric"].tolist() == ["Nairobi"] * 3 + [""] * 3
     kenya, peru = (made[made["object"] == name].set_index("context") for name in ("Kenya", "Peru"))
     assert kenya["counterfactual"].tolist() == ["Nairobi", "Lima", "Lima"]
     assert peru["counterfactual"].tolist() == ["Lima", "Nairobi", "Nairobi"]
     assert kenya["contextual"].tolist() == ["Nairobi", "Nairobi", "Lima"]
     assert peru["contextual"].tolist() == ["Lima", "Nairobi", ""]
-    np.testing.assert_allclose(kenya["p0"], (0.8 * 0.75) ** -0.5, rtol=1e-5)
-    expected = [(0.9 * 0.75) ** -0.5, (0.6 * 0.75) ** -0.5, 1 / 0.7]
-    np.testing.assert_allclose(kenya["p4"], expected, rtol=1e-5)
+    # The answer from memory, " Nai" "robi", and the one that the context states, both ways.
+    memory = (0.8 * 0.75) ** -0.5
+    with_context = [(0.9 * 0.75) ** -0.5, (0.6 * 0.75) ** -0.5, (0.3 * 0.75) ** -0.5]
+    np.testing.assert_allclose(kenya["p0"], memory, rtol=1e-5)
+    np.testing.assert_allclose(kenya["p1"], [memory, 1 / 0.2, 1 / 0.2], rtol=1e-5)
+    np.testing.assert_allclose(kenya["p2"], with_context, rtol=1e-5)
+    np.testing.assert_allclose(kenya["p3"], [with_context[0], 1 / 0.4, 1 / 0.7], rtol=1e-5)
+    np.testing.assert_allclose(kenya["p4"], [*with_context[:2], 1 / 0.7], rtol=1e-5)
+    # Exactly what generation told, where the answer given is one of the two.
+    assert kenya.loc["true", ["p2", "p3"]].eq(kenya.loc["true", "p4"]).all()
+    assert kenya.loc["false", "p3"] == kenya.loc["false", "p4"]
     assert kenya["n_tokens_parametric"].tolist() == [2, 2, 2]
-    assert made[["p1", "p2", "p3", "n_tokens_counterfactual"]].isna().all(axis=None)
+    assert kenya["n_tokens_counterfactual"].tolist() == [2, 1, 1]
+    assert peru[["p0", "p2"]].isna().all(axis=None)
     entropy = -(0.7 * math.log(0.7) + 0.3 * math.log(0.3))
     assert kenya.loc["false", "first_entropy_context"] == pytest.approx(entropy, rel=1e-4)
     assert kenya.loc["false", "first_shift"] > 0
     counts = answer_counts(made, questions, ["toy"])
     assert counts.loc["toy"].tolist() == [2, 3, 0, 1]
+
+
+def test_other_draws_and_the_raw_prompt(questions: pd.DataFrame) -> None:
+    parrot = Parrot({"The capital of Kenya is": "Nairobi", "The capital of Peru is": "Lima"})
+    few = questions["question_id"][:1]
+    made = context.ask_again(parrot, questions, few, range(20))
+    assert made["question_id"].tolist() == ["capital/kenya"] * 20
+    assert made["draw"].tolist() == list(range(20))
+    assert set(made["counterfactual"]) == {"Lima", "no idea"}
+    first = context.ask(parrot, questions).iloc[0]
+    assert made.iloc[0][["parametric", "counterfactual"]].tolist() == [
+        first["parametric"], first["counterfactual"],
+    ]  # fmt: skip
+    assert (made["prompt"] == "own").all()
+    parrot.prompt_format, parrot.chat = "chat", ("<user>", " ")  # type: ignore[misc]
+    parrot.jobs.clear()
+    made = context.ask_again(parrot, questions, few, [3])
+    assert made["prompt"].tolist() == ["own", "raw"]
+    assert made["counterfactual"].nunique() == 1
+    sent = [request["prompt"] for job in parrot.jobs for request in job.requests]
+    assert sent[-1].startswith("Context: [The capital of Kenya is ")
+    assert "<user>" not in sent[-1] + sent[-2]
+    assert all(prompt.startswith("<user>") for prompt in sent[:-2])
+
+
+def test_margin_over_the_likeliest_rival(toy: Any, questions: pd.DataFrame) -> None:
+    known = questions[:2].assign(answers=[["Nairobi", "Nai"], ["Nairobi"]])
+    found = context.margins(toy, known, [["Lima"], ["Nairobi", "Lima"]])
+    # Kenya: the likeliest of two accepted names, 0.8, over 0.2; Peru: 0.1 x 0.6 over 0.9.
+    np.testing.assert_allclose(found, [math.log(0.8 / 0.2), math.log(0.1 * 0.6 / 0.9)], rtol=1e-4)
+    assert len(context.margins(toy, known[:0], [])) == 0
 
 
 def test_tokens_of_both_answers(toy: Any, questions: pd.DataFrame) -> None:
@@ -414,13 +385,9 @@ def answered(*texts: str, base: str = "b") -> pd.DataFrame:
 @given(st.lists(st.sampled_from(["", "Paris", "the paris", "Rome", "Oslo"]), max_size=9))
 @settings(deadline=None, max_examples=40)
 def test_never_an_equal_answer(texts: list[str]) -> None:
-    robust, published = (
-        counterfactuals(answered(*texts), rule=rule) for rule in ("robust", "published")
-    )
     for i, mine in enumerate(texts):
         others = {j for j, text in enumerate(texts) if text and normalise(text) != normalise(mine)}
-        assert robust[i] in (others or {-1})
-        assert published[i] in ({j for j, text in enumerate(texts) if text != mine} or {-1})
+        assert counterfactuals(answered(*texts))[i] in (others or {-1})
 
 
 def test_other_base_questions_do_not_matter() -> None:
@@ -448,3 +415,11 @@ def test_uniform_over_questions_and_another_seed_another_draw() -> None:
     low, high = binom.interval(1 - ALPHA, len(draws), 0.25)
     for row in (1, 2, 3, 4):
         assert low <= (draws == row).sum() <= high
+
+
+def test_a_judge_says_the_likeliest_word(toy_model: Callable[..., Any]) -> None:
+    model = toy_model({" is": {" both": 0.6, " first": 0.4}})
+    answers = pd.DataFrame({"question": ["Where?"], "parametric": "Oslo", "counterfactual": "Rome"})
+    assert context.judge(model, answers.assign(answer="Oslo")) == ["same"]
+    model = toy_model({" is": {" neither": 0.3, " second": 0.7}})
+    assert context.judge(model, answers.assign(answer="Rome")) == ["contextual"]

@@ -64,7 +64,7 @@ def asked(part: str, values: dict[str, Any], model: Asked) -> dict[str, float]:
         ("2-time", OFFICES | {"offices": []}, TUNED, {"score": 3762 + 344}),
         ("3-wording", WORDING, PRETRAINED, {"generate": 3510, "sample": 480}),
         ("3-wording", WORDING, TUNED, {"generate": 2 * 3510, "sample": 480}),  # in two formats
-        ("4-context", CONTEXT, TUNED, {"generate": 800 + 80 * 4, "score": 800}),
+        ("4-context", CONTEXT, TUNED, {"generate": 800 + 80 * 4, "score": 800 + 80 * 4}),
     ],
 )
 def test_a_run_held_as_many(
@@ -121,6 +121,9 @@ def test_papers_data_are_as_large_as_published() -> None:
     found = asked("3-wording", wording, PRETRAINED)
     assert found == {"generate": pytest.approx(118_643), "sample": 14_267}
     assert asked("4-context", {"n_objects": ALL}, PRETRAINED) == {"generate": 9_520, "score": 9_520}
+    varied = {"n_asked": 240, "n_contexts": 2}  # of which two in five are known
+    found = asked("4-context", varied, PRETRAINED)
+    assert found == pytest.approx(dict.fromkeys(("generate", "score"), 240 * (1 + 0.4 * 2)))
 
 
 def test_tokens_of_a_prompt() -> None:

@@ -2,12 +2,22 @@
 
 The answers for the other objects of a base question have the same form, so one of them can stand in
 the context of a question as a counterfactual (the thesis, section 3.1).
+
+Facts, whose truth is known, are questions of the same form (`facts_as_questions`), and their contexts
+are made here. `known_contexts` are true, irrelevant or false. The last two state the same answer, that
+of another fact of the relation: about its own subject, which is true and beside the question, or about
+the subject that is asked for, which is false. They differ in one name, so that a model that reads whom
+a context is about is told from one that repeats whatever stands there. `varied_contexts` vary in what
+might make a context win over a memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
@@ -19,6 +29,13 @@ TRAITS = DATA / "context" / "base_question_traits.csv"
 # For the provenance of results.
 FILES = (DATA / "context" / "base_questions.csv", DATA / "context" / "objects.csv", TRAITS)
 COLUMNS = schemas.names(schemas.ContextQuestions)
+CONTEXTS = ("true", "irrelevant", "false")
+FACTORS = ("near", "repeated", "attributed", "early")  # of `varied_contexts`
+N_RIVALS = 4
+SHORT = 40
+SOURCE = "According to the encyclopedia, "
+Right = Callable[[str, Sequence[str]], bool]  # metrics.context.right
+Fact = dict[Any, Any]  # a row of `facts_as_questions`
 
 _HAS_SLOT = pa.Check(
     lambda cells: cells.str.contains("{object}", regex=False),
@@ -64,9 +81,8 @@ def load_context_questions(
     It is a table `schemas.ContextQuestions`; answers are empty, for the truth is not known,
     right_answers where that is not known, and popularity is NaN where it is unknown.
 
-    `limit` keeps that many objects of each base question (2 or more, so that each has a
-    counterfactual): a seeded sample that does not depend on the order of rows, and a larger limit
-    contains every smaller one.
+    `limit` keeps a seeded sample of so many objects of each base question (2 or more, so that each has
+    a counterfactual).
 
     Raises FactsError with file, line and remedy for a base question without a slot or a question
     mark, a category with no object or with one only; ValueError for a bad limit.
@@ -96,17 +112,27 @@ def load_context_questions(
     return table[list(COLUMNS)].reset_index(drop=True)
 
 
+def load_named_context(
+    name: str, *, limit: int | None = None, seed: int = 0
+) -> tuple[pd.DataFrame, Sequence[Path]]:
+    """Questions by the name that a notebook's parameter has, and the files that they are of.
+
+    "embedded", or "thesis:FOLDER" with the thesis's own base_questions.txt and objects.csv. Raises
+    ValueError for another name, and as `load_context_questions` does.
+    """
+    kind, _, folder = name.partition(":")
+    if (kind, folder) == ("embedded", ""):
+        return load_context_questions(limit=limit, seed=seed), FILES
+    if kind != "thesis" or not folder:
+        raise ValueError(f"questions is {name!r}; write 'embedded' or 'thesis:FOLDER'")
+    files = Path(folder) / "base_questions.txt", Path(folder) / "objects.csv"
+    return load_context_questions(*files, limit=limit, seed=seed), files
+
+
 def _check_categories(
     base: pd.DataFrame, base_path: Path, objects: pd.DataFrame, objects_path: Path
 ) -> None:
     """Raise FactsError unless each category that is asked about has two objects or more."""
-    known = base["category"].unique()
-    for line, category in objects.loc[~objects["category"].isin(known), "category"].items():
-        if near := tables.nearest(category, known):  # other categories may stand there
-            raise tables.FactsError(
-                f"{objects_path}, line {line}: no base question asks about the category "
-                f"{category!r}; did you mean {near!r}?"
-            )
     sizes = base["category"].map(objects["category"].value_counts()).fillna(0).astype(int)
     for line in base.index[sizes < 2][:1]:
         raise tables.FactsError(
@@ -163,17 +189,9 @@ def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
 
     A relation is a base question, its subjects are the objects: question_id is the fact_id, base_id
     and attribute are the relation, category is the domain, answers the accepted ones, the canonical
-    one first. Raises FactsError for a relation with one fact only, KeyError for one without a
-    question.
+    one first.
     """
-    asked = facts if "question" in facts else fact_tables.questions(facts)
-    sizes = asked.groupby("relation", sort=False)["fact_id"].size()
-    if (single := sizes.index[sizes == 1]).size:
-        raise tables.FactsError(
-            f"{single.size} of {sizes.size} relations have one fact only, {single[0]!r} first, and a "
-            "counterfactual is the answer of another fact; keep more facts of each, or leave these "
-            "relations out."
-        )
+    asked = fact_tables.questions(facts)
     table = asked.assign(
         question_id=asked["fact_id"],
         category=asked["domain"],
@@ -184,6 +202,160 @@ def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
         right_answers="",
     )
     return table[list(COLUMNS)].reset_index(drop=True)
+
+
+def known_contexts(
+    questions: pd.DataFrame, pool: pd.DataFrame, right: Right, *, seed: int = 0
+) -> pd.DataFrame:
+    """The CONTEXTS of each question, three rows a question, in their order.
+
+    `questions` and `pool`, from which the other facts are drawn, are tables of `facts_as_questions`;
+    `right` says whether a text states one of the accepted answers (`metrics.context.right`). Columns:
+    question_id, context, sentence (without a full stop), stated (the answer in it).
+
+    Uniform over the facts of the pool with the same base_id of which neither accepts the other's
+    answer. A question's draw depends on the seed and on these facts, not on their order; in a larger
+    pool it differs only if an added fact is drawn.
+    """
+    facts = {key: part.to_dict("records") for key, part in pool.groupby("base_id", sort=False)}
+    rows = []
+    for question in questions.to_dict("records"):
+        name, prefix, truth = question["question_id"], question["prefix"], question["answers"][0]
+        own = facts.get(question["base_id"], [])
+        lots = {draws.lot(f"{seed}\n{name}\n{fact['question_id']}"): fact for fact in own}
+        other = next(_false_of(question, (lots[key] for key in sorted(lots)), right))
+        stated = other["answers"][0]
+        told = ((prefix, truth), (other["prefix"], stated), (prefix, stated))
+        rows += [
+            (name, kind, f"{about} {answer}", answer)
+            for kind, (about, answer) in zip(CONTEXTS, told, strict=True)
+        ]
+    return pd.DataFrame(rows, columns=["question_id", "context", "sentence", "stated"])
+
+
+def rivals(questions: pd.DataFrame, pool: pd.DataFrame, right: Right) -> list[list[str]]:
+    """For each question N_RIVALS different wrong answers (fewer, if there are no more): those to the
+    facts of the pool with the same base_id whose subject is nearly as popular, nearest first.
+
+    Arguments and what is wrong as for `known_contexts`; equally near facts in the order of their names.
+    """
+    parts = dict(iter(pool.sort_values("question_id").groupby("base_id")))
+    found = []
+    for question in questions.to_dict("records"):
+        own = parts[question["base_id"]]
+        apart = np.abs(own["popularity"].to_numpy() - question["popularity"])
+        ordered = own.iloc[np.argsort(apart, kind="stable")].to_dict("records")
+        wrong = (fact["answers"][0] for fact in _false_of(question, ordered, right))
+        found.append(list(dict.fromkeys(wrong))[:N_RIVALS])
+    return found
+
+
+def varied_contexts(
+    questions: pd.DataFrame, pool: pd.DataFrame, right: Right, *, n: int = 2, seed: int = 0
+) -> pd.DataFrame:
+    """`n` false contexts of each question, an even number, whose FACTORS vary at random.
+
+    Columns: question_id; near (it states one of the `rivals`, else something absurd: an answer of
+    another kind, from another category), repeated (said three times), attributed (SOURCE before it),
+    early (before two other sentences, else right before the question), bools; sentence, stated. The
+    other sentences are true, short (SHORT characters at most), and of another kind and category, too.
+
+    Each factor holds for half of a question's contexts, arranged by a draw of its own: so no factor
+    goes with another one or with the question, and any other such arrangement was as likely. Raises
+    ValueError for an odd n.
+    """
+    if n < 2 or n % 2:
+        raise ValueError(
+            f"n is {n!r}; each factor holds for half of the contexts: give an even number"
+        )
+    kinds = fact_tables.load_relations()["answer_type"]
+    told = pool.sort_values("question_id").assign(
+        kind=pool["base_id"].map(kinds), sentence=pool["prefix"] + " " + pool["answers"].str[0]
+    )
+    far = {
+        key: told[(told["kind"] != key[0]) & (told["category"] != key[1])]
+        for key in set(zip(told["kind"], told["category"], strict=True))
+    }
+    rows = []
+    asked = zip(questions.to_dict("records"), rivals(questions, pool, right), strict=True)
+    for question, close in asked:
+        name = question["question_id"]
+        strange = far[kinds[question["base_id"]], question["category"]]
+        short = strange["sentence"][strange["sentence"].str.len() <= SHORT]
+        lots = {f: [draws.lot(f"{seed}\n{name}\n{f}\n{k}") for k in range(n)] for f in FACTORS}
+        for k in range(n):
+            factors = {f: sorted(drawn).index(drawn[k]) < n // 2 for f, drawn in lots.items()}
+            wrong = close if factors["near"] else strange["answers"].str[0].tolist()
+            stated = wrong[draws.number(seed, name, k) % len(wrong)]
+            said = [f"{question['prefix']} {stated}"] * (3 if factors["repeated"] else 1)
+            if factors["attributed"]:
+                the = said[0].startswith("The ")
+                said[0] = SOURCE + (f"t{said[0][1:]}" if the else said[0])
+            if factors["early"]:
+                said += [short.iloc[draws.number(seed, name, k, j) % len(short)] for j in range(2)]
+            rows.append((name, *factors.values(), ". ".join(said), stated))
+    return pd.DataFrame(rows, columns=["question_id", *FACTORS, "sentence", "stated"])
+
+
+def _false_of(question: Fact, facts: Iterable[Fact], right: Right) -> Iterator[Fact]:
+    """Those of the facts of which neither accepts the other's answer; asked for one by one."""
+    answers = question["answers"]
+    for fact in facts:
+        if not right(fact["answers"][0], answers) and not right(answers[0], fact["answers"]):
+            yield fact
+
+
+# The thesis's names of a result's columns.
+THESIS = {
+    "Category": "category", "Base_Question": "base_id", "Thing": "object", "Object": "object",
+    "base_proba": "p0", "base_cf_proba": "p1", "ctx_param_proba": "p2", "ctx_cf_proba": "p3",
+    "ctx_proba": "p4",
+}  # fmt: skip
+SCORED = {  # the answer that each perplexity is of
+    "p0": "parametric", "p1": "counterfactual", "p2": "parametric", "p3": "counterfactual",
+    "p4": "contextual",
+}  # fmt: skip
+
+
+def read_results(path: str | Path) -> pd.DataFrame:
+    """Return results that were computed elsewhere as `schemas.ContextResults`, as our own are.
+
+    `path` is a CSV with category, base_id, object, parametric, counterfactual, contextual and p0 to p3,
+    or the thesis's names for them (THESIS); of Thing and Object the one that is filled in counts. p4,
+    the further numbers, model (else the file's name) and question_id may be left out. All other
+    columns are dropped, so that no name stands twice. Raises FactsError with file, line and remedy for
+    a missing column, and for a perplexity of an answer with letters or digits that is no number from 1
+    up.
+    """
+    path = Path(path)
+    table = tables.read_table(path, required=(), optional=())
+    for name in [x for x in THESIS if x in table]:
+        if THESIS[name] in table or table[name].eq("").all():
+            table = table.drop(columns=name)
+        else:
+            table = table.rename(columns={name: THESIS[name]})
+    texts = ["category", "base_id", "object", *dict.fromkeys(SCORED.values())]
+    if missing := [name for name in (*texts, "p0", "p1", "p2", "p3") if name not in table]:
+        raise tables.FactsError(
+            f"{path}: these columns are missing: {', '.join(missing)}; add them, by our name or the "
+            "thesis's."
+        )
+    for name in [x for x in SCORED if x in table]:
+        numbers = pd.to_numeric(table[name], errors="coerce")
+        answers = table[SCORED[name]]
+        wrong = ~(numbers >= 1 - 1e-6) & answers.str.contains(r"[^\W_]")  # 1 but for rounding
+        for line in table.index[wrong]:
+            raise tables.FactsError(
+                f"{path}, line {line}: the perplexity {name} of the answer {answers[line]!r} is "
+                f"{table.at[line, name]!r}, and not a number from 1 up; compute it, or delete the row."
+            )
+    if "model" not in table:
+        table["model"] = path.stem
+    if "question_id" not in table:
+        table["question_id"] = table["base_id"] + "/" + table["object"].map(tables.slug)
+    table = table.reindex(columns=schemas.names(schemas.ContextResults)).reset_index(drop=True)
+    counted = table.columns.difference(["model", "question_id", *texts])
+    return table.assign(**{name: pd.to_numeric(table[name], errors="coerce") for name in counted})
 
 
 def describe(questions: pd.DataFrame) -> pd.DataFrame:

@@ -21,7 +21,6 @@ from factrobust.draws import lot, need_count
 PRECISIONS = ("year", "month", "day")
 LABELS = ("correct", "incorrect", "transitional")
 RULES = ("strict", "published")  # of labels
-SAMPLINGS = ("balanced", "published")  # of the dates that are kept
 COLUMNS = schemas.names(schemas.Dates)
 YEARS = (1000, 2020)  # the first and the last year that is sampled
 GRID = range(1950, 2021, 3)  # the years of `grid`
@@ -229,10 +228,8 @@ def thinned(
     together, thin its years by their label as years, and all precisions keep the same years.
 
     `dates` is a table `schemas.Dates`, a fact's dates at a precision in their order. Raises ValueError
-    for another sampling, and a number that is no count.
+    for a number that is no count.
     """
-    if sampling not in SAMPLINGS:
-        raise ValueError(f"sampling {sampling!r} is unknown; choose one of {', '.join(SAMPLINGS)}")
     need_count("n_correct", n_correct)
     need_count("n_incorrect", n_incorrect)
     counts = {"correct": n_correct, "incorrect": n_incorrect}

@@ -83,9 +83,7 @@ def load_facts(
     object. What it leaves out is filled in: fact_id from relation and subject, answer_type and domain
     from the relation, popularity with NaN, the rest with nothing.
 
-    `relations` keeps the rows of the given relations. `limit` then takes a seeded sample, spread
-    evenly over domains and, within each, over relations; it does not depend on the order of rows, and
-    a larger limit contains every smaller one.
+    `relations` keeps the rows of the given relations; `limit` then takes `draws.sample_evenly`.
 
     Raises FactsError for a bad file, ValueError for a bad limit.
     """
@@ -148,18 +146,17 @@ def answers(facts: pd.DataFrame) -> list[list[str]]:
     ]
 
 
-def load_question_types(split: str | None = None) -> pd.DataFrame:
+def load_question_types(split: str) -> pd.DataFrame:
     """The embedded trivia questions: columns question, answer_type, relation.
 
     503 questions written for this project, 125 or 126 a type, typed as TREC types them (a band, a
     firm or a people is Human; a planet, a river or a building is a Location; a date is Numerical),
     without Abbreviation and Description. `relation` names the relation of the facts table that a
     question asks in other words, else "": without these rows (334 are left), a classifier is tested
-    on relations that it never saw. `split` is None for all, "test" for every fifth question of each
-    type (100), "train" for the rest (403); the file lists each type in random order, so that the
-    test part is a random stratified fifth.
+    on relations that it never saw. `split` is "test" for every fifth question of each type (100), "train"
+    for the rest (403); the file lists each type in random order, so that the test part is a random
+    stratified fifth.
     """
     frame = pd.read_csv(QUESTION_TYPES, dtype=str, keep_default_na=False)
     is_test = frame.groupby("answer_type").cumcount() % TEST_EVERY == TEST_EVERY - 1
-    splits = {None: is_test | True, "test": is_test, "train": ~is_test}
-    return frame[splits[split]].reset_index(drop=True)
+    return frame[is_test == (split == "test")].reset_index(drop=True)

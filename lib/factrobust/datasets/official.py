@@ -133,8 +133,7 @@ def popqa(files: list[Path], source: str) -> tables.Loaded:
     fact_id is the relation and PopQA's id ("place_of_birth/4222362"), question PopQA's own, prefix
     the embedded relation's with PopQA's subject; aliases are the possible answers without obj;
     popularity is the subject's page views a month, log_popularity its natural logarithm (NaN where
-    they are 0 or missing). `wordings.paraphrased` adds our paraphrases; but some miss PopQA's odder
-    subjects: those of `country` speak of a city.
+    they are 0 or missing).
     """
     (path,) = files
     rows = read_rows(path, _POPQA)
@@ -403,18 +402,15 @@ SETS = {
     "timestress": Official(
         2, "Orange/TimeStress@d8fd7c143bde1aaa15befe7b549ebb31aaa83eda", "*.parquet", timestress
     ),
-    # Its facts of the paper's six relations.
-    "timestress_paper": Official(
-        2,
-        "Orange/TimeStress@d8fd7c143bde1aaa15befe7b549ebb31aaa83eda",
-        "*.parquet",
-        partial(timestress, as_paper=True),
-    ),
     # The latest commit, of 2023, which the hub finds by these digits.
     "popqa_tp": Official(
         3, "ibm-research/popqa-tp@f960401", "popQA_template_paraphrases.csv", popqa_tp
     ),
 }
+
+
+# Its facts of the paper's six relations.
+SETS["timestress_paper"] = SETS["timestress"]._replace(load=partial(timestress, as_paper=True))
 
 
 def load_official(

@@ -63,10 +63,7 @@ def load_temporal_facts(path: str | Path | None = None) -> pd.DataFrame:
 
 
 def sample(facts: pd.DataFrame, limit: int | None, seed: int) -> pd.DataFrame:
-    """A seeded sample in the facts' order, spread evenly over relations; all of them for None.
-
-    It does not depend on the order of rows, and a larger limit contains every smaller one.
-    """
+    """A seeded sample in the facts' order, spread evenly over relations; all of them for None."""
     if limit is None:
         return facts
     order = in_turns(facts, limit, seed, ["relation"])

@@ -42,39 +42,30 @@ def load_paraphrases() -> pd.DataFrame:
 def paraphrased(facts: pd.DataFrame) -> tables.Loaded:
     """Return one row a question: each fact's own (variant 0), then its paraphrases (1, 2, ...).
 
-    The own question is the fact's `question`, where it has one (see `facts.questions`), or else its
-    embedded relation's; the prefix is the fact's, whatever the wording. It is a table
-    `schemas.Questions`. log_popularity is the natural logarithm of the subject's frequency per billion
-    words, which the embedded popularity gives as its log10 (Zipf); for a popularity of another kind
-    give the facts a column log_popularity. It is NaN where the popularity is 0 or missing.
+    The own question is that of the fact's embedded relation; the prefix is the fact's, whatever the
+    wording. It is a table `schemas.Questions`. log_popularity is the natural logarithm of the subject's
+    frequency per billion words, which the embedded popularity gives as its log10 (Zipf). It is NaN where
+    the popularity is 0 or missing.
 
-    The counts: "repeated_questions" (a paraphrase that reads like another question of its fact, left
-    out) and "no_popularity" (facts). Raises FactsError for relations without paraphrases.
+    Counts and errors as for `grouped`: a relation without paraphrases leaves one question a group.
     """
-    templates = load_paraphrases()
-    if missing := sorted({*facts["relation"]} - {*templates["relation"]}):
-        raise tables.FactsError(
-            f"no paraphrases of {', '.join(missing)}: give questions of your own to load_questions, or"
-            " keep other facts with load_facts(relations=load_paraphrases()['relation'])."
-        )
-    originals = facts if "question" in facts else fact_tables.questions(facts)
-    if "log_popularity" not in originals:
-        zipf = originals["popularity"].where(originals["popularity"] > 0)
-        originals = originals.assign(log_popularity=zipf * np.log(10))
+    originals = fact_tables.questions(facts)
+    zipf = originals["popularity"].where(originals["popularity"] > 0)
     originals = originals.assign(
+        log_popularity=zipf * np.log(10),
         group_id=originals["fact_id"],
         variant=0,
-        prefix=originals.get("prefix", ""),
         answers=pd.Series(fact_tables.answers(originals), index=originals.index, dtype=object),
         place=np.arange(len(originals)),
     )[["subject", "place", *COLUMNS[1:]]]
-    rows = pd.concat([originals, _reworded(originals, templates)], ignore_index=True)
+    rows = pd.concat([originals, _reworded(originals)], ignore_index=True)
     rows = rows.sort_values(["place", "variant"])
     return grouped(rows.assign(question_id=question_ids(rows)))
 
 
-def _reworded(originals: pd.DataFrame, templates: pd.DataFrame) -> pd.DataFrame:
+def _reworded(originals: pd.DataFrame) -> pd.DataFrame:
     """Every fact with every template of its relation in the place of its question."""
+    templates = load_paraphrases()
     templates = templates.assign(variant=templates.groupby("relation").cumcount() + 1)
     rows = originals.drop(columns="variant").merge(templates, on="relation")
     # "Name the father of Martin Luther King Jr." has one full stop.
@@ -98,11 +89,8 @@ def load_questions(path: str | Path) -> tables.Loaded:
     named, such as page views), prefix and question_id. A group's first question is variant 0, the
     one that correctness is judged by; its rows agree in answers, relation and popularity.
 
-    It is a table `schemas.Questions`; log_popularity is NaN where popularity is 0 or missing. The
-    counts say how many were "repeated_questions" (left out), and how many groups have
-    "no_popularity".
-
-    Raises FactsError with file and line for a bad row, and for a group of one question.
+    It is a table `schemas.Questions`; log_popularity is NaN where popularity is 0 or missing. Counts as
+    for `grouped`. Raises FactsError with file and line for a bad row, and for a group of one question.
     """
     frame = tables.read_checked(path, QUESTIONS_SCHEMA)
     ids = frame.get("question_id")
@@ -162,10 +150,7 @@ def grouped(frame: pd.DataFrame) -> tables.Loaded:
 
 
 def sample(questions: pd.DataFrame, limit: int, seed: int = 0) -> pd.DataFrame:
-    """Keep `limit` whole groups, a seeded sample spread evenly over relations.
-
-    It does not depend on the order of rows, and a larger limit contains every smaller one.
-    """
+    """Keep `limit` whole groups, a seeded sample spread evenly over relations."""
     first = questions.drop_duplicates("group_id").assign(fact_id=lambda rows: rows["group_id"])
     names = in_turns(first, limit, seed, ["relation"])["group_id"][:limit]
     return questions[questions["group_id"].isin(names)].reset_index(drop=True)

@@ -1,13 +1,10 @@
-"""Can perplexity tell whether an answer came from memory or from the context (thesis, 3.3.3, 6.1.3)?
+"""How well do scores and probabilities tell that an answer came from the context (thesis, 6.1.3)?
 
-A case is an answer whose source is parametric or contextual; the outcome to be predicted is
-`from_context`. Scores are oriented so that higher means context (`SCORES`). A user of retrieved
-texts says "from the context" above a threshold: the false-alarm rate, fpr, is the share of answers
-from memory that pass for grounded in the context; fnr is the share of grounded ones held back.
-
-Mind what a score knows. The source is decided by comparing the answer with the parametric one and
-the counterfactual; greedy decoding gives the likelier of two beginnings, so P2 < P3 nearly says the
-same again. It also costs a second query. What the thesis proposes, and a user has at hand, is P4.
+A case is an answer with its outcome `from_context`: it says what the context states. All others, those
+from memory and those that say a third thing, are not from the context, as a deployed detector meets
+them (`cases`, `grounding.outcomes`). A user of retrieved texts passes an answer on as grounded, or
+withholds it. What a mistake costs is the reader's to say: passing one that is not from the context
+costs `cost` times as much as withholding one that is.
 """
 
 from __future__ import annotations
@@ -17,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from scipy.special import expit, logit
+from scipy.stats import rankdata
 
-from factrobust.metrics import prediction
-from factrobust.metrics.context import PERPLEXITIES, exact_share
-from factrobust.statistics import Interval, bootstrap_statistic, ratio_of_sums
+from factrobust.metrics.context import PERPLEXITIES
+from factrobust.statistics import TAILS, TWO_SIDED, Interval, bootstrap_mean, paired_difference
 
-Array = NDArray[np.float64]
 OUTCOME = "from_context"
 
 
@@ -36,18 +33,18 @@ class Score(NamedTuple):
 
 
 SCORES = {
-    "log_p2_p3": Score({"p2": 1, "p3": -1}, 2, "log P2 - log P3: the context's answer fits better"),
     "minus_log_p4": Score({"p4": -1}, 1, "-log P4: the answer given is expected"),
-    "minus_log_p3": Score({"p3": -1}, 1, "-log P3: the context's answer is expected"),
+    "log_p2_p3": Score({"p2": 1, "p3": -1}, 2, "log P2 - log P3: the context's answer fits better"),
     "log_p1_p3": Score({"p1": 1, "p3": -1}, 2, "log P1 - log P3: the context raised its answer"),
     "log_p2_p0": Score({"p2": 1, "p0": -1}, 2, "log P2 - log P0: it lowered the parametric answer"),
     "log_p0": Score({"p0": 1}, 2, "log P0: memory was unsure of the parametric answer"),
-    "minus_log_p1": Score({"p1": -1}, 2, "-log P1: memory allows the context's answer"),
-    "entropy": Score({"first_entropy": 1}, 2, "entropy of the first token without context"),
+    "entropy": Score({"first_entropy": 1}, 2, "entropy of the ten likeliest first tokens, without"),
     "minus_entropy_context": Score(
-        {"first_entropy_context": -1}, 1, "minus the entropy of the first token with it"
+        {"first_entropy_context": -1}, 1, "minus the same entropy, with the context"
     ),
-    "shift": Score({"first_shift": 1}, 2, "how far the context moves the first token"),
+    "shift": Score(
+        {"first_shift": 1}, 2, "how far the context moves the ten likeliest first tokens"
+    ),
 }
 
 
@@ -57,22 +54,16 @@ def scores_table() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["score", "queries", "definition"])
 
 
-def cases(marked: pd.DataFrame) -> pd.DataFrame:
-    """The answers from memory or context, with their scores; others and empty answers are left out.
+def cases(marked: pd.DataFrame, *, others: bool) -> pd.DataFrame:
+    """The sound answers (`schemas.MarkedContext`) of a source, or, with `others`, of none, too.
 
-    Columns: model, question_id, category, base_id, source, from_context (bool), and the SCORES for
-    whose columns `marked` has numbers (natural logarithms, nats; NaN where one is missing). For
-    `metrics.prediction` the question, the category and the outcome stand there by part 3's names, too:
-    group_id, relation, correct.
+    Columns: model, question_id, base_id, source, from_context (bool), and the SCORES for whose columns
+    `marked` has numbers (natural logarithms, nats; NaN where one is missing); higher means context.
     """
-    rows = marked[marked["source"].isin(["parametric", "contextual"])].reset_index(drop=True)
-    outcome = rows["source"] == "contextual"
-    table = rows[["model", "question_id", "category", "base_id", "source"]].assign(
-        **{OUTCOME: outcome},
-        group_id=rows["question_id"],
-        relation=rows["category"],
-        correct=outcome,
-    )
+    sources = ["parametric", "contextual", *(["other"] if others else [])]
+    rows = marked[marked["sound"] & marked["source"].isin(sources)].reset_index(drop=True)
+    table = rows[["model", "question_id", "base_id", "source"]]
+    table = table.assign(**{OUTCOME: rows["source"] == "contextual"})
     for name, score in SCORES.items():
         terms = rows.reindex(columns=list(score.weights)).astype(float)
         if terms.notna().any().all():
@@ -81,158 +72,97 @@ def cases(marked: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def separation(
-    table: pd.DataFrame, scores: Sequence[str], by: Sequence[str] = ("model",)
-) -> pd.DataFrame:
-    """Two-sample Kolmogorov-Smirnov tests between the scores of the two sources.
+class Auc(NamedTuple):
+    """An AUC with its bounds, and the numbers of cases with and without the outcome."""
 
-    ks is the largest distance of the two distribution functions, 0 to 1, and its p_value takes
-    questions for independent; n_missing counts rows without the score. NaN without answers of either
-    source.
+    auc: float
+    low: float
+    high: float
+    n_context: int
+    n_not: int
+
+
+def auc(from_context: ArrayLike, score: ArrayLike) -> Auc:
+    """Probability that a case from the context has the higher score, [row]; ties count half.
+
+    The bounds are 95% ones of Hanley and McNeil (Radiology 143, 1982) on the logit scale, which hold
+    for few cases, too; of the two variances that their formula gives, as either sort is called the
+    positives, the larger. For an AUC of 1 or 0 the bound is exact: it is that of min(n_context, n_not)
+    successes in as many trials. Cases count as independent; NaN without one of either sort.
     """
-    from scipy.stats import ks_2samp
+    y, x = np.asarray(from_context, dtype=bool), np.asarray(score, dtype=float)
+    y, x = y[np.isfinite(x)], x[np.isfinite(x)]
+    m, n = int(y.sum()), int((~y).sum())
+    if not m or not n:
+        return Auc(np.nan, np.nan, np.nan, m, n)
+    a = float((rankdata(x)[y].sum() - m * (m + 1) / 2) / (m * n))
+    if a in (0, 1):
+        least = TAILS[0] ** (1 / min(m, n))
+        return Auc(a, least if a else 0.0, 1.0 if a else 1 - least, m, n)
+    of_one, of_other = a / (2 - a) - a**2, 2 * a**2 / (1 + a) - a**2
+    sums = [(k - 1) * of_one + (j - 1) * of_other for k, j in ((m, n), (n, m))]
+    variance = (a * (1 - a) + max(sums)) / (m * n)
+    half = TWO_SIDED * np.sqrt(variance) / (a * (1 - a))
+    return Auc(a, float(expit(logit(a) - half)), float(expit(logit(a) + half)), m, n)
 
-    rows = []
-    for key, part in table.groupby(list(by), sort=False, observed=True):
-        for name in scores:
-            known = part[np.isfinite(part[name].to_numpy(dtype=float))]
-            memory, context = (known.loc[known[OUTCOME] == x, name] for x in (False, True))
-            found = ks_2samp(memory, context) if len(memory) and len(context) else (np.nan,) * 2
-            counts = (len(memory), len(context), len(part) - len(known))
-            rows.append((*key, name, *counts, memory.median(), context.median(), *found))
-    columns = ["score", "n_parametric", "n_contextual", "n_missing", "median_parametric"]
-    return pd.DataFrame(rows, columns=[*by, *columns, "median_contextual", "ks", "p_value"])
+
+def auc_table(table: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
+    """`auc` of the columns `scores`: a row a model and score: model, score, those of `Auc`."""
+    rows = [
+        (model, name, *auc(part[OUTCOME], part[name]))
+        for model, part in table.groupby("model", sort=False)
+        for name in scores
+    ]
+    return pd.DataFrame(rows, columns=["model", "score", *Auc._fields])
 
 
-def auc_table(
-    table: pd.DataFrame,
-    scores: Sequence[str] | None = None,
+def cost_table(
+    said: pd.DataFrame,
+    costs: Sequence[float] = (1, 3, 10),
     by: Sequence[str] = ("model",),
     *,
     n_boot: int = 2000,
 ) -> pd.DataFrame:
-    """Area under the ROC curve: the probability that a contextual answer has the higher score.
+    """What the mistakes of each way of telling cost an answer, if passing one that is not from the
+    context costs `cost`, and withholding one that is costs 1.
 
-    Columns as of `prediction.ranking`, with score, queries (see SCORES) and auc. NaN without answers
-    of either source.
-    """
-    names = scores or [name for name in SCORES if name in table]
-    found = prediction.ranking(table, names, by, n_boot=n_boot)
-    found = found.rename(columns={"measure": "score", "mean": "auc"})
-    queries = [SCORES[name].queries for name in found["score"]]
-    found.insert(len(by) + 1, "queries", queries)
-    return found
-
-
-def roc_curve(table: pd.DataFrame, score: str) -> pd.DataFrame:
-    """The ROC curve of each model, from "never the context" to "always".
-
-    The context is said from the threshold on, of which the first is infinite; tpr is 1 - fnr. Models
-    without answers of either source are left out.
-    """
-    rows: list[tuple] = []
-    for model, part in table.groupby("model", sort=False):
-        curve = np.transpose(_curve(part[OUTCOME], part[score]))
-        if np.isfinite(curve[0, 1:]).all():
-            rows += [(model, score, *point) for point in curve]
-    return pd.DataFrame(rows, columns=["model", "score", "threshold", "fpr", "tpr"])
-
-
-def choose_threshold(
-    from_context: ArrayLike, score: ArrayLike, *, false_alarms: float | None = None
-) -> float:
-    """The threshold from which on an answer is said to come from the context.
-
-    By default the one with the largest tpr - fpr (Youden, Cancer 3, 1950), the highest of several;
-    with `false_alarms`, the one of the largest tpr whose fpr is at most so much. It is put in the
-    middle between two scores; infinite if "never" or "always" is best. NaN without answers of
-    either source.
-    """
-    thresholds, fpr, tpr = _curve(from_context, score)
-    if np.isnan([fpr[0], tpr[0]]).any():
-        return np.nan
-    gain = tpr - fpr if false_alarms is None else np.where(fpr <= false_alarms, tpr, -1.0)
-    best = int(np.argmax(np.round(gain, 12)))
-    if best + 1 == len(thresholds):
-        return float(-np.inf)
-    return float((thresholds[best] + thresholds[best + 1]) / 2)
-
-
-def _curve(from_context: ArrayLike, score: ArrayLike) -> tuple[Array, Array, Array]:
-    """Thresholds, highest first, with the rates of both sources at or above each, [threshold]."""
-    y, x = np.asarray(from_context, dtype=bool), np.asarray(score, dtype=float)
-    y, x = y[np.isfinite(x)], x[np.isfinite(x)]
-    thresholds = np.r_[np.inf, np.unique(x)[::-1]]
-
-    def reached(rows: Array) -> Array:
-        """Share of the rows, as a quotient of counts: 1/20 is then 0.05."""
-        if not len(rows):
-            return np.full(len(thresholds), np.nan)
-        return np.asarray((len(rows) - np.searchsorted(np.sort(rows), thresholds)) / len(rows))
-
-    return thresholds, reached(x[~y]), reached(x[y])
-
-
-def decisions(
-    table: pd.DataFrame,
-    *,
-    false_alarms: float | None = None,
-    over: str | None = None,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """What a threshold on -log P4 says of answers that it was not chosen on.
-
-    Each model's questions are split into five stratified folds, or, with `over`, into the values of
-    a column, such as category or base_id: then thresholds have to carry over to other questions. A
-    fold's threshold is `choose_threshold` of the rows outside it. Returns the cases with fold,
-    threshold and says_context (boolean, missing without score or threshold).
-    """
-    parts = []
-    for _, part in table.groupby("model", sort=False, observed=True):
-        fold = prediction.folds(part, 5, seed) if over is None else part[over].to_numpy()
-        score, threshold = part["minus_log_p4"], pd.Series(np.nan, index=part.index)
-        for j in pd.unique(fold):
-            train = part[fold != j]
-            threshold[fold == j] = choose_threshold(
-                train[OUTCOME], train["minus_log_p4"], false_alarms=false_alarms
-            )
-        says = (score >= threshold).astype("boolean").mask(score.isna() | threshold.isna())
-        parts.append(part.assign(fold=fold, threshold=threshold, says_context=says))
-    return pd.concat(parts, ignore_index=True)
-
-
-def error_rates(
-    decided: pd.DataFrame, by: Sequence[str] = ("model",), *, n_boot: int = 2000
-) -> pd.DataFrame:
-    """How often `decisions` are wrong.
-
-    One row a measure and combination of `by`: fpr (parametric answers that pass for contextual; n
-    counts these answers), fnr (contextual answers taken for parametric), false_discovery (parametric
-    answers among those said to be contextual), accuracy, balanced_accuracy (1 - (fpr + fnr) / 2),
-    baseline (accuracy of always saying the more frequent source), says_context (share). NaN where
-    nothing is to be counted; n_missing rows have no decision. Bounds of shares are exact
-    (Clopper-Pearson); the balanced accuracy's resample answers.
+    `said` has way, probability, from_context and case (which names the same answer under all ways).
+    An answer is passed if that is expected to cost less: (1 - p) cost <= p, so a way that says 0 or 1
+    means it at any cost. Columns: by, way, cost, mean, low, high, passed_wrong and withheld (shares of
+    all answers), difference, difference_low, difference_high (to the way "always", on the same
+    answers), n (answers). Intervals draw whole questions.
     """
     rows = []
-    for key, part in decided.groupby(list(by), sort=False, observed=True):
-        known = part.dropna(subset=["says_context"])
-        y, said = (known[name].to_numpy(dtype=float) for name in (OUTCOME, "says_context"))
+    for key, part in said.groupby(list(by), sort=False, observed=True):
+        for cost in costs:
+            y, p = part[OUTCOME].to_numpy(dtype=bool), part["probability"].to_numpy()
+            passed = (1 - p) * cost <= p
+            lost = part.assign(wrong=passed & ~y, withheld=~passed & y)
+            lost["loss"] = cost * lost["wrong"] + lost["withheld"]
+            base = lost[lost["way"] == "always"].set_index("case")["loss"]
+            for way, own in lost.groupby("way", sort=False):
+                own = own.set_index("case")
+                mean = bootstrap_mean(own["loss"], own["question_id"], n_boot=n_boot)
+                apart = Interval(np.nan, np.nan, np.nan, 0)
+                if way != "always" and len(base):
+                    pair = own["loss"], base.reindex(own.index)
+                    apart = paired_difference(*pair, own["question_id"], n_boot=n_boot)
+                kinds = own["wrong"].mean(), own["withheld"].mean()
+                rows.append((*key, way, cost, *mean[:3], *kinds, *apart[:3], len(own)))
+    columns = ["way", "cost", "mean", "low", "high", "passed_wrong", "withheld", "difference"]
+    return pd.DataFrame(rows, columns=[*by, *columns, "difference_low", "difference_high", "n"])
 
-        measured = {
-            "fpr": exact_share(said[y == 0]),
-            "fnr": exact_share(1 - said[y == 1]),
-            "false_discovery": exact_share(1 - y[said == 1]),
-            "accuracy": exact_share(said == y),
-            "balanced_accuracy": bootstrap_statistic(_balanced, [y, said], n_boot=n_boot),
-            "baseline": exact_share(y if y.sum() * 2 >= len(y) else 1 - y),
-            "says_context": exact_share(said),
-        }
-        missing = len(part) - len(known)
-        rows += [(*key, name, *interval, missing) for name, interval in measured.items()]
-    return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
 
-
-def _balanced(weights: Array, y: Array, said: Array) -> Array:
-    """Mean of the two sources' shares of right decisions, NaN without one of them, [resample]."""
-    shares = [ratio_of_sums(weights, (y == x) & (said == x), y == x) for x in (0, 1)]
-    return np.mean(shares, axis=0)
+def brier_table(
+    said: pd.DataFrame, by: Sequence[str] = ("model",), *, n_boot: int = 2000
+) -> pd.DataFrame:
+    """Mean squared error of the probabilities of each way, and their `auc`: by, way, brier, brier_low,
+    brier_high, those of `Auc`. The Brier score's intervals draw whole questions."""
+    rows = []
+    for key, part in said.groupby([*by, "way"], sort=False, observed=True):
+        squares = (part["probability"] - part[OUTCOME]) ** 2
+        brier = bootstrap_mean(squares, part["question_id"], n_boot=n_boot)
+        rows.append((*key, *brier[:3], *auc(part[OUTCOME], part["probability"])))
+    return pd.DataFrame(
+        rows, columns=[*by, "way", "brier", "brier_low", "brier_high", *Auc._fields]
+    )

@@ -5,46 +5,44 @@ the context states (counterfactual), the answer given with the context (contextu
 log-probabilities of their tokens; results are the same with perplexities (`measured`), and marked
 results with the source of each answer (`mark_sources`).
 
-Two rules, here and in all functions that take `rule`:
+Two rules, here and in all functions that take `rule`, by which sources are told in
+`metrics.answer_rules`:
 
-"published" is what the thesis's code does (listing 5). Source: lower-case both answers, delete the
-letters "the" wherever they stand, and commas; they are equal if one begins the other, so that an
-empty answer equals any, "1" equals "1969", and "Netherlands" loses letters. (The text, 3.2.2, has
-another rule: punctuation and stop words removed, one a subsequence of the other.) Preference:
-parametric if P4 > P3, the perplexity of the answer given over that of the counterfactual, which
-says nothing of the parametric answer; a missing perplexity is contextual.
+"published" is what the thesis's code does. Source: `published_source`. Preference: parametric if
+P4 > P3, the perplexity of the answer given over that of the counterfactual, which says nothing of the
+parametric answer; a missing perplexity is contextual.
 
-"robust" is the default. Source: the rules of `metrics.answer_rules`, by which an answer of kind 1 is
-parametric and one of kind 5 contextual, and empty answers are "empty". Preference: the text's
-definition (3.3.3, figure 4), parametric if P2 < P3, contextual if P2 > P3; equal perplexities are a
-"tie" (answers of one token do tie), missing ones are missing.
+"robust" is the default. Source: `decide`; where parametric and counterfactual answers say the "same",
+neither is the source, and the row is left out of every share. Preference: the text's definition
+(3.3.3, figure 4), parametric if P2 < P3, contextual if P2 > P3; equal perplexities are a "tie"
+(answers of one token do tie), missing ones are missing.
 """
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
-from factrobust.metrics.answer_rules import KINDS, NEGATION, Decision, Judge, decide, judged
-from factrobust.metrics.decoding import top_entropy
-from factrobust.metrics.short_answers import (
-    Quantity,
-    date,
-    empty,
-    meet,
-    quantity,
-    shared_parts,
+from factrobust.metrics.answer_rules import (
+    DEGENERATE,
+    KINDS,
+    NEGATION,
+    Decision,
+    decide,
+    degeneracy,
+    named,
+    published_source,
 )
-from factrobust.statistics import Interval, binomial_interval, bootstrap_mean
+from factrobust.metrics.decoding import top_entropy
+from factrobust.statistics import TWO_SIDED, binomial_interval, bootstrap_mean, exact_share
 from factrobust.text import contains, exact_match, normalise
 
-SOURCES = ("parametric", "contextual", "other", "empty")
+SOURCES = ("parametric", "contextual", "other", "none")
 PREFERENCES = ("parametric", "contextual", "tie")
 ANSWERS = ("parametric", "counterfactual", "contextual")
 PERPLEXITIES = ("p0", "p1", "p2", "p3", "p4")
@@ -53,11 +51,7 @@ CORRECT = {
     "counterfactual_correct": "counterfactual",
     "correct": "contextual",
 }
-SOURCE_OF_KIND = {None: "empty", 1: "parametric", 5: "contextual"}
 ORDERED: dict[str, tuple] = {"source": SOURCES, "preference": PREFERENCES, "kind": tuple(KINDS)}
-DEGENERATE = ("empty", "option", "marks", "short")
-OPTION = re.compile(r"\s*(?:[(\[{]\s*(?:\w|[ivxIVX]{2,4})|(?:[A-E]|[a-e]))(?!\w)[^\w]*")
-MARK = re.compile(r"(?<!\w)[A-Z]:")
 
 Alternatives = Sequence[tuple[str, float]]  # (token, natural log-probability), the likeliest ones
 
@@ -133,17 +127,8 @@ def answer_counts(
     return counts.rename_axis("model")
 
 
-def published_source(parametric: str, counterfactual: str, contextual: str) -> str:
-    """Source of an answer by the published comparison (see above): parametric is tested first."""
-    texts = (contextual, parametric, counterfactual)
-    a, p, c = (x.lower().replace("the", "").replace(",", "").strip() for x in texts)
-    if a.startswith(p) or p.startswith(a):
-        return "parametric"
-    return "contextual" if a.startswith(c) or c.startswith(a) else "other"
-
-
 def right(text: str, answers: Sequence[str]) -> bool:
-    """Whether a text states an accepted answer: its words, or the same date or number.
+    """Whether a text states an accepted answer: its words, or the same leading numbers, in any order.
 
     A date must be as precise as the answer. What the text negates it does not state ("not Paris").
     """
@@ -151,19 +136,11 @@ def right(text: str, answers: Sequence[str]) -> bool:
     stated = before or text.partition(" but ")[2].strip()
     if exact_match(text, answers) or contains(stated, answers):
         return True
-    when, number = date(stated), quantity(stated)
-    for answer in answers:
-        then, value = date(answer), quantity(answer)
-        if when and then and then.month:
-            if shared_parts(when, then) == sum(part is not None for part in then):
-                return True
-        elif number and value and meet(number, value) and _width(number) <= _width(value):
-            return True
-    return False
-
-
-def _width(number: Quantity) -> float:
-    return number.high - number.low
+    said = named(stated)
+    return said.leads and any(
+        gold.leads and gold.values <= said.values and not (gold.units and said.units - gold.units)
+        for gold in map(named, answers)
+    )
 
 
 def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
@@ -180,52 +157,53 @@ def mark_sources(
     results: pd.DataFrame,
     questions: pd.DataFrame,
     rule: str = "robust",
-    *,
-    judge: Judge | None = None,
 ) -> pd.DataFrame:
     """`schemas.ContextResults` with the source of each answer by one of the rules: `schemas.MarkedContext`.
 
-    Source is one of SOURCES ("published" knows no "empty"); kind (1 to 7, see `metrics.answer_rules`)
-    is that of the answers that this rule or the published one calls other. `questions` are those that
-    were asked (`schemas.ContextQuestions`): if only one answer is right, the accepted ones are names
-    of one thing, and answers to the same base question that share it are the same. `judge` decides
-    between kinds 2, 3 and 6.
+    Source is "same" or one of SOURCES ("published" knows no "none"); kind (1 to 7, of
+    `metrics.answer_rules`) is that of the answers that this rule or the published one calls other. An
+    answer is `sound` if none of the three texts is degenerate and the first two are not the same.
+    `questions` are those that were asked (`schemas.ContextQuestions`): if only one answer is right, the
+    accepted ones are names of one thing.
     """
     asked = questions.set_index("question_id").loc[results["question_id"]]
-    accepted, synonyms = asked["answers"].tolist(), _synonyms(questions)
-    sources, decisions = [], []
+    accepted, names = asked["answers"].tolist(), _names(questions)
+    sources, decisions, sound = [], [], []
     rows = zip(results.to_dict("records"), accepted, asked["right_answers"], strict=True)
-    for row, names, right_answers in rows:
+    for row, answers, right_answers in rows:
         texts = [row[name] for name in ANSWERS]
-        known = {"accepted": names, "right_answers": right_answers}
-        decision = decide(*texts, synonyms=synonyms[row["base_id"]], **known)
+        one_name = [names.get((row["base_id"], normalise(text)), text) for text in texts]
+        decision = decide(*one_name, accepted=answers, right_answers=right_answers)
         published = published_source(*texts)
-        robust = SOURCE_OF_KIND.get(decision.kind, "other")
-        sources.append(published if rule == "published" else robust)
+        sources.append(published if rule == "published" else decision.source)
+        sound.append(decision.source != "same" and not any(map(degeneracy, texts)))
         if "other" not in (published, sources[-1]):
-            decision = Decision(None, "")
-        decisions.append(judged(judge, row, decision) if judge else decision)
+            decision = Decision(sources[-1], None, decision.rule)
+        decisions.append(decision)
     rules = [decision.rule if decision.kind else None for decision in decisions]
     marked = results.assign(
         source=pd.Series(sources, index=results.index, dtype=object),
+        sound=pd.Series(sound, index=results.index, dtype=bool),
         kind=pd.array([decision.kind for decision in decisions], dtype="Int64"),
         kind_rule=pd.Series(rules, index=results.index, dtype=object),
-        preference=preference(results, rule),
+        preference=preference(results, rule).mask(
+            pd.Series(sources, results.index) == "same", None
+        ),
     )
     for column, answer in CORRECT.items():
         pairs = zip(results[answer], accepted, strict=True)
-        found = [right(text, names) if names else None for text, names in pairs]
+        found = [right(text, answers) if answers else None for text, answers in pairs]
         marked[column] = pd.array(found, dtype="boolean")
     return marked
 
 
-def _synonyms(questions: pd.DataFrame) -> dict[str, dict[str, frozenset[str]]]:
-    """For each base question, which questions accept a normalised answer, if one answer is right."""
-    found: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
+def _names(questions: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """One name for all accepted spellings of an answer, by base question and normalised spelling, if
+    one answer is right; of a spelling that two questions accept, the first one's."""
+    found: dict[tuple[str, str], str] = {}
     for row in questions[questions["right_answers"] != "several"].to_dict("records"):
-        names = found[row["base_id"]]
         for answer in filter(None, map(normalise, row["answers"])):
-            names[answer] = names.get(answer, frozenset()) | {row["question_id"]}
+            found.setdefault((row["base_id"], answer), row["answers"][0])
     return found
 
 
@@ -249,8 +227,10 @@ def changes(results: pd.DataFrame, questions: pd.DataFrame, verdict: str) -> pd.
     )
     table.insert(1, "share", table["n"] / table["n"].groupby("model").transform("sum"))
     table = table.sort_values("n", ascending=False, kind="stable").reset_index()
-    models = _in_order(results["model"])
-    return table.sort_values("model", key=models, kind="stable", ignore_index=True)
+    models = results["model"].unique().tolist()
+    return table.sort_values(
+        "model", key=lambda names: names.map(models.index), kind="stable", ignore_index=True
+    )
 
 
 def counts_by(
@@ -265,8 +245,8 @@ def counts_by(
 
     `value` is source, preference or kind, whose values are all listed, or any other column. Columns:
     those of `by`, value, count, total (rows with a value), share, low, high, n (number of `group`s),
-    n_missing (rows without a value). Sources, preferences and kinds stand in their order, other
-    columns of `by` in that of their first rows.
+    n_missing (rows without a value, or whose source is "same"). Sources, preferences and kinds stand in
+    their order, other columns of `by` in that of their first rows.
 
     Where each group has one row, low and high are exact binomial bounds (Clopper-Pearson), which say
     how little 0 of 8 tells; resampling would say that it is 0 for sure. Where a group has several
@@ -275,13 +255,13 @@ def counts_by(
     rows = []
     order = ORDERED.get(value, tuple(marked[value].dropna().unique()))
     for key, part in _groups(marked, by):
-        known = part[part[value].notna()]
+        known = part[part[value].isin(order)]
         repeated, missing = known[group].duplicated().any(), len(part) - len(known)
         for name in order:
-            hits = (known[value] == name).to_numpy(dtype=float)
+            hits = known[value] == name
             share = exact_share(hits)
             if repeated:
-                share = bootstrap_mean(hits, known[group], n_boot=n_boot)
+                share = bootstrap_mean(hits.astype(float), known[group], n_boot=n_boot)
             rows.append((*key, name, int(hits.sum()), len(known), *share, missing))
     columns = [*by, value, "count", "total", "share", "low", "high", "n", "n_missing"]
     return pd.DataFrame(rows, columns=columns)
@@ -309,9 +289,11 @@ def perplexity_table(
 
     The thesis groups P4, the perplexity of the answer given, by the published preference: then the
     groups differ by their selection, P4 > P3. Columns: those of `by`, count, mean, low, high (of the
-    mean), n (questions), std, 25%, 50%, 75%, n_missing (rows without a finite number).
+    mean), n (questions), std, 25%, 50%, 75%, n_missing (rows without a finite number). Rows whose
+    source is "same" are left out.
     """
     rows = []
+    marked = marked[marked["source"] != "same"] if "source" in marked else marked
     for key, part in _groups(marked, by):
         known = part[np.isfinite(part[value].to_numpy(dtype=float))]
         numbers = known[value].astype(float)
@@ -322,28 +304,10 @@ def perplexity_table(
     return pd.DataFrame(rows, columns=columns)
 
 
-def degeneracy(text: str) -> str | None:
-    """Why a text is hardly an answer, or None.
-
-    "empty": no word but "the"; "option": the mark of an option, such as "(D", "[4" or
-    "b)", a letter A to E also by itself; "marks": a capital and a colon somewhere, which go on with
-    the prompt's form ("A: Jazz B: Rock"); "short": one or two characters without a digit. Symbols of
-    elements ("Au"; "C" is an option) are degenerate here, too, and right where one is asked for.
-    """
-    if empty(text):
-        return "empty"
-    if OPTION.fullmatch(text):
-        return "option"
-    if MARK.search(text):
-        return "marks"
-    left = re.sub(r"[\W_]", "", text)
-    return "short" if len(left) <= 2 and not any(c.isdigit() for c in left) else None
-
-
 def degenerate_counts(results: pd.DataFrame) -> pd.DataFrame:
     """How many answers are degenerate (see `degeneracy`).
 
-    Columns: model, answer (one of ANSWERS), empty, option, marks, short, degenerate (their sum), n
+    Columns: model, answer (one of ANSWERS), those of DEGENERATE, degenerate (their sum), n
     (rows), share.
     """
     rows = results.melt("model", list(ANSWERS), "answer", "text")
@@ -375,25 +339,38 @@ def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def exact_share(hits: np.ndarray) -> Interval:
-    """Share of hits with its exact bounds (Clopper-Pearson), which say how little 0 of 8 tells."""
-    n = len(hits)
-    if n == 0:
-        return Interval(np.nan, np.nan, np.nan, 0)
-    low, high = binomial_interval(hits.sum(), n)
-    return Interval(float(hits.mean()), float(low), float(high), n)
+def corrected_shares(marked: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """Table 8 as it would be if all answers were labelled: the rule's shares and its errors' effect.
+
+    `labels` are some of the answers of `marked`, drawn at random, with model, question_id and label
+    (`datasets.published.load_labels`). Columns: model, source, rule (its share of all answers),
+    labelled (the label's share of the labelled ones), mean = rule + mean over the labelled ones of
+    label - rule, each 1 for this source and else 0, with low and high, n, n_labelled. The bounds are
+    normal, with the variance of both terms (prediction-powered inference: Angelopoulos et al.,
+    Science 382, 2023), and at least those that one more error would give.
+    """
+    both = marked.merge(labels[["model", "question_id", "label"]], how="left")
+    rows = []
+    for model, part in both.groupby("model", sort=False):
+        drawn = part.dropna(subset=["label"])
+        for source in (*SOURCES, "same"):
+            rule, label = (part["source"] == source).mean(), drawn["label"] == source
+            off = label.astype(float) - (drawn["source"] == source)
+            error = max(off.var(ddof=0), 1 / max(len(off), 1))
+            half = TWO_SIDED * np.sqrt(rule * (1 - rule) / len(part) + error / len(off))
+            mean = rule + off.mean()
+            bounds = np.clip([mean - half, mean + half], 0, 1)
+            rows.append((model, source, rule, label.mean(), mean, *bounds, len(part), len(off)))
+    names = ["model", "source", "rule", "labelled", "mean", "low", "high", "n", "n_labelled"]
+    return pd.DataFrame(rows, columns=names)
 
 
-def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple, pd.DataFrame]]:
+def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
     """The parts of a table by the columns `by`, column by column in the order of ORDERED, or else of
     the first rows; missing values last."""
-    ranks = [_in_order(table[name])(table[name]) for name in by]
-    for _, part in table.groupby([rank.to_numpy() for rank in ranks]):
-        yield tuple(part[list(by)].iloc[0]), part
-
-
-def _in_order(column: pd.Series) -> Callable[[pd.Series], pd.Series]:
-    """The rank of values of such a column: in the order of ORDERED, or else of the first rows."""
-    order = [*ORDERED.get(str(column.name), ()), *column.dropna().unique()]
-    ranks = {value: i for i, value in enumerate(dict.fromkeys(order))}
-    return lambda values: values.map(ranks).astype(float).fillna(np.inf)
+    orders = {name: [*ORDERED.get(name, ()), *table[name].dropna()] for name in by}
+    ranked = {
+        name: pd.Categorical(table[name], list(dict.fromkeys(order)))
+        for name, order in orders.items()
+    }
+    return iter(table.assign(**ranked).groupby(list(by), observed=True, dropna=False))

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from factrobust.datasets.dates import parse
-from factrobust.metrics.time import CELL, KEY, Array
+from factrobust.metrics.time import CELL, KEY, Array, match_table
 
 SIDES = ("before", "after")
 BOUNDARIES = {"before": "start", "after": "end"}
@@ -27,16 +27,12 @@ def beaten(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     and its distance from the validity in bins of years (YEARS) and of lengths of the validity (LENGTHS).
     Facts without a correct date at a precision, or that miss a value, are left out there.
     """
-    rows = scores.reset_index(drop=True)
-    rows["missing"] = rows[value].isna()
-    rows = rows[~rows.groupby(CELL)["missing"].transform("any")].drop(columns="missing")
-    good, bad = (rows[rows["label"] == label] for label in ("correct", "incorrect"))
-    pairs = (
-        bad[[*CELL, value]].reset_index().merge(good[[*CELL, value]], on=CELL, suffixes=("", "_"))
-    )
-    difference = pairs[f"{value}_"] - pairs[value]
-    shares = pairs.assign(won=difference > 0, drawn=difference == 0).groupby("index")
-    table = bad.join(shares[["won", "drawn"]].mean(), how="inner").reset_index(drop=True)
+    missing = scores[value].isna().groupby([scores[name] for name in CELL]).transform("any")
+    rows = scores[~missing]
+    pairs = match_table(rows, value).rename(columns={"incorrect": "date"})
+    pairs = pairs.assign(won=pairs["outcome"] == "won", drawn=pairs["outcome"] == "tied")
+    shares = pairs.groupby([*CELL, "date"])[["won", "drawn"]].mean().reset_index()
+    table = rows[rows["label"] == "incorrect"].merge(shares, on=[*CELL, "date"])
     far = {"years": table["years_off"].abs(), "lengths": table["alpha"].abs() - 0.5}
     for (column, by), bins in zip(far.items(), (YEARS, LENGTHS), strict=True):
         table[column] = np.array([*bins])[np.searchsorted([*bins.values()], by)]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from factrobust.statistics import Interval, exact_table
+from factrobust.statistics import Interval, exact_share, exact_table
 
 
 class Agreement(NamedTuple):
@@ -23,8 +23,7 @@ def agreement(one: pd.Series, other: pd.Series) -> Agreement:
     kappa is 1 for full agreement and 0 for that of chance, drawn from each series' own shares; NaN
     where both give one label throughout.
     """
-    equal = exact_table(pd.DataFrame({"is": one == other, "all": 0}), ["all"], "is")
-    share = Interval(*equal[["mean", "low", "high", "n"]].iloc[0])
+    share = exact_share(one == other)
     chance = (one.value_counts(normalize=True) * other.value_counts(normalize=True)).sum()
     kappa = (share.mean - chance) / (1 - chance) if chance < 1 else float("nan")
     return Agreement(share, float(kappa))

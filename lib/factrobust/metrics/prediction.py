@@ -2,8 +2,8 @@
 
 Rows are questions, of a table `schemas.Groups`; regressions are those of `metrics.regression`.
 Predictions are made by one split or by repeated cross-validation: several a question, one a repeat.
-The fits are taken as given: intervals resample questions, each with all its repeats, or whole
-relations. A question without a number in some repeat is left out, and counted in n_missing.
+The fits are taken as given: intervals resample questions, or whole relations, each with all their
+repeats. A question without a number in some repeat is left out, and counted in n_missing.
 """
 
 from __future__ import annotations
@@ -39,23 +39,16 @@ COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1)
 # -- predictions -----------------------------------------------------------------------------------
 
 
-def folds(
-    groups: pd.DataFrame,
-    k: int,
-    seed: int | str = 0,
-    strata: Sequence[str] = ("relation", "correct"),
-) -> NDArray[np.int64]:
+def folds(groups: pd.DataFrame, k: int, seed: int | str = 0) -> NDArray[np.int64]:
     """Fold 0 ... k - 1 of each row, [row], stratified.
 
-    Rows are ordered by `strata` and then by a hash of the seed and group_id, and dealt out in turn
-    from a fold that the seed draws: the folds' sizes, and the rows of a stratum in each, differ by
-    at most 1. Raises ValueError for more folds than rows.
+    Rows are ordered by relation and outcome and then by a hash of the seed and group_id, and dealt out
+    in turn from a fold that the seed draws: the folds' sizes, and the rows of a stratum in each, differ
+    by at most 1.
     """
-    if k > len(groups):
-        raise ValueError(f"{len(groups)} questions cannot be split into {k} folds")
     drawn = [draws.number(seed, name) for name in groups["group_id"]]
-    strata_codes = [pd.factorize(groups[name], sort=True)[0] for name in reversed(strata)]
-    order = np.lexsort([np.array(drawn), *strata_codes])
+    strata = [pd.factorize(groups[name], sort=True)[0] for name in ("correct", "relation")]
+    order = np.lexsort([np.array(drawn), *strata])
     fold = np.empty(len(groups), dtype=np.int64)
     fold[order] = (np.arange(len(groups)) + draws.number(seed)) % k
     return fold
@@ -167,12 +160,14 @@ def _held_out(
         return {"n_train": 0, "n_test": 0, "n_unseen": 0, "fit": f"none: {reason}"}
     outside = folds(groups, 5, seed) != 0
     test, fitted = _predicted(groups[outside], groups[~outside], predictors)
-    found = prediction_quality(test, n_boot=n_boot).set_index("measure")
-    accuracy, gain = (found.loc[name] for name in ("accuracy", "gain"))
-    row = {"n_train": outside.sum(), "n_test": accuracy["n"], "n_unseen": accuracy["n_missing"]}
-    row |= {"accuracy": accuracy["mean"], "low": accuracy["low"], "high": accuracy["high"]}
-    row |= {"gain": gain["mean"], "gain_low": gain["low"], "gain_high": gain["high"]}
-    row |= {"baseline": found.loc["baseline", "mean"], "fit": test["fit"].iloc[0]}
+    known = test.dropna(subset=["probability"])
+    hit, base = ((known[name] > 0.5) == known["correct"] for name in ("probability", "prior"))
+    accuracy = bootstrap_mean(hit, n_boot=n_boot)
+    gain = bootstrap_statistic(relative_gain, [hit, base], n_boot=n_boot)
+    row = {"n_train": outside.sum(), "n_test": len(known), "n_unseen": len(test) - len(known)}
+    row |= {"accuracy": accuracy.mean, "low": accuracy.low, "high": accuracy.high}
+    row |= {"gain": gain.mean, "gain_low": gain.low, "gain_high": gain.high}
+    row |= {"baseline": base.mean(), "fit": test["fit"].iloc[0]}
     return row if fitted is None else row | {"pseudo_r2": fitted.pseudo_r2, "fit": fitted.method}
 
 
@@ -198,53 +193,6 @@ def spent(
 
 
 # -- how good they are -------------------------------------------------------------------------------
-
-
-def prediction_quality(
-    predictions: pd.DataFrame, by: Sequence[str] = ("model",), *, n_boot: int = 2000
-) -> pd.DataFrame:
-    """Quality of predictions, one row a measure and combination of `by`.
-
-    Measures are accuracy (at probability 0.5), baseline (accuracy of the training rows' more
-    frequent outcome), gain (percent of the baseline), auc, brier, brier_baseline (of the training
-    rows' share of right answers as the only probability).
-    """
-    rows: list[tuple] = []
-    for key, part in predictions.groupby(list(by), sort=False):
-        y, p, missing = _wide(part, "probability")
-        prior = _wide(part, "prior")[1].reindex(y.index).to_numpy()
-        right, chance = y.to_numpy()[:, None], p.to_numpy()
-        hit = ((chance > 0.5) == right).mean(axis=1)
-        base = ((prior > 0.5) == right).mean(axis=1)
-        measured = {
-            "accuracy": bootstrap_mean(hit, n_boot=n_boot),
-            "baseline": bootstrap_mean(base, n_boot=n_boot),
-            "gain": bootstrap_statistic(relative_gain, [hit, base], n_boot=n_boot),
-            "auc": bootstrap_statistic(_mean_auc, [y, *chance.T], n_boot=n_boot),
-            "brier": bootstrap_mean(((chance - right) ** 2).mean(axis=1), n_boot=n_boot),
-            "brier_baseline": bootstrap_mean(((prior - right) ** 2).mean(axis=1), n_boot=n_boot),
-        }
-        rows += [(*key, name, *interval, missing) for name, interval in measured.items()]
-    return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
-
-
-def ranking(
-    table: pd.DataFrame,
-    columns: Sequence[str],
-    by: Sequence[str] = ("model",),
-    *,
-    n_boot: int = 2000,
-) -> pd.DataFrame:
-    """AUC of single measures, which need not be probabilities: higher must mean more certain.
-
-    `table` has a row a question: `by`, group_id, correct and the measures in `columns`.
-    """
-    rows = []
-    for (key, part), name in product(table.groupby(list(by), sort=False), columns):
-        y, x, missing = _wide(part, name)
-        area = bootstrap_statistic(_mean_auc, [y, *x.to_numpy().T], n_boot=n_boot)
-        rows.append((*key, name, *area, missing))
-    return pd.DataFrame(rows, columns=[*by, "measure", *Interval._fields, "n_missing"])
 
 
 def compared(
@@ -365,13 +313,14 @@ def risk_coverage(
     """
     rows = []
     for model, part in table.groupby("model", sort=False):
-        y, x, missing = _wide(part, score)
-        first = part.drop_duplicates("group_id").set_index("group_id", drop=False)
-        drawn = first.loc[y.index, cluster]
+        questions = part.groupby("group_id")
+        x = questions[score].mean(skipna=False).dropna()
+        first = part.drop_duplicates("group_id").set_index("group_id", drop=False).loc[x.index]
+        y, missing = first["correct"].astype(float), questions.ngroups - len(x)
         for coverage in coverages:
             accuracy = partial(_covered, coverage)
-            columns = [y, x.mean(axis=1)]
-            mean, low, high, _ = bootstrap_statistic(accuracy, columns, drawn, n_boot=n_boot)
+            found = bootstrap_statistic(accuracy, [y, x], first[cluster], n_boot=n_boot)
+            mean, low, high, _ = found
             if mean in (0, 1):
                 low, high = map(
                     float, binomial_interval(mean * coverage * len(y), coverage * len(y))
@@ -384,30 +333,6 @@ def risk_coverage(
 def relative_gain(weights: Array, right: Array, base: Array) -> Array:
     """Percent by which `right` exceeds `base` [row], rows counted `weights` [resample, row] times."""
     return 100 * (ratio_of_sums(weights, right, base) - 1)
-
-
-def _wide(part: pd.DataFrame, column: str) -> tuple[pd.Series, pd.DataFrame, int]:
-    """Outcomes [question], `column` [question, repeat], and how many questions lack a number."""
-    rows = part if "repeat" in part else part.assign(repeat=0)
-    wide = rows.pivot(index="group_id", columns="repeat", values=column).astype(float)
-    complete = wide.replace([np.inf, -np.inf], np.nan).dropna()
-    outcome = rows.drop_duplicates("group_id").set_index("group_id")["correct"].astype(float)
-    return outcome.loc[complete.index], complete, len(wide) - len(complete)
-
-
-def _auc(weights: Array, y: Array, x: Array) -> Array:
-    """Area under the ROC curve of scores x for outcomes y [row], counted `weights` [resample, row]
-    times: the probability that a right answer has a higher score than a wrong one, ties counted
-    half, [resample]. NaN without a right or without a wrong answer."""
-    drawn, good = _by_score(weights, x, y)
-    bad = drawn - good
-    wins = np.sum(good * (np.cumsum(bad, axis=1) - bad / 2), axis=1)
-    pairs = good.sum(axis=1) * bad.sum(axis=1)
-    return np.where(pairs > 0, wins / np.where(pairs > 0, pairs, 1.0), np.nan)
-
-
-def _mean_auc(weights: Array, y: Array, *repeats: Array) -> Array:
-    return np.mean([_auc(weights, y, x) for x in repeats], axis=0)
 
 
 def _covered(coverage: float, weights: Array, y: Array, x: Array) -> Array:

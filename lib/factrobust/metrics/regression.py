@@ -27,9 +27,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import root
-from scipy.special import chdtrc, expit, logit, ndtr, ndtri
+from scipy.special import chdtrc, expit, logit, ndtr
 
-from factrobust.statistics import TAILS, binomial_interval
+from factrobust.statistics import TAILS, TWO_SIDED, binomial_interval
 
 Array = NDArray[np.float64]
 COLUMNS = {"QCat": "relation", "SPop": "log_popularity", "SCons": "scons", "Cert": "cert"}
@@ -185,7 +185,7 @@ def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
     """
     design, names = np.ascontiguousarray(columns), columns.columns
     collinear = np.linalg.matrix_rank(design) < design.shape[1]
-    result = None if collinear else _maximum_likelihood(design, y)
+    result = None if collinear else maximum_likelihood(design, y)
     if result is not None:
         b, covariance = result.params, result.cov_params()
         degrees, method = float(len(b)), ML
@@ -232,8 +232,9 @@ def log_likelihood(logits: Array, y: Array) -> float:
     return float(-np.logaddexp(0, np.where(y > 0, -logits, logits)).sum())
 
 
-def _maximum_likelihood(design: Array, y: Array) -> Any | None:
-    """statsmodels' result, or None if Newton's method does not settle: then estimates diverge.
+def maximum_likelihood(design: Array, y: Array, clusters: ArrayLike | None = None) -> Any | None:
+    """statsmodels' result, or None if Newton's method does not settle: then estimates diverge. Rows of
+    one of the `clusters` [row] may depend on each other.
 
     statsmodels by itself adds a little to the Hessian's diagonal, which would let an infinite
     estimate settle; ridge_factor=0 takes it away.
@@ -243,7 +244,11 @@ def _maximum_likelihood(design: Array, y: Array) -> Any | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what is checked below
         try:
-            result = Logit(y, design).fit(method="newton", maxiter=ML_STEPS, ridge_factor=0, disp=0)
+            result = Logit(y, design).fit(
+                method="newton", maxiter=ML_STEPS, ridge_factor=0, disp=0,
+                cov_type="nonrobust" if clusters is None else "cluster",
+                cov_kwds=None if clusters is None else {"groups": clusters},
+            )  # fmt: skip
         except np.linalg.LinAlgError:
             return None
     finite = np.isfinite(result.params).all() and np.isfinite(result.bse).all()
@@ -268,7 +273,6 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
     base = names.get_indexer(plain.where(plain != "", "Intercept"))  # itself, without a category
     single = np.eye(len(names))
     summed = np.maximum(single, single[base])
-    z = ndtri(TAILS[1])
     reference = fitted.categories[0] if fitted.categories else ""
     category = names.str.extract(CATEGORY, expand=False).fillna(reference)
     table = pd.DataFrame({"model": fitted.model, "term": names.map(_spelled), "category": category})
@@ -276,7 +280,10 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
         value = weights @ fitted.coefficients.to_numpy()
         error = np.sqrt(np.einsum("ij,jk,ik->i", weights, fitted.covariance, weights))
         table[prefix.rstrip("_") or "coefficient"] = value
-        table[f"{prefix}low"], table[f"{prefix}high"] = value - z * error, value + z * error
+        table[f"{prefix}low"], table[f"{prefix}high"] = (
+            value - TWO_SIDED * error,
+            value + TWO_SIDED * error,
+        )
         if not prefix:
             table["standard_error"] = error
             table["p_value"] = 2 * ndtr(-np.abs(value / error))

@@ -92,20 +92,20 @@ def chance(n_correct: int, n_incorrect: int) -> float:
     return 1 / math.comb(n_correct + n_incorrect, n_correct)
 
 
-def positions(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
+def positions(scores: pd.DataFrame) -> pd.DataFrame:
     """Scores with the position of their date, for log-probability against alpha (figure 3).
 
     Adds `position`, the centre of the bin of alpha (bins of WIDTH from 0 on, so that 0.5, the edge of
     the validity, is an edge of bins), or of a transitional date the edge that it lies at, -0.5 or 0.5;
-    and `relative`, the value minus its mean over the fact's correct dates at this precision (NaN
-    without any): far positions hold other facts than near ones, which would move the plain mean.
+    and `relative`, logprob minus its mean over the fact's correct dates at this precision (NaN without
+    any): far positions hold other facts than near ones, which would move the plain mean.
     """
-    correct = scores[value].where(scores["label"] == "correct")
+    correct = scores["logprob"].where(scores["label"] == "correct")
     mean = correct.groupby([scores[name] for name in CELL]).transform("mean")
     alpha = scores["alpha"]
     bins = (np.floor(alpha / WIDTH) + 0.5) * WIDTH
     position = bins.where(scores["label"] != "transitional", np.sign(alpha) / 2)
-    return scores.assign(position=position, relative=scores[value] - mean)
+    return scores.assign(position=position, relative=scores["logprob"] - mean)
 
 
 def popularity_bins(matched: pd.DataFrame, facts: pd.DataFrame, *, bins: int = 5) -> pd.DataFrame:

@@ -8,21 +8,19 @@ Tables and errors as `plots.blocks` says.
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from factrobust.metrics.answer_rules import KINDS
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE, Look
 
 SOURCES = {  # from left to right in a bar; no colours of the embedded models
     "parametric": Look(style.ORANGE, "o"),
     "other": Look("#9A9A9A", "^", style.LINES[2]),
-    "empty": Look("#D6D6D6", "D", style.LINES[3]),
+    "none": Look("#D6D6D6", "D", style.LINES[3]),
     "contextual": Look(style.SKY, "s", style.LINES[1]),
 }
 FACTS = {
@@ -30,25 +28,63 @@ FACTS = {
     "known": "right without context",
     "unknown": "not right without context",
 }
-SCORES = {  # of metrics.attribution.SCORES
-    "log_p2_p3": "log P2 − log P3",
-    "minus_log_p4": "−log P4",
-    "minus_log_p3": "−log P3",
-    "log_p1_p3": "log P1 − log P3",
-    "log_p2_p0": "log P2 − log P0",
-    "log_p0": "log P0",
-    "minus_log_p1": "−log P1",
-    "entropy": "entropy without context",
-    "minus_entropy_context": "−entropy with context",
-    "shift": "shift by the context",
+FACTORS = {  # of datasets.contexts.FACTORS
+    "near": "near, not absurd",
+    "repeated": "said three times, not once",
+    "attributed": "attributed, not bare",
+    "early": "two sentences behind it, not none",
 }
-ERRORS = {  # of metrics.attribution.error_rates: name, and what it means
-    "fpr": ("fpr", "memory taken for context"),
-    "fnr": ("fnr", "context taken for memory"),
-    "false_discovery": ("false discovery", "memory among “context”"),
-    "accuracy": ("accuracy", "right decisions"),
-    "balanced_accuracy": ("balanced accuracy", "mean over both sources"),
+MEASURES = {
+    "log_p0": "weakness of the memory\n(log P0, nats a token)",
+    "margin": "margin over the likeliest\nrival (nats)",
+    "popularity": "popularity of the subject\n(Zipf scale)",
 }
+
+
+def pipeline(example: pd.DataFrame) -> Figure:
+    """Figure 3 drawn anew: from a base question to the source of an answer, and what is scored.
+
+    `example` are two questions of one base question: object, question, prefix, parametric (the answer).
+    The first is asked with the second's answer in its context.
+    """
+    one, two = example.to_dict("records")
+    p, q = one["parametric"], two["parametric"]
+    context = f"Context: [{one['prefix']} {q}]."
+    memory, read, plain = style.ORANGE, style.SKY, "0.95"
+    steps = {  # column, row, text, colour, and the steps that it follows
+        "Q": (0, 0, f"Question Q\n{one['question']}", plain, ""),
+        "R": (0, 2, f"The same about {two['object']}\n{two['question']}", plain, ""),
+        "p": (1, 0, f"Answer from memory:\nparametric p = “{p}”", memory, "Q"),
+        "q": (1, 2, f"Its answer, of the same form:\ncounterfactual q = “{q}”", read, "R"),
+        "Q'": (1, 1, f"Prompt Q′\n{context}\n{one['question']}", plain, "Q q"),
+        "a": (2, 1, "Answer with the context\n= p: from memory\n= q: from the context\n"
+              "neither: other", plain, "p q Q'"),
+        "0": (2, 0, "P0 = PPL(p | Q)\nP1 = PPL(q | Q)", "white", ""),
+        "2": (2, 2, "P2 = PPL(p | Q′), P3 = PPL(q | Q′)\nP4 = PPL(answer | Q′)", "white", ""),
+    }  # fmt: skip
+    fig, axes = style.grid(1, 1, DOUBLE, 2.6)
+    axis = axes[0, 0]
+    axis.set(xlim=(-0.5, 2.5), ylim=(2.45, -0.45))
+    axis.axis("off")
+    boxes = {}
+    for name, (x, y, text, colour, _) in steps.items():
+        edge: dict[str, Any] = {
+            "boxstyle": "round,pad=0.5",
+            "fc": colour,
+            "ec": "0.4" if colour != "white" else "w",
+        }
+        edge["alpha"] = 0.45 if colour in (memory, read) else 1
+        boxes[name] = axis.text(x, y, text, ha="center", va="center", fontsize=6.5, bbox=edge)
+    for name, step in steps.items():
+        for before in step[4].split():
+            start, end = (boxes[n].get_position() for n in (before, name))
+            arrow: dict[str, Any] = {"arrowstyle": "->", "color": "0.4", "shrinkA": 3, "shrinkB": 3}
+            arrow |= {
+                "patchA": boxes[before].get_bbox_patch(),
+                "patchB": boxes[name].get_bbox_patch(),
+            }
+            axis.annotate("", end, start, arrowprops=arrow, zorder=0)
+    return fig
 
 
 def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
@@ -78,19 +114,6 @@ def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
     return blocks.legend(fig, blocks.patches(fills))
 
 
-def kinds_of_others(table: pd.DataFrame) -> Figure:
-    """Tables 13 and 14 drawn: the seven kinds of Other, a row a kind, models side by side.
-
-    `table`, of `metrics.context.counts_by` by model with value "kind": model, kind, share, low, high,
-    n (questions with an Other, in the legend).
-    """
-    rows = sorted(table["kind"].unique())
-    return blocks.forest(
-        table.rename(columns={"share": "mean"}), "kind", rows, [f"{k} {KINDS[k].label}" for k in rows],
-        width=DOUBLE, legend_n=True, shares="x", xlabel="share of the other answers",
-    )[0]  # fmt: skip
-
-
 def right_by_context(table: pd.DataFrame) -> Figure:
     """Share of right answers by the kind of context, a row a kind, models side by side.
 
@@ -103,6 +126,41 @@ def right_by_context(table: pd.DataFrame) -> Figure:
         table.assign(facts=table["facts"].map(FACTS)), "context", panel="facts", what="facts",
         shares="x", xlabel="share of right answers",
     )[0]  # fmt: skip
+
+
+def factor_effects(table: pd.DataFrame) -> Figure:
+    """What each factor of a context changes, a row a factor, models side by side.
+
+    `table`, of `metrics.following.effects`: model, factor, mean, low, high, n. Dashed: nothing.
+    """
+    rows = list(dict.fromkeys(table["factor"]))
+    names = [FACTORS.get(row, style.name(row)) for row in rows]
+    label = "change in the share of answers that follow the context"
+    return blocks.forest(
+        table, "factor", rows, names, at=0, xlabel=label, legend_n=True, width=DOUBLE
+    )[0]
+
+
+def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
+    """The share of answers that follow a false context against how strong the memory is.
+
+    Points: `bins`, of `metrics.following.binned`; lines: `curves` of the same module, the fit with its
+    interval. Both: model, measure (a panel each), x (its value), mean, low, high, n (facts).
+    """
+    looks = blocks.looks_of(bins["model"])
+    fig, panels = blocks.panels(
+        bins, "measure", labels=("", "follow the context"), sharex=False, shares="y", width=DOUBLE
+    )
+    for axis, own in panels:
+        measure = own["measure"].iloc[0]
+        axis.set(title="", xlabel=MEASURES.get(measure, style.name(measure)))
+        fitted = {value: look._replace(marker="") for value, look in looks.items()}
+        blocks.lines(axis, curves[curves["measure"] == measure], "x", fitted)
+        for model, look in looks.items():
+            part = own[own["model"] == model]
+            bars = [part["mean"] - part["low"], part["high"] - part["mean"]]
+            axis.errorbar(part["x"], part["mean"], yerr=bars, fmt=look.marker, color=look.colour)
+    return blocks.legend(fig, blocks.keys(looks))
 
 
 def worked_example(tokens: pd.DataFrame) -> Figure:
@@ -128,118 +186,11 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
     return fig
 
 
-def perplexity_distributions(answers: pd.DataFrame, groups: str = "source") -> Figure:
-    """Figure 8: distribution functions of P4, the answer's perplexity, a line a source, a panel a model.
+def by_row(table: pd.DataFrame, column: str, xlabel: str, **options: Any) -> Figure:
+    """Figures 6 to 10: a number for each value of a column, a row each, models side by side.
 
-    `answers`, a row an answer: model, source, value (its P4; missing or infinite ones are counted in
-    the title). `groups` says in the legend what the column source holds, which may be a preference.
+    `table`: model, the column, mean, low, high (missing where a paper prints none), n; `options` as
+    `blocks.forest` takes them.
     """
-    fig, panels = _by_model(answers, "share of answers up to x", height=2.6, shares="y")
-    for axis, own in panels:
-        for source in style.ordered(own["source"]):
-            numbers, look = own.loc[own["source"] == source, "value"], SOURCES[source]
-            label = f"{source} (n = {len(numbers)})"
-            axis.ecdf(numbers, color=look.colour, ls=look.line, label=label)
-        axis.legend(loc="lower right", fontsize=6.5, title=groups, title_fontsize=6.5)
-    return fig
-
-
-def perplexity_by_category(answers: pd.DataFrame) -> Figure:
-    """Figures 9 and 10: P4, the answer's perplexity, by category and source, a panel a model.
-
-    `answers`, a row an answer and a point: model, category, source, value. At the right, n.
-    """
-    groups = list(dict.fromkeys(answers["category"]))
-    sources = style.ordered(answers.loc[_known(answers), "source"])
-    height = 1 + (0.06 + 0.12 * len(sources)) * len(groups)
-    fig, panels = _by_model(answers, "category", height=height, width=DOUBLE)
-    step = 0.8 / len(sources)
-    for axis, own in panels:
-        for (k, group), (i, source) in product(enumerate(groups), enumerate(sources)):
-            numbers = own.loc[(own["category"] == group) & (own["source"] == source), "value"]
-            y, look = k + style.aside(i, len(sources), step), SOURCES[source]
-            heights = y + style.jitter(len(numbers), 0.7 * step)
-            axis.scatter(numbers, heights, s=8, color=look.colour, ec="0.3", lw=0.3, alpha=0.8)
-            blocks.beside(axis, y, str(len(numbers) or ""), "0.35")
-    blocks.name_rows([axis for axis, _ in panels], [style.name(group) for group in groups])
-    return blocks.legend(
-        fig, blocks.patches({source: SOURCES[source].colour for source in sources})
-    )
-
-
-def _known(answers: pd.DataFrame) -> pd.Series:
-    """Whether an answer has a source and a finite value."""
-    return answers["source"].notna() & np.isfinite(answers["value"].astype(float))
-
-
-def _by_model(answers: pd.DataFrame, ylabel: str, **options: Any) -> tuple[Figure, blocks.Panels]:
-    """A panel a model over a log axis of P4, with its answers of known source and value."""
-    known = _known(answers)
-    if not known.any():
-        raise ValueError("No answer has a source and a finite value: nothing can be drawn.")
-    labels = ("perplexity of the answer (P4), log scale", ylabel)
-    fig, panels = blocks.panels(answers, "model", labels=labels, **options)
-    for axis, rows in panels:
-        drawn = rows[known[rows.index]]
-        axis.set_title(style.title(rows["model"].iloc[0], rows, drawn))
-        blocks.log_axis(axis, answers.loc[known, "value"])
-    return fig, [(axis, rows[known[rows.index]]) for axis, rows in panels]
-
-
-def roc(table: pd.DataFrame) -> Figure:
-    """ROC curves of the scores that shall tell the source, a line a score, a panel a model.
-
-    `table`, of `metrics.attribution.roc_curve`: model, score, threshold, fpr, tpr. On the dashed line a
-    score tells nothing. At most five scores.
-    """
-    blocks.check(table, "model", "score", "threshold")
-    looks = style.series(table["score"])
-    labels = ("memory taken for context (fpr)", "context recognised (tpr)")
-    fig, panels = blocks.panels(table, "model", height=3.2, labels=labels, shares="xy")
-    for axis, own in panels:
-        axis.plot([0, 1], [0, 1], **style.REFERENCE)
-        for score, look in looks.items():
-            curve = own[own["score"] == score].sort_values(["fpr", "tpr"])
-            axis.plot(curve["fpr"], curve["tpr"], color=look.colour, ls=look.line)
-    names = {score: SCORES.get(score, style.name(score)) for score in looks}
-    return blocks.legend(fig, [blocks.key(names[s], look, marker="") for s, look in looks.items()])
-
-
-def auc_by_score(table: pd.DataFrame) -> Figure:
-    """How well single scores tell the source, a row a score, models side by side, a panel a context.
-
-    `table`, of `metrics.attribution.auc_table`: model, score, queries, context ("counterfactual",
-    "false", ...), auc, low, high, n (its range in the legend); the highest mean on top. Hollow: the
-    score costs a second query, without the context. Dashed: chance.
-    """
-    table = table.rename(columns={"auc": "mean"}).assign(hollow=table["queries"] == 2)
-    rows = blocks.by_mean(table, "score")
-    second = blocks.key("needs a query without context", marker="o", ls="", mfc="white")
-    return blocks.forest(
-        table, "score", rows, [SCORES.get(name, style.name(name)) for name in rows], at=0.5,
-        panel="context", xlabel="AUC", legend_n=True, extra=[second],
-    )[0]  # fmt: skip
-
-
-def error_rates(table: pd.DataFrame) -> Figure:
-    """How often thresholds on a score err, a row a measure, models side by side, a panel a context.
-
-    `table`, of `metrics.attribution.error_rates`: model, measure, context, mean, low, high, n.
-    Beside the accuracy, that of the baseline as a vertical mark.
-    """
-    looks = style.looks(table["model"])
-    rows = [name for name in ERRORS if name in set(table["measure"])]
-    n = table.groupby("measure")["n"].agg(style.count)
-    names = [f"{ERRORS[row][0]} (n = {n[row]})\n{ERRORS[row][1]}" for row in rows]
-    mark: dict[str, Any] = {"ls": "", "marker": "|", "ms": 9, "mew": 1.5}
-    fig, panels = blocks.forest(
-        table[table["measure"].isin(rows)], "measure", rows, names, panel="context", width=DOUBLE,
-        xlabel="share of answers", shares="x",
-        extra=[blocks.key("accuracy of the baseline", **mark)],
-    )  # fmt: skip
-    baselines = table[table["measure"] == "baseline"].set_index(["model", "context"])["mean"]
-    for axis, own in panels:
-        for row in own[own["measure"] == "accuracy"].to_dict("records"):
-            baseline = baselines[row["model"], row["context"]]
-            axis.plot(baseline, row["y"], color=looks[row["model"]].colour, **mark)
-    return fig
+    options |= {"width": DOUBLE, "legend_n": True}
+    return blocks.forest(table, column, xlabel=xlabel, **options)[0]

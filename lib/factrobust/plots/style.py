@@ -49,7 +49,7 @@ ORDER = {  # of the values of a column; others stand behind them
     "domain": ("geography", "arts", "science-history"),
     "answer_type": ("Numerical", "Location", "Human", "Entity"),
     "precision": ("year", "month", "day", "global"),
-    "source": ("parametric", "other", "empty", "contextual"),
+    "source": ("parametric", "other", "none", "contextual"),
     "context": ("none", "true", "irrelevant", "false"),
     "answer": ("parametric", "counterfactual"),
     "pair": ("paraphrase", "other relation", "other subject"),

@@ -10,16 +10,14 @@ thesis, table 6; P4 has no name there):
 
 with Q the prompt without context and Q' with it.
 
-`ask_known` asks facts, whose truth is known, with contexts that are true, irrelevant or false: all
-three are sentences of one form. The last two state the same answer, that of another fact of the
-relation: about its own subject, which is true and beside the question, or about the subject that is
-asked for, which is false. They differ in one name, so that a model that reads whom a context is about
-is told from one that repeats whatever stands there.
+`ask_known` asks facts, whose truth is known, with the contexts of `datasets.contexts`: then q is what
+the context states, be it true or false.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -33,7 +31,7 @@ from factrobust.text import normalise
 
 MAX_NEW_TOKENS = 20  # the thesis, appendix D
 ANSWERS = ("parametric", "counterfactual")  # those that are scored
-CONTEXTS = ("true", "irrelevant", "false")
+Tokens = tuple[int, ...] | str  # an answer to be scored
 ABOUT = ("question_id", "category", "base_id", "object")  # a question's columns in its response
 
 
@@ -52,29 +50,25 @@ def context_prompts(
     if contexts is not None:
         texts = [f"Context: [{c}]. {text}" for c, text in zip(contexts, texts, strict=True)]
     name = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
-    return render(name, texts, questions["prefix"].tolist(), model.chat)
+    prompts = render(name, texts, questions["prefix"].tolist(), model.chat)
+    return [prompt.removesuffix(" ") for prompt in prompts]  # of a question without a prefix
 
 
 def greedy(
-    model: Model,
-    questions: pd.DataFrame,
-    contexts: Sequence[str] | None = None,
-    *,
-    rule: str = "robust",
+    model: Model, questions: pd.DataFrame, contexts: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Greedy answers, one row a question in their order; equal prompts are asked once.
 
-    Columns: model, ABOUT, prompt, text (up to its end by `rule`, see `probes.endings`; empty if it has
-    no letter or digit), and of the fewest tokens that cover it token_ids, tokens (their texts) and
-    logprobs; first (list of the likeliest first tokens with their log-probabilities; empty if
-    generation ended at once).
+    Columns: model, ABOUT, prompt, text (`probes.endings.ending`), and of the fewest tokens that cover it
+    token_ids, tokens (their texts) and logprobs; first (list of the likeliest first tokens with their
+    log-probabilities; empty if generation ended at once).
     """
     model.require("token_ids")  # what is scored afterwards
     prompts = context_prompts(model, questions, contexts)
     answers = {}
     for chunk in in_chunks(prompts):
-        for generation in _generated(model, chunk, rule):
-            text, n = ending(generation, rule)
+        for generation in _generated(model, chunk):
+            text, n = ending(generation)
             top = generation.top_logprobs
             tokens = [alternatives[0][0] for alternatives in top[:n]]
             of_tokens = generation.token_ids[:n], tokens, generation.logprobs[:n]
@@ -86,53 +80,71 @@ def greedy(
     return table.assign(prompt=pd.Series(prompts, dtype="str"), **responses).astype({"text": "str"})
 
 
-def _generated(model: Model, prompts: list[str], rule: str) -> Iterator[Generation]:
+def _generated(model: Model, prompts: list[str]) -> Iterator[Generation]:
     """Generations long enough for `ending`: those that stopped at an initial's full stop go on."""
-    generations = model.generate(prompts, max_new_tokens=MAX_NEW_TOKENS, stop=STOP[rule])
-    again = [
-        g.prompt
-        for g in generations
-        if rule == "robust" and unsure(g.text) and len(g.token_ids) < MAX_NEW_TOKENS
-    ]
+    generations = model.generate(prompts, max_new_tokens=MAX_NEW_TOKENS, stop=STOP)
+    again = [g.prompt for g in generations if unsure(g.text) and len(g.token_ids) < MAX_NEW_TOKENS]
     longer = model.generate(again, max_new_tokens=MAX_NEW_TOKENS, stop=("\n",)) if again else []
     replaced = {g.prompt: g for g in longer}
     return (replaced.get(g.prompt, g) for g in generations)
 
 
-def ask(
-    model: Model, questions: pd.DataFrame, *, seed: int = 0, rule: str = "robust"
-) -> pd.DataFrame:
+def ask(model: Model, questions: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     """Ask each of `schemas.ContextQuestions` without and with a counterfactual, in their order.
 
-    `rule` ends the answers and draws the counterfactuals; questions without one, because no other
-    answer to the base question differs, are left out. Columns: model, ABOUT, parametric,
-    counterfactual, contextual (texts); token_ids and tokens of the first two (token_ids_parametric,
-    ...), logprobs_p0 ... logprobs_p4 (what each perplexity is made of; empty for an empty answer),
-    first and first_context, all as in `greedy`. `metrics.context.measured` makes
+    Questions without one, because no other answer to the base question differs, are left out. Columns:
+    model, ABOUT, parametric, counterfactual, contextual (texts); token_ids and tokens of the first two
+    (token_ids_parametric, ...), logprobs_p0 ... logprobs_p4 (what each perplexity is made of; empty for
+    an empty answer), first and first_context, all as in `greedy`. `metrics.context.measured` makes
     `schemas.ContextResults` of it.
 
-    Answers are scored by the token ids that were generated, and what generation told already (P0, P4,
-    and P2 or P3 if the contextual answer is p or q token by token) is taken from it. P0 <= P1 is no
-    theorem: greedy decoding finds the likeliest first token, not the likeliest answer.
+    P0 <= P1 is no theorem: greedy decoding finds the likeliest first token, not the likeliest answer.
     """
-    memory = greedy(model, questions, rule=rule)
-    drawn = counterfactuals(memory, seed=seed, rule=rule)
+    memory = greedy(model, questions)
+    p, q, contextual = _with_context(model, questions, memory, counterfactuals(memory, seed=seed))
+    return scored(model, p, contextual, q["token_ids"].map(tuple)).assign(
+        counterfactual=q["text"],
+        token_ids_counterfactual=q["token_ids"],
+        tokens_counterfactual=q["tokens"],
+    )
+
+
+def _with_context(
+    model: Model, questions: pd.DataFrame, memory: pd.DataFrame, drawn: np.ndarray
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """The answers p, q and contextual to the questions for which q was drawn (`counterfactuals`)."""
     found = drawn >= 0
     p = memory[found].reset_index(drop=True)
     q = memory.iloc[drawn[found]].reset_index(drop=True)
     contexts = questions.loc[found, "prefix"].reset_index(drop=True) + " " + q["text"]
-    contextual = greedy(model, questions[found], contexts.tolist(), rule=rule)
-    pairs = {"p1": (p, q), "p2": (contextual, p), "p3": (contextual, q)}
-    scored = {
-        name: list(zip(prompted["prompt"], map(tuple, answer["token_ids"]), strict=True))
-        for name, (prompted, answer) in pairs.items()
-    }
-    return _responses(p, contextual).assign(
-        counterfactual=q["text"],
-        token_ids_counterfactual=q["token_ids"],
-        tokens_counterfactual=q["tokens"],
-        **{f"logprobs_{name}": column for name, column in _scored(model, [p, contextual], scored)},
-    )
+    return p, q, greedy(model, questions[found], contexts.tolist())
+
+
+def ask_again(
+    model: Model, questions: pd.DataFrame, few: pd.Series, seeds: Sequence[int]
+) -> pd.DataFrame:
+    """Ask the question_ids `few` of the questions with other draws of counterfactuals, nothing scored.
+
+    A row a question that has a counterfactual and a seed: the columns of `ask` but for those of q's
+    tokens, draw (the seed), and prompt: "own", or "raw", which a model with a chat template is asked,
+    too, with the contexts of the first seed.
+    """
+    memory, parts = greedy(model, questions), []
+    for seed in seeds:
+        drawn = counterfactuals(memory, seed=seed)
+        drawn[~questions["question_id"].isin(few).to_numpy()] = -1
+        p, q, contextual = _with_context(model, questions, memory, drawn)
+        made = _responses(p, contextual).assign(counterfactual=q["text"], draw=seed, prompt="own")
+        parts.append(made)
+    if FORMATS[model.prompt_format].chat:
+        raw = copy(model)
+        raw.prompt_format, stated = "prefix", parts[0]["counterfactual"]
+        asked = questions.set_index("question_id", drop=False).loc[parts[0]["question_id"]]
+        contexts = (asked["prefix"] + " " + stated.to_numpy()).tolist()
+        answers = greedy(raw, asked), greedy(raw, asked, contexts)
+        made = _responses(*answers).assign(counterfactual=stated, draw=seeds[0], prompt="raw")
+        parts.append(made)
+    return pd.concat(parts, ignore_index=True)
 
 
 def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
@@ -149,46 +161,51 @@ def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _scored(
-    model: Model,
-    generated: Sequence[pd.DataFrame],
-    columns: Mapping[str, list[tuple[str, tuple[int, ...]]]],
-) -> Iterator[tuple[str, pd.Series]]:
-    """Log-probabilities of token ids after prompts, column by column; one call scores what is not
-    among the `generated` answers.
+def scored(
+    model: Model, memory: pd.DataFrame, contextual: pd.DataFrame, stated: Iterable[Tokens]
+) -> pd.DataFrame:
+    """Answers from memory and in context with logprobs_p0 ... logprobs_p4, as `ask` names them; q is
+    `stated`, token ids or a text [row].
 
-    Equal token ids after an equal prompt get exactly the numbers that generation told: computed
-    twice, they would differ in the last digits, and P4 > P3 would be a matter of chance.
+    One call scores what generation did not tell. An equal answer after an equal prompt gets exactly the
+    numbers of its generation: computed twice, they would differ in the last digits, and P4 > P3 would be
+    a matter of chance.
     """
-    found: dict[tuple[str, tuple[int, ...]], list[float]] = {}
-    for table in generated:
+    found: dict[tuple[str, Tokens], list[float]] = {}
+    for table in (memory, contextual):
         keys = zip(table["prompt"], map(tuple, table["token_ids"]), strict=True)
         found |= zip(keys, table["logprobs"], strict=True)
-    pairs = dict.fromkeys(pair for column in columns.values() for pair in column)
-    if new := [(prompt, ids) for prompt, ids in pairs if ids and (prompt, ids) not in found]:
-        values = model.score([prompt for prompt, _ in new], [list(ids) for _, ids in new])
+    p, q = memory["token_ids"].map(tuple), list(stated)
+    cells: dict[str, tuple[pd.DataFrame, Iterable[Tokens]]] = {
+        "p1": (memory, q), "p2": (contextual, p), "p3": (contextual, q),
+    }  # fmt: skip
+    pairs = {name: list(zip(at["prompt"], x, strict=True)) for name, (at, x) in cells.items()}
+    every = dict.fromkeys(pair for column in pairs.values() for pair in column)
+    if new := [pair for pair in every if pair[1] and pair not in found]:
+        answers = [x if isinstance(x, str) else list(x) for _, x in new]
+        values = model.score([prompt for prompt, _ in new], answers)
         found |= {pair: logprobs.tolist() for pair, logprobs in zip(new, values, strict=True)}
-    for name, column in columns.items():
-        lists = [found[pair] if pair[1] else [] for pair in column]
-        yield name, pd.Series(lists, dtype=object)
+    lists = {name: [found[x] if x[1] else [] for x in column] for name, column in pairs.items()}
+    return _responses(memory, contextual).assign(
+        **{f"logprobs_{name}": pd.Series(x, dtype=object) for name, x in lists.items()}
+    )
 
 
-def counterfactuals(answers: pd.DataFrame, *, seed: int = 0, rule: str = "robust") -> np.ndarray:
+def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
     """For each row, the number of the row whose answer is its counterfactual; -1 if there is none.
 
     `answers` has base_id, object and text (the parametric answers). Drawn among the rows of the same
-    base question, uniformly, so that a frequent answer is drawn more often, as in the thesis.
-    `robust` draws answers that are not empty and differ after normalising (`factrobust.text`),
-    `published` any that is another string.
+    base question, uniformly, so that a frequent answer is drawn more often, as in the thesis; but (ours)
+    only answers that are not empty and differ after normalising (`factrobust.text`).
 
     A row's draw depends on the seed, its base question and object, and on the rows that it is drawn
     from, not on their order; of a larger table it differs only if an added row is drawn.
     """
     texts, objects = answers["text"].tolist(), answers["object"].tolist()
-    spellings = [normalise(text) for text in texts] if rule == "robust" else texts
+    spellings = [normalise(text) for text in texts]
     drawn = np.full(len(answers), -1, dtype=np.int64)
     for base_id, rows in answers.groupby("base_id", sort=False).indices.items():
-        stated = [j for j in rows if texts[j] or rule == "published"]
+        stated = [j for j in rows if texts[j]]
         for i in rows:
             others = [j for j in stated if spellings[j] != spellings[i]]
             lots = (lot(f"{seed}\n{base_id}\n{objects[i]}\n{objects[j]}") for j in others)
@@ -196,63 +213,65 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0, rule: str = "robust
     return drawn
 
 
-def known_contexts(
-    questions: pd.DataFrame,
-    pool: pd.DataFrame,
-    right: Callable[[str, Sequence[str]], bool],
-    *,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """The contexts of each question, one row a question, in their order.
+def margins(model: Model, questions: pd.DataFrame, rivals: Sequence[Sequence[str]]) -> np.ndarray:
+    """How much likelier the right answer is without a context than its likeliest rival, [question].
 
-    `questions` and `pool`, from which the other facts are drawn, are tables of
-    `datasets.contexts.facts_as_questions`; `right` says whether a text states one of the accepted
-    answers (`metrics.context.right`). Columns: question_id, the CONTEXTS (sentences without a full
-    stop, for `greedy`), other (the question_id of the other fact), stated (its first answer).
-
-    Uniform over the facts of the pool with the same base_id of which neither accepts the other's
-    answer. A question's draw depends on the seed and on these facts, not on their order; in a larger
-    pool it differs only if an added fact is drawn. Raises ValueError for a question to which there is
-    no such other fact.
+    log P of the likeliest accepted answer minus log P of the likeliest of the question's `rivals`, wrong
+    answers, in nats; both are sums over an answer's tokens.
     """
-    facts = {key: part.to_dict("records") for key, part in pool.groupby("base_id", sort=False)}
-    rows = []
-    for question in questions.to_dict("records"):
-        name, prefix, answers = (question[key] for key in ("question_id", "prefix", "answers"))
-        lots = {  # which do not depend on what other facts there are
-            lot(f"{seed}\n{name}\n{fact['question_id']}"): fact
-            for fact in facts.get(question["base_id"], [])
-        }
-        others = (
-            fact
-            for _, fact in sorted(lots.items())
-            if not right(fact["answers"][0], answers) and not right(answers[0], fact["answers"])
-        )
-        if (other := next(others, None)) is None:
-            raise ValueError(f"to {name} there is no other fact that a false context could state")
-        stated = other["answers"][0]
-        sentences = f"{prefix} {answers[0]}", f"{other['prefix']} {stated}", f"{prefix} {stated}"
-        rows.append((name, *sentences, other["question_id"], stated))
-    return pd.DataFrame(rows, columns=["question_id", *CONTEXTS, "other", "stated"])
+    prompts = context_prompts(model, questions)
+    sides = [*zip(prompts, questions["answers"], strict=True), *zip(prompts, rivals, strict=True)]
+    pairs = [(prompt, f" {text}") for prompt, texts in sides for text in texts]
+    scored = iter(model.score(*map(list, zip(*pairs, strict=True)))) if pairs else iter(())
+    best = [max(float(next(scored).sum()) for _ in texts) for _, texts in sides]
+    return np.subtract(*np.reshape(best, (2, -1)))
 
 
 def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
-    """Ask each question without a context and with each of its `known_contexts`.
+    """Ask the questions of `contexts` without a context and with it, a row each of these.
 
-    Returns the columns of `ask` and context, one of CONTEXTS: for each of these a row a question, in
-    their order. parametric is the answer without context, counterfactual what the context states (the
-    truth in a true one), contextual the answer with it. Nothing is scored: of the log-probabilities
-    there are those of p0 and p4, from generation.
+    `contexts`, of `datasets.contexts.known_contexts` or `varied_contexts`: question_id, sentence,
+    stated (the answer in it), and what else is known of it. Returns the columns of `ask`, the
+    counterfactual being what the context states (the truth in a true one), and those of `contexts`.
+    What it states is scored as a text, unless one of the answers is the same and gives its tokens;
+    token_ids and tokens are those of the parametric answer alone.
     """
-    memory = greedy(model, questions)
-    thrice = pd.concat([questions] * len(CONTEXTS), ignore_index=True)
-    sentences = contexts.melt("stated", CONTEXTS, "context", "sentence")
-    contextual = greedy(model, thrice, sentences["sentence"].tolist())
-    true = sentences["context"] == "true"
-    return _responses(pd.concat([memory] * len(CONTEXTS), ignore_index=True), contextual).assign(
-        counterfactual=thrice["answers"].str[0].where(true, sentences["stated"]),
-        context=sentences["context"],
+    asked = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
+    p = greedy(model, asked)
+    contextual = greedy(model, asked, contexts["sentence"].tolist())
+    said = zip(p["tokens"].str.join(""), contextual["tokens"].str.join(""), strict=True)
+    ids = zip(p["token_ids"].map(tuple), contextual["token_ids"].map(tuple), strict=True)
+    stated: list[Tokens] = [
+        dict(zip(texts, tokens, strict=True)).get(text, text)
+        for texts, tokens, text in zip(said, ids, " " + contexts["stated"], strict=True)
+    ]
+    about = contexts.drop(columns=["question_id", "stated"]).reset_index(drop=True)
+    return scored(model, p, contextual, stated).assign(
+        counterfactual=contexts["stated"].to_numpy(), **about
     )
+
+
+SAID = {"first": "parametric", "second": "contextual", "both": "same", "neither": "other"}
+
+
+def judge(model: Model, answers: pd.DataFrame) -> list[str]:
+    """Where a model, asked as a judge, says that answers come from, [row]: values of SAID.
+
+    `answers` has question, parametric, counterfactual and answer. The likeliest of four words that end
+    a sentence about them, by log P; the order of the answers is always this one.
+    """
+    texts = [
+        f"Question: {row.question}\nFirst answer: {row.parametric}\nSecond answer: "
+        f"{row.counterfactual}\nThird answer: {row.answer}\nWhich of the first two answers says the "
+        "same as the third: first, second, both or neither?"
+        for row in answers.itertuples()
+    ]
+    name = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
+    prompts = render(name, texts, ["It is"] * len(texts), model.chat)
+    pairs = [(prompt, f" {word}") for prompt in prompts for word in SAID]
+    values = model.score([prompt for prompt, _ in pairs], [word for _, word in pairs])
+    sums = np.reshape([value.sum() for value in values], (-1, len(SAID)))
+    return [list(SAID.values())[best] for best in sums.argmax(axis=1)]
 
 
 def answer_tokens(model: Model, questions: pd.DataFrame, response: pd.Series) -> pd.DataFrame:

@@ -138,7 +138,7 @@ def with_spellings(
 ) -> pd.DataFrame:
     """log P_t of greedy answers or of one of the `spellings` of each: `schemas.Curves`.
 
-    No spelling may begin with another or with the answer (`metrics.breaking.spellings`): an output
+    No spelling may begin with another or with the answer (`metrics.decoding.spellings`): an output
     then begins with one of them at most. Each counts in its usual tokens alone, so that the sum is
     still a lower bound of the probability that an output begins with an accepted name.
     """

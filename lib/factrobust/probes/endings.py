@@ -1,7 +1,7 @@
 """Where does an answer of part 4 end, and which of the generated tokens are it?
 
 The thesis ends an answer before the first token that holds a full stop or a line's end (appendix D),
-so that 15.999 becomes 15 and F. Scott Fitzgerald becomes F. Both rules are here; `robust` is ours.
+so that 15.999 becomes 15 and F. Scott Fitzgerald becomes F; we tell which full stops end it (`cut`).
 """
 
 from __future__ import annotations
@@ -70,25 +70,17 @@ def _sentence_ends(before: str, word: str, mark: str, after: str) -> bool:
 
 
 # Where generation may stop at once; what it says after a full stop costs more than it tells.
-STOP = {"robust": ("\n", ". "), "published": ("\n", ".")}
+STOP = ("\n", ". ")
 INITIALS = re.compile(r"(?:[A-Z]\.)*[A-Z]")  # J, J.R.R, U.S
 NAME = re.compile(r"[A-Z][\w'’-]*(?=[\s.,;)]|$)")
 NUMBERED = re.compile("[Oo]p|[Nn]os?|[Vv]ol|ca?")  # Op. 27
 
 
-def ending(generation: Generation, rule: str) -> tuple[str, int]:
-    """What is kept of an answer that was generated with `STOP[rule]`, and how many tokens cover it.
-
-    `robust` is `cut`. `published` is the thesis's rule: a token that holds a full stop goes
-    altogether, with the letters before it (" Inc."). A text without letters or digits is empty.
-    """
-    if rule == "published":
-        text, n = _whole_tokens(generation)
-    else:
-        text = cut(generation.text)
-        n = covering(generation, text)
-    text = text.strip()
-    return (text, n) if any(c.isalnum() for c in text) else ("", 0)
+def ending(generation: Generation) -> tuple[str, int]:
+    """What is kept of an answer (`cut`), and how many tokens cover it. A text without letters or digits
+    is empty."""
+    text = cut(generation.text).strip()
+    return (text, covering(generation, text)) if any(c.isalnum() for c in text) else ("", 0)
 
 
 def cut(text: str) -> str:
@@ -155,15 +147,6 @@ def covering(generation: Generation, text: str) -> int:
         if at >= len(goal):
             return n + 1
     return len(generation.token_ids)
-
-
-def _whole_tokens(generation: Generation) -> tuple[str, int]:
-    """Text and number of the tokens before the first one that holds a stop."""
-    text, n = generation.text, len(generation.token_ids)
-    last = generation.top_logprobs[n - 1][0][0] if n and generation.top_logprobs else ""
-    if match := re.search(r"[.\n]", last):
-        text, n = text.removesuffix(last[: match.start()]), n - 1
-    return text, n
 
 
 def _dense(text: str) -> str:

@@ -163,7 +163,11 @@ def _context(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
     if "token_ids" in model.lacks:
         return
     form = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
-    asked = ("thesis", 100 * v["n_objects"], 1), ("facts", v["n_facts"], 3)  # true, false, other
+    asked = (  # with contexts a question: true, irrelevant and false; and those of known facts
+        ("thesis", 100 * v["n_objects"], 1),
+        ("facts", v["n_facts"], 3),
+        ("facts", v["n_asked"], KNOWN * v["n_contexts"]),
+    )
     for name, wanted, contexts in asked:
         [size] = _sizes(name, 4)
         n = min(wanted, size.facts)
@@ -172,9 +176,9 @@ def _context(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
         stated = plain._replace(question=plain.question + more)
         yield _demand("generate", n, form, plain, 20)
         yield _demand("generate", contexts * n, form, stated, 20)
-        if name == "thesis":  # P1, then P2 or P3: one of them is told by the answer in context
-            yield _demand("score", n, form, plain, size.answer / CHARACTERS_A_TOKEN)
-            yield _demand("score", n, form, stated, size.answer / CHARACTERS_A_TOKEN)
+        # P1, then P2 or P3: one of them is told by the answer in context.
+        yield _demand("score", n, form, plain, size.answer / CHARACTERS_A_TOKEN)
+        yield _demand("score", contexts * n, form, stated, size.answer / CHARACTERS_A_TOKEN)
 
 
 def _demand(operation: str, n: float, form: str, size: Any, answer: float) -> Demand:

@@ -1,0 +1,146 @@
+"""Which contexts win over which memories? Facts that a model knows, asked with contexts that vary.
+
+Rows are those of `probes.context.ask_known` with `datasets.contexts.varied_contexts`, marked by
+`metrics.context.mark_sources`. An answer follows the context if its source is contextual; how weak the
+memory is, is log P0, the logarithm of the memory's perplexity without a context (nats a token).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit, logit, ndtr
+
+from factrobust.metrics import regression
+from factrobust.statistics import TWO_SIDED, bootstrap_mean, interval_table
+
+Array = NDArray[np.float64]
+MARGIN = float(np.log(2))  # a fact is known if the right answer is twice as likely as any rival
+
+
+def followed(marked: pd.DataFrame) -> pd.DataFrame:
+    """The answers with followed (1 or 0), log_p0, and the pull of their context.
+
+    pull is log P2 - log P3, nats a token: how much better the context's answer fits than the memory,
+    both with the context there. It says more than followed where nearly every answer follows.
+    """
+    return marked.assign(
+        followed=(marked["source"] == "contextual").astype(float),
+        log_p0=np.log(marked["p0"]),
+        pull=np.log(marked["p2"]) - np.log(marked["p3"]),
+    )
+
+
+def effects(
+    rows: pd.DataFrame, factors: Sequence[str], value: str = "followed", *, n_boot: int = 2000
+) -> pd.DataFrame:
+    """What each factor of a context changes on average, a row a model and factor.
+
+    with_it and without_it are the means of the column `value` over facts; mean, low and high those of
+    the difference, each fact's own, with facts drawn anew; n counts them. p_value is that of the
+    randomisation: each arrangement of a factor over a fact's contexts was as likely, and this is the
+    share of `n_boot` further arrangements (and the one there is) whose difference is as large in
+    absolute value. So nothing is assumed of how answers depend on anything else. Facts whose contexts all have the
+    factor, or all lack it, are left out.
+    """
+    table = []
+    for model, part in rows.groupby("model", sort=False):
+        for factor in factors:
+            own = part.assign(on=part[factor].astype(float), y=part[value].astype(float))
+            own = own[own.groupby("question_id")["on"].transform("nunique") == 2]
+            means = own.pivot_table(index="question_id", columns="on", values="y")
+            apart = bootstrap_mean(means[1.0] - means[0.0], n_boot=n_boot)
+            p_value = _randomised(own, apart.mean, n_boot)
+            table.append((model, factor, means[1.0].mean(), means[0.0].mean(), *apart, p_value))
+    columns = ["model", "factor", "with_it", "without_it", "mean", "low", "high", "n", "p_value"]
+    return pd.DataFrame(table, columns=columns)
+
+
+def _randomised(own: pd.DataFrame, found: float, n: int) -> float:
+    """Share of arrangements of `on` within facts whose mean difference is as large as the one found."""
+    generator, total = np.random.default_rng(0), np.zeros(n)
+    facts = own.groupby("question_id")
+    for _, fact in facts:
+        on, y = fact["on"].to_numpy(), fact["y"].to_numpy()
+        drawn = generator.permuted(np.tile(on, (n, 1)), axis=1)
+        total += (drawn * y).sum(axis=1) / on.sum() - ((1 - drawn) * y).sum(axis=1) / (1 - on).sum()
+    as_large = np.abs(total) / facts.ngroups >= abs(found) - 1e-12
+    return float((as_large.sum() + 1) / (n + 1))
+
+
+def fit(rows: pd.DataFrame, terms: Sequence[str]) -> pd.DataFrame:
+    """Logistic regression of followed on the columns `terms`, a row a model and coefficient.
+
+    Columns: model, term ("intercept" first), coefficient, low, high (logits for one unit of the term),
+    p_value, fit, n (rows), facts. Intervals are Wald's with a covariance clustered by facts
+    (statsmodels). Where no maximum is finite (all answers follow, or a term tells without an error which
+    do), the fit is penalised, `regression.ridge` with normal priors of PRIOR_SD on all coefficients,
+    intervals are the posterior's, which takes rows for independent, and `fit` says so.
+    """
+    table = []
+    for model, part in rows.groupby("model", sort=False):
+        b, covariance, how = _estimated(part, terms)
+        error = np.sqrt(np.diag(covariance))
+        for term, value, e in zip(["intercept", *terms], b, error, strict=True):
+            bounds = (value - TWO_SIDED * e, value + TWO_SIDED * e, 2 * ndtr(-abs(value / e)))
+            table.append((model, term, value, *bounds, how, len(part)))
+    columns = ["model", "term", "coefficient", "low", "high", "p_value", "fit", "n"]
+    facts = rows.groupby("model")["question_id"].nunique()
+    found = pd.DataFrame(table, columns=columns)
+    return found.assign(facts=found["model"].map(facts))
+
+
+def curves(
+    rows: pd.DataFrame, measures: Sequence[str], factors: Sequence[str], points: int = 50
+) -> pd.DataFrame:
+    """The probability of following against each of the measures, by `fit` of it and the factors: the
+    mean over the rows' factors.
+
+    Columns: model, measure, x (its value, `points` over its range), mean, low, high (by the delta
+    method, on the scale of logits), n (facts).
+    """
+    table = []
+    for measure, (model, part) in product(measures, rows.groupby("model", sort=False)):
+        b, covariance, _ = _estimated(part, [measure, *factors])
+        rest = part[list(factors)].to_numpy(dtype=float)
+        for at in np.linspace(part[measure].min(), part[measure].max(), points):
+            design = np.column_stack([np.ones(len(part)), np.full(len(part), at), rest])
+            p = expit(design @ b)
+            slope = (p * (1 - p)) @ design / len(p)
+            error = np.sqrt(max(slope @ covariance @ slope, 0)) / (p.mean() * (1 - p.mean()))
+            bounds = expit(logit(p.mean()) + TWO_SIDED * error * np.array([-1, 1]))
+            table.append((model, measure, at, p.mean(), *bounds, part["question_id"].nunique()))
+    return pd.DataFrame(table, columns=["model", "measure", "x", "mean", "low", "high", "n"])
+
+
+def binned(
+    rows: pd.DataFrame, measures: Sequence[str], bins: int, *, n_boot: int = 2000
+) -> pd.DataFrame:
+    """Share of following between quantiles of each of the measures, by facts as clusters.
+
+    Columns: model, measure, x (its mean in the bin), mean, low, high, n (facts).
+    """
+    parts, keys = [], ["model", "bin"]
+    for measure in measures:
+        ranks = rows.groupby("model")[measure].rank(method="min", pct=True)
+        cells = rows.assign(bin=(ranks * bins - 1e-9).astype(int), measure=measure)
+        middle = cells.groupby([*keys, "measure"])[measure].mean().rename("x").reset_index()
+        found = interval_table(cells, keys, "followed", "question_id", n_boot=n_boot)
+        parts.append(middle.merge(found, on=keys).drop(columns="bin"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _estimated(part: pd.DataFrame, terms: Sequence[str]) -> tuple[Array, Array, str]:
+    """Coefficients [intercept, term], their covariance, and how they were found."""
+    design = np.column_stack([np.ones(len(part)), part[list(terms)].to_numpy(dtype=float)])
+    y, facts = part["followed"].to_numpy(), pd.factorize(part["question_id"])[0]
+    found = regression.maximum_likelihood(design, y, clusters=facts)
+    if found is not None:
+        return found.params, found.cov_params(), f"{regression.ML}, clustered by facts"
+    precision = np.full(design.shape[1], regression.PRIOR_SD**-2)
+    b, hessian = regression.ridge(design, y, precision)
+    return b, np.asarray(np.linalg.inv(hessian), dtype=float), "penalised"
