@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from factrobust.models.interface import Model
+    from factrobust.tables import Loaded
 
 PACKAGES = ("factrobust", "numpy", "pandas", "matplotlib")
 
@@ -444,27 +445,30 @@ class Context(Study):
 class KnownContexts(Context):
     """Part 4: `n_facts` embedded facts with true, false and irrelevant `contexts`.
 
-    With a parameter `n_asked`, `varied` are those that a model knows of as many facts, asked with
+    They are the invented world's where `questions` is "world". With a parameter `n_asked`, `varied` are those that a model knows of as many facts, asked with
     contexts that vary at random.
     """
 
     def _ask(self) -> pd.DataFrame:
         from factrobust.datasets.contexts import facts_as_questions, known_contexts
-        from factrobust.datasets.facts import FILES, load_facts
         from factrobust.metrics.context import right
         from factrobust.probes.context import ask_known
 
-        seed, self.inputs = self.parameters["seed"], FILES
-        self.pool = facts_as_questions(load_facts())
+        seed, loaded = self.parameters["seed"], self._facts()
+        self.inputs, self.pool = loaded.files, facts_as_questions(loaded.table)
         self.questions = self._drawn(self.parameters["n_facts"])
         self.contexts = known_contexts(self.questions, self.pool, right, seed=seed)
         return self._each(lambda model: ask_known(model, self.questions, self.contexts))
 
     def _drawn(self, n: int) -> pd.DataFrame:
-        from factrobust.datasets.facts import load_facts
-
-        drawn = load_facts(limit=n, seed=self.parameters["seed"])["fact_id"]
+        drawn = self._facts(limit=n, seed=self.parameters["seed"]).table["fact_id"]
         return self.pool[self.pool["question_id"].isin(drawn)]
+
+    def _facts(self, **which: Any) -> Loaded:
+        from factrobust.datasets.named import EMBEDDED, WORLD, load_named
+
+        world = self.parameters.get("questions") == WORLD
+        return load_named([WORLD if world else EMBEDDED], **which)
 
     @cached_property
     def known(self) -> pd.DataFrame:

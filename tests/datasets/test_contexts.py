@@ -200,7 +200,7 @@ def test_a_limit_leaves_two_objects():
 def test_facts_are_questions_whose_truth_is_known():
     facts = load_facts(relations=["capital", "author"])
     table = facts_as_questions(facts)
-    assert tuple(table) == COLUMNS
+    assert tuple(table) == (*COLUMNS, "answer_type")
     kenya = table.set_index("question_id").loc["capital/kenya"]
     assert kenya["answers"] == ["Nairobi"]
     assert kenya["object"] == "Kenya"
@@ -445,6 +445,6 @@ def test_questions_by_name(tmp_path, embedded):
     assert [path.name for path in files] == ["base_questions.txt", "objects.csv"]
     for name in ("theses", "thesis:"):
         with pytest.raises(
-            ValueError, match=f"questions is '{name}'; write 'embedded' or 'thesis:F"
+            ValueError, match=f"questions is '{name}'; write 'embedded', 'world' or 'thesis:F"
         ):
             load_named_context(name)

@@ -12,8 +12,10 @@ import pytest
 
 from factrobust import schemas
 from factrobust.datasets import world as w
+from factrobust.datasets.contexts import known_contexts, load_named_context, varied_contexts
 from factrobust.datasets.dates import classify, parse, verbalise
 from factrobust.datasets.named import load_named, load_named_questions, load_named_temporal
+from factrobust.metrics.context import right
 from factrobust.models.prompts import render
 from factrobust.probes.context import context_prompts
 from factrobust.tables import FactsError
@@ -228,6 +230,30 @@ def test_part_3_asks_all_ten_wordings() -> None:
     assert group["log_popularity"].iloc[0] == pytest.approx(
         group["popularity"].iloc[0] * np.log(10)
     )
+
+
+def test_part_4_asks_relations_as_base_questions(world: w.World) -> None:
+    questions, files = load_named_context("world", limit=5, seed=1)
+    schemas.ContextQuestions.validate(questions)
+    assert list(files) == list(w.FILES)
+    assert questions["base_id"].value_counts().to_dict() == dict.fromkeys(
+        ["birthplace", "trade", "dish", "product"], 5
+    )
+    every, _ = load_named_context("world")
+    assert set(questions["question_id"]) < set(every["question_id"])
+    assert len(every) == 1430
+    objects = world.facts.set_index("fact_id")["object"]
+    assert every["answers"].str[0].tolist() == objects[every["question_id"]].tolist()
+
+
+def test_every_fact_has_contexts_of_all_kinds() -> None:
+    pool, _ = load_named_context("world")
+    some = pool.groupby("base_id").head(3)
+    told = known_contexts(some, pool, right).set_index("context")
+    assert told.loc["false", "stated"].tolist() == told.loc["irrelevant", "stated"].tolist()
+    varied = varied_contexts(some, pool, right, n=2)
+    assert len(varied) == 2 * len(some)
+    assert varied["stated"].str.len().gt(0).all()
 
 
 # ---- bad tables ----------------------------------------------------------------------------------

@@ -267,6 +267,9 @@ def test_shares_corrected_by_labels() -> None:
     assert table.loc["same", ["mean", "low"]].tolist() == [0, 0]
     assert table.loc["same", "high"] == pytest.approx(1.959964 * np.sqrt(0.2 / 5))
     assert table["n_labelled"].eq(5).all()
+    strange = rows.assign(model="of no label")
+    both = context.corrected_shares(pd.concat([rows, strange]), labels)
+    pd.testing.assert_frame_equal(both.set_index("source"), table)
 
 
 def test_shares_of_printed_counts() -> None:

@@ -117,14 +117,22 @@ def load_named_context(
 ) -> tuple[pd.DataFrame, Sequence[Path]]:
     """Questions by the name that a notebook's parameter has, and the files that they are of.
 
-    "embedded", or "thesis:FOLDER" with the thesis's own base_questions.txt and objects.csv. Raises
-    ValueError for another name, and as `load_context_questions` does.
+    "embedded", "world" (`datasets.world`: relations as base questions), or "thesis:FOLDER" with the
+    thesis's own base_questions.txt and objects.csv. Raises ValueError for another name, and as
+    `load_context_questions` does.
     """
+    if name == "world":
+        from factrobust.datasets.world import loaded
+
+        facts, _, files, _ = loaded(4)
+        asked = facts_as_questions(facts)
+        ranks = draws.ranks(asked["question_id"], asked["base_id"], seed)
+        return asked[ranks < (limit or len(asked))].reset_index(drop=True), files
     kind, _, folder = name.partition(":")
     if (kind, folder) == ("embedded", ""):
         return load_context_questions(limit=limit, seed=seed), FILES
     if kind != "thesis" or not folder:
-        raise ValueError(f"questions is {name!r}; write 'embedded' or 'thesis:FOLDER'")
+        raise ValueError(f"questions is {name!r}; write 'embedded', 'world' or 'thesis:FOLDER'")
     files = Path(folder) / "base_questions.txt", Path(folder) / "objects.csv"
     return load_context_questions(*files, limit=limit, seed=seed), files
 
@@ -189,9 +197,9 @@ def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
 
     A relation is a base question, its subjects are the objects: question_id is the fact_id, base_id
     and attribute are the relation, category is the domain, answers the accepted ones, the canonical
-    one first.
+    one first; answer_type says which kind of answer it is.
     """
-    asked = fact_tables.questions(facts)
+    asked = facts if "question" in facts else fact_tables.questions(facts)
     table = asked.assign(
         question_id=asked["fact_id"],
         category=asked["domain"],
@@ -201,7 +209,7 @@ def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
         object=asked["subject"],
         right_answers="",
     )
-    return table[list(COLUMNS)].reset_index(drop=True)
+    return table[[*COLUMNS, "answer_type"]].reset_index(drop=True)
 
 
 def known_contexts(
@@ -268,19 +276,17 @@ def varied_contexts(
         raise ValueError(
             f"n is {n!r}; each factor holds for half of the contexts: give an even number"
         )
-    kinds = fact_tables.load_relations()["answer_type"]
-    told = pool.sort_values("question_id").assign(
-        kind=pool["base_id"].map(kinds), sentence=pool["prefix"] + " " + pool["answers"].str[0]
-    )
+    told = pool.sort_values("question_id")
+    told = told.assign(sentence=told["prefix"] + " " + told["answers"].str[0])
     far = {
-        key: told[(told["kind"] != key[0]) & (told["category"] != key[1])]
-        for key in set(zip(told["kind"], told["category"], strict=True))
+        key: told[(told["answer_type"] != key[0]) & (told["category"] != key[1])]
+        for key in set(zip(told["answer_type"], told["category"], strict=True))
     }
     rows = []
     asked = zip(questions.to_dict("records"), rivals(questions, pool, right), strict=True)
     for question, close in asked:
         name = question["question_id"]
-        strange = far[kinds[question["base_id"]], question["category"]]
+        strange = far[question["answer_type"], question["category"]]
         short = strange["sentence"][strange["sentence"].str.len() <= SHORT]
         lots = {f: [draws.lot(f"{seed}\n{name}\n{f}\n{k}") for k in range(n)] for f in FACTORS}
         for k in range(n):

@@ -1,10 +1,10 @@
 """Data by the names of their sets: what a notebook's parameter `data` can say.
 
-A name is "embedded" (this repository's data), "world" (`datasets.world`), that of an official data set (`official.SETS`: the hub's
-copy or its cache, at the pinned revision), the same with a revision ("squad@7b6d24c...") or a file
-("squad:dev-v1.1.json"), or a CSV of your own ("my-facts.csv"). A path that is not absolute begins in
-the repository's folder, wherever the notebook lies. An unknown name raises ValueError; what the loaders
-raise is theirs.
+A name is "embedded" (this repository's data), "world" (`datasets.world`), that of an official data set
+(`official.SETS`: the hub's copy or its cache, at the pinned revision), the same with a revision
+("squad@7b6d24c...") or a file ("squad:dev-v1.1.json"), or a CSV of your own ("my-facts.csv"). A path that
+is not absolute begins in the repository's folder, wherever the notebook lies. An unknown name raises
+ValueError; what the loaders raise is theirs.
 """
 
 from __future__ import annotations

@@ -343,17 +343,17 @@ def corrected_shares(marked: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame
     """Table 8 as it would be if all answers were labelled: the rule's shares and its errors' effect.
 
     `labels` are some of the answers of `marked`, drawn at random, with model, question_id and label
-    (`datasets.published.load_labels`). Columns: model, source, rule (its share of all answers),
-    labelled (the label's share of the labelled ones), mean = rule + mean over the labelled ones of
-    label - rule, each 1 for this source and else 0, with low and high, n, n_labelled. The bounds are
-    normal, with the variance of both terms (prediction-powered inference: Angelopoulos et al.,
-    Science 382, 2023), and at least those that one more error would give.
+    (`datasets.published.load_labels`); a model without any is left out. Columns: model, source, rule
+    (its share of all answers), labelled (the label's share of the labelled ones), mean = rule + mean over
+    the labelled ones of label - rule, each 1 for this source and else 0, with low and high, n, n_labelled.
+    The bounds are normal, with the variance of both terms (prediction-powered inference: Angelopoulos
+    et al., Science 382, 2023), and at least those that one more error would give.
     """
     both = marked.merge(labels[["model", "question_id", "label"]], how="left")
     rows = []
     for model, part in both.groupby("model", sort=False):
         drawn = part.dropna(subset=["label"])
-        for source in (*SOURCES, "same"):
+        for source in (*SOURCES, "same") if len(drawn) else ():
             rule, label = (part["source"] == source).mean(), drawn["label"] == source
             off = label.astype(float) - (drawn["source"] == source)
             error = max(off.var(ddof=0), 1 / max(len(off), 1))

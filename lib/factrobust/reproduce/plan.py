@@ -114,7 +114,7 @@ def _decoding(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
 
 
 def _time(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
-    [size] = _sizes(v["data"], 2)
+    [size] = _sizes(v["data"] or "embedded", 2)  # notebooks without data ask none of it
 
     def scored(
         facts: float, dates: float, form: str = "question", others: float = 0, of: Any = size
@@ -163,10 +163,12 @@ def _context(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
     if "token_ids" in model.lacks:
         return
     form = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
+    world = v["questions"] == "world"
+    facts, thesis, n_base = ("world", "world", 4) if world else ("facts", "thesis", 100)
     asked = (  # with contexts a question: true, irrelevant and false; and those of known facts
-        ("thesis", 100 * v["n_objects"], 1),
-        ("facts", v["n_facts"], 3),
-        ("facts", v["n_asked"], KNOWN * v["n_contexts"]),
+        (thesis, n_base * v["n_objects"], 1),
+        (facts, v["n_facts"], 3),
+        (facts, v["n_asked"], KNOWN * v["n_contexts"]),
     )
     for name, wanted, contexts in asked:
         [size] = _sizes(name, 4)
