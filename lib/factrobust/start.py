@@ -377,8 +377,8 @@ class Wording(Study):
 class Context(Study):
     """Part 4: the thesis's questions (`n_objects` a base question) with counterfactual contexts.
 
-    `questions` is "embedded" or "thesis:FOLDER" (`datasets.contexts.load_named_context`). With a
-    parameter `results`, those of that file (`datasets.contexts.read_results`) stand beside ours.
+    `questions` is "embedded", "world", "town" or "thesis:FOLDER" (`datasets.contexts.load_named_context`),
+    unless there is a parameter `data`, which says the same. With a parameter `results`, those of that file (`datasets.contexts.read_results`) stand beside ours.
     Holds the `questions`, the `results` of asking them without and with a context, and the same
     `marked`. `pool` are the questions that contexts are taken from, `counts` what was asked and left
     out, a row a model.
@@ -407,12 +407,13 @@ class Context(Study):
         from factrobust.probes.context import ask
 
         v = self.parameters
-        named = load_named_context(
-            v.get("questions", "embedded"), limit=v["n_objects"], seed=v["seed"]
-        )
+        named = load_named_context(self._data(), limit=v["n_objects"], seed=v["seed"])
         self.questions, self.inputs = named
         self.pool = self.questions
         return self._each(lambda model: ask(model, self.questions, seed=v["seed"]))
+
+    def _data(self) -> str:
+        return self.parameters.get("data") or self.parameters.get("questions", "embedded")
 
     @cached_property
     def again(self) -> pd.DataFrame:
@@ -443,9 +444,9 @@ class Context(Study):
 
 
 class KnownContexts(Context):
-    """Part 4: `n_facts` embedded facts with true, false and irrelevant `contexts`.
+    """Part 4: `n_facts` facts of `data` with true, false and irrelevant `contexts`.
 
-    They are the invented world's where `questions` is "world". With a parameter `n_asked`, `varied` are those that a model knows of as many facts, asked with
+    Without `data` they are the embedded facts, or those that `questions` names. With a parameter `n_asked`, `varied` are those that a model knows of as many facts, asked with
     contexts that vary at random.
     """
 
@@ -465,10 +466,10 @@ class KnownContexts(Context):
         return self.pool[self.pool["question_id"].isin(drawn)]
 
     def _facts(self, **which: Any) -> Loaded:
-        from factrobust.datasets.named import EMBEDDED, WORLD, load_named
+        from factrobust.datasets.named import EMBEDDED, load_named
 
-        world = self.parameters.get("questions") == WORLD
-        return load_named([WORLD if world else EMBEDDED], **which)
+        thesis = self._data().startswith("thesis:")  # whose truth is not known
+        return load_named([EMBEDDED if thesis else self._data()], **which)
 
     @cached_property
     def known(self) -> pd.DataFrame:

@@ -445,6 +445,7 @@ def test_questions_by_name(tmp_path, embedded):
     assert [path.name for path in files] == ["base_questions.txt", "objects.csv"]
     for name in ("theses", "thesis:"):
         with pytest.raises(
-            ValueError, match=f"questions is '{name}'; write 'embedded', 'world' or 'thesis:F"
+            ValueError,
+            match=f"questions is '{name}'; write 'embedded', 'world', 'town' or 'thesis:F",
         ):
             load_named_context(name)

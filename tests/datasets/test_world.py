@@ -246,6 +246,18 @@ def test_part_4_asks_relations_as_base_questions(world: w.World) -> None:
     assert every["answers"].str[0].tolist() == objects[every["question_id"]].tolist()
 
 
+def test_the_town_is_asked_with_its_own_exposures(world: w.World) -> None:
+    facts = w.told(world.facts, town=True)
+    asked = load_named(["town"]).table
+    assert asked["fact_id"].tolist() == facts["fact_id"].tolist()
+    assert asked["popularity"].tolist() == np.log10(1 + facts["exposure"]).tolist()
+    assert (
+        len(load_named_questions("town").table) == 10 * len(load_named_context("town")[0]) == 2080
+    )
+    with pytest.raises(FactsError, match="the town has no facts with dates; write 'world'"):
+        load_named_temporal("town")
+
+
 def test_every_fact_has_contexts_of_all_kinds() -> None:
     pool, _ = load_named_context("world")
     some = pool.groupby("base_id").head(3)

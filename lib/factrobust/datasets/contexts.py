@@ -117,14 +117,14 @@ def load_named_context(
 ) -> tuple[pd.DataFrame, Sequence[Path]]:
     """Questions by the name that a notebook's parameter has, and the files that they are of.
 
-    "embedded", "world" (`datasets.world`: relations as base questions), or "thesis:FOLDER" with the
-    thesis's own base_questions.txt and objects.csv. Raises ValueError for another name, and as
+    "embedded", "world" or "town" (`datasets.world`: relations as base questions), or "thesis:FOLDER" with
+    the thesis's own base_questions.txt and objects.csv. Raises ValueError for another name, and as
     `load_context_questions` does.
     """
-    if name == "world":
+    if name in ("world", "town"):
         from factrobust.datasets.world import loaded
 
-        facts, _, files, _ = loaded(4)
+        facts, _, files, _ = loaded(4, town=name == "town")
         asked = facts_as_questions(facts)
         ranks = draws.ranks(asked["question_id"], asked["base_id"], seed)
         return asked[ranks < (limit or len(asked))].reset_index(drop=True), files
@@ -132,7 +132,9 @@ def load_named_context(
     if (kind, folder) == ("embedded", ""):
         return load_context_questions(limit=limit, seed=seed), FILES
     if kind != "thesis" or not folder:
-        raise ValueError(f"questions is {name!r}; write 'embedded', 'world' or 'thesis:FOLDER'")
+        raise ValueError(
+            f"questions is {name!r}; write 'embedded', 'world', 'town' or 'thesis:FOLDER'"
+        )
     files = Path(folder) / "base_questions.txt", Path(folder) / "objects.csv"
     return load_context_questions(*files, limit=limit, seed=seed), files
 

@@ -1,7 +1,7 @@
 """Data by the names of their sets: what a notebook's parameter `data` can say.
 
-A name is "embedded" (this repository's data), "world" (`datasets.world`), that of an official data set
-(`official.SETS`: the hub's copy or its cache, at the pinned revision), the same with a revision
+A name is "embedded" (this repository's data), "world" or "town" (`datasets.world`), that of an official
+data set (`official.SETS`: the hub's copy or its cache, at the pinned revision), the same with a revision
 ("squad@7b6d24c...") or a file ("squad:dev-v1.1.json"), or a CSV of your own ("my-facts.csv"). A path that
 is not absolute begins in the repository's folder, wherever the notebook lies. An unknown name raises
 ValueError; what the loaders raise is theirs.
@@ -22,7 +22,7 @@ from factrobust.draws import sample_evenly
 from factrobust.paths import ROOT
 from factrobust.tables import FactsError, Loaded
 
-EMBEDDED, WORLD = "embedded", "world"
+EMBEDDED, WORLD, TOWN = "embedded", "world", "town"
 # Paper 1 lets a model give five tokens (4.1.1), and a token holds at most one word.
 MAX_WORDS = 5
 
@@ -153,10 +153,10 @@ def _load(
     one if it is a CSV, else an official one."""
     if name == EMBEDDED:
         return load(None)._replace(files=embedded)
-    if name == WORLD:
+    if name in (WORLD, TOWN):
         from factrobust.datasets.world import loaded
 
-        return loaded(part)
+        return loaded(part, town=name == TOWN)
     from factrobust.datasets.official import SETS, load_official  # what embedded data need not
 
     known, mark, rest = (*re.split("([@:])", name, maxsplit=1), "", "")[:3]
@@ -169,6 +169,6 @@ def _load(
         path = ROOT / Path(name).expanduser()
         return load(path)._replace(files=[path])
     raise ValueError(
-        f"no data set is called {name!r}; known are {EMBEDDED}, {WORLD}, {', '.join(official)} (also as "
+        f"no data set is called {name!r}; known are {EMBEDDED}, {WORLD}, {TOWN}, {', '.join(official)} (also as "
         "NAME@REVISION or NAME:FILE), and CSV files of your own"
     )

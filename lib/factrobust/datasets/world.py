@@ -64,6 +64,12 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     | dict.fromkeys(("n_dates", "contradicted", "town_exposure"), _SOME),
     "spare": {"kind": _NAME, "name": _NAME},
 }
+_READ: dict[str, Any] = {
+    "keep_default_na": False,
+    "na_values": {"n_dates": [""], "town_exposure": [""]},
+    "dtype": {"n_dates": "Int64", "town_exposure": "Int64"},
+    "converters": {"wordings": lambda cell: [*map(int, cell.split("|"))]},
+}
 FILES = tuple(FOLDER / f"{name}.csv" for name in SCHEMAS)  # for the provenance of results
 
 
@@ -79,23 +85,13 @@ class World(NamedTuple):
 
 def load_world(folder: str | Path = FOLDER) -> World:
     """Read and check the tables. Raises FactsError with file, line and remedy."""
-    read = {
-        name: tables.read_checked(Path(folder) / f"{name}.csv", tables.csv_schema(each, **each))
-        for name, each in SCHEMAS.items()
-    }
-    _check(read, Path(folder) / "facts.csv")
-    typed: dict[str, Any] = {
-        "exposure": int, "n_wordings": int, "wording": int, "contradicted": float,
-        "n_dates": "Int64", "town_exposure": "Int64",
-    }  # fmt: skip
-    for name, table in read.items():
-        for column in table.columns.intersection([*typed]):
-            table[column] = pd.to_numeric(table[column]).astype(typed[column])
-        for column in table.columns.intersection(["dated", "held_out"]):
-            table[column] = table[column] == "true"
-        read[name] = table.reset_index(drop=True)
-    listed = read["facts"]["wordings"].map(lambda cell: [*map(int, cell.split("|"))])
-    read["facts"] = read["facts"].assign(wordings=listed)
+    read: dict[str, pd.DataFrame] = {}
+    checked = {}
+    for name, each in SCHEMAS.items():
+        path = Path(folder) / f"{name}.csv"
+        checked[name] = tables.read_checked(path, tables.csv_schema(each, **each))
+        read[name] = pd.read_csv(path, **_READ)
+    _check(checked, Path(folder) / "facts.csv")
     read["relations"] = read["relations"].set_index("relation")
     read["wordings"]["prefix"] = read["wordings"]["statement"].str.removesuffix(" {object}.")
     return World(**read)
@@ -109,10 +105,8 @@ def _check(read: Mapping[str, pd.DataFrame], path: Path) -> None:
     tables.check_table(facts, fact_tables.with_relations(one, relations.index), path)
     known = {*zip(read["objects"]["list"], read["objects"]["object"], strict=True)}
     lists, dated = (facts["relation"].map(relations[name]) for name in ("objects", "dated"))
-    unlisted = [
-        pd.Series([pair not in known for pair in zip(lists, facts[name], strict=True)], facts.index)
-        for name in ("object", "rival")
-    ]
+    pairs = zip(lists, facts["object"], facts["rival"], strict=True)
+    unlisted = [not {(name, own), (name, rival)} <= known for name, own, rival in pairs]
     valid = facts[["start", "end"]].map(dates.is_date).all(axis=1) & (facts["n_dates"] != "")
     order = facts.sort_values(["relation", "subject", "start"])
     earlier = order.groupby(["relation", "subject"])["end"].shift().reindex(facts.index)
@@ -120,7 +114,7 @@ def _check(read: Mapping[str, pd.DataFrame], path: Path) -> None:
         "the object is a subject, too; give one of the two another name":
             facts["object"].str.casefold().isin(facts["subject"].str.casefold()),
         "the object or the rival is not in its list in objects.csv; choose one that is":
-            unlisted[0] | unlisted[1],
+            pd.Series(unlisted, facts.index),
         "the rival is the object itself; choose another one": facts["rival"] == facts["object"],
         "n_wordings is not how many wordings are listed; make them agree":
             facts["n_wordings"].astype(int) != facts["wordings"].str.count(r"\|") + 1,
@@ -134,18 +128,23 @@ def _check(read: Mapping[str, pd.DataFrame], path: Path) -> None:
             raise tables.FactsError(f"{path}, line {line}: {fault}.")
 
 
-def loaded(part: int, world: World | None = None) -> tables.Loaded:
-    """The world as a set that a part asks: 1 and 4 `schemas.AskedFacts` of the facts without dates, 2
+def loaded(part: int, *, town: bool = False) -> tables.Loaded:
+    """The world, or its town, as a set that a part asks: 1 and 4 `schemas.AskedFacts` of the facts without dates, 2
     `schemas.TemporalFacts` with question and prefix, and their `schemas.Dates` of 1900 to 1999, 3
     `schemas.Questions`, a variant a wording. Parts 1, 2 and 4 ask in wording 0.
 
-    log_popularity is ln(1 + exposure): 0, not unknown, for what nobody was told.
+    log_popularity is ln(1 + exposure): 0, not unknown, for what nobody was told. Raises FactsError for
+    the town in part 2.
     """
-    world = world or load_world()
+    world = load_world()
+    if town and part == 2:
+        raise tables.FactsError(
+            "the town has no facts with dates; write 'world' instead of 'town'."
+        )
     asked = world.wordings.rename(columns={"wording": "variant"}).drop(columns="statement")
     asked = asked if part == 3 else asked[asked["variant"] == 0]
-    facts = world.facts.join(world.relations, on="relation").drop(columns="wordings")
-    facts = facts[facts["dated"] == (part == 2)].merge(asked, on="relation", sort=False)
+    facts = told(world.facts, town=town).join(world.relations, on="relation")
+    facts = facts[facts["dated"] == (part == 2)].merge(asked, on="relation")
     for name in ("question", "prefix"):
         pairs = zip(facts[name], facts["subject"], strict=True)
         facts[name] = [text.replace("{subject}", subject) for text, subject in pairs]
@@ -156,10 +155,10 @@ def loaded(part: int, world: World | None = None) -> tables.Loaded:
         source="data/world",
     )
     if part == 2:
-        told = facts[[name for name in (*temporal.COLUMNS, "question", "prefix") if name in facts]]
-        told = temporal.complete(told)
-        moments = dates.sample_dates(told, sampling="published")
-        return tables.Loaded(told, {}, FILES, moments[moments["year"].between(*YEARS)])
+        columns = facts.columns.intersection([*temporal.COLUMNS, "question", "prefix"])
+        asked = temporal.complete(facts[columns])
+        moments = dates.sample_dates(asked, sampling="published")
+        return tables.Loaded(asked, {}, FILES, moments[moments["year"].between(*YEARS)])
     if part == 3:
         groups = facts.assign(
             group_id=facts["fact_id"],

@@ -163,7 +163,7 @@ def _context(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
     if "token_ids" in model.lacks:
         return
     form = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
-    world = v["questions"] == "world"
+    world = "world" in (v["data"], v["questions"])
     facts, thesis, n_base = ("world", "world", 4) if world else ("facts", "thesis", 100)
     asked = (  # with contexts a question: true, irrelevant and false; and those of known facts
         (thesis, n_base * v["n_objects"], 1),
