@@ -272,7 +272,7 @@ def varied_contexts(
 
     Each factor holds for half of a question's contexts, arranged by a draw of its own: so no factor
     goes with another one or with the question, and any other such arrangement was as likely. Raises
-    ValueError for an odd n.
+    ValueError for an odd n, and for a pool of one kind of facts.
     """
     if n < 2 or n % 2:
         raise ValueError(
@@ -290,6 +290,11 @@ def varied_contexts(
         name = question["question_id"]
         strange = far[question["answer_type"], question["category"]]
         short = strange["sentence"][strange["sentence"].str.len() <= SHORT]
+        if short.empty:
+            raise ValueError(
+                f"to {name} no fact of another kind and domain is stated in {SHORT} characters, so it has "
+                "no absurd context; ask facts of several domains"
+            )
         lots = {f: [draws.lot(f"{seed}\n{name}\n{f}\n{k}") for k in range(n)] for f in FACTORS}
         for k in range(n):
             factors = {f: sorted(drawn).index(drawn[k]) < n // 2 for f, drawn in lots.items()}
