@@ -216,3 +216,16 @@ def test_tables_are_shown_without_row_numbers_but_with_named_rows():
     assert "<th>7</th>" not in start._as_html(table)
     assert "<th>7</th>" in start._as_html(table.rename_axis("n"))
     assert "<th>x</th>" in start._as_html(table.set_axis(["x"]))
+
+
+def test_the_world_in_its_century_and_its_contexts(monkeypatch):
+    dates = {"n_fine": 2, "n_correct": 2, "n_incorrect": 2, "n_decoded": 3}
+    study = start.time(notebook(models=[], data="world", n_facts=6, **dates))
+    monkeypatch.setattr(study, "_scored", lambda statements: statements)
+    assert study.on_grid["year"].agg(["min", "max", "size"]).tolist() == [1900, 1999, 3 * 34]
+    for name, relations in (("world", 4), ("town", 1)):
+        asked = start.context(notebook(models=[], questions=name, n_objects=3)).questions
+        assert asked["base_id"].value_counts().tolist() == [3] * relations
+        known = start.known_contexts(notebook(models=[], data=name, n_facts=8))
+        assert len(known.contexts) == 3 * len(known.questions) == 24
+        assert len(known.pool) == {"world": 1430, "town": 208}[name]

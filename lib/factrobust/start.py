@@ -235,11 +235,13 @@ class Time(Study):
     @cached_property
     def on_grid(self) -> pd.DataFrame:
         """Scores of `n_decoded` facts that began and ended on the grid of years, under all of these."""
-        from factrobust.datasets.dates import grid
+        from factrobust.datasets.dates import GRID, grid
+        from factrobust.datasets.named import WORLD
         from factrobust.datasets.temporal import sample
         from factrobust.probes.time import statements
 
-        dates = grid(self.facts)
+        century = range(1900, 2000, 3)  # of which the invented world knows
+        dates = grid(self.facts, century if self.parameters["data"] == WORLD else GRID)
         inside = self.facts[self.facts["fact_id"].isin(dates["fact_id"])]
         drawn = sample(inside, self.parameters["n_decoded"], self.parameters["seed"])["fact_id"]
         return self._scored(statements(self.facts, dates[dates["fact_id"].isin(drawn)]))

@@ -267,7 +267,7 @@ def test_every_fact_has_contexts_of_all_kinds() -> None:
     assert len(varied) == 2 * len(some)
     assert varied["stated"].str.len().gt(0).all()
     town, _ = load_named_context("town")  # birthplaces alone
-    with pytest.raises(ValueError, match="to birthplace/.* no fact of another kind and domain"):
+    with pytest.raises(ValueError, match=r"to birthplace/.* no fact of another kind and domain"):
         varied_contexts(town, town, right)
 
 
