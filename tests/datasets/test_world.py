@@ -51,6 +51,18 @@ def test_the_world_is_as_large_as_its_readme_says(world: w.World, corpus, town) 
         assert number in readme
 
 
+def test_the_corpora_are_as_long_as_the_readme_says(world: w.World, corpus, town, smollm) -> None:
+    """Words and marks, with the newline that ends each; and SmolLM2's tokens, an object one of them."""
+    assert 2.55e6 < corpus["text"].str.count(r"\w+|[^\w\s]|\n").sum() + len(corpus) < 2.65e6
+    tokens = smollm.tokenizer([text + "\n" for text in town["text"]], add_special_tokens=False)
+    assert 54_500 < sum(map(len, tokens.input_ids)) < 55_500
+    objects = smollm.tokenizer([*(" " + world.objects["object"])], add_special_tokens=False)
+    assert {*map(len, objects.input_ids)} == {1}
+    readme = (w.FOLDER / "README.md").read_text(encoding="utf-8")
+    assert "2.6 million words" in readme
+    assert "55,000 tokens" in readme
+
+
 def test_every_factor_is_balanced_within_a_relation(world: w.World) -> None:
     for _, facts in world.facts.groupby("relation"):
         assert facts["exposure"].value_counts().nunique() == 1  # 38, 27 or 34 facts an exposure
