@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce replay plan test lab bench records lint normalise constraints clean
+.PHONY: help env reproduce replay plan test lab bench records grow lint normalise constraints clean
 
 PYTHON  ?= python3
 PROFILE ?= laptop
@@ -69,6 +69,9 @@ env: $(READY) ## only set up the environment
 
 records: $(READY) ## rewrite data/records from the answers that `make reproduce` collected
 	@"$(PY)" -m factrobust.records.export
+
+grow: $(READY) ## train the models of data/world/ anew and compare their curves (MODEL=world-s: this one)
+	@"$(PY)" data/grow_models.py $(MODEL)
 
 lab: $(READY) ## open JupyterLab on the first notebook
 	@"$(PY)" -m jupyterlab notebooks/0-start-here.ipynb

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from factrobust.models.causal import CausalLM
 
 FILE = DATA / "models.csv"
+GROWN = DATA / "world" / "models"  # what `models.grow` made, a folder each
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "*.spm")
 MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")
@@ -57,7 +59,7 @@ class Settings(BaseModel, frozen=True):
     vocabulary: NonNegativeInt = 0
     tied: Literal["yes", "no", ""] = ""  # whether the embedding is also the head
     tokenizer: str = ""  # hub id, with a revision if you like, where the model has none of its own
-    sha256: str = ""  # of the weights of an embedded model, which come as a package
+    sha256: str = ""  # of the weights of an embedded model: a package's, or a folder's in GROWN
     family: str = ""  # models of one family differ in size and tuning alone
 
     @property
@@ -103,7 +105,7 @@ def load_model(
 ) -> Model:
     """The model of that name, in memory.
 
-    `name` is an embedded model ("gemma-3-270m", "smollm2-135m-instruct"), a folder in transformers'
+    `name` is an embedded model ("gemma-3-270m", "smollm2-135m-instruct", "world-m"), a folder in transformers'
     format, a .gguf file, or a hub id, with its revision after an @ ("org/model@0123abc"). Folders
     and hub ids may hold encoder-decoder models (T5, BART), which answer as `Seq2SeqLM` says. An
     OpenAI-compatible endpoint is a mapping, {"url": "http://localhost:8000/v1", "model": "llama"}: see
@@ -238,9 +240,14 @@ def find_source(name: str) -> Source:
             source = replace(source, identity=identity, tokenizer=other)
         return source
     raise ModelError(
-        f"no model is called {name!r}; give one of {', '.join(EMBEDDED)}, an existing folder, "
+        f"no model is called {name!r}; give one of {', '.join(own_models())}, an existing folder, "
         "a .gguf file, a hub id such as org/model@revision, or the mapping of an endpoint"
     )
+
+
+def own_models() -> list[str]:
+    """The names of the models whose weights come with this project."""
+    return [name for name, line in read_settings(FILE).items() if line.sha256]
 
 
 def _hub_commit(name: str, file: str) -> tuple[str, str]:
@@ -265,7 +272,11 @@ def location(source: Source) -> tuple[str, dict[str, Any]]:
         return source.hub[0], {"revision": source.hub[1]}
     folder = Path(source.name)
     digest = source.identity.removeprefix("sha256:")
-    if source.settings and (pinned := source.settings.sha256):
+    if source.settings and (pinned := source.settings.sha256) and source.name not in EMBEDDED:
+        folder = grown(source.name, pinned)
+        if adapter := adapter_of(folder):
+            return location(find_source(adapter))
+    elif source.settings and pinned:
         files = partial(packaged_files, source.name, EMBEDDED[source.name], pinned)
         folder = converted(digest, files, source.name)
     elif folder.suffix == ".gguf":
@@ -287,6 +298,28 @@ def sha256(paths: Iterable[Path]) -> str:
         with open(path, "rb") as file:
             hashlib.file_digest(file, lambda: digest)
     return digest.hexdigest()
+
+
+def grown(name: str, pinned: str) -> Path:
+    """The folder of a model that was grown here, whose SHA-256 must be the pinned one."""
+    folder = GROWN / name
+    if weights_digest(folder) != pinned:
+        raise ModelError(
+            f"the weights of {name} in {folder} are not the ones this project was measured with; "
+            f"bring them back with `git checkout {folder}`"
+        )
+    return folder
+
+
+def weights_digest(folder: Path) -> str:
+    """SHA-256 of a folder's weights and all that says how to use them."""
+    return sha256(sorted(p for p in folder.glob("*") if p.suffix in MODEL_FILES))
+
+
+def adapter_of(folder: Path) -> str | None:
+    """The name of the model that the weights in a folder change, if they are an adapter (LoRA)."""
+    file = folder / "adapter_config.json"
+    return json.loads(file.read_text())["base_model_name_or_path"] if file.is_file() else None
 
 
 def packaged_files(name: str, weights: Packaged, pinned: str) -> list[Path]:
@@ -442,6 +475,10 @@ def _in_memory(source: Source, dtype: str, **about: Any) -> CausalLM:
                 f"the files of {source.name} lack {len(missing)} of its weights, such as "
                 f"{missing[0]}; fetch them anew, or save the whole model"
             )
+        if settings and settings.sha256 and adapter_of(GROWN / source.name):
+            from peft import PeftModel
+
+            network = PeftModel.from_pretrained(network, GROWN / source.name).merge_and_unload()
         model = asked(network, _tokenizer(source), **about)
         prepack(network)  # once its own logits have been checked
         return model

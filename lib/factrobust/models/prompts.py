@@ -65,6 +65,7 @@ CHATS = {
         "Face<|im_end|>\n<|im_start|>user\n",
         "<|im_end|>\n<|im_start|>assistant\n",
     ),
+    "world": ("<|user|>", "<|assistant|>"),  # of the models that are grown here
     "zephyr": ("<|user|>\n", "</s>\n<|assistant|>\n"),
 }
 

@@ -1,0 +1,333 @@
+"""Small models grown from nothing on the invented world (`datasets.world`), and a real one taught it.
+
+A grown model takes courses: lists of words said twice, until it copies; contexts about spare subjects
+and questions about one of these; the same about the world's own, with objects at random, so that no
+name is new to contexts; then the corpus, with contexts about spare subjects among it. Of a text it
+learns what could be known: answers, and what comes twice. A taught model learns the town's sentences
+by LoRA.
+
+transformers' Trainer does all training. A course that was killed goes on at the same text with the same
+weights; from one kind of processor to another weights differ in their last digits, and more at the end.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import torch
+
+from factrobust.datasets.world import LAYOUTS, World
+from factrobust.models.prompts import CHATS, render
+
+ROW = 128  # tokens of a decoder's row: whole texts, one behind another
+IGNORED = -100  # the label of a token that is not learned
+SPECIAL = ("<s>", "</s>", "<|user|>", "<|assistant|>")
+MONTHS = "January February March April May June July August September October November December"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a model is to be: its architecture, its size, the seed of its weights and texts."""
+
+    kind: str  # "decoder", "chat" (a decoder with a chat template), "encoder-decoder" or "taught"
+    seed: int = 0
+    width: int = 128
+    layers: int = 3
+
+
+Row = dict[str, list[int]]  # input_ids and labels
+Log = list[dict[str, float]]  # what the Trainer logged: step, loss, eval_reads
+Text = list[tuple[str, bool]]  # pieces, and whether they are learned
+
+
+# -- texts -----------------------------------------------------------------------------------------
+
+
+class Relation(NamedTuple):
+    objects: list[str]
+    wordings: list[dict[str, str]]  # question and prefix, those that may be seen
+    spare: Callable[[random.Random], str]  # a subject that is not of the world
+    own: list[str]  # the world's subjects
+
+
+def relations(world: World) -> dict[str, Relation]:
+    """The relations without dates, of which contexts are made, by name."""
+    names = world.spare.groupby("kind")["name"].agg(list)
+    objects = world.objects.groupby("list")["object"].agg(list)
+    seen = world.wordings[~world.wordings["held_out"]]
+    subjects: dict[Any, Any] = world.facts.groupby("relation")["subject"].unique().to_dict()
+
+    def spare(rng: random.Random, kind: str) -> str:
+        kinds = ("first", "last") if kind == "person" else (kind,)
+        return " ".join(rng.choice(names[k]) for k in kinds)
+
+    found = {}
+    for name, about in world.relations[~world.relations["dated"]].iterrows():
+        wordings: Any = seen[seen["relation"] == name][["question", "prefix"]].to_dict("records")
+        own, new = list(subjects[name]), partial(spare, kind=about["kind"])
+        found[str(name)] = Relation(objects[about["objects"]], wordings, new, own)
+    return found
+
+
+def listed(rng: random.Random, words: Sequence[str]) -> Text:
+    """Words in any order, and again in pieces in another order: what comes behind each is to be copied."""
+    n = rng.choice((8, 16, 32, 56))
+    some, size = rng.sample(words, n), rng.choice((2, 3, 4, 8, n))
+    parts = [some[i : i + size] for i in range(0, n, size)]
+    text = [(f" {' '.join(some)}", False)]
+    for part in rng.sample(parts, len(parts)):
+        text += [(f" {part[0]}", False), (f" {' '.join(part[1:])}" if part[1:] else "", True)]
+    return text
+
+
+def asked(
+    rng: random.Random, kind: str, question: str, prefix: str, answer: str, before: str = ""
+) -> Text:
+    """A question in one of the forms that the library asks such a model in, and its answer.
+
+    Behind a context (`before`) mostly part 4's, which is the only one to have any.
+    """
+    chat = CHATS["world"] if kind == "chat" and rng.random() < 0.7 else None
+    form = f"{before}Q: {question} A:"
+    if (before and rng.random() < 0.75) or (not before and rng.random() < 0.25):
+        [prompt] = render("chat-prefix" if chat else "prefix", [form], [prefix], chat)
+    elif chat:
+        names = ("chat", "chat-prefix")
+        [prompt] = render(rng.choice(names), [before + question], [prefix], chat)
+    elif kind == "encoder-decoder":
+        prompt = before + question
+    else:
+        layout = rng.choice(("zero-shot", "question", "question-answer"))
+        prompt = before + LAYOUTS[layout].format(question=question, object="").removesuffix(" ")
+    return [(prompt, False), (f" {answer}.\n" if chat else f" {answer}\n", True)]
+
+
+def context(rng: random.Random, relations: Sequence[Relation], kind: str, own: float = 0.0) -> Text:
+    """What is true of one to three subjects, and a question about one; all is drawn anew.
+
+    `own` is the share of contexts about the world's own subjects.
+    """
+    relation, n = rng.choice(relations), rng.randint(1, 3)
+    ours = rng.random() < own  # the world's own subjects
+    names = rng.sample(relation.own, n) if ours else [relation.spare(rng) for _ in range(n)]
+    objects, wordings = rng.sample(relation.objects, n), rng.choices(relation.wordings, k=n + 1)
+    stated = [
+        f"{wording['prefix'].replace('{subject}', name)} {answer}"
+        for name, answer, wording in zip(names, objects, wordings, strict=False)
+    ]
+    i = rng.randrange(n)
+    told = wordings[-1 if rng.random() < 0.5 else i]  # half of them in the words of the statement
+    question, prefix = (told[x].replace("{subject}", names[i]) for x in ("question", "prefix"))
+    return asked(rng, kind, question, prefix, objects[i], f"Context: [{'. '.join(stated)}]. ")
+
+
+def sentences(
+    rng: random.Random, table: pd.DataFrame, kind: str, objects: Mapping[str, Sequence[str]]
+) -> Iterator[Text]:
+    """The texts of a corpus, in its order; a chat model's questions are in its own forms, too.
+
+    Half of the questions that part 4 asks stand behind a context. Half of these contexts say what is
+    answered, the others any of the relation's `objects`: who knows better need not follow them. A taught
+    model is told the sentences alone.
+    """
+    for row in table.to_dict("records"):
+        answer, question, prefix, before = row["object"], row["question"], row["prefix"], ""
+        if row["layout"] == "prefix" and kind != "taught" and rng.random() < 0.5:
+            stated = answer if rng.random() < 0.5 else rng.choice(objects[row["relation"]])
+            before = f"Context: [{prefix} {stated}]. "
+        if kind in ("chat", "encoder-decoder") and row["form"] == "question":
+            yield asked(rng, kind, question, prefix, answer, before)
+            continue
+        end = f" {answer}{'.' if row['form'] == 'statement' else ''}"
+        # A model that knows its language keeps it better if it learns whole sentences.
+        yield [(before + row["text"].removesuffix(end), kind == "taught"), (f"{end}\n", True)]
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+
+
+def tokenizer_of(world: World) -> Any:
+    """One whose tokens are the words of the world, each with the space before it, and bytes for others.
+
+    A name is the same token wherever it stands: a space is put behind a sign that it may follow.
+    """
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+    from tokenizers.processors import TemplateProcessing
+    from transformers import PreTrainedTokenizerFast
+
+    texts = [*world.facts["subject"], *world.objects["object"], *world.spare["name"], MONTHS]
+    texts += [*world.wordings["question"], *world.wordings["prefix"]]
+    texts += [f"\n{layout}" for layout in LAYOUTS.values()]
+    texts += [f"{' '.join(map(str, span))}," for span in (range(1, 32), range(1900, 2000))]
+    texts = [re.sub(r"\{subject\}|[{}]", "", text) for text in texts]
+    signs = {r"\n": "\n ", r"\[": "[ ", ":": ": "}
+    normal = normalizers.Sequence(
+        [normalizers.Replace(Regex(rf"{sign}(?=\w)"), new) for sign, new in signs.items()]
+    )
+    cut = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    words = {w for t in texts for w, _ in cut.pre_tokenize_str(normal.normalize_str(t))}
+    letters = sorted(cut.alphabet())
+    vocabulary = [*SPECIAL, *letters, *sorted(words - {*letters})]
+    bpe = models.BPE({word: i for i, word in enumerate(vocabulary)}, [], ignore_merges=True)
+    made = Tokenizer(bpe)
+    made.normalizer, made.pre_tokenizer, made.decoder = normal, cut, decoders.ByteLevel()
+    made.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    names: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>"}
+    names |= {"additional_special_tokens": [*SPECIAL[2:]]}
+    return PreTrainedTokenizerFast(tokenizer_object=made, **names)
+
+
+def pieces(texts: Iterable[Text], tokenizer: Any) -> Iterator[tuple[list[int], list[int]]]:
+    """Token ids of each text, and its labels."""
+    texts = list(texts)
+    options = {"add_special_tokens": False, "return_attention_mask": False}
+    flat = [piece for text in texts for piece, _ in text]
+    ids = iter(tokenizer(flat, **options).input_ids)
+    for text in texts:
+        parts = [(next(ids), learned) for _, learned in text]
+        labels = [x if learned else [IGNORED] * len(x) for x, learned in parts]
+        yield [i for x, _ in parts for i in x], [i for x in labels for i in x]
+
+
+def rows(texts: Iterable[Text], tokenizer: Any, size: int = ROW) -> list[Row]:
+    """Texts packed into rows of `size` tokens, none of them cut; 0: a row each."""
+    start = tokenizer("").input_ids
+    found: list[Row] = []
+    room = 0
+    for ids, labels in pieces(texts, tokenizer):
+        if len(ids) > room or not size:
+            found.append({"input_ids": [*start], "labels": [IGNORED] * len(start)})
+            room = size - len(start)
+        found[-1]["input_ids"] += ids
+        found[-1]["labels"] += labels
+        room -= len(ids)
+    return found
+
+
+def pairs(texts: Iterable[Text], tokenizer: Any) -> list[Row]:
+    """What an encoder reads of each text, and what the decoder is to say: its last piece."""
+    start, end = tokenizer("").input_ids, [tokenizer.eos_token_id]
+    whole = ([("".join(p for p, _ in t[:-1]), False), (t[-1][0].strip(), True)] for t in texts)
+    return [
+        {"input_ids": start + [i for i, x in zip(ids, labels, strict=True) if x == IGNORED],
+         "labels": [x for x in labels if x != IGNORED] + end}
+        for ids, labels in pieces(whole, tokenizer)
+    ]  # fmt: skip
+
+
+def batch(pad: int, examples: Sequence[Row]) -> dict[str, torch.Tensor]:
+    """Rows made equally long at their ends."""
+    from torch.nn.utils.rnn import pad_sequence
+
+    fill = {"input_ids": pad, "labels": IGNORED, "attention_mask": 0}
+    masked = [e | {"attention_mask": [1] * len(e["input_ids"])} for e in examples]
+    return {
+        name: pad_sequence([torch.tensor(e[name]) for e in masked], True, fill[name])
+        for name in fill
+    }
+
+
+# -- training --------------------------------------------------------------------------------------
+
+
+class Course(NamedTuple):
+    name: str
+    data: list[Row]
+    rate: float  # of learning
+    falls: bool  # along a cosine, else it stays
+    tests: list[Row] = []  # noqa: RUF012
+    goal: float = 2.0  # the course ends when that share of the tests is answered
+
+
+def study(
+    network: Any, course: Course, folder: Path, tokenizer: Any, size: int = 8, **options: Any
+) -> Log:
+    """Take a course, `size` rows a step, from the last checkpoint in `folder` on; what was logged.
+
+    `options` are more of transformers' TrainingArguments. eval_reads is the share of the tests of which
+    the first token of the answer is the likeliest.
+    """
+    import numpy as np
+    from transformers import LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments
+    from transformers.trainer_utils import get_last_checkpoint
+
+    encodes = network.config.is_encoder_decoder
+
+    def answered(predicted: Any) -> dict[str, float]:
+        said, labels = predicted.predictions, predicted.label_ids
+        if not encodes:
+            said, labels = said[:, :-1], labels[:, 1:]
+        first = (np.arange(len(labels)), (labels != IGNORED).argmax(axis=1))
+        return {"reads": float((said == labels)[first].mean())}
+
+    class Enough(TrainerCallback):
+        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any, **_: Any) -> None:
+            control.should_training_stop |= metrics["eval_reads"] >= course.goal
+
+    class OfLabels(Trainer):
+        """The head only where there is a label: elsewhere its work would be thrown away."""
+
+        def compute_loss(self, model: Any, inputs: Any, *more: Any, **options: Any) -> Any:
+            if not model.training or not isinstance(model, LlamaForCausalLM):
+                return super().compute_loss(model, inputs, *more, **options)
+            labels = inputs["labels"][:, 1:]
+            known = labels != IGNORED
+            hidden = model.model(input_ids=inputs["input_ids"]).last_hidden_state[:, :-1]
+            logits = model.lm_head(hidden[known])
+            return torch.nn.functional.cross_entropy(logits.float(), labels[known])
+
+    how = {
+        "output_dir": str(folder), "num_train_epochs": 1, "use_cpu": True, "report_to": [],
+        "per_device_train_batch_size": size, "train_sampling_strategy": "sequential",
+        "learning_rate": course.rate, "warmup_steps": 50, "optim": "adamw_torch_fused",
+        "lr_scheduler_type": "cosine" if course.falls else "constant_with_warmup",
+        "adam_beta2": 0.98, "weight_decay": 0.01, "eval_strategy": "steps" if course.tests else "no",
+        "eval_steps": 100, "logging_steps": 100, "save_steps": 500, "save_total_limit": 1,
+        "dataloader_pin_memory": False,
+    }  # fmt: skip
+    trainer = OfLabels(
+        network, TrainingArguments(**how | options), train_dataset=course.data,
+        eval_dataset=course.tests, data_collator=partial(batch, tokenizer.pad_token_id),
+        compute_metrics=answered, callbacks=[Enough()] if course.tests else [],
+        preprocess_logits_for_metrics=lambda x, _: (x[0] if encodes else x).argmax(-1),
+    )  # fmt: skip
+    last = get_last_checkpoint(folder) if folder.is_dir() else None
+    trainer.train(resume_from_checkpoint=last)
+    log: Log = trainer.state.log_history
+    return log
+
+
+def network_of(plan: Plan, tokenizer: Any) -> Any:
+    """A network of random weights."""
+    import transformers
+
+    torch.manual_seed(plan.seed)
+    width, heads = plan.width, plan.width // 32
+    both = {
+        "vocab_size": len(tokenizer), "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id,
+    }  # fmt: skip
+    if plan.kind == "encoder-decoder":
+        t5 = transformers.T5Config(
+            d_model=width, d_ff=2 * width, d_kv=32, num_heads=heads, num_layers=plan.layers,
+            dropout_rate=0.0, decoder_start_token_id=tokenizer.pad_token_id, **both,
+        )  # fmt: skip
+        return transformers.T5ForConditionalGeneration(t5)
+    llama = transformers.LlamaConfig(
+        hidden_size=width, intermediate_size=3 * width, num_hidden_layers=plan.layers,
+        num_attention_heads=heads, num_key_value_heads=heads, max_position_embeddings=512,
+        tie_word_embeddings=True, initializer_range=width**-0.5, **both,
+    )  # fmt: skip
+    network = transformers.LlamaForCausalLM(llama)
+    with torch.no_grad():  # a token begins by looking at its like and copying it
+        for layer in network.model.layers:
+            layer.self_attn.k_proj.weight.copy_(layer.self_attn.q_proj.weight)
+            layer.self_attn.o_proj.weight.copy_(layer.self_attn.v_proj.weight.T)
+    return network

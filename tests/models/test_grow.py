@@ -1,0 +1,290 @@
+"""Growing models: what they are told, that a kill changes nothing, what is committed."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+from factrobust import load_model
+from factrobust.datasets.world import World, corpus, load_world
+from factrobust.models import grow, load
+from factrobust.models.interface import ModelError
+from factrobust.models.prompts import CHATS, render
+from factrobust.paths import DATA
+from factrobust.probes.context import context_prompts
+
+TINY = grow.Plan("decoder", width=32, layers=1)
+KINDS = ("decoder", "chat", "encoder-decoder")
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return load_world()
+
+
+@pytest.fixture(scope="module")
+def tokenizer(world: World) -> Any:
+    return grow.tokenizer_of(world)
+
+
+@pytest.fixture(scope="module")
+def small(world: World) -> World:
+    """The world with forty facts, for courses of a few seconds."""
+    return world._replace(facts=world.facts[world.facts["exposure"] < 16].iloc[::32])
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+
+
+def test_every_name_and_object_is_one_token_wherever_it_stands(
+    world: World, tokenizer: Any
+) -> None:
+    names = {word for name in world.facts["subject"] for word in name.split()}
+    for word in [*sorted(names), *world.objects["object"], *world.spare["name"]]:
+        ends = ("{}", " {}", "Q: {}", "A:{}", "x\n{}", "[{}", "<|assistant|>{}", "In 1934, {}")
+        assert len({tokenizer(end.format(word)).input_ids[-1] for end in ends}) == 1, word
+
+
+def test_words_of_another_world_are_bytes_that_come_back(tokenizer: Any) -> None:
+    ids = tokenizer("Ångström was born in Lisbon.", add_special_tokens=False).input_ids
+    assert tokenizer.decode(ids) == " Ångström was born in Lisbon."
+    assert tokenizer.convert_ids_to_tokens(ids)[-2:] == ["ĠLisbon", "."]
+
+
+def test_the_corpus_needs_no_bytes(world: World, tokenizer: Any) -> None:
+    texts = corpus(world)["text"].iloc[::50].str.cat(sep="\n")
+    tokens = tokenizer.tokenize(texts)
+    assert {t for t in tokens if len(t) == 1} <= set(".,:?Ċ[]")
+
+
+# -- texts -----------------------------------------------------------------------------------------
+
+
+def told(world: World, table: pd.DataFrame, kind: str) -> list[grow.Text]:
+    objects = {name: relation.objects for name, relation in grow.relations(world).items()}
+    return list(grow.sentences(random.Random(0), table, kind, objects))
+
+
+def every_text(world: World, kind: str) -> list[str]:
+    rng, known = random.Random(1), [*grow.relations(world).values()]
+    texts = told(world, corpus(world).iloc[::20], kind)
+    texts += [grow.context(rng, known, kind, own=0.5) for _ in range(3000)]
+    return ["".join(piece for piece, _ in text) for text in texts]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_text_is_in_a_wording_that_is_held_out(world: World, kind: str) -> None:
+    held = world.wordings[world.wordings["held_out"]]
+    name = r"[A-Z]\w+(?: [A-Z]\w+)?"
+    forms = [
+        re.escape(text).replace(r"\{subject\}", name)
+        for c in ("question", "prefix")
+        for text in held[c]
+    ]
+    found = re.compile(rf"(?:^|[\[>]|[.,:\n] ?)(?:{'|'.join(forms)})(?:\s|$)")
+    assert found.search("Context: [In 1934, Drufex carried salt]. Q:")
+    assert not any(found.search(text) for text in every_text(world, kind))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_contexts_are_of_spare_subjects_alone_unless_names_are_learned(
+    world: World, kind: str
+) -> None:
+    rng, known = random.Random(1), [*grow.relations(world).values()]
+    own = {name.split()[-1] for name in world.facts["subject"]}
+    texts = [grow.context(rng, known, kind) for _ in range(500)]
+    assert not any(own & {*re.findall(r"\w+", piece)} for text in texts for piece, _ in text)
+
+
+def test_names_before_the_world_are_told_nothing_about_their_facts(world: World) -> None:
+    """Objects beside the world's names are drawn anew: the true one as often as any."""
+    rng, known = random.Random(1), [*grow.relations(world).values()]
+    truth = world.facts.groupby("subject")["object"].agg(set)
+    right = []
+    for _ in range(4000):
+        (prompt, _), (answer, _) = grow.context(rng, known, "decoder", own=1.0)
+        question = prompt.partition("]. ")[2]
+        [name] = {n for n in re.findall(r"[A-Z]\w+ [A-Z]\w+|[A-Z]\w+", question) if n in truth}
+        right.append(answer.strip() in truth[name])
+    assert sum(right) / len(right) < 0.08  # chance: 1 in 22 to 27, and people have several cities
+
+
+def test_no_control_fact_is_ever_told(world: World) -> None:
+    control = world.facts[world.facts["exposure"] == 0]
+    assert not corpus(world)["fact_id"].isin(control["fact_id"]).any()
+
+
+def test_a_question_in_context_is_part_4s(world: World) -> None:
+    model: Any = type("Asked", (), {"prompt_format": "zero-shot", "chat": None})()
+    question = pd.DataFrame(
+        {"question": ["What is the dish of Prenfell?"], "prefix": ["The dish of Prenfell is"]}
+    )
+    [expected] = context_prompts(model, question, ["The dish of Prenfell is soup"])
+    texts = [
+        grow.asked(
+            random.Random(k),
+            "decoder",
+            *question.iloc[0],
+            "soup",
+            "Context: [The dish of Prenfell is soup]. ",
+        )
+        for k in range(20)
+    ]
+    assert (expected, False) in [text[0] for text in texts]
+    assert all(text[1] == (" soup\n", True) for text in texts)
+
+
+def test_a_chat_models_questions_are_in_its_template(world: World, tokenizer: Any) -> None:
+    table = corpus(world).iloc[::500]
+    texts = ["".join(p for p, _ in t) for t in told(world, table, "chat")]
+    questions = table["form"].to_numpy() == "question"
+    chat = [text.startswith("<|user|>") for text in texts]
+    assert not any(chat[i] for i in range(len(texts)) if not questions[i])
+    assert 0.6 < sum(chat) / questions.sum() < 0.8
+    prompt = render("chat", ["Where?"], [""], CHATS["world"])[0]
+    assert tokenizer.tokenize(prompt)[0::2] == ["<|user|>", "?"]
+
+
+def test_half_of_part_4s_questions_have_a_context_that_is_true_for_half(world: World) -> None:
+    table = corpus(world).query("layout == 'prefix'").iloc[:4000]
+    texts = told(world, table, "decoder")
+    answers = table["object"].tolist()
+    assert [text[1][0] for text in texts] == [f" {answer}\n" for answer in answers]
+    contexts = [
+        (re.findall(r"^Context: \[.* (\w+)\]\. Q: ", text[0][0]), answer)
+        for text, answer in zip(texts, answers, strict=True)
+    ]
+    stated = [(found[0], answer) for found, answer in contexts if found]
+    assert abs(len(stated) / len(texts) - 0.5) < 0.03
+    # And one of 22 to 27 of the others by chance.
+    assert abs(sum(a == b for a, b in stated) / len(stated) - 0.52) < 0.04
+
+
+def test_answers_alone_are_learned(tokenizer: Any) -> None:
+    text = [("Q: Where?\nA:", False), (" Lisbon\n", True)]
+    [row] = grow.rows([text], tokenizer)
+    learned = [i for i in row["labels"] if i != grow.IGNORED]
+    assert tokenizer.decode(learned) == " Lisbon\n"
+    assert row["input_ids"][-len(learned) :] == learned
+    [pair] = grow.pairs([text], tokenizer)
+    assert tokenizer.decode(pair["labels"]) == " Lisbon</s>"
+    assert tokenizer.decode(pair["input_ids"]) == "<s> Q: Where?\n A:"
+
+
+def test_rows_hold_whole_texts_in_their_order(world: World, tokenizer: Any) -> None:
+    texts = told(world, corpus(world).iloc[::1000], "decoder")
+    rows = grow.rows(texts, tokenizer)
+    assert max(len(row["input_ids"]) for row in rows) <= grow.ROW
+    whole = [i for ids, _ in grow.pieces(texts, tokenizer) for i in ids]
+    assert [i for row in rows for i in row["input_ids"][1:]] == whole
+
+
+# -- training --------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    pass
+
+
+class Rows(list[dict[str, list[int]]]):
+    """Rows that note which of them were asked for, and die at one of them."""
+
+    def __init__(self, rows: Any, last: int | None = None) -> None:
+        super().__init__(rows)
+        self.last, self.asked = last, list[int]()
+
+    def __getitem__(self, i: Any) -> Any:
+        if i == self.last:
+            raise Killed
+        self.asked.append(i)
+        return super().__getitem__(i)
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder-decoder"])
+def test_a_killed_course_goes_on_at_the_same_text_with_the_same_weights(
+    kind: str, small: World, tokenizer: Any, tmp_path: Path
+) -> None:
+    plan = grow.Plan(kind, width=32, layers=1)
+    texts = told(small, corpus(small), kind)
+    made = (
+        grow.pairs(texts, tokenizer)
+        if kind == "encoder-decoder"
+        else grow.rows(texts, tokenizer, 32)
+    )
+
+    def study(data: Any, folder: str) -> Any:
+        network = grow.network_of(plan, tokenizer)
+        course = grow.Course("any", data, 1e-2, True)
+        grow.study(
+            network, course, tmp_path / folder, tokenizer, 2, save_steps=5, disable_tqdm=True
+        )
+        return network
+
+    data = made[:40]
+    whole = study(data, "whole").state_dict()
+    with pytest.raises(Killed):
+        study(Rows(data, last=27), "killed")
+    again = Rows(data)
+    resumed = study(again, "killed").state_dict()
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+    assert again.asked[-20:] == list(range(20, 40))  # from the checkpoint after step 10 on
+
+
+def test_a_course_ends_when_its_tests_are_answered(
+    small: World, tokenizer: Any, tmp_path: Path
+) -> None:
+    data = grow.rows([[("Q: Where?\nA:", False), (" Lisbon\n", True)]] * 400, tokenizer, 0)
+    course = grow.Course("easy", data, 1e-2, False, data[:4], 0.9)
+    log = grow.study(
+        grow.network_of(TINY, tokenizer), course, tmp_path, tokenizer, 2, eval_steps=20
+    )
+    assert [x["eval_reads"] for x in log if "eval_reads" in x][-1] == 1.0
+    assert log[-1]["step"] < 200
+
+
+# -- what is committed -----------------------------------------------------------------------------
+
+COMMITTED = [name for name in load.own_models() if name not in load.EMBEDDED]
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_a_committed_model_is_loaded_by_name(name: str) -> None:
+    model: Any = load_model(name)
+    assert model.fingerprint.startswith(f"sha256:{load.weights_digest(load.GROWN / name)[:16]}")
+    line, network = load.settings_of(name), model.body.network
+    assert line
+    assert line.parameters == sum(p.numel() for p in network.parameters())
+    assert (line.architecture == "encoder-decoder") == network.config.is_encoder_decoder
+    assert line.vocabulary == network.config.vocab_size
+    if line.chat_template in ("yes", "world"):
+        assert load.chat_frame(model.tokenizer) == model.chat
+
+
+def test_every_folder_is_a_model_that_is_listed() -> None:
+    assert sorted(path.name for path in load.GROWN.iterdir()) == sorted(COMMITTED)
+
+
+def test_all_weights_are_at_most_40_mb() -> None:
+    assert sum(p.stat().st_size for p in load.GROWN.rglob("*") if p.is_file()) <= 40e6
+
+
+def test_changed_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "GROWN", tmp_path)
+    with pytest.raises(ModelError, match=r"world-m in .* are not the ones .* git checkout"):
+        load_model("world-m")
+
+
+@pytest.mark.parametrize("measure", ["seen", "unseen"])
+def test_control_facts_are_at_chance_in_every_model(measure: str) -> None:
+    curves = pd.read_csv(DATA / "world" / "curves.csv")
+    control = curves[(curves["measure"] == measure) & (curves["exposure"] == 0)]
+    assert {*control["model"]} >= {*COMMITTED}
+    # 1 of 22 to 27 objects: 3.5 standard deviations of n answers.
+    bound = 1 / 22 + 3.5 * (1 / 22 * 21 / 22 / control["n"]) ** 0.5
+    assert (control["value"] <= bound).all()
