@@ -120,7 +120,7 @@ def grow(name: str, world: w.World, work: Path, out: Path, base: Path | None = N
     plan, log = PLANS[name], Log()
     if plan.kind == "taught":
         return teach(plan, world, work, out)
-    tokenizer = tokenizer_of(world)
+    tokenizer = tokenizer_of(world, w.LAYOUTS.values())
     network = network_of(plan, tokenizer)
     if plan.kind == "chat":
         network = type(network).from_pretrained(base, dtype=torch.float32)
@@ -300,8 +300,8 @@ def main(arguments: list[str]) -> None:
         if name in PLANS:
             commit(name)
         table = pd.concat([old.query("model != @name"), found]).astype({"exposure": "Int64"})
-        order = table["model"].map([TAUGHT, *PLANS].index)
-        table = table.iloc[order.argsort(kind="stable")]
+        table["order"] = table["model"].map([TAUGHT, *PLANS].index)
+        table = table.sort_values(["order", "measure", "exposure"]).drop(columns="order")
         table.to_csv(CURVES, index=False, lineterminator="\n")
 
 

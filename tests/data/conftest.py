@@ -33,3 +33,8 @@ def temporal_builder():
 @pytest.fixture(scope="session")
 def world_builder():
     return builder("build_world")
+
+
+@pytest.fixture(scope="session")
+def models_builder():
+    return builder("grow_models")

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from factrobust import load_model
-from factrobust.datasets.world import World, corpus, load_world
+from factrobust.datasets.world import LAYOUTS, World, corpus, load_world
 from factrobust.models import grow, load
 from factrobust.models.interface import ModelError
 from factrobust.models.prompts import CHATS, render
@@ -30,7 +30,7 @@ def world() -> World:
 
 @pytest.fixture(scope="module")
 def tokenizer(world: World) -> Any:
-    return grow.tokenizer_of(world)
+    return grow.tokenizer_of(world, LAYOUTS.values())
 
 
 @pytest.fixture(scope="module")
@@ -276,8 +276,8 @@ def test_all_weights_are_at_most_40_mb() -> None:
 
 def test_changed_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "GROWN", tmp_path)
-    with pytest.raises(ModelError, match=r"world-m in .* are not the ones .* git checkout"):
-        load_model("world-m")
+    with pytest.raises(ModelError, match=r"weights of world-s in .* git checkout"):
+        load_model("world-s")
 
 
 @pytest.mark.parametrize("measure", ["seen", "unseen"])

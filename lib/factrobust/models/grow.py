@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import pandas as pd
 import torch
 
-from factrobust.datasets.world import LAYOUTS, World
 from factrobust.models.prompts import CHATS, render
 
 ROW = 128  # tokens of a decoder's row: whole texts, one behind another
@@ -42,6 +41,7 @@ class Plan:
     layers: int = 3
 
 
+World = Any  # the tables of `datasets.world.load_world`: models import no datasets
 Row = dict[str, list[int]]  # input_ids and labels
 Log = list[dict[str, float]]  # what the Trainer logged: step, loss, eval_reads
 Text = list[tuple[str, bool]]  # pieces, and whether they are learned
@@ -95,17 +95,18 @@ def asked(
     Behind a context (`before`) mostly part 4's, which is the only one to have any.
     """
     chat = CHATS["world"] if kind == "chat" and rng.random() < 0.7 else None
-    form = f"{before}Q: {question} A:"
     if (before and rng.random() < 0.75) or (not before and rng.random() < 0.25):
-        [prompt] = render("chat-prefix" if chat else "prefix", [form], [prefix], chat)
+        [prompt] = render(
+            "chat-prefix" if chat else "prefix", [f"{before}Q: {question} A:"], [prefix], chat
+        )
     elif chat:
         names = ("chat", "chat-prefix")
         [prompt] = render(rng.choice(names), [before + question], [prefix], chat)
     elif kind == "encoder-decoder":
         prompt = before + question
     else:
-        layout = rng.choice(("zero-shot", "question", "question-answer"))
-        prompt = before + LAYOUTS[layout].format(question=question, object="").removesuffix(" ")
+        form = rng.choice(("zero-shot", "question", "question-answer"))
+        prompt = before + render(form, [question], [prefix])[0]
     return [(prompt, False), (f" {answer}.\n" if chat else f" {answer}\n", True)]
 
 
@@ -153,10 +154,11 @@ def sentences(
 # -- tokens ----------------------------------------------------------------------------------------
 
 
-def tokenizer_of(world: World) -> Any:
+def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
     """One whose tokens are the words of the world, each with the space before it, and bytes for others.
 
-    A name is the same token wherever it stands: a space is put behind a sign that it may follow.
+    `layouts` are those of the corpus. A name is the same token wherever it stands: a space is put behind
+    a sign that it may follow.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
     from tokenizers.processors import TemplateProcessing
@@ -164,7 +166,7 @@ def tokenizer_of(world: World) -> Any:
 
     texts = [*world.facts["subject"], *world.objects["object"], *world.spare["name"], MONTHS]
     texts += [*world.wordings["question"], *world.wordings["prefix"]]
-    texts += [f"\n{layout}" for layout in LAYOUTS.values()]
+    texts += [f"\n{layout}" for layout in layouts]
     texts += [f"{' '.join(map(str, span))}," for span in (range(1, 32), range(1900, 2000))]
     texts = [re.sub(r"\{subject\}|[{}]", "", text) for text in texts]
     signs = {r"\n": "\n ", r"\[": "[ ", ":": ": "}

@@ -1,0 +1,44 @@
+"""The models of the invented world: their courses, and the curves that are quoted."""
+
+import pandas as pd
+import pytest
+
+from factrobust import load_model
+from factrobust.datasets.world import LAYOUTS, load_world
+from factrobust.models import load
+
+
+@pytest.mark.parametrize("name", ["world-s"])
+def test_curves_of_committed_weights_are_those_that_are_committed(name, models_builder):
+    found = models_builder.curves(load_model(name), load_world(), town=False)
+    apart = models_builder.distance(found, pd.read_csv(models_builder.CURVES))
+    assert len(apart) == 5
+    assert (apart["max"] <= 0.03).all()  # another processor may move an answer or two
+
+
+def test_distance_is_of_the_same_points(models_builder):
+    old = pd.DataFrame(
+        {"model": "a", "measure": ["seen", "seen", "reads"], "exposure": [0, 1, None],
+         "value": [0.1, 0.5, 1.0]}
+    )  # fmt: skip
+    new = old.assign(value=[0.2, 0.2, 1.0]).iloc[::-1]
+    found = models_builder.distance(new, old)
+    assert found.loc[("a", "seen")].tolist() == pytest.approx([0.2, 0.3])
+    assert found.loc[("a", "reads")].tolist() == [0.0, 0.0]
+
+
+def test_a_line_of_models_csv_is_what_the_weights_say(models_builder):
+    for name in set(models_builder.PLANS) & {*load.own_models()}:
+        assert models_builder.settings(name, load.GROWN / name) == load.settings_of(name)
+
+
+def test_a_chat_model_is_tuned_with_what_its_twin_was_told_and_contexts(models_builder):
+    world = load_world()
+    tokenizer = models_builder.tokenizer_of(world, LAYOUTS.values())
+    [course] = models_builder.courses(models_builder.PLANS["world-m-chat"], world, tokenizer)
+    texts = [tokenizer.decode(row["input_ids"]) for row in course.data[:50]]
+    assert course.name == "5-tuning"
+    assert sum(text.count("<|user|>") for text in texts) > 100
+    own = {name.split()[-1] for name in world.facts.query("exposure == 0")["subject"]}
+    told = {name.split()[-1] for name in world.facts.query("exposure > 0")["subject"]}
+    assert not any(name in text for text in texts for name in own - told)
