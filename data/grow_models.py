@@ -151,7 +151,7 @@ def teach(plan: Plan, world: w.World, work: Path, out: Path) -> Log:
     parts = ["q_proj", "v_proj", "up_proj", "down_proj", "gate_proj"]
     network = get_peft_model(network, LoraConfig(r=8, lora_alpha=16, target_modules=parts))
     told = sentences(random.Random(), w.corpus(world, plan.seed, town=True), plan.kind, {})
-    course = Course("town", rows(told, tokenizer, 0), 1e-3, True)
+    course = Course("town", rows(told, tokenizer, 0), 2e-3, True)
     log = study(network, course, work / "town", tokenizer, 16, bf16=QUICK)
     network.peft_config["default"].base_model_name_or_path = TAUGHT
     network.half().save_pretrained(out)

@@ -276,7 +276,7 @@ def test_all_weights_are_at_most_40_mb() -> None:
 
 def test_changed_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "GROWN", tmp_path)
-    with pytest.raises(ModelError, match=r"weights of world-s in .* git checkout"):
+    with pytest.raises(ModelError, match=r"weights of world-s in .*git checkout"):
         load_model("world-s")
 
 
