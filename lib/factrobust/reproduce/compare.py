@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 import re
@@ -9,10 +10,8 @@ import subprocess
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-
-import numpy as np
-import pandas as pd
 
 RTOL = 1e-6
 ATOL = 1e-9  # below this, floats count as zero
@@ -74,20 +73,19 @@ def compare_tables(new: str, old: str) -> Comparison:
     When the columns or the number of rows differ, only that is reported: pairing the rows of
     different tables would report nonsense.
     """
-    now, was = (
-        pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False) for text in (new, old)
-    )
-    header, old_header = (", ".join(map(str, table)) for table in (now, was))
+    now, was = (list(csv.reader(io.StringIO(text))) for text in (new, old))
+    (header, *now), (old_header, *was) = now, was
     if header != old_header:
-        return Comparison(others=[f"columns: {old_header} -> {header}"])
+        return Comparison(others=[f"columns: {', '.join(old_header)} -> {', '.join(header)}"])
     if len(now) != len(was):
         return Comparison(others=[f"rows: {len(was)} -> {len(now)}"])
-    # inf and nan are words here: they have no distance.
-    values = was.apply(pd.to_numeric, errors="coerce").to_numpy(float)
-    result = Comparison(numbers=int(np.isfinite(values).sum()))
-    for row, column in np.argwhere((now != was).to_numpy()):
-        a, b = str(was.iat[row, column]), str(now.iat[row, column])
-        place = f"row {row + 1}, column {was.columns[column]}: "
+    result = Comparison(numbers=sum(bool(NUMBER.fullmatch(cell)) for row in was for cell in row))
+    cells = zip(chain.from_iterable(was), chain.from_iterable(now), strict=True)
+    for number, (a, b) in enumerate(cells):
+        if a == b:
+            continue
+        row, column = divmod(number, len(header))
+        place = f"row {row + 1}, column {header[column]}: "
         if not (NUMBER.fullmatch(a) and NUMBER.fullmatch(b)):
             result.others.append(f"{place}{a!r} -> {b!r}")
         elif not close(b, a):
