@@ -272,8 +272,7 @@ class Successions(Study):
         self.inputs, self.terms = [FILE], load_successions(offices=v["offices"])
         self.moments = moments(self.terms, v["n_moments"])
         self.scores = self._each(lambda model: holders(model, self.terms, self.moments))
-        if self.models:
-            schemas.HolderScores.validate(self.scores)
+        schemas.HolderScores.validate(self.scores)
         chains = self.moments["chain"].nunique()
         print(f"{chains} offices, {len(self.moments)} moments, asked of {self._names()}")
 

@@ -84,14 +84,9 @@ def text_source(parametric: str, counterfactual: str, answer: str) -> str:
     return "parametric" if within(a, p) else "contextual" if within(a, c) else "other"
 
 
-def our_source(parametric: str, counterfactual: str, answer: str) -> str:
-    """Source by our rules, of the three texts alone (`decide`)."""
-    return decide(parametric, counterfactual, answer).source
-
-
 SourceRule = Callable[[str, str, str], str]
 RULES: Mapping[str, SourceRule] = {
-    "code": published_source, "text": text_source, "ours": our_source,
+    "code": published_source, "text": text_source, "ours": lambda *texts: decide(*texts).source,
 }  # fmt: skip
 
 
