@@ -204,7 +204,7 @@ class HolderScores(pa.DataFrameModel):
     """log P of an office's holders after the question who held it in a year (part 2)."""
 
     model: str = _column("the name that the model was loaded by")
-    chain: str = _column("of a term of datasets.successions")
+    chain: str = _column("of a term of an office")
     year: int = _column("the year that was asked for")
     term: int = _column("number of the term in which it lies, from 0", ge=0)
     candidate: int = _column("number of the term whose holder is scored", ge=0)

@@ -264,12 +264,12 @@ class Successions(Study):
     """
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
-        from factrobust.datasets.successions import FILE, load_successions, moments
+        from factrobust.datasets.temporal import OFFICES, load_successions, moments
         from factrobust.probes.time import holders
 
         super().__init__(notebook)
         v = self.parameters
-        self.inputs, self.terms = [FILE], load_successions(offices=v["offices"])
+        self.inputs, self.terms = [OFFICES], load_successions(offices=v["offices"])
         self.moments = moments(self.terms, v["n_moments"])
         self.scores = self._each(lambda model: holders(model, self.terms, self.moments))
         schemas.HolderScores.validate(self.scores)

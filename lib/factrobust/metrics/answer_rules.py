@@ -7,7 +7,7 @@ the counterfactual and the answer given, in this order:
 - `published_source` is what the thesis's code does (listing 5), `text_source` what its text says;
 - `decide` is ours. It compares what answers name (`named`): numbers and months where there are any,
   else the words that are no function words. One answer agrees with another if one names all that
-  the other does, or its first part does. `metrics.labels` holds it against hand labels.
+  the other does, or its first part does. `verdicts` holds it against hand labels.
 
 The rules read English. Of the thesis's seven kinds of others (tables 13 to 16) they tell 1, 5, 7 and
 negations, 4, by words. Kind 3 they see only by a shared unit ("70 years" after "100 years", where

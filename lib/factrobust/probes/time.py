@@ -128,7 +128,7 @@ def holders(
 ) -> pd.DataFrame:
     """log P of every holder of an office after the question who held it in a year.
 
-    `terms` (`datasets.successions.load_successions`) has chain, term, holder, question and prefix,
+    `terms` (`datasets.temporal.load_successions`) has chain, term, holder, question and prefix,
     `moments` chain, term and year. One row a moment and term of its chain: a table
     `schemas.HolderScores`. The terms of one holder have the same score. The prior is that after the
     question without a date.

@@ -23,7 +23,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from factrobust.datasets.dates import GRID
-from factrobust.datasets.successions import load_successions, moments
+from factrobust.datasets.temporal import load_successions, moments
 from factrobust.models.endpoint import read_endpoint
 from factrobust.models.load import Settings, settings_of
 from factrobust.models.prompts import FORMATS
