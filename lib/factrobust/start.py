@@ -22,15 +22,13 @@ from IPython import get_ipython
 from pandas.api.types import is_integer_dtype
 
 from factrobust import load_model, schemas
-from factrobust.provenance import save_figure, save_table
+from factrobust.provenance import PACKAGES, save_figure, save_table
 from factrobust.records import open_records
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from factrobust.models.interface import Model
-
-PACKAGES = ("factrobust", "numpy", "pandas", "matplotlib")
 
 
 def _as_html(table: pd.DataFrame) -> str:
@@ -50,7 +48,7 @@ class Study:
         pd.set_option("display.max_colwidth", 90)
         if shell := get_ipython():
             shell.display_formatter.formatters["text/html"].for_type(pd.DataFrame, _as_html)
-        print(", ".join(f"{package} {metadata.version(package)}" for package in PACKAGES))
+        print(", ".join(f"{package} {metadata.version(package)}" for package in PACKAGES[:4]))
         self.parameters = {name: notebook[name] for name in notebook["__annotations__"]}
         names = self.parameters.pop("models", [])
         self.models = [load_model(name, records=open_records()) for name in names]

@@ -118,19 +118,13 @@ def _check_header(
             fault = f"the column {name!r} occurs twice; rename or remove one"
         elif name in header:
             continue
-        elif near := nearest(name, extra):
-            fault = f"the column {name!r} is missing; rename {near!r}, or call a note otherwise"
+        elif near := difflib.get_close_matches(name, extra, n=1, cutoff=0.75):
+            fault = f"the column {name!r} is missing; rename {near[0]!r}, or call a note otherwise"
         elif name in required:
             fault = f"the column {name!r} is missing; add it to the header ({', '.join(header)})"
         else:
             continue
         raise FactsError(f"{path}, line 1: {fault}.")
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word most like `word`, or None if none is."""
-    matches = difflib.get_close_matches(word.casefold(), list(known), n=1, cutoff=0.75)
-    return matches[0] if matches else None
 
 
 def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, path: str | Path) -> None:

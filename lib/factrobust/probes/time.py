@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from factrobust.datasets.dates import verbalise
+from factrobust.datasets.dates import COLUMNS, verbalise
 from factrobust.datasets.temporal import load_temporal_relations
 from factrobust.draws import lot
 from factrobust.models.interface import Model
@@ -24,7 +24,6 @@ from factrobust.models.prompts import FORMATS
 from factrobust.probes import need, prompts
 from factrobust.text import normalise
 
-KEPT = ["fact_id", "precision", "date", "year", "alpha", "years_off", "label"]
 WORDING = ("question", "prefix")
 
 
@@ -114,7 +113,7 @@ def scored(
         own, *more = (next(values) for _ in texts)
         logprob, *drift = (float(np.sum(v, dtype=np.float64)) for v in (own, *more))
         rows.append((logprob, len(own), logprob - np.mean(drift) if drift else np.nan))
-    table = statements[KEPT].reset_index(drop=True)
+    table = statements[list(COLUMNS)].reset_index(drop=True)
     table.insert(0, "model", model.name)
     table.insert(1, "prompt_format", name)
     table[["logprob", "n_tokens", "freed"]] = pd.DataFrame(
