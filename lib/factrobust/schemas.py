@@ -7,8 +7,6 @@ what was asked are carried along, so that nothing has to be merged again.
 Log-probabilities are natural, in float32 as models give them, or sums of those in float64.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

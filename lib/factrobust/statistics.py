@@ -14,8 +14,6 @@ another value, have the exact binomial bounds of as many trials as there are gro
 infinite value is an error: drop it, and say so.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Read a CSV that a person may have typed, and say what is wrong with it in one sentence."""
 
-from __future__ import annotations
-
 import csv
 import difflib
 import io

@@ -11,8 +11,6 @@ a context is about is told from one that repeats whatever stands there. `varied_
 might make a context win over a memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any

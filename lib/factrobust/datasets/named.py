@@ -7,8 +7,6 @@ the repository's folder, wherever the notebook lies. An unknown name raises Valu
 raise is theirs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

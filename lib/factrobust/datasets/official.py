@@ -5,8 +5,6 @@ are read in this module, the sets with passages in `closed_book`. No set is embe
 tests cannot reach the hub: the downloads are untried.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping

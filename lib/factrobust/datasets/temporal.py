@@ -1,8 +1,6 @@
 """Temporal facts: quintuples (subject, relation, object, start, end), their questions, their counts; and
 the holders of offices, with the years to ask for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Questions that ask for the same thing in other words: paraphrases of facts, and groups of your own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

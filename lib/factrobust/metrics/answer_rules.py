@@ -15,8 +15,6 @@ memory said "12 months"): that a sea is asked for and not a lake (table 15) they
 needs the right answers; without them it is a guess from the question ("several"). Spellings are not translated (Dutch, Netherlands), units not converted.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache

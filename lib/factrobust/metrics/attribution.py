@@ -7,8 +7,6 @@ withholds it. What a mistake costs is the reader's to say: passing one that is n
 costs `cost` times as much as withholding one that is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -11,8 +11,6 @@ Functions of a table `schemas.Scores` take which column of it counts, logprob or
 other objects share).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any

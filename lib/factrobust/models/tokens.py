@@ -1,7 +1,5 @@
 """Text to tokens and back: special tokens once, answers found by their characters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ columns do no harm. A table without rows, or (of lines, rows of points, scattere
 the same thing, is a ValueError.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

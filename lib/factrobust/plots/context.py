@@ -6,8 +6,6 @@ apart for all colour-blind readers; where colours are not printed, places and li
 Tables and errors as `plots.blocks` says.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ Each function takes ready tables and returns a matplotlib Figure. Tables and err
 says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

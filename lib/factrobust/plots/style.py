@@ -6,8 +6,6 @@ and line in every figure (see `looks`), so a legend read once holds throughout. 
 in `factrobust.mplstyle`, which holds for all that is drawn once this module is imported.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 import zlib

@@ -3,8 +3,6 @@
 Tables, of one prompt format a model, and errors as `plots.blocks` says.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from typing import Any

@@ -4,8 +4,6 @@ that an answer is right, and how well.
 Tables and errors as `plots.blocks` says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from textwrap import shorten
 from typing import Any

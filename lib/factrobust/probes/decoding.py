@@ -4,8 +4,6 @@ Every function takes facts with the columns `question` and `prefix` (`datasets.f
 returns one row a response. What is right or wrong is decided later, by the metrics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@ relation are scored after the same dated question: what the date does to all of 
 because the fact held. log P(object) minus the mean of theirs is freed of that drift.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 

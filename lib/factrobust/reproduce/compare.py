@@ -1,7 +1,5 @@
 """What moved: two versions of a table, of all tables; the working tree and its commit."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

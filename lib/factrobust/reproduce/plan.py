@@ -8,8 +8,6 @@ tokens as they may have; sentence encoders and NLI models do not count. Hours ar
 device that holds the model, or of several that hold a part each and take turns.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import re
