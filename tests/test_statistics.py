@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 from factrobust.statistics import (
-    Interval,
     agreement,
     binomial_interval,
     bootstrap_correlation,
@@ -93,7 +92,6 @@ def test_degenerate_cases() -> None:
     assert np.isnan([one.low, one.high]).all()
     assert one.n == 1
     assert bootstrap_mean([True, False]).mean == 0.5
-    assert str(Interval(0.5, 0.25, 0.75, 8)) == "0.500 [0.250, 0.750] (n = 8)"
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,6 @@ class Interval(NamedTuple):
     high: float
     n: int
 
-    def __str__(self) -> str:
-        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}] (n = {self.n})"
-
 
 def bootstrap_mean(
     values: ArrayLike, groups: ArrayLike | None = None, *, n_boot: int = 2000, seed: int = 0

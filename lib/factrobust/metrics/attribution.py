@@ -46,12 +46,6 @@ SCORES = {
 }
 
 
-def scores_table() -> pd.DataFrame:
-    """The scores: score, queries (1: with the context only, 2: without it, too), definition."""
-    rows = [(name, score.queries, score.definition) for name, score in SCORES.items()]
-    return pd.DataFrame(rows, columns=["score", "queries", "definition"])
-
-
 def cases(marked: pd.DataFrame, *, others: bool) -> pd.DataFrame:
     """The sound answers (`schemas.MarkedContext`) of a source, or, with `others`, of none, too.
 

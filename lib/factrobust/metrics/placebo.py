@@ -83,14 +83,6 @@ def placebo(blocks: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def side_by_side(found: pd.DataFrame, measure: str = "win_rate") -> pd.DataFrame:
-    """`placebo` with the measure of the validity and of the other blocks in rows of their own: a column
-    dates says which, and the column of the measure's name how much."""
-    names = {measure: "validity", f"placebo_{measure}": "other blocks"}
-    table = found[[*CELL, *names]].rename(columns=names)
-    return table.melt(CELL, [*names.values()], "dates", measure)
-
-
 def placebo_test(
     blocks: pd.DataFrame, facts: pd.DataFrame, *, n_boot: int = 2000, n_draws: int = 9999
 ) -> pd.DataFrame:

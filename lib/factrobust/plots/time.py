@@ -104,8 +104,8 @@ def match_matrix(table: pd.DataFrame) -> Figure:
 def against_placebos(table: pd.DataFrame, value: str, at: float | None = None) -> Figure:
     """A value of the validity beside that of the other blocks: a row a precision, a panel a model.
 
-    `table`: intervals by model, precision and dates ("validity", "other blocks", see
-    `metrics.placebo.side_by_side`); `value` is the label of x, `at` is dashed.
+    `table`: intervals by model, precision and dates ("validity", "other blocks"); `value` is the label of
+    x, `at` is dashed.
     """
     table = table.sort_values("dates", ascending=False, kind="stable")
     form: dict[str, Any] = {"by": "dates", "panel": "model", "rows_n": True, "at": at}
