@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
+from numpy.typing import ArrayLike
 
 ANSWER_TYPES = ("Numerical", "Location", "Human", "Entity")
 
@@ -138,6 +139,14 @@ def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, path: str | Pat
         raise FactsError(
             f"{path}, {frame.index.name} {first['index']}: the {first['column']} {cell} {first['check']}."
         ) from errors
+
+
+def refuse(frame: pd.DataFrame, wrong: ArrayLike, path: str | Path, fault: str) -> None:
+    """Raise FactsError for the first row that is `wrong` [row], if any; `fault` says why, with the names
+    of cells in braces."""
+    for line in frame.index[np.asarray(wrong)][:1]:
+        what = fault.format(**frame.loc[line])
+        raise FactsError(f"{path}, {frame.index.name} {line}: {what}.")
 
 
 def check_unique(frame: pd.DataFrame, columns: list[str], path: str | Path) -> None:

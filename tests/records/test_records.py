@@ -186,9 +186,6 @@ def test_modes_of_open_records(
     sentence = rf"lack 3 calls .*the first is a score by {model}.* run `make reproduce && make rec"
     with pytest.raises(RecordsError, match=sentence):
         open_records().get([*calls, *toy.calls(1, operation="sample")])
-    monkeypatch.setenv("FACTROBUST_RECORDS", "frehs")
-    with pytest.raises(RecordsError, match="FACTROBUST_RECORDS is 'frehs'"):
-        open_records()
 
 
 # -- the working file: resume, two processes, kills, damage, a full disk ----------------------------

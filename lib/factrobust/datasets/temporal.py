@@ -81,22 +81,15 @@ def check_quintuples(frame: pd.DataFrame, relations: Iterable[str], path: str | 
     """Raise FactsError for the first bad row of a table that `read_table` has read."""
     tables.check_table(frame, fact_tables.with_relations(SCHEMA, relations), path)
     tables.check_unique(frame, ["relation", "subject", "object", "start"], path)
-    for wrong, fault in (
-        (
-            parse(frame["start"])[0] > parse(frame["end"])[1],
-            "ends before it begins; swap the two, or mend the wrong one",
-        ),
-        (
-            whole_years(frame["start"], frame["end"]) == 0,
-            "has no whole calendar year surely inside, so that no year is correct; give the bounds "
-            "more precisely, or delete the line",
-        ),
-    ):
-        for line in frame.index[wrong][:1]:
-            start, end = frame.loc[line, ["start", "end"]]
-            raise tables.FactsError(
-                f"{path}, line {line}: the period from {start} to {end} {fault}."
-            )
+    tables.refuse(
+        frame, parse(frame["start"])[0] > parse(frame["end"])[1], path,
+        "the period from {start} to {end} ends before it begins; swap the two, or mend the wrong one",
+    )  # fmt: skip
+    tables.refuse(
+        frame, whole_years(frame["start"], frame["end"]) == 0, path,
+        "the period from {start} to {end} has no whole calendar year surely inside, so that no year is "
+        "correct; give the bounds more precisely, or delete the line",
+    )  # fmt: skip
 
 
 def complete(frame: pd.DataFrame) -> pd.DataFrame:
@@ -219,17 +212,15 @@ def _check_chains(frame: pd.DataFrame, path: Path) -> None:
     begun, over = parse(frame["start"]), parse(_ends(frame))
     chains = frame.assign(begun=begun[1], over=over[0]).groupby("chain")
     before = chains["over"].shift()  # NaT, which is before nothing, of a first term
-    for wrong, fault in (
-        (begun[0] > over[1], "ends before it begins; swap the two dates, or mend the wrong one"),
-        (
-            before > begun[1],
-            "begins before the last one of its chain ends; mend a date, or put the terms in order",
-        ),
-    ):
-        for line in frame.index[wrong][:1]:
-            raise tables.FactsError(
-                f"{path}, line {line}: the term of {frame.at[line, 'holder']!r} {fault}."
-            )
+    tables.refuse(
+        frame, begun[0] > over[1], path,
+        "the term of {holder!r} ends before it begins; swap the two dates, or mend the wrong one",
+    )  # fmt: skip
+    tables.refuse(
+        frame, before > begun[1], path,
+        "the term of {holder!r} begins before the last one of its chain ends; mend a date, or put the "
+        "terms in order",
+    )  # fmt: skip
 
 
 def moments(terms: pd.DataFrame, n_years: int | None = None) -> pd.DataFrame:

@@ -88,8 +88,8 @@ def match_matrix(table: pd.DataFrame) -> Figure:
     """
     fills = {"won": style.RIGHT, "tied": "0.85", "lost": style.WRONG}
     height = 0.9 + 0.22 * table["correct"].nunique()
-    form: dict[str, Any] = {"labels": ("incorrect date", "correct date"), "height": height}
-    fig, panels = blocks.panels(table, "model", **form)
+    labels = "incorrect date", "correct date"
+    fig, panels = blocks.panels(table, "model", labels=labels, height=height)
     for axis, own in panels:
         grid = own.pivot(index="correct", columns="incorrect", values="outcome")
         blocks.cells(
@@ -120,11 +120,9 @@ def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
     """
     names = [style.printable(name) for name in holders]
     terms, models = range(len(names)), table["model"].nunique()
-    form: dict[str, Any] = {
-        "height": 1.2 + 0.17 * len(names),
-        "width": DOUBLE if models > 1 else None,
-    }
-    fig, panels = blocks.panels(table, "model", labels=("named", "in office"), **form)
+    width, height = DOUBLE if models > 1 else None, 1.2 + 0.17 * len(names)
+    labels = "named", "in office"
+    fig, panels = blocks.panels(table, "model", labels=labels, height=height, width=width)
     for axis, own in panels:
         grid = own.pivot(index="term", columns="predicted", values="share")
         blocks.cells(
