@@ -322,8 +322,37 @@ def encode(value: Any) -> str:
 
 
 def decode(text: str) -> Any:
-    """The value that `encode` wrote; every float equals the one encoded, bit for bit."""
-    return _DECODER.decode(text)
+    """The value that `encode` wrote; every float equals the one encoded, bit for bit.
+
+    The alternatives of an answer are most of what is recorded, and few notebooks look at them: an
+    object's last field, if it is `top_logprobs`, is read when it is first looked at.
+    """
+    rest, mark, alternatives = text.partition(',"top_logprobs":')  # in a string, quotes have a \
+    if not (mark and text.startswith("{")):
+        return _DECODER.decode(text)
+    return _DECODER.decode(rest + "}") | {"top_logprobs": Later(alternatives.removesuffix("}"))}
+
+
+class Later(Sequence[Any]):
+    """A list of lists of pairs whose JSON text is read when it is first looked at."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @functools.cached_property
+    def _list(self) -> list[Any]:
+        return [[(token, p) for token, p in at] for at in _DECODER.decode(self._text)]
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._list[place]
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def __eq__(self, other: object) -> bool:
+        return self._list == other
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _text(value: Any) -> str:
