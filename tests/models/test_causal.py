@@ -285,7 +285,9 @@ def test_the_curve_of_a_greedy_answer_is_what_temper_says(real: Any, ask: Any) -
     answers = [g for g in real.generate(ask(real), temperatures=grid) if g.token_ids]
     assert answers
     tempered = real.temper([g.prompt for g in answers], [g.token_ids for g in answers], grid)
-    np.testing.assert_allclose([g.curve for g in answers], tempered, atol=1e-4)
+    # Logits of float32 agree to some 1e-6, which a temperature of 0.01 makes a hundred times larger.
+    away = np.abs(np.array([g.curve for g in answers]) - tempered)
+    assert (away <= np.maximum(1e-4, 1e-5 / np.array(grid))).all()
 
 
 def test_ids_by_hand(toy_model: Any) -> None:

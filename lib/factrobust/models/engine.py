@@ -212,12 +212,13 @@ def in_batches(
     budget: int,
     name: str,
 ) -> Iterator[Batch]:
-    """Run items in batches of like size, shortest first, and yield what each batch gives.
+    """Run items in batches of like size, longest first, and yield what each batch gives.
 
     A batch is padded to its largest item and holds at most `budget` tokens (`sizes`: tokens of each
     item); one that does not fit into memory is halved, and so is an item that is a list. Raises
     ModelError if what is left does not fit alone; `name` is the model's, for the message. On a
-    processor LANES batches run at once, each with its share of the threads.
+    processor LANES batches run at once, each with its share of the threads; the short ones are the last,
+    so that no lane waits long for the other.
     """
     batches: list[list[Any]] = []
     for i in sorted(range(len(items)), key=lambda i: sizes[i]):
@@ -242,12 +243,12 @@ def in_batches(
 
     threads, gpu = torch.get_num_threads(), torch.cuda.is_available()
     lanes = 1 if gpu else min(LANES, threads, len(batches) or 1)
-    todo, running = deque(batches), deque[tuple[list[Any], Future[Batch | None]]]()
+    todo, running = deque(batches[::-1]), deque[tuple[list[Any], Future[Batch | None]]]()
     share = functools.partial(torch.set_num_threads, threads // lanes)
     with ThreadPoolExecutor(lanes, initializer=share) as pool:
         try:
             while todo or running:
-                while todo and len(running) < lanes:
+                while todo and len(running) < 2 * lanes:  # the next ones wait for a free lane
                     running.append((todo[0], pool.submit(attempt, todo.popleft())))
                 batch, future = running.popleft()
                 if done := future.result():
