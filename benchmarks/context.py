@@ -49,7 +49,7 @@ def forced(model: CausalLM, prompt: str) -> Answer:
     kept = made[:end]
     text = tokens.continuation(model.tokenizer, ids[-1], kept)
     alone = [[(model.tokenizer.decode([token]), 0.0)] for token in kept]
-    text, n = ending(Generation(prompt, text, kept, [0.0] * len(kept), alone), "robust")
+    text, n = ending(Generation(prompt, text, kept, [0.0] * len(kept), alone))
     return text, kept[:n]
 
 

@@ -27,12 +27,12 @@ from build_facts import Row, command_line, leaks
 from fact_sources import SOURCES, VERSIONS, plain
 
 from factrobust.datasets.dates import parse
-from factrobust.datasets.successions import load_successions
 from factrobust.datasets.temporal import (
     COLUMNS,
     REQUIRED,
     check_quintuples,
     complete,
+    load_successions,
     load_temporal_facts,
     load_temporal_relations,
 )

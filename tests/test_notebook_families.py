@@ -28,7 +28,7 @@ def named(name, records):
 
 def scored(model, statements, *, prompt_format):
     """Tuned models know: the nearer to the middle of the validity, the likelier. Others only drift."""
-    table = statements[probe.KEPT].assign(model=model.name, prompt_format=prompt_format)
+    table = statements[list(probe.COLUMNS)].assign(model=model.name, prompt_format=prompt_format)
     drift = (table["year"] - 3000) / 100
     table["logprob"] = -table["alpha"].abs() if model.chat else drift
     return table.assign(n_tokens=1, freed=float("nan"))

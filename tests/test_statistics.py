@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 from factrobust.statistics import (
-    Interval,
+    agreement,
     binomial_interval,
     bootstrap_correlation,
     bootstrap_mean,
@@ -21,6 +23,7 @@ from factrobust.statistics import (
     paired_difference,
     paired_table,
     ratio_of_sums,
+    rule_errors,
     side_by_side,
     unit_bins,
 )
@@ -89,7 +92,6 @@ def test_degenerate_cases() -> None:
     assert np.isnan([one.low, one.high]).all()
     assert one.n == 1
     assert bootstrap_mean([True, False]).mean == 0.5
-    assert str(Interval(0.5, 0.25, 0.75, 8)) == "0.500 [0.250, 0.750] (n = 8)"
 
 
 @pytest.mark.parametrize(
@@ -304,3 +306,27 @@ def test_exact_shares_at_the_ends() -> None:
     assert (none.mean, none.low, none.n) == (0, 0, 10)
     assert none.high == pytest.approx(1 - 0.025 ** (1 / 10))  # Clopper and Pearson, 0 of 10
     assert np.isnan(exact_share(pd.Series([], dtype=bool)).mean)
+
+
+def test_agreement_by_hand() -> None:
+    # 3 of 4 agree; by chance 3/4 * 1/2 + 1/4 * 1/2 = 1/2 would.
+    found = agreement(pd.Series(list("aaab")), pd.Series(list("aabb")))
+    assert found.share.mean == 3 / 4
+    assert found.share.low == pytest.approx(0.1941, abs=5e-5)  # Clopper and Pearson, 3 of 4
+    assert found.kappa == 1 / 2
+    assert math.isnan(agreement(pd.Series(["a"]), pd.Series(["a"])).kappa)
+
+
+def test_errors_of_a_rule_by_hand() -> None:
+    labels = pd.DataFrame({"right": [True, True, False, False, False]})
+    labels = labels.assign(rule=[True, False, True, False, False], same=labels["right"])
+    table = rule_errors(labels, ["rule", "same"], "right").set_index(["rule", "what"])
+    assert table.loc["rule", "mean"].to_dict() == pytest.approx(
+        {"error": 2 / 5, "false positives": 1 / 3, "false negatives": 1 / 2}
+    )
+    assert table.loc["rule", "n"].to_dict() == {
+        "error": 5, "false positives": 3, "false negatives": 2,
+    }  # fmt: skip
+    none = table.loc[("same", "error")]
+    assert (none["mean"], none["low"]) == (0, 0)
+    assert none["high"] == pytest.approx(1 - 0.025 ** (1 / 5))  # Clopper and Pearson, 0 of 5

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.tables import FactsError, nearest, read_table, read_text, slug
+from factrobust.tables import FactsError, read_table, read_text, slug
 
 
 @pytest.mark.parametrize(
@@ -19,11 +19,6 @@ from factrobust.tables import FactsError, nearest, read_table, read_text, slug
 )
 def test_slug(text, name):
     assert slug(text) == name
-
-
-def test_nearest_forgives_letters_but_invents_nothing():
-    assert nearest("Captial", ["capital", "color"]) == "capital"
-    assert nearest("mountain", ["capital", "color"]) is None
 
 
 def test_cells_are_stripped_and_indexed_by_line(tmp_path):

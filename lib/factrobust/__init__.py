@@ -1,7 +1,5 @@
 """Four kinds of factual robustness of language models, measured on the same facts."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"

@@ -6,8 +6,6 @@ every smaller one. What is drawn here stands in prompts, records and figures: an
 their numbers.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Where things lie: the repository's folders, and where a run may write."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -7,8 +7,6 @@ what was asked are carried along, so that nothing has to be merged again.
 Log-probabilities are natural, in float32 as models give them, or sums of those in float64.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 
@@ -204,7 +202,7 @@ class HolderScores(pa.DataFrameModel):
     """log P of an office's holders after the question who held it in a year (part 2)."""
 
     model: str = _column("the name that the model was loaded by")
-    chain: str = _column("of a term of datasets.successions")
+    chain: str = _column("of a term of an office")
     year: int = _column("the year that was asked for")
     term: int = _column("number of the term in which it lies, from 0", ge=0)
     candidate: int = _column("number of the term whose holder is scored", ge=0)

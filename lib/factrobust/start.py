@@ -22,7 +22,7 @@ from IPython import get_ipython
 from pandas.api.types import is_integer_dtype
 
 from factrobust import load_model, schemas
-from factrobust.provenance import save_figure, save_table
+from factrobust.provenance import PACKAGES, save_figure, save_table
 from factrobust.records import open_records
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from factrobust.models.interface import Model
     from factrobust.tables import Loaded
-
-PACKAGES = ("factrobust", "numpy", "pandas", "matplotlib")
 
 
 def _as_html(table: pd.DataFrame) -> str:
@@ -51,7 +49,7 @@ class Study:
         pd.set_option("display.max_colwidth", 90)
         if shell := get_ipython():
             shell.display_formatter.formatters["text/html"].for_type(pd.DataFrame, _as_html)
-        print(", ".join(f"{package} {metadata.version(package)}" for package in PACKAGES))
+        print(", ".join(f"{package} {metadata.version(package)}" for package in PACKAGES[:4]))
         self.parameters = {name: notebook[name] for name in notebook["__annotations__"]}
         names = self.parameters.pop("models", [])
         self.models = [load_model(name, records=open_records()) for name in names]
@@ -267,16 +265,15 @@ class Successions(Study):
     """
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
-        from factrobust.datasets.successions import FILE, load_successions, moments
+        from factrobust.datasets.temporal import OFFICES, load_successions, moments
         from factrobust.probes.time import holders
 
         super().__init__(notebook)
         v = self.parameters
-        self.inputs, self.terms = [FILE], load_successions(offices=v["offices"])
+        self.inputs, self.terms = [OFFICES], load_successions(offices=v["offices"])
         self.moments = moments(self.terms, v["n_moments"])
         self.scores = self._each(lambda model: holders(model, self.terms, self.moments))
-        if self.models:
-            schemas.HolderScores.validate(self.scores)
+        schemas.HolderScores.validate(self.scores)
         chains = self.moments["chain"].nunique()
         print(f"{chains} offices, {len(self.moments)} moments, asked of {self._names()}")
 

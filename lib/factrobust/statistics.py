@@ -14,8 +14,6 @@ another value, have the exact binomial bounds of as many trials as there are gro
 infinite value is an error: drop it, and say so.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -37,9 +35,6 @@ class Interval(NamedTuple):
     low: float
     high: float
     n: int
-
-    def __str__(self) -> str:
-        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}] (n = {self.n})"
 
 
 def bootstrap_mean(
@@ -247,6 +242,42 @@ def exact_table(df: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame
     low, high = binomial_interval(table["sum"], table["size"])
     table = table.assign(low=low, high=high).rename(columns={"size": "n"})
     return table[[*by, "mean", "low", "high", "n"]]
+
+
+class Agreement(NamedTuple):
+    """Of two series of labels: the share of equal ones with exact bounds, and Cohen's kappa (1960)."""
+
+    share: Interval
+    kappa: float
+
+
+def agreement(one: pd.Series, other: pd.Series) -> Agreement:
+    """How well two series of labels of the same rows agree, [row].
+
+    kappa is 1 for full agreement and 0 for that of chance, drawn from each series' own shares; NaN
+    where both give one label throughout.
+    """
+    share = exact_share(one == other)
+    chance = (one.value_counts(normalize=True) * other.value_counts(normalize=True)).sum()
+    kappa = (share.mean - chance) / (1 - chance) if chance < 1 else float("nan")
+    return Agreement(share, float(kappa))
+
+
+def rule_errors(labels: pd.DataFrame, rules: Sequence[str], truth: str) -> pd.DataFrame:
+    """How often the columns `rules` (bool) differ from the column `truth` (bool), with exact bounds.
+
+    A row a rule and what is counted, with mean, low, high, n: the "error" of all rows, and the shares
+    of "false positives" among the rows that are not true, of "false negatives" among those that are.
+    """
+    rows = labels.melt([truth], list(rules), "rule", value_name="said")
+    rows["wrong"] = rows["said"] != rows[truth]
+    of = {
+        "error": rows,
+        "false positives": rows[~rows[truth]],
+        "false negatives": rows[rows[truth]],
+    }
+    parts = (part.assign(what=name) for name, part in of.items())
+    return exact_table(pd.concat(parts), ["rule", "what"], "wrong")
 
 
 def _sorted(

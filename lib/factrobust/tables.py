@@ -1,7 +1,5 @@
 """Read a CSV that a person may have typed, and say what is wrong with it in one sentence."""
 
-from __future__ import annotations
-
 import csv
 import difflib
 import io
@@ -14,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
+from numpy.typing import ArrayLike
 
 ANSWER_TYPES = ("Numerical", "Location", "Human", "Entity")
 
@@ -118,19 +117,13 @@ def _check_header(
             fault = f"the column {name!r} occurs twice; rename or remove one"
         elif name in header:
             continue
-        elif near := nearest(name, extra):
-            fault = f"the column {name!r} is missing; rename {near!r}, or call a note otherwise"
+        elif near := difflib.get_close_matches(name, extra, n=1, cutoff=0.75):
+            fault = f"the column {name!r} is missing; rename {near[0]!r}, or call a note otherwise"
         elif name in required:
             fault = f"the column {name!r} is missing; add it to the header ({', '.join(header)})"
         else:
             continue
         raise FactsError(f"{path}, line 1: {fault}.")
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word most like `word`, or None if none is."""
-    matches = difflib.get_close_matches(word.casefold(), list(known), n=1, cutoff=0.75)
-    return matches[0] if matches else None
 
 
 def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, path: str | Path) -> None:
@@ -146,6 +139,14 @@ def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, path: str | Pat
         raise FactsError(
             f"{path}, {frame.index.name} {first['index']}: the {first['column']} {cell} {first['check']}."
         ) from errors
+
+
+def refuse(frame: pd.DataFrame, wrong: ArrayLike, path: str | Path, fault: str) -> None:
+    """Raise FactsError for the first row that is `wrong` [row], if any; `fault` says why, with the names
+    of cells in braces."""
+    for line in frame.index[np.asarray(wrong)][:1]:
+        what = fault.format(**frame.loc[line])
+        raise FactsError(f"{path}, {frame.index.name} {line}: {what}.")
 
 
 def check_unique(frame: pd.DataFrame, columns: list[str], path: str | Path) -> None:

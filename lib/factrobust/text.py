@@ -13,8 +13,6 @@ empty text has no direction, and paper 3 says nothing about it; here two empty t
 (similarity 1), and an empty and another text share nothing (0).
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

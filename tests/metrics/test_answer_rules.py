@@ -22,8 +22,7 @@ from factrobust.metrics.answer_rules import (
     text_source,
     verdicts,
 )
-from factrobust.metrics.labels import agreement
-from factrobust.statistics import exact_table
+from factrobust.statistics import agreement, exact_table
 
 # Table 15: kind, parametric, counterfactual, contextual answer, right answers of the question.
 TABLE_15 = [

@@ -45,7 +45,7 @@ def test_scores_by_hand() -> None:
         "shift": 0.3,
     }
     assert table[list(expected)].iloc[0].to_dict() == pytest.approx(expected)
-    assert list(expected) == attribution.scores_table()["score"].tolist()
+    assert list(expected) == list(attribution.SCORES)
     assert np.isnan(table["log_p2_p3"][1])  # its P3 is missing
     every = attribution.cases(rows, others=True)
     assert every["from_context"].tolist() == [True, False, False]

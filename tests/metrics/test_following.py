@@ -32,6 +32,12 @@ def test_what_is_measured_of_an_answer():
     assert rows["log_p0"].tolist() == pytest.approx([1.2] * 4 + [0.2] * 4)
 
 
+def test_only_what_the_context_says_follows_it():
+    said = pd.DataFrame({"source": ["contextual", "parametric", "other", "none", "same"]})
+    rows = following.followed(said.assign(p0=1.0, p2=1.0, p3=1.0))
+    assert rows["followed"].tolist() == [1, 0, 0, 0, 0]
+
+
 @pytest.mark.parametrize(("copies", "share"), [(1, 1.0), (0, 0.0)])
 def test_a_model_that_always_copies_or_never(copies, share):
     rows = answers(lambda *_: copies)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-from factrobust.models.engine import available, in_batches, prepack
+from factrobust.models.engine import attend, available, in_batches, prepack
 from factrobust.models.interface import ModelError
 
 # -- rule 5: batches of like size under a budget, halved when memory does not suffice --------------
@@ -30,7 +31,7 @@ def test_budget_counts_padding() -> None:
         assert not torch.is_inference_mode_enabled()
         done += numbers
     # 1 + 1 tokens, then 2 (padded 3 x 2 = 6); 4 and 5 would be 10; 30 exceeds the budget alone.
-    assert ran == [[1, 3, 5], [2], [0], [4]]
+    assert ran == [[4], [0], [2], [1, 3, 5]]  # the longest first
     assert sorted(done) == list(range(6))
 
 
@@ -56,8 +57,43 @@ def test_out_of_memory_halves_and_other_errors_pass(error: RuntimeError) -> None
         with pytest.raises(RuntimeError, match="shapes"):
             list(batches)
         return
-    assert [v for _, values in batches for v in values] == [10 * i for i in range(16)]
-    assert ran == [16, 8, 4, 2, 2, 4, 2, 2, 8, 4, 2, 2, 4, 2, 2]
+    assert sorted(v for _, values in batches for v in values) == [10 * i for i in range(16)]
+    assert sorted(ran) == [*[2] * 8, *[4] * 4, 8, 8, 16]
+
+
+def test_batches_run_at_once_each_with_its_share_of_threads() -> None:
+    meeting, threads = Barrier(2, timeout=60), torch.get_num_threads()
+
+    def run(items: list[int]) -> tuple[list[int], list[Any]]:
+        meeting.wait()  # for the other batch
+        return items, [torch.get_num_threads()] * len(items)
+
+    torch.set_num_threads(2)
+    try:
+        done = dict(
+            zip(
+                *map(
+                    chain.from_iterable,
+                    zip(*in_batches([0, 1], [1, 1], run, budget=1, name="m"), strict=True),
+                ),
+                strict=True,
+            )
+        )
+        assert done == {0: 1, 1: 1}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+def test_heads_that_share_keys(queries: int) -> None:
+    torch.manual_seed(0)
+    query, key, value = torch.randn(2, 6, queries, 4), *torch.randn(2, 2, 2, 5, 4)
+    seen = torch.ones(2, 1, queries, 5).cumsum(-1) < torch.arange(4, 4 + queries)[:, None]
+    found, _ = attend(None, query, key, value, seen, scaling=0.3)
+    keys, values = (each.repeat_interleave(3, dim=1) for each in (key, value))
+    scores = (query @ keys.mT * 0.3).masked_fill(~seen, -torch.inf)
+    torch.testing.assert_close(found, (scores.softmax(-1) @ values).transpose(1, 2))
 
 
 @pytest.mark.parametrize("step", ["hidden", "encode"])

@@ -129,9 +129,8 @@ def test_the_line_says_how_a_model_is_loaded_and_asked(hub: dict[str, Any]) -> N
     model = load_model("org/model", records=Records(None))
     assert model.fingerprint == f"hub:org/model@{'0' * 40} bfloat16"
     assert (model.prompt_format, model.chat) == ("two-shot", ("<user>", "<model>"))
-    other = load_model("org/model", dtype="float32", prompt_format="chat", records=Records(None))
+    other = load_model("org/model", dtype="float32", records=Records(None))
     assert other.fingerprint.endswith(" float32")
-    assert other.prompt_format == "chat"
     unlisted = load_model("org/unlisted", records=Records(None))
     assert unlisted.fingerprint.endswith(" float32")
     assert unlisted.prompt_format == "chat"
@@ -205,14 +204,9 @@ def test_hub_id_offline(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_network")
-def test_unknown_options(folder: Path) -> None:
+def test_an_unknown_dtype() -> None:
     with pytest.raises(ModelError, match="'int8' is unknown; choose one of float32"):
         load_model("gemma-3-270m", dtype="int8")
-    with pytest.raises(ModelError, match="'3-shot' is unknown"):
-        load_model("gemma-3-270m", prompt_format="3-shot")
-    for name in ("gemma-3-270m", str(folder)):
-        with pytest.raises(ModelError, match="no chat template, so it cannot be asked as 'chat'"):
-            load_model(name, prompt_format="chat")
 
 
 # -- weights on disk: pinned, converted once, and refused when they are not the right ones ---------
@@ -345,8 +339,7 @@ def test_local_folder(folder: Path) -> None:
     [score] = model.score(["a Kenya"], [" Nairobi"])
     np.testing.assert_allclose(np.exp(score), [0.8], rtol=1e-6)
     assert load_model(str(folder)).fingerprint == model.fingerprint
-    half = load_model(str(folder), dtype="bfloat16", prompt_format="prefix")
-    assert half.prompt_format == "prefix"
+    half = load_model(str(folder), dtype="bfloat16")
     assert half.fingerprint == model.fingerprint.replace("float32", "bfloat16")
     template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
     (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
@@ -375,7 +368,7 @@ def test_gguf_file_is_the_embedded_model(smollm: Any, tmp_path: Path) -> None:
     [(_, part)] = load.EMBEDDED["smollm2-135m-instruct"].parts
     file = tmp_path / "mine.gguf"
     shutil.copy(Path(package) / part, file)
-    model = load_model(str(file), prompt_format="chat-prefix")
+    model = load_model(str(file))
     assert model.fingerprint == smollm.fingerprint == "sha256:b179c9523d0e6a0f float32"
     assert model.chat == smollm.chat  # the template in the file writes what prompts.CHATS has
     prompt = "The capital of France is"

@@ -177,7 +177,7 @@ def test_known_values(encoder: Encoder, vectors: dict[str, np.ndarray]) -> None:
 
 
 def test_each_distinct_text_is_embedded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentences, "TEXTS", 2)  # whose vectors the next ones find
+    monkeypatch.setattr(sentences, "GROUPS", 2)  # whose vectors the next ones find
     counting = Counting()
     counting.similarity([["b", "a"], ["a", "b", "c", ""], ["c", " a"], ["b", "a"]])
     assert sorted(itertools.chain(*counting.batches)) == ["a", "b", "c"]

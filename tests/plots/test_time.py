@@ -167,7 +167,7 @@ def test_several_duels_name_both_sides(check, rows, entries):
     fig = check(time.duel_shares(table[table["precision"] == "year"]), axes=2)
     assert rows(fig.axes[0]) == ["a / b (n = 40)", "c / d (n = 40)"]
     assert entries(fig) == ["first better", "equal", "second better"]
-    with pytest.raises(ValueError, match="several rows for duel a / b"):
+    with pytest.raises(ValueError, match="duplicate entries"):
         time.duel_shares(table)
 
 

@@ -169,14 +169,6 @@ def test_sampled_accuracies(toy: Any, facts: pd.DataFrame) -> None:
     assert np.exp(nairobi["logprobs"].str[0]).to_numpy() == pytest.approx(0.6)
 
 
-def test_answers_that_cannot_be_given(toy: Any, facts: pd.DataFrame) -> None:
-    long = facts.assign(object=["New York City", *facts["object"][1:]])
-    with pytest.raises(ValueError, match=r"1 fact\(s\) have no accepted answer of at most 2 words"):
-        decoding.greedy(toy, long, max_new_tokens=2)
-    short = long.assign(aliases=[["NYC"], *facts["aliases"][1:]])
-    assert len(decoding.greedy(toy, short, max_new_tokens=2)) == len(facts)
-
-
 def test_sampling_agrees_with_tempering_on_a_real_model(gemma: Any) -> None:
     chosen = ["kenya", "france", "egypt", "cuba", "mexico", "ethiopia"]
     facts = load_facts(relations=["capital"])

@@ -186,9 +186,6 @@ def test_modes_of_open_records(
     sentence = rf"lack 3 calls .*the first is a score by {model}.* run `make reproduce && make rec"
     with pytest.raises(RecordsError, match=sentence):
         open_records().get([*calls, *toy.calls(1, operation="sample")])
-    monkeypatch.setenv("FACTROBUST_RECORDS", "frehs")
-    with pytest.raises(RecordsError, match="FACTROBUST_RECORDS is 'frehs'"):
-        open_records()
 
 
 # -- the working file: resume, two processes, kills, damage, a full disk ----------------------------
@@ -382,3 +379,13 @@ def test_arrays_come_back_as_lists_of_the_same_numbers() -> None:
 def test_other_types_are_refused(value: object) -> None:
     with pytest.raises(TypeError, match="A record cannot hold"):
         encode(value)
+
+
+def test_alternatives_are_read_when_they_are_looked_at() -> None:
+    tops = [[("Nairobi", -0.1), ('a ","top_logprobs":[', -2.5)], []]
+    value = {"logprobs": [-0.1], "text": ',"top_logprobs":[', "top_logprobs": tops}
+    back = decode(encode(value))
+    assert "_list" not in vars(back["top_logprobs"])
+    assert back["text"] == value["text"]
+    assert back["top_logprobs"] == tops
+    assert (len(back["top_logprobs"]), back["top_logprobs"][0]) == (2, tops[0])

@@ -6,8 +6,6 @@ model knows. That a question tacitly needs its passage ("When did the war end?")
 the paper's next step leaves those out, which keeps what a model answers right.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

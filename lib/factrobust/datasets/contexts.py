@@ -11,8 +11,6 @@ a context is about is told from one that repeats whatever stands there. `varied_
 might make a context win over a memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -144,12 +142,11 @@ def _check_categories(
 ) -> None:
     """Raise FactsError unless each category that is asked about has two objects or more."""
     sizes = base["category"].map(objects["category"].value_counts()).fillna(0).astype(int)
-    for line in base.index[sizes < 2][:1]:
-        raise tables.FactsError(
-            f"{base_path}, line {line}: the category {base.at[line, 'category']!r} has {sizes[line]} "
-            f"objects in {objects_path}, and a counterfactual is the answer for another one; add "
-            "some, or delete its base questions."
-        )
+    tables.refuse(
+        base.assign(n=sizes, file=str(objects_path)), sizes < 2, base_path,
+        "the category {category!r} has {n} objects in {file}, and a counterfactual is the answer for "
+        "another one; add some, or delete its base questions",
+    )  # fmt: skip
 
 
 def read_base_questions(path: str | Path) -> pd.DataFrame:
@@ -357,11 +354,10 @@ def read_results(path: str | Path) -> pd.DataFrame:
         numbers = pd.to_numeric(table[name], errors="coerce")
         answers = table[SCORED[name]]
         wrong = ~(numbers >= 1 - 1e-6) & answers.str.contains(r"[^\W_]")  # 1 but for rounding
-        for line in table.index[wrong]:
-            raise tables.FactsError(
-                f"{path}, line {line}: the perplexity {name} of the answer {answers[line]!r} is "
-                f"{table.at[line, name]!r}, and not a number from 1 up; compute it, or delete the row."
-            )
+        tables.refuse(
+            table, wrong, path, f"the perplexity {name} of the answer {{{SCORED[name]}!r}} is "
+            f"{{{name}!r}}, and not a number from 1 up; compute it, or delete the row",
+        )  # fmt: skip
     if "model" not in table:
         table["model"] = path.stem
     if "question_id" not in table:

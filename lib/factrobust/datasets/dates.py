@@ -5,8 +5,6 @@ A date, and each bound of a fact's validity, is ISO text that carries its own pr
 calendar, [first, last]; days are numpy's datetime64[D].
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

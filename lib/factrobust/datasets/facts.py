@@ -4,8 +4,6 @@ A relation says how its facts are asked for. A table of facts may be yours; `loa
 reads the typed questions that a classifier of answers is trained with.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

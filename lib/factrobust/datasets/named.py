@@ -7,8 +7,6 @@ is not absolute begins in the repository's folder, wherever the notebook lies. A
 ValueError; what the loaders raise is theirs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ are read in this module, the sets with passages in `closed_book`. No set is embe
 tests cannot reach the hub: the downloads are untried.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -234,10 +232,6 @@ TIMESTRESS = {
 IDS = ("SubjectID", "RelationID", "ObjectID")  # on Wikidata
 
 
-def _is_early(dates: pd.Series) -> pd.Series:
-    return dates.str.startswith(("-", "0000"))  # before year 1: -0044, 0000
-
-
 _LABEL = pa.Check(  # one that is not known would be asked for, and count as nothing
     lambda cells: cells.str.lower().isin([*dating.LABELS, "discarded", "no context"]),
     error="is not as TimeStress has it; mend or remove the row",
@@ -276,7 +270,9 @@ def timestress(files: list[Path], source: str, *, as_paper: bool = False) -> tab
     left_out = {
         "no context": rows["date"] == "",
         "discarded": rows["label"] == "discarded",
-        "before year 1": rows[["start", "end", "date"]].apply(_is_early).any(axis=1),
+        "before year 1": np.logical_or.reduce(  # -0044, 0000
+            [rows[name].str.startswith(("-", "0000")) for name in ("start", "end", "date")]
+        ),
     }
     rows["fact"] = rows.groupby([*IDS, *temporal.REQUIRED], sort=False).ngroup()
     # A question without a date comes first, where there is one.

@@ -1,7 +1,5 @@
 """What our tables are set beside: the papers' own numbers, as typed from them, and labels."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from factrobust.paths import DATA

@@ -1,17 +1,17 @@
-"""Temporal facts: quintuples (subject, relation, object, start, end), their questions, their counts."""
+"""Temporal facts: quintuples (subject, relation, object, start, end), their questions, their counts; and
+the holders of offices, with the years to ask for them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
 from factrobust import schemas, tables
 from factrobust.datasets import facts as fact_tables
-from factrobust.datasets.dates import LABELS, PRECISIONS, is_date, parse
-from factrobust.draws import in_turns
+from factrobust.datasets.dates import LABELS, PRECISIONS, YEARS, is_date, parse
+from factrobust.draws import in_turns, need_count
 from factrobust.paths import DATA
 
 FILES = (DATA / "temporal_facts.csv", DATA / "temporal_relations.csv")  # for provenance
@@ -81,22 +81,15 @@ def check_quintuples(frame: pd.DataFrame, relations: Iterable[str], path: str | 
     """Raise FactsError for the first bad row of a table that `read_table` has read."""
     tables.check_table(frame, fact_tables.with_relations(SCHEMA, relations), path)
     tables.check_unique(frame, ["relation", "subject", "object", "start"], path)
-    for wrong, fault in (
-        (
-            parse(frame["start"])[0] > parse(frame["end"])[1],
-            "ends before it begins; swap the two, or mend the wrong one",
-        ),
-        (
-            whole_years(frame["start"], frame["end"]) == 0,
-            "has no whole calendar year surely inside, so that no year is correct; give the bounds "
-            "more precisely, or delete the line",
-        ),
-    ):
-        for line in frame.index[wrong][:1]:
-            start, end = frame.loc[line, ["start", "end"]]
-            raise tables.FactsError(
-                f"{path}, line {line}: the period from {start} to {end} {fault}."
-            )
+    tables.refuse(
+        frame, parse(frame["start"])[0] > parse(frame["end"])[1], path,
+        "the period from {start} to {end} ends before it begins; swap the two, or mend the wrong one",
+    )  # fmt: skip
+    tables.refuse(
+        frame, whole_years(frame["start"], frame["end"]) == 0, path,
+        "the period from {start} to {end} has no whole calendar year surely inside, so that no year is "
+        "correct; give the bounds more precisely, or delete the line",
+    )  # fmt: skip
 
 
 def complete(frame: pd.DataFrame) -> pd.DataFrame:
@@ -162,3 +155,90 @@ def describe_dates(dates: pd.DataFrame) -> pd.DataFrame:
     table.loc["overall"] = table.mean()
     table["n"] = len(every) // len(PRECISIONS)
     return table.rename_axis(index="precision", columns=None)
+
+
+# -- successions: who held an office when, a row a term ----------------------------------------------
+
+OFFICES = DATA / "successions.csv"  # for provenance
+TERM_COLUMNS = schemas.names(schemas.Terms)
+_OF_TERMS = {
+    "chain": tables.filled("write a short name, the same for all terms of an office"),
+    "office": tables.filled("write what was held, such as the president of France"),
+    "holder": tables.filled("write who held the office, or delete the line"),
+    "start": SCHEMA.columns["start"].checks,
+    "end": SCHEMA.columns["end"].checks[1:],  # it may be empty
+}
+_TYPED = [name for name in TERM_COLUMNS if name != "term"]
+TERMS_SCHEMA = tables.csv_schema(_OF_TERMS, **{name: _OF_TERMS.get(name) for name in _TYPED})
+
+
+def load_successions(path: str | Path | None = None, offices: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the terms of offices, each office's in the order of time: a table `schemas.Terms`.
+
+    `path` is a CSV of your own (default: the embedded table); it needs chain, office, holder, start
+    and end, and each chain's terms in order. An empty end says that the term lasted beyond 2020. Gaps
+    are allowed, for acting holders and vacancies, and so is a holder's return. question and prefix may
+    be given; else they are "who was {office}?" and "{office} was", to go on after a date. `offices` names
+    the chains that are kept, by default all.
+
+    Raises FactsError with file and line for a bad file: a bound that is no date, a term that ends
+    before it begins or begins before the last one ends; ValueError for an office that the table has
+    not.
+    """
+    path = OFFICES if path is None else Path(path)
+    frame = tables.read_checked(path, TERMS_SCHEMA)
+    _check_chains(frame, path)
+    known = frame["chain"].unique().tolist()
+    for name in offices:
+        if name not in known:
+            raise ValueError(f"{path} has no office {name!r}; it has {', '.join(known)}.")
+    frame = frame[frame["chain"].isin(offices or known)]
+    frame = tables.complete_table(frame, TERMS_SCHEMA)
+    asked = {"question": "who was " + frame["office"] + "?", "prefix": frame["office"] + " was"}
+    for column, usual in asked.items():
+        frame[column] = frame[column].mask(frame[column] == "", usual)
+    frame["aliases"] = tables.alias_lists(frame["aliases"], frame["holder"])
+    frame["term"] = frame.groupby("chain").cumcount()
+    notes = [name for name in frame if name not in TERM_COLUMNS]
+    return frame[[*TERM_COLUMNS, *notes]].reset_index(drop=True)
+
+
+def _ends(terms: pd.DataFrame) -> pd.Series:
+    return terms["end"].replace("", str(YEARS[1] + 1))
+
+
+def _check_chains(frame: pd.DataFrame, path: Path) -> None:
+    """Raise FactsError for the first term that does not fit into its chain."""
+    begun, over = parse(frame["start"]), parse(_ends(frame))
+    chains = frame.assign(begun=begun[1], over=over[0]).groupby("chain")
+    before = chains["over"].shift()  # NaT, which is before nothing, of a first term
+    tables.refuse(
+        frame, begun[0] > over[1], path,
+        "the term of {holder!r} ends before it begins; swap the two dates, or mend the wrong one",
+    )  # fmt: skip
+    tables.refuse(
+        frame, before > begun[1], path,
+        "the term of {holder!r} begins before the last one of its chain ends; mend a date, or put the "
+        "terms in order",
+    )  # fmt: skip
+
+
+def moments(terms: pd.DataFrame, n_years: int | None = None) -> pd.DataFrame:
+    """The years to ask for the holder: chain, term, year and holder, who is right, in their order.
+
+    Of the calendar years wholly inside a term (the bounds do not touch them; a short term has none) at
+    most `n_years`, evenly spaced: of one the middle year, or the later of two. None takes all.
+
+    Raises ValueError for a number that is no count.
+    """
+    need_count("n_years", n_years)
+    ends = _ends(terms)
+    first = parse(terms["start"])[1].astype("datetime64[Y]").astype(int) + 1971
+    inside = whole_years(terms["start"], ends).to_numpy()
+    asked = inside if n_years is None else np.minimum(inside, n_years)
+    rows = np.repeat(np.arange(len(terms)), asked)
+    nth = np.arange(len(rows)) - np.repeat(asked.cumsum() - asked, asked)
+    # As in `dates.thinned`: the i-th of n kept ones stands at floor((i + 1/2) total / n).
+    places = (2 * nth + 1) * inside[rows] // (2 * asked[rows])
+    table = terms[["chain", "term", "holder"]].iloc[rows].reset_index(drop=True)
+    return table.assign(year=first[rows] + places)[["chain", "term", "year", "holder"]]

@@ -1,7 +1,5 @@
 """Questions that ask for the same thing in other words: paraphrases of facts, and groups of your own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -113,12 +111,8 @@ def check_agreement(frame: pd.DataFrame, columns: Sequence[str], path: str | Pat
     """Raise FactsError for the first row that differs from its group's first in one of the columns."""
     for name in columns:
         differs = frame[name] != frame.groupby("group_id")[name].transform("first")
-        for line in frame.index[differs][:1]:
-            raise tables.FactsError(
-                f"{path}, {frame.index.name} {line}: the {name} {frame.at[line, name]!r} differs from "
-                f"that of the first question of {frame.at[line, 'group_id']!r}; make them equal, or "
-                "split the group."
-            )
+        what = f"the {name} {{{name}!r}} differs from that of the first question of {{group_id!r}}"
+        tables.refuse(frame, differs, path, f"{what}; make them equal, or split the group")
 
 
 def question_ids(frame: pd.DataFrame) -> pd.Series:

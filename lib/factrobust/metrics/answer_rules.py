@@ -7,15 +7,13 @@ the counterfactual and the answer given, in this order:
 - `published_source` is what the thesis's code does (listing 5), `text_source` what its text says;
 - `decide` is ours. It compares what answers name (`named`): numbers and months where there are any,
   else the words that are no function words. One answer agrees with another if one names all that
-  the other does, or its first part does. `metrics.labels` holds it against hand labels.
+  the other does, or its first part does. `verdicts` holds it against hand labels.
 
 The rules read English. Of the thesis's seven kinds of others (tables 13 to 16) they tell 1, 5, 7 and
 negations, 4, by words. Kind 3 they see only by a shared unit ("70 years" after "100 years", where
 memory said "12 months"): that a sea is asked for and not a lake (table 15) they do not know. Kind 6
 needs the right answers; without them it is a guess from the question ("several"). Spellings are not translated (Dutch, Netherlands), units not converted.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -84,14 +82,9 @@ def text_source(parametric: str, counterfactual: str, answer: str) -> str:
     return "parametric" if within(a, p) else "contextual" if within(a, c) else "other"
 
 
-def our_source(parametric: str, counterfactual: str, answer: str) -> str:
-    """Source by our rules, of the three texts alone (`decide`)."""
-    return decide(parametric, counterfactual, answer).source
-
-
 SourceRule = Callable[[str, str, str], str]
 RULES: Mapping[str, SourceRule] = {
-    "code": published_source, "text": text_source, "ours": our_source,
+    "code": published_source, "text": text_source, "ours": lambda *texts: decide(*texts).source,
 }  # fmt: skip
 
 

@@ -7,8 +7,6 @@ withholds it. What a mistake costs is the reader's to say: passing one that is n
 costs `cost` times as much as withholding one that is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -46,12 +44,6 @@ SCORES = {
         {"first_shift": 1}, 2, "how far the context moves the ten likeliest first tokens"
     ),
 }
-
-
-def scores_table() -> pd.DataFrame:
-    """The scores: score, queries (1: with the context only, 2: without it, too), definition."""
-    rows = [(name, score.queries, score.definition) for name, score in SCORES.items()]
-    return pd.DataFrame(rows, columns=["score", "queries", "definition"])
 
 
 def cases(marked: pd.DataFrame, *, others: bool) -> pd.DataFrame:

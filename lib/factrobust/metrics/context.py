@@ -18,8 +18,6 @@ neither is the source, and the row is left out of every share. Preference: the t
 (answers of one token do tie), missing ones are missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

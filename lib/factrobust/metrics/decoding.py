@@ -1,7 +1,5 @@
 """Part 1: who knows what, how sure of it, at which temperature it breaks, and what that scores."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 

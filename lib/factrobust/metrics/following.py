@@ -5,8 +5,6 @@ Rows are those of `probes.context.ask_known` with `datasets.contexts.varied_cont
 memory is, is log P0, the logarithm of the memory's perplexity without a context (nats a token).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 

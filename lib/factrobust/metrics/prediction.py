@@ -6,8 +6,6 @@ The fits are taken as given: intervals resample questions, or whole relations, e
 repeats. A question without a number in some repeat is left out, and counted in n_missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product

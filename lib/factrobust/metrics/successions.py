@@ -4,8 +4,6 @@ Scores are a table `schemas.HolderScores`, of `probes.time.holders`. The holder 
 moment (a chain and a year) is the likeliest one after the dated question, the first of equals.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ dates play no matches. Scores are a table `schemas.Scores`, matched rows a table
 What compares precisions (4.4, 4.6) leaves out facts that are undefined at one of those concerned.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from transformers import DynamicCache
+from torch.nn.utils.rnn import pad_sequence
 
 from factrobust.models import tokens, tree
-from factrobust.models.engine import Batch, Body, Rows, by_prompt, in_batches
+from factrobust.models.engine import Batch, Body, Keys, Rows, by_prompt, in_batches
 from factrobust.models.extra import MptBody
 from factrobust.models.interface import Generation, Job, Model, ModelError
 
@@ -164,34 +164,44 @@ class CausalLM(Model):
     def _decode(self, job: Job) -> Iterator[Batch]:
         settings, requests = job.settings, job.requests
         n, stop, longest = settings.get("n", 1), settings["stop"], settings["max_new_tokens"]
+        closing = functools.cache(functools.partial(self._may_close, stop))
+        apart = "temperatures" in settings  # as in _score
         groups = by_prompt(job)
         prompts = [self._encode(requests[group[0]]["prompt"]) for group in groups]
         self._check(job, [self._length(len(ids), longest) for ids in prompts])
 
-        def run(batch: list[tuple[list[int], list[int]]]) -> Batch:
+        def run(batch: list[list[int]]) -> Batch:
+            asked = [i for row in batch for i in row]
+            members = [groups[i] for i in asked]
             streams = [
                 [s for i in group for s in tree.new_streams(requests[i], settings)]
-                for group, _ in batch
+                for group in members
             ]
-            last = [[*ids, *self.body.begin][-1] for _, ids in batch]  # what an answer follows
+            last = [[*prompts[i], *self.body.begin][-1] for i in asked]  # what an answer follows
             tree.decode(
-                *self._prefill([ids for _, ids in batch]),
+                *self._prefill([prompts[i] for i in asked], apart),
                 self.body.logits,
                 streams,
-                ended=lambda row, ids: self._ended(last[row], ids, stop),
+                ended=lambda row, ids: closing(ids[-1]) and self._ended(last[row], ids, stop),
                 settings=settings,
                 chunk=self.logits_per_batch,
             )
             results: list[Any] = []
-            for (group, _), token, row in zip(batch, last, streams, strict=True):
+            for group, token, row in zip(members, last, streams, strict=True):
                 answers = self._generations(requests[group[0]]["prompt"], token, row, stop)
                 samples = [answers[k : k + n] for k in range(0, len(answers), n)]
                 results += samples if job.operation == "sample" else answers
-            return [i for group, _ in batch for i in group], results
+            return [i for group in members for i in group], results
 
-        sizes = self._sizes(prompts, [len(group) * n for group in groups])
-        items = list(zip(groups, prompts, strict=True))
-        return in_batches(items, sizes, run, budget=self.tokens_per_batch, name=self.name)
+        rows, sizes = self._together(prompts, [len(group) * n for group in groups], apart)
+        return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
+
+    def _may_close(self, stop: Sequence[str], token: int) -> bool:
+        """Whether an answer may end with this token: few do, and decoding all of it takes longer."""
+        text = self.tokenizer.decode([token])
+        return token in self.end_ids or any(
+            s[-1] in text or s[-1] == " " or not s.isascii() for s in stop
+        )
 
     def _ended(self, last: int, ids: list[int], stop: Sequence[str]) -> bool:
         if ids[-1] in self.end_ids:
@@ -238,17 +248,39 @@ class CausalLM(Model):
         """How much of the context a prompt and an answer of so many tokens take."""
         return prompt + answer
 
-    def _sizes(self, prompts: list[list[int]], answers: list[int]) -> list[int]:
-        """Tokens that each prompt costs with so many answers in the making."""
-        shared = common_length(prompts)
-        return [len(ids) - shared + n for ids, n in zip(prompts, answers, strict=True)]
+    def _together(
+        self, prompts: list[list[int]], answers: list[int], apart: bool
+    ) -> tuple[list[list[int]], list[int]]:
+        """Numbers of the prompts that are read together, and the tokens that they cost with so many
+        answers in the making."""
+        rows, sizes = rows_of([unanswered(ids) for ids in prompts], apart=apart)
+        made = [sum(answers[i] for i in row) for row in rows]
+        return rows, [size + n for size, n in zip(sizes, made, strict=True)]
 
-    def _prefill(self, prompts: list[list[int]]) -> tuple[torch.Tensor, tree.Grow]:
+    def _prefill(
+        self, prompts: list[list[int]], apart: bool = False
+    ) -> tuple[torch.Tensor, tree.Grow]:
         """Last hidden state of each prompt, and how its answers grow from there."""
-        batch = [[unanswered(ids)] for ids in prompts]
-        rows, hidden, cache, kv_positions = self._forward(batch, *self._shared_prefix(batch))
-        last = hidden[range(len(rows)), [row.predictors[0] for row in rows]]
-        return last, Level(self.body, cache, kv_positions, list(map(len, prompts))).grow
+        # 1. What begins alike is read once, in one row.
+        asked = [unanswered(ids) for ids in prompts]
+        together, _ = rows_of(asked, apart=apart)
+        batch = [[asked[i] for i in numbers] for numbers in together]
+        cache, shared = self._shared_prefix(batch)
+        rows, hidden, cache, kv_positions = self._forward(batch, cache, shared)
+        # 2. Each prompt goes on in a row of its own, with the keys of its own tokens.
+        ends = {
+            i: (r, place)
+            for r, (numbers, row) in enumerate(zip(together, rows, strict=True))
+            for i, place in zip(numbers, row.predictors, strict=True)
+        }
+        at = tuple(map(list, zip(*(ends[i] for i in range(len(prompts))), strict=True)))
+        before = torch.ones(shared, dtype=torch.bool)
+        seen = [torch.cat([before, rows[r].links[place]]) for r, place in zip(*at, strict=True)]
+        own = pad_sequence([each.nonzero()[:, 0] for each in seen], batch_first=True)
+        row = torch.tensor(at[0])[:, None]
+        cache.select(row, own)
+        level = Level(self.body, cache, kv_positions[row, own], list(map(len, prompts)))
+        return hidden[at], level.grow
 
     def _whole(self, prompt: list[int], answer: list[int]) -> torch.Tensor:
         """The network's own logits after an answer, [vocabulary]."""
@@ -258,7 +290,7 @@ class CausalLM(Model):
 
     # -- shared ------------------------------------------------------------------------------------
 
-    def _shared_prefix(self, batch: list[list[Answer]]) -> tuple[DynamicCache, int]:
+    def _shared_prefix(self, batch: list[list[Answer]]) -> tuple[Keys, int]:
         """A cache of what all rows of a batch begin with, and its length.
 
         The last prefix is kept between calls: batches of one data set share their few-shot examples.
@@ -268,12 +300,12 @@ class CausalLM(Model):
         limit = min(start for row in batch for _, start in row) - 1
         common = min(common_length(sequences), limit)
         if common < SHORT_PREFIX:
-            return DynamicCache(), 0
-        ids, cache = self._prefix or ([], DynamicCache())
+            return Keys(), 0
+        ids, cache = self._prefix or ([], Keys())
         shared = min(common_length([ids, sequences[0]]), common)
         if shared < max(SHORT_PREFIX, common // 2):
             ids, shared = sequences[0][:common], common
-            _, _, cache, _ = self._forward([[unanswered(ids)]], DynamicCache(), 0)
+            _, _, cache, _ = self._forward([[unanswered(ids)]], Keys(), 0)
             self._prefix = ids, cache
         cache = copy.deepcopy(cache)
         cache.crop(shared - len(ids))
@@ -403,25 +435,27 @@ def rows_of(answers: list[Answer], *, apart: bool = False) -> tuple[list[list[in
     """Numbers of the answers, those that begin alike together in a row, and the size of each row.
 
     An answer joins the one before it (in the order of tokens) if their prompts are the same or, unless
-    prompts stay `apart`, a quarter of its tokens behind what all answers begin with, as far as the row
-    holds no more than BRANCHES answers and LONG tokens. The size is the number of tokens, what begins alike counted once.
+    prompts stay `apart`, a quarter of its tokens behind what all answers begin with (if that is long
+    enough to be cached), as far as the row holds no more than BRANCHES answers and LONG tokens. The size
+    is the number of tokens, what begins alike counted once.
     """
     every = common_length([ids for ids, _ in answers])
     shared = min(every, min((start for _, start in answers), default=1) - 1)
+    cached = shared if shared >= SHORT_PREFIX else 0
     rows: list[list[int]] = []
     sizes: list[int] = []
     before: list[int] = []
     for i in sorted(range(len(answers)), key=lambda i: answers[i][0]):
         ids, start = answers[i]
         alike = common_length([before, ids])
-        enough = start if apart else min(start, shared + ceil((len(ids) - shared) / 4))
+        enough = start if apart else min(start, cached + ceil((len(ids) - cached) / 4))
         new = len(ids) - alike
         if rows and alike >= enough and len(rows[-1]) < BRANCHES and sizes[-1] + new <= LONG:
             rows[-1].append(i)
             sizes[-1] += new
         else:
             rows.append([i])
-            sizes.append(len(ids) - shared)
+            sizes.append(len(ids) - cached)
         before = ids
     return rows, sizes
 
@@ -436,7 +470,8 @@ def pad_rows(rows: list[Row], shared: int, device: Any) -> Rows:
         k = len(row.tokens)
         ids[r, :k], positions[r, :k] = torch.tensor([row.tokens, row.positions])
         seen[r, :k, shared : shared + k] |= row.links
-    return Rows(ids.to(device), positions.to(device), seen.to(device))
+    at = torch.tensor([(r, k) for r, row in enumerate(rows) for k in range(len(row.tokens))]).T
+    return Rows(ids.to(device), positions.to(device), seen.to(device), (at[0], at[1]))
 
 
 class Level:
@@ -475,6 +510,7 @@ class Level:
         seen[*at, :earlier] = self.seen[parents]
         self.rows, self.seen, self.ahead = rows, seen[at], [place + 1 for place in self.ahead]
         # 4. One forward pass for all of them.
-        new = Rows(*(each.to(self.body.device) for each in (ids, positions, seen)))
+        device = self.body.device
+        new = Rows(ids.to(device), positions.to(device), seen.to(device), at)
         self.kv_positions = torch.cat([self.kv_positions, new.positions], dim=1)
         return self.body.hidden(new, self.cache, self.kv_positions)[at]

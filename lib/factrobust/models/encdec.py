@@ -167,10 +167,13 @@ class Seq2SeqLM(CausalLM):
     def _length(self, prompt: int, answer: int) -> int:
         return max(prompt, len(self.body.begin) + answer)  # each of the two has its own context
 
-    def _sizes(self, prompts: list[list[int]], answers: list[int]) -> list[int]:
-        return [(len(ids) + 1) * n for ids, n in zip(prompts, answers, strict=True)]
+    def _together(
+        self, prompts: list[list[int]], answers: list[int], apart: bool
+    ) -> tuple[list[list[int]], list[int]]:
+        sizes = [(len(ids) + 1) * n for ids, n in zip(prompts, answers, strict=True)]
+        return [[i] for i in range(len(prompts))], sizes
 
-    def _prefill(self, prompts: list[list[int]]) -> tuple[torch.Tensor, Grow]:
+    def _prefill(self, prompts: list[list[int]], apart: bool = False) -> tuple[torch.Tensor, Grow]:
         hidden, encoded = self.body.encode(prompts)
 
         def grow(parents: list[int], drawn: list[int]) -> torch.Tensor:

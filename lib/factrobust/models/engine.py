@@ -5,19 +5,29 @@ from __future__ import annotations
 import functools
 import inspect
 import platform
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import groupby
+from threading import Lock
 from typing import Any, NamedTuple
 
 import torch
-from torch.nn.functional import linear
+from torch.nn.functional import linear, scaled_dot_product_attention
+from transformers import AttentionInterface, AttentionMaskInterface, DynamicCache
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
 
 from factrobust.models.interface import Job, ModelError
 
+Places = tuple[torch.Tensor, torch.Tensor]  # rows, and columns
 Batch = tuple[list[int], list[Any]]  # numbers of the requests done, and their results
 
 ATTENTION = {"full_attention", "sliding_attention"}  # what explicit masks can express
+ATTEND = "factrobust"  # the name by which transformers knows `attend`
 HEAD_SLICE = 1 << 15  # rows of a bfloat16 head that are turned into float32 at once
+LANES = 2  # batches at once: small products and Python leave threads idle
+PACKING = Lock()
 PACKED_ROWS = 64  # the batch that oneDNN plans for; its layout serves any other as well
 
 
@@ -26,11 +36,13 @@ class Rows(NamedTuple):
 
     `seen` is true where a new token may look, over all keys so far (those of earlier calls first,
     then the q new ones). Padding sees itself alone, so that it yields numbers and reaches nobody.
+    `at` are the rows and the columns of the tokens that are no padding.
     """
 
     ids: torch.Tensor
     positions: torch.Tensor
     seen: torch.Tensor
+    at: Places
 
 
 class Body:
@@ -59,16 +71,30 @@ class Body:
                 f"{type(network).__name__} has {' and '.join(strange)}, which cannot be batched "
                 "exactly here; use a model with full or sliding attention and position ids"
             )
+        # Their own tokens are all that a row's attention need know of padding: see `hidden`.
+        self.dense = self.device.type == "cpu" and self.config._attn_implementation == "sdpa"
+        for module in network.modules() if self.dense else ():
+            if hasattr(module, "config"):
+                module.config._attn_implementation = ATTEND
 
     def hidden(self, rows: Rows, cache: Any, kv_positions: torch.Tensor) -> torch.Tensor:
-        """Last hidden states [row, q, width]; the new keys and values are added to `cache`."""
-        return self.base(
-            input_ids=rows.ids,
-            position_ids=rows.positions,
-            attention_mask=self._masks(rows, kv_positions),
+        """Last hidden states [row, q, width]; the new keys and values are added to `cache`.
+
+        On the CPU padding costs nothing, and its states are 0: the tokens of all rows go through the
+        layers side by side, and only `attend` puts them into their rows.
+        """
+        masks, shape = self._masks(rows, kv_positions), rows.ids.shape
+        packed = self.dense and len(rows.at[0]) < rows.ids.numel()
+        cache.at, cache.shape = rows.at if packed else None, shape
+        states: torch.Tensor = self.base(
+            input_ids=rows.ids[rows.at][None] if packed else rows.ids,
+            position_ids=rows.positions[rows.at][None] if packed else rows.positions,
+            attention_mask=masks,
             past_key_values=cache,
             use_cache=True,
+            **({"at": rows.at} if packed else {}),
         ).last_hidden_state
+        return spread(states[0], rows.at, shape) if packed else states
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Float32 logits [n, vocabulary] of hidden states [n, width]."""
@@ -105,6 +131,73 @@ class Body:
         return full if self.kinds == {"full_attention"} else local
 
 
+class Keys(DynamicCache):
+    """Keys and values of rows. Those of tokens side by side (`Body.hidden`) come into their rows, of
+    the `shape` [row, q], at their places `at`."""
+
+    at: Places | None = None
+    shape: Sequence[int] = ()
+
+    def update(
+        self, key: torch.Tensor, value: torch.Tensor, layer_idx: int, *args: Any, **kw: Any
+    ) -> Any:
+        if self.at:
+            key, value = (
+                spread(each[0].transpose(0, 1), self.at, self.shape).transpose(1, 2)
+                for each in (key, value)
+            )
+        return super().update(key, value, layer_idx, *args, **kw)
+
+    def select(self, rows: torch.Tensor, places: torch.Tensor) -> None:
+        """Make new rows of the keys at `places` [new row, key] of earlier `rows` [new row, 1]."""
+        for layer in self.layers:
+            layer.keys = layer.keys[rows, :, places].transpose(1, 2)
+            layer.values = layer.values[rows, :, places].transpose(1, 2)
+
+
+def spread(tokens: torch.Tensor, at: Places, shape: Sequence[int]) -> torch.Tensor:
+    """What belongs to tokens [token, ...] at their places in rows of the `shape` [row, q]; else 0."""
+    rows = tokens.new_zeros(*shape, *tokens.shape[1:])
+    rows[at] = tokens
+    return rows
+
+
+def attend(
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    at: Places | None = None,
+    **other: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attention as transformers' own by torch, for queries [1, head, token, width] of tokens at the
+    places `at` of the mask's rows [row, 1, q, kv], or of all.
+
+    Heads that share keys are asked as one head with more queries, which copies no keys.
+    """
+    if attention_mask is None:
+        return sdpa_attention_forward(module, query, key, value, None, scaling=scaling, **other)
+    rows, _, width, _ = attention_mask.shape
+    if at:
+        query = spread(query[0].transpose(0, 1), at, (rows, width)).transpose(1, 2)
+    shared = query.shape[1] // key.shape[1]
+    seen = scaled_dot_product_attention(
+        query.reshape(rows, key.shape[1], shared * width, -1),
+        key,
+        value,
+        attn_mask=attention_mask.repeat(1, 1, shared, 1),
+        scale=scaling,
+    )
+    states = seen.reshape(rows, -1, width, seen.shape[-1]).transpose(1, 2)
+    return states[at][None] if at else states, None
+
+
+AttentionInterface.register(ATTEND, attend)
+AttentionMaskInterface.register(ATTEND, sdpa_mask)
+
+
 def by_prompt(job: Job) -> list[list[int]]:
     """Numbers of the requests that ask the same prompt."""
     order = sorted(range(len(job.requests)), key=lambda i: (job.requests[i]["prompt"], i))
@@ -119,40 +212,55 @@ def in_batches(
     budget: int,
     name: str,
 ) -> Iterator[Batch]:
-    """Run items in batches of like size, shortest first, and yield what each batch gives.
+    """Run items in batches of like size, longest first, and yield what each batch gives.
 
     A batch is padded to its largest item and holds at most `budget` tokens (`sizes`: tokens of each
-    item); one that does not fit into memory is halved. Raises ModelError if one item alone does not;
-    `name` is the model's, for the message.
+    item); one that does not fit into memory is halved, and so is an item that is a list. Raises
+    ModelError if what is left does not fit alone; `name` is the model's, for the message. On a
+    processor LANES batches run at once, each with its share of the threads; the short ones are the last,
+    so that no lane waits long for the other.
     """
-    batches: list[list[int]] = []
+    batches: list[list[Any]] = []
     for i in sorted(range(len(items)), key=lambda i: sizes[i]):
         if batches and (len(batches[-1]) + 1) * sizes[i] <= budget:
-            batches[-1].append(i)
+            batches[-1].append(items[i])
         else:
-            batches.append([i])
-    todo = batches[::-1]
-    while todo:
-        batch = todo.pop()
+            batches.append([items[i]])
+
+    @torch.inference_mode()  # of this thread: a generator would leave it on in its caller
+    def attempt(batch: list[Any]) -> Batch | None:
         try:
-            # Around this call only: a generator would leave the mode on in its caller.
-            with torch.inference_mode():
-                done = run([items[i] for i in batch])
+            return run(batch)
         except RuntimeError as error:  # the CPU's allocator raises no OutOfMemoryError
             if not (isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)):
                 raise
-            if len(batch) == 1:
-                raise ModelError(
-                    f"{name}: one prompt alone does not fit into memory; shorten it, ask for fewer "
-                    "samples at once, or load the model with a smaller dtype"
-                ) from error
-        else:
-            yield done
-            continue
-        half = len(batch) // 2
-        todo += [batch[half:], batch[:half]]
-        if torch.cuda.is_available():  # here, where the failed batch is no longer referred to
-            torch.cuda.empty_cache()
+            if len(batch) > 1 or (isinstance(batch[0], list) and len(batch[0]) > 1):
+                return None
+            raise ModelError(
+                f"{name}: one prompt alone does not fit into memory; shorten it, ask for fewer "
+                "samples at once, or load the model with a smaller dtype"
+            ) from error
+
+    threads, gpu = torch.get_num_threads(), torch.cuda.is_available()
+    lanes = 1 if gpu else min(LANES, threads, len(batches) or 1)
+    todo, running = deque(batches[::-1]), deque[tuple[list[Any], Future[Batch | None]]]()
+    share = functools.partial(torch.set_num_threads, threads // lanes)
+    with ThreadPoolExecutor(lanes, initializer=share) as pool:
+        try:
+            while todo or running:
+                while todo and len(running) < 2 * lanes:  # the next ones wait for a free lane
+                    running.append((todo[0], pool.submit(attempt, todo.popleft())))
+                batch, future = running.popleft()
+                if done := future.result():
+                    yield done
+                    continue
+                whole = batch if len(batch) > 1 else batch[0]
+                halves = whole[: len(whole) // 2], whole[len(whole) // 2 :]
+                todo.extendleft(reversed(halves if len(batch) > 1 else [[half] for half in halves]))
+                if gpu:  # here, where the failed batch is no longer referred to
+                    torch.cuda.empty_cache()
+        finally:
+            torch.set_num_threads(threads)
 
 
 def available() -> bool:
@@ -187,12 +295,15 @@ def prepack(network: torch.nn.Module) -> None:
 
 def _first(layer: torch.nn.Linear, keep: bool, x: torch.Tensor) -> torch.Tensor:
     """The first use of a layer: pack its weight, and go this way from now on."""
-    packed = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach(), PACKED_ROWS)
-    if not keep:
-        layer.weight = torch.nn.Parameter(layer.weight.detach().to("meta"), requires_grad=False)
-    forward: Callable[[torch.Tensor], torch.Tensor] = functools.partial(
-        torch.ops.mkldnn._linear_pointwise,
-        W=packed, B=layer.bias, attr="none", scalars=[], algorithm="",
-    )  # fmt: skip
-    vars(layer)["forward"] = forward
-    return forward(x)
+    with PACKING:
+        if vars(layer)["forward"].func is _first:  # in no other thread either
+            weight = layer.weight.detach()
+            packed = torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_ROWS)
+            if not keep:
+                layer.weight = torch.nn.Parameter(weight.to("meta"), requires_grad=False)
+            vars(layer)["forward"] = functools.partial(
+                torch.ops.mkldnn._linear_pointwise,
+                W=packed, B=layer.bias, attr="none", scalars=[], algorithm="",
+            )  # fmt: skip
+    product: torch.Tensor = vars(layer)["forward"](x)
+    return product

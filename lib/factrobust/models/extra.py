@@ -1,7 +1,5 @@
 """Two architectures that run here and not, or not exactly, in transformers as it stands."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -50,7 +50,7 @@ class Generation:
     text: str
     token_ids: list[int]
     logprobs: list[float]
-    top_logprobs: list[list[tuple[str, float]]] = field(default_factory=list)
+    top_logprobs: Sequence[list[tuple[str, float]]] = field(default_factory=list)
     tempered_logprobs: list[float] = field(default_factory=list)
     curve: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
@@ -282,8 +282,7 @@ def _to_record(value: Any) -> Any:
 
 def _from_record(prompt: str, record: Any) -> Any:
     if isinstance(record, dict):
-        tops = [[(token, p) for token, p in at] for at in record.get("top_logprobs", [])]
-        return Generation(prompt, **(record | {"top_logprobs": tops}))
+        return Generation(prompt, **record)
     if isinstance(record[0], dict):
         return [_from_record(prompt, sample) for sample in record]
     return np.array(record, dtype=np.float32)

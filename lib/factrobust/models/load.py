@@ -100,7 +100,6 @@ def load_model(
     name: str | Mapping[str, Any],
     *,
     dtype: str | None = None,
-    prompt_format: str | None = None,
     records: Records | None = None,
 ) -> Model:
     """The model of that name, in memory.
@@ -110,24 +109,18 @@ def load_model(
     and hub ids may hold encoder-decoder models (T5, BART), which answer as `Seq2SeqLM` says. An
     OpenAI-compatible endpoint is a mapping, {"url": "http://localhost:8000/v1", "model": "llama"}: see
     `models.endpoint`. It is asked as little as weights are loaded.
-    `dtype` and `prompt_format` (a key of `prompts.FORMATS`: how the model is asked) override what
-    data/models.csv has for the model. For a model that is not there they are float32, and its chat
-    template if it has one, else the bare question for an encoder-decoder and two-shot for others.
+    `dtype` overrides what data/models.csv has for the model. One that is not there is float32, and
+    asked by its chat template if it has one, else by the bare question for an encoder-decoder and
+    two-shot for others.
     With `records`, answers come from the store, and the weights are loaded only when one is missing:
     on the workers of the cluster that FACTROBUST_CLUSTER names, if it does.
 
     Raises ModelError for a name that is none of these, and for weights that are not the pinned ones.
     """
-    if prompt_format not in (None, *FORMATS):
-        raise ModelError(f"prompt format {prompt_format!r} is unknown; choose one of {[*FORMATS]}")
     if isinstance(name, Mapping):
         about, load = _at_endpoint(name, dtype)
     else:
         about, load = _of_weights(name, dtype, records)
-    about["prompt_format"] = prompt_format = prompt_format or about["prompt_format"]
-    if FORMATS[prompt_format].chat and about["chat"] is None:
-        what = f"has no chat template, so it cannot be asked as {prompt_format!r}"
-        raise ModelError(f"{about['name']} {what}")
     if records is None:
         return load(**about)
     return RecordedModel(records, partial(load, **about), **about)

@@ -6,8 +6,6 @@ models answer in sentences; `chat-prefix` begins the assistant's turn for them (
 is"), so that the answer comes first, which the exact estimator of part 1 needs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -33,7 +33,7 @@ PINNED = "a81fd457f2af94d89208005c4f97bb9a7a8057318f684625c4618f63436f6377"  # o
 MAX_TOKENS = 128  # what MiniLM was trained on; a longer text is cut
 MODULES = ("Transformer", "Pooling", "Normalize")
 POOLING = "pooling_mode_mean_tokens"
-TEXTS = 1024  # embedded before the similarities that follow from them are committed
+GROUPS = 256  # whose similarities are committed at once
 
 LABEL = "entailment"
 MAX_PAIR_TOKENS = 512  # of premise and hypothesis; a longer pair is cut
@@ -102,22 +102,16 @@ class Encoder(Judge):
         settings = json.dumps({"max_tokens": MAX_TOKENS})
         calls = [Call(self.fingerprint, "int_sim", json.dumps(g), settings) for g in ordered]
 
+        def stacked(texts: Sequence[str]) -> np.ndarray:
+            if new := [text for text in texts if text not in self._vectors]:
+                self._vectors |= zip(new, self.embed(new), strict=True)
+            return np.stack([self._vectors[text] for text in texts])
+
         def compute(missing: list[int]) -> Batches:
-            vectors, waiting = self._vectors, list[int]()
-            new: dict[str, None] = {}
-
-            def stacked(texts: Sequence[str]) -> np.ndarray:
-                return np.stack([vectors[text] for text in texts])
-
-            for i in missing:
-                waiting.append(i)
-                new |= dict.fromkeys(text for text in ordered[i] if text and text not in vectors)
-                if len(new) >= TEXTS or i == missing[-1]:
-                    if new:
-                        vectors |= zip(new, self.embed(list(new)), strict=True)
-                    values = int_sim([ordered[k] for k in waiting], stacked)
-                    yield waiting, values.astype(np.float32).tolist()
-                    waiting, new = [], {}
+            for low in range(0, len(missing), GROUPS):
+                some = missing[low : low + GROUPS]
+                values = int_sim([ordered[i] for i in some], stacked)
+                yield some, values.astype(np.float32).tolist()
 
         return np.array(ask_all(self._records, calls, compute, label=f"{self.name} similarity"))
 

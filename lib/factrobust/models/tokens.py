@@ -1,7 +1,5 @@
 """Text to tokens and back: special tokens once, answers found by their characters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,10 +16,8 @@ def encode_pair(
 ) -> tuple[list[int], int]:
     """Token ids of prompt + answer, and where the answer begins among them.
 
-    Two texts are tokenised as one. The answer is the smallest suffix of tokens that covers its
-    characters (paper 2, appendix D); where the tokenizer merges the end of the prompt with the
-    start of the answer, that token belongs to the answer. An answer of token ids follows the
-    prompt's own tokens as it stands.
+    Two texts are tokenised as one, an answer of token ids follows the prompt's own tokens: see
+    `Model.score`.
     """
     if isinstance(answer, str):
         ids, ends = _encode(tokenizer, prompt + answer, bos)

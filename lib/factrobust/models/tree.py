@@ -258,10 +258,9 @@ def floors(
 ) -> torch.Tensor:
     """The lowest logit that truncation leaves at each temperature, [row, temperature].
 
-    `shifted` are logits less their maximum, [row, vocabulary]. In the order of transformers' own
-    `generate`, on the tempered distribution: the `top_k` likeliest tokens; of these the fewest whose
-    mass reaches `top_p`; of these what has at least `min_p` times the largest probability. Tokens as
-    likely as the last one that stays, stay too. `falling` are `shifted` sorted, where they are there.
+    `shifted` are logits less their maximum, [row, vocabulary]. What `cuts` keep of the tempered
+    distribution says `Model.temper`; tokens as likely as the last one that stays, stay too. `falling` are
+    `shifted` sorted, where they are there.
     """
     low = torch.full((len(shifted), len(temperatures)), -torch.inf, device=shifted.device)
     if "top_k" in cuts:

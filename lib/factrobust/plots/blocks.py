@@ -2,10 +2,9 @@
 
 A table of "intervals by model and domain" has a row for each model and domain, with the columns
 mean, low, high and n of `statistics.interval_table`; a missing bound draws no interval, and further
-columns do no harm. A table without rows, or with several for the same thing, is a ValueError.
+columns do no harm. A table without rows, or (of lines, rows of points, scattered facts) with several for
+the same thing, is a ValueError.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -32,7 +31,7 @@ def check(table: pd.DataFrame, *keys: str | None) -> None:
     if table.empty:
         raise ValueError("The figure's table has no rows: check what was selected before it.")
     columns = [key for key in dict.fromkeys(keys) if key]
-    if (twice := table.duplicated(columns)).any():
+    if columns and (twice := table.duplicated(columns)).any():
         row = table[twice].iloc[0]
         which = ", ".join(f"{key} {row[key]}" for key in columns)
         raise ValueError(
@@ -59,6 +58,7 @@ def panels(
     below. `labels` are those of x and y, `shares` the axes that show shares, such as "xy", and
     `height` is a row's, in inches.
     """
+    check(table)
     models = list(style.looks(table["model"])) if "model" in table else []
     values = [None] if by is None else style.ordered(table[by])
     columns = min(len(values), 3) if by == "model" else len(values)
@@ -151,13 +151,12 @@ def forest(
     at: float | None = None,
     rows_n: bool = False,
     legend_n: bool = False,
-    extra: Sequence[Any] = (),
     **options: Any,
 ) -> tuple[Figure, Panels]:
     """A figure of `points`: a row each of `rows`, from the top, and a panel each value of `panel`.
 
     `names` are those of the rows, by default their values, with the n of their models if `rows_n`.
-    Dashed: `at`. The legend says `by`, unless the rows do, with n if `legend_n`, and `extra`;
+    Dashed: `at`. The legend says `by`, unless the rows do, with n if `legend_n`;
     `options` as `panels` takes them. The rows of the table that are returned have their heights in a
     column y, so that more can stand beside them.
     """
@@ -174,9 +173,16 @@ def forest(
         if at is not None:
             axis.axvline(at, **style.REFERENCE)
     name_rows([axis for axis, _ in parts], names)
-    handles = [] if column == by else keys(looks, table if legend_n else None, ls="")
-    handles.extend(extra)
-    return legend(fig, handles) if handles else fig, placed
+    if column != by:
+        legend(fig, keys(looks, table if legend_n else None, ls=""))
+    return fig, placed
+
+
+def dots(axis: Axes, at: Any, table: pd.DataFrame, look: Look, **changed: Any) -> None:
+    """Means with their intervals, as points at the places `at` of the x axis; `changed` as
+    Axes.errorbar takes them."""
+    form: dict[str, Any] = {"fmt": look.marker, "color": look.colour, "elinewidth": 0.7}
+    axis.errorbar(at, table["mean"], style.errors(table), **(form | changed))
 
 
 def points(
@@ -222,10 +228,10 @@ def name_rows(axes: Sequence[Axes], names: Sequence[str]) -> None:
     axes[0].set_ylim(len(names) - 0.5, -0.5)
 
 
-def beside(axis: Axes, y: float, text: str, colour: str = "black") -> None:
+def beside(axis: Axes, y: float, text: str) -> None:
     """Write a text at the right of a panel, at the height y."""
     place = axis.get_yaxis_transform()
-    axis.text(1.01, y, text, transform=place, fontsize=6.5, va="center", color=colour)
+    axis.text(1.01, y, text, transform=place, fontsize=6.5, va="center")
 
 
 def stack(

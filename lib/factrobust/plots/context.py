@@ -6,8 +6,6 @@ apart for all colour-blind readers; where colours are not printed, places and li
 Tables and errors as `plots.blocks` says.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -95,7 +93,6 @@ def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
     parametric share is read from the left, the contextual one from the right, with their intervals
     above and below; what is neither lies between them.
     """
-    blocks.check(table, "model", column, "source")
     rows = style.in_order(table[column], style.ORDER.get(column, ()))  # the thesis's models last
     sources = style.ordered(table.loc[table["share"] > 0, "source"])
     fills = {source: SOURCES[source].colour for source in sources}
@@ -158,8 +155,7 @@ def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
         blocks.lines(axis, curves[curves["measure"] == measure], "x", fitted)
         for model, look in looks.items():
             part = own[own["model"] == model]
-            bars = [part["mean"] - part["low"], part["high"] - part["mean"]]
-            axis.errorbar(part["x"], part["mean"], yerr=bars, fmt=look.marker, color=look.colour)
+            blocks.dots(axis, part["x"], part, look, elinewidth=None)
     return blocks.legend(fig, blocks.keys(looks))
 
 

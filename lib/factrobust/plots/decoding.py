@@ -5,8 +5,6 @@ Each function takes ready tables and returns a matplotlib Figure. Tables and err
 says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -56,14 +54,9 @@ def by_decoder(exact: pd.DataFrame, sampled: pd.DataFrame) -> Figure:
     looks = blocks.looks_of(exact["decoder"])
     for axis, own in panels:
         for k, (decoder, look) in enumerate(looks.items()):
-            points = sampled[
-                (sampled["model"] == own["model"].iloc[0]) & (sampled["decoder"] == decoder)
-            ]
-            at = points["temperature"] + style.aside(k, len(looks), 0.03)
-            axis.errorbar(
-                at, points["mean"], style.errors(points), fmt=look.marker, color=look.colour,
-                mfc="white", elinewidth=0.7,
-            )  # fmt: skip
+            same = (sampled["model"] == own["model"].iloc[0]) & (sampled["decoder"] == decoder)
+            at = sampled["temperature"][same] + style.aside(k, len(looks), 0.03)
+            blocks.dots(axis, at, sampled[same], look, mfc="white")
     return fig
 
 
@@ -75,7 +68,6 @@ def certainty_bins(table: pd.DataFrame) -> Figure:
     answers are stacked from the most certain up, wrong ones from the least, so that the colours meet
     at the accuracy, a black line.
     """
-    blocks.check(table, "model", "temperature", "bin", "correct")
     temperatures = sorted(table["temperature"].unique())
     labels = ("temperature $t$", "share of samples, by certainty")
     fig, panels = blocks.panels(table, "model", what="samples", labels=labels, shares="y")
@@ -130,7 +122,6 @@ def one_answer(tokens: pd.DataFrame) -> Figure:
     `tokens`: temperature, token (or what several are called together), share; the first token is the
     greedy answer, the others are ever lighter grey.
     """
-    blocks.check(tokens, "temperature", "token")
     names, temperatures = tokens["token"].unique(), sorted(tokens["temperature"].unique())
     greys = map(str, np.linspace(0.6, 0.85, len(names) - 1))
     fills = dict(zip(names, [style.RIGHT, *greys], strict=True))
@@ -217,7 +208,6 @@ def frs_by_d(table: pd.DataFrame, points: pd.DataFrame, estimator: str) -> Figur
     `table`: intervals by model, domain and d; `points`, single facts drawn faintly: model, domain, d,
     frs; `estimator` says how t_b was found.
     """
-    blocks.check(table, "model", "domain", "d")
     looks, ds = style.looks(table["model"]), sorted(table["d"].unique())
     labels = ("$d$, penalty of entropy", f"FRS, $t_b$ {estimator}")
     fig, panels = blocks.panels(table, "domain", labels=labels, shares="y", what="facts")
@@ -231,10 +221,8 @@ def frs_by_d(table: pd.DataFrame, points: pd.DataFrame, estimator: str) -> Figur
             )
             spread = faint + style.jitter(len(facts), step * 0.7)
             axis.scatter(spread, facts["frs"], s=4, color=look.colour, alpha=0.2, lw=0)
-            axis.errorbar(
-                at, own["mean"], style.errors(own), fmt=look.marker, color=look.colour, mec="black",
-                mew=0.6, ms=4, ecolor="black",
-            )  # fmt: skip
+            edge: dict[str, Any] = {"mec": "black", "mew": 0.6, "ms": 4, "ecolor": "black"}
+            blocks.dots(axis, at, own, look, elinewidth=None, **edge)
         axis.set_xticks(range(len(ds)), [f"{d:g}" for d in ds])
         axis.grid(False, axis="x")
     return blocks.legend(fig, blocks.keys(looks, ls=""))
@@ -249,7 +237,6 @@ def frs_distribution(points: pd.DataFrame, estimator: str) -> Figure:
     """
     from scipy.stats import gaussian_kde
 
-    blocks.check(points, "model", "fact_id")
     drawn = points.dropna(subset=["frs"])
     drawn = drawn.assign(n=drawn.groupby(["model", "domain"])["frs"].transform("size"))
     labels = (f"FRS, $t_b$ {estimator}", "density")

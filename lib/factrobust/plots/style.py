@@ -6,8 +6,6 @@ and line in every figure (see `looks`), so a legend read once holds throughout. 
 in `factrobust.mplstyle`, which holds for all that is drawn once this module is imported.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 import zlib
@@ -97,11 +95,8 @@ def looks(models: Iterable[str]) -> dict[str, Look]:
 
 
 def series(names: Iterable[str]) -> dict[str, Look]:
-    """Looks of lines that are no models, such as scores; ValueError for too many to tell apart."""
-    different = list(dict.fromkeys(names))
-    if len(different) > len(SERIES):
-        raise ValueError(f"{len(different)} lines are too many to tell apart: give at most 5.")
-    return dict(zip(different, SERIES, strict=False))
+    """Looks of lines that are no models, such as scores; the sixth has that of the first again."""
+    return dict(zip(dict.fromkeys(names), itertools.cycle(SERIES), strict=False))
 
 
 def in_order(values: Iterable[Any], known: Iterable[Any]) -> list[Any]:

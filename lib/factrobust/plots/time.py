@@ -3,8 +3,6 @@
 Tables, of one prompt format a model, and errors as `plots.blocks` says.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -35,8 +33,6 @@ def timeline(facts: pd.DataFrame, dates: pd.DataFrame) -> Figure:
     `schemas.Dates`. A mark stands at the date's middle, a lane each precision of `dates`. Days that a
     bound leaves open are paler.
     """
-    blocks.check(facts, "fact_id")
-    blocks.check(dates, "fact_id", "precision", "date")
     lanes = style.ordered(dates["precision"])
     shift = {lane: style.aside(k, len(lanes), LANE) for k, lane in enumerate(lanes)}
     fig, axes = style.grid(1, 1, DOUBLE, 0.75 + (0.24 + 0.11 * len(lanes)) * len(facts))
@@ -90,11 +86,10 @@ def match_matrix(table: pd.DataFrame) -> Figure:
     `table`, of `metrics.time.match_table`: model, correct, incorrect and outcome ("won", "tied",
     "lost"). A panel a model.
     """
-    blocks.check(table, "model", "correct", "incorrect")
     fills = {"won": style.RIGHT, "tied": "0.85", "lost": style.WRONG}
     height = 0.9 + 0.22 * table["correct"].nunique()
-    form: dict[str, Any] = {"labels": ("incorrect date", "correct date"), "height": height}
-    fig, panels = blocks.panels(table, "model", **form)
+    labels = "incorrect date", "correct date"
+    fig, panels = blocks.panels(table, "model", labels=labels, height=height)
     for axis, own in panels:
         grid = own.pivot(index="correct", columns="incorrect", values="outcome")
         blocks.cells(
@@ -109,8 +104,8 @@ def match_matrix(table: pd.DataFrame) -> Figure:
 def against_placebos(table: pd.DataFrame, value: str, at: float | None = None) -> Figure:
     """A value of the validity beside that of the other blocks: a row a precision, a panel a model.
 
-    `table`: intervals by model, precision and dates ("validity", "other blocks", see
-    `metrics.placebo.side_by_side`); `value` is the label of x, `at` is dashed.
+    `table`: intervals by model, precision and dates ("validity", "other blocks"); `value` is the label of
+    x, `at` is dashed.
     """
     table = table.sort_values("dates", ascending=False, kind="stable")
     form: dict[str, Any] = {"by": "dates", "panel": "model", "rows_n": True, "at": at}
@@ -123,14 +118,11 @@ def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
     `table`, of `metrics.successions.confusion`, of one chain: model, term, predicted, share; `holders`
     are the names of its terms. Right is on the diagonal; terms that were not asked are empty.
     """
-    blocks.check(table, "model", "term", "predicted")
     names = [style.printable(name) for name in holders]
     terms, models = range(len(names)), table["model"].nunique()
-    form: dict[str, Any] = {
-        "height": 1.2 + 0.17 * len(names),
-        "width": DOUBLE if models > 1 else None,
-    }
-    fig, panels = blocks.panels(table, "model", labels=("named", "in office"), **form)
+    width, height = DOUBLE if models > 1 else None, 1.2 + 0.17 * len(names)
+    labels = "named", "in office"
+    fig, panels = blocks.panels(table, "model", labels=labels, height=height, width=width)
     for axis, own in panels:
         grid = own.pivot(index="term", columns="predicted", values="share")
         blocks.cells(
@@ -152,7 +144,6 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
     `metrics.time.positions` says: points in bins, those of transitional dates hollow. The validity,
     |alpha| < 0.5, is shaded.
     """
-    blocks.check(table, "model", "precision", "position")
     looks = style.looks(table["model"])
     labels = (
         "date $\\alpha$ (lengths of validity)",
@@ -166,8 +157,7 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
             for edge, inside in ((False, look.colour), (True, "white")):
                 part = own[(own["model"] == model) & ((own["position"].abs() == 0.5) == edge)]
                 at = part["position"] + style.aside(k, len(looks), 0.12)
-                form: dict[str, Any] = {"fmt": look.marker, "color": look.colour, "mfc": inside}
-                axis.errorbar(at, part["mean"], yerr=style.errors(part), elinewidth=0.8, **form)
+                blocks.dots(axis, at, part, look, mfc=inside, elinewidth=0.8)
     hollow = blocks.key("transitional dates", marker="o", mfc="white", ls="")
     return blocks.legend(
         fig, [*blocks.keys(looks, ls=""), hollow, *blocks.patches({"validity": "0.9"})]
@@ -181,15 +171,12 @@ def rates_by_size(table: pd.DataFrame, value: str, fits: pd.DataFrame | None = N
     hollow); `value` is the label of y, such as "robustness". `fits`, of `metrics.time.size_fits`, are
     drawn as lines, dashed for tuned models.
     """
-    blocks.check(table, "model")
     fig, ((axis, _),) = blocks.panels(table, labels=("parameters (log scale)", value), width=DOUBLE)
     looks = style.looks(table["model"])
-    for row in table.to_dict("records"):
-        look, mean = looks[row["model"]], row["mean"]
-        inside = "white" if row["kind"] == "instruction-tuned" else look.colour
-        bounds = np.nan_to_num([[mean - row["low"]], [row["high"] - mean]])
-        form: dict[str, Any] = {"fmt": look.marker, "color": look.colour, "mfc": inside}
-        axis.errorbar(row["parameters"], mean, yerr=bounds, elinewidth=0.9, **form)
+    for model, look in looks.items():
+        own = table[table["model"] == model]
+        inside = "white" if own["kind"].iloc[0] == "instruction-tuned" else look.colour
+        blocks.dots(axis, own["parameters"], own, look, mfc=inside, elinewidth=0.9)
     for line in [] if fits is None else fits.to_dict("records"):
         ends = np.array([line["smallest"], line["largest"]])
         dashes = "--" if line["kind"] == "instruction-tuned" else "-"
@@ -212,7 +199,6 @@ def duel_shares(table: pd.DataFrame) -> Figure:
         column, sides = "duel", ("first", "second")
     metrics = table["metric"].replace({"win_rate": "win rate", "robust": "robustness"})
     table = table.assign(duel=duels, metric=metrics)
-    blocks.check(table, column, "metric", "outcome")
     rows, n = style.ordered(table[column]), table.groupby(column)["n"].agg(style.count)
     form: dict[str, Any] = {"width": DOUBLE, "height": 0.85 + 0.3 * len(rows)}
     fig, panels = blocks.panels(table, "metric", labels=("share of facts", column), **form)

@@ -4,8 +4,6 @@ that an answer is right, and how well.
 Tables and errors as `plots.blocks` says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from textwrap import shorten
 from typing import Any
@@ -32,7 +30,6 @@ def similarities(table: pd.DataFrame) -> Figure:
     `table`: model, first, second (numbers of answers), answer_1, answer_2, cosine, a row a pair. A
     panel a model, one below the other, with the answers at the left.
     """
-    blocks.check(table, "model", "first", "second")
     models = list(style.looks(table["model"]))
     n = 1 + table["second"].nunique()
     fig, axes = style.grid(len(models), 1, style.DOUBLE, (0.6 + 0.2 * n) * len(models))
@@ -79,7 +76,6 @@ def by_wording(table: pd.DataFrame) -> Figure:
     `table`: model, relation, variant (0: the original, a bar; the paraphrases are points), mean, n.
     Relations stand by the mean of all.
     """
-    blocks.check(table, "model", "relation", "variant")
     relations = blocks.by_mean(table, "relation")
     fig, panels = blocks.panels(
         table, "model", height=0.9 + 0.19 * len(relations), shares="x", what="facts a relation",
@@ -104,7 +100,6 @@ def variance(table: pd.DataFrame) -> Figure:
     `table`, of `metrics.wording_effects.variance_shares`: model, relation, source, share; a component
     below 0 counts as 0. Relations stand by the share of wordings over models, "all" on top.
     """
-    blocks.check(table, "model", "relation", "source")
     table = table.assign(share=table["share"].clip(lower=0))
     table["n"] = table["n"].mask(table["relation"] == "all").ffill()
     table["share"] /= table.groupby(["model", "relation"])["share"].transform("sum")
@@ -140,7 +135,6 @@ def correctness_by_consistency(table: pd.DataFrame, named: Sequence[str]) -> Fig
     `table`: model, relation, correctness, consistency, n, and the model's correlation r; `named`
     relations have their name beside them.
     """
-    blocks.check(table, "model", "relation")
     fig, panels = blocks.panels(
         table, "model", height=3.0, what="questions a relation",
         labels=("consistency (SCons)", "correctness"), shares="y",
@@ -162,7 +156,6 @@ def labelled_pairs(table: pd.DataFrame, at: float) -> Figure:
     """
     import seaborn as sns  # takes a second
 
-    blocks.check(table, "label_id", "measure")
     fills = {"same": style.RIGHT, "different": style.WRONG}
     labels = ("cosine of the two answers", "pairs of answers")
     fig, panels = blocks.panels(table, "measure", labels=labels, height=2.4)
@@ -187,7 +180,6 @@ def predictor_distributions(table: pd.DataFrame) -> Figure:
     """
     import seaborn as sns  # takes a second
 
-    blocks.check(table, "model", "relation", "predictor", "group_id")
     looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
     table = table.assign(predictor=table["predictor"].str.lower().replace(PREDICTORS))
     height = 1 + 0.33 * len(relations)
@@ -212,7 +204,6 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
     correct, n. Each shaded row reaches from 0 (below) to 1; points are bins, their area grows with n,
     and a line joins those of at least FEW questions.
     """
-    blocks.check(table, "model", "relation", "predictor", "midpoint")
     looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
     table = table.assign(predictor=table["predictor"].str.lower().replace(PREDICTORS))
     table = table.assign(y=table["relation"].map(relations.index) + 0.4 - 0.8 * table["correct"])

@@ -1,7 +1,5 @@
 """Ways to ask models: a probe returns what was said, one row a response, and marks nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import pandas as pd

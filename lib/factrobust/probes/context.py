@@ -14,8 +14,6 @@ with Q the prompt without context and Q' with it.
 the context states, be it true or false.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 

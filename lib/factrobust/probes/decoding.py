@@ -4,19 +4,15 @@ Every function takes facts with the columns `question` and `prefix` (`datasets.f
 returns one row a response. What is right or wrong is decided later, by the metrics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from factrobust.datasets.facts import answers
 from factrobust.models.interface import Model
 from factrobust.models.prompts import FORMATS
 from factrobust.probes import need, prompts
-from factrobust.schemas import Curves, names
 
 MAX_NEW_TOKENS = 5  # paper 1, 4.1.1
 TEMPERATURES = tuple(round(0.2 * k, 1) for k in range(1, 11))  # paper 1, 4.2
@@ -39,15 +35,8 @@ def greedy(
 
     Where the model's answers can be tempered, their `curve` at `temperatures` comes with them. The
     first answer tells whether the model gives the alternatives that an entropy needs, and with it
-    the FRS; ModelError if not. Raises ValueError for a fact whose every accepted answer has more words
-    than `max_new_tokens`: a token holds at most one word, so such an answer could never be given.
+    the FRS; ModelError if not.
     """
-    words = [min(len(a.split()) for a in accepted) for accepted in answers(facts)]
-    if long := facts["fact_id"][np.array(words, dtype=int) > max_new_tokens].tolist():
-        raise ValueError(
-            f"{len(long)} fact(s) have no accepted answer of at most {max_new_tokens} words, such as "
-            f"{long[0]}; add a shorter alias, drop them, or raise max_new_tokens"
-        )
     generations = model.generate(
         prompts(model, facts),
         max_new_tokens=max_new_tokens,
@@ -112,11 +101,8 @@ def curves(responses: pd.DataFrame, temperatures: Sequence[float] = GRID) -> pd.
     to "ia", counts, and other tokens for the same text do not. Answers of models that cannot be
     tempered are left out.
     """
-    found = responses.loc[responses["curve"].map(len) > 0, ["model", "fact_id", "curve"]]
-    grid = pd.Series([list(temperatures)] * len(found), found.index, dtype=object)
-    table = found.assign(temperature=grid).rename(columns={"curve": "logprob"})
-    table = table.explode(["temperature", "logprob"], ignore_index=True)
-    return table.astype({"temperature": float, "logprob": float})[list(names(Curves))]
+    found = responses[responses["curve"].map(len) > 0]
+    return _curves(found, np.array(found["curve"].tolist(), dtype=float), temperatures)
 
 
 def tempered(

@@ -4,8 +4,6 @@ The thesis ends an answer before the first token that holds a full stop or a lin
 so that 15.999 becomes 15 and F. Scott Fitzgerald becomes F; we tell which full stops end it (`cut`).
 """
 
-from __future__ import annotations
-
 import re
 
 from factrobust.models.interface import Generation

@@ -8,15 +8,13 @@ relation are scored after the same dated question: what the date does to all of 
 because the fact held. log P(object) minus the mean of theirs is freed of that drift.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from factrobust.datasets.dates import verbalise
+from factrobust.datasets.dates import COLUMNS, verbalise
 from factrobust.datasets.temporal import load_temporal_relations
 from factrobust.draws import lot
 from factrobust.models.interface import Model
@@ -24,7 +22,6 @@ from factrobust.models.prompts import FORMATS
 from factrobust.probes import need, prompts
 from factrobust.text import normalise
 
-KEPT = ["fact_id", "precision", "date", "year", "alpha", "years_off", "label"]
 WORDING = ("question", "prefix")
 
 
@@ -114,7 +111,7 @@ def scored(
         own, *more = (next(values) for _ in texts)
         logprob, *drift = (float(np.sum(v, dtype=np.float64)) for v in (own, *more))
         rows.append((logprob, len(own), logprob - np.mean(drift) if drift else np.nan))
-    table = statements[KEPT].reset_index(drop=True)
+    table = statements[list(COLUMNS)].reset_index(drop=True)
     table.insert(0, "model", model.name)
     table.insert(1, "prompt_format", name)
     table[["logprob", "n_tokens", "freed"]] = pd.DataFrame(
@@ -128,7 +125,7 @@ def holders(
 ) -> pd.DataFrame:
     """log P of every holder of an office after the question who held it in a year.
 
-    `terms` (`datasets.successions.load_successions`) has chain, term, holder, question and prefix,
+    `terms` (`datasets.temporal.load_successions`) has chain, term, holder, question and prefix,
     `moments` chain, term and year. One row a moment and term of its chain: a table
     `schemas.HolderScores`. The terms of one holder have the same score. The prior is that after the
     question without a date.

@@ -3,8 +3,6 @@
 Questions are a table `schemas.Questions`. Which answers are right is decided later, by the metrics.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -156,7 +156,7 @@ class Records:
         self, path: Path | None, base: Path | None = None, *, strict: bool = False
     ) -> None:
         self.path, self.base, self._strict = path, base, strict
-        self._texts: dict[bytes, str] = {}  # committed values by key, of the files read so far
+        self._texts: dict[tuple[str, ...], str] = {}  # committed values of the files read so far
 
     @functools.cached_property
     def _unread(self) -> dict[str, dict[str, Any]]:
@@ -169,24 +169,23 @@ class Records:
             if self.base and (about["model"], about["operation"]) in kinds:
                 self._texts |= read_texts(self.base / name, about["sha256"])
                 del self._unread[name]
-        keys = [key_of(call) for call in calls]
-        texts = {key: self._texts[key] for key in keys if key in self._texts}
+        texts = {call: self._texts[call] for call in calls if call in self._texts}
         if self.path and self.path.exists():
             with opened(self.path) as db:
                 found = {}
-                for key in {*keys} - texts.keys():
+                for call in {*calls} - texts.keys():
+                    key = key_of(call)
                     for (text,) in db.execute("SELECT value FROM calls WHERE key = ?", (key,)):
-                        found[key] = text
+                        found[key] = texts[call] = text
                 _mark_used(db, found)
-            texts |= found
-        missing = [call for call, key in zip(calls, keys, strict=True) if key not in texts]
+        missing = [call for call in calls if call not in texts]
         if missing and self._strict:
             first = f"{missing[0].operation} by {missing[0].model}"
             raise RecordsError(
                 f"The records in {self.base} lack {len(missing)} calls that this run needs (the first "
                 f"is a {first}), and no model may be run in replay mode: run {REBUILD}."
             )
-        return [decode(texts[key]) if key in texts else None for key in keys]
+        return [decode(texts[call]) if call in texts else None for call in calls]
 
     def put(self, calls: Sequence[Call], values: Sequence[Any]) -> None:
         """Store a batch in one transaction; it survives a kill from the moment this returns.
@@ -257,10 +256,6 @@ def open_records() -> Records:
     and place is shared, so that the committed files are read once.
     """
     mode = os.environ.get("FACTROBUST_RECORDS", "")
-    if mode not in ("", "fresh", "replay"):
-        raise RecordsError(
-            f"FACTROBUST_RECORDS is {mode!r}: leave it unset, or set it to 'fresh' or 'replay'."
-        )
     return _shared(mode, *places())
 
 
@@ -293,15 +288,16 @@ def read_index(folder: Path) -> dict[str, Any]:
     return index
 
 
-def read_texts(file: Path, sha256: str) -> dict[bytes, str]:
-    """The text of each value of a file by its call's key; RecordsError for another SHA-256."""
+def read_texts(file: Path, sha256: str) -> dict[tuple[str, ...], str]:
+    """The text of each value of a file by its call; RecordsError for another SHA-256."""
     import pyarrow.parquet as pq
 
     content = file.read_bytes() if file.exists() else b""
     if hashlib.sha256(content).hexdigest() != sha256:
         raise _damaged(file, "it does not match its checksum in the index")
-    columns = pq.read_table(io.BytesIO(content)).select(COLUMNS).to_pydict().values()
-    return {key_of(Call(*fields)): text for *fields, text in zip(*columns, strict=True)}
+    table = pq.read_table(io.BytesIO(content)).select(COLUMNS).to_pydict()
+    *fields, texts = table.values()
+    return dict(zip(zip(*fields, strict=True), texts, strict=True))
 
 
 def _damaged(file: Path, why: str) -> RecordsError:
@@ -326,8 +322,37 @@ def encode(value: Any) -> str:
 
 
 def decode(text: str) -> Any:
-    """The value that `encode` wrote; every float equals the one encoded, bit for bit."""
-    return _DECODER.decode(text)
+    """The value that `encode` wrote; every float equals the one encoded, bit for bit.
+
+    The alternatives of an answer are most of what is recorded, and few notebooks look at them: an
+    object's last field, if it is `top_logprobs`, is read when it is first looked at.
+    """
+    rest, mark, alternatives = text.partition(',"top_logprobs":')  # in a string, quotes have a \
+    if not (mark and text.startswith("{")):
+        return _DECODER.decode(text)
+    return _DECODER.decode(rest + "}") | {"top_logprobs": Later(alternatives.removesuffix("}"))}
+
+
+class Later(Sequence[Any]):
+    """A list of lists of pairs whose JSON text is read when it is first looked at."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @functools.cached_property
+    def _list(self) -> list[Any]:
+        return [[(token, p) for token, p in at] for at in _DECODER.decode(self._text)]
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._list[place]
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def __eq__(self, other: object) -> bool:
+        return self._list == other
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _text(value: Any) -> str:

@@ -3,8 +3,6 @@
 `python -m factrobust.records.export` does it for the project's own.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

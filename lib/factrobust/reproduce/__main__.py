@@ -8,8 +8,6 @@ With --cluster the models are asked on the workers of a Dask cluster (see factro
 their answers come back to this machine's records.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import shutil

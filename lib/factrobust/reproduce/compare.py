@@ -1,18 +1,15 @@
-"""What moved: two versions of a text, of a table, of all tables; the working tree and its commit."""
+"""What moved: two versions of a table, of all tables; the working tree and its commit."""
 
-from __future__ import annotations
-
+import csv
 import io
 import math
 import re
 import subprocess
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-
-import numpy as np
-import pandas as pd
+from typing import NamedTuple
 
 RTOL = 1e-6
 ATOL = 1e-9  # below this, floats count as zero
@@ -29,43 +26,16 @@ def close(new: str, old: str) -> bool:
     return math.isclose(float(new), float(old), rel_tol=RTOL, abs_tol=ATOL)
 
 
-def align(test: str, reference: str) -> str:
-    """`test` with each number that is close to its counterpart in `reference` replaced by that.
-
-    So the result equals `reference` exactly if the two agree, and otherwise differs from it only
-    where they do not. Numbers are paired in order; if their count differs, nothing is replaced.
-    """
-    old = NUMBER.findall(reference)
-    if len(NUMBER.findall(test)) != len(old):
-        return test
-    counterparts = iter(old)
-
-    def nearest(new: re.Match[str]) -> str:
-        counterpart = next(counterparts)
-        return counterpart if close(new[0], counterpart) else new[0]
-
-    return NUMBER.sub(nearest, test)
-
-
-@dataclass
-class Comparison:
+class Comparison(NamedTuple):
     """What differs between two versions of a table.
 
-    `moves` holds each number that is not close to what it was: its relative move (infinite from
-    zero) and where it stands; `others` changed words, columns, number of rows.
+    `numbers` were compared; `moves` holds each that is not close to what it was: its relative move
+    (infinite from zero) and where it stands; `others` changed words, columns, number of rows.
     """
 
-    numbers: int = 0
-    moves: list[tuple[float, str]] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)
-
-    @property
-    def same(self) -> bool:
-        """Whether nothing differs beyond the tolerance."""
-        return not (self.moves or self.others)
-
-    def __str__(self) -> str:
-        return "\n".join(_first(self.others + [place for _, place in self.moves]))
+    numbers: int
+    moves: list[tuple[float, str]]
+    others: list[str]
 
 
 def compare_tables(new: str, old: str) -> Comparison:
@@ -74,20 +44,20 @@ def compare_tables(new: str, old: str) -> Comparison:
     When the columns or the number of rows differ, only that is reported: pairing the rows of
     different tables would report nonsense.
     """
-    now, was = (
-        pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False) for text in (new, old)
-    )
-    header, old_header = (", ".join(map(str, table)) for table in (now, was))
+    now, was = (list(csv.reader(io.StringIO(text))) for text in (new, old))
+    (header, *now), (old_header, *was) = now, was
     if header != old_header:
-        return Comparison(others=[f"columns: {old_header} -> {header}"])
+        return Comparison(0, [], [f"columns: {', '.join(old_header)} -> {', '.join(header)}"])
     if len(now) != len(was):
-        return Comparison(others=[f"rows: {len(was)} -> {len(now)}"])
-    # inf and nan are words here: they have no distance.
-    values = was.apply(pd.to_numeric, errors="coerce").to_numpy(float)
-    result = Comparison(numbers=int(np.isfinite(values).sum()))
-    for row, column in np.argwhere((now != was).to_numpy()):
-        a, b = str(was.iat[row, column]), str(now.iat[row, column])
-        place = f"row {row + 1}, column {was.columns[column]}: "
+        return Comparison(0, [], [f"rows: {len(was)} -> {len(now)}"])
+    numbers = sum(bool(NUMBER.fullmatch(cell)) for row in was for cell in row)
+    result = Comparison(numbers, [], [])
+    cells = zip(chain.from_iterable(was), chain.from_iterable(now), strict=True)
+    for number, (a, b) in enumerate(cells):
+        if a == b:
+            continue
+        row, column = divmod(number, len(header))
+        place = f"row {row + 1}, column {header[column]}: "
         if not (NUMBER.fullmatch(a) and NUMBER.fullmatch(b)):
             result.others.append(f"{place}{a!r} -> {b!r}")
         elif not close(b, a):

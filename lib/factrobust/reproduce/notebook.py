@@ -4,8 +4,6 @@ python -m factrobust.reproduce.notebook NOTEBOOK...          rewrites what is no
 python -m factrobust.reproduce.notebook --check NOTEBOOK...  only says so, with exit status 1
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -8,8 +8,6 @@ tokens as they may have; sentence encoders and NLI models do not count. Hours ar
 device that holds the model, or of several that hold a part each and take turns.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import re
@@ -23,7 +21,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from factrobust.datasets.dates import GRID
-from factrobust.datasets.successions import load_successions, moments
+from factrobust.datasets.temporal import load_successions, moments
 from factrobust.models.endpoint import read_endpoint
 from factrobust.models.load import Settings, settings_of
 from factrobust.models.prompts import FORMATS
@@ -39,9 +37,8 @@ BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
 KNOWN = 0.4  # share of part 1's facts that models know: the embedded ones 0.30 and 0.39
 BALANCED = (
-    0.5  # share of a fact's incorrect dates that balanced ones keep: of the embedded facts' 0.49
+    0.5  # share of a fact's incorrect dates that balanced ones keep: the embedded facts' 0.49
 )
-
 
 # A row a domain of a set: its facts, the mean characters of a question, its prefix and its answer, the
 # dates of a fact at a precision, and how many `wordings` all its questions have.

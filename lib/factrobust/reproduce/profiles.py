@@ -13,8 +13,6 @@ A notebook declares its parameters, literals, in the one cell tagged "parameters
 them, which knows annotations like `int` and `list[str]`, and none with a |.
 """
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
