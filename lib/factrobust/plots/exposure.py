@@ -41,10 +41,10 @@ def by_exposure(
     for axis, own in parts:
         for k, (value, look) in enumerate(looks.items()):
             points = own[own[by] == value].sort_values("exposure")
-            x = place(points["exposure"]) + style.aside(k, len(looks), 0.16)
+            aside = style.aside(k, len(looks), min(0.12, 0.5 / len(looks)))
             axis.errorbar(
-                x, points["mean"], yerr=style.errors(points), fmt=look.marker, color=look.colour,
-                elinewidth=0.9, ms=3.6,
+                place(points["exposure"]) + aside, points["mean"], yerr=style.errors(points),
+                fmt=look.marker, color=look.colour, elinewidth=0.9, ms=3.6,
             )  # fmt: skip
             line = points[points["exposure"] > 0]
             if curves is not None:
@@ -52,9 +52,8 @@ def by_exposure(
                 if panel:
                     of = of[of[panel] == own[panel].iloc[0]] if len(own) else of[:0]
                 line = of[of["exposure"] > 0].sort_values("exposure")
-            axis.plot(
-                place(line["exposure"]), line["mean"], color=look.colour, ls=look.line, lw=1.1
-            )
+            at_line = place(line["exposure"]) + aside
+            axis.plot(at_line, line["mean"], color=look.colour, ls=look.line, lw=1.1)
         if at is not None:
             axis.axhline(at, **style.REFERENCE)
         name_exposures(axis, table["exposure"])

@@ -70,28 +70,40 @@ class Look(NamedTuple):
 PLAIN = Look("0.3")
 # Looks of lines that are no models, so without the embedded models' colours and markers.
 SERIES = tuple(map(Look, COLOURS[EMBEDDED:], MARKERS[EMBEDDED:], (*LINES, "-")))
+# Models of part 5's world, in the order of figures: the larger, the darker, and seeds alike.
+WORLD = {
+    "world-s": Look("#7ACBB0", "v", LINES[1]),
+    "world-m": Look(GREEN, "^"),
+    "world-l": Look("#00533C", "D", LINES[3]),
+    **{f"world-m-{seed}": Look(GREEN, "<>"[seed - 1], LINES[seed]) for seed in (1, 2)},
+    "world-m-chat": Look(ORANGE, "P", LINES[1]),
+    "world-t5": Look(SKY, "X", LINES[3]),
+    "smollm2-taught": Look(PURPLE, "s"),
+    **{f"smollm2-taught-{seed}": Look(PURPLE, "dp"[seed - 1], LINES[seed]) for seed in (1, 2)},
+}
 
 
 def looks(models: Iterable[str]) -> dict[str, Look]:
-    """The look of each model, in the order of the figures: first those of MODELS, then by name.
+    """The look of each model, in the order of the figures: MODELS, those of WORLD, others by name.
 
-    A model of MODELS has the look of its position. Any other gets one from a checksum of its name,
+    A model of MODELS has the look of its position, one of WORLD its own. Any other gets one from a checksum of its name,
     never that of an embedded model, and the next free one where two models of a figure would share
     it; so its look is the same in every figure, as long as no such clash comes and goes. Beyond
     seven models colours repeat, with another marker.
     """
-    names = in_order(sorted(set(models)), MODELS)
+    names = in_order(sorted(set(models)), (*MODELS, *WORLD))
     slots = {name: MODELS.index(name) for name in names if name in MODELS}
     free = len(COLOURS) - EMBEDDED
-    for name in names[len(slots) :]:
+    for name in (name for name in names if name not in {*MODELS, *WORLD}):
         start = zlib.crc32(name.encode())
         around = (EMBEDDED + (start + k) % free for k in range(free))
         further = itertools.chain(around, itertools.count(len(COLOURS)))
         slots[name] = next(slot for slot in further if slot not in slots.values())
-    return {
+    others = {
         name: Look(COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)], LINES[k % len(LINES)])
         for name, k in slots.items()
     }
+    return {name: (WORLD | others)[name] for name in names}
 
 
 def series(names: Iterable[str]) -> dict[str, Look]:
