@@ -8,6 +8,7 @@ from factrobust.metrics.exposure import (
     dose_response,
     fit_hill,
     fitted_curves,
+    half_effects,
     hill,
     knowing,
     reliability,
@@ -45,6 +46,16 @@ def test_doses_with_more_facts_weigh_more() -> None:
     doses, mean = np.array([0, 1, 2, 4]), np.array([0.0, 0.2, 0.9, 0.5])
     heavy = fit_hill(doses, mean, np.array([9.0, 9, 1, 900]))
     assert hill([4], *heavy)[0] == pytest.approx(0.5, abs=0.02)
+
+
+def test_many_half_effects_at_once_are_those_of_the_curves_one_by_one() -> None:
+    n = np.arange(20, 31) * 1.0
+    rng = np.random.default_rng(0)
+    drawn = hill(DOSES, 0.05, 0.95, 20, 1.4)[:, None] + rng.normal(0, 0.05, (11, 30))
+    falling = np.linspace(0.5, 0.1, 11)[:, None]
+    found = half_effects(DOSES, np.hstack([drawn, falling]), n)
+    assert found[:-1] == pytest.approx([fit_hill(DOSES, x, n)[2] for x in drawn.T], rel=0.05)
+    assert np.isnan(found[-1])  # no response
 
 
 def test_the_half_effect_and_its_interval_hold_the_truth() -> None:

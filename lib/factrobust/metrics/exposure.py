@@ -65,6 +65,26 @@ def fit_hill(exposure: NDArray, mean: NDArray, n: NDArray) -> Array:
     return np.array([floor, found[0], np.exp(found[1]), found[2]])
 
 
+def half_effects(exposure: NDArray, means: NDArray, n: NDArray) -> Array:
+    """The half effect of `fit_hill` for many responses at once, means [dose, draw], to within a few percent.
+
+    For each half and slope of a grid the top that fits best is known; the best of all is taken.
+    """
+    floor, told = means[exposure == 0].mean(axis=0), exposure > 0
+    dose, rise = exposure[told], means[told] - floor
+    places = np.arange(np.log(dose.min()), np.log(dose.max()), 0.03)
+    grid = np.meshgrid(places, np.geomspace(0.3, 6, 36))
+    half, slope = np.exp(grid[0].ravel()), grid[1].ravel()
+    shape = hill(dose[:, None], 0, 1, half, slope)  # [dose, curve]
+    along = np.einsum("dc,dr->cr", shape * n[told, None], rise)
+    size = np.einsum("dc,d->c", shape**2, n[told])[:, None]
+    top = np.clip(along / size, 0, 3 * np.maximum(np.ptp(means, axis=0), 1e-9))
+    found = half[(top**2 * size - 2 * top * along).argmin(axis=0)]
+    upper = exposure >= np.median(exposure)
+    grows = np.average(means[upper], axis=0, weights=n[upper]) > floor
+    return np.where(grows, found, np.nan)
+
+
 def dose_response(
     rows: pd.DataFrame, value: str, by: Sequence[str] = ("model",), *, n_boot: int = 200
 ) -> pd.DataFrame:
@@ -86,7 +106,7 @@ def dose_response(
         drawn = np.array(
             [rng.choice(own, (n_boot, len(own))).mean(axis=1) for own in values]
         )  # fmt: skip  [dose, draw]
-        halves = np.array([fit_hill(dose, column, weights)[2] for column in drawn.T])
+        halves = half_effects(dose, drawn, weights)
         low, high = np.nan, np.nan
         if np.isfinite(found[2]) and np.isfinite(halves).mean() >= 0.9:
             low, high = np.nanquantile(halves, [0.025, 0.975])
