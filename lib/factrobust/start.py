@@ -13,7 +13,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,15 +21,28 @@ import pandas as pd
 from IPython import get_ipython
 from pandas.api.types import is_integer_dtype
 
-from factrobust import load_model, schemas
+from factrobust import draws, load_model, schemas
+from factrobust.models.interface import Model
 from factrobust.provenance import PACKAGES, save_figure, save_table
 from factrobust.records import open_records
+from factrobust.tables import Loaded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from factrobust.models.interface import Model
-    from factrobust.tables import Loaded
+
+class _Module:
+    """A module of the library that is imported when it is first used: no notebook needs all."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, function: str) -> Any:
+        return getattr(import_module(f"factrobust.{self._name}"), function)
+
+
+named, dating, sentences = map(_Module, ("datasets.named", "datasets.dates", "models.sentences"))
+classify, grounding = map(_Module, ("classify", "grounding"))
 
 
 def _as_html(table: pd.DataFrame) -> str:
@@ -73,8 +86,9 @@ class Study:
         answers = [ask(model) for model in self.models]
         return pd.concat(answers, ignore_index=True) if answers else pd.DataFrame()
 
-    def _names(self) -> str:
-        return ", ".join(model.name for model in self.models) or "no model"
+    def _say(self, asked: str) -> None:
+        names = ", ".join(model.name for model in self.models)
+        print(f"{asked}, asked of {names or 'no model'}")
 
 
 class Decoding(Study):
@@ -85,69 +99,54 @@ class Decoding(Study):
     `tempered`, only models that can be tempered (LacksError if there is none).
     """
 
-    def __init__(self, notebook: Mapping[str, Any], *, tempered: bool = False) -> None:
-        from factrobust.datasets.named import EMBEDDED, load_named, load_named_types
-        from factrobust.metrics.decoding import mark_greedy
-        from factrobust.probes import decoding as probe
+    metric, probe = map(_Module, ("metrics.decoding", "probes.decoding"))
 
+    def __init__(self, notebook: Mapping[str, Any], *, tempered: bool = False) -> None:
         super().__init__(notebook)
         seed, limit = self.parameters["seed"], self.parameters["n_questions"]
-        self.models = probe.temperable(self.models) if tempered else self.models
-        loaded = load_named(self.parameters["data"], limit=limit, seed=seed)
+        self.models = self.probe.temperable(self.models) if tempered else self.models
+        loaded = named.load_named(self.parameters["data"], limit=limit, seed=seed)
         self.facts, self.counts, self.inputs, _ = loaded
         if (self.facts["answer_type"] == "").any():
-            from factrobust.classify import PAPER, with_types
-
-            types = self.parameters.get("types", EMBEDDED)
-            train, _, files = load_named_types(types)
+            types = self.parameters.get("types", named.EMBEDDED)
+            train, _, files = named.load_named_types(types)
             self.inputs = [*self.inputs, *files]
-            epochs = 10 if types == EMBEDDED else PAPER["epochs"]  # few questions: see fine_tune
-            self.facts = with_types(open_records(), self.facts, train, epochs=epochs, seed=seed)
-        self.marked = mark_greedy(self._each(lambda model: probe.greedy(model, self.facts)))
+            few = {"epochs": 10} if types == named.EMBEDDED else {}  # see fine_tune
+            how = {"seed": seed} | few
+            self.facts = classify.with_types(open_records(), self.facts, train, **how)
+        answers = self._each(lambda model: self.probe.greedy(model, self.facts))
+        self.marked = schemas.MarkedAnswers.validate(self.metric.mark_greedy(answers))
         schemas.AskedFacts.validate(self.facts)
-        schemas.MarkedAnswers.validate(self.marked)
-        print(f"{len(self.facts)} facts, asked of {self._names()}")
+        self._say(f"{len(self.facts)} facts")
 
     @cached_property
     def known(self) -> pd.DataFrame:
         """The answers that match exactly: facts that a model knows. LacksError if there is none."""
-        from factrobust.metrics.decoding import select_known
-        from factrobust.probes.decoding import need_known
-
-        known = select_known(self.marked)
-        need_known(known, self.models)
+        known: pd.DataFrame = self.metric.select_known(self.marked)
+        self.probe.need_known(known, self.models)
         return known
 
     @property
     def few_known(self) -> pd.DataFrame:
         """Up to `n_known` of them for each model and domain, drawn: those that are sampled."""
-        from factrobust.metrics.decoding import select_known
-
-        return select_known(self.known, per_domain=self.parameters["n_known"])
+        return self.metric.select_known(self.known, per_domain=self.parameters["n_known"])
 
     def sampled(self, **cuts: Any) -> pd.DataFrame:
         """`n_samples` samples of `few_known` at each temperature, from the model that knows them;
         `cuts` truncate (top_k, top_p, min_p of `Model.sample`)."""
-        from factrobust.probes.decoding import sampled
-
-        known, n, seed = self.few_known, self.parameters["n_samples"], self.parameters["seed"]
-        return self._each(
-            lambda m: sampled(m, known[known["model"] == m.name], n=n, seed=seed, **cuts)
-        )
+        known = self.few_known
+        how = {"n": self.parameters["n_samples"], "seed": self.parameters["seed"]} | cuts
+        return self._each(lambda m: self.probe.sampled(m, known[known["model"] == m.name], **how))
 
     def curves(self) -> pd.DataFrame:
         """log P_t of the known answers on a fine grid, of the models that can be tempered."""
-        from factrobust.probes.decoding import curves
-
-        return curves(self.known)
+        return self.probe.curves(self.known)
 
     @cached_property
     def by_samples(self) -> pd.DataFrame:
         """t_b of `few_known` as the paper finds it: samples at each temperature, half of them right."""
-        from factrobust.metrics import decoding as metric
-
-        marked = metric.mark_samples(self.sampled())
-        return metric.sampled_breaking(metric.sampled_accuracy(marked))
+        marked = self.metric.mark_samples(self.sampled())
+        return self.metric.sampled_breaking(self.metric.sampled_accuracy(marked))
 
     @cached_property
     def breaking(self) -> tuple[pd.DataFrame, str]:
@@ -155,12 +154,10 @@ class Decoding(Study):
 
         From P_t of all known answers; if one of the models cannot be tempered, `by_samples`.
         """
-        from factrobust.metrics.decoding import grid_breaking
-        from factrobust.probes.decoding import TEMPERATURES
-
         if any("temper" in model.lacks for model in self.models):
             return self.by_samples, "by samples"
-        return grid_breaking(self.curves(), TEMPERATURES), "from $P_t$"
+        found = self.metric.grid_breaking(self.curves(), self.probe.TEMPERATURES)
+        return found, "from $P_t$"
 
 
 class Time(Study):
@@ -175,6 +172,8 @@ class Time(Study):
     Holds the `facts`, the `dates` and `statements` about them, and their `scores`.
     """
 
+    data, metric, probe = map(_Module, ("datasets.temporal", "metrics.time", "probes.time"))
+
     def __init__(
         self,
         notebook: Mapping[str, Any],
@@ -184,34 +183,27 @@ class Time(Study):
         sampling: str = "balanced",
         tuned: bool = False,
     ) -> None:
-        from factrobust.datasets.named import load_named_temporal
-        from factrobust.probes import time as probe
-
         super().__init__(notebook)
-        self.models = probe.tuned(self.models) if tuned else self.models
+        self.models = self.probe.tuned(self.models) if tuned else self.models
         v = self.parameters
-        self.facts, _, self.inputs, self.dates = load_named_temporal(
+        self.facts, _, self.inputs, self.dates = named.load_named_temporal(
             v["data"],
             sampling=sampling,
             **{"limit": v[limit]} if limit else {"limit": v["n_facts"], "n_fine": v["n_fine"]},
             **{name: v[name] for name in ("n_correct", "n_incorrect", "seed")},
         )
-        self.facts = probe.other_objects(self.facts, v.get("n_others", 0), seed=v["seed"])
-        self.statements = probe.statements(self.facts, self.dates)
+        self.facts = self.probe.other_objects(self.facts, v.get("n_others", 0), seed=v["seed"])
+        self.statements = self.probe.statements(self.facts, self.dates)
         schemas.TemporalFacts.validate(self.facts)
         schemas.Statements.validate(self.statements)
-
         self.scores = self._scored(self.statements, formats)
-        counts = f"{len(self.facts)} facts, {len(self.statements)} dated questions"
-        print(f"{counts}, asked of {self._names()}")
+        self._say(f"{len(self.facts)} facts, {len(self.statements)} dated questions")
 
     def _scored(
         self, statements: pd.DataFrame, formats: Sequence[str] = ("question",)
     ) -> pd.DataFrame:
-        from factrobust.probes.time import scored
-
         def ask(model: Model) -> pd.DataFrame:
-            return pd.concat(scored(model, statements, prompt_format=name) for name in formats)
+            return pd.concat(self.probe.scored(model, statements, name) for name in formats)
 
         found = self._each(ask)
         return schemas.Scores.validate(found) if self.models else found
@@ -220,36 +212,26 @@ class Time(Study):
     def as_published(self) -> pd.DataFrame:
         """Scores of the years of `n_fine` facts as the paper samples them: as many incorrect ones in
         all, 2 `n_incorrect`, wherever they fall."""
-        from factrobust.datasets.named import load_named_temporal
-        from factrobust.probes.time import statements
-
         v = self.parameters
-        facts, _, _, dates = load_named_temporal(
+        facts, _, _, dates = named.load_named_temporal(
             v["data"], sampling="published", limit=v["n_fine"], seed=v["seed"],
             n_correct=v["n_correct"], n_incorrect=2 * v["n_incorrect"],
         )  # fmt: skip
-        return self._scored(statements(facts, dates[dates["precision"] == "year"]))
+        return self._scored(self.probe.statements(facts, dates[dates["precision"] == "year"]))
 
     @cached_property
     def on_grid(self) -> pd.DataFrame:
         """Scores of `n_decoded` facts that began and ended on the grid of years, under all of these."""
-        from factrobust.datasets.dates import GRID, grid
-        from factrobust.datasets.named import WORLD
-        from factrobust.datasets.temporal import sample
-        from factrobust.probes.time import statements
-
-        century = range(1900, 2000, 3)  # of which the invented world knows
-        dates = grid(self.facts, century if self.parameters["data"] == WORLD else GRID)
+        v, century = self.parameters, range(1900, 2000, 3)  # of which the invented world knows
+        dates = dating.grid(self.facts, century if v["data"] == named.WORLD else dating.GRID)
         inside = self.facts[self.facts["fact_id"].isin(dates["fact_id"])]
-        drawn = sample(inside, self.parameters["n_decoded"], self.parameters["seed"])["fact_id"]
-        return self._scored(statements(self.facts, dates[dates["fact_id"].isin(drawn)]))
+        drawn = self.data.sample(inside, v["n_decoded"], v["seed"])["fact_id"]
+        return self._scored(self.probe.statements(self.facts, dates[dates["fact_id"].isin(drawn)]))
 
     @cached_property
     def matched(self) -> pd.DataFrame:
         """Every match of a correct with an incorrect date, summed up by `metrics.time.matches`."""
-        from factrobust.metrics.time import matches
-
-        return matches(self.scores)
+        return self.metric.matches(self.scores)
 
     @property
     def defined(self) -> pd.DataFrame:
@@ -264,18 +246,18 @@ class Successions(Study):
     the `terms`, the `moments` that are asked for, and the `scores`.
     """
 
-    def __init__(self, notebook: Mapping[str, Any]) -> None:
-        from factrobust.datasets.temporal import OFFICES, load_successions, moments
-        from factrobust.probes.time import holders
+    data, probe = map(_Module, ("datasets.temporal", "probes.time"))
 
+    def __init__(self, notebook: Mapping[str, Any]) -> None:
         super().__init__(notebook)
         v = self.parameters
-        self.inputs, self.terms = [OFFICES], load_successions(offices=v["offices"])
-        self.moments = moments(self.terms, v["n_moments"])
-        self.scores = self._each(lambda model: holders(model, self.terms, self.moments))
+        self.inputs = [self.data.OFFICES]
+        self.terms = self.data.load_successions(offices=v["offices"])
+        self.moments = self.data.moments(self.terms, v["n_moments"])
+        self.scores = self._each(lambda model: self.probe.holders(model, self.terms, self.moments))
         schemas.HolderScores.validate(self.scores)
         chains = self.moments["chain"].nunique()
-        print(f"{chains} offices, {len(self.moments)} moments, asked of {self._names()}")
+        self._say(f"{chains} offices, {len(self.moments)} moments")
 
 
 class Wording(Study):
@@ -288,28 +270,25 @@ class Wording(Study):
     those asked, tell longer names.
     """
 
-    def __init__(self, notebook: Mapping[str, Any], *, prompt_format: str = "") -> None:
-        from factrobust.datasets.named import load_named_questions
-        from factrobust.datasets.wordings import sample
-        from factrobust.metrics.wording import mark_by_rules, text_groups
-        from factrobust.models.sentences import Encoder, Entailment
-        from factrobust.probes import wording as probe
+    data, metric, probe = map(_Module, ("datasets.wordings", "metrics.wording", "probes.wording"))
 
+    def __init__(self, notebook: Mapping[str, Any], *, prompt_format: str = "") -> None:
         super().__init__(notebook)
-        every, _, self.inputs, _ = load_named_questions(self.parameters["data"])
-        self.questions = sample(every, self.parameters["n_facts"], self.parameters["seed"])
+        v, records = self.parameters, open_records()
+        every, _, self.inputs, _ = named.load_named_questions(v["data"])
+        self.questions = self.data.sample(every, v["n_facts"], v["seed"])
         schemas.Questions.validate(self.questions)
-        self.encoder = Encoder(self.parameters["sentence_encoder"], records=open_records())
-        named = self.parameters.get("nli_model")
-        self.nli = Entailment(named, records=open_records()) if named else None
+        self.encoder, nli = sentences.Encoder(v["sentence_encoder"], records), v.get("nli_model")
+        self.nli = sentences.Entailment(nli, records) if nli else None
         counts = f"{self.questions['group_id'].nunique()} facts, {len(self.questions)} questions"
-        print(f"{counts}, asked of {self._names()}")
-        own = {m.name: probe.paper_format(m.prompt_format, m.chat) for m in self.models}
+        self._say(counts)
+        own = {m.name: self.probe.paper_format(m.prompt_format, m.chat) for m in self.models}
         self.formats = {name: prompt_format or form for name, form in own.items()}
-        self.responses = self._ask(probe.greedy, self.questions)
+        self.responses = self._ask(self.probe.greedy, self.questions)
         if self.models:
-            self.marked = schemas.MarkedResponses.validate(mark_by_rules(self.responses, every))
-            self.answer_sets = schemas.AnswerSets.validate(self._sets(text_groups(self.responses)))
+            marked = self.metric.mark_by_rules(self.responses, every)
+            self.marked = schemas.MarkedResponses.validate(marked)
+            self.answer_sets = schemas.AnswerSets.validate(self._sets(self.responses))
 
     def _ask(
         self, probe: Callable[..., pd.DataFrame], asked: pd.DataFrame, **how: Any
@@ -320,11 +299,10 @@ class Wording(Study):
 
         return self._each(answers)
 
-    def _sets(self, sets: pd.DataFrame) -> pd.DataFrame:
-        """Texts together (`metrics.wording.text_groups`), and how alike they are."""
-        from factrobust.probes.wording import consistency
-
-        return sets.assign(int_sim=consistency(self.encoder, sets))
+    def _sets(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Their texts together (`metrics.wording.text_groups`), and how alike they are."""
+        sets = self.metric.text_groups(rows)
+        return sets.assign(int_sim=self.probe.consistency(self.encoder, sets))
 
     @property
     def about(self) -> dict[str, Any]:
@@ -336,28 +314,20 @@ class Wording(Study):
     def sample_sets(self) -> pd.DataFrame:
         """The `n_samples` samples of each original question together, with their `int_sim` and
         `clusters` that say the same."""
-        from factrobust.metrics.wording import text_groups
-        from factrobust.probes.wording import meanings, sampled
-
         originals = self.questions[self.questions["variant"] == 0]
-        n, seed = self.parameters["n_samples"], self.parameters["seed"]
-        sets = self._sets(text_groups(self._ask(sampled, originals, n=n, seed=seed)))
-        return sets.assign(clusters=meanings(sets, self.encoder, self.nli))
+        how = {"n": self.parameters["n_samples"], "seed": self.parameters["seed"]}
+        sets = self._sets(self._ask(self.probe.sampled, originals, **how))
+        return sets.assign(clusters=self.probe.meanings(sets, self.encoder, self.nli))
 
     @cached_property
     def bare_sets(self) -> pd.DataFrame:
         """`answer_sets` of the answers without the words of their questions."""
-        from factrobust.metrics.wording import text_groups
-        from factrobust.metrics.wording_effects import without_question
-
-        return self._sets(text_groups(without_question(self.responses)))
+        return self._sets(self.metric.without_question(self.responses))
 
     @cached_property
     def control_sets(self) -> pd.DataFrame:
         """For each question answers to others, `metrics.wording.control_groups`, with `int_sim`."""
-        from factrobust.metrics.wording import control_groups
-
-        return self._sets(control_groups(self.responses, self.parameters["seed"]))
+        return self._sets(self.metric.control_groups(self.responses, self.parameters["seed"]))
 
     @cached_property
     def groups(self) -> pd.DataFrame:
@@ -365,10 +335,8 @@ class Wording(Study):
 
         Questions without a popularity are left out; where none has one it is the constant 0.
         """
-        from factrobust.metrics.wording import predictors
-
-        table = predictors(self.marked, self.answer_sets, self.sample_sets, self.bare_sets)
-        schemas.Groups.validate(table)
+        sets = self.answer_sets, self.sample_sets, self.bare_sets
+        table = schemas.Groups.validate(self.metric.predictors(self.marked, *sets))
         missing = table["log_popularity"].isna()
         return table.assign(log_popularity=0.0) if missing.all() else table[~missing]
 
@@ -384,32 +352,29 @@ class Context(Study):
     """
 
     questions: pd.DataFrame
+    data, metric, probe = map(_Module, ("datasets.contexts", "metrics.context", "probes.context"))
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
-        from factrobust.metrics.context import answer_counts, mark_sources, measured
-
         super().__init__(notebook)
         self.results = self._ask()
         if not self.models:  # a notebook that only looks at the questions
             return
         names = [model.name for model in self.models]
         schemas.ContextQuestions.validate(self.questions)
-        self.results = measured(self.results)
-        self.counts = answer_counts(self.results, self.questions, names)
+        self.results = self.metric.measured(self.results)
+        self.counts = self.metric.answer_counts(self.results, self.questions, names)
         if self.parameters.get("results"):
             self.results, self.questions = self._with_results(self.parameters["results"])
-        self.marked = schemas.MarkedContext.validate(mark_sources(self.results, self.questions))
+        marked = self.metric.mark_sources(self.results, self.questions)
+        self.marked = schemas.MarkedContext.validate(marked)
         print(f"{len(self.questions)} questions, {len(self.results)} answered with a context")
 
     def _ask(self) -> pd.DataFrame:
-        from factrobust.datasets.contexts import load_named_context
-        from factrobust.probes.context import ask
-
         v = self.parameters
-        named = load_named_context(self._data(), limit=v["n_objects"], seed=v["seed"])
-        self.questions, self.inputs = named
+        found = self.data.load_named_context(self._data(), limit=v["n_objects"], seed=v["seed"])
+        self.questions, self.inputs = found
         self.pool = self.questions
-        return self._each(lambda model: ask(model, self.questions, seed=v["seed"]))
+        return self._each(lambda model: self.probe.ask(model, self.questions, seed=v["seed"]))
 
     def _data(self) -> str:
         return self.parameters.get("data") or self.parameters.get("questions", "embedded")
@@ -418,21 +383,15 @@ class Context(Study):
     def again(self) -> pd.DataFrame:
         """One question of each base question with `n_draws` draws of counterfactuals, and in the raw
         prompt (`probes.context.ask_again`), marked."""
-        from factrobust import draws
-        from factrobust.metrics.context import mark_sources, measured
-        from factrobust.probes.context import ask_again
-
         seed, names = self.parameters["seed"], self.pool["question_id"]
         few = names[draws.ranks(names, self.pool["base_id"], seed) == 0]
         seeds = range(seed, seed + self.parameters["n_draws"])
-        found = self._each(lambda model: ask_again(model, self.pool, few, seeds))
-        return mark_sources(measured(found), self.pool)
+        found = self._each(lambda model: self.probe.ask_again(model, self.pool, few, seeds))
+        return self.metric.mark_sources(self.metric.measured(found), self.pool)
 
     def _with_results(self, path: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Our results and those of a file below them; our questions and theirs, whose truth is unknown."""
-        from factrobust.datasets.contexts import read_results
-
-        theirs = read_results(path)
+        theirs = self.data.read_results(path)
         self.inputs = [*self.inputs, path]
         new = theirs[~theirs["question_id"].isin(self.questions["question_id"])]
         new = new[["question_id", "base_id"]].drop_duplicates("question_id")
@@ -450,41 +409,33 @@ class KnownContexts(Context):
     """
 
     def _ask(self) -> pd.DataFrame:
-        from factrobust.datasets.contexts import facts_as_questions, known_contexts
-        from factrobust.metrics.context import right
-        from factrobust.probes.context import ask_known
-
         seed, loaded = self.parameters["seed"], self._facts()
-        self.inputs, self.pool = loaded.files, facts_as_questions(loaded.table)
+        self.inputs, self.pool = loaded.files, self.data.facts_as_questions(loaded.table)
         self.questions = self._drawn(self.parameters["n_facts"])
-        self.contexts = known_contexts(self.questions, self.pool, right, seed=seed)
-        return self._each(lambda model: ask_known(model, self.questions, self.contexts))
+        asked = self.questions, self.pool, self.metric.right
+        self.contexts = self.data.known_contexts(*asked, seed=seed)
+        return self._each(lambda model: self.probe.ask_known(model, asked[0], self.contexts))
 
     def _drawn(self, n: int) -> pd.DataFrame:
         drawn = self._facts(limit=n, seed=self.parameters["seed"]).table["fact_id"]
         return self.pool[self.pool["question_id"].isin(drawn)]
 
     def _facts(self, **which: Any) -> Loaded:
-        from factrobust.datasets.named import EMBEDDED, load_named
-
         thesis = self._data().startswith("thesis:")  # whose truth is not known
-        return load_named([EMBEDDED if thesis else self._data()], **which)
+        return named.load_named([named.EMBEDDED if thesis else self._data()], **which)
 
     @cached_property
     def known(self) -> pd.DataFrame:
         """Of `n_asked` facts those that a model answers rightly, with the `margin` of the right answer
         over `datasets.contexts.rivals` (nats; `probes.context.margins`): model, question_id, popularity,
         margin."""
-        from factrobust.datasets.contexts import rivals
-        from factrobust.metrics.context import right
-        from factrobust.probes import context as probe
-
         asked = self._drawn(self.parameters["n_asked"])
 
         def ask(model: Model) -> pd.DataFrame:
-            texts = probe.greedy(model, asked)["text"]
-            known = asked[list(map(right, texts, asked["answers"]))]
-            margin = probe.margins(model, known, rivals(known, self.pool, right))
+            texts = self.probe.greedy(model, asked)["text"]
+            known = asked[list(map(self.metric.right, texts, asked["answers"]))]
+            rivals = self.data.rivals(known, self.pool, self.metric.right)
+            margin = self.probe.margins(model, known, rivals)
             return known[["question_id", "popularity"]].assign(model=model.name, margin=margin)
 
         return self._each(ask)
@@ -493,28 +444,23 @@ class KnownContexts(Context):
     def varied(self) -> pd.DataFrame:
         """The facts `known` by a margin of `metrics.following.MARGIN`, each with `n_contexts` of
         `datasets.contexts.varied_contexts`, marked."""
-        from factrobust.datasets.contexts import varied_contexts
-        from factrobust.metrics.context import mark_sources, measured, right
-        from factrobust.metrics.following import MARGIN, followed
-        from factrobust.probes.context import ask_known
-
-        sure = self.known[self.known["margin"] >= MARGIN]
+        following = _Module("metrics.following")
+        sure = self.known[self.known["margin"] >= following.MARGIN]
         how = {"n": self.parameters["n_contexts"], "seed": self.parameters["seed"]}
 
         def ask(model: Model) -> pd.DataFrame:
             own = sure.loc[sure["model"] == model.name, "question_id"]
             asked = self.pool[self.pool["question_id"].isin(own)]
-            return ask_known(model, asked, varied_contexts(asked, self.pool, right, **how))
+            contexts = self.data.varied_contexts(asked, self.pool, self.metric.right, **how)
+            return self.probe.ask_known(model, asked, contexts)
 
-        answered = measured(self._each(ask)).merge(sure, on=["model", "question_id"])
-        return followed(mark_sources(answered, self.pool))
+        answered = self.metric.measured(self._each(ask)).merge(sure, on=["model", "question_id"])
+        return following.followed(self.metric.mark_sources(answered, self.pool))
 
     @cached_property
     def cases(self) -> pd.DataFrame:
         """What `grounding` tells the source of: the questions with their `contexts`, and the first
         `n_retrieved` of them with what a retriever finds (`grounding.retrieved`); kind says which."""
-        from factrobust import grounding
-
         few = self._drawn(self.parameters["n_retrieved"])
         contexts = pd.concat([self.contexts, grounding.retrieved(few, self.pool)])
         return self._each(lambda model: grounding.cases(model, self.questions, contexts))

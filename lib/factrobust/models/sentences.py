@@ -47,7 +47,7 @@ class Judge:
     Raises ModelError for a name that is none of these.
     """
 
-    def __init__(self, name: str | Path = MINILM, *, records: Records | None = None) -> None:
+    def __init__(self, name: str | Path = MINILM, records: Records | None = None) -> None:
         self._records = records
         self._source = (
             load.Source(MINILM, f"sha256:{PINNED[:16]}")
@@ -87,8 +87,8 @@ class Encoder(Judge):
     it is first needed, and a text is embedded once.
     """
 
-    def __init__(self, name: str | Path = MINILM, *, records: Records | None = None) -> None:
-        super().__init__(name, records=records)
+    def __init__(self, name: str | Path = MINILM, records: Records | None = None) -> None:
+        super().__init__(name, records)
         self._vectors: dict[str, np.ndarray] = {}
 
     def similarity(self, groups: Sequence[Sequence[str]]) -> np.ndarray:

@@ -97,7 +97,7 @@ def by_wording(table: pd.DataFrame) -> Figure:
 def variance(table: pd.DataFrame) -> Figure:
     """Shares of the variance of right answers, a bar a relation and a panel a model.
 
-    `table`, of `metrics.wording_effects.variance_shares`: model, relation, source, share; a component
+    `table`, of `metrics.wording.variance_shares`: model, relation, source, share; a component
     below 0 counts as 0. Relations stand by the share of wordings over models, "all" on top.
     """
     table = table.assign(share=table["share"].clip(lower=0))

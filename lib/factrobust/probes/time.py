@@ -83,7 +83,7 @@ def tuned(models: Sequence[Model]) -> list[Model]:
 
 
 def scored(
-    model: Model, statements: pd.DataFrame, *, prompt_format: str | None = None
+    model: Model, statements: pd.DataFrame, prompt_format: str | None = None
 ) -> pd.DataFrame:
     """log P(object | dated question) of each of `schemas.Statements`, in their order: `schemas.Scores`.
 
