@@ -64,7 +64,7 @@ def test_one_fact_by_hand() -> None:
 
 def test_columns_and_dtypes() -> None:
     matched = time.matches(table([-1], [-2]))
-    assert list(schemas.Matched.validate(matched)) == list(schemas.Matched.to_schema().columns)
+    assert list(schemas.Matched.validate(matched)) == list(schemas.Matched.columns)
 
 
 def test_a_tie_is_no_win() -> None:

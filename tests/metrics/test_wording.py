@@ -146,7 +146,7 @@ def test_groups_by_hand() -> None:
         ),
         sets.assign(int_sim=[-0.2, 0.6, 0.8, 1.0]),
     )
-    assert list(schemas.Groups.validate(table)) == list(schemas.Groups.to_schema().columns)
+    assert list(schemas.Groups.validate(table)) == list(schemas.Groups.columns)
     assert table["model"].tolist() == ["m", "m", "n", "n"]
     assert table["correct"].tolist() == [False, True, True, False]
     assert table["substring"].tolist() == [False, True, True, False]
