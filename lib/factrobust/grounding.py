@@ -14,11 +14,9 @@ probability is that of a logistic regression on `features`, fitted on facts whos
 cases of your own (`held_out`, `metrics.attribution`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,20 +26,15 @@ from factrobust import draws
 from factrobust.metrics.answer_rules import decide, degeneracy, named, same_answer, within
 from factrobust.metrics.context import measured
 from factrobust.metrics.regression import ridge
+from factrobust.models.interface import Model
 from factrobust.paths import DATA
 from factrobust.probes.context import ABOUT, greedy, scored
 from factrobust.text import contains
 
-if TYPE_CHECKING:
-    from factrobust.models.interface import Model
-
 Array = NDArray[np.float64]
 Detector = Mapping[str, float]  # the coefficient of each feature, and of "constant"
 FILE = DATA / "ground.json"
-PRECISION = (
-    1.0,
-    1e-9,
-)  # of the coefficients' normal priors, and of the constant's, so that it settles
+PRECISION = (1.0, 1e-9)  # of the coefficients' normal priors; of the constant's, so that it settles
 PERPLEXITIES = ("given", "memory", "raised", "lowered")
 # What a detector may know, from the least to the most.
 WAYS = {
@@ -143,12 +136,8 @@ def features(table: pd.DataFrame) -> pd.DataFrame:
     answer given; lowered: log P2 - log P0, how much unlikelier it made memory's; changed, stated: 0, 1.
     """
     log = np.log(table[["p0", "p1", "p2", "p4"]].astype(float))
-    values = {
-        "given": log["p4"],
-        "memory": log["p0"],
-        "raised": log["p1"] - log["p4"],
-        "lowered": log["p2"] - log["p0"],
-    }
+    values = {"given": log["p4"], "memory": log["p0"]}
+    values |= {"raised": log["p1"] - log["p4"], "lowered": log["p2"] - log["p0"]}
     flags = {name: table[name].astype(float) for name in ("changed", "stated")}
     return pd.DataFrame(values | flags).fillna(0.0)
 
@@ -166,10 +155,8 @@ def fit(
 
 def probability(table: pd.DataFrame, detector: Detector) -> Array:
     """Probability that each answer came from the context, [row]."""
-    weights = dict(detector)
-    logit = weights.pop("constant") + features(table)[list(weights)].to_numpy() @ [
-        *weights.values()
-    ]
+    weights = pd.Series(detector).drop("constant")
+    logit = detector["constant"] + features(table)[weights.index].to_numpy() @ weights.to_numpy()
     return np.asarray(1 / (1 + np.exp(-logit)))
 
 
@@ -231,10 +218,8 @@ def retrieved(questions: pd.DataFrame, pool: pd.DataFrame) -> pd.DataFrame:
         "fact missing": retrieve(queries, sentences, own),
         "question": retrieve(queries, pool["question"].tolist()),
     }
-    blocks = [
-        questions[["question_id"]].assign(context=kind, sentence=texts)
-        for kind, texts in found.items()
-    ]
+    asked = questions[["question_id"]]
+    blocks = [asked.assign(context=kind, sentence=texts) for kind, texts in found.items()]
     table = pd.concat(blocks, ignore_index=True)
     table["stated"] = [states_it.get(text, "") for text in table["sentence"]]
     return table[table["sentence"] != ""].reset_index(drop=True)
@@ -251,10 +236,8 @@ def retrieve(
     index.index(bm25s.tokenize(list(passages), show_progress=False), show_progress=False)
     tokens = bm25s.tokenize(list(queries), show_progress=False)
     found = index.retrieve(tokens, k=min(2, len(passages)), show_progress=False)
-    best = []
-    for row, scores, excluded in zip(
-        found.documents, found.scores, but or [""] * len(queries), strict=True
-    ):
+    best, left_out = [], but or [""] * len(queries)
+    for row, scores, excluded in zip(found.documents, found.scores, left_out, strict=True):
         texts = [passages[i] for i, score in zip(row, scores, strict=True) if score > 0]
         best.append(next((text for text in texts if text != excluded), ""))
     return best

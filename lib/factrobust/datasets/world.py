@@ -4,8 +4,6 @@ data/world/README.md explains the tables. `corpus` is a function of these and a 
 draws is drawn by names (`factrobust.draws`), so that no library's version changes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path

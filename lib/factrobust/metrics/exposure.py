@@ -4,8 +4,6 @@ In the invented world (`datasets.world`) exposures were assigned by chance, so t
 between them is their effect. Tables have a row a model and fact, with its `exposure` (sentences).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -14,8 +14,6 @@ PRIOR_SD, in logits for one standard deviation of a predictor. Covariances, p-va
 then those of the posterior's normal approximation, and the column `fit` says so.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Sequence

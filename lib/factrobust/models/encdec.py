@@ -7,8 +7,6 @@ A T5 decoder takes no position ids, so here the nodes of the tree of answers (se
 a batch, not columns of one row: each row has its own past and looks at its prompt's keys and values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -34,7 +32,7 @@ class Encoded(NamedTuple):
     mask: torch.Tensor
     past: EncoderDecoderCache
 
-    def rows(self, index: list[int]) -> Encoded:
+    def rows(self, index: list[int]) -> "Encoded":
         """A copy with the given rows, any of them several times."""
         at = torch.tensor(index, device=self.states.device)
         caches: list[Any] = [self.past.self_attention_cache, self.past.cross_attention_cache]

@@ -10,8 +10,6 @@ transformers' Trainer does all training. A course that was killed goes on at the
 weights; from one kind of processor to another weights differ in their last digits, and more at the end.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ each batch as it arrives; the public methods below check the input, run the job 
 in the order of the prompts.
 """
 
-from __future__ import annotations
-
 import json
 import operator
 from abc import ABC, abstractmethod
@@ -64,7 +62,7 @@ class Job:
     requests: list[dict[str, Any]]
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def subset(self, indices: Sequence[int]) -> Job:
+    def subset(self, indices: Sequence[int]) -> "Job":
         return Job(self.operation, [self.requests[i] for i in indices], self.settings)
 
 
@@ -136,9 +134,7 @@ class Model(ABC):
         max_new_tokens: int = 5,
         stop: Sequence[str] = (),
         seed: int = 0,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        min_p: float | None = None,
+        **cuts: Any,
     ) -> list[list[Generation]]:
         """`n` sampled answers a prompt, from softmax(logits / temperature) over the vocabulary.
 
@@ -147,7 +143,7 @@ class Model(ABC):
         depends on (seed, prompt, temperature, its index) alone, not on the rest of the call: other
         batches, threads or processors move last digits, but hardly ever a draw (none of 10,600).
         Temperature 0 is greedy (equation 2 of paper 1 in the limit). Without truncation unless asked
-        for (see `temper`).
+        for by `cuts` (see `temper`).
         """
         prompts = _texts(prompts)
         temperatures = _temperatures(temperature, len(prompts))
@@ -160,7 +156,7 @@ class Model(ABC):
             "top_k": None,
             "top_p": None,
         }
-        settings |= _cuts(top_k, top_p, min_p)
+        settings |= _cuts(**cuts)
         requests = [
             {"prompt": p, "temperature": t} for p, t in zip(prompts, temperatures, strict=True)
         ]
@@ -182,10 +178,7 @@ class Model(ABC):
         prompts: Sequence[str],
         answers: Sequence[Answer],
         temperatures: Sequence[float],
-        *,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        min_p: float | None = None,
+        **cuts: Any,
     ) -> np.ndarray:
         """log P_t(answer | prompt) at every temperature, array [prompt, temperature].
 
@@ -199,14 +192,14 @@ class Model(ABC):
 
         since at t = 2 the odds of 4 to 1 become their square root, 2 to 1.
 
-        Truncation drops tokens of the tempered distribution, in the order of transformers' `generate`:
+        Truncation (`cuts`) drops tokens of the tempered distribution, in the order of transformers' `generate`:
         all but the `top_k` likeliest; of these all but the fewest whose probabilities sum to `top_p`;
         of these all that have less than `min_p` times the largest one. What stays is renormalised,
         and an answer that needs a dropped token has log P = -inf.
         """
         grid = _temperatures(temperatures, len(temperatures))
         _require(bool(grid), "temperatures is empty; give at least one, such as 1.0")
-        settings = {"temperatures": grid} | _cuts(top_k, top_p, min_p)
+        settings = {"temperatures": grid} | _cuts(**cuts)
         rows = self._run(Job("temper", _pairs(prompts, answers), settings))
         return np.array(rows, dtype=np.float32).reshape(len(rows), len(grid))
 
@@ -332,7 +325,9 @@ def _temperatures(temperature: float | Sequence[float], n: int) -> list[float]:
     return np.broadcast_to(values, n).tolist()
 
 
-def _cuts(top_k: int | None, top_p: float | None, min_p: float | None) -> dict[str, Any]:
+def _cuts(
+    top_k: int | None = None, top_p: float | None = None, min_p: float | None = None
+) -> dict[str, Any]:
     """What truncates, by name: plain numbers, not NumPy's, which are part of a record's key."""
     _require(top_k is None or top_k >= 1, f"top_k must be at least 1 token, not {top_k}")
     for name, share in (("top_p", top_p), ("min_p", min_p)):

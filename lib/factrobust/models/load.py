@@ -1,7 +1,5 @@
 """From a name to a model: what data/models.csv says of it, where its weights are, the model."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -16,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 from filelock import FileLock
@@ -27,9 +25,6 @@ from factrobust.models.interface import Model, ModelError, RecordedModel
 from factrobust.models.prompts import CHATS, FORMATS
 from factrobust.paths import DATA
 from factrobust.records import Records
-
-if TYPE_CHECKING:
-    from factrobust.models.causal import CausalLM
 
 FILE = DATA / "models.csv"
 GROWN = DATA / "world" / "models"  # what `models.grow` made, a folder each
@@ -440,7 +435,7 @@ def tuned_pairs(sizes: pd.DataFrame) -> list[tuple[str, str]]:
 # -- the model -------------------------------------------------------------------------------------
 
 
-def _in_memory(source: Source, dtype: str, **about: Any) -> CausalLM:
+def _in_memory(source: Source, dtype: str, **about: Any) -> Model:
     """The model in memory, its weights on the GPUs if there are any.
 
     Raises ModelError for an architecture that cannot be probed here.
@@ -461,7 +456,7 @@ def _in_memory(source: Source, dtype: str, **about: Any) -> CausalLM:
         auto: Any = (
             transformers.AutoModelForSeq2SeqLM if encodes else transformers.AutoModelForCausalLM
         )
-        asked: type[CausalLM] = encdec.Seq2SeqLM if encodes else causal.CausalLM
+        asked = encdec.Seq2SeqLM if encodes else causal.CausalLM
         network, missing = read_network(auto, where, dtype, **options)
         if missing:
             raise ModelError(

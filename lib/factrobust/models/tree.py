@@ -5,8 +5,6 @@ prefix is a node; a level of the tree is one forward pass, in which every node l
 and at its own ancestors. Samples that meet in a node share its logits, whatever their temperature.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence

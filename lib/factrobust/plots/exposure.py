@@ -1,7 +1,5 @@
 """Figures of part 5, dose and response. Tables and errors as `plots.blocks` says."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np
