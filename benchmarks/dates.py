@@ -24,7 +24,7 @@ from measuring.plain import plain_network
 from measuring.report import in_turns, print_ratios, ratio, two_digits, write_json
 
 from factrobust import load_model
-from factrobust.datasets.dates import sample_dates
+from factrobust.datasets.dates import sample_dates, thinned
 from factrobust.datasets.temporal import load_temporal_facts, sample
 from factrobust.models.causal import CausalLM
 from factrobust.models.prompts import FORMATS
@@ -84,7 +84,7 @@ def main() -> None:
 
     model = cast(CausalLM, load_model(options.model))
     facts = sample(load_temporal_facts(), options.facts, seed=0)
-    statements = probe.statements(facts, sample_dates(facts, n_correct=2, n_incorrect=4))
+    statements = probe.statements(facts, thinned(sample_dates(facts), n_correct=2, n_incorrect=4))
     print(
         f"[bench] {model.name}: {len(statements)} dated questions of {len(facts)} facts", flush=True
     )

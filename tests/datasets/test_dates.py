@@ -210,7 +210,12 @@ def test_years_off_counts_from_the_filled_up_bounds():
 # ---- sampling ------------------------------------------------------------------------------------
 
 
-as_published = functools.partial(sample_dates, sampling="published")
+def as_published(facts, rule="strict", seed=0, **kept):
+    return thinned(sample_dates(facts, rule=rule, seed=seed), sampling="published", **kept)
+
+
+def balanced(facts, **kept):
+    return thinned(sample_dates(facts), **kept)
 
 
 def years_of(dates: pd.DataFrame, precision: str = "year") -> list[int]:
@@ -387,14 +392,14 @@ def test_balanced_dates_by_hand():
     # years to 2020, up to 5.5 years after it, and so the six from 2004 on before it, of those that
     # reach back to the 1980s. The middles of three parts of six are the 2nd, the 4th and the 6th.
     facts = table(("2010", "2014"))
-    assert years_of(sample_dates(facts)) == list(range(2004, 2021))
-    thin = sample_dates(facts, n_correct=1, n_incorrect=3)
+    assert years_of(balanced(facts)) == list(range(2004, 2021))
+    thin = balanced(facts, n_correct=1, n_incorrect=3)
     assert years_of(thin) == [2005, 2007, 2009, 2010, 2012, 2014, 2016, 2018, 2020]
     assert years_of(thin[thin["label"] == "correct"]) == [2012]
     assert one_sided(thin).values.tolist() == [["year", 1, 0], ["month", 1, 0], ["day", 1, 0]]
     # Without a year after it, no incorrect one is left, and as published there are many before it.
     over = table(("2010", "2014"), ("2015", "2020"))
-    dates = sample_dates(over)
+    dates = balanced(over)
     assert set(dates.loc[dates["fact_id"] == "fact/1", "label"]) == {"correct", "transitional"}
     for found in (dates, as_published(over)):
         assert one_sided(found).values.tolist() == [[p, 2, 1] for p in PRECISIONS]
@@ -405,9 +410,8 @@ def test_balanced_dates_by_hand():
 def test_sides_are_balanced_in_number_and_reach(pair, n_correct, n_incorrect):
     assume(parse(pair[0])[0] < parse(pair[1])[1])
     every = as_published(table(pair))
-    for precision, part in sample_dates(
-        table(pair), n_correct=n_correct, n_incorrect=n_incorrect
-    ).groupby("precision"):
+    some = balanced(table(pair), n_correct=n_correct, n_incorrect=n_incorrect)
+    for precision, part in some.groupby("precision"):
         full = every[every["precision"] == precision]
         off, far = [t.loc[t["label"] == "incorrect", "years_off"] for t in (part, full)]
         assert (off < 0).sum() == (off > 0).sum() <= n_incorrect

@@ -102,7 +102,7 @@ def test_facts_known_by_hand(facts, name, start, end):
 
 
 def test_every_fact_can_be_tested(facts):
-    years = sample_dates(facts, sampling="published").query("precision == 'year'")
+    years = sample_dates(facts).query("precision == 'year'")
     counts = pd.crosstab(years["fact_id"], years["label"])
     assert len(counts) == len(facts)
     assert (counts[["correct", "incorrect"]] > 0).all().all()

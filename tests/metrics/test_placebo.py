@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.datasets.dates import grid, sample_dates
+from factrobust.datasets.dates import grid, sample_dates, thinned
 from factrobust.metrics.placebo import (
     beaten,
     blocks,
@@ -121,7 +121,7 @@ def knowing(dates: pd.DataFrame) -> pd.Series:
 
 
 def scored(facts: pd.DataFrame, sampling: str, score: Score) -> pd.DataFrame:
-    dates = sample_dates(facts, sampling=sampling, n_correct=3, n_incorrect=4)
+    dates = thinned(sample_dates(facts), sampling=sampling, n_correct=3, n_incorrect=4)
     dates = dates[dates["precision"] == "year"]
     return dates.assign(model="m", prompt_format="question", logprob=score(dates))
 

@@ -95,7 +95,12 @@ def load_context_questions(
     objects = tables.complete_table(objects, OBJECTS_SCHEMA)
     objects["name"] = objects["object"].map(tables.slug)
     tables.check_unique(objects, ["category", "name"], objects_path)
-    _check_categories(base, base_path, objects, objects_path)
+    sizes = base["category"].map(objects["category"].value_counts()).fillna(0).astype(int)
+    tables.refuse(
+        base.assign(n=sizes, file=str(objects_path)), sizes < 2, base_path,
+        "the category {category!r} has {n} objects in {file}, and a counterfactual is the answer for "
+        "another one; add some, or delete its base questions",
+    )  # fmt: skip
     objects["popularity"] = pd.to_numeric(objects["popularity"]).astype(float)
     table = base.merge(objects, on="category")
     table["question_id"] = table["base_id"] + "/" + table["name"]
@@ -130,23 +135,10 @@ def load_named_context(
     if (kind, folder) == ("embedded", ""):
         return load_context_questions(limit=limit, seed=seed), FILES
     if kind != "thesis" or not folder:
-        raise ValueError(
-            f"questions is {name!r}; write 'embedded', 'world', 'town' or 'thesis:FOLDER'"
-        )
+        known = "'embedded', 'world', 'town' or 'thesis:FOLDER'"
+        raise ValueError(f"questions is {name!r}; write {known}")
     files = Path(folder) / "base_questions.txt", Path(folder) / "objects.csv"
     return load_context_questions(*files, limit=limit, seed=seed), files
-
-
-def _check_categories(
-    base: pd.DataFrame, base_path: Path, objects: pd.DataFrame, objects_path: Path
-) -> None:
-    """Raise FactsError unless each category that is asked about has two objects or more."""
-    sizes = base["category"].map(objects["category"].value_counts()).fillna(0).astype(int)
-    tables.refuse(
-        base.assign(n=sizes, file=str(objects_path)), sizes < 2, base_path,
-        "the category {category!r} has {n} objects in {file}, and a counterfactual is the answer for "
-        "another one; add some, or delete its base questions",
-    )  # fmt: skip
 
 
 def read_base_questions(path: str | Path) -> pd.DataFrame:
@@ -171,13 +163,11 @@ def _thesis_lines(path: Path) -> pd.DataFrame:
     lines.index = pd.RangeIndex(1, len(lines) + 1, name="line")
     lines = lines[lines != ""]
     category = lines.str.extract(r"\{([^{}]*)\}", expand=False).fillna("")
-    slotted = [
-        line.replace(f"{{{name}}}", "{object}") for line, name in zip(lines, category, strict=True)
-    ]
+    pairs = zip(lines, category, strict=True)
+    slotted = [line.replace(f"{{{name}}}", "{object}") for line, name in pairs]
     parts = pd.Series(slotted, index=lines.index, dtype=str).str.extract(r"^([^?]*\??)(.*)$")
-    base = pd.DataFrame(
-        {"category": category, "question": parts[0], "prefix": parts[1].str.strip()}
-    )
+    base = parts.set_axis(["question", "prefix"], axis="columns").assign(category=category)
+    base["prefix"] = base["prefix"].str.strip()
     tables.check_table(base, BASE_SCHEMA, path)
     return base
 
@@ -272,9 +262,7 @@ def varied_contexts(
     ValueError for an odd n, and for a pool of one kind of facts.
     """
     if n < 2 or n % 2:
-        raise ValueError(
-            f"n is {n!r}; each factor holds for half of the contexts: give an even number"
-        )
+        raise ValueError(f"n is {n!r}; each factor holds for half of the contexts: make it even")
     told = pool.sort_values("question_id")
     told = told.assign(sentence=told["prefix"] + " " + told["answers"].str[0])
     far = {
@@ -282,8 +270,8 @@ def varied_contexts(
         for key in set(zip(told["answer_type"], told["category"], strict=True))
     }
     rows = []
-    asked = zip(questions.to_dict("records"), rivals(questions, pool, right), strict=True)
-    for question, close in asked:
+    close_ones = rivals(questions, pool, right)
+    for question, close in zip(questions.to_dict("records"), close_ones, strict=True):
         name = question["question_id"]
         strange = far[question["answer_type"], question["category"]]
         short = strange["sentence"][strange["sentence"].str.len() <= SHORT]
@@ -346,10 +334,8 @@ def read_results(path: str | Path) -> pd.DataFrame:
             table = table.rename(columns={name: THESIS[name]})
     texts = ["category", "base_id", "object", *dict.fromkeys(SCORED.values())]
     if missing := [name for name in (*texts, "p0", "p1", "p2", "p3") if name not in table]:
-        raise tables.FactsError(
-            f"{path}: these columns are missing: {', '.join(missing)}; add them, by our name or the "
-            "thesis's."
-        )
+        what = f"these columns are missing: {', '.join(missing)}"
+        raise tables.FactsError(f"{path}: {what}; add them, by our name or the thesis's.")
     for name in [x for x in SCORED if x in table]:
         numbers = pd.to_numeric(table[name], errors="coerce")
         answers = table[SCORED[name]]
@@ -373,13 +359,8 @@ def describe(questions: pd.DataFrame) -> pd.DataFrame:
     The example (table 1) is the category's first question with the beginning of its answer.
     """
     groups = questions.groupby("category", sort=False)
-    table = pd.DataFrame(
-        {
-            "base_questions": groups["base_id"].nunique(),
-            "objects": groups["object"].nunique(),
-            "questions": groups.size(),
-        }
-    )
+    counts = {"base_questions": groups["base_id"].nunique(), "objects": groups["object"].nunique()}
+    table = pd.DataFrame(counts | {"questions": groups.size()})
     example = groups["question"].first() + " " + groups["prefix"].first() + " ..."
     table.loc["total"] = table.sum()
     return table.assign(example=example.reindex(table.index, fill_value=""))

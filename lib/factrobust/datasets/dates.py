@@ -98,15 +98,7 @@ def position(date: Span, start: Span, end: Span) -> tuple[NDArray, NDArray]:
     return alpha, years_off + 0.0  # no negative zeros
 
 
-def sample_dates(
-    facts: pd.DataFrame,
-    *,
-    rule: str = "strict",
-    sampling: str = "balanced",
-    n_correct: int | None = None,
-    n_incorrect: int | None = None,
-    seed: int = 0,
-) -> pd.DataFrame:
+def sample_dates(facts: pd.DataFrame, *, rule: str = "strict", seed: int = 0) -> pd.DataFrame:
     """Sample dates around each fact's validity (paper 2, section 3.2.2): one row a fact, precision
     and date, in the facts' order, then by precision, then by date.
 
@@ -121,10 +113,9 @@ def sample_dates(
     them like any other. Where another row has the same subject, relation and object, an incorrect
     date is left out unless it is incorrect for that row's period too.
 
-    `sampling`, n_correct and n_incorrect thin these dates, see `thinned`. Years that no subject could
-    live in stay where the sampling reaches them, as in the paper; balanced dates seldom do.
-
-    Raises ValueError for a bound that is no date, and a number to keep that is no count.
+    These dates are the paper's; `thinned` keeps some. Years that no subject could live in stay where
+    the sampling reaches them, as in the paper; balanced dates seldom do. Raises ValueError for a bound
+    that is no date.
     """
     start, end = parse(facts["start"]), parse(facts["end"])
     fact, years = _years(start[0], end[1])
@@ -144,7 +135,6 @@ def sample_dates(
         parts.append(part)
     table = pd.concat(parts, ignore_index=True)
     table = table[_alone(table, facts, start, end, rule)]
-    table = thinned(table, sampling=sampling, n_correct=n_correct, n_incorrect=n_incorrect)
     # The parts are sorted by fact and date already.
     return table.sort_values("fact", kind="stable")[list(COLUMNS)].reset_index(drop=True)
 

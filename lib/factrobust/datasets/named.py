@@ -64,17 +64,16 @@ def load_named_temporal(
     name: str = EMBEDDED,
     *,
     sampling: str = "balanced",
-    n_correct: int | None = None,
-    n_incorrect: int | None = None,
     n_fine: int | None = None,
     limit: int | None = None,
     seed: int = 0,
+    **kept: Any,
 ) -> Loaded:
     """Return temporal facts and the dates to ask about them with, for part 2's probe.
 
     A table `schemas.TemporalFacts`, of TimeStress with question and prefix (empty). TimeStress brings
     its authors' dates and labels; for other facts dates are sampled. Both are thinned as
-    `datasets.dates.thinned` says. `limit` takes a seeded sample of facts, spread evenly over relations;
+    `datasets.dates.thinned` says (`kept`: n_correct, n_incorrect). `limit` takes a seeded sample of facts, spread evenly over relations;
     so does n_fine for those that keep their months, days and transitional dates (None: all); the others
     have the years alone that play matches.
 
@@ -82,16 +81,14 @@ def load_named_temporal(
     """
     from factrobust.datasets import dates, temporal
 
-    loaded = _load(
-        name, 2, lambda path: Loaded(temporal.load_temporal_facts(path), {}), temporal.FILES
-    )
+    def load(path: Path | None) -> Loaded:
+        return Loaded(temporal.load_temporal_facts(path), {})
+
+    loaded = _load(name, 2, load, temporal.FILES)
     table = temporal.sample(loaded.table, limit, seed)
-    kept: dict[str, Any] = {"n_correct": n_correct, "n_incorrect": n_incorrect}
-    if loaded.dates.empty:
-        sampled = dates.sample_dates(table, sampling=sampling, seed=seed, **kept)
-    else:
-        sampled = loaded.dates[loaded.dates["fact_id"].isin(table["fact_id"])]
-        sampled = dates.thinned(sampled, sampling=sampling, **kept)
+    sampled = dates.sample_dates(table, seed=seed) if loaded.dates.empty else loaded.dates
+    sampled = sampled[sampled["fact_id"].isin(table["fact_id"])]
+    sampled = dates.thinned(sampled, sampling=sampling, **kept)
     fine = sampled["fact_id"].isin(temporal.sample(table, n_fine, seed)["fact_id"])
     tested = (sampled["precision"] == "year") & (sampled["label"] != "transitional")
     sampled = sampled[tested | fine]
@@ -137,9 +134,8 @@ def load_named_types(
         )
     from factrobust.datasets.official import load_trec
 
-    files = [
-        ROOT / Path(folder).expanduser() / f"{part}.label" for part in ("train_5500", "TREC_10")
-    ]
+    place = ROOT / Path(folder).expanduser()
+    files = [place / f"{part}.label" for part in ("train_5500", "TREC_10")]
     train, test = (load_trec(file).assign(relation="") for file in files)
     return train, test, files
 

@@ -45,9 +45,8 @@ def fetch(repo: str, revision: str, pattern: str) -> tuple[list[Path], str]:
 
     remedy = f"go online once, or download its {pattern} and give its path instead."
     try:
-        folder = Path(
-            snapshot_download(repo, repo_type="dataset", revision=revision, allow_patterns=pattern)
-        )
+        which: dict[str, Any] = {"revision": revision, "allow_patterns": pattern}
+        folder = Path(snapshot_download(repo, repo_type="dataset", **which))
     except Exception as error:  # the hub's client raises a dozen unrelated types
         raise ConnectionError(
             f"Could not fetch {repo} at {revision} from the hub ({_said(error)}): {remedy}"
@@ -139,16 +138,14 @@ def popqa(files: list[Path], source: str) -> tables.Loaded:
     relations = _relations()
     relation = rows["prop"].str.replace(" ", "_")
     views = pd.to_numeric(rows["s_pop"]).astype(float)
+    answers = zip(rows["possible_answers"], rows["obj"], strict=True)
     facts = pd.DataFrame(
         {
             "fact_id": relation + "/" + rows["id"],
             "subject": rows["subj"],
             "relation": relation,
             "object": rows["obj"],
-            "aliases": [
-                [answer for answer in _texts(cell) if answer != canonical]
-                for cell, canonical in zip(rows["possible_answers"], rows["obj"], strict=True)
-            ],
+            "aliases": [[text for text in _texts(cell) if text != own] for cell, own in answers],
             "answer_type": relation.map(relations["answer_type"]),
             "domain": relation.map(relations["domain"]),
             "popularity": views,
@@ -188,9 +185,7 @@ def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
     facts = facts.reindex(columns=["prefix", "popularity", "log_popularity"])
     known = rows["group_id"].isin(facts.index)
     if not known.any():
-        raise tables.FactsError(
-            f"{path} has none of the facts of PopQA, such as {facts.index[0]!r}."
-        )
+        raise tables.FactsError(f"{path} has none of PopQA's facts, such as {facts.index[0]!r}.")
     counts = {"not_in_facts": int(rows.loc[~known, "group_id"].nunique())}
     rows["place"] = rows.groupby("group_id", sort=False).ngroup()
     rows = rows[known].sort_values(["place", "variant"]).join(facts, on="group_id")
@@ -220,18 +215,11 @@ def _mended(text: str) -> str:
 
 # TimeStress's columns and ours. Their Alpha is computed anew, and a date's length is its precision.
 TIMESTRESS = {
-    "SubjectLabel": "subject",
-    "RelationLabel": "relation",
-    "ObjectLabel": "object",
-    "StartDate": "start",
-    "EndDate": "end",
-    "Time": "date",
-    "Statement": "statement",
+    "SubjectLabel": "subject", "RelationLabel": "relation", "ObjectLabel": "object",
+    "StartDate": "start", "EndDate": "end", "Time": "date", "Statement": "statement",
     "IsCorrect": "label",
-}
+}  # fmt: skip
 IDS = ("SubjectID", "RelationID", "ObjectID")  # on Wikidata
-
-
 _LABEL = pa.Check(  # one that is not known would be asked for, and count as nothing
     lambda cells: cells.str.lower().isin([*dating.LABELS, "discarded", "no context"]),
     error="is not as TimeStress has it; mend or remove the row",
@@ -239,12 +227,11 @@ _LABEL = pa.Check(  # one that is not known would be asked for, and count as not
 _STRESS: dict[str, Any] = dict.fromkeys((*TIMESTRESS, *IDS, "FactPop"), _FILLED)
 _STRESS |= {"Time": None, "IsCorrect": _LABEL}
 
-
 # The paper's six relations, and how many facts of each it takes, the most popular ones (4.2).
 PAPER_RELATIONS = (
-    *("employer", "head_of_government", "head_of_state", "member_of"),
-    *("member_of_sports_team", "position_held"),
-)
+    "employer", "head_of_government", "head_of_state", "member_of", "member_of_sports_team",
+    "position_held",
+)  # fmt: skip
 PAPER_FACTS = 100
 
 
@@ -328,14 +315,8 @@ def _timestress_dates(rows: pd.DataFrame, names: pd.Series) -> pd.DataFrame:
 # ---- TREC ----------------------------------------------------------------------------------------
 
 # Coarse label -> name in the paper.
-COARSE = {
-    "ABBR": "Abbreviation",
-    "ENTY": "Entity",
-    "DESC": "Description",
-    "HUM": "Human",
-    "LOC": "Location",
-    "NUM": "Numerical",
-}
+COARSE = {"ABBR": "Abbreviation", "ENTY": "Entity", "DESC": "Description", "HUM": "Human"}
+COARSE |= {"LOC": "Location", "NUM": "Numerical"}
 
 
 def load_trec(path: str | Path) -> pd.DataFrame:

@@ -113,12 +113,9 @@ def popularities(facts: pd.DataFrame) -> pd.DataFrame:
     """
     sides = facts.assign(fact_popularity=facts["popularity"], fact_counts="")
     parts = [
-        pd.DataFrame(
-            {
-                "fact_id": sides["fact_id"],
-                "what": (side + " (" + sides[f"{side}_counts"] + ")").str.removesuffix(" ()"),
-                "popularity": sides[f"{side}_popularity"],
-            }
+        sides[["fact_id"]].assign(
+            what=(side + " (" + sides[f"{side}_counts"] + ")").str.removesuffix(" ()"),
+            popularity=sides[f"{side}_popularity"],
         )
         for side in ("subject", "object", "fact")
     ]
@@ -126,13 +123,8 @@ def popularities(facts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _names(frame: pd.DataFrame) -> pd.Series:
-    names = (
-        frame["relation"]
-        + "/"
-        + frame["subject"].map(tables.slug)
-        + "/"
-        + frame["object"].map(tables.slug)
-    )
+    subject, answer = (frame[name].map(tables.slug) for name in ("subject", "object"))
+    names = frame["relation"] + "/" + subject + "/" + answer
     return names.where(~names.duplicated(keep=False), names + "/" + frame["start"])
 
 

@@ -136,9 +136,7 @@ def loaded(part: int, *, town: bool = False) -> tables.Loaded:
     """
     world = load_world()
     if town and part == 2:
-        raise tables.FactsError(
-            "the town has no facts with dates; write 'world' instead of 'town'."
-        )
+        raise tables.FactsError("the town has no facts with dates; write 'world', not 'town'.")
     asked = world.wordings.rename(columns={"wording": "variant"}).drop(columns="statement")
     asked = asked if part == 3 else asked[asked["variant"] == 0]
     facts = told(world.facts, town=town).join(world.relations, on="relation")
@@ -155,7 +153,7 @@ def loaded(part: int, *, town: bool = False) -> tables.Loaded:
     if part == 2:
         columns = facts.columns.intersection([*temporal.COLUMNS, "question", "prefix"])
         asked = temporal.complete(facts[columns])
-        moments = dates.sample_dates(asked, sampling="published")
+        moments = dates.sample_dates(asked)
         return tables.Loaded(asked, {}, FILES, moments[moments["year"].between(*YEARS)])
     if part == 3:
         groups = facts.assign(
