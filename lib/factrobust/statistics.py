@@ -218,10 +218,9 @@ def side_by_side(
     percent = table[[value, "low", "high"]].mul(100).round().fillna(-1).astype(int).astype(str)
     cells = percent[value] + "% [" + percent["low"] + ", " + percent["high"] + "]"
     wide = table.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
-    order = {name: table[name].drop_duplicates() for name in (rows, columns)}
-    return (
-        wide.reindex(index=order[rows], columns=order[columns]).fillna("").rename_axis(columns=None)
-    )
+    order = [table[name].drop_duplicates() for name in (rows, columns)]
+    wide = wide.reindex(index=order[0], columns=order[1])
+    return wide.fillna("").rename_axis(columns=None)
 
 
 def exact_share(values: pd.Series) -> Interval:
@@ -271,13 +270,9 @@ def rule_errors(labels: pd.DataFrame, rules: Sequence[str], truth: str) -> pd.Da
     """
     rows = labels.melt([truth], list(rules), "rule", value_name="said")
     rows["wrong"] = rows["said"] != rows[truth]
-    of = {
-        "error": rows,
-        "false positives": rows[~rows[truth]],
-        "false negatives": rows[rows[truth]],
-    }
-    parts = (part.assign(what=name) for name, part in of.items())
-    return exact_table(pd.concat(parts), ["rule", "what"], "wrong")
+    kind = rows[truth].map({False: "false positives", True: "false negatives"})
+    both = pd.concat([rows.assign(what="error"), rows.assign(what=kind)])
+    return exact_table(both, ["rule", "what"], "wrong")
 
 
 def _sorted(
@@ -347,9 +342,8 @@ def _weighted_pearson(weights: Array, x: Array, y: Array) -> Array:
     covariance = _covariance(weights, x, y)
     variances = covariance[:, 0, 0], covariance[:, 1, 1]
     # What is left of a constant's variance is rounding: such a resample has no correlation.
-    defined = np.all(
-        [v > 1e-12 * np.var(z) for v, z in zip(variances, (x, y), strict=True)], axis=0
-    )
+    pairs = zip(variances, (x, y), strict=True)
+    defined = np.all([v > 1e-12 * np.var(z) for v, z in pairs], axis=0)
     scale = np.sqrt(np.where(defined, variances[0] * variances[1], 1.0))
     return np.where(defined, np.clip(covariance[:, 0, 1] / scale, -1, 1), np.nan)
 

@@ -92,10 +92,9 @@ def verdicts(labels: pd.DataFrame, rules: Mapping[str, SourceRule] = RULES) -> p
     """What each rule says of labelled answers (`load_labels("context")`): the columns of `labels`,
     rule, verdict, and right (bool): the verdict is the label, or "other" where nothing is said."""
     texts = labels[["parametric", "counterfactual", "answer"]].to_numpy()
-    said = [
-        labels.assign(rule=name, verdict=[of(*row) for row in texts]) for name, of in rules.items()
-    ]
-    table = pd.concat(said, ignore_index=True)
+    said = {name: [of(*row) for row in texts] for name, of in rules.items()}
+    parts = [labels.assign(rule=name, verdict=verdict) for name, verdict in said.items()]
+    table = pd.concat(parts, ignore_index=True)
     nothing = (table["label"] == "none") & (table["verdict"] == "other")
     return table.assign(right=(table["verdict"] == table["label"]) | nothing)
 
@@ -262,11 +261,10 @@ def decide(
         return Decision("none", None, "nothing said")
     kind, rule = _kind(parametric, counterfactual, answer)
     if kind is None:
-        right = exact_match(answer, accepted)
         several = not accepted and right_answers == "several"
-        kind, rule = (
-            (6, "accepted" if right else "one of several") if right or several else (2, "rest")
-        )
+        kind, rule = (6, "one of several") if several else (2, "rest")
+        if exact_match(answer, accepted):
+            kind, rule = 6, "accepted"
     return Decision({1: "parametric", 5: "contextual"}.get(kind, "other"), kind, rule)
 
 

@@ -155,6 +155,5 @@ def brier_table(
         squares = (part["probability"] - part[OUTCOME]) ** 2
         brier = bootstrap_mean(squares, part["question_id"], n_boot=n_boot)
         rows.append((*key, *brier[:3], *auc(part[OUTCOME], part["probability"])))
-    return pd.DataFrame(
-        rows, columns=[*by, "way", "brier", "brier_low", "brier_high", *Auc._fields]
-    )
+    columns = [*by, "way", "brier", "brier_low", "brier_high", *Auc._fields]
+    return pd.DataFrame(rows, columns=columns)

@@ -26,16 +26,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
-from factrobust.metrics.answer_rules import (
-    DEGENERATE,
-    KINDS,
-    NEGATION,
-    Decision,
-    decide,
-    degeneracy,
-    named,
-    published_source,
-)
+from factrobust.metrics import answer_rules
+from factrobust.metrics.answer_rules import DEGENERATE, KINDS, decide, degeneracy, named
 from factrobust.metrics.decoding import top_entropy
 from factrobust.statistics import TWO_SIDED, binomial_interval, bootstrap_mean, exact_share
 from factrobust.text import contains, exact_match, normalise
@@ -44,11 +36,9 @@ SOURCES = ("parametric", "contextual", "other", "none")
 PREFERENCES = ("parametric", "contextual", "tie")
 ANSWERS = ("parametric", "counterfactual", "contextual")
 PERPLEXITIES = ("p0", "p1", "p2", "p3", "p4")
-CORRECT = {
-    "parametric_correct": "parametric",
-    "counterfactual_correct": "counterfactual",
-    "correct": "contextual",
-}
+CORRECT = dict(
+    zip(("parametric_correct", "counterfactual_correct", "correct"), ANSWERS, strict=True)
+)
 ORDERED: dict[str, tuple] = {"source": SOURCES, "preference": PREFERENCES, "kind": tuple(KINDS)}
 
 Alternatives = Sequence[tuple[str, float]]  # (token, natural log-probability), the likeliest ones
@@ -130,7 +120,7 @@ def right(text: str, answers: Sequence[str]) -> bool:
 
     A date must be as precise as the answer. What the text negates it does not state ("not Paris").
     """
-    before = NEGATION.split(text)[0].strip()
+    before = answer_rules.NEGATION.split(text)[0].strip()
     stated = before or text.partition(" but ")[2].strip()
     if exact_match(text, answers) or contains(stated, answers):
         return True
@@ -152,9 +142,7 @@ def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
 
 
 def mark_sources(
-    results: pd.DataFrame,
-    questions: pd.DataFrame,
-    rule: str = "robust",
+    results: pd.DataFrame, questions: pd.DataFrame, rule: str = "robust"
 ) -> pd.DataFrame:
     """`schemas.ContextResults` with the source of each answer by one of the rules: `schemas.MarkedContext`.
 
@@ -172,21 +160,20 @@ def mark_sources(
         texts = [row[name] for name in ANSWERS]
         one_name = [names.get((row["base_id"], normalise(text)), text) for text in texts]
         decision = decide(*one_name, accepted=answers, right_answers=right_answers)
-        published = published_source(*texts)
+        published = answer_rules.published_source(*texts)
         sources.append(published if rule == "published" else decision.source)
         sound.append(decision.source != "same" and not any(map(degeneracy, texts)))
         if "other" not in (published, sources[-1]):
-            decision = Decision(sources[-1], None, decision.rule)
+            decision = decision._replace(source=sources[-1], kind=None)
         decisions.append(decision)
     rules = [decision.rule if decision.kind else None for decision in decisions]
+    source = pd.Series(sources, index=results.index, dtype=object)
     marked = results.assign(
-        source=pd.Series(sources, index=results.index, dtype=object),
+        source=source,
         sound=pd.Series(sound, index=results.index, dtype=bool),
         kind=pd.array([decision.kind for decision in decisions], dtype="Int64"),
         kind_rule=pd.Series(rules, index=results.index, dtype=object),
-        preference=preference(results, rule).mask(
-            pd.Series(sources, results.index) == "same", None
-        ),
+        preference=preference(results, rule).mask(source == "same", None),
     )
     for column, answer in CORRECT.items():
         pairs = zip(results[answer], accepted, strict=True)
@@ -226,8 +213,8 @@ def changes(results: pd.DataFrame, questions: pd.DataFrame, verdict: str) -> pd.
     table.insert(1, "share", table["n"] / table["n"].groupby("model").transform("sum"))
     table = table.sort_values("n", ascending=False, kind="stable").reset_index()
     models = results["model"].unique().tolist()
-    return table.sort_values(
-        "model", key=lambda names: names.map(models.index), kind="stable", ignore_index=True
+    return table.iloc[np.argsort(table["model"].map(models.index), kind="stable")].reset_index(
+        drop=True
     )
 
 
@@ -366,9 +353,6 @@ def corrected_shares(marked: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame
 def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
     """The parts of a table by the columns `by`, column by column in the order of ORDERED, or else of
     the first rows; missing values last."""
-    orders = {name: [*ORDERED.get(name, ()), *table[name].dropna()] for name in by}
-    ranked = {
-        name: pd.Categorical(table[name], list(dict.fromkeys(order)))
-        for name, order in orders.items()
-    }
+    orders = {name: [*ORDERED.get(name, ()), *table[name].dropna().unique()] for name in by}
+    ranked = {n: pd.Categorical(table[n], [*dict.fromkeys(order)]) for n, order in orders.items()}
     return iter(table.assign(**ranked).groupby(list(by), observed=True, dropna=False))

@@ -326,9 +326,8 @@ def entropies(known: pd.DataFrame) -> pd.DataFrame:
     ten = [[np.asarray(at, dtype=float) for at in answer] for answer in known["top_logprobs"]]
     plain = [np.mean([-np.exp(at) @ at / np.log(at.size) for at in answer]) for answer in ten]
     pairs = zip(known["top_tokens"], known["top_logprobs"], strict=True)
-    merged = [
-        np.mean([merged_entropy(*at) for at in zip(*answer, strict=True)]) for answer in pairs
-    ]
+    every = ([merged_entropy(*at) for at in zip(*answer, strict=True)] for answer in pairs)
+    merged = [np.mean(answer) for answer in every]
     whole = [np.mean(at) / np.log(10) for at in known["entropies"]]
     table = known[KEY].assign(published=known["entropy"], merged=merged, vocabulary=whole)
     return table.assign(**{"not renormalised": plain})
@@ -345,14 +344,8 @@ def spellings(names: Iterable[str], said: str = "") -> list[str]:
     found = [said] if said else []
     for name in names:
         bare = name.removeprefix("The ").removeprefix("the ")
-        for form in (
-            name,
-            bare,
-            f"The {bare}",
-            f"the {bare}",
-            bare[:1].upper() + bare[1:],
-            bare.lower(),
-        ):
+        capital = bare[:1].upper() + bare[1:]
+        for form in (name, bare, f"The {bare}", f"the {bare}", capital, bare.lower()):
             if not any(form.startswith(other) or other.startswith(form) for other in found):
                 found.append(form)
     return found[1:] if said else found
@@ -362,10 +355,7 @@ def _per_fact(
     table: pd.DataFrame, column: str, measure: Callable[[np.ndarray, np.ndarray], float]
 ) -> pd.DataFrame:
     facts = table.sort_values("temperature", kind="stable").groupby(KEY, sort=False)
-    rows = [
-        (*key, measure(part["temperature"].to_numpy(), part[column].to_numpy()))
-        for key, part in facts
-    ]
+    rows = [(*key, measure(*part[["temperature", column]].to_numpy().T)) for key, part in facts]
     return pd.DataFrame(rows, columns=[*KEY, "t_b"]).astype({"t_b": float})  # also without rows
 
 

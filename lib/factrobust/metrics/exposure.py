@@ -101,9 +101,7 @@ def dose_response(
         found = fit_hill(dose, means.to_numpy(float), weights)
         rng = np.random.default_rng(0)
         values = [own.to_numpy(float) for _, own in doses]
-        drawn = np.array(
-            [rng.choice(own, (n_boot, len(own))).mean(axis=1) for own in values]
-        )  # fmt: skip  [dose, draw]
+        drawn = np.array([rng.choice(own, (n_boot, len(own))).mean(axis=1) for own in values])
         halves = half_effects(dose, drawn, weights)
         low, high = np.nan, np.nan
         if np.isfinite(found[2]) and np.isfinite(halves).mean() >= 0.9:
@@ -117,12 +115,10 @@ def fitted_curves(
     fits: pd.DataFrame, exposures: ArrayLike, by: Sequence[str] = ("model",)
 ) -> pd.DataFrame:
     """The curves of `dose_response` at some exposures: the columns of `by`, exposure and mean."""
-    curves = fits.dropna(subset=["half_effect"]).merge(
-        pd.DataFrame({"exposure": np.asarray(exposures, float)}), how="cross"
-    )
-    return curves.assign(mean=hill(curves["exposure"], *curves[FITTED].to_numpy().T))[
-        [*by, "exposure", "mean"]
-    ]
+    doses = pd.DataFrame({"exposure": np.asarray(exposures, float)})
+    curves = fits.dropna(subset=["half_effect"]).merge(doses, how="cross")
+    curves["mean"] = hill(curves["exposure"], *curves[FITTED].to_numpy().T)
+    return curves[[*by, "exposure", "mean"]]
 
 
 def knowing(

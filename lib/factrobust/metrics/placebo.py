@@ -212,19 +212,17 @@ def decoded(scores: pd.DataFrame, facts: pd.DataFrame, value: str = "freed") -> 
     start or end of the relation's other `facts`, and placebo_error, the mean over the blocks decoded
     from the other facts of the relation (NaN without any).
     """
-    rows = []
+    rows, sides = [], {"start": 0, "end": 1}  # of the days that a bound stands for
     for key, part in scores.sort_values("year").groupby(KEY, sort=False):
         first, last = decoded_block(part[value].to_numpy(dtype=float))
-        rows += [
-            (*key, boundary, part["year"].iloc[place])
-            for boundary, place in (("start", first), ("end", last))
-        ]
+        found = part["year"].iloc[[first, last]]
+        rows += [(*key, boundary, year) for boundary, year in zip(sides, found, strict=True)]
     table = pd.DataFrame(rows, columns=[*KEY, "boundary", "decoded"])
     bounds = [
         facts[["fact_id", "relation", "subject"]].assign(
             boundary=name, year=parse(facts[name])[side].astype("datetime64[Y]").astype(int) + 1970
         )
-        for name, side in (("start", 0), ("end", 1))
+        for name, side in sides.items()
     ]
     truth = pd.concat(bounds, ignore_index=True)
     table = table.merge(truth, on=["fact_id", "boundary"], validate="many_to_one")

@@ -320,9 +320,8 @@ def risk_coverage(
             found = bootstrap_statistic(accuracy, [y, x], first[cluster], n_boot=n_boot)
             mean, low, high, _ = found
             if mean in (0, 1):
-                low, high = map(
-                    float, binomial_interval(mean * coverage * len(y), coverage * len(y))
-                )
+                n = coverage * len(y)
+                low, high = map(float, binomial_interval(mean * n, n))
             rows.append((model, score, coverage, mean, low, high, len(y), missing))
     names = ["model", "score", "coverage", "accuracy", "low", "high", "n", "n_missing"]
     return pd.DataFrame(rows, columns=names)

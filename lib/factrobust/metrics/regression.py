@@ -33,14 +33,7 @@ Array = NDArray[np.float64]
 COLUMNS = {"QCat": "relation", "SPop": "log_popularity", "SCons": "scons", "Cert": "cert"}
 NUMERIC = ("SPop", "SCons", "Cert")
 FULL = ("QCat", *NUMERIC)
-REDUCED = (
-    FULL,
-    ("QCat", "SCons", "Cert"),
-    ("SPop", "SCons", "Cert"),
-    ("SCons", "Cert"),
-    ("Cert",),
-    ("SCons",),
-)  # table 6
+REDUCED = (FULL, ("QCat", *NUMERIC[1:]), NUMERIC, NUMERIC[1:], ("Cert",), ("SCons",))  # table 6
 TERMS = {"SPop": "log_SPop"}  # where a predictor's name in the formula is another
 CATEGORY = re.compile(r"QCat\[T\.(.*?)\](?=:|$)")  # in the name of a coefficient
 PRIOR_SD = 2.5
@@ -278,10 +271,8 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
         value = weights @ fitted.coefficients.to_numpy()
         error = np.sqrt(np.einsum("ij,jk,ik->i", weights, fitted.covariance, weights))
         table[prefix.rstrip("_") or "coefficient"] = value
-        table[f"{prefix}low"], table[f"{prefix}high"] = (
-            value - TWO_SIDED * error,
-            value + TWO_SIDED * error,
-        )
+        table[f"{prefix}low"] = value - TWO_SIDED * error
+        table[f"{prefix}high"] = value + TWO_SIDED * error
         if not prefix:
             table["standard_error"] = error
             table["p_value"] = 2 * ndtr(-np.abs(value / error))

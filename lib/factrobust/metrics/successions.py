@@ -48,9 +48,8 @@ def predicted(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     named = named.loc[named["drift"].abs().groupby([named[k] for k in MOMENT]).idxmin()]
     named = named.rename(columns={"holder": "named", "candidate": "predicted", "true": "right"})
     holder = scores.loc[scores["candidate"] == scores["term"], [*MOMENT, "holder"]]
-    table = named[[*MOMENT, "term", "named", "predicted", "right", "drift"]].merge(
-        holder, on=MOMENT
-    )
+    named = named[[*MOMENT, "term", "named", "predicted", "right", "drift"]]
+    table = named.merge(holder, on=MOMENT)
     table["distance"] = table["drift"].abs()
     table["near"] = table["distance"] <= 1
     around = scores[(scores["candidate"] - scores["term"]).abs() <= 1].groupby(MOMENT)["holder"]
@@ -115,29 +114,23 @@ def permutation_test(
     table, rows = predicted(scores, value), []
     terms = scores.drop_duplicates(["chain", "candidate"]).groupby(["chain", "holder"])["candidate"]
     places = {key: part.to_numpy() for key, part in terms}
+    measured = dict(zip(MEASURES, (lambda x: x == 0, lambda x: x <= 1, lambda x: x), strict=True))
     for model, part in table.sort_values(["chain", "year"]).groupby("model", sort=False):
         chain, term = pd.factorize(part["chain"])[0], part["term"].to_numpy()
-        apart = np.array(  # [moment, moment]: from who is named at one to who is right at the other
-            [
-                np.abs(places[key][:, None] - term).min(axis=0)
-                for key in zip(part["chain"], part["named"], strict=True)
-            ]
-        )
+        named = [places[key][:, None] for key in zip(part["chain"], part["named"], strict=True)]
+        # [moment, moment]: from who is named at one to who is right at the other
+        apart = np.array([np.abs(own - term).min(axis=0) for own in named])
         at, size = np.arange(len(part)), np.bincount(chain)
         first = (size.cumsum() - size)[chain]
         for null in ("permuted", "shifted"):
             rng, drawn = np.random.default_rng(0), np.empty((n_draws, len(part)))
             for draw in drawn:
                 shift = (rng.random(len(size)) * size).astype(int)[chain]
-                draw[:] = apart[
-                    np.lexsort((rng.random(len(part)), chain))
-                    if null == "permuted"
-                    else first + (at - first + shift) % size[chain],
-                    at,
-                ]
-            for measure, of in zip(
-                MEASURES, (lambda x: x == 0, lambda x: x <= 1, lambda x: x), strict=True
-            ):
+                others = first + (at - first + shift) % size[chain]
+                if null == "permuted":
+                    others = np.lexsort((rng.random(len(part)), chain))
+                draw[:] = apart[others, at]
+            for measure, of in measured.items():
                 seen, chance = of(apart[at, at]).mean(), of(drawn).mean(axis=1)
                 good = chance <= seen + 1e-9 if measure == "distance" else chance >= seen - 1e-9
                 p = (1 + good.sum()) / (1 + n_draws)

@@ -54,16 +54,12 @@ def stated(
     words, own = normalise(text).split(), set(map(normalise, accepted))
     spans = {(i, j): " ".join(words[i:j]) for i, j in combinations(range(len(words) + 1), 2)}
     asked = f" {normalise(question)} "
-    longer = [
-        (i, j)
-        for (i, j), said in spans.items()
-        if said not in own
-        and (
-            said in names
-            or f" {said} " in asked
-            or (words[i] in BEFORE and spans.get((i + 1, j)) in own)
-        )
-    ]
+
+    def is_longer(i: int, j: int) -> bool:
+        told = spans[i, j] in names or f" {spans[i, j]} " in asked
+        return told or (words[i] in BEFORE and spans.get((i + 1, j)) in own)
+
+    longer = [at for at, said in spans.items() if said not in own and is_longer(*at)]
     return any(
         said in own and not any(a <= i and j <= b for a, b in longer)
         for (i, j), said in spans.items()
@@ -191,11 +187,10 @@ def rouge_l(groups: Groups) -> Array:
     Of two texts of m and n words, normalised, F is 2 l / (m + n) with l the length of their longest
     common subsequence; 1 for two empty texts.
     """
+    pairs = [combinations(map(normalise, texts), 2) for texts in groups]
+    n = map(len, groups)
     return np.array(
-        [
-            _of_pairs(sum(starmap(_rouge, combinations(map(normalise, texts), 2))), len(texts))
-            for texts in groups
-        ]
+        [_of_pairs(sum(starmap(_rouge, own)), k) for own, k in zip(pairs, n, strict=True)]
     )
 
 
@@ -229,10 +224,8 @@ def without_question(responses: pd.DataFrame) -> pd.DataFrame:
     """The answers, normalised, without the words of the question that each answers: what is left of
     a sentence that repeats it is what it says, and may be empty."""
     asked = [{*normalise(question).split()} for question in responses["question"]]
-    kept = [
-        " ".join(word for word in normalise(text).split() if word not in words)
-        for text, words in zip(responses["text"], asked, strict=True)
-    ]
+    said = zip(responses["text"].map(normalise).str.split(), asked, strict=True)
+    kept = [" ".join(word for word in text if word not in words) for text, words in said]
     return responses.assign(text=pd.Series(kept, responses.index, dtype="str"))
 
 
