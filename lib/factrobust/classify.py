@@ -26,10 +26,7 @@ CHARACTERS = 4096  # of a batch, padding included
 
 
 def type_questions(
-    records: Records,
-    train: pd.DataFrame,
-    questions: Sequence[str],
-    **hyperparameters: float,
+    records: Records, train: pd.DataFrame, questions: Sequence[str], **hyperparameters: float
 ) -> pd.DataFrame:
     """Type questions by a classifier fine-tuned on `train`, from the records where they hold it.
 
@@ -64,12 +61,11 @@ def with_types(
 
     `type_questions` is asked about the facts without one, with these options.
     """
-    untyped = facts["answer_type"] == ""
-    questions = facts.loc[untyped, "question"].tolist()
-    types = type_questions(records, train, questions, **options)["answer_type"].to_numpy()
-    return facts.assign(
-        answer_type=facts["answer_type"].mask(untyped, pd.Series(types, facts.index[untyped]))
-    )
+    untyped = facts[facts["answer_type"] == ""]
+    types = type_questions(records, train, untyped["question"].tolist(), **options)["answer_type"]
+    typed = facts["answer_type"].copy()
+    typed[untyped.index] = types.to_numpy()
+    return facts.assign(answer_type=typed)
 
 
 @dataclass
@@ -95,10 +91,8 @@ class QuestionTypeClassifier:
             found = zip(best.indices.tolist(), best.values.tolist(), strict=True)
             return batch, [{"answer_type": self.labels[k], "probability": p} for k, p in found]
 
-        sizes = [len(question) for question in questions]
-        return in_batches(
-            [*range(len(sizes))], sizes, run, budget=CHARACTERS, name="the classifier"
-        )
+        numbers, sizes = [*range(len(questions))], [len(question) for question in questions]
+        return in_batches(numbers, sizes, run, budget=CHARACTERS, name="the classifier")
 
     def logits(self, questions: Sequence[str]) -> torch.Tensor:
         """Unnormalised log-probabilities, [question, type]."""

@@ -85,15 +85,9 @@ def save_table(
     shown = texts.mask(frame.isna(), "").rename(columns=str)
     right = [pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]
     # \| keeps a cell one cell; numbers are formatted already, tabulate would format them again.
-    markdown = (
-        shown.rename(columns=_one_cell)
-        .map(_one_cell)
-        .to_markdown(
-            index=False,
-            disable_numparse=True,
-            colalign=["right" if r else "left" for r in right] if len(shown) else None,
-        )
-    )
+    cells = shown.rename(columns=_one_cell).map(_one_cell)
+    sides = ["right" if r else "left" for r in right] if len(shown) else None
+    markdown = cells.to_markdown(index=False, disable_numparse=True, colalign=sides)
     aligned = "".join("r" if r else "l" for r in right)
     latex = shown.to_latex(index=False, escape=True, column_format=aligned)
     files = {"csv": _csv(df), "md": f"{markdown}\n".encode(), "tex": latex.encode()}
@@ -189,13 +183,9 @@ def _git(notebook: str | None) -> dict[str, Any]:
     command = ["git", "--no-optional-locks", f"--git-dir={paths.ROOT / '.git'}"]
 
     def git(*arguments: str) -> str:
-        return subprocess.run(
-            [*command, *arguments],
-            cwd=paths.ROOT,
-            capture_output=True,
-            check=True,
-            encoding="utf-8",
-        ).stdout
+        how: dict[str, Any] = {"capture_output": True, "check": True, "encoding": "utf-8"}
+        told: str = subprocess.run([*command, *arguments], cwd=paths.ROOT, **how).stdout
+        return told
 
     try:
         commit = git("rev-parse", "HEAD").strip()

@@ -31,9 +31,7 @@ IN_NUMBER = re.compile(r"(?<=\d),(?=\d{3}\b)")  # 1,000
 SEPARATES = re.compile(r"[^\w\s.'’`\u200b-\u200d\u00ad]|_|(?<=\d)\.(?!\d)")
 VANISHES = re.compile(r"[^\w\s.]|(?<!\d)\.|\.(?!\d)")
 # Letters that have no decomposition.
-PLAIN = str.maketrans(
-    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
-)
+PLAIN = str.maketrans("øłđðı", "olddi") | str.maketrans({"þ": "th", "æ": "ae", "œ": "oe"})
 
 
 @lru_cache(maxsize=100_000)

@@ -53,12 +53,8 @@ class ClusterModel(Model):
 
             numbers = slices(job)
             # Not pure: a key of the arguments' hash would be shared with other runs' slices.
-            futures = client.map(
-                answer_slice,
-                [job.subset(some) for some in numbers],
-                pure=False,
-                **self._loading,
-            )
+            jobs = [job.subset(some) for some in numbers]
+            futures = client.map(answer_slice, jobs, pure=False, **self._loading)
             waiting = {future.key: some for future, some in zip(futures, numbers, strict=True)}
             try:
                 for future, values in as_completed(futures, with_results=True, loop=client.loop):
@@ -127,21 +123,18 @@ def cluster(where: str | None, workers: int | None = None) -> Iterator[str | Non
         "distributed.nanny.pre-spawn-environ": {},
         "distributed.worker.profile.enabled": False,
     }
-    with (
-        dask.config.set(settings),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            memory_limit=0,
-            dashboard_address=None,
-            # There is no dashboard, but without this its port, 8787, is taken all the same.
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-            local_directory=os.fspath(BUILD / "dask"),
-            silence_logs=logging.CRITICAL,
-            env={"OMP_NUM_THREADS": str(max(cores // workers, 1))},
-            preload=[*dask.config.get("distributed.worker.preload", []), NO_INTERRUPT],
-        ) as started,
-    ):
+    options: dict[str, Any] = {
+        "threads_per_worker": 1,
+        "memory_limit": 0,
+        "dashboard_address": None,
+        # There is no dashboard, but without this its port, 8787, is taken all the same.
+        "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
+        "local_directory": os.fspath(BUILD / "dask"),
+        "silence_logs": logging.CRITICAL,
+        "env": {"OMP_NUM_THREADS": str(max(cores // workers, 1))},
+        "preload": [*dask.config.get("distributed.worker.preload", []), NO_INTERRUPT],
+    }
+    with dask.config.set(settings), LocalCluster(n_workers=workers, **options) as started:
         yield started.scheduler_address
 
 

@@ -166,10 +166,7 @@ class EndpointModel(Model):
 
         alone = min(job.operation not in self._answered, len(job.requests))
         # Of daemons: leaving it, or the process, by Ctrl-C waits for none that is under way.
-        with (
-            self._connect() as client,
-            ThreadPool(self.endpoint.concurrency) as pool,
-        ):
+        with self._connect() as client, ThreadPool(self.endpoint.concurrency) as pool:
             for numbers in range(alone), range(alone, len(job.requests)):
                 for number, result in filter(None, pool.imap_unordered(attempt, numbers)):
                     self._answered.add(job.operation)
@@ -255,8 +252,8 @@ class EndpointModel(Model):
             optional["n"] = call["n"]
         body = {key: value for key, value in optional.items() if key not in self._refused}
         body |= {key: call[key] for key in ("top_k", "top_p", "min_p") if call.get(key) is not None}
-        body |= {"model": self.endpoint.model, "max_tokens": call["max_new_tokens"]}
-        body |= {"temperature": call["temperature"]}
+        body |= {"model": self.endpoint.model, "temperature": call["temperature"]}
+        body["max_tokens"] = call["max_new_tokens"]
         if call.get("stop"):
             body["stop"] = call["stop"][:STOPS]
         top = min(call.get("alternatives", TOP), self._alternatives)
@@ -336,14 +333,11 @@ def _tokens(logprobs: Mapping[str, Any]) -> list[dict[str, Any]]:
     if (content := logprobs.get("content")) is not None:
         return content
     texts, values = logprobs.get("tokens") or [], logprobs.get("token_logprobs") or []
-    tops = [
-        [{"token": other, "logprob": p} for other, p in (top or {}).items()]
-        for top in logprobs.get("top_logprobs") or [None] * len(texts)
-    ]
-    return [
-        {"token": text, "logprob": value, "top_logprobs": top}
-        for text, value, top in zip(texts, values, tops, strict=True)
-    ]
+    told = logprobs.get("top_logprobs") or [None] * len(texts)
+    tops = [[{"token": x, "logprob": p} for x, p in (top or {}).items()] for top in told]
+    names = ("token", "logprob", "top_logprobs")
+    rows = zip(texts, values, tops, strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 class Choice(BaseModel):

@@ -222,18 +222,6 @@ def pairs(texts: Iterable[Text], tokenizer: Any) -> list[Row]:
     ]  # fmt: skip
 
 
-def batch(pad: int, examples: Sequence[Row]) -> dict[str, torch.Tensor]:
-    """Rows made equally long at their ends."""
-    from torch.nn.utils.rnn import pad_sequence
-
-    fill = {"input_ids": pad, "labels": IGNORED, "attention_mask": 0}
-    masked = [e | {"attention_mask": [1] * len(e["input_ids"])} for e in examples]
-    return {
-        name: pad_sequence([torch.tensor(e[name]) for e in masked], True, fill[name])
-        for name in fill
-    }
-
-
 # -- training --------------------------------------------------------------------------------------
 
 
@@ -255,7 +243,7 @@ def study(
     the first token of the answer is the likeliest.
     """
     import numpy as np
-    from transformers import LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments
+    import transformers
     from transformers.trainer_utils import get_last_checkpoint
 
     encodes = network.config.is_encoder_decoder
@@ -267,15 +255,15 @@ def study(
         first = (np.arange(len(labels)), (labels != IGNORED).argmax(axis=1))
         return {"reads": float((said == labels)[first].mean())}
 
-    class Enough(TrainerCallback):
+    class Enough(transformers.TrainerCallback):
         def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any, **_: Any) -> None:
             control.should_training_stop |= metrics["eval_reads"] >= course.goal
 
-    class OfLabels(Trainer):
+    class OfLabels(transformers.Trainer):
         """The head only where there is a label: elsewhere its work would be thrown away."""
 
         def compute_loss(self, model: Any, inputs: Any, *more: Any, **options: Any) -> Any:
-            if not model.training or not isinstance(model, LlamaForCausalLM):
+            if not model.training or not isinstance(model, transformers.LlamaForCausalLM):
                 return super().compute_loss(model, inputs, *more, **options)
             labels = inputs["labels"][:, 1:]
             known = labels != IGNORED
@@ -293,8 +281,8 @@ def study(
         "dataloader_pin_memory": False,
     }  # fmt: skip
     trainer = OfLabels(
-        network, TrainingArguments(**how | options), train_dataset=course.data,
-        eval_dataset=course.tests, data_collator=partial(batch, tokenizer.pad_token_id),
+        network, transformers.TrainingArguments(**how | options), train_dataset=course.data,
+        eval_dataset=course.tests, data_collator=transformers.DataCollatorForSeq2Seq(tokenizer),
         compute_metrics=answered, callbacks=[Enough()] if course.tests else [],
         preprocess_logits_for_metrics=lambda x, _: (x[0] if encodes else x).argmax(-1),
     )  # fmt: skip

@@ -149,17 +149,11 @@ class Model(ABC):
         temperatures = _temperatures(temperature, len(prompts))
         _require(n >= 1, f"n must be at least 1 sample a prompt, not {n}")
         # Plain numbers, not NumPy's: they are part of a record's key.
-        settings = _decoding(max_new_tokens, stop) | {
-            "n": int(n),
-            "seed": int(seed),
-            # The two that there always were stand in a key even where they are not asked for.
-            "top_k": None,
-            "top_p": None,
-        }
-        settings |= _cuts(**cuts)
-        requests = [
-            {"prompt": p, "temperature": t} for p, t in zip(prompts, temperatures, strict=True)
-        ]
+        settings = _decoding(max_new_tokens, stop) | {"n": int(n), "seed": int(seed)}
+        # The two that there always were stand in a key even where they are not asked for.
+        settings |= {"top_k": None, "top_p": None} | _cuts(**cuts)
+        pairs = zip(prompts, temperatures, strict=True)
+        requests = [{"prompt": prompt, "temperature": t} for prompt, t in pairs]
         return self._run(Job("sample", requests, settings))
 
     def score(self, prompts: Sequence[str], answers: Sequence[Answer]) -> list[np.ndarray]:
@@ -333,7 +327,7 @@ def _cuts(
     for name, share in (("top_p", top_p), ("min_p", min_p)):
         _require(share is None or 0 < share <= 1, f"{name} must lie in (0, 1], not {share}")
     found = {"top_k": top_k and int(top_k), "top_p": top_p and float(top_p)}
-    found["min_p"] = min_p and float(min_p)
+    found |= {"min_p": min_p and float(min_p)}
     return {name: value for name, value in found.items() if value is not None}
 
 

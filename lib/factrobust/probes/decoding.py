@@ -25,11 +25,7 @@ ABOUT = ("fact_id", "domain", "answer_type", "object", "aliases")  # a fact's co
 
 
 def greedy(
-    model: Model,
-    facts: pd.DataFrame,
-    *,
-    max_new_tokens: int = MAX_NEW_TOKENS,
-    temperatures: Sequence[float] = GRID,
+    model: Model, facts: pd.DataFrame, *, temperatures: Sequence[float] = GRID
 ) -> pd.DataFrame:
     """Greedy answers, one row a fact in their order: `schemas.Answers` with the facts' columns.
 
@@ -39,7 +35,7 @@ def greedy(
     """
     generations = model.generate(
         prompts(model, facts),
-        max_new_tokens=max_new_tokens,
+        max_new_tokens=MAX_NEW_TOKENS,
         stop=FORMATS[model.prompt_format].stop,
         alternatives=ALTERNATIVES,
         temperatures=() if "temper" in model.lacks else temperatures,
@@ -63,7 +59,6 @@ def sampled(
     temperatures: Sequence[float] = TEMPERATURES,
     n: int = SAMPLES,
     seed: int = 0,
-    max_new_tokens: int = MAX_NEW_TOKENS,
     **cuts: Any,
 ) -> pd.DataFrame:
     """The paper's procedure: n samples at each temperature, one row a sample.
@@ -76,7 +71,7 @@ def sampled(
         sent,
         temperature=[*temperatures] * len(facts),
         n=n,
-        max_new_tokens=max_new_tokens,
+        max_new_tokens=MAX_NEW_TOKENS,
         stop=FORMATS[model.prompt_format].stop,
         seed=seed,
         **cuts,

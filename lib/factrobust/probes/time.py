@@ -100,12 +100,8 @@ def scored(
     if "others" in statements:  # with the years alone: they cost as much again
         every = zip(answers, statements["others"], statements["precision"], strict=True)
         answers = [[*own, *(more if unit == "year" else [])] for own, more, unit in every]
-    sent = [
-        (prompt, separator + text)
-        for prompt, texts in zip(asked, answers, strict=True)
-        for text in texts
-    ]
-    values = iter(model.score([prompt for prompt, _ in sent], [answer for _, answer in sent]))
+    sent = [prompt for prompt, texts in zip(asked, answers, strict=True) for _ in texts]
+    values = iter(model.score(sent, [separator + text for texts in answers for text in texts]))
     rows = []
     for texts in answers:
         own, *more = (next(values) for _ in texts)
@@ -114,15 +110,11 @@ def scored(
     table = statements[list(COLUMNS)].reset_index(drop=True)
     table.insert(0, "model", model.name)
     table.insert(1, "prompt_format", name)
-    table[["logprob", "n_tokens", "freed"]] = pd.DataFrame(
-        rows, columns=range(3), index=table.index
-    )
-    return table.astype({"logprob": float, "n_tokens": int, "freed": float})
+    found = pd.DataFrame(rows, table.index, ["logprob", "n_tokens", "freed"])
+    return table.join(found.astype({"logprob": float, "n_tokens": int, "freed": float}))
 
 
-def holders(
-    model: Model, terms: pd.DataFrame, moments: pd.DataFrame, *, prompt_format: str = "question"
-) -> pd.DataFrame:
+def holders(model: Model, terms: pd.DataFrame, moments: pd.DataFrame) -> pd.DataFrame:
     """log P of every holder of an office after the question who held it in a year.
 
     `terms` (`datasets.temporal.load_successions`) has chain, term, holder, question and prefix,
@@ -143,8 +135,8 @@ def holders(
         every[column] = every[column].str[:1].str.upper() + every[column].str[1:]
     every = every[every["chain"].isin(moments["chain"])]
     both = pd.concat([asked, every], ignore_index=True)
-    separator = FORMATS[prompt_format].separator
-    values = model.score(prompts(model, both, prompt_format), (separator + both["holder"]).tolist())
+    answers = FORMATS["question"].separator + both["holder"]
+    values = model.score(prompts(model, both, "question"), answers.tolist())
     sums = np.array([np.sum(v, dtype=np.float64) for v in values])
     table = asked[["chain", "year", "term", "candidate", "holder"]].assign(
         true=asked["holder"] == asked["right"], logprob=sums[: len(asked)]

@@ -261,10 +261,9 @@ def open_records() -> Records:
 
 @functools.cache
 def _shared(mode: str, working: Path, committed: Path) -> Records:
-    replay = mode == "replay"
-    return Records(
-        None if replay else working, None if mode == "fresh" else committed, strict=replay
-    )
+    if mode == "replay":
+        return Records(None, committed, strict=True)
+    return Records(working, None if mode == "fresh" else committed)
 
 
 # -- the committed records: parquet files of one model and operation each, and an index ------------
@@ -376,7 +375,7 @@ def _number(number: float) -> str:
         return json.dumps(number)  # NaN, Infinity, -Infinity
     single = np.float32(number)
     # The second condition fails once in a billion: decode rounds twice, to double and to float32.
-    if single == number and _single(text := str(single)) == number:
+    if single == number and _read(text := str(single)) == number:
         return text
     text = repr(float(number))
     return text.replace("e", "E") if "e" in text else text + "E0"
@@ -385,11 +384,9 @@ def _number(number: float) -> str:
 _pack, _unpack = struct.Struct("f").pack, struct.Struct("f").unpack  # bound: a million are read
 
 
-def _single(text: str) -> float:
-    number: float = _unpack(_pack(float(text)))[0]
+def _read(text: str) -> float:
+    number: float = float(text) if "E" in text else _unpack(_pack(float(text)))[0]
     return number
 
 
-_DECODER = json.JSONDecoder(
-    parse_float=lambda text: float(text) if "E" in text else _unpack(_pack(float(text)))[0]
-)
+_DECODER = json.JSONDecoder(parse_float=_read)

@@ -35,9 +35,8 @@ def export(path: Path, folder: Path) -> list[Path]:
         query = f"""SELECT {", ".join(COLUMNS)} FROM calls WHERE key IN (SELECT key FROM used)
                     ORDER BY model, operation, prompt, parameters"""
         rows = db.execute(query).fetchall()
-        notebooks = [
-            name for (name,) in db.execute("SELECT DISTINCT notebook FROM used ORDER BY 1")
-        ]
+        used = db.execute("SELECT DISTINCT notebook FROM used ORDER BY 1").fetchall()
+    notebooks = [name for (name,) in used]
     if not notebooks:
         raise RecordsError(f"{path} has nothing to export: run `make reproduce` first.")
     served: list[str] = []
