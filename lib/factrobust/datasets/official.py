@@ -185,7 +185,8 @@ def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
     facts = facts.reindex(columns=["prefix", "popularity", "log_popularity"])
     known = rows["group_id"].isin(facts.index)
     if not known.any():
-        raise tables.FactsError(f"{path} has none of PopQA's facts, such as {facts.index[0]!r}.")
+        such = f"such as {facts.index[0]!r}"
+        raise tables.FactsError(f"{path} has none of the facts of PopQA, {such}.")
     counts = {"not_in_facts": int(rows.loc[~known, "group_id"].nunique())}
     rows["place"] = rows.groupby("group_id", sort=False).ngroup()
     rows = rows[known].sort_values(["place", "variant"]).join(facts, on="group_id")

@@ -31,8 +31,7 @@ def check(table: pd.DataFrame, *keys: str | None) -> None:
     if table.empty:
         raise ValueError("The figure's table has no rows: check what was selected before it.")
     columns = [key for key in dict.fromkeys(keys) if key]
-    if columns and (twice := table.duplicated(columns)).any():
-        row = table[twice].iloc[0]
+    for _, row in table[table.duplicated(columns)][:1].iterrows() if columns else ():
         which = ", ".join(f"{key} {row[key]}" for key in columns)
         raise ValueError(
             f"The figure's table has several rows for {which}: keep one of them, for example that of "
@@ -300,11 +299,8 @@ def key(label: str, look: Look = style.PLAIN, **changed: Any) -> Line2D:
 
 def keys(looks: Looks, table: pd.DataFrame | None = None, **changed: Any) -> list[Any]:
     """A legend entry a model, with `table` with the model's n in it; `changed` as above."""
-    entries = []
-    for model, look in looks.items():
-        n = "" if table is None else f" (n = {style.counts(table, [model])})"
-        entries.append(key(style.model_name(model) + n, look, **changed))
-    return entries
+    n = {m: "" if table is None else f" (n = {style.counts(table, [m])})" for m in looks}
+    return [key(style.model_name(m) + n[m], look, **changed) for m, look in looks.items()]
 
 
 def patches(fills: Colours) -> list[Any]:

@@ -66,21 +66,14 @@ def pipeline(example: pd.DataFrame) -> Figure:
     axis.axis("off")
     boxes = {}
     for name, (x, y, text, colour, _) in steps.items():
-        edge: dict[str, Any] = {
-            "boxstyle": "round,pad=0.5",
-            "fc": colour,
-            "ec": "0.4" if colour != "white" else "w",
-        }
-        edge["alpha"] = 0.45 if colour in (memory, read) else 1
+        edge: dict[str, Any] = {"fc": colour, "ec": "0.4" if colour != "white" else "w"}
+        edge |= {"boxstyle": "round,pad=0.5", "alpha": 0.45 if colour in (memory, read) else 1}
         boxes[name] = axis.text(x, y, text, ha="center", va="center", fontsize=6.5, bbox=edge)
     for name, step in steps.items():
         for before in step[4].split():
             start, end = (boxes[n].get_position() for n in (before, name))
             arrow: dict[str, Any] = {"arrowstyle": "->", "color": "0.4", "shrinkA": 3, "shrinkB": 3}
-            arrow |= {
-                "patchA": boxes[before].get_bbox_patch(),
-                "patchB": boxes[name].get_bbox_patch(),
-            }
+            arrow["patchA"], arrow["patchB"] = (boxes[n].get_bbox_patch() for n in (before, name))
             axis.annotate("", end, start, arrowprops=arrow, zorder=0)
     return fig
 
@@ -133,9 +126,8 @@ def factor_effects(table: pd.DataFrame) -> Figure:
     rows = list(dict.fromkeys(table["factor"]))
     names = [FACTORS.get(row, style.name(row)) for row in rows]
     label = "change in the share of answers that follow the context"
-    return blocks.forest(
-        table, "factor", rows, names, at=0, xlabel=label, legend_n=True, width=DOUBLE
-    )[0]
+    form: dict[str, Any] = {"at": 0, "legend_n": True, "width": DOUBLE}
+    return blocks.forest(table, "factor", rows, names, xlabel=label, **form)[0]
 
 
 def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
@@ -174,10 +166,8 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
     named = table.drop_duplicates("place").set_index("place")
     tokens_shown = named["token"].str.replace(" ", "␣").map(style.printable)
     names = named["answer"] + ": " + tokens_shown  # whose space is part of a token
-    label = "surprise in bits:\n−log₂ of the probability"
-    fig, ((axis, _),) = blocks.forest(
-        table, "place", list(names.index), list(names), by="prompt", xlabel=label
-    )
+    form: dict[str, Any] = {"by": "prompt", "xlabel": "surprise in bits:\n−log₂ of the probability"}
+    fig, ((axis, _),) = blocks.forest(table, "place", list(names.index), list(names), **form)
     axis.set_ylabel("token")
     return fig
 

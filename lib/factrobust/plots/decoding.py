@@ -100,9 +100,7 @@ def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame, estimator: st
     `points`: model, fact_id, entropy, t_b on the temperatures tried, inf for a fact that did not break;
     `means`: intervals of the entropy by model and t_b; `estimator` says how t_b was found.
     """
-    points, means = (
-        part.assign(t_b=part["t_b"].clip(upper=1.15 * TOP)) for part in (points, means)
-    )
+    points, means = (t.assign(t_b=t["t_b"].clip(upper=1.15 * TOP)) for t in (points, means))
     fig, panels = blocks.scatter(
         points, "t_b", "entropy", spread=0.05 * TOP, shares="y",
         labels=(f"breaking temperature $t_b$ {estimator}", "initial entropy $H$"),
@@ -216,9 +214,8 @@ def frs_by_d(table: pd.DataFrame, points: pd.DataFrame, estimator: str) -> Figur
         inside = points[points["domain"] == part["domain"].iloc[0]].dropna(subset=["frs"])
         for k, (model, look) in enumerate(looks.items()):
             own, facts = (t[(t["model"] == model) & t["d"].isin(ds)] for t in (part, inside))
-            at, faint = (
-                t["d"].map(ds.index) + style.aside(k, len(looks), step) for t in (own, facts)
-            )
+            beside = style.aside(k, len(looks), step)
+            at, faint = (t["d"].map(ds.index) + beside for t in (own, facts))
             spread = faint + style.jitter(len(facts), step * 0.7)
             axis.scatter(spread, facts["frs"], s=4, color=look.colour, alpha=0.2, lw=0)
             edge: dict[str, Any] = {"mec": "black", "mew": 0.6, "ms": 4, "ecolor": "black"}

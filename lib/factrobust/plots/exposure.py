@@ -32,18 +32,13 @@ def by_exposure(
     """
     blocks.check(table, by, panel, "exposure")
     looks = blocks.looks_of(table[by])
-    labels = (EXPOSURE, ylabel)
-    fig, parts = blocks.panels(
-        table, panel, labels=labels, width=None if panel else style.DOUBLE, shares=shares
-    )
+    labels, width = (EXPOSURE, ylabel), None if panel else style.DOUBLE
+    fig, parts = blocks.panels(table, panel, labels=labels, width=width, shares=shares)
     for axis, own in parts:
         for k, (value, look) in enumerate(looks.items()):
             points = own[own[by] == value].sort_values("exposure")
             aside = style.aside(k, len(looks), min(0.12, 0.5 / len(looks)))
-            axis.errorbar(
-                place(points["exposure"]) + aside, points["mean"], yerr=style.errors(points),
-                fmt=look.marker, color=look.colour, elinewidth=0.9, ms=3.6,
-            )  # fmt: skip
+            blocks.dots(axis, place(points["exposure"]) + aside, points, look, elinewidth=0.9, ms=3.6)
             line = points[points["exposure"] > 0]
             if curves is not None:
                 of = curves[curves[by] == value]

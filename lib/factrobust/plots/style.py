@@ -51,10 +51,7 @@ ORDER = {  # of the values of a column; others stand behind them
     "context": ("none", "true", "irrelevant", "false"),
     "answer": ("parametric", "counterfactual"),
     "pair": ("paraphrase", "other relation", "other subject"),
-    "what": (
-        *(f"of the {side}{counts}" for side in ("subject", "object") for counts in COUNTS),
-        "of the fact",
-    ),
+    "what": (*(f"of the {of}{n}" for of in ("subject", "object") for n in COUNTS), "of the fact"),
     "predictor": ("intercept", "popularity, log(SPop)", "consistency, SCons", "certainty, Cert"),
 }
 

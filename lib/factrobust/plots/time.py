@@ -92,9 +92,8 @@ def match_matrix(table: pd.DataFrame) -> Figure:
     fig, panels = blocks.panels(table, "model", labels=labels, height=height)
     for axis, own in panels:
         grid = own.pivot(index="correct", columns="incorrect", values="outcome")
-        blocks.cells(
-            axis, grid.map([*fills].index), ListedColormap([*fills.values()]), len(fills) - 1
-        )
+        colours = ListedColormap([*fills.values()])
+        blocks.cells(axis, grid.map([*fills].index), colours, len(fills) - 1)
         every = 1 + grid.shape[1] // 12  # so many dates have room below a panel
         axis.set_xticks(range(grid.shape[1])[::every], grid.columns[::every], rotation=60)
         axis.set_yticks(range(len(grid)), grid.index)
@@ -123,14 +122,10 @@ def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
     width, height = DOUBLE if models > 1 else None, 1.2 + 0.17 * len(names)
     labels = "named", "in office"
     fig, panels = blocks.panels(table, "model", labels=labels, height=height, width=width)
+    colours = LinearSegmentedColormap.from_list("share", ["0.96", style.BLUE])
     for axis, own in panels:
         grid = own.pivot(index="term", columns="predicted", values="share")
-        blocks.cells(
-            axis,
-            grid.reindex(index=terms, columns=terms),
-            LinearSegmentedColormap.from_list("share", ["0.96", style.BLUE]),
-            1,
-        )
+        blocks.cells(axis, grid.reindex(index=terms, columns=terms), colours, 1)
         axis.set_xticks(terms, names, rotation=90)
         axis.plot(terms, terms, ls="", marker="s", mfc="none", color="0.2", ms=4, mew=0.6)
     panels[0][0].set_yticks(terms, names)
@@ -145,10 +140,8 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
     |alpha| < 0.5, is shaded.
     """
     looks = style.looks(table["model"])
-    labels = (
-        "date $\\alpha$ (lengths of validity)",
-        "log-probability minus that\nof correct dates (nats)",
-    )
+    nats = "log-probability minus that\nof correct dates (nats)"
+    labels = ("date $\\alpha$ (lengths of validity)", nats)
     fig, panels = blocks.panels(table, "precision", labels=labels)
     for axis, own in panels:
         axis.axvspan(-0.5, 0.5, color="0.93", lw=0, zorder=0)
@@ -159,9 +152,8 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
                 at = part["position"] + style.aside(k, len(looks), 0.12)
                 blocks.dots(axis, at, part, look, mfc=inside, elinewidth=0.8)
     hollow = blocks.key("transitional dates", marker="o", mfc="white", ls="")
-    return blocks.legend(
-        fig, [*blocks.keys(looks, ls=""), hollow, *blocks.patches({"validity": "0.9"})]
-    )
+    handles = [*blocks.keys(looks, ls=""), hollow, *blocks.patches({"validity": "0.9"})]
+    return blocks.legend(fig, handles)
 
 
 def rates_by_size(table: pd.DataFrame, value: str, fits: pd.DataFrame | None = None) -> Figure:

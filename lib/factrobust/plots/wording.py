@@ -183,9 +183,8 @@ def predictor_distributions(table: pd.DataFrame) -> Figure:
     looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
     table = table.assign(predictor=table["predictor"].str.lower().replace(PREDICTORS))
     height = 1 + 0.33 * len(relations)
-    fig, panels = blocks.panels(
-        table, "predictor", height=height, labels=("", "relation"), sharex=False
-    )
+    labels = ("", "relation")
+    fig, panels = blocks.panels(table, "predictor", height=height, labels=labels, sharex=False)
     for axis, own in panels:
         sns.violinplot(
             own, x="value", y="relation", hue="model", order=relations, hue_order=list(looks), ax=axis,
@@ -216,12 +215,8 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
             axis.axhspan(row - 0.4, row + 0.4, color="0.955", lw=0, zorder=0)
         for model, look in looks.items():
             of = own[own["model"] == model]
-            shown: dict[str, Any] = {
-                "s": 2.5 * of["n"],
-                "color": look.colour,
-                "marker": look.marker,
-            }
-            axis.scatter(of["midpoint"], of["y"], alpha=0.5, lw=0, **shown)
+            shown: dict[str, Any] = {"color": look.colour, "marker": look.marker, "lw": 0}
+            axis.scatter(of["midpoint"], of["y"], s=2.5 * of["n"], alpha=0.5, **shown)
             for _, line in of[of["n"] >= FEW].groupby("relation"):
                 axis.plot(line["midpoint"], line["y"], color=look.colour, lw=1, ls=look.line)
     for row in range(len(relations)):

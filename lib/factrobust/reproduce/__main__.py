@@ -110,16 +110,14 @@ class Run:
         failed.unlink(missing_ok=True)  # of an earlier run
         try:
             run_sync(self.manager.start_kernel)(cwd=str(folder), env=self.environment)
-            node = papermill.execute_notebook(
-                notebook,
-                failed,
-                self.parameters,
-                kernel_name="python3",
-                # Saved at its end: twice a cell takes longer than many a cell once there are figures.
-                request_save_on_cell_execute=False,
-                progress_bar=False,
-                km=self.manager,
-            )
+            how: dict[str, Any] = {
+                "kernel_name": "python3",
+                "km": self.manager,
+                "progress_bar": False,
+            }
+            # Saved at its end: twice a cell takes longer than many a cell once there are figures.
+            how["request_save_on_cell_execute"] = False
+            node = papermill.execute_notebook(notebook, failed, self.parameters, **how)
         except Exception as error:
             copy = f"The notebook with the error: {failed.relative_to(self.mode.root)}"
             said = [f"{self.notebook}, {_explain(error)}", copy]
@@ -227,23 +225,19 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         with alone, cluster(options.cluster, options.workers) as address:
             return _run(replace(mode, cluster=address), wanted)
     except KeyboardInterrupt:
-        print(
-            "\nStopped. No result is half-done and every model call so far is recorded: the same "
-            "command goes on from here."
-        )
+        kept = "No result is half-done and every model call so far is recorded"
+        print(f"\nStopped. {kept}: the same command goes on from here.")
         return 130
     except NotebookError as error:
-        print(f"FAILED {error}", file=sys.stderr)
-        print("Its results and those of later notebooks are as before.", file=sys.stderr)
-        return 1
+        status = 1
+        said = f"FAILED {error}\nIts results and those of later notebooks are as before."
     except Timeout:
-        print(
-            "Another `make reproduce` or `make replay` is at work in this folder: wait for it.",
-            file=sys.stderr,
-        )
+        status = 2
+        said = "Another `make reproduce` or `make replay` is at work in this folder: wait for it."
     except (ValueError, OSError) as error:
-        print(error, file=sys.stderr)
-    return 2
+        status, said = 2, str(error)
+    print(said, file=sys.stderr)
+    return status
 
 
 def _run(mode: Mode, wanted: dict[str, dict[str, Any]]) -> int:
@@ -262,28 +256,17 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m factrobust.reproduce",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    form = argparse.RawDescriptionHelpFormatter
+    name = "python -m factrobust.reproduce"
+    parser = argparse.ArgumentParser(prog=name, description=__doc__, formatter_class=form)
     option = parser.add_argument
     option("--profile", default=LAPTOP, help="parameters: profiles/NAME.yaml; results: build/NAME/")
     option("--replay", action="store_true", help="take model calls from the committed records")
     option("--only", default="*", metavar="GLOB", help="only notebooks whose path matches")
-    option(
-        "--cluster",
-        nargs="?",
-        const="local",
-        metavar="ADDRESS",
-        help="ask the models on Dask workers: the scheduler's at ADDRESS, or processes of this machine",
-    )
-    option(
-        "--workers",
-        type=int,
-        metavar="N",
-        help="processes that --cluster starts (default: one a core, four at most; one with a GPU)",
-    )
+    on_workers = "ask the models on Dask workers: the scheduler's at ADDRESS, or local ones"
+    option("--cluster", nargs="?", const="local", metavar="ADDRESS", help=on_workers)
+    started = "processes that --cluster starts (default: one a core, four at most; one with a GPU)"
+    option("--workers", type=int, metavar="N", help=started)
     return parser
 
 

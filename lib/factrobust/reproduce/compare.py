@@ -87,9 +87,8 @@ def committed(root: Path) -> dict[str, str] | None:
 def describe(old: Mapping[str, str], new: Mapping[str, str], against: str) -> list[str]:
     """What a reader should know of the differences between two versions of `present`'s tables; `git
     diff` tells the rest."""
-    tables = {
-        path: compare_tables(new[path], old[path]) for path in sorted(old.keys() & new.keys())
-    }
+    both = sorted(old.keys() & new.keys())
+    tables = {path: compare_tables(new[path], old[path]) for path in both}
     moves = [(*move, path) for path, table in tables.items() for move in table.moves]
     lines = [
         f"Compared with {against}: {sum(table.numbers for table in tables.values()):,} numbers in "
@@ -98,10 +97,8 @@ def describe(old: Mapping[str, str], new: Mapping[str, str], against: str) -> li
         + ("; the largest moves:" if moves else "."),
     ]
     lines += _first([f"  {path}: {place}" for _, place, path in sorted(moves, reverse=True)])
-    changed = [
-        f"Changed in {path}, {table.others[0]}" for path, table in tables.items() if table.others
-    ]
-    return lines + _first(changed)
+    others = {path: table.others[0] for path, table in tables.items() if table.others}
+    return lines + _first([f"Changed in {path}, {what}" for path, what in others.items()])
 
 
 def _first(lines: list[str]) -> list[str]:

@@ -44,22 +44,19 @@ def kernel_environment(
     settings.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(settings, IPYTHON.encode())
     path = [str(root / "lib"), os.environ.get("PYTHONPATH")]
-    return (
-        os.environ
-        | {
-            "FACTROBUST_NOTEBOOK": notebook,
-            "FACTROBUST_OUT": str(out.resolve()),
-            "FACTROBUST_RECORDS": records,
-            "FACTROBUST_PROFILE": profile,
-            "IPYTHONDIR": str(settings.parents[1]),  # no user's settings reach a notebook
-            "JUPYTER_PREFER_ENV_PATH": "1",  # not a "python3" kernel that a user installed for himself
-            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-            "OPENBLAS_NUM_THREADS": "1",  # NumPy's matrices are small here: threads cost more than they do
-            "PYTHONHASHSEED": "0",
-            "PYTHONPATH": os.pathsep.join(filter(None, path)),
-            "TQDM_DISABLE": "1",  # bars of other libraries: their widgets differ from run to run
-        }
-    )
+    return os.environ | {
+        "FACTROBUST_NOTEBOOK": notebook,
+        "FACTROBUST_OUT": str(out.resolve()),
+        "FACTROBUST_RECORDS": records,
+        "FACTROBUST_PROFILE": profile,
+        "IPYTHONDIR": str(settings.parents[1]),  # no user's settings reach a notebook
+        "JUPYTER_PREFER_ENV_PATH": "1",  # not a "python3" kernel that a user installed for himself
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "OPENBLAS_NUM_THREADS": "1",  # NumPy's matrices are small here: threads cost more
+        "PYTHONHASHSEED": "0",
+        "PYTHONPATH": os.pathsep.join(filter(None, path)),
+        "TQDM_DISABLE": "1",  # bars of other libraries: their widgets differ from run to run
+    }
 
 
 def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> NotebookNode:
@@ -71,17 +68,13 @@ def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> Noteboo
     """
     notebook.metadata = NotebookNode(kernelspec=dict(KERNEL), language_info={"name": "python"})
     notebook.nbformat, notebook.nbformat_minor = 4, 5
-    notebook.cells = [
-        cell
-        for cell in notebook.cells
-        if keep_injected or INJECTED not in cell.metadata.get("tags", [])
-    ]
+    if not keep_injected:
+        notebook.cells = [c for c in notebook.cells if INJECTED not in c.metadata.get("tags", [])]
     count = 0
     for number, cell in enumerate(notebook.cells):
         cell.setdefault("id", f"cell-{number}")
-        cell.metadata = NotebookNode(
-            {k: v for k, v in cell.metadata.items() if k in CELL_METADATA and v}
-        )
+        kept = {k: v for k, v in cell.metadata.items() if k in CELL_METADATA and v}
+        cell.metadata = NotebookNode(kept)
         if cell.cell_type == "code":
             count += cell.execution_count is not None
             cell.execution_count = count if cell.execution_count is not None else None
@@ -150,12 +143,11 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     texts = {path: read_canonical(path) for path in options.notebooks}
     different = [path for path, text in texts.items() if path.read_text("utf-8") != text]
+    said = "is not canonical: run `make normalise`" if options.check else "rewritten"
     for path in different:
         if not options.check:
             write_atomically(path, texts[path].encode())
-        print(
-            f"{path} {'is not canonical: run `make normalise`' if options.check else 'rewritten'}."
-        )
+        print(f"{path} {said}.")
     return int(options.check and bool(different))
 
 

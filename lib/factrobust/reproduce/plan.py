@@ -36,9 +36,8 @@ BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # float32; about a third of the peak of an A100 with 80 GB.
 CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
 KNOWN = 0.4  # share of part 1's facts that models know: the embedded ones 0.30 and 0.39
-BALANCED = (
-    0.5  # share of a fact's incorrect dates that balanced ones keep: the embedded facts' 0.49
-)
+# Share of a fact's incorrect dates that balanced ones keep: the embedded facts' 0.49.
+BALANCED = 0.5
 
 # A row a domain of a set: its facts, the mean characters of a question, its prefix and its answer, the
 # dates of a fact at a precision, and how many `wordings` all its questions have.
