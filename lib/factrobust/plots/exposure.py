@@ -38,7 +38,9 @@ def by_exposure(
         for k, (value, look) in enumerate(looks.items()):
             points = own[own[by] == value].sort_values("exposure")
             aside = style.aside(k, len(looks), min(0.12, 0.5 / len(looks)))
-            blocks.dots(axis, place(points["exposure"]) + aside, points, look, elinewidth=0.9, ms=3.6)
+            blocks.dots(
+                axis, place(points["exposure"]) + aside, points, look, elinewidth=0.9, ms=3.6
+            )
             line = points[points["exposure"] > 0]
             if curves is not None:
                 of = curves[curves[by] == value]
