@@ -39,20 +39,12 @@ OF_THE_RUN = ("git", "versions")  # what may differ between runs that made the s
 WRITTEN_BY_RUNS = (":(exclude)figures", ":(exclude)data/records")
 
 
-def save_figure(
-    fig: Figure,
-    name: str,
-    data: pd.DataFrame,
-    *,
-    parameters: Mapping[str, Any],
-    models: Sequence[Any] = (),
-    inputs: Iterable[str | Path] = (),
-) -> None:
+def save_figure(fig: Figure, name: str, data: pd.DataFrame, **about: Any) -> None:
     """Write a figure as NAME.pdf and NAME.png (200 dpi), its plotted data and its provenance.
 
-    `name` is like "1-decoding/figure-01"; `data` holds what is drawn, a row a point; `models` the
-    models, or their names as strings; `inputs` the data files that were read. Raises TypeError for a
-    parameter that JSON cannot hold.
+    `name` is like "1-decoding/figure-01"; `data` holds what is drawn, a row a point; `about` are the
+    `parameters`, the `models`, or their names as strings, and the `inputs`, data files that were
+    read. Raises TypeError for a parameter that JSON cannot hold.
     """
     pdf, png = io.BytesIO(), io.BytesIO()
     if layout := fig.get_layout_engine():
@@ -62,18 +54,10 @@ def save_figure(
     fig.savefig(pdf, format="pdf", metadata=unversioned)
     fig.savefig(png, format="png", dpi=200, metadata={"Software": None})
     files = {"pdf": pdf.getvalue(), "png": png.getvalue(), "csv": _csv(data)}
-    _save(name, files, parameters, models, inputs)
+    _save(name, files, **about)
 
 
-def save_table(
-    df: pd.DataFrame,
-    name: str,
-    *,
-    parameters: Mapping[str, Any],
-    models: Sequence[Any] = (),
-    inputs: Iterable[str | Path] = (),
-    decimals: int = 3,
-) -> pd.DataFrame:
+def save_table(df: pd.DataFrame, name: str, *, decimals: int = 3, **about: Any) -> pd.DataFrame:
     """Write a table as NAME.csv (6 digits), NAME.md and NAME.tex (`decimals` places); return it.
 
     Arguments and errors as for `save_figure`. A named index becomes columns, an unnamed one is left
@@ -91,7 +75,7 @@ def save_table(
     aligned = "".join("r" if r else "l" for r in right)
     latex = shown.to_latex(index=False, escape=True, column_format=aligned)
     files = {"csv": _csv(df), "md": f"{markdown}\n".encode(), "tex": latex.encode()}
-    _save(name, files, parameters, models, inputs)
+    _save(name, files, **about)
     return df
 
 
@@ -122,8 +106,8 @@ def _save(
     name: str,
     files: Mapping[str, bytes],
     parameters: Mapping[str, Any],
-    models: Sequence[Any],
-    inputs: Iterable[str | Path],
+    models: Sequence[Any] = (),
+    inputs: Iterable[str | Path] = (),
 ) -> None:
     # The runner names the notebook, and so does Jupyter's server (by its whole path).
     named = (os.environ.get(name, "") for name in ("FACTROBUST_NOTEBOOK", "JPY_SESSION_NAME"))

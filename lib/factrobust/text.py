@@ -93,7 +93,7 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
         cells = csr_array((1 / length[which], (group[~empty], which)), shape=(len(n), len(place)))
         sums = cells @ vectors.astype(float)
         squared += np.einsum("ij,ij->i", sums, sums)
-    return _per_pair(squared - n, n)
+    return per_pair(squared - n, n)
 
 
 def mean_entailment(
@@ -111,7 +111,7 @@ def mean_entailment(
     known = dict(zip(pairs, np.asarray(probability(pairs), dtype=float).tolist(), strict=True))
     known["", ""] = 1.0
     sums = [sum(n * known.get(pair, 0.0) for pair, n in group.items()) for group in counts]
-    return _per_pair(np.array(sums), np.array([len(texts) for texts in groups]))
+    return per_pair(sums, [len(texts) for texts in groups])
 
 
 def clusters(groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike]) -> list[list[int]]:
@@ -141,6 +141,7 @@ def clusters(groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike])
     return [[known[text] for text in texts] for known, texts in zip(found, named, strict=True)]
 
 
-def _per_pair(sums: Array, n: NDArray) -> Array:
-    """Sums over ordered pairs as means over them; NaN without a pair."""
+def per_pair(sums: ArrayLike, sizes: ArrayLike) -> Array:
+    """Sums over the ordered pairs of groups of these sizes as means over them; NaN without a pair."""
+    n = np.asarray(sizes)
     return np.where(n > 1, sums / np.maximum(n * (n - 1.0), 1.0), np.nan)

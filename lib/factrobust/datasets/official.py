@@ -1,4 +1,4 @@
-"""The papers' own data sets and those like them, as tables of ours: one entry of `SETS` each.
+"""The papers' own data sets and those like them, as tables of ours: a line of data/official.csv each.
 
 PopQA (Mallen et al. 2023), PopQA-TP (Rabinovich et al. 2023), TimeStress and TREC (Li and Roth 2002)
 are read in this module, the sets with passages in `closed_book`. No set is embedded. This project's
@@ -22,6 +22,7 @@ from factrobust import tables
 from factrobust.datasets import closed_book, temporal, wordings
 from factrobust.datasets import dates as dating
 from factrobust.datasets import facts as fact_tables
+from factrobust.paths import DATA
 
 # ---- files of a set: from the hub, its cache or a path -------------------------------------------
 
@@ -353,42 +354,21 @@ class Official(NamedTuple):
     load: Callable[[list[Path], str], tables.Loaded]  # from files and the name of their source
 
 
-SETS = {
-    "squad": Official(
-        1,
-        "rajpurkar/squad@7b6d24c440a36b6815f21b70d25016731768db1f",
-        "plain_text/validation-*.parquet",
-        partial(closed_book.load, "SQuAD", closed_book.squad),
-    ),
-    "trivia_qa": Official(
-        1,
-        "mandarjoshi/trivia_qa@0f7faf33a3908546c6fd5b73a660e0f8ff173c2f",
-        "unfiltered.nocontext/validation-*.parquet",
-        partial(closed_book.load, "TriviaQA", closed_book.trivia_qa),
-    ),
-    "hotpot_qa": Official(
-        1,
-        "hotpotqa/hotpot_qa@1908d6afbbead072334abe2965f91bd2709910ab",
-        "distractor/validation-*.parquet",
-        partial(closed_book.load, "HotpotQA", closed_book.hotpot_qa),
-    ),
-    # The latest commit, of December 2022.
-    "popqa": Official(
-        1, "akariasai/PopQA@098765c79ea10a2cb19c828324e33281b8336ec0", "test.tsv", popqa
-    ),
-    # Of 2025.
-    "timestress": Official(
-        2, "Orange/TimeStress@d8fd7c143bde1aaa15befe7b549ebb31aaa83eda", "*.parquet", timestress
-    ),
-    # The latest commit, of 2023, which the hub finds by these digits.
-    "popqa_tp": Official(
-        3, "ibm-research/popqa-tp@f960401", "popQA_template_paraphrases.csv", popqa_tp
-    ),
+LOADERS: dict[str, Callable[[list[Path], str], tables.Loaded]] = {
+    "squad": partial(closed_book.load, "SQuAD", closed_book.squad),
+    "trivia_qa": partial(closed_book.load, "TriviaQA", closed_book.trivia_qa),
+    "hotpot_qa": partial(closed_book.load, "HotpotQA", closed_book.hotpot_qa),
+    "popqa": popqa,
+    "timestress": timestress,
+    "timestress_paper": partial(
+        timestress, as_paper=True
+    ),  # its facts of the paper's six relations
+    "popqa_tp": popqa_tp,
 }
-
-
-# Its facts of the paper's six relations.
-SETS["timestress_paper"] = SETS["timestress"]._replace(load=partial(timestress, as_paper=True))
+SETS = {
+    str(name): Official(row.part, row.hub, row.files, LOADERS[str(name)])
+    for name, row in pd.read_csv(DATA / "official.csv", index_col="set").iterrows()
+}
 
 
 def load_official(

@@ -67,16 +67,9 @@ def _reworded(originals: pd.DataFrame) -> pd.DataFrame:
     templates = templates.assign(variant=templates.groupby("relation").cumcount() + 1)
     rows = originals.drop(columns="variant").merge(templates, on="relation")
     # "Name the father of Martin Luther King Jr." has one full stop.
-    question = [
-        fact_tables.worded(
-            template.removesuffix(".")
-            if subject.endswith(".") and template.endswith("{subject}.")
-            else template,
-            subject,
-        )
-        for template, subject in zip(rows["paraphrase"], rows["subject"], strict=True)
-    ]
-    return rows.assign(question=question)
+    twice = rows["subject"].str.endswith(".") & rows["paraphrase"].str.endswith("{subject}.")
+    templates = np.where(twice, rows["paraphrase"].str.removesuffix("."), rows["paraphrase"])
+    return rows.assign(question=[*map(fact_tables.worded, templates, rows["subject"])])
 
 
 def load_questions(path: str | Path) -> tables.Loaded:

@@ -94,17 +94,11 @@ def fit(
     flat = sd <= 1e-12 * mean.abs().clip(lower=1.0)  # no more than rounding
     scaling = pd.DataFrame({"mean": mean, "sd": sd.mask(flat, np.inf)})
     categories = tuple(sorted(frame["QCat"].unique())) if "QCat" in frame else ()
-    share = np.full(len(frame), correct.mean())
-    return Fit(
-        **vars(estimate(_design(frame, scaling, categories, interactions), correct)),
-        model=str(groups["model"].iloc[0]),
-        predictors=tuple(predictors),
-        categories=categories,
-        interactions=interactions,
-        scaling=scaling,
-        null_log_likelihood=log_likelihood(logit(share), correct),
-        n=len(frame),
-    )
+    found = estimate(_design(frame, scaling, categories, interactions), correct)
+    null = log_likelihood(logit(np.full(len(frame), correct.mean())), correct)
+    about: dict[str, Any] = {"model": str(groups["model"].iloc[0]), "predictors": tuple(predictors)}
+    about |= {"categories": categories, "interactions": interactions, "scaling": scaling}
+    return Fit(**vars(found), **about, null_log_likelihood=null, n=len(frame))
 
 
 def predict(fitted: Fit, groups: pd.DataFrame) -> Array:
@@ -187,13 +181,8 @@ def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
         # Gray (1992): the trace of the information over the penalised information.
         degrees = float(np.trace(covariance @ (hessian - np.diag(precision))))
         method = f"penalised ({'collinear' if collinear else 'separated'})"
-    return Estimates(
-        coefficients=pd.Series(b, index=names),
-        covariance=covariance,
-        degrees=degrees,
-        log_likelihood=log_likelihood(design @ b, y),
-        method=method,
-    )
+    likelihood = log_likelihood(design @ b, y)
+    return Estimates(pd.Series(b, index=names), covariance, degrees, likelihood, method)
 
 
 def ridge(design: Array, y: Array, precision: Array) -> tuple[Array, Array]:

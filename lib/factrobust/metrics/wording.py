@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from factrobust import draws
 from factrobust.statistics import Interval, bootstrap_statistic
-from factrobust.text import contains, normalise
+from factrobust.text import contains, normalise, per_pair
 
 Array = NDArray[np.float64]
 Groups = Sequence[Sequence[str]]
@@ -167,7 +167,7 @@ def predictors(
 def equal_pairs(groups: Groups) -> Array:
     """Share of pairs of equal texts, after normalisation (`text.normalise`), in [0, 1]."""
     counts = [_counts(map(normalise, texts)) for texts in groups]
-    return np.array([_of_pairs(np.sum(c * (c - 1)) / 2, c.sum()) for c in counts])
+    return per_pair([np.sum(c * (c - 1)) for c in counts], [len(texts) for texts in groups])
 
 
 def cluster_entropy(groups: Sequence[Sequence[Hashable]]) -> Array:
@@ -187,11 +187,8 @@ def rouge_l(groups: Groups) -> Array:
     Of two texts of m and n words, normalised, F is 2 l / (m + n) with l the length of their longest
     common subsequence; 1 for two empty texts.
     """
-    pairs = [combinations(map(normalise, texts), 2) for texts in groups]
-    n = map(len, groups)
-    return np.array(
-        [_of_pairs(sum(starmap(_rouge, own)), k) for own, k in zip(pairs, n, strict=True)]
-    )
+    sums = [sum(starmap(_rouge, combinations(map(normalise, texts), 2))) for texts in groups]
+    return per_pair(2 * np.array(sums), [len(texts) for texts in groups])
 
 
 @lru_cache(maxsize=100_000)
@@ -213,50 +210,6 @@ def _rouge(one: str, other: str) -> float:
 def _counts(members: Iterable[Hashable]) -> Array:
     """How often each distinct one occurs."""
     return np.array(list(Counter(members).values()), dtype=float)
-
-
-def _of_pairs(total: float, n: float) -> float:
-    """The mean over the n (n - 1) / 2 pairs of which this is the sum; NaN without a pair."""
-    return total / (n * (n - 1) / 2) if n > 1 else np.nan
-
-
-def without_question(responses: pd.DataFrame) -> pd.DataFrame:
-    """The answers, normalised, without the words of the question that each answers: what is left of
-    a sentence that repeats it is what it says, and may be empty."""
-    asked = [{*normalise(question).split()} for question in responses["question"]]
-    said = zip(responses["text"].map(normalise).str.split(), asked, strict=True)
-    kept = [" ".join(word for word in text if word not in words) for text, words in said]
-    return responses.assign(text=pd.Series(kept, responses.index, dtype="str"))
-
-
-def gallery(groups: pd.DataFrame) -> pd.DataFrame:
-    """Of each model a typical question of each kind: consistent or not, right or wrong.
-
-    `groups` is a table `schemas.Groups`. Consistent is a SCons of the model's median or more, typical
-    the one nearest to the kind's median (of several the first by group_id). Returns the questions' rows
-    with `consistent` and n, the number of the kind.
-    """
-    scons = groups.groupby("model")["scons"]
-    table = groups.assign(consistent=groups["scons"] >= scons.transform("median"))
-    kinds = table.groupby(["model", "consistent", "correct"])["scons"]
-    far = (table["scons"] - kinds.transform("median")).abs().round(9)
-    table = table.assign(n=kinds.transform("size"), far=far).sort_values(["far", "group_id"])
-    table = table.drop_duplicates(["model", "consistent", "correct"]).drop(columns="far")
-    return table.sort_values(["model", "consistent", "correct"], ascending=[True, False, False])
-
-
-def answer_pairs(groups: pd.DataFrame) -> pd.DataFrame:
-    """Every pair of answers of each group (`schemas.AnswerSets`): what equation 1 averages over.
-
-    Returns model, group_id, first and second (numbers of the answers, from 0), answer_1 and answer_2.
-    """
-    rows = [
-        (model, group, i, j, texts[i], texts[j])
-        for model, group, texts in groups[["model", "group_id", "texts"]].itertuples(index=False)
-        for i, j in combinations(range(len(texts)), 2)
-    ]
-    names = ["model", "group_id", "first", "second", "answer_1", "answer_2"]
-    return pd.DataFrame(rows, columns=names)
 
 
 # -- which wording breaks which fact ---------------------------------------------------------------

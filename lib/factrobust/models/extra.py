@@ -89,25 +89,20 @@ def register() -> None:
     """Let transformers' Auto classes load models of this type."""
     AutoConfig.register(OpenELMConfig.model_type, OpenELMConfig, exist_ok=True)
     AutoModelForCausalLM.register(OpenELMConfig, OpenELMForCausalLM, exist_ok=True)
-    projections = [f"self_attn.{name}_proj.weight" for name in "qkv"]
-    register_checkpoint_conversion_mapping(
-        OpenELMConfig.model_type,
-        [
-            WeightRenaming("transformer.token_embeddings", "model.embed_tokens"),
-            WeightRenaming("transformer.", "model."),
-            WeightRenaming("attn_norm", "input_layernorm"),
-            WeightRenaming("ffn_norm", "post_attention_layernorm"),
-            WeightRenaming("attn.q_norm", "self_attn.q_norm"),
-            WeightRenaming("attn.k_norm", "self_attn.k_norm"),
-            WeightRenaming("attn.out_proj", "self_attn.o_proj"),
-            WeightRenaming("ffn.proj_2", "mlp.down_proj"),
-            WeightConverter("attn.qkv_proj.weight", projections, [Split(dim=0)]),
-            WeightConverter(
-                "ffn.proj_1.weight", ["mlp.gate_proj.weight", "mlp.up_proj.weight"], [Chunk(dim=0)]
-            ),
-        ],
-        overwrite=True,
-    )
+    renamed = {
+        "transformer.token_embeddings": "model.embed_tokens", "transformer.": "model.",
+        "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
+        "attn.q_norm": "self_attn.q_norm", "attn.k_norm": "self_attn.k_norm",
+        "attn.out_proj": "self_attn.o_proj", "ffn.proj_2": "mlp.down_proj",
+    }  # fmt: skip
+    heads = [f"self_attn.{name}_proj.weight" for name in "qkv"]
+    gates = [f"mlp.{name}_proj.weight" for name in ("gate", "up")]
+    cut = [
+        WeightConverter("attn.qkv_proj.weight", heads, [Split(dim=0)]),
+        WeightConverter("ffn.proj_1.weight", gates, [Chunk(dim=0)]),
+    ]
+    mapping = [*(WeightRenaming(*names) for names in renamed.items()), *cut]
+    register_checkpoint_conversion_mapping(OpenELMConfig.model_type, mapping, overwrite=True)
 
 
 class MptBody(Body):

@@ -195,13 +195,9 @@ class Entailment(Judge):
     def _probabilities(self, loaded: tuple[Any, Any, int], pairs: list[list[str]]) -> list[float]:
         network, tokenizer, label = loaded
         positions = getattr(network.config, "max_position_embeddings", MAX_PAIR_TOKENS)
-        batch = tokenizer(
-            *map(list, zip(*pairs, strict=True)),
-            padding=True,
-            truncation=True,
-            max_length=min(MAX_PAIR_TOKENS, positions),
-            return_tensors="pt",
-        ).to(network.device)
+        how: dict[str, Any] = {"padding": True, "truncation": True, "return_tensors": "pt"}
+        how["max_length"] = min(MAX_PAIR_TOKENS, positions)
+        batch = tokenizer(*map(list, zip(*pairs, strict=True)), **how).to(network.device)
         values: list[float] = network(**batch).logits.float().softmax(-1)[:, label].tolist()
         return values
 

@@ -67,15 +67,9 @@ def sampled(
     """
     # All temperatures of a prompt in one call: they share its computation.
     sent = [prompt for prompt in prompts(model, facts) for _ in temperatures]
-    groups = model.sample(
-        sent,
-        temperature=[*temperatures] * len(facts),
-        n=n,
-        max_new_tokens=MAX_NEW_TOKENS,
-        stop=FORMATS[model.prompt_format].stop,
-        seed=seed,
-        **cuts,
-    )
+    how = {"n": n, "seed": seed, "max_new_tokens": MAX_NEW_TOKENS} | cuts
+    stop, each = FORMATS[model.prompt_format].stop, [*temperatures] * len(facts)
+    groups = model.sample(sent, temperature=each, stop=stop, **how)
     samples = [(g.text, g.token_ids, g.logprobs, g.tempered_logprobs) for x in groups for g in x]
     columns = ["text", "token_ids", "logprobs", "tempered_logprobs"]
     rows = np.repeat(np.arange(len(facts)), len(temperatures) * n)
