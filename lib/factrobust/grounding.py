@@ -61,12 +61,7 @@ class Grounded(NamedTuple):
 
 
 def ground(
-    model: Model,
-    question: str,
-    context: str,
-    *,
-    prefix: str = "",
-    detector: Detector | None = None,
+    model: Model, question: str, context: str, *, prefix: str = "", detector: Detector | None = None
 ) -> Grounded:
     """Ask a model a question with a context, and tell whether the answer came from it.
 

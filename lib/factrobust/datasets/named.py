@@ -112,9 +112,7 @@ def load_named_questions(name: str = EMBEDDED) -> Loaded:
     return _load(name, 3, load, (*wordings.FILES, *facts.FILES))
 
 
-def load_named_types(
-    name: str = EMBEDDED,
-) -> tuple[pd.DataFrame, pd.DataFrame, Sequence[Path]]:
+def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame, Sequence[Path]]:
     """Return typed questions for part 1's classifier: to train it, to test it, and their files.
 
     Both tables have the columns question, answer_type, relation (empty where it is none of the facts

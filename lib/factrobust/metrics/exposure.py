@@ -13,12 +13,7 @@ from scipy.optimize import least_squares
 from scipy.special import expit
 from scipy.stats import rankdata
 
-from factrobust.statistics import (
-    Interval,
-    bootstrap_correlation,
-    bootstrap_statistic,
-    explained,
-)
+from factrobust.statistics import Interval, bootstrap_correlation, bootstrap_statistic, explained
 
 Array = NDArray[np.float64]
 FITTED = ["floor", "top", "half_effect", "slope"]

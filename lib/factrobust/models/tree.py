@@ -119,10 +119,7 @@ def decode(
 
 
 def _pick(
-    logits: torch.Tensor,
-    groups: list[list[Stream]],
-    level: int,
-    settings: Mapping[str, Any],
+    logits: torch.Tensor, groups: list[list[Stream]], level: int, settings: Mapping[str, Any]
 ) -> None:
     """Append one token to each stream of each node, and its log-probabilities.
 
