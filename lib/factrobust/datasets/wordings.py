@@ -68,8 +68,8 @@ def _reworded(originals: pd.DataFrame) -> pd.DataFrame:
     rows = originals.drop(columns="variant").merge(templates, on="relation")
     # "Name the father of Martin Luther King Jr." has one full stop.
     twice = rows["subject"].str.endswith(".") & rows["paraphrase"].str.endswith("{subject}.")
-    templates = np.where(twice, rows["paraphrase"].str.removesuffix("."), rows["paraphrase"])
-    return rows.assign(question=[*map(fact_tables.worded, templates, rows["subject"])])
+    texts = np.where(twice, rows["paraphrase"].str.removesuffix("."), rows["paraphrase"])
+    return rows.assign(question=[*map(fact_tables.worded, texts, rows["subject"])])
 
 
 def load_questions(path: str | Path) -> tables.Loaded:
