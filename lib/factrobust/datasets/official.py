@@ -314,8 +314,6 @@ def _timestress_dates(rows: pd.DataFrame, names: pd.Series) -> pd.DataFrame:
     return dates.iloc[order][list(dating.COLUMNS)].reset_index(drop=True)
 
 
-# ---- TREC ----------------------------------------------------------------------------------------
-
 # Coarse label -> name in the paper.
 COARSE = {"ABBR": "Abbreviation", "ENTY": "Entity", "DESC": "Description", "HUM": "Human"}
 COARSE |= {"LOC": "Location", "NUM": "Numerical"}
@@ -340,9 +338,6 @@ def load_trec(path: str | Path) -> pd.DataFrame:
             f"label of {', '.join(COARSE)}; mend or remove the line."
         )
     return parts[["question"]].assign(answer_type=parts[0].map(COARSE))
-
-
-# ---- the sets ------------------------------------------------------------------------------------
 
 
 class Official(NamedTuple):

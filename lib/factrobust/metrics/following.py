@@ -10,13 +10,11 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtr
 
 from factrobust.metrics import regression
-from factrobust.statistics import TWO_SIDED, bootstrap_mean, interval_table
+from factrobust.statistics import TWO_SIDED, Array, bootstrap_mean, interval_table
 
-Array = NDArray[np.float64]
 MARGIN = float(np.log(2))  # a fact is known if the right answer is twice as likely as any rival
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from factrobust import draws
 from factrobust.metrics.regression import FULL, REDUCED, Fit, fit, predict, undefined
 from factrobust.statistics import (
+    Array,
     Interval,
     binomial_interval,
     bootstrap_mean,
@@ -26,15 +27,11 @@ from factrobust.statistics import (
     unit_bins,
 )
 
-Array = NDArray[np.float64]
 Sums = tuple[Array, Array]  # above and below a fraction
 RELATION = "relation alone"
 UNSEEN = "none: the category is not among the rows fitted on"
 MINIMUM = 0.1  # correctness of the categories in the right half of table 5
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1)
-
-
-# -- predictions -----------------------------------------------------------------------------------
 
 
 def folds(groups: pd.DataFrame, k: int, seed: int | str = 0) -> NDArray[np.int64]:
@@ -334,18 +331,14 @@ def relative_gain(weights: Array, right: Array, base: Array) -> Array:
 
 def _covered(coverage: float, weights: Array, y: Array, x: Array) -> Array:
     """Accuracy among the `coverage` highest scores of each resample, [resample]."""
-    drawn, right = _by_score(weights, -x, y)
+    order = np.argsort(-x, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(-x[order]) > 0])
+    # Rows drawn, and right ones among them, of each distinct score: [resample, distinct score].
+    drawn, right = (
+        np.add.reduceat(each, starts, axis=1)
+        for each in (weights[:, order], weights[:, order] * y[order])
+    )
     before = np.cumsum(drawn, axis=1) - drawn
     wanted = coverage * drawn.sum(axis=1, keepdims=True)
     taken = np.clip(wanted - before, 0.0, drawn)  # of each block of equal scores
     return np.sum(taken * right / np.where(drawn > 0, drawn, 1.0), axis=1) / wanted[:, 0]
-
-
-def _by_score(weights: Array, x: Array, y: Array) -> tuple[Array, Array]:
-    """Rows drawn, and right ones among them, of each distinct score, lowest first:
-    [resample, distinct score]."""
-    order = np.argsort(x, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(x[order]) > 0])
-    drawn = weights[:, order]
-    right = np.add.reduceat(drawn * y[order], starts, axis=1)
-    return np.add.reduceat(drawn, starts, axis=1), right

@@ -23,13 +23,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import root
 from scipy.special import chdtrc, expit, logit, ndtr
 
-from factrobust.statistics import TAILS, TWO_SIDED, binomial_interval
+from factrobust.statistics import TAILS, TWO_SIDED, Array, binomial_interval
 
-Array = NDArray[np.float64]
 COLUMNS = {"QCat": "relation", "SPop": "log_popularity", "SCons": "scons", "Cert": "cert"}
 NUMERIC = ("SPop", "SCons", "Cert")
 FULL = ("QCat", *NUMERIC)

@@ -14,13 +14,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from factrobust import draws
-from factrobust.statistics import Interval, bootstrap_statistic
+from factrobust.statistics import Array, Interval, bootstrap_statistic
 from factrobust.text import contains, normalise, per_pair
 
-Array = NDArray[np.float64]
 Groups = Sequence[Sequence[str]]
 KEY = ["model", "group_id"]
 BEFORE = frozenset(("new", "north", "south", "east", "west", "equatorial"))  # "New Mexico"
@@ -125,10 +123,7 @@ def mean_logprobs(logprobs: Sequence[Sequence[float]] | pd.Series) -> Array:
 
 
 def predictors(
-    marked: pd.DataFrame,
-    answer_sets: pd.DataFrame,
-    sample_sets: pd.DataFrame,
-    bare_sets: pd.DataFrame,
+    marked: pd.DataFrame, answer_sets: pd.DataFrame, sample_sets: pd.DataFrame, bare: pd.DataFrame
 ) -> pd.DataFrame:
     """A table `schemas.Groups`: is the original question answered, and what may predict it.
 
@@ -154,7 +149,7 @@ def predictors(
         "scons": texts["int_sim"].clip(0, 1),
         "cert_raw": samples["int_sim"],
         "cert": samples["int_sim"].clip(0, 1),
-        "scons_bare": bare_sets.set_index(KEY)["int_sim"].clip(0, 1),
+        "scons_bare": bare.set_index(KEY)["int_sim"].clip(0, 1),
         **texts[["n_answers", "n_empty", "agreement"]],
         "logprob": pd.Series(mean_logprobs(originals["logprobs"]), originals.index),
         "predictive_entropy": -samples["logprob"],

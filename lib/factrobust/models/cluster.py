@@ -7,8 +7,6 @@ process writes records. The slices depend on the job alone, not on the workers, 
 of them gives the same numbers; one process, which makes other batches, gives the same to 1e-4 nats.
 """
 
-from __future__ import annotations
-
 import gc
 import logging
 import os
@@ -18,14 +16,11 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import factrobust
 from factrobust.models.interface import Job, Model, ModelError
 from factrobust.paths import BUILD
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 CONNECT_SECONDS = 10.0
 MOST_WORKERS = 4  # each holds the weights in its own memory; the other cores become their threads
@@ -72,7 +67,7 @@ class ClusterModel(Model):
 # -- the scheduler ---------------------------------------------------------------------------------
 
 
-def connect(address: str, seconds: float = CONNECT_SECONDS) -> Client:
+def connect(address: str, seconds: float = CONNECT_SECONDS) -> Any:
     """A client of the Dask scheduler at `address`, such as "tcp://10.0.0.1:8786".
 
     Says on stderr when it has no workers, for which everything then waits. Raises ModelError if
@@ -136,9 +131,6 @@ def cluster(where: str | None, workers: int | None = None) -> Iterator[str | Non
     }
     with dask.config.set(settings), LocalCluster(n_workers=workers, **options) as started:
         yield started.scheduler_address
-
-
-# -- slices ----------------------------------------------------------------------------------------
 
 
 def slices(job: Job) -> list[list[int]]:

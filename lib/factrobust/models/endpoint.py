@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.pool import ThreadPool
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -150,16 +150,19 @@ class EndpointModel(Model):
         self._answered: set[str] = set()  # operations that it is known to answer
 
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
+        import openai
+
         self.require(job.operation)
         ask = {"generate": self._generate, "sample": self._sample, "score": self._score}
         failures: list[Exception] = []
 
         def attempt(number: int) -> tuple[int, Any] | None:
             call = job.settings | job.requests[number]
-            about = f"...{call['prompt'][-60:]!r}"
             try:
                 if not failures:
-                    return number, self._explaining(about, lambda: ask[job.operation](client, call))
+                    return number, ask[job.operation](client, call)
+            except (openai.OpenAIError, ValidationError) as error:
+                failures.append(self._explained(error, f"...{call['prompt'][-60:]!r}"))
             except Exception as error:
                 failures.append(error)
             return None
@@ -285,18 +288,13 @@ class EndpointModel(Model):
         self._refused |= refused
         return bool(refused)
 
-    def _explaining(self, what: str, ask: Callable[[], Any]) -> Any:
-        """What `ask` gives; ModelError with the client's sentence for what goes wrong."""
-        import openai
-
-        try:
-            return ask()
-        except (openai.OpenAIError, ValidationError) as error:
-            cause = f" {error.__cause__}" if error.__cause__ else ""
-            fault = " ".join(f"{type(error).__name__}: {error}{cause}".split())
-        # Out here the error is no context of ours: it may hold what the server said.
-        fault = self.endpoint.hidden(fault)[:400]
-        raise ModelError(f"{self.name}: {fault}; mend it, then run again (asked: {what})")
+    def _explained(self, error: Exception, what: str) -> ModelError:
+        """The client's sentence for what went wrong. Raised elsewhere: the error itself is no context
+        of ours, for it may hold what the server said."""
+        cause = f" {error.__cause__}" if error.__cause__ else ""
+        fault = " ".join(f"{type(error).__name__}: {error}{cause}".split())
+        said = self.endpoint.hidden(fault)[:400]
+        return ModelError(f"{self.name}: {said}; mend it, then run again (asked: {what})")
 
 
 # -- replies: nothing is made up for what one lacks ------------------------------------------------

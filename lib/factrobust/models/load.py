@@ -414,9 +414,6 @@ def tuned_pairs(sizes: pd.DataFrame) -> list[tuple[str, str]]:
     return list(zip(pairs["model_x"], pairs["model_y"], strict=True))
 
 
-# -- the model -------------------------------------------------------------------------------------
-
-
 def _in_memory(source: Source, dtype: str, **about: Any) -> Model:
     """The model in memory, its weights on the GPUs if there are any.
 

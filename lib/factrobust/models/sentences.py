@@ -4,14 +4,12 @@ The records keep a number a group or pair of texts, not the vectors. torch and t
 imported only where a number is missing.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +17,6 @@ from factrobust.models import load
 from factrobust.models.interface import ModelError
 from factrobust.records import Batches, Call, Records, ask_all
 from factrobust.text import int_sim
-
-if TYPE_CHECKING:
-    import torch
 
 MINILM = "all-MiniLM-L6-v2"
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
@@ -61,16 +56,13 @@ class Judge:
         return os.fspath(folder), {"local_files_only": True}
 
 
-# -- sentence encoders -----------------------------------------------------------------------------
-
-
-def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> torch.Tensor:
+def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> Any:
     """One vector a text, [text, hidden]: the mean of the last layer's token states, in which padding
     does not count."""
     batch = tokenizer(
         list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
     )
-    states: torch.Tensor = network(**batch).last_hidden_state
+    states = network(**batch).last_hidden_state
     mask = batch["attention_mask"].unsqueeze(-1).to(states.dtype)
     return (states * mask).sum(1) / mask.sum(1)
 
@@ -157,9 +149,6 @@ class Encoder(Judge):
             )
         network, _ = load.read_network(AutoModel, where, "float32", **options)
         return network.eval(), AutoTokenizer.from_pretrained(where, **options)
-
-
-# -- natural language inference --------------------------------------------------------------------
 
 
 class Entailment(Judge):

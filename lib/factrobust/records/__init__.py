@@ -17,6 +17,7 @@ import os
 import sqlite3
 import struct
 import sys
+from collections import UserList
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
@@ -44,6 +45,7 @@ TABLES = (
 INSERT = f"INSERT OR IGNORE INTO calls (key, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?)"
 
 Batches = Iterator[tuple[list[int], list[Any]]]  # positions of the calls done, and their values
+Compute = Callable[[list[int]], Batches]  # of the calls at these positions
 
 
 class RecordsError(RuntimeError):
@@ -71,9 +73,7 @@ def key_of(call: Call) -> bytes:
 # -- asking the store, and computing what is missing -----------------------------------------------
 
 
-def ask(
-    records: Records | None, calls: Sequence[Call], compute: Callable[[list[int]], Batches]
-) -> Batches:
+def ask(records: Records | None, calls: Sequence[Call], compute: Compute) -> Batches:
     """The values of calls, batch by batch: first what the store holds, then what is missing.
 
     `compute` is given the positions of the missing calls, equal calls once, and yields them batch
@@ -103,11 +103,7 @@ def ask(
 
 
 def ask_all(
-    records: Records | None,
-    calls: Sequence[Call],
-    compute: Callable[[list[int]], Batches],
-    *,
-    label: str,
+    records: Records | None, calls: Sequence[Call], compute: Compute, *, label: str
 ) -> list[Any]:
     """The value of each call, as `ask` finds them, with a progress bar of this label."""
     values: list[Any] = [None] * len(calls)
@@ -255,8 +251,7 @@ def open_records() -> Records:
     "replay": the committed records only; a missing call raises RecordsError. One store per process
     and place is shared, so that the committed files are read once.
     """
-    mode = os.environ.get("FACTROBUST_RECORDS", "")
-    return _shared(mode, *places())
+    return _shared(os.environ.get("FACTROBUST_RECORDS", ""), *places())
 
 
 @functools.cache
@@ -332,26 +327,18 @@ def decode(text: str) -> Any:
     return _DECODER.decode(rest + "}") | {"top_logprobs": Later(alternatives.removesuffix("}"))}
 
 
-class Later(Sequence[Any]):
+class Later(UserList[Any]):
     """A list of lists of pairs whose JSON text is read when it is first looked at."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     @functools.cached_property
-    def _list(self) -> list[Any]:
+    def data(self) -> list[Any]:  # type: ignore[override]
         return [[(token, p) for token, p in at] for at in _DECODER.decode(self._text)]
 
     def __getitem__(self, place: Any) -> Any:
-        return self._list[place]
-
-    def __len__(self) -> int:
-        return len(self._list)
-
-    def __eq__(self, other: object) -> bool:
-        return self._list == other
-
-    __hash__ = None  # type: ignore[assignment]
+        return self.data[place]
 
 
 def _text(value: Any) -> str:

@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -175,7 +175,8 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
         try:
             for number, (run, future) in enumerate(zip(runs, futures, strict=True), start=1):
                 print(f"[{number}/{len(runs)}] {run.notebook}", flush=True)
-                _watch(run, future)
+                while wait([future], timeout=SHOW_SECONDS).not_done:
+                    print(f"      {run.progress()[:90]}", flush=True)
                 try:
                     future.result()
                 except NotebookError as error:
@@ -192,12 +193,6 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
                 for run in runs:
                     run.kill()
     return beyond
-
-
-def _watch(run: Run, future: Future[None]) -> None:
-    """Show a run's progress now and then until it ends."""
-    while wait([future], timeout=SHOW_SECONDS).not_done:
-        print(f"      {run.progress()[:90]}", flush=True)
 
 
 def _explain(error: Exception) -> str:
