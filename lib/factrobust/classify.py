@@ -5,21 +5,16 @@ torch and transformers are imported only where a network runs, so that typed que
 from the records without them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from factrobust.models.sentences import Encoder, sentence_states
 from factrobust.records import Batches, Call, Records, ask_all, progress_bar
-
-if TYPE_CHECKING:
-    import torch
 
 PAPER = {"learning_rate": 2e-5, "batch_size": 16, "epochs": 3, "weight_decay": 0.01, "seed": 0}
 CHARACTERS = 4096  # of a batch, padding included
@@ -78,7 +73,7 @@ class QuestionTypeClassifier:
 
     encoder: Any
     tokenizer: Any
-    head: torch.nn.Linear
+    head: Any
     labels: list[str]
 
     def predict(self, questions: Sequence[str]) -> Batches:
@@ -94,7 +89,7 @@ class QuestionTypeClassifier:
         numbers, sizes = [*range(len(questions))], [len(question) for question in questions]
         return in_batches(numbers, sizes, run, budget=CHARACTERS, name="the classifier")
 
-    def logits(self, questions: Sequence[str]) -> torch.Tensor:
+    def logits(self, questions: Sequence[str]) -> Any:
         """Unnormalised log-probabilities, [question, type]."""
         return self.head(sentence_states(self.encoder, self.tokenizer, questions))
 

@@ -75,10 +75,8 @@ def ground(
     asked = dict.fromkeys(ABOUT, "") | {"question": question, "prefix": prefix}
     table = ask(model, pd.DataFrame([asked]), [context.strip().removesuffix(".")])
     row = table.iloc[0]
-    source = {
-        (True, True): "context", (True, False): "neither",
-        (False, True): "both", (False, False): "memory",
-    }[bool(row["changed"]), bool(row["stated"])]  # fmt: skip
+    sources = (("memory", "both"), ("neither", "context"))
+    source = sources[bool(row["changed"])][bool(row["stated"])]
     p0, p1, p2, p3, p4 = row[["p0", "p1", "p2", "p3", "p4"]].astype(float)
     said = float(probability(table, load() if detector is None else detector)[0])
     return Grounded(row["parametric"], row["contextual"], p0, p1, p2, p3, p4, source, said)
@@ -121,9 +119,6 @@ def outcomes(table: pd.DataFrame, stated: Sequence[str]) -> pd.DataFrame:
     return said[~silent & (sources != "same")].reset_index(drop=True)
 
 
-# -- the regression --------------------------------------------------------------------------------
-
-
 def features(table: pd.DataFrame) -> pd.DataFrame:
     """What the regression sees of rows of `ask`; natural logarithms, 0 where an answer is empty.
 
@@ -158,9 +153,6 @@ def probability(table: pd.DataFrame, detector: Detector) -> Array:
 def load() -> Detector:
     """The coefficients of data/ground.json."""
     return dict(json.loads(FILE.read_text(encoding="utf-8"))["coefficients"])
-
-
-# -- its evaluation --------------------------------------------------------------------------------
 
 
 def held_out(

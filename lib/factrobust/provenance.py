@@ -12,8 +12,6 @@ one differs from it in commit, dirty flag and versions only: these three describ
 made exactly these files from these inputs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -23,15 +21,13 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from factrobust import paths
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PACKAGES = ("factrobust", "numpy", "pandas", "matplotlib", "torch", "transformers")
 OF_THE_RUN = ("git", "versions")  # what may differ between runs that made the same files

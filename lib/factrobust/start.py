@@ -8,17 +8,16 @@ and the files read as their provenance. Nothing here is more than calls of datas
 metrics in their order, so that what a notebook leaves out can be read in a few lines.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 from IPython import get_ipython
+from matplotlib.figure import Figure
 from pandas.api.types import is_integer_dtype
 
 from factrobust import draws, load_model, schemas
@@ -26,9 +25,6 @@ from factrobust.models.interface import Model
 from factrobust.provenance import PACKAGES, save_figure, save_table
 from factrobust.records import open_records
 from factrobust.tables import Loaded
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class _Module:

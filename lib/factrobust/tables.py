@@ -187,10 +187,8 @@ def number(remedy: str) -> pa.Check:
 
 def alias_lists(aliases: pd.Series, objects: pd.Series) -> list[list[str]]:
     """The aliases of each row, from cells that join them by |, without the object itself."""
-    return [
-        [alias for cell in text.split("|") if (alias := cell.strip()) and alias != answer]
-        for text, answer in zip(aliases, objects, strict=True)
-    ]
+    pairs = zip(aliases.str.split("|"), objects, strict=True)
+    return [[a for cell in cells if (a := cell.strip()) and a != own] for cells, own in pairs]
 
 
 def slug(text: str) -> str:

@@ -105,10 +105,8 @@ def load_context_questions(
     table = base.merge(objects, on="category")
     table["question_id"] = table["base_id"] + "/" + table["name"]
     for column in ("question", "prefix"):
-        table[column] = [
-            template.replace("{object}", name)
-            for template, name in zip(table[column], table["object"], strict=True)
-        ]
+        pairs = zip(table[column], table["object"], strict=True)
+        table[column] = [template.replace("{object}", name) for template, name in pairs]
     table["answers"] = pd.Series([[] for _ in range(len(table))], index=table.index, dtype=object)
     if limit is not None:
         table = table[draws.ranks(table["question_id"], table["base_id"], seed) < limit]
@@ -223,10 +221,8 @@ def known_contexts(
         other = next(_false_of(question, (lots[key] for key in sorted(lots)), right))
         stated = other["answers"][0]
         told = ((prefix, truth), (other["prefix"], stated), (prefix, stated))
-        rows += [
-            (name, kind, f"{about} {answer}", answer)
-            for kind, (about, answer) in zip(CONTEXTS, told, strict=True)
-        ]
+        kinds = zip(CONTEXTS, told, strict=True)
+        rows += [(name, kind, f"{about} {answer}", answer) for kind, (about, answer) in kinds]
     return pd.DataFrame(rows, columns=["question_id", "context", "sentence", "stated"])
 
 
@@ -265,10 +261,8 @@ def varied_contexts(
         raise ValueError(f"n is {n!r}; each factor holds for half of the contexts: make it even")
     told = pool.sort_values("question_id")
     told = told.assign(sentence=told["prefix"] + " " + told["answers"].str[0])
-    far = {
-        key: told[(told["answer_type"] != key[0]) & (told["category"] != key[1])]
-        for key in set(zip(told["answer_type"], told["category"], strict=True))
-    }
+    kinds = set(zip(told["answer_type"], told["category"], strict=True))
+    far = {k: told[(told["answer_type"] != k[0]) & (told["category"] != k[1])] for k in kinds}
     rows = []
     close_ones = rivals(questions, pool, right)
     for question, close in zip(questions.to_dict("records"), close_ones, strict=True):

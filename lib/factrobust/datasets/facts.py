@@ -119,12 +119,9 @@ def questions(facts: pd.DataFrame) -> pd.DataFrame:
     The prefix is the beginning of a sentence that the answer continues ("The capital of Kenya
     is", without a space at its end).
     """
-    table = load_relations()
-    sentences = {
-        column: [*map(worded, facts["relation"].map(table[column]), facts["subject"])]
-        for column in ("question", "prefix")
-    }
-    return facts.assign(**sentences)
+    templates = load_relations().loc[facts["relation"], ["question", "prefix"]]
+    filled = {str(n): [*map(worded, templates[n], facts["subject"])] for n in templates}
+    return facts.assign(**filled)
 
 
 def worded(template: str, subject: str) -> str:
@@ -137,10 +134,8 @@ def worded(template: str, subject: str) -> str:
 
 def answers(facts: pd.DataFrame) -> list[list[str]]:
     """Return the accepted answers of each fact, the canonical one first."""
-    return [
-        [answer, *aliases]
-        for answer, aliases in zip(facts["object"], facts["aliases"], strict=True)
-    ]
+    pairs = zip(facts["object"], facts["aliases"], strict=True)
+    return [[answer, *aliases] for answer, aliases in pairs]
 
 
 def load_question_types(split: str) -> pd.DataFrame:

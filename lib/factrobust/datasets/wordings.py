@@ -90,10 +90,8 @@ def load_questions(path: str | Path) -> tables.Loaded:
     frame["variant"] = frame.groupby("group_id").cumcount()
     frame["question_id"] = question_ids(frame) if ids is None else ids
     tables.check_unique(frame, ["question_id"], path)
-    frame["answers"] = [
-        list(dict.fromkeys(answer for part in cell.split("|") if (answer := part.strip())))
-        for cell in frame["answers"]
-    ]
+    parts = [filter(None, map(str.strip, cell.split("|"))) for cell in frame["answers"]]
+    frame["answers"] = [list(dict.fromkeys(answers)) for answers in parts]
     frame["popularity"] = pd.to_numeric(frame["popularity"]).astype(float)
     frame["log_popularity"] = log_or_nan(frame["popularity"])
     order = frame.groupby("group_id", sort=False).ngroup()

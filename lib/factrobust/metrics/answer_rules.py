@@ -99,9 +99,6 @@ def verdicts(labels: pd.DataFrame, rules: Mapping[str, SourceRule] = RULES) -> p
     return table.assign(right=(table["verdict"] == table["label"]) | nothing)
 
 
-# -- what an answer names --------------------------------------------------------------------------
-
-
 class Named(NamedTuple):
     """What a text names: all its words but function words, those of its first part, its numbers (with
     months, where there are any), its units, and whether a number begins it."""
@@ -210,9 +207,6 @@ def degeneracy(text: str) -> str | None:
     if _MARK.search(text):
         return "marks"
     return "repeats" if len(words) >= 6 and 2 * len(set(words)) < len(words) else None
-
-
-# -- ours -------------------------------------------------------------------------------------------
 
 
 class Kind(NamedTuple):

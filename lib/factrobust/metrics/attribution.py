@@ -100,11 +100,8 @@ def auc(from_context: ArrayLike, score: ArrayLike) -> Auc:
 
 def auc_table(table: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
     """`auc` of the columns `scores`: a row a model and score: model, score, those of `Auc`."""
-    rows = [
-        (model, name, *auc(part[OUTCOME], part[name]))
-        for model, part in table.groupby("model", sort=False)
-        for name in scores
-    ]
+    models = table.groupby("model", sort=False)
+    rows = [(m, name, *auc(part[OUTCOME], part[name])) for m, part in models for name in scores]
     return pd.DataFrame(rows, columns=["model", "score", *Auc._fields])
 
 

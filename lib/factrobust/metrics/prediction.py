@@ -187,9 +187,6 @@ def spent(
     return table.assign(paid=table["texts"].map(len))
 
 
-# -- how good they are -------------------------------------------------------------------------------
-
-
 def compared(
     table: pd.DataFrame,
     by: Sequence[str] = ("model",),

@@ -64,9 +64,6 @@ class ClusterModel(Model):
                 ) from error
 
 
-# -- the scheduler ---------------------------------------------------------------------------------
-
-
 def connect(address: str, seconds: float = CONNECT_SECONDS) -> Any:
     """A client of the Dask scheduler at `address`, such as "tcp://10.0.0.1:8786".
 

@@ -130,8 +130,6 @@ class Seq2SeqLM(CausalLM):
     def _wrap(self, network: Any) -> EncoderDecoder:
         return EncoderDecoder(network)
 
-    # -- teacher forcing ---------------------------------------------------------------------------
-
     def _score(self, job: Job) -> Iterator[Batch]:
         groups = by_prompt(job)
         sources = [self._encode(job.requests[group[0]]["prompt"]) for group in groups]
@@ -156,8 +154,6 @@ class Seq2SeqLM(CausalLM):
         # Every answer holds a copy of its prompt's keys.
         sizes = [sum(len(source) + len(answers[i]) for i in group) for source, group in items]
         return in_batches(items, sizes, run, budget=self.tokens_per_batch, name=self.name)
-
-    # -- generation --------------------------------------------------------------------------------
 
     def _encode(self, prompt: str) -> list[int]:
         return tokens.encode_source(self.tokenizer, prompt)

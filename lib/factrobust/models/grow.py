@@ -45,9 +45,6 @@ Log = list[dict[str, float]]  # what the Trainer logged: step, loss, eval_reads
 Text = list[tuple[str, bool]]  # pieces, and whether they are learned
 
 
-# -- texts -----------------------------------------------------------------------------------------
-
-
 class Relation(NamedTuple):
     objects: list[str]
     wordings: list[dict[str, str]]  # question and prefix, those that may be seen
@@ -149,9 +146,6 @@ def sentences(
         yield [(before + row["text"].removesuffix(end), kind == "taught"), (f"{end}\n", True)]
 
 
-# -- tokens ----------------------------------------------------------------------------------------
-
-
 def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
     """One whose tokens are the words of the world, each with the space before it, and bytes for others.
 
@@ -220,9 +214,6 @@ def pairs(texts: Iterable[Text], tokenizer: Any) -> list[Row]:
          "labels": [x for x in labels if x != IGNORED] + end}
         for ids, labels in pieces(whole, tokenizer)
     ]  # fmt: skip
-
-
-# -- training --------------------------------------------------------------------------------------
 
 
 class Course(NamedTuple):

@@ -157,9 +157,6 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
     return about, partial(ClusterModel, address, load_name=source.name, dtype=dtype)
 
 
-# -- where the weights are -------------------------------------------------------------------------
-
-
 class Packaged(NamedTuple):
     """Weights that come with Python packages: a package and a file in it, part by part."""
 
@@ -378,9 +375,6 @@ def _convert(parts: list[Path], work: Path) -> None:
     network.save_pretrained(work)
     tokenizer.save_pretrained(work)
     whole.unlink()
-
-
-# -- how it is asked -------------------------------------------------------------------------------
 
 
 def chat_frame(tokenizer: Any) -> tuple[str, str] | None:

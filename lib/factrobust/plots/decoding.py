@@ -193,10 +193,8 @@ def frs_by_entropy(points: pd.DataFrame, estimator: str) -> Figure:
         whole = own[np.isinf(own["t_b"])]
         axis.plot(whole["entropy"], whole["frs"], **apart)
         axis.set_title(f"{axis.get_title()}, {len(whole)} unbroken")
-    handles = [
-        blocks.key(f"$t_b$ {name}", ls="", marker="o", color=shade)
-        for name, shade in zip(CLASSES, shades, strict=True)
-    ]
+    pairs = zip(CLASSES, shades, strict=True)
+    handles = [blocks.key(f"$t_b$ {name}", ls="", marker="o", color=shade) for name, shade in pairs]
     return blocks.legend(fig, [*handles, blocks.key(f"unbroken up to {TOP:g}", **apart)])
 
 

@@ -128,10 +128,8 @@ def holders(model: Model, terms: pd.DataFrame, moments: pd.DataFrame) -> pd.Data
     dated = moments[["chain", "term", "year"]].merge(right, on=["chain", "term"])
     asked = dated.merge(every, on="chain")
     for column in WORDING:
-        asked[column] = [
-            f"{verbalise(str(year))}, {text}" if text else ""
-            for year, text in zip(asked["year"], asked[column], strict=True)
-        ]
+        pairs = zip(asked["year"], asked[column], strict=True)
+        asked[column] = [f"{verbalise(str(y))}, {text}" if text else "" for y, text in pairs]
         every[column] = every[column].str[:1].str.upper() + every[column].str[1:]
     every = every[every["chain"].isin(moments["chain"])]
     both = pd.concat([asked, every], ignore_index=True)
