@@ -129,16 +129,12 @@ def squad(content: Any) -> Iterator[Question]:
     """SQuAD v1.1 (Rajpurkar et al. 2016). The first annotator's answer is the object, those of the
     others are aliases; subject is the article."""
     if isinstance(content, dict):  # the official file: its articles' paragraphs hold the questions
-        content = (
-            row
-            | {"title": article["title"], "answers": {"text": [a["text"] for a in row["answers"]]}}
-            for article in content["data"]
-            for paragraph in article["paragraphs"]
-            for row in paragraph["qas"]
-        )
+        parts = [(a["title"], p["qas"]) for a in content["data"] for p in a["paragraphs"]]
+        content = (row | {"title": title} for title, rows in parts for row in rows)
     for row in content:
-        subject = row["title"].replace("_", " ")
-        yield Question(row["id"], row["question"], row["answers"]["text"], subject)
+        answers, subject = row["answers"], row["title"].replace("_", " ")
+        texts = answers["text"] if isinstance(answers, dict) else [a["text"] for a in answers]
+        yield Question(row["id"], row["question"], texts, subject)
 
 
 def trivia_qa(content: Any) -> Iterator[Question]:

@@ -206,10 +206,10 @@ def corpus(world: World, seed: int = 0, *, town: bool = False) -> pd.DataFrame:
             form = ("statement", "question")[(turn + place + first) % 2]
             layout = asked[drawn % len(asked)] if form == "question" else form
             answer, stated = ("rival", "rival") if i in rivals else ("object", "true")
-            question, prefix = (
-                dated(text.replace("{subject}", subject), when[i])
-                for text in templates[fact["relation"], seen[place]]
+            asks = (
+                t.replace("{subject}", subject) for t in templates[fact["relation"], seen[place]]
             )
+            question, prefix = (dated(text, when[i]) for text in asks)
             text = LAYOUTS[layout].format(question=question, prefix=prefix, object=fact[answer])
             how = seen[place], form, layout, when[i], question, prefix, text
             rows.append((drawn, name, subject, fact["relation"], fact[answer], stated, *how))

@@ -229,10 +229,8 @@ def decoded(scores: pd.DataFrame, facts: pd.DataFrame, value: str = "freed") -> 
     table["error"] = (table["decoded"] - table["year"]).abs()
     same = truth.groupby(["relation", "boundary"])["year"]
     years = {key: np.sort(part) for key, part in same}
-    table["dull_error"] = [
-        abs(_median_without(years[relation, boundary], year) - year)
-        for relation, boundary, year in table[["relation", "boundary", "year"]].values.tolist()
-    ]
+    asked = table[["relation", "boundary", "year"]].values.tolist()
+    table["dull_error"] = [abs(_median_without(years[r, b], year) - year) for r, b, year in asked]
     for _, part in table.groupby([*KEY[:2], "relation", "boundary"]):
         apart = np.abs(part["decoded"].to_numpy() - part["year"].to_numpy()[:, None])
         rest = apart.sum(axis=1) - np.diag(apart)

@@ -331,10 +331,8 @@ def _covered(coverage: float, weights: Array, y: Array, x: Array) -> Array:
     order = np.argsort(-x, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(-x[order]) > 0])
     # Rows drawn, and right ones among them, of each distinct score: [resample, distinct score].
-    drawn, right = (
-        np.add.reduceat(each, starts, axis=1)
-        for each in (weights[:, order], weights[:, order] * y[order])
-    )
+    each = weights[:, order], weights[:, order] * y[order]
+    drawn, right = (np.add.reduceat(rows, starts, axis=1) for rows in each)
     before = np.cumsum(drawn, axis=1) - drawn
     wanted = coverage * drawn.sum(axis=1, keepdims=True)
     taken = np.clip(wanted - before, 0.0, drawn)  # of each block of equal scores

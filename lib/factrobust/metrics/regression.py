@@ -128,12 +128,11 @@ def summary(
     """
     rows: list[tuple] = []
     for (model, part), names in product(groups.groupby("model", sort=False), sets):
-        row = (model, ", ".join(names))
-        if (reason := undefined(part)) is not None:
-            rows.append((*row, np.nan, np.nan, np.nan, len(part), f"none: {reason}"))
-        else:
+        numbers: tuple = (np.nan, np.nan, np.nan, len(part), f"none: {undefined(part)}")
+        if undefined(part) is None:
             f = fit(part, names, interactions=interactions)
-            rows.append((*row, f.pseudo_r2, f.aic, f.degrees, f.n, f.method))
+            numbers = (f.pseudo_r2, f.aic, f.degrees, f.n, f.method)
+        rows.append((model, ", ".join(names), *numbers))
     names = ["model", "predictors", "pseudo_r2", "aic", "degrees", "n", "fit"]
     return pd.DataFrame(rows, columns=names)
 

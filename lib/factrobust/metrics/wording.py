@@ -207,6 +207,45 @@ def _counts(members: Iterable[Hashable]) -> Array:
     return np.array(list(Counter(members).values()), dtype=float)
 
 
+def without_question(responses: pd.DataFrame) -> pd.DataFrame:
+    """The answers, normalised, without the words of the question that each answers: what is left of
+    a sentence that repeats it is what it says, and may be empty."""
+    asked = [{*normalise(question).split()} for question in responses["question"]]
+    said = zip(responses["text"].map(normalise).str.split(), asked, strict=True)
+    kept = [" ".join(word for word in text if word not in words) for text, words in said]
+    return responses.assign(text=pd.Series(kept, responses.index, dtype="str"))
+
+
+def gallery(groups: pd.DataFrame) -> pd.DataFrame:
+    """Of each model a typical question of each kind: consistent or not, right or wrong.
+
+    `groups` is a table `schemas.Groups`. Consistent is a SCons of the model's median or more, typical
+    the one nearest to the kind's median (of several the first by group_id). Returns the questions' rows
+    with `consistent` and n, the number of the kind.
+    """
+    scons = groups.groupby("model")["scons"]
+    table = groups.assign(consistent=groups["scons"] >= scons.transform("median"))
+    kinds = table.groupby(["model", "consistent", "correct"])["scons"]
+    far = (table["scons"] - kinds.transform("median")).abs().round(9)
+    table = table.assign(n=kinds.transform("size"), far=far).sort_values(["far", "group_id"])
+    table = table.drop_duplicates(["model", "consistent", "correct"]).drop(columns="far")
+    return table.sort_values(["model", "consistent", "correct"], ascending=[True, False, False])
+
+
+def answer_pairs(groups: pd.DataFrame) -> pd.DataFrame:
+    """Every pair of answers of each group (`schemas.AnswerSets`): what equation 1 averages over.
+
+    Returns model, group_id, first and second (numbers of the answers, from 0), answer_1 and answer_2.
+    """
+    rows = [
+        (model, group, i, j, texts[i], texts[j])
+        for model, group, texts in groups[["model", "group_id", "texts"]].itertuples(index=False)
+        for i, j in combinations(range(len(texts)), 2)
+    ]
+    names = ["model", "group_id", "first", "second", "answer_1", "answer_2"]
+    return pd.DataFrame(rows, columns=names)
+
+
 # -- which wording breaks which fact ---------------------------------------------------------------
 #
 # In each relation facts i and wordings v make a table of answers x_iv, 1 if right, else 0. With the mean

@@ -141,14 +141,12 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
         chat = CHATS.get(settings.chat_template)
     else:
         chat = chat_frame(_tokenizer(source))
-    if settings:
-        prompt_format = settings.prompt_format
-    elif chat:
-        prompt_format = "chat"
-    else:
-        prompt_format = "question" if _configuration(source).is_encoder_decoder else "two-shot"
     about = {"name": name, "fingerprint": f"{source.identity} {dtype}", "chat": chat}
-    about["prompt_format"] = prompt_format
+    if settings or chat:
+        about["prompt_format"] = settings.prompt_format if settings else "chat"
+    else:
+        encodes = _configuration(source).is_encoder_decoder
+        about["prompt_format"] = "question" if encodes else "two-shot"
     address = os.environ.get("FACTROBUST_CLUSTER")
     if records is None or not address:
         return about, partial(_in_memory, source, dtype)

@@ -119,11 +119,9 @@ def with_spellings(
     """
     said = responses[["prompt", "text"]].to_numpy().tolist()
     pairs = [(i, p, t.rstrip()) for i, (p, t) in enumerate(said)]
-    pairs += [
-        (i, p, t[: len(t) - len(t.lstrip())] + form)
-        for i, (p, t) in enumerate(said)
-        for form in spellings[i]
-    ]
+    for i, (prompt, text) in enumerate(said):
+        begun = text[: len(text) - len(text.lstrip())]
+        pairs += [(i, prompt, begun + form) for form in spellings[i]]
     numbers, prompts, texts = map(list, zip(*pairs, strict=True))
     logprobs = np.full((len(said), len(temperatures)), -np.inf)
     np.logaddexp.at(logprobs, numbers, model.temper(prompts, texts, temperatures).astype(float))

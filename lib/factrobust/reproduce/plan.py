@@ -249,10 +249,8 @@ def collect(root: Path, profile: str) -> dict[tuple[str, str], list[Demand]]:
             for key, value in values.items():
                 larger = isinstance(value, int) and value < together.get(key, value)
                 together[key] = together[key] if larger else value
-    return {
-        (part, model.name): demands(part, values, model)
-        for (part, model), values in sorted(merged.items(), key=lambda item: item[0][0])
-    }
+    by_part = sorted(merged.items(), key=lambda item: item[0][0])
+    return {(part, m.name): demands(part, values, m) for (part, m), values in by_part}
 
 
 def describe(
