@@ -11,6 +11,7 @@ metrics in their order, so that what a notebook leaves out can be read in a few 
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import metadata
@@ -285,7 +286,8 @@ class Wording(Study):
     the NLI model `nli`, if one is named. `formats` is the prompt format of each model, the paper's or
     `prompt_format`; `responses` are the greedy answers, `marked` the same with right or wrong,
     `answer_sets` those of a question together with their `int_sim`. All facts of the data, not only
-    those asked, tell longer names.
+    those asked, tell longer names. With a parameter `exposures`, facts of the invented world that were
+    told so often.
     """
 
     def __init__(self, notebook: Mapping[str, Any], *, prompt_format: str = "") -> None:
@@ -297,7 +299,9 @@ class Wording(Study):
 
         super().__init__(notebook)
         every, _, self.inputs, _ = load_named_questions(self.parameters["data"])
-        self.questions = sample(every, self.parameters["n_facts"], self.parameters["seed"])
+        told = [math.log(1 + n) for n in self.parameters.get("exposures", [])]
+        asked = every[every["log_popularity"].isin(told)] if told else every
+        self.questions = sample(asked, self.parameters["n_facts"], self.parameters["seed"])
         schemas.Questions.validate(self.questions)
         self.encoder = Encoder(self.parameters["sentence_encoder"], records=open_records())
         named = self.parameters.get("nli_model")

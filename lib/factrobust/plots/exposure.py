@@ -34,7 +34,7 @@ def by_exposure(
     """
     blocks.check(table, by, panel, "exposure")
     looks = blocks.looks_of(table[by])
-    labels = (EXPOSURE, ylabel)
+    labels = ("exposure (sentences)" if panel else EXPOSURE, ylabel)
     fig, parts = blocks.panels(
         table, panel, labels=labels, width=None if panel else style.DOUBLE, shares=shares
     )
