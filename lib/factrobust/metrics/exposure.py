@@ -73,7 +73,7 @@ def half_effects(exposure: NDArray, means: NDArray, n: NDArray, most: float = np
     """
     floor, told = means[exposure == 0].mean(axis=0), exposure > 0
     dose, rise = exposure[told], means[told] - floor
-    places = np.arange(np.log(dose.min()), np.log(dose.max()), 0.03)
+    places = np.linspace(np.log(dose.min()), np.log(dose.max()), 300)
     grid = np.meshgrid(places, np.geomspace(0.3, 6, 36))
     half, slope = np.exp(grid[0].ravel()), grid[1].ravel()
     shape = hill(dose[:, None], 0, 1, half, slope)  # [dose, curve]

@@ -67,7 +67,7 @@ def place(exposure: ArrayLike) -> NDArray[np.float64]:
 
 
 def name_exposures(axis: Axes, exposures: Iterable[float]) -> None:
-    """Ticks at 0 and at powers of four."""
-    top = max(exposures)
-    named = [0, *(4**k for k in range(12) if 4**k <= top)]
+    """Ticks at powers of four, and at 0 if there is one."""
+    shown = {*exposures}
+    named = [0] * (0 in shown) + [4**k for k in range(12) if 4**k <= max(shown)]
     axis.set_xticks(place(named), [str(number) for number in named])
