@@ -9,6 +9,7 @@ metrics in their order, so that what a notebook leaves out can be read in a few 
 """
 
 import gc
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module, metadata
@@ -263,7 +264,8 @@ class Wording(Study):
     the NLI model `nli`, if one is named. `formats` is the prompt format of each model, the paper's or
     `prompt_format`; `responses` are the greedy answers, `marked` the same with right or wrong,
     `answer_sets` those of a question together with their `int_sim`. All facts of the data, not only
-    those asked, tell longer names.
+    those asked, tell longer names. With a parameter `exposures`, facts of the invented world that were
+    told so often.
     """
 
     data, metric, probe = map(_Module, ("datasets.wordings", "metrics.wording", "probes.wording"))
@@ -272,7 +274,9 @@ class Wording(Study):
         super().__init__(notebook)
         v, records = self.parameters, open_records()
         every, _, self.inputs, _ = named.load_named_questions(v["data"])
-        self.questions = self.data.sample(every, v["n_facts"], v["seed"])
+        told = [math.log(1 + n) for n in v.get("exposures", [])]
+        asked = every[every["log_popularity"].isin(told)] if told else every
+        self.questions = self.data.sample(asked, v["n_facts"], v["seed"])
         schemas.Questions.validate(self.questions)
         self.encoder, nli = sentences.Encoder(v["sentence_encoder"], records), v.get("nli_model")
         self.nli = sentences.Entailment(nli, records) if nli else None

@@ -42,6 +42,16 @@ def test_a_curve_without_noise_is_found_again() -> None:
     )
 
 
+def test_no_share_grows_beyond_one() -> None:
+    doses = np.array([0, 1, 2, 4, 8, 16, 32, 64])
+    mean, n = hill(doses, 0, 2, 60, 1), np.full(8, 26.0)  # ends near 1, still rising
+    assert fit_hill(doses, mean, n)[1:3] == pytest.approx([2, 60], rel=0.05)
+    _, top, half, _ = fit_hill(doses, mean, n, most=1)
+    assert (round(top, 3), half < 30) == (1, True)
+    [drawn] = half_effects(doses, mean[:, None], n, most=1)
+    assert drawn == pytest.approx(half, rel=0.05)
+
+
 def test_doses_with_more_facts_weigh_more() -> None:
     doses, mean = np.array([0, 1, 2, 4]), np.array([0.0, 0.2, 0.9, 0.5])
     heavy = fit_hill(doses, mean, np.array([9.0, 9, 1, 900]))

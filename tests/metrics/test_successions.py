@@ -139,3 +139,20 @@ def test_a_holder_who_returned_stands_beside_others_only() -> None:
     # 2010: Ann -2.25, -1, -2.25 bends by 1.25; Bob -1, -2.125, -2.125 by -0.5625, Cid -2.375, -2.375,
     # -1 by -0.6875.
     assert nats[1] == pytest.approx(1.25 + 0.625)
+
+
+def test_the_date_moves_a_pair_whoever_is_likelier_in_general() -> None:
+    def scores(rows: list[list[float]]) -> pd.DataFrame:
+        cells = [(t, c, value) for t, row in enumerate(rows) for c, value in enumerate(row)]
+        table = pd.DataFrame(cells, columns=["term", "candidate", "logprob"])
+        return table.assign(model="m", chain="head")
+
+    # The first is always the likelier one, and yet more so in the own term: -1 + 4 + 2 - 3 = 2 nats.
+    [pair] = successions.crossed(scores([[-1, -4], [-2, -3]])).to_dict("records")
+    assert (pair["term"], pair["term_other"], pair["nats"], pair["moved"]) == (0, 1, 2, True)
+    # Here the date moves it the wrong way, by as much.
+    [pair] = successions.crossed(scores([[-2, -3], [-1, -4]])).to_dict("records")
+    assert (pair["nats"], pair["moved"]) == (-2, False)
+    # No date, no move; and of three terms, of which one is not asked for, one pair is left.
+    none = successions.crossed(scores([[-1, -2, -3], [-1, -2, -3]]))
+    assert none[["term", "term_other", "nats", "moved"]].values.tolist() == [[0, 1, 0, False]]

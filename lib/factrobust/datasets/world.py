@@ -197,7 +197,7 @@ def corpus(world: World, seed: int = 0, *, town: bool = False) -> pd.DataFrame:
         name, subject, n = fact["fact_id"], fact["subject"], fact["exposure"]
         lots = {i: number(seed, name, "rival", i) for i in range(n)} if fact["n_rival"] else {}
         rivals = {*sorted(lots, key=lots.__getitem__)[: fact["n_rival"]]}
-        when = _dates_told(fact, seed) if fact["start"] else [""] * n
+        when = dates_told(fact, seed) if fact["start"] else [""] * n
         asked = ASKED[:2] if fact["start"] else ASKED
         first, seen = number(seed, name, "form"), fact["wordings"][: fact["n_wordings"]]
         for i in range(n):
@@ -223,8 +223,9 @@ def dated(text: str, date: str) -> str:
     return f"{_spoken(date)}, {text}" if date else text
 
 
-def _dates_told(fact: Mapping[Any, Any], seed: int) -> list[str]:
-    """The date of each sentence: years, months and days that lie wholly inside the period, in turns."""
+def dates_told(fact: Mapping[Any, Any], seed: int) -> list[str]:
+    """The date of each sentence about a fact, a row of `told`: years, months and days that lie wholly inside
+    the period, in turns. None is told of an exposure of 0."""
     first, last = (np.datetime64(fact[bound]) for bound in ("start", "end"))
     found: dict[str, None] = {}
     turn = number(seed, fact["fact_id"], "precision")

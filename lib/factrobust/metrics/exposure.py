@@ -34,12 +34,12 @@ def hill(
     return floor + (np.asarray(top) - floor) * expit(slope * steps)
 
 
-def fit_hill(exposure: NDArray, mean: NDArray, n: NDArray) -> Array:
+def fit_hill(exposure: NDArray, mean: NDArray, n: NDArray, most: float = np.inf) -> Array:
     """Floor, top, half and slope of the curve that fits best: least squares, weighted by n.
 
     A row a dose: its exposure, the mean response, and the number of facts. The floor is the mean at
-    exposure 0, the half lies between the smallest and the largest other exposure, and the slope between
-    0.3 and 6. NaN where the response does not grow: where the mean of the upper half of doses is no
+    exposure 0, the top at most `most`, the half lies between the smallest and the largest other exposure,
+    and the slope between 0.3 and 6. NaN where the response does not grow: where the mean of the upper half of doses is no
     larger than the floor.
     """
     floor, told = mean[exposure == 0].mean(), exposure > 0
@@ -47,8 +47,9 @@ def fit_hill(exposure: NDArray, mean: NDArray, n: NDArray) -> Array:
     if not np.average(mean[upper], weights=n[upper]) > floor:
         return np.array([floor, np.nan, np.nan, np.nan])
     dose, reach = exposure[told], max(np.ptp(mean), 1e-9)
-    bounds = ([floor, np.log(dose.min()), 0.3], [floor + 3 * reach, np.log(dose.max()), 6])
-    start = [floor + reach, np.log(np.median(dose)), 1.0]
+    highest = max(min(floor + 3 * reach, most), floor + 1e-9)
+    bounds = ([floor, np.log(dose.min()), 0.3], [highest, np.log(dose.max()), 6])
+    start = [min(floor + reach, highest), np.log(np.median(dose)), 1.0]
 
     def residuals(fit: Array) -> Array:
         top, log_half, slope = fit
@@ -58,20 +59,21 @@ def fit_hill(exposure: NDArray, mean: NDArray, n: NDArray) -> Array:
     return np.array([floor, found[0], np.exp(found[1]), found[2]])
 
 
-def half_effects(exposure: NDArray, means: NDArray, n: NDArray) -> Array:
+def half_effects(exposure: NDArray, means: NDArray, n: NDArray, most: float = np.inf) -> Array:
     """The half effect of `fit_hill` for many responses at once, means [dose, draw], to within a few percent.
 
     For each half and slope of a grid the top that fits best is known; the best of all is taken.
     """
     floor, told = means[exposure == 0].mean(axis=0), exposure > 0
     dose, rise = exposure[told], means[told] - floor
-    places = np.arange(np.log(dose.min()), np.log(dose.max()), 0.03)
+    places = np.linspace(np.log(dose.min()), np.log(dose.max()), 300)
     grid = np.meshgrid(places, np.geomspace(0.3, 6, 36))
     half, slope = np.exp(grid[0].ravel()), grid[1].ravel()
     shape = hill(dose[:, None], 0, 1, half, slope)  # [dose, curve]
     along = np.einsum("dc,dr->cr", shape * n[told, None], rise)
     size = np.einsum("dc,d->c", shape**2, n[told])[:, None]
-    top = np.clip(along / size, 0, 3 * np.maximum(np.ptp(means, axis=0), 1e-9))
+    highest = np.minimum(3 * np.maximum(np.ptp(means, axis=0), 1e-9), most - floor)
+    top = np.clip(along / size, 0, highest)
     found = half[(top**2 * size - 2 * top * along).argmin(axis=0)]
     upper = exposure >= np.median(exposure)
     grows = np.average(means[upper], axis=0, weights=n[upper]) > floor
@@ -79,9 +81,16 @@ def half_effects(exposure: NDArray, means: NDArray, n: NDArray) -> Array:
 
 
 def dose_response(
-    rows: pd.DataFrame, value: str, by: Sequence[str] = ("model",), *, n_boot: int = 200
+    rows: pd.DataFrame,
+    value: str,
+    by: Sequence[str] = ("model",),
+    *,
+    most: float = np.inf,
+    n_boot: int = 200,
 ) -> pd.DataFrame:
     """The curve of `hill` that fits a measure best, a row each combination of the columns `by`.
+
+    `most` is the largest value that the measure can have, such as 1 of a share.
 
     Columns: those of `by`, floor, top, half_effect (the exposure of half effect, sentences) with its
     95% interval low and high, slope, n (facts). The interval draws facts within each exposure with
@@ -93,11 +102,11 @@ def dose_response(
         doses = part.groupby("exposure")[value]
         means, n = doses.mean(), doses.size().astype(float)
         dose, weights = means.index.to_numpy(float), n.to_numpy()
-        found = fit_hill(dose, means.to_numpy(float), weights)
+        found = fit_hill(dose, means.to_numpy(float), weights, most)
         rng = np.random.default_rng(0)
         values = [own.to_numpy(float) for _, own in doses]
         drawn = np.array([rng.choice(own, (n_boot, len(own))).mean(axis=1) for own in values])
-        halves = half_effects(dose, drawn, weights)
+        halves = half_effects(dose, drawn, weights, most)
         low, high = np.nan, np.nan
         if np.isfinite(found[2]) and np.isfinite(halves).mean() >= 0.9:
             low, high = np.nanquantile(halves, [0.025, 0.975])

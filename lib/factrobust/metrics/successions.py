@@ -159,3 +159,22 @@ def standing_out(scores: pd.DataFrame) -> pd.DataFrame:
     table = table[(off == 0) | (off == 1) & ~table["true"]]
     bends = table.groupby([*MOMENT, "true"])["bend"].mean().unstack("true")
     return (bends[True] - bends[False]).rename("nats").dropna().reset_index()
+
+
+def crossed(scores: pd.DataFrame) -> pd.DataFrame:
+    """Does the date move the choice between two holders the right way? A row a pair of terms asked.
+
+    With l(a, t) the log-probability of holder a at the moment of term t, a pair of terms a, b has
+    nats = l(a, a) - l(b, a) - l(a, b) + l(b, b), and moved, whether that is above 0: how likely a holder
+    is in general falls out, so that half of the pairs move without knowledge. Needs one moment a term.
+    """
+    keys = ["model", "chain"]
+    at = scores.set_index([*keys, "term", "candidate"])["logprob"]
+    asked = scores[[*keys, "term"]].drop_duplicates()
+    pairs = asked.merge(asked, on=keys, suffixes=("", "_other")).query("term < term_other")
+    nats: Any = 0.0
+    for term, sign in (("term", 1), ("term_other", -1)):
+        for candidate in ("term", "term_other"):
+            cells = pd.MultiIndex.from_frame(pairs[[*keys, term, candidate]])
+            nats = nats + (sign if candidate == "term" else -sign) * at.loc[cells].to_numpy()
+    return pairs.assign(nats=nats, moved=nats > 0).reset_index(drop=True)

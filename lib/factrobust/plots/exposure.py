@@ -32,7 +32,8 @@ def by_exposure(
     """
     blocks.check(table, by, panel, "exposure")
     looks = blocks.looks_of(table[by])
-    labels, width = (EXPOSURE, ylabel), None if panel else style.DOUBLE
+    labels = ("exposure (sentences)" if panel else EXPOSURE, ylabel)
+    width = None if panel else style.DOUBLE
     fig, parts = blocks.panels(table, panel, labels=labels, width=width, shares=shares)
     for axis, own in parts:
         for k, (value, look) in enumerate(looks.items()):
@@ -62,7 +63,7 @@ def place(exposure: ArrayLike) -> NDArray[np.float64]:
 
 
 def name_exposures(axis: Axes, exposures: Iterable[float]) -> None:
-    """Ticks at 0 and at powers of four."""
-    top = max(exposures)
-    named = [0, *(4**k for k in range(12) if 4**k <= top)]
+    """Ticks at powers of four, and at 0 if there is one."""
+    shown = {*exposures}
+    named = [0] * (0 in shown) + [4**k for k in range(12) if 4**k <= max(shown)]
     axis.set_xticks(place(named), [str(number) for number in named])
