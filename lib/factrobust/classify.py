@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from factrobust.models.sentences import Encoder, sentence_states
-from factrobust.records import Batches, Call, Records, ask_all, progress_bar
+from factrobust.records import Batches, Call, Records, ask, collected, progress_bar
 
 PAPER = {"learning_rate": 2e-5, "batch_size": 16, "epochs": 3, "weight_decay": 0.01, "seed": 0}
 CHARACTERS = 4096  # of a batch, padding included
@@ -43,7 +43,7 @@ def type_questions(
         for positions, types in classifier.predict([questions[i] for i in missing]):
             yield [missing[i] for i in positions], types
 
-    types = ask_all(records, calls, compute, label="question types")
+    types = collected(ask(records, calls, compute), len(calls), "question types")
     table = pd.DataFrame(types, columns=["answer_type", "probability"])
     table.insert(0, "question", questions)
     return table

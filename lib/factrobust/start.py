@@ -395,8 +395,8 @@ class Context(Study):
         self.inputs = [*self.inputs, path]
         new = theirs[~theirs["question_id"].isin(self.questions["question_id"])]
         new = new[["question_id", "base_id"]].drop_duplicates("question_id")
-        new = new.assign(right_answers="", answers="").astype({"answers": object})
-        new["answers"] = [[] for _ in new.index]
+        none: Any = pd.Series([[]] * len(new), new.index, dtype=object)
+        new = new.assign(right_answers="", answers=none)
         asked = pd.concat([self.questions, new], ignore_index=True)
         return pd.concat([self.results, theirs], ignore_index=True), asked
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,6 @@ from factrobust.datasets import closed_book, temporal, wordings
 from factrobust.datasets import dates as dating
 from factrobust.datasets import facts as fact_tables
 from factrobust.paths import DATA
-
-# ---- files of a set: from the hub, its cache or a path -------------------------------------------
 
 SUFFIXES = (".parquet", ".json", ".jsonl", ".csv", ".tsv", ".label")
 
@@ -92,8 +90,6 @@ def read_rows(path: Path, checks: Mapping[str, Any]) -> pd.DataFrame:
     tables.check_table(rows, schema, path)
     return rows
 
-
-# ---- PopQA and PopQA-TP --------------------------------------------------------------------------
 
 POPQA_FILES = ("popQA.tsv", "test.tsv")  # as PopQA's authors and the hub call it
 # Around some answers stand marks that nobody sees ("Norvège" and U+200F), and no model writes.
@@ -212,8 +208,6 @@ def _mended(text: str) -> str:
     is_garbled = len(text) - len(whole) >= 3 or any(letter in text for letter in GARBLED)
     return whole if is_garbled else text
 
-
-# ---- TimeStress ----------------------------------------------------------------------------------
 
 # TimeStress's columns and ours. Their Alpha is computed anew, and a date's length is its precision.
 TIMESTRESS = {
@@ -340,15 +334,7 @@ def load_trec(path: str | Path) -> pd.DataFrame:
     return parts[["question"]].assign(answer_type=parts[0].map(COARSE))
 
 
-class Official(NamedTuple):
-    """A data set that a notebook's parameter `data` can name."""
-
-    part: int  # whose probe asks its questions
-    hub: str  # repository@revision
-    files: str  # a pattern of paths there
-    load: Callable[[list[Path], str], tables.Loaded]  # from files and the name of their source
-
-
+# From files and the name of their source.
 LOADERS: dict[str, Callable[[list[Path], str], tables.Loaded]] = {
     "squad": partial(closed_book.load, "SQuAD", closed_book.squad),
     "trivia_qa": partial(closed_book.load, "TriviaQA", closed_book.trivia_qa),
@@ -360,10 +346,8 @@ LOADERS: dict[str, Callable[[list[Path], str], tables.Loaded]] = {
     ),  # its facts of the paper's six relations
     "popqa_tp": popqa_tp,
 }
-SETS = {
-    str(name): Official(row.part, row.hub, row.files, LOADERS[str(name)])
-    for name, row in pd.read_csv(DATA / "official.csv", index_col="set").iterrows()
-}
+# By name: the part whose probe asks the questions, repository@revision, and a pattern of paths there.
+SETS = {str(row.set): row for row in pd.read_csv(DATA / "official.csv").itertuples()}
 
 
 def load_official(
@@ -376,7 +360,7 @@ def load_official(
     Raises FactsError with place and remedy for a bad file, ConnectionError when the hub's copy cannot
     be fetched.
     """
-    entry = SETS[name]
+    entry: Any = SETS[name]
     repo, _, pinned = entry.hub.partition("@")
     if path is None:
         files, commit = fetch(repo, revision or pinned, entry.files)
@@ -384,5 +368,5 @@ def load_official(
     else:
         files, source = local_files(Path(path)), f"{repo}, {Path(path).name}"
     with reading(path or files[0], name):
-        loaded = entry.load(files, source)
+        loaded = LOADERS[name](files, source)
     return loaded._replace(files=[*files, *loaded.files] if path else ())

@@ -116,13 +116,9 @@ def named(text: str) -> Named:
     parts = [words for part in _PART.split(_whole(text)) if (words := _words(part))]
     words = tuple(word for part in parts for word in part)
     values = frozenset(filter(_is_value, words))
-    return Named(
-        words,
-        parts[0] if parts else (),
-        values,
-        frozenset(w for w in words if w in _UNITS or w.removesuffix("s") in _UNITS),
-        bool(words) and words[0] in values,
-    )
+    units = frozenset(w for w in words if w in _UNITS or w.removesuffix("s") in _UNITS)
+    leads = bool(words) and words[0] in values
+    return Named(words, parts[0] if parts else (), values, units, leads)
 
 
 def _whole(text: str) -> str:

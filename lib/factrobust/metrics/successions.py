@@ -11,6 +11,7 @@ import pandas as pd
 
 MOMENT = ["model", "chain", "year"]
 MEASURES = ("right", "near", "distance")
+N_DRAWS = 9999
 
 
 def in_order(scores: pd.DataFrame) -> pd.DataFrame:
@@ -98,17 +99,15 @@ def baselines(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     return wide.melt(MOMENT, [*rules], "rule", "right")
 
 
-def permutation_test(
-    scores: pd.DataFrame, value: str = "logprob", n_draws: int = 9999
-) -> pd.DataFrame:
+def permutation_test(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     """Do the named holders go with the years? A row a model, measure and null.
 
     The measures are the means over moments of right, near and distance (`predicted`). In each of
-    `n_draws` draws the moments of every chain, in order of time, are named as others of it are, which
+    N_DRAWS draws the moments of every chain, in order of time, are named as others of it are, which
     keeps how often each holder is named: "permuted" in any order; "shifted" all by the same number,
     in a circle, each number (0 too) being as likely, so that names that drift with the years go on
     drifting, but for one leap. expected is the mean over draws,
-    p = (1 + draws at least as good) / (1 + n_draws), where a small distance is good; n counts moments,
+    p = (1 + draws at least as good) / (1 + N_DRAWS), where a small distance is good; n counts moments,
     chains their chains. Neighbouring years are alike: permute only with one moment a term.
     """
     table, rows = predicted(scores, value), []
@@ -123,7 +122,7 @@ def permutation_test(
         at, size = np.arange(len(part)), np.bincount(chain)
         first = (size.cumsum() - size)[chain]
         for null in ("permuted", "shifted"):
-            rng, drawn = np.random.default_rng(0), np.empty((n_draws, len(part)))
+            rng, drawn = np.random.default_rng(0), np.empty((N_DRAWS, len(part)))
             for draw in drawn:
                 shift = (rng.random(len(size)) * size).astype(int)[chain]
                 others = first + (at - first + shift) % size[chain]
@@ -133,7 +132,7 @@ def permutation_test(
             for measure, of in measured.items():
                 seen, chance = of(apart[at, at]).mean(), of(drawn).mean(axis=1)
                 good = chance <= seen + 1e-9 if measure == "distance" else chance >= seen - 1e-9
-                p = (1 + good.sum()) / (1 + n_draws)
+                p = (1 + good.sum()) / (1 + N_DRAWS)
                 counts = len(part), len(size)
                 rows.append((model, measure, null, seen, chance.mean(), p, *counts))
     columns = ["model", "measure", "null", "mean", "expected", "p", "n", "chains"]

@@ -287,10 +287,8 @@ def sums_of_squares(table: Array) -> Array:
     return np.array([of_facts, of_wordings, table.var() * n * v - of_facts - of_wordings])
 
 
-def variance_shares(
-    marked: pd.DataFrame, right: str = "correct", *, n_boot: int = 2000, seed: int = 0
-) -> pd.DataFrame:
-    """Shares of the variance of the column `right`, a row a model, relation and source of SOURCES.
+def variance_shares(marked: pd.DataFrame, *, n_boot: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """Shares of the variance of the column `correct`, a row a model, relation and source of SOURCES.
 
     `squares` is the source's share of the sum of squares, `share` that of the components with low and
     high (whole facts are drawn), n the facts that were asked in all wordings. The relation "all" sums
@@ -307,7 +305,7 @@ def variance_shares(
     for model, part in marked.groupby("model", sort=False):
         found = {}
         for relation, own in part.groupby("relation"):
-            table = own.pivot(index="group_id", columns="variant", values=right).astype(float)
+            table = own.pivot(index="group_id", columns="variant", values="correct").astype(float)
             x = table.dropna().to_numpy()
             if len(x) > 1 and x.min() < x.max():
                 every = components(np.ones((1, len(x))), *x.T)[:, 0]

@@ -89,13 +89,9 @@ class EncoderDecoder(Body):
 
     def step(self, encoded: Encoded, ids: torch.Tensor) -> torch.Tensor:
         """Hidden states [row, q, width] of new tokens `ids` [row, q], whose keys are added."""
-        hidden: torch.Tensor = self.base(
-            input_ids=ids,
-            encoder_hidden_states=encoded.states,
-            encoder_attention_mask=encoded.mask,
-            past_key_values=encoded.past,
-            use_cache=True,
-        ).last_hidden_state
+        sees = {"encoder_hidden_states": encoded.states, "encoder_attention_mask": encoded.mask}
+        past = {"past_key_values": encoded.past, "use_cache": True}
+        hidden: torch.Tensor = self.base(input_ids=ids, **sees, **past).last_hidden_state
         return hidden
 
     def follow(self, encoded: Encoded, answers: list[Answer]) -> torch.Tensor:

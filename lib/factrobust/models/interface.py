@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from factrobust.records import Batches, Call, Records, ask, progress_bar
+from factrobust.records import Batches, Call, Records, ask, collected
 
 Answer = str | Sequence[int]  # a text, or token ids
+Answers = Sequence[Answer]
 
 
 class ModelError(ValueError):
@@ -156,7 +157,7 @@ class Model(ABC):
         requests = [{"prompt": prompt, "temperature": t} for prompt, t in pairs]
         return self._run(Job("sample", requests, settings))
 
-    def score(self, prompts: Sequence[str], answers: Sequence[Answer]) -> list[np.ndarray]:
+    def score(self, prompts: Sequence[str], answers: Answers) -> list[np.ndarray]:
         """log P of each token of an answer after its prompt: one float32 array an answer.
 
         An answer is a text or a list of token ids. Prompt and text are tokenised together; the
@@ -170,7 +171,7 @@ class Model(ABC):
     def temper(
         self,
         prompts: Sequence[str],
-        answers: Sequence[Answer],
+        answers: Answers,
         temperatures: Sequence[float],
         **cuts: Any,
     ) -> np.ndarray:
@@ -201,31 +202,26 @@ class Model(ABC):
         self.require(job.operation)
         if any(isinstance(request.get("answer"), list) for request in job.requests):
             self.require("token_ids")
-        results: list[Any] = [None] * len(job.requests)
-        with (
-            # Closed, else a traceback would keep it, and what it asks.
-            closing(self.answer(job)) as batches,  # type: ignore[type-var]
-            progress_bar(f"{self.name} {job.operation}", len(results)) as advance,
-        ):
-            for indices, values in batches:
-                alternatives = self._check_alternatives(values, alternatives)
-                for i, value in zip(indices, values, strict=True):
-                    results[i] = value
-                advance(len(indices))
-        return results
+        batches = self._checked(self.answer(job), alternatives)
+        return collected(batches, len(job.requests), f"{self.name} {job.operation}")
 
-    def _check_alternatives(self, answers: list[Any], needed: int) -> int:
-        """How many alternatives a position are still to be seen: none after one answer has them.
+    def _checked(self, batches: Batches, needed: int) -> Batches:
+        """The batches of answers; ModelError if the first answer tells fewer alternatives a position
+        than are `needed`.
 
         One is enough: a server that tells them by their texts merges those that read alike.
         """
-        counts = [len(at) for g in answers if needed and g.text for at in g.top_logprobs or [[]]]
-        if counts and max(counts) < needed:
-            raise ModelError(
-                f"{self.name} tells the log-probabilities of {max(counts)} likeliest tokens a position "
-                f"where {needed} are needed; take a model or server that tells them (top_logprobs)"
-            )
-        return 0 if counts else needed
+        with closing(batches):  # type: ignore[type-var]
+            for indices, answers in batches:
+                told = [at for g in answers if needed and g.text for at in g.top_logprobs or [[]]]
+                if told and (most := max(map(len, told))) < needed:
+                    raise ModelError(
+                        f"{self.name} tells the log-probabilities of {most} likeliest tokens a position "
+                        f"where {needed} are needed; take a model or server that tells them "
+                        "(top_logprobs)"
+                    )
+                needed = 0 if told else needed
+                yield indices, answers
 
 
 class RecordedModel(Model):
@@ -287,7 +283,7 @@ def _texts(prompts: Sequence[str]) -> list[str]:
     return list(prompts)
 
 
-def _pairs(prompts: Sequence[str], answers: Sequence[Answer]) -> list[dict[str, Any]]:
+def _pairs(prompts: Sequence[str], answers: Answers) -> list[dict[str, Any]]:
     prompts = _texts(prompts)
     _require(
         not isinstance(answers, str) and len(answers) == len(prompts),

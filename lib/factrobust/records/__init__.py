@@ -2,11 +2,9 @@
 
 A call is stored under the SHA-256 of everything that determines its result. New results go to a
 working SQLite file, committed batch by batch; the results that the notebooks need are exported to
-parquet files under data/records/, which are committed (`export`). `ask` and `ask_all` are how
+parquet files under data/records/, which are committed (`export`). `ask` is how
 everything that runs a network asks the store first.
 """
-
-from __future__ import annotations
 
 import functools
 import hashlib
@@ -68,72 +66,6 @@ class Call(NamedTuple):
 def key_of(call: Call) -> bytes:
     """SHA-256 of the canonical JSON of [SCHEMA, model, operation, prompt, parameters]."""
     return hashlib.sha256(json.dumps([SCHEMA, *call]).encode()).digest()
-
-
-# -- asking the store, and computing what is missing -----------------------------------------------
-
-
-def ask(records: Records | None, calls: Sequence[Call], compute: Compute) -> Batches:
-    """The values of calls, batch by batch: first what the store holds, then what is missing.
-
-    `compute` is given the positions of the missing calls, equal calls once, and yields them batch
-    by batch, in any order, with their values. Each batch is stored before it is handed on, so that
-    an interrupted run keeps what it had. `compute` is not called if nothing is missing; without
-    records everything is.
-
-    Of calls [a, b, b, c] with a in the store, `compute([1, 3])` may yield ([3], ["C"]) and
-    ([1], ["B"]); then `ask` yields ([0], ["A"]), ([3], ["C"]) and ([1, 2], ["B", "B"]).
-    """
-    known = records.get(calls) if records else [None] * len(calls)
-    if found := [i for i, value in enumerate(known) if value is not None]:
-        yield found, [known[i] for i in found]
-    missing: dict[Call, list[int]] = {}
-    for i, value in enumerate(known):
-        if value is None:
-            missing.setdefault(calls[i], []).append(i)
-    batches = compute([places[0] for places in missing.values()]) if missing else ()
-    for positions, values in batches:
-        if records:
-            records.put([calls[i] for i in positions], values)
-        copies = [missing[calls[i]] for i in positions]
-        yield (
-            [place for places in copies for place in places],
-            [value for places, value in zip(copies, values, strict=True) for _ in places],
-        )
-
-
-def ask_all(
-    records: Records | None, calls: Sequence[Call], compute: Compute, *, label: str
-) -> list[Any]:
-    """The value of each call, as `ask` finds them, with a progress bar of this label."""
-    values: list[Any] = [None] * len(calls)
-    with progress_bar(label, len(calls)) as advance:
-        for positions, batch in ask(records, calls, compute):
-            for i, value in zip(positions, batch, strict=True):
-                values[i] = value
-            advance(len(positions))
-    return values
-
-
-@contextmanager
-def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
-    """Yield `advance(n)`; show a bar on stderr once the work has lasted over two seconds.
-
-    A notebook that the runner runs has no terminal: there "label 340/1200, 02:10 left" goes to
-    progress.txt in FACTROBUST_OUT, for the runner to show. TQDM_DISABLE silences the bar, as
-    everywhere, but not the file.
-    """
-    file = Path(os.environ.get("FACTROBUST_OUT", "no folder"), "progress.txt")
-    to_file = file.parent.is_dir()
-    shown: dict[str, Any] = {"leave": False}
-    if to_file:
-        shown = {"bar_format": PROGRESS_LINE, "mininterval": 1, "disable": False}
-    # tqdm.std, not tqdm.auto: notebook widgets would make the outputs differ from run to run.
-    with (
-        file.open("w", encoding="utf-8") if to_file else nullcontext(sys.stderr) as stream,
-        tqdm(total=total, desc=label, delay=QUIET_SECONDS, file=stream, **shown) as bar,
-    ):
-        yield bar.update
 
 
 # -- the store -------------------------------------------------------------------------------------
@@ -259,6 +191,71 @@ def _shared(mode: str, working: Path, committed: Path) -> Records:
     if mode == "replay":
         return Records(None, committed, strict=True)
     return Records(working, None if mode == "fresh" else committed)
+
+
+# -- asking the store, and computing what is missing -----------------------------------------------
+
+
+def ask(records: Records | None, calls: Sequence[Call], compute: Compute) -> Batches:
+    """The values of calls, batch by batch: first what the store holds, then what is missing.
+
+    `compute` is given the positions of the missing calls, equal calls once, and yields them batch
+    by batch, in any order, with their values. Each batch is stored before it is handed on, so that
+    an interrupted run keeps what it had. `compute` is not called if nothing is missing; without
+    records everything is.
+
+    Of calls [a, b, b, c] with a in the store, `compute([1, 3])` may yield ([3], ["C"]) and
+    ([1], ["B"]); then `ask` yields ([0], ["A"]), ([3], ["C"]) and ([1, 2], ["B", "B"]).
+    """
+    known = records.get(calls) if records else [None] * len(calls)
+    if found := [i for i, value in enumerate(known) if value is not None]:
+        yield found, [known[i] for i in found]
+    missing: dict[Call, list[int]] = {}
+    for i, value in enumerate(known):
+        if value is None:
+            missing.setdefault(calls[i], []).append(i)
+    batches = compute([places[0] for places in missing.values()]) if missing else ()
+    for positions, values in batches:
+        if records:
+            records.put([calls[i] for i in positions], values)
+        copies = [missing[calls[i]] for i in positions]
+        yield (
+            [place for places in copies for place in places],
+            [value for places, value in zip(copies, values, strict=True) for _ in places],
+        )
+
+
+def collected(batches: Batches, n: int, label: str) -> list[Any]:
+    """The values of n calls in their order, from batches of them, with a progress bar of this label."""
+    values: list[Any] = [None] * n
+    # Closed, else a traceback would keep it, and what it asks.
+    with closing(batches), progress_bar(label, n) as advance:  # type: ignore[type-var]
+        for positions, batch in batches:
+            for i, value in zip(positions, batch, strict=True):
+                values[i] = value
+            advance(len(positions))
+    return values
+
+
+@contextmanager
+def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
+    """Yield `advance(n)`; show a bar on stderr once the work has lasted over two seconds.
+
+    A notebook that the runner runs has no terminal: there "label 340/1200, 02:10 left" goes to
+    progress.txt in FACTROBUST_OUT, for the runner to show. TQDM_DISABLE silences the bar, as
+    everywhere, but not the file.
+    """
+    file = Path(os.environ.get("FACTROBUST_OUT", "no folder"), "progress.txt")
+    to_file = file.parent.is_dir()
+    shown: dict[str, Any] = {"leave": False}
+    if to_file:
+        shown = {"bar_format": PROGRESS_LINE, "mininterval": 1, "disable": False}
+    # tqdm.std, not tqdm.auto: notebook widgets would make the outputs differ from run to run.
+    with (
+        file.open("w", encoding="utf-8") if to_file else nullcontext(sys.stderr) as stream,
+        tqdm(total=total, desc=label, delay=QUIET_SECONDS, file=stream, **shown) as bar,
+    ):
+        yield bar.update
 
 
 # -- the committed records: parquet files of one model and operation each, and an index ------------
