@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from factrobust.models.sentences import Encoder, sentence_states
-from factrobust.records import Batches, Call, Records, ask, collected, progress_bar
+from factrobust.records import Batches, Call, Records, ask_all, progress_bar
 
 PAPER = {"learning_rate": 2e-5, "batch_size": 16, "epochs": 3, "weight_decay": 0.01, "seed": 0}
 CHARACTERS = 4096  # of a batch, padding included
@@ -43,7 +43,7 @@ def type_questions(
         for positions, types in classifier.predict([questions[i] for i in missing]):
             yield [missing[i] for i in positions], types
 
-    types = collected(ask(records, calls, compute), len(calls), "question types")
+    types = ask_all(records, calls, compute, label="question types")
     table = pd.DataFrame(types, columns=["answer_type", "probability"])
     table.insert(0, "question", questions)
     return table
@@ -130,10 +130,8 @@ def fine_tune(
         used = [parameter for name, parameter in named if not name.startswith("pooler.")]
         matrices = [parameter for parameter in used if parameter.ndim > 1]
         vectors = [parameter for parameter in used if parameter.ndim == 1]  # biases, norms' scales
-        groups = [
-            {"params": matrices, "weight_decay": weight_decay},
-            {"params": vectors, "weight_decay": 0.0},
-        ]
+        decays = ((matrices, weight_decay), (vectors, 0.0))
+        groups = [{"params": params, "weight_decay": decay} for params, decay in decays]
         optimiser = torch.optim.AdamW(groups, lr=learning_rate, fused=True)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / steps)
         network.train()

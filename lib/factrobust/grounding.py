@@ -91,10 +91,8 @@ def ask(model: Model, questions: pd.DataFrame, contexts: Sequence[str]) -> pd.Da
     memory, given = greedy(model, questions), greedy(model, questions, contexts)
     table = measured(scored(model, memory, given, given["token_ids"].map(tuple)))
     texts = list(zip(memory["text"], given["text"], contexts, strict=True))
-    return table.assign(
-        changed=[not same_answer(p, a) for p, a, _ in texts],
-        stated=[states(context, a) for _, a, context in texts],
-    )
+    changed = [not same_answer(p, a) for p, a, _ in texts]
+    return table.assign(changed=changed, stated=[states(context, a) for _, a, context in texts])
 
 
 def states(context: str, answer: str) -> bool:

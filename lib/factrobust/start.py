@@ -183,12 +183,10 @@ class Time(Study):
         super().__init__(notebook)
         self.models = self.probe.tuned(self.models) if tuned else self.models
         v = self.parameters
-        self.facts, _, self.inputs, self.dates = named.load_named_temporal(
-            v["data"],
-            sampling=sampling,
-            **{"limit": v[limit]} if limit else {"limit": v["n_facts"], "n_fine": v["n_fine"]},
-            **{name: v[name] for name in ("n_correct", "n_incorrect", "seed")},
-        )
+        how = {name: v[name] for name in ("n_correct", "n_incorrect", "seed")}
+        how |= {"limit": v[limit]} if limit else {"limit": v["n_facts"], "n_fine": v["n_fine"]}
+        loaded = named.load_named_temporal(v["data"], sampling=sampling, **how)
+        self.facts, _, self.inputs, self.dates = loaded
         self.facts = self.probe.other_objects(self.facts, v.get("n_others", 0), seed=v["seed"])
         self.statements = self.probe.statements(self.facts, self.dates)
         schemas.TemporalFacts.validate(self.facts)

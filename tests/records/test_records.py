@@ -28,7 +28,7 @@ from factrobust.records import (
     Records,
     RecordsError,
     ask,
-    collected,
+    ask_all,
     decode,
     encode,
     key_of,
@@ -72,7 +72,7 @@ class Lengths:
             yield batch, [float(len(self.calls[i].prompt)) for i in batch]
 
     def run(self, store: Records | None) -> list[float]:
-        return collected(ask(store, self.calls, self), len(self.calls), "lengths")
+        return ask_all(store, self.calls, self, label="lengths")
 
 
 PROMPTS = ["a", "bb", "a", "ccc", "dddd", "bb"]

@@ -24,11 +24,9 @@ def followed(marked: pd.DataFrame) -> pd.DataFrame:
     pull is log P2 - log P3, nats a token: how much better the context's answer fits than the memory,
     both with the context there. It says more than followed where nearly every answer follows.
     """
-    return marked.assign(
-        followed=(marked["source"] == "contextual").astype(float),
-        log_p0=np.log(marked["p0"]),
-        pull=np.log(marked["p2"]) - np.log(marked["p3"]),
-    )
+    logs = {name: np.log(marked[name]) for name in ("p0", "p2", "p3")}
+    table = marked.assign(followed=(marked["source"] == "contextual").astype(float))
+    return table.assign(log_p0=logs["p0"], pull=logs["p2"] - logs["p3"])
 
 
 def effects(

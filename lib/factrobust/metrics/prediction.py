@@ -14,18 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from factrobust import draws
+from factrobust import draws, statistics
 from factrobust.metrics.regression import FULL, REDUCED, Fit, fit, predict, undefined
-from factrobust.statistics import (
-    Array,
-    Interval,
-    binomial_interval,
-    bootstrap_mean,
-    bootstrap_statistic,
-    exact_table,
-    ratio_of_sums,
-    unit_bins,
-)
+from factrobust.statistics import Array, Interval, bootstrap_statistic, ratio_of_sums
 
 Sums = tuple[Array, Array]  # above and below a fraction
 RELATION = "relation alone"
@@ -157,7 +148,7 @@ def _held_out(
     test, fitted = _predicted(groups[outside], groups[~outside], predictors)
     known = test.dropna(subset=["probability"])
     hit, base = ((known[name] > 0.5) == known["correct"] for name in ("probability", "prior"))
-    accuracy = bootstrap_mean(hit, n_boot=n_boot)
+    accuracy = statistics.bootstrap_mean(hit, n_boot=n_boot)
     gain = bootstrap_statistic(relative_gain, [hit, base], n_boot=n_boot)
     row = {"n_train": outside.sum(), "n_test": len(known), "n_unseen": len(test) - len(known)}
     row |= {"accuracy": accuracy.mean, "low": accuracy.low, "high": accuracy.high}
@@ -281,8 +272,10 @@ def calibration_curve(predictions: pd.DataFrame, *, bins: int) -> pd.DataFrame:
     keys = ["model", "group_id", "correct"]
     mean = predictions.groupby(keys, sort=False)["probability"].mean(skipna=False)
     rows = mean.rename("predicted").dropna().reset_index()
-    rows = rows.assign(bin=unit_bins(rows["predicted"], bins))
-    table = exact_table(rows, ["model", "bin"], "correct").rename(columns={"mean": "observed"})
+    rows = rows.assign(bin=statistics.unit_bins(rows["predicted"], bins))
+    table = statistics.exact_table(rows, ["model", "bin"], "correct").rename(
+        columns={"mean": "observed"}
+    )
     table["predicted"] = rows.groupby(["model", "bin"])["predicted"].mean().to_numpy()
     return table
 
@@ -315,7 +308,7 @@ def risk_coverage(
             mean, low, high, _ = found
             if mean in (0, 1):
                 n = coverage * len(y)
-                low, high = map(float, binomial_interval(mean * n, n))
+                low, high = map(float, statistics.binomial_interval(mean * n, n))
             rows.append((model, score, coverage, mean, low, high, len(y), missing))
     names = ["model", "score", "coverage", "accuracy", "low", "high", "n", "n_missing"]
     return pd.DataFrame(rows, columns=names)

@@ -170,12 +170,11 @@ def duels(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     One row for each fact, precision and metric (DUELLED) that both `schemas.Matched` have a value for;
     difference is first minus second.
     """
-    sides = [
-        table.astype(dict.fromkeys(DUELLED, "Float64"))
-        .melt(CELL, DUELLED, "metric", value_name=f"{place}_value")
-        .rename(columns={"model": place, "prompt_format": f"{place}_format"})
-        for place, table in (("first", first), ("second", second))
-    ]
+    sides = []
+    for place, table in (("first", first), ("second", second)):
+        values = table.astype(dict.fromkeys(DUELLED, "Float64"))
+        long = values.melt(CELL, DUELLED, "metric", value_name=f"{place}_value")
+        sides.append(long.rename(columns={"model": place, "prompt_format": f"{place}_format"}))
     both = sides[0].merge(sides[1], on=["fact_id", "precision", "metric"], validate="one_to_one")
     both = both.dropna(subset=["first_value", "second_value"]).reset_index(drop=True)
     difference = (both.pop("first_value") - both.pop("second_value")).astype(float)

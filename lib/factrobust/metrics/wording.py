@@ -90,10 +90,8 @@ def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows.assign(logprob=mean_logprobs(rows["logprobs"]))
     named = {"texts": ("text", list), "logprob": ("logprob", "mean")}
     table = rows.groupby(KEY, sort=False).agg(**named).reset_index()
-    return table.assign(
-        n_answers=table["texts"].map(len).astype(int),
-        n_empty=[sum(not text.strip() for text in texts) for texts in table["texts"]],
-    )
+    empty = [sum(not text.strip() for text in texts) for texts in table["texts"]]
+    return table.assign(n_answers=table["texts"].map(len).astype(int), n_empty=empty)
 
 
 def control_groups(responses: pd.DataFrame, seed: int = 0) -> pd.DataFrame:

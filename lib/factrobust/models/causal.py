@@ -9,8 +9,6 @@ Position ids and explicit attention masks make this exact, and padding without e
 padding stands.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -84,10 +82,8 @@ class CausalLM(Model):
 
     def _score(self, job: Job) -> Iterator[Batch]:
         # 1. Prompt and answer become tokens together.
-        pairs = [
-            tokens.encode_pair(self.tokenizer, r["prompt"], r["answer"], bos=self.bos)
-            for r in job.requests
-        ]
+        encode = functools.partial(tokens.encode_pair, self.tokenizer, bos=self.bos)
+        pairs = [encode(request["prompt"], request["answer"]) for request in job.requests]
         self._check(job, [len(ids) for ids, _ in pairs])
         # 2. What begins alike stands together: answers to one prompt, prompts of one beginning.
         # 3. Rows of like size make a batch; what all of them begin with costs nothing.
@@ -226,13 +222,10 @@ class CausalLM(Model):
             n, n_said = (tokens.covering(self.tokenizer, last, ids, x) for x in (short, said))
             return short, n, n_said
 
-        generations = []
+        generations, decode = [], self.tokenizer.decode
         for s in streams:
             text, n, n_said = ending(tuple(s.ids))
-            top = [
-                [(self.tokenizer.decode([i]), p) for i, p in zip(*at, strict=True)]
-                for at in s.top[:n]
-            ]
+            top = [[(decode([i]), p) for i, p in zip(*at, strict=True)] for at in s.top[:n]]
             tempered = [] if s.alternatives else s.tempered[:n]
             answer = Generation(prompt, text, s.ids[:n], s.logprobs[:n], top, tempered)
             if s.curve:
@@ -314,7 +307,7 @@ class CausalLM(Model):
 
     def _forward(
         self, batch: list[list[Answer]], cache: Any, shared: int
-    ) -> tuple[list[Row], torch.Tensor, Any, torch.Tensor]:
+    ) -> tuple[list["Row"], torch.Tensor, Any, torch.Tensor]:
         """Run answers, a row a prompt, from behind the first `shared` tokens, which `cache` holds.
 
         Returns the rows, hidden states [row, q, width], cache, and positions of its keys [row, key].

@@ -97,11 +97,9 @@ def register() -> None:
     }  # fmt: skip
     heads = [f"self_attn.{name}_proj.weight" for name in "qkv"]
     gates = [f"mlp.{name}_proj.weight" for name in ("gate", "up")]
-    cut = [
-        WeightConverter("attn.qkv_proj.weight", heads, [Split(dim=0)]),
-        WeightConverter("ffn.proj_1.weight", gates, [Chunk(dim=0)]),
-    ]
-    mapping = [*(WeightRenaming(*names) for names in renamed.items()), *cut]
+    mapping: list[Any] = [WeightRenaming(*names) for names in renamed.items()]
+    mapping.append(WeightConverter("attn.qkv_proj.weight", heads, [Split(dim=0)]))
+    mapping.append(WeightConverter("ffn.proj_1.weight", gates, [Chunk(dim=0)]))
     register_checkpoint_conversion_mapping(OpenELMConfig.model_type, mapping, overwrite=True)
 
 

@@ -285,10 +285,8 @@ def _texts(prompts: Sequence[str]) -> list[str]:
 
 def _pairs(prompts: Sequence[str], answers: Answers) -> list[dict[str, Any]]:
     prompts = _texts(prompts)
-    _require(
-        not isinstance(answers, str) and len(answers) == len(prompts),
-        f"answers must be a list with one answer for each of {len(prompts)} prompts",
-    )
+    why = f"answers must be a list with one answer for each of {len(prompts)} prompts"
+    _require(not isinstance(answers, str) and len(answers) == len(prompts), why)
     return [
         {"prompt": prompt, "answer": _plain(answer, f"answer {i} (prompt {prompt[-60:]!r})")}
         for i, (prompt, answer) in enumerate(zip(prompts, answers, strict=True))
@@ -306,10 +304,8 @@ def _plain(answer: Answer, where: str) -> Answer:
 
 def _temperatures(temperature: float | Sequence[float], n: int) -> list[float]:
     values = np.asarray(temperature, dtype=float)
-    _require(
-        not values.ndim or len(values) == n,
-        f"{values.size} temperatures for {n} prompts; give one number, or one each",
-    )
+    why = f"{values.size} temperatures for {n} prompts; give one number, or one each"
+    _require(not values.ndim or len(values) == n, why)
     for t in values.flat:
         _require(0 <= t < np.inf, f"temperature {t} is out of range; it must be 0 or more")
     return np.broadcast_to(values, n).tolist()

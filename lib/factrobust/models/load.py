@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import sys
 import tempfile
 import threading
@@ -361,10 +360,7 @@ def _convert(parts: list[Path], work: Path) -> None:
 
     work.mkdir()
     whole = work / "model.gguf"
-    with open(whole, "wb") as out:
-        for part in parts:
-            with open(part, "rb") as file:
-                shutil.copyfileobj(file, out, 1 << 20)
+    whole.write_bytes(b"".join(map(Path.read_bytes, parts)))
     tokenizer = AutoTokenizer.from_pretrained(work, gguf_file=whole.name)
     network = AutoModelForCausalLM.from_pretrained(work, gguf_file=whole.name, dtype=torch.float32)
     # save_pretrained refuses to write a network that still claims to be quantised.

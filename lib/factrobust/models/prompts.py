@@ -85,7 +85,6 @@ def render(
     if f.chat and chat is None:
         raise ValueError(f"the format {format!r} needs a chat template, and this model has none")
     head, tail = chat if f.chat and chat else ("", "")
-    return [
-        f"{head}{f.before}{question}{f.after}{tail}{prefix if f.prefix else ''}"
-        for question, prefix in zip(questions, prefixes, strict=True)
-    ]
+    pairs = zip(questions, prefixes, strict=True)
+    around = head + f.before, f.after + tail
+    return [f"{around[0]}{q}{around[1]}{prefix if f.prefix else ''}" for q, prefix in pairs]

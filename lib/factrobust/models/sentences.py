@@ -15,7 +15,7 @@ import numpy as np
 
 from factrobust.models import load
 from factrobust.models.interface import ModelError
-from factrobust.records import Batches, Call, Records, ask, collected
+from factrobust.records import Batches, Call, Records, ask_all
 from factrobust.text import int_sim
 
 MINILM = "all-MiniLM-L6-v2"
@@ -100,8 +100,7 @@ class Encoder(Judge):
                 values = int_sim([ordered[i] for i in some], stacked)
                 yield some, values.astype(np.float32).tolist()
 
-        batches = ask(self._records, calls, compute)
-        return np.array(collected(batches, len(calls), f"{self.name} similarity"))
+        return np.array(ask_all(self._records, calls, compute, label=f"{self.name} similarity"))
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors of length 1, float32 [text, dimension]."""
@@ -180,8 +179,7 @@ class Entailment(Judge):
             sizes = [sum(map(len, texts[i])) + 8 for i in missing]
             return in_batches(missing, sizes, run, budget=CHARACTERS, name=self.name)
 
-        batches = ask(self._records, calls, compute)
-        return np.array(collected(batches, len(calls), f"{self.name} {LABEL}"))
+        return np.array(ask_all(self._records, calls, compute, label=f"{self.name} {LABEL}"))
 
     def _probabilities(self, loaded: tuple[Any, Any, int], pairs: list[list[str]]) -> list[float]:
         network, tokenizer, label = loaded

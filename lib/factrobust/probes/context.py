@@ -283,10 +283,8 @@ def answer_tokens(model: Model, questions: pd.DataFrame, response: pd.Series) ->
     context = f"{question['prefix'].iloc[0]} {response['counterfactual']}"
     prompts = [context_prompts(model, question, stated)[0] for stated in (None, [context])]
     cells = [(answer, stated) for answer in ANSWERS for stated in (False, True)]
-    logprobs = model.score(
-        [prompts[stated] for _, stated in cells],
-        [response[f"token_ids_{answer}"] for answer, _ in cells],
-    )
+    ids = [response[f"token_ids_{answer}"] for answer, _ in cells]
+    logprobs = model.score([prompts[stated] for _, stated in cells], ids)
     table = pd.DataFrame(cells, columns=["answer", "context"]).assign(
         token=[response[f"tokens_{answer}"] for answer, _ in cells],
         probability=[np.exp(values) for values in logprobs],

@@ -2,7 +2,7 @@
 
 A call is stored under the SHA-256 of everything that determines its result. New results go to a
 working SQLite file, committed batch by batch; the results that the notebooks need are exported to
-parquet files under data/records/, which are committed (`export`). `ask` is how
+parquet files under data/records/, which are committed (`export`). `ask` and `ask_all` are how
 everything that runs a network asks the store first.
 """
 
@@ -223,6 +223,13 @@ def ask(records: Records | None, calls: Sequence[Call], compute: Compute) -> Bat
             [place for places in copies for place in places],
             [value for places, value in zip(copies, values, strict=True) for _ in places],
         )
+
+
+def ask_all(
+    records: Records | None, calls: Sequence[Call], compute: Compute, *, label: str
+) -> list[Any]:
+    """The value of each call, as `ask` finds them, with a progress bar of this label."""
+    return collected(ask(records, calls, compute), len(calls), label)
 
 
 def collected(batches: Batches, n: int, label: str) -> list[Any]:

@@ -278,9 +278,8 @@ def describe(
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Command line. Exit status: 0, or 2 for a bad request."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("--profile", default=LAPTOP, help="a file of that name in profiles/")
     parser.add_argument("--tflops", type=float, help="10^12 operations a second, achieved")
     parser.add_argument("--bandwidth", type=float, help="10^9 bytes of memory a second, achieved")
