@@ -221,6 +221,11 @@ def test_tables_are_shown_without_row_numbers_but_with_named_rows():
     assert "<th>x</th>" in start._as_html(table.set_axis(["x"]))
 
 
+def test_the_kinds_of_contexts_that_are_named():
+    named = notebook(models=[], data="world", n_facts=4, contexts=["false"])
+    assert start.known_contexts(named).contexts["context"].tolist() == ["false"] * 4
+
+
 def test_the_world_in_its_century_and_its_contexts(monkeypatch):
     dates = {"n_fine": 2, "n_correct": 2, "n_incorrect": 2, "n_decoded": 3}
     study = start.time(notebook(models=[], data="world", n_facts=6, **dates))

@@ -449,19 +449,21 @@ class Context(Study):
 class KnownContexts(Context):
     """Part 4: `n_facts` facts of `data` with true, false and irrelevant `contexts`.
 
-    Without `data` they are the embedded facts, or those that `questions` names. With a parameter `n_asked`, `varied` are those that a model knows of as many facts, asked with
-    contexts that vary at random.
+    Without `data` they are the embedded facts, or those that `questions` names. A parameter `contexts`
+    names the kinds that are asked, else all are. With a parameter `n_asked`, `varied` are those that a
+    model knows of as many facts, asked with contexts that vary at random.
     """
 
     def _ask(self) -> pd.DataFrame:
-        from factrobust.datasets.contexts import facts_as_questions, known_contexts
+        from factrobust.datasets.contexts import CONTEXTS, facts_as_questions, known_contexts
         from factrobust.metrics.context import right
         from factrobust.probes.context import ask_known
 
         seed, loaded = self.parameters["seed"], self._facts()
         self.inputs, self.pool = loaded.files, facts_as_questions(loaded.table)
         self.questions = self._drawn(self.parameters["n_facts"])
-        self.contexts = known_contexts(self.questions, self.pool, right, seed=seed)
+        told = known_contexts(self.questions, self.pool, right, seed=seed)
+        self.contexts = told[told["context"].isin(self.parameters.get("contexts", CONTEXTS))]
         return self._each(lambda model: ask_known(model, self.questions, self.contexts))
 
     def _drawn(self, n: int) -> pd.DataFrame:
