@@ -111,6 +111,13 @@ def test_wording_has_a_row_of_predictors_for_each_model_and_question():
     assert set(study.responses["prompt_format"]) == {"question-answer", "chat"}
 
 
+def test_wording_asks_about_facts_of_the_exposures_that_are_named():
+    given = {"data": "world", "n_facts": 2000, "sentence_encoder": "all-MiniLM-L6-v2"}
+    study = start.wording(notebook(models=[], **given, exposures=[0, 64]))
+    assert set(study.questions["log_popularity"].round(6)) == {0.0, 4.174387}  # ln 1, ln 65
+    assert study.questions["group_id"].nunique() == 2 * 130
+
+
 def test_wording_asks_a_tuned_model_as_the_paper_asks_others():
     given = {"data": "embedded", "n_facts": 16, "n_samples": 10, "max_new_tokens": 20}
     given |= {"models": [SMOLLM], "sentence_encoder": "all-MiniLM-L6-v2"}
@@ -219,6 +226,11 @@ def test_tables_are_shown_without_row_numbers_but_with_named_rows():
     assert "<th>7</th>" not in start._as_html(table)
     assert "<th>7</th>" in start._as_html(table.rename_axis("n"))
     assert "<th>x</th>" in start._as_html(table.set_axis(["x"]))
+
+
+def test_the_kinds_of_contexts_that_are_named():
+    named = notebook(models=[], data="world", n_facts=4, contexts=["false"])
+    assert start.known_contexts(named).contexts["context"].tolist() == ["false"] * 4
 
 
 def test_the_world_in_its_century_and_its_contexts(monkeypatch):

@@ -402,17 +402,19 @@ class Context(Study):
 class KnownContexts(Context):
     """Part 4: `n_facts` facts of `data` with true, false and irrelevant `contexts`.
 
-    Without `data` they are the embedded facts, or those that `questions` names. With a parameter `n_asked`, `varied` are those that a model knows of as many facts, asked with
-    contexts that vary at random.
+    Without `data` they are the embedded facts, or those that `questions` names. A parameter `contexts`
+    names the kinds that are asked, else all are. With a parameter `n_asked`, `varied` are those that a
+    model knows of as many facts, asked with contexts that vary at random.
     """
 
     def _ask(self) -> pd.DataFrame:
         seed, loaded = self.parameters["seed"], self._facts()
         self.inputs, self.pool = loaded.files, self.data.facts_as_questions(loaded.table)
         self.questions = self._drawn(self.parameters["n_facts"])
-        asked = self.questions, self.pool, self.metric.right
-        self.contexts = self.data.known_contexts(*asked, seed=seed)
-        return self._each(lambda model: self.probe.ask_known(model, asked[0], self.contexts))
+        asked, kinds = self.questions, self.parameters.get("contexts", self.data.CONTEXTS)
+        told = self.data.known_contexts(asked, self.pool, self.metric.right, seed=seed)
+        self.contexts = told[told["context"].isin(kinds)]
+        return self._each(lambda model: self.probe.ask_known(model, asked, self.contexts))
 
     def _drawn(self, n: int) -> pd.DataFrame:
         drawn = self._facts(limit=n, seed=self.parameters["seed"]).table["fact_id"]

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from factrobust.plots import exposure as plots
+from factrobust.plots.style import Look
 
 TABLE = pd.DataFrame(
     [
@@ -47,3 +48,9 @@ def test_curves_are_drawn_instead_of_lines_and_panels_have_their_own() -> None:
 def test_several_rows_for_one_point_are_refused() -> None:
     with pytest.raises(ValueError, match="several rows for model world-s"):
         plots.by_exposure(pd.concat([TABLE, TABLE]), "share right")
+
+
+def test_looks_may_be_given() -> None:
+    looks = {"world-s": Look("red", "o"), "world-m": Look("blue", "s")}
+    (axis,) = plots.by_exposure(TABLE, "share right", looks=looks).axes
+    assert {line.get_color() for line in axis.lines} == {"red", "blue"}

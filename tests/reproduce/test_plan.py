@@ -297,7 +297,7 @@ def test_the_repositorys_profiles_are_planned_whole(
 ) -> None:
     assert main(["--profile", name]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if re.match(r"\d-", line)]
-    assert {row[0] for row in rows} == set("1234")
+    assert {row[0] for row in rows} == set("12345")
     assert [row for row in rows if "unknown" in row and "://" not in row] == []
 
 

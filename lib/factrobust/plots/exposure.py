@@ -23,15 +23,16 @@ def by_exposure(
     panel: str | None = None,
     at: float | None = None,
     shares: str = "y",
+    looks: blocks.Looks | None = None,
 ) -> Figure:
-    """A measure against the exposure: points with their intervals, a look each value of `by`.
+    """A measure against the exposure: points with their intervals, one of `looks` each value of `by`.
 
     `table`: intervals by model (or `by`), exposure and, with a panel each value of it, `panel`.
     `curves`, of `metrics.exposure.fitted_curves`, are drawn as lines; without them points are joined.
     Dashed: `at`, such as chance. Exposure 0 stands apart, at the left.
     """
     blocks.check(table, by, panel, "exposure")
-    looks = blocks.looks_of(table[by])
+    looks = looks or blocks.looks_of(table[by])
     labels = ("exposure (sentences)" if panel else EXPOSURE, ylabel)
     width = None if panel else style.DOUBLE
     fig, parts = blocks.panels(table, panel, labels=labels, width=width, shares=shares)
