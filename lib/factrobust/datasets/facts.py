@@ -88,13 +88,9 @@ def load_facts(
     table = load_relations()
     frame = tables.read_checked(path, with_relations(SCHEMA, table.index))
     tables.check_unique(frame, ["relation", "subject"], path)
-    frame = tables.complete_table(
-        frame,
-        SCHEMA,
-        fact_id=frame["relation"] + "/" + frame["subject"].map(tables.slug),
-        answer_type=frame["relation"].map(table["answer_type"]),
-        domain=frame["relation"].map(table["domain"]),
-    )
+    usual = {name: frame["relation"].map(table[name]) for name in ("answer_type", "domain")}
+    usual["fact_id"] = frame["relation"] + "/" + frame["subject"].map(tables.slug)
+    frame = tables.complete_table(frame, SCHEMA, **usual)
     frame["popularity"] = pd.to_numeric(frame["popularity"]).astype(float)
     frame["aliases"] = tables.alias_lists(frame["aliases"], frame["object"])
     tables.check_unique(frame, ["fact_id"], path)

@@ -108,14 +108,11 @@ def _relations() -> pd.DataFrame:
 
 
 _FILLED = tables.filled("remove the row")
-_SHARED = {
-    "id": _FILLED,
-    "prop": pa.Check(
-        lambda cells: cells.str.replace(" ", "_").isin(_relations().index),
-        error="is none of PopQA's 16; remove the row",
-    ),
-    "possible_answers": _FILLED,
-}
+_KNOWN = pa.Check(
+    lambda cells: cells.str.replace(" ", "_").isin(_relations().index),
+    error="is none of PopQA's 16; remove the row",
+)
+_SHARED = {"id": _FILLED, "prop": _KNOWN, "possible_answers": _FILLED}
 # What is read of PopQA's 17 columns; the others are ids, titles and aliases on Wikidata.
 _POPQA = _SHARED | dict.fromkeys(("subj", "obj", "question"), _FILLED) | {"s_pop": None}
 _POPQA_TP = _SHARED | dict.fromkeys(("paraphrase", "template_id"), _FILLED)

@@ -144,12 +144,9 @@ def loaded(part: int, *, town: bool = False) -> tables.Loaded:
     for name in ("question", "prefix"):
         pairs = zip(facts[name], facts["subject"], strict=True)
         facts[name] = [text.replace("{subject}", subject) for text, subject in pairs]
-    facts = facts.assign(
-        popularity=np.log10(1 + facts["exposure"]),
-        log_popularity=np.log(1 + facts["exposure"]),
-        popularity_source="log10(1 + exposure)",
-        source="data/world",
-    )
+    logs = {"popularity": np.log10(1 + facts["exposure"])}
+    logs |= {"log_popularity": np.log(1 + facts["exposure"])}
+    facts = facts.assign(**logs, popularity_source="log10(1 + exposure)", source="data/world")
     if part == 2:
         columns = facts.columns.intersection([*temporal.COLUMNS, "question", "prefix"])
         asked = temporal.complete(facts[columns])

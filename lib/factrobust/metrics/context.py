@@ -313,12 +313,8 @@ def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
     """
     one = (results[["n_tokens_parametric", "n_tokens_counterfactual"]] == 1).all(axis=1)
     known = results[["p0", "p1"]].notna().all(axis=1)
-    rows = results[["model"]].assign(
-        tokens=np.where(one, "one each", "more"),
-        n=known,
-        exceptions=results["p0"] > results["p1"],
-        n_missing=~known,
-    )
+    counts = {"n": known, "exceptions": results["p0"] > results["p1"], "n_missing": ~known}
+    rows = results[["model"]].assign(tokens=np.where(one, "one each", "more"), **counts)
     table = rows.groupby(["model", "tokens"], sort=False).sum().reset_index()
     table.insert(4, "share", table["exceptions"] / table["n"])
     return table

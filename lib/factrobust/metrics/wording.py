@@ -17,9 +17,8 @@ import pandas as pd
 
 from factrobust import draws
 from factrobust.statistics import Array, Interval, bootstrap_statistic
-from factrobust.text import contains, normalise, per_pair
+from factrobust.text import Groups, contains, normalise, per_pair
 
-Groups = Sequence[Sequence[str]]
 KEY = ["model", "group_id"]
 BEFORE = frozenset(("new", "north", "south", "east", "west", "equatorial"))  # "New Mexico"
 SOURCES = ("fact", "wording", "interaction")

@@ -33,13 +33,10 @@ def greedy(
     first answer tells whether the model gives the alternatives that an entropy needs, and with it
     the FRS; ModelError if not.
     """
-    generations = model.generate(
-        prompts(model, facts),
-        max_new_tokens=MAX_NEW_TOKENS,
-        stop=FORMATS[model.prompt_format].stop,
-        alternatives=ALTERNATIVES,
-        temperatures=() if "temper" in model.lacks else temperatures,
-    )
+    how: dict[str, Any] = {"max_new_tokens": MAX_NEW_TOKENS, "alternatives": ALTERNATIVES}
+    how["temperatures"] = () if "temper" in model.lacks else temperatures
+    stop = FORMATS[model.prompt_format].stop
+    generations = model.generate(prompts(model, facts), stop=stop, **how)
     own = ["prompt", "text", "token_ids", "logprobs", "curve", "entropies"]
     rows = [
         [*(getattr(g, name) for name in own)]

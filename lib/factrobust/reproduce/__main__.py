@@ -110,13 +110,9 @@ class Run:
         failed.unlink(missing_ok=True)  # of an earlier run
         try:
             run_sync(self.manager.start_kernel)(cwd=str(folder), env=self.environment)
-            how: dict[str, Any] = {
-                "kernel_name": "python3",
-                "km": self.manager,
-                "progress_bar": False,
-            }
+            how: dict[str, Any] = {"kernel_name": "python3", "km": self.manager}
             # Saved at its end: twice a cell takes longer than many a cell once there are figures.
-            how["request_save_on_cell_execute"] = False
+            how |= {"request_save_on_cell_execute": False, "progress_bar": False}
             node = papermill.execute_notebook(notebook, failed, self.parameters, **how)
         except Exception as error:
             copy = f"The notebook with the error: {failed.relative_to(self.mode.root)}"
