@@ -38,9 +38,9 @@ WRITTEN_BY_RUNS = (":(exclude)figures", ":(exclude)data/records")
 def save_figure(fig: Figure, name: str, data: pd.DataFrame, **about: Any) -> None:
     """Write a figure as NAME.pdf and NAME.png (200 dpi), its plotted data and its provenance.
 
-    `name` is like "1-decoding/figure-01"; `data` holds what is drawn, a row a point; `about` are the
-    `parameters`, the `models`, or their names as strings, and the `inputs`, data files that were
-    read. Raises TypeError for a parameter that JSON cannot hold.
+    `name` is like "1-decoding/figure-01"; `data` holds what is drawn, a row a point; `about` are
+    the `parameters`, the `models`, or their names as strings, and the `inputs`, data files that
+    were read. Raises TypeError for a parameter that JSON cannot hold.
     """
     pdf, png = io.BytesIO(), io.BytesIO()
     if layout := fig.get_layout_engine():

@@ -1,4 +1,4 @@
-"""The tables that travel between modules: one schema each, which names, types and checks its columns.
+"""The tables that travel between modules: one schema each, which names, types and checks columns.
 
 A docstring that takes or returns "a table `schemas.Scores`" means these columns; more may be there.
 `schemas.Scores.validate(table)` checks one. A column means the same in every table, as
@@ -32,7 +32,7 @@ TYPES |= {"whole?": pd.Int64Dtype(), "flag?": pd.BooleanDtype()}  # a number tha
 def _column(
     kind: str, description: str, low: float = np.nan, high: float = np.nan, coerce: Any = ""
 ) -> pa.Column:
-    """A column of a kind (a key of TYPES, with ? where cells may be missing) from `low` to `high`."""
+    """A column of a kind (of TYPES, with ? where cells may be missing) from `low` to `high`."""
     ends = {"ge": low, "le": high}
     checks = [getattr(pa.Check, name)(end) for name, end in ends.items() if not np.isnan(end)]
     form: dict[str, Any] = {"nullable": kind.endswith("?"), "coerce": coerce == "yes"}
@@ -47,8 +47,8 @@ def _table(
     unique: Sequence[str] = (),
     **own: pa.Column,
 ) -> pa.DataFrameSchema:
-    """A schema of the `columns` (names of COLUMNS, or of its `own`) behind those of its `base`; no two
-    rows agree in all of `unique`."""
+    """A schema of the `columns` (names of COLUMNS, or of its `own`) behind those of its `base`; no
+    two rows agree in all of `unique`."""
     here = base.columns if base else {}
     here = here | {name: own.get(name) or COLUMNS[name] for name in columns.split()}
     unique = unique or (base.unique if base else None) or ()

@@ -142,6 +142,6 @@ def clusters(groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike])
 
 
 def per_pair(sums: ArrayLike, sizes: ArrayLike) -> Array:
-    """Sums over the ordered pairs of groups of these sizes as means over them; NaN without a pair."""
+    """Sums over ordered pairs of groups of these sizes as means over them; NaN without a pair."""
     n = np.asarray(sizes)
     return np.where(n > 1, sums / np.maximum(n * (n - 1.0), 1.0), np.nan)

@@ -113,9 +113,9 @@ def sample_dates(facts: pd.DataFrame, *, rule: str = "strict", seed: int = 0) ->
     them like any other. Where another row has the same subject, relation and object, an incorrect
     date is left out unless it is incorrect for that row's period too.
 
-    These dates are the paper's; `thinned` keeps some. Years that no subject could live in stay where
-    the sampling reaches them, as in the paper; balanced dates seldom do. Raises ValueError for a bound
-    that is no date.
+    These dates are the paper's; `thinned` keeps some. Years that no subject could live in stay
+    where the sampling reaches them, as in the paper; balanced dates seldom do. Raises ValueError for
+    a bound that is no date.
     """
     start, end = parse(facts["start"]), parse(facts["end"])
     fact, years = _years(start[0], end[1])

@@ -73,9 +73,9 @@ def load_named_temporal(
 
     A table `schemas.TemporalFacts`, of TimeStress with question and prefix (empty). TimeStress brings
     its authors' dates and labels; for other facts dates are sampled. Both are thinned as
-    `datasets.dates.thinned` says (`kept`: n_correct, n_incorrect). `limit` takes a seeded sample of facts, spread evenly over relations;
-    so does n_fine for those that keep their months, days and transitional dates (None: all); the others
-    have the years alone that play matches.
+    `datasets.dates.thinned` says (`kept`: n_correct, n_incorrect). `limit` takes a seeded sample of
+    facts, spread evenly over relations; so does n_fine for those that keep their months, days and
+    transitional dates (None: all); the others have the years alone that play matches.
 
     Raises ValueError for an unknown name, a bad limit, and a number of years that is no count.
     """

@@ -1,4 +1,4 @@
-"""The papers' own data sets and those like them, as tables of ours: a line of data/official.csv each.
+"""The papers' own data sets and those like them, as tables of ours: a line of data/official.csv.
 
 PopQA (Mallen et al. 2023), PopQA-TP (Rabinovich et al. 2023), TimeStress and TREC (Li and Roth 2002)
 are read in this module, the sets with passages in `closed_book`. No set is embedded. This project's
@@ -343,7 +343,7 @@ LOADERS: dict[str, Callable[[list[Path], str], tables.Loaded]] = {
     ),  # its facts of the paper's six relations
     "popqa_tp": popqa_tp,
 }
-# By name: the part whose probe asks the questions, repository@revision, and a pattern of paths there.
+# By name: the part whose probe asks the questions, repository@revision, a pattern of paths there.
 SETS = {str(row.set): row for row in pd.read_csv(DATA / "official.csv").itertuples()}
 
 

@@ -245,14 +245,14 @@ def answer_pairs(groups: pd.DataFrame) -> pd.DataFrame:
 
 # -- which wording breaks which fact ---------------------------------------------------------------
 #
-# In each relation facts i and wordings v make a table of answers x_iv, 1 if right, else 0. With the mean
-# f_i of a fact, m_v of a wording and g of all, its sum of squares is that of three parts,
+# In each relation facts i and wordings v make a table of answers x_iv, 1 if right, else 0. With the
+# mean f_i of a fact, m_v of a wording and g of all, its sum of squares is that of three parts,
 #
 #     sum (x_iv - g)^2 = V sum (f_i - g)^2 + n sum (m_v - g)^2 + sum (x_iv - f_i - m_v + g)^2,
 #
-# of the n facts, of the V wordings, and of what is left: a wording that breaks this fact and not that
-# one. Means of wordings differ by chance, too; the variance components of the two-way random-effects
-# model, by the method of moments (Searle, Casella and McCulloch, Variance Components, 1992), do not.
+# of the n facts, of the V wordings, and of what is left: a wording that breaks this fact and not
+# that one. Means of wordings differ by chance, too; the variance components of the two-way
+# random-effects model, by the method of moments (Searle, Casella and McCulloch, 1992), do not.
 
 
 def components(weights: Array, *wordings: Array) -> Array:
@@ -285,7 +285,7 @@ def sums_of_squares(table: Array) -> Array:
 
 
 def variance_shares(marked: pd.DataFrame, *, n_boot: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """Shares of the variance of the column `correct`, a row a model, relation and source of SOURCES.
+    """Shares of the variance of the column `correct`, a row a model, relation and one of SOURCES.
 
     `squares` is the source's share of the sum of squares, `share` that of the components with low and
     high (whole facts are drawn), n the facts that were asked in all wordings. The relation "all" sums

@@ -289,8 +289,8 @@ class EndpointModel(Model):
         return bool(refused)
 
     def _explained(self, error: Exception, what: str) -> ModelError:
-        """The client's sentence for what went wrong. Raised elsewhere: the error itself is no context
-        of ours, for it may hold what the server said."""
+        """The client's sentence for what went wrong. Raised elsewhere: the error itself is no
+        context of ours, for it may hold what the server said."""
         cause = f" {error.__cause__}" if error.__cause__ else ""
         fault = " ".join(f"{type(error).__name__}: {error}{cause}".split())
         said = self.endpoint.hidden(fault)[:400]

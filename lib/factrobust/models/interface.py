@@ -187,10 +187,10 @@ class Model(ABC):
 
         since at t = 2 the odds of 4 to 1 become their square root, 2 to 1.
 
-        Truncation (`cuts`) drops tokens of the tempered distribution, in the order of transformers' `generate`:
-        all but the `top_k` likeliest; of these all but the fewest whose probabilities sum to `top_p`;
-        of these all that have less than `min_p` times the largest one. What stays is renormalised,
-        and an answer that needs a dropped token has log P = -inf.
+        Truncation (`cuts`) drops tokens of the tempered distribution, in the order of transformers'
+        `generate`: all but the `top_k` likeliest; of these all but the fewest whose probabilities sum
+        to `top_p`; of these all that have less than `min_p` times the largest one. What stays is
+        renormalised, and an answer that needs a dropped token has log P = -inf.
         """
         grid = _temperatures(temperatures, len(temperatures))
         _require(bool(grid), "temperatures is empty; give at least one, such as 1.0")
@@ -206,8 +206,8 @@ class Model(ABC):
         return collected(batches, len(job.requests), f"{self.name} {job.operation}")
 
     def _checked(self, batches: Batches, needed: int) -> Batches:
-        """The batches of answers; ModelError if the first answer tells fewer alternatives a position
-        than are `needed`.
+        """The batches of answers; ModelError if the first answer tells fewer alternatives a
+        position than are `needed`.
 
         One is enough: a server that tells them by their texts merges those that read alike.
         """
@@ -216,9 +216,9 @@ class Model(ABC):
                 told = [at for g in answers if needed and g.text for at in g.top_logprobs or [[]]]
                 if told and (most := max(map(len, told))) < needed:
                     raise ModelError(
-                        f"{self.name} tells the log-probabilities of {most} likeliest tokens a position "
-                        f"where {needed} are needed; take a model or server that tells them "
-                        "(top_logprobs)"
+                        f"{self.name} tells the log-probabilities of {most} likeliest tokens a "
+                        f"position where {needed} are needed; take a model or server that tells "
+                        "them (top_logprobs)"
                     )
                 needed = 0 if told else needed
                 yield indices, answers

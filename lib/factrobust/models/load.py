@@ -251,8 +251,8 @@ def location(source: Source) -> tuple[str, dict[str, Any]]:
         folder = GROWN / source.name
         if weights_digest(folder) != pinned:
             raise ModelError(
-                f"the weights of {source.name} in {folder} are not the ones this project was measured "
-                f"with; bring them back with `git checkout {folder}`"
+                f"the weights of {source.name} in {folder} are not the ones this project was "
+                f"measured with; bring them back with `git checkout {folder}`"
             )
         if adapter := adapter_of(folder):
             return location(find_source(adapter))

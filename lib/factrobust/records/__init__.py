@@ -233,7 +233,7 @@ def ask_all(
 
 
 def collected(batches: Batches, n: int, label: str) -> list[Any]:
-    """The values of n calls in their order, from batches of them, with a progress bar of this label."""
+    """The values of n calls in their order, from their batches, with a progress bar of this label."""
     values: list[Any] = [None] * n
     # Closed, else a traceback would keep it, and what it asks.
     with closing(batches), progress_bar(label, n) as advance:  # type: ignore[type-var]
