@@ -18,7 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from factrobust import paths, provenance
-from factrobust.provenance import save_figure, save_table, write_atomically
+from factrobust.provenance import save_figure, save_table
 
 NOTEBOOK = "notebooks/1-decoding/1.2-temperature.ipynb"
 NAME = "1-decoding/figure-01"
@@ -224,8 +224,8 @@ def test_bad_parameters_are_refused_before_anything_is_written(root: Path) -> No
 
 def test_writing_is_atomic(tmp_path: Path) -> None:
     target = tmp_path / "figure.csv"
-    write_atomically(target, b"old")
+    paths.write_atomically(target, b"old")
     with pytest.raises(TypeError):
-        write_atomically(target, "not bytes")  # type: ignore[arg-type]
+        paths.write_atomically(target, "not bytes")  # type: ignore[arg-type]
     assert target.read_bytes() == b"old"
     assert [file.name for file in tmp_path.iterdir()] == ["figure.csv"]

@@ -16,3 +16,13 @@ def output_root() -> Path:
     half-finished notebook never overwrites the committed figures.
     """
     return Path(os.environ.get("FACTROBUST_OUT", ROOT))
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that at any moment it holds the old content or the new, never half of it."""
+    half = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        half.write_bytes(data)
+        os.replace(half, path)
+    finally:
+        half.unlink(missing_ok=True)

@@ -28,6 +28,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from factrobust import paths
+from factrobust.paths import write_atomically
 
 PACKAGES = ("factrobust", "numpy", "pandas", "matplotlib", "torch", "transformers")
 OF_THE_RUN = ("git", "versions")  # what may differ between runs that made the same files
@@ -42,13 +43,17 @@ def save_figure(fig: Figure, name: str, data: pd.DataFrame, **about: Any) -> Non
     the `parameters`, the `models`, or their names as strings, and the `inputs`, data files that
     were read. Raises TypeError for a parameter that JSON cannot hold.
     """
+    from matplotlib import rc_context
+
     pdf, png = io.BytesIO(), io.BytesIO()
-    if layout := fig.get_layout_engine():
-        layout.execute(fig)
-        fig.set_layout_engine("none")  # laid out once: the same in every format, in half the time
     unversioned = {"Creator": None, "Producer": None, "CreationDate": None}
-    fig.savefig(pdf, format="pdf", metadata=unversioned)
-    fig.savefig(png, format="png", dpi=200, metadata={"Software": None})
+    # Laid out once, it is the same in every format; with a layout engine each would be drawn twice.
+    with rc_context({"figure.constrained_layout.use": False}):
+        if layout := fig.get_layout_engine():
+            layout.execute(fig)
+            fig.set_layout_engine(None)
+        fig.savefig(pdf, format="pdf", metadata=unversioned)
+        fig.savefig(png, format="png", dpi=200, metadata={"Software": None})
     files = {"pdf": pdf.getvalue(), "png": png.getvalue(), "csv": _csv(data)}
     _save(name, files, **about)
 
@@ -73,16 +78,6 @@ def save_table(df: pd.DataFrame, name: str, *, decimals: int = 3, **about: Any) 
     files = {"csv": _csv(df), "md": f"{markdown}\n".encode(), "tex": latex.encode()}
     _save(name, files, **about)
     return df
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that at any moment it holds the old content or the new, never half of it."""
-    half = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        half.write_bytes(data)
-        os.replace(half, path)
-    finally:
-        half.unlink(missing_ok=True)
 
 
 def _flat(df: pd.DataFrame) -> pd.DataFrame:

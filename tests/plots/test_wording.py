@@ -41,10 +41,14 @@ def test_quality_on_one_line_a_relation(check, intervals, points, rows, entries)
 def test_wordings_stand_in_the_row_of_their_relation(check, points, rows, entries):
     table = pd.DataFrame({"relation": ["a", "a", "a", "b", "b"], "variant": [0, 1, 2, 0, 1]})
     table = table.assign(model=GEMMA, mean=[0.1, 0.2, 0.3, 0.8, 1.0], n=30)
+    table["low"], table["high"] = table["mean"] / 2, table["mean"] / 2 + 0.5
     fig = check(wording.by_wording(table), axes=1)
     assert rows(fig.axes[0]) == ["b", "a"]
     originals, paraphrases = (line.get_xydata() for line in fig.axes[0].lines)
     assert originals.tolist() == [[0.1, 1], [0.8, 0]]
+    [intervals] = fig.axes[0].collections  # of the originals
+    ends = [segment.ravel().tolist() for segment in intervals.get_segments()]
+    assert ends == [pytest.approx([0.05, 1, 0.55, 1]), pytest.approx([0.4, 0, 0.9, 0])]
     assert paraphrases[:, 0].tolist() == [0.2, 0.3, 1.0]
     assert paraphrases[:, 1] == pytest.approx([1, 1, 0], abs=0.26)
     assert entries(fig) == ["original wording", "paraphrase"]

@@ -103,26 +103,29 @@ def placebo_test(
     parts = dict(iter(every.groupby(by)))
     for key, part in found.groupby(by, sort=False):
         groups = part["fact_id"].map(subject)
+        p = _permuted(parts[key], parts[key]["fact_id"].map(subject), n_draws)
         for measure in MEASURES:
             pair = part[measure], part[f"placebo_{measure}"]
             apart = paired_difference(*pair, groups, n_boot=n_boot)
-            p = _permuted(parts[key], parts[key]["fact_id"].map(subject), measure, n_draws)
             means = [float(one.mean()) for one in pair]
-            rows.append((*key, measure, *means, *apart._replace(n=len(part)), apart.n, p))
+            rows.append((*key, measure, *means, *apart._replace(n=len(part)), apart.n, p[measure]))
     columns = ["measure", "validity", "placebo", "mean", "low", "high", "n", "subjects", "p"]
     return pd.DataFrame(rows, columns=[*by, *columns])
 
 
-def _permuted(blocks: pd.DataFrame, subjects: pd.Series, measure: str, n_draws: int) -> float:
-    """The p-value of one measure; `blocks` are sorted by fact, then by place."""
+def _permuted(blocks: pd.DataFrame, subjects: pd.Series, n_draws: int) -> dict[str, float]:
+    """The p-values of MEASURES; `blocks` are sorted by fact, then by place."""
     sizes = blocks.groupby("fact_id").size().to_numpy()
     first = np.cumsum([0, *sizes[:-1]])
     number = pd.factorize(subjects.iloc[first], sort=True)[0]
-    values = blocks[measure].to_numpy()
     quantile = np.random.default_rng(0).random((n_draws, number.max() + 1))
-    drawn = values[first + (quantile[:, number] * sizes).astype(int)].mean(axis=1)
-    seen = values[blocks["true"].to_numpy()].mean()
-    return float((1 + (drawn >= seen - 1e-9).sum()) / (1 + n_draws))
+    drawn = first + (quantile[:, number] * sizes).astype(int)  # [draw, fact] the number of a block
+    found, true = {}, blocks["true"].to_numpy()
+    for measure in MEASURES:
+        values = blocks[measure].to_numpy()
+        least = values[true].mean() - 1e-9
+        found[measure] = float((1 + (values[drawn].mean(axis=1) >= least).sum()) / (1 + n_draws))
+    return found
 
 
 def by_number_of_dates(scores: pd.DataFrame, incorrect: Sequence[int]) -> pd.DataFrame:

@@ -11,6 +11,7 @@ padding stands.
 
 import copy
 import functools
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -32,6 +33,7 @@ SHORT_PREFIX = 8  # sharing fewer tokens than this saves nothing
 BRANCHES = 64  # answers that share a row, and
 LONG = 256  # tokens of a row: more would make its mask costly
 CROWDED = 0.8  # share of rows in use above which a batch is not worth shrinking
+READING = threading.Lock()  # what batches begin with is read by one thread, once
 
 Answer = tuple[list[int], int]  # token ids of prompt + answer, and where the answer begins
 
@@ -294,12 +296,13 @@ class CausalLM(Model):
         common = min(common_length(sequences), limit)
         if common < SHORT_PREFIX:
             return Keys(), 0
-        ids, cache = self._prefix or ([], Keys())
-        shared = min(common_length([ids, sequences[0]]), common)
-        if shared < max(SHORT_PREFIX, common // 2):
-            ids, shared = sequences[0][:common], common
-            _, _, cache, _ = self._forward([[unanswered(ids)]], Keys(), 0)
-            self._prefix = ids, cache
+        with READING:
+            ids, cache = self._prefix or ([], Keys())
+            shared = min(common_length([ids, sequences[0]]), common)
+            if shared < max(SHORT_PREFIX, common // 2):
+                ids, shared = sequences[0][:common], common
+                _, _, cache, _ = self._forward([[unanswered(ids)]], Keys(), 0)
+                self._prefix = ids, cache
         cache = copy.deepcopy(cache)
         cache.crop(shared - len(ids))
         cache.batch_repeat_interleave(len(batch))

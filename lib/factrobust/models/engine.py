@@ -245,11 +245,20 @@ def in_batches(
     lanes = 1 if gpu else min(LANES, threads, len(batches) or 1)
     todo, running = deque(batches[::-1]), deque[tuple[list[Any], Future[Batch | None]]]()
     share = functools.partial(torch.set_num_threads, threads // lanes)
+    waiting = 2 * lanes if lanes > 1 else 1  # the next ones wait for a free lane
+
+    def start(batch: list[Any]) -> Future[Batch | None]:
+        if lanes > 1:
+            return pool.submit(attempt, batch)
+        done: Future[Batch | None] = Future()  # here: a new thread would have to make its own team
+        done.set_result(attempt(batch))
+        return done
+
     with ThreadPoolExecutor(lanes, initializer=share) as pool:
         try:
             while todo or running:
-                while todo and len(running) < 2 * lanes:  # the next ones wait for a free lane
-                    running.append((todo[0], pool.submit(attempt, todo.popleft())))
+                while todo and len(running) < waiting:
+                    running.append((todo[0], start(todo.popleft())))
                 batch, future = running.popleft()
                 if done := future.result():
                     yield done

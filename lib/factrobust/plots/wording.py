@@ -73,8 +73,8 @@ def quality(table: pd.DataFrame) -> Figure:
 def by_wording(table: pd.DataFrame) -> Figure:
     """Share of right answers to each wording, a row a relation and a panel a model.
 
-    `table`: model, relation, variant (0: the original, a bar; the paraphrases are points), mean, n.
-    Relations stand by the mean of all.
+    `table`: intervals by model, relation and variant (0: the original, a bar with its interval; the
+    paraphrases are points). Relations stand by the mean of all.
     """
     relations = blocks.by_mean(table, "relation")
     fig, panels = blocks.panels(
@@ -90,6 +90,8 @@ def by_wording(table: pd.DataFrame) -> Figure:
         at += style.jitter(len(own), 0.5) * ~original
         for shown, shape in zip((original, ~original), marks.values(), strict=True):
             axis.plot(own["mean"][shown], at[shown], ls="", color=look.colour, **shape)
+        first = own[original]
+        axis.hlines(at[original], first["low"], first["high"], color=look.colour, lw=0.9)
     blocks.name_rows([axis for axis, _ in panels], [*map(style.name, relations)])
     return blocks.legend(fig, [blocks.key(name, ls="", **shape) for name, shape in marks.items()])
 
@@ -106,7 +108,7 @@ def variance(table: pd.DataFrame) -> Figure:
     order = table[table["source"] == "wording"].groupby("relation")["share"].mean()
     order["all"] = np.inf
     rows = list(order.sort_values(ascending=False).index)
-    fills = {"fact": style.SKY, "wording": style.VERMILION, "interaction": "0.8"}
+    fills = {"fact": style.SKY, "wording": style.PURPLE, "interaction": "0.8"}
     fig, panels = blocks.panels(
         table, "model", height=0.9 + 0.19 * len(rows), what="facts a relation",
         labels=("share of the variance", ""),

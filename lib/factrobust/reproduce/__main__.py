@@ -39,7 +39,7 @@ from factrobust.reproduce.notebook import kernel_environment, normalise, read_ca
 from factrobust.reproduce.profiles import LAPTOP, Mode, find_notebooks, parameters
 
 SHOW_SECONDS = 15  # between two lines of progress
-REPLAYED_AT_ONCE = 2  # notebooks; models that compute take all of a machine, one at a time
+REPLAYED_AT_ONCE = 3  # notebooks; models that compute take all of a machine, one at a time
 # The library's errors, by name: one sentence that says it all, where others need their traceback.
 OURS = ("FactsError", "LacksError", "ModelError", "RecordsError")
 
@@ -72,6 +72,10 @@ class Run:
         self.manager = AsyncKernelManager(
             kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[])
         )
+
+    def size(self) -> int:
+        """Bytes of the notebook with its outputs."""
+        return (self.mode.root / self.notebook).stat().st_size
 
     def execute(self) -> None:
         """Run all cells, saving into `out` alone.
@@ -167,14 +171,19 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
 
     # Files are moved in a thread of its own, which no signal interrupts half-way.
     with ThreadPoolExecutor(at_once) as pool, ThreadPoolExecutor(1) as mover:
-        futures = [pool.submit(attempt, run) for run in runs]
+        # Beside others the long ones, with many figures, begin first: none is then left to the end.
+        order = sorted(runs, key=Run.size, reverse=True) if at_once > 1 else runs
+        futures = {run: pool.submit(attempt, run) for run in order}
         try:
-            for number, (run, future) in enumerate(zip(runs, futures, strict=True), start=1):
+            for number, run in enumerate(runs, start=1):
+                future = futures[run]
                 print(f"[{number}/{len(runs)}] {run.notebook}", flush=True)
                 while wait([future], timeout=SHOW_SECONDS).not_done:
                     print(f"      {run.progress()[:90]}", flush=True)
                 try:
                     future.result()
+                    if not run.seconds:  # it did not begin, since another failed
+                        continue
                 except NotebookError as error:
                     if not error.lacking:
                         raise
@@ -185,7 +194,7 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
                 print(f"      {tqdm.format_interval(run.seconds)}", flush=True)
         finally:
             halted.set()
-            while wait(futures, timeout=0.1).not_done:
+            while wait(futures.values(), timeout=0.1).not_done:
                 for run in runs:
                     run.kill()
     return beyond
