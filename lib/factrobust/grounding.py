@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from factrobust import draws
 from factrobust.metrics.answer_rules import decide, degeneracy, named, same_answer, within
@@ -29,9 +28,9 @@ from factrobust.metrics.regression import ridge
 from factrobust.models.interface import Model
 from factrobust.paths import DATA
 from factrobust.probes.context import ABOUT, greedy, scored
+from factrobust.statistics import Array
 from factrobust.text import contains
 
-Array = NDArray[np.float64]
 Detector = Mapping[str, float]  # the coefficient of each feature, and of "constant"
 FILE = DATA / "ground.json"
 PRECISION = (1.0, 1e-9)  # of the coefficients' normal priors; of the constant's, so that it settles

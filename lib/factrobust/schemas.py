@@ -130,7 +130,6 @@ HolderScores = _table(
     "log P of an office's holders after the question who held it in a year, once each (part 2).",
     "model chain year term candidate holder true logprob prior",
     unique=["model", "chain", "year", "candidate"],
-    holder=_column("text", "that holder"),
 )
 Responses = _table(
     "Answers to wordings; sampled ones have a column `sample`, their number (part 3).",

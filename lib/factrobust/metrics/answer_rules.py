@@ -46,8 +46,6 @@ _UNKNOWN = re.compile(
 _OPTION = re.compile(r"\s*(?:[(\[{]\s*(?:\w|[ivxIVX]{2,4})|[A-E](?=\W)|[a-e])(?!\w)[^\w]*")
 _MARK = re.compile(r"(?<!\w)[A-Z]:")
 
-# -- the thesis's two ------------------------------------------------------------------------------
-
 
 def published_source(parametric: str, counterfactual: str, answer: str) -> str:
     """Source by the thesis's code: lower-case, delete the letters "the" wherever they stand, and

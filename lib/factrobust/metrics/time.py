@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from factrobust import draws, schemas
 from factrobust.datasets.dates import PRECISIONS
+from factrobust.statistics import Array
 
-Array = NDArray[np.float64]
 KEY = ["model", "prompt_format", "fact_id"]
 CELL = [*KEY, "precision"]
 COUNTS = ["n_correct", "n_incorrect", "matches", "wins", "ties"]

@@ -80,8 +80,6 @@ class CausalLM(Model):
         bos = self.tokenizer.bos_token_id
         return bos is not None and self.tokenizer("a").input_ids[:1] == [bos]
 
-    # -- teacher forcing ---------------------------------------------------------------------------
-
     def _score(self, job: Job) -> Iterator[Batch]:
         # 1. Prompt and answer become tokens together.
         encode = functools.partial(tokens.encode_pair, self.tokenizer, bos=self.bos)
@@ -156,8 +154,6 @@ class CausalLM(Model):
             values[here] = scaled.cpu().numpy()
         each = np.split(values, np.cumsum([len(ids) for ids in answers])[:-1])
         return [v.sum(axis=0) if temperatures else v[:, 0] for v in each]
-
-    # -- generation --------------------------------------------------------------------------------
 
     def _decode(self, job: Job) -> Iterator[Batch]:
         settings, requests = job.settings, job.requests
@@ -283,8 +279,6 @@ class CausalLM(Model):
         logits: torch.Tensor = self.body.network(input_ids=ids).logits[0, -1]
         return logits
 
-    # -- shared ------------------------------------------------------------------------------------
-
     def _shared_prefix(self, batch: list[list[Answer]]) -> tuple[Keys, int]:
         """A cache of what all rows of a batch begin with, and its length.
 
@@ -320,8 +314,6 @@ class CausalLM(Model):
         before = torch.arange(shared, device=self.body.device).expand(len(rows), shared)
         kv_positions = torch.cat([before, padded.positions], dim=1)
         return rows, self.body.hidden(padded, cache, kv_positions), cache, kv_positions
-
-    # -- checks ------------------------------------------------------------------------------------
 
     def _check(self, job: Job, lengths: list[int]) -> None:
         """Refuse what is longer than the network's context, and token ids of another vocabulary.

@@ -13,15 +13,13 @@ each request, but servers treat it as they like, one request may bring many samp
 answers may change with what else a server computes at the time. Kept answers do not change.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.pool import ThreadPool
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -30,10 +28,6 @@ from factrobust.draws import sample_key
 from factrobust.models.interface import Generation, Job, Model, ModelError
 from factrobust.models.prompts import FORMATS
 from factrobust.models.tokens import cut
-
-if TYPE_CHECKING:
-    import httpx2
-    import openai
 
 # Ends the user's message in a prompt of a chat format, where a template would write its marks.
 TURN = "<|assistant|>"
@@ -179,11 +173,11 @@ class EndpointModel(Model):
 
     # -- the operations: a call is a job's settings and one request --------------------------------
 
-    def _generate(self, client: openai.OpenAI, call: dict[str, Any]) -> Generation:
+    def _generate(self, client: Any, call: dict[str, Any]) -> Generation:
         [choice, *_] = self._reply(client, call | {"temperature": 0.0})
         return choice.generation(call["prompt"], call["stop"], greedy=True)
 
-    def _sample(self, client: openai.OpenAI, call: dict[str, Any]) -> list[Generation]:
+    def _sample(self, client: Any, call: dict[str, Any]) -> list[Generation]:
         prompt, n, t = call["prompt"], call["n"], call["temperature"]
         samples: list[Choice] = []
         while len(samples) < n:
@@ -197,7 +191,7 @@ class EndpointModel(Model):
             samples += choices if t > 0 else choices[:1] * n
         return [c.generation(prompt, call["stop"], greedy=False) for c in samples[:n]]
 
-    def _score(self, client: openai.OpenAI, call: dict[str, Any]) -> np.ndarray:
+    def _score(self, client: Any, call: dict[str, Any]) -> np.ndarray:
         prompt, answer = call["prompt"], call["answer"]
         # One new token: some servers refuse to make none.
         settings = {"max_new_tokens": 1, "temperature": 0.0, "echo": True, "alternatives": 1}
@@ -210,7 +204,7 @@ class EndpointModel(Model):
 
     # -- one request, and what comes of it ---------------------------------------------------------
 
-    def _connect(self) -> openai.OpenAI:
+    def _connect(self) -> Any:
         import openai
 
         return openai.OpenAI(
@@ -222,7 +216,7 @@ class EndpointModel(Model):
             http_client=openai.DefaultHttpxClient(event_hooks={"request": [self._count]}),
         )
 
-    def _count(self, request: httpx2.Request) -> None:
+    def _count(self, request: Any) -> None:
         """Before any attempt is sent: count it, or raise ModelError if the budget is used up."""
         with self._lock:
             if self.requests == self.endpoint.budget_requests:
@@ -232,7 +226,7 @@ class EndpointModel(Model):
                 )
             self.requests += 1
 
-    def _reply(self, client: openai.OpenAI, call: dict[str, Any]) -> list[Choice]:
+    def _reply(self, client: Any, call: dict[str, Any]) -> list[Choice]:
         """The answers to a call, asked again without what the server refuses to take."""
         import httpx2
         import openai
@@ -307,7 +301,7 @@ class Token(BaseModel):
     data: list[int] | None = Field(None, alias="bytes")
     # Rounding may carry a certain token above 0.
     logprob: Annotated[float, Field(le=1e-3)] | None
-    top_logprobs: list[Token] | None = None
+    top_logprobs: list["Token"] | None = None
 
     @property
     def text(self) -> bytes:
