@@ -226,7 +226,7 @@ class EndpointModel(Model):
                 )
             self.requests += 1
 
-    def _reply(self, client: Any, call: dict[str, Any]) -> list[Choice]:
+    def _reply(self, client: Any, call: dict[str, Any]) -> list["Choice"]:
         """The answers to a call, asked again without what the server refuses to take."""
         import httpx2
         import openai
