@@ -108,8 +108,9 @@ class Decoding(Study):
             types = self.parameters.get("types", named.EMBEDDED)
             train, _, files = named.load_named_types(types)
             self.inputs = [*self.inputs, *files]
-            few = {"epochs": 10} if types == named.EMBEDDED else {}  # see fine_tune
-            how = {"seed": seed} | few
+            how = {"seed": seed} | (
+                {"epochs": 10} if types == named.EMBEDDED else {}
+            )  # see fine_tune
             self.facts = classify.with_types(open_records(), self.facts, train, **how)
         answers = self._each(lambda model: self.probe.greedy(model, self.facts))
         self.marked = schemas.MarkedAnswers.validate(self.metric.mark_greedy(answers))

@@ -69,9 +69,7 @@ def csv_schema(required: Iterable[str], **checks: Any) -> pa.DataFrameSchema:
     """The schema of a CSV, whose cells are texts until they are checked: a check a column, or a list
     of them, or None."""
     needed = {*required}
-    columns = {
-        name: pa.Column(str, check, required=name in needed) for name, check in checks.items()
-    }
+    columns = {n: pa.Column(str, check, required=n in needed) for n, check in checks.items()}
     return pa.DataFrameSchema(columns)
 
 

@@ -149,8 +149,6 @@ def describe_dates(dates: pd.DataFrame) -> pd.DataFrame:
     return table.rename_axis(index="precision", columns=None)
 
 
-# -- successions: who held an office when, a row a term ----------------------------------------------
-
 OFFICES = DATA / "successions.csv"  # for provenance
 TERM_COLUMNS = schemas.names(schemas.Terms)
 _OF_TERMS = {

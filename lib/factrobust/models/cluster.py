@@ -141,8 +141,6 @@ def slices(job: Job) -> list[list[int]]:
     return [order[i : i + REQUESTS] for i in range(0, len(order), REQUESTS)]
 
 
-# -- on the workers --------------------------------------------------------------------------------
-
 _one_at_a_time = threading.Lock()  # a model keeps the beginning that prompts share
 _loaded: dict[str, Model] = {}  # by fingerprint
 

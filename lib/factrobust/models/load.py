@@ -376,9 +376,8 @@ def chat_frame(tokenizer: Any) -> tuple[str, str] | None:
     if not tokenizer.chat_template:
         return None
     mark = "USER-MESSAGE"
-    text = tokenizer.apply_chat_template(
-        [{"role": "user", "content": mark}], tokenize=False, add_generation_prompt=True
-    )
+    said, how = [{"role": "user", "content": mark}], {"tokenize": False}
+    text = tokenizer.apply_chat_template(said, add_generation_prompt=True, **how)
     before, _, after = text.partition(mark)
     return before, after
 
@@ -443,9 +442,8 @@ def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any
     import torch
 
     with loading():
-        network, about = auto.from_pretrained(
-            where, dtype=getattr(torch, dtype), output_loading_info=True, **options
-        )
+        options |= {"dtype": getattr(torch, dtype), "output_loading_info": True}
+        network, about = auto.from_pretrained(where, **options)
     return network, sorted(about["missing_keys"])
 
 
