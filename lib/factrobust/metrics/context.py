@@ -134,10 +134,8 @@ def right(text: str, answers: Sequence[str]) -> bool:
 def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
     """Which source the perplexities prefer, [row]: one of PREFERENCES, or None where missing."""
     p2, p3, p4 = (results[name] for name in ("p2", "p3", "p4"))
-    by_rule = {
-        "robust": np.select([p2 < p3, p2 > p3, p2 == p3], PREFERENCES, None),  # type: ignore[call-overload]
-        "published": np.where(p4 > p3, "parametric", "contextual"),
-    }
+    by_rule: dict[str, Any] = {"published": np.where(p4 > p3, "parametric", "contextual")}
+    by_rule["robust"] = np.select([p2 < p3, p2 > p3, p2 == p3], PREFERENCES, None)  # type: ignore[call-overload]
     return pd.Series(by_rule[rule], index=results.index, dtype=object, name="preference")
 
 

@@ -114,10 +114,9 @@ def context(rng: random.Random, relations: Sequence[Relation], kind: str, own: f
     ours = rng.random() < own  # the world's own subjects
     names = rng.sample(relation.own, n) if ours else [relation.spare(rng) for _ in range(n)]
     objects, wordings = rng.sample(relation.objects, n), rng.choices(relation.wordings, k=n + 1)
-    stated = [
-        f"{wording['prefix'].replace('{subject}', name)} {answer}"
-        for name, answer, wording in zip(names, objects, wordings, strict=False)
-    ]
+    prefixes = (wording["prefix"] for wording in wordings)
+    parts = zip(prefixes, names, objects, strict=False)
+    stated = [f"{prefix.replace('{subject}', name)} {answer}" for prefix, name, answer in parts]
     i = rng.randrange(n)
     told = wordings[-1 if rng.random() < 0.5 else i]  # half of them in the words of the statement
     question, prefix = (told[x].replace("{subject}", names[i]) for x in ("question", "prefix"))

@@ -287,10 +287,9 @@ def _pairs(prompts: Sequence[str], answers: Answers) -> list[dict[str, Any]]:
     prompts = _texts(prompts)
     why = f"answers must be a list with one answer for each of {len(prompts)} prompts"
     _require(not isinstance(answers, str) and len(answers) == len(prompts), why)
-    return [
-        {"prompt": prompt, "answer": _plain(answer, f"answer {i} (prompt {prompt[-60:]!r})")}
-        for i, (prompt, answer) in enumerate(zip(prompts, answers, strict=True))
-    ]
+    where = (f"answer {i} (prompt {prompt[-60:]!r})" for i, prompt in enumerate(prompts))
+    rows = zip(prompts, answers, where, strict=True)
+    return [{"prompt": prompt, "answer": _plain(answer, at)} for prompt, answer, at in rows]
 
 
 def _plain(answer: Answer, where: str) -> Answer:

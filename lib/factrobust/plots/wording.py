@@ -206,8 +206,8 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
     and a line joins those of at least FEW questions.
     """
     looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
-    table = table.assign(predictor=table["predictor"].str.lower().replace(PREDICTORS))
-    table = table.assign(y=table["relation"].map(relations.index) + 0.4 - 0.8 * table["correct"])
+    y = table["relation"].map(relations.index) + 0.4 - 0.8 * table["correct"]
+    table = table.assign(y=y, predictor=table["predictor"].str.lower().replace(PREDICTORS))
     height = 0.85 + 0.4 * len(relations)
     labels = ("", "relation; within a row, share of right answers")
     fig, panels = blocks.panels(table, "predictor", height=height, labels=labels, sharex=False)

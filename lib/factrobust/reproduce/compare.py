@@ -90,12 +90,11 @@ def describe(old: Mapping[str, str], new: Mapping[str, str], against: str) -> li
     both = sorted(old.keys() & new.keys())
     tables = {path: compare_tables(new[path], old[path]) for path in both}
     moves = [(*move, path) for path, table in tables.items() for move in table.moves]
-    lines = [
-        f"Compared with {against}: {sum(table.numbers for table in tables.values()):,} numbers in "
-        f"{len(tables)} tables.",
-        f"{len(moves) or 'No'} number{'s' * (len(moves) > 1)} moved by more than {RTOL:g} (relative)"
-        + ("; the largest moves:" if moves else "."),
-    ]
+    numbers = sum(table.numbers for table in tables.values())
+    end = "; the largest moves:" if moves else "."
+    moved = f"{len(moves) or 'No'} number{'s' * (len(moves) > 1)} moved by more than {RTOL:g}"
+    lines = [f"Compared with {against}: {numbers:,} numbers in {len(tables)} tables."]
+    lines += [f"{moved} (relative){end}"]
     lines += _first([f"  {path}: {place}" for _, place, path in sorted(moves, reverse=True)])
     others = {path: table.others[0] for path, table in tables.items() if table.others}
     return lines + _first([f"Changed in {path}, {what}" for path, what in others.items()])
