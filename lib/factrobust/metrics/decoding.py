@@ -92,26 +92,22 @@ def bisect_break(
     return float([*temperatures, np.inf][first]), len(tried)
 
 
-def raw_frs(entropy: ArrayLike, breaking_temperature: ArrayLike, d: float = 1.0) -> NDArray:
+def raw_frs(entropy: ArrayLike, t_b: ArrayLike, d: float = 1.0) -> NDArray:
     """Equation 3: f(H, d, t_b) = (1 - H)^d (t_b + 1) - H / (t_b + 1), in [-1, inf).
 
-    `entropy` in [0, 1], `breaking_temperature` >= 0 (inf: never breaks, f = inf, or 0 where H = 1),
+    `entropy` in [0, 1], `t_b`, the breaking temperature, >= 0 (inf: never breaks, f = inf, or 0 where H = 1),
     `d` >= 0. Arguments broadcast. nan in, nan out.
 
     The paper calls its bound f >= -1 (appendix B.1); -1 is reached at H = 1, t_b = 0.
     """
-    h, t = np.asarray(entropy, dtype=float), np.asarray(breaking_temperature, dtype=float)
+    h, t = np.asarray(entropy, dtype=float), np.asarray(t_b, dtype=float)
     certainty = (1 - h) ** d
     with np.errstate(invalid="ignore"):  # 0 * inf, whose limit for H = 1 (appendix B.1) is 0
         return np.where(certainty == 0, 0.0, certainty * (t + 1)) - h / (t + 1)
 
 
 def frs(
-    entropy: ArrayLike,
-    breaking_temperature: ArrayLike,
-    d: float = 1.0,
-    *,
-    unbroken: float | None = 1.0,
+    entropy: ArrayLike, t_b: ArrayLike, d: float = 1.0, *, unbroken: float | None = 1.0
 ) -> NDArray:
     """Equation 4: FRS = (f + 1) / (f + 2), in [0, 1].
 
@@ -120,12 +116,12 @@ def frs(
     breaks at t_b = 2 scores at most 0.8, so the scores jump there. `unbroken=None` applies the
     equation's limit instead (1, or 1/2 where H = 1), for breaking temperatures that are exact.
     """
-    f = raw_frs(entropy, breaking_temperature, d)
+    f = raw_frs(entropy, t_b, d)
     with np.errstate(invalid="ignore"):
         scaled = np.where(np.isinf(f), 1.0, (f + 1) / (f + 2))
     if unbroken is None:
         return scaled
-    return np.where(np.isinf(breaking_temperature), unbroken, scaled)
+    return np.where(np.isinf(t_b), unbroken, scaled)
 
 
 def mark_greedy(responses: pd.DataFrame) -> pd.DataFrame:
