@@ -95,8 +95,8 @@ def bisect_break(
 def raw_frs(entropy: ArrayLike, t_b: ArrayLike, d: float = 1.0) -> NDArray:
     """Equation 3: f(H, d, t_b) = (1 - H)^d (t_b + 1) - H / (t_b + 1), in [-1, inf).
 
-    `entropy` in [0, 1], `t_b`, the breaking temperature, >= 0 (inf: never breaks, f = inf, or 0 where H = 1),
-    `d` >= 0. Arguments broadcast. nan in, nan out.
+    `entropy` in [0, 1], breaking temperature `t_b` >= 0 (inf: never breaks, f = inf, or 0 where
+    H = 1), `d` >= 0. Arguments broadcast. nan in, nan out.
 
     The paper calls its bound f >= -1 (appendix B.1); -1 is reached at H = 1, t_b = 0.
     """
