@@ -25,7 +25,11 @@ ABOUT = ("fact_id", "domain", "answer_type", "object", "aliases")  # a fact's co
 
 
 def greedy(
-    model: Model, facts: pd.DataFrame, *, temperatures: Sequence[float] = GRID
+    model: Model,
+    facts: pd.DataFrame,
+    *,
+    max_new_tokens: int = MAX_NEW_TOKENS,
+    temperatures: Sequence[float] = GRID,
 ) -> pd.DataFrame:
     """Greedy answers, one row a fact in their order: `schemas.Answers` with the facts' columns.
 
@@ -33,7 +37,7 @@ def greedy(
     first answer tells whether the model gives the alternatives that an entropy needs, and with it
     the FRS; ModelError if not.
     """
-    how: dict[str, Any] = {"max_new_tokens": MAX_NEW_TOKENS, "alternatives": ALTERNATIVES}
+    how: dict[str, Any] = {"max_new_tokens": max_new_tokens, "alternatives": ALTERNATIVES}
     how["temperatures"] = () if "temper" in model.lacks else temperatures
     stop = FORMATS[model.prompt_format].stop
     generations = model.generate(prompts(model, facts), stop=stop, **how)
@@ -56,6 +60,7 @@ def sampled(
     temperatures: Sequence[float] = TEMPERATURES,
     n: int = SAMPLES,
     seed: int = 0,
+    max_new_tokens: int = MAX_NEW_TOKENS,
     **cuts: Any,
 ) -> pd.DataFrame:
     """The paper's procedure: n samples at each temperature, one row a sample.
@@ -64,7 +69,7 @@ def sampled(
     """
     # All temperatures of a prompt in one call: they share its computation.
     sent = [prompt for prompt in prompts(model, facts) for _ in temperatures]
-    how = {"n": n, "seed": seed, "max_new_tokens": MAX_NEW_TOKENS} | cuts
+    how = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens} | cuts
     stop, each = FORMATS[model.prompt_format].stop, [*temperatures] * len(facts)
     groups = model.sample(sent, temperature=each, stop=stop, **how)
     samples = [(g.text, g.token_ids, g.logprobs, g.tempered_logprobs) for x in groups for g in x]
