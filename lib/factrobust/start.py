@@ -199,7 +199,7 @@ class Time(Study):
         self, statements: pd.DataFrame, formats: Sequence[str] = ("question",)
     ) -> pd.DataFrame:
         def ask(model: Model) -> pd.DataFrame:
-            return pd.concat(self.probe.scored(model, statements, name) for name in formats)
+            return pd.concat(self.probe.scored(model, statements, prompt_format=f) for f in formats)
 
         found = self._each(ask)
         return schemas.Scores.validate(found) if self.models else found
