@@ -81,7 +81,8 @@ def pipeline(example: pd.DataFrame) -> Figure:
                 "patchA": boxes[before].get_bbox_patch(),
                 "patchB": boxes[name].get_bbox_patch(),
             }
-            axis.annotate("", end, start, arrowprops=arrow, zorder=0)
+            # Drawn after the boxes (3), whose edges are known then.
+            axis.annotate("", end, start, arrowprops=arrow, zorder=4)
     return fig
 
 
