@@ -74,7 +74,8 @@ def pipeline(example: pd.DataFrame) -> Figure:
             start, end = (boxes[n].get_position() for n in (before, name))
             arrow: dict[str, Any] = {"arrowstyle": "->", "color": "0.4", "shrinkA": 3, "shrinkB": 3}
             arrow["patchA"], arrow["patchB"] = (boxes[n].get_bbox_patch() for n in (before, name))
-            axis.annotate("", end, start, arrowprops=arrow, zorder=0)
+            # Drawn after the boxes (3), whose edges are known then.
+            axis.annotate("", end, start, arrowprops=arrow, zorder=4)
     return fig
 
 
