@@ -38,6 +38,14 @@ QUOTED = """
 4 context: right answers, with a false one ; 4-context/table-contexts ; facts == 'all' and context == 'false'
 """
 
+SIZES = "model in ['world-s', 'world-m', 'world-l']"
+OF_THE_WORLD = f"""
+5 exposure: sentences that tell a fact, until half of such facts are known ; 5-exposure/table-kept-fits ; measure == 'known' and {SIZES}
+5 exposure: the same, until half are kept against a false context ; 5-exposure/table-kept-fits ; measure == 'kept' and {SIZES}
+5 exposure: right at the date asked for, minus the same with the dates swapped ; 5-exposure/table-when ; answer == 'beyond' and {SIZES}
+"""
+GROWN = "Of three models that were grown on the invented world, with 0.3, 0.9 and 4 million weights:"
+
 
 def results(figures: Path, quoted: str = QUOTED) -> str:
     """The README's table: a row a quoted number, a column a model."""
@@ -53,7 +61,7 @@ def results(figures: Path, quoted: str = QUOTED) -> str:
 
 def _cells(file: Path, where: str) -> dict[str, str]:
     """Mean, interval and n of each model in the rows of a table that are meant."""
-    table = pd.read_csv(file).rename(columns={"share": "mean"})
+    table = pd.read_csv(file).rename(columns={"share": "mean", "half_effect": "mean"})
     # Some tables have a column a model and number ("gemma mean"), the others a row a model.
     models = [c.removesuffix(" mean") for c in map(str, table.columns) if c.endswith(" mean")]
     parts = [
@@ -62,16 +70,21 @@ def _cells(file: Path, where: str) -> dict[str, str]:
     ]
     rows = (pd.concat(parts) if parts else table).query(where)
     return {
-        str(row.model): f"{row.mean:.3f} [{row.low:.3f}, {row.high:.3f}], n = {row.n:.0f}"
+        str(row.model): f"{_short(row.mean)} [{_short(row.low)}, {_short(row.high)}], n = {row.n:.0f}"
         for row in rows[["model", *NUMBERS]].itertuples(index=False)
     }
+
+
+def _short(number: float) -> str:
+    return f"{number:.3f}" if abs(number) < 2 else f"{number:.1f}"
 
 
 def with_results(readme: str, figures: Path) -> str:
     """The README's text with its results replaced."""
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
-    return f"{before}{begin}\n{results(figures)}\n{end}{after}"
+    both = f"{results(figures)}\n\n{GROWN}\n\n{results(figures, OF_THE_WORLD)}"
+    return f"{before}{begin}\n{both}\n{end}{after}"
 
 
 def main() -> None:
