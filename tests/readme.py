@@ -44,7 +44,9 @@ OF_THE_WORLD = f"""
 5 exposure: the same, until half are kept against a false context ; 5-exposure/table-kept-fits ; measure == 'kept' and {SIZES}
 5 exposure: right at the date asked for, minus the same with the dates swapped ; 5-exposure/table-when ; answer == 'beyond' and {SIZES}
 """
-GROWN = "Of three models that were grown on the invented world, with 0.3, 0.9 and 4 million weights:"
+GROWN = (
+    "Of three models that were grown on the invented world, with 0.3, 0.9 and 4 million weights:"
+)
 
 
 def results(figures: Path, quoted: str = QUOTED) -> str:
@@ -70,7 +72,9 @@ def _cells(file: Path, where: str) -> dict[str, str]:
     ]
     rows = (pd.concat(parts) if parts else table).query(where)
     return {
-        str(row.model): f"{_short(row.mean)} [{_short(row.low)}, {_short(row.high)}], n = {row.n:.0f}"
+        str(
+            row.model
+        ): f"{_short(row.mean)} [{_short(row.low)}, {_short(row.high)}], n = {row.n:.0f}"
         for row in rows[["model", *NUMBERS]].itertuples(index=False)
     }
 
