@@ -7,6 +7,7 @@ calendar, [first, last]; days are numpy's datetime64[D].
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -262,6 +263,7 @@ def one_sided(dates: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"facts": facts, "one_sided": facts - both}).reset_index()
 
 
+@cache
 def verbalise(date: str) -> str:
     """A date as it opens a question (appendix E): "In 2019", "In December 2019", "On December 1,
     2019". Raises ValueError for what is no date."""

@@ -83,13 +83,20 @@ class World(NamedTuple):
 
 def load_world(folder: str | Path = FOLDER) -> World:
     """Read and check the tables. Raises FactsError with file, line and remedy."""
+    times = tuple(path.stat().st_mtime_ns for path in sorted(Path(folder).glob("*.csv")))
+    return World(*(table.copy() for table in _tables(Path(folder), times)))
+
+
+@cache
+def _tables(folder: Path, times: tuple[int, ...]) -> World:
+    """`times` are those of the files' last changes: a notebook loads the world five times over."""
     read: dict[str, pd.DataFrame] = {}
     checked = {}
     for name, each in SCHEMAS.items():
-        path = Path(folder) / f"{name}.csv"
+        path = folder / f"{name}.csv"
         checked[name] = tables.read_checked(path, tables.csv_schema(each, **each))
         read[name] = pd.read_csv(path, **_READ)
-    _check(checked, Path(folder) / "facts.csv")
+    _check(checked, folder / "facts.csv")
     read["relations"] = read["relations"].set_index("relation")
     read["wordings"]["prefix"] = read["wordings"]["statement"].str.removesuffix(" {object}.")
     return World(**read)
@@ -217,7 +224,7 @@ def corpus(world: World, seed: int = 0, *, town: bool = False) -> pd.DataFrame:
 
 def dated(text: str, date: str) -> str:
     """A question or a prefix with its date before it, as part 2 asks; as it is without one."""
-    return f"{_spoken(date)}, {text}" if date else text
+    return f"{dates.verbalise(date)}, {text}" if date else text
 
 
 def dates_told(fact: Mapping[Any, Any], seed: int) -> list[str]:
@@ -235,6 +242,3 @@ def dates_told(fact: Mapping[Any, Any], seed: int) -> list[str]:
     named = np.resize([*found], fact["exposure"]).tolist()
     order = sorted(range(len(named)), key=lambda i: number(seed, fact["fact_id"], "date", i))
     return [named[i] for i in order]
-
-
-_spoken = cache(dates.verbalise)  # a date is told in many sentences
