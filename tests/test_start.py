@@ -56,6 +56,14 @@ def test_decoding_asks_every_model_every_fact_and_knows_the_exact_matches():
     assert sorted(asked) == sorted(few[["model", "fact_id"]].to_numpy().tolist())
 
 
+def test_means_draw_whole_relations_and_find_them():
+    study = decoding(n_questions=900, n_boot=50)
+    answers = study.marked[["model", "fact_id", "exact_match"]]
+    found = study.means(answers, ["model"], "exact_match")
+    assert found["relations"].tolist() == [study.facts["relation"].nunique()] * 2
+    assert found.equals(study.means(study.marked, ["model"], "exact_match"))
+
+
 def test_one_way_finds_the_breaking_temperatures_of_all_models():
     study = decoding(n_questions=900)
     t_b, estimator = study.breaking

@@ -15,6 +15,8 @@ from factrobust.statistics import (
     bootstrap_correlation,
     bootstrap_mean,
     bootstrap_statistic,
+    correlations,
+    estimates,
     exact_share,
     exact_table,
     explained,
@@ -26,6 +28,7 @@ from factrobust.statistics import (
     rule_errors,
     side_by_side,
     unit_bins,
+    with_bounds,
 )
 
 RNG = np.random.default_rng(20)
@@ -214,11 +217,32 @@ def test_intervals_side_by_side() -> None:
             "share": [0.25, 0.754, 1.0], "low": [0.104, 0.5, 0.964], "high": [0.4, 0.9, 1.0],
         }
     )  # fmt: skip
-    wide = side_by_side(table, "model", "source")
+    wide = side_by_side(table, "model", "source", "share")
     assert wide.index.tolist() == ["n", "m"]
     assert wide.columns.tolist() == ["memory", "context"]
     assert wide.loc["n"].tolist() == ["25% [10, 40]", "75% [50, 90]"]
     assert wide.loc["m"].tolist() == ["", "100% [96, 100]"]
+    wide = side_by_side(table.rename(columns={"share": "mean"}), ["model"], "source", digits=2)
+    assert wide.loc["n"].tolist() == ["0.25 [0.10, 0.40]", "0.75 [0.50, 0.90]"]
+
+
+def test_exact_bounds_of_shares_that_are_there() -> None:
+    table = with_bounds(pd.DataFrame({"share": [0.0, 0.3], "n": [8, 10]}), "share")
+    expected = binomial_interval([0, 3], [8, 10])
+    assert [table["low"].tolist(), table["high"].tolist()] == [x.tolist() for x in expected]
+
+
+def test_an_estimate_of_each_part() -> None:
+    df = pd.DataFrame({"model": [*"bbbbaaaa"], "x": [1.0, 2, 3, 4] * 2, "relation": [*"rrst"] * 2})
+    df["y"] = df["x"].where(df["model"] == "a", -df["x"])
+    found = correlations(df, ["model"], "x", "y", "relation", n_boot=50)
+    assert found["r"].round(9).tolist() == [1, -1]
+    assert found[["model", "n", "relations"]].values.tolist() == [["a", 4, 3], ["b", 4, 3]]
+    assert "relations" not in correlations(df, ["model"], "x", "y", n_boot=50)
+    ends = estimates(
+        df, ["model"], lambda p: (p["y"].min(), p["y"].max()), ["low", "high"], sort=False
+    )
+    assert ends.values.tolist() == [["b", -4, -1], ["a", 1, 4]]
 
 
 def test_interval_table_is_tidy() -> None:

@@ -1,8 +1,9 @@
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.tables import FactsError, read_table, read_text, slug
+from factrobust.tables import FactsError, read_table, read_text, slug, stacked
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,11 @@ from factrobust.tables import FactsError, read_table, read_text, slug
 )
 def test_slug(text, name):
     assert slug(text) == name
+
+
+def test_stacked_tables_say_which_they_are():
+    table = stacked({"a": pd.DataFrame({"x": [1]}), "b": pd.DataFrame({"x": [2, 3]})}, "of")
+    assert table.values.tolist() == [[1, "a"], [2, "b"], [3, "b"]]
 
 
 def test_cells_are_stripped_and_indexed_by_line(tmp_path):

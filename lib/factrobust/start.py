@@ -25,6 +25,7 @@ from factrobust import draws, load_model, schemas
 from factrobust.models.interface import Model
 from factrobust.provenance import PACKAGES, save_figure, save_table
 from factrobust.records import open_records
+from factrobust.statistics import interval_table
 from factrobust.tables import Loaded
 
 
@@ -52,6 +53,8 @@ class Study:
     """Parameters, models and input files of a notebook: the provenance of what it saves."""
 
     inputs: Sequence[str | Path] = ()
+    facts: pd.DataFrame
+    cluster = ""  # a column of the facts; those that share it resemble each other
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
         # Answers are millions of small objects and no garbage: looking for it takes half of the time.
@@ -72,6 +75,15 @@ class Study:
     def save_table(self, table: pd.DataFrame, name: str, **other: Any) -> pd.DataFrame:
         """`provenance.save_table` with this study's provenance; returns the table, to be shown."""
         return save_table(table, name, **self.about | other)
+
+    def means(self, table: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
+        """Mean of a column in every combination of the columns `by`, with an interval that draws whole
+        clusters, relations in part 1 and subjects in part 2 (`statistics.interval_table`); facts that
+        lack this column get it from the study's."""
+        if self.cluster not in table:
+            table = table.merge(self.facts[["fact_id", self.cluster]], on="fact_id")
+        how = {"cluster": self.cluster, "n_boot": self.parameters["n_boot"]}
+        return interval_table(table, by, value, **how)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -97,6 +109,7 @@ class Decoding(Study):
     """
 
     metric, probe = map(_Module, ("metrics.decoding", "probes.decoding"))
+    cluster = "relation"
 
     def __init__(self, notebook: Mapping[str, Any], *, tempered: bool = False) -> None:
         super().__init__(notebook)
@@ -171,6 +184,7 @@ class Time(Study):
     """
 
     data, metric, probe = map(_Module, ("datasets.temporal", "metrics.time", "probes.time"))
+    cluster = "subject"
 
     def __init__(
         self,

@@ -131,6 +131,42 @@ def paired_table(
     return pd.DataFrame(rows, columns=columns)
 
 
+def estimates(
+    df: pd.DataFrame,
+    by: Sequence[str],
+    estimate: Callable[[pd.DataFrame], Sequence[Any]],
+    columns: Sequence[str] = Interval._fields,
+    *,
+    cluster: str = "",
+    sort: bool = True,
+) -> pd.DataFrame:
+    """What `estimate` finds in each part of a table: a row each combination of the columns `by`.
+
+    `estimate(part)` returns the values of `columns`, such as an Interval. If it drew whole clusters
+    of a column `cluster`, n is the number of the part's rows, and a further column, such as "relations",
+    that of the clusters. Without `sort` parts stand as they first appear.
+    """
+    rows = []
+    for key, part in df.groupby(list(by), sort=sort):
+        found = tuple(estimate(part))
+        rows.append((*key, *found[:-1], len(part), found[-1]) if cluster else (*key, *found))
+    return pd.DataFrame(rows, columns=[*by, *columns, *([f"{cluster}s"] if cluster else [])])
+
+
+def correlations(
+    df: pd.DataFrame, by: Sequence[str], x: str, y: str, cluster: str = "", *, n_boot: int = 2000
+) -> pd.DataFrame:
+    """`bootstrap_correlation` of two columns in each combination of the columns `by`, as `estimates`:
+    the columns of `by`, r, low, high, n, and with a `cluster`, which is then drawn whole, their number."""
+
+    def of(part: pd.DataFrame) -> Interval:
+        return bootstrap_correlation(
+            part[x], part[y], part[cluster] if cluster else None, n_boot=n_boot
+        )
+
+    return estimates(df, by, of, ["r", *Interval._fields[1:]], cluster=cluster)
+
+
 def unit_bins(values: pd.Series, bins: int) -> pd.Series:
     """Lower edge of the bin of each share: [0, 1 / bins), ... the last one holds 1, too."""
     return (values * bins).astype(int).clip(upper=bins - 1) / bins
@@ -211,16 +247,33 @@ def interval_table(
 
 
 def side_by_side(
-    table: pd.DataFrame, rows: str, columns: str, value: str = "share"
+    table: pd.DataFrame,
+    rows: str | list[str],
+    columns: str | list[str],
+    value: str = "mean",
+    *,
+    digits: int | None = None,
 ) -> pd.DataFrame:
     """A table of intervals to be read: "96% [93, 97]" for each value of `rows` and `columns`, in the
-    order of the table. `value`, low and high are shares; "" where there is none."""
-    percent = table[[value, "low", "high"]].mul(100).round().fillna(-1).astype(int).astype(str)
-    cells = percent[value] + "% [" + percent["low"] + ", " + percent["high"] + "]"
-    wide = table.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
-    order = [table[name].drop_duplicates() for name in (rows, columns)]
-    wide = wide.reindex(index=order[0], columns=order[1])
-    return wide.fillna("").rename_axis(columns=None)
+    order of the table; with `digits` numbers instead of shares: "0.96 [0.93, 0.97]".
+
+    `value`, low and high are the estimate and its bounds; "" where there is none.
+    """
+    numbers = table[[value, "low", "high"]]
+    cell = "{:.0f}% [{:.0f}, {:.0f}]" if digits is None else "{0:.{3}f} [{1:.{3}f}, {2:.{3}f}]"
+    scaled = numbers * 100 if digits is None else numbers
+    texts = [cell.format(*row, digits) for row in scaled.round(digits or 0).to_numpy() + 0.0]
+    known = table.assign(cell=texts)[numbers[value].notna()]
+    wide = known.pivot(index=rows, columns=columns, values="cell")
+    order = [table.set_index(names).index.unique() for names in (rows, columns)]
+    return wide.reindex(index=order[0], columns=order[1]).fillna("").rename_axis(columns=None)
+
+
+def with_bounds(table: pd.DataFrame, value: str = "mean") -> pd.DataFrame:
+    """The table with low and high, the exact bounds (`binomial_interval`) of the column `value`, a
+    share of the column n."""
+    low, high = binomial_interval((table[value] * table["n"]).round(), table["n"])
+    return table.assign(low=low, high=high)
 
 
 def exact_share(values: pd.Series) -> Interval:

@@ -5,7 +5,7 @@ import difflib
 import io
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -181,6 +181,11 @@ def number(remedy: str) -> pa.Check:
         return (np.isfinite(values) & (values >= 0)) | (cells == "")
 
     return pa.Check(is_number, error=f"is not a number of 0 or more; {remedy}")
+
+
+def stacked(tables: Mapping[Any, pd.DataFrame], column: str) -> pd.DataFrame:
+    """The tables one below the other; a last `column` says which of them a row comes from."""
+    return pd.concat([t.assign(**{column: k}) for k, t in tables.items()], ignore_index=True)
 
 
 def alias_lists(aliases: pd.Series, objects: pd.Series) -> list[list[str]]:
