@@ -14,13 +14,15 @@ _loaded: dict[str, Any] = {}
 
 
 def plain_network(model: CausalLM) -> Any:
-    """Its network without `models.engine.prepack`; for a model that has it, the weights are loaded again."""
+    """Its network without what `models.engine` changes; for a model that it changed, weights are loaded again."""
     if not any("forward" in vars(layer) for layer in model.body.network.modules()):
         return model.body.network
     if model.fingerprint not in _loaded:
         network = cast(CausalLM, load_model(model.name)).body.network
         for layer in network.modules():
             vars(layer).pop("forward", None)
+            if hasattr(layer, "config"):
+                layer.config._attn_implementation = "sdpa"
         _loaded[model.fingerprint] = network
     return _loaded[model.fingerprint]
 

@@ -27,6 +27,7 @@ ATTENTION = {"full_attention", "sliding_attention"}  # what explicit masks can e
 ATTEND = "factrobust"  # the name by which transformers knows `attend`
 HEAD_SLICE = 1 << 15  # rows of a bfloat16 head that are turned into float32 at once
 LANES = 2  # batches at once: small products and Python leave threads idle
+FEW = 4  # batches; of fewer one lane would mostly wait for the other
 PACKING = Lock()
 PACKED_ROWS = 64  # the batch that oneDNN plans for; its layout serves any other as well
 
@@ -217,8 +218,8 @@ def in_batches(
     A batch is padded to its largest item and holds at most `budget` tokens (`sizes`: tokens of each
     item); one that does not fit into memory is halved, and so is an item that is a list. Raises
     ModelError if what is left does not fit alone; `name` is the model's, for the message. On a
-    processor LANES batches run at once, each with its share of the threads; the short ones are the last,
-    so that no lane waits long for the other.
+    processor LANES batches of at least FEW run at once, each with its share of the threads; the short ones
+    are the last, so that no lane waits long for the other.
     """
     batches: list[list[Any]] = []
     for i in sorted(range(len(items)), key=lambda i: sizes[i]):
@@ -242,7 +243,7 @@ def in_batches(
             ) from error
 
     threads, gpu = torch.get_num_threads(), torch.cuda.is_available()
-    lanes = 1 if gpu else min(LANES, threads, len(batches) or 1)
+    lanes = 1 if gpu or len(batches) < FEW else min(LANES, threads)
     todo, running = deque(batches[::-1]), deque[tuple[list[Any], Future[Batch | None]]]()
     share = functools.partial(torch.set_num_threads, threads // lanes)
     waiting = 2 * lanes if lanes > 1 else 1  # the next ones wait for a free lane
