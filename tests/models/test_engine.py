@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
-from threading import Barrier
+from threading import Barrier, Lock
 from typing import Any
 
 import numpy as np
@@ -70,19 +70,23 @@ def test_batches_run_at_once_each_with_its_share_of_threads() -> None:
 
     torch.set_num_threads(2)
     try:
-        done = dict(
-            zip(
-                *map(
-                    chain.from_iterable,
-                    zip(*in_batches([0, 1], [1, 1], run, budget=1, name="m"), strict=True),
-                ),
-                strict=True,
-            )
-        )
-        assert done == {0: 1, 1: 1}
+        found = list(in_batches([0, 1, 2, 3], [1] * 4, run, budget=1, name="m"))
+        assert [threads for _, values in found for threads in values] == [1] * 4
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
+
+
+def test_few_batches_run_one_after_the_other_with_all_threads() -> None:
+    running = Lock()
+
+    def run(items: list[int]) -> tuple[list[int], list[Any]]:
+        assert running.acquire(blocking=False)
+        running.release()
+        return items, [torch.get_num_threads()]
+
+    found = list(in_batches([0, 1, 2], [1] * 3, run, budget=1, name="m"))
+    assert [threads for _, values in found for threads in values] == [torch.get_num_threads()] * 3
 
 
 @pytest.mark.parametrize("queries", [1, 3])
