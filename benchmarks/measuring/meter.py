@@ -48,7 +48,8 @@ class Meter:
 
     def _body(self, _: Any, __: Any, inputs: dict[str, Any]) -> None:
         ids, mask = inputs["input_ids"], inputs.get("attention_mask")
-        self.tokens += ids.numel() if mask is None else _real_tokens(ids, mask)
+        alone = mask is None or "at" in inputs  # tokens side by side, without padding
+        self.tokens += ids.numel() if alone else _real_tokens(ids, mask)
 
     def _head(self, _: Any, inputs: tuple[torch.Tensor, ...]) -> None:
         positions = inputs[0].shape[:-1].numel()

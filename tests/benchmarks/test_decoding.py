@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 # Every answer is certain, and ends with its second token.
 TABLE = {
@@ -67,6 +68,10 @@ def test_padding_is_not_counted(bench: ModuleType, facts: pd.DataFrame, toy_mode
     assert (full.tokens, full.head_positions) == (5 + 2, 2 * 5)
     ours = meter.cost(lambda: model.score(prompts, given))
     assert (ours.tokens, ours.head_positions) == (4, 2)  # both begin with "x", which is read once
+    # Five tokens side by side belong into two rows of three that see a common beginning of four.
+    mask = torch.ones(2, 1, 3, 7, dtype=torch.bool)
+    packed = {"input_ids": torch.zeros(1, 5), "attention_mask": mask, "at": ()}
+    assert meter.cost(lambda: meter._body(None, (), packed)).tokens == 5
 
 
 def test_ratios_are_taken_within_a_turn_and_held_against_their_targets(bench: ModuleType) -> None:
