@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,9 +11,8 @@ SHARES = {"parametric": 0.25, "contextual": 0.6, "other": 0.1, "none": 0.05}
 
 def sources(models, **keys):
     """Shares of all sources for each model and key; those of the last model without empty ones."""
-    table = pd.MultiIndex.from_product(
-        [models, *keys.values(), SHARES], names=["model", *keys, "source"]
-    ).to_frame(index=False)
+    cells = product(models, *keys.values(), SHARES)
+    table = pd.DataFrame(cells, columns=["model", *keys, "source"])
     share = table["source"].map(SHARES)
     return table.assign(share=share, low=share - 0.05, high=share + 0.1, n=40)
 
@@ -41,13 +42,11 @@ def test_source_shares_by_another_column_have_a_panel_a_model(check, models, row
     assert entries(fig) == ["parametric", "other", "contextual"]  # of those that occur
 
 
-def test_factor_effects(check, models, intervals, points, rows):
+def test_factor_effects(check, models, intervals, shows, rows):
     table = intervals(model=models, factor=["near", "own_factor"])
     axis = check(context.factor_effects(table), axes=1).axes[0]
     assert rows(axis) == ["near, not absurd", "own factor"]
-    for model, look in style.looks(models).items():
-        own = table[table["model"] == model]
-        assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
+    shows(axis, table, "mean")
 
 
 def test_followed_by_memory_has_points_on_lines(check, models, intervals, points, entries):
@@ -84,15 +83,12 @@ def test_right_by_context(check, models, intervals, points, shows, rows):
 
 def test_worked_example_shows_bits(check, points, rows):
     bits = {"counterfactual": [0, 1, 2], "parametric": [2, 1]}  # with context; without, twice these
-    tokens = pd.DataFrame(
-        [
-            (answer, within, i + 1, f" t{i}", 2.0 ** -(b if within else 2 * b))
-            for answer, own in bits.items()
-            for within in (True, False)
-            for i, b in enumerate(own)
-        ],
-        columns=["answer", "context", "position", "token", "probability"],
-    )
+    cells = [
+        (answer, within, i + 1, f" t{i}", 2.0 ** -(b if within else 2 * b))
+        for answer, own in bits.items() for within in (True, False) for i, b in enumerate(own)
+    ]  # fmt: skip
+    columns = ["answer", "context", "position", "token", "probability"]
+    tokens = pd.DataFrame(cells, columns=columns)
     fig = check(context.worked_example(tokens.sample(frac=1, random_state=0)), axes=1)
     (axis,) = fig.axes
     names = [f"parametric: ␣t{i}" for i in (0, 1)] + [f"counterfactual: ␣t{i}" for i in (0, 1, 2)]
@@ -103,34 +99,18 @@ def test_worked_example_shows_bits(check, points, rows):
         assert [x for x, _ in drawn] == pytest.approx([times * b for b in (2, 1, 0, 1, 2)])
 
 
-def test_a_number_by_category(check, models, intervals, points, rows):
-    table = intervals(model=models, category=["painting", "historical_event"])
+def test_a_number_by_category_where_some_have_no_interval(check, models, intervals, shows, rows):
+    table = intervals(model=models, category=["painting", "historical_event", "P4 ≤ P3"])
+    table.loc[table["category"] == "painting", ["low", "high"]] = np.nan  # as a paper prints it
     axis = check(context.by_row(table, "category", "share", shares="x"), axes=1).axes[0]
-    assert rows(axis) == ["painting", "historical event"]
-    for model, look in style.looks(models).items():
-        own = table[table["model"] == model]
-        assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
-
-
-def test_groups_that_a_paper_prints_have_no_interval(check, models, intervals, points, rows):
-    table = intervals(model=models, group=["P4 > P3", "P4 ≤ P3"])
-    table.loc[table["group"] == "P4 > P3", ["low", "high"]] = np.nan
-    axis = check(context.by_row(table, "group", "P4"), axes=1).axes[0]
-    assert rows(axis) == ["P4 > P3", "P4 ≤ P3"]
-    for model, look in style.looks(models).items():
-        own = table[table["model"] == model]
-        assert points(axis, look.colour)[:, 0].tolist() == own["mean"].tolist()
+    assert rows(axis) == ["painting", "historical event", "P4 ≤ P3"]
+    shows(axis, table, "mean")
 
 
 def test_the_pipeline_shows_both_answers(check):
-    example = pd.DataFrame(
-        {
-            "object": ["Kenya", "Peru"],
-            "question": ["What is Kenya's capital?", "What is Peru's capital?"],
-            "prefix": ["Kenya's capital is", "Peru's capital is"],
-            "parametric": ["Nairobi", "Lima"],
-        }
-    )
+    example = pd.DataFrame({"object": ["Kenya", "Peru"], "parametric": ["Nairobi", "Lima"]})
+    example["prefix"] = [f"{name}'s capital is" for name in example["object"]]
+    example["question"] = [f"What is {name}'s capital?" for name in example["object"]]
     fig = context.pipeline(example)
     texts = [text.get_text() for text in fig.axes[0].texts]
     assert "Prompt Q′\nContext: [Kenya's capital is Lima].\nWhat is Kenya's capital?" in texts

@@ -21,19 +21,13 @@ def test_known_shares(check, intervals, models, shows, rows):
 
 
 def test_certainty_bins_stack_right_below_wrong_and_meet_at_the_accuracy(check, models, entries):
-    one = pd.DataFrame(
-        {
-            "bin": [0.9, 0.8, 0.5, 0.4, 0.3, 0.0, 0.9],
-            "correct": [True, True, True, True, False, False, False],
-            "share": [0.2, 0.15, 0.05, 0.1, 0.25, 0.2, 0.05],
-            "n": 50,
-        }
-    )
+    one = pd.DataFrame({"bin": [0.9, 0.8, 0.5, 0.4, 0.3, 0.0, 0.9], "n": 50})
+    one["correct"] = [True] * 4 + [False] * 3
+    one["share"] = [0.2, 0.15, 0.05, 0.1, 0.25, 0.2, 0.05]
     half = one.query("correct").assign(temperature=0.4, share=0.25)  # lacks the wrong ones
     table = pd.concat([one.assign(temperature=2.0), half])
-    fig = check(
-        decoding.certainty_bins(pd.concat(table.assign(model=m) for m in models)), len(models)
-    )
+    table = pd.concat(table.assign(model=m) for m in models)
+    fig = check(decoding.certainty_bins(table), len(models))
     for axis in fig.axes:
         bars = np.array([bar.get_bbox().bounds for bar in axis.patches]).reshape(8, 2, 4)
         right, wrong = [0.2, 0.2, 0.1, 0], [0.2, 0.25, 0, 0.05]  # upwards, at t = 2
@@ -43,15 +37,9 @@ def test_certainty_bins_stack_right_below_wrong_and_meet_at_the_accuracy(check, 
         assert bars[:, :, 0] == pytest.approx(np.tile([-0.45, 0.55], (8, 1)))
         (accuracy,) = axis.collections
         assert [line[0, 1] for line in accuracy.get_segments()] == pytest.approx([1, 0.5])
-        colours = [bar.get_facecolor() for bar in axis.patches[::2]]
-        assert colours == [
-            to_rgba(colour, alpha)
-            for colour, alphas in (
-                (style.RIGHT, (1, 0.7, 0.45, 0.2)),
-                (style.WRONG, (0.2, 0.45, 0.7, 1)),
-            )
-            for alpha in alphas
-        ]
+        colours = [to_rgba(style.RIGHT, alpha) for alpha in (1, 0.7, 0.45, 0.2)]
+        colours += [to_rgba(style.WRONG, alpha) for alpha in (0.2, 0.45, 0.7, 1)]
+        assert [bar.get_facecolor() for bar in axis.patches[::2]] == colours
         assert axis.get_title().split("\n")[1] == "n = 50 samples"
         assert [tick.get_text() for tick in axis.get_xticklabels()] == ["0.4", "2"]
     assert entries(fig)[:3] == ["right, 0.9–1", "wrong, 0.9–1", "right, 0.5–0.9"]
@@ -67,21 +55,16 @@ def test_entropy_by_breaking_puts_unbroken_facts_apart(check, intervals, models)
     assert list(y) == [0.5, 0.3, 0.1]
     (average,) = [line for line in fig.axes[0].lines if line.get_marker() == "D"]
     own = means[means["model"] == next(iter(style.looks(models)))]
-    assert average.get_xydata().tolist() == [
-        [x, y] for x, y in zip([0.4, 2.0, 2.3], own["mean"], strict=True)
-    ]
+    assert average.get_xydata().T.tolist() == [[0.4, 2.0, 2.3], own["mean"].tolist()]
     assert fig.axes[0].get_xticklabels()[-1].get_text() == "> 2"
     assert fig.axes[0].get_title().split("\n")[1] == "n = 3, 1 undefined"
     assert fig.axes[0].get_xlabel() == "breaking temperature $t_b$ by samples"
 
 
 def test_one_answer(check, rows, entries):
-    tokens = pd.DataFrame(
-        {
-            "temperature": [2.0, 2.0, 2.0, 0.5, 0.5, 0.5],
-            "token": ["Paris", "the nine next", "all other tokens"] * 2,
-            "share": [0.1, 0.3, 0.6, 0.9, 0.07, 0.03],
-        }
+    tokens = pd.DataFrame({"token": ["Paris", "the nine next", "all other tokens"] * 2})
+    tokens = tokens.assign(
+        temperature=[2.0] * 3 + [0.5] * 3, share=[0.1, 0.3, 0.6, 0.9, 0.07, 0.03]
     )
     fig = check(decoding.one_answer(tokens), axes=1)
     bars = [bar.get_bbox().bounds[::2] for bar in fig.axes[0].patches]  # left, width
@@ -93,9 +76,8 @@ def test_one_answer(check, rows, entries):
 
 
 def test_one_curve(check, points, entries):
-    curve = pd.DataFrame(
-        {"model": "m", "temperature": [4, 1, 2], "logprob": np.log([0.1, 0.9, 0.3])}
-    )
+    curve = pd.DataFrame({"temperature": [4, 1, 2], "logprob": np.log([0.1, 0.9, 0.3])})
+    curve["model"] = "m"
     samples = pd.DataFrame({"temperature": [1, 2], "mean": [0.8, 0.4], "n": 10})
     samples = samples.assign(low=samples["mean"] - 0.2, high=samples["mean"] + 0.1)
     axis = check(fig := decoding.one_curve(curve, 1.5, samples), axes=1).axes[0]
@@ -133,9 +115,7 @@ def test_frs_by_entropy_colours_t_b_and_marks_unbroken_facts_apart(check, models
     for axis in fig.axes:
         assert points(axis, style.ORANGE).tolist() == [[0.1, 1]]
         x, y = axis.collections[0].get_offsets().T
-        assert list(zip(x, y, strict=True)) == list(
-            zip(one["entropy"][:5], one["frs"][:5], strict=True)
-        )
+        assert (x.tolist(), y.tolist()) == (one["entropy"][:5].tolist(), one["frs"][:5].tolist())
         kinds = {tuple(colour[:3]) for colour in axis.collections[0].get_facecolor()}
         assert len(kinds) == 4  # 0.4, 0.6, 1 and unbroken
         joined = next(line for line in axis.lines if len(line.get_xdata()) == 2)
@@ -152,15 +132,13 @@ def test_frs_by_d_has_a_panel_a_domain(check, intervals, models, points, entries
     facts = pd.concat([facts.assign(domain="arts"), facts[:1].assign(domain="geography")])
     fig = check(decoding.frs_by_d(table, facts, "by samples"), axes=2)
     looks = style.looks(models)
-    for axis, domain, dots in zip(
-        fig.axes, ["geography", "arts"], [[0.5], [0.5, 0.6]], strict=True
-    ):
+    drawn = zip(fig.axes, ["geography", "arts"], [[0.5], [0.5, 0.6]], strict=True)
+    for axis, domain, dots in drawn:
         for k, (model, look) in enumerate(looks.items()):
             shift = (k - (len(models) - 1) / 2) * 0.8 / len(models)
             own = table[(table["model"] == model) & (table["domain"] == domain)]
-            assert points(axis, look.colour) == pytest.approx(
-                np.column_stack([[shift, 1 + shift], own["mean"]])
-            )
+            expected = np.column_stack([[shift, 1 + shift], own["mean"]])
+            assert points(axis, look.colour) == pytest.approx(expected)
         assert axis.collections[0].get_offsets()[:, 1].tolist() == dots
         assert axis.get_title().startswith(f"{domain}\nn = 40 facts")
     assert fig.axes[0].get_ylabel() == "FRS, $t_b$ by samples"
@@ -169,10 +147,8 @@ def test_frs_by_d_has_a_panel_a_domain(check, intervals, models, points, entries
 
 def test_frs_distribution_has_areas_that_are_shares_and_a_gap(check, models):
     frs = [0.2, 0.3, 0.3, 0.75, 0.8, 1.0, 1.0, np.nan]
-    facts = pd.concat(
-        pd.DataFrame({"model": m, "domain": "arts", "fact_id": range(8), "frs": frs})
-        for m in models
-    )
+    one = pd.DataFrame({"domain": "arts", "fact_id": range(8), "frs": frs})
+    facts = pd.concat(one.assign(model=m) for m in models)
     axis = check(decoding.frs_distribution(facts, "by samples"), axes=1).axes[0]
     assert axis.get_title().startswith("arts\nn = 7 facts")
     assert len(axis.lines) == len(models)
@@ -181,9 +157,8 @@ def test_frs_distribution_has_areas_that_are_shares_and_a_gap(check, models):
         assert (x.min(), x.max()) == (0, 0.8)
         assert np.trapezoid(y, x) == pytest.approx(5 / 7, abs=1e-3)
     *bars, gap = axis.patches
-    assert [bar.get_width() * bar.get_height() for bar in bars] == pytest.approx(
-        [2 / 7] * len(models)
-    )
+    areas = [bar.get_width() * bar.get_height() for bar in bars]
+    assert areas == pytest.approx([2 / 7] * len(models))
     assert min(bar.get_x() for bar in bars) == 1
     assert (gap.get_x(), gap.get_x() + gap.get_width()) == pytest.approx((0.8, 1))
     check(decoding.frs_distribution(facts[facts["fact_id"] == 0], "by samples"), axes=1)

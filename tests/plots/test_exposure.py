@@ -6,14 +6,9 @@ import pytest
 from factrobust.plots import exposure as plots
 from factrobust.plots.style import Look
 
-TABLE = pd.DataFrame(
-    [
-        (model, dose, mean, mean - 0.1, mean + 0.1, 30)
-        for model, means in (("world-s", (0.1, 0.2, 0.3)), ("world-m", (0.1, 0.4, 0.9)))
-        for dose, mean in zip((0, 1, 16), means, strict=True)
-    ],
-    columns=["model", "exposure", "mean", "low", "high", "n"],
-)
+TABLE = pd.DataFrame({"model": ["world-s"] * 3 + ["world-m"] * 3, "exposure": [0, 1, 16] * 2})
+TABLE = TABLE.assign(mean=[0.1, 0.2, 0.3, 0.1, 0.4, 0.9], n=30)
+TABLE = TABLE.assign(low=TABLE["mean"] - 0.1, high=TABLE["mean"] + 0.1)
 
 
 def test_exposures_stand_on_a_log_axis_and_none_apart() -> None:
@@ -32,14 +27,10 @@ def test_points_lines_and_chance() -> None:
 
 def test_curves_are_drawn_instead_of_lines_and_panels_have_their_own() -> None:
     both = pd.concat([TABLE.assign(wording="seen"), TABLE.assign(wording="never seen")])
-    curves = pd.DataFrame({"model": "world-s", "exposure": [1.0, 16], "mean": [0.21, 0.29]})
-    curves = pd.concat(
-        [curves.assign(wording="seen"), curves.assign(wording="never seen", mean=0.5)]
-    )
-    fig = plots.by_exposure(both, "share right", curves, panel="wording")
-    first, second = (
-        [[round(float(y), 2) for y in line.get_ydata()] for line in axis.lines] for axis in fig.axes
-    )
+    curve = pd.DataFrame({"model": "world-s", "exposure": [1.0, 16], "mean": [0.21, 0.29]})
+    curves = [curve.assign(wording="seen"), curve.assign(wording="never seen", mean=0.5)]
+    fig = plots.by_exposure(both, "share right", pd.concat(curves), panel="wording")
+    first, second = ([[*line.get_ydata()] for line in axis.lines] for axis in fig.axes)
     assert [0.21, 0.29] in first
     assert [0.5, 0.5] in second
     assert [0.21, 0.29] not in second

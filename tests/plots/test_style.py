@@ -89,6 +89,7 @@ shell.kernel = object()
 from matplotlib_inline.backend_inline import configure_inline_support
 for _ in ("before", "after"):
     configure_inline_support(shell, "module://matplotlib_inline.backend_inline")
+    from factrobust.metrics import prediction, regression
     from factrobust.plots import context, decoding, style, time, wording
     figure, _ = style.grid(1, 1, 3.0, 2.0)
     png = base64.b64decode(shell.display_formatter.format(figure)[0]["image/png"])

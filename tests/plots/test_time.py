@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,38 +7,24 @@ import pytest
 from factrobust.plots import style, time
 
 PRECISIONS = ["year", "month", "day", "global"]
-FACTS = pd.DataFrame(
-    {
-        "fact_id": ["a", "b"],
-        "subject": ["Sri Lanka", "A club called 5$"],
-        "object": ["Mahinda Rajapaksa", "the Speaker of a very large House of Representatives"],
-        "start": ["2005-11-19", "1977"],
-        "end": ["2015-01-09", "1987-01-03"],
-    }
-)
+FACTS = pd.DataFrame({"fact_id": ["a", "b"], "subject": ["Sri Lanka", "A club called 5$"]})
+FACTS["object"] = ["Mahinda Rajapaksa", "the Speaker of a very large House of Representatives"]
+FACTS = FACTS.assign(start=["2005-11-19", "1977"], end=["2015-01-09", "1987-01-03"])
 
 
 def test_timeline(check, rows, entries):
-    dates = pd.DataFrame(
-        [
-            ("a", "year", "2010", "correct"),
-            ("a", "day", "2015-01-09", "transitional"),
-            ("b", "day", "2000-01-01", "incorrect"),
-            ("of another fact", "day", "2000-01-01", "incorrect"),
-        ],
-        columns=["fact_id", "precision", "date", "label"],
-    )
+    cells = [("a", "year", "2010", "correct"), ("a", "day", "2015-01-09", "transitional")]
+    cells += [(fact, "day", "2000-01-01", "incorrect") for fact in ("b", "of another fact")]
+    dates = pd.DataFrame(cells, columns=["fact_id", "precision", "date", "label"])
     fig = check(time.timeline(FACTS, dates), axes=1)
     axis = fig.axes[0]
     marks = {line.get_marker(): line.get_xydata() for line in axis.lines}
     assert marks["o"] == pytest.approx(np.array([[2010.5, -0.12]]), abs=0.01)
     assert marks["D"] == pytest.approx(np.array([[2015 + 8.5 / 365, 0.12]]), abs=0.01)
     assert marks["x"] == pytest.approx(np.array([[2000, 1.12]]), abs=0.01)
-    whole = [bar for bar in axis.patches if bar.get_facecolor()[0] == 0.8]
-    assert [bar.get_x() for bar in whole] == pytest.approx([2005.88, 1978], abs=0.01)
-    assert [bar.get_x() + bar.get_width() for bar in whole] == pytest.approx(
-        [2015.02, 1987], abs=0.01
-    )
+    whole = [bar.get_bbox() for bar in axis.patches if bar.get_facecolor()[0] == 0.8]
+    ends = np.array([[bar.x0, bar.x1] for bar in whole])
+    assert ends == pytest.approx(np.array([[2005.88, 2015.02], [1978, 1987]]), abs=0.01)
     assert rows(axis) == [
         "Sri Lanka: Mahinda Rajapaksa",
         "A club called 5\\$: the Speaker\nof a very large House of …",
@@ -64,14 +52,10 @@ def test_logprob_by_position(check, intervals, models, points):
 
 
 def test_rates_by_size(check, entries):
-    table = pd.DataFrame(
-        {
-            "model": ["big", "gemma-3-270m", "tuned-instruct"],
-            "parameters": [7e9, 268.1e6, 135e6],
-            "kind": ["pretrained", "pretrained", "instruction-tuned"],
-            "mean": [0.3, 0.2, 0.1], "low": [0.05, 0.05, np.nan], "high": 0.4, "n": 60,
-        }
-    )  # fmt: skip
+    table = pd.DataFrame({"model": ["big", "gemma-3-270m", "tuned-instruct"], "high": 0.4, "n": 60})
+    table["kind"] = ["pretrained", "pretrained", "instruction-tuned"]
+    table["parameters"] = [7e9, 268.1e6, 135e6]
+    table = table.assign(mean=[0.3, 0.2, 0.1], low=[0.05, 0.05, np.nan])
     line = {"kind": "pretrained", "slope": 0.5, "intercept": -4, "smallest": 1e8, "largest": 1e10}
     axis = check(time.rates_by_size(table, "robustness", pd.DataFrame([line])), axes=1).axes[0]
     drawn = {tuple(own.get_xydata()[0]): own.get_mfc() for own in axis.lines[:3]}
@@ -83,19 +67,13 @@ def test_rates_by_size(check, entries):
     assert len(fig.axes[0].lines) == 3
 
 
-def test_over_years_shades_the_validity(check, models, entries):
+def test_over_years_shades_the_validity(check, models, intervals, entries):
     kinds = ["log P of the object", "minus that of others"]
-    keys = pd.MultiIndex.from_product(
-        [models, kinds, [1990, 2000]], names=["model", "value", "year"]
-    )
-    table = keys.to_frame(index=False)
-    table["mean"] = np.arange(len(table), dtype=float)
+    table = intervals(model=models, value=kinds, year=[1990, 2000])
     fig = check(time.over_years(table, "1995-07-02", "2000"), axes=2)
     for axis, kind in zip(fig.axes, kinds, strict=True):
-        (shade,) = axis.patches
-        assert (shade.get_x(), shade.get_x() + shade.get_width()) == pytest.approx(
-            (1995.5, 2001), abs=0.01
-        )
+        shade = axis.patches[0].get_bbox()
+        assert (shade.x0, shade.x1) == pytest.approx((1995.5, 2001), abs=0.01)
         for line, model in zip(axis.lines, style.looks(models), strict=True):
             own = table[(table["model"] == model) & (table["value"] == kind)]
             assert line.get_xydata().tolist() == own[["year", "mean"]].values.tolist()
@@ -106,9 +84,8 @@ def test_match_matrix(check, models, rows, entries):
     pairs = [("2001", "1990", "won"), ("2001", "2010", "tied"), ("2002", "1990", "lost")]
     pairs += [("2002", "2010", "won")]
     table = pd.DataFrame(pairs, columns=["correct", "incorrect", "outcome"])
-    fig = check(
-        time.match_matrix(table.merge(pd.Series(models, name="model"), how="cross")), len(models)
-    )
+    table = table.merge(pd.Series(models, name="model"), how="cross")
+    fig = check(time.match_matrix(table), len(models))
     for axis in fig.axes:
         assert axis.collections[0].get_array().tolist() == [[0, 1], [2, 0]]
         assert [text.get_text() for text in axis.get_xticklabels()] == ["1990", "2010"]
@@ -140,13 +117,9 @@ def test_confusion(check, models, rows):
 
 
 def duels(pairs):
-    rows = [
-        (*pair, precision, metric, outcome, share, 40)
-        for pair in pairs
-        for precision in ("day", "year")
-        for metric in ("win_rate", "robust")
-        for outcome, share in (("win", 0.5), ("tie", 0.1), ("lose", 0.4))
-    ]
+    shares = (("win", 0.5), ("tie", 0.1), ("lose", 0.4))
+    cells = product(pairs, ("day", "year"), ("win_rate", "robust"), shares)
+    rows = [(*pair, precision, metric, *share, 40) for pair, precision, metric, share in cells]
     columns = ["first", "second", "precision", "metric", "outcome", "share", "n"]
     return pd.DataFrame(rows, columns=columns)
 

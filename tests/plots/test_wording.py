@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,22 +87,19 @@ def test_relations_stand_by_their_mean_in_the_first_panel(check, intervals, mode
             assert [x for x, _ in drawn] == own[order].tolist()
 
 
-def test_correctness_by_consistency(check, models, points):
-    table = pd.DataFrame([(m, r) for m in models for r in RELATIONS], columns=["model", "relation"])
-    n = len(table)
-    table = table.assign(
-        correctness=np.linspace(0, 1, n), consistency=np.linspace(1, 0, n), n=12, r=0.536
+def test_correctness_by_consistency(check, models, intervals, points):
+    table = intervals(model=models, relation=RELATIONS, n=12).rename(
+        columns={"mean": "correctness"}
     )
+    table = table.assign(consistency=1 - table["correctness"], r=0.536)
     fig = check(wording.correctness_by_consistency(table, ["author", "sport"]), axes=len(models))
     for axis, (model, look) in zip(fig.axes, style.looks(models).items(), strict=True):
         own = table[table["model"] == model]
         expected = own[["consistency", "correctness"]].to_numpy().tolist()
         assert points(axis, look.colour).tolist() == expected
         assert axis.get_title().endswith("n = 12 questions a relation, r = 0.54")
-        assert {text.get_text(): list(text.xy) for text in axis.texts} == {
-            "author": expected[0],
-            "sport": expected[3],
-        }
+        named = {text.get_text(): list(text.xy) for text in axis.texts}
+        assert named == {"author": expected[0], "sport": expected[3]}
 
 
 def test_labelled_pairs_are_counted_by_cosine(check, entries):
@@ -116,10 +115,11 @@ def test_labelled_pairs_are_counted_by_cosine(check, entries):
 
 def test_predictor_distributions(check, models, rows, entries):
     values = np.linspace(0, 1, 5)
+    cells = product(models, enumerate(RELATIONS), ("cert", "log_popularity"))
     table = pd.concat(
         pd.DataFrame({"model": m, "relation": r, "predictor": p, "value": values + k})
-        for m in models for k, r in enumerate(RELATIONS) for p in ("cert", "log_popularity")
-    )  # fmt: skip
+        for m, (k, r), p in cells
+    )
     table["group_id"] = [f"q{i}" for i in range(len(table))]
     fig = check(wording.predictor_distributions(table), axes=2)
     assert [axis.get_xlabel() for axis in fig.axes] == ["popularity, log(SPop)", "certainty, Cert"]
@@ -140,10 +140,9 @@ def test_binned_correctness(check):
     assert points.get_offsets().data == pytest.approx(np.array(expected))
     assert points.get_sizes().tolist() == [12.5, 50, 10] * 4  # areas
     # 0 at the bottom of a row, 1 at its top; a bin of four questions joins no line.
-    lines = [line.get_xydata().tolist() for line in axis.lines if len(line.get_xdata()) == 2]
-    assert lines == [
-        [[0.2, pytest.approx(r + 0.4)], [0.6, pytest.approx(r - 0.4)]] for r in range(4)
-    ]
+    lines = np.array([line.get_xydata() for line in axis.lines if len(line.get_xdata()) == 2])
+    expected = [[[0.2, r + 0.4], [0.6, r - 0.4]] for r in range(4)]
+    assert lines == pytest.approx(np.array(expected))
 
 
 def test_calibration_says_the_questions_of_each_bin(check, models, points):
@@ -161,9 +160,8 @@ def test_calibration_says_the_questions_of_each_bin(check, models, points):
 
 def test_risk_coverage(check, models, points, entries):
     one = pd.DataFrame({"coverage": [1.0, 0.5], "accuracy": [0.4, 0.7], "low": 0.3, "high": 0.8})
-    table = pd.concat(
-        one.assign(model=m, score=s, n=191) for m in models for s in ("SCons", "Cert")
-    )
+    parts = [one.assign(model=m, score=s) for m in models for s in ("SCons", "Cert")]
+    table = pd.concat(parts).assign(n=191)
     fig = check(wording.risk_coverage(table), axes=len(models))
     assert entries(fig) == ["SCons", "Cert", "all answered"]
     for axis in fig.axes:
@@ -172,15 +170,10 @@ def test_risk_coverage(check, models, points, entries):
         assert axis.lines[-1].get_ydata() == [0.4, 0.4]
 
 
-def test_ladder_shows_differences_to_the_relation(check, rows, points, bars):
-    rungs, measures = (
-        ["majority", "relation alone", "Cert"],
-        ["accuracy", "brier", "auc", "auc_within"],
-    )
-    keys = pd.MultiIndex.from_product(
-        [[GEMMA], rungs, measures], names=["model", "predictor", "measure"]
-    )
-    table = keys.to_frame(index=False).assign(mean=9.0, low=9.0, high=9.0, n=480)
+def test_ladder_shows_differences_to_the_relation(check, intervals, rows, points, bars):
+    rungs = ["majority", "relation alone", "Cert"]
+    measures = ["accuracy", "brier", "auc", "auc_within"]
+    table = intervals(model=[GEMMA], predictor=rungs, measure=measures, n=480)
     apart = np.arange(12) / 100
     table = table.assign(difference=apart, difference_low=apart - 0.1, difference_high=apart + 0.2)
     fig = check(wording.ladder(table), axes=3)
