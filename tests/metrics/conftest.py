@@ -1,7 +1,5 @@
 """Questions whose correctness follows a known logistic regression."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The rules that tell an answer's source: on the thesis's own examples, by hand, and on labels."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import pandas as pd
@@ -11,17 +9,8 @@ from hypothesis import strategies as st
 
 from factrobust.datasets.facts import load_facts
 from factrobust.datasets.published import load_labels
-from factrobust.metrics.answer_rules import (
-    KINDS,
-    agree,
-    decide,
-    degeneracy,
-    named,
-    published_source,
-    same_answer,
-    text_source,
-    verdicts,
-)
+from factrobust.metrics import answer_rules
+from factrobust.metrics.answer_rules import agree, decide, named, verdicts
 from factrobust.statistics import agreement, exact_table
 
 # Table 15: kind, parametric, counterfactual, contextual answer, right answers of the question.
@@ -82,7 +71,7 @@ def test_what_the_rules_cannot_decide(kind: int, p: str, c: str, a: str, right: 
     ],
 )
 def test_same_answers(one: str, other: str, same: bool) -> None:
-    assert same_answer(one, other) is same_answer(other, one) is same
+    assert answer_rules.same_answer(one, other) is answer_rules.same_answer(other, one) is same
     assert (decide(one, other, one).source == "same") is same
 
 
@@ -182,7 +171,7 @@ def test_what_is_known_of_right_answers() -> None:
     ],
 )
 def test_degeneracy(text: str, why: str | None) -> None:
-    assert degeneracy(text) == why
+    assert answer_rules.degeneracy(text) == why
 
 
 @settings(deadline=None)
@@ -191,7 +180,7 @@ def test_every_answer_gets_a_source(parametric: str, counterfactual: str, answer
     source, kind, _ = decide(parametric, counterfactual, answer)
     assert source in ("parametric", "contextual", "other", "none", "same")
     assert (kind is None) == (source in ("none", "same"))
-    assert kind is None or kind in KINDS
+    assert kind is None or kind in answer_rules.KINDS
     if kind is not None and parametric == answer:
         assert kind == 1
 
@@ -213,11 +202,9 @@ def test_every_answer_gets_a_source(parametric: str, counterfactual: str, answer
         ("Netherlands", "Nerlands", "nerlands", "parametric", "contextual"),  # "the" in a word
     ],
 )
-def test_the_thesiss_rules(
-    parametric: str, counterfactual: str, answer: str, code: str, text: str
-) -> None:
-    assert published_source(parametric, counterfactual, answer) == code
-    assert text_source(parametric, counterfactual, answer) == text
+def test_the_thesiss_rules(parametric, counterfactual, answer, code, text) -> None:
+    assert answer_rules.published_source(parametric, counterfactual, answer) == code
+    assert answer_rules.text_source(parametric, counterfactual, answer) == text
 
 
 # -- against labels --------------------------------------------------------------------------------

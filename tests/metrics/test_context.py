@@ -1,7 +1,5 @@
 """Memory or context, by both rules, on the thesis's examples and on hand-made rows."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -11,13 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust.metrics import context
-from factrobust.metrics.context import (
-    first_entropy,
-    first_shift,
-    mark_sources,
-    preference,
-    right,
-)
+from factrobust.metrics.context import first_entropy, first_shift, mark_sources, preference, right
 
 # Figure 4: the printed probabilities of the parametric answer's tokens.
 FIGURE_4 = [0.94, 4e-05, 0.87, 0.93, 0.06, 0.92, 0.26, 0.04, 0.61, 0.98, 0.72, 0.49, 0.59, 0.90]
@@ -73,9 +65,7 @@ def test_figure_4() -> None:
         ("(D", "[D", "[D", "contextual", "same"),
     ],
 )  # fmt: skip
-def test_sources(
-    parametric: str, counterfactual: str, contextual: str, published: str, robust: str
-) -> None:
+def test_sources(parametric, counterfactual, contextual, published, robust) -> None:
     table = results([(parametric, counterfactual, contextual)])
     marked = mark(table)
     assert marked["source"].tolist() == [robust]
@@ -91,8 +81,7 @@ def test_what_is_the_same_is_in_no_share() -> None:
     for value, shares in (("source", [0.5, 0.5, 0, 0]), ("preference", [0, 1, 0])):
         table = context.counts_by(marked, value=value)
         assert table["share"].tolist() == shares
-        assert table["total"].eq(2).all()
-        assert table["n_missing"].eq(1).all()
+        assert table[["total", "n_missing"]].eq([2, 1]).all(axis=None)
     assert context.perplexity_table(marked, n_boot=10)["count"].tolist() == [1, 1]
     assert context.counts_by(mark(results(rows), "published"))["total"].eq(3).all()
 
@@ -114,12 +103,8 @@ def test_kinds_of_what_either_rule_calls_other() -> None:
 
 def test_preference() -> None:
     nan = np.nan
-    table = results(
-        [("a", "b", "c")] * 5,
-        p2=[1.1, 3.0, 2.0, nan, 1.1],
-        p3=[2.0, 1.5, 2.0, 2.0, 1.5],
-        p4=[1.1, 1.5, 2.5, 3.0, nan],
-    )
+    table = results([("a", "b", "c")] * 5, p2=[1.1, 3.0, 2.0, nan, 1.1])
+    table = table.assign(p3=[2.0, 1.5, 2.0, 2.0, 1.5], p4=[1.1, 1.5, 2.5, 3.0, nan])
     text = ["parametric", "contextual", "tie", None, "parametric"]
     assert preference(table).tolist() == text
     # The greedy parametric answer of the first row has the lower perplexity: "contextual".
@@ -161,10 +146,12 @@ def test_marks_with_known_answers() -> None:
     names = [["Netherlands", "Holland"], ["Spain"], []]
     marked = mark(results(rows), answers=names)
     # Holland and the Netherlands are one country for the whole base question
-    assert marked["source"].tolist() == ["parametric", "contextual", "other"]
-    assert marked["parametric_correct"].tolist() == [True, False, pd.NA]
-    assert marked["counterfactual_correct"].tolist() == [False, False, pd.NA]
-    assert marked["correct"].tolist() == [True, False, pd.NA]
+    columns = ["source", "parametric_correct", "counterfactual_correct", "correct"]
+    assert marked[columns].to_numpy().tolist() == [
+        ["parametric", True, False, True],
+        ["contextual", False, False, False],
+        ["other", pd.NA, pd.NA, pd.NA],
+    ]
     assert marked["correct"].dtype == "boolean"
     # If several answers are right, they are no names of one thing
     several = mark(results(rows), answers=names, right_answers="several")
@@ -183,12 +170,8 @@ def test_rows_keep_their_order_index_and_columns() -> None:
 
 
 def test_changes_between_the_rules() -> None:
-    rows = [
-        ("Paris", "London", ""),
-        ("Paris", "London", "London"),
-        ("Oslo", "Rome", "Rome"),
-        ("Emperor Hadrian", "Napoleon", "Hadrian, the Roman Emperor"),
-    ]
+    rows = [("Paris", "London", ""), ("Paris", "London", "London"), ("Oslo", "Rome", "Rome")]
+    rows += [("Emperor Hadrian", "Napoleon", "Hadrian, the Roman Emperor")]
     table = results(rows, p4=[np.nan, 1.2, 1.2, 2.0])
     asked = asked_about(table)
     both = pd.concat([table.assign(model="z"), table[3:]])
@@ -214,12 +197,11 @@ def marked(sources: list[str], **columns: object) -> pd.DataFrame:
 def test_counts_by_source() -> None:
     rows = marked(["other", "contextual", "contextual", "parametric"], category=list("bbba"))
     table = context.counts_by(rows, n_boot=200)
-    assert table["source"].tolist() == ["parametric", "contextual", "other", "none"]
-    assert table["count"].tolist() == [1, 2, 1, 0]
-    assert table["share"].tolist() == [0.25, 0.5, 0.25, 0]
-    assert table["total"].tolist() == table["n"].tolist() == [4] * 4
-    assert (table["low"] <= table["share"]).all()
-    assert (table["high"] >= table["share"]).all()
+    assert table[["source", "count", "share", "total", "n"]].to_numpy().tolist() == [
+        *(["parametric", 1, 0.25, 4, 4], ["contextual", 2, 0.5, 4, 4]),
+        *(["other", 1, 0.25, 4, 4], ["none", 0, 0, 4, 4]),
+    ]
+    assert ((table["low"] <= table["share"]) & (table["share"] <= table["high"])).all()
     # 0 of 4: the upper bound is the share that gives no hit in 4 with probability 0.025.
     assert table.loc[3, ["low", "high"]].tolist() == pytest.approx([0, 1 - 0.025**0.25])
     by = context.counts_by(rows, ["model", "category"], n_boot=10)
@@ -229,23 +211,18 @@ def test_counts_by_source() -> None:
 
 def test_counts_of_kinds_leave_out_what_has_none() -> None:
     rows = marked(["other"] * 4, kind=pd.array([5, 5, None, 2], dtype="Int64"))
-    table = context.counts_by(rows, value="kind", n_boot=10)
-    assert table["kind"].tolist() == [1, 2, 3, 4, 5, 6, 7]
-    assert table["count"].tolist() == [0, 1, 0, 0, 2, 0, 0]
+    table = context.counts_by(rows, value="kind", n_boot=10).set_index("kind")
+    assert table["count"].to_dict() == {1: 0, 2: 1, 3: 0, 4: 0, 5: 2, 6: 0, 7: 0}
     assert table["share"].sum() == pytest.approx(1)
-    assert table["total"].eq(3).all()
-    assert table["n_missing"].eq(1).all()
+    assert table[["total", "n_missing"]].eq([3, 1]).all(axis=None)
 
 
 def test_counts_of_objects_and_other_columns() -> None:
-    rows = marked(
-        ["other"] * 4, object=["x", "x", "y", "y"], preference=["tie", None, "tie", "tie"]
-    )
+    rows = marked(["other"] * 4, object=list("xxyy"), preference=["tie", None, "tie", "tie"])
     table = context.counts_by(rows, value="object", group="object", n_boot=10)
-    assert table["object"].tolist() == ["x", "y"]
-    assert table["count"].tolist() == [2, 2]
-    assert table["n"].tolist() == [2, 2]  # objects are resampled: both x, one each, both y
-    assert table[["low", "high"]].to_numpy().tolist() == [[0, 1], [0, 1]]
+    # Objects are resampled: both x, one each, both y.
+    columns = ["object", "count", "n", "low", "high"]
+    assert table[columns].to_numpy().tolist() == [["x", 2, 2, 0, 1], ["y", 2, 2, 0, 1]]
     preferred = context.counts_by(rows, value="preference", n_boot=10)
     assert preferred["count"].tolist() == [0, 0, 3]
     assert preferred["n_missing"].tolist() == [1, 1, 1]
@@ -257,9 +234,8 @@ def test_shares_corrected_by_labels() -> None:
     labels = rows.iloc[[0, 1, 2, 3, 9]][["model", "question_id"]]
     labels = labels.assign(label=["parametric"] + ["contextual"] * 3 + ["parametric"])
     table = context.corrected_shares(rows, labels).set_index("source")
-    assert table.loc["contextual", ["rule", "labelled", "mean"]].tolist() == pytest.approx(
-        [0.8, 3 / 5, 0.8 - 1 / 5]
-    )
+    shares = table.loc["contextual", ["rule", "labelled", "mean"]].tolist()
+    assert shares == pytest.approx([0.8, 3 / 5, 0.8 - 1 / 5])
     assert table.loc["parametric", "mean"] == pytest.approx(0.2 + 1 / 5)
     # Variances: 0.8 0.2 / 10 of the shares, and of the errors that of 1 in 5, by 5, or at least so.
     half = 1.959964 * np.sqrt(0.016 + 0.2 / 5)
@@ -273,12 +249,9 @@ def test_shares_corrected_by_labels() -> None:
 
 
 def test_shares_of_printed_counts() -> None:
-    counts = pd.DataFrame(
-        {"model": ["m", "m", "k"], "source": ["other", "contextual", "other"], "count": [0, 4, 3]}
-    )
-    table = context.shares(counts)
-    assert table["total"].tolist() == table["n"].tolist() == [4, 4, 3]
-    assert table["share"].tolist() == [0, 1, 1]
+    counts = pd.DataFrame({"source": ["other", "contextual", "other"], "count": [0, 4, 3]})
+    table = context.shares(counts.assign(model=list("mmk")))
+    assert table[["total", "n", "share"]].values.tolist() == [[4, 4, 0], [4, 4, 1], [3, 3, 1]]
     assert table["low"].tolist() == pytest.approx([0, 0.025**0.25, 0.025 ** (1 / 3)])
     assert table["high"].tolist() == pytest.approx([1 - 0.025**0.25, 1, 1])
 
@@ -298,14 +271,8 @@ def test_perplexities() -> None:
 
 
 def test_degenerate_counts() -> None:
-    rows = pd.DataFrame(
-        {
-            "model": ["m", "m", "n"],
-            "parametric": ["[D", "", "Paris"],
-            "counterfactual": ["no no no no no no", "Rome", "Oslo"],
-            "contextual": ["Rome A: Lima", "Rome", "Oslo"],
-        }
-    )
+    rows = results([("[D", "no no no no no no", "Rome A: Lima"), ("", "Rome", "Rome")])
+    rows = pd.concat([rows, results([("Paris", "Oslo", "Oslo")], model="n")])
     table = context.degenerate_counts(rows).set_index(["model", "answer"])
     columns = ["empty", "option", "marks", "repeats", "degenerate", "n", "share"]
     assert table.loc[("m", "parametric"), columns].tolist() == [1, 1, 0, 0, 2, 2, 1]
@@ -318,15 +285,8 @@ def test_degenerate_counts() -> None:
 def test_p0_below_p1_is_no_theorem() -> None:
     # A greedy first token of probability 0.6, then 0.1 at best: the mean is beaten by 0.4, then 1.
     p0, p1 = (0.6 * 0.1) ** -0.5, (0.4 * 1.0) ** -0.5
-    rows = pd.DataFrame(
-        {
-            "model": "m",
-            "p0": [p0, 1.2, 1.5, np.nan],
-            "p1": [p1, 1.9, 1.5, 2.0],
-            "n_tokens_parametric": [2, 1, 1, 0],
-            "n_tokens_counterfactual": [2, 1, 1, 1],
-        }
-    )
+    rows = pd.DataFrame({"p0": [p0, 1.2, 1.5, np.nan], "p1": [p1, 1.9, 1.5, 2.0], "model": "m"})
+    rows = rows.assign(n_tokens_parametric=[2, 1, 1, 0], n_tokens_counterfactual=[2, 1, 1, 1])
     table = context.p0_exceptions(rows)
     columns = ["tokens", "n", "exceptions", "share", "n_missing"]
     assert table[columns].to_numpy().tolist() == [["more", 1, 1, 1, 1], ["one each", 2, 0, 0, 0]]

@@ -1,7 +1,5 @@
 """Part 1 by hand: entropy, the breaking temperature, equations 3 and 4, and the tables of them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -13,15 +11,6 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from factrobust.metrics import decoding
-from factrobust.metrics.decoding import (
-    answer_entropy,
-    bisect_break,
-    crossing,
-    first_break,
-    frs,
-    raw_frs,
-    top_entropy,
-)
 from factrobust.probes.decoding import GRID
 
 UNIFORM = [math.log(0.1)] * 10
@@ -48,21 +37,21 @@ D = st.sampled_from([0.5, 1, 2, 5, 10, 50])
     ],
 )
 def test_entropy_by_hand(logs: list[float], entropy: float) -> None:
-    assert top_entropy(logs) == pytest.approx(entropy, abs=1e-6)
+    assert decoding.top_entropy(logs) == pytest.approx(entropy, abs=1e-6)
 
 
 @given(st.lists(st.floats(-20, 0), min_size=2, max_size=12), st.floats(-30, 30))
 @settings(deadline=None)
 def test_of_entropy_only_the_ratios_count(logs: list[float], shift: float) -> None:
-    expected = top_entropy(logs)
+    expected = decoding.top_entropy(logs)
     assert 0 <= expected <= 1
-    assert top_entropy([x + shift for x in logs]) == pytest.approx(expected, abs=1e-9)
-    assert top_entropy(logs[::-1]) == pytest.approx(expected, abs=1e-9)
+    assert decoding.top_entropy([x + shift for x in logs]) == pytest.approx(expected, abs=1e-9)
+    assert decoding.top_entropy(logs[::-1]) == pytest.approx(expected, abs=1e-9)
 
 
 def test_an_answer_has_the_mean_over_its_tokens() -> None:
-    assert answer_entropy([UNIFORM, CERTAIN, CERTAIN, CERTAIN]) == pytest.approx(0.25)
-    assert np.isnan(answer_entropy([]))
+    assert decoding.answer_entropy([UNIFORM, CERTAIN, CERTAIN, CERTAIN]) == pytest.approx(0.25)
+    assert np.isnan(decoding.answer_entropy([]))
 
 
 # --- the breaking temperature ----------------------------------------------------------------------
@@ -92,7 +81,7 @@ def competitors(gap: float, k: int) -> np.ndarray:
     ],
 )
 def test_first_break(accuracy: list[float], t_b: float) -> None:
-    assert first_break([0.2, 0.4, 0.6], accuracy) == t_b
+    assert decoding.first_break([0.2, 0.4, 0.6], accuracy) == t_b
 
 
 @pytest.mark.parametrize("k", [2, 3, 9, 1000, 200_000])
@@ -101,16 +90,16 @@ def test_equal_competitors_break_at_gap_over_log_k(gap: float, k: int) -> None:
     t_b = gap / math.log(k)
     if GRID[0] < t_b < GRID[-1]:
         logs = np.array([-np.log1p(k * np.exp(-gap / t)) for t in GRID], dtype=np.float32)
-        assert crossing(GRID, logs) == pytest.approx(t_b, rel=1e-3)
+        assert decoding.crossing(GRID, logs) == pytest.approx(t_b, rel=1e-3)
 
 
 def test_where_no_root_lies_between() -> None:
     never = curve([competitors(0.5, 1)])  # one competitor never wins
     assert np.all(never >= np.float32(np.log(0.5)))
-    assert crossing(GRID, never) == np.inf
+    assert decoding.crossing(GRID, never) == np.inf
     second = curve([np.array([0.0, 1.0, -1.0])])  # not the greedy answer: it gains from heat first
     assert second[0] < second[20]
-    assert np.isnan(crossing(GRID, second))
+    assert np.isnan(decoding.crossing(GRID, second))
 
 
 def test_random_logits_keep_the_promise_of_the_docstring() -> None:
@@ -126,22 +115,17 @@ def test_random_logits_keep_the_promise_of_the_docstring() -> None:
         assert np.all(np.diff(logs) <= 1e-5)  # falls, but for rounding
         if np.log(0.5) > log_p(tokens, GRID[-1]) and log_p(tokens, GRID[0]) > np.log(0.5):
             exact = brentq(lambda t, z=tokens: log_p(z, t) - np.log(0.5), GRID[0], GRID[-1])
-            errors.append(abs(crossing(GRID, logs) / exact - 1))
+            errors.append(abs(decoding.crossing(GRID, logs) / exact - 1))
     assert len(errors) > 40
     assert max(errors) < 1e-3
 
 
-@given(
-    st.integers(1, 40).flatmap(
-        lambda n: st.tuples(st.just(n), st.lists(st.floats(0, 1), min_size=n, max_size=n))
-    )
-)
-@example((1, [0.4]))
-@example((1, [0.5]))
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
+@example([0.4])
+@example([0.5])
 @settings(deadline=None)
-def test_bisection_equals_the_first_break_of_a_falling_curve(case: tuple[int, list[float]]) -> None:
-    n, values = case
-    temperatures = [0.2 * (i + 1) for i in range(n)]
+def test_bisection_equals_the_first_break_of_a_falling_curve(values: list[float]) -> None:
+    temperatures = [0.2 * (i + 1) for i in range(len(values))]
     falling = dict(zip(temperatures, sorted(values, reverse=True), strict=True))
     asked: list[float] = []
 
@@ -149,9 +133,9 @@ def test_bisection_equals_the_first_break_of_a_falling_curve(case: tuple[int, li
         asked.append(t)
         return falling[t]
 
-    t_b, calls = bisect_break(accuracy, temperatures)
-    assert t_b == first_break(temperatures, list(falling.values()))
-    assert calls == len(asked) <= math.ceil(math.log2(n + 1))
+    t_b, calls = decoding.bisect_break(accuracy, temperatures)
+    assert t_b == decoding.first_break(temperatures, list(falling.values()))
+    assert calls == len(asked) <= math.ceil(math.log2(len(values) + 1))
     assert len(set(asked)) == len(asked)
 
 
@@ -171,78 +155,61 @@ def test_bisection_equals_the_first_break_of_a_falling_curve(case: tuple[int, li
     ],
 )
 def test_frs_by_hand(h: float, t_b: float, d: float, f: float, score: float) -> None:
-    assert float(raw_frs(h, t_b, d)) == pytest.approx(f)
-    assert float(frs(h, t_b, d)) == pytest.approx(score)
+    assert float(decoding.raw_frs(h, t_b, d)) == pytest.approx(f)
+    assert float(decoding.frs(h, t_b, d)) == pytest.approx(score)
 
 
 @given(ENTROPY, TEMPERATURE, D)
 @settings(deadline=None)
 def test_bounds_of_frs(h: float, t_b: float, d: float) -> None:
-    assert float(raw_frs(h, t_b, d)) >= -1
-    assert float(raw_frs(h, 0)) == pytest.approx(1 - 2 * h)  # appendix B
-    assert 0 <= float(frs(h, t_b, d)) < 1
+    assert float(decoding.raw_frs(h, t_b, d)) >= -1
+    assert float(decoding.raw_frs(h, 0)) == pytest.approx(1 - 2 * h)  # appendix B
+    assert 0 <= float(decoding.frs(h, t_b, d)) < 1
     # Appendix G: no scores between 0.8 and 1.
-    assert float(frs(h, min(t_b, 2.0), d)) <= 0.8
+    assert float(decoding.frs(h, min(t_b, 2.0), d)) <= 0.8
 
 
 def test_appendix_b_at_infinity() -> None:
-    assert raw_frs([0, 0.5, 1], np.inf).tolist() == [np.inf, np.inf, 0]
-    assert frs([0, 0.5, 1], np.inf, unbroken=None).tolist() == [1, 1, 0.5]
+    assert decoding.raw_frs([0, 0.5, 1], np.inf).tolist() == [np.inf, np.inf, 0]
+    assert decoding.frs([0, 0.5, 1], np.inf, unbroken=None).tolist() == [1, 1, 0.5]
     # The equation approaches its limit.
-    assert frs([0.5, 1], 1e9, unbroken=None) == pytest.approx([1, 0.5], abs=1e-8)
+    assert decoding.frs([0.5, 1], 1e9, unbroken=None) == pytest.approx([1, 0.5], abs=1e-8)
 
 
 @given(ENTROPY, TEMPERATURE, st.floats(1e-3, 1), D)
 @settings(deadline=None)
-def test_rises_with_the_breaking_temperature_and_falls_with_entropy(
-    h: float, t_b: float, more: float, d: float
-) -> None:
-    assert frs(h, t_b, d) < frs(h, t_b + more, d)
+def test_rises_with_t_b_and_falls_with_entropy(h: float, t_b: float, more: float, d: float) -> None:
+    assert decoding.frs(h, t_b, d) < decoding.frs(h, t_b + more, d)
     if h + more <= 1:
-        assert frs(h, t_b, d) > frs(h + more, t_b, d)
+        assert decoding.frs(h, t_b, d) > decoding.frs(h + more, t_b, d)
 
 
 def test_figure_4_jumps_from_four_fifths_to_one() -> None:
-    assert float(frs(0.0, 2.0)) == pytest.approx(0.8)
-    assert frs([0.0, 0.9, 1.0], np.inf).tolist() == [1, 1, 1]  # whatever the entropy
+    assert float(decoding.frs(0.0, 2.0)) == pytest.approx(0.8)
+    assert decoding.frs([0.0, 0.9, 1.0], np.inf).tolist() == [1, 1, 1]  # whatever the entropy
     # The equation itself has no jump: an exact t_b just beyond 2 scores just beyond 0.8.
-    assert float(frs(0.0, 2.001)) == pytest.approx(0.8, abs=1e-4)
+    assert float(decoding.frs(0.0, 2.001)) == pytest.approx(0.8, abs=1e-4)
 
 
 # --- tables ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def facts() -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "fact_id": ["capital/kenya", "number/spider", "capital/us", "author/emma"],
-            "object": ["Nairobi", "8", "Washington", "Jane Austen"],
-            "aliases": [[], ["eight"], ["Washington, D.C."], []],
-            "domain": ["geography", "science", "geography", "arts"],
-            "answer_type": ["Location", "Numerical", "Location", "Human"],
-        }
-    )
+FACTS = pd.DataFrame({"object": ["Nairobi", "8", "Washington", "Jane Austen"]})
+FACTS["aliases"] = [[], ["eight"], ["Washington, D.C."], []]
 
 
-def test_mark(facts: pd.DataFrame) -> None:
+def test_mark() -> None:
     texts = [" in Nairobi", " Eight", " Washington DC.", ""]
     tops = [[UNIFORM, CERTAIN], [CERTAIN], [CERTAIN] * 2, []]
-    marked = decoding.mark_greedy(facts.assign(model="toy", text=texts, top_logprobs=tops))
+    marked = decoding.mark_greedy(FACTS.assign(text=texts, top_logprobs=tops))
     assert marked["exact_match"].tolist() == [False, True, True, False]
     assert marked["contains"].tolist() == [True, True, True, False]
     np.testing.assert_allclose(marked["entropy"], [0.5, 0, 0, np.nan], atol=1e-12)
 
 
 def test_select_known_draws_by_hash() -> None:
-    marked = pd.DataFrame(
-        {
-            "model": ["a"] * 5 + ["b"],
-            "fact_id": list("uvwxyu"),
-            "domain": ["g", "g", "g", "h", "h", "g"],
-            "exact_match": [False, True, True, True, True, True],
-        }
-    )
+    marked = pd.DataFrame({"model": list("aaaaab"), "fact_id": list("uvwxyu")})
+    marked = marked.assign(domain=list("ggghhg"), exact_match=[False] + [True] * 5)
     assert decoding.select_known(marked)["fact_id"].tolist() == list("vwxyu")
     assert decoding.select_known(marked, 9)["fact_id"].tolist() == list("vwxyu")
     # By SHA-256, v (4c94...) comes before w (50e7...), x (2d71...) before y (a1fc...).
@@ -253,28 +220,18 @@ def test_select_known_draws_by_hash() -> None:
 
 def test_mark_detours() -> None:
     known = pd.DataFrame({"model": ["m", "m"], "fact_id": ["p", "q"], "token_ids": [[1, 2], [7]]})
-    samples = pd.DataFrame(
-        {
-            "model": "m",
-            "fact_id": ["p", "p", "p", "p", "q"],
-            "token_ids": [[1, 2, 9], [1, 2, 5], [4, 1, 2], [1], [7]],
-            "correct": [True, False, True, False, True],
-        }
-    )
-    marked = decoding.mark_detours(samples, known)
-    assert marked["begins"].tolist() == [True, True, False, False, True]
-    assert marked["detour"].tolist() == [False, False, True, False, False]
-    assert marked["spoiled"].tolist() == [False, True, False, False, False]
-    balance = marked["begins"].sum() + marked["detour"].sum() - marked["spoiled"].sum()
-    assert balance == samples["correct"].sum()
+    samples = pd.DataFrame({"model": "m", "fact_id": list("ppppq"), "correct": [1, 0, 1, 0, 1]})
+    samples = samples.assign(token_ids=[[1, 2, 9], [1, 2, 5], [4, 1, 2], [1], [7]])
+    marked = decoding.mark_detours(samples.astype({"correct": bool}), known)
+    assert marked[["begins", "detour", "spoiled"]].astype(int).to_numpy().tolist() == [
+        *([1, 0, 0], [1, 0, 1], [0, 1, 0], [0, 0, 0], [1, 0, 0]),
+    ]
 
 
-def test_mark_samples(facts: pd.DataFrame) -> None:
-    samples = facts.iloc[[1, 1, 0]].assign(
-        text=[" 18 legs", " 8", ""],
-        logprobs=[[math.log(0.2), math.log(0.4)], [0.0], []],
-        tempered_logprobs=[[math.log(0.1), math.log(0.9)], [0.0], []],
-    )
+def test_mark_samples() -> None:
+    samples = FACTS.iloc[[1, 1, 0]].assign(text=[" 18 legs", " 8", ""])
+    samples["logprobs"] = [[math.log(0.2), math.log(0.4)], [0.0], []]
+    samples["tempered_logprobs"] = [[math.log(0.1), math.log(0.9)], [0.0], []]
     marked = decoding.mark_samples(samples)
     assert marked["correct"].tolist() == [False, True, False]
     np.testing.assert_allclose(marked["certainty"], [0.5, 1, np.nan])
@@ -284,60 +241,33 @@ def test_mark_samples(facts: pd.DataFrame) -> None:
 
 
 def test_sampled_accuracy_and_its_break() -> None:
-    marked = pd.DataFrame(
-        {
-            "model": "toy",
-            "fact_id": ["u"] * 8 + ["v"] * 4,
-            "temperature": [0.4] * 4 + [0.2] * 4 + [0.2, 0.2, 0.4, 0.4],
-            "correct": [True, False, False, False] + [True] * 4 + [True, False, True, False],
-        }
-    )
+    cells = {("u", 0.4): [1, 0, 0, 0], ("u", 0.2): [1] * 4, ("v", 0.2): [1, 0], ("v", 0.4): [1, 0]}
+    rows = [("toy", *cell, bool(x)) for cell, right in cells.items() for x in right]
+    marked = pd.DataFrame(rows, columns=["model", "fact_id", "temperature", "correct"])
     accuracy = decoding.sampled_accuracy(marked)
     found = accuracy.set_index(["fact_id", "temperature"])
-    assert found["accuracy"].to_dict() == {
-        ("u", 0.4): 0.25,
-        ("u", 0.2): 1.0,
-        ("v", 0.2): 0.5,
-        ("v", 0.4): 0.5,
-    }
+    assert found["accuracy"].to_dict() == {cell: np.mean(right) for cell, right in cells.items()}
     assert found["n"].tolist() == [4, 4, 2, 2]
     t_b = decoding.sampled_breaking(accuracy).set_index("fact_id")["t_b"]
     assert t_b.to_dict() == {"u": 0.4, "v": np.inf}
 
 
 def test_certainty_bins() -> None:
-    marked = pd.DataFrame(
-        {
-            "temperature": [0.2] * 6 + [0.4] * 2,
-            "certainty": [0.0, 0.0999, 0.1, 1.0, 0.95, np.nan, 1.0 + 1e-9, 0.9],
-            "correct": [False, False, False, True, False, True, True, True],
-        }
-    )
+    marked = pd.DataFrame({"temperature": [0.2] * 6 + [0.4] * 2})
+    marked["certainty"] = [0.0, 0.0999, 0.1, 1.0, 0.95, np.nan, 1.0 + 1e-9, 0.9]
+    marked["correct"] = [False, False, False, True, False, True, True, True]
     table = decoding.certainty_bins(marked, ["temperature"])
-    cells = table.set_index(["temperature", "bin", "correct"])
-    assert cells["count"].to_dict() == {
-        (0.2, 0.0, False): 2,
-        (0.2, 0.1, False): 1,
-        (0.2, 0.9, False): 1,
-        (0.2, 0.9, True): 1,
-        (0.4, 0.9, True): 2,
-    }
-    assert cells.loc[(0.2, 0.0, False), "share"] == pytest.approx(0.4)
-    assert table.groupby("temperature")["n"].first().to_dict() == {0.2: 5, 0.4: 2}
-    assert table.groupby("temperature")["share"].sum().tolist() == pytest.approx([1, 1])
+    columns = ["temperature", "bin", "correct", "count", "share", "n"]
+    by_hand = [
+        *([0.2, 0.0, 0, 2, 0.4, 5], [0.2, 0.1, 0, 1, 0.2, 5], [0.2, 0.9, 0, 1, 0.2, 5]),
+        *([0.2, 0.9, 1, 1, 0.2, 5], [0.4, 0.9, 1, 2, 1.0, 2]),
+    ]
+    assert table[columns].astype(float).to_numpy() == pytest.approx(np.array(by_hand))
 
 
 def test_frs_table() -> None:
-    known = pd.DataFrame(
-        {
-            "model": "toy",
-            "fact_id": ["u", "v", "w"],
-            "domain": "g",
-            "answer_type": "Location",
-            "entropy": [0.5, 1.0, 0.1],
-            "text": "left out",
-        }
-    )
+    known = pd.DataFrame({"model": "toy", "fact_id": ["u", "v", "w"], "entropy": [0.5, 1.0, 0.1]})
+    known = known.assign(domain="g", answer_type="Location", text="left out")
     t_b = pd.DataFrame({"model": "toy", "fact_id": ["v", "u"], "t_b": [np.inf, 1.0]})
     scored = decoding.frs_table(known, t_b)
     assert len(scored) == 2 * 5  # w has no breaking temperature
@@ -398,7 +328,7 @@ def test_distribution_is_that_of_drawn_samples() -> None:
     shares = rng.binomial(n, p, size=(draws, len(p))) / n
     t = np.arange(1, len(p) + 1)
     broken = np.where((shares < 0.5).any(axis=1), (shares < 0.5).argmax(axis=1), len(p))
-    assert first_break(t, shares[0]) in [*t, math.inf]
+    assert decoding.first_break(t, shares[0]) in [*t, math.inf]
     drawn = np.bincount(broken, minlength=len(p) + 1) / draws
     # 200,000 draws: a standard error of at most 0.0012.
     assert decoding.breaking_distribution([p], n)[0] == pytest.approx(drawn, abs=0.005)
@@ -430,16 +360,10 @@ def test_merged_entropy() -> None:
 
 def test_entropies() -> None:
     logs = np.log([0.3, 0.2]).tolist()
-    known = pd.DataFrame(
-        {
-            "model": ["m"],
-            "fact_id": ["a"],
-            "entropy": [0.9],
-            "top_logprobs": [[logs, np.log([0.5, 0.5]).tolist()]],
-            "top_tokens": [[["Red", "red"], ["x", "y"]]],
-            "entropies": [[math.log(10), 3 * math.log(10)]],
-        }
-    )
+    known = pd.DataFrame({"model": ["m"], "fact_id": ["a"], "entropy": [0.9]})
+    known["top_logprobs"] = [[logs, np.log([0.5, 0.5]).tolist()]]
+    known["top_tokens"] = [[["Red", "red"], ["x", "y"]]]
+    known["entropies"] = [[math.log(10), 3 * math.log(10)]]
     found = decoding.entropies(known).iloc[0]
     plain = (-0.3 * math.log2(0.3) - 0.2 * math.log2(0.2) + 1) / 2
     assert found["published"] == 0.9

@@ -1,7 +1,5 @@
 """Which contexts win: the fit and the effects of factors, on answers whose law is known."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -26,16 +24,10 @@ def answers(follows, facts: int = 60, model: str = "m") -> pd.DataFrame:
 
 
 def test_what_is_measured_of_an_answer():
-    rows = answers(lambda log_p0, *_: log_p0 > 1, facts=2)
-    assert rows["followed"].tolist() == [1.0] * 4 + [0.0] * 4
-    assert rows["pull"].tolist() == pytest.approx([np.log(2)] * 8)
-    assert rows["log_p0"].tolist() == pytest.approx([1.2] * 4 + [0.2] * 4)
-
-
-def test_only_what_the_context_says_follows_it():
     said = pd.DataFrame({"source": ["contextual", "parametric", "other", "none", "same"]})
-    rows = following.followed(said.assign(p0=1.0, p2=1.0, p3=1.0))
+    rows = following.followed(said.assign(p0=np.exp(1.2), p2=4.0, p3=2.0))
     assert rows["followed"].tolist() == [1, 0, 0, 0, 0]
+    assert rows[["pull", "log_p0"]].to_numpy() == pytest.approx(np.tile([np.log(2), 1.2], (5, 1)))
 
 
 @pytest.mark.parametrize(("copies", "share"), [(1, 1.0), (0, 0.0)])
@@ -93,22 +85,18 @@ def test_a_factor_that_moves_a_third_of_the_facts():
     # Near contexts win always, others with 40 of 60 facts; to say it thrice changes nothing.
     rows = answers(lambda log_p0, near, repeated, fact: near or fact % 3)
     effects = following.effects(rows, FACTORS, n_boot=999).set_index("factor")
-    assert effects.loc["near", ["with_it", "without_it"]].tolist() == [1, pytest.approx(2 / 3)]
-    near = effects.loc["near"]
-    assert near["mean"] == pytest.approx(1 / 3)
-    assert near["low"] == pytest.approx(1 / 3 - 1.96 * np.sqrt(2 / 9 / 60), abs=0.03)
-    assert near["p_value"] == pytest.approx(1 / 1000)
-    assert near["n"] == 60
-    assert effects.loc["repeated", "mean"] == 0
-    assert effects.loc["repeated", "p_value"] == 1
+    near = effects.loc["near", ["with_it", "without_it", "mean", "p_value", "n"]].tolist()
+    assert near == pytest.approx([1, 2 / 3, 1 / 3, 1 / 1000, 60])
+    low = 1 / 3 - 1.96 * np.sqrt(2 / 9 / 60)
+    assert effects.loc["near", "low"] == pytest.approx(low, abs=0.03)
+    assert effects.loc["repeated", ["mean", "p_value"]].tolist() == [0, 1]
 
 
 def test_the_randomisation_by_hand():
     # One fact, one context of four is followed, and has the factor: 1/2 - 0, as in every second of
     # the arrangements; in the others it is -1/2, as large in absolute value.
-    one = pd.DataFrame(
-        {"model": "m", "question_id": "f", "near": [1, 1, 0, 0], "followed": [1.0, 0, 0, 0]}
-    )
+    one = pd.DataFrame({"near": [1, 1, 0, 0], "followed": [1.0, 0, 0, 0]})
+    one = one.assign(model="m", question_id="f")
     found = following.effects(one, ["near"], n_boot=99)
     assert found[["mean", "p_value"]].to_numpy().tolist() == [[0.5, 1.0]]
     # Both followed contexts have it: so in one arrangement of six, and against it in another.

@@ -1,7 +1,5 @@
 """The regression against statsmodels, known coefficients, and what has no finite estimate."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -50,10 +48,9 @@ def test_spector_equals_statsmodels(spector: pd.DataFrame) -> None:
     theirs = smf.logit("y ~ GPA + TUCE + PSI", z).fit(disp=0)
     table = regression.coefficients(made)
     assert table["term"].tolist() == ["intercept", *STUDENTS]
-    assert table["coefficient"].tolist() == pytest.approx(theirs.params.tolist())
-    assert table["standard_error"].tolist() == pytest.approx(theirs.bse.tolist())
-    assert table["p_value"].tolist() == pytest.approx(theirs.pvalues.tolist())
-    assert table[["low", "high"]].to_numpy() == pytest.approx(theirs.conf_int().to_numpy())
+    found = table[["coefficient", "standard_error", "p_value", "low", "high"]].to_numpy()
+    bounds = theirs.conf_int().to_numpy().T
+    assert pytest.approx(np.array([theirs.params, theirs.bse, theirs.pvalues, *bounds])) == found.T
     # Textbook p-values of the slopes: 0.025, 0.501, 0.025.
     assert table["p_value"][1:].round(3).tolist() == [0.025, 0.501, 0.025]
     assert table["symbol"][1:].tolist() == ["*", "", "*"]
@@ -96,13 +93,10 @@ def test_conditional_coefficients_are_the_categories_own(simulate) -> None:
     theirs = smf.logit("y ~ log_SPop + SCons + Cert", category).fit(disp=0)
     rows = table.loc[["QCat[T.b]", *(f"QCat[T.b]:{n}" for n in ("log_SPop", "SCons", "Cert"))]]
     assert rows["conditional"].tolist() == pytest.approx(theirs.params.tolist())
-    assert rows[["conditional_low", "conditional_high"]].to_numpy() == pytest.approx(
-        theirs.conf_int().to_numpy()
-    )
+    bounds = rows[["conditional_low", "conditional_high"]].to_numpy()
+    assert bounds == pytest.approx(theirs.conf_int().to_numpy())
     assert (rows["category"] == "b").all()
     assert table.loc["SCons", "category"] == "a"
-    summed = table.loc["SCons", "coefficient"] + table.loc["QCat[T.b]:SCons", "coefficient"]
-    assert table.loc["QCat[T.b]:SCons", "conditional"] == pytest.approx(summed)
     assert table.loc["SCons", "conditional"] == table.loc["SCons", "coefficient"]
 
 
@@ -148,13 +142,8 @@ def test_odd_names_of_categories(simulate) -> None:
     expected = fit(plain), fit(odd)
     assert expected[0].coefficients.tolist() == pytest.approx(expected[1].coefficients.tolist())
     assert predict(expected[1], odd) == pytest.approx(predict(expected[0], plain))
-
-
-def test_one_category_is_left_to_the_intercept(simulate) -> None:
-    groups = simulate(200, relations="a")
-    with_category, without = fit(groups), fit(groups, NUMERIC)
-    pd.testing.assert_series_equal(with_category.coefficients, without.coefficients)
-    assert predict(with_category, groups) == pytest.approx(predict(without, groups))
+    one = simulate(200, relations="a")  # a category alone is left to the intercept
+    pd.testing.assert_series_equal(fit(one).coefficients, fit(one, NUMERIC).coefficients)
 
 
 def test_a_constant_predictor_says_nothing(simulate) -> None:
@@ -165,6 +154,9 @@ def test_a_constant_predictor_says_nothing(simulate) -> None:
     assert made.coefficients["Cert"] == pytest.approx(0, abs=1e-12)
     moved = predict(made, flat.assign(cert=50.0))
     assert moved.tolist() == pytest.approx(predict(made, flat).tolist())
+    groups = simulate(600)  # nor where it is constant in one category only
+    groups.loc[groups["relation"] == "c", "cert"] = 1.0
+    assert fit(groups).method == "penalised (collinear)"
 
 
 def test_a_category_without_a_right_answer(simulate) -> None:
@@ -175,21 +167,14 @@ def test_a_category_without_a_right_answer(simulate) -> None:
     p = pd.Series(predict(made, groups)).groupby(groups["relation"]).mean()
     shares = groups.groupby("relation")["correct"].mean()
     assert 0 < p["b"] < 0.05
-    assert p["a"] == pytest.approx(shares["a"], abs=0.01)
-    assert p["c"] == pytest.approx(shares["c"], abs=0.01)
+    assert p[["a", "c"]].tolist() == pytest.approx(shares[["a", "c"]].tolist(), abs=0.01)
     assert 0 < made.pseudo_r2 < 1
     assert 4 < made.degrees < 12
     assert made.aic == pytest.approx(2 * made.degrees - 2 * made.log_likelihood)
     table = regression.coefficients(made)
     assert np.isfinite(table[["coefficient", "low", "high", "p_value"]]).all(axis=None)
-    assert table["fit"].unique().tolist() == ["penalised (separated)"]
-    assert regression.wald(made)["fit"].unique().tolist() == ["penalised (separated)"]
-
-
-def test_a_category_with_a_constant_predictor_is_collinear(simulate) -> None:
-    groups = simulate(600)
-    groups.loc[groups["relation"] == "c", "cert"] = 1.0
-    assert fit(groups).method == "penalised (collinear)"
+    for fits in (table["fit"], regression.wald(made)["fit"]):
+        assert fits.unique().tolist() == ["penalised (separated)"]
 
 
 def test_without_interactions_a_predictor_has_one_slope(simulate) -> None:
@@ -209,20 +194,18 @@ def test_a_category_not_seen_has_no_probability(simulate) -> None:
 
 
 def test_summary(simulate) -> None:
-    tables = [
-        simulate(300),
-        simulate(300, model="n", seed=4),
-        simulate(30, model="o", correct=False),
-    ]
-    table = regression.summary(pd.concat(tables), [regression.FULL, ("Cert",)])
-    assert table["model"].tolist() == ["m", "m", "n", "n", "o", "o"]
-    assert table["predictors"].tolist() == ["QCat, SPop, SCons, Cert", "Cert"] * 3
-    assert table["n"].tolist() == [300] * 4 + [30] * 2
-    assert (
-        table["fit"].tolist() == ["maximum likelihood"] * 4 + ["none: all 30 answers are wrong"] * 2
+    other, wrong = simulate(300, model="n", seed=4), simulate(30, model="o", correct=False)
+    table = regression.summary(
+        pd.concat([simulate(300), other, wrong]), [regression.FULL, ("Cert",)]
     )
+    assert table["predictors"].tolist() == ["QCat, SPop, SCons, Cert", "Cert"] * 3
+    assert table[["model", "n", "fit"]].values.tolist() == [
+        *[["m", 300, "maximum likelihood"]] * 2,
+        *[["n", 300, "maximum likelihood"]] * 2,
+        *[["o", 30, "none: all 30 answers are wrong"]] * 2,
+    ]
     for row, names in ((2, regression.FULL), (3, ("Cert",))):
-        made = fit(tables[1], names)
+        made = fit(other, names)
         found = table.loc[row, ["pseudo_r2", "aic", "degrees"]].tolist()
         assert found == pytest.approx([made.pseudo_r2, made.aic, len(made.coefficients)])
     assert table.loc[4, ["pseudo_r2", "aic", "degrees"]].isna().all()
@@ -259,15 +242,13 @@ def test_a_finite_estimate_by_hand() -> None:
     # One of four right at x = 0, two of three at x = 1: the shares' logits.
     made = estimate([1, 0, 0, 0, 1, 1, 0], x=[0, 0, 0, 0, 1, 1, 1])
     assert made.method == "maximum likelihood"
-    logit_0, logit_1 = np.log(1 / 3), np.log(2)
-    assert made.coefficients.to_dict() == pytest.approx(
-        {"Intercept": logit_0, "x": logit_1 - logit_0}
-    )
+    logits = np.log([1 / 3, 2])
+    slopes = {"Intercept": logits[0], "x": logits[1] - logits[0]}
+    assert made.coefficients.to_dict() == pytest.approx(slopes)
     # Inverse information: 1/(n p q) of the first group, and the sum for the difference.
     first, second = 1 / (4 * 3 / 16), 1 / (3 * 2 / 9)
-    assert made.covariance.ravel().tolist() == pytest.approx(
-        [first, -first, -first, first + second]
-    )
+    inverse = [first, -first, -first, first + second]
+    assert made.covariance.ravel().tolist() == pytest.approx(inverse)
     assert made.degrees == 2
     likelihood = np.log(1 / 4) + 3 * np.log(3 / 4) + 2 * np.log(2 / 3) + np.log(1 / 3)
     assert made.log_likelihood == pytest.approx(likelihood)
@@ -332,16 +313,10 @@ def test_the_prior_is_the_one_stated() -> None:
 
 
 def test_binned_correctness_by_hand() -> None:
-    groups = pd.DataFrame(
-        {
-            "model": "m",
-            "relation": ["a"] * 5 + ["b"],
-            # Category a: its central 95% (0.05 ... 0.75 of 0.0, 0.5 ... ) leaves out both ends.
-            "scons": [0.0, 0.5, 0.5, 0.6, 1.0, 1.0],
-            "correct": [True, True, False, True, False, True],
-        }
-    )
-    groups = groups.assign(cert=0.0, log_popularity=0.0)
+    # Category a: its central 95% (0.05 ... 0.75 of 0.0, 0.5 ... ) leaves out both ends.
+    groups = pd.DataFrame({"scons": [0.0, 0.5, 0.5, 0.6, 1.0, 1.0], "relation": list("aaaaab")})
+    groups["correct"] = [True, True, False, True, False, True]
+    groups = groups.assign(model="m", cert=0.0, log_popularity=0.0)
     table = regression.binned_correctness(groups, bins=2)
     table = table[table["predictor"] == "SCons"]
     found = table[["relation", "midpoint", "correct", "n"]].values.tolist()

@@ -1,6 +1,6 @@
 """Who is named for a year: a chain of four terms by hand, and what a permutation leaves."""
 
-from __future__ import annotations
+from itertools import product
 
 import pandas as pd
 import pytest
@@ -11,19 +11,21 @@ from factrobust.metrics import successions
 HOLDERS = ("Ann", "Bob", "Ann", "Cid")  # Ann came back
 
 
+def holder_scores(rows: list[tuple], chain: str = "head") -> pd.DataFrame:
+    columns = ["year", "term", "candidate", "holder", "true", "logprob", "prior"]
+    table = pd.DataFrame(rows, columns=columns).assign(model="m", chain=chain)
+    return schemas.HolderScores.validate(table[["model", "chain", *columns]])
+
+
 def asked(named: dict[tuple[int, int], str], chain: str = "head") -> pd.DataFrame:
     """Scores of moments, (year, term), at which one holder is likelier than the others; without a
     date it is Bob."""
-    rows = [
-        (
-            *("m", chain, year, term, k, holder, holder == HOLDERS[term]),
-            *(-1.0 if holder == name else -2.0 - k / 8, -1.0 if holder == "Bob" else -3.0),
-        )
-        for (year, term), name in named.items()
-        for k, holder in enumerate(HOLDERS)
-    ]
-    columns = ["model", "chain", "year", "term", "candidate", "holder", "true", "logprob", "prior"]
-    return schemas.HolderScores.validate(pd.DataFrame(rows, columns=columns))
+    rows = []
+    for (year, term), name in named.items():
+        for k, who in enumerate(HOLDERS):
+            values = -1.0 if who == name else -2.0 - k / 8, -1.0 if who == "Bob" else -3.0
+            rows.append((year, term, k, who, who == HOLDERS[term], *values))
+    return holder_scores(rows, chain)
 
 
 # Right, too late by one, right (the second time), too early by two (Bob, or by one: Ann's last), right.
@@ -32,15 +34,13 @@ NAMED = {(1990, 0): "Ann", (1995, 0): "Bob", (2000, 2): "Ann", (2010, 3): "Bob",
 
 def test_who_is_named_by_hand() -> None:
     table = successions.predicted(asked(NAMED).sample(frac=1, random_state=1)).sort_values("year")
-    assert table["holder"].tolist() == ["Ann", "Ann", "Ann", "Cid", "Cid"]
-    assert table["named"].tolist() == ["Ann", "Bob", "Ann", "Bob", "Cid"]
-    assert table["predicted"].tolist() == [0, 1, 2, 1, 3]
-    assert table["drift"].tolist() == [0, 1, 0, -2, 0]
-    assert table["right"].tolist() == [1, 0, 1, 0, 1]
-    assert table["near"].tolist() == [1, 1, 1, 0, 1]
-    assert table["terms"].eq(4).all()
     # At most one term from the first are Ann and Bob, from the third Bob, Ann, Cid, from the last two.
-    assert table["guess"].tolist() == [1 / 2, 1 / 2, 1 / 3, 1 / 2, 1 / 2]
+    columns = ["holder", "named", "predicted", "drift", "right", "near", "terms", "guess"]
+    assert table[columns].values.tolist() == [
+        *(["Ann", "Ann", 0, 0, 1, 1, 4, 1 / 2], ["Ann", "Bob", 1, 1, 0, 1, 4, 1 / 2]),
+        *(["Ann", "Ann", 2, 0, 1, 1, 4, 1 / 3], ["Cid", "Bob", 1, -2, 0, 0, 4, 1 / 2]),
+        ["Cid", "Cid", 3, 0, 1, 1, 4, 1 / 2],
+    ]
     counts = successions.confusion(table).set_index(["term", "predicted"])
     assert counts["count"].unstack().values.tolist() == [[1, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 1]]
     assert counts.loc[(0, 1), ["share", "n"]].tolist() == [1 / 2, 2]
@@ -108,16 +108,11 @@ def test_permuted_and_shifted_years() -> None:
 
 def eras(bump: float, years: tuple[int, ...]) -> pd.DataFrame:
     """Scores that rise and fall with the years, one parabola a holder, and a bump in the own term."""
-    rows = [
-        (
-            *("m", "head", year, term, k, f"h{k}", k == term),
-            *(-20 - (year - 1950 - 9 * k) ** 2 / 500 + bump * (k == term), -1.0),
-        )
-        for term, year in enumerate(years)
-        for k in range(len(years))
-    ]
-    columns = ["model", "chain", "year", "term", "candidate", "holder", "true", "logprob", "prior"]
-    return schemas.HolderScores.validate(pd.DataFrame(rows, columns=columns))
+    rows = []
+    for (term, year), k in product(enumerate(years), range(len(years))):
+        value = -20 - (year - 1950 - 9 * k) ** 2 / 500 + bump * (k == term)
+        rows.append((year, term, k, f"h{k}", k == term, value, -1.0))
+    return holder_scores(rows)
 
 
 def test_an_own_term_stands_out_from_eras_that_drift() -> None:

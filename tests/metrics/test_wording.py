@@ -1,10 +1,5 @@
 """Right answers by both rules, and one row a question, by hand."""
 
-from __future__ import annotations
-
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -39,6 +34,10 @@ def test_rules(text: str, answers: list[str], substring: bool, correct: bool) ->
     assert marked[["substring", "correct"]].values.tolist() == [[substring, correct]]
 
 
+CLUB = "What does Chelsea Football Club play?"
+SINGAPORE = "What is the capital of Singapore?"
+
+
 @pytest.mark.parametrize(
     ("text", "answers", "question", "right"),
     [
@@ -52,34 +51,17 @@ def test_rules(text: str, answers: list[str], substring: bool, correct: bool) ->
         ("punk rock", ["rock"], "", True),  # in small letters: a kind of it
         ("American football", ["football"], "", False),
         ("a test pilot", ["pilot"], "", True),
-        (
-            "Chelsea Football Club plays rugby",
-            ["football"],
-            "What does Chelsea Football Club play?",
-            False,
-        ),
-        (
-            "Chelsea Football Club plays football",
-            ["football"],
-            "What does Chelsea Football Club play?",
-            True,
-        ),
-        (
-            "The capital of Singapore is Singapore.",
-            ["Singapore"],
-            "What is the capital of Singapore?",
-            True,
-        ),
-        ("The capital of Singapore", ["Singapore"], "What is the capital of Singapore?", False),
+        ("Chelsea Football Club plays rugby", ["football"], CLUB, False),
+        ("Chelsea Football Club plays football", ["football"], CLUB, True),
+        ("The capital of Singapore is Singapore.", ["Singapore"], SINGAPORE, True),
+        ("The capital of Singapore", ["Singapore"], SINGAPORE, False),
         ("Boston, Massachusetts", ["US", "USA"], "", False),
         ("It is Jane Austen's novel.", ["Austen"], "", True),
         ("the holy book of the Sikhs", ["Sikh"], "", True),
         ("debated among composers", ["composer"], "", False),  # no name
     ],
 )
-def test_an_answer_inside_something_longer_is_not_stated(
-    text: str, answers: list[str], question: str, right: bool
-) -> None:
+def test_an_answer_inside_something_longer_is_not_stated(text, answers, question, right) -> None:
     known = ["Equatorial Guinea", "Guinea-Bissau", "American football", "punk rock", "test pilot"]
     every = pd.DataFrame({"relation": "capital", "answers": [known, answers]})
     row = said([text]).assign(answers=[answers], question=question)
@@ -89,17 +71,11 @@ def test_an_answer_inside_something_longer_is_not_stated(
 
 
 def questions() -> pd.DataFrame:
-    rows = [
-        ("capital/france", 0, "capital", ["Paris"], 9.0),
-        ("capital/france", 1, "capital", ["Paris"], 9.0),
-        ("capital/france", 2, "capital", ["Paris"], 9.0),
-        ("capital/niger", 0, "capital", ["Niamey", "Nia"], 5.0),
-        ("capital/niger", 1, "capital", ["Niamey", "Nia"], 5.0),
-    ]
-    table = pd.DataFrame(
-        rows, columns=["group_id", "variant", "relation", "answers", "log_popularity"]
-    )
-    return table.assign(question_id=table["group_id"] + "#" + table["variant"].astype("str"))
+    rows = [("capital/france", k, ["Paris"], 9.0) for k in range(3)]
+    rows += [("capital/niger", k, ["Niamey", "Nia"], 5.0) for k in range(2)]
+    table = pd.DataFrame(rows, columns=["group_id", "variant", "answers", "log_popularity"])
+    ids = table["group_id"] + "#" + table["variant"].astype("str")
+    return table.assign(question_id=ids, relation="capital")
 
 
 def said(texts: list[str], model: str = "m") -> pd.DataFrame:
@@ -110,19 +86,10 @@ def said(texts: list[str], model: str = "m") -> pd.DataFrame:
 
 def samples(model: str = "m") -> pd.DataFrame:
     texts = {"capital/france": ["Paris", "Lyon", "Paris"], "capital/niger": ["x", "x", "x"]}
-    rows = [
-        (model, f"{group}#0", group, i, text, [-0.1 * len(text), -0.3])
-        for group, drawn in texts.items()
-        for i, text in enumerate(drawn)
-    ]
-    names = ["model", "question_id", "group_id", "sample", "text", "logprobs"]
-    return pd.DataFrame(rows, columns=names)
-
-
-def test_answers_are_marked_by_both_rules() -> None:
-    marked = wording.mark_by_rules(said(["Paris", "Lyon", "paris", "Niamey", "Romania"]))
-    assert marked["substring"].tolist() == [True, False, True, True, True]
-    assert marked["correct"].tolist() == [True, False, True, True, False]
+    rows = [(group, i, text) for group in texts for i, text in enumerate(texts[group])]
+    table = pd.DataFrame(rows, columns=["group_id", "sample", "text"])
+    logprobs = [[-0.1 * len(text), -0.3] for text in table["text"]]
+    return table.assign(model=model, question_id=table["group_id"] + "#0", logprobs=logprobs)
 
 
 def test_groups_by_hand() -> None:
@@ -131,34 +98,24 @@ def test_groups_by_hand() -> None:
     marked = wording.mark_by_rules(pd.concat([first, second]))
     sets = wording.text_groups(pd.concat([first, second]))
     assert sets["texts"].tolist() == [
-        ["Lyon", "Paris", ""],
-        ["Niamey", "Romania"],
-        ["Paris", "Paris", "paris"],
-        [" ", ""],
+        *(["Lyon", "Paris", ""], ["Niamey", "Romania"], ["Paris", "Paris", "paris"], [" ", ""]),
     ]
     drawn = wording.text_groups(pd.concat([samples(), samples("n")]))
-    table = wording.predictors(
-        marked,
-        sets.assign(int_sim=[-0.1, 0.5, 1.0, 1.0]),
-        drawn.assign(
-            int_sim=[0.4, 1.0000001, 0.4, 1.0],
-            clusters=[[0, 0, 0], [0, 0, 0], [0, 1, 2], [0, 1, 0]],
-        ),
-        sets.assign(int_sim=[-0.2, 0.6, 0.8, 1.0]),
-    )
+    drawn = drawn.assign(int_sim=[0.4, 1.0000001, 0.4, 1.0])
+    drawn["clusters"] = [[0, 0, 0], [0, 0, 0], [0, 1, 2], [0, 1, 0]]
+    bare = sets.assign(int_sim=[-0.2, 0.6, 0.8, 1.0])
+    table = wording.predictors(marked, sets.assign(int_sim=[-0.1, 0.5, 1.0, 1.0]), drawn, bare)
     assert list(schemas.Groups.validate(table)) == list(schemas.Groups.columns)
     assert table["model"].tolist() == ["m", "m", "n", "n"]
-    assert table["correct"].tolist() == [False, True, True, False]
-    assert table["substring"].tolist() == [False, True, True, False]
+    columns = ["correct", "substring", "n_answers", "n_empty", "agreement", "log_popularity"]
+    assert table[columns].astype(float).to_numpy().tolist() == [
+        *([0, 0, 3, 1, 0, 9], [1, 1, 2, 0, 0, 5], [1, 1, 3, 0, 1, 9], [0, 0, 2, 2, 1, 5]),
+    ]
     assert table["accuracy"].tolist() == pytest.approx([1 / 3, 1 / 2, 1, 0])  # Romania is no "Nia"
-    assert table["scons_raw"].tolist() == [-0.1, 0.5, 1, 1]
-    assert table["scons"].tolist() == [0, 0.5, 1, 1]
-    assert table["cert_raw"].tolist() == [0.4, 1.0000001, 0.4, 1.0]
-    assert table["cert"].tolist() == [0.4, 1, 0.4, 1]
-    assert table["scons_bare"].tolist() == [0, 0.6, 0.8, 1]
-    assert table["n_answers"].tolist() == [3, 2, 3, 2]
-    assert table["n_empty"].tolist() == [1, 0, 0, 2]
-    assert table["agreement"].tolist() == pytest.approx([0, 0, 1, 1])
+    assert table[["scons_raw", "scons", "cert_raw", "cert", "scons_bare"]].values.tolist() == [
+        *([-0.1, 0, 0.4, 0.4, 0], [0.5, 0.5, 1.0000001, 1, 0.6]),
+        *([1, 1, 0.4, 0.4, 0.8], [1, 1, 1, 1, 1]),
+    ]
     entropy = -(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3))
     assert table["string_entropy"].tolist() == pytest.approx([entropy, 0, entropy, 0])
     assert table["semantic_entropy"].tolist() == pytest.approx([0, 0, np.log(3), entropy])
@@ -168,7 +125,6 @@ def test_groups_by_hand() -> None:
     # Tokens of Paris have mean (-0.5 - 0.3) / 2, of Lyon (-0.4 - 0.3) / 2, of x (-0.1 - 0.3) / 2.
     by_hand = [(0.4 + 0.35 + 0.4) / 3, 0.2] * 2
     assert table["predictive_entropy"].tolist() == pytest.approx(by_hand)
-    assert table["log_popularity"].tolist() == [9, 5, 9, 5]
 
 
 def test_order_of_rows_does_not_matter() -> None:
@@ -194,15 +150,11 @@ def controls(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
 
 def test_controls_are_answers_to_other_questions_in_the_same_wording() -> None:
-    rows = [
-        ("m", f"q{i}", v, "r", f"{i}.{v}", [-1.0])
-        for i in range(5)
-        for v in range(4)
-        if (i, v) != (2, 3)
-    ]
-    rows += [("m", "alone", 0, "s", "x", [-1.0])]
-    names = ["model", "group_id", "variant", "relation", "text", "logprobs"]
-    table = pd.DataFrame(rows, columns=names)
+    cells = [(i, v) for i in range(5) for v in range(4) if (i, v) != (2, 3)]
+    rows = [(f"q{i}", v, "r", f"{i}.{v}", [-1.0]) for i, v in cells]
+    rows += [("alone", 0, "s", "x", [-1.0])]
+    names = ["group_id", "variant", "relation", "text", "logprobs"]
+    table = pd.DataFrame(rows, columns=names).assign(model="m")
     found = controls(table).set_index("group_id")["texts"]
     assert sorted(found.index) == ["q0", "q1", "q2", "q3", "q4"]
     for group, texts in found.items():
@@ -254,21 +206,8 @@ def test_rouge_l_by_hand() -> None:
 
 
 def test_a_text_without_tokens_has_no_mean() -> None:
-    assert wording.mean_logprobs([[-1.0, -3.0], []]).tolist() == pytest.approx(
-        [-2, np.nan], nan_ok=True
-    )
     rows = said(["Paris", "Lyon", ""]).assign(logprobs=[[-1.0, -3.0], [-1.0], []])
     assert wording.text_groups(rows)["logprob"].tolist() == [-1.5]
-
-
-def test_neither_torch_nor_statsmodels_is_imported() -> None:
-    names = ("wording", "prediction", "regression")
-    lines = [f"import factrobust.metrics.{name}" for name in names]
-    lines += ["import sys", "print(sorted({'torch', 'statsmodels', 'patsy'} & set(sys.modules)))"]
-    out = subprocess.run(
-        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True
-    )
-    assert out.stdout.strip() == "[]"
 
 
 # -- which wording breaks which fact -----------------------------------------------------------------
@@ -280,20 +219,12 @@ BY_HAND = np.array([[1, 1, 1], [0, 1, 0], [1, 0, 0]], float)
 
 
 def marked(tables: dict[str, np.ndarray], model: str = "m") -> pd.DataFrame:
-    rows = [
-        (model, relation, f"{relation}/{i}", v, bool(x))
-        for relation, table in tables.items()
-        for i, row in enumerate(table)
-        for v, x in enumerate(row)
-    ]
-    return pd.DataFrame(rows, columns=["model", "relation", "group_id", "variant", "correct"])
-
-
-def moments(x: np.ndarray) -> np.ndarray:
-    """Components by the method of moments, from the mean squares."""
-    n, v = x.shape
-    squares = wording.sums_of_squares(x) / [n - 1, v - 1, (n - 1) * (v - 1)]
-    return np.array([(squares[0] - squares[2]) / v, (squares[1] - squares[2]) / n, squares[2]])
+    parts = []
+    for relation, table in tables.items():
+        cells = [(f"{relation}/{i}", v, bool(x)) for (i, v), x in np.ndenumerate(table)]
+        part = pd.DataFrame(cells, columns=["group_id", "variant", "correct"])
+        parts.append(part.assign(model=model, relation=relation))
+    return pd.concat(parts, ignore_index=True)
 
 
 def test_sums_of_squares_and_components_by_hand() -> None:
@@ -301,12 +232,6 @@ def test_sums_of_squares_and_components_by_hand() -> None:
     # Mean squares 4/9, 1/9, 5/18: (8/18 - 5/18) / 3 and (2/18 - 5/18) / 3, which is below 0.
     found = wording.components(np.ones((1, 3)), *BY_HAND.T)[:, 0]
     assert found == pytest.approx([1 / 18, -1 / 18, 5 / 18])
-
-
-def test_components_are_those_of_the_mean_squares() -> None:
-    x = (np.random.default_rng(0).random((14, 6)) < np.linspace(0.1, 0.9, 6)).astype(float)
-    found = wording.components(np.ones((1, 14)), *x.T)[:, 0]
-    assert found == pytest.approx(moments(x))
 
 
 def test_a_fact_drawn_twice_makes_no_common_effect_of_wordings() -> None:
@@ -328,9 +253,8 @@ def test_components_find_known_variances() -> None:
     table = wording.variance_shares(marked(chances), n_boot=200).set_index(["relation", "source"])
     overall = table.loc["all"]
     # Of the variance 0.25, facts have 0.4^2 = 0.16 and each answer has 0.9 * 0.1 = 0.09.
-    assert overall.loc["fact", "share"] == pytest.approx(0.64, abs=0.02)
-    assert overall.loc["interaction", "share"] == pytest.approx(0.36, abs=0.02)
-    assert overall.loc["wording", "share"] == pytest.approx(0, abs=0.01)
+    off = overall.loc[["fact", "wording", "interaction"], "share"] - [0.64, 0, 0.36]
+    assert (off.abs() < [0.02, 0.01, 0.02]).all()
     assert overall["n"].eq(40).all()
     own = table.xs("wording", level="source").drop("all")
     assert own["n"].eq(40).all()
@@ -354,8 +278,7 @@ def test_wordings_that_decide_have_all_of_the_variance_and_a_small_p() -> None:
     table = wording.variance_shares(marked({"a": decides, "b": np.ones((3, 4))}), n_boot=99)
     assert set(table["relation"]) == {"a", "all"}  # b does not vary
     by = table[table["relation"] == "a"].set_index("source")
-    assert by["share"].tolist() == pytest.approx([0, 1, 0])
-    assert by["squares"].tolist() == pytest.approx([0, 1, 0])
+    assert by[["share", "squares"]].values == pytest.approx(np.array([[0, 0], [1, 1], [0, 0]]))
     assert by.loc["wording", "p"] == pytest.approx(1 / 100)
     assert by.drop("wording")["p"].isna().all()
 
@@ -369,30 +292,28 @@ def test_facts_that_lack_a_wording_and_lone_facts_are_left_out() -> None:
 
 
 def test_what_an_answer_says_beyond_its_question() -> None:
-    asked = pd.DataFrame({
-        "question": ["What is the capital of Japan?", "Who wrote Dune?", "Who wrote Dune?"],
-        "text": ["The capital of Japan is Tokyo", "dune, wrote", "Frank Herbert"],
-    }, index=[5, 6, 7])  # fmt: skip
+    asked = pd.DataFrame({"question": ["What is the capital of Japan?", *["Who wrote Dune?"] * 2]})
+    asked["text"] = ["The capital of Japan is Tokyo", "dune, wrote", "Frank Herbert"]
+    asked.index = [5, 6, 7]
     told = wording.without_question(asked)["text"]
     assert told.to_dict() == {5: "tokyo", 6: "", 7: "frank herbert"}
 
 
 def test_the_gallery_shows_what_is_typical_of_each_kind() -> None:
     scons = [0.9, 0.8, 0.7, 0.65, 0.4, 0.3, 0.2, 0.1]
-    right = [True, True, True, False, True, False, False, False]
-    groups = pd.DataFrame(
-        {"model": "m", "group_id": [*"abcdefgh"], "scons": scons, "correct": right}
-    )
+    groups = pd.DataFrame({"model": "m", "group_id": [*"abcdefgh"], "scons": scons})
+    groups["correct"] = [True, True, True, False, True, False, False, False]
     table = wording.gallery(groups)
     # The median is 0.525; medians of the kinds are 0.8 (a, b, c), 0.65, 0.4 and 0.2 (f, g, h).
-    assert table["group_id"].tolist() == ["b", "d", "e", "g"]
-    assert table["n"].tolist() == [3, 1, 1, 3]
-    assert table["consistent"].tolist() == [True, True, False, False]
+    assert table[["group_id", "n", "consistent"]].values.tolist() == [
+        *(["b", 3, True], ["d", 1, True], ["e", 1, False], ["g", 3, False]),
+    ]
     assert wording.gallery(groups.assign(correct=True))["group_id"].tolist() == ["b", "f"]
 
 
 def test_pairs_of_answers_have_their_numbers() -> None:
     sets = pd.DataFrame({"model": ["m"], "group_id": ["a"], "texts": [["x", "", "y"]]})
     table = wording.answer_pairs(sets)
-    assert table[["first", "second"]].values.tolist() == [[0, 1], [0, 2], [1, 2]]
-    assert table[["answer_1", "answer_2"]].values.tolist() == [["x", ""], ["x", "y"], ["", "y"]]
+    assert table[["first", "second", "answer_1", "answer_2"]].values.tolist() == [
+        *([0, 1, "x", ""], [0, 2, "x", "y"], [1, 2, "", "y"]),
+    ]
