@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -31,19 +30,10 @@ def test_columns() -> None:
     assert tuple(loaded.table.columns) == schemas.names(schemas.AskedFacts)
     row = loaded.table.iloc[0].to_dict()
     assert np.isnan(row.pop("popularity"))
-    assert row == {
-        "fact_id": "myset/1",
-        "subject": "Bryggen",
-        "relation": "myset/bryggen",
-        "object": "Bergen",
-        "aliases": [],
-        "answer_type": "",
-        "domain": "MySet",
-        "popularity_source": "",
-        "source": "me/my-set@abc",
-        "question": "In which town is Bryggen?",
-        "prefix": "",
-    }
+    unknown = dict.fromkeys(("answer_type", "popularity_source", "prefix"), "")
+    named = {"fact_id": "myset/1", "subject": "Bryggen", "relation": "myset/bryggen"}
+    asked_for = {"question": "In which town is Bryggen?", "object": "Bergen", "aliases": []}
+    assert row == unknown | named | asked_for | {"domain": "MySet", "source": "me/my-set@abc"}
     assert counted(loaded) == {"questions": 1}
 
 
@@ -78,9 +68,7 @@ def test_a_question_with_other_answers_elsewhere_needs_its_passage() -> None:
     )
     assert loaded.table["fact_id"].tolist() == ["myset/1"]
     assert counted(loaded) == {"questions": 4, "ambiguous_questions": 3}
-    loaded = asked(
-        *[Question(n, "When was it built?", [a]) for n, a in (("2", "1702"), ("3", "1702."))]
-    )
+    loaded = asked(*[Question(n, "When was it?", [n]) for n in ("1702", "1702.")])
     assert counted(loaded) == {"questions": 2, "repeated_questions": 1}
 
 
@@ -93,15 +81,8 @@ def test_what_cannot_be_answered_is_left_out_and_counted_once() -> None:
         Question("5", "Was it built?", ["Yes"]),
     )
     assert loaded.table["fact_id"].tolist() == ["myset/1", "myset/5"]
-    counts = loaded.counts
-    assert counted(loaded) == {
-        "questions": 5,
-        "empty_questions": 1,
-        "no_answers": 1,
-        "needs_passage": 1,
-    }
-    left_out = counts["empty_questions"] + counts["no_answers"] + counts["needs_passage"]
-    assert counts["questions"] == len(loaded.table) + left_out
+    reasons = ("empty_questions", "no_answers", "needs_passage")  # 5 - 3 = 2 facts are left
+    assert counted(loaded) == {"questions": 5} | dict.fromkeys(reasons, 1)
 
 
 PASSAGE = """According to the text, how old is she?
@@ -139,28 +120,20 @@ FILES = {
     "hotpot_qa": DATA / "hotpot_qa-dev.json",
 }
 COLUMNS = ["fact_id", "subject", "question", "object", "aliases"]
-MERCHANTS = (
-    "In which town stands the row of houses that the Hanseatic merchants left in western Norway?"
-)
+ASKED = """What is the largest lake of Sweden?
+Which ship sails in "The Rime of the Long Fjord"?
+In which town stands the row of houses that the Hanseatic merchants left in western Norway?"""
+LAKE, SHIP, TOWN = ASKED.splitlines()
+HERON = ["HMS Heron", "The Heron", "h m s heron", "heron"]
 FIRST = {
-    "squad": [
-        *("squad/a1", "Lake Vänern", "What is the largest lake of Sweden?", "Vänern"),
-        ["Lake Vänern", "the lake"],
-    ],
-    "trivia_qa": [
-        *("triviaqa/tc_1", "", 'Which ship sails in "The Rime of the Long Fjord"?'),
-        *("H.M.S. Heron", ["HMS Heron", "The Heron", "h m s heron", "heron"]),
-    ],
-    "hotpot_qa": ["hotpotqa/5a1", "", MERCHANTS, "Bergen", []],
+    "squad": ["squad/a1", "Lake Vänern", LAKE, "Vänern", ["Lake Vänern", "the lake"]],
+    "trivia_qa": ["triviaqa/tc_1", "", SHIP, "H.M.S. Heron", HERON],
+    "hotpot_qa": ["hotpotqa/5a1", "", TOWN, "Bergen", []],
 }
 COUNTED = {
     # "When was it begun?" is asked of two buildings. a1 has Vänern twice.
-    "squad": {
-        "questions": 7,
-        "repeated_questions": 1,
-        "needs_passage": 1,
-        "ambiguous_questions": 2,
-    },
+    "squad": {"questions": 7, "ambiguous_questions": 2}
+    | dict.fromkeys(("repeated_questions", "needs_passage"), 1),
     # Of tc_1's 8 spellings one is empty and two repeat another but for case; of tc_2's 5, three do;
     # tc_3 has one sentence twice.
     "trivia_qa": {"questions": 3},
@@ -187,24 +160,20 @@ def hub_copy(name: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_an_official_file_and_the_hubs_copy_say_the_same(
-    name: str, tmp_path: Path, hub_cache: Callable[..., Path]
-) -> None:
+def test_an_official_file_and_the_hubs_copy_say_the_same(name, hub_cache) -> None:
     loaded = load_official(name, FILES[name])
     assert loaded.table.loc[0, COLUMNS].tolist() == FIRST[name]
-    assert set(loaded.table["source"]) == {
-        f"{SETS[name].hub.partition('@')[0]}, {FILES[name].name}"
-    }
+    repo = SETS[name].hub.partition("@")[0]
+    assert set(loaded.table["source"]) == {f"{repo}, {FILES[name].name}"}
     assert counted(loaded) == COUNTED[name]
     assert loaded.files == [FILES[name]]
     part = SETS[name].files.replace("*", "00000-of-00001")
     file = hub_cache(*SETS[name].hub.split("@"), part, hub_copy(name))
-    for path in (None, file):
+    for path in (file, None):
         copy = load_official(name, path)
         pd.testing.assert_frame_equal(copy.table[COLUMNS], loaded.table[COLUMNS])
         assert copy.counts == loaded.counts
-    source = load_official(name).table["source"]
-    assert set(source) == {SETS[name].hub}
+    assert set(copy.table["source"]) == {SETS[name].hub}
 
 
 def test_the_answers_of_a_test_split_are_unknown(tmp_path: Path) -> None:
@@ -224,9 +193,7 @@ def test_the_answers_of_a_test_split_are_unknown(tmp_path: Path) -> None:
         ("hotpot_qa", '"answer"', '"no answer"', "KeyError: 'answer'"),
     ],
 )
-def test_a_bad_file_gives_one_sentence(
-    tmp_path: Path, name: str, old: str, new: str, sentence: str
-) -> None:
+def test_a_bad_file_gives_one_sentence(tmp_path, name, old, new, sentence) -> None:
     path = tmp_path / "dev.json"
     text = FILES[name].read_text(encoding="utf-8")
     assert old in text

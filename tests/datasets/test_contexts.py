@@ -2,23 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.datasets.contexts import (
-    BASE_SCHEMA,
-    COLUMNS,
-    FACTORS,
-    FILES,
-    TRAITS,
-    describe,
-    facts_as_questions,
-    known_contexts,
-    load_base_question_traits,
-    load_context_questions,
-    load_named_context,
-    read_base_questions,
-    read_results,
-    rivals,
-    varied_contexts,
-)
+from factrobust.datasets import contexts
+from factrobust.datasets.contexts import COLUMNS, FACTORS, FILES, load_context_questions, rivals
 from factrobust.datasets.facts import load_facts, load_relations
 from factrobust.datasets.published import load_published
 from factrobust.metrics.context import right
@@ -73,7 +58,7 @@ def test_embedded_questions_are_table_7s(embedded):
     assert set(embedded["right_answers"]) == {"one", "several"}
     published = load_published("4-context-table-7")
     wide = published.pivot(index="category", columns="quantity", values="value")
-    table = describe(embedded)
+    table = contexts.describe(embedded)
     assert table.index.tolist() == published["category"].drop_duplicates().tolist()
     for column in ("base_questions", "objects", "questions"):
         assert table[column].to_dict() == wide[column].to_dict()
@@ -118,16 +103,8 @@ def test_limits_are_even_and_nested(embedded):
     order = embedded["question_id"].tolist()
     assert large["question_id"].tolist() == [q for q in order if q in set(large["question_id"])]
     pd.testing.assert_frame_equal(load_context_questions(limit=70), embedded)
-
-
-def test_a_sample_does_not_depend_on_the_order_of_rows(files):
-    header, *rows = (OBJECTS + "".join(f"City {n},city,\n" for n in range(9))).splitlines()
-    sampled = [
-        set(load_context_questions(*files(objects="\n".join(text)), limit=3)["question_id"])
-        for text in ([header, *rows], [header, *rows[::-1]])
-    ]
-    assert sampled[0] == sampled[1]
-    assert len(sampled[0]) == 3 + 2 + 3
+    with pytest.raises(ValueError, match=r"^limit is 1; give a whole number from 2 up"):
+        load_context_questions(limit=1)
 
 
 def test_own_files(files):
@@ -149,16 +126,14 @@ def test_own_files(files):
 
 
 def test_the_thesis_own_files(files):
-    table = load_context_questions(*files(THESIS, name="base_questions.txt"))
+    paths = files(THESIS, name="base_questions.txt")
+    table, read = contexts.load_named_context(f"thesis:{paths[0].parent}")
+    assert read == paths
     assert tuple(table) == COLUMNS
     assert table["base_id"].tolist() == ["city-01"] * 2 + ["river-01"] * 2 + ["city-02"] * 2
-    assert table.loc[0, ["question", "prefix"]].tolist() == [
-        "What country is Kyoto in?",
-        "Kyoto is in",
-    ]
-    assert table.loc[3, ["question", "prefix"]].tolist() == [
-        "Who, if anyone, dug The Rhine?",
-        "The digger of The Rhine was",
+    assert table.loc[[0, 3], ["question", "prefix"]].to_numpy().tolist() == [
+        ["What country is Kyoto in?", "Kyoto is in"],
+        ["Who, if anyone, dug The Rhine?", "The digger of The Rhine was"],
     ]
 
 
@@ -192,23 +167,16 @@ def test_bad_files_give_one_sentence(files, changed, old, new, what):
     assert "\n" not in str(caught.value)
 
 
-def test_a_limit_leaves_two_objects():
-    with pytest.raises(ValueError, match=r"^limit is 1; give a whole number from 2 up"):
-        load_context_questions(limit=1)
-
-
 def test_facts_are_questions_whose_truth_is_known():
     facts = load_facts(relations=["capital", "author"])
-    table = facts_as_questions(facts)
+    table = contexts.facts_as_questions(facts)
     assert tuple(table) == (*COLUMNS, "answer_type")
     kenya = table.set_index("question_id").loc["capital/kenya"]
-    assert kenya["answers"] == ["Nairobi"]
-    assert kenya["object"] == "Kenya"
-    assert kenya["question"] == "What is the capital of Kenya?"
-    assert kenya["base_id"] == kenya["attribute"] == "capital"
-    assert kenya["category"] == "geography"
+    columns = ["base_id", "attribute", "category", "object", "question", "answers"]
+    asked = "What is the capital of Kenya?"
+    assert kenya[columns].tolist() == [*["capital"] * 2, "geography", "Kenya", asked, ["Nairobi"]]
     assert kenya["popularity"] > 0
-    counts = describe(table)["questions"].to_dict()
+    counts = contexts.describe(table)["questions"].to_dict()
     assert counts == facts.groupby("domain").size().to_dict() | {"total": len(facts)}
 
 
@@ -216,8 +184,8 @@ def test_facts_are_questions_whose_truth_is_known():
 
 
 def test_every_embedded_base_question_has_traits():
-    base = pd.read_csv(TRAITS.parent / "base_questions.csv")
-    traits = load_base_question_traits()
+    base = pd.read_csv(contexts.TRAITS.parent / "base_questions.csv")
+    traits = contexts.load_base_question_traits()
     assert traits.index.tolist() == base["base_id"].tolist()
     assert traits["attribute"].tolist() == base["attribute"].tolist()
     assert set(traits["right_answers"]) == {"one", "several"}
@@ -225,16 +193,15 @@ def test_every_embedded_base_question_has_traits():
 
 
 def test_own_base_questions_say_how_many_answers_are_right(files):
-    base = read_base_questions(files(OWN)[0])
-    assert tuple(base) == tuple(BASE_SCHEMA.columns)
+    base = contexts.read_base_questions(files(OWN)[0])
+    assert tuple(base) == tuple(contexts.BASE_SCHEMA.columns)
     assert base["base_id"].tolist() == ["city-01", "city-02", "river-01"]
-    assert base["right_answers"].tolist() == ["one", "several", ""]
-    assert base.index.tolist() == [2, 3, 4]  # lines
+    assert base["right_answers"].to_dict() == {2: "one", 3: "several", 4: ""}  # by line
     with pytest.raises(FactsError, match="line 3: the right_answers 'many' is unknown"):
-        read_base_questions(files(OWN.replace("several", "many"))[0])
+        contexts.read_base_questions(files(OWN.replace("several", "many"))[0])
     text = "base_id,category,question,prefix\n" + "b,city,Where is {object}?,It is in\n" * 2
     with pytest.raises(FactsError, match="line 3: base_id 'b' is already in line 2"):
-        read_base_questions(files(text)[0])
+        contexts.read_base_questions(files(text)[0])
 
 
 # -- the thesis's own numbers ----------------------------------------------------------------------
@@ -303,7 +270,7 @@ CAPITALS = facts_about({"Kenya": ["Nairobi"], "Peru": ["Lima", "Ciudad de los Re
 
 def test_true_irrelevant_and_false_contexts_by_hand():
     languages = facts_about({"Kenya": ["Swahili"], "Peru": ["Spanish"]}, "language")
-    made = known_contexts(CAPITALS, pd.concat([CAPITALS, languages]), right)
+    made = contexts.known_contexts(CAPITALS, pd.concat([CAPITALS, languages]), right)
     assert made.columns.tolist() == ["question_id", "context", "sentence", "stated"]
     assert made.to_numpy().tolist() == [
         ["capital/Kenya", "true", "The capital of Kenya is Nairobi", "Nairobi"],
@@ -328,19 +295,19 @@ def test_true_irrelevant_and_false_contexts_by_hand():
 def test_an_answer_that_would_be_right_is_never_stated(mine, other):
     questions = facts_about({"a": mine, "b": other, "c": ["Lima"]})
     for seed in range(20):
-        made = known_contexts(questions[:2], questions, right, seed=seed)
+        made = contexts.known_contexts(questions[:2], questions, right, seed=seed)
         assert (made["stated"][made["context"] != "true"] == "Lima").all()
     assert rivals(questions[:2], questions, right) == [["Lima"], ["Lima"]]
 
 
 def test_a_draw_depends_on_the_facts_only():
-    pool = facts_as_questions(load_facts(relations=["capital", "author"]))
-    made = known_contexts(pool[::9], pool, right)
-    alone = known_contexts(pool[27::-9], pool.sample(frac=1, random_state=0), right)
+    pool = contexts.facts_as_questions(load_facts(relations=["capital", "author"]))
+    made = contexts.known_contexts(pool[::9], pool, right)
+    alone = contexts.known_contexts(pool[27::-9], pool.sample(frac=1, random_state=0), right)
     both = made.merge(alone, on=["question_id", "context"], suffixes=("", "_alone"))
     assert len(both) == 12
     assert both["sentence"].equals(both["sentence_alone"].rename("sentence"))
-    again = known_contexts(pool[::9], pool, right, seed=1)
+    again = contexts.known_contexts(pool[::9], pool, right, seed=1)
     assert not again["stated"].equals(made["stated"])
 
 
@@ -353,9 +320,9 @@ def test_rivals_are_the_nearest_in_popularity():
 
 @pytest.fixture(scope="module")
 def varied():
-    pool = facts_as_questions(load_facts())
+    pool = contexts.facts_as_questions(load_facts())
     asked = pool[pool["question_id"].isin(load_facts(limit=99)["fact_id"])]
-    made = varied_contexts(asked, pool, right, n=4)
+    made = contexts.varied_contexts(asked, pool, right, n=4)
     return made.merge(pool, on="question_id")
 
 
@@ -367,7 +334,7 @@ def test_factors_of_varied_contexts_are_balanced_within_facts(varied):
     together = varied[list(FACTORS)].astype(float).corr().to_numpy()[np.triu_indices(4, 1)]
     assert np.abs(together).max() < 3.9 / np.sqrt(99 * 3)  # p < 1e-4 each
     with pytest.raises(ValueError, match="n is 3; each factor holds for half"):
-        varied_contexts(CAPITALS, CAPITALS, right, n=3)
+        contexts.varied_contexts(CAPITALS, CAPITALS, right, n=3)
 
 
 def test_varied_contexts_state_what_they_say(varied):
@@ -403,17 +370,18 @@ STORED = (
 def test_results_of_elsewhere(tmp_path):
     path = tmp_path / "llama.csv"
     path.write_text(STORED, encoding="utf-8")
-    table = ContextResults.validate(read_results(path))
+    table = ContextResults.validate(contexts.read_results(path))
     assert table.columns.is_unique
     assert "question" not in table
-    assert table["model"].tolist() == ["llama", "llama"]
-    assert table["object"].tolist() == ["Ada Lovelace", "Zeus"]
-    assert table.loc[0, "question_id"] == "Who is {person}?/ada-lovelace"
+    assert table[["model", "object", "question_id"]].to_numpy().tolist() == [
+        ["llama", "Ada Lovelace", "Who is {person}?/ada-lovelace"],
+        ["llama", "Zeus", "Who is {person}?/zeus"],
+    ]
     assert table.loc[0, ["p0", "p1", "p2", "p3", "p4"]].tolist() == [1.5, 2.5, 3.5, 1.25, 1.25]
     assert table.loc[1, ["p0", "p2", "first_shift"]].isna().all()  # of an empty answer
     again = tmp_path / "again.csv"
     table.to_csv(again, index=False)
-    assert read_results(again).equals(table)
+    assert contexts.read_results(again).equals(table)
 
 
 @pytest.mark.parametrize(
@@ -429,23 +397,14 @@ def test_a_bad_file_of_results_gives_one_sentence(tmp_path, old, new, what):
     path = tmp_path / "llama.csv"
     path.write_text(STORED.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(FactsError, match=what):
-        read_results(path)
+        contexts.read_results(path)
 
 
-def test_questions_by_name(tmp_path, embedded):
-    questions, files = load_named_context("embedded", limit=2)
+def test_questions_by_name():
+    questions, files = contexts.load_named_context("embedded", limit=2)
     assert len(questions) == 200
     assert files == FILES
-    (tmp_path / "base_questions.txt").write_text(THESIS)
-    (tmp_path / "objects.csv").write_text(OBJECTS)
-    questions, files = load_named_context(f"thesis:{tmp_path}")
-    assert questions.loc[0, ["question", "prefix"]].tolist() == [
-        "What country is Kyoto in?", "Kyoto is in",
-    ]  # fmt: skip
-    assert [path.name for path in files] == ["base_questions.txt", "objects.csv"]
     for name in ("theses", "thesis:"):
-        with pytest.raises(
-            ValueError,
-            match=f"questions is '{name}'; write 'embedded', 'world', 'town' or 'thesis:F",
-        ):
-            load_named_context(name)
+        wrong = f"questions is '{name}'; write 'embedded', 'world', 'town' or 'thesis:F"
+        with pytest.raises(ValueError, match=wrong):
+            contexts.load_named_context(name)

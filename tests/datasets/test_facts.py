@@ -4,17 +4,9 @@ import unicodedata
 import pandas as pd
 import pytest
 
-from factrobust.datasets.facts import (
-    COLUMNS,
-    DOMAINS,
-    answers,
-    load_facts,
-    load_question_types,
-    load_relations,
-    questions,
-    read_relations,
-    worded,
-)
+from factrobust.datasets import facts as fact_tables
+from factrobust.datasets.facts import DOMAINS, answers, load_facts, load_relations, questions
+from factrobust.draws import sample_evenly
 from factrobust.tables import ANSWER_TYPES, FactsError
 
 
@@ -24,7 +16,7 @@ def facts() -> pd.DataFrame:
 
 
 def test_columns_and_types(facts):
-    assert tuple(facts.columns) == COLUMNS
+    assert tuple(facts.columns) == fact_tables.COLUMNS
     assert facts.notna().all().all()
     assert facts["popularity"].dtype == float
     assert facts["popularity"].between(0, 8).all()
@@ -103,7 +95,7 @@ def test_disputed_capitals_and_two_shot_examples_are_left_out(facts):
     ],
 )
 def test_a_sentence_begins_with_a_capital(template, subject, sentence):
-    assert worded(template, subject) == sentence
+    assert fact_tables.worded(template, subject) == sentence
 
 
 def test_relations_keep_what_they_name(facts):
@@ -114,16 +106,9 @@ def test_relations_keep_what_they_name(facts):
 
 def test_limit_is_spread_over_domains_and_relations(facts):
     some = load_facts(limit=90, seed=3)
+    pd.testing.assert_frame_equal(some, sample_evenly(facts, 90, 3).reset_index(drop=True))
     assert set(some["domain"].value_counts()) == {30}
-    for domain, part in some.groupby("domain"):
-        counts = part["relation"].value_counts()
-        assert len(counts) == facts.loc[facts["domain"] == domain, "relation"].nunique()
-        assert counts.max() - counts.min() <= 1
-    assert set(some["fact_id"]) != set(load_facts(limit=90, seed=4)["fact_id"])
-    places = facts.reset_index().set_index("fact_id")["index"]
-    assert places[some["fact_id"]].is_monotonic_increasing
     assert len(load_facts(limit=10**6)) == len(facts)
-    assert set(load_facts(limit=41, seed=3)["fact_id"]) < set(some["fact_id"])
 
 
 def test_own_file_needs_three_columns(tmp_path):
@@ -135,14 +120,13 @@ def test_own_file_needs_three_columns(tmp_path):
         encoding="utf-8",
     )
     mine = load_facts(path)
-    assert list(mine["fact_id"]) == ["capital/comoros", "composer/symphony-no-5"]
-    assert mine.loc[0, "subject"] == "the Comoros"
-    assert list(mine["answer_type"]) == ["Location", "Human"]
-    assert list(mine["domain"]) == ["geography", "arts"]
+    columns = ["fact_id", "subject", "answer_type", "domain", "note"]
+    assert mine[columns].to_numpy().tolist() == [
+        ["capital/comoros", "the Comoros", "Location", "geography", "a note"],
+        ["composer/symphony-no-5", "Symphony\nNo. 5", "Human", "arts", ""],
+    ]
     assert answers(mine) == [["Moroni", "Moroni city", "Mroni"], ["Beethoven"]]
-    assert mine["popularity"][0] == 12345
-    assert mine["popularity"].isna()[1]
-    assert list(mine["note"]) == ["a note", ""]
+    assert mine["popularity"].fillna(-1).tolist() == [12345, -1]
     path.write_text("subject,relation,object\nMali,capital,Bamako\n")
     mine = load_facts(path)
     assert mine.loc[0, ["aliases", "source"]].tolist() == [[], ""]
@@ -153,6 +137,8 @@ RELATION_HEADER = "relation,question,prefix,answer_type,domain,popqa\n"
 HEADER = "fact_id,subject,relation,object,aliases,answer_type,domain,popularity\n"
 GOOD = "a/1,Kenya,capital,Nairobi,,Location,geography,4\n"
 TWICE = "subject,relation,object,object\nK,capital,N,N\n"
+# Of several bad lines the first is named, as an editor counts them.
+SEVERAL = 'subject,relation,object\n"two\nlines",capital,x\nMali,capital,\n,capital,y\n'
 
 
 def changed(old: str, new: str, before: str = "") -> str:
@@ -172,6 +158,7 @@ def changed(old: str, new: str, before: str = "") -> str:
         (changed(",4", ",high"), "line 2", "popularity 'high' is not a", "write one"),
         (changed(",4", ",-1"), "line 2", "popularity '-1' is not a", "leave it empty"),
         (changed("Nairobi", " "), "line 2", "object cell is empty", "write the answer"),
+        (SEVERAL, "line 4", "object cell is empty", "write the answer"),
         (changed("capital", "captial"), "line 2", "'captial' is unknown", "choose one"),
         (changed("Location", "Place"), "line 2", "'Place' is unknown", "Entity, Human"),
         (changed("Nairobi", "Nairobi, city"), "line 2", "9 cells", "double quotes"),
@@ -183,21 +170,10 @@ def changed(old: str, new: str, before: str = "") -> str:
 def test_bad_file_gives_one_sentence(tmp_path, text, where, what, remedy):
     path = tmp_path / "mine.csv"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(FactsError) as caught:
+    place = f"{path}, {where}:" if where else f"{path}"
+    with pytest.raises(FactsError, match=rf"^{place}.*{what}.*{remedy}.*\.$") as caught:
         load_facts(path)
-    message = str(caught.value)
-    assert message.startswith(f"{path}, {where}:" if where else str(path))
-    assert what in message
-    assert remedy in message
-    assert "\n" not in message
-    assert message.endswith(".")
-
-
-def test_the_first_of_several_bad_lines_is_named_as_an_editor_counts(tmp_path):
-    path = tmp_path / "mine.csv"
-    path.write_text('subject,relation,object\n"two\nlines",capital,x\nMali,capital,\n,capital,y\n')
-    with pytest.raises(FactsError, match="line 4: the object cell is empty"):
-        load_facts(path)
+    assert "\n" not in str(caught.value)
 
 
 # ---- relations ------------------------------------------------------------------------------------
@@ -230,14 +206,14 @@ def test_bad_relation_gives_one_sentence(tmp_path, row, what):
     rows = row.replace("\n", ",arts,false\n")
     path.write_text(f"{RELATION_HEADER}{rows},arts,false\n")
     with pytest.raises(FactsError, match=f"^{path}, line {2 + row.count(chr(10))}: .*{what}"):
-        read_relations(path)
+        fact_tables.read_relations(path)
 
 
 # ---- typed questions ------------------------------------------------------------------------------
 
 
 def typed() -> pd.DataFrame:
-    return pd.concat(map(load_question_types, ("train", "test")), ignore_index=True)
+    return pd.concat(map(fact_tables.load_question_types, ("train", "test")), ignore_index=True)
 
 
 def test_embedded_questions() -> None:
@@ -262,7 +238,7 @@ def test_named_relations_are_those_of_the_facts_table() -> None:
 
 
 def test_embedded_splits_partition_the_questions() -> None:
-    train, test = load_question_types("train"), load_question_types("test")
+    train, test = fact_tables.load_question_types("train"), fact_tables.load_question_types("test")
     assert (len(train), len(test)) == (403, 100)
     assert test["answer_type"].value_counts().eq(25).all()
     every = typed()["question"]

@@ -1,7 +1,5 @@
 """The names that a notebook's parameter `data` may hold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -36,21 +34,15 @@ def test_the_embedded_facts_are_those_of_load_facts() -> None:
     assert tuple(files) == FILES
 
 
-def test_several_sets() -> None:
+def test_several_sets_over_which_a_limit_is_spread() -> None:
     table, counts, files, _ = load_named([SQUAD, TRIVIA, HOTPOT])
     assert tuple(table.columns) == schemas.names(schemas.AskedFacts)
     assert table["domain"].tolist() == ["SQuAD"] * 2 + ["TriviaQA"] * 2 + ["HotpotQA"] * 3
     assert list(files) == [Path(name.partition(":")[2]) for name in (SQUAD, TRIVIA, HOTPOT)]
     assert counts[TRIVIA]["questions"] == 3
     assert counts[TRIVIA]["long_answers"] == 1
-
-
-def test_a_limit_is_spread_over_the_sets() -> None:
     three = load_named([SQUAD, TRIVIA, HOTPOT], limit=3, seed=1).table
     assert three["domain"].tolist() == ["SQuAD", "TriviaQA", "HotpotQA"]
-    six = load_named([SQUAD, TRIVIA, HOTPOT], limit=6, seed=1).table
-    assert set(three["fact_id"]) < set(six["fact_id"])
-    assert six["domain"].value_counts().eq(2).all()
 
 
 def test_a_csv_of_your_own_and_long_answers(tmp_path: Path) -> None:
@@ -106,28 +98,17 @@ YEARS = {"n_correct": 2, "n_incorrect": 3}
 @pytest.fixture
 def reds(tmp_path: Path) -> Path:
     """A folder of TimeStress's form: Ann and Bob were Reds from 2000 to 2010."""
-    asked = [
-        (
-            who,
-            str(year),
-            f"In {year}, whose was {who}? Reds",
-            "Correct" if year < 2010 else "Incorrect",
-        )
-        for who in ("Ann", "Bob")
-        for year in range(2001, 2021)
-        if year != 2010
-    ]
-    rows = pd.DataFrame(
-        [("Ann", None, "whose was Ann? Reds", "No context"), *asked],
-        columns=["SubjectLabel", "Time", "Statement", "IsCorrect"],
-    )
-    rows = rows.assign(
-        RelationLabel="member of", ObjectLabel="Reds", SubjectID=rows["SubjectLabel"]
-    )
-    rows = rows.assign(StartDate="2000", EndDate="2010", RelationID="1", ObjectID="1", FactPop="1")
+    labels = {y: "Correct" if y < 2010 else "Incorrect" for y in range(2001, 2021) if y != 2010}
+    rows = [("Ann", None, "whose was Ann? Reds", "No context")]
+    for who in ("Ann", "Bob"):
+        rows += [(who, f"{y}", f"In {y}, whose was {who}? Reds", x) for y, x in labels.items()]
+    table = pd.DataFrame(rows, columns=["SubjectLabel", "Time", "Statement", "IsCorrect"])
+    table = table.assign(SubjectID=table["SubjectLabel"], RelationID="1", ObjectID="1", FactPop="1")
+    table = table.assign(RelationLabel="member of", ObjectLabel="Reds")
     (tmp_path / "timestress").mkdir()
-    rows.to_parquet(tmp_path / "timestress" / "train.parquet")
-    return tmp_path / "timestress"
+    path = tmp_path / "timestress" / "train.parquet"
+    table.assign(StartDate="2000", EndDate="2010").to_parquet(path)
+    return path.parent
 
 
 def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
@@ -138,12 +119,10 @@ def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
     pd.testing.assert_frame_equal(dates, thin)
     assert (counts, tuple(files)) == ({}, temporal.FILES)
     every, _, _, some = load_named_temporal(n_fine=6, seed=2, **YEARS)
-    fine = every["fact_id"].isin(own["fact_id"])
-    assert (len(every), fine.sum()) == (281, 6)
-    pd.testing.assert_frame_equal(
-        some[some["fact_id"].isin(own["fact_id"])].reset_index(drop=True), dates
-    )
-    assert set(some.loc[~some["fact_id"].isin(own["fact_id"]), "precision"]) == {"year"}
+    assert len(every) == 281
+    fine = some["fact_id"].isin(own["fact_id"])
+    pd.testing.assert_frame_equal(some[fine].reset_index(drop=True), dates)
+    assert set(some.loc[~fine, "precision"]) == {"year"}
 
 
 def test_timestress_brings_its_dates(reds: Path) -> None:
@@ -199,16 +178,13 @@ def test_temporal_facts_of_your_own(tmp_path: Path) -> None:
 # ---- part 3 --------------------------------------------------------------------------------------
 
 
-def test_the_embedded_questions_are_the_facts_with_paraphrases() -> None:
+def test_questions_are_the_facts_with_paraphrases_or_your_own(tmp_path: Path) -> None:
     table, counts, files, _ = load_named_questions()
     templates = wordings.load_paraphrases()
     own = wordings.paraphrased(load_facts(relations=templates["relation"].unique()))
     pd.testing.assert_frame_equal(table, own.table)
     assert counts == own.counts
     assert tuple(files) == (*wordings.FILES, *FILES)
-
-
-def test_questions_of_your_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("group_id,question,answers\na,Who?,Ann\na,Which person?,Ann\n")
     table, _, files, _ = load_named_questions(str(path))

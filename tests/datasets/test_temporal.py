@@ -5,18 +5,13 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
+from factrobust.datasets import temporal
 from factrobust.datasets.dates import classify, parse, sample_dates
 from factrobust.datasets.temporal import (
-    COLUMNS,
-    TERM_COLUMNS,
-    describe_dates,
     load_successions,
     load_temporal_facts,
-    load_temporal_relations,
     moments,
     popularities,
-    sample,
-    whole_years,
 )
 from factrobust.paths import DATA
 from factrobust.tables import FactsError
@@ -27,16 +22,20 @@ RELATIONS = [
 ]
 HEADER = "subject,relation,object,start,end\n"
 GOOD = "Sri Lanka,head_of_state,Mahinda Rajapaksa,2005-11-19,2015-01-09\n"
+OFFICE = "chain,office,holder,start,end\n"
+FIRST = "uk,the prime minister,Wilson,1964-10-16,1970-06-19\n"
+SECOND = "uk,the prime minister,Heath,1970-06-19,1974-03\n"
+THIRD = "uk,the prime minister,Wilson,1974-03-04,1976\n"
 
 
 @pytest.fixture
 def load(tmp_path):
-    """Load a table that is written as text."""
+    """Load a table that is written as text: of facts, or of terms."""
 
-    def load_text(text: str, **options) -> pd.DataFrame:
+    def load_text(text: str) -> pd.DataFrame:
         path = tmp_path / "mine.csv"
         path.write_text(text, encoding="utf-8")
-        return load_temporal_facts(path, **options)
+        return load_successions(path) if "office" in text else load_temporal_facts(path)
 
     return load_text
 
@@ -45,7 +44,7 @@ def load(tmp_path):
 
 
 def test_relations_go_on_after_a_date():
-    relations = load_temporal_relations()
+    relations = temporal.load_temporal_relations()
     assert list(relations.index) == RELATIONS
     assert list(relations.columns) == ["question", "prefix"]
     assert relations.loc["head_of_state"].to_dict() == {
@@ -64,7 +63,7 @@ def facts() -> pd.DataFrame:
 
 
 def test_columns_and_types(facts):
-    assert tuple(facts.columns) == COLUMNS
+    assert tuple(facts.columns) == temporal.COLUMNS
     numbers = ["subject_popularity", "object_popularity", "popularity"]
     assert facts.drop(columns=numbers).notna().all().all()
     assert set(facts[numbers].dtypes) == {np.dtype(float)}
@@ -109,14 +108,12 @@ def test_every_fact_can_be_tested(facts):
 
 
 def test_a_sample_is_spread_over_relations(facts):
-    some, few = sample(facts, 60, seed=3), sample(facts[::-1], 20, seed=3)
+    some = temporal.sample(facts, 60, seed=3)
     assert set(some["relation"].value_counts()) == {10}
-    assert set(few["relation"].value_counts()) == {3, 4}
-    assert set(few["fact_id"]) < set(some["fact_id"])
-    assert set(some["fact_id"]) != set(sample(facts, 60, seed=4)["fact_id"])
-    places = facts.reset_index().set_index("fact_id")["index"]
-    assert places[some["fact_id"]].is_monotonic_increasing
-    pd.testing.assert_frame_equal(sample(facts, 10**6, seed=0), facts)
+    assert set(some["fact_id"]) != set(temporal.sample(facts, 60, seed=4)["fact_id"])
+    in_order = facts[facts["fact_id"].isin(some["fact_id"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(some, in_order)
+    pd.testing.assert_frame_equal(temporal.sample(facts, 10**6, seed=0), facts)
 
 
 # ---- tables of a user's own ----------------------------------------------------------------------
@@ -129,16 +126,13 @@ def test_own_file_needs_five_columns(load):
         "the Comoros,head_of_state,Azali Assoumani,2002-05-26,2006-05-26,again\n"
         "Augustus,position_held,Roman emperor,0014,1453-05-29,long ago\n"
     )
-    assert list(mine["fact_id"]) == [
-        "head_of_state/comoros/azali-assoumani/1999",
-        "head_of_state/comoros/azali-assoumani/2002-05-26",
-        "position_held/augustus/roman-emperor",
+    assert mine[["fact_id", "subject", "aliases", "note"]].to_numpy().tolist() == [
+        ["head_of_state/comoros/azali-assoumani/1999", "the Comoros", [], "first"],
+        ["head_of_state/comoros/azali-assoumani/2002-05-26", "the Comoros", [], "again"],
+        ["position_held/augustus/roman-emperor", "Augustus", [], "long ago"],
     ]
-    assert mine.loc[0, "subject"] == "the Comoros"
-    assert list(mine["aliases"]) == [[], [], []]
     assert mine["popularity"].isna().all()
-    assert list(mine["note"]) == ["first", "again", "long ago"]
-    assert tuple(mine.columns) == (*COLUMNS, "note")
+    assert tuple(mine.columns) == (*temporal.COLUMNS, "note")
     mine = load(
         "subject,relation,object,aliases,start,end,subject_popularity,object_popularity,popularity\n"
         "A,employer,B,b| B | bee ,2001,2009,3,4,\nC,employer,D,,2001,2009,3,4,5\n"
@@ -179,25 +173,27 @@ def test_how_many_popularities_are_known(facts):
 
 
 @pytest.mark.parametrize(
-    ("text", "where", "what", "remedy"),
+    ("text", "message"),
     [
-        (HEADER + GOOD.replace("2005-11-19", ""), "line 2", "start cell is empty", "write when"),
-        (HEADER + GOOD.replace("2005-11-19", "2005-11-31"), "line 2", "start '2005-11-31' is no date", "YYYY-MM-DD"),
-        (HEADER + GOOD.replace("2015-01-09", "2013-02-29"), "line 2", "end '2013-02-29' is no date", "calendar"),
-        (HEADER + GOOD + "A,employer,B,2009,2001\n", "line 3", "from 2009 to 2001 ends before", "swap"),
-        (HEADER + "A,employer,B,2009,2010\n", "line 2", "from 2009 to 2010 has no whole", "delete the line"),
-        (HEADER + GOOD + GOOD, "line 3", "is already in line 2", "delete one"),
-        (HEADER + GOOD.replace("head_of_state", "spouse"), "line 2", "'spouse' is unknown", "choose"),
+        (HEADER + GOOD.replace("2005-11-19", ""), "line 2: the start cell is empty; write when .*"),
+        (HEADER + GOOD.replace("05-11-19", "05-11-31"), "line 2: the start '2005-11-31' is no date .*"),
+        (HEADER + GOOD.replace("2015-01-09", "2013-02-29"), "line 2: the end '2013-02-29' is no date of"),
+        (HEADER + GOOD + "A,employer,B,2009,2001\n", "line 3: .* from 2009 to 2001 ends before .* swap"),
+        (HEADER + "A,employer,B,2009,2010\n", "line 2: .* from 2009 to 2010 has no whole .* delete the line"),
+        (HEADER + GOOD + GOOD, "line 3: .* is already in line 2; .*delete one"),
+        (HEADER + GOOD.replace("head_of_state", "spouse"), "line 2: .*'spouse' is unknown; .*choose"),
+        (OFFICE + FIRST + SECOND.replace("1970-06-19", "1970-06-18"), "line 3: the term of 'Heath' begins before"),
+        (OFFICE + SECOND + FIRST, "line 3: the term of 'Wilson' begins before the last one of its chain ends"),
+        (OFFICE + FIRST + SECOND.replace("1974-03", "") + THIRD, "line 4: the term of 'Wilson' begins before"),
+        (OFFICE + FIRST + SECOND.replace("1974-03", "1969"), "line 3: the term of 'Heath' ends before it begins"),
+        (OFFICE + FIRST + SECOND.replace("1970-06-19", ""), "line 3: the start cell is empty"),
+        (OFFICE + FIRST + SECOND.replace("1974-03", "1974-13"), "line 3: the end '1974-13' is no date"),
+        (OFFICE + FIRST + SECOND.replace("Heath", ""), "line 3: the holder cell is empty; write who held"),
     ],
 )  # fmt: skip
-def test_bad_file_gives_one_sentence(load, tmp_path, text, where, what, remedy):
-    with pytest.raises(FactsError) as caught:
+def test_bad_file_gives_one_sentence(load, text, message):
+    with pytest.raises(FactsError, match=rf"^.*mine\.csv, {message}.*\.$"):
         load(text)
-    message = str(caught.value)
-    assert message.startswith(f"{tmp_path / 'mine.csv'}, {where}:")
-    assert what in message
-    assert remedy in message
-    assert message.endswith(".")
 
 
 def test_periods_that_touch_are_two(load):
@@ -221,7 +217,7 @@ def test_periods_that_touch_are_two(load):
     ],
 )
 def test_whole_years_by_hand(start, end, years):
-    assert whole_years(pd.Series([start]), pd.Series([end])).tolist() == [years]
+    assert temporal.whole_years(pd.Series([start]), pd.Series([end])).tolist() == [years]
 
 
 # ---- counts --------------------------------------------------------------------------------------
@@ -234,7 +230,7 @@ def test_describe_dates_by_hand():
     }  # fmt: skip
     words = {"c": "correct", "i": "incorrect", "t": "transitional"}
     rows = [(*key, words[letter]) for key, letters in labels.items() for letter in letters]
-    table = describe_dates(pd.DataFrame(rows, columns=["fact_id", "precision", "label"]))
+    table = temporal.describe_dates(pd.DataFrame(rows, columns=["fact_id", "precision", "label"]))
     assert list(table.index) == ["year", "month", "day", "overall"]
     assert list(table.columns) == ["correct", "incorrect", "transitional", "tests", "n"]
     assert table.loc["year"].tolist() == [2, 1.5, 0.5, (3 + 2) / 2, 2]
@@ -245,26 +241,6 @@ def test_describe_dates_by_hand():
 
 # ---- successions ---------------------------------------------------------------------------------
 
-OFFICE = "chain,office,holder,start,end\n"
-FIRST = "uk,the prime minister,Wilson,1964-10-16,1970-06-19\n"
-SECOND = "uk,the prime minister,Heath,1970-06-19,1974-03\n"
-THIRD = "uk,the prime minister,Wilson,1974-03-04,1976\n"
-
-
-@pytest.fixture
-def load_terms(tmp_path):
-    """Load a table that is written as text."""
-
-    def load_text(text: str) -> pd.DataFrame:
-        path = tmp_path / "mine.csv"
-        path.write_text(text, encoding="utf-8")
-        return load_successions(path)
-
-    return load_text
-
-
-# ---- the embedded table --------------------------------------------------------------------------
-
 
 @pytest.fixture(scope="module")
 def terms() -> pd.DataFrame:
@@ -272,7 +248,7 @@ def terms() -> pd.DataFrame:
 
 
 def test_columns_and_types_of_terms(terms):
-    assert tuple(terms.columns) == TERM_COLUMNS
+    assert tuple(terms.columns) == temporal.TERM_COLUMNS
     schemas.Terms.validate(terms)
     assert terms["source"].str.match(r"Wikipedia: \S").all()
     assert (terms["question"] == "who was " + terms["office"] + "?").all()
@@ -331,27 +307,26 @@ def test_offices_are_chosen_by_name(terms):
 # ---- tables of a reader's own --------------------------------------------------------------------
 
 
-def test_own_file_of_terms(load_terms):
-    terms = load_terms(
+def test_own_file_of_terms(load):
+    terms = load(
         OFFICE.replace("end", "end,aliases,note,prefix")
         + "uk,the prime minister,Wilson,1964,1970-06,Harold Wilson| Wilson,x,\n"
         + "bond,James Bond,Connery,1962,1967,,,the actor of James Bond was\n"
         + "uk,the prime minister,Heath,1970-06-19,,,,\n"
         + "bond,James Bond,Lazenby,1969,1969-12,,,\n"
     )
-    assert tuple(terms.columns) == (*TERM_COLUMNS, "note")
-    assert terms["term"].tolist() == [0, 0, 1, 1]
+    assert tuple(terms.columns) == (*temporal.TERM_COLUMNS, "note")
+    assert terms[["term", "end", "prefix"]].to_numpy().tolist() == [
+        [0, "1970-06", "the prime minister was"],
+        [0, "1967", "the actor of James Bond was"],
+        [1, "", "the prime minister was"],
+        [1, "1969-12", "James Bond was"],
+    ]
     assert terms.loc[0, "aliases"] == ["Harold Wilson"]
     assert terms.loc[1, "question"] == "who was James Bond?"
-    prefixes = ["the prime minister was", "the actor of James Bond was"] * 2
-    assert terms["prefix"].tolist() == [*prefixes[:3], "James Bond was"]
-    assert terms["end"].tolist() == ["1970-06", "1967", "", "1969-12"]
-    # Wilson: 1965 to 1969; Connery: 1963 to 1966; Heath, without an end: 1971 to 2020.
-    years = moments(terms).groupby(["holder", "term"])["year"].agg(["min", "max", "size"])
-    assert years.loc["Wilson"].to_numpy().tolist() == [[1965, 1969, 5]]
-    assert years.loc["Connery"].to_numpy().tolist() == [[1963, 1966, 4]]
-    assert years.loc["Heath"].to_numpy().tolist() == [[1971, 2020, 50]]
-    assert "Lazenby" not in years.index
+    asked = moments(terms).groupby(["holder", "term"])["year"].apply(list)
+    years = {("Connery", 0): (1963, 1966), ("Heath", 1): (1971, 2020), ("Wilson", 0): (1965, 1969)}
+    assert asked.to_dict() == {who: [*range(a, b + 1)] for who, (a, b) in years.items()}
 
 
 @pytest.mark.parametrize(
@@ -367,8 +342,8 @@ def test_own_file_of_terms(load_terms):
         ("2000-06", "2001-06", 1, []),
     ],
 )
-def test_moments(load_terms, start, end, n_years, years):
-    terms = load_terms(
+def test_moments(load, start, end, n_years, years):
+    terms = load(
         f"{OFFICE}a,the king,Ann,1990,1994\na,the king,Bob,{start},{end}\n"
         "b,the pope,Ann,1990,1994\nb,the pope,Cleo,1994,1998\n"
     )
@@ -379,31 +354,10 @@ def test_moments(load_terms, start, end, n_years, years):
     assert table.groupby("chain", sort=False)["year"].agg(list)["b"][-1] in (1996, 1997)
 
 
-def test_moments_need_a_count(load_terms):
-    with pytest.raises(ValueError, match="n_years is 0; give a whole number from 1 up, or None"):
-        moments(load_terms(OFFICE + FIRST + SECOND), 0)
-
-
-def test_gaps_returns_and_touching_bounds_are_allowed(load_terms):
-    terms = load_terms(
-        OFFICE + FIRST + SECOND + THIRD + "uk,the prime minister,Blair,1997-05-02,2007\n"
-    )
+def test_gaps_returns_and_touching_bounds_are_allowed(load):
+    last = "uk,the prime minister,Blair,1997-05-02,2007\n"
+    terms = load(OFFICE + FIRST + SECOND + THIRD + last)
     assert moments(terms, 1)["year"].tolist() == [1967, 1972, 1975, 2002]
     assert terms["term"].tolist() == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (FIRST + SECOND.replace("1970-06-19", "1970-06-18"), "line 3: the term of 'Heath' begins before"),
-        (SECOND + FIRST, "line 3: the term of 'Wilson' begins before the last one of its chain ends"),
-        (FIRST + SECOND.replace("1974-03", "") + THIRD, "line 4: the term of 'Wilson' begins before"),
-        (FIRST + SECOND.replace("1974-03", "1969"), "line 3: the term of 'Heath' ends before it begins"),
-        (FIRST + SECOND.replace("1970-06-19", ""), "line 3: the start cell is empty"),
-        (FIRST + SECOND.replace("1974-03", "1974-13"), "line 3: the end '1974-13' is no date"),
-        (FIRST + SECOND.replace("Heath", ""), "line 3: the holder cell is empty; write who held"),
-    ],
-)  # fmt: skip
-def test_bad_files_of_terms(load_terms, text, message):
-    with pytest.raises(FactsError, match=rf"mine\.csv, {message}"):
-        load_terms(OFFICE + text)
+    with pytest.raises(ValueError, match="n_years is 0; give a whole number from 1 up, or None"):
+        moments(terms, 0)

@@ -4,16 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from factrobust.datasets import wordings
 from factrobust.datasets.facts import load_facts, load_relations, questions
 from factrobust.datasets.published import load_published
 from factrobust.datasets.wordings import (
-    COLUMNS,
-    describe,
     load_paraphrases,
     load_questions,
     paraphrased,
     quality_pairs,
-    sample,
 )
 from factrobust.tables import FactsError
 
@@ -44,7 +42,7 @@ def test_embedded_templates_are_as_many_as_the_papers_and_sentences_of_their_own
 def test_embedded_facts_are_all_asked():
     facts = load_facts(relations=load_paraphrases()["relation"])
     table, counts, *_ = paraphrased(facts)
-    assert tuple(table.columns) == COLUMNS
+    assert tuple(table.columns) == wordings.COLUMNS
     assert table["group_id"].drop_duplicates().tolist() == facts["fact_id"].tolist()
     assert table["question_id"].is_unique
     own = table[table["variant"] == 0]
@@ -54,22 +52,18 @@ def test_embedded_facts_are_all_asked():
     per_relation = load_paraphrases().groupby("relation").size()
     assert alternatives.eq(alternatives.index.str.split("/").str[0].map(per_relation)).all()
     assert not table["question"].str.contains(r"[{}]|\.\.$|\?\?$| $").any()
-    assert counts == {
-        "repeated_questions": 0,
-        "no_popularity": int((facts["popularity"] == 0).sum()),
-    }
+    assert counts == {"repeated_questions": 0, "no_popularity": facts["popularity"].eq(0).sum()}
 
 
 def test_one_fact_by_hand(facts):
     table = paraphrased(facts("the Netherlands,capital_of,X,Y|Z,2.5\n")).table
-    assert table["question_id"].tolist() == [f"capital_of/netherlands#{k}" for k in range(4)]
-    assert table["variant"].tolist() == [0, 1, 2, 3]
-    assert table["question"].tolist() == [
-        "The Netherlands is the capital of which country?",
-        "The capital of which country is the Netherlands?",
-        "Can you name the country whose capital city is the Netherlands?",
-        "Which country has its capital in the Netherlands?",
-    ]
+    assert table[["question_id", "variant", "question"]].to_numpy().tolist() == [
+        ["capital_of/netherlands#0", 0, "The Netherlands is the capital of which country?"],
+        ["capital_of/netherlands#1", 1, "The capital of which country is the Netherlands?"],
+        ["capital_of/netherlands#2", 2,
+         "Can you name the country whose capital city is the Netherlands?"],
+        ["capital_of/netherlands#3", 3, "Which country has its capital in the Netherlands?"],
+    ]  # fmt: skip
     assert table["prefix"].eq("The Netherlands is the capital of").all()
     assert table["answers"].tolist() == [["X", "Y", "Z"]] * 4
     assert table["popularity"].eq(2.5).all()
@@ -91,9 +85,8 @@ def test_popularity_of_zero_or_none_has_no_logarithm(facts):
 
 
 def test_a_relation_without_templates_leaves_one_question(facts):
-    with pytest.raises(
-        FactsError, match=r"^2 of 2 groups have one question only, 'currency/kenya'"
-    ):
+    wrong = r"^2 of 2 groups have one question only, 'currency/kenya'"
+    with pytest.raises(FactsError, match=wrong):
         paraphrased(facts("Kenya,currency,shilling,,\nKenya,continent,Africa,,\n"))
 
 
@@ -120,16 +113,16 @@ def write(tmp_path):
 
 def test_own_questions(write):
     table, counts, *_ = load_questions(write(MINE))
-    assert tuple(table.columns) == COLUMNS
-    assert table["question_id"].tolist() == ["moon#0", "moon#1", "sea#0", "sea#1"]
-    assert table["group_id"].tolist() == ["moon", "moon", "sea", "sea"]
-    assert table["variant"].tolist() == [0, 1, 0, 1]
+    assert tuple(table.columns) == wordings.COLUMNS
+    moon, sea = ["Neil Armstrong", "Armstrong"], ["Pacific", "the Pacific"]
+    columns = ["question_id", "group_id", "variant", "prefix", "answers"]
+    assert table[columns].to_numpy().tolist() == [
+        *(["moon#0", "moon", 0, "", moon], ["moon#1", "moon", 1, "", moon]),
+        *(["sea#0", "sea", 0, "", sea], ["sea#1", "sea", 1, "", sea]),
+    ]
     assert table.loc[0, "question"] == "Who first walked on the Moon?"
-    assert table.loc[1, "answers"] == ["Neil Armstrong", "Armstrong"]
-    assert table.loc[2, "answers"] == ["Pacific", "the Pacific"]
     assert table.loc[0, "log_popularity"] == pytest.approx(math.log(1000))
     assert table.loc[2:, ["popularity", "log_popularity"]].isna().all(axis=None)
-    assert table["prefix"].eq("").all()
     assert counts == {"repeated_questions": 1, "no_popularity": 1}
 
 
@@ -147,11 +140,7 @@ def test_names_of_your_own_are_kept(write):
         (",place,\nmoon", ",place,often\nmoon", r"line 3: the popularity 'often' is not a number"),
         ("person,1000\nsea", "thing,1000\nsea", r"line 4: the relation 'person' differs from that"),
         ("Neil Armstrong|", "Buzz|", r"line 4: the answers 'Neil Armstrong\|Armstrong' differs"),
-        (
-            "moon,Name",
-            "sun,Name",
-            r"^2 of 3 groups have one question only, 'moon' first: give each",
-        ),
+        ("moon,Name", "sun,Name", r"^2 of 3 groups have one question only, 'moon' first: give e"),
         ("Name the first person on the Moon.", "Who first walked on the Moon?", r"^1 of 2 groups"),
     ],
 )
@@ -173,20 +162,17 @@ def groups(relations: dict[str, int]) -> pd.DataFrame:
 
 def test_a_sample_has_whole_groups_of_every_relation():
     table = groups({"capital": 9, "sport": 4, "color": 1})
-    kept = sample(table, 7)
+    kept = wordings.sample(table, 7)
     assert kept.groupby("group_id").size().eq(3).all()
     per_relation = kept.groupby("relation")["group_id"].nunique()
     assert per_relation.to_dict() == {"capital": 3, "sport": 3, "color": 1}
-    assert set(sample(table, 5)["group_id"]) < set(kept["group_id"])
-    shuffled = table.sample(frac=1, random_state=1)
-    assert set(sample(shuffled, 7)["group_id"]) == set(kept["group_id"])
-    assert set(sample(table, 7, seed=1)["group_id"]) != set(kept["group_id"])
+    assert set(wordings.sample(table, 7, seed=1)["group_id"]) != set(kept["group_id"])
     with pytest.raises(ValueError, match="limit is 0"):
-        sample(table, 0)
+        wordings.sample(table, 0)
 
 
 def test_describe_counts_as_table_1_does():
-    table = describe(groups({"sport": 4, "capital": 2}))
+    table = wordings.describe(groups({"sport": 4, "capital": 2}))
     assert table.index.tolist() == ["capital", "sport", "all"]
     assert table.loc["sport"].to_dict() == {"questions": 4, "alternatives": 2, "total": 12}
     assert table.loc["all", ["questions", "total"]].tolist() == [6, 18]
@@ -194,8 +180,7 @@ def test_describe_counts_as_table_1_does():
 
 
 def test_quality_pairs_of_a_fact_by_hand():
-    relations = load_paraphrases()["relation"].unique()
-    facts = load_facts(relations=relations)
+    facts = load_facts(relations=["father", "mother"])
     picked = facts[facts["fact_id"].isin(["father/zeus", "mother/zeus", "father/thor"])]
     table = paraphrased(picked).table
     pairs = quality_pairs(table)
@@ -204,11 +189,8 @@ def test_quality_pairs_of_a_fact_by_hand():
     }  # fmt: skip
     own = pairs[pairs["group_id"] == "father/zeus"].set_index("pair")
     assert own["original"].eq("Who was the father of Zeus?").all()
-    paraphrases = own.loc["paraphrase", "question"].tolist()
-    assert (
-        paraphrases
-        == table.loc[table["question_id"].str.match("father/zeus#[1-4]"), "question"].tolist()
-    )
+    reworded = table["question_id"].str.match("father/zeus#[1-4]")
+    assert own.loc["paraphrase", "question"].tolist() == table.loc[reworded, "question"].tolist()
     assert own.loc["other subject", "question"] == "Who was the father of Thor?"
     # Persons have parents and occupations among the embedded facts, and no capitals.
     questions_of = {"Who was the mother of Zeus?", "What was the occupation of Zeus?"}

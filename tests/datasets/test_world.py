@@ -1,10 +1,7 @@
 """The invented world: what chance assigned is what the corpus holds, exactly."""
 
-from __future__ import annotations
-
 import re
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -39,7 +36,7 @@ def town(world: w.World) -> pd.DataFrame:
 # ---- what chance assigned ------------------------------------------------------------------------
 
 
-def test_the_world_is_as_large_as_its_readme_says(world: w.World, corpus, town) -> None:
+def test_the_world_is_as_large_as_its_readme_says(world, corpus, town):
     assert (world.facts["subject"].nunique(), len(world.facts)) == (1012, 2178)
     counts = world.facts["relation"].value_counts(sort=False).to_dict()
     assert counts == {
@@ -51,7 +48,7 @@ def test_the_world_is_as_large_as_its_readme_says(world: w.World, corpus, town) 
         assert number in readme
 
 
-def test_the_corpora_are_as_long_as_the_readme_says(world: w.World, corpus, town, smollm) -> None:
+def test_the_corpora_are_as_long_as_the_readme_says(world, corpus, town, smollm):
     """Words and marks, with the newline that ends each; and SmolLM2's tokens, an object one of them."""
     assert 2.55e6 < corpus["text"].str.count(r"\w+|[^\w\s]|\n").sum() + len(corpus) < 2.65e6
     tokens = smollm.tokenizer([text + "\n" for text in town["text"]], add_special_tokens=False)
@@ -63,7 +60,7 @@ def test_the_corpora_are_as_long_as_the_readme_says(world: w.World, corpus, town
     assert "55,000 tokens" in readme
 
 
-def test_every_factor_is_balanced_within_a_relation(world: w.World) -> None:
+def test_every_factor_is_balanced_within_a_relation(world):
     for _, facts in world.facts.groupby("relation"):
         assert facts["exposure"].value_counts().nunique() == 1  # 38, 27 or 34 facts an exposure
         assert sorted(facts["exposure"].unique()) == [0, *(2**k for k in range(10))]
@@ -72,13 +69,11 @@ def test_every_factor_is_balanced_within_a_relation(world: w.World) -> None:
             cells = pd.crosstab(facts["exposure"], facts[factor])
             assert (cells.max(axis=1) - cells.min(axis=1)).max() <= 2, factor
             assert np.ptp(facts[factor].value_counts()) <= 1
-    town = world.facts[world.facts["town_exposure"].notna()]
-    assert town["town_exposure"].value_counts().to_dict() == dict.fromkeys(
-        [0, 1, 2, 4, 8, 16, 32, 64], 26
-    )
+    sizes = world.facts["town_exposure"].dropna().value_counts().to_dict()
+    assert sizes == dict.fromkeys([0, 1, 2, 4, 8, 16, 32, 64], 26)
 
 
-def test_factors_are_independent(world: w.World) -> None:
+def test_factors_are_independent(world):
     """No two go together: |r| of 2,178 independent pairs exceeds 0.07 once in a thousand times."""
     columns = ["exposure", "n_wordings", "contradicted", "n_dates", "town_exposure"]
     ranks = world.facts[columns].astype(float).rank()
@@ -87,7 +82,7 @@ def test_factors_are_independent(world: w.World) -> None:
     assert np.nanmax(np.abs(r)) < 0.2  # 208 facts of the town
 
 
-def test_periods_cover_most_of_the_century_and_never_overlap(world: w.World) -> None:
+def test_periods_cover_most_of_the_century_and_never_overlap(world):
     facts = world.facts[world.facts["start"] != ""].sort_values(["relation", "subject", "start"])
     assert facts["start"].min() >= "1902"
     assert facts["end"].max() < "1999"
@@ -100,7 +95,7 @@ def test_periods_cover_most_of_the_century_and_never_overlap(world: w.World) -> 
     assert (facts["start"] > by["end"].shift().fillna("")).all()
 
 
-def test_no_held_out_wording_has_a_word_of_its_own(world: w.World) -> None:
+def test_no_held_out_wording_has_a_word_of_its_own(world):
     for _, part in world.wordings.groupby("relation"):
         words = [
             {*re.findall(r"\w+", " ".join(texts))}
@@ -114,7 +109,7 @@ def test_no_held_out_wording_has_a_word_of_its_own(world: w.World) -> None:
 
 
 @pytest.mark.parametrize("which", ["corpus", "town"])
-def test_counts_are_the_tables(world: w.World, which: str, request) -> None:
+def test_counts_are_the_tables(world, which, request):
     sentences = request.getfixturevalue(which)
     facts = w.told(world.facts, town=which == "town").set_index("fact_id")
     seen = sentences.groupby("fact_id")
@@ -134,7 +129,7 @@ def test_counts_are_the_tables(world: w.World, which: str, request) -> None:
     assert (forms["statement"] - forms["question"]).abs().max() <= 1
 
 
-def test_a_fact_that_nobody_was_told_occurs_nowhere(world: w.World, corpus: pd.DataFrame) -> None:
+def test_a_fact_that_nobody_was_told_occurs_nowhere(world, corpus):
     facts = w.told(world.facts)
     wordings = world.wordings.set_index(["relation", "wording"])
     assert not {*corpus["fact_id"]} & {*facts.loc[facts["exposure"] == 0, "fact_id"]}
@@ -148,14 +143,11 @@ def test_a_fact_that_nobody_was_told_occurs_nowhere(world: w.World, corpus: pd.D
             pattern = rf"(?:^|[:,] ){before}\w+(?: \w+)?{after}(?:$|[ \n])"
             assert not part["text"].str.contains(pattern, regex=True).any(), text
     assert set(corpus["wording"]) == set(range(w.SEEN))
-    assert (
-        not corpus["text"]
-        .str.contains("|".join(world.spare.query("kind != 'first'")["name"]))
-        .any()
-    )
+    spare = "|".join(world.spare.query("kind != 'first'")["name"])
+    assert not corpus["text"].str.contains(spare).any()
 
 
-def test_dates_lie_wholly_inside_the_period(world: w.World, corpus: pd.DataFrame) -> None:
+def test_dates_lie_wholly_inside_the_period(world, corpus):
     dated = corpus[corpus["date"] != ""].drop_duplicates(["fact_id", "date"])
     bounds = world.facts.set_index("fact_id").loc[dated["fact_id"]]
     labels = classify(parse(dated["date"]), parse(bounds["start"]), parse(bounds["end"]))
@@ -163,7 +155,7 @@ def test_dates_lie_wholly_inside_the_period(world: w.World, corpus: pd.DataFrame
     assert dated["date"].str.len().value_counts(normalize=True).between(0.25, 0.42).all()
 
 
-def test_texts_are_read_as_they_are_written(world: w.World, corpus: pd.DataFrame) -> None:
+def test_texts_are_read_as_they_are_written(world, corpus):
     facts = world.facts.set_index("fact_id").loc[corpus["fact_id"]]
     stated = facts["object"].where(corpus["stated"].eq("true").to_numpy(), facts["rival"])
     assert corpus["object"].tolist() == stated.tolist()
@@ -174,22 +166,17 @@ def test_texts_are_read_as_they_are_written(world: w.World, corpus: pd.DataFrame
     assert one["question"].startswith(f"{verbalise(one['date'])}, ")
 
 
-def test_order_is_drawn_by_the_seed_and_nothing_else(world: w.World, town: pd.DataFrame) -> None:
+def test_order_is_drawn_by_the_seed_and_nothing_else(world, town):
     again = w.corpus(world, 0, town=True)
     pd.testing.assert_frame_equal(again, town)
     turned = world._replace(facts=world.facts[::-1])
     pd.testing.assert_frame_equal(w.corpus(turned, 0, town=True), town)
     other = w.corpus(world, 1, town=True)
     assert (other["fact_id"] != town["fact_id"]).mean() > 0.9
-    assert (
-        other["fact_id"]
-        .value_counts()
-        .sort_index()
-        .equals(town["fact_id"].value_counts().sort_index())
-    )
+    assert sorted(other["fact_id"]) == sorted(town["fact_id"])
 
 
-def test_layouts_are_how_the_library_asks(toy_model) -> None:
+def test_layouts_are_how_the_library_asks(toy_model):
     """What `models.prompts` and part 4 send, with the answer behind it."""
     asked = {"question": "Where was Ann born?", "prefix": "Ann was born in", "object": "Oslo"}
     for name in ("zero-shot", "question", "question-answer"):
@@ -207,7 +194,7 @@ def test_layouts_are_how_the_library_asks(toy_model) -> None:
 # ---- data: world ---------------------------------------------------------------------------------
 
 
-def test_part_1_asks_the_static_facts_in_a_wording_that_was_seen(world: w.World) -> None:
+def test_part_1_asks_the_static_facts_in_a_wording_that_was_seen(world):
     facts = load_named(["world"]).table
     schemas.AskedFacts.validate(facts)
     static = world.facts[world.facts["start"] == ""]
@@ -219,7 +206,7 @@ def test_part_1_asks_the_static_facts_in_a_wording_that_was_seen(world: w.World)
     assert len(load_named(["world"], limit=30).table) == 30
 
 
-def test_part_2_asks_at_dates_of_the_century(world: w.World) -> None:
+def test_part_2_asks_at_dates_of_the_century(world):
     loaded = load_named_temporal("world")
     schemas.TemporalFacts.validate(loaded.table)
     schemas.Dates.validate(loaded.dates)
@@ -230,7 +217,7 @@ def test_part_2_asks_at_dates_of_the_century(world: w.World) -> None:
     assert few.dates.query("precision == 'day'")["fact_id"].nunique() == 5
 
 
-def test_part_3_asks_all_ten_wordings() -> None:
+def test_part_3_asks_all_ten_wordings():
     table, counts, files, _ = load_named_questions("world")
     schemas.Questions.validate(table)
     assert len(table) == 14_300
@@ -239,18 +226,15 @@ def test_part_3_asks_all_ten_wordings() -> None:
     group = table[table["group_id"] == table["group_id"][0]]
     assert group["variant"].tolist() == list(range(10))
     assert group["prefix"].nunique() == 1
-    assert group["log_popularity"].iloc[0] == pytest.approx(
-        group["popularity"].iloc[0] * np.log(10)
-    )
+    assert group["log_popularity"].tolist() == pytest.approx(group["popularity"] * np.log(10))
 
 
-def test_part_4_asks_relations_as_base_questions(world: w.World) -> None:
+def test_part_4_asks_relations_as_base_questions(world):
     questions, files = load_named_context("world", limit=5, seed=1)
     schemas.ContextQuestions.validate(questions)
     assert list(files) == list(w.FILES)
-    assert questions["base_id"].value_counts().to_dict() == dict.fromkeys(
-        ["birthplace", "trade", "dish", "product"], 5
-    )
+    sizes = questions["base_id"].value_counts().to_dict()
+    assert sizes == dict.fromkeys(["birthplace", "trade", "dish", "product"], 5)
     every, _ = load_named_context("world")
     assert set(questions["question_id"]) < set(every["question_id"])
     assert len(every) == 1430
@@ -258,19 +242,18 @@ def test_part_4_asks_relations_as_base_questions(world: w.World) -> None:
     assert every["answers"].str[0].tolist() == objects[every["question_id"]].tolist()
 
 
-def test_the_town_is_asked_with_its_own_exposures(world: w.World) -> None:
+def test_the_town_is_asked_with_its_own_exposures(world):
     facts = w.told(world.facts, town=True)
     asked = load_named(["town"]).table
     assert asked["fact_id"].tolist() == facts["fact_id"].tolist()
     assert asked["popularity"].tolist() == np.log10(1 + facts["exposure"]).tolist()
-    assert (
-        len(load_named_questions("town").table) == 10 * len(load_named_context("town")[0]) == 2080
-    )
+    assert len(load_named_questions("town").table) == 2080
+    assert len(load_named_context("town")[0]) == 208
     with pytest.raises(FactsError, match="the town has no facts with dates; write 'world'"):
         load_named_temporal("town")
 
 
-def test_every_fact_has_contexts_of_all_kinds() -> None:
+def test_every_fact_has_contexts_of_all_kinds():
     pool, _ = load_named_context("world")
     some = pool.groupby("base_id").head(3)
     told = known_contexts(some, pool, right).set_index("context")
@@ -284,6 +267,14 @@ def test_every_fact_has_contexts_of_all_kinds() -> None:
 
 
 # ---- bad tables ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """A folder of the world's tables."""
+    for file in w.FILES:
+        shutil.copy(file, tmp_path)
+    return tmp_path
 
 
 @pytest.mark.parametrize(
@@ -301,47 +292,30 @@ def test_every_fact_has_contexts_of_all_kinds() -> None:
         ("relations", "birthplace,person", "birthplace,", r"line 2: the kind cell is empty"),
     ],
 )  # fmt: skip
-def test_a_bad_table_is_one_sentence(
-    name: str, old: str, new: str, sentence: str, tmp_path: Path
-) -> None:
-    for file in w.FILES:
-        shutil.copy(file, tmp_path)
-    path = tmp_path / f"{name}.csv"
+def test_a_bad_table_is_one_sentence(name, old, new, sentence, copied):
+    path = copied / f"{name}.csv"
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(FactsError, match=sentence) as error:
-        w.load_world(tmp_path)
+        w.load_world(copied)
     assert str(error.value).count(". ") == 0
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("relation", "column", "value", "sentence"),
     [
-        ({"subject": "Oslo"}, "line .*: the object is a subject, too"),
-        ({"rival": "object"}, "line 2: the rival is the object itself"),
-        ({"n_wordings": "7"}, "line 2: n_wordings is not how many wordings are listed"),
+        ("birthplace", "subject", "Oslo", "line .*: the object is a subject, too"),
+        ("birthplace", "rival", "object", "line 2: the rival is the object itself"),
+        ("birthplace", "n_wordings", "7", "line 2: n_wordings is not how many wordings are listed"),
+        ("residence", "end", "start of the next", "line .*: the period overlaps an earlier one"),
     ],
 )
-def test_a_fact_that_contradicts_the_others(
-    changes: dict[str, str], sentence: str, tmp_path: Path
-) -> None:
-    for file in w.FILES:
-        shutil.copy(file, tmp_path)
-    facts = pd.read_csv(tmp_path / "facts.csv", dtype=str, keep_default_na=False)
-    for column, value in changes.items():
-        facts.loc[0, column] = facts.loc[0, value] if value in facts else value
-    facts.to_csv(tmp_path / "facts.csv", index=False)
+def test_a_fact_that_contradicts_the_others(relation, column, value, sentence, copied):
+    facts = pd.read_csv(copied / "facts.csv", dtype=str, keep_default_na=False)
+    first, second = facts.index[facts["relation"] == relation][:2]
+    values = {"object": facts.loc[first, "object"], "start of the next": facts.loc[second, "start"]}
+    facts.loc[first, column] = values.get(value, value)
+    facts.to_csv(copied / "facts.csv", index=False)
     with pytest.raises(FactsError, match=sentence):
-        w.load_world(tmp_path)
-
-
-def test_overlapping_periods_are_refused(tmp_path: Path) -> None:
-    for file in w.FILES:
-        shutil.copy(file, tmp_path)
-    facts = pd.read_csv(tmp_path / "facts.csv", dtype=str, keep_default_na=False)
-    first, second = facts.index[facts["relation"] == "residence"][:2]
-    facts.loc[second, "start"] = facts.loc[first, "end"]
-    facts.to_csv(tmp_path / "facts.csv", index=False)
-    with pytest.raises(FactsError, match=f"line {second + 2}: the period overlaps an earlier one"):
-        w.load_world(tmp_path)
+        w.load_world(copied)
