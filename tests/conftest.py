@@ -1,7 +1,5 @@
 """Fixtures that several folders of tests share; real models are loaded once a session."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
@@ -13,17 +11,17 @@ from factrobust import load_model
 
 
 @pytest.fixture(scope="session")
-def gemma() -> Any:
+def gemma():
     return load_model("gemma-3-270m")
 
 
 @pytest.fixture(scope="session")
-def smollm() -> Any:
+def smollm():
     return load_model("smollm2-135m-instruct")
 
 
 @pytest.fixture(scope="session")
-def toy_model() -> Callable[..., Any]:
+def toy_model():
     """Builder of a model with known probabilities: see tests/models/toy.py."""
     spec = importlib.util.spec_from_file_location(
         "toy", Path(__file__).parent / "models" / "toy.py"

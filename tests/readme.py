@@ -3,8 +3,6 @@
 `python tests/readme.py` rewrites them; a test says whether they are up to date.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The question-type classifier, really fine-tuned on a few questions."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -12,13 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from factrobust.classify import (
-    PAPER,
-    QuestionTypeClassifier,
-    fine_tune,
-    type_questions,
-    with_types,
-)
+from factrobust.classify import PAPER, QuestionTypeClassifier, fine_tune, type_questions, with_types
 from factrobust.datasets.facts import load_question_types
 from factrobust.datasets.named import load_named_types
 from factrobust.datasets.official import COARSE
@@ -45,18 +37,18 @@ def predicted(classifier: QuestionTypeClassifier, questions: list[str]) -> pd.Da
 
 
 @pytest.fixture(scope="module")
-def classifier() -> QuestionTypeClassifier:
+def classifier():
     return tune()
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("records") / "records.sqlite"
     type_questions(Records(path), TRAIN, TEST["question"].tolist(), **FAST)
     return path
 
 
-def test_learns_types_from_forty_questions(classifier: QuestionTypeClassifier) -> None:
+def test_learns_types_from_forty_questions(classifier):
     typed = predicted(classifier, TEST["question"].tolist())
     right = typed["answer_type"] == TEST["answer_type"]
     assert right.mean() > 0.75  # the largest type's share is 0.25
@@ -65,13 +57,13 @@ def test_learns_types_from_forty_questions(classifier: QuestionTypeClassifier) -
     assert typed["probability"][right].mean() > typed["probability"][~right].mean()
 
 
-def test_same_seed_same_digits(classifier: QuestionTypeClassifier, store: Path) -> None:
+def test_same_seed_same_digits(classifier, store):
     questions = TEST["question"].tolist()
     stored = type_questions(Records(store), TRAIN, questions, **FAST)  # another fine-tuning's
     pd.testing.assert_frame_equal(predicted(classifier, questions), stored, check_exact=True)
 
 
-def test_seed_matters_and_global_state_does_not() -> None:
+def test_seed_matters_and_global_state_does_not():
     import torch
 
     train = TRAIN.groupby("answer_type").head(2)
@@ -86,7 +78,7 @@ def test_seed_matters_and_global_state_does_not() -> None:
     assert not found[0].equals(found[2])
 
 
-def test_replay_imports_no_torch(store: Path) -> None:
+def test_replay_imports_no_torch(store):
     # In another process, strict: a missing record would raise, a fine-tuning would import torch.
     program = f"""
 import json, sys
@@ -105,7 +97,7 @@ print(json.dumps([len(typed), sorted({{"torch", "transformers"}} & sys.modules.k
     assert json.loads(done.stdout) == [100, []]
 
 
-def test_only_empty_types_are_filled(store: Path) -> None:
+def test_only_empty_types_are_filled(store):
     questions = TEST["question"].tolist()[:3]
     facts = pd.DataFrame(
         {"question": questions, "answer_type": ["", "Numerical", ""]}, index=[7, 8, 9]
@@ -119,7 +111,7 @@ def test_only_empty_types_are_filled(store: Path) -> None:
     assert facts["answer_type"].tolist() == ["", "Numerical", ""]  # not written into
 
 
-def test_records_are_of_this_training_only(store: Path) -> None:
+def test_records_are_of_this_training_only(store):
     records = Records(store, strict=True)
     question = TEST["question"].tolist()[:1]
     assert len(type_questions(records, TRAIN, question * 2, **FAST)) == 2
@@ -131,7 +123,7 @@ def test_records_are_of_this_training_only(store: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def trec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trec(tmp_path_factory):
     """A folder with questions of our own in the format of the official files."""
     folder = tmp_path_factory.mktemp("trec")
     coarse = {name: label for label, name in COARSE.items()}
@@ -142,7 +134,7 @@ def trec(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_from_trecs_files_to_an_accuracy(trec: Path, tmp_path: Path) -> None:
+def test_from_trecs_files_to_an_accuracy(trec, tmp_path):
     train, test, _ = load_named_types(f"trec:{trec}")
     typed = type_questions(Records(tmp_path / "r.sqlite"), train, list(test["question"]), **FAST)
     right = typed["answer_type"] == test["answer_type"]
@@ -152,7 +144,7 @@ def test_from_trecs_files_to_an_accuracy(trec: Path, tmp_path: Path) -> None:
     assert 0.5 < row["low"] < row["mean"] < row["high"] <= 1
 
 
-def test_notebook_1_5_runs_on_trecs_files(trec: Path, tmp_path: Path) -> None:
+def test_notebook_1_5_runs_on_trecs_files(trec, tmp_path):
     """Its cells, one after the other, with a working file of records of its own."""
     path = ROOT / "notebooks" / "1-decoding" / "1.5-question-types.ipynb"
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

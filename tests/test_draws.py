@@ -1,7 +1,5 @@
 """Draws stand in records and figures: they are pinned, and depend on nothing but names and seed."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 
@@ -9,20 +7,20 @@ from factrobust import draws
 from factrobust.draws import sample_evenly
 
 
-def test_a_number_is_the_first_48_bits_of_sha_256() -> None:
+def test_a_number_is_the_first_48_bits_of_sha_256():
     # `printf v | sha256sum`, `printf 7/capital/kenya | sha256sum`
     assert draws.number("v") == 0x4C94485E0C21
     assert draws.number(7, "capital/kenya") == 0xC5364D390268
 
 
-def test_lots_are_blake2b_and_a_sample_has_a_key_of_its_own() -> None:
+def test_lots_are_blake2b_and_a_sample_has_a_key_of_its_own():
     # `printf 0/v/2001 | b2sum -l 56`, and -l 64
     assert draws.lot("0/v/2001", 7) == 0xF846E8CAF7915D
     assert draws.lot("0/v/2001") == 0xEEA4ABDF99439376
     assert draws.sample_key(7, "p", 0.5, 2) == b"7\n0.5\n2\np"
 
 
-def test_ranks_are_places_in_a_group() -> None:
+def test_ranks_are_places_in_a_group():
     names = pd.Series(["v", "w", "x", "y", "z"], index=[3, 1, 4, 0, 9])
     groups = pd.Series(["g", "g", "g", "h", "h"], index=names.index)
     places = draws.ranks(names, groups, 0)
@@ -33,7 +31,7 @@ def test_ranks_are_places_in_a_group() -> None:
     assert again[names.index].tolist() == places.tolist()
 
 
-def test_every_group_comes_once_before_any_comes_twice() -> None:
+def test_every_group_comes_once_before_any_comes_twice():
     frame = pd.DataFrame({"fact_id": list("abcdef"), "relation": list("rrrsst")})
     order = draws.in_turns(frame, 6, 7, ["relation"])
     assert [len(set(part)) for part in (order["relation"][:3], order["relation"][3:5])] == [3, 2]
@@ -46,7 +44,7 @@ def test_every_group_comes_once_before_any_comes_twice() -> None:
     )
 
 
-def test_a_sample_is_even_over_domains_then_relations() -> None:
+def test_a_sample_is_even_over_domains_then_relations():
     rows = [("A", "r"), ("A", "r"), ("A", "s"), ("B", "t"), ("B", "t"), ("C", "u")]
     frame = pd.DataFrame(rows, columns=["domain", "relation"])
     frame["fact_id"] = [f"fact-{n}" for n in frame.index]

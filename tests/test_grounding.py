@@ -1,7 +1,5 @@
 """The detector: by hand on a toy model, on answers whose law is known, and its retriever."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -45,7 +43,7 @@ def told(toy_model, follows) -> pd.DataFrame:
     return outcomes(ask(model, questions(), ["It is C"] * len(COUNTRIES)), ["C"] * len(COUNTRIES))
 
 
-def test_a_question_by_hand(toy_model) -> None:
+def test_a_question_by_hand(toy_model):
     model = toy_model(toy_table(lambda i: i == 0))
     detector = {"constant": 0.5, "raised": 1.0, "changed": 2.0}
     found = ground(model, "Capital of F0?", "It is C.", prefix="It is", detector=detector)
@@ -63,7 +61,7 @@ def test_a_question_by_hand(toy_model) -> None:
 
 
 @pytest.mark.parametrize("share", [1, 0])
-def test_a_model_that_always_copies_or_never(toy_model, share: int) -> None:
+def test_a_model_that_always_copies_or_never(toy_model, share):
     table = told(toy_model, lambda i: share)
     assert table["from_context"].eq(bool(share)).all()
     said = held_out(table, k=3)
@@ -71,7 +69,7 @@ def test_a_model_that_always_copies_or_never(toy_model, share: int) -> None:
     assert (fitted["probability"] - share).abs().max() < 0.01
 
 
-def test_a_model_that_copies_when_its_memory_is_weak(toy_model) -> None:
+def test_a_model_that_copies_when_its_memory_is_weak(toy_model):
     table = told(toy_model, lambda i: i % 2 == 0)
     assert table["from_context"].tolist() == [True, False] * 6
     assert table["source"].tolist() == ["contextual", "parametric"] * 6
@@ -94,7 +92,7 @@ def law(n: int, seed: int = 0) -> pd.DataFrame:
     return table.assign(changed=follows, stated=follows)
 
 
-def test_the_fit_recovers_a_law_and_its_probabilities_are_calibrated() -> None:
+def test_the_fit_recovers_a_law_and_its_probabilities_are_calibrated():
     table = law(4000)
     found = fit(table, ["memory"])
     assert found["memory"] == pytest.approx(2, abs=0.2)
@@ -108,7 +106,7 @@ def test_the_fit_recovers_a_law_and_its_probabilities_are_calibrated() -> None:
     assert brier_table(own, n_boot=10)["brier"].item() == pytest.approx(least, abs=0.01)
 
 
-def test_no_relation_is_told_by_a_fit_on_itself() -> None:
+def test_no_relation_is_told_by_a_fit_on_itself():
     table = law(200)
     # Relations r0 to r9 in two folds: what one fold says depends on the other alone.
     said = held_out(table, k=2).query("way == 'P0 to P4'").set_index("case")["probability"]
@@ -123,7 +121,7 @@ def test_no_relation_is_told_by_a_fit_on_itself() -> None:
     assert cost_table(every, n_boot=10)["n"].eq(200).all()
 
 
-def test_outcomes_leave_out_what_cannot_be_told() -> None:
+def test_outcomes_leave_out_what_cannot_be_told():
     rows = [("Oslo", "Rome", "Rome"), ("Rome", "Rome", "Rome"), ("Oslo", "Bonn", "Rome")]
     rows += [("Oslo", "A: A: A", "Rome"), ("Oslo", "unknown", ""), ("Oslo", "Oslo", "Rome")]
     table = pd.DataFrame(rows, columns=["parametric", "contextual", "stated"])
@@ -142,18 +140,18 @@ def test_outcomes_leave_out_what_cannot_be_told() -> None:
         ("The sign of gold is Au", "Au", True),
     ],
 )
-def test_words_of_the_context(context: str, answer: str, stated: bool) -> None:
+def test_words_of_the_context(context, answer, stated):
     assert states(context, answer) is stated
 
 
-def test_the_retriever() -> None:
+def test_the_retriever():
     passages = ["The capital of Kenya is Nairobi", "The capital of Peru is Lima", "Gold is Au"]
     asked = ["What is the capital of Peru?", "Who?"]
     assert retrieve(asked, passages) == [passages[1], ""]
     assert retrieve(asked, passages, [passages[1], ""]) == [passages[0], ""]
 
 
-def test_what_is_retrieved_for_facts() -> None:
+def test_what_is_retrieved_for_facts():
     pool = pd.DataFrame({"object": ["Kenya", "Peru"], "answers": [["Nairobi"], ["Lima"]]})
     pool = pool.assign(
         question_id=pool["object"],
@@ -169,7 +167,7 @@ def test_what_is_retrieved_for_facts() -> None:
     assert found.loc["question", "sentence"] == "What is the capital of Kenya?"
 
 
-def test_the_committed_coefficients_say_where_they_come_from() -> None:
+def test_the_committed_coefficients_say_where_they_come_from():
     about = json.loads(grounding.FILE.read_text(encoding="utf-8"))
     assert list(about["coefficients"]) == [
         "constant",

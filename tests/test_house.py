@@ -1,7 +1,5 @@
 """The house keeps its shape: which way imports go, what a notebook repeats, what a replay loads."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """Notebook 2.6 with what the laptop lacks: a family of three sizes, and each size tuned, too."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The intervals that a notebook's text states are those of the tables and figures it saved."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -81,13 +79,13 @@ NOTEBOOKS = [name for name in find_notebooks(ROOT) if any(statements(name))]
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
-def test_intervals_in_the_text_are_those_of_the_tables(notebook: str) -> None:
+def test_intervals_in_the_text_are_those_of_the_tables(notebook):
     made = list(estimates(notebook))
     wrong = [s for s in statements(notebook) if not any(agrees(s, e) for e in made)]
     assert not wrong
 
 
-def test_a_statement_that_drifted_is_found() -> None:
+def test_a_statement_that_drifted_is_found():
     made = Estimate(0.4146, 0.3349, 0.4688)
     assert agrees(Statement("Gemma answers 41% of the questions", "33", "47"), made)
     assert agrees(Statement("the mean is 0.41", "0.33", "0.47"), made)
@@ -97,5 +95,5 @@ def test_a_statement_that_drifted_is_found() -> None:
     assert agrees(Statement("kind 5 holds 7 of 10", "35", "93"), Estimate(0.7, 0.348, 0.933))
 
 
-def test_there_is_something_to_check() -> None:
+def test_there_is_something_to_check():
     assert sum(len(list(statements(name))) for name in NOTEBOOKS) > 30

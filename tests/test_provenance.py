@@ -1,7 +1,5 @@
 """Figures and tables are saved the same way twice, with their origin beside them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
@@ -39,7 +37,7 @@ def notebook(code: str, output: str = "") -> str:
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(tmp_path, monkeypatch):
     """A committed repository with one notebook and one data file, and a staging folder."""
     root = tmp_path / "a repository"
     (root / NOTEBOOK).parent.mkdir(parents=True)
@@ -63,7 +61,7 @@ def figure() -> Figure:
 
 def save(**changes: object) -> dict[str, bytes]:
     arguments = {"parameters": {"seed": np.int64(0), "models": ("a", "b")}} | changes
-    save_figure(figure(), NAME, DATA, **arguments)  # type: ignore[arg-type]
+    save_figure(figure(), NAME, DATA, **arguments)
     folder = paths.output_root() / "figures" / "1-decoding"
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
@@ -72,7 +70,7 @@ def sidecar(files: dict[str, bytes]) -> dict:
     return json.loads(files["figure-01.json"])
 
 
-def test_a_figure_with_its_data_and_its_origin(root: Path) -> None:
+def test_a_figure_with_its_data_and_its_origin(root):
     toy = SimpleNamespace(name="toy", fingerprint="sha256:00 float32")
     files = save(models=[toy, "endpoint"], inputs=[root / "data" / "facts.csv"])
     assert sorted(files) == [f"figure-01.{end}" for end in ("csv", "json", "pdf", "png")]
@@ -92,7 +90,7 @@ def test_a_figure_with_its_data_and_its_origin(root: Path) -> None:
     assert not (root / "figures").exists()  # everything went to the staging folder
 
 
-def test_jupyterlab_names_the_notebook_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jupyterlab_names_the_notebook_too(root, monkeypatch):
     before = save()
     monkeypatch.delenv("FACTROBUST_NOTEBOOK")
     assert sidecar(save())["notebook"] is None
@@ -102,7 +100,7 @@ def test_jupyterlab_names_the_notebook_too(root: Path, monkeypatch: pytest.Monke
     assert sidecar(save())["notebook"] is None
 
 
-def test_a_figure_is_laid_out_once_and_whole(root: Path, tmp_path: Path) -> None:
+def test_a_figure_is_laid_out_once_and_whole(root, tmp_path):
     fig = Figure(figsize=(2, 1), layout="constrained")
     FigureCanvasAgg(fig)
     axis = fig.subplots()
@@ -116,7 +114,7 @@ def test_a_figure_is_laid_out_once_and_whole(root: Path, tmp_path: Path) -> None
     assert axis.get_position().bounds == place  # what is displayed afterwards is what was saved
 
 
-def test_saving_twice_gives_the_same_bytes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saving_twice_gives_the_same_bytes(root, monkeypatch):
     first = save()
     monkeypatch.setattr(mpl, "__version__", "0.0.0")
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
@@ -131,9 +129,7 @@ def commit_the_figures(root: Path) -> None:
     git(root, "commit", "-qm", "figures")
 
 
-def test_an_unchanged_rerun_on_a_later_commit_keeps_the_committed_origin(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unchanged_rerun_on_a_later_commit_keeps_the_committed_origin(root, monkeypatch):
     first = save()
     commit_the_figures(root)
     (root / "new.py").write_text("unrelated")
@@ -152,7 +148,7 @@ def test_an_unchanged_rerun_on_a_later_commit_keeps_the_committed_origin(
     assert sidecar(save())["files"] == about["files"]
 
 
-def test_what_makes_the_tree_dirty(root: Path) -> None:
+def test_what_makes_the_tree_dirty(root):
     def dirty() -> bool:
         return sidecar(save(parameters={}))["git"]["dirty"]
 
@@ -170,9 +166,7 @@ def test_what_makes_the_tree_dirty(root: Path) -> None:
         git(root, "checkout", "data")
 
 
-def test_outside_a_repository_the_commit_is_unknown(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outside_a_repository_the_commit_is_unknown(root, tmp_path, monkeypatch):
     inside_another = root / "unpacked"
     inside_another.mkdir()
     for place in (tmp_path, inside_another):
@@ -185,7 +179,7 @@ def test_outside_a_repository_the_commit_is_unknown(
     assert str(tmp_path) not in text["figure-01.json"].decode()
 
 
-def test_a_table_in_three_forms(root: Path) -> None:
+def test_a_table_in_three_forms(root):
     numbers = {"FRS & co": [0.12345678, np.nan], "n": [3, 4], "shown": ["0.50", "1.00"]}
     df = pd.DataFrame({"model": ["a_1", "b|c"]} | numbers)
     assert save_table(df, "1-decoding/table-01", parameters={}) is df
@@ -204,7 +198,7 @@ def test_a_table_in_three_forms(root: Path) -> None:
     assert set(files) == {"table-01.csv", "table-01.md", "table-01.tex"}
 
 
-def test_a_named_index_is_written_and_another_left_out(root: Path) -> None:
+def test_a_named_index_is_written_and_another_left_out(root):
     file = paths.output_root() / "figures" / "1-decoding" / "table-02.csv"
     named = pd.DataFrame({"x": [1.5]}, index=pd.Index([7], name="t"))
     for df, text in [
@@ -216,16 +210,16 @@ def test_a_named_index_is_written_and_another_left_out(root: Path) -> None:
         assert file.read_text() == text
 
 
-def test_bad_parameters_are_refused_before_anything_is_written(root: Path) -> None:
+def test_bad_parameters_are_refused_before_anything_is_written(root):
     with pytest.raises(TypeError, match="Provenance cannot record"):
         save(parameters={"model": object()})
     assert not paths.output_root().exists()
 
 
-def test_writing_is_atomic(tmp_path: Path) -> None:
+def test_writing_is_atomic(tmp_path):
     target = tmp_path / "figure.csv"
     paths.write_atomically(target, b"old")
     with pytest.raises(TypeError):
-        paths.write_atomically(target, "not bytes")  # type: ignore[arg-type]
+        paths.write_atomically(target, "not bytes")
     assert target.read_bytes() == b"old"
     assert [file.name for file in tmp_path.iterdir()] == ["figure.csv"]

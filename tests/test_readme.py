@@ -1,7 +1,5 @@
 """The README's numbers, links and commands are those of the repository."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path
@@ -18,12 +16,12 @@ spec.loader.exec_module(readme)
 README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_numbers_are_those_of_the_committed_tables() -> None:
+def test_the_numbers_are_those_of_the_committed_tables():
     quoted = readme.with_results(README, paths.ROOT / "figures")
     assert quoted == README, "run `python tests/readme.py`"
 
 
-def test_results_shows_mean_interval_and_n(tmp_path: Path) -> None:
+def test_results_shows_mean_interval_and_n(tmp_path):
     wide = {"m mean": [0.5, 9], "m low": [0.4, 9], "m high": [0.61, 9], "m n": [20, 9]}
     pd.DataFrame({"d": [1, 2], **wide}).to_csv(tmp_path / "w.csv")
     long = {"share": [9, 0.6], "low": [9, 0.5], "high": [9, 0.7], "n": [9, 30]}
@@ -38,13 +36,13 @@ def test_results_shows_mean_interval_and_n(tmp_path: Path) -> None:
     ]
 
 
-def test_links_lead_to_files() -> None:
+def test_links_lead_to_files():
     links = re.findall(r"\]\(((?!https?:)[^)#]+)\)", README)
     assert links
     assert [link for link in links if not (paths.ROOT / link).exists()] == []
 
 
-def test_targets_exist() -> None:
+def test_targets_exist():
     makefile = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
     for target in set(re.findall(r"`make ([a-z]+)", README)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target} is not a target"

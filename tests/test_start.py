@@ -1,7 +1,5 @@
 """The start of each part, from the committed records: what it returns, and what it says of itself."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """Bootstrap intervals against closed forms, SciPy, and the degenerate cases."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -34,7 +32,7 @@ from factrobust.statistics import (
 RNG = np.random.default_rng(20)
 
 
-def test_zeros_and_ones_follow_the_binomial_distribution() -> None:
+def test_zeros_and_ones_follow_the_binomial_distribution():
     # A resampled count of ones is Binomial(n, share of ones), exactly.
     values = [1] * 30 + [0] * 70
     interval = bootstrap_mean(values, n_boot=20_000)
@@ -44,7 +42,7 @@ def test_zeros_and_ones_follow_the_binomial_distribution() -> None:
     assert [interval.low, interval.high] == pytest.approx(expected, abs=0.0101)
 
 
-def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
+def test_intervals_cover_the_truth_as_often_as_they_say():
     # 300 data sets of 60 facts with 4 alike rows each: over rows, far too few would be covered.
     rng = np.random.default_rng(1)
     groups = np.repeat(np.arange(60), 4)
@@ -58,14 +56,14 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     assert covered["rows"] / 300 < 0.80  # theory: half the width, 67%
 
 
-def test_mean_is_over_rows_of_the_groups_drawn() -> None:
+def test_mean_is_over_rows_of_the_groups_drawn():
     # Group a holds one row of 0, group b three rows of 1. The mean over rows is 0.75; the resamples
     # aa, ab or ba, bb give 0, 0.75, 1 with shares 1/4, 1/2, 1/4.
     interval = bootstrap_mean([0, 1, 1, 1], ["a", "b", "b", "b"])
     assert interval == (0.75, 0, 1, 2)
 
 
-def test_row_order_does_not_matter_and_the_seed_does() -> None:
+def test_row_order_does_not_matter_and_the_seed_does():
     values, groups = RNG.normal(size=90), np.repeat([f"f{i}" for i in range(30)], 3)
     other = RNG.normal(size=90)
     order = RNG.permutation(90)
@@ -77,14 +75,14 @@ def test_row_order_does_not_matter_and_the_seed_does() -> None:
     assert bootstrap_mean(values) != bootstrap_mean(values, seed=1)
 
 
-def test_blocks_change_nothing_that_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_change_nothing_that_matters(monkeypatch):
     values = RNG.normal(size=100)
     whole = bootstrap_mean(values)
     monkeypatch.setattr("factrobust.statistics.CELLS", 1500)
     assert bootstrap_mean(values) == pytest.approx(whole, rel=1e-12)
 
 
-def test_degenerate_cases() -> None:
+def test_degenerate_cases():
     assert bootstrap_mean([0.1] * 10) == pytest.approx((0.1, 0.1, 0.1, 10))
     nothing = bootstrap_mean([])
     assert np.isnan(nothing[:3]).all()
@@ -104,7 +102,7 @@ def test_degenerate_cases() -> None:
         ([1, None], "1 values are missing"),
     ],
 )
-def test_bad_input_is_explained(values: list, sentence: str) -> None:
+def test_bad_input_is_explained(values, sentence):
     with pytest.raises(ValueError, match=sentence):
         bootstrap_mean(values)
 
@@ -112,7 +110,7 @@ def test_bad_input_is_explained(values: list, sentence: str) -> None:
 # --- correlation and other statistics -------------------------------------------------------------
 
 
-def test_correlation_is_pearson_with_fishers_interval() -> None:
+def test_correlation_is_pearson_with_fishers_interval():
     x = RNG.normal(size=300)
     y = 0.6 * x + 0.8 * RNG.normal(size=300) + 1e6  # an offset that must not cost digits
     ours = bootstrap_correlation(x, y, n_boot=10_000)
@@ -124,7 +122,7 @@ def test_correlation_is_pearson_with_fishers_interval() -> None:
     assert exact == pytest.approx((-1, -1, -1, 300))
 
 
-def test_whole_groups_are_drawn_and_weights_are_repetitions() -> None:
+def test_whole_groups_are_drawn_and_weights_are_repetitions():
     x, groups = RNG.normal(size=12), np.array(["a", "b", "c"] * 4)
     y = x + RNG.normal(size=12)
     seen = []
@@ -142,7 +140,7 @@ def test_whole_groups_are_drawn_and_weights_are_repetitions() -> None:
         assert (weights.reshape(3, 4) == weights[::4, None]).all()
 
 
-def test_correlation_with_a_constant_is_undefined() -> None:
+def test_correlation_with_a_constant_is_undefined():
     interval = bootstrap_correlation([0.1] * 5, [1, 2, 3, 4, 5])
     assert np.isnan(interval[:3]).all()
     assert interval.n == 5
@@ -153,7 +151,7 @@ def test_correlation_with_a_constant_is_undefined() -> None:
 # --- pairs and tables -----------------------------------------------------------------------------
 
 
-def test_paired_difference_is_narrower_than_two_intervals() -> None:
+def test_paired_difference_is_narrower_than_two_intervals():
     facts = [f"f{i}" for i in range(100)]
     hard = RNG.normal(size=100)
     a = pd.Series(hard + 0.5, index=facts)
@@ -165,13 +163,13 @@ def test_paired_difference_is_narrower_than_two_intervals() -> None:
     assert interval == bootstrap_mean(a - b)
 
 
-def test_paired_difference_refuses_other_facts() -> None:
+def test_paired_difference_refuses_other_facts():
     a, b = pd.Series([1.0, 2], index=["x", "y"]), pd.Series([1.0, 2], index=["x", "z"])
     with pytest.raises(ValueError, match="2 values are missing"):
         paired_difference(a, b)
 
 
-def test_paired_table_compares_the_facts_that_have_both() -> None:
+def test_paired_table_compares_the_facts_that_have_both():
     rows = [
         *(("m", f, "a", s, x) for f, s, x in (("f", "s", 0.0), ("g", "s", 0.5), ("h", "t", 1.0))),
         *(("m", f, "b", s, x) for f, s, x in (("f", "s", 1.0), ("g", "s", 0.5), ("i", "t", 9.0))),
@@ -188,20 +186,20 @@ def test_paired_table_compares_the_facts_that_have_both() -> None:
     assert (row["low"], row["high"]) == (-1, 0.5)
 
 
-def test_a_bin_holds_its_lower_edge_and_not_its_upper() -> None:
+def test_a_bin_holds_its_lower_edge_and_not_its_upper():
     edges = [k / 10 for k in range(10)]
     for inside in (0, 0.05, 0.0999):
         assert unit_bins(pd.Series(edges) + inside, 10).tolist() == edges
     assert unit_bins(pd.Series([1.0, 1.0 + 1e-9]), 10).tolist() == [0.9, 0.9]
 
 
-def test_ratio_of_sums_weighs_rows_and_is_undefined_over_zero() -> None:
+def test_ratio_of_sums_weighs_rows_and_is_undefined_over_zero():
     weights, above = np.array([[1.0, 1, 1], [2, 0, 0]]), np.array([1.0, 0, 2])
     assert ratio_of_sums(weights, above, np.array([1.0, 4, 1])).tolist() == [0.5, 1]
     assert np.isnan(ratio_of_sums(weights, above, np.zeros(3))).all()
 
 
-def test_mean_of_means_counts_each_part_alike() -> None:
+def test_mean_of_means_counts_each_part_alike():
     values, parts = np.array([1.0, 2, 3, 8]), np.array([0.0, 0, 0, 1])
     weights = np.array([[1.0, 1, 1, 1], [3, 0, 0, 2], [1, 1, 1, 0]])
     found = mean_of_means(weights, values, parts)
@@ -210,7 +208,7 @@ def test_mean_of_means_counts_each_part_alike() -> None:
     assert mean_of_means(weights, values, np.zeros(4)).tolist() == [14 / 4, 19 / 5, 2]
 
 
-def test_intervals_side_by_side() -> None:
+def test_intervals_side_by_side():
     table = pd.DataFrame(
         {
             "model": ["n", "n", "m"], "source": ["memory", "context", "context"],
@@ -226,13 +224,13 @@ def test_intervals_side_by_side() -> None:
     assert wide.loc["n"].tolist() == ["0.25 [0.10, 0.40]", "0.75 [0.50, 0.90]"]
 
 
-def test_exact_bounds_of_shares_that_are_there() -> None:
+def test_exact_bounds_of_shares_that_are_there():
     table = with_bounds(pd.DataFrame({"share": [0.0, 0.3], "n": [8, 10]}), "share")
     expected = binomial_interval([0, 3], [8, 10])
     assert [table["low"].tolist(), table["high"].tolist()] == [x.tolist() for x in expected]
 
 
-def test_an_estimate_of_each_part() -> None:
+def test_an_estimate_of_each_part():
     df = pd.DataFrame({"model": [*"bbbbaaaa"], "x": [1.0, 2, 3, 4] * 2, "relation": [*"rrst"] * 2})
     df["y"] = df["x"].where(df["model"] == "a", -df["x"])
     found = correlations(df, ["model"], "x", "y", "relation", n_boot=50)
@@ -245,7 +243,7 @@ def test_an_estimate_of_each_part() -> None:
     assert ends.values.tolist() == [["b", -4, -1], ["a", 1, 4]]
 
 
-def test_interval_table_is_tidy() -> None:
+def test_interval_table_is_tidy():
     df = pd.DataFrame(
         {
             "model": ["b", "b", "a", "a", "a", "a"],
@@ -270,7 +268,7 @@ def test_interval_table_is_tidy() -> None:
     assert len(empty) == 0
 
 
-def test_binomial_interval_is_clopper_pearson() -> None:
+def test_binomial_interval_is_clopper_pearson():
     successes, n = np.array([0, 1, 5, 9, 10, 3]), np.array([10, 10, 10, 10, 10, 400])
     low, high = binomial_interval(successes, n)
     for k, trials, a, b in zip(successes, n, low, high, strict=True):
@@ -278,7 +276,7 @@ def test_binomial_interval_is_clopper_pearson() -> None:
         assert (a, b) == pytest.approx((exact.low, exact.high), abs=1e-12)
 
 
-def test_an_exact_table_has_clopper_pearson_bounds() -> None:
+def test_an_exact_table_has_clopper_pearson_bounds():
     df = pd.DataFrame({"test": list("aaaabb"), "v": [True, True, True, False, True, True]})
     rows = exact_table(df, ["test"], "v")
     assert rows.columns.tolist() == ["test", "mean", "low", "high", "n"]
@@ -290,7 +288,7 @@ def test_an_exact_table_has_clopper_pearson_bounds() -> None:
     assert two == pytest.approx({"test": "b", "mean": 1, "low": 0.025**0.5, "high": 1, "n": 2})
 
 
-def test_explained_is_r_squared_of_least_squares() -> None:
+def test_explained_is_r_squared_of_least_squares():
     import statsmodels.api as sm
 
     x = RNG.normal(size=(60, 2))
@@ -303,7 +301,7 @@ def test_explained_is_r_squared_of_least_squares() -> None:
     assert np.isnan(explained(np.ones((1, 60)), y, np.ones(60))).all()
 
 
-def test_clusters_are_drawn_whole_and_counted() -> None:
+def test_clusters_are_drawn_whole_and_counted():
     table = pd.DataFrame(
         {"m": "a", "fact_id": list("abcdef"), "relation": list("xxxyyy"), "v": [1, 1, 1, 0, 0, 0]}
     )
@@ -314,7 +312,7 @@ def test_clusters_are_drawn_whole_and_counted() -> None:
     assert alone["n"] == 6
 
 
-def test_shares_of_nothing_and_of_all_have_exact_bounds() -> None:
+def test_shares_of_nothing_and_of_all_have_exact_bounds():
     # Of n trials without a success, the upper bound p has (1 - p)^n = 0.025.
     none = bootstrap_mean([0] * 40)
     assert none == (0, 0, pytest.approx(1 - 0.025 ** (1 / 40)), 40)
@@ -325,14 +323,14 @@ def test_shares_of_nothing_and_of_all_have_exact_bounds() -> None:
     assert paired_difference(same, same) == (0, -none.high, none.high, 40)
 
 
-def test_exact_shares_at_the_ends() -> None:
+def test_exact_shares_at_the_ends():
     none = exact_share(pd.Series([False] * 10))
     assert (none.mean, none.low, none.n) == (0, 0, 10)
     assert none.high == pytest.approx(1 - 0.025 ** (1 / 10))  # Clopper and Pearson, 0 of 10
     assert np.isnan(exact_share(pd.Series([], dtype=bool)).mean)
 
 
-def test_agreement_by_hand() -> None:
+def test_agreement_by_hand():
     # 3 of 4 agree; by chance 3/4 * 1/2 + 1/4 * 1/2 = 1/2 would.
     found = agreement(pd.Series(list("aaab")), pd.Series(list("aabb")))
     assert found.share.mean == 3 / 4
@@ -341,7 +339,7 @@ def test_agreement_by_hand() -> None:
     assert math.isnan(agreement(pd.Series(["a"]), pd.Series(["a"])).kappa)
 
 
-def test_errors_of_a_rule_by_hand() -> None:
+def test_errors_of_a_rule_by_hand():
     labels = pd.DataFrame({"right": [True, True, False, False, False]})
     labels = labels.assign(rule=[True, False, True, False, False], same=labels["right"])
     table = rule_errors(labels, ["rule", "same"], "right").set_index(["rule", "what"])

@@ -1,7 +1,5 @@
 """What counts as the right answer, case by case; how alike texts are, by hand and pair by pair."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
@@ -9,14 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.text import (
-    clusters,
-    contains,
-    exact_match,
-    int_sim,
-    mean_entailment,
-    normalise,
-)
+from factrobust.text import clusters, contains, exact_match, int_sim, mean_entailment, normalise
 
 WORDS = ["guitarist", "samurai", "film director", "actor", "director", "cotonou", "bamako"]
 
@@ -59,7 +50,7 @@ WORDS = ["guitarist", "samurai", "film director", "actor", "director", "cotonou"
         ("?!", ""),
     ],
 )
-def test_normalise(text: str, plain: str) -> None:
+def test_normalise(text, plain):
     assert normalise(text) == plain
     assert normalise(plain) == plain  # applied twice, nothing more happens
 
@@ -81,7 +72,7 @@ def test_normalise(text: str, plain: str) -> None:
         ("Nairobi", [], False),
     ],
 )
-def test_exact_match(text: str, answers: list[str], same: bool) -> None:
+def test_exact_match(text, answers, same):
     assert exact_match(text, answers) is same
 
 
@@ -105,7 +96,7 @@ def test_exact_match(text: str, answers: list[str], same: bool) -> None:
         ("Nairobi", ["?"], False, False),
     ],
 )
-def test_contains(text: str, answers: list[str], words: bool, substring: bool) -> None:
+def test_contains(text, answers, words, substring):
     assert contains(text, answers) is words
     assert contains(text, answers, whole_words=False) is substring
 
@@ -115,7 +106,7 @@ def one_hot(texts: list[str]) -> np.ndarray:
     return np.array([[float(text == word) for word in WORDS] for text in texts])
 
 
-def test_int_sim_by_hand() -> None:
+def test_int_sim_by_hand():
     groups = [
         ["samurai", "samurai", "film director", "actor", "director"],  # one pair of ten
         ["cotonou", "bamako", "bamako", "bamako", "bamako"],  # six of ten
@@ -143,7 +134,7 @@ def test_int_sim_by_hand() -> None:
     assert int_sim([["a", "b", "c"]], on_circle).tolist() == pytest.approx([-1 / 3])
 
 
-def test_empty_texts_equal_each_other_only() -> None:
+def test_empty_texts_equal_each_other_only():
     groups = [["", "  "], ["", "actor"], ["", "\n", "actor", "actor"], ["", "", "actor"]]
     values = int_sim(groups, one_hot)
     assert values.tolist() == pytest.approx([1, 0, 2 / 6, 1 / 3])
@@ -158,9 +149,7 @@ def test_empty_texts_equal_each_other_only() -> None:
     st.integers(0, 2**32 - 1),
     st.booleans(),
 )
-def test_closed_form_is_pair_by_pair(
-    numbers: list[list[int]], dimension: int, seed: int, single: bool
-) -> None:
+def test_closed_form_is_pair_by_pair(numbers, dimension, seed, single):
     vectors = np.random.default_rng(seed).normal(size=(10, dimension))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     if single:
@@ -178,7 +167,7 @@ def test_closed_form_is_pair_by_pair(
         assert value == pytest.approx(np.mean(pairs) if pairs else np.nan, abs=1e-6, nan_ok=True)
 
 
-def test_entailment_on_table_3() -> None:
+def test_entailment_on_table_3():
     known = {
         ("politician", "german politician"): 0.075,
         ("german politician", "politician"): 0.588,
@@ -200,7 +189,7 @@ def test_entailment_on_table_3() -> None:
     assert values.tolist() == pytest.approx([(2 * 0.927 + 4 * 0.25) / 6])
 
 
-def test_clusters_by_hand() -> None:
+def test_clusters_by_hand():
     asked: list[tuple[str, str]] = []
 
     def same(pairs: list[tuple[str, str]]) -> list[bool]:

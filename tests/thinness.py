@@ -1,7 +1,5 @@
 """How thin the repository is, beside its limits: the last line of `make lint`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import nbformat

@@ -1,16 +1,13 @@
 """The scripts of benchmarks/, which are no package."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 
 @pytest.fixture
-def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def bench(request, monkeypatch):
     """The script that a module of tests is named after."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
     name = request.path.stem.removeprefix("test_")

@@ -1,17 +1,11 @@
 """The two ways of dividing a job give the same on a toy model; nothing here is about time."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 TABLE = {"?": {" a": 0.5, " b": 0.3, " c": 0.2}, " a": {".": 0.7, "!": 0.3}}
 
 
-def test_both_ways_agree(bench: ModuleType, tmp_path: Path, toy_model: Callable[..., Any]) -> None:
+def test_both_ways_agree(bench, tmp_path, toy_model):
     toy = toy_model(TABLE, prompt_format="zero-shot", name=str(tmp_path))
     toy.body.network.save_pretrained(tmp_path)
     toy.tokenizer.save_pretrained(tmp_path)

@@ -1,11 +1,6 @@
 """The two ways of asking with a context agree on a toy model; nothing here is about time."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
-from types import ModuleType
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -24,7 +19,7 @@ TABLE = {
 
 
 @pytest.fixture
-def questions() -> pd.DataFrame:
+def questions():
     names = pd.Series(["Kenya", "Peru"])
     return pd.DataFrame(
         {
@@ -38,9 +33,7 @@ def questions() -> pd.DataFrame:
     )
 
 
-def test_both_ways_agree(
-    bench: ModuleType, questions: pd.DataFrame, toy_model: Callable[..., Any]
-) -> None:
+def test_both_ways_agree(bench, questions, toy_model):
     asked = "Context: [The capital of {0} is {1}]. Q: Capital of {0}? A: The capital of {0} is"
     contextual = {
         asked.format(*place): {" Lima": lima, " Nai": 1 - lima}
@@ -59,9 +52,7 @@ def test_both_ways_agree(
     assert usual.loc[1, "p3"] == pytest.approx((0.3 * 0.9) ** -0.5, rel=1e-5)
 
 
-def test_the_end_token_ends_a_forced_answer(
-    bench: ModuleType, toy_model: Callable[..., Any]
-) -> None:
+def test_the_end_token_ends_a_forced_answer(bench, toy_model):
     model = toy_model({" Peru is": {" Lima": 1.0}, " Lima": {"</s>": 1.0}, "</s>": {" Lima": 1.0}})
     text, ids = bench.forced(model, "Q: ? A: Peru is")
     assert text == "Lima"

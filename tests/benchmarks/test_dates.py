@@ -1,17 +1,9 @@
 """The two ways of scoring dated questions agree on a toy model; nothing here is about time."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from types import ModuleType
-from typing import Any
-
 import pandas as pd
 
 
-def test_both_ways_score_alike_and_ours_keeps_fewer_logits(
-    bench: ModuleType, toy_model: Callable[..., Any]
-) -> None:
+def test_both_ways_score_alike_and_ours_keeps_fewer_logits(bench, toy_model):
     model = toy_model({" Kenya?": {" Kenyatta": 0.25, " Moi": 0.75}})
     statements = pd.DataFrame(
         {

@@ -1,10 +1,5 @@
 """The benchmark counts what is derived by hand on a toy model; nothing here is about time."""
 
-from __future__ import annotations
-
-from types import ModuleType
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +15,7 @@ TABLE = {
 
 
 @pytest.fixture
-def facts() -> pd.DataFrame:
+def facts():
     table = pd.DataFrame({"object": ["Nairobi", "Lima"], "aliases": [[], []]})
     # With the question one unknown token; the country and "is" are the second one.
     table["prefix"] = ["The capital of Kenya is", "The capital of Peru is"]
@@ -29,9 +24,7 @@ def facts() -> pd.DataFrame:
     )
 
 
-def test_tokens_and_head_positions_are_those_derived_by_hand(
-    bench: ModuleType, facts: pd.DataFrame, toy_model: Any
-) -> None:
+def test_tokens_and_head_positions_are_those_derived_by_hand(bench, facts, toy_model):
     settings = bench.Settings(
         temperatures=(0.5, 1.0, 2.0), samples=2, max_new_tokens=2, questions=2, batch=2, rounds=2
     )
@@ -59,7 +52,7 @@ def test_tokens_and_head_positions_are_those_derived_by_hand(
     assert measured.score_difference < 1e-5
 
 
-def test_padding_is_not_counted(bench: ModuleType, facts: pd.DataFrame, toy_model: Any) -> None:
+def test_padding_is_not_counted(bench, facts, toy_model):
     model = toy_model(TABLE)
     meter = bench.Meter(model.body.network)
     # " Nairobi" and " Kenya is" are tokens, "x" is an unknown one.
@@ -74,7 +67,7 @@ def test_padding_is_not_counted(bench: ModuleType, facts: pd.DataFrame, toy_mode
     assert meter.cost(lambda: meter._body(None, (), packed)).tokens == 5
 
 
-def test_ratios_are_taken_within_a_turn_and_held_against_their_targets(bench: ModuleType) -> None:
+def test_ratios_are_taken_within_a_turn_and_held_against_their_targets(bench):
     costs = {
         **{name: [bench.Cost(s, 1, 1) for s in (1, 2, 3)] for name in bench.DESCRIPTIONS},
         **{name: [bench.Cost(4, 1, 1)] for name in (bench.SCORE, bench.SCORE_SHORT)},
@@ -96,7 +89,7 @@ def test_ratios_are_taken_within_a_turn_and_held_against_their_targets(bench: Mo
     assert np.allclose(measured.ratios(bench.SEPARATE, bench.EXACT_BATCH), [210, 105, 70])
 
 
-def test_the_committed_table_lists_the_methods_of_the_benchmark(bench: ModuleType) -> None:
+def test_the_committed_table_lists_the_methods_of_the_benchmark(bench):
     committed = pd.read_csv(bench.DATA / "benchmarks" / "1-decoding.csv")
     assert committed["method"].tolist() == list(bench.DESCRIPTIONS)
     assert (committed["tokens"] > 0).all()

@@ -1,14 +1,10 @@
 """The server counts its own time, and the answers are those that it gives; no timing is judged."""
 
-from __future__ import annotations
-
 import json
 import urllib.request
-from pathlib import Path
-from types import ModuleType
 
 
-def test_the_server_adds_up_its_own_time(bench: ModuleType) -> None:
+def test_the_server_adds_up_its_own_time(bench):
     with bench.serving(0.02) as url:
         bench.busy(url)
         for _ in range(3):
@@ -19,7 +15,7 @@ def test_the_server_adds_up_its_own_time(bench: ModuleType) -> None:
         assert bench.busy(url) == 0  # it began anew
 
 
-def test_a_run_takes_at_least_what_the_server_needs(bench: ModuleType, tmp_path: Path) -> None:
+def test_a_run_takes_at_least_what_the_server_needs(bench, tmp_path):
     found = bench.measure(0.01, concurrency=2, requests=6, rounds=2, folder=tmp_path)
     assert found.shape == (2,)
     assert (found > 0.95).all()

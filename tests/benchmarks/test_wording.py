@@ -1,12 +1,7 @@
 """The ways that part 3's benchmark compares agree, on a toy model too; nothing here is about time."""
 
-from __future__ import annotations
-
 import importlib
-from collections.abc import Callable
 from math import sqrt
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,15 +21,13 @@ TABLE = {
 
 
 @pytest.fixture
-def questions() -> pd.DataFrame:
+def questions():
     asked = ["Capital of Kenya?", "Capital of Peru?", "Capital of Chad?"]
     table = pd.DataFrame({"question": asked, "question_id": ["a", "b", "c"], "prefix": ""})
     return table.assign(group_id="g", variant=[0, 1, 2], relation="capital")
 
 
-def test_both_ways_answer_alike(
-    bench: ModuleType, questions: pd.DataFrame, toy_model: Callable[..., Any]
-) -> None:
+def test_both_ways_answer_alike(bench, questions, toy_model):
     model = toy_model(TABLE)
     texts = bench.one_by_one(model, questions, bench.LineEnd(model))
     assert texts == ["Nairobi", "Lima", "Chad"]
@@ -43,9 +36,7 @@ def test_both_ways_answer_alike(
     assert [c["target"] for c in found["comparisons"]] == ["at least 3"]
 
 
-def test_the_usual_way_stops_where_ours_does(
-    bench: ModuleType, questions: pd.DataFrame, toy_model: Callable[..., Any]
-) -> None:
+def test_the_usual_way_stops_where_ours_does(bench, questions, toy_model):
     model = toy_model(TABLE)
     stopping, steps = bench.LineEnd(model), []
     model.body.network.lm_head.register_forward_pre_hook(lambda *_: steps.append(1))
@@ -57,7 +48,7 @@ def test_the_usual_way_stops_where_ours_does(
     assert [len(run) for run in runs[:-1]] == [16, 2, 2]
 
 
-def test_the_three_ways_to_scons_agree_with_what_is_derived_by_hand(bench: ModuleType) -> None:
+def test_the_three_ways_to_scons_agree_with_what_is_derived_by_hand(bench):
     plane = {"x": [3, 0], "y": [0, 2], "xy": [1, 1]}
     vectors = {text: np.array(place, dtype=np.float32) for text, place in plane.items()}
     groups = [["x", "x", "y"], ["x", "x"], ["x", "y", "xy"]]
@@ -66,7 +57,7 @@ def test_the_three_ways_to_scons_agree_with_what_is_derived_by_hand(bench: Modul
         assert np.allclose(way(groups, vectors), expected, atol=1e-6)
 
 
-def test_groups_repeat_answers_and_are_the_same_every_time(bench: ModuleType) -> None:
+def test_groups_repeat_answers_and_are_the_same_every_time(bench):
     groups, vectors = bench.answer_groups(500)
     assert (len(groups), {len(group) for group in groups}) == (500, {bench.GROUP})
     assert groups == bench.answer_groups(500)[0]
@@ -82,9 +73,7 @@ def test_groups_repeat_answers_and_are_the_same_every_time(bench: ModuleType) ->
     assert len(found["comparisons"]) == 2
 
 
-def test_memory_is_measured_over_the_questions_asked_for(
-    bench: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_measured_over_the_questions_asked_for(bench, monkeypatch):
     memory = importlib.import_module("measuring.memory")
     questions = memory.synthetic_questions(150)
     assert len(questions) == 150

@@ -1,7 +1,5 @@
 """What data/build_world.py makes: the committed bytes, and names that nobody has."""
 
-from __future__ import annotations
-
 import random
 import re
 

@@ -1,12 +1,9 @@
 """Real models, loaded once a session, and independent ways to compute what they should say."""
 
-from __future__ import annotations
-
 import os
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -40,14 +37,14 @@ QUESTIONS = [
 
 
 @pytest.fixture(params=["gemma", "smollm"])
-def real(request: pytest.FixtureRequest) -> CausalLM:
+def real(request):
     """Each embedded model in turn."""
     model: CausalLM = request.getfixturevalue(request.param)
     return model
 
 
 @pytest.fixture(scope="session")
-def ask() -> Callable[..., list[str]]:
+def ask():
     """The first n questions as a model's own prompts."""
 
     def prompts(model: CausalLM, n: int = len(QUESTIONS)) -> list[str]:
@@ -57,7 +54,7 @@ def ask() -> Callable[..., list[str]]:
 
 
 @pytest.fixture(scope="session")
-def reference() -> Callable[..., np.ndarray]:
+def reference():
     """Log P_t of the tokens of `ids` from `start` on: the network's own logits, in float64."""
 
     def logprobs(model: CausalLM, ids: list[int], start: int, t: float = 1.0) -> np.ndarray:
@@ -73,7 +70,7 @@ def reference() -> Callable[..., np.ndarray]:
 
 
 @pytest.fixture(scope="session")
-def letters(toy_model: Callable[..., Any]) -> Any:
+def letters(toy_model):
     """A tokenizer of 64 tokens: a letter is a token, and "</s>" (0) ends every text; 1 is special."""
     alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ 12345678"
     tokenizer = toy_model({letter: {letter: 1.0} for letter in alphabet}).tokenizer
@@ -84,13 +81,13 @@ def letters(toy_model: Callable[..., Any]) -> Any:
 
 
 @pytest.fixture(scope="session")
-def ids(letters: Any) -> Callable[[str], list[int]]:
+def ids(letters):
     """The tokens of a text, a letter each, without the end."""
     return lambda text: letters(text, add_special_tokens=False).input_ids
 
 
 @pytest.fixture(scope="session")
-def lettered(letters: Any) -> Callable[..., CausalLM]:
+def lettered(letters):
     """Builder of a model from a network of 64 tokens, behind that tokenizer."""
 
     def build(network: Any, name: str = "tiny", **options: Any) -> CausalLM:
@@ -102,7 +99,7 @@ def lettered(letters: Any) -> Callable[..., CausalLM]:
 
 
 @pytest.fixture(scope="session")
-def tiny_t5(letters: Any, lettered: Callable[..., CausalLM]) -> Callable[..., Seq2SeqLM]:
+def tiny_t5(letters, lettered):
     """Builder of a random T5 behind that tokenizer; options go to Seq2SeqLM.
 
     Chosen so that greedy answers to the prompts of the tests differ and some of them end.
@@ -117,7 +114,7 @@ def tiny_t5(letters: Any, lettered: Callable[..., CausalLM]) -> Callable[..., Se
         network = T5ForConditionalGeneration(config)
         with torch.no_grad():
             network.shared.weight[0] = 1.2 * network.shared.weight[letters("C").input_ids[0]]
-        return lettered(network, **options)  # type: ignore[return-value]
+        return lettered(network, **options)
 
     return build
 
@@ -136,7 +133,7 @@ class Work:
 
 
 @pytest.fixture
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_network(monkeypatch):
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("the network was touched")
 
@@ -145,7 +142,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def folder(toy_model: Callable[..., Any], tmp_path: Path) -> Path:
+def folder(toy_model, tmp_path):
     """A tiny model as save_pretrained writes it."""
     toy = toy_model({" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}})
     toy.body.network.save_pretrained(tmp_path / "toy")
@@ -154,7 +151,7 @@ def folder(toy_model: Callable[..., Any], tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def encoder_decoder(tiny_t5: Callable[..., Any], tmp_path: Path) -> Path:
+def encoder_decoder(tiny_t5, tmp_path):
     t5 = tiny_t5()
     t5.body.network.save_pretrained(tmp_path / "my-t5")
     t5.tokenizer.save_pretrained(tmp_path / "my-t5")
@@ -162,7 +159,7 @@ def encoder_decoder(tiny_t5: Callable[..., Any], tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def watch() -> Callable[[CausalLM], AbstractContextManager[Work]]:
+def watch():
     """Counts the work that a model does inside the block."""
 
     @contextmanager
@@ -170,7 +167,7 @@ def watch() -> Callable[[CausalLM], AbstractContextManager[Work]]:
         work = Work()
 
         def on_body(_: Any, __: Any, kwargs: dict[str, Any], ___: Any) -> None:
-            work.body.append(tuple(kwargs["input_ids"].shape))  # type: ignore[arg-type]
+            work.body.append(tuple(kwargs["input_ids"].shape))
 
         def on_head(_: Any, inputs: tuple[torch.Tensor], __: Any) -> None:
             work.head.append(inputs[0].shape[0])

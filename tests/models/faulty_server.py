@@ -1,7 +1,5 @@
 """An OpenAI-compatible server on loopback that does what a test tells it to, faults included."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,8 +1,6 @@
 """Preloaded into the worker processes of the tests: notes each slice before it is answered, and
 waits for as long as the tests want."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """The rules on the real embedded models; and rows, branches and masks on every kind of network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -38,7 +36,7 @@ TEMPERATURES = [0.2, 1.0, 5.0]
 # -- rule 2: padding, prefix, branches -------------------------------------------------------------
 
 
-def test_score_and_temper_are_the_networks_own(real: Any, ask: Any, reference: Any) -> None:
+def test_score_and_temper_are_the_networks_own(real, ask, reference):
     """Prompts of very different lengths in one batch, without and with a prefix in the cache."""
     prompts = [*ask(real, 5), "The capital of France is"]  # the last shares no prefix
     answers = [*ANSWERS[:5], " Paris"]
@@ -55,7 +53,7 @@ def test_score_and_temper_are_the_networks_own(real: Any, ask: Any, reference: A
             assert value == pytest.approx(tokens.sum(), abs=2e-4 * max(1, 1 / t))
 
 
-def test_greedy_is_transformers_greedy(real: Any, ask: Any) -> None:
+def test_greedy_is_transformers_greedy(real, ask):
     """Ids equal those of transformers' generate, one prompt at a time; so do batches of one."""
     prompts = ask(real, 5)
     answers = real.generate(prompts)
@@ -76,7 +74,7 @@ def test_greedy_is_transformers_greedy(real: Any, ask: Any) -> None:
         assert not any(s in short.text for s in stop)
 
 
-def test_answers_to_one_prompt_are_branches(gemma: Any, ask: Any, watch: Any) -> None:
+def test_answers_to_one_prompt_are_branches(gemma, ask, watch):
     """Six answers to one prompt: its tokens are read once, and numbers are those of six calls."""
     [prompt] = ask(gemma, 1)
     answers = [" Nairobi", " Nairobi", " New York", " the city of Nairobi", "\nNairobi", " 12"]
@@ -89,7 +87,7 @@ def test_answers_to_one_prompt_are_branches(gemma: Any, ask: Any, watch: Any) ->
         np.testing.assert_allclose(got, gemma.score([prompt], [answer])[0], atol=1e-4)
 
 
-def test_pack_answers_by_hand() -> None:
+def test_pack_answers_by_hand():
     # Prompt 5 6 7; answers 8 9 and 1; the first two tokens are in the cache.
     row = pack_answers([([5, 6, 7, 8, 9], 3), ([5, 6, 7, 1], 3)], 2)
     assert row.tokens == [7, 8]  # 9 and 1 predict nothing that is asked for
@@ -104,7 +102,7 @@ def test_pack_answers_by_hand() -> None:
     assert row.links.int().tolist() == sees
 
 
-def test_rows_of_answers_that_begin_alike_by_hand() -> None:
+def test_rows_of_answers_that_begin_alike_by_hand():
     answers = [
         ([1, 2, 3, 4, 9, 8], 4),  # of one prompt with the next,
         ([1, 2, 3, 4, 7], 4),
@@ -124,7 +122,7 @@ def test_rows_of_answers_that_begin_alike_by_hand() -> None:
     assert rows_of([]) == ([], [])
 
 
-def test_prompts_that_begin_alike_share_a_row(gemma: Any, watch: Any) -> None:
+def test_prompts_that_begin_alike_share_a_row(gemma, watch):
     prompts = [
         f"In {year}, who ruled {land}?" for year in (1985, 2012) for land in ("Rome", "Oslo")
     ]
@@ -135,7 +133,7 @@ def test_prompts_that_begin_alike_share_a_row(gemma: Any, watch: Any) -> None:
     assert work.tokens < sum(len(gemma.tokenizer(prompt).input_ids) for prompt in prompts)
 
 
-def test_pad_rows_by_hand() -> None:
+def test_pad_rows_by_hand():
     rows = [pack_answers([unanswered(ids)], 1) for ids in ([9, 7], [9, 5, 6])]
     padded = pad_rows(rows, 1, "cpu")
     assert padded.ids.tolist() == [[7, 0], [5, 6]]
@@ -146,7 +144,7 @@ def test_pad_rows_by_hand() -> None:
 # -- rule 4: the head where it is needed, in float32 -----------------------------------------------
 
 
-def test_head_only_where_it_is_asked_for(gemma: Any, ask: Any, watch: Any) -> None:
+def test_head_only_where_it_is_asked_for(gemma, ask, watch):
     prompts = ask(gemma, 4)
     with watch(gemma) as work:
         scores = gemma.score(prompts, ANSWERS[:4])
@@ -159,7 +157,7 @@ def test_head_only_where_it_is_asked_for(gemma: Any, ask: Any, watch: Any) -> No
     assert sum(work.head) == 8
 
 
-def test_head_of_a_bfloat16_network_is_float32() -> None:
+def test_head_of_a_bfloat16_network_is_float32():
     """Logits carry float32's digits although weights and hidden states do not."""
     network = NETWORKS["qwen2-full"]().to(torch.bfloat16)
     hidden = torch.randn(3, 32).bfloat16()
@@ -173,7 +171,7 @@ def test_head_of_a_bfloat16_network_is_float32() -> None:
 # -- rule 5: shared work is done once --------------------------------------------------------------
 
 
-def test_one_prefill_for_all_temperatures_and_samples(gemma: Any, ask: Any, watch: Any) -> None:
+def test_one_prefill_for_all_temperatures_and_samples(gemma, ask, watch):
     [prompt] = ask(gemma, 1)
     length = len(gemma.tokenizer(prompt).input_ids)
     gemma._prefix = None
@@ -188,7 +186,7 @@ def test_one_prefill_for_all_temperatures_and_samples(gemma: Any, ask: Any, watc
     assert sum(work.head) == 1
 
 
-def test_prefix_is_computed_once_across_calls(smollm: Any, ask: Any, watch: Any) -> None:
+def test_prefix_is_computed_once_across_calls(smollm, ask, watch):
     prompts = ask(smollm)
     smollm._prefix = None
     with watch(smollm) as first:
@@ -202,7 +200,7 @@ def test_prefix_is_computed_once_across_calls(smollm: Any, ask: Any, watch: Any)
     assert second.tokens < sum(lengths) / 2
 
 
-def test_padding_goes_through_no_layer(smollm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_padding_goes_through_no_layer(smollm, monkeypatch):
     rows = [pack_answers([unanswered(ids)], 0) for ids in ([9, 7, 5, 8], [9, 5], [4, 4, 4])]
     padded = pad_rows(rows, 0, "cpu")
     assert [x.tolist() for x in padded.at] == [
@@ -225,7 +223,7 @@ def test_padding_goes_through_no_layer(smollm: Any, monkeypatch: pytest.MonkeyPa
     torch.testing.assert_close(keys[at], plain_keys[at], atol=1e-4, rtol=1e-4)
 
 
-def test_prompts_that_begin_alike_are_read_once(smollm: Any, watch: Any) -> None:
+def test_prompts_that_begin_alike_are_read_once(smollm, watch):
     prompts = [
         f"What is the capital city of {name}? It is" for name in ("Kenya", "Peru", "Chad", "Fiji")
     ]
@@ -239,7 +237,7 @@ def test_prompts_that_begin_alike_are_read_once(smollm: Any, watch: Any) -> None
         np.testing.assert_allclose(alone.logprobs, answer.logprobs, atol=1e-4)
 
 
-def test_rows_whose_answers_have_ended_leave_the_batch(toy_model: Any, watch: Any) -> None:
+def test_rows_whose_answers_have_ended_leave_the_batch(toy_model, watch):
     toy = toy_model({"?": {" a": 1.0}, " a": {" a": 1.0}, "!": {" b": 1.0}, " b": {".": 1.0}})
     prompts = ["so?", "so!", "oh so!", "why, oh why?", "no!"]
     with watch(toy) as work:
@@ -249,9 +247,7 @@ def test_rows_whose_answers_have_ended_leave_the_batch(toy_model: Any, watch: An
     assert [rows for rows, _ in work.body] == [1, 5, 2, 2, 2, 2]
 
 
-def test_another_cut_of_the_same_answers_costs_the_head_alone(
-    smollm: Any, ask: Any, watch: Any
-) -> None:
+def test_another_cut_of_the_same_answers_costs_the_head_alone(smollm, ask, watch):
     asked = ask(smollm, 3), ANSWERS[:3]
     other = smollm.temper(asked[0][::-1], asked[1], [1.0, 2.0], min_p=0.1)
     with watch(smollm) as first:
@@ -269,7 +265,7 @@ def test_another_cut_of_the_same_answers_costs_the_head_alone(
 # -- ids as answers --------------------------------------------------------------------------------
 
 
-def test_scoring_the_generated_ids_gives_what_generation_reported(real: Any, ask: Any) -> None:
+def test_scoring_the_generated_ids_gives_what_generation_reported(real, ask):
     answers = [g for g in real.generate(ask(real, 6), max_new_tokens=8) if g.token_ids]
     prompts, ids = [g.prompt for g in answers], [g.token_ids for g in answers]
     for g, score in zip(answers, real.score(prompts, ids), strict=True):
@@ -280,7 +276,7 @@ def test_scoring_the_generated_ids_gives_what_generation_reported(real: Any, ask
     np.testing.assert_allclose(curves[:, 1], [sum(g.logprobs) for g in answers], atol=1e-4)
 
 
-def test_the_curve_of_a_greedy_answer_is_what_temper_says(real: Any, ask: Any) -> None:
+def test_the_curve_of_a_greedy_answer_is_what_temper_says(real, ask):
     grid = [0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 10.0]
     answers = [g for g in real.generate(ask(real), temperatures=grid) if g.token_ids]
     assert answers
@@ -290,7 +286,7 @@ def test_the_curve_of_a_greedy_answer_is_what_temper_says(real: Any, ask: Any) -
     assert (away <= np.maximum(1e-4, 1e-5 / np.array(grid))).all()
 
 
-def test_ids_by_hand(toy_model: Any) -> None:
+def test_ids_by_hand(toy_model):
     """Ids that no text gives: "ab" is one token, and "a" + "b" are asked for."""
     toy = toy_model({"?": {"a": 0.5, "ab": 0.5}, "a": {"b": 0.25, ".": 0.75}, "ab": {".": 1.0}})
     a, b, ab = (toy.tokenizer.convert_tokens_to_ids(w) for w in ("a", "b", "ab"))
@@ -300,7 +296,7 @@ def test_ids_by_hand(toy_model: Any) -> None:
     np.testing.assert_array_equal(whole, text)
 
 
-def test_sampled_shares_agree_with_temper(gemma: Any, ask: Any) -> None:
+def test_sampled_shares_agree_with_temper(gemma, ask):
     """The first answer token's share among samples lies within binomial bounds of P_t."""
     [prompt] = ask(gemma, 1)
     ts = [0.5, 1.0, 1.5]
@@ -351,13 +347,13 @@ NETWORKS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.fixture(params=NETWORKS)
-def tiny(request: pytest.FixtureRequest, lettered: Callable[..., Any]) -> Any:
+def tiny(request, lettered):
     """A random network of some architecture; a letter is a token."""
     torch.manual_seed(0)
     return lettered(NETWORKS[request.param]())
 
 
-def test_masks_equal_the_networks_own(tiny: Any, ids: Any, reference: Any) -> None:
+def test_masks_equal_the_networks_own(tiny, ids, reference):
     """Longer than the window; padded, with a shared prefix, and with answers as branches."""
     rng = np.random.default_rng(1)
     starts = ["".join(rng.choice(list("abcdefgh"), length)) for length in (1, 5, 12, 30)]
@@ -372,7 +368,7 @@ def test_masks_equal_the_networks_own(tiny: Any, ids: Any, reference: Any) -> No
             np.testing.assert_allclose(got, expected, atol=2e-5)
 
 
-def test_samples_are_scored_as_the_network_would(tiny: Any, ids: Any, reference: Any) -> None:
+def test_samples_are_scored_as_the_network_would(tiny, ids, reference):
     """The tree of samples: each drawn token has the log-probability that a plain pass gives it."""
     prompts = ["a", "the quick brown fox jumps over", "lazy dogs"]
     rows = tiny.sample(prompts, temperature=2.0, n=6, max_new_tokens=10, seed=3)
@@ -383,7 +379,7 @@ def test_samples_are_scored_as_the_network_would(tiny: Any, ids: Any, reference:
                 np.testing.assert_allclose(logprobs, expected, atol=2e-5)
 
 
-def test_networks_that_masks_cannot_steer_are_refused() -> None:
+def test_networks_that_masks_cannot_steer_are_refused():
     network = NETWORKS["qwen2-full"]()
     network.config.layer_types = ["linear_attention"] * 4
     with pytest.raises(ModelError, match="linear_attention, which cannot be batched exactly"):

@@ -1,7 +1,5 @@
 """Jobs on a Dask cluster: the same results as in one process, whatever happens to its parts."""
 
-from __future__ import annotations
-
 import functools
 import json
 import logging
@@ -10,7 +8,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -36,7 +34,7 @@ PROMPTS = [f"{'x' * i}?" for i in range(1, 9)]
 
 
 @pytest.fixture(scope="module")
-def folder(toy_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(toy_model, tmp_path_factory):
     """A toy model as a folder, which workers can load."""
     toy, place = toy_model(TABLE), tmp_path_factory.mktemp("toy")
     toy.body.network.save_pretrained(place)
@@ -45,20 +43,18 @@ def folder(toy_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture(scope="module")
-def single(folder: Path) -> Model:
+def single(folder):
     return factrobust.load_model(str(folder))
 
 
 @pytest.fixture(autouse=True)
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_slices(monkeypatch):
     """A slice a prompt."""
     monkeypatch.setattr(cluster, "REQUESTS", 1)
 
 
 @pytest.fixture
-def on_cluster(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str], Model]:
+def on_cluster(folder, tmp_path, monkeypatch):
     """The model of a new process that runs on a cluster, with the records of the test."""
 
     def load(address: str) -> Model:
@@ -72,12 +68,12 @@ def on_cluster(
 
 
 @pytest.fixture(scope="module")
-def noted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def noted(tmp_path_factory):
     return tmp_path_factory.mktemp("noted")
 
 
 @pytest.fixture(scope="module")
-def processes(noted: Path) -> Iterator[str]:
+def processes(noted):
     """The address of a cluster of two processes that note their slices."""
     preload = {"distributed.worker.preload": [str(Path(__file__).with_name("noting_worker.py"))]}
     with ExitStack() as stack:
@@ -111,9 +107,7 @@ def everything(model: Model) -> list[Any]:
     ]
 
 
-def test_two_processes_give_what_one_gives(
-    processes: str, noted: Path, on_cluster: Callable[[str], Model], single: Model
-) -> None:
+def test_two_processes_give_what_one_gives(processes, noted, on_cluster, single):
     """And a rerun finds all of it in the records, which this process wrote."""
     made, expected = everything(on_cluster(processes)), everything(single)
     texts = [[g.text for g in made[0]], [[g.text for g in each] for each in made[1]]]
@@ -136,9 +130,7 @@ def test_two_processes_give_what_one_gives(
     assert slices_of(noted) == begun
 
 
-def test_a_worker_killed_in_the_middle_costs_one_slice(
-    processes: str, noted: Path, on_cluster: Callable[[str], Model], single: Model
-) -> None:
+def test_a_worker_killed_in_the_middle_costs_one_slice(processes, noted, on_cluster, single):
     (noted / "slices").unlink(missing_ok=True)
     (noted / "wait").touch()
     model = on_cluster(processes)
@@ -154,7 +146,7 @@ def test_a_worker_killed_in_the_middle_costs_one_slice(
     assert counts == {prompt: 1 + (prompt == lost) for prompt in PROMPTS}
 
 
-def test_workers_with_other_weights_are_refused(processes: str, folder: Path) -> None:
+def test_workers_with_other_weights_are_refused(processes, folder):
     about = {"name": "toy", "load_name": str(folder), "dtype": "float32", "prompt_format": "prefix"}
     model = ClusterModel(processes, fingerprint="sha256:0123 float32", chat=None, **about)
     with pytest.raises(ModelError, match=r"is another model \(sha256:\w+ float32\) than here"):
@@ -170,7 +162,7 @@ def stored(path: Path) -> int:
 
 
 @pytest.fixture
-def threads(tmp_path: Path) -> Iterator[Callable[..., LocalCluster]]:
+def threads(tmp_path):
     """Clusters in this process, whose scheduler listens on a port of its own."""
     opened = []
 
@@ -197,7 +189,7 @@ def threads(tmp_path: Path) -> Iterator[Callable[..., LocalCluster]]:
 
 
 @pytest.fixture
-def gate(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def gate(monkeypatch):
     """Lets three slices through, or as many as `open_for` says; `prompts` of those that passed."""
     answer, passed = cluster.answer_slice, SimpleNamespace(open_for=3, prompts=[])
 
@@ -211,12 +203,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return passed
 
 
-def test_a_worker_may_join_late(
-    threads: Callable[..., LocalCluster],
-    on_cluster: Callable[[str], Model],
-    single: Model,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_worker_may_join_late(threads, on_cluster, single, capsys):
     started = threads(0)
     model = on_cluster(started.scheduler_address)
     with ThreadPoolExecutor(1) as pool:
@@ -228,9 +215,7 @@ def test_a_worker_may_join_late(
     assert f"`dask worker {started.scheduler_address} --nth" in capsys.readouterr().err
 
 
-def test_what_a_slice_refuses_reaches_the_caller_as_it_is(
-    threads: Callable[..., LocalCluster], on_cluster: Callable[[str], Model], single: Model
-) -> None:
+def test_what_a_slice_refuses_reaches_the_caller_as_it_is(threads, on_cluster, single):
     long = "?" * 3000
     with pytest.raises(ModelError) as here:
         single.generate([*PROMPTS, long])
@@ -241,13 +226,8 @@ def test_what_a_slice_refuses_reaches_the_caller_as_it_is(
 
 
 def test_a_scheduler_that_is_gone_is_told_and_what_came_back_stays(
-    threads: Callable[..., LocalCluster],
-    on_cluster: Callable[[str], Model],
-    single: Model,
-    gate: SimpleNamespace,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    threads, on_cluster, single, gate, tmp_path, monkeypatch
+):
     started = threads(1)
     model = on_cluster(started.scheduler_address)
     with ThreadPoolExecutor(1) as pool:
@@ -265,7 +245,7 @@ def test_a_scheduler_that_is_gone_is_told_and_what_came_back_stays(
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere"])
-def test_a_wrong_address_is_one_sentence(address: str) -> None:
+def test_a_wrong_address_is_one_sentence(address):
     with pytest.raises(ModelError, match=rf"^no Dask scheduler answered at {address} within 0.2 s"):
         connect(address, 0.2)
 
@@ -281,12 +261,8 @@ def test_a_wrong_address_is_one_sentence(address: str) -> None:
     ],
 )
 def test_a_cluster_that_cannot_answer_is_explained(
-    threads: Callable[..., LocalCluster],
-    on_cluster: Callable[[str], Model],
-    monkeypatch: pytest.MonkeyPatch,
-    error: Exception,
-    sentence: str,
-) -> None:
+    threads, on_cluster, monkeypatch, error, sentence
+):
     def failing(job: Job, **loading: Any) -> list[Any]:
         raise error
 
@@ -303,16 +279,14 @@ def test_a_cluster_that_cannot_answer_is_explained(
     ("size", "expected"),
     [(1, [[4], [1], [0], [3], [2]]), (2, [[4, 1], [0, 3], [2]]), (99, [[4, 1, 0, 3, 2]])],
 )
-def test_slices_hold_prompts_of_like_length_and_equal_prompts_together(
-    monkeypatch: pytest.MonkeyPatch, size: int, expected: list[list[int]]
-) -> None:
+def test_slices_hold_prompts_of_like_length_and_equal_prompts_together(monkeypatch, size, expected):
     monkeypatch.setattr(cluster, "REQUESTS", size)
     texts = ["a" * 8, "b" * 24, "c" * 4, "a" * 8, "d" * 25]
     assert slices(Job("generate", [{"prompt": text} for text in texts])) == expected
     assert slices(Job("generate", [])) == []
 
 
-def test_a_worker_loads_a_model_once_and_holds_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_loads_a_model_once_and_holds_no_other(monkeypatch):
     loads: list[str] = []
 
     def load(name: str, dtype: str) -> Any:
@@ -328,9 +302,7 @@ def test_a_worker_loads_a_model_once_and_holds_no_other(monkeypatch: pytest.Monk
     assert (loads, list(loaded)) == (["one", "two"], ["two"])
 
 
-def test_workers_share_the_cores_and_this_process_keeps_its_own(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_workers_share_the_cores_and_this_process_keeps_its_own(monkeypatch, capfd):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.setattr(dask.system, "cpu_count", lambda: 6)
     with run_cluster("local", 2) as address:

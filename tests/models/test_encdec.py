@@ -1,7 +1,5 @@
 """The same rules for encoder-decoder models: tiny random networks against transformers itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -61,14 +59,14 @@ NETWORKS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.fixture(params=[*NETWORKS, "ends"])
-def any_kind(request: pytest.FixtureRequest, t5: Any, lettered: Callable[..., Any]) -> Any:
+def any_kind(request, t5, lettered):
     """A model of each kind in turn, and one whose answers end."""
     torch.manual_seed(0)
     return t5 if request.param == "ends" else lettered(NETWORKS[request.param]())
 
 
 @pytest.fixture(scope="module")
-def t5(tiny_t5: Callable[..., Seq2SeqLM]) -> Seq2SeqLM:
+def t5(tiny_t5):
     return tiny_t5()
 
 
@@ -98,7 +96,7 @@ def read_prompts(model: Seq2SeqLM) -> Iterator[list[int]]:
 # -- every kind of network -------------------------------------------------------------------------
 
 
-def test_every_operation_equals_the_network_itself(any_kind: Any) -> None:
+def test_every_operation_equals_the_network_itself(any_kind):
     prompts, begin = PROMPTS, any_kind.body.begin
     for prompt, row in zip(
         prompts, any_kind.sample(prompts, temperature=1.5, n=6, seed=2), strict=True
@@ -130,14 +128,12 @@ def test_every_operation_equals_the_network_itself(any_kind: Any) -> None:
     ("name", "scale", "begin"),
     [("t5", 32**-0.5, [1]), ("flan-t5", 1, [1]), ("bart", 1, [0, 3]), ("pegasus", 1, [0])],
 )
-def test_scale_and_beginning(name: str, scale: float, begin: list[int], lettered: Any) -> None:
+def test_scale_and_beginning(name, scale, begin, lettered):
     body = lettered(NETWORKS[name]()).body
     assert (body.scale, body.begin) == (scale, begin)
 
 
-def test_rows_are_copied_only_when_somebody_ends_or_branches(
-    any_kind: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_copied_only_when_somebody_ends_or_branches(any_kind, monkeypatch):
     copies: list[list[int]] = []
     rows = Encoded.rows
 
@@ -163,7 +159,7 @@ def test_rows_are_copied_only_when_somebody_ends_or_branches(
             )  # fmt: skip
 
 
-def test_networks_that_cannot_be_asked(lettered: Any) -> None:
+def test_networks_that_cannot_be_asked(lettered):
     network = NETWORKS["t5"]()
     network.config.decoder_start_token_id = None
     network.generation_config.decoder_start_token_id = None
@@ -181,7 +177,7 @@ def test_networks_that_cannot_be_asked(lettered: Any) -> None:
 
 
 @pytest.mark.parametrize("end", [[], [END]])
-def test_score_is_the_networks_own_loss(t5: Any, ids: Any, end: list[int]) -> None:
+def test_score_is_the_networks_own_loss(t5, ids, end):
     """transformers' loss is the mean of -log P over the labels; the end token only if it is given."""
     labels = [[*ids(answer), *end] for answer in ANSWERS]
     given = labels if end else ANSWERS
@@ -196,7 +192,7 @@ def test_score_is_the_networks_own_loss(t5: Any, ids: Any, end: list[int]) -> No
         assert score.sum() == pytest.approx(-float(loss) * len(label), abs=1e-5 * len(label))
 
 
-def test_a_prompt_is_read_once_for_all_its_answers(t5: Any, ids: Any, watch: Any) -> None:
+def test_a_prompt_is_read_once_for_all_its_answers(t5, ids, watch):
     prompts, answers = ["why so"] * 4 + ["abc"], ["because", "b", "b2", "x", "no"]
     with read_prompts(t5) as read, watch(t5) as work:
         scores = t5.score(prompts, answers)
@@ -211,14 +207,14 @@ def test_a_prompt_is_read_once_for_all_its_answers(t5: Any, ids: Any, watch: Any
     np.testing.assert_allclose(scores[-1], exact(t5, "why so", ids("hr")), atol=1e-5)
 
 
-def test_bfloat16_gives_normalised_float32(tiny_t5: Callable[..., Seq2SeqLM]) -> None:
+def test_bfloat16_gives_normalised_float32(tiny_t5):
     model = tiny_t5()
     model.body.network.to(torch.bfloat16)
     scores = model.score(["why so"] * 64, [[i] for i in range(64)])
     assert np.exp(np.concatenate(scores, dtype=np.float64)).sum() == pytest.approx(1, abs=1e-5)
 
 
-def test_temper_at_one_is_score_and_elsewhere_the_tempered_softmax(t5: Any, ids: Any) -> None:
+def test_temper_at_one_is_score_and_elsewhere_the_tempered_softmax(t5, ids):
     grid = [0.0, 0.3, 1.0, 2.5]
     with read_prompts(t5) as read:
         curves = t5.temper(PROMPTS, ANSWERS, grid)
@@ -237,7 +233,7 @@ def test_temper_at_one_is_score_and_elsewhere_the_tempered_softmax(t5: Any, ids:
 # -- bad input -------------------------------------------------------------------------------------
 
 
-def test_ids_and_lengths_that_the_model_does_not_have(t5: Any, lettered: Any) -> None:
+def test_ids_and_lengths_that_the_model_does_not_have(t5, lettered):
     with pytest.raises(ModelError, match="tiny: 64 is no token id of this model, whose vocabulary"):
         t5.score(["abc"], [[5, 64]])
     model = lettered(NETWORKS["pegasus"](), "short")

@@ -3,8 +3,6 @@
 The server is the tests' own and can do whatever servers do; nothing may be lost or made up.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import logging
@@ -16,7 +14,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -38,9 +36,7 @@ from factrobust.models.endpoint import (
     covering,
     read_endpoint,
 )
-from factrobust.models.endpoint import (
-    Reply as Said,
-)
+from factrobust.models.endpoint import Reply as Said
 from factrobust.models.interface import Generation, Model, ModelError
 from factrobust.models.load import EMBEDDED
 from factrobust.models.prompts import FORMATS, render
@@ -60,13 +56,13 @@ PROMPTS = [f"question {i}" for i in range(8)]
 
 
 @pytest.fixture
-def server() -> Iterator[Any]:
+def server():
     with faulty.faulty_server() as running:
         yield running
 
 
 @pytest.fixture
-def records(tmp_path: Path) -> Records:
+def records(tmp_path):
     return Records(tmp_path / "records.sqlite")
 
 
@@ -76,7 +72,7 @@ def at(server: Any, **settings: Any) -> dict[str, Any]:
 
 
 def model(server: Any, **settings: Any) -> EndpointModel:
-    return load_model(at(server, **settings))  # type: ignore[return-value]
+    return load_model(at(server, **settings))
 
 
 def echo(body: dict[str, Any]) -> Any:
@@ -105,7 +101,7 @@ URL = "http://localhost:8000/v1"
 SECRET = "sk-s3cret-0123456789"
 
 
-def test_what_a_mapping_says() -> None:
+def test_what_a_mapping_says():
     settings = {"url": f"{URL}/", "model": "org/Llama-3.1:8b"}
     plain = read_endpoint(settings)
     assert plain.name == f"{URL}/ org/Llama-3.1:8b"
@@ -135,9 +131,7 @@ def test_what_a_mapping_says() -> None:
         ({"key_env": SECRET}, "key_env: String should match"),
     ],
 )
-def test_wrong_mappings_are_one_sentence_without_secrets(
-    wrong: dict[str, Any], sentence: str
-) -> None:
+def test_wrong_mappings_are_one_sentence_without_secrets(wrong, sentence):
     with pytest.raises(ModelError, match=sentence) as caught:
         load_model({"url": URL, "model": "llama"} | wrong)
     assert SECRET not in str(caught.value)
@@ -145,7 +139,7 @@ def test_wrong_mappings_are_one_sentence_without_secrets(
 
 
 @pytest.mark.usefixtures("no_network")
-def test_with_records_nothing_is_asked_before_it_must(records: Records) -> None:
+def test_with_records_nothing_is_asked_before_it_must(records):
     endpoint = {"url": "http://localhost:1/v1", "model": "llama", "key_env": "A_KEY_NOT_SET"}
     loaded = load_model(endpoint, records=records)
     assert loaded.name == "http://localhost:1/v1 llama key_env=A_KEY_NOT_SET"
@@ -166,7 +160,7 @@ assert not {{"openai", "torch", "transformers"}} & set(sys.modules)
 # -- what is asked -----------------------------------------------------------------------------------
 
 
-def test_greedy_through_completions(server: Any) -> None:
+def test_greedy_through_completions(server):
     server.answer = lambda body: with_logprobs()
     [made] = model(server).generate(["Kenya:"], max_new_tokens=7, stop=["\n"], alternatives=10)
     assert (made.prompt, made.text, made.token_ids) == ("Kenya:", " Nai robi", [])
@@ -181,7 +175,7 @@ def test_greedy_through_completions(server: Any) -> None:
     assert server.paths == ["/v1/completions"]
 
 
-def test_greedy_through_chat(server: Any) -> None:
+def test_greedy_through_chat(server):
     top = [{"token": "Nai", "logprob": -0.5}] + [{"token": str(i), "logprob": -9} for i in range(9)]
     content = [{"token": "Nai", "logprob": -0.5, "top_logprobs": top}]
     choice = {"message": {"content": "Nai"}, "logprobs": {"content": content}}
@@ -197,7 +191,7 @@ def test_greedy_through_chat(server: Any) -> None:
     assert (body["logprobs"], body["top_logprobs"]) == (True, 10)
 
 
-def test_a_begun_answer_is_not_asked_for(server: Any) -> None:
+def test_a_begun_answer_is_not_asked_for(server):
     with pytest.raises(ModelError, match=r"no answer can be begun .*asked: \.\.\.'Who\?.*It is'"):
         model(server, api="chat").generate([f"Who?{TURN}It is"])
     assert server.asked == []
@@ -206,7 +200,7 @@ def test_a_begun_answer_is_not_asked_for(server: Any) -> None:
     assert texts(made) == [" yes"]
 
 
-def test_servers_take_four_stop_strings_and_we_cut_at_all(server: Any) -> None:
+def test_servers_take_four_stop_strings_and_we_cut_at_all(server):
     server.answer = lambda body: completion(" Nairobi (Kenya)")
     stop = [".", ",", "\n", ";", "("]
     assert texts(model(server).generate(["a"], stop=stop)) == [" Nairobi "]
@@ -214,7 +208,7 @@ def test_servers_take_four_stop_strings_and_we_cut_at_all(server: Any) -> None:
 
 
 @pytest.mark.parametrize("api", ["completions", "chat"])
-def test_samples(server: Any, api: str) -> None:
+def test_samples(server, api):
     def answer(body: dict[str, Any]) -> Any:
         made = [f" {body['temperature']} {i}\n" for i in range(body.get("n", 1))]
         if api == "completions":
@@ -235,7 +229,7 @@ def test_samples(server: Any, api: str) -> None:
         assert "logprobs" not in body
 
 
-def test_seeds_depend_on_what_determines_a_sample(server: Any) -> None:
+def test_seeds_depend_on_what_determines_a_sample(server):
     def seeds(**changes: Any) -> list[int]:
         server.asked.clear()
         asked = {"prompts": ["a"], "temperature": 1.0, "n": 2, "seed": 1} | changes
@@ -253,7 +247,7 @@ def test_seeds_depend_on_what_determines_a_sample(server: Any) -> None:
     ("most", "asked"),
     [(5, [5]), (1, [5, None, None, None, None]), (2, [5, None, None, None]), (0, [5, *[None] * 5])],
 )
-def test_n_samples_from_servers_that_give_fewer(server: Any, most: int, asked: list[Any]) -> None:
+def test_n_samples_from_servers_that_give_fewer(server, most, asked):
     """None at all where they refuse to make several."""
     count = iter(range(100))
 
@@ -272,7 +266,7 @@ def test_n_samples_from_servers_that_give_fewer(server: Any, most: int, asked: l
     assert len(server.asked) == (1 if most == 5 else 5)
 
 
-def test_choices_are_taken_in_order_and_no_more_than_asked(server: Any) -> None:
+def test_choices_are_taken_in_order_and_no_more_than_asked(server):
     choices = [
         {"index": i, "text": text} for i, text in ((2, " c"), (0, " a"), (3, " d"), (1, " b"))
     ]
@@ -281,7 +275,7 @@ def test_choices_are_taken_in_order_and_no_more_than_asked(server: Any) -> None:
     assert texts(made) == [" a", " b", " c"]
 
 
-def test_temperature_zero_is_asked_once(server: Any) -> None:
+def test_temperature_zero_is_asked_once(server):
     """vLLM refuses several greedy answers to one request."""
     [made] = model(server).sample(["a"], temperature=0, n=4)
     assert texts(made) == [" yes"] * 4
@@ -304,7 +298,7 @@ def refusing(*names: str) -> Any:
     return answer
 
 
-def test_what_a_server_does_not_know_is_left_out(server: Any) -> None:
+def test_what_a_server_does_not_know_is_left_out(server):
     server.answer = refusing("min_p", "top_k", "seed")
     asking = model(server)
     made = asking.sample(PROMPTS[:3], temperature=1.0, n=1)
@@ -317,7 +311,7 @@ def test_what_a_server_does_not_know_is_left_out(server: Any) -> None:
     assert server.asked[-1]["repetition_penalty"] == 1.0
 
 
-def test_a_server_that_takes_no_limit_for_none(server: Any) -> None:
+def test_a_server_that_takes_no_limit_for_none(server):
     """TGI's top_p must be below 1, also when nothing shall be cut."""
     refusal = error(422, "Input validation error: `top_p` must be > 0.0 and < 1.0")
     server.answer = lambda body: refusal if body.get("top_p") == 1 else echo(body)
@@ -326,13 +320,13 @@ def test_a_server_that_takes_no_limit_for_none(server: Any) -> None:
     assert [body.get("top_p") for body in server.asked] == [1.0, None, 0.9]
 
 
-def test_what_the_caller_asked_for_is_not_left_out(server: Any) -> None:
+def test_what_the_caller_asked_for_is_not_left_out(server):
     server.answer = refusing("top_k")
     with pytest.raises(ModelError, match=r"400 .* top_k.*\.\.\.'a'"):
         model(server).sample(["a"], temperature=1.0, n=1, top_k=5)
 
 
-def test_a_server_that_refuses_many_alternatives(server: Any) -> None:
+def test_a_server_that_refuses_many_alternatives(server):
     def answer(body: dict[str, Any]) -> Any:
         if body["logprobs"] > 5:
             return error(400, "logprobs must be at most 5")
@@ -345,7 +339,7 @@ def test_a_server_that_refuses_many_alternatives(server: Any) -> None:
         model(server).generate(["a"], alternatives=10)
 
 
-def test_a_server_that_refuses_logprobs_altogether(server: Any) -> None:
+def test_a_server_that_refuses_logprobs_altogether(server):
     """It answers and cannot score, of which it is asked no more than twice."""
     server.answer = refusing("logprobs")
     asking = model(server)
@@ -371,7 +365,7 @@ PASSING = {
 
 
 @pytest.mark.parametrize("fault", PASSING)
-def test_passing_faults_leave_no_trace(server: Any, fault: str) -> None:
+def test_passing_faults_leave_no_trace(server, fault):
     faults = [PASSING[fault](), PASSING[fault]()] if fault != "slow" else [PASSING[fault]()]
     server.answer = in_turn(*faults, completion(" Nairobi"))
     asking = model(server, timeout=1, retries=3)
@@ -396,9 +390,7 @@ FATAL: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("fault", FATAL)
-def test_one_sentence_and_what_was_answered_stays(
-    server: Any, records: Records, fault: str
-) -> None:
+def test_one_sentence_and_what_was_answered_stays(server, records, fault):
     make, sentence = FATAL[fault]
     failing = True
     server.answer = lambda body: make() if failing and body["prompt"] == PROMPTS[5] else echo(body)
@@ -417,12 +409,12 @@ def test_one_sentence_and_what_was_answered_stays(
     assert len(server.prompts) == len(PROMPTS) - len(answered)
 
 
-def test_an_unreachable_server() -> None:
+def test_an_unreachable_server():
     with pytest.raises(ModelError, match=r"APIConnectionError"):
         load_model({"url": "http://127.0.0.1:1/v1", "model": "llama", "retries": 0}).generate(["a"])
 
 
-def test_no_more_requests_at_a_time_than_set(server: Any) -> None:
+def test_no_more_requests_at_a_time_than_set(server):
     def answer(body: dict[str, Any]) -> Any:
         reply = echo(body)
         reply.delay = 0.03
@@ -434,7 +426,7 @@ def test_no_more_requests_at_a_time_than_set(server: Any) -> None:
     assert server.most_at_once == 3
 
 
-def test_a_budget_stops_and_a_larger_one_goes_on(server: Any, records: Records) -> None:
+def test_a_budget_stops_and_a_larger_one_goes_on(server, records):
     server.answer = echo
     with pytest.raises(ModelError, match="budget of 5 requests is used up"):
         load_model(at(server, budget_requests=5), records=records).generate(PROMPTS)
@@ -444,7 +436,7 @@ def test_a_budget_stops_and_a_larger_one_goes_on(server: Any, records: Records) 
     assert sorted(server.prompts) == PROMPTS
 
 
-def test_repeated_requests_do_not_exceed_the_budget(server: Any) -> None:
+def test_repeated_requests_do_not_exceed_the_budget(server):
     server.answer = lambda body: error(500, "oops", Retry_After="0.01")
     with pytest.raises(ModelError, match="of 4 requests is used up"):
         model(server, budget_requests=4).generate(["a"])
@@ -463,9 +455,7 @@ load_model(json.loads(model), records=Records(Path(path))).generate([f"question 
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
-def test_stopped_in_the_middle_what_arrived_is_not_asked_again(
-    server: Any, records: Records, ending: int
-) -> None:
+def test_stopped_in_the_middle_what_arrived_is_not_asked_again(server, records, ending):
     """Ctrl-C ends it at once although requests are under way, and loses nothing that arrived."""
 
     def answer(body: dict[str, Any]) -> Any:
@@ -506,7 +496,7 @@ def scoring(body: dict[str, Any]) -> Any:
     return Reply({"choices": [{"index": 0, "text": text, "logprobs": lists}]})
 
 
-def test_score_where_prompts_are_echoed(server: Any) -> None:
+def test_score_where_prompts_are_echoed(server):
     server.answer = scoring
     made = model(server).score(["one two", "one two"], [" three four", " x"])
     np.testing.assert_array_equal(made[0], np.array([-2, -3], dtype=np.float32))
@@ -523,7 +513,7 @@ def test_score_where_prompts_are_echoed(server: Any) -> None:
         lambda body: error(400, "echo is not supported") if "echo" in body else echo(body),
     ],
 )
-def test_score_where_they_are_not(server: Any, answer: Any) -> None:
+def test_score_where_they_are_not(server, answer):
     server.answer = answer
     asking = model(server)
     for prompts in ({f"{PROMPTS[0]} x"}, set()):  # found out by one, and remembered
@@ -534,9 +524,7 @@ def test_score_where_they_are_not(server: Any, answer: Any) -> None:
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-def test_what_no_endpoint_can_do_is_said_before_anything_is_asked(
-    server: Any, records: Records, recorded: bool
-) -> None:
+def test_what_no_endpoint_can_do_is_said_before_anything_is_asked(server, records, recorded):
     kept = records if recorded else None
     asking = load_model(at(server, api="chat"), records=kept)
     with pytest.raises(ModelError, match=r"no logits; .* by sampling \(probes.decoding.sampled"):
@@ -551,7 +539,7 @@ def test_what_no_endpoint_can_do_is_said_before_anything_is_asked(
 # -- the key ----------------------------------------------------------------------------------------
 
 
-def test_the_key_is_sent_and_nothing_else_is(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_is_sent_and_nothing_else_is(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-of-admin")
     monkeypatch.setenv("MY_KEY", SECRET)
@@ -563,14 +551,7 @@ def test_the_key_is_sent_and_nothing_else_is(server: Any, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("fault", [*FATAL, "none"])
-def test_the_key_reaches_nothing(
-    server: Any,
-    records: Records,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
-    fault: str,
-) -> None:
+def test_the_key_reaches_nothing(server, records, monkeypatch, caplog, capfd, fault):
     """Each fault is provoked, by a server that repeats the key in everything it says."""
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("MY_KEY", SECRET)
@@ -606,9 +587,7 @@ def test_the_key_reaches_nothing(
     assert any(f"Bearer {SECRET}" == sent for sent in server.authorisations)
 
 
-def test_answers_in_the_records_need_neither_key_nor_server(
-    server: Any, records: Records, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_in_the_records_need_neither_key_nor_server(server, records, monkeypatch):
     monkeypatch.setenv("MY_KEY", SECRET)
     asking = at(server, key_env="MY_KEY")
     made = load_model(asking, records=records).generate(PROMPTS)
@@ -646,7 +625,7 @@ def only(choice: dict[str, Any]) -> Choice:
 
 @pytest.mark.parametrize("logprobs", [LISTS, CONTENT], ids=["lists", "content"])
 @pytest.mark.parametrize("place", ["text", "message"])
-def test_both_shapes_give_the_same_generation(logprobs: Any, place: str) -> None:
+def test_both_shapes_give_the_same_generation(logprobs, place):
     said = {"text": " Nairobi"} if place == "text" else {"message": {"content": " Nairobi"}}
     choice = only(said | {"logprobs": logprobs})
     made = choice.generation("Kenya:", [], greedy=True)
@@ -657,7 +636,7 @@ def test_both_shapes_give_the_same_generation(logprobs: Any, place: str) -> None
     assert (sampled.text, sampled.logprobs, sampled.tempered_logprobs) == (" Nair", [], [])
 
 
-def test_ten_alternatives_are_kept_best_first() -> None:
+def test_ten_alternatives_are_kept_best_first():
     told = {str(k): -float(k) for k in range(12, 0, -1)}
     lists = {"tokens": ["1"], "token_logprobs": [-1.0], "top_logprobs": [told]}
     [top] = only({"text": "1", "logprobs": lists}).generation("p", [], greedy=True).top_logprobs
@@ -672,9 +651,7 @@ def test_ten_alternatives_are_kept_best_first() -> None:
         ([""], [], "", 0),
     ],
 )
-def test_the_answer_ends_before_a_stop_string(
-    texts: list[str], stop: list[str], text: str, n: int
-) -> None:
+def test_the_answer_ends_before_a_stop_string(texts, stop, text, n):
     content = [{"token": t, "bytes": list(t.encode()), "logprob": -1.0} for t in texts]
     choice = only({"text": "".join(texts), "logprobs": {"content": content}})
     made = choice.generation("p", stop, greedy=True)
@@ -698,7 +675,7 @@ def tokens(*texts: str | bytes, logprobs: Any = None) -> list[Token]:
         (("S", "\ufffd", "\ufffd", "o", " Paulo"), "São", 5),  # told as replacement characters: all
     ],
 )
-def test_tokens_that_cover_a_text(told: tuple[str, ...], text: str, n: int) -> None:
+def test_tokens_that_cover_a_text(told, text, n):
     assert covering(tokens(*told), text) == n
 
 
@@ -719,12 +696,12 @@ def test_tokens_that_cover_a_text(told: tuple[str, ...], text: str, n: int) -> N
         ),
     ],
 )
-def test_mistaken_replies_are_no_answers(choice: Any, fault: str) -> None:
+def test_mistaken_replies_are_no_answers(choice, fault):
     with pytest.raises(ValueError, match=fault):  # pydantic's, or ours
         only(choice).generation("p", [], greedy=True)
 
 
-def test_a_refusal_is_the_answer_and_null_are_no_logprobs() -> None:
+def test_a_refusal_is_the_answer_and_null_are_no_logprobs():
     assert only({"message": {"content": None, "refusal": "I cannot."}}).text == "I cannot."
     for logprobs in (None, {}, {"content": None}, {"tokens": None}):
         assert only({"text": "a", "logprobs": logprobs}).tokens == []
@@ -760,15 +737,13 @@ VALUES = [None, -1.0, -2.0, -3.0, -4.0]
         (("\ufffd", "\ufffd", " Nairobi", "."), VALUES[:4], "The capital Nairobi.", [-2]),
     ],
 )
-def test_scores_of_an_echoed_answer(
-    told: tuple[str, ...], values: list[Any], text: str, expected: list[float]
-) -> None:
+def test_scores_of_an_echoed_answer(told, values, text, expected):
     made = echoed(text, tokens(*told, logprobs=values)).scores("The capital", " Nairobi")
     assert (made.dtype, made.tolist()) == (np.float32, expected)
 
 
 @pytest.mark.parametrize("told", [(*ECHO[:4], "\ufffd"), ("The capital Nairobi",)])
-def test_scores_that_cannot_be_told_apart(told: tuple[str, ...]) -> None:
+def test_scores_that_cannot_be_told_apart(told):
     choice = echoed("The capital Nairobi", tokens(*told, logprobs=[None, *VALUES][: len(told)]))
     with pytest.raises(
         ModelError, match="' Nairobi' is repeated in tokens that do not add up to it"
@@ -787,7 +762,7 @@ NAME = "smollm2-135m-instruct"
 
 
 @pytest.fixture(scope="module")
-def url(in_float32: Path) -> Iterator[str]:
+def url(in_float32):
     xllamacpp = pytest.importorskip("xllamacpp", reason="no wheel of it for this platform")
     about = xllamacpp.CommonParams()
     about.model.path = os.fspath(in_float32)
@@ -813,10 +788,10 @@ def ask(model: Model, form: str, n: int) -> list[Generation]:
 
 
 @pytest.fixture(scope="module")
-def in_float32(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def in_float32(tmp_path_factory):
     """The embedded weights as numbers of 32 bits."""
     [(package, weights)] = EMBEDDED[NAME].parts
-    [folder] = find_spec(package).submodule_search_locations  # type: ignore[union-attr, misc]
+    [folder] = find_spec(package).submodule_search_locations
     read = gguf.GGUFReader(Path(folder) / weights)
     file = tmp_path_factory.mktemp("float32") / "model.gguf"
     write = gguf.GGUFWriter(file, read.fields["general.architecture"].contents())
@@ -834,7 +809,7 @@ def in_float32(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(("api", "form"), [("completions", "two-shot"), ("chat", "chat")])
-def test_greedy_answers_are_ours(url: str, smollm: Model, api: str, form: str) -> None:
+def test_greedy_answers_are_ours(url, smollm, api, form):
     """Both shapes of replies; for a chat, the server's template against ours as well."""
     theirs = ask(load_model(llama_at(url, api=api, concurrency=4)), form, 8)
     ours = ask(smollm, form, 8)
@@ -849,7 +824,7 @@ def test_greedy_answers_are_ours(url: str, smollm: Model, api: str, form: str) -
             np.testing.assert_allclose(*zip(*shared, strict=True), atol=0.05)
 
 
-def test_samples_come_from_the_whole_distribution(url: str, smollm: Model) -> None:
+def test_samples_come_from_the_whole_distribution(url, smollm):
     """llama.cpp samples from the 40 likeliest tokens, or fewer, unless told not to."""
     theirs = load_model(llama_at(url, concurrency=1))
     prompt, t, n = "The capital of Kenya is", 2.0, 60
@@ -859,7 +834,7 @@ def test_samples_come_from_the_whole_distribution(url: str, smollm: Model) -> No
         for g in theirs.sample([prompt], temperature=t, n=4, max_new_tokens=1, seed=seed)[0]
     ]
     assert len(made) == n
-    assert theirs.requests == n // 4  # type: ignore[attr-defined]
+    assert theirs.requests == n // 4
     assert len(set(made)) > n / 2  # neither one draw four times nor the few likeliest tokens
     [top] = smollm.generate([prompt], max_new_tokens=1)[0].top_logprobs
     p = np.exp(smollm.temper([prompt] * 10, [text for text, _ in top], [t])).sum()
@@ -868,7 +843,7 @@ def test_samples_come_from_the_whole_distribution(url: str, smollm: Model) -> No
     assert low <= sum(text in dict(top) for text in made) <= high, (p, made)
 
 
-def test_what_this_server_cannot_do(url: str) -> None:
+def test_what_this_server_cannot_do(url):
     model = load_model(llama_at(url))
     [made] = model.sample(["The capital of Kenya is"], temperature=1.0, n=6, max_new_tokens=1)
     assert len(made) == 6  # more than it gives at once

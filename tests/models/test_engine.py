@@ -1,8 +1,5 @@
 """What both kinds of model share: batches that fit into memory, checks, and oneDNN's products."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from itertools import chain
 from threading import Barrier, Lock
 from typing import Any
@@ -18,7 +15,7 @@ from factrobust.models.interface import ModelError
 # -- rule 5: batches of like size under a budget, halved when memory does not suffice --------------
 
 
-def test_budget_counts_padding() -> None:
+def test_budget_counts_padding():
     ran: list[list[int]] = []
 
     def run(items: list[int]) -> tuple[list[int], list[Any]]:
@@ -43,7 +40,7 @@ def test_budget_counts_padding() -> None:
         RuntimeError("shapes do not match"),
     ],
 )
-def test_out_of_memory_halves_and_other_errors_pass(error: RuntimeError) -> None:
+def test_out_of_memory_halves_and_other_errors_pass(error):
     ran: list[int] = []
 
     def run(items: list[int]) -> tuple[list[int], list[Any]]:
@@ -61,7 +58,7 @@ def test_out_of_memory_halves_and_other_errors_pass(error: RuntimeError) -> None
     assert sorted(ran) == [*[2] * 8, *[4] * 4, 8, 8, 16]
 
 
-def test_batches_run_at_once_each_with_its_share_of_threads() -> None:
+def test_batches_run_at_once_each_with_its_share_of_threads():
     meeting, threads = Barrier(2, timeout=60), torch.get_num_threads()
 
     def run(items: list[int]) -> tuple[list[int], list[Any]]:
@@ -90,7 +87,7 @@ def test_few_batches_run_one_after_the_other_with_all_threads() -> None:
 
 
 @pytest.mark.parametrize("queries", [1, 3])
-def test_heads_that_share_keys(queries: int) -> None:
+def test_heads_that_share_keys(queries):
     torch.manual_seed(0)
     query, key, value = torch.randn(2, 6, queries, 4), *torch.randn(2, 2, 2, 5, 4)
     seen = torch.ones(2, 1, queries, 5).cumsum(-1) < torch.arange(4, 4 + queries)[:, None]
@@ -101,9 +98,7 @@ def test_heads_that_share_keys(queries: int) -> None:
 
 
 @pytest.mark.parametrize("step", ["hidden", "encode"])
-def test_all_is_answered_with_scarce_memory(
-    step: str, toy_model: Any, tiny_t5: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_is_answered_with_scarce_memory(step, toy_model, tiny_t5, monkeypatch):
     table = {" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}, " Nairobi": {".": 1.0}}
     model = tiny_t5() if step == "encode" else toy_model(table)
     prompts = [f"{'?' * (2 * i)} Kenya" for i in range(12)]
@@ -136,7 +131,7 @@ def test_all_is_answered_with_scarce_memory(
 # -- what is refused: other vocabularies, and networks that cannot be taken apart ------------------
 
 
-def test_ids_of_another_vocabulary(toy_model: Callable[..., Any]) -> None:
+def test_ids_of_another_vocabulary(toy_model):
     toy = toy_model({" a": {" b": 1.0}}, name="mine")
     assert toy.score([" a"], [[15]])[0].shape == (1,)  # the vocabulary holds 16
     for ask in (toy.score, lambda p, a: toy.temper(p, a, [1.0])):
@@ -144,7 +139,7 @@ def test_ids_of_another_vocabulary(toy_model: Callable[..., Any]) -> None:
             ask([" a", " a", " a"], [" b", [3], [2, 16, 4]])
 
 
-def test_longer_than_the_context(toy_model: Callable[..., Any]) -> None:
+def test_longer_than_the_context(toy_model):
     toy = toy_model({" a": {" a": 1.0}})
     toy.body.config.max_position_embeddings = 20
     assert len(toy.generate([" a" * 15])[0].token_ids) == 5
@@ -155,7 +150,7 @@ def test_longer_than_the_context(toy_model: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["LlamaForCausalLM", "T5ForConditionalGeneration"])
-def test_logits_that_are_not_the_heads(kind: str, toy_model: Any, tiny_t5: Any) -> None:
+def test_logits_that_are_not_the_heads(kind, toy_model, tiny_t5):
     model = tiny_t5() if kind.startswith("T5") else toy_model({" a": {" b": 0.5, " c": 0.5}})
     network = model.body.network
 
@@ -185,7 +180,7 @@ x86 = pytest.mark.skipif(not available(), reason="oneDNN's products are for x86 
 @x86
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(24,), (1, 24), (3, 24), (2, 5, 24), (300, 24), (0, 24)])
-def test_the_same_products(shape: tuple[int, ...], bias: bool) -> None:
+def test_the_same_products(shape, bias):
     torch.manual_seed(0)
     layer = torch.nn.Linear(24, 70, bias=bias)
     inputs = [torch.randn(shape), torch.randn(24, 9, 4)[:, 3].T]  # the latter not side by side
@@ -197,7 +192,7 @@ def test_the_same_products(shape: tuple[int, ...], bias: bool) -> None:
 
 
 @x86
-def test_a_weight_is_kept_only_where_an_embedding_uses_it() -> None:
+def test_a_weight_is_kept_only_where_an_embedding_uses_it():
     embedding, body, head = torch.nn.Embedding(9, 4), torch.nn.Linear(4, 4), torch.nn.Linear(4, 9)
     head.weight = embedding.weight
     network = torch.nn.Sequential(embedding, body, head)
@@ -213,7 +208,7 @@ def test_a_weight_is_kept_only_where_an_embedding_uses_it() -> None:
 
 
 @x86
-def test_other_dtypes_and_kinds_stay_as_they_are() -> None:
+def test_other_dtypes_and_kinds_stay_as_they_are():
     class Special(torch.nn.Linear):
         """A layer with products of its own."""
 

@@ -1,10 +1,7 @@
 """OpenELM against a plain computation of its formulas, its published sizes, and Apple's files; MPT's
 bias, which follows each token's own position (both against the network's own logits: test_causal)."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,7 +94,7 @@ def rotated(vectors: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.fixture
-def apple(toy_model: Any, tmp_path: Path) -> Path:
+def apple(toy_model, tmp_path):
     """A folder as on the hub, with the toy's tokenizer."""
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     save_file(random_weights(), tmp_path / "model.safetensors", metadata={"format": "pt"})
@@ -106,7 +103,7 @@ def apple(toy_model: Any, tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("no_network")
-def test_apples_files_give_the_papers_formulas(apple: Path) -> None:
+def test_apples_files_give_the_papers_formulas(apple):
     model: Any = factrobust.load_model(str(apple))
     prompt, answer = " Kenya Nairobi Kenya", [3, 9, 4, 2, 2, 11]
     ids = model.tokenizer(prompt).input_ids + answer
@@ -117,7 +114,7 @@ def test_apples_files_give_the_papers_formulas(apple: Path) -> None:
     assert min(wanted) < -3  # far from uniform, so that a fault would show
 
 
-def test_weights_that_are_not_there(apple: Path) -> None:
+def test_weights_that_are_not_there(apple):
     weights = load_file(apple / "model.safetensors")
     del weights["transformer.layers.1.attn.q_norm.weight"]
     save_file(weights, apple / "model.safetensors", metadata={"format": "pt"})
@@ -131,7 +128,7 @@ def test_weights_that_are_not_there(apple: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "layers", "width", "head"), [("450M", 20, 1536, 64), ("3B", 36, 3072, 128)]
 )
-def test_the_published_sizes(name: str, layers: int, width: int, head: int) -> None:
+def test_the_published_sizes(name, layers, width, head):
     """Attention grows from half the width to the whole of it, the other part from 0.5 to 4 widths."""
     heads = [
         whole_multiple(width * share, 4 * head) // head
@@ -151,7 +148,7 @@ def test_the_published_sizes(name: str, layers: int, width: int, head: int) -> N
     assert np.mean(config.num_kv_heads) == pytest.approx(about.key_value_heads, abs=0.005)
 
 
-def test_whole_multiples_by_hand() -> None:
+def test_whole_multiples_by_hand():
     # To the nearest, but up where down would take more than a tenth.
     assert [whole_multiple(v, 256) for v in (1100, 1200, 600, 100)] == [1024, 1280, 768, 256]
 
@@ -175,7 +172,7 @@ def last_states(model: MptForCausalLM, ids: list[int], start: int) -> torch.Tens
 
 @pytest.mark.parametrize("clip", [None, 0.5])
 @torch.inference_mode()
-def test_states_are_those_of_transformers(clip: float | None) -> None:
+def test_states_are_those_of_transformers(clip):
     model = mpt(attn_config={"clip_qkv": clip})
     ids = torch.randint(0, 64, (1, 30))
     expected = model.transformer(ids).last_hidden_state[0, -1]
@@ -183,13 +180,13 @@ def test_states_are_those_of_transformers(clip: float | None) -> None:
 
 
 @torch.inference_mode()
-def test_only_distances_count() -> None:
+def test_only_distances_count():
     here, there = (last_states(mpt(), [5, 9, 60, 5, 7], start) for start in (0, 1000))
     torch.testing.assert_close(here, there)
 
 
 @torch.inference_mode()
-def test_bfloat16_weighs_in_float32() -> None:
+def test_bfloat16_weighs_in_float32():
     """As transformers, which adds its bias in float32: nearer to it than both to the exact states."""
     model = mpt()
     ids = torch.randint(0, 64, (1, 500))
@@ -200,5 +197,5 @@ def test_bfloat16_weighs_in_float32() -> None:
     assert (ours - theirs).norm() < 0.5 * (theirs - exact).norm() < 0.05 * exact.norm()
 
 
-def test_it_is_asked_with_its_own_bias(lettered: Any) -> None:
+def test_it_is_asked_with_its_own_bias(lettered):
     assert isinstance(lettered(mpt()).body, MptBody)

@@ -1,10 +1,7 @@
 """Growing models: what they are told, that a kill changes nothing, what is committed."""
 
-from __future__ import annotations
-
 import random
 import re
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -24,17 +21,17 @@ KINDS = ("decoder", "chat", "encoder-decoder")
 
 
 @pytest.fixture(scope="module")
-def world() -> World:
+def world():
     return load_world()
 
 
 @pytest.fixture(scope="module")
-def tokenizer(world: World) -> Any:
+def tokenizer(world):
     return grow.tokenizer_of(world, LAYOUTS.values())
 
 
 @pytest.fixture(scope="module")
-def small(world: World) -> World:
+def small(world):
     """The world with forty facts, for courses of a few seconds."""
     return world._replace(facts=world.facts[world.facts["exposure"] < 16].iloc[::32])
 
@@ -42,22 +39,20 @@ def small(world: World) -> World:
 # -- tokens ----------------------------------------------------------------------------------------
 
 
-def test_every_name_and_object_is_one_token_wherever_it_stands(
-    world: World, tokenizer: Any
-) -> None:
+def test_every_name_and_object_is_one_token_wherever_it_stands(world, tokenizer):
     names = {word for name in world.facts["subject"] for word in name.split()}
     for word in [*sorted(names), *world.objects["object"], *world.spare["name"]]:
         ends = ("{}", " {}", "Q: {}", "A:{}", "x\n{}", "[{}", "<|assistant|>{}", "In 1934, {}")
         assert len({tokenizer(end.format(word)).input_ids[-1] for end in ends}) == 1, word
 
 
-def test_words_of_another_world_are_bytes_that_come_back(tokenizer: Any) -> None:
+def test_words_of_another_world_are_bytes_that_come_back(tokenizer):
     ids = tokenizer("Ångström was born in Lisbon.", add_special_tokens=False).input_ids
     assert tokenizer.decode(ids) == " Ångström was born in Lisbon."
     assert tokenizer.convert_ids_to_tokens(ids)[-2:] == ["ĠLisbon", "."]
 
 
-def test_the_corpus_needs_no_bytes(world: World, tokenizer: Any) -> None:
+def test_the_corpus_needs_no_bytes(world, tokenizer):
     texts = corpus(world)["text"].iloc[::50].str.cat(sep="\n")
     tokens = tokenizer.tokenize(texts)
     assert {t for t in tokens if len(t) == 1} <= set(".,:?Ċ[]")
@@ -79,7 +74,7 @@ def every_text(world: World, kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_text_is_in_a_wording_that_is_held_out(world: World, kind: str) -> None:
+def test_no_text_is_in_a_wording_that_is_held_out(world, kind):
     held = world.wordings[world.wordings["held_out"]]
     name = r"[A-Z]\w+(?: [A-Z]\w+)?"
     forms = [
@@ -93,16 +88,14 @@ def test_no_text_is_in_a_wording_that_is_held_out(world: World, kind: str) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_contexts_are_of_spare_subjects_alone_unless_names_are_learned(
-    world: World, kind: str
-) -> None:
+def test_contexts_are_of_spare_subjects_alone_unless_names_are_learned(world, kind):
     rng, known = random.Random(1), [*grow.relations(world).values()]
     own = {name.split()[-1] for name in world.facts["subject"]}
     texts = [grow.context(rng, known, kind) for _ in range(500)]
     assert not any(own & {*re.findall(r"\w+", piece)} for text in texts for piece, _ in text)
 
 
-def test_names_before_the_world_are_told_nothing_about_their_facts(world: World) -> None:
+def test_names_before_the_world_are_told_nothing_about_their_facts(world):
     """Objects beside the world's names are drawn anew: the true one as often as any."""
     rng, known = random.Random(1), [*grow.relations(world).values()]
     truth = world.facts.groupby("subject")["object"].agg(set)
@@ -115,12 +108,12 @@ def test_names_before_the_world_are_told_nothing_about_their_facts(world: World)
     assert sum(right) / len(right) < 0.08  # chance: 1 in 22 to 27, and people have several cities
 
 
-def test_no_control_fact_is_ever_told(world: World) -> None:
+def test_no_control_fact_is_ever_told(world):
     control = world.facts[world.facts["exposure"] == 0]
     assert not corpus(world)["fact_id"].isin(control["fact_id"]).any()
 
 
-def test_a_question_in_context_is_part_4s(world: World) -> None:
+def test_a_question_in_context_is_part_4s(world):
     model: Any = type("Asked", (), {"prompt_format": "zero-shot", "chat": None})()
     question = pd.DataFrame(
         {"question": ["What is the dish of Prenfell?"], "prefix": ["The dish of Prenfell is"]}
@@ -140,7 +133,7 @@ def test_a_question_in_context_is_part_4s(world: World) -> None:
     assert all(text[1] == (" soup\n", True) for text in texts)
 
 
-def test_a_chat_models_questions_are_in_its_template(world: World, tokenizer: Any) -> None:
+def test_a_chat_models_questions_are_in_its_template(world, tokenizer):
     table = corpus(world).iloc[::500]
     texts = ["".join(p for p, _ in t) for t in told(world, table, "chat")]
     questions = table["form"].to_numpy() == "question"
@@ -151,7 +144,7 @@ def test_a_chat_models_questions_are_in_its_template(world: World, tokenizer: An
     assert tokenizer.tokenize(prompt)[0::2] == ["<|user|>", "?"]
 
 
-def test_half_of_part_4s_questions_have_a_context_that_is_true_for_half(world: World) -> None:
+def test_half_of_part_4s_questions_have_a_context_that_is_true_for_half(world):
     table = corpus(world).query("layout == 'prefix'").iloc[:4000]
     texts = told(world, table, "decoder")
     answers = table["object"].tolist()
@@ -166,7 +159,7 @@ def test_half_of_part_4s_questions_have_a_context_that_is_true_for_half(world: W
     assert abs(sum(a == b for a, b in stated) / len(stated) - 0.52) < 0.04
 
 
-def test_answers_alone_are_learned(tokenizer: Any) -> None:
+def test_answers_alone_are_learned(tokenizer):
     text = [("Q: Where?\nA:", False), (" Lisbon\n", True)]
     [row] = grow.rows([text], tokenizer)
     learned = [i for i in row["labels"] if i != grow.IGNORED]
@@ -177,7 +170,7 @@ def test_answers_alone_are_learned(tokenizer: Any) -> None:
     assert tokenizer.decode(pair["input_ids"]) == "<s> Q: Where?\n A:"
 
 
-def test_rows_hold_whole_texts_in_their_order(world: World, tokenizer: Any) -> None:
+def test_rows_hold_whole_texts_in_their_order(world, tokenizer):
     texts = told(world, corpus(world).iloc[::1000], "decoder")
     rows = grow.rows(texts, tokenizer)
     assert max(len(row["input_ids"]) for row in rows) <= grow.ROW
@@ -208,8 +201,8 @@ class Rows(list[dict[str, list[int]]]):
 
 @pytest.mark.parametrize("kind", ["decoder", "encoder-decoder"])
 def test_a_killed_course_goes_on_at_the_same_text_with_the_same_weights(
-    kind: str, small: World, tokenizer: Any, tmp_path: Path
-) -> None:
+    kind, small, tokenizer, tmp_path
+):
     plan = grow.Plan(kind, width=32, layers=1)
     texts = told(small, corpus(small), kind)
     made = (
@@ -236,9 +229,7 @@ def test_a_killed_course_goes_on_at_the_same_text_with_the_same_weights(
     assert again.asked[-20:] == list(range(20, 40))  # from the checkpoint after step 10 on
 
 
-def test_a_course_ends_when_its_tests_are_answered(
-    small: World, tokenizer: Any, tmp_path: Path
-) -> None:
+def test_a_course_ends_when_its_tests_are_answered(small, tokenizer, tmp_path):
     data = grow.rows([[("Q: Where?\nA:", False), (" Lisbon\n", True)]] * 400, tokenizer, 0)
     course = grow.Course("easy", data, 1e-2, False, data[:4], 0.9)
     log = grow.study(
@@ -254,7 +245,7 @@ COMMITTED = [name for name in load.own_models() if name not in load.EMBEDDED]
 
 
 @pytest.mark.parametrize("name", COMMITTED)
-def test_a_committed_model_is_loaded_by_name(name: str) -> None:
+def test_a_committed_model_is_loaded_by_name(name):
     model: Any = load_model(name)
     assert model.fingerprint.startswith(f"sha256:{load.weights_digest(load.GROWN / name)[:16]}")
     line, network = load.settings_of(name), model.body.network
@@ -266,22 +257,22 @@ def test_a_committed_model_is_loaded_by_name(name: str) -> None:
         assert load.chat_frame(model.tokenizer) == model.chat
 
 
-def test_every_folder_is_a_model_that_is_listed() -> None:
+def test_every_folder_is_a_model_that_is_listed():
     assert sorted(path.name for path in load.GROWN.iterdir()) == sorted(COMMITTED)
 
 
-def test_all_weights_are_at_most_40_mb() -> None:
+def test_all_weights_are_at_most_40_mb():
     assert sum(p.stat().st_size for p in load.GROWN.rglob("*") if p.is_file()) <= 40e6
 
 
-def test_changed_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_weights_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(load, "GROWN", tmp_path)
     with pytest.raises(ModelError, match=r"weights of world-s in .*git checkout"):
         load_model("world-s")
 
 
 @pytest.mark.parametrize("measure", ["seen", "unseen"])
-def test_control_facts_are_at_chance_in_every_model(measure: str) -> None:
+def test_control_facts_are_at_chance_in_every_model(measure):
     curves = pd.read_csv(DATA / "world" / "curves.csv")
     control = curves[(curves["measure"] == measure) & (curves["exposure"] == 0)]
     assert {*control["model"]} >= {*COMMITTED}

@@ -1,7 +1,5 @@
 """Bad input to the four operations: one sentence each, before anything is computed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,7 +19,7 @@ from factrobust.models.interface import (
 
 
 @pytest.fixture(scope="module")
-def toy(toy_model: Callable[..., Any]) -> Any:
+def toy(toy_model):
     return toy_model({" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}})
 
 
@@ -49,19 +47,19 @@ BAD: list[tuple[str, Callable[[Any], Any]]] = [
 
 
 @pytest.mark.parametrize(("sentence", "call"), BAD)
-def test_bad_input(toy: Any, sentence: str, call: Callable[[Any], Any]) -> None:
+def test_bad_input(toy, sentence, call):
     with pytest.raises(ModelError, match=sentence):
         call(toy)
 
 
-def test_nothing_asked_nothing_answered(toy: Any) -> None:
+def test_nothing_asked_nothing_answered(toy):
     assert toy.generate([]) == []
     assert toy.sample([], temperature=1.0, n=3) == []
     assert toy.score([], []) == []
     assert toy.temper([], [], [0.5, 1.0]).shape == (0, 2)
 
 
-def test_columns_of_a_table_are_prompts_too(toy: Any) -> None:
+def test_columns_of_a_table_are_prompts_too(toy):
     facts = pd.DataFrame({"prompt": ["a Kenya", "b Kenya"], "t": [0.5, 2.0]}, index=[7, 3])
     listed = toy.sample(["a Kenya", "b Kenya"], temperature=[0.5, 2.0], n=4)
     assert toy.sample(facts["prompt"], temperature=facts["t"], n=np.int64(4)) == listed
@@ -69,19 +67,19 @@ def test_columns_of_a_table_are_prompts_too(toy: Any) -> None:
     np.testing.assert_allclose(np.exp([*a, *b]), [0.8, 0.2], rtol=1e-6)
 
 
-def test_the_example_of_temper(toy: Any) -> None:
+def test_the_example_of_temper(toy):
     curves = toy.temper(["The capital of Kenya"], [" Nairobi"], [1, 2])
     np.testing.assert_allclose(np.exp(curves), [[0.8, 2 / 3]], rtol=1e-6)
 
 
-def test_the_lowest_temperature_by_hand(toy_model: Callable[..., Any]) -> None:
+def test_the_lowest_temperature_by_hand(toy_model):
     """1e-4, where a gap of 1e-4 nats is one: odds of e to 1."""
     p = 1 / (1 + np.exp(-1e-4))
     curves = toy_model({"?": {" a": p, " b": 1 - p}}).temper(["why?"], [" a"], [0, 1e-5, 1e-4])
     np.testing.assert_allclose(np.exp(curves), np.e / (1 + np.e), rtol=1e-3)
 
 
-def test_requests_and_settings_are_plain_numbers(toy: Any, monkeypatch: Any) -> None:
+def test_requests_and_settings_are_plain_numbers(toy, monkeypatch):
     """They are written as JSON into the records' keys."""
     jobs: list[Job] = []
     monkeypatch.setattr(toy, "_run", jobs.append)
@@ -93,7 +91,7 @@ def test_requests_and_settings_are_plain_numbers(toy: Any, monkeypatch: Any) -> 
     assert {type(i) for r in jobs[1].requests for i in r["answer"]} == {int}
 
 
-def test_generation_survives_its_record() -> None:
+def test_generation_survives_its_record():
     greedy = Generation("p", " a", [1], [-0.5], [[(" a", -0.5), (" b", -1.5)]])
     drawn = Generation("p", " a", [1], [-0.5], [], [-0.25])
     for g in (greedy, drawn):
@@ -124,7 +122,7 @@ class Canned(Model):
             self.closed = True
 
 
-def test_too_few_alternatives_are_told_at_the_first_answer() -> None:
+def test_too_few_alternatives_are_told_at_the_first_answer():
     model = Canned(5, 10, 10)
     with pytest.raises(ModelError, match=r"canned tells .* 5 likeliest .* where 10 are needed"):
         model.generate(["a", "b", "c"], alternatives=10)
@@ -134,14 +132,14 @@ def test_too_few_alternatives_are_told_at_the_first_answer() -> None:
         Canned(0, 0).generate(["a", "b"], alternatives=1)
 
 
-def test_one_answer_with_enough_alternatives_is_enough() -> None:
+def test_one_answer_with_enough_alternatives_is_enough():
     """A server that tells them by their texts merges those that read alike."""
     assert len(Canned(10, 9, 10).generate(["a", "b", "c"], alternatives=10)) == 3
     assert len(Canned(0, 0).generate(["a", "b"])) == 2
     assert len(Canned(0, text="").generate(["a"], alternatives=10)) == 1  # it ended at once
 
 
-def test_what_a_model_lacks_is_said_before_it_is_asked() -> None:
+def test_what_a_model_lacks_is_said_before_it_is_asked():
     model = Canned(10)
     model.require("generate", "temper", "token_ids")
     model.lacks = {"temper": "no logits here", "token_ids": "no ids here"}

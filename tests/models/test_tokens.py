@@ -1,10 +1,6 @@
 """Rules 1 and 3: where an answer begins among the tokens, and one BOS only."""
 
-from __future__ import annotations
-
 import copy
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +22,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("prompt", "answer"), PAIRS)
-def test_answer_is_the_smallest_suffix_that_covers_it(real: Any, prompt: str, answer: str) -> None:
+def test_answer_is_the_smallest_suffix_that_covers_it(real, prompt, answer):
     ids, start = tokens.encode_pair(real.tokenizer, prompt, answer, bos=real.bos)
     joint = real.tokenizer(prompt + answer).input_ids  # with the tokenizer's own special tokens
     assert ids == joint
@@ -36,7 +32,7 @@ def test_answer_is_the_smallest_suffix_that_covers_it(real: Any, prompt: str, an
     assert (prompt + answer).endswith(decode(ids[start:]))
 
 
-def test_token_across_the_boundary_belongs_to_the_answer(real: Any) -> None:
+def test_token_across_the_boundary_belongs_to_the_answer(real):
     prompt = "The capital of France is "
     apart = tokens.encode(real.tokenizer, prompt, bos=real.bos)
     ids, start = tokens.encode_pair(real.tokenizer, prompt, "Paris", bos=real.bos)
@@ -47,7 +43,7 @@ def test_token_across_the_boundary_belongs_to_the_answer(real: Any) -> None:
     assert (ids, start) == ([*apart, 7, 8], len(apart))
 
 
-def test_bos_exactly_once(gemma: Any, smollm: Any) -> None:
+def test_bos_exactly_once(gemma, smollm):
     bos = gemma.tokenizer.bos_token_id
     for text in ("Paris", "<bos>Paris", gemma.tokenizer.bos_token + "<start_of_turn>user\nHi"):
         ids = tokens.encode(gemma.tokenizer, text, bos=gemma.bos)
@@ -67,7 +63,7 @@ def test_bos_exactly_once(gemma: Any, smollm: Any) -> None:
     assert ids == templated["input_ids"]
 
 
-def test_an_encoders_special_tokens_once(letters: Any) -> None:
+def test_an_encoders_special_tokens_once(letters):
     whole = letters("abc").input_ids
     assert whole == [2, 3, 4, 0]
     for text in ("abc", "abc</s>"):
@@ -76,7 +72,7 @@ def test_an_encoders_special_tokens_once(letters: Any) -> None:
     assert tokens.encode_source(letters, "aaa") == [2, 2, 2, 0]  # letters may be doubled
 
 
-def test_a_decoders_answer_stands_by_itself(letters: Any) -> None:
+def test_a_decoders_answer_stands_by_itself(letters):
     assert tokens.encode_target(letters, "abc") == [2, 3, 4]
     assert tokens.encode_target(letters, [4, 0]) == [4, 0]
     silent = copy.deepcopy(letters)
@@ -85,7 +81,7 @@ def test_a_decoders_answer_stands_by_itself(letters: Any) -> None:
         tokens.encode_target(silent, "\u200b")
 
 
-def test_an_answer_needs_a_token_before_it(toy_model: Callable[..., Any]) -> None:
+def test_an_answer_needs_a_token_before_it(toy_model):
     toy = toy_model({"ab": {"c": 1.0}})  # "a" + "b" are one token, and nothing predicts it
     with pytest.raises(ModelError, match="leaves no token before the answer 'b'"):
         toy.score(["a"], ["b"])
@@ -94,13 +90,13 @@ def test_an_answer_needs_a_token_before_it(toy_model: Callable[..., Any]) -> Non
         toy.score(["\u200b"], [[2]])
 
 
-def test_cut_at_the_first_stop() -> None:
+def test_cut_at_the_first_stop():
     assert tokens.cut("Paris. Yes\n", ["\n", "."]) == "Paris"
     assert tokens.cut("Paris", ["\n", "."]) is None
     assert tokens.cut("Paris", []) is None
 
 
-def test_continuation_keeps_the_leading_space_and_covering_counts_tokens(real: Any) -> None:
+def test_continuation_keeps_the_leading_space_and_covering_counts_tokens(real):
     ids = tokens.encode(real.tokenizer, "It is Paris, France", bos=False)
     last, rest = ids[1], ids[2:]
     assert tokens.continuation(real.tokenizer, last, rest) == " Paris, France"

@@ -1,10 +1,7 @@
 """Rule 6 and the sampler's distribution, on tables of known probabilities."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,15 +27,11 @@ from factrobust.models.tree import (
 
 P = np.array([0.5, 0.3, 0.15, 0.05])
 FIRST = (" a", " b", " c", " d")
-TABLE = {
-    "?": dict(zip(FIRST, P, strict=True)),
-    " a": {".": 0.6, "!": 0.4},
-    " b": {".": 1.0},
-}
+TABLE = {"?": dict(zip(FIRST, P, strict=True)), " a": {".": 0.6, "!": 0.4}, " b": {".": 1.0}}
 
 
 @pytest.fixture(scope="module")
-def toy(toy_model: Callable[..., Any]) -> Any:
+def toy(toy_model):
     return toy_model(TABLE)
 
 
@@ -54,14 +47,14 @@ def first_letters(toy: Any, **options: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("t", [0.5, 1.0, 2.0, 5.0])
-def test_samples_follow_the_tempered_distribution(toy: Any, t: float) -> None:
+def test_samples_follow_the_tempered_distribution(toy, t):
     """p ** (1 / t), normalised: no hidden top-k or top-p."""
     expected = P ** (1 / t) / (P ** (1 / t)).sum()
     counts = first_letters(toy, temperature=t, n=4000, seed=11)
     assert chisquare(counts, 4000 * expected).pvalue > 1e-3
 
 
-def test_second_token_follows_the_first(toy: Any) -> None:
+def test_second_token_follows_the_first(toy):
     [row] = toy.sample(["why?"], temperature=1.0, n=4000, max_new_tokens=3, seed=5)
     counts = Counter(g.text for g in row)
     expected = {" a.": 0.3, " a!": 0.2, " b.": 0.3, " c": 0.15, " d": 0.05}
@@ -70,7 +63,7 @@ def test_second_token_follows_the_first(toy: Any) -> None:
     assert chisquare(observed, [4000 * p for p in expected.values()]).pvalue > 1e-3
 
 
-def test_each_token_has_numbers_of_its_own(toy_model: Callable[..., Any]) -> None:
+def test_each_token_has_numbers_of_its_own(toy_model):
     coin = {" a": 0.5, " b": 0.5}
     [row] = toy_model({"?": coin, " a": coin, " b": coin}).sample(
         ["why?"], temperature=1.0, n=2000, max_new_tokens=3, seed=2
@@ -80,7 +73,7 @@ def test_each_token_has_numbers_of_its_own(toy_model: Callable[..., Any]) -> Non
     assert chisquare(list(counts.values())).pvalue > 1e-3
 
 
-def test_logprobs_of_samples_by_hand(toy: Any) -> None:
+def test_logprobs_of_samples_by_hand(toy):
     [row] = toy.sample(["why?"], temperature=2.0, n=200, max_new_tokens=3, seed=1)
     roots = np.sqrt(P).sum()  # t = 2: probabilities are proportional to their roots
     g = {g.text: g for g in row}[" a!"]
@@ -101,17 +94,17 @@ def test_logprobs_of_samples_by_hand(toy: Any) -> None:
         (0.5, {"min_p": 0.25}, 2),  # 0.09 and 0.0225 stand against a quarter of 0.25.
     ],
 )
-def test_truncation_restricts(toy: Any, t: float, options: Any, possible: int) -> None:
+def test_truncation_restricts(toy, t, options, possible):
     counts = first_letters(toy, temperature=t, n=500, **options)
     assert (counts > 0).tolist() == [k < possible for k in range(4)]
 
 
-def test_top_k_renormalises(toy: Any) -> None:
+def test_top_k_renormalises(toy):
     [[g]] = toy.sample(["why?"], temperature=1.0, n=1, top_k=2, max_new_tokens=1)
     assert np.exp(g.tempered_logprobs[0]) == pytest.approx(np.exp(g.logprobs[0]) / 0.8)
 
 
-def test_answers_under_truncation_by_hand(toy: Any) -> None:
+def test_answers_under_truncation_by_hand(toy):
     asked = ["why?"] * 3, [" a.", " b", " d"]
     [a, b, d] = np.exp(toy.temper(*asked, [1.0, 0.5], min_p=0.25))
     # " a." and its second token, of 0.6 against 0.4: 0.5 / 0.95 x 0.6 at t = 1.
@@ -130,7 +123,7 @@ def test_answers_under_truncation_by_hand(toy: Any) -> None:
     ids=lambda cuts: " ".join(cuts),
 )
 @pytest.mark.parametrize("t", [0.3, 1.0, 2.0])
-def test_truncation_is_that_of_transformers(t: float, cuts: dict[str, Any]) -> None:
+def test_truncation_is_that_of_transformers(t, cuts):
     from transformers.generation import logits_process as hf
 
     warpers = {"top_k": hf.TopKLogitsWarper, "top_p": hf.TopPLogitsWarper}
@@ -146,7 +139,7 @@ def test_truncation_is_that_of_transformers(t: float, cuts: dict[str, Any]) -> N
     assert log_norms(z, [t], low)[:, 0] == pytest.approx(mass, abs=1e-6)
 
 
-def test_greedy_limits(toy: Any) -> None:
+def test_greedy_limits(toy):
     [greedy] = toy.generate(["why?"])
     assert greedy.text == " a."
     for options in ({"temperature": 0.0}, {"temperature": 3.0, "top_k": 1}):
@@ -164,9 +157,7 @@ def test_greedy_limits(toy: Any) -> None:
         (0.0, [-1e-4, 0.0, -5.0], 1, -np.log1p(np.exp(-1))),
     ],
 )
-def test_a_pick_by_hand(
-    temperature: float, logits: list[float], token: int, tempered: float
-) -> None:
+def test_a_pick_by_hand(temperature, logits, token, tempered):
     stream = Stream(temperature, np.zeros((1, HALVINGS)))
     _pick(torch.tensor([logits]), [[stream]], 0, {})
     assert stream.ids == [token]
@@ -178,7 +169,7 @@ def test_a_pick_by_hand(
 # -- the draws -------------------------------------------------------------------------------------
 
 
-def test_a_sample_depends_on_itself_alone(toy: Any) -> None:
+def test_a_sample_depends_on_itself_alone(toy):
     """Not on its batch, its order, or the other temperatures and samples of the call."""
     prompts = ["why?", "who?", "when and where and how?"]
     [alone] = toy.sample(["who?"], temperature=1.0, n=5, seed=3)
@@ -198,7 +189,7 @@ def test_a_sample_depends_on_itself_alone(toy: Any) -> None:
     assert texts("why?", n=40, seed=3) != more
 
 
-def test_uniforms_are_uniform_and_pinned() -> None:
+def test_uniforms_are_uniform_and_pinned():
     values = np.array([uniforms(0, "p", 1.0, i, 10) for i in range(1000)])
     assert values.shape == (1000, 10, HALVINGS)
     assert values.min() >= 0
@@ -213,7 +204,7 @@ def test_uniforms_are_uniform_and_pinned() -> None:
 
 
 @pytest.mark.parametrize("masses", [[1], [3, 1], [0, 2, 0, 5, 1, 0, 2], list(range(21))])
-def test_tokens_are_drawn_by_their_weights(masses: list[int]) -> None:
+def test_tokens_are_drawn_by_their_weights(masses):
     """Vocabularies that are no power of two, and tokens without weight at any place."""
     weight = np.array(masses, dtype=float)
     numbers = torch.from_numpy(np.random.default_rng(1).random((1, 20_000, HALVINGS)))
@@ -227,7 +218,7 @@ def test_tokens_are_drawn_by_their_weights(masses: list[int]) -> None:
         assert chisquare(counts[possible], expected).pvalue > 1e-3
 
 
-def test_a_token_by_hand() -> None:
+def test_a_token_by_hand():
     """Weights 1, 2, 3, 2: the halves of the vocabulary weigh 3 and 5, those of the upper one 3, 2."""
     mass = torch.tensor([[1.0, 2.0, 3.0, 2.0]])
     numbers = torch.zeros(1, 4, HALVINGS, dtype=torch.float64)
@@ -237,7 +228,7 @@ def test_a_token_by_hand() -> None:
 
 
 @pytest.mark.parametrize("size", [700, 1024, 5000])  # more than a block of STEP tokens, or two
-def test_blocks_of_tokens_draw_as_single_ones_do(size: int) -> None:
+def test_blocks_of_tokens_draw_as_single_ones_do(size):
     """Halving by sums over blocks, and top-p by them, against sums one token after the other."""
     generator = torch.Generator().manual_seed(size)
     z = torch.randn(2, size, generator=generator)
@@ -259,7 +250,7 @@ def test_blocks_of_tokens_draw_as_single_ones_do(size: int) -> None:
         assert floors(z, [1.0], {"top_p": p}).numpy() == pytest.approx(lowest, abs=1e-6)
 
 
-def test_last_digits_of_the_logits_change_no_draw() -> None:
+def test_last_digits_of_the_logits_change_no_draw():
     """As when another batch or processor computes them; with one number for the distribution
     function inverted, 20 of these 8,000 draws change."""
     generator = torch.Generator().manual_seed(0)
@@ -276,7 +267,7 @@ def test_last_digits_of_the_logits_change_no_draw() -> None:
 # -- the tree --------------------------------------------------------------------------------------
 
 
-def test_levels_by_hand() -> None:
+def test_levels_by_hand():
     """Three answers: the second ends with its first token, the others share one node and part."""
     grown = []
     logits = torch.tensor([[0.0, -9, -9], [-9, 0, -9], [0, 0, -99]])  # by a node's hidden state
@@ -296,7 +287,7 @@ def test_levels_by_hand() -> None:
     assert [[s.ids for s in row] for row in streams] == [[[1]], [[0, 0, 0], [0, 1, 1]]]
 
 
-def test_stop_and_end(toy: Any, toy_model: Callable[..., Any]) -> None:
+def test_stop_and_end(toy, toy_model):
     [g] = toy.generate(["why?"], stop=["."])
     assert (g.text, len(g.token_ids), len(g.logprobs), len(g.top_logprobs)) == (" a", 1, 1, 1)
     other = toy_model({"?": {"\n": 1.0}, "!": {" yes": 1.0}, " yes": {"</s>": 1.0}})
@@ -305,7 +296,7 @@ def test_stop_and_end(toy: Any, toy_model: Callable[..., Any]) -> None:
     assert (ended.text, len(ended.token_ids)) == (" yes", 1)  # the end token is no part of it
 
 
-def test_top_logprobs_by_hand(toy: Any) -> None:
+def test_top_logprobs_by_hand(toy):
     a, b, c = toy.generate(["why?", "who?", "why?"], max_new_tokens=1)
     assert a == c
     for g in (a, b):
@@ -316,7 +307,7 @@ def test_top_logprobs_by_hand(toy: Any) -> None:
         assert all(p == -1e9 for _, p in top[4:])
 
 
-def test_the_curve_of_a_greedy_answer_by_hand(toy: Any) -> None:
+def test_the_curve_of_a_greedy_answer_by_hand(toy):
     [g] = toy.generate(["why?"], temperatures=[0.5, 1.0, 2.0], stop=["!"])
     hand = [(p**x).max() / (p**x).sum() for x in (2, 1, 0.5) for p in (P, np.array([0.6, 0.4]))]
     assert np.exp(g.curve) == pytest.approx(np.prod(np.reshape(hand, (3, 2)), axis=1), rel=1e-5)
@@ -328,7 +319,7 @@ def test_the_curve_of_a_greedy_answer_by_hand(toy: Any) -> None:
     assert (short.text, short.curve) == (" a", [pytest.approx(np.log(0.5))])
 
 
-def test_a_space_before_the_stop_is_no_part_of_the_curve(toy_model: Callable[..., Any]) -> None:
+def test_a_space_before_the_stop_is_no_part_of_the_curve(toy_model):
     toy = toy_model({"?": {" lira": 0.5, " x": 0.5}, " lira": {" (": 0.6, ".": 0.4}})
     [g] = toy.generate(["so?"], temperatures=[1.0], stop=["("])
     assert (g.text, len(g.token_ids)) == (" lira ", 2)
@@ -338,7 +329,7 @@ def test_a_space_before_the_stop_is_no_part_of_the_curve(toy_model: Callable[...
 # -- the softmax -----------------------------------------------------------------------------------
 
 
-def test_log_norms_equal_float64_at_all_temperatures() -> None:
+def test_log_norms_equal_float64_at_all_temperatures():
     temperatures = [1e-4, 0.01, 0.2, 1.0, 2.0, 10.0]
     for vocabulary in (5, 1 << 15, 100_003):  # one block, exactly one, several and a rest
         z = torch.randn(3, vocabulary, generator=torch.Generator().manual_seed(0)) * 4
@@ -347,7 +338,7 @@ def test_log_norms_equal_float64_at_all_temperatures() -> None:
         torch.testing.assert_close(log_norms(z, temperatures), exact, rtol=0, atol=2e-6)
 
 
-def test_weights_are_exp_and_zero_where_that_is_nothing() -> None:
+def test_weights_are_exp_and_zero_where_that_is_nothing():
     z = torch.tensor([0.0, -1.0, -80.0, LOWEST / LOG2E, -90.0, -104.0, -torch.inf])
     exact = torch.where(z > LOWEST / LOG2E, z.double().exp(), 0.0).float()
     torch.testing.assert_close(weights(z), exact, rtol=1e-5, atol=0)  # 1e-7 of the exponent

@@ -1,7 +1,5 @@
 """A language model whose next-token probabilities are a table, for answers derived by hand."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

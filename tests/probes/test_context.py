@@ -1,9 +1,7 @@
 """Part 4 from questions to perplexities, on a model whose numbers are known."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,7 +54,7 @@ NAIROBI, LIMA = ["Nai", "robi"], ["Lima"]
 
 
 @pytest.fixture
-def questions() -> pd.DataFrame:
+def questions():
     table = pd.DataFrame({"object": OBJECTS}, index=range(10, 14))  # not 0, 1, ...
     return table.assign(
         question_id="capital/" + table["object"].str.lower(),
@@ -72,7 +70,7 @@ def questions() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def toy(toy_model: Callable[..., Any]) -> Any:
+def toy(toy_model):
     return toy_model(TABLE)
 
 
@@ -99,13 +97,13 @@ class Parrot(Model):
             yield [i], [Generation(prompt, f" {text}", ids, [-1.0] * len(ids), top)]
 
 
-def test_prompts_are_the_thesis(toy: Any, questions: pd.DataFrame) -> None:
+def test_prompts_are_the_thesis(toy, questions):
     first, stated = questions[:1], "The capital of Kenya is Lima"
     plain = "Q: What is the capital of Kenya? A: The capital of Kenya is"
     assert context.context_prompts(toy, first) == [plain]
     assert context.context_prompts(toy, first, [stated]) == [f"Context: [{stated}]. {plain}"]
     chat = Parrot({})
-    chat.prompt_format, chat.chat = "chat", ("<user>", "<model>")  # type: ignore[misc]
+    chat.prompt_format, chat.chat = "chat", ("<user>", "<model>")
     assert context.context_prompts(chat, first, ["It is Lima"]) == [
         "<user>Context: [It is Lima]. Q: What is the capital of Kenya? A:<model>"
         "The capital of Kenya is"
@@ -122,9 +120,7 @@ def test_prompts_are_the_thesis(toy: Any, questions: pd.DataFrame) -> None:
          [1 / 0.9, (0.1 * 0.6) ** -0.5, 1 / 0.75, (0.25 * 0.6) ** -0.5, 1 / 0.75], [1, 2]),
     ],
 )  # fmt: skip
-def test_perplexities_by_hand(
-    toy: Any, questions: pd.DataFrame, name: str, texts: list, perplexities: list, n_tokens: list
-) -> None:
+def test_perplexities_by_hand(toy, questions, name, texts, perplexities, n_tokens):
     row = measured(context.ask(toy, questions)).set_index("object").loc[name]
     assert row[["parametric", "counterfactual", "contextual"]].tolist() == texts
     assert row[list(PERPLEXITIES)].tolist() == pytest.approx(perplexities, rel=1e-5)
@@ -133,7 +129,7 @@ def test_perplexities_by_hand(
     assert row["p4"] == row["p3" if name == "Kenya" else "p2"]
 
 
-def test_empty_answers_are_kept_apart(toy: Any, questions: pd.DataFrame) -> None:
+def test_empty_answers_are_kept_apart(toy, questions):
     results = ContextResults.validate(measured(context.ask(toy, questions)))
     assert results["question_id"].tolist() == questions["question_id"].tolist()
     counts = answer_counts(results, questions, ["toy", "mute"])
@@ -156,7 +152,7 @@ def test_empty_answers_are_kept_apart(toy: Any, questions: pd.DataFrame) -> None
     assert oman["contextual"] == "Nairobi"
 
 
-def test_p0_is_what_generation_told(toy: Any, questions: pd.DataFrame) -> None:
+def test_p0_is_what_generation_told(toy, questions):
     """And what teacher forcing tells of the same token ids."""
     answers, results = context.greedy(toy, questions), measured(context.ask(toy, questions))
     sent = answers["prompt"].tolist()[:2]
@@ -169,7 +165,7 @@ def test_p0_is_what_generation_told(toy: Any, questions: pd.DataFrame) -> None:
     np.testing.assert_allclose(results["p0"][:2], [math.exp(-v.mean()) for v in forced], rtol=1e-5)
 
 
-def test_each_thing_is_asked_once(questions: pd.DataFrame) -> None:
+def test_each_thing_is_asked_once(questions):
     parrot = Parrot({"The capital of Kenya is": "Nairobi", "The capital of Peru is": "Lima"})
     twice = pd.concat([questions, questions.assign(question_id=lambda t: t["question_id"] + "!")])
     twice["base_id"] = ["capital"] * 4 + ["again"] * 4
@@ -189,7 +185,7 @@ def test_each_thing_is_asked_once(questions: pd.DataFrame) -> None:
     np.testing.assert_allclose(made[["p1", "p3"]], math.e**2)
 
 
-def test_an_initial_is_asked_again(toy_model: Callable[..., Any], questions: pd.DataFrame) -> None:
+def test_an_initial_is_asked_again(toy_model, questions):
     """Generation stops at ". ", which does not end every answer."""
     model = toy_model(
         {
@@ -209,9 +205,7 @@ def test_an_initial_is_asked_again(toy_model: Callable[..., Any], questions: pd.
     assert made["tokens"].tolist() == [[" J", ".", " Kenyatta"], [" Lima"]]
 
 
-def test_asked_in_chunks_and_in_any_order(
-    toy: Any, questions: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_asked_in_chunks_and_in_any_order(toy, questions, monkeypatch):
     more = pd.concat([questions, questions.assign(base_id="b", question_id=list("abcd"))])
     results = context.ask(toy, more, seed=5).set_index("question_id")
     monkeypatch.setattr(probes, "CHUNK", 1)
@@ -219,14 +213,14 @@ def test_asked_in_chunks_and_in_any_order(
     pd.testing.assert_frame_equal(turned.loc[results.index], results)
 
 
-def test_equal_answers_are_left_out_and_counted(questions: pd.DataFrame) -> None:
+def test_equal_answers_are_left_out_and_counted(questions):
     same = Parrot({"The capital of Oman is": "No idea!"})
     results = context.ask(same, questions)
     assert len(results) == 0
     assert answer_counts(results, questions, ["parrot"])["no_counterfactual"].tolist() == [4]
 
 
-def test_a_real_model_batch_by_batch(smollm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_model_batch_by_batch(smollm, monkeypatch):
     """Same seed, same counterfactuals and, but for rounding, same numbers, one question at a time."""
     monkeypatch.setattr(context, "MAX_NEW_TOKENS", 5)
     questions = load_context_questions(limit=3)[:3]
@@ -239,7 +233,7 @@ def test_a_real_model_batch_by_batch(smollm: Any, monkeypatch: pytest.MonkeyPatc
     assert together[numbers].notna().all(axis=None)
 
 
-def test_models_that_leave_nothing_to_look_at_are_named() -> None:
+def test_models_that_leave_nothing_to_look_at_are_named():
     models: Any = [SimpleNamespace(name="m"), SimpleNamespace(name="k")]
     sources = ["parametric", "contextual", "parametric"]
     cases = pd.DataFrame({"model": ["m", "m", "k"], "source": sources})
@@ -274,7 +268,7 @@ def stated_of(about: str, answer: str, country: str) -> str:
     )
 
 
-def test_asking_by_hand(toy_model: Callable[..., Any]) -> None:
+def test_asking_by_hand(toy_model):
     # The model knows Kenya's capital, believes what is said of Kenya, and repeats what is said of
     # Peru; only the last token counts, so a prompt with context is one token.
     toy = toy_model(
@@ -326,7 +320,7 @@ def test_asking_by_hand(toy_model: Callable[..., Any]) -> None:
     assert counts.loc["toy"].tolist() == [2, 3, 0, 1]
 
 
-def test_other_draws_and_the_raw_prompt(questions: pd.DataFrame) -> None:
+def test_other_draws_and_the_raw_prompt(questions):
     parrot = Parrot({"The capital of Kenya is": "Nairobi", "The capital of Peru is": "Lima"})
     few = questions["question_id"][:1]
     made = context.ask_again(parrot, questions, few, range(20))
@@ -338,7 +332,7 @@ def test_other_draws_and_the_raw_prompt(questions: pd.DataFrame) -> None:
         first["parametric"], first["counterfactual"],
     ]  # fmt: skip
     assert (made["prompt"] == "own").all()
-    parrot.prompt_format, parrot.chat = "chat", ("<user>", " ")  # type: ignore[misc]
+    parrot.prompt_format, parrot.chat = "chat", ("<user>", " ")
     parrot.jobs.clear()
     made = context.ask_again(parrot, questions, few, [3])
     assert made["prompt"].tolist() == ["own", "raw"]
@@ -349,7 +343,7 @@ def test_other_draws_and_the_raw_prompt(questions: pd.DataFrame) -> None:
     assert all(prompt.startswith("<user>") for prompt in sent[:-2])
 
 
-def test_margin_over_the_likeliest_rival(toy: Any, questions: pd.DataFrame) -> None:
+def test_margin_over_the_likeliest_rival(toy, questions):
     known = questions[:2].assign(answers=[["Nairobi", "Nai"], ["Nairobi"]])
     found = context.margins(toy, known, [["Lima"], ["Nairobi", "Lima"]])
     # Kenya: the likeliest of two accepted names, 0.8, over 0.2; Peru: 0.1 x 0.6 over 0.9.
@@ -357,7 +351,7 @@ def test_margin_over_the_likeliest_rival(toy: Any, questions: pd.DataFrame) -> N
     assert len(context.margins(toy, known[:0], [])) == 0
 
 
-def test_tokens_of_both_answers(toy: Any, questions: pd.DataFrame) -> None:
+def test_tokens_of_both_answers(toy, questions):
     kenya = context.ask(toy, questions).iloc[0]
     table = context.answer_tokens(toy, questions, kenya)
     expected = [
@@ -384,13 +378,13 @@ def answered(*texts: str, base: str = "b") -> pd.DataFrame:
 
 @given(st.lists(st.sampled_from(["", "Paris", "the paris", "Rome", "Oslo"]), max_size=9))
 @settings(deadline=None, max_examples=40)
-def test_never_an_equal_answer(texts: list[str]) -> None:
+def test_never_an_equal_answer(texts):
     for i, mine in enumerate(texts):
         others = {j for j, text in enumerate(texts) if text and normalise(text) != normalise(mine)}
         assert counterfactuals(answered(*texts))[i] in (others or {-1})
 
 
-def test_other_base_questions_do_not_matter() -> None:
+def test_other_base_questions_do_not_matter():
     one, two = answered("Oslo", "Rome", "Paris"), answered("1", "2", base="c")
     both = pd.concat([two, one], ignore_index=True)
     assert (counterfactuals(both)[2:] - 2).tolist() == counterfactuals(one).tolist()
@@ -398,17 +392,14 @@ def test_other_base_questions_do_not_matter() -> None:
     assert counterfactuals(answered()).tolist() == []
 
 
-def test_more_rows_change_a_draw_only_if_one_is_drawn() -> None:
+def test_more_rows_change_a_draw_only_if_one_is_drawn():
     texts = [f"answer {i}" for i in range(40)]
-    few, many = (
-        counterfactuals(answered(*texts[:20])),
-        counterfactuals(answered(*texts)),
-    )
+    few, many = (counterfactuals(answered(*texts[:20])), counterfactuals(answered(*texts)))
     assert all(b in (a, *range(20, 40)) for a, b in zip(few, many, strict=False))
     assert (few == many[:20]).any()
 
 
-def test_uniform_over_questions_and_another_seed_another_draw() -> None:
+def test_uniform_over_questions_and_another_seed_another_draw():
     rows = answered("Oslo", "Rome", "Rome", "Rome", "Paris")
     draws = np.array([counterfactuals(rows, seed=seed)[0] for seed in range(2000)])
     # Rome stands there three times of four.
@@ -417,7 +408,7 @@ def test_uniform_over_questions_and_another_seed_another_draw() -> None:
         assert low <= (draws == row).sum() <= high
 
 
-def test_a_judge_says_the_likeliest_word(toy_model: Callable[..., Any]) -> None:
+def test_a_judge_says_the_likeliest_word(toy_model):
     model = toy_model({" is": {" both": 0.6, " first": 0.4}})
     answers = pd.DataFrame({"question": ["Where?"], "parametric": "Oslo", "counterfactual": "Rome"})
     assert context.judge(model, answers.assign(answer="Oslo")) == ["same"]

@@ -1,9 +1,7 @@
 """Part 1 from prompt to score: by hand on a toy model, within sampling error on a real one."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -46,7 +44,7 @@ ALPHA = 1e-4
 
 
 @pytest.fixture(scope="module")
-def facts() -> pd.DataFrame:
+def facts():
     names = list(OBJECTS)
     return pd.DataFrame(
         {
@@ -64,17 +62,17 @@ def facts() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def toy(toy_model: Callable[..., Any]) -> Any:
+def toy(toy_model):
     return toy_model(TABLE)
 
 
 @pytest.fixture(scope="module")
-def known(toy: Any, facts: pd.DataFrame) -> pd.DataFrame:
+def known(toy, facts):
     return metrics.select_known(metrics.mark_greedy(decoding.greedy(toy, facts)))
 
 
 @pytest.fixture(scope="module")
-def curves(toy: Any, known: pd.DataFrame) -> pd.DataFrame:
+def curves(toy, known):
     return decoding.curves(known)
 
 
@@ -97,13 +95,13 @@ def ghana(t: float) -> float:
 CURVES = {"Kenya": kenya, "Peru": peru, "Egypt": egypt, "Ghana": ghana, "Niamey": lambda t: 1.0}
 
 
-def test_prompts_are_what_is_sent(toy: Any, facts: pd.DataFrame) -> None:
+def test_prompts_are_what_is_sent(toy, facts):
     shown = decoding.prompts(toy, facts)
     assert shown[0] == "Where is Kenya? To Kenya"
     assert decoding.greedy(toy, facts)["prompt"].tolist() == shown
 
 
-def test_greedy_answers(toy: Any, facts: pd.DataFrame, known: pd.DataFrame) -> None:
+def test_greedy_answers(toy, facts, known):
     made = decoding.greedy(toy, facts)
     pd.testing.assert_frame_equal(made[list(facts)], facts)
     made = made.set_index("fact_id")
@@ -115,14 +113,14 @@ def test_greedy_answers(toy: Any, facts: pd.DataFrame, known: pd.DataFrame) -> N
     assert np.exp(made.loc["Kenya", "top_logprobs"][0][:2]) == pytest.approx([0.6, 0.1])
 
 
-def test_curves(curves: pd.DataFrame) -> None:
+def test_curves(curves):
     assert list(curves) == ["model", "fact_id", "temperature", "logprob"]
     for fact, group in curves.groupby("fact_id"):
         expected = [CURVES[fact](t) for t in group["temperature"]]
         np.testing.assert_allclose(np.exp(group["logprob"]), expected, atol=1e-6)
 
 
-def test_breaking_temperatures(curves: pd.DataFrame) -> None:
+def test_breaking_temperatures(curves):
     exact = metrics.exact_breaking(curves).set_index("fact_id")["t_b"].to_dict()
     assert exact == pytest.approx(
         {
@@ -139,7 +137,7 @@ def test_breaking_temperatures(curves: pd.DataFrame) -> None:
     assert paper["Egypt"] == math.inf
 
 
-def test_sampled_accuracies(toy: Any, facts: pd.DataFrame) -> None:
+def test_sampled_accuracies(toy, facts):
     temperatures, n = [0.4, 1.0, 2.4], 400
     asked = facts[facts["fact_id"] != "Chile"]
     samples = decoding.sampled(toy, asked, temperatures=temperatures, n=n, seed=5)
@@ -169,7 +167,7 @@ def test_sampled_accuracies(toy: Any, facts: pd.DataFrame) -> None:
     assert np.exp(nairobi["logprobs"].str[0]).to_numpy() == pytest.approx(0.6)
 
 
-def test_sampling_agrees_with_tempering_on_a_real_model(gemma: Any) -> None:
+def test_sampling_agrees_with_tempering_on_a_real_model(gemma):
     chosen = ["kenya", "france", "egypt", "cuba", "mexico", "ethiopia"]
     facts = load_facts(relations=["capital"])
     facts = questions(facts[facts["fact_id"].isin([f"capital/{name}" for name in chosen])])
@@ -221,7 +219,7 @@ class Flat(Model):
             yield [i], [answer]
 
 
-def test_curves_come_with_the_answers(toy: Any, known: pd.DataFrame) -> None:
+def test_curves_come_with_the_answers(toy, known):
     silent = known.head(2).assign(model="endpoint", curve=[[], []])
     found = decoding.curves(pd.concat([known, silent]))
     assert found.groupby("model")["fact_id"].nunique().to_dict() == {toy.name: 5}
@@ -232,7 +230,7 @@ def test_curves_come_with_the_answers(toy: Any, known: pd.DataFrame) -> None:
     assert metrics.grid_breaking(nothing, decoding.TEMPERATURES)["t_b"].dtype == float
 
 
-def test_entropies_come_with_the_answers(known: pd.DataFrame) -> None:
+def test_entropies_come_with_the_answers(known):
     peru = known.set_index("fact_id").loc["Peru"]
     hand = [
         -(0.8 * math.log(0.8) + 0.2 * math.log(0.2)),
@@ -242,7 +240,7 @@ def test_entropies_come_with_the_answers(known: pd.DataFrame) -> None:
     assert [at[0] for at in peru["top_tokens"]] == [" Li", "ma"]
 
 
-def test_truncated_answers_by_hand(toy: Any, known: pd.DataFrame) -> None:
+def test_truncated_answers_by_hand(toy, known):
     """Kenya's rivals have 0.1 against 0.6: below a fifth of it at t = 1, above at t = 2."""
     kenyan = known[known["fact_id"] == "Kenya"]
     found = decoding.tempered(toy, kenyan, [1.0, 2.0], min_p=0.2)
@@ -251,7 +249,7 @@ def test_truncated_answers_by_hand(toy: Any, known: pd.DataFrame) -> None:
     assert set(samples["text"]) == {" Nairobi"}
 
 
-def test_spellings_add_up(toy: Any, known: pd.DataFrame) -> None:
+def test_spellings_add_up(toy, known):
     ghanas = known[known["fact_id"].isin(["Ghana", "Egypt"])]
     spelled = [["Giza"], ["big Accra", "Lagos"]]
     assert ghanas["fact_id"].tolist() == ["Egypt", "Ghana"]
@@ -262,7 +260,7 @@ def test_spellings_add_up(toy: Any, known: pd.DataFrame) -> None:
     assert np.exp(one["logprob"]).tolist() == pytest.approx([0.9, 0.8], rel=1e-5)
 
 
-def test_models_without_logits_are_left_out(toy: Any) -> None:
+def test_models_without_logits_are_left_out(toy):
     endpoint = Flat()
     endpoint.lacks = {"temper": "no logits"}
     assert decoding.temperable([toy, endpoint]) == [toy]
@@ -271,14 +269,14 @@ def test_models_without_logits_are_left_out(toy: Any) -> None:
     assert decoding.temperable([]) == []
 
 
-def test_entropies_need_alternatives(facts: pd.DataFrame) -> None:
+def test_entropies_need_alternatives(facts):
     poor = Flat()
     with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 10 are needed"):
         decoding.greedy(poor, facts)
     assert poor.calls == 1
 
 
-def test_models_that_know_nothing_are_named(toy: Any, known: pd.DataFrame) -> None:
+def test_models_that_know_nothing_are_named(toy, known):
     decoding.need_known(known, [toy])
     decoding.need_known(known[:0], [])
     with pytest.raises(LacksError, match=r"^toy: none of the greedy answers is right, so there is"):

@@ -1,7 +1,5 @@
 """Where an answer ends."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,27 +45,27 @@ def made(*tokens: str, text: str | None = None) -> Generation:
         ("", ""),
     ],
 )
-def test_cut(text: str, kept: str) -> None:
+def test_cut(text, kept):
     assert cut(text) == kept
 
 
 @pytest.mark.parametrize(
     "text", [" J", " F", " Washington, D.C", " St", " Op", " in the U.S", " C"]
 )
-def test_what_may_go_on_after_its_full_stop(text: str) -> None:
+def test_what_may_go_on_after_its_full_stop(text):
     """Generation stops at a full stop and a space, so only these need be asked again."""
     assert unsure(text)
     assert not unsure(text + "opped")
 
 
-def test_no_other_answer_goes_on() -> None:
+def test_no_other_answer_goes_on():
     for text in (" Nairobi", " 1", " 300 BC", " the street", ""):
         assert not unsure(text)
         for behind in (" Nairobi is", " 12", " It", "", " B: C", " K. L"):
             assert cut(f"{text}.{behind}") == text
 
 
-def test_fewest_tokens() -> None:
+def test_fewest_tokens():
     answer = made(" Nai", "robi", ".", " The", " capital")
     assert ending(answer) == ("Nairobi", 2)
     assert covering(answer, " Nai") == 1
@@ -75,10 +73,7 @@ def test_fewest_tokens() -> None:
     assert covering(answer, "") == 0
     assert covering(answer, answer.text) == 5
     # The token that ends the answer may begin with its last letters.
-    assert ending(made(" Washington", ",", " D", ".C", ".", " It")) == (
-        "Washington, D.C",
-        4,
-    )
+    assert ending(made(" Washington", ",", " D", ".C", ".", " It")) == ("Washington, D.C", 4)
 
 
 @pytest.mark.parametrize(
@@ -92,22 +87,20 @@ def test_fewest_tokens() -> None:
         ([" Nai", "<pad>", "robi", "."], " Nairobi.", "Nairobi", 3),
     ],
 )
-def test_tokens_that_do_not_stand_in_the_text(
-    tokens: list[str], text: str, kept: str, n: int
-) -> None:
+def test_tokens_that_do_not_stand_in_the_text(tokens, text, kept, n):
     assert ending(made(*tokens, text=text)) == (kept, n)
     untold = Generation("?", text, [1] * len(tokens), [-1.0] * len(tokens))
     assert ending(untold) == (kept, len(tokens))  # a model that tells no tokens
 
 
-def test_equally_likely_tokens() -> None:
+def test_equally_likely_tokens():
     """The chosen one need not be listed first."""
     answer = made(" Lima", ".", " It")
     answer.top_logprobs[0] = [(" Nairobi", -0.5), (" Lima", -0.5)]
     assert ending(answer) == ("Lima", 1)
 
 
-def test_no_letters_or_digits_is_empty() -> None:
+def test_no_letters_or_digits_is_empty():
     for text in (" :", "...", " “", " -", ""):
         assert ending(made(text)) == ("", 0)
     assert ending(made(" +", "1")) == ("+1", 2)
@@ -182,13 +175,13 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize(("text", "sentence"), EXAMPLES.items(), ids=lambda text: repr(text)[:30])
-def test_examples(text: str, sentence: str) -> None:
+def test_examples(text, sentence):
     assert first_sentence(text) == sentence
 
 
 @settings(deadline=None)
 @given(st.text(alphabet="Ab U.S!?1 \n\"'。)(", max_size=30) | st.text())
-def test_is_the_beginning_of_one_line(text: str) -> None:
+def test_is_the_beginning_of_one_line(text):
     sentence = first_sentence(text)
     assert text.strip().startswith(sentence)
     assert sentence == sentence.strip()

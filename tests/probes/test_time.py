@@ -1,7 +1,5 @@
 """Part 2 from statements to verdicts, on models whose probabilities are known."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -48,7 +46,7 @@ class YearModel(Model):
 
 
 @pytest.fixture
-def facts() -> pd.DataFrame:
+def facts():
     return pd.DataFrame(
         {
             "fact_id": ["head/peru", "club/ana"],
@@ -78,7 +76,7 @@ def by_hand(years: range = range(1996, 2009)) -> pd.DataFrame:
     )
 
 
-def test_statements(facts: pd.DataFrame) -> None:
+def test_statements(facts):
     dates = pd.concat(
         [
             by_hand(range(2000, 2002)),
@@ -103,7 +101,7 @@ def test_statements(facts: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(made[list(dates)], dates.reset_index(drop=True))
 
 
-def test_questions_of_the_facts_own(facts: pd.DataFrame) -> None:
+def test_questions_of_the_facts_own(facts):
     own = facts.assign(question=["who ruled {it}?", "whose was Ana?"], prefix=["{it} obeyed", ""])
     dates = by_hand(range(2001, 2003))
     made = time.statements(own, dates.assign(fact_id=["head/peru", "club/ana"]))
@@ -111,14 +109,14 @@ def test_questions_of_the_facts_own(facts: pd.DataFrame) -> None:
     assert made["prefix"].tolist() == ["In 2001, {it} obeyed", ""]
 
 
-def test_the_default_relations_are_the_embedded_ones(facts: pd.DataFrame) -> None:
+def test_the_default_relations_are_the_embedded_ones(facts):
     made = time.statements(facts.assign(relation="head_of_state"), by_hand(range(2001, 2002)))
     assert made["question"].tolist() == ["In 2001, who was the head of state of Peru?"]
     with pytest.raises(KeyError, match="king"):
         time.statements(facts.assign(relation="king"), by_hand(), RELATIONS)
 
 
-def test_win_rate_by_hand(facts: pd.DataFrame) -> None:
+def test_win_rate_by_hand(facts):
     """The likeliest year is 2003. Correct 2001-2003 have -2, -1, 0 (and -0.5 for the last words);
     the best incorrect ones are 2005 (-2), which ties with 2001, and 2006 (-3)."""
     model = YearModel(lambda year: -abs(year - 2003.0))
@@ -144,7 +142,7 @@ def test_win_rate_by_hand(facts: pd.DataFrame) -> None:
     assert row[["win_rate", "robust", "margin"]].tolist() == [1, True, 2]  # -1 against -3
 
 
-def test_prompts_are_what_is_sent(facts: pd.DataFrame) -> None:
+def test_prompts_are_what_is_sent(facts):
     statements = time.statements(facts, by_hand(range(2001, 2003)), RELATIONS)
     expected = {
         "prefix": ("In 2001, who led Peru? In 2001, Peru was led by", " Juan Rey Sol"),
@@ -167,7 +165,7 @@ def test_prompts_are_what_is_sent(facts: pd.DataFrame) -> None:
         time.scored(model, statements, prompt_format="cloze")
 
 
-def test_object_in_the_question(toy_model: Callable[..., Any]) -> None:
+def test_object_in_the_question(toy_model):
     """The club is called like the player's town: only its words at the end are scored."""
     model = toy_model(
         {
@@ -185,7 +183,7 @@ def test_object_in_the_question(toy_model: Callable[..., Any]) -> None:
     np.testing.assert_allclose(scores["logprob"], math.log(0.25 * 0.5), atol=1e-6)
 
 
-def test_other_objects_are_never_the_subjects_own() -> None:
+def test_other_objects_are_never_the_subjects_own():
     rows = [
         *(("a", "head", "Peru", "Juan", ["J."]), ("b", "head", "Peru", "Rosa", [])),
         *(("c", "head", "Chile", "juan", []), ("d", "head", "Chile", "Luz", ["Lucia", "the J."])),
@@ -205,7 +203,7 @@ def test_other_objects_are_never_the_subjects_own() -> None:
     assert any(two[name] != again[name] for name in "abcdef")
 
 
-def test_freed_is_the_object_minus_the_mean_of_the_others(toy_model: Callable[..., Any]) -> None:
+def test_freed_is_the_object_minus_the_mean_of_the_others(toy_model):
     words = {" Lima": 0.5, " Cusco": 0.125, " Puno": 0.25, " Ica": 0.125}
     model = toy_model({"\nA:": words})
     fact = {"subject": "Ana", "relation": "club", "object": "Lima", "fact_id": "f"}
@@ -219,7 +217,7 @@ def test_freed_is_the_object_minus_the_mean_of_the_others(toy_model: Callable[..
     assert alone.drop(columns="freed").equals(scores.drop(columns="freed"))
 
 
-def test_models_with_a_chat_template() -> None:
+def test_models_with_a_chat_template():
     plain, chatty = YearModel(lambda year: -1.0), YearModel(lambda year: -1.0)
     plain.chat, chatty.chat = None, ("<user>", "<model>")
     assert time.tuned([plain, chatty]) == [chatty]
@@ -227,7 +225,7 @@ def test_models_with_a_chat_template() -> None:
         time.tuned([plain])
 
 
-def test_holders_of_an_office() -> None:
+def test_holders_of_an_office():
     model = YearModel(lambda year: {0: -3.0, 1990: -1.0, 2000: -2.0}[year])  # 0 without a year
     terms = pd.DataFrame({"chain": [*"kkkz"], "term": [0, 1, 2, 0], "prefix": ""})
     terms["holder"] = ["Ann", "Bob Roy", "Ann", "Cid"]
@@ -241,6 +239,6 @@ def test_holders_of_an_office() -> None:
     assert found["logprob"].tolist() == [-1, -1.25, -1, -2, -2.25, -2]  # -0.25 for a second word
     assert found["prior"].tolist() == [-3, -3.25, -3] * 2
     assert {prompt for prompt, _ in model.asked} == {
-        *("In 1990, who ruled?", "In 2000, who ruled?", "Who ruled?"),
+        *("In 1990, who ruled?", "In 2000, who ruled?", "Who ruled?")
     }
     assert {answer for _, answer in model.asked} == {" Ann", " Bob Roy"}

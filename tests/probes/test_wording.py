@@ -1,9 +1,7 @@
 """Part 3 from questions to consistency, on models and encoders whose numbers are known."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -47,7 +45,7 @@ ALPHA = 1e-4
 
 
 @pytest.fixture
-def questions() -> pd.DataFrame:
+def questions():
     relations = {"kenya": "capital", "peru": "capital", "dc": "name"}
     rows = [
         (f"{group}#{variant}", group, variant, relations[group], question, f"To {group}")
@@ -60,7 +58,7 @@ def questions() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def toy(toy_model: Callable[..., Any]) -> Any:
+def toy(toy_model):
     return toy_model(TABLE, prompt_format="question")
 
 
@@ -96,7 +94,7 @@ class ByHand(Encoder):
         return np.array([self.vectors[text] for text in texts], dtype=np.float32)
 
 
-def test_prompt_is_the_papers(toy: Any, questions: pd.DataFrame) -> None:
+def test_prompt_is_the_papers(toy, questions):
     first = questions[:1]
     assert wording.prompts(toy, first, "question-answer") == [
         "Question:What is the capital of Kenya?\n Answer:"
@@ -105,13 +103,13 @@ def test_prompt_is_the_papers(toy: Any, questions: pd.DataFrame) -> None:
     assert wording.prompts(toy, first, "prefix") == ["What is the capital of Kenya? To kenya"]
 
 
-def test_each_kind_of_model_is_asked_as_in_the_paper() -> None:
+def test_each_kind_of_model_is_asked_as_in_the_paper():
     assert wording.paper_format("two-shot", ("<user>", "<model>")) == "chat"
     assert wording.paper_format("question", None) == "question"  # as encoder-decoders are
     assert wording.paper_format("two-shot", None) == "question-answer"
 
 
-def test_greedy_answers(toy: Any, questions: pd.DataFrame) -> None:
+def test_greedy_answers(toy, questions):
     made = wording.greedy(toy, questions)
     added = ["prompt", "text", "raw", "logprobs"]
     assert list(made) == ["model", "prompt_format", *questions, *added]
@@ -130,9 +128,7 @@ def test_greedy_answers(toy: Any, questions: pd.DataFrame) -> None:
     assert made["logprobs"].map(len).tolist()[:6] == [4, 4, 4, 4, 2, 0]
 
 
-def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(
-    questions: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(questions, monkeypatch):
     monkeypatch.setattr(probes, "CHUNK", 4)
     parrot = Parrot({"What is the capital of Kenya?": " Mombasa. Or"})
     greedy = wording.greedy(parrot, questions)
@@ -148,7 +144,7 @@ def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(
     assert parrot.settings.items() >= settings.items()
 
 
-def test_samples(toy: Any, questions: pd.DataFrame) -> None:
+def test_samples(toy, questions):
     n = 400
     made = wording.sampled(toy, questions[:5], n=n, seed=3)
     assert list(made) == ["model", "prompt_format", *questions, "sample", "text", "logprobs"]
@@ -173,7 +169,7 @@ def test_samples(toy: Any, questions: pd.DataFrame) -> None:
     assert again["text"].tolist() != texts["kenya#0"]
 
 
-def test_consistency_by_hand() -> None:
+def test_consistency_by_hand():
     encoder = ByHand({"a": (1, 0), "b": (0, 2), "c": (3, 4)})
     lists = {"k": ["a", "b", "c"], "m": ["a", "a", " a "], "e": ["", "a", " "], "o": ["b", "c"]}
     table = pd.DataFrame(
@@ -200,14 +196,14 @@ class Longer:
         return np.array([0.9 if len(a) >= len(b) else 0.1 for a, b in pairs])
 
 
-def test_entailment_in_both_directions() -> None:
+def test_entailment_in_both_directions():
     lists = [
         ["german politician", "politician"],
         ["politician", "german politician"],
         ["x", "x", ""],
     ]
     nli = Longer()
-    values = wording.entailment(nli, pd.DataFrame({"texts": lists}, index=[5, 6, 7]))  # type: ignore[arg-type]
+    values = wording.entailment(nli, pd.DataFrame({"texts": lists}, index=[5, 6, 7]))
     assert sorted(nli.asked) == [
         ("german politician", "politician"),
         ("politician", "german politician"),
@@ -216,7 +212,7 @@ def test_entailment_in_both_directions() -> None:
     assert values.to_dict() == pytest.approx({5: 0.5, 6: 0.5, 7: 0.3})
 
 
-def test_meanings_by_cosine_and_by_entailment_both_ways() -> None:
+def test_meanings_by_cosine_and_by_entailment_both_ways():
     encoder = ByHand({"a": (1, 0), "b": (0, 2), "c": (3, 4)})  # b and c: 0.8, which is enough
     table = pd.DataFrame({"texts": [["a", "b", "c", " a "], ["", "a", " "], ["c"]]})
     assert wording.meanings(table, encoder).tolist() == [[0, 1, 1, 0], [0, 1, 0], [0]]
@@ -225,26 +221,26 @@ def test_meanings_by_cosine_and_by_entailment_both_ways() -> None:
         pd.DataFrame({"texts": [["german politician", "politician", "legislator"]]}),
     )
     # As long as each other, the last two entail each other.
-    made = wording.meanings(words, encoder, nli)  # type: ignore[arg-type]
+    made = wording.meanings(words, encoder, nli)
     assert made.tolist() == [[0, 1, 1]]
     assert len(nli.asked) == 6
 
 
-def test_pairs_are_compared_with_and_without_an_nli_model() -> None:
+def test_pairs_are_compared_with_and_without_an_nli_model():
     class Equal:
         def similarity(self, groups: list[list[str]]) -> np.ndarray:
             return np.array([float(a == b) for a, b in groups])
 
     pairs = pd.DataFrame({"answer_1": ["actor", "Oslo"], "answer_2": ["an actor", "Oslo"]})
-    table = wording.compared(pairs, Equal())  # type: ignore[arg-type]
+    table = wording.compared(pairs, Equal())
     assert table["cosine"].tolist() == [0, 1]
     assert "forward" not in table
-    table = wording.compared(pairs, Equal(), Longer())  # type: ignore[arg-type]
+    table = wording.compared(pairs, Equal(), Longer())
     assert table["forward"].tolist() == [0.1, 0.9]  # "an actor" is the longer one
     assert table["backward"].tolist() == [0.9, 0.9]
 
 
-def test_table_4() -> None:
+def test_table_4():
     """The paper, with an encoder that it does not name: 1.000, 0.250 and 0.521."""
     lists = {
         "guitarist": ["guitarist"] * 4,
@@ -258,7 +254,7 @@ def test_table_4() -> None:
     assert made["benin"] == pytest.approx(0.521, abs=0.05)
 
 
-def test_models_of_which_nothing_can_be_predicted_are_left_out() -> None:
+def test_models_of_which_nothing_can_be_predicted_are_left_out():
     table = pd.DataFrame({"model": ["a", "a", "b", "b"], "correct": [True, False, False, False]})
     assert wording.predictable(table)["model"].tolist() == ["a", "a"]
     with pytest.raises(LacksError, match=r"^b: all 2 answers are wrong, so there is nothing to p"):

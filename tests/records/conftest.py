@@ -1,7 +1,5 @@
 """A store in a folder of the test's own, and records of a toy model to put into it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -32,12 +30,12 @@ class Toy:
 
 
 @pytest.fixture
-def toy() -> Toy:
+def toy():
     return Toy()
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def path(tmp_path, monkeypatch):
     """A working file that does not exist yet, in a folder that does not either."""
     for name in ("FACTROBUST_NOTEBOOK", "FACTROBUST_PROFILE", "FACTROBUST_RECORDS"):
         monkeypatch.delenv(name, raising=False)
@@ -45,7 +43,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def base(path: Path, toy: Toy, monkeypatch: pytest.MonkeyPatch) -> Path:
+def base(path, toy, monkeypatch):
     """A committed folder with 50 score and 30 generate calls, values 0, 1, 2..."""
     store = Records(path)
     store.put(toy.calls(99, operation="unused"), [0] * 99)  # by nobody's notebook

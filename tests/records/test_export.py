@@ -1,10 +1,7 @@
 """Export: what notebooks used, in files that depend on the records alone."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +17,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-def test_files_hold_what_was_used_readably(base: Path) -> None:
+def test_files_hold_what_was_used_readably(base):
     import pandas as pd
 
     score = "a5fd3b62230aa5ec-float32.score.00.parquet"
@@ -38,9 +35,7 @@ def test_files_hold_what_was_used_readably(base: Path) -> None:
     }
 
 
-def test_files_depend_on_the_records_alone(
-    path: Path, base: Path, toy: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_depend_on_the_records_alone(path, base, toy, monkeypatch):
     before = contents(base)
     export(path, base)
     assert contents(base) == before
@@ -58,7 +53,7 @@ def test_files_depend_on_the_records_alone(
     assert contents(base) == before
 
 
-def test_damaged_or_outdated_files_are_replaced(path: Path, base: Path) -> None:
+def test_damaged_or_outdated_files_are_replaced(path, base):
     before = contents(base)
     next(base.glob("*.score.*")).write_bytes(b"damaged")
     (base / INDEX).write_text('{"schema": 0}')
@@ -66,9 +61,7 @@ def test_damaged_or_outdated_files_are_replaced(path: Path, base: Path) -> None:
     assert contents(base) == before
 
 
-def test_large_files_are_split(
-    path: Path, base: Path, toy: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_files_are_split(path, base, toy, monkeypatch):
     before = contents(base)
     monkeypatch.setattr(exporting, "CHUNK_BYTES", 300)
     files = export(path, base)
@@ -80,9 +73,7 @@ def test_large_files_are_split(
     assert contents(base) == before  # the parts that are no longer needed are gone
 
 
-def test_models_whose_names_look_alike_share_no_file(
-    path: Path, toy: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_whose_names_look_alike_share_no_file(path, toy, monkeypatch):
     monkeypatch.setenv("FACTROBUST_NOTEBOOK", NOTEBOOK)
     names = ["hub:a/b@1 float32", "hub:a-b@1 float32"]
     for name in names:
@@ -94,7 +85,7 @@ def test_models_whose_names_look_alike_share_no_file(
         assert Records(None, folder).get(toy.calls(2, model=name)) == [name, name]
 
 
-def test_a_notebook_that_was_not_run_is_not_dropped(path: Path, base: Path, toy: Any) -> None:
+def test_a_notebook_that_was_not_run_is_not_dropped(path, base, toy):
     before = contents(base)
     records = Records(path)
     records.forget_use(NOTEBOOK)
@@ -109,13 +100,7 @@ def test_a_notebook_that_was_not_run_is_not_dropped(path: Path, base: Path, toy:
         export(path.with_name("none.sqlite"), base)
 
 
-def test_command_line(
-    path: Path,
-    base: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_command_line(path, base, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(exporting, "places", lambda: (path, tmp_path / "written"))
     main()
     assert capsys.readouterr().out.startswith("2 files, 0.0 MB, in ")

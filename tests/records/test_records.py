@@ -1,7 +1,5 @@
 """The records as users see them: keys, values as text, asking, the store's modes, committed files."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import multiprocessing
@@ -13,7 +11,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +38,7 @@ from factrobust.records.export import export
 # -- keys ------------------------------------------------------------------------------------------
 
 
-def test_every_field_is_part_of_the_key() -> None:
+def test_every_field_is_part_of_the_key():
     call = Call("m", "o", "p", "{}")
     for field in ("model", "operation", "prompt", "parameters"):
         assert key_of(call._replace(**{field: "other"})) != key_of(call)
@@ -79,7 +76,7 @@ PROMPTS = ["a", "bb", "a", "ccc", "dddd", "bb"]
 VALUES = [1, 2, 1, 3, 4, 2]
 
 
-def test_equal_calls_are_computed_once_and_found_ones_never(path: Path) -> None:
+def test_equal_calls_are_computed_once_and_found_ones_never(path):
     unstored = Lengths(PROMPTS)
     assert unstored.run(None) == VALUES
     assert sorted(unstored.computed) == ["a", "bb", "ccc", "dddd"]
@@ -93,7 +90,7 @@ def test_equal_calls_are_computed_once_and_found_ones_never(path: Path) -> None:
     assert third.computed == []
 
 
-def test_batches_come_as_they_are_found_and_made(path: Path) -> None:
+def test_batches_come_as_they_are_found_and_made(path):
     Lengths(["ccc", "a"]).run(Records(path))
     lengths = Lengths(PROMPTS)
     assert list(ask(Records(path), lengths.calls, lengths)) == [
@@ -102,7 +99,7 @@ def test_batches_come_as_they_are_found_and_made(path: Path) -> None:
     ]
 
 
-def test_an_interrupted_run_keeps_what_it_had(path: Path) -> None:
+def test_an_interrupted_run_keeps_what_it_had(path):
     with pytest.raises(KeyboardInterrupt):
         Lengths(PROMPTS, fail_at=1).run(Records(path))
     again = Lengths(PROMPTS)
@@ -113,9 +110,7 @@ def test_an_interrupted_run_keeps_what_it_had(path: Path) -> None:
 # -- progress --------------------------------------------------------------------------------------
 
 
-def test_a_runner_reads_the_latest_line_in_its_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_runner_reads_the_latest_line_in_its_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path))
     monkeypatch.setenv("TQDM_DISABLE", "1")  # as in the runner's kernels
     monkeypatch.setattr(records, "QUIET_SECONDS", 0)
@@ -128,9 +123,7 @@ def test_a_runner_reads_the_latest_line_in_its_folder(
     assert "lengths 6/6" in (tmp_path / "progress.txt").read_text()
 
 
-def test_work_that_does_not_last_says_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_work_that_does_not_last_says_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path / "no folder"))  # work goes on all the same
     monkeypatch.delenv("TQDM_DISABLE", raising=False)
     with progress_bar("quick work", 10) as advance:
@@ -141,7 +134,7 @@ def test_work_that_does_not_last_says_nothing(
 # -- the store and its modes -----------------------------------------------------------------------
 
 
-def test_committed_records_go_first(path: Path, base: Path, toy: Any) -> None:
+def test_committed_records_go_first(path, base, toy):
     calls = toy.calls(52)
     both = Records(path.with_name("w.sqlite"), base)
     both.put([calls[0], calls[50]], ["working", "working"])
@@ -149,9 +142,7 @@ def test_committed_records_go_first(path: Path, base: Path, toy: Any) -> None:
     assert Records(None, base).get([calls[0], calls[51]]) == [0, None]
 
 
-def test_other_profiles_and_interactive_use_leave_no_marks(
-    path: Path, toy: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_profiles_and_interactive_use_leave_no_marks(path, toy, monkeypatch):
     store = Records(path)
     store.put(toy.calls(1), [0])
     monkeypatch.setenv("FACTROBUST_NOTEBOOK", "notebooks/any.ipynb")
@@ -166,9 +157,7 @@ def test_other_profiles_and_interactive_use_leave_no_marks(
     assert Records(None, path.parent / "committed").get(toy.calls(2)) == [0, 1]
 
 
-def test_modes_of_open_records(
-    path: Path, base: Path, toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modes_of_open_records(path, base, toy, tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
     monkeypatch.setattr(paths, "DATA", tmp_path / "data")
     (tmp_path / "data").mkdir()
@@ -191,7 +180,7 @@ def test_modes_of_open_records(
 # -- the working file: resume, two processes, kills, damage, a full disk ----------------------------
 
 
-def test_put_then_get_and_resume(path: Path, toy: Any) -> None:
+def test_put_then_get_and_resume(path, toy):
     first = Records(path)
     assert first.get(toy.calls(2)) == [None, None]
     assert not path.exists()  # reading creates nothing
@@ -212,7 +201,7 @@ def _write(path: Path, calls: list[Call], first: int) -> None:
         records.put([call], [i])
 
 
-def test_processes_share_a_store(path: Path, toy: Any) -> None:
+def test_processes_share_a_store(path, toy):
     # Three at once, overlapping, from before the file exists: no lost row, no "locked".
     calls = toy.calls(200)
     context = multiprocessing.get_context("fork")
@@ -228,15 +217,10 @@ def test_processes_share_a_store(path: Path, toy: Any) -> None:
     assert Records(path).get(calls) == list(range(200))
 
 
-def test_waiting_for_another_process_ends(
-    path: Path, toy: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_for_another_process_ends(path, toy, monkeypatch):
     monkeypatch.setattr(records, "BUSY_SECONDS", 0.1)
     store = toy.filled(path, 1)
-    with (
-        opened(path),
-        pytest.raises(RecordsError, match=r"locked\): what was committed stays"),
-    ):
+    with opened(path), pytest.raises(RecordsError, match=r"locked\): what was committed stays"):
         store.put(toy.calls(2), [1, 1])
 
 
@@ -252,7 +236,7 @@ for batch in range(100_000):
 """
 
 
-def test_sigkill_loses_no_finished_batch_and_leaves_no_half(path: Path) -> None:
+def test_sigkill_loses_no_finished_batch_and_leaves_no_half(path):
     for kill_after in (0.0, 0.05, 0.2):
         process = subprocess.Popen(
             [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
@@ -274,7 +258,7 @@ def test_sigkill_loses_no_finished_batch_and_leaves_no_half(path: Path) -> None:
 # -- files that cannot be read or written ----------------------------------------------------------
 
 
-def test_a_damaged_file_and_one_of_another_schema_are_refused(path: Path, toy: Any) -> None:
+def test_a_damaged_file_and_one_of_another_schema_are_refused(path, toy):
     records = toy.filled(path, 500)
     content = path.read_bytes()
     os.truncate(path, path.stat().st_size * 3 // 4)
@@ -289,7 +273,7 @@ def test_a_damaged_file_and_one_of_another_schema_are_refused(path: Path, toy: A
         records.put(toy.calls(1), [1])
 
 
-def test_a_full_disk_keeps_what_was_committed(path: Path, toy: Any) -> None:
+def test_a_full_disk_keeps_what_was_committed(path, toy):
     records = toy.filled(path, 100)
     new = toy.calls(2000, model="another")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -309,7 +293,7 @@ def test_a_full_disk_keeps_what_was_committed(path: Path, toy: Any) -> None:
 # -- committed files -------------------------------------------------------------------------------
 
 
-def test_every_flipped_byte_of_a_committed_file_is_found(base: Path, toy: Any) -> None:
+def test_every_flipped_byte_of_a_committed_file_is_found(base, toy):
     file = next(base.glob("*.score.*"))
     content = file.read_bytes()
     rng = np.random.default_rng(0)
@@ -324,7 +308,7 @@ def test_every_flipped_byte_of_a_committed_file_is_found(base: Path, toy: Any) -
         Records(None, base).get(toy.calls(1))
 
 
-def test_an_index_of_another_schema_or_damaged_is_named(base: Path, toy: Any) -> None:
+def test_an_index_of_another_schema_or_damaged_is_named(base, toy):
     index = (base / INDEX).read_text()
     seven = "holds records of schema 7, but this library reads schema 2: run `make reproduce"
     for text, sentence in [
@@ -341,14 +325,14 @@ def test_an_index_of_another_schema_or_damaged_is_named(base: Path, toy: Any) ->
 
 @settings(deadline=None, max_examples=300)
 @given(st.floats(width=32, allow_nan=False), st.floats(allow_nan=False))
-def test_numbers_come_back_bit_for_bit(single: float, double: float) -> None:
+def test_numbers_come_back_bit_for_bit(single, double):
     for number in (np.float32(single), double):
         back = decode(encode(number))
         assert type(back) is float
         assert (back, math.copysign(1, back)) == (number, math.copysign(1, number))
 
 
-def test_texts_of_numbers_are_short() -> None:
+def test_texts_of_numbers_are_short():
     assert encode(np.float32(0.1)) == "0.1"
     assert encode(float(np.float32(0.1))) == "0.1"  # the same number, however it is held
     assert encode(0.1) == "0.1E0"  # this double is not a float32
@@ -364,11 +348,11 @@ def test_texts_of_numbers_are_short() -> None:
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
-def test_nested_values_come_back_equal(value: object) -> None:
+def test_nested_values_come_back_equal(value):
     assert decode(encode(value)) == value
 
 
-def test_arrays_come_back_as_lists_of_the_same_numbers() -> None:
+def test_arrays_come_back_as_lists_of_the_same_numbers():
     array = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
     back = decode(encode({"n": np.int64(3), "b": np.True_, "a": array}))
     assert back == {"a": array.tolist(), "b": True, "n": 3}
@@ -376,12 +360,12 @@ def test_arrays_come_back_as_lists_of_the_same_numbers() -> None:
 
 
 @pytest.mark.parametrize("value", [{1: "a"}, {"a"}, object(), np.datetime64("2020")])
-def test_other_types_are_refused(value: object) -> None:
+def test_other_types_are_refused(value):
     with pytest.raises(TypeError, match="A record cannot hold"):
         encode(value)
 
 
-def test_alternatives_are_read_when_they_are_looked_at() -> None:
+def test_alternatives_are_read_when_they_are_looked_at():
     tops = [[("Nairobi", -0.1), ('a ","top_logprobs":[', -2.5)], []]
     value = {"logprobs": [-0.1], "text": ',"top_logprobs":[', "top_logprobs": tops}
     back = decode(encode(value))

@@ -1,7 +1,5 @@
 """A tiny repository with notebooks that really run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,7 +22,7 @@ Write = Callable[..., Path]
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path):
     """A repository whose path has a space, with a library of two modules and one data file."""
     folder = tmp_path / "my repo"
     for name, text in {
@@ -38,7 +36,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def write(root: Path) -> Write:
+def write(root):
     """Write a notebook of code cells (strings) at a path relative to the root."""
 
     def write_notebook(path: str, *cells: str, parameters: str | None = None) -> Path:

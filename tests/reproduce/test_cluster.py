@@ -1,13 +1,6 @@
 """python -m factrobust.reproduce --cluster: notebooks whose models are asked elsewhere."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import nbformat
-import pytest
 
 from factrobust.models.cluster import cluster, connect
 from factrobust.reproduce.__main__ import main
@@ -21,12 +14,7 @@ print([g.text for g in model.generate(["why?", "who?"])])
 """
 
 
-def test_a_notebook_is_answered_by_the_workers(
-    root: Path,
-    write: Callable[..., Path],
-    toy_model: Callable[..., Any],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_notebook_is_answered_by_the_workers(root, write, toy_model, capsys):
     """Its kernel commits the answers, and shows nothing but them; a cluster of others goes on."""
     toy, folder = toy_model({"?": {" a": 1.0}, " a": {".": 1.0}}), root / "toy"
     toy.body.network.save_pretrained(folder)
@@ -42,9 +30,7 @@ def test_a_notebook_is_answered_by_the_workers(
     assert output.text == "[' a.', ' a.']\n"
 
 
-def test_a_scheduler_that_is_not_there_is_refused_at_once(
-    root: Path, write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_scheduler_that_is_not_there_is_refused_at_once(root, write, capsys):
     write("1.ipynb", "print(1)")
     assert main(["--cluster", "nowhere"], root=root) == 2
     assert capsys.readouterr().err.startswith("no Dask scheduler answered at nowhere")

@@ -1,22 +1,13 @@
 """What counts as the same number, text or table, and what a reader learns about those that moved."""
 
-from __future__ import annotations
-
 import math
 import runpy
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from factrobust.paths import ROOT
-from factrobust.reproduce.compare import (
-    close,
-    committed,
-    compare_tables,
-    describe,
-    present,
-)
+from factrobust.reproduce.compare import close, committed, compare_tables, describe, present
 
 
 @pytest.mark.parametrize(
@@ -33,7 +24,7 @@ from factrobust.reproduce.compare import (
         ("5", "5.0", True),
     ],
 )
-def test_close(new: str, old: str, agreed: bool) -> None:
+def test_close(new, old, agreed):
     assert close(new, old) is agreed
     assert bool(compare_tables(f"x\n{new}\n", f"x\n{old}\n").moves) is not agreed
 
@@ -55,14 +46,14 @@ align = runpy.run_path(str(ROOT / "conftest.py"))["align"]
         ("0.1 0.2", "0.1000000001", "0.1 0.2"),  # not as many
     ],
 )
-def test_align_replaces_only_numbers_that_agree(new: str, old: str, aligned: str) -> None:
+def test_align_replaces_only_numbers_that_agree(new, old, aligned):
     assert align(new, old) == aligned
 
 
 TABLE = "model,n,frs\ngemma,3,0.5\nsmollm,4,\n"
 
 
-def test_a_moved_number_is_counted_and_placed() -> None:
+def test_a_moved_number_is_counted_and_placed():
     found = compare_tables(TABLE.replace("0.5", "0.55"), TABLE)
     assert found.numbers == 3
     assert found.moves == [(pytest.approx(0.1), "row 1, column frs: 0.5 -> 0.55 (0.1 relative)")]
@@ -81,7 +72,7 @@ def test_a_moved_number_is_counted_and_placed() -> None:
         (TABLE.replace("gemma,3,0.5", "gemma,3,nan"), "column frs: '0.5' -> 'nan'"),
     ],
 )
-def test_other_changes_of_a_table_are_told(new: str, what: str) -> None:
+def test_other_changes_of_a_table_are_told(new, what):
     found = compare_tables(new, TABLE)
     assert found.moves == []
     assert what in found.others[0]
@@ -91,7 +82,7 @@ FIRST, OTHER = "figures/1/table-01.csv", "figures/1/figure-01.csv"
 OLD = {FIRST: "model,frs\ngemma,0.5\nsmollm,10.0\n", OTHER: "x\n1.0\n"}
 
 
-def test_the_report_counts_moves_and_places_the_largest() -> None:
+def test_the_report_counts_moves_and_places_the_largest():
     new = OLD | {FIRST: "model,frs\ngemma,0.6\nsmollm,10.5\n"}
     assert describe(OLD, new, "commit abc") == [
         "Compared with commit abc: 3 numbers in 2 tables.",
@@ -101,14 +92,14 @@ def test_the_report_counts_moves_and_places_the_largest() -> None:
     ]
 
 
-def test_jitter_is_no_move_and_other_changes_are_named() -> None:
+def test_jitter_is_no_move_and_other_changes_are_named():
     new = OLD | {OTHER: "x\n1.0000000001\n"}
     assert describe(OLD, new, "x")[1:] == ["No number moved by more than 1e-06 (relative)."]
     new = {FIRST: "model,frs\ngemma,0.5\n", "figures/new.csv": "x\n1\n"}
     assert describe(OLD, new, "x")[2:] == [f"Changed in {FIRST}, rows: 2 -> 1"]
 
 
-def test_the_baseline_is_the_last_commit(tmp_path: Path) -> None:
+def test_the_baseline_is_the_last_commit(tmp_path):
     root = tmp_path / "my repo"
     for path, content in OLD.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,5 @@
 """python -m factrobust.reproduce on a tiny repository whose notebooks really run."""
 
-from __future__ import annotations
-
 import fcntl
 import re
 import signal
@@ -38,9 +36,7 @@ def ran(text: str) -> list[str]:
     return [line.split()[1] for line in text.splitlines() if line.startswith("[")]
 
 
-def test_runs_what_it_is_asked_for_and_says_what_moved(
-    root: Path, write: Write, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_what_it_is_asked_for_and_says_what_moved(root, write, capsys):
     write("1/a.ipynb", SCALED, SAVE_SCALED, "open('../../data/rows.csv').readline()")
     write("1/b.ipynb", PLAIN)
     assert main([], root=root) == 0
@@ -68,9 +64,7 @@ def test_runs_what_it_is_asked_for_and_says_what_moved(
     assert "figures/scaled.csv: row 1, column x: 2 -> 2.5 (0.25 relative)" in out
 
 
-def test_a_failure_names_the_cell_and_leaves_everything_as_it_was(
-    root: Path, write: Write, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failure_names_the_cell_and_leaves_everything_as_it_was(root, write, capsys):
     path = write("1.ipynb", PLAIN, "# the culprit\n1 / 0", "print('never')")
     earlier = nbformat.read(path, as_version=4)
     earlier.cells[-1].outputs = [nbformat.v4.new_output("stream", text="of an earlier run")]
@@ -94,9 +88,7 @@ def test_a_failure_names_the_cell_and_leaves_everything_as_it_was(
     assert (root / "figures/plain.csv").exists()
 
 
-def test_a_notebook_beyond_the_models_is_left_out(
-    root: Path, write: Write, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_notebook_beyond_the_models_is_left_out(root, write, capsys):
     lacks = "class LacksError(ValueError):\n    pass\n\nraise LacksError('m: no logits')"
     write("1.ipynb", lacks)
     write("2.ipynb", PLAIN)
@@ -111,9 +103,7 @@ def test_a_notebook_beyond_the_models_is_left_out(
     assert (root / "figures/plain.csv").exists()
 
 
-def test_a_dead_kernel_and_a_broken_notebook_are_failures_too(
-    root: Path, write: Write, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dead_kernel_and_a_broken_notebook_are_failures_too(root, write, capsys):
     write("1.ipynb", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
     assert main([], root=root) == 1
     error = capsys.readouterr().err
@@ -123,9 +113,7 @@ def test_a_dead_kernel_and_a_broken_notebook_are_failures_too(
     assert "1.ipynb is not a Jupyter notebook" in capsys.readouterr().err
 
 
-def test_a_notebook_edited_while_it_runs_is_not_overwritten(
-    root: Path, write: Write, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_notebook_edited_while_it_runs_is_not_overwritten(root, write, capsys):
     edit = "from pathlib import Path\np = Path('1.ipynb')\np.write_text(p.read_text().replace('# A', '# My'))"
     path = write("1.ipynb", PLAIN, edit)
     assert main([], root=root) == 1
@@ -134,9 +122,7 @@ def test_a_notebook_edited_while_it_runs_is_not_overwritten(
     assert not (root / "figures").exists()
 
 
-def test_a_profile_hands_over_parameters_and_leaves_the_committed_files(
-    root: Path, write: Write, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_profile_hands_over_parameters_and_leaves_the_committed_files(root, write, capsys):
     profile = root / "profiles/tiny.yaml"
     profile.parent.mkdir()
     profile.write_text("defaults:\n  n: 3\n")
@@ -155,9 +141,7 @@ def test_a_profile_hands_over_parameters_and_leaves_the_committed_files(
     assert "1 notebooks/1.ipynb replay laptop" in (root / "notebooks/1.ipynb").read_text()
 
 
-def test_progress_is_shown_while_a_notebook_runs(
-    root: Path, write: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_is_shown_while_a_notebook_runs(root, write, capsys, monkeypatch):
     monkeypatch.setattr("factrobust.reproduce.__main__.SHOW_SECONDS", 0.2)
     tell = "import os, time\nfrom pathlib import Path\nfile = Path(os.environ['FACTROBUST_OUT'], 'progress.txt')"
     line = "file.write_text('\\rsample 1/9\\rsample 2/9, 1 min left')"
@@ -166,7 +150,7 @@ def test_progress_is_shown_while_a_notebook_runs(
     assert re.search(r"^ +00:0\d  sample 2/9, 1 min left$", capsys.readouterr().out, re.MULTILINE)
 
 
-def test_bad_requests(root: Path, write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_requests(root, write, capsys):
     write("1.ipynb", PLAIN)
     assert main(["--only", "nothing*"], root=root) == 2
     assert "matches 'nothing*'" in capsys.readouterr().err
@@ -184,9 +168,7 @@ RUN = "import sys; from pathlib import Path; from factrobust.reproduce.__main__ 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(
-    root: Path, write: Write, number: signal.Signals
-) -> None:
+def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(root, write, number):
     wait = "import os, time\nfrom pathlib import Path\nbuild = Path('../build')\n(build / 'pid').write_text(str(os.getpid()))"
     write("1.ipynb", PLAIN, wait, "if not (build / 'go').exists(): time.sleep(60)")
     before = files(root)

@@ -1,7 +1,5 @@
 """The root conftest.py: notebooks under nbval, in a copy of this repository's test set-up."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -26,7 +24,7 @@ SHOW = "print('x is', x)\nx"
 
 
 @pytest.fixture
-def reproduced(root: Path, write: Write) -> Path:
+def reproduced(root, write):
     """The tiny repository with one notebook that was run, and this repository's pytest files."""
     for name in ["conftest.py", "pyproject.toml"]:
         (root / name).parent.mkdir(exist_ok=True)
@@ -51,7 +49,7 @@ def pytest_of(root: Path, **environment: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_notebooks_and_their_saved_data_are_compared(reproduced: Path) -> None:
+def test_notebooks_and_their_saved_data_are_compared(reproduced):
     # Jitter passes and does not reach the committed file.
     status, out = pytest_of(reproduced, NOISE="1.000000001")
     assert status == 0, out

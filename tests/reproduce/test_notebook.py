@@ -1,10 +1,7 @@
 """The canonical form: equal runs give equal files, and nothing that a reader needs is lost."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +31,7 @@ Canonical = Callable[[str], str]
 
 
 @pytest.fixture
-def canonical(tmp_path: Path) -> Canonical:
+def canonical(tmp_path):
     """The canonical form of a notebook's text."""
 
     def read(text: str) -> str:
@@ -52,7 +49,7 @@ def shown(**data: Any) -> dict[str, Any]:
     return {"output_type": "display_data", "metadata": {"noise": 1}, "data": data}
 
 
-def test_noise_goes_and_results_stay(canonical: Canonical) -> None:
+def test_noise_goes_and_results_stay(canonical):
     text = notebook(
         code(
             "print(1)",
@@ -77,7 +74,7 @@ def test_noise_goes_and_results_stay(canonical: Canonical) -> None:
     assert first["outputs"] == [{"output_type": "stream", "name": "stdout", "text": ["1\n", "2\n"]}]
 
 
-def test_two_runs_with_other_random_ids_become_the_same(canonical: Canonical) -> None:
+def test_two_runs_with_other_random_ids_become_the_same(canonical):
     def run(style: str, address: str) -> str:
         html = f'<table id="T_{style}"><td id="T_{style}_row0_col0">0.5</td></table>'
         table = shown(**{"text/html": html, "text/plain": f"<Styler at {address}>"})
@@ -87,7 +84,7 @@ def test_two_runs_with_other_random_ids_become_the_same(canonical: Canonical) ->
     assert "0.5" in run("1a2b3", "0x7f0011223344")
 
 
-def test_folders_go_and_pictures_stay_as_they_are() -> None:
+def test_folders_go_and_pictures_stay_as_they_are():
     picture = shown(**{"image/png": "iVBOR0x7f0011223344", "text/plain": "<Figure>"})
     frames = ["File /home/me/lib.py:3", "ValueError: bad row"]
     error = {"output_type": "error", "ename": "ValueError", "evalue": "bad row"}
@@ -95,7 +92,7 @@ def test_folders_go_and_pictures_stay_as_they_are() -> None:
     assert cleaned == [picture | {"metadata": {}}, error | {"traceback": frames[1:]}]
 
 
-def test_canonical_is_a_fixed_point_with_ids_that_stay(canonical: Canonical) -> None:
+def test_canonical_is_a_fixed_point_with_ids_that_stay(canonical):
     text = notebook(code("print(1)", [stream("stdout", "ä 1\n")]), code("b", [], id="mine"))
     once = canonical(text)
     assert [cell["id"] for cell in json.loads(once)["cells"]] == ["cell-0", "mine"]
@@ -103,9 +100,7 @@ def test_canonical_is_a_fixed_point_with_ids_that_stay(canonical: Canonical) -> 
     assert once.endswith("}\n")
 
 
-def test_command_line_checks_then_rewrites(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_line_checks_then_rewrites(tmp_path, capsys):
     path = tmp_path / "a.ipynb"
     path.write_text(notebook(code("1", [])))
     old = path.read_text()
@@ -120,7 +115,7 @@ def test_command_line_checks_then_rewrites(
     assert path.read_text() == "{}"
 
 
-def test_every_committed_notebook_was_run_to_its_end() -> None:
+def test_every_committed_notebook_was_run_to_its_end():
     """nbval compares no cell that was not run."""
     left = [
         f"{name}: {cell['source']}"

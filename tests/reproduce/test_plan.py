@@ -1,12 +1,9 @@
 """What a profile asks and costs: by hand, and as the records of a laptop run hold it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -67,9 +64,7 @@ def asked(part: str, values: dict[str, Any], model: Asked) -> dict[str, float]:
         ("4-context", CONTEXT, TUNED, {"generate": 800 + 80 * 4, "score": 800 + 80 * 4}),
     ],
 )
-def test_a_run_held_as_many(
-    part: str, values: dict[str, Any], model: Asked, held: dict[str, int]
-) -> None:
+def test_a_run_held_as_many(part, values, model, held):
     found = asked(part, values, model)
     # Not every fact has as many dates as are asked for at most.
     assert {op: found[op] for op in held} == pytest.approx(
@@ -77,7 +72,7 @@ def test_a_run_held_as_many(
     )
 
 
-def test_the_embedded_facts_are_as_many() -> None:
+def test_the_embedded_facts_are_as_many():
     facts = load_facts()
     domains = facts["domain"].value_counts(sort=False).sort_values()
     sizes = SIZES.set_index(["set", "part"])["facts"]
@@ -86,7 +81,7 @@ def test_the_embedded_facts_are_as_many() -> None:
     assert set(SETS) == set(SIZES["set"]) - {"embedded", "thesis", "facts", "world"}
 
 
-def test_known_facts_are_sampled_by_data_set_and_tempered_all() -> None:
+def test_known_facts_are_sampled_by_data_set_and_tempered_all():
     values = DECODING | {"data": ["squad@abc", "hotpot_qa:dev.json"], "n_questions": ALL}
     found = asked("1-decoding", values | {"n_known": 4000}, PRETRAINED)
     # Of SQuAD's 10,570 two in five are known, and 4,000 of them sampled at ten temperatures; of
@@ -99,7 +94,7 @@ def test_known_facts_are_sampled_by_data_set_and_tempered_all() -> None:
     assert "sample" not in asked("1-decoding", values | {"n_known": 0}, PRETRAINED)
 
 
-def test_papers_data_are_as_large_as_published() -> None:
+def test_papers_data_are_as_large_as_published():
     popqa = DECODING | {"data": ["popqa"], "n_questions": ALL}
     assert asked("1-decoding", popqa, PRETRAINED)["generate"] == 14_267
     time = {"models": [], "data": "timestress_paper", "n_facts": ALL, "n_correct": ALL}
@@ -126,7 +121,7 @@ def test_papers_data_are_as_large_as_published() -> None:
     assert found == pytest.approx(dict.fromkeys(("generate", "score"), 240 * (1 + 0.4 * 2)))
 
 
-def test_tokens_of_a_prompt() -> None:
+def test_tokens_of_a_prompt():
     time = {
         "models": [],
         "data": "timestress_paper",
@@ -146,7 +141,7 @@ def test_tokens_of_a_prompt() -> None:
     assert sample.tokens == pytest.approx(sample.calls * (sample.prompt + 10 * 5))
 
 
-def test_how_models_are_asked_and_what_they_lack() -> None:
+def test_how_models_are_asked_and_what_they_lack():
     assert [asked_model(m.name) for m in (PRETRAINED, TUNED)] == [PRETRAINED, TUNED]
     assert asked_model("org/unknown") == Asked("org/unknown")
     endpoint = {"url": "http://localhost:8000/v1", "model": "llama"}
@@ -198,7 +193,7 @@ SAMPLE = Demand("sample", 20, 10, 12, 4, 5, answers=6)
         (SCORE, SETTINGS.model_copy(update={"tokens_per_batch": 10**6}), 2000 + 12 * 14 * 32),
     ],
 )
-def test_memory(demand: Demand, settings: Settings, memory: int) -> None:
+def test_memory(demand, settings, memory):
     assert cost(demand, settings, 1, 1)[0] == memory
 
 
@@ -223,9 +218,7 @@ UNTIED = SETTINGS.model_copy(update={"tied": "no"})
         (GENERATE, SETTINGS, (1e6, 1e6), (2 + 8) * 2e-3),
     ],
 )
-def test_time(
-    demand: Demand, settings: Settings, device: tuple[float, float], seconds: float
-) -> None:
+def test_time(demand, settings, device, seconds):
     assert cost(demand, settings, *device)[1] == pytest.approx(seconds)
 
 
@@ -241,7 +234,7 @@ LINE = "tiny,float32,auto,512,two-shot,no,decoder,1000000000,4,2,64,1000,10000,y
 
 
 @pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def small(tmp_path, monkeypatch):
     """A repository with two notebooks and a table of two models, one without its sizes."""
     for name, cell in {"2.2-win-rate": NOTEBOOK, "2.3-robustness": "n_facts: int = 5"}.items():
         notebook = tmp_path / "notebooks" / "2-time" / f"{name}.ipynb"
@@ -261,7 +254,7 @@ def lines(out: str) -> dict[str, list[str]]:
     return {name: row for _, name, *row in cells}
 
 
-def test_a_tiny_profile(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tiny_profile(small, capsys):
     endpoint = "http://localhost:8000/v1 llama api=completions"
     (small / "profiles" / "mine.yaml").write_text(
         "defaults:\n  n_facts: 100\n  models: [tiny, org/new, part, "
@@ -283,7 +276,7 @@ def test_a_tiny_profile(small: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "0.001 TFLOP/s and 1e+06 GB of memory a second" in out
 
 
-def test_a_bad_request_is_one_sentence(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_request_is_one_sentence(small, capsys):
     (small / "profiles" / "mine.yaml").write_text("defaults:\n  data: mine\n")
     assert main(["--profile", "mine"], small) == 2
     output = capsys.readouterr()
@@ -292,16 +285,14 @@ def test_a_bad_request_is_one_sentence(small: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("name", ["laptop", *sorted(p.stem for p in paths.PROFILES.glob("*.yaml"))])
-def test_the_repositorys_profiles_are_planned_whole(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_repositorys_profiles_are_planned_whole(name, capsys):
     assert main(["--profile", name]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if re.match(r"\d-", line)]
     assert {row[0] for row in rows} == set("12345")
     assert [row for row in rows if "unknown" in row and "://" not in row] == []
 
 
-def test_the_papers_models_are_all_there() -> None:
+def test_the_papers_models_are_all_there():
     sections = yaml.safe_load((paths.PROFILES / "paper.yaml").read_text())["notebooks"]
     # Paper 1's fifth is an endpoint, which the notebooks that temper cannot ask.
     models = {glob: section["models"] for glob, section in sections.items() if "models" in section}
@@ -315,7 +306,7 @@ def test_the_papers_models_are_all_there() -> None:
     }
 
 
-def test_neither_torch_nor_transformers_is_imported() -> None:
+def test_neither_torch_nor_transformers_is_imported():
     code = (
         "import sys; from factrobust.reproduce.plan import main; main([]); "
         "print([m for m in ('torch', 'transformers', 'huggingface_hub') if m in sys.modules])"

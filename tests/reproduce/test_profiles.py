@@ -1,7 +1,5 @@
 """Profiles override what notebooks declare, and say what they got wrong."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -47,7 +45,7 @@ def write_notebook(path: Path, cell: str, tag: str = "parameters") -> Path:
 
 
 @pytest.fixture
-def resolve(tmp_path: Path) -> Resolve:
+def resolve(tmp_path):
     """What the profile of this text sets in a repository of three notebooks."""
     for name in ("1-decoding/1.1-a", "1-decoding/1.2-a"):
         write_notebook(tmp_path / f"notebooks/{name}.ipynb", CODE)
@@ -62,17 +60,17 @@ def resolve(tmp_path: Path) -> Resolve:
     return resolved
 
 
-def test_declared_parameters_are_the_literals_of_the_tagged_cell(tmp_path: Path) -> None:
+def test_declared_parameters_are_the_literals_of_the_tagged_cell(tmp_path):
     assert declared_parameters(write_notebook(tmp_path / "a.ipynb", CODE)) == DECLARED
     assert declared_parameters(write_notebook(tmp_path / "b.ipynb", CODE, tag="other")) == {}
 
 
-def test_a_parameters_cell_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_parameters_cell_that_cannot_be_read(tmp_path):
     with pytest.raises(ProfileError, match=r"a\.ipynb: .* leave only assignments of literals"):
         declared_parameters(write_notebook(tmp_path / "a.ipynb", "n: int = 2 * k"))
 
 
-def test_defaults_globs_and_the_last_match(resolve: Resolve) -> None:
+def test_defaults_globs_and_the_last_match(resolve):
     found = resolve(
         """
         defaults: {n_questions: 10, temperature: 2}
@@ -107,19 +105,19 @@ def test_defaults_globs_and_the_last_match(resolve: Resolve) -> None:
         ("defaults: {n: [}", "line 1"),
     ],
 )
-def test_a_wrong_profile_is_explained(resolve: Resolve, text: str, sentence: str) -> None:
+def test_a_wrong_profile_is_explained(resolve, text, sentence):
     with pytest.raises(ProfileError, match=rf"mine\.yaml.*{sentence}"):
         resolve(text)
     with pytest.raises(ProfileError, match="There is no profile 'mien': known are laptop, mine;"):
         resolve(text, "mien")
 
 
-def test_the_profiles_of_the_repository_fit_its_notebooks() -> None:
+def test_the_profiles_of_the_repository_fit_its_notebooks():
     for path in paths.PROFILES.glob("*.yaml"):
         assert any(parameters(paths.ROOT, path.stem).values())
 
 
-def test_notebooks_come_in_order_the_introduction_first(root: Path) -> None:
+def test_notebooks_come_in_order_the_introduction_first(root):
     names = ["1-decoding/1.2-b", "1-decoding/1.1-a", "0-start-here", "2-time/2.1-c"]
     for name in [*names, "1-decoding/.ipynb_checkpoints/1.1-a-checkpoint"]:
         path = root / f"notebooks/{name}.ipynb"
