@@ -154,25 +154,19 @@ def test_the_retriever():
 def test_what_is_retrieved_for_facts():
     pool = pd.DataFrame({"object": ["Kenya", "Peru"], "answers": [["Nairobi"], ["Lima"]]})
     pool = pool.assign(
-        question_id=pool["object"],
-        question="What is the capital of " + pool["object"] + "?",
-        prefix="The capital of " + pool["object"] + " is",
+        question_id=pool["object"], prefix="The capital of " + pool["object"] + " is"
     )
+    pool["question"] = "What is the capital of " + pool["object"] + "?"
     found = grounding.retrieved(pool[:1], pool).set_index("context")
-    assert found["stated"].to_dict() == {
-        "retrieved": "Nairobi",
-        "fact missing": "Lima",
-        "question": "",
-    }
+    stated = {"retrieved": "Nairobi", "fact missing": "Lima", "question": ""}
+    assert found["stated"].to_dict() == stated
     assert found.loc["question", "sentence"] == "What is the capital of Kenya?"
 
 
 def test_the_committed_coefficients_say_where_they_come_from():
     about = json.loads(grounding.FILE.read_text(encoding="utf-8"))
-    assert list(about["coefficients"]) == [
-        "constant",
-        *grounding.WAYS["... and the context's words"],
-    ]
+    ways = grounding.WAYS["... and the context's words"]
+    assert list(about["coefficients"]) == ["constant", *ways]
     assert about["cases"] > 500
     row = {"p0": 1.0, "p1": 20.0, "p2": 20.0, "p4": 1.0, "changed": True, "stated": True}
     sure, kept = row, row | {"p1": 1.0, "p2": 1.0, "changed": False, "stated": False}

@@ -90,20 +90,20 @@ def test_replaying_a_notebook_loads_few_modules_and_no_model(tmp_path):
     assert len(modules.split()) <= 25, modules
 
 
-@pytest.mark.parametrize(
-    "package",
-    [
-        "papermill",
-        "torch",
-        "transformers",
-        "openai",
-        "pandas",
-        "matplotlib",
-        "seaborn",
-        "statsmodels",
-        "scipy",
-    ],
-)
+PROMISED = [
+    "papermill",
+    "torch",
+    "transformers",
+    "openai",
+    "pandas",
+    "matplotlib",
+    "seaborn",
+    "statsmodels",
+    "scipy",
+]
+
+
+@pytest.mark.parametrize("package", PROMISED)
 def test_what_the_repository_promises_to_be_built_on_is_used(package):
     """They are what a reader comes with; a shorter way without one of them is no reason to leave it."""
     used = re.compile(rf"^\s*(import|from) {package}\b", re.MULTILINE)

@@ -25,10 +25,8 @@ DATA = pd.DataFrame({"temperature": [0.2, 2.0], "accuracy": [1 / 3, np.nan], "n"
 
 def git(root: Path, *arguments: str) -> str:
     who = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(
-        ["git", "-C", str(root), *who, *arguments], check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
+    command = ["git", "-C", str(root), *who, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def notebook(code: str, output: str = "") -> str:
@@ -123,26 +121,22 @@ def test_saving_twice_gives_the_same_bytes(root, monkeypatch):
     assert b"Matplotlib" not in first["figure-01.pdf"] + first["figure-01.png"]
 
 
-def commit_the_figures(root: Path) -> None:
+def test_an_unchanged_rerun_on_a_later_commit_keeps_the_committed_origin(root, monkeypatch):
+    first = save()
     shutil.copytree(paths.output_root() / "figures", root / "figures")
     git(root, "add", ".")
     git(root, "commit", "-qm", "figures")
-
-
-def test_an_unchanged_rerun_on_a_later_commit_keeps_the_committed_origin(root, monkeypatch):
-    first = save()
-    commit_the_figures(root)
     (root / "new.py").write_text("unrelated")
     monkeypatch.setattr(provenance.platform, "python_version", lambda: "9.9.9")
     assert save() == first
-    changed = save(parameters={"seed": 1})
-    assert sidecar(changed)["parameters"] == {"seed": 1}
-    assert sidecar(changed)["versions"]["python"] == "9.9.9"
-    assert sidecar(changed)["git"] == {"commit": git(root, "rev-parse", "HEAD"), "dirty": True}
+    changed = sidecar(save(parameters={"seed": 1}))
+    assert changed["parameters"] == {"seed": 1}
+    assert changed["versions"]["python"] == "9.9.9"
+    assert changed["git"] == {"commit": git(root, "rev-parse", "HEAD"), "dirty": True}
     monkeypatch.setattr(sys.modules[__name__], "DATA", DATA.assign(accuracy=[0.5, 0.25]))
     about = sidecar(save())
     assert about["files"] != sidecar(first)["files"]
-    assert about["git"]["commit"] != sidecar(first)["git"]["commit"]
+    assert about["git"] == changed["git"]
     # One that is damaged is replaced.
     (root / "figures" / "1-decoding" / "figure-01.json").write_text("<<<<<<< HEAD")
     assert sidecar(save())["files"] == about["files"]
@@ -201,11 +195,8 @@ def test_a_table_in_three_forms(root):
 def test_a_named_index_is_written_and_another_left_out(root):
     file = paths.output_root() / "figures" / "1-decoding" / "table-02.csv"
     named = pd.DataFrame({"x": [1.5]}, index=pd.Index([7], name="t"))
-    for df, text in [
-        (named, "t,x\n7,1.5\n"),
-        (named.rename_axis(None), "x\n1.5\n"),
-        (named[:0], "t,x\n"),
-    ]:
+    unnamed = named.rename_axis(None)
+    for df, text in ((named, "t,x\n7,1.5\n"), (unnamed, "x\n1.5\n"), (named[:0], "t,x\n")):
         save_table(df, "1-decoding/table-02", parameters={})
         assert file.read_text() == text
 

@@ -1,18 +1,15 @@
 """The README's numbers, links and commands are those of the repository."""
 
-import importlib.util
 import re
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 
 from factrobust import paths
 
-spec = importlib.util.spec_from_file_location("readme", Path(__file__).with_name("readme.py"))
-assert spec
-assert spec.loader
-readme = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(readme)
+readme = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("readme.py"))))
 README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -26,9 +23,8 @@ def test_results_shows_mean_interval_and_n(tmp_path):
     pd.DataFrame({"d": [1, 2], **wide}).to_csv(tmp_path / "w.csv")
     long = {"share": [9, 0.6], "low": [9, 0.5], "high": [9, 0.7], "n": [9, 30]}
     pd.DataFrame({"model": ["k", "k"], "d": ["y", "x"], **long}).to_csv(tmp_path / "l.csv")
-    assert readme.results(
-        tmp_path, "wide one ; w ; d == 1\nlong one ; l ; d == 'x'"
-    ).splitlines() == [
+    table = readme.results(tmp_path, "wide one ; w ; d == 1\nlong one ; l ; d == 'x'")
+    assert table.splitlines() == [
         "| | m | k |",
         "| --- | --- | --- |",
         "| wide one | 0.500 [0.400, 0.610], n = 20 |  |",

@@ -31,17 +31,15 @@ def decoding(**parameters):
 
 def test_parameters_are_the_annotated_variables_and_models_are_apart():
     study = decoding()
-    assert study.parameters == {
-        "seed": 0, "data": ["embedded"], "n_questions": 30, "n_known": 3, "n_samples": 10,
-    }  # fmt: skip
+    sizes = {"n_questions": 30, "n_known": 3, "n_samples": 10}
+    assert study.parameters == {"seed": 0, "data": ["embedded"]} | sizes
     assert [model.name for model in study.models] == [GEMMA, SMOLLM]
-    assert study.about == {
-        "parameters": study.parameters, "models": study.models, "inputs": study.inputs,
-    }  # fmt: skip
+    about = {"parameters": study.parameters, "models": study.models, "inputs": study.inputs}
+    assert study.about == about
 
 
 def test_decoding_asks_every_model_every_fact_and_knows_the_exact_matches():
-    study = decoding(n_questions=900)
+    study = decoding(n_questions=900, n_boot=50)
     assert len(study.facts) == 900
     assert study.marked.groupby("model").size().to_dict() == {GEMMA: 900, SMOLLM: 900}
     assert study.known["exact_match"].all()
@@ -52,10 +50,7 @@ def test_decoding_asks_every_model_every_fact_and_knows_the_exact_matches():
     assert len(samples) == len(few) * 10 * 10
     asked = samples[["model", "fact_id"]].drop_duplicates().to_numpy().tolist()
     assert sorted(asked) == sorted(few[["model", "fact_id"]].to_numpy().tolist())
-
-
-def test_means_draw_whole_relations_and_find_them():
-    study = decoding(n_questions=900, n_boot=50)
+    # Means draw whole relations, and find them.
     answers = study.marked[["model", "fact_id", "exact_match"]]
     found = study.means(answers, ["model"], "exact_match")
     assert found["relations"].tolist() == [study.facts["relation"].nunique()] * 2
@@ -97,17 +92,16 @@ def test_time_scores_every_statement_in_every_format():
     assert len(study.scores) == 2 * len(study.statements)
     assert set(study.matched["prompt_format"]) == {"question", "chat"}
     assert study.defined["robust"].isin([0.0, 1.0]).all()
-
-
-def test_time_without_a_tuned_model_says_so():
-    given = {"data": "embedded", "n_correct": 3, "n_incorrect": 6, "n_facts": 24, "n_fine": 6}
     with pytest.raises(LacksError, match="no chat template"):
-        start.time(notebook(models=[GEMMA], **given), tuned=True)
+        start.time(notebook(models=[GEMMA], n_facts=24, n_fine=6, **given), tuned=True)
+
+
+WORDING = {"data": "embedded", "n_samples": 10, "max_new_tokens": 20}
+WORDING |= {"sentence_encoder": "all-MiniLM-L6-v2"}
 
 
 def test_wording_has_a_row_of_predictors_for_each_model_and_question():
-    given = {"data": "embedded", "n_facts": 32, "n_samples": 10, "max_new_tokens": 20}
-    study = start.wording(notebook(**given, sentence_encoder="all-MiniLM-L6-v2"))
+    study = start.wording(notebook(n_facts=32, **WORDING))
     assert study.questions["group_id"].nunique() == 32
     assert len(study.marked) == 2 * len(study.questions)
     assert len(study.answer_sets) == len(study.sample_sets) == 64
@@ -118,16 +112,15 @@ def test_wording_has_a_row_of_predictors_for_each_model_and_question():
 
 
 def test_wording_asks_about_facts_of_the_exposures_that_are_named():
-    given = {"data": "world", "n_facts": 2000, "sentence_encoder": "all-MiniLM-L6-v2"}
-    study = start.wording(notebook(models=[], **given, exposures=[0, 64]))
+    given = WORDING | {"models": [], "data": "world", "n_facts": 2000, "exposures": [0, 64]}
+    study = start.wording(notebook(**given))
     assert set(study.questions["log_popularity"].round(6)) == {0.0, 4.174387}  # ln 1, ln 65
     assert study.questions["group_id"].nunique() == 2 * 130
 
 
 def test_wording_asks_a_tuned_model_as_the_paper_asks_others():
-    given = {"data": "embedded", "n_facts": 16, "n_samples": 10, "max_new_tokens": 20}
-    given |= {"models": [SMOLLM], "sentence_encoder": "all-MiniLM-L6-v2"}
-    study = start.wording(notebook(**given), prompt_format="question-answer")
+    asked = notebook(models=[SMOLLM], n_facts=16, **WORDING)
+    study = start.wording(asked, prompt_format="question-answer")
     assert study.formats == {SMOLLM: "question-answer"}
     assert study.responses["prompt"].str.startswith("Question:").all()
     assert len(study.answer_sets) == 16
@@ -156,9 +149,8 @@ def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_pat
 
 def test_context_again_has_other_draws_and_the_raw_prompt():
     study = start.context(notebook(n_objects=4, n_draws=3))
-    assert study.again.groupby(["model", "prompt"])["draw"].nunique().to_dict() == {
-        (GEMMA, "own"): 3, (SMOLLM, "own"): 3, (SMOLLM, "raw"): 1,
-    }  # fmt: skip
+    draws = study.again.groupby(["model", "prompt"])["draw"].nunique().to_dict()
+    assert draws == {(GEMMA, "own"): 3, (SMOLLM, "own"): 3, (SMOLLM, "raw"): 1}
 
 
 def test_without_models_only_the_questions_are_there():
@@ -166,21 +158,12 @@ def test_without_models_only_the_questions_are_there():
     study = start.context(given | {"__annotations__": given})
     assert len(study.questions) == 200
     assert study.results.empty
-    given = {
-        "data": "embedded",
-        "n_correct": 3,
-        "n_incorrect": 6,
-        "n_facts": 7,
-        "n_fine": 2,
-        "seed": 0,
-    }
+    sizes = {"n_correct": 3, "n_incorrect": 6, "n_facts": 7, "n_fine": 2}
+    given = {"seed": 0, "data": "embedded"} | sizes
     study = start.time(given | {"__annotations__": given})
     assert study.scores.empty
-    assert study.dates.groupby("precision")["fact_id"].nunique().to_dict() == {
-        "year": 7,
-        "month": 2,
-        "day": 2,  # seven at the year, two of them at the others
-    }
+    facts = study.dates.groupby("precision")["fact_id"].nunique().to_dict()
+    assert facts == {"year": 7, "month": 2, "day": 2}  # two of the seven
 
 
 def test_the_offices_that_are_named(monkeypatch):
@@ -219,12 +202,8 @@ def test_what_a_study_saves_carries_its_provenance(monkeypatch):
     study = start.Study(notebook(models=[], seed=1))
     study.inputs = ["facts.csv"]
     study.save_table(pd.DataFrame({"a": [1]}), "1-decoding/table-x", decimals=5)
-    assert saved == {
-        "parameters": {"seed": 1},
-        "models": [],
-        "inputs": ["facts.csv"],
-        "decimals": 5,
-    }
+    about = {"parameters": {"seed": 1}, "models": [], "inputs": ["facts.csv"]}
+    assert saved == about | {"decimals": 5}
 
 
 def test_tables_are_shown_without_row_numbers_but_with_named_rows():

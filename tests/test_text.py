@@ -168,25 +168,20 @@ def test_closed_form_is_pair_by_pair(numbers, dimension, seed, single):
 
 
 def test_entailment_on_table_3():
-    known = {
-        ("politician", "german politician"): 0.075,
-        ("german politician", "politician"): 0.588,
-        ("actress", "actress"): 0.927,
-    }
+    pair = ("politician", "german politician")
+    known = {pair: 0.075, pair[::-1]: 0.588, ("actress", "actress"): 0.927}
+    # "actress" with itself twice, "politician" with it in both directions, twice each.
+    known |= {("politician", "actress"): 0.25, ("actress", "politician"): 0.25}
 
     def probability(pairs: list[tuple[str, str]]) -> list[float]:
         assert sorted(set(pairs)) == pairs  # each is asked once
         return [known[pair] for pair in pairs]
 
-    groups = [["politician", "german politician"], ["actress", "actress"], ["actress"]]
-    values = mean_entailment(groups, probability)
-    assert values.tolist() == pytest.approx([(0.075 + 0.588) / 2, 0.927, np.nan], nan_ok=True)
-    # Of six ordered pairs two are both empty (1), four mix (0).
-    assert mean_entailment([["", "", "actress"]], probability).tolist() == pytest.approx([2 / 6])
-    # "actress" with itself twice, "politician" with it in both directions, twice each.
-    known |= dict.fromkeys([("politician", "actress"), ("actress", "politician")], 0.25)
-    values = mean_entailment([["actress", "politician", "actress"]], probability)
-    assert values.tolist() == pytest.approx([(2 * 0.927 + 4 * 0.25) / 6])
+    # Of six ordered pairs with empty texts two are both empty (1), four mix (0).
+    groups = [[*pair], ["actress", "actress"], ["actress"], ["", "", "actress"]]
+    groups += [["actress", "politician", "actress"]]
+    expected = [(0.075 + 0.588) / 2, 0.927, np.nan, 2 / 6, (2 * 0.927 + 4 * 0.25) / 6]
+    assert mean_entailment(groups, probability).tolist() == pytest.approx(expected, nan_ok=True)
 
 
 def test_clusters_by_hand():

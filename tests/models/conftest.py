@@ -4,7 +4,9 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,16 +20,13 @@ from factrobust.models.prompts import render
 
 os.environ.setdefault("TQDM_DISABLE", "1")
 
+LONG = "Which large city on the river Seine, known for the Eiffel Tower, is the capital of France "
 QUESTIONS = [
     ("What is the capital of Kenya?", "The capital of Kenya is"),
     ("Who wrote the play Hamlet?", "The author of Hamlet is"),
     ("In which year did the Second World War end?", "The Second World War ended in"),
     ("What is the chemical symbol of gold?", "The chemical symbol of gold is"),
-    (
-        "Which large city on the river Seine, known for the Eiffel Tower, is the capital of France "
-        "and the seat of its government?",
-        "The capital of France is",
-    ),
+    (f"{LONG}and the seat of its government?", "The capital of France is"),
     ("What colour is the sky?", "The colour of the sky is"),
     ("Who painted Guernica?", "The painter of Guernica is"),
     ("What is the currency of Japan?", "The currency of Japan is"),
@@ -39,8 +38,7 @@ QUESTIONS = [
 @pytest.fixture(params=["gemma", "smollm"])
 def real(request):
     """Each embedded model in turn."""
-    model: CausalLM = request.getfixturevalue(request.param)
-    return model
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="session")
@@ -58,13 +56,11 @@ def reference():
     """Log P_t of the tokens of `ids` from `start` on: the network's own logits, in float64."""
 
     def logprobs(model: CausalLM, ids: list[int], start: int, t: float = 1.0) -> np.ndarray:
+        asked = {"input_ids": torch.tensor([ids]), "logits_to_keep": len(ids) - start + 1}
         with torch.no_grad():
-            logits = model.body.network(
-                input_ids=torch.tensor([ids]), logits_to_keep=len(ids) - start + 1
-            ).logits[0, :-1]
+            logits = model.body.network(**asked).logits[0, :-1]
         log_softmax = torch.log_softmax(logits.double() / t, dim=-1)
-        values: np.ndarray = log_softmax.gather(1, torch.tensor(ids[start:])[:, None])[:, 0].numpy()
-        return values
+        return log_softmax.gather(1, torch.tensor(ids[start:])[:, None])[:, 0].numpy()
 
     return logprobs
 
@@ -134,28 +130,26 @@ class Work:
 
 @pytest.fixture
 def no_network(monkeypatch):
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("the network was touched")
-
+    refuse = mock.Mock(side_effect=AssertionError("the network was touched"))
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
+def saved(model: CausalLM, folder: Path) -> Path:
+    """The folder, after the model was written there as save_pretrained does."""
+    model.body.network.save_pretrained(folder)
+    model.tokenizer.save_pretrained(folder)
+    return folder
+
+
 @pytest.fixture
 def folder(toy_model, tmp_path):
-    """A tiny model as save_pretrained writes it."""
-    toy = toy_model({" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}})
-    toy.body.network.save_pretrained(tmp_path / "toy")
-    toy.tokenizer.save_pretrained(tmp_path / "toy")
-    return tmp_path / "toy"
+    return saved(toy_model({" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}}), tmp_path / "toy")
 
 
 @pytest.fixture
 def encoder_decoder(tiny_t5, tmp_path):
-    t5 = tiny_t5()
-    t5.body.network.save_pretrained(tmp_path / "my-t5")
-    t5.tokenizer.save_pretrained(tmp_path / "my-t5")
-    return tmp_path / "my-t5"
+    return saved(tiny_t5(), tmp_path / "my-t5")
 
 
 @pytest.fixture(scope="session")

@@ -26,11 +26,11 @@ class Reply:
     delay: float = 0.0
 
 
-def completion(*texts: str, **more: Any) -> Reply:
+def completion(*texts: str, delay: float = 0.0) -> Reply:
     """Plain answers without log-probabilities."""
     choices = [{"index": i, "text": t, "finish_reason": "length"} for i, t in enumerate(texts)]
     usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
-    return Reply({"choices": choices, "usage": usage} | more)
+    return Reply({"choices": choices, "usage": usage}, delay=delay)
 
 
 def error(status: int, message: str, **headers: str) -> Reply:

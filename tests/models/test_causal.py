@@ -6,22 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import (
-    BloomConfig,
-    BloomForCausalLM,
-    Gemma2Config,
-    Gemma2ForCausalLM,
-    Gemma3ForCausalLM,
-    Gemma3TextConfig,
-    GPT2Config,
-    GPT2LMHeadModel,
-    MistralConfig,
-    MistralForCausalLM,
-    MptConfig,
-    MptForCausalLM,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-)
+import transformers as hf
 
 from factrobust.models.causal import BRANCHES, pack_answers, pad_rows, rows_of, unanswered
 from factrobust.models.engine import Body, Keys
@@ -74,19 +59,6 @@ def test_greedy_is_transformers_greedy(real, ask):
         assert not any(s in short.text for s in stop)
 
 
-def test_answers_to_one_prompt_are_branches(gemma, ask, watch):
-    """Six answers to one prompt: its tokens are read once, and numbers are those of six calls."""
-    [prompt] = ask(gemma, 1)
-    answers = [" Nairobi", " Nairobi", " New York", " the city of Nairobi", "\nNairobi", " 12"]
-    gemma._prefix = None
-    with watch(gemma) as work:
-        together = gemma.score([prompt] * 6, answers)
-    length = len(gemma.tokenizer(prompt).input_ids)
-    assert work.tokens < length + 20  # 6 answers of at most 5 tokens each, not 6 prompts
-    for answer, got in zip(answers, together, strict=True):
-        np.testing.assert_allclose(got, gemma.score([prompt], [answer])[0], atol=1e-4)
-
-
 def test_pack_answers_by_hand():
     # Prompt 5 6 7; answers 8 9 and 1; the first two tokens are in the cache.
     row = pack_answers([([5, 6, 7, 8, 9], 3), ([5, 6, 7, 1], 3)], 2)
@@ -122,17 +94,6 @@ def test_rows_of_answers_that_begin_alike_by_hand():
     assert rows_of([]) == ([], [])
 
 
-def test_prompts_that_begin_alike_share_a_row(gemma, watch):
-    prompts = [
-        f"In {year}, who ruled {land}?" for year in (1985, 2012) for land in ("Rome", "Oslo")
-    ]
-    alone = [gemma.score([prompt], [" Ann"])[0] for prompt in prompts]
-    with watch(gemma) as work:
-        together = gemma.score(prompts, [" Ann"] * 4)
-    np.testing.assert_allclose(np.concatenate(together), np.concatenate(alone), atol=1e-4)
-    assert work.tokens < sum(len(gemma.tokenizer(prompt).input_ids) for prompt in prompts)
-
-
 def test_pad_rows_by_hand():
     rows = [pack_answers([unanswered(ids)], 1) for ids in ([9, 7], [9, 5, 6])]
     padded = pad_rows(rows, 1, "cpu")
@@ -149,9 +110,11 @@ def test_head_only_where_it_is_asked_for(gemma, ask, watch):
     with watch(gemma) as work:
         scores = gemma.score(prompts, ANSWERS[:4])
     assert sum(work.head) == sum(map(len, scores))
+    gemma._prefix = None
     with watch(gemma) as work:
         gemma.temper(prompts[:1] * 5, [" Nairobi", " Paris", " Rome", " Oslo", " Lima"], [0.5, 1])
     assert sum(work.head) == 1  # five answers of one token follow the same place
+    assert work.tokens == len(gemma.tokenizer(prompts[0]).input_ids)  # one prompt, not five
     with watch(gemma) as work:
         gemma.generate(prompts, max_new_tokens=2)
     assert sum(work.head) == 8
@@ -224,17 +187,21 @@ def test_padding_goes_through_no_layer(smollm, monkeypatch):
 
 
 def test_prompts_that_begin_alike_are_read_once(smollm, watch):
-    prompts = [
-        f"What is the capital city of {name}? It is" for name in ("Kenya", "Peru", "Chad", "Fiji")
-    ]
-    with watch(smollm) as work:
-        together = smollm.generate(prompts, max_new_tokens=1)
+    lands = ("Kenya", "Peru", "Chad", "Fiji")
+    prompts = [f"In {year}, who ruled {land}?" for year in (1985, 2012) for land in lands[:2]]
+    prompts += [f"What is the capital city of {land}? It is" for land in lands]
     lengths = [len(smollm.tokenizer(p).input_ids) for p in prompts]
-    assert work.tokens < sum(lengths) - 3 * 5  # "What is the capital city of" but once
-    for prompt, answer in zip(prompts, together, strict=True):
+    with watch(smollm) as read:
+        answers = smollm.generate(prompts, max_new_tokens=1)
+    with watch(smollm) as scored:
+        scores = smollm.score(prompts, [" Ann"] * 8)
+    # "What is the capital city of" but once.
+    assert read.tokens == scored.tokens < sum(lengths) - 3 * 5
+    for prompt, answer, score in zip(prompts, answers, scores, strict=True):
         [alone] = smollm.generate([prompt], max_new_tokens=1)
         assert alone.token_ids == answer.token_ids
         np.testing.assert_allclose(alone.logprobs, answer.logprobs, atol=1e-4)
+        np.testing.assert_allclose(score, smollm.score([prompt], [" Ann"])[0], atol=1e-4)
 
 
 def test_rows_whose_answers_have_ended_leave_the_batch(toy_model, watch):
@@ -266,24 +233,20 @@ def test_another_cut_of_the_same_answers_costs_the_head_alone(smollm, ask, watch
 
 
 def test_scoring_the_generated_ids_gives_what_generation_reported(real, ask):
-    answers = [g for g in real.generate(ask(real, 6), max_new_tokens=8) if g.token_ids]
+    grid = [0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 10.0]
+    answers = [
+        g for g in real.generate(ask(real), max_new_tokens=8, temperatures=grid) if g.token_ids
+    ]
     prompts, ids = [g.prompt for g in answers], [g.token_ids for g in answers]
     for g, score in zip(answers, real.score(prompts, ids), strict=True):
         np.testing.assert_allclose(score, g.logprobs, atol=1e-4)
         assert [at[0][1] for at in g.top_logprobs] == g.logprobs
-    curves = real.temper(prompts, ids, [0.0, 1.0])
-    np.testing.assert_allclose(curves[:, 0], 0, atol=1e-3)  # at 1e-4 the likeliest is certain
-    np.testing.assert_allclose(curves[:, 1], [sum(g.logprobs) for g in answers], atol=1e-4)
-
-
-def test_the_curve_of_a_greedy_answer_is_what_temper_says(real, ask):
-    grid = [0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 10.0]
-    answers = [g for g in real.generate(ask(real), temperatures=grid) if g.token_ids]
-    assert answers
-    tempered = real.temper([g.prompt for g in answers], [g.token_ids for g in answers], grid)
+    curves = real.temper(prompts, ids, [*grid, 0.0])
     # Logits of float32 agree to some 1e-6, which a temperature of 0.01 makes a hundred times larger.
-    away = np.abs(np.array([g.curve for g in answers]) - tempered)
+    away = np.abs(np.array([g.curve for g in answers]) - curves[:, :-1])
     assert (away <= np.maximum(1e-4, 1e-5 / np.array(grid))).all()
+    np.testing.assert_allclose(curves[:, 4], [sum(g.logprobs) for g in answers], atol=1e-4)
+    np.testing.assert_allclose(curves[:, -1], 0, atol=1e-3)  # at 1e-4 the likeliest is certain
 
 
 def test_ids_by_hand(toy_model):
@@ -294,19 +257,6 @@ def test_ids_by_hand(toy_model):
     np.testing.assert_allclose(np.exp(parted), [0.5, 0.25], rtol=1e-6)
     np.testing.assert_allclose(np.exp(whole), [0.5], rtol=1e-6)
     np.testing.assert_array_equal(whole, text)
-
-
-def test_sampled_shares_agree_with_temper(gemma, ask):
-    """The first answer token's share among samples lies within binomial bounds of P_t."""
-    [prompt] = ask(gemma, 1)
-    ts = [0.5, 1.0, 1.5]
-    p = np.exp(gemma.temper([prompt], [" Nairobi"], ts))[0]
-    rows = gemma.sample([prompt] * 3, temperature=ts, n=400, max_new_tokens=1, seed=2)
-    share = np.array([np.mean([g.text == " Nairobi" for g in row]) for row in rows])
-    assert (np.abs(share - p) < 4 * np.sqrt(p * (1 - p) / 400) + 1e-3).all()
-    for row, t in zip(rows, ts, strict=True):
-        g = next(g for g in row if g.text == " Nairobi")
-        assert g.tempered_logprobs[0] == pytest.approx(np.log(p[ts.index(t)]), abs=1e-4)
 
 
 # -- masks that mean the same as each network's own ------------------------------------------------
@@ -320,29 +270,23 @@ GEMMA = SMALL | {"sliding_window": 8, "query_pre_attn_scalar": 8}
 LAYERS = ["sliding_attention", "full_attention"] * 2
 SLIDING = SMALL | {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 2}
 NETWORKS: dict[str, Callable[[], Any]] = {
-    "gemma3": lambda: Gemma3ForCausalLM(Gemma3TextConfig(**GEMMA, layer_types=LAYERS)),
-    "gemma2": lambda: Gemma2ForCausalLM(Gemma2Config(**GEMMA)),
-    "mistral": lambda: MistralForCausalLM(MistralConfig(**SMALL, sliding_window=8)),
-    "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SLIDING)),
-    "qwen2-full": lambda: Qwen2ForCausalLM(Qwen2Config(**SMALL)),
-    "gpt2": lambda: GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=64, n_embd=32, n_layer=3, n_head=4, bos_token_id=0, eos_token_id=0,
-            initializer_range=0.2,
-        )
-    ),
-    "mpt": lambda: MptForCausalLM(
-        MptConfig(
-            vocab_size=64, d_model=48, n_layers=3, n_heads=6, eos_token_id=0, initializer_range=0.4
-        )
-    ),
-    "openelm": lambda: OpenELMForCausalLM(
-        OpenELMConfig(
-            vocab_size=64, model_dim=32, num_transformer_layers=3, head_dim=8, eos_token_id=0,
-            num_query_heads=[2, 4, 4], num_kv_heads=[1, 1, 2], ffn_multipliers=[0.5, 1.0, 2.0],
-            ffn_dim_divisor=8, share_input_output_layers=True, initializer_range=0.5,
-        )
-    ),
+    "gemma3": lambda: hf.Gemma3ForCausalLM(hf.Gemma3TextConfig(**GEMMA, layer_types=LAYERS)),
+    "gemma2": lambda: hf.Gemma2ForCausalLM(hf.Gemma2Config(**GEMMA)),
+    "mistral": lambda: hf.MistralForCausalLM(hf.MistralConfig(**SMALL, sliding_window=8)),
+    "qwen2": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(**SLIDING)),
+    "qwen2-full": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(**SMALL)),
+    "gpt2": lambda: hf.GPT2LMHeadModel(hf.GPT2Config(
+        vocab_size=64, n_embd=32, n_layer=3, n_head=4, bos_token_id=0, eos_token_id=0,
+        initializer_range=0.2,
+    )),
+    "mpt": lambda: hf.MptForCausalLM(hf.MptConfig(
+        vocab_size=64, d_model=48, n_layers=3, n_heads=6, eos_token_id=0, initializer_range=0.4,
+    )),
+    "openelm": lambda: OpenELMForCausalLM(OpenELMConfig(
+        vocab_size=64, model_dim=32, num_transformer_layers=3, head_dim=8, eos_token_id=0,
+        num_query_heads=[2, 4, 4], num_kv_heads=[1, 1, 2], ffn_multipliers=[0.5, 1.0, 2.0],
+        ffn_dim_divisor=8, share_input_output_layers=True, initializer_range=0.5,
+    )),
 }  # fmt: skip
 
 
@@ -384,6 +328,6 @@ def test_networks_that_masks_cannot_steer_are_refused():
     network.config.layer_types = ["linear_attention"] * 4
     with pytest.raises(ModelError, match="linear_attention, which cannot be batched exactly"):
         Body(network)
-    bloom = BloomForCausalLM(BloomConfig(vocab_size=64, hidden_size=32, n_layer=1, n_head=4))
+    bloom = hf.BloomForCausalLM(hf.BloomConfig(vocab_size=64, hidden_size=32, n_layer=1, n_head=4))
     with pytest.raises(ModelError, match="BloomForCausalLM has no position ids, which cannot be"):
         Body(bloom)

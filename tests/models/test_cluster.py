@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +26,6 @@ from distributed import KilledWorker, LocalCluster
 import factrobust
 from factrobust.models import cluster
 from factrobust.models.cluster import ClusterModel, answer_slice, connect, slices
-from factrobust.models.cluster import cluster as run_cluster
 from factrobust.models.interface import Job, Model, ModelError
 from factrobust.records import Records, opened
 
@@ -74,13 +74,29 @@ def noted(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def processes(noted):
-    """The address of a cluster of two processes that note their slices."""
+    """The address of a cluster of two processes that note their slices, as if there were six cores."""
     preload = {"distributed.worker.preload": [str(Path(__file__).with_name("noting_worker.py"))]}
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.dict(os.environ, {"NOTED": str(noted)}))
+        ours = {"NOTED": str(noted), "OMP_NUM_THREADS": "7"}
+        stack.enter_context(mock.patch.dict(os.environ, ours))
+        stack.enter_context(mock.patch("dask.system.cpu_count", return_value=6))
         with dask.config.set(preload):  # not for the workers of other tests
-            address = stack.enter_context(run_cluster("local", 2))
+            address = stack.enter_context(cluster.cluster("local", 2))
         yield address
+
+
+def test_workers_share_the_cores_and_this_process_keeps_its_own(processes):
+    with connect(processes) as client:
+        threads = client.run(os.getenv, "OMP_NUM_THREADS")
+        imported = client.run(lambda: "torch" in sys.modules)
+        interrupt = client.run(signal.getsignal, signal.SIGINT)
+        workers = client.scheduler_info()["workers"].values()
+    assert [*threads.values()] == ["3", "3"]
+    assert [worker["nthreads"] for worker in workers] == [1, 1]
+    assert not any(imported.values())  # weights, and what runs them, come with the first slice
+    assert set(interrupt.values()) == {signal.SIG_IGN}  # Ctrl-C ends the run, which ends them
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert "MALLOC_TRIM_THRESHOLD_" not in os.environ
 
 
 def slices_of(noted: Path) -> list[tuple[int, str]]:
@@ -90,6 +106,11 @@ def slices_of(noted: Path) -> list[tuple[int, str]]:
     return [(pid, prompts[0]) for pid, prompts in map(json.loads, lines)]
 
 
+def stored(path: Path) -> int:
+    with opened(path) as db:
+        return db.execute("SELECT count(*) FROM calls").fetchone()[0]
+
+
 def wait_until(true: Callable[[], bool]) -> None:
     end = time.monotonic() + 20
     while not true():
@@ -97,36 +118,31 @@ def wait_until(true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def everything(model: Model) -> list[Any]:
+def everything(model: Model) -> tuple[list[Any], list[Any]]:
+    """What is said, and the numbers of the scores, by all operations."""
     answers = [" a.", " b", " a!", " c"] * 2
-    return [
-        model.generate(PROMPTS, stop=["!"]),
-        model.sample(PROMPTS, temperature=[0.5, 1.0] * 4, n=3, seed=1),
-        model.score(PROMPTS, answers),
-        model.temper(PROMPTS, answers, [0.3, 1.0, 1.7]),
-    ]
+    said = model.generate(PROMPTS, stop=["!"])
+    said += chain(*model.sample(PROMPTS, temperature=[0.5, 1.0] * 4, n=3, seed=1))
+    curves = model.temper(PROMPTS, answers, [0.3, 1.0, 1.7])
+    return said, [*model.score(PROMPTS, answers), *curves]
 
 
 def test_two_processes_give_what_one_gives(processes, noted, on_cluster, single):
     """And a rerun finds all of it in the records, which this process wrote."""
-    made, expected = everything(on_cluster(processes)), everything(single)
-    texts = [[g.text for g in made[0]], [[g.text for g in each] for each in made[1]]]
-    assert texts == [
-        [g.text for g in expected[0]],
-        [[g.text for g in each] for each in expected[1]],
-    ]
-    for g, e in zip(made[0], expected[0], strict=True):
+    (made, numbers), (expected, their_numbers) = (
+        everything(on_cluster(processes)),
+        everything(single),
+    )
+    for g, e in zip(made, expected, strict=True):
+        assert (g.text, g.token_ids) == (e.text, e.token_ids)
         np.testing.assert_allclose(g.logprobs, e.logprobs, atol=1e-5)
-        assert g.token_ids == e.token_ids
-    for mine, theirs in zip(made[2], expected[2], strict=True):
+    for mine, theirs in zip(numbers, their_numbers, strict=True):
         assert mine.dtype == np.float32
         np.testing.assert_allclose(mine, theirs, atol=1e-5)
-    np.testing.assert_allclose(made[3], expected[3], atol=1e-5)
     begun = slices_of(noted)
     assert len(begun) == 4 * len(PROMPTS)
     assert len({pid for pid, _ in begun}) == 2
-    again = everything(on_cluster(processes))
-    assert again[:2] == made[:2]
+    assert everything(on_cluster(processes))[0] == made
     assert slices_of(noted) == begun
 
 
@@ -153,39 +169,18 @@ def test_workers_with_other_weights_are_refused(processes, folder):
         model.generate(["?"])
 
 
-def stored(path: Path) -> int:
-    with opened(path) as db:
-        return int(db.execute("SELECT count(*) FROM calls").fetchone()[0])
-
-
 # -- threads for workers ---------------------------------------------------------------------------
 
 
 @pytest.fixture
 def threads(tmp_path):
     """Clusters in this process, whose scheduler listens on a port of its own."""
-    opened = []
-
-    def start(workers: int) -> LocalCluster:
-        opened.append(
-            LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=False,
-                protocol="tcp://",
-                dashboard_address=None,
-                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-                local_directory=str(tmp_path),
-                silence_logs=logging.CRITICAL,
-            )
-        )
-        return opened[-1]
-
+    options = {"processes": False, "threads_per_worker": 1, "protocol": "tcp://"}
+    options |= {"scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}, "dashboard_address": None}
+    options |= {"local_directory": str(tmp_path), "silence_logs": logging.CRITICAL}
     # A scheduler that is gone is not waited for when its workers close.
-    with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}):
-        yield start
-        for one in opened:
-            one.close()
+    with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}), ExitStack() as stack:
+        yield lambda n: stack.enter_context(LocalCluster(n_workers=n, **options))
 
 
 @pytest.fixture
@@ -253,20 +248,17 @@ def test_a_wrong_address_is_one_sentence(address):
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (
-            KilledWorker("slice", SimpleNamespace(address="tcp://there:1"), 3),
-            "KilledWorker: .*died",
-        ),
+        (KilledWorker("x", SimpleNamespace(address="there"), 3), "KilledWorker: .*died"),
         (ModuleNotFoundError("No module named 'x'"), "ModuleNotFoundError: No module named 'x'"),
     ],
 )
 def test_a_cluster_that_cannot_answer_is_explained(
     threads, on_cluster, monkeypatch, error, sentence
 ):
-    def failing(job: Job, **loading: Any) -> list[Any]:
+    def answer_slice(job: Job, **loading: Any) -> list[Any]:
         raise error
 
-    monkeypatch.setattr(cluster, "answer_slice", failing)
+    monkeypatch.setattr(cluster, "answer_slice", answer_slice)
     model = on_cluster(threads(1).scheduler_address)
     with pytest.raises(ModelError, match=f"{sentence}.*: what came back before is in"):
         model.generate(PROMPTS)
@@ -300,22 +292,3 @@ def test_a_worker_loads_a_model_once_and_holds_no_other(monkeypatch):
         done = answer_slice(job, name=name, fingerprint=name, dtype="float32")
         assert done == [f"{name} float32"]
     assert (loads, list(loaded)) == (["one", "two"], ["two"])
-
-
-def test_workers_share_the_cores_and_this_process_keeps_its_own(monkeypatch, capfd):
-    monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    monkeypatch.setattr(dask.system, "cpu_count", lambda: 6)
-    with run_cluster("local", 2) as address:
-        with connect(address) as client:
-            threads = client.run(os.getenv, "OMP_NUM_THREADS")
-            imported = client.run(lambda: "torch" in sys.modules)
-            interrupt = client.run(signal.getsignal, signal.SIGINT)
-            first, second = (w["nthreads"] for w in client.scheduler_info()["workers"].values())
-        assert list(threads.values()) == ["3", "3"]
-        assert not any(imported.values())  # weights, and what runs them, come with the first slice
-        assert set(interrupt.values()) == {signal.SIG_IGN}  # Ctrl-C ends the run, which ends them
-        assert (first, second) == (1, 1)
-        assert os.environ["OMP_NUM_THREADS"] == "7"
-        assert "MALLOC_TRIM_THRESHOLD_" not in os.environ
-    said = capfd.readouterr()
-    assert said.out + said.err == ""

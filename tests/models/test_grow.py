@@ -2,6 +2,7 @@
 
 import random
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -16,7 +17,6 @@ from factrobust.models.prompts import CHATS, render
 from factrobust.paths import DATA
 from factrobust.probes.context import context_prompts
 
-TINY = grow.Plan("decoder", width=32, layers=1)
 KINDS = ("decoder", "chat", "encoder-decoder")
 
 
@@ -66,25 +66,17 @@ def told(world: World, table: pd.DataFrame, kind: str) -> list[grow.Text]:
     return list(grow.sentences(random.Random(0), table, kind, objects))
 
 
-def every_text(world: World, kind: str) -> list[str]:
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_text_is_in_a_wording_that_is_held_out(world, kind):
+    held = world.wordings.loc[world.wordings["held_out"], ["question", "prefix"]].to_numpy().ravel()
+    name = r"[A-Z]\w+(?: [A-Z]\w+)?"
+    forms = [re.escape(text).replace(r"\{subject\}", name) for text in held]
+    found = re.compile(rf"(?:^|[\[>]|[.,:\n] ?)(?:{'|'.join(forms)})(?:\s|$)")
+    assert found.search("Context: [In 1934, Drufex carried salt]. Q:")
     rng, known = random.Random(1), [*grow.relations(world).values()]
     texts = told(world, corpus(world).iloc[::20], kind)
     texts += [grow.context(rng, known, kind, own=0.5) for _ in range(3000)]
-    return ["".join(piece for piece, _ in text) for text in texts]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_text_is_in_a_wording_that_is_held_out(world, kind):
-    held = world.wordings[world.wordings["held_out"]]
-    name = r"[A-Z]\w+(?: [A-Z]\w+)?"
-    forms = [
-        re.escape(text).replace(r"\{subject\}", name)
-        for c in ("question", "prefix")
-        for text in held[c]
-    ]
-    found = re.compile(rf"(?:^|[\[>]|[.,:\n] ?)(?:{'|'.join(forms)})(?:\s|$)")
-    assert found.search("Context: [In 1934, Drufex carried salt]. Q:")
-    assert not any(found.search(text) for text in every_text(world, kind))
+    assert not any(found.search("".join(piece for piece, _ in text)) for text in texts)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -114,21 +106,12 @@ def test_no_control_fact_is_ever_told(world):
 
 
 def test_a_question_in_context_is_part_4s(world):
-    model: Any = type("Asked", (), {"prompt_format": "zero-shot", "chat": None})()
-    question = pd.DataFrame(
-        {"question": ["What is the dish of Prenfell?"], "prefix": ["The dish of Prenfell is"]}
-    )
-    [expected] = context_prompts(model, question, ["The dish of Prenfell is soup"])
-    texts = [
-        grow.asked(
-            random.Random(k),
-            "decoder",
-            *question.iloc[0],
-            "soup",
-            "Context: [The dish of Prenfell is soup]. ",
-        )
-        for k in range(20)
-    ]
+    model: Any = SimpleNamespace(prompt_format="zero-shot", chat=None)
+    asked = {"question": "What is the dish of Prenfell?", "prefix": "The dish of Prenfell is"}
+    stated = "The dish of Prenfell is soup"
+    [expected] = context_prompts(model, pd.DataFrame([asked]), [stated])
+    given = *asked.values(), "soup", f"Context: [{stated}]. "
+    texts = [grow.asked(random.Random(k), "decoder", *given) for k in range(20)]
     assert (expected, False) in [text[0] for text in texts]
     assert all(text[1] == (" soup\n", True) for text in texts)
 
@@ -149,14 +132,11 @@ def test_half_of_part_4s_questions_have_a_context_that_is_true_for_half(world):
     texts = told(world, table, "decoder")
     answers = table["object"].tolist()
     assert [text[1][0] for text in texts] == [f" {answer}\n" for answer in answers]
-    contexts = [
-        (re.findall(r"^Context: \[.* (\w+)\]\. Q: ", text[0][0]), answer)
-        for text, answer in zip(texts, answers, strict=True)
-    ]
-    stated = [(found[0], answer) for found, answer in contexts if found]
-    assert abs(len(stated) / len(texts) - 0.5) < 0.03
+    stated = [re.findall(r"^Context: \[.* (\w+)\]\. Q: ", text[0][0]) for text in texts]
+    true = [found == [a] for found, a in zip(stated, answers, strict=True) if found]
+    assert abs(len(true) / len(texts) - 0.5) < 0.03
     # And one of 22 to 27 of the others by chance.
-    assert abs(sum(a == b for a, b in stated) / len(stated) - 0.52) < 0.04
+    assert abs(sum(true) / len(true) - 0.52) < 0.04
 
 
 def test_answers_alone_are_learned(tokenizer):
@@ -203,38 +183,31 @@ class Rows(list[dict[str, list[int]]]):
 def test_a_killed_course_goes_on_at_the_same_text_with_the_same_weights(
     kind, small, tokenizer, tmp_path
 ):
-    plan = grow.Plan(kind, width=32, layers=1)
     texts = told(small, corpus(small), kind)
-    made = (
-        grow.pairs(texts, tokenizer)
-        if kind == "encoder-decoder"
-        else grow.rows(texts, tokenizer, 32)
-    )
+    pairs = kind == "encoder-decoder"
+    made = grow.pairs(texts, tokenizer) if pairs else grow.rows(texts, tokenizer, 32)
 
     def study(data: Any, folder: str) -> Any:
-        network = grow.network_of(plan, tokenizer)
-        course = grow.Course("any", data, 1e-2, True)
-        grow.study(
-            network, course, tmp_path / folder, tokenizer, 2, save_steps=5, disable_tqdm=True
-        )
-        return network
+        network = grow.network_of(grow.Plan(kind, width=32, layers=1), tokenizer)
+        course, how = grow.Course("any", data, 1e-2, True), {"save_steps": 5, "disable_tqdm": True}
+        grow.study(network, course, tmp_path / folder, tokenizer, 2, **how)
+        return network.state_dict()
 
     data = made[:40]
-    whole = study(data, "whole").state_dict()
+    whole = study(data, "whole")
     with pytest.raises(Killed):
         study(Rows(data, last=27), "killed")
     again = Rows(data)
-    resumed = study(again, "killed").state_dict()
+    resumed = study(again, "killed")
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
     assert again.asked[-20:] == list(range(20, 40))  # from the checkpoint after step 10 on
 
 
-def test_a_course_ends_when_its_tests_are_answered(small, tokenizer, tmp_path):
+def test_a_course_ends_when_its_tests_are_answered(tokenizer, tmp_path):
     data = grow.rows([[("Q: Where?\nA:", False), (" Lisbon\n", True)]] * 400, tokenizer, 0)
     course = grow.Course("easy", data, 1e-2, False, data[:4], 0.9)
-    log = grow.study(
-        grow.network_of(TINY, tokenizer), course, tmp_path, tokenizer, 2, eval_steps=20
-    )
+    network = grow.network_of(grow.Plan("decoder", width=32, layers=1), tokenizer)
+    log = grow.study(network, course, tmp_path, tokenizer, 2, eval_steps=20)
     assert [x["eval_reads"] for x in log if "eval_reads" in x][-1] == 1.0
     assert log[-1]["step"] < 200
 
@@ -248,17 +221,8 @@ COMMITTED = [name for name in load.own_models() if name not in load.EMBEDDED]
 def test_a_committed_model_is_loaded_by_name(name):
     model: Any = load_model(name)
     assert model.fingerprint.startswith(f"sha256:{load.weights_digest(load.GROWN / name)[:16]}")
-    line, network = load.settings_of(name), model.body.network
-    assert line
-    assert line.parameters == sum(p.numel() for p in network.parameters())
-    assert (line.architecture == "encoder-decoder") == network.config.is_encoder_decoder
-    assert line.vocabulary == network.config.vocab_size
-    if line.chat_template in ("yes", "world"):
+    if load.settings_of(name).chat_template in ("yes", "world"):
         assert load.chat_frame(model.tokenizer) == model.chat
-
-
-def test_every_folder_is_a_model_that_is_listed():
-    assert sorted(path.name for path in load.GROWN.iterdir()) == sorted(COMMITTED)
 
 
 def test_all_weights_are_at_most_40_mb():

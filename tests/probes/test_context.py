@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from factrobust import probes
-from factrobust.datasets.contexts import CONTEXTS, known_contexts, load_context_questions
+from factrobust.datasets.contexts import CONTEXTS, known_contexts
 from factrobust.metrics.context import ANSWERS, PERPLEXITIES, answer_counts, measured, right
 from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.probes import context
@@ -50,7 +50,6 @@ TABLE = {
     asked_with("Oman", "Lima"): {" Nai": 0.9, " Lima": 0.1},
     asked_with("Oman", "Nairobi"): {" Nai": 0.9, " Lima": 0.1},
 }
-NAIROBI, LIMA = ["Nai", "robi"], ["Lima"]
 
 
 @pytest.fixture
@@ -110,10 +109,10 @@ def test_prompts_are_the_thesis(toy, questions):
     ]
 
 
+# The inverse of the geometric mean probability of the tokens.
 @pytest.mark.parametrize(
     ("name", "texts", "perplexities", "n_tokens"),
     [
-        # The inverse of the geometric mean probability of the tokens.
         ("Kenya", ["Nairobi", "Lima", "Lima"],
          [(0.8 * 0.6) ** -0.5, 1 / 0.2, (0.3 * 0.6) ** -0.5, 1 / 0.7, 1 / 0.7], [2, 1]),
         ("Peru", ["Lima", "Nairobi", "Lima"],
@@ -122,7 +121,7 @@ def test_prompts_are_the_thesis(toy, questions):
 )  # fmt: skip
 def test_perplexities_by_hand(toy, questions, name, texts, perplexities, n_tokens):
     row = measured(context.ask(toy, questions)).set_index("object").loc[name]
-    assert row[["parametric", "counterfactual", "contextual"]].tolist() == texts
+    assert row[list(ANSWERS)].tolist() == texts
     assert row[list(PERPLEXITIES)].tolist() == pytest.approx(perplexities, rel=1e-5)
     assert row[["n_tokens_parametric", "n_tokens_counterfactual"]].tolist() == n_tokens
     # Exactly what the same tokens had before: else P4 > P3, the published preference, is rounding.
@@ -133,36 +132,17 @@ def test_empty_answers_are_kept_apart(toy, questions):
     results = ContextResults.validate(measured(context.ask(toy, questions)))
     assert results["question_id"].tolist() == questions["question_id"].tolist()
     counts = answer_counts(results, questions, ["toy", "mute"])
-    assert counts.loc["toy"].to_dict() == {
-        "questions": 4,
-        "no_counterfactual": 0,
-        "empty_parametric": 2,
-        "empty_counterfactual": 0,
-        "empty_contextual": 1,
-    }
+    names = ["questions", "no_counterfactual", *(f"empty_{name}" for name in ANSWERS)]
+    assert counts.loc["toy"].to_dict() == dict(zip(names, (4, 0, 2, 0, 1), strict=True))
     assert counts.loc["mute"].tolist() == [4, 4, 0, 0, 0]
     chad, oman = (results.set_index("object").loc[name] for name in ("Chad", "Oman"))
     # ":" has no letter; Oman's first token ends the line.
     assert chad["parametric"] == chad["contextual"] == oman["parametric"] == ""
     assert chad["n_tokens_parametric"] == 0
-    assert np.isnan(chad[["p0", "p2", "p4"]].astype(float)).all()
-    assert np.isfinite(chad[["p1", "p3"]].astype(float)).all()
+    assert chad[list(PERPLEXITIES)].isna().tolist() == [True, False, True, False, True]
     assert np.isfinite(chad["first_entropy"])
     assert np.isnan(oman["first_entropy"])
     assert oman["contextual"] == "Nairobi"
-
-
-def test_p0_is_what_generation_told(toy, questions):
-    """And what teacher forcing tells of the same token ids."""
-    answers, results = context.greedy(toy, questions), measured(context.ask(toy, questions))
-    sent = answers["prompt"].tolist()[:2]
-    generations = toy.generate(sent, max_new_tokens=20, stop=(".",))
-    np.testing.assert_allclose(
-        results["p0"][:2], [math.exp(-np.mean(g.logprobs)) for g in generations]
-    )
-    assert answers["token_ids"][:2].tolist() == [g.token_ids for g in generations]
-    forced = toy.score(sent, answers["token_ids"][:2].tolist())
-    np.testing.assert_allclose(results["p0"][:2], [math.exp(-v.mean()) for v in forced], rtol=1e-5)
 
 
 def test_each_thing_is_asked_once(questions):
@@ -187,18 +167,10 @@ def test_each_thing_is_asked_once(questions):
 
 def test_an_initial_is_asked_again(toy_model, questions):
     """Generation stops at ". ", which does not end every answer."""
-    model = toy_model(
-        {
-            " Kenya is": {" J": 1.0},
-            " J": {".": 1.0},
-            ".": {" Kenyatta": 1.0},
-            " Kenyatta": {"\n": 1.0},
-            " Peru is": {" Lima": 0.6, " J": 0.4},
-            " Lima": {". ": 1.0},
-            ". ": {"A": 1.0},
-            "A": {"A": 1.0},
-        }
-    )
+    certain = {" Kenya is": " J", " J": ".", ".": " Kenyatta", " Kenyatta": "\n", " Lima": ". "}
+    certain |= {". ": "A", "A": "A"}
+    table = {token: {following: 1.0} for token, following in certain.items()}
+    model = toy_model(table | {" Peru is": {" Lima": 0.6, " J": 0.4}})
     made = context.greedy(model, questions[:2])
     assert made["text"].tolist() == ["J. Kenyatta", "Lima"]
     assert made["token_ids"].map(len).tolist() == [3, 1]
@@ -220,93 +192,63 @@ def test_equal_answers_are_left_out_and_counted(questions):
     assert answer_counts(results, questions, ["parrot"])["no_counterfactual"].tolist() == [4]
 
 
-def test_a_real_model_batch_by_batch(smollm, monkeypatch):
-    """Same seed, same counterfactuals and, but for rounding, same numbers, one question at a time."""
-    monkeypatch.setattr(context, "MAX_NEW_TOKENS", 5)
-    questions = load_context_questions(limit=3)[:3]
-    together = measured(context.ask(smollm, questions))
-    monkeypatch.setattr(smollm, "tokens_per_batch", 1)
-    alone = measured(context.ask(smollm, questions[::-1])).iloc[::-1].reset_index(drop=True)
-    texts, numbers = ["question_id", *ANSWERS], list(PERPLEXITIES)
-    pd.testing.assert_frame_equal(alone[texts], together[texts])
-    np.testing.assert_allclose(alone[numbers], together[numbers], rtol=1e-3)
-    assert together[numbers].notna().all(axis=None)
-
-
 def test_models_that_leave_nothing_to_look_at_are_named():
     models: Any = [SimpleNamespace(name="m"), SimpleNamespace(name="k")]
     sources = ["parametric", "contextual", "parametric"]
     cases = pd.DataFrame({"model": ["m", "m", "k"], "source": sources})
-    context.need_sources(cases, models)
-    context.need_sources(cases[:0], [])
-    with pytest.raises(
-        LacksError, match=r"^m, k: no answers from memory beside answers from the c"
-    ):
-        context.need_sources(cases[1:], models)
     marked = pd.DataFrame({"correct": [False, True], "parametric_correct": [False, False]})
+    context.need_sources(cases, models)
     context.need_right(marked, models)
+    context.need_sources(cases[:0], [])
     context.need_right(marked[:1], [])
+    with pytest.raises(LacksError, match=r"^m, k: no answers from memory beside answers from"):
+        context.need_sources(cases[1:], models)
     with pytest.raises(LacksError, match=r"^m, k: no answer is right, with a context or without"):
         context.need_right(marked[:1], models)
 
 
-def facts_about(answers: dict[str, list[str]], base: str = "capital") -> pd.DataFrame:
-    """Questions about the capitals of countries with these accepted answers."""
-    rows = [
-        (f"{base}/{name}", base, f"The {base} of {name} is", accepted)
-        for name, accepted in answers.items()
-    ]
-    return pd.DataFrame(rows, columns=["question_id", "base_id", "prefix", "answers"])
-
-
-CAPITALS = facts_about({"Kenya": ["Nairobi"], "Peru": ["Lima", "Ciudad de los Reyes"]})
-
-
 def stated_of(about: str, answer: str, country: str) -> str:
-    return (
-        f"Context: [The capital of {about} is {answer}]. Q: Where? A: The capital of {country} is"
-    )
+    context = f"Context: [The capital of {about} is {answer}]. "
+    return f"{context}Q: Where? A: The capital of {country} is"
 
 
-def test_asking_by_hand(toy_model):
-    # The model knows Kenya's capital, believes what is said of Kenya, and repeats what is said of
-    # Peru; only the last token counts, so a prompt with context is one token.
-    toy = toy_model(
-        {
-            " Kenya is": {" Nai": 0.8, " Lima": 0.2},
-            " Nai": {"robi": 0.75, "vasha": 0.25},
-            "robi": {".": 1.0},
-            " Peru is": {"\n": 1.0},
-            " Lima": {".": 1.0},
-            ".": {" It": 1.0},
-            " It": {" is": 1.0},
-            stated_of("Kenya", "Nairobi", "Kenya"): {" Nai": 0.9, " Lima": 0.1},
-            stated_of("Peru", "Lima", "Kenya"): {" Nai": 0.6, " Lima": 0.4},
-            stated_of("Kenya", "Lima", "Kenya"): {" Lima": 0.7, " Nai": 0.3},
-            stated_of("Peru", "Lima", "Peru"): {" Lima": 1.0},
-            stated_of("Kenya", "Nairobi", "Peru"): {" Nai": 1.0},
-            stated_of("Peru", "Nairobi", "Peru"): {"\n": 1.0},
-        }
-    )
-    questions = CAPITALS.assign(category="geography", object=["Kenya", "Peru"], question="Where?")
-    questions.index = [7, 5]
+def test_known_contexts_by_hand(toy_model):
+    """The model knows Kenya's capital, believes what is said of Kenya, and repeats what is said of
+    Peru; only the last token counts, so a prompt with context is one token."""
+    table = {token: TABLE[token] for token in (" Kenya is", "robi", " Lima", ".", " It")}
+    asked = {
+        ("Kenya", "Nairobi", "Kenya"): {" Nai": 0.9, " Lima": 0.1},
+        ("Peru", "Lima", "Kenya"): {" Nai": 0.6, " Lima": 0.4},
+        ("Kenya", "Lima", "Kenya"): {" Lima": 0.7, " Nai": 0.3},
+        ("Peru", "Lima", "Peru"): {" Lima": 1.0},
+        ("Kenya", "Nairobi", "Peru"): {" Nai": 1.0},
+        ("Peru", "Nairobi", "Peru"): {"\n": 1.0},
+    }
+    table |= {" Nai": {"robi": 0.75, "vasha": 0.25}, " Peru is": {"\n": 1.0}}
+    toy = toy_model(table | {stated_of(*words): answers for words, answers in asked.items()})
+    questions = pd.DataFrame({"object": ["Kenya", "Peru"]}, index=[7, 5]).assign(
+        question_id=["capital/Kenya", "capital/Peru"], base_id="capital", question="Where?",
+        prefix=["The capital of Kenya is", "The capital of Peru is"], category="geography",
+        answers=[["Nairobi"], ["Lima", "Ciudad de los Reyes"]],
+    )  # fmt: skip
     made = measured(context.ask_known(toy, questions, known_contexts(questions, questions, right)))
-    assert made["context"].tolist() == [*CONTEXTS, *CONTEXTS]
-    assert made["object"].tolist() == ["Kenya"] * 3 + ["Peru"] * 3
-    assert made["parametric"].tolist() == ["Nairobi"] * 3 + [""] * 3
-    kenya, peru = (made[made["object"] == name].set_index("context") for name in ("Kenya", "Peru"))
-    assert kenya["counterfactual"].tolist() == ["Nairobi", "Lima", "Lima"]
-    assert peru["counterfactual"].tolist() == ["Lima", "Nairobi", "Nairobi"]
-    assert kenya["contextual"].tolist() == ["Nairobi", "Nairobi", "Lima"]
-    assert peru["contextual"].tolist() == ["Lima", "Nairobi", ""]
+    assert made[["object", "context", *ANSWERS]].to_numpy().tolist() == [
+        ["Kenya", CONTEXTS[0], "Nairobi", "Nairobi", "Nairobi"],
+        ["Kenya", CONTEXTS[1], "Nairobi", "Lima", "Nairobi"],
+        ["Kenya", CONTEXTS[2], "Nairobi", "Lima", "Lima"],
+        ["Peru", CONTEXTS[0], "", "Lima", "Lima"],
+        ["Peru", CONTEXTS[1], "", "Nairobi", "Nairobi"],
+        ["Peru", CONTEXTS[2], "", "Nairobi", ""],
+    ]
+    kenya, peru = made[:3].set_index("context"), made[3:]
     # The answer from memory, " Nai" "robi", and the one that the context states, both ways.
     memory = (0.8 * 0.75) ** -0.5
     with_context = [(0.9 * 0.75) ** -0.5, (0.6 * 0.75) ** -0.5, (0.3 * 0.75) ** -0.5]
-    np.testing.assert_allclose(kenya["p0"], memory, rtol=1e-5)
-    np.testing.assert_allclose(kenya["p1"], [memory, 1 / 0.2, 1 / 0.2], rtol=1e-5)
-    np.testing.assert_allclose(kenya["p2"], with_context, rtol=1e-5)
-    np.testing.assert_allclose(kenya["p3"], [with_context[0], 1 / 0.4, 1 / 0.7], rtol=1e-5)
-    np.testing.assert_allclose(kenya["p4"], [*with_context[:2], 1 / 0.7], rtol=1e-5)
+    expected = {
+        "p0": [memory] * 3, "p1": [memory, 1 / 0.2, 1 / 0.2], "p2": with_context,
+        "p3": [with_context[0], 1 / 0.4, 1 / 0.7], "p4": [*with_context[:2], 1 / 0.7],
+    }  # fmt: skip
+    np.testing.assert_allclose(kenya[[*expected]].T, [*expected.values()], rtol=1e-5)
     # Exactly what generation told, where the answer given is one of the two.
     assert kenya.loc["true", ["p2", "p3"]].eq(kenya.loc["true", "p4"]).all()
     assert kenya.loc["false", "p3"] == kenya.loc["false", "p4"]
@@ -316,8 +258,7 @@ def test_asking_by_hand(toy_model):
     entropy = -(0.7 * math.log(0.7) + 0.3 * math.log(0.3))
     assert kenya.loc["false", "first_entropy_context"] == pytest.approx(entropy, rel=1e-4)
     assert kenya.loc["false", "first_shift"] > 0
-    counts = answer_counts(made, questions, ["toy"])
-    assert counts.loc["toy"].tolist() == [2, 3, 0, 1]
+    assert answer_counts(made, questions, ["toy"]).loc["toy"].tolist() == [2, 3, 0, 1]
 
 
 def test_other_draws_and_the_raw_prompt(questions):
@@ -394,7 +335,7 @@ def test_other_base_questions_do_not_matter():
 
 def test_more_rows_change_a_draw_only_if_one_is_drawn():
     texts = [f"answer {i}" for i in range(40)]
-    few, many = (counterfactuals(answered(*texts[:20])), counterfactuals(answered(*texts)))
+    few, many = counterfactuals(answered(*texts[:20])), counterfactuals(answered(*texts))
     assert all(b in (a, *range(20, 40)) for a, b in zip(few, many, strict=False))
     assert (few == many[:20]).any()
 

@@ -32,33 +32,19 @@ TABLE = {
     " Niamey": {" Niger": 1.0},
     " Niger": {"</s>": 0.6, "ia": 0.4},
 }
-OBJECTS = {
-    "Kenya": "Nairobi",
-    "Peru": "Lima",
-    "Egypt": "Cairo",
-    "Ghana": "Accra",
-    "Chile": "Santiago",
-    "Niamey": "Niger",
-}
+OBJECTS = {"Kenya": "Nairobi", "Peru": "Lima", "Egypt": "Cairo", "Ghana": "Accra"}
+OBJECTS |= {"Chile": "Santiago", "Niamey": "Niger"}
 ALPHA = 1e-4
 
 
 @pytest.fixture(scope="module")
 def facts():
-    names = list(OBJECTS)
-    return pd.DataFrame(
-        {
-            "fact_id": names,
-            "subject": names,
-            "relation": "capital",
-            "object": list(OBJECTS.values()),
-            "aliases": [[] for _ in names],
-            "answer_type": "Location",
-            "domain": "geography",
-            "question": [f"Where is {name}?" for name in names],
-            "prefix": [f"To {name}" for name in names],
-        }
-    )
+    names = pd.Series([*OBJECTS])
+    table = pd.DataFrame({"fact_id": names, "subject": names, "object": names.map(OBJECTS)})
+    return table.assign(
+        relation="capital", aliases=[[] for _ in names], answer_type="Location",
+        domain="geography", question="Where is " + names + "?", prefix="To " + names,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -76,23 +62,13 @@ def curves(toy, known):
     return decoding.curves(known)
 
 
-def kenya(t: float) -> float:
-    return 1 / (1 + 4 * (1 / 6) ** (1 / t))
-
-
-def peru(t: float) -> float:
-    return 1 / (1 + (1 / 4) ** (1 / t)) / (1 + 2 * (1 / 18) ** (1 / t))
-
-
-def egypt(t: float) -> float:
-    return 1 / (1 + (1 / 9) ** (1 / t))
-
-
-def ghana(t: float) -> float:
-    return 1 / (1 + 0.6 ** (1 / t) + 0.4 ** (1 / t))
-
-
-CURVES = {"Kenya": kenya, "Peru": peru, "Egypt": egypt, "Ghana": ghana, "Niamey": lambda t: 1.0}
+CURVES: dict[str, Any] = {
+    "Kenya": lambda t: 1 / (1 + 4 * (1 / 6) ** (1 / t)),
+    "Peru": lambda t: 1 / (1 + (1 / 4) ** (1 / t)) / (1 + 2 * (1 / 18) ** (1 / t)),
+    "Egypt": lambda t: 1 / (1 + (1 / 9) ** (1 / t)),
+    "Ghana": lambda t: 1 / (1 + 0.6 ** (1 / t) + 0.4 ** (1 / t)),
+    "Niamey": lambda t: 1.0,
+}
 
 
 def test_prompts_are_what_is_sent(toy, facts):
@@ -122,16 +98,10 @@ def test_curves(curves):
 
 def test_breaking_temperatures(curves):
     exact = metrics.exact_breaking(curves).set_index("fact_id")["t_b"].to_dict()
-    assert exact == pytest.approx(
-        {
-            "Kenya": math.log(6) / math.log(4),  # 1.2925
-            "Peru": brentq(lambda t: peru(t) - 0.5, 0.1, 9),
-            "Egypt": math.inf,
-            "Ghana": 1.0,
-            "Niamey": math.inf,
-        },
-        rel=1e-3,
-    )
+    peru = brentq(lambda t: CURVES["Peru"](t) - 0.5, 0.1, 9)
+    expected = {"Kenya": math.log(6) / math.log(4), "Peru": peru, "Ghana": 1.0}  # Kenya's: 1.2925
+    never = dict.fromkeys(("Egypt", "Niamey"), math.inf)
+    assert exact == pytest.approx(expected | never, rel=1e-3)
     paper = metrics.grid_breaking(curves, decoding.TEMPERATURES).set_index("fact_id")["t_b"]
     assert paper["Kenya"] == pytest.approx(1.4)
     assert paper["Egypt"] == math.inf
@@ -149,7 +119,7 @@ def test_sampled_accuracies(toy, facts):
     assert samples.groupby(["fact_id", "temperature"])["sample"].nunique().eq(n).all()
     right = {
         **CURVES,
-        "Ghana": lambda t: ghana(t) * (1 + 0.6 ** (1 / t)),  # with the detour
+        "Ghana": lambda t: CURVES["Ghana"](t) * (1 + 0.6 ** (1 / t)),  # with the detour
         "Niamey": lambda t: 1 / (1 + (2 / 3) ** (1 / t)),  # without Nigeria
     }
     accuracy = metrics.sampled_accuracy(metrics.mark_samples(samples))
@@ -158,12 +128,11 @@ def test_sampled_accuracies(toy, facts):
         low, high = binom.ppf([ALPHA / 2, 1 - ALPHA / 2], n, p)
         assert low <= row.accuracy * n <= high, (row, p)
     t_b = metrics.sampled_breaking(accuracy).set_index("fact_id")["t_b"].to_dict()
-    assert t_b == dict.fromkeys(("Kenya", "Peru"), 2.4) | dict.fromkeys(
-        asked["fact_id"][2:], math.inf
-    )
+    assert t_b == dict.fromkeys(asked["fact_id"], math.inf) | {"Kenya": 2.4, "Peru": 2.4}
     # Under the distribution that they were drawn from, and under the model's own.
     nairobi = samples[(samples["text"] == " Nairobi") & (samples["temperature"] == 2.4)]
-    assert np.exp(nairobi["tempered_logprobs"].str[0]).to_numpy() == pytest.approx(kenya(2.4))
+    tempered = np.exp(nairobi["tempered_logprobs"].str[0])
+    assert tempered.to_numpy() == pytest.approx(CURVES["Kenya"](2.4))
     assert np.exp(nairobi["logprobs"].str[0]).to_numpy() == pytest.approx(0.6)
 
 
@@ -172,29 +141,19 @@ def test_sampling_agrees_with_tempering_on_a_real_model(gemma):
     facts = load_facts(relations=["capital"])
     facts = questions(facts[facts["fact_id"].isin([f"capital/{name}" for name in chosen])])
     # Two tokens are enough for these answers; later ones cost most and change nothing.
-    greedy = metrics.mark_greedy(decoding.greedy(gemma, facts, max_new_tokens=2))
-    temperatures, n = [0.4, 0.8, 1.0, 1.2], 50
-    curves = decoding.tempered(gemma, greedy, temperatures)
-    own = decoding.curves(greedy).merge(curves, on=["fact_id", "temperature"])
-    assert len(own) == len(curves)
-    np.testing.assert_allclose(own["logprob_x"], own["logprob_y"], atol=1e-4)
-
-    # What is scored is what was said, and it is likeliest when cold.
-    at_one = curves[curves["temperature"] == 1.0]["logprob"].to_numpy()
-    np.testing.assert_allclose(at_one, [sum(x) for x in greedy["logprobs"]], atol=1e-3)
-    assert (curves.groupby("fact_id")["logprob"].diff().dropna() <= 1e-5).all()
-
+    temperatures, n, short = [0.4, 0.8, 1.0, 1.2], 50, {"max_new_tokens": 2}
+    greedy = metrics.mark_greedy(decoding.greedy(gemma, facts, **short))
     assert greedy["logprobs"].map(len).tolist().count(2) == 2
-    samples = decoding.sampled(
-        gemma, facts, temperatures=temperatures, n=n, seed=1, max_new_tokens=2
-    )
-    samples = metrics.mark_samples(samples).merge(
-        greedy[["fact_id", "text"]].rename(columns={"text": "greedy"}), on="fact_id"
-    )
-    direct = [t.startswith(g) for t, g in zip(samples["text"], samples["greedy"], strict=True)]
-    samples["direct"] = direct
+    curves = decoding.tempered(gemma, greedy, temperatures).set_index(["fact_id", "temperature"])
+    own = decoding.curves(greedy).set_index(["fact_id", "temperature"])["logprob"]
+    np.testing.assert_allclose(own[curves.index], curves["logprob"], atol=1e-4)
+
+    samples = decoding.sampled(gemma, facts, temperatures=temperatures, n=n, seed=1, **short)
+    said = greedy.set_index("fact_id")["text"][samples["fact_id"]]
+    samples = metrics.mark_samples(samples)
+    samples["direct"] = [t.startswith(g) for t, g in zip(samples["text"], said, strict=True)]
     counts = samples.groupby(["fact_id", "temperature"])["direct"].sum()
-    p = np.exp(curves.set_index(["fact_id", "temperature"])["logprob"]).clip(upper=1)
+    p = np.exp(curves["logprob"]).clip(upper=1)
     alpha = 1e-3 / len(counts)  # Bonferroni
     for key, count in counts.items():
         low, high = binom.ppf([alpha / 2, 1 - alpha / 2], n, p[key])
@@ -215,8 +174,7 @@ class Flat(Model):
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
         for i, request in enumerate(job.requests):
             self.calls += 1
-            answer = Generation(request["prompt"], " Nairobi", [], [])
-            yield [i], [answer]
+            yield [i], [Generation(request["prompt"], " Nairobi", [], [])]
 
 
 def test_curves_come_with_the_answers(toy, known):
@@ -232,11 +190,9 @@ def test_curves_come_with_the_answers(toy, known):
 
 def test_entropies_come_with_the_answers(known):
     peru = known.set_index("fact_id").loc["Peru"]
-    hand = [
-        -(0.8 * math.log(0.8) + 0.2 * math.log(0.2)),
-        -0.9 * math.log(0.9) - 0.1 * math.log(0.05),
-    ]
-    assert peru["entropies"] == pytest.approx(hand, rel=1e-5)
+    first = -(0.8 * math.log(0.8) + 0.2 * math.log(0.2))
+    second = -0.9 * math.log(0.9) - 0.1 * math.log(0.05)
+    assert peru["entropies"] == pytest.approx([first, second], rel=1e-5)
     assert [at[0] for at in peru["top_tokens"]] == [" Li", "ma"]
 
 
@@ -244,7 +200,7 @@ def test_truncated_answers_by_hand(toy, known):
     """Kenya's rivals have 0.1 against 0.6: below a fifth of it at t = 1, above at t = 2."""
     kenyan = known[known["fact_id"] == "Kenya"]
     found = decoding.tempered(toy, kenyan, [1.0, 2.0], min_p=0.2)
-    assert np.exp(found["logprob"]).tolist() == pytest.approx([1.0, kenya(2.0)])
+    assert np.exp(found["logprob"]).tolist() == pytest.approx([1.0, CURVES["Kenya"](2.0)])
     samples = decoding.sampled(toy, kenyan, temperatures=[1.0], n=50, min_p=0.2)
     assert set(samples["text"]) == {" Nairobi"}
 
@@ -260,23 +216,16 @@ def test_spellings_add_up(toy, known):
     assert np.exp(one["logprob"]).tolist() == pytest.approx([0.9, 0.8], rel=1e-5)
 
 
-def test_models_without_logits_are_left_out(toy):
+def test_what_models_lack(toy, facts, known):
     endpoint = Flat()
     endpoint.lacks = {"temper": "no logits"}
     assert decoding.temperable([toy, endpoint]) == [toy]
+    assert decoding.temperable([]) == []
     with pytest.raises(LacksError, match="no logits"):
         decoding.temperable([endpoint])
-    assert decoding.temperable([]) == []
-
-
-def test_entropies_need_alternatives(facts):
-    poor = Flat()
     with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 10 are needed"):
-        decoding.greedy(poor, facts)
-    assert poor.calls == 1
-
-
-def test_models_that_know_nothing_are_named(toy, known):
+        decoding.greedy(endpoint, facts)
+    assert endpoint.calls == 1
     decoding.need_known(known, [toy])
     decoding.need_known(known[:0], [])
     with pytest.raises(LacksError, match=r"^toy: none of the greedy answers is right, so there is"):

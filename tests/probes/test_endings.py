@@ -49,16 +49,11 @@ def test_cut(text, kept):
     assert cut(text) == kept
 
 
-@pytest.mark.parametrize(
-    "text", [" J", " F", " Washington, D.C", " St", " Op", " in the U.S", " C"]
-)
-def test_what_may_go_on_after_its_full_stop(text):
+def test_what_may_go_on_after_its_full_stop():
     """Generation stops at a full stop and a space, so only these need be asked again."""
-    assert unsure(text)
-    assert not unsure(text + "opped")
-
-
-def test_no_other_answer_goes_on():
+    for text in (" J", " F", " Washington, D.C", " St", " Op", " in the U.S", " C"):
+        assert unsure(text), text
+        assert not unsure(text + "opped")
     for text in (" Nairobi", " 1", " 300 BC", " the street", ""):
         assert not unsure(text)
         for behind in (" Nairobi is", " 12", " It", "", " B: C", " K. L"):
@@ -136,15 +131,12 @@ EXAMPLES = {
     "A. A. Milne": "A. A. Milne",
     "(J. K. Rowling)": "(J. K. Rowling)",
     "St. Louis": "St. Louis",
-    "Mt. Everest": "Mt. Everest",
     "Dr. No": "Dr. No",
-    "Dr. Who": "Dr. Who",
     "U.S.": "U.S.",
     "U.S. Route 66": "U.S. Route 66",
     "Robert Downey Jr.": "Robert Downey Jr.",
     "Martin Luther King Jr. was a minister": "Martin Luther King Jr. was a minister",
     "Warner Bros. Pictures": "Warner Bros. Pictures",
-    "Apple Inc.": "Apple Inc.",
     "Symphony No. 9": "Symphony No. 9",
     "at 7 p.m. on Dec. 5": "at 7 p.m. on Dec. 5",
     "Yahoo! is a company": "Yahoo! is a company",

@@ -47,57 +47,41 @@ class YearModel(Model):
 
 @pytest.fixture
 def facts():
-    return pd.DataFrame(
-        {
-            "fact_id": ["head/peru", "club/ana"],
-            "subject": ["Peru", "Ana"],
-            "relation": ["head", "club"],
-            "object": ["Juan Rey Sol", "Lima"],
-            "start": ["2000", "1990-03-05"],
-            "end": ["2004", "1999-07"],
-        }
-    )
+    rows = [
+        ("head/peru", "Peru", "head", "Juan Rey Sol", "2000", "2004"),
+        ("club/ana", "Ana", "club", "Lima", "1990-03-05", "1999-07"),
+    ]
+    return pd.DataFrame(rows, columns=["fact_id", "subject", "relation", "object", "start", "end"])
 
 
-def by_hand(years: range = range(1996, 2009)) -> pd.DataFrame:
+def by_hand(years: range = range(1996, 2009), fact_id: str = "head/peru") -> pd.DataFrame:
     """Years around the first fact, valid from some day of 2000 to some day of 2004."""
     off = [min(y - 2000, 0) + max(y - 2004, 0) for y in years]
     inner = ["correct" if 2000 < y < 2004 else "transitional" for y in years]
-    return pd.DataFrame(
-        {
-            "fact_id": "head/peru",
-            "precision": "year",
-            "date": [str(y) for y in years],
-            "year": list(years),
-            "alpha": [(y - 2002) / 5 for y in years],
-            "years_off": [float(o) for o in off],
-            "label": [s if o == 0 else "incorrect" for o, s in zip(off, inner, strict=True)],
-        }
+    labels = [s if o == 0 else "incorrect" for o, s in zip(off, inner, strict=True)]
+    table = pd.DataFrame({"fact_id": fact_id, "precision": "year", "year": list(years)})
+    table.insert(2, "date", table["year"].astype(str))
+    return table.assign(
+        alpha=(table["year"] - 2002) / 5, years_off=[float(o) for o in off], label=labels
     )
 
 
 def test_statements(facts):
-    dates = pd.concat(
-        [
-            by_hand(range(2000, 2002)),
-            by_hand(range(1, 3)).assign(
-                fact_id="club/ana", precision=["month", "day"], date=["1992-02", "1992-02-29"]
-            ),
-        ]
-    )
+    dated = {"precision": ["month", "day"], "date": ["1992-02", "1992-02-29"]}
+    ana = by_hand(range(1, 3), "club/ana").assign(**dated)
+    dates = pd.concat([by_hand(range(2000, 2002)), ana])
     made = time.statements(facts, dates, RELATIONS)
     assert list(made) == [*dates, "question", "prefix", "object"]
-    assert made["question"].tolist() == [
-        "In 2000, who led Peru?",
-        "In 2001, who led Peru?",
-        "In February 1992, which club was Ana in?",
-        "On February 29, 1992, which club was Ana in?",
+    assert made[["question", "prefix", "object"]].to_numpy().tolist() == [
+        ["In 2000, who led Peru?", "In 2000, Peru was led by", "Juan Rey Sol"],
+        ["In 2001, who led Peru?", "In 2001, Peru was led by", "Juan Rey Sol"],
+        ["In February 1992, which club was Ana in?", "In February 1992, Ana was in", "Lima"],
+        [
+            "On February 29, 1992, which club was Ana in?",
+            "On February 29, 1992, Ana was in",
+            "Lima",
+        ],
     ]
-    assert made["prefix"].tolist()[2:] == [
-        "In February 1992, Ana was in",
-        "On February 29, 1992, Ana was in",
-    ]
-    assert made["object"].tolist() == ["Juan Rey Sol"] * 2 + ["Lima"] * 2
     pd.testing.assert_frame_equal(made[list(dates)], dates.reset_index(drop=True))
 
 
@@ -144,15 +128,13 @@ def test_win_rate_by_hand(facts):
 
 def test_prompts_are_what_is_sent(facts):
     statements = time.statements(facts, by_hand(range(2001, 2003)), RELATIONS)
+    asked, begun = "In 2001, who led Peru?", "In 2001, Peru was led by"
     expected = {
-        "prefix": ("In 2001, who led Peru? In 2001, Peru was led by", " Juan Rey Sol"),
-        "zero-shot": ("Q: In 2001, who led Peru?\nA:", " Juan Rey Sol"),
+        "prefix": (f"{asked} {begun}", " Juan Rey Sol"),
+        "zero-shot": (f"Q: {asked}\nA:", " Juan Rey Sol"),
         # The template's own line end stands before the answer.
-        "chat": ("<user>In 2001, who led Peru?<model>\n", "Juan Rey Sol"),
-        "chat-prefix": (
-            "<user>In 2001, who led Peru?<model>\nIn 2001, Peru was led by",
-            " Juan Rey Sol",
-        ),
+        "chat": (f"<user>{asked}<model>\n", "Juan Rey Sol"),
+        "chat-prefix": (f"<user>{asked}<model>\n{begun}", " Juan Rey Sol"),
     }
     for name, sent in expected.items():
         model = YearModel(lambda year: -1.0)
@@ -167,16 +149,10 @@ def test_prompts_are_what_is_sent(facts):
 
 def test_object_in_the_question(toy_model):
     """The club is called like the player's town: only its words at the end are scored."""
-    model = toy_model(
-        {
-            "\nA:": {" Lima": 0.25, " Cusco": 0.75},
-            " Lima": {" FC": 0.5, " SC": 0.5},
-            " FC": {" Lima": 1.0},
-        }
-    )
+    answers = {"\nA:": {" Lima": 0.25, " Cusco": 0.75}, " Lima": {" FC": 0.5, " SC": 0.5}}
+    model = toy_model(answers | {" FC": {" Lima": 1.0}})
     fact = {"subject": "Rosa of Lima FC", "relation": "club", "object": "Lima FC", "fact_id": "f"}
-    facts = pd.DataFrame([fact])
-    statements = time.statements(facts, by_hand().assign(fact_id="f"), RELATIONS)
+    statements = time.statements(pd.DataFrame([fact]), by_hand(fact_id="f"), RELATIONS)
     assert statements["question"].str.endswith("which club was Rosa of Lima FC in?").all()
     scores = time.scored(model, statements, prompt_format="zero-shot")
     assert scores["n_tokens"].eq(2).all()
@@ -208,7 +184,7 @@ def test_freed_is_the_object_minus_the_mean_of_the_others(toy_model):
     model = toy_model({"\nA:": words})
     fact = {"subject": "Ana", "relation": "club", "object": "Lima", "fact_id": "f"}
     facts = pd.DataFrame([fact]).assign(others=[["Cusco", "Puno"]])
-    asked = time.statements(facts, by_hand().assign(fact_id="f"), RELATIONS)
+    asked = time.statements(facts, by_hand(fact_id="f"), RELATIONS)
     scores = time.scored(model, asked, prompt_format="zero-shot")
     # log 1/2 - (log 1/8 + log 1/4) / 2 = (-1 + 5/2) log 2
     np.testing.assert_allclose(scores["freed"], 1.5 * math.log(2), atol=1e-6)
@@ -232,13 +208,12 @@ def test_holders_of_an_office():
     terms["question"] = ["who ruled?"] * 3 + ["who?"]
     moments = pd.DataFrame({"chain": ["k", "k"], "term": [1, 2], "year": [1990, 2000]})
     found = schemas.HolderScores.validate(time.holders(model, terms, moments))
-    assert found["year"].tolist() == [1990] * 3 + [2000] * 3
-    assert found["term"].tolist() == [1, 1, 1, 2, 2, 2]
-    assert found["candidate"].tolist() == [0, 1, 2] * 2
-    assert found["true"].tolist() == [False, True, False, True, False, True]
-    assert found["logprob"].tolist() == [-1, -1.25, -1, -2, -2.25, -2]  # -0.25 for a second word
-    assert found["prior"].tolist() == [-3, -3.25, -3] * 2
-    assert {prompt for prompt, _ in model.asked} == {
-        *("In 1990, who ruled?", "In 2000, who ruled?", "Who ruled?")
-    }
-    assert {answer for _, answer in model.asked} == {" Ann", " Bob Roy"}
+    # A second word costs 0.25.
+    columns = ["year", "term", "candidate", "true", "logprob", "prior"]
+    assert found[columns].to_numpy().tolist() == [
+        [1990, 1, 0, False, -1, -3], [1990, 1, 1, True, -1.25, -3.25], [1990, 1, 2, False, -1, -3],
+        [2000, 2, 0, True, -2, -3], [2000, 2, 1, False, -2.25, -3.25], [2000, 2, 2, True, -2, -3],
+    ]  # fmt: skip
+    prompts, answers = zip(*model.asked, strict=True)
+    assert {*prompts} == {"In 1990, who ruled?", "In 2000, who ruled?", "Who ruled?"}
+    assert {*answers} == {" Ann", " Bob Roy"}

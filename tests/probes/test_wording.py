@@ -31,30 +31,28 @@ TABLE = {
     ".C": {". ": 1.0},
     ". ": {"This": 1.0},
 }
-QUESTIONS = {
-    ("kenya", 0): "What is the capital of Kenya?",
-    ("kenya", 1): "What is the capital of the Kenyans?",
-    ("kenya", 2): "Which city rules Kenya?",
-    ("kenya", 3): "What is the capital of Kenya?",
-    ("peru", 0): "Where is the government of Peru?",
-    ("peru", 1): "Which city rules Chad?",
-    ("dc", 0): "Who is Washington?",
-    ("dc", 1): "Who is this Washington?",
-}
+QUESTIONS = [
+    ("kenya#0", "What is the capital of Kenya?"),
+    ("kenya#1", "What is the capital of the Kenyans?"),
+    ("kenya#2", "Which city rules Kenya?"),
+    ("kenya#3", "What is the capital of Kenya?"),
+    ("peru#0", "Where is the government of Peru?"),
+    ("peru#1", "Which city rules Chad?"),
+    ("dc#0", "Who is Washington?"),
+    ("dc#1", "Who is this Washington?"),
+]
+TEXTS = [text for _, text in QUESTIONS]
 ALPHA = 1e-4
 
 
 @pytest.fixture
 def questions():
-    relations = {"kenya": "capital", "peru": "capital", "dc": "name"}
-    rows = [
-        (f"{group}#{variant}", group, variant, relations[group], question, f"To {group}")
-        for (group, variant), question in QUESTIONS.items()
-    ]
-    names = ["question_id", "group_id", "variant", "relation", "question", "prefix"]
-    accepted = {"kenya": ["Nairobi"], "peru": ["Lima"], "dc": ["George"]}
-    made = pd.DataFrame(rows, columns=names, index=range(10, 18))  # not 0, 1, ...
-    return made.assign(answers=made["group_id"].map(accepted), popularity=4.0, log_popularity=9.2)
+    made = pd.DataFrame(QUESTIONS, columns=["question_id", "question"], index=range(10, 18))
+    made[["group_id", "variant"]] = made["question_id"].str.split("#", expand=True)
+    group, accepted = made["group_id"], {"kenya": ["Nairobi"], "peru": ["Lima"], "dc": ["George"]}
+    relation = group.map({"kenya": "capital", "peru": "capital", "dc": "name"})
+    made = made.assign(variant=made["variant"].astype(int), relation=relation, prefix="To " + group)
+    return made.assign(answers=group.map(accepted), popularity=4.0, log_popularity=9.2)
 
 
 @pytest.fixture(scope="module")
@@ -95,15 +93,10 @@ class ByHand(Encoder):
 
 
 def test_prompt_is_the_papers(toy, questions):
-    first = questions[:1]
-    assert wording.prompts(toy, first, "question-answer") == [
-        "Question:What is the capital of Kenya?\n Answer:"
-    ]
-    assert wording.prompts(toy, first) == ["What is the capital of Kenya?"]  # as it is
-    assert wording.prompts(toy, first, "prefix") == ["What is the capital of Kenya? To kenya"]
-
-
-def test_each_kind_of_model_is_asked_as_in_the_paper():
+    asked = {"question-answer": "Question:What is the capital of Kenya?\n Answer:"}
+    asked |= {"prefix": "What is the capital of Kenya? To kenya", None: TEXTS[0]}  # as it is
+    for form, prompt in asked.items():
+        assert wording.prompts(toy, questions[:1], *filter(None, [form])) == [prompt]
     assert wording.paper_format("two-shot", ("<user>", "<model>")) == "chat"
     assert wording.paper_format("question", None) == "question"  # as encoder-decoders are
     assert wording.paper_format("two-shot", None) == "question-answer"
@@ -114,13 +107,12 @@ def test_greedy_answers(toy, questions):
     added = ["prompt", "text", "raw", "logprobs"]
     assert list(made) == ["model", "prompt_format", *questions, *added]
     pd.testing.assert_frame_equal(made[list(questions)], questions.reset_index(drop=True))
-    assert made["prompt"].tolist() == list(QUESTIONS.values())
-    assert made["model"].unique().tolist() == ["toy"]
-    assert made["prompt_format"].unique().tolist() == ["question"]
-    assert made["text"].tolist() == [
-        *("Nairobi", "Mombasa", "Nairobi", "Nairobi"),
-        *("Lima", "", "D.C.", "D.C."),
+    assert made["prompt"].tolist() == TEXTS
+    assert made[["model", "prompt_format"]].drop_duplicates().values.tolist() == [
+        ["toy", "question"]
     ]
+    nairobi = ["Nairobi", "Mombasa", "Nairobi", "Nairobi"]
+    assert made["text"].tolist() == [*nairobi, "Lima", "", "D.C.", "D.C."]
     # What was cut, and nothing after the first line.
     assert made["raw"].tolist()[:2] == [" Nairobi. It is", " Mombasa. It is"]
     assert made["raw"].tolist()[4:7] == [" Lima", "", " D.C. This"]
@@ -135,7 +127,7 @@ def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(questions, mon
     # Not the format's own stop strings, which would make J out of J. K. Rowling.
     assert parrot.settings == {"max_new_tokens": 16, "stop": ["\n"]}
     sampled = wording.sampled(parrot, questions, max_new_tokens=3)
-    distinct = list(dict.fromkeys(QUESTIONS.values()))
+    distinct = list(dict.fromkeys(TEXTS))
     assert parrot.calls == [distinct[:4], distinct[4:]] * 2
     assert greedy["text"].tolist() == ["Mombasa", "?", "?", "Mombasa", "?", "?", "?", "?"]
     assert sampled["text"].tolist() == [t for t in greedy["text"] for _ in range(10)]
@@ -151,9 +143,7 @@ def test_samples(toy, questions):
     first = made[made["text"] == "Nairobi"].iloc[0]
     assert first["logprobs"][0] == pytest.approx(math.log(0.8))  # not of 0.64 / 0.68, tempered
     assert made["sample"].tolist() == list(range(n)) * 5
-    assert made["question_id"].tolist() == [
-        q for q in questions["question_id"][:5] for _ in range(n)
-    ]
+    assert made["question_id"].tolist() == questions["question_id"][:5].repeat(n).tolist()
     texts = {q: rows["text"].tolist() for q, rows in made.groupby("question_id")}
     assert set(texts["kenya#0"]) == {"Nairobi", "Nairobi,", "Mombasa"}
     assert texts["kenya#0"] == texts["kenya#3"]  # the same prompt
@@ -171,10 +161,8 @@ def test_samples(toy, questions):
 
 def test_consistency_by_hand():
     encoder = ByHand({"a": (1, 0), "b": (0, 2), "c": (3, 4)})
-    lists = {"k": ["a", "b", "c"], "m": ["a", "a", " a "], "e": ["", "a", " "], "o": ["b", "c"]}
-    table = pd.DataFrame(
-        {"group_id": list(lists), "texts": list(lists.values())}, index=range(5, 9)
-    )
+    lists = [["a", "b", "c"], ["a", "a", " a "], ["", "a", " "], ["b", "c"]]
+    table = pd.DataFrame({"group_id": [*"kmeo"], "texts": lists}, index=range(5, 9))
     made = wording.consistency(encoder, table)
     # Cosines: a and b 0, a and c 0.6, b and c 0.8. Two empty texts are equal.
     expected = pd.Series([1.4 / 3, 1.0, 1 / 3, 0.8], index=table.index, name="int_sim")
@@ -197,32 +185,20 @@ class Longer:
 
 
 def test_entailment_in_both_directions():
-    lists = [
-        ["german politician", "politician"],
-        ["politician", "german politician"],
-        ["x", "x", ""],
-    ]
+    pair = ("german politician", "politician")
+    table = pd.DataFrame({"texts": [[*pair], [*pair[::-1]], ["x", "x", ""]]}, index=[5, 6, 7])
     nli = Longer()
-    values = wording.entailment(nli, pd.DataFrame({"texts": lists}, index=[5, 6, 7]))
-    assert sorted(nli.asked) == [
-        ("german politician", "politician"),
-        ("politician", "german politician"),
-        ("x", "x"),
-    ]
-    assert values.to_dict() == pytest.approx({5: 0.5, 6: 0.5, 7: 0.3})
+    assert wording.entailment(nli, table).to_dict() == pytest.approx({5: 0.5, 6: 0.5, 7: 0.3})
+    assert sorted(nli.asked) == [pair, pair[::-1], ("x", "x")]
 
 
 def test_meanings_by_cosine_and_by_entailment_both_ways():
     encoder = ByHand({"a": (1, 0), "b": (0, 2), "c": (3, 4)})  # b and c: 0.8, which is enough
     table = pd.DataFrame({"texts": [["a", "b", "c", " a "], ["", "a", " "], ["c"]]})
     assert wording.meanings(table, encoder).tolist() == [[0, 1, 1, 0], [0, 1, 0], [0]]
-    nli, words = (
-        Longer(),
-        pd.DataFrame({"texts": [["german politician", "politician", "legislator"]]}),
-    )
+    words = pd.DataFrame({"texts": [["german politician", "politician", "legislator"]]})
     # As long as each other, the last two entail each other.
-    made = wording.meanings(words, encoder, nli)
-    assert made.tolist() == [[0, 1, 1]]
+    assert wording.meanings(words, encoder, nli := Longer()).tolist() == [[0, 1, 1]]
     assert len(nli.asked) == 6
 
 
@@ -242,16 +218,12 @@ def test_pairs_are_compared_with_and_without_an_nli_model():
 
 def test_table_4():
     """The paper, with an encoder that it does not name: 1.000, 0.250 and 0.521."""
-    lists = {
-        "guitarist": ["guitarist"] * 4,
-        "samurai": ["samurai", "samurai", "film director", "actor", "director"],
-        "benin": ["cotonou", "bamako", "abidjan", "bamako", "bamako"],
-    }
-    table = pd.DataFrame({"texts": lists.values()}, index=list(lists))
-    made = wording.consistency(Encoder(), table)
-    assert made["guitarist"] == 1
-    assert made["samurai"] < made["benin"] < 1
-    assert made["benin"] == pytest.approx(0.521, abs=0.05)
+    samurai = ["samurai", "samurai", "film director", "actor", "director"]
+    benin = ["cotonou", "bamako", "abidjan", "bamako", "bamako"]
+    table = pd.DataFrame({"texts": [["guitarist"] * 4, samurai, benin]})
+    one, low, made = wording.consistency(Encoder(), table)
+    assert low < made < one == 1
+    assert made == pytest.approx(0.521, abs=0.05)
 
 
 def test_models_of_which_nothing_can_be_predicted_are_left_out():

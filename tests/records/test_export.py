@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from factrobust.records import COLUMNS, INDEX, Records, RecordsError
@@ -18,21 +19,16 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_files_hold_what_was_used_readably(base):
-    import pandas as pd
-
     score = "a5fd3b62230aa5ec-float32.score.00.parquet"
     generate = score.replace("score", "generate")
     assert sorted(file.name for file in base.iterdir()) == [generate, score, INDEX]
     table = pd.read_parquet(base / score)
-    assert list(table.columns) == list(COLUMNS)
-    assert len(table) == 50
+    assert (list(table), len(table)) == (list(COLUMNS), 50)
     assert table.prompt.is_monotonic_increasing
     index = json.loads((base / INDEX).read_text())
     assert index["notebooks"] == [NOTEBOOK, OTHER]
-    assert {name: about["calls"] for name, about in index["files"].items()} == {
-        generate: 30,
-        score: 50,
-    }
+    calls = {name: about["calls"] for name, about in index["files"].items()}
+    assert calls == {generate: 30, score: 50}
 
 
 def test_files_depend_on_the_records_alone(path, base, toy, monkeypatch):

@@ -18,21 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust import paths, records
-from factrobust.records import (
-    INDEX,
-    Batches,
-    Call,
-    Records,
-    RecordsError,
-    ask,
-    ask_all,
-    decode,
-    encode,
-    key_of,
-    open_records,
-    opened,
-    progress_bar,
-)
+from factrobust.records import Call, Records, RecordsError, decode, encode, opened
 from factrobust.records.export import export
 
 # -- keys ------------------------------------------------------------------------------------------
@@ -41,11 +27,11 @@ from factrobust.records.export import export
 def test_every_field_is_part_of_the_key():
     call = Call("m", "o", "p", "{}")
     for field in ("model", "operation", "prompt", "parameters"):
-        assert key_of(call._replace(**{field: "other"})) != key_of(call)
-    assert key_of(Call("a", "bc", "", "")) != key_of(Call("ab", "c", "", ""))
+        assert records.key_of(call._replace(**{field: "other"})) != records.key_of(call)
+    assert records.key_of(Call("a", "bc", "", "")) != records.key_of(Call("ab", "c", "", ""))
     # A change of keys needs a change of schema. sha256sum of: [2, "m", "o", "p", "{}"]
     expected = "416c4eaa9f38534f70610a35af2bfec333e8a3351d7a7d47c6fa6878f278375f"
-    assert key_of(call).hex() == expected
+    assert records.key_of(call).hex() == expected
 
 
 # -- asking ----------------------------------------------------------------------------------------
@@ -59,7 +45,7 @@ class Lengths:
         self.computed: list[str] = []
         self.fail_at = fail_at
 
-    def __call__(self, missing: list[int]) -> Batches:
+    def __call__(self, missing: list[int]) -> records.Batches:
         missing = missing[::-1]
         for start in range(0, len(missing), 2):
             if start // 2 == self.fail_at:
@@ -69,7 +55,7 @@ class Lengths:
             yield batch, [float(len(self.calls[i].prompt)) for i in batch]
 
     def run(self, store: Records | None) -> list[float]:
-        return ask_all(store, self.calls, self, label="lengths")
+        return records.ask_all(store, self.calls, self, label="lengths")
 
 
 PROMPTS = ["a", "bb", "a", "ccc", "dddd", "bb"]
@@ -82,21 +68,17 @@ def test_equal_calls_are_computed_once_and_found_ones_never(path):
     assert sorted(unstored.computed) == ["a", "bb", "ccc", "dddd"]
     assert Lengths([]).run(None) == []
     assert Lengths(["bb", "dddd"]).run(Records(path)) == [2, 4]
-    second = Lengths(PROMPTS)
-    assert second.run(Records(path)) == VALUES
-    assert sorted(second.computed) == ["a", "ccc"]
-    third = Lengths(PROMPTS)
-    assert third.run(Records(path)) == VALUES
-    assert third.computed == []
+    for missing in (["a", "ccc"], []):
+        again = Lengths(PROMPTS)
+        assert again.run(Records(path)) == VALUES
+        assert sorted(again.computed) == missing
 
 
 def test_batches_come_as_they_are_found_and_made(path):
     Lengths(["ccc", "a"]).run(Records(path))
     lengths = Lengths(PROMPTS)
-    assert list(ask(Records(path), lengths.calls, lengths)) == [
-        ([0, 2, 3], [1, 1, 3]),
-        ([4, 1, 5], [4, 2, 2]),
-    ]
+    made = list(records.ask(Records(path), lengths.calls, lengths))
+    assert made == [([0, 2, 3], [1, 1, 3]), ([4, 1, 5], [4, 2, 2])]
 
 
 def test_an_interrupted_run_keeps_what_it_had(path):
@@ -114,7 +96,7 @@ def test_a_runner_reads_the_latest_line_in_its_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path))
     monkeypatch.setenv("TQDM_DISABLE", "1")  # as in the runner's kernels
     monkeypatch.setattr(records, "QUIET_SECONDS", 0)
-    with progress_bar("gemma sample", 1200) as advance:
+    with records.progress_bar("gemma sample", 1200) as advance:
         advance(300)
         advance(900)
     lines = (tmp_path / "progress.txt").read_text().splitlines()
@@ -126,7 +108,7 @@ def test_a_runner_reads_the_latest_line_in_its_folder(tmp_path, monkeypatch):
 def test_work_that_does_not_last_says_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path / "no folder"))  # work goes on all the same
     monkeypatch.delenv("TQDM_DISABLE", raising=False)
-    with progress_bar("quick work", 10) as advance:
+    with records.progress_bar("quick work", 10) as advance:
         advance(10)
     assert capsys.readouterr() == ("", "")
 
@@ -164,20 +146,20 @@ def test_modes_of_open_records(path, base, toy, tmp_path, monkeypatch):
     base.rename(tmp_path / "data" / "records")
     calls = toy.calls(52)
     two = [calls[0], calls[50]]
-    open_records().put([calls[50]], ["new"])
-    assert open_records().get(two) == [0, "new"]
-    assert open_records() is open_records()
+    records.open_records().put([calls[50]], ["new"])
+    assert records.open_records().get(two) == [0, "new"]
+    assert records.open_records() is records.open_records()
     monkeypatch.setenv("FACTROBUST_RECORDS", "fresh")
-    assert open_records().get(two) == [None, "new"]
+    assert records.open_records().get(two) == [None, "new"]
     monkeypatch.setenv("FACTROBUST_RECORDS", "replay")
-    assert open_records().get(calls[:1]) == [0]
+    assert records.open_records().get(calls[:1]) == [0]
     model = "sha256:a5fd3b62230aa5ec float32"
     sentence = rf"lack 3 calls .*the first is a score by {model}.* run `make reproduce && make rec"
     with pytest.raises(RecordsError, match=sentence):
-        open_records().get([*calls, *toy.calls(1, operation="sample")])
+        records.open_records().get([*calls, *toy.calls(1, operation="sample")])
 
 
-# -- the working file: resume, two processes, kills, damage, a full disk ----------------------------
+# -- the working file: resume, processes, kills, damage, a full disk --------------------------------
 
 
 def test_put_then_get_and_resume(path, toy):
@@ -192,9 +174,6 @@ def test_put_then_get_and_resume(path, toy):
     assert Records(path).get([two, one]) == [2, expected[1]]
 
 
-# -- processes -------------------------------------------------------------------------------------
-
-
 def _write(path: Path, calls: list[Call], first: int) -> None:
     records = Records(path)
     for i, call in enumerate(calls, first):
@@ -204,11 +183,9 @@ def _write(path: Path, calls: list[Call], first: int) -> None:
 def test_processes_share_a_store(path, toy):
     # Three at once, overlapping, from before the file exists: no lost row, no "locked".
     calls = toy.calls(200)
-    context = multiprocessing.get_context("fork")
-    workers = [
-        context.Process(target=_write, args=(path, calls[start : start + 100], start))
-        for start in (0, 50, 100)
-    ]
+    process = multiprocessing.get_context("fork").Process
+    slices = [(path, calls[start : start + 100], start) for start in (0, 50, 100)]
+    workers = [process(target=_write, args=args) for args in slices]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -238,39 +215,31 @@ for batch in range(100_000):
 
 def test_sigkill_loses_no_finished_batch_and_leaves_no_half(path):
     for kill_after in (0.0, 0.05, 0.2):
-        process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
+        command = [sys.executable, "-c", KILLED, str(path)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         lines = [process.stdout.readline()]
         time.sleep(kill_after)
         process.send_signal(signal.SIGKILL)
         lines += process.stdout.read().splitlines()
         process.wait()
         done = int(lines[-1])
-        records = Records(path)
         for batch in range(done + 3):
-            values = records.get([Call("toy", "score", f"{batch}/{i}", "{}") for i in range(50)])
-            whole, nothing = [batch] * 50, [None] * 50
-            assert values == whole if batch <= done else values in (whole, nothing)
-
-
-# -- files that cannot be read or written ----------------------------------------------------------
+            calls = [Call("toy", "score", f"{batch}/{i}", "{}") for i in range(50)]
+            values, whole = Records(path).get(calls), [batch] * 50
+            assert values == whole if batch <= done else values in (whole, [None] * 50)
 
 
 def test_a_damaged_file_and_one_of_another_schema_are_refused(path, toy):
-    records = toy.filled(path, 500)
+    store = toy.filled(path, 500)
     content = path.read_bytes()
     os.truncate(path, path.stat().st_size * 3 // 4)
     with pytest.raises(RecordsError, match=r"malformed.*move a file away that is damaged"):
-        records.get(toy.calls(500))
+        store.get(toy.calls(500))
     path.write_bytes(content)
     with contextlib.closing(sqlite3.connect(path)) as other:
         other.execute("PRAGMA user_version = 1")
-    with pytest.raises(
-        RecordsError, match=r"calls already exists.* not of schema 2; then run again"
-    ):
-        records.put(toy.calls(1), [1])
+    with pytest.raises(RecordsError, match=r"already exists.* not of schema 2; then run again"):
+        store.put(toy.calls(1), [1])
 
 
 def test_a_full_disk_keeps_what_was_committed(path, toy):
@@ -295,27 +264,28 @@ def test_a_full_disk_keeps_what_was_committed(path, toy):
 
 def test_every_flipped_byte_of_a_committed_file_is_found(base, toy):
     file = next(base.glob("*.score.*"))
-    content = file.read_bytes()
-    rng = np.random.default_rng(0)
-    for position in rng.choice(len(content), size=20, replace=False):
-        flipped = bytearray(content)
-        flipped[position] ^= 1 << rng.integers(8)
-        file.write_bytes(flipped)
+    content, rng = file.read_bytes(), np.random.default_rng(0)
+    for position in [*rng.choice(len(content), size=20, replace=False), None]:
+        if position is None:
+            file.unlink()
+        else:
+            flipped = bytearray(content)
+            flipped[position] ^= 1 << rng.integers(8)
+            file.write_bytes(flipped)
         with pytest.raises(RecordsError, match=rf"{file.name} is damaged .*git checkout"):
             Records(None, base).get(toy.calls(1))
-    file.unlink()
-    with pytest.raises(RecordsError, match=rf"{file.name} is damaged .*git checkout"):
-        Records(None, base).get(toy.calls(1))
 
 
 def test_an_index_of_another_schema_or_damaged_is_named(base, toy):
-    index = (base / INDEX).read_text()
-    seven = "holds records of schema 7, but this library reads schema 2: run `make reproduce"
-    for text, sentence in [
-        (index.replace('"schema": 2', '"schema": 7'), seven),
-        (index[:-9], rf"{INDEX} is damaged .*git checkout"),
-    ]:
-        (base / INDEX).write_text(text)
+    file = base / records.INDEX
+    index = file.read_text()
+    for text, sentence in {
+        index.replace(
+            '"schema": 2', '"schema": 7'
+        ): "of schema 7, but this library reads schema 2: run `make reproduce",
+        index[:-9]: rf"{file.name} is damaged .*git checkout",
+    }.items():
+        file.write_text(text)
         with pytest.raises(RecordsError, match=sentence):
             Records(None, base).get(toy.calls(1))
 
@@ -339,24 +309,21 @@ def test_texts_of_numbers_are_short():
     assert encode(1e-300) == "1E-300"
     assert encode([1.0, 1, True, None, -math.inf]) == "[1.0,1,true,null,-Infinity]"
     assert math.isnan(decode(encode(math.nan)))
+    # Arrays are lists of the same numbers. Keys are sorted: the same value is the same text.
+    value = {"n": np.int64(3), "b": np.True_, "a": np.float32([[0.1, 2]])}
+    assert encode(value) == '{"a":[[0.1,2.0]],"b":true,"n":3}'
+
+
+NESTED = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
 
 
 @settings(deadline=None)
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    )
-)
+@given(NESTED)
 def test_nested_values_come_back_equal(value):
     assert decode(encode(value)) == value
-
-
-def test_arrays_come_back_as_lists_of_the_same_numbers():
-    array = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
-    back = decode(encode({"n": np.int64(3), "b": np.True_, "a": array}))
-    assert back == {"a": array.tolist(), "b": True, "n": 3}
-    assert list(back) == ["a", "b", "n"]  # keys sorted: the same value is the same text
 
 
 @pytest.mark.parametrize("value", [{1: "a"}, {"a"}, object(), np.datetime64("2020")])

@@ -106,17 +106,11 @@ def test_the_baseline_is_the_last_commit(tmp_path):
         (root / path).write_text(content)
     (root / "figures/1/figure-01.png").write_bytes(b"no table")
     assert committed(root) is None
-
-    def git(*arguments: str) -> None:
-        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        subprocess.run(["git", *who, *arguments], cwd=root, check=True)
-
-    git("init", "-q")
-    assert committed(root) is None  # a checkout without a commit
-    git("add", ".")
-    git("commit", "-q", "-m", "results")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "results"]):
+        assert committed(root) is None  # a checkout without a commit
+        subprocess.run([*git, *arguments], cwd=root, check=True)
     found = committed(root)
-    assert found is not None
     assert found == OLD == present(root)
     assert committed(root / "figures") is None  # not the top of the checkout
     (root / OTHER).write_text("x\n2.0\n")

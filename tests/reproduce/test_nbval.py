@@ -4,15 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from factrobust.paths import ROOT
 from factrobust.reproduce.__main__ import main
-
-Write = Callable[..., Path]
 
 # Saves as the library does, and prints a number of which the environment can change a little.
 NOISY = "import os\nx = 0.5 * float(os.environ.get('NOISE', 1))"
@@ -26,11 +23,8 @@ SHOW = "print('x is', x)\nx"
 @pytest.fixture
 def reproduced(root, write):
     """The tiny repository with one notebook that was run, and this repository's pytest files."""
-    for name in ["conftest.py", "pyproject.toml"]:
-        (root / name).parent.mkdir(exist_ok=True)
+    for name in ("conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)
-    ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "lib/factrobust", root / "lib/factrobust", ignore=ignore)
     write("1.ipynb", NOISY, SAVE_NOISY, SHOW, f"{SHOW}  # again")
     assert main([], root=root) == 0
     return root
@@ -38,13 +32,10 @@ def reproduced(root, write):
 
 def pytest_of(root: Path, **environment: str) -> tuple[int, str]:
     """Exit status and output of pytest in the tiny repository."""
+    environment |= {"PYTHONPATH": os.pathsep.join([f"{root}/lib", f"{ROOT}/lib"])}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA"],
-        cwd=root,
-        env=os.environ | environment | {"PYTHONPATH": str(root / "lib")},
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=root, env=os.environ | environment, capture_output=True, text=True
     )
     return done.returncode, done.stdout + done.stderr
 

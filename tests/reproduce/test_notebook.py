@@ -1,7 +1,6 @@
 """The canonical form: equal runs give equal files, and nothing that a reader needs is lost."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,21 +12,12 @@ from factrobust.reproduce.profiles import find_notebooks
 
 
 def code(source: str, outputs: list[Any], **more: Any) -> dict[str, Any]:
-    return {
-        "cell_type": "code",
-        "source": source,
-        "outputs": outputs,
-        "execution_count": 7,
-        "metadata": {},
-        **more,
-    }
+    cell = {"cell_type": "code", "source": source, "outputs": outputs}
+    return cell | {"execution_count": 7, "metadata": {}} | more
 
 
 def notebook(*cells: dict[str, Any], **metadata: Any) -> str:
     return json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": metadata, "cells": cells})
-
-
-Canonical = Callable[[str], str]
 
 
 @pytest.fixture
