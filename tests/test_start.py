@@ -101,7 +101,7 @@ WORDING |= {"sentence_encoder": "all-MiniLM-L6-v2"}
 
 
 def test_wording_has_a_row_of_predictors_for_each_model_and_question():
-    study = start.wording(notebook(n_facts=32, **WORDING))
+    study = start.wording(notebook(n_facts=32, n_boot=20, **WORDING))
     assert study.questions["group_id"].nunique() == 32
     assert len(study.marked) == 2 * len(study.questions)
     assert len(study.answer_sets) == len(study.sample_sets) == 64
@@ -109,6 +109,9 @@ def test_wording_has_a_row_of_predictors_for_each_model_and_question():
     assert study.about["models"] == [*study.models, study.encoder]
     assert study.formats == {GEMMA: "question-answer", SMOLLM: "chat"}
     assert set(study.responses["prompt_format"]) == {"question-answer", "chat"}
+    assert study.originals[["model", "group_id"]].equals(study.answer_sets[["model", "group_id"]])
+    assert study.means(study.originals, ["model"], "scons")["relations"].tolist() == [16, 16]
+    assert study.means(study.bare_sets, ["relation"], "int_sim")["n"].tolist() == [2] * 16
 
 
 def test_wording_asks_about_facts_of_the_exposures_that_are_named():

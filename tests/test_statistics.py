@@ -143,6 +143,9 @@ def test_paired_table_compares_the_facts_that_have_both():
     # Both subjects (0), that of f and g twice (1 / 2), or that of h (-1).
     expected = {"model": "m", "a": 0.5, "b": 0.5, "mean": 0, "low": -1, "high": 0.5}
     assert row == expected | {"n": 3, "subjects": 2}
+    named = table.rename(columns={"fact_id": "group_id"})
+    [alone] = statistics.paired_table(named, *how, group="group_id").to_numpy()
+    assert alone.tolist() == ["m", 0.5, 0.5, 0, -1, 1, 3]  # facts: 1, 0 and -1, one drawn thrice
 
 
 def test_a_bin_holds_its_lower_edge_and_not_its_upper():
@@ -183,6 +186,14 @@ def test_intervals_side_by_side():
         table.rename(columns={"share": "mean"}), ["model"], "source", digits=2
     )
     assert wide.loc["n"].tolist() == ["0.25 [0.10, 0.40]", "0.75 [0.50, 0.90]"]
+    wide = statistics.side_by_side(table, "source", ["model", "low"], "share")
+    assert wide.columns.tolist() == [("n", 0.104), ("n", 0.5), ("m", 0.964)]
+
+
+def test_another_estimate_takes_the_place_of_the_mean():
+    table = pd.DataFrame({"mean": [1], "n": [5], "brier": [2], "brier_low": [3], "brier_high": [4]})
+    [row] = statistics.as_mean(table, "brier").to_dict("records")
+    assert row == {"n": 5, "mean": 2, "low": 3, "high": 4}
 
 
 def test_exact_bounds_of_shares_that_are_there():
@@ -280,8 +291,8 @@ def test_shares_of_nothing_and_of_all_have_exact_bounds():
 def test_agreement_by_hand():
     # 3 of 4 agree; by chance 3/4 * 1/2 + 1/4 * 1/2 = 1/2 would.
     found = statistics.agreement(pd.Series(list("aaab")), pd.Series(list("aabb")))
-    assert found.share.mean == 3 / 4
-    assert found.share.low == pytest.approx(0.1941, abs=5e-5)  # Clopper and Pearson, 3 of 4
+    assert found.share == 3 / 4
+    assert found.low == pytest.approx(0.1941, abs=5e-5)  # Clopper and Pearson, 3 of 4
     assert found.kappa == 1 / 2
     assert math.isnan(statistics.agreement(pd.Series(["a"]), pd.Series(["a"])).kappa)
 

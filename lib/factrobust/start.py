@@ -54,7 +54,7 @@ class Study:
 
     inputs: Sequence[str | Path] = ()
     facts: pd.DataFrame
-    cluster = ""  # a column of the facts; those that share it resemble each other
+    unit, cluster = "fact_id", ""  # columns of the facts; those of a cluster resemble each other
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
         # Answers are millions of small objects and no garbage: looking for it takes half of the time.
@@ -78,12 +78,13 @@ class Study:
 
     def means(self, table: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
         """Mean of a column in every combination of the columns `by`, with an interval that draws whole
-        clusters, relations in part 1 and subjects in part 2 (`statistics.interval_table`); facts that
-        lack this column get it from the study's."""
+        clusters, relations in parts 1 and 3 and subjects in part 2 (`statistics.interval_table`), or
+        facts, where `by` has the cluster; facts that lack this column get it from the study's."""
         if self.cluster not in table:
-            table = table.merge(self.facts[["fact_id", self.cluster]], on="fact_id")
-        how = {"cluster": self.cluster, "n_boot": self.parameters["n_boot"]}
-        return interval_table(table, by, value, **how)
+            names = self.facts[[self.unit, self.cluster]].drop_duplicates()
+            table = table.merge(names, on=self.unit)
+        how = {} if self.cluster in by else {"cluster": self.cluster}
+        return interval_table(table, by, value, self.unit, n_boot=self.parameters["n_boot"], **how)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -282,6 +283,7 @@ class Wording(Study):
     """
 
     data, metric, probe = map(_Module, ("datasets.wordings", "metrics.wording", "probes.wording"))
+    unit, cluster = "group_id", "relation"
 
     def __init__(self, notebook: Mapping[str, Any], *, prompt_format: str = "") -> None:
         super().__init__(notebook)
@@ -289,7 +291,7 @@ class Wording(Study):
         every, _, self.inputs, _ = named.load_named_questions(v["data"])
         told = [math.log(1 + n) for n in v.get("exposures", [])]
         asked = every[every["log_popularity"].isin(told)] if told else every
-        self.questions = self.data.sample(asked, v["n_facts"], v["seed"])
+        self.questions = self.facts = self.data.sample(asked, v["n_facts"], v["seed"])
         schemas.Questions.validate(self.questions)
         self.encoder, nli = sentences.Encoder(v["sentence_encoder"], records), v.get("nli_model")
         self.nli = sentences.Entailment(nli, records) if nli else None
@@ -315,7 +317,7 @@ class Wording(Study):
     def _sets(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Their texts together (`metrics.wording.text_groups`), and how alike they are."""
         sets = self.metric.text_groups(rows)
-        return sets.assign(int_sim=self.probe.consistency(self.encoder, sets))
+        return sets.assign(int_sim=self.encoder.similarity(sets["texts"]))
 
     @property
     def about(self) -> dict[str, Any]:
@@ -324,13 +326,25 @@ class Wording(Study):
         return super().about | {"models": [*self.models, *judges]}
 
     @cached_property
-    def sample_sets(self) -> pd.DataFrame:
-        """The `n_samples` samples of each original question together, with their `int_sim` and
-        `clusters` that say the same."""
+    def originals(self) -> pd.DataFrame:
+        """`marked` of the original questions, each with the `answer_sets` of all its wordings and their
+        `scons`, which is `int_sim` from 0 to 1."""
+        sets = self.answer_sets.assign(scons=self.answer_sets["int_sim"].clip(0, 1))
+        return self.marked[self.marked["variant"] == 0].merge(sets, on=self.metric.KEY)
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """`n_samples` samples of each original question (`probes.wording.sampled`)."""
         originals = self.questions[self.questions["variant"] == 0]
         how = {"n": self.parameters["n_samples"], "seed": self.parameters["seed"]}
-        sets = self._sets(self._ask(self.probe.sampled, originals, **how))
-        return sets.assign(clusters=self.probe.meanings(sets, self.encoder, self.nli))
+        draws.need_count("n_samples", how["n"], 2)  # whose likeness is measured
+        return self._ask(self.probe.sampled, originals, **how)
+
+    @cached_property
+    def sample_sets(self) -> pd.DataFrame:
+        """The `samples` of a question together, with their `int_sim` and `clusters` that say the same."""
+        sets = self._sets(self.samples)
+        return sets.assign(clusters=self.probe.meanings(sets["texts"], self.encoder, self.nli))
 
     @cached_property
     def bare_sets(self) -> pd.DataFrame:

@@ -110,25 +110,27 @@ def paired_table(
     column: str,
     between: tuple[str, str],
     *,
-    cluster: str,
+    group: str = "fact_id",
+    cluster: str = "",
     n_boot: int = 2000,
 ) -> pd.DataFrame:
     """The column `value` under two values of `column`, in every combination of the columns `by`.
 
     `between` are these two: their means, each in a column of its own, over the facts that have both;
     then mean, low and high of the second minus the first (`paired_difference`, with whole clusters
-    drawn), n (facts) and the number of clusters. `df` has a row a fact_id in each.
+    drawn, if one is named), n (facts) and the number of clusters. `df` has a row a `group` in each.
     """
     rows = []
     for key, part in df.groupby(list(by), sort=False):
-        wide = part.pivot(index="fact_id", columns=column, values=value)
+        wide = part.pivot(index=group, columns=column, values=value)
         wide = wide.reindex(columns=list(between)).dropna().astype(float)
-        groups = part.drop_duplicates("fact_id").set_index("fact_id")[cluster].reindex(wide.index)
+        groups = part.drop_duplicates(group).set_index(group).reindex(wide.index)
         first, second = (wide[name] for name in between)
-        apart = paired_difference(second, first, groups, n_boot=n_boot)
+        drawn = groups[cluster] if cluster else None
+        apart = paired_difference(second, first, drawn, n_boot=n_boot)
         rows.append((*key, first.mean(), second.mean(), *apart._replace(n=len(wide)), apart.n))
-    columns = [*by, *between, *Interval._fields, f"{cluster}s"]
-    return pd.DataFrame(rows, columns=columns)
+    table = pd.DataFrame(rows, columns=[*by, *between, *Interval._fields, f"{cluster}s"])
+    return table if cluster else table.iloc[:, :-1]
 
 
 def estimates(
@@ -266,7 +268,15 @@ def side_by_side(
     known = table.assign(cell=texts)[numbers[value].notna()]
     wide = known.pivot(index=rows, columns=columns, values="cell")
     order = [table.set_index(names).index.unique() for names in (rows, columns)]
-    return wide.reindex(index=order[0], columns=order[1]).fillna("").rename_axis(columns=None)
+    wide = wide.reindex(index=order[0], columns=order[1]).fillna("")
+    return wide.rename_axis(columns=None) if isinstance(columns, str) else wide
+
+
+def as_mean(table: pd.DataFrame, value: str) -> pd.DataFrame:
+    """The table with the estimate `value` and its bounds, such as brier, brier_low and brier_high, by
+    the names mean, low and high, as figures want them, and without other columns of these names."""
+    names = {value: "mean", f"{value}_low": "low", f"{value}_high": "high"}
+    return table.drop(columns=[*names.values()], errors="ignore").rename(columns=names)
 
 
 def with_bounds(table: pd.DataFrame, value: str = "mean") -> pd.DataFrame:
@@ -290,16 +300,17 @@ def exact_table(df: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame
     Returns the columns of `by`, then mean, low, high (`binomial_interval`) and n, the number of rows:
     for rows that are independent trials, as a test's questions are, each of its own making.
     """
-    table = df.groupby(list(by))[value].agg(["mean", "sum", "size"]).reset_index()
-    low, high = binomial_interval(table["sum"], table["size"])
-    table = table.assign(low=low, high=high).rename(columns={"size": "n"})
-    return table[[*by, "mean", "low", "high", "n"]]
+    table = df.groupby(list(by))[value].agg(mean="mean", n="size").reset_index()
+    return with_bounds(table)[[*by, "mean", "low", "high", "n"]]
 
 
 class Agreement(NamedTuple):
     """Of two series of labels: the share of equal ones with exact bounds, and Cohen's kappa (1960)."""
 
-    share: Interval
+    share: float
+    low: float
+    high: float
+    n: int
     kappa: float
 
 
@@ -312,7 +323,7 @@ def agreement(one: pd.Series, other: pd.Series) -> Agreement:
     share = exact_share(one == other)
     chance = (one.value_counts(normalize=True) * other.value_counts(normalize=True)).sum()
     kappa = (share.mean - chance) / (1 - chance) if chance < 1 else float("nan")
-    return Agreement(share, float(kappa))
+    return Agreement(*share, float(kappa))
 
 
 def rule_errors(labels: pd.DataFrame, rules: Sequence[str], truth: str) -> pd.DataFrame:

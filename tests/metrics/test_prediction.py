@@ -179,7 +179,6 @@ def test_risk_coverage_by_hand() -> None:
     assert curve["accuracy"].tolist() == pytest.approx([1, 1 / 2, 2 / 3, 1 / 2])
     assert curve["coverage"].tolist() == [0.25, 0.5, 0.75, 1]
     assert curve["n"].tolist() == [4] * 4
-    assert curve["score"].unique().tolist() == ["probability"]
     # Between questions: one and a half of them, the second wrong.
     between = prediction.risk_coverage(rows, coverages=[0.375], n_boot=10)
     assert between["accuracy"].tolist() == pytest.approx([1 / 1.5])
@@ -194,9 +193,8 @@ def test_equal_scores_are_answered_in_any_order(rows: list, data: st.DataObject 
     expected = np.mean([np.mean([y for y, _ in order[:k]]) for order in orders])
     y, x = map(list, zip(*rows, strict=True))
     answers = table(y, [0.0] * len(y), cert=x)
-    curve = prediction.risk_coverage(answers, "cert", coverages=[k / len(rows)], n_boot=1)
+    curve = prediction.risk_coverage(answers, value="cert", coverages=[k / len(rows)], n_boot=1)
     assert curve["accuracy"].tolist() == pytest.approx([expected])
-    assert curve["score"].tolist() == ["cert"]
 
 
 def test_risk_coverage_averages_repeats_and_counts_what_is_missing() -> None:
@@ -367,6 +365,9 @@ def test_comparison_leaves_out_what_one_predictor_lacks() -> None:
     assert (found[["n", "n_missing"]] == [2, 1]).all(axis=None)
     assert found["measure"].unique().tolist() == ["auc", "auc_within"]
     assert (found["difference"] == 0).all()
+    wide = scores(rows).assign(other=lacking["score"])
+    columns = {"x": "score", "y": "other"}
+    assert prediction.compared(wide, value=columns, reference="y", n_boot=50).equals(found)
 
 
 def test_a_relation_drawn_twice_makes_no_pairs_with_its_copy() -> None:
@@ -389,11 +390,11 @@ def test_what_is_paid_for() -> None:
 
     answers = sets([["g", "p1", "p2"], ["h", "p3"]])
     samples = sets([["s1", "s2", "s3"], ["t1", "t2", "t3"]])
-    table = prediction.spent(answers, samples, [2, 3]).set_index(["group_id", "way", "budget"])
-    texts = table["texts"]
-    assert texts["q", "paraphrases", 2] == ["g", "p1"]
-    assert texts["q", "samples", 3] == ["g", "s1", "s2"]
+    table = prediction.spent(answers, samples, [2, 3]).drop(columns="model")
     # The second question has two wordings: more samples than that are not paid for either.
-    assert texts["r", "paraphrases", 3] == ["h", "p3"]
-    assert texts["r", "samples", 3] == ["h", "t1"]
-    assert table["paid"].to_dict() == {key: len(value) for key, value in texts.items()}
+    assert table.values.tolist() == [
+        ["q", 2, 2, ["g", "p1"], ["g", "s1"]],
+        ["q", 3, 3, ["g", "p1", "p2"], ["g", "s1", "s2"]],
+        ["r", 2, 2, ["h", "p3"], ["h", "t1"]],
+        ["r", 3, 2, ["h", "p3"], ["h", "t1"]],
+    ]

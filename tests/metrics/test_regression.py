@@ -65,7 +65,8 @@ def test_the_formula_of_the_paper(simulate) -> None:
     groups = simulate(600)
     made = fit(groups)
     theirs = smf.logit(PAPER, standardised(groups)).fit(disp=0)
-    assert made.coefficients.to_dict() == pytest.approx(theirs.params.to_dict())
+    ours = made.coefficients.rename({"intercept": "Intercept"})
+    assert ours.to_dict() == pytest.approx(theirs.params.to_dict())
     assert made.covariance == pytest.approx(theirs.cov_params().to_numpy())
     assert predict(made, groups) == pytest.approx(theirs.predict().tolist())
     assert predict(made, groups[:0]).tolist() == []
@@ -100,7 +101,7 @@ def test_conditional_coefficients_are_the_categories_own(simulate) -> None:
     assert table.loc["SCons", "conditional"] == table.loc["SCons", "coefficient"]
 
 
-def test_symbols() -> None:
+def test_symbols():
     p_values = [0, 0.0009, 0.001, 0.009, 0.01, 0.049, 0.05, 0.099, 0.1, 1]
     assert regression.symbols(p_values) == [*("***", "***", "**", "**", "*", "*", ".", ".", "", "")]
 
@@ -120,10 +121,10 @@ def test_standardised_on_the_rows_fitted_only(simulate) -> None:
 @pytest.mark.parametrize(
     ("predictors", "names"),
     [
-        (["QCat"], ["Intercept", "QCat[T.b]", "QCat[T.c]"]),
-        (["SPop", "Cert"], ["Intercept", "log_SPop", "Cert"]),
-        (["agreement"], ["Intercept", "agreement"]),
-        ([], ["Intercept"]),
+        (["QCat"], ["intercept", "QCat[T.b]", "QCat[T.c]"]),
+        (["SPop", "Cert"], ["intercept", "log_SPop", "Cert"]),
+        (["agreement"], ["intercept", "agreement"]),
+        ([], ["intercept"]),
     ],
 )
 def test_other_sets_of_predictors(simulate, predictors: list[str], names: list[str]) -> None:
@@ -181,7 +182,8 @@ def test_without_interactions_a_predictor_has_one_slope(simulate) -> None:
     groups = simulate(600)
     made = fit(groups, interactions=False)
     theirs = smf.logit("y ~ QCat + log_SPop + SCons + Cert", standardised(groups)).fit(disp=0)
-    assert made.coefficients.to_dict() == pytest.approx(theirs.params.to_dict())
+    ours = made.coefficients.rename({"intercept": "Intercept"})
+    assert ours.to_dict() == pytest.approx(theirs.params.to_dict())
     assert predict(made, groups) == pytest.approx(theirs.predict().tolist())
 
 
@@ -234,16 +236,16 @@ def test_within(simulate) -> None:
 
 
 def estimate(y: list[float], **columns: list[float]) -> regression.Estimates:
-    design = pd.DataFrame({"Intercept": np.ones(len(y))} | columns)
+    design = pd.DataFrame({"intercept": np.ones(len(y))} | columns)
     return regression.estimate(design, np.array(y, dtype=float))
 
 
-def test_a_finite_estimate_by_hand() -> None:
+def test_a_finite_estimate_by_hand():
     # One of four right at x = 0, two of three at x = 1: the shares' logits.
     made = estimate([1, 0, 0, 0, 1, 1, 0], x=[0, 0, 0, 0, 1, 1, 1])
     assert made.method == "maximum likelihood"
     logits = np.log([1 / 3, 2])
-    slopes = {"Intercept": logits[0], "x": logits[1] - logits[0]}
+    slopes = {"intercept": logits[0], "x": logits[1] - logits[0]}
     assert made.coefficients.to_dict() == pytest.approx(slopes)
     # Inverse information: 1/(n p q) of the first group, and the sum for the difference.
     first, second = 1 / (4 * 3 / 16), 1 / (3 * 2 / 9)
@@ -273,7 +275,7 @@ def test_what_has_no_finite_estimate_is_penalised(y: list, columns: dict, method
     assert made.degrees < len(made.coefficients)
 
 
-def test_only_what_is_apart_is_penalised() -> None:
+def test_only_what_is_apart_is_penalised():
     # 200 rows far from the threshold: the gradient underflows before 35 steps.
     x = np.linspace(-3, 3, 200)
     y = (x > 0).astype(float)
@@ -285,7 +287,7 @@ def test_only_what_is_apart_is_penalised() -> None:
     assert made.coefficients["x"] > 20
 
 
-def test_ridge_is_the_maximum_of_its_objective() -> None:
+def test_ridge_is_the_maximum_of_its_objective():
     rng = np.random.default_rng(3)
     design = np.column_stack([np.ones(30), rng.normal(size=(30, 2))])
     y = (design[:, 1] > 0).astype(float)
@@ -300,11 +302,11 @@ def test_ridge_is_the_maximum_of_its_objective() -> None:
     assert hessian == pytest.approx(approx_hess(b, loss), abs=1e-4)
 
 
-def test_the_prior_is_the_one_stated() -> None:
+def test_the_prior_is_the_one_stated():
     made = estimate([0, 0, 1, 1], x=[-2, -1, 1, 2])
     # By symmetry the intercept is 0; the slope b solves sum |x| (1 - p) = b / 2.5^2.
     b = made.coefficients["x"]
-    assert made.coefficients["Intercept"] == pytest.approx(0, abs=1e-9)
+    assert made.coefficients["intercept"] == pytest.approx(0, abs=1e-9)
     gradient = sum(2 * a / (1 + np.exp(a * b)) for a in (1, 2))
     assert gradient == pytest.approx(b / 2.5**2)
 
@@ -312,7 +314,7 @@ def test_the_prior_is_the_one_stated() -> None:
 # --- figure 5 -------------------------------------------------------------------------------------
 
 
-def test_binned_correctness_by_hand() -> None:
+def test_binned_correctness_by_hand():
     # Category a: its central 95% (0.05 ... 0.75 of 0.0, 0.5 ... ) leaves out both ends.
     groups = pd.DataFrame({"scons": [0.0, 0.5, 0.5, 0.6, 1.0, 1.0], "relation": list("aaaaab")})
     groups["correct"] = [True, True, False, True, False, True]
@@ -342,3 +344,9 @@ def test_bins_of_each_model_and_predictor(simulate) -> None:
     x = groups.loc[groups["model"] == "m", "scons"]
     steps = (scons["midpoint"] - x.min()) / (np.ptp(x) / 15) - 0.5
     assert np.allclose(steps, steps.round())
+
+
+def test_the_predictor_of_a_term():
+    terms = ["intercept", "SCons", "QCat[T.b]", "QCat[T.b]:log_SPop"]
+    found = [regression.predictor_of(term) for term in terms]
+    assert found == ["intercept", "SCons", "intercept", "log_SPop"]

@@ -7,7 +7,6 @@ from pandera.errors import SchemaError
 
 from factrobust import schemas
 from factrobust.metrics import wording
-from factrobust.text import normalise
 
 
 @pytest.mark.parametrize(
@@ -92,7 +91,7 @@ def samples(model: str = "m") -> pd.DataFrame:
     return table.assign(model=model, question_id=table["group_id"] + "#0", logprobs=logprobs)
 
 
-def test_groups_by_hand() -> None:
+def test_groups_by_hand():
     first = said(["Lyon", "Paris", "", "Niamey", "Romania"])
     second = said(["Paris", "Paris", "paris", " ", ""], "n")
     marked = wording.mark_by_rules(pd.concat([first, second]))
@@ -127,7 +126,7 @@ def test_groups_by_hand() -> None:
     assert table["predictive_entropy"].tolist() == pytest.approx(by_hand)
 
 
-def test_order_of_rows_does_not_matter() -> None:
+def test_order_of_rows_does_not_matter():
     responses = said(["Lyon", "Paris", "", "Niamey", "Romania"])
     sets = wording.text_groups(responses).assign(int_sim=[0.1, 0.2])
     drawn = wording.text_groups(samples()).assign(int_sim=[0.3, 0.4], clusters=[[0, 1, 0]] * 2)
@@ -137,7 +136,7 @@ def test_order_of_rows_does_not_matter() -> None:
     pd.testing.assert_frame_equal(plain, shuffled[::-1].reset_index(drop=True))
 
 
-def test_a_model_that_is_named_twice_is_met() -> None:
+def test_a_model_that_is_named_twice_is_met():
     responses = said(["a", "b"]).assign(prompt="p", raw="a", logprobs=[[-1.0]] * 2)
     marked = wording.mark_by_rules(responses)
     schemas.MarkedResponses.validate(marked)
@@ -149,7 +148,7 @@ def controls(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     return wording.text_groups(wording.control_groups(table, seed))
 
 
-def test_controls_are_answers_to_other_questions_in_the_same_wording() -> None:
+def test_controls_are_answers_to_other_questions_in_the_same_wording():
     cells = [(i, v) for i in range(5) for v in range(4) if (i, v) != (2, 3)]
     rows = [(f"q{i}", v, "r", f"{i}.{v}", [-1.0]) for i, v in cells]
     rows += [("alone", 0, "s", "x", [-1.0])]
@@ -172,7 +171,7 @@ def test_controls_are_answers_to_other_questions_in_the_same_wording() -> None:
     assert pair.set_index("group_id")["texts"]["q0"] == ["1.0", "1.1", "1.2", "1.3"]
 
 
-def test_equal_pairs_and_entropy_by_hand() -> None:
+def test_equal_pairs_and_entropy_by_hand():
     groups = [
         ["Paris", "paris.", "the Paris", "Lyon"],  # 3 of 6 pairs; shares 3/4, 1/4
         ["Paris", "Lyon"],
@@ -186,12 +185,11 @@ def test_equal_pairs_and_entropy_by_hand() -> None:
     quarter = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
     third = -(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3))
     entropies = [quarter, np.log(2), third, 0, np.nan, np.nan]
-    plain = [[normalise(text) for text in texts] for texts in groups]
-    assert wording.cluster_entropy(plain).tolist() == pytest.approx(entropies, nan_ok=True)
+    assert wording.string_entropy(groups).tolist() == pytest.approx(entropies, nan_ok=True)
     assert wording.cluster_entropy([[0, 1, 1, 2]]).tolist() == pytest.approx([1.5 * np.log(2)])
 
 
-def test_rouge_l_by_hand() -> None:
+def test_rouge_l_by_hand():
     groups = [
         ["the police killed the gunman", "police kill the gunman"],  # 2 of 3 and 3 words
         ["a b c d", "b x d", "b x d"],  # 2 of 4 and 3 words, twice; and equal ones
@@ -205,7 +203,7 @@ def test_rouge_l_by_hand() -> None:
     assert wording.rouge_l(groups).tolist() == pytest.approx(expected, nan_ok=True)
 
 
-def test_a_text_without_tokens_has_no_mean() -> None:
+def test_a_text_without_tokens_has_no_mean():
     rows = said(["Paris", "Lyon", ""]).assign(logprobs=[[-1.0, -3.0], [-1.0], []])
     assert wording.text_groups(rows)["logprob"].tolist() == [-1.5]
 
@@ -227,14 +225,14 @@ def marked(tables: dict[str, np.ndarray], model: str = "m") -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def test_sums_of_squares_and_components_by_hand() -> None:
+def test_sums_of_squares_and_components_by_hand():
     assert wording.sums_of_squares(BY_HAND) == pytest.approx([8 / 9, 2 / 9, 10 / 9])
     # Mean squares 4/9, 1/9, 5/18: (8/18 - 5/18) / 3 and (2/18 - 5/18) / 3, which is below 0.
     found = wording.components(np.ones((1, 3)), *BY_HAND.T)[:, 0]
     assert found == pytest.approx([1 / 18, -1 / 18, 5 / 18])
 
 
-def test_a_fact_drawn_twice_makes_no_common_effect_of_wordings() -> None:
+def test_a_fact_drawn_twice_makes_no_common_effect_of_wordings():
     weights = np.array([[2.0, 1.0, 0.0], [3.0, 0.0, 0.0]])
     parts = wording.components(weights, *BY_HAND.T)
     # The pairs of facts 0 and 1 alone: fact 0 has no d, so that nothing is in common.
@@ -244,7 +242,7 @@ def test_a_fact_drawn_twice_makes_no_common_effect_of_wordings() -> None:
     assert np.isnan(parts[:, 1]).all()  # one fact and its copies
 
 
-def test_components_find_known_variances() -> None:
+def test_components_find_known_variances():
     rng = np.random.default_rng(1)
     chances = {}
     for k in range(40):  # facts know, wordings do not matter: a share of 0
@@ -262,7 +260,7 @@ def test_components_find_known_variances() -> None:
     assert (own["p"] < 0.05).mean() < 0.15  # the null holds
 
 
-def test_intervals_over_facts_hold_the_true_share_of_wordings() -> None:
+def test_intervals_over_facts_hold_the_true_share_of_wordings():
     rng, chances = np.random.default_rng(2), np.array([0.1, 0.3, 0.5, 0.7, 0.9])
     tables = {f"r{k}": rng.random((30, 5)) < chances for k in range(100)}
     table = wording.variance_shares(marked(tables), n_boot=200)
@@ -273,7 +271,7 @@ def test_intervals_over_facts_hold_the_true_share_of_wordings() -> None:
     assert 0.88 <= ((shares["low"] <= true) & (true <= shares["high"])).mean() <= 0.99
 
 
-def test_wordings_that_decide_have_all_of_the_variance_and_a_small_p() -> None:
+def test_wordings_that_decide_have_all_of_the_variance_and_a_small_p():
     decides = np.tile([1.0, 0.0, 0.0, 1.0], (12, 1))
     table = wording.variance_shares(marked({"a": decides, "b": np.ones((3, 4))}), n_boot=99)
     assert set(table["relation"]) == {"a", "all"}  # b does not vary
@@ -283,7 +281,7 @@ def test_wordings_that_decide_have_all_of_the_variance_and_a_small_p() -> None:
     assert by.drop("wording")["p"].isna().all()
 
 
-def test_facts_that_lack_a_wording_and_lone_facts_are_left_out() -> None:
+def test_facts_that_lack_a_wording_and_lone_facts_are_left_out():
     rows = marked({"a": BY_HAND, "b": BY_HAND[:1]})
     short = rows.drop(index=rows.index[2])  # a/0 in wording 2
     table = wording.variance_shares(short, n_boot=20)
@@ -291,7 +289,7 @@ def test_facts_that_lack_a_wording_and_lone_facts_are_left_out() -> None:
     assert wording.variance_shares(rows[rows["relation"] == "b"], n_boot=20).empty
 
 
-def test_what_an_answer_says_beyond_its_question() -> None:
+def test_what_an_answer_says_beyond_its_question():
     asked = pd.DataFrame({"question": ["What is the capital of Japan?", *["Who wrote Dune?"] * 2]})
     asked["text"] = ["The capital of Japan is Tokyo", "dune, wrote", "Frank Herbert"]
     asked.index = [5, 6, 7]
@@ -299,7 +297,7 @@ def test_what_an_answer_says_beyond_its_question() -> None:
     assert told.to_dict() == {5: "tokyo", 6: "", 7: "frank herbert"}
 
 
-def test_the_gallery_shows_what_is_typical_of_each_kind() -> None:
+def test_the_gallery_shows_what_is_typical_of_each_kind():
     scons = [0.9, 0.8, 0.7, 0.65, 0.4, 0.3, 0.2, 0.1]
     groups = pd.DataFrame({"model": "m", "group_id": [*"abcdefgh"], "scons": scons})
     groups["correct"] = [True, True, True, False, True, False, False, False]
@@ -311,9 +309,29 @@ def test_the_gallery_shows_what_is_typical_of_each_kind() -> None:
     assert wording.gallery(groups.assign(correct=True))["group_id"].tolist() == ["b", "f"]
 
 
-def test_pairs_of_answers_have_their_numbers() -> None:
+def test_pairs_of_answers_have_their_numbers():
     sets = pd.DataFrame({"model": ["m"], "group_id": ["a"], "texts": [["x", "", "y"]]})
     table = wording.answer_pairs(sets)
     assert table[["first", "second", "answer_1", "answer_2"]].values.tolist() == [
         *([0, 1, "x", ""], [0, 2, "x", "y"], [1, 2, "", "y"]),
     ]
+
+
+def test_right_answers_of_facts_to_the_original_and_to_paraphrases():
+    rows = [("f", 0, True), ("f", 1, True), ("f", 2, False), ("g", 0, False), ("g", 1, True)]
+    table = pd.DataFrame(rows, columns=["group_id", "variant", "correct"])
+    found = wording.of_facts(table.assign(model="m", relation="r"))
+    assert found.set_index(["group_id", "asked"])["right"].to_dict() == {
+        ("f", "original"): 1, ("f", "paraphrases"): 0.5, ("g", "original"): 0, ("g", "paraphrases"): 1
+    }  # fmt: skip
+
+
+def test_correlations_across_relations_and_within_them():
+    rows = [("a", 1, True), ("a", 3, False), *[("b", 0, True)] * 2, ("b", 3, False)]
+    table = pd.DataFrame(rows, columns=["relation", "x", "correct"]).assign(model="m")
+    found = wording.relation_correlations(table, ["x"], n_boot=20).set_index("level")
+    # Across: of the means 2 and 1 with 1/2 and 2/3. Within: sums of products -1 - 2, of squares of x
+    # 2 + 6 and of the outcome 1/2 + 2/3.
+    expected = {"across relations": -1, "within relations": -3 / np.sqrt(8 * 7 / 6)}
+    assert found["r"].to_dict() == pytest.approx(expected)
+    assert found["n"].to_dict() == {"across relations": 2, "within relations": 5}

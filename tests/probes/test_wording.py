@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -159,20 +160,6 @@ def test_samples(toy, questions):
     assert again["text"].tolist() != texts["kenya#0"]
 
 
-def test_consistency_by_hand():
-    encoder = ByHand({"a": (1, 0), "b": (0, 2), "c": (3, 4)})
-    lists = [["a", "b", "c"], ["a", "a", " a "], ["", "a", " "], ["b", "c"]]
-    table = pd.DataFrame({"group_id": [*"kmeo"], "texts": lists}, index=range(5, 9))
-    made = wording.consistency(encoder, table)
-    # Cosines: a and b 0, a and c 0.6, b and c 0.8. Two empty texts are equal.
-    expected = pd.Series([1.4 / 3, 1.0, 1 / 3, 0.8], index=table.index, name="int_sim")
-    pd.testing.assert_series_equal(made, expected, rtol=1e-6)
-    assert wording.consistency(encoder, table[:0]).dtype == float
-    lone = table.assign(texts=[["a", "b"], ["a"], [], ["b", "c"]])
-    with pytest.raises(ValueError, match=r"2 group\(s\) have fewer than two texts, such as m, "):
-        wording.consistency(encoder, lone)
-
-
 class Longer:
     """An NLI model to whom a text entails another that is not longer."""
 
@@ -184,19 +171,11 @@ class Longer:
         return np.array([0.9 if len(a) >= len(b) else 0.1 for a, b in pairs])
 
 
-def test_entailment_in_both_directions():
-    pair = ("german politician", "politician")
-    table = pd.DataFrame({"texts": [[*pair], [*pair[::-1]], ["x", "x", ""]]}, index=[5, 6, 7])
-    nli = Longer()
-    assert wording.entailment(nli, table).to_dict() == pytest.approx({5: 0.5, 6: 0.5, 7: 0.3})
-    assert sorted(nli.asked) == [pair, pair[::-1], ("x", "x")]
-
-
 def test_meanings_by_cosine_and_by_entailment_both_ways():
     encoder = ByHand({"a": (1, 0), "b": (0, 2), "c": (3, 4)})  # b and c: 0.8, which is enough
-    table = pd.DataFrame({"texts": [["a", "b", "c", " a "], ["", "a", " "], ["c"]]})
-    assert wording.meanings(table, encoder).tolist() == [[0, 1, 1, 0], [0, 1, 0], [0]]
-    words = pd.DataFrame({"texts": [["german politician", "politician", "legislator"]]})
+    texts = pd.Series([["a", "b", "c", " a "], ["", "a", " "], ["c"]])
+    assert wording.meanings(texts, encoder).tolist() == [[0, 1, 1, 0], [0, 1, 0], [0]]
+    words = pd.Series([["german politician", "politician", "legislator"]])
     # As long as each other, the last two entail each other.
     assert wording.meanings(words, encoder, nli := Longer()).tolist() == [[0, 1, 1]]
     assert len(nli.asked) == 6
@@ -220,14 +199,16 @@ def test_table_4():
     """The paper, with an encoder that it does not name: 1.000, 0.250 and 0.521."""
     samurai = ["samurai", "samurai", "film director", "actor", "director"]
     benin = ["cotonou", "bamako", "abidjan", "bamako", "bamako"]
-    table = pd.DataFrame({"texts": [["guitarist"] * 4, samurai, benin]})
-    one, low, made = wording.consistency(Encoder(), table)
+    one, low, made = Encoder().similarity([["guitarist"] * 4, samurai, benin])
     assert low < made < one == 1
     assert made == pytest.approx(0.521, abs=0.05)
 
 
 def test_models_of_which_nothing_can_be_predicted_are_left_out():
     table = pd.DataFrame({"model": ["a", "a", "b", "b"], "correct": [True, False, False, False]})
-    assert wording.predictable(table)["model"].tolist() == ["a", "a"]
-    with pytest.raises(LacksError, match=r"^b: all 2 answers are wrong, so there is nothing to p"):
-        wording.predictable(table[2:])
+    model = SimpleNamespace(name="b")
+    assert wording.predictable(table, [model])["model"].tolist() == ["a", "a"]
+    with pytest.raises(
+        LacksError, match=r"^b: all answers are right, or all are wrong, so there is"
+    ):
+        wording.predictable(table[2:], [model])

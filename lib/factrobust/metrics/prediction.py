@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from factrobust import draws, statistics
 from factrobust.metrics.regression import FULL, REDUCED, Fit, fit, predict, undefined
 from factrobust.statistics import Array, Interval, bootstrap_statistic, ratio_of_sums
+from factrobust.tables import stacked
 
 Sums = tuple[Array, Array]  # above and below a fraction
 RELATION = "relation alone"
@@ -52,9 +53,8 @@ def ablation(groups: pd.DataFrame, *, seed: int = 0, n_boot: int = 2000) -> pd.D
     """
     rows = []
     for predictors, (model, part) in product(REDUCED, groups.groupby("model", sort=False)):
-        share = part.groupby("relation")["correct"].mean()
-        easy = part["relation"].isin(share.index[share > MINIMUM])
-        for categories, chosen in (("all", part), (f"correctness > {MINIMUM}", part[easy])):
+        easy = part[part.groupby("relation")["correct"].transform("mean") > MINIMUM]
+        for categories, chosen in (("all", part), (f"correctness > {MINIMUM}", easy)):
             row = {"model": model, "predictors": ", ".join(predictors), "categories": categories}
             row["n_categories"] = chosen["relation"].nunique()
             rows.append(row | _held_out(chosen, predictors, seed, n_boot))
@@ -107,7 +107,7 @@ def ladder(
         for name, p in sets.items()
     }
     made = {"random": made["majority"].assign(probability=0.5, fit="none")} | made
-    return pd.concat(table.assign(predictor=name) for name, table in made.items())
+    return stacked(made, "predictor")
 
 
 def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
@@ -151,8 +151,8 @@ def _held_out(
     accuracy = statistics.bootstrap_mean(hit, n_boot=n_boot)
     gain = bootstrap_statistic(relative_gain, [hit, base], n_boot=n_boot)
     row = {"n_train": outside.sum(), "n_test": len(known), "n_unseen": len(test) - len(known)}
-    row |= {"accuracy": accuracy.mean, "low": accuracy.low, "high": accuracy.high}
-    row |= {"gain": gain.mean, "gain_low": gain.low, "gain_high": gain.high}
+    row |= zip(("accuracy", "low", "high"), accuracy[:3], strict=True)
+    row |= zip(("gain", "gain_low", "gain_high"), gain[:3], strict=True)
     row |= {"baseline": base.mean(), "fit": test["fit"].iloc[0]}
     return row if fitted is None else row | {"pseudo_r2": fitted.pseudo_r2, "fit": fitted.method}
 
@@ -160,36 +160,34 @@ def _held_out(
 def spent(
     answer_sets: pd.DataFrame, sample_sets: pd.DataFrame, budgets: Sequence[int]
 ) -> pd.DataFrame:
-    """The texts that two ways of asking give for as many answers: a row a model, question, way, budget.
+    """The texts that two ways of asking give for as many answers: a row a model, question and budget.
 
-    Both begin with the greedy answer to the original question. Beside it "paraphrases" has the answers
-    to other wordings, "samples" sampled ones. `paid` is how many there are: the budget, or all
+    Both begin with the greedy answer to the original question. Beside it `answers` has those to
+    other wordings, `samples` sampled ones. `paid` is how many there are: the budget, or all
     wordings of a question that has fewer, in either way. The tables are `schemas.AnswerSets`.
     """
     both = answer_sets.merge(sample_sets, on=["model", "group_id"], suffixes=("", "_sampled"))
     asked = zip(*(both[c] for c in ("model", "group_id", "texts", "texts_sampled")), strict=True)
     rows = [
-        (model, group_id, way, budget, texts[: min(budget, len(answers))])
+        (model, group_id, budget, n, answers[:n], [answers[0], *samples][:n])
         for model, group_id, answers, samples in asked
-        for way, texts in (("paraphrases", answers), ("samples", [answers[0], *samples]))
-        for budget in budgets
+        for budget, n in ((budget, min(budget, len(answers))) for budget in budgets)
     ]
-    table = pd.DataFrame(rows, columns=["model", "group_id", "way", "budget", "texts"])
-    return table.assign(paid=table["texts"].map(len))
+    return pd.DataFrame(rows, columns=["model", "group_id", "budget", "paid", "answers", "samples"])
 
 
 def compared(
     table: pd.DataFrame,
     by: Sequence[str] = ("model",),
-    value: str = "probability",
+    value: str | Mapping[str, str] = "probability",
     *,
     reference: str = RELATION,
     n_boot: int = 2000,
 ) -> pd.DataFrame:
     """How well the values of each `predictor` tell right answers from wrong ones, on the same questions.
 
-    `table` has a row a question, predictor and repeat, where there are any; a higher value is more
-    certain. Returns a row a measure, predictor and combination of `by`: auc, the share of pairs of a
+    `table` has a row a question, predictor and repeat, where there are any; or a row a question, and
+    `value` names its columns, {predictor: column}. A higher value is more certain. Returns a row a measure, predictor and combination of `by`: auc, the share of pairs of a
     right and a wrong answer that the right one wins, ties half; auc_within, the same of pairs of one
     relation, all relations' pairs pooled, so a relation counts by its right times its wrong answers.
     Pairs are of one fold, whose values come from one fit, and are summed over folds and repeats.
@@ -198,6 +196,10 @@ def compared(
     `difference` is what the `reference`, one of the predictors, has less. Questions without a value
     under all predictors are left out (n_missing). Intervals draw whole relations.
     """
+    if not isinstance(value, str):
+        keys = [*by, "group_id", "relation", "correct"]
+        named = table[keys].assign(**{name: table[column] for name, column in value.items()})
+        table, value = named.melt(keys, list(value), "predictor", value_name="score"), "score"
     rows: list[tuple] = []
     for key, part in table.groupby(list(by), sort=False):
         lacking = part.loc[~np.isfinite(part[value].astype(float)), "group_id"]
@@ -282,24 +284,25 @@ def calibration_curve(predictions: pd.DataFrame, *, bins: int) -> pd.DataFrame:
 
 def risk_coverage(
     table: pd.DataFrame,
-    score: str = "probability",
+    by: Sequence[str] = ("model",),
+    value: str = "probability",
     *,
     coverages: Sequence[float] = COVERAGES,
     cluster: str = "group_id",
     n_boot: int = 2000,
 ) -> pd.DataFrame:
-    """Accuracy of a model when only the share of questions with the highest score is answered.
+    """Accuracy when only the share of questions with the highest `value` is answered, by `by`.
 
-    `table` holds predictions, or one row a question (`schemas.Groups`) with any column as `score`;
-    higher means more certain, and of several repeats the mean counts. Equal scores are answered in
+    `table` holds predictions, or one row a question (`schemas.Groups`) with any column as `value`;
+    higher means more certain, and of several repeats the mean counts. Equal values are answered in
     random order: the accuracy is the expected one, as it is where a coverage is no whole number of
     questions. Intervals draw whole clusters; where all that is answered is right, or
     wrong, they are exact binomial ones.
     """
     rows = []
-    for model, part in table.groupby("model", sort=False):
+    for key, part in table.groupby(list(by), sort=False):
         questions = part.groupby("group_id")
-        x = questions[score].mean(skipna=False).dropna()
+        x = questions[value].mean(skipna=False).dropna()
         first = part.drop_duplicates("group_id").set_index("group_id", drop=False).loc[x.index]
         y, missing = first["correct"].astype(float), questions.ngroups - len(x)
         for coverage in coverages:
@@ -309,8 +312,8 @@ def risk_coverage(
             if mean in (0, 1):
                 n = coverage * len(y)
                 low, high = map(float, statistics.binomial_interval(mean * n, n))
-            rows.append((model, score, coverage, mean, low, high, len(y), missing))
-    names = ["model", "score", "coverage", "accuracy", "low", "high", "n", "n_missing"]
+            rows.append((*key, coverage, mean, low, high, len(y), missing))
+    names = [*by, "coverage", "accuracy", "low", "high", "n", "n_missing"]
     return pd.DataFrame(rows, columns=names)
 
 

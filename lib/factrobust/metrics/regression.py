@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import root
 from scipy.special import chdtrc, expit, logit, ndtr
 
-from factrobust.statistics import TAILS, TWO_SIDED, Array, binomial_interval
+from factrobust.statistics import TAILS, TWO_SIDED, Array, exact_table
 
 COLUMNS = {"QCat": "relation", "SPop": "log_popularity", "SCons": "scons", "Cert": "cert"}
 NUMERIC = ("SPop", "SCons", "Cert")
@@ -149,13 +149,13 @@ def _design(
     """The design of the formula: intercept and standardised predictors, and behind the intercept, or
     with `interactions` each of them, what is added to it in each category but the first."""
     z = (frame[scaling.index].to_numpy() - scaling["mean"].to_numpy()) / scaling["sd"].to_numpy()
-    terms = {"Intercept": np.ones(len(frame))} | dict(zip(scaling.index, z.T, strict=True))
+    terms = {"intercept": np.ones(len(frame))} | dict(zip(scaling.index, z.T, strict=True))
     inside = {c: (frame["QCat"] == c).to_numpy() for c in categories[1:]}
     columns = {}
     for term, values in terms.items():
         columns[term] = values
-        for category, own in inside.items() if interactions or term == "Intercept" else ():
-            name = f"QCat[T.{category}]" + (f":{term}" if term != "Intercept" else "")
+        for category, own in inside.items() if interactions or term == "intercept" else ():
+            name = f"QCat[T.{category}]" + (f":{term}" if term != "intercept" else "")
             columns[name] = values * own
     return pd.DataFrame(columns)
 
@@ -173,7 +173,7 @@ def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
         b, covariance = result.params, result.cov_params()
         degrees, method = float(len(b)), ML
     else:
-        precision = np.where(names == "Intercept", 0.0, PRIOR_SD**-2)
+        precision = np.where(names == "intercept", 0.0, PRIOR_SD**-2)
         b, hessian = ridge(design, y, precision)
         covariance = np.linalg.inv(hessian)
         # Gray (1992): the trace of the information over the penalised information.
@@ -247,13 +247,12 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
     coefficient and its bounds.
     """
     names = fitted.coefficients.index
-    plain = names.str.replace(CATEGORY, "", regex=True).str.strip(":")
-    base = names.get_indexer(plain.where(plain != "", "Intercept"))  # itself, without a category
+    base = names.get_indexer(names.map(predictor_of))  # itself, without a category
     single = np.eye(len(names))
     summed = np.maximum(single, single[base])
     reference = fitted.categories[0] if fitted.categories else ""
     category = names.str.extract(CATEGORY, expand=False).fillna(reference)
-    table = pd.DataFrame({"model": fitted.model, "term": names.map(_spelled), "category": category})
+    table = pd.DataFrame({"model": fitted.model, "term": names, "category": category})
     for prefix, weights in (("", single), ("conditional_", summed)):
         value = weights @ fitted.coefficients.to_numpy()
         error = np.sqrt(np.einsum("ij,jk,ik->i", weights, fitted.covariance, weights))
@@ -269,6 +268,12 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
     return table.assign(fit=fitted.method, n=fitted.n)
 
 
+def predictor_of(term: str) -> str:
+    """The predictor that a term of `coefficients` is a slope of, "QCat[T.capital]:SCons" of SCons, or
+    "intercept"."""
+    return CATEGORY.sub("", term).strip(":") or "intercept"
+
+
 def wald(fitted: Fit) -> pd.DataFrame:
     """Wald's chi-square b' V^-1 b of each term of the formula (table 9): are its `df` coefficients 0?
 
@@ -281,7 +286,7 @@ def wald(fitted: Fit) -> pd.DataFrame:
         b = fitted.coefficients.to_numpy()[at]
         statistic = float(b @ np.linalg.solve(fitted.covariance[np.ix_(at, at)], b))
         p_value = float(chdtrc(len(at), statistic))
-        rows.append((fitted.model, _spelled(term), len(at), statistic, p_value))
+        rows.append((fitted.model, term, len(at), statistic, p_value))
     table = pd.DataFrame(rows, columns=["model", "term", "df", "statistic", "p_value"])
     return table.assign(symbol=symbols(table["p_value"]), fit=fitted.method, n=fitted.n)
 
@@ -304,10 +309,6 @@ def within(groups: pd.DataFrame, relations: Sequence[str]) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True).reindex(columns=WITHIN)
 
 
-def _spelled(term: str) -> str:
-    return "intercept" if term == "Intercept" else term  # as the paper has it
-
-
 def binned_correctness(groups: pd.DataFrame, *, bins: int) -> pd.DataFrame:
     """Share of right answers against each numeric predictor, by category (figure 5).
 
@@ -325,9 +326,6 @@ def binned_correctness(groups: pd.DataFrame, *, bins: int) -> pd.DataFrame:
     rows["midpoint"] = least + (number + 0.5) * width
     of_category = rows.groupby(keys)["value"]
     lower, upper = (of_category.transform("quantile", tail) for tail in TAILS)
-    cells = rows[rows["value"].between(lower, upper)].groupby([*keys, "midpoint"])
-    table = cells["correct"].agg(right="sum", n="size").reset_index()
-    low, high = binomial_interval(table["right"], table["n"])
-    table = table.assign(correct=table["right"] / table["n"], low=low, high=high)
-    table = table.sort_values(["model", "predictor", "relation", "midpoint"])
+    inside, by = rows["value"].between(lower, upper), ["model", "predictor", "relation", "midpoint"]
+    table = exact_table(rows[inside], by, "correct").rename(columns={"mean": "correct"})
     return table[[*keys, "midpoint", "correct", "low", "high", "n"]]

@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from factrobust import draws
-from factrobust.statistics import Array, Interval, bootstrap_statistic
+from factrobust.statistics import Array, Interval, bootstrap_statistic, correlations
+from factrobust.tables import stacked
 from factrobust.text import Groups, contains, normalise, per_pair
 
 KEY = ["model", "group_id"]
@@ -83,9 +84,43 @@ def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None
     )
 
 
+def of_facts(marked: pd.DataFrame, rules: Sequence[str] = ("correct",)) -> pd.DataFrame:
+    """Share of right answers to each fact in its original wording, and in all its paraphrases.
+
+    `rules` are bool columns of `schemas.MarkedResponses`. Columns: model, relation, group_id, asked
+    ("original" or "paraphrases"), rule, right (0 to 1).
+    """
+    asked = marked["variant"].eq(0).map({True: "original", False: "paraphrases"})
+    keys = ["model", "relation", "group_id", "asked"]
+    rows = marked.assign(asked=asked).melt(keys, list(rules), "rule", value_name="right")
+    return rows.astype({"right": float}).groupby([*keys, "rule"], as_index=False)[["right"]].mean()
+
+
+def relation_correlations(
+    rows: pd.DataFrame, measures: Sequence[str], *, n_boot: int = 2000
+) -> pd.DataFrame:
+    """Pearson's r of the columns `measures` and `correct`, across relations and within them.
+
+    Across, over the means of relations; within, over questions, with their relation's means subtracted
+    and whole relations drawn. Columns: model, level ("across relations" or "within relations"),
+    measure, r, low, high, n (relations, or questions). `rows` has a row a model and question.
+    """
+    names, both = ["model", "measure"], ["value", "correct"]
+    long = rows.astype({"correct": float}).melt(
+        ["model", "relation", "correct"], measures, "measure"
+    )
+    long["measure"] = long["measure"].astype(pd.CategoricalDtype(list(measures)))  # in this order
+    means = long.groupby([*names, "relation"])[both]
+    inside = long.assign(**(long[both] - means.transform("mean")))
+    across = correlations(means.mean().reset_index(), names, "value", "correct", n_boot=n_boot)
+    within = correlations(inside, names, "value", "correct", "relation", n_boot=n_boot)
+    table = stacked({"across relations": across, "within relations": within}, "level")
+    return table[["model", "level", "measure", "r", "low", "high", "n"]]
+
+
 def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
     """The texts of each model and group, of answers or samples, in the order of the rows: a table
-    `schemas.AnswerSets` but for `int_sim`, which `probes.wording.consistency` computes."""
+    `schemas.AnswerSets` but for `int_sim`, which an encoder computes."""
     rows = rows.assign(logprob=mean_logprobs(rows["logprobs"]))
     named = {"texts": ("text", list), "logprob": ("logprob", "mean")}
     table = rows.groupby(KEY, sort=False).agg(**named).reset_index()
@@ -134,7 +169,7 @@ def predictors(
     texts["agreement"] = equal_pairs(texts["texts"].tolist())
     drawn = samples["texts"].tolist()
     samples = samples.assign(
-        string_entropy=cluster_entropy([list(map(normalise, group)) for group in drawn]),
+        string_entropy=string_entropy(drawn),
         semantic_entropy=cluster_entropy(samples["clusters"].tolist()),
         rouge_l=rouge_l(drawn),
     )
@@ -166,11 +201,15 @@ def cluster_entropy(groups: Sequence[Sequence[Hashable]]) -> Array:
     """Entropy -sum p ln p of the shares p of equal members of each group, in [0, ln n].
 
     Of clusters of samples that say the same it is semantic entropy (Kuhn et al., 2022) with shares of
-    samples in place of their probabilities (Farquhar et al., 2024); of normalised texts, string
-    entropy.
+    samples in place of their probabilities (Farquhar et al., 2024).
     """
     counts = [_counts(members) for members in groups]
     return np.array([c / c.sum() @ np.log(c.sum() / c) if c.sum() > 1 else np.nan for c in counts])
+
+
+def string_entropy(groups: Groups) -> Array:
+    """`cluster_entropy` of texts, after normalisation (`text.normalise`)."""
+    return cluster_entropy([list(map(normalise, texts)) for texts in groups])
 
 
 def rouge_l(groups: Groups) -> Array:

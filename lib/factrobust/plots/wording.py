@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from factrobust.metrics.prediction import RELATION
 from factrobust.plots import blocks, style
+from factrobust.statistics import as_mean
 
 PREDICTORS = {  # names in the tables, in small letters -> names in the figures
     **dict.fromkeys(("log_popularity", "spop", "log_spop"), "popularity, log(SPop)"),
@@ -235,14 +236,9 @@ def ladder(table: pd.DataFrame) -> Figure:
     difference_high, n. The relation alone is the dashed line; the Brier score is left to the table.
     """
     shown = table[(table["predictor"] != RELATION) & table["measure"].isin(MEASURES)]
-    shown = shown.assign(
-        measure=shown["measure"].map(MEASURES), mean=shown["difference"],
-        low=shown["difference_low"], high=shown["difference_high"],
-    )  # fmt: skip
-    return blocks.forest(
-        shown, "predictor", panel="measure", at=0, what="questions", sharex=False,
-        xlabel=f"minus {RELATION}",
-    )[0]  # fmt: skip
+    shown = as_mean(shown.replace({"measure": MEASURES}), "difference")
+    names: dict[str, Any] = {"panel": "measure", "what": "questions", "xlabel": f"minus {RELATION}"}
+    return blocks.forest(shown, "predictor", at=0, sharex=False, **names)[0]
 
 
 def equal_cost(table: pd.DataFrame, value: str) -> Figure:

@@ -3,16 +3,17 @@
 Questions are a table `schemas.Questions`. Which answers are right is decided later, by the metrics.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from factrobust.models.interface import LacksError, Model
+from factrobust.models.interface import Model
 from factrobust.models.sentences import Encoder, Entailment
-from factrobust.probes import in_chunks, prompts
+from factrobust.probes import in_chunks, need, prompts
 from factrobust.probes.endings import first_sentence
-from factrobust.text import clusters, mean_entailment
+from factrobust.text import clusters
 
 MAX_NEW_TOKENS = 16
 TEMPERATURE, SAMPLES = 0.5, 10  # paper 3, 4.1.3
@@ -92,29 +93,9 @@ def _asked(model: Model, questions: pd.DataFrame, prompt_format: str | None) -> 
     return table
 
 
-def consistency(encoder: Encoder, groups: pd.DataFrame) -> pd.Series:
-    """Mean pairwise cosine of the texts of each group, raw: SCons of answers, Cert of samples.
-
-    `groups` are those of `metrics.wording.text_groups`. Returns the Series int_sim with the same
-    index, in [-1, 1]. Raises ValueError for a group of fewer than two texts.
-    """
-    if (short := groups["texts"].map(len) < 2).any():
-        raise ValueError(
-            f"{short.sum()} group(s) have fewer than two texts, such as "
-            f"{groups.loc[short, 'group_id'].iloc[0]}, and similarity is between two: leave them out"
-        )
-    return pd.Series(encoder.similarity(groups["texts"].tolist()), groups.index, name="int_sim")
-
-
-def entailment(nli: Entailment, groups: pd.DataFrame) -> pd.Series:
-    """`text.mean_entailment` of the texts of each group, in [0, 1]: a Series with the same index."""
-    values = mean_entailment(groups["texts"].tolist(), nli.probability)
-    return pd.Series(values, index=groups.index, name="entailment")
-
-
-def meanings(groups: pd.DataFrame, encoder: Encoder, nli: Entailment | None = None) -> pd.Series:
-    """The cluster of each text of each group (`text.clusters`), texts that say the same: a Series of
-    lists with the same index.
+def meanings(groups: pd.Series, encoder: Encoder, nli: Entailment | None = None) -> pd.Series:
+    """The cluster of each text of each group, a list (`text.clusters`), texts that say the same: a
+    Series of lists with the same index.
 
     With an NLI model, two texts say the same where each entails the other with a probability of
     ENTAILED or more (Kuhn et al., 2022), without one where their cosine is SAME or more.
@@ -126,7 +107,7 @@ def meanings(groups: pd.DataFrame, encoder: Encoder, nli: Entailment | None = No
         back = nli.probability([(b, a) for a, b in pairs])
         return np.minimum(nli.probability(pairs), back) >= ENTAILED
 
-    return pd.Series(clusters(groups["texts"].tolist(), same), groups.index, name="clusters")
+    return pd.Series(clusters(groups.tolist(), same), groups.index, name="clusters")
 
 
 def compared(pairs: pd.DataFrame, encoder: Encoder, nli: Entailment | None = None) -> pd.DataFrame:
@@ -140,17 +121,13 @@ def compared(pairs: pd.DataFrame, encoder: Encoder, nli: Entailment | None = Non
     return table.assign(forward=forward, backward=nli.probability([(b, a) for a, b in both]))
 
 
-def predictable(groups: pd.DataFrame) -> pd.DataFrame:
+def predictable(groups: pd.DataFrame, models: Sequence[Model]) -> pd.DataFrame:
     """The rows of a table `schemas.Groups` of models that are sometimes right and sometimes wrong.
 
     Raises LacksError if there is no such model: nothing can be predicted of them.
     """
-    right = groups.groupby("model", sort=False)["correct"].agg(["mean", "size"])
-    constant = right[right["mean"].isin([0, 1])]
-    if len(right) and len(constant) == len(right):
-        share, n = constant.iloc[0]
-        raise LacksError(
-            f"{constant.index[0]}: all {n:.0f} answers are {'right' if share else 'wrong'}, so there "
-            "is nothing to predict; ask other questions"
-        )
-    return groups[~groups["model"].isin(constant.index)]
+    share = groups.groupby("model")["correct"].transform("mean")
+    known = groups[share.between(0, 1, inclusive="neither")]
+    why = "all answers are right, or all are wrong, so there is nothing to predict; ask other questions"
+    need(len(known), models, why)
+    return known
