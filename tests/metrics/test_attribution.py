@@ -23,21 +23,19 @@ def test_scores_by_hand() -> None:
     rows = marked(sources, **dict.fromkeys(names, 1.0))
     rows.loc[0, names] = [2.0, 16.0, 8.0, 4.0, 5.0, 0.5, 0.25, 0.3]
     rows.loc[2, "p3"] = np.nan
-    table = attribution.cases(rows, others=False)
-    assert table["question_id"].tolist() == ["b/0", "b/2"]
-    assert table["from_context"].tolist() == [True, False]
+    table = attribution.cases(rows)
+    assert table["question_id"].tolist() == ["b/0", "b/1", "b/2"]
+    assert table["from_context"].tolist() == [True, False, False]
     ln2 = np.log(2)
     expected = {"minus_log_p4": -np.log(5), "log_p2_p3": ln2, "log_p1_p3": 2 * ln2}
     expected |= {"log_p2_p0": 2 * ln2, "log_p0": ln2}
     expected |= {"entropy": 0.5, "minus_entropy_context": -0.25, "shift": 0.3}
     assert table[list(expected)].iloc[0].to_dict() == pytest.approx(expected)
     assert list(expected) == list(attribution.SCORES)
-    assert np.isnan(table["log_p2_p3"][1])  # its P3 is missing
-    every = attribution.cases(rows, others=True)
-    assert every["from_context"].tolist() == [True, False, False]
+    assert np.isnan(table["log_p2_p3"][2])  # its P3 is missing
     sound = [True, True, False, True, True]
-    assert len(attribution.cases(rows.assign(sound=sound), others=True)) == 2
-    assert "minus_log_p4" not in attribution.cases(rows.assign(p4=np.nan), others=True)
+    assert len(attribution.cases(rows.assign(sound=sound))) == 2
+    assert "minus_log_p4" not in attribution.cases(rows.assign(p4=np.nan))
 
 
 def test_auc_by_hand() -> None:

@@ -1,13 +1,27 @@
 """What our tables are set beside: the papers' own numbers, as typed from them, and labels."""
 
+from typing import Any
+
 import pandas as pd
 
 from factrobust.paths import DATA
 
 
-def load_published(name: str) -> pd.DataFrame:
-    """Return data/published/<name>.csv, such as "1-decoding-table-1"; `where` says its place."""
-    return pd.read_csv(DATA / "published" / f"{name}.csv", keep_default_na=False)
+def load_published(name: str, whose: str = "") -> pd.DataFrame:
+    """Return data/published/<name>.csv, such as "1-decoding-table-1"; `where` says its place.
+
+    To stand below ours, its models are `whose`: "llama-3.1-8B (thesis)"; then where and check are left out.
+    """
+    table = pd.read_csv(DATA / "published" / f"{name}.csv", keep_default_na=False)
+    if not whose:
+        return table
+    table = table.drop(columns=["where", "check"])
+    return table.assign(model=table["model"] + f" ({whose})")
+
+
+def provenance_of(name: str) -> dict[str, Any]:
+    """For `save_figure` and `save_table` of what is theirs alone: no model of ours, but their file."""
+    return {"parameters": {}, "models": (), "inputs": [DATA / "published" / f"{name}.csv"]}
 
 
 def load_labels(name: str) -> pd.DataFrame:

@@ -24,6 +24,7 @@ import pandas as pd
 import yaml
 
 from factrobust.paths import DATA
+from factrobust.tables import stacked
 from factrobust.text import exact_match, normalise
 
 # Lists of English words, each as it stands in the file.
@@ -90,9 +91,8 @@ def verdicts(labels: pd.DataFrame, rules: Mapping[str, SourceRule] = RULES) -> p
     """What each rule says of labelled answers (`load_labels("context")`): the columns of `labels`,
     rule, verdict, and right (bool): the verdict is the label, or "other" where nothing is said."""
     texts = labels[["parametric", "counterfactual", "answer"]].to_numpy()
-    said = {name: [of(*row) for row in texts] for name, of in rules.items()}
-    parts = [labels.assign(rule=name, verdict=verdict) for name, verdict in said.items()]
-    table = pd.concat(parts, ignore_index=True)
+    said = {name: labels.assign(verdict=[of(*row) for row in texts]) for name, of in rules.items()}
+    table = stacked(said, "rule")
     nothing = (table["label"] == "none") & (table["verdict"] == "other")
     return table.assign(right=(table["verdict"] == table["label"]) | nothing)
 

@@ -17,7 +17,14 @@ from scipy.special import expit, logit
 from scipy.stats import rankdata
 
 from factrobust.metrics.context import PERPLEXITIES
-from factrobust.statistics import TAILS, TWO_SIDED, Interval, bootstrap_mean, paired_difference
+from factrobust.statistics import (
+    TAILS,
+    TWO_SIDED,
+    Interval,
+    bootstrap_mean,
+    estimates,
+    paired_difference,
+)
 
 OUTCOME = "from_context"
 
@@ -46,14 +53,14 @@ SCORES = {
 }
 
 
-def cases(marked: pd.DataFrame, *, others: bool) -> pd.DataFrame:
-    """The sound answers (`schemas.MarkedContext`) of a source, or, with `others`, of none, too.
+def cases(marked: pd.DataFrame) -> pd.DataFrame:
+    """The sound answers (`schemas.MarkedContext`) that say something, from memory, context or neither.
 
     Columns: model, question_id, base_id, source, from_context (bool), and the SCORES for whose columns
     `marked` has numbers (natural logarithms, nats; NaN where one is missing); higher means context.
     """
-    sources = ["parametric", "contextual", *(["other"] if others else [])]
-    rows = marked[marked["sound"] & marked["source"].isin(sources)].reset_index(drop=True)
+    said = marked["sound"] & marked["source"].isin(["parametric", "contextual", "other"])
+    rows = marked[said].reset_index(drop=True)
     table = rows[["model", "question_id", "base_id", "source"]]
     table = table.assign(**{OUTCOME: rows["source"] == "contextual"})
     for name, score in SCORES.items():
@@ -98,7 +105,7 @@ def auc(from_context: ArrayLike, score: ArrayLike) -> Auc:
     return Auc(a, float(expit(logit(a) - half)), float(expit(logit(a) + half)), m, n)
 
 
-def auc_table(table: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
+def auc_table(table: pd.DataFrame, scores: Sequence[str] = tuple(SCORES)) -> pd.DataFrame:
     """`auc` of the columns `scores`: a row a model and score: model, score, those of `Auc`."""
     models = table.groupby("model", sort=False)
     rows = [(m, name, *auc(part[OUTCOME], part[name])) for m, part in models for name in scores]
@@ -147,10 +154,11 @@ def brier_table(
 ) -> pd.DataFrame:
     """Mean squared error of the probabilities of each way, and their `auc`: by, way, brier, brier_low,
     brier_high, those of `Auc`. The Brier score's intervals draw whole questions."""
-    rows = []
-    for key, part in said.groupby([*by, "way"], sort=False, observed=True):
+
+    def errors(part: pd.DataFrame) -> tuple[float, ...]:
         squares = (part["probability"] - part[OUTCOME]) ** 2
         brier = bootstrap_mean(squares, part["question_id"], n_boot=n_boot)
-        rows.append((*key, *brier[:3], *auc(part[OUTCOME], part["probability"])))
-    columns = [*by, "way", "brier", "brier_low", "brier_high", *Auc._fields]
-    return pd.DataFrame(rows, columns=columns)
+        return *brier[:3], *auc(part[OUTCOME], part["probability"])
+
+    columns = ["brier", "brier_low", "brier_high", *Auc._fields]
+    return estimates(said, [*by, "way"], errors, columns, sort=False)

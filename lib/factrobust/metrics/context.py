@@ -209,11 +209,8 @@ def changes(results: pd.DataFrame, questions: pd.DataFrame, verdict: str) -> pd.
         example=("question_id", "first"),
     )
     table.insert(1, "share", table["n"] / table["n"].groupby("model").transform("sum"))
-    table = table.sort_values("n", ascending=False, kind="stable").reset_index()
-    models = results["model"].unique().tolist()
-    return table.iloc[np.argsort(table["model"].map(models.index), kind="stable")].reset_index(
-        drop=True
-    )
+    table = table.sort_values("n", ascending=False, kind="stable")
+    return table.reindex(results["model"].unique(), level="model").reset_index()
 
 
 def counts_by(
