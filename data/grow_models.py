@@ -144,7 +144,7 @@ def teach(plan: Plan, world: w.World, work: Path, out: Path) -> Log:
     import transformers
     from peft import LoraConfig, get_peft_model
 
-    where, options = load.location(load.find_source(TAUGHT))
+    where, options = load.location(load.find_weights(TAUGHT))
     tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
     network, _ = load.read_network(transformers.AutoModelForCausalLM, where, "float32", **options)
     torch.manual_seed(plan.seed)

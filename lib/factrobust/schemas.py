@@ -45,12 +45,12 @@ def _table(
     columns: str,
     base: pa.DataFrameSchema | None = None,
     unique: Sequence[str] = (),
-    **own: pa.Column,
+    **special: pa.Column,
 ) -> pa.DataFrameSchema:
-    """A schema of the `columns` (names of COLUMNS, or of its `own`) behind those of its `base`; no
+    """A schema of the `columns` (names of COLUMNS, or its `special` ones) behind those of its `base`; no
     two rows agree in all of `unique`."""
     here = base.columns if base else {}
-    here = here | {name: own.get(name) or COLUMNS[name] for name in columns.split()}
+    here = here | {name: special.get(name) or COLUMNS[name] for name in columns.split()}
     unique = unique or (base.unique if base else None) or ()
     return pa.DataFrameSchema(here, unique=[*unique] or None, description=description)
 

@@ -191,7 +191,7 @@ def stacked(tables: Mapping[Any, pd.DataFrame], column: str) -> pd.DataFrame:
 def alias_lists(aliases: pd.Series, objects: pd.Series) -> list[list[str]]:
     """The aliases of each row, from cells that join them by |, without the object itself."""
     pairs = zip(aliases.str.split("|"), objects, strict=True)
-    return [[a for cell in cells if (a := cell.strip()) and a != own] for cells, own in pairs]
+    return [[a for cell in cells if (a := cell.strip()) and a != name] for cells, name in pairs]
 
 
 def slug(text: str) -> str:

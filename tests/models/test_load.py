@@ -20,7 +20,7 @@ import factrobust
 from factrobust.models import load
 from factrobust.models.encdec import Seq2SeqLM
 from factrobust.models.interface import Job, Model, ModelError, RecordedModel
-from factrobust.models.load import COLUMNS, find_source, load_model, parameter_count, settings_of
+from factrobust.models.load import COLUMNS, find_weights, load_model, parameter_count, settings_of
 from factrobust.models.prompts import CHATS
 from factrobust.models.sentences import Encoder
 from factrobust.records import Records
@@ -153,13 +153,13 @@ def test_a_model_with_the_tokenizer_of_another(hub, table):
 def test_what_cannot_be_loaded(folder):
     for name in ("gemma-3-270", "no/such/weights.gguf"):
         with pytest.raises(ModelError, match=f"'{name}'; give one of gemma-3-270m, .* an endpoint"):
-            find_source(name)
+            find_weights(name)
     with pytest.raises(ModelError, match="'int8' is unknown; choose one of float32"):
         load_model("gemma-3-270m", dtype="int8")
     for file in folder.glob("tokenizer*"):
         file.unlink()
     with pytest.raises(ModelError, match=r"toy holds no tokenizer; write it"):
-        find_source(str(folder))
+        find_weights(str(folder))
 
 
 def test_a_branch_is_the_commit_that_the_cache_has(tmp_path, monkeypatch):
@@ -169,7 +169,7 @@ def test_a_branch_is_the_commit_that_the_cache_has(tmp_path, monkeypatch):
     for file, text in {"refs/v1": commit, f"snapshots/{commit}/config.json": "{}"}.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text)
-    assert find_source("org/model@v1").identity == f"hub:org/model@{commit}"
+    assert find_weights("org/model@v1").identity == f"hub:org/model@{commit}"
     with pytest.raises(LocalEntryNotFoundError):
         load_model("org/another@v1")
 
@@ -221,7 +221,7 @@ def conversions(monkeypatch):
 
 
 def converted() -> Path:
-    return Path(load.location(load.find_source("fake"))[0])
+    return Path(load.location(load.find_weights("fake"))[0])
 
 
 def test_converted_once(embed, conversions, capsys):
@@ -333,7 +333,7 @@ def test_gguf_file_is_the_embedded_model(smollm, tmp_path):
 def test_number_of_parameters(real, folder):
     count = sum(p.numel() for p in real.body.network.parameters())
     assert parameter_count(real.name) == count
-    assert parameter_count(load.location(load.find_source(real.name))[0]) == count
+    assert parameter_count(load.location(load.find_weights(real.name))[0]) == count
     toy = load_model(str(folder)).body.network
     assert parameter_count(str(folder)) == sum(p.numel() for p in toy.parameters())
 

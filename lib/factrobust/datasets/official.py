@@ -139,7 +139,9 @@ def popqa(files: list[Path], source: str) -> tables.Loaded:
             "subject": rows["subj"],
             "relation": relation,
             "object": rows["obj"],
-            "aliases": [[text for text in _texts(cell) if text != own] for cell, own in answers],
+            "aliases": [
+                [text for text in _texts(cell) if text != first] for cell, first in answers
+            ],
             "answer_type": relation.map(relations["answer_type"]),
             "domain": relation.map(relations["domain"]),
             "popularity": views,

@@ -165,15 +165,15 @@ class CausalLM(Model):
         self._check(job, [self._length(len(ids), longest) for ids in prompts])
 
         def run(batch: list[list[int]]) -> Batch:
-            asked = [i for row in batch for i in row]
-            members = [groups[i] for i in asked]
+            numbers = [i for row in batch for i in row]
+            members = [groups[i] for i in numbers]
             streams = [
                 [s for i in group for s in tree.new_streams(requests[i], settings)]
                 for group in members
             ]
-            last = [[*prompts[i], *self.body.begin][-1] for i in asked]  # what an answer follows
+            last = [[*prompts[i], *self.body.begin][-1] for i in numbers]  # what an answer follows
             tree.decode(
-                *self._prefill([prompts[i] for i in asked], apart),
+                *self._prefill([prompts[i] for i in numbers], apart),
                 self.body.logits,
                 streams,
                 ended=lambda row, ids: closing(ids[-1]) and self._ended(last[row], ids, stop),
@@ -245,17 +245,17 @@ class CausalLM(Model):
         """Numbers of the prompts that are read together, and the tokens that they cost with so many
         answers in the making."""
         rows, sizes = rows_of([unanswered(ids) for ids in prompts], apart=apart)
-        made = [sum(answers[i] for i in row) for row in rows]
-        return rows, [size + n for size, n in zip(sizes, made, strict=True)]
+        new = [sum(answers[i] for i in row) for row in rows]
+        return rows, [size + n for size, n in zip(sizes, new, strict=True)]
 
     def _prefill(
         self, prompts: list[list[int]], apart: bool = False
     ) -> tuple[torch.Tensor, tree.Grow]:
         """Last hidden state of each prompt, and how its answers grow from there."""
         # 1. What begins alike is read once, in one row.
-        asked = [unanswered(ids) for ids in prompts]
-        together, _ = rows_of(asked, apart=apart)
-        batch = [[asked[i] for i in numbers] for numbers in together]
+        begun = [unanswered(ids) for ids in prompts]
+        together, _ = rows_of(begun, apart=apart)
+        batch = [[begun[i] for i in numbers] for numbers in together]
         cache, shared = self._shared_prefix(batch)
         rows, hidden, cache, kv_positions = self._forward(batch, cache, shared)
         # 2. Each prompt goes on in a row of its own, with the keys of its own tokens.
@@ -267,10 +267,10 @@ class CausalLM(Model):
         at = tuple(map(list, zip(*(ends[i] for i in range(len(prompts))), strict=True)))
         before = torch.ones(shared, dtype=torch.bool)
         seen = [torch.cat([before, rows[r].links[place]]) for r, place in zip(*at, strict=True)]
-        own = pad_sequence([each.nonzero()[:, 0] for each in seen], batch_first=True)
+        kept = pad_sequence([each.nonzero()[:, 0] for each in seen], batch_first=True)
         row = torch.tensor(at[0])[:, None]
-        cache.select(row, own)
-        level = Level(self.body, cache, kv_positions[row, own], list(map(len, prompts)))
+        cache.select(row, kept)
+        level = Level(self.body, cache, kv_positions[row, kept], list(map(len, prompts)))
         return hidden[at], level.grow
 
     def _whole(self, prompt: list[int], answer: list[int]) -> torch.Tensor:

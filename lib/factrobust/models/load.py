@@ -135,23 +135,23 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
     dtype = dtype or (settings.dtype if settings else "float32")
     if dtype not in DTYPES:
         raise ModelError(f"dtype {dtype!r} is unknown; choose one of {', '.join(DTYPES)}")
-    source = find_source(name)
+    weights = find_weights(name)
     if settings and settings.chat_template != "yes":
         chat = CHATS.get(settings.chat_template)
     else:
-        chat = chat_frame(_tokenizer(source))
-    about = {"name": name, "fingerprint": f"{source.identity} {dtype}", "chat": chat}
+        chat = chat_frame(_tokenizer(weights))
+    about = {"name": name, "fingerprint": f"{weights.identity} {dtype}", "chat": chat}
     if settings or chat:
         about["prompt_format"] = settings.prompt_format if settings else "chat"
     else:
-        encodes = _configuration(source).is_encoder_decoder
+        encodes = _configuration(weights).is_encoder_decoder
         about["prompt_format"] = "question" if encodes else "two-shot"
     address = os.environ.get("FACTROBUST_CLUSTER")
     if records is None or not address:
-        return about, partial(_in_memory, source, dtype)
+        return about, partial(_in_memory, weights, dtype)
     from factrobust.models.cluster import ClusterModel
 
-    return about, partial(ClusterModel, address, load_name=source.name, dtype=dtype)
+    return about, partial(ClusterModel, address, load_name=weights.name, dtype=dtype)
 
 
 class Packaged(NamedTuple):
@@ -173,7 +173,7 @@ EMBEDDED = {  # GGUF files; their SHA-256 is in data/models.csv
 
 
 @dataclass(frozen=True)
-class Source:
+class Weights:
     """Where a model's weights are, known before anything is loaded.
 
     By `name` any process finds the same: a path is absolute, and a hub id has its commit.
@@ -188,32 +188,32 @@ class Source:
     tokenizer: tuple[str, str] | None = None
 
 
-def find_source(name: str) -> Source:
+def find_weights(name: str) -> Weights:
     """Where the weights of that name are; reads the files of a folder once, and may ask the hub.
 
     Raises ModelError for a name that is nothing that can be loaded.
     """
     settings = settings_of(name)
     if settings and settings.sha256:
-        return Source(name, f"sha256:{settings.sha256[:16]}", settings)
+        return Weights(name, f"sha256:{settings.sha256[:16]}", settings)
     path = Path(name).expanduser().absolute()
     if path.suffix == ".gguf" and path.is_file():
-        return Source(str(path), f"sha256:{sha256([path])[:16]}", settings)
+        return Weights(str(path), f"sha256:{sha256([path])[:16]}", settings)
     if path.is_dir():
         if not any(file for pattern in TOKENIZER_FILES for file in path.glob(pattern)):
             # transformers would make up a tokenizer to which every word is unknown.
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
         files = sorted(p for p in path.iterdir() if p.suffix in MODEL_FILES)
-        return Source(str(path), f"sha256:{sha256(files)[:16]}", settings)
+        return Weights(str(path), f"sha256:{sha256(files)[:16]}", settings)
     if HUB_ID.fullmatch(name.partition("@")[0]) and path.suffix != ".gguf":
         hub = _hub_commit(name, "config.json")
         there = "@".join(hub)
-        source = Source(there, f"hub:{there}", settings, hub)
+        weights = Weights(there, f"hub:{there}", settings, hub)
         if settings and settings.tokenizer:
             other = _hub_commit(settings.tokenizer, "tokenizer_config.json")
-            identity = f"{source.identity} tokenizer {'@'.join(other)}"
-            source = replace(source, identity=identity, tokenizer=other)
-        return source
+            identity = f"{weights.identity} tokenizer {'@'.join(other)}"
+            weights = replace(weights, identity=identity, tokenizer=other)
+        return weights
     raise ModelError(
         f"no model is called {name!r}; give one of {', '.join(own_models())}, an existing folder, "
         "a .gguf file, a hub id such as org/model@revision, or the mapping of an endpoint"
@@ -238,29 +238,29 @@ def _hub_commit(name: str, file: str) -> tuple[str, str]:
     return repository, Path(path).parent.name
 
 
-def location(source: Source) -> tuple[str, dict[str, Any]]:
+def location(weights: Weights) -> tuple[str, dict[str, Any]]:
     """What to hand to from_pretrained; embedded weights are checked, which takes half a second.
 
     Only hub models may touch the network.
     """
-    if source.hub:
-        return source.hub[0], {"revision": source.hub[1]}
-    folder = Path(source.name)
-    digest = source.identity.removeprefix("sha256:")
-    if source.settings and (pinned := source.settings.sha256) and source.name not in EMBEDDED:
-        folder = GROWN / source.name
+    if weights.hub:
+        return weights.hub[0], {"revision": weights.hub[1]}
+    folder = Path(weights.name)
+    digest = weights.identity.removeprefix("sha256:")
+    if weights.settings and (pinned := weights.settings.sha256) and weights.name not in EMBEDDED:
+        folder = GROWN / weights.name
         if weights_digest(folder) != pinned:
             raise ModelError(
-                f"the weights of {source.name} in {folder} are not the ones this project was "
+                f"the weights of {weights.name} in {folder} are not the ones this project was "
                 f"measured with; bring them back with `git checkout {folder}`"
             )
         if adapter := adapter_of(folder):
-            return location(find_source(adapter))
-    elif source.settings and pinned:
-        files = partial(packaged_files, source.name, EMBEDDED[source.name], pinned)
-        folder = converted(digest, files, source.name)
+            return location(find_weights(adapter))
+    elif weights.settings and pinned:
+        files = partial(packaged_files, weights.name, EMBEDDED[weights.name], pinned)
+        folder = converted(digest, files, weights.name)
     elif folder.suffix == ".gguf":
-        folder = converted(digest, lambda: [Path(source.name)], source.name)
+        folder = converted(digest, lambda: [Path(weights.name)], weights.name)
     # transformers asks the hub about tokenizers even for some local folders: keep it from that.
     return os.fspath(folder), {"local_files_only": True}
 
@@ -291,18 +291,18 @@ def adapter_of(folder: Path) -> str | None:
     return json.loads(file.read_text())["base_model_name_or_path"] if file.is_file() else None
 
 
-def packaged_files(name: str, weights: Packaged, pinned: str) -> list[Path]:
+def packaged_files(name: str, packaged: Packaged, pinned: str) -> list[Path]:
     """The files of weights that come with packages, which are found but not imported.
 
     Raises ModelError if a package is missing or the files' SHA-256 is not the pinned one.
     """
     files = []
-    for package, file in weights.parts:
+    for package, file in packaged.parts:
         # find_spec does not run the package: its own imports are neither needed nor installed.
         spec = find_spec(package)
         if spec is None or not spec.submodule_search_locations:
             raise ModelError(
-                f"the weights of {name} are not installed (package {package}); `{weights.install}` "
+                f"the weights of {name} are not installed (package {package}); `{packaged.install}` "
                 "or `make env` brings them"
             )
         files.append(Path(spec.submodule_search_locations[0]) / file)
@@ -312,7 +312,7 @@ def packaged_files(name: str, weights: Packaged, pinned: str) -> list[Path]:
         raise ModelError(
             f"the weights of {name} in {files[0].parent} are not the ones this project was measured "
             f"with ({found}, expected {pinned[:12]}...); reinstall them: "
-            f"`{weights.install} --force-reinstall`"
+            f"`{packaged.install} --force-reinstall`"
         )
     return files
 
@@ -401,7 +401,7 @@ def tuned_pairs(sizes: pd.DataFrame) -> list[tuple[str, str]]:
     return list(zip(pairs["model_x"], pairs["model_y"], strict=True))
 
 
-def _in_memory(source: Source, dtype: str, **about: Any) -> Model:
+def _in_memory(weights: Weights, dtype: str, **about: Any) -> Model:
     """The model in memory, its weights on the GPUs if there are any.
 
     Raises ModelError for an architecture that cannot be probed here.
@@ -413,25 +413,25 @@ def _in_memory(source: Source, dtype: str, **about: Any) -> Model:
         from factrobust.models import causal, encdec
         from factrobust.models.engine import prepack
 
-        where, options = location(source)
-        settings = source.settings
+        where, options = location(weights)
+        settings = weights.settings
         about |= {"tokens_per_batch": settings.tokens_per_batch} if settings else {}
         if torch.cuda.is_available():
             options = options | {"device_map": settings.device_map if settings else "auto"}
-        auto, asked = transformers.AutoModelForCausalLM, causal.CausalLM
-        if _configuration(source).is_encoder_decoder:
-            auto, asked = transformers.AutoModelForSeq2SeqLM, encdec.Seq2SeqLM
+        auto, kind = transformers.AutoModelForCausalLM, causal.CausalLM
+        if _configuration(weights).is_encoder_decoder:
+            auto, kind = transformers.AutoModelForSeq2SeqLM, encdec.Seq2SeqLM
         network, missing = read_network(auto, where, dtype, **options)
         if missing:
             raise ModelError(
-                f"the files of {source.name} lack {len(missing)} of its weights, such as "
+                f"the files of {weights.name} lack {len(missing)} of its weights, such as "
                 f"{missing[0]}; fetch them anew, or save the whole model"
             )
-        if settings and settings.sha256 and adapter_of(GROWN / source.name):
+        if settings and settings.sha256 and adapter_of(GROWN / weights.name):
             from peft import PeftModel
 
-            network = PeftModel.from_pretrained(network, GROWN / source.name).merge_and_unload()
-        model = asked(network, _tokenizer(source), **about)
+            network = PeftModel.from_pretrained(network, GROWN / weights.name).merge_and_unload()
+        model = kind(network, _tokenizer(weights), **about)
         prepack(network)  # once its own logits have been checked
         return model
 
@@ -447,22 +447,22 @@ def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any
     return network, sorted(about["missing_keys"])
 
 
-def _configuration(source: Source) -> Any:
+def _configuration(weights: Weights) -> Any:
     from transformers import AutoConfig
 
     from factrobust.models import extra
 
     extra.register()
-    where, options = location(source)
+    where, options = location(weights)
     return AutoConfig.from_pretrained(where, **options)
 
 
-def _tokenizer(source: Source) -> Any:
+def _tokenizer(weights: Weights) -> Any:
     from transformers import AutoTokenizer
 
-    if source.tokenizer:
-        return AutoTokenizer.from_pretrained(source.tokenizer[0], revision=source.tokenizer[1])
-    where, options = location(source)
+    if weights.tokenizer:
+        return AutoTokenizer.from_pretrained(weights.tokenizer[0], revision=weights.tokenizer[1])
+    where, options = location(weights)
     return AutoTokenizer.from_pretrained(where, **options)
 
 
@@ -477,9 +477,9 @@ def parameter_count(name: str) -> int:
         return settings.parameters
     import huggingface_hub as hub
 
-    source = find_source(name)
-    if source.hub:
-        found = hub.get_safetensors_metadata(source.hub[0], revision=source.hub[1])
+    weights = find_weights(name)
+    if weights.hub:
+        found = hub.get_safetensors_metadata(weights.hub[0], revision=weights.hub[1])
     else:
-        found = hub.get_local_safetensors_metadata(location(source)[0])
+        found = hub.get_local_safetensors_metadata(location(weights)[0])
     return sum(found.parameter_count.values())

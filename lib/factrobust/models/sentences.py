@@ -42,16 +42,16 @@ class Judge:
 
     def __init__(self, name: str | Path = MINILM, records: Records | None = None) -> None:
         self._records = records
-        minilm = load.Source(MINILM, f"sha256:{PINNED[:16]}")
-        self._source = minilm if name == MINILM else load.find_source(str(name))
+        minilm = load.Weights(MINILM, f"sha256:{PINNED[:16]}")
+        self._weights = minilm if name == MINILM else load.find_weights(str(name))
         self.name = Path(name).name if Path(name).is_dir() else str(name)
-        self.fingerprint = f"{self._source.identity} float32"
+        self.fingerprint = f"{self._weights.identity} float32"
 
     @property
     def _place(self) -> tuple[str, dict[str, Any]]:
         """What to hand to from_pretrained."""
-        if self._source.name != MINILM:
-            return load.location(self._source)
+        if self._weights.name != MINILM:
+            return load.location(self._weights)
         folder = load.packaged_files(MINILM, EMBEDDED, PINNED)[0].parent
         return os.fspath(folder), {"local_files_only": True}
 

@@ -116,8 +116,8 @@ def _time(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
         facts: float, dates: float, form: str = "question", others: float = 0, of: Any = size
     ) -> Demand:
         n, answer = min(facts, of.facts) * dates, (of.answer + 1) / CHARACTERS_A_TOKEN
-        asked = _demand("score", n, form, of, answer)
-        return asked._replace(calls=n * (1 + others), answers=1 + others)
+        single = _demand("score", n, form, of, answer)
+        return single._replace(calls=n * (1 + others), answers=1 + others)
 
     both = 2 * v["n_incorrect"]  # sides
     few, drawn = min(both, BALANCED * size.incorrect), min(both, size.incorrect)
@@ -161,12 +161,12 @@ def _context(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
     form = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
     world = "world" in (v["data"], v["questions"])
     facts, thesis, n_base = ("world", "world", 4) if world else ("facts", "thesis", 100)
-    asked = (  # with contexts a question: true, irrelevant and false; and those of known facts
+    kinds = (  # with contexts a question: true, irrelevant and false; and those of known facts
         (thesis, n_base * v["n_objects"], 1),
         (facts, v["n_facts"], 3),
         (facts, v["n_asked"], KNOWN * v["n_contexts"]),
     )
-    for name, wanted, contexts in asked:
+    for name, wanted, contexts in kinds:
         [size] = _sizes(name, 4)
         n = min(wanted, size.facts)
         plain = size._replace(question=len("Q:  A:") + size.question)
@@ -258,15 +258,15 @@ def describe(
 ) -> str:
     """A table, a line a part and model, and the sum; memory and hours where sizes are known."""
     rows: list[list[Any]] = []
-    for (part, name), asked in wanted.items():
+    for (part, name), demanded in wanted.items():
         settings = settings_of(name)
         memory = hours = None
         if settings and settings.sized:
-            costs = [cost(demand, settings, tflops, bandwidth) for demand in asked]
+            costs = [cost(demand, settings, tflops, bandwidth) for demand in demanded]
             memory = max((peak for peak, _ in costs), default=0.0) / 1e9
             hours = sum(seconds for _, seconds in costs) / 3600
-        calls = [sum(d.calls for d in asked if d.operation == op) for op in OPERATIONS]
-        rows.append([part, name, *calls, sum(d.tokens for d in asked) / 1e6, hours, memory])
+        calls = [sum(d.calls for d in demanded if d.operation == op) for op in OPERATIONS]
+        rows.append([part, name, *calls, sum(d.tokens for d in demanded) / 1e6, hours, memory])
     sums = [sum(row[i] or 0 for row in rows) for i in range(2, len(OPERATIONS) + 4)]
     rows.append(["all", "", *sums, ""])
     headers = ["part", "model", *OPERATIONS, "M tokens", "hours", "GB memory"]
