@@ -86,16 +86,10 @@ def test_disputed_capitals_and_two_shot_examples_are_left_out(facts):
     assert not facts["subject"].str.contains("Mona Lisa|Red Planet").any()
 
 
-@pytest.mark.parametrize(
-    ("template", "subject", "sentence"),
-    [
-        ("{subject} is where?", "the Hague", "The Hague is where?"),
-        ("Where is {subject}?", "the Hague", "Where is the Hague?"),
-        ("{subject} is in", "iPhone", "iPhone is in"),
-    ],
-)
-def test_a_sentence_begins_with_a_capital(template, subject, sentence):
-    assert fact_tables.worded(template, subject) == sentence
+def test_a_sentence_begins_with_a_capital():
+    assert fact_tables.worded("{subject} is where?", "the Hague") == "The Hague is where?"
+    assert fact_tables.worded("Where is {subject}?", "the Hague") == "Where is the Hague?"
+    assert fact_tables.worded("{subject} is in", "iPhone") == "iPhone is in"
 
 
 def test_relations_keep_what_they_name(facts):

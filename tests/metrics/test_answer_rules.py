@@ -147,28 +147,18 @@ def test_what_is_known_of_right_answers() -> None:
     assert decide(*row, accepted=["Mayer"], right_answers="several").kind == 2
 
 
+HALF = "Cairo Airport Giza (Cairo Airport Giza)"  # of its words are repeated
+DEGENERATE = {
+    "empty": ["", " ...", "the"],
+    "option": ["d", "(D", "[D]])]))))))))))))", "(iv)", "b)", "D."],
+    None: ["D", "Zn: 30", "at 10:30", HALF, "U.S.", "5", "(c) Paris"],  # "D" is deuterium
+    "marks": ["A: Jazz B: Rock"],
+    "repeats": ["Roman-style Roman-style Roman-style"],
+}
+
+
 @pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("", "empty"),
-        (" ...", "empty"),
-        ("the", "empty"),
-        ("d", "option"),
-        ("D", None),  # deuterium
-        ("(D", "option"),
-        ("[D]])]))))))))))))", "option"),
-        ("(iv)", "option"),
-        ("b)", "option"),
-        ("A: Jazz B: Rock", "marks"),
-        ("Zn: 30", None),
-        ("at 10:30", None),
-        ("Roman-style Roman-style Roman-style", "repeats"),
-        ("Cairo Airport Giza (Cairo Airport Giza)", None),  # half of the words
-        ("D.", "option"),
-        ("U.S.", None),
-        ("5", None),
-        ("(c) Paris", None),
-    ],
+    ("text", "why"), [(text, why) for why, texts in DEGENERATE.items() for text in texts]
 )
 def test_degeneracy(text: str, why: str | None) -> None:
     assert answer_rules.degeneracy(text) == why

@@ -285,11 +285,12 @@ def test_degenerate_counts() -> None:
 def test_p0_below_p1_is_no_theorem() -> None:
     # A greedy first token of probability 0.6, then 0.1 at best: the mean is beaten by 0.4, then 1.
     p0, p1 = (0.6 * 0.1) ** -0.5, (0.4 * 1.0) ** -0.5
-    rows = pd.DataFrame({"p0": [p0, 1.2, 1.5, np.nan], "p1": [p1, 1.9, 1.5, 2.0], "model": "m"})
-    rows = rows.assign(n_tokens_parametric=[2, 1, 1, 0], n_tokens_counterfactual=[2, 1, 1, 1])
+    rows = pd.DataFrame({"p0": [p0, 1.2, 1.5, np.nan, 1], "p1": [p1, 1.9, 1.5, 2.0, 2]})
+    rows["model"] = "m"
+    rows = rows.assign(n_tokens_parametric=[2, 1, 1, 0, 1], n_tokens_counterfactual=[2, 1, 1, 1, 2])
     table = context.p0_exceptions(rows)
     columns = ["tokens", "n", "exceptions", "share", "n_missing"]
-    assert table[columns].to_numpy().tolist() == [["more", 1, 1, 1, 1], ["one each", 2, 0, 0, 0]]
+    assert table[columns].to_numpy().tolist() == [["more", 2, 1, 0.5, 1], ["one each", 2, 0, 0, 0]]
 
 
 def tops(**probabilities: float) -> list[tuple[str, float]]:

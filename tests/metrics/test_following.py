@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtr
 
 from factrobust.metrics import following
 
@@ -58,6 +58,8 @@ def test_a_model_that_copies_when_its_memory_is_weak():
     error = np.sqrt(2 / (30 * 0.8 * 0.2)) * np.sqrt(60 / 59 * 239 / 236)
     width = found.loc["log_p0", "high"] - found.loc["log_p0", "low"]
     assert width == pytest.approx(2 * 1.959964 * error, rel=1e-3)
+    p_value = found.loc["log_p0", "p_value"]
+    assert p_value == pytest.approx(2 * ndtr(-slope / error), rel=0.05)
     assert found.loc[FACTORS, "coefficient"].abs().max() < 1e-6
     assert (found["n"].iloc[0], found["facts"].iloc[0]) == (240, 60)
     curve = following.curves(rows, ["log_p0"], FACTORS, points=2)

@@ -107,7 +107,7 @@ LABEL = st.sampled_from(["correct", "incorrect", "transitional"])
 ANSWER = st.tuples(st.sampled_from("abc"), LABEL, st.integers(-5, 0))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(ANSWER, min_size=1, max_size=40))
 def test_brute_force(rows: list[tuple[str, str, int]]) -> None:
     scores = table([], [float(x) for _, _, x in rows])

@@ -12,7 +12,7 @@ LAPTOP = ["gemma-3-270m", "smollm2-135m-instruct"]
 names = st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=12, unique=True)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(names)
 def test_models_of_a_figure_look_different(models):
     looks, alone = style.looks([*models, *LAPTOP]), style.looks(LAPTOP)
