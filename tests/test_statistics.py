@@ -146,6 +146,11 @@ def test_paired_table_compares_the_facts_that_have_both():
     named = table.rename(columns={"fact_id": "group_id"})
     [alone] = statistics.paired_table(named, *how, group="group_id").to_numpy()
     assert alone.tolist() == ["m", 0.5, 0.5, 0, -1, 1, 3]  # facts: 1, 0 and -1, one drawn thrice
+    pairs = statistics.pairwise(table, "value", "format", cluster="subject")
+    assert pairs[["first", "second", "n"]].values.tolist() == [
+        *(["a", "b", 3], ["a", "c", 1], ["b", "c", 1]),
+    ]
+    assert pairs.loc[0, ["mean", "low", "high", "subjects"]].tolist() == [0, -0.5, 1, 2]
 
 
 def test_a_bin_holds_its_lower_edge_and_not_its_upper():
@@ -209,6 +214,11 @@ def test_an_estimate_of_each_part():
     assert found["r"].round(9).tolist() == [1, -1]
     assert found[["model", "n", "relations"]].values.tolist() == [["a", 4, 3], ["b", 4, 3]]
     assert "relations" not in statistics.correlations(df, ["model"], "x", "y", n_boot=50)
+    how = ["model"], statistics.ratio_of_sums, ["y", "x"], "relation"
+    sums = statistics.statistic_table(df, *how, n_boot=50)
+    assert sums[["model", "mean", "n", "relations"]].values.tolist() == [
+        *(["a", 1, 4, 3], ["b", -1, 4, 3]),
+    ]
     ends = statistics.estimates(
         df, ["model"], lambda p: (p["y"].min(), p["y"].max()), ["low", "high"], sort=False
     )

@@ -11,7 +11,7 @@ metrics in their order, so that what a notebook leaves out can be read in a few 
 import gc
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, wraps
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,10 @@ from IPython import get_ipython
 from matplotlib.figure import Figure
 from pandas.api.types import is_integer_dtype
 
-from factrobust import draws, load_model, schemas
+from factrobust import draws, load_model, schemas, statistics
 from factrobust.models.interface import Model
 from factrobust.provenance import PACKAGES, save_figure, save_table
 from factrobust.records import open_records
-from factrobust.statistics import interval_table
 from factrobust.tables import Loaded
 
 
@@ -40,7 +39,7 @@ class _Module:
 
 
 named, dating, sentences = map(_Module, ("datasets.named", "datasets.dates", "models.sentences"))
-classify, grounding = map(_Module, ("classify", "grounding"))
+classify, grounding, papers = map(_Module, ("classify", "grounding", "datasets.published"))
 
 
 def _as_html(table: pd.DataFrame) -> str:
@@ -49,12 +48,36 @@ def _as_html(table: pd.DataFrame) -> str:
     return table.to_html(index=not numbers, notebook=True, max_rows=10 if len(table) > 60 else None)
 
 
+def _clustered(estimate: Callable[..., Any], unit: str = "group") -> Callable[..., Any]:
+    """An estimate of `statistics` as a method of a study, which hands it n_boot, as the argument `unit`
+    what is counted, and what is drawn whole: relations in parts 1 and 3; subjects, or an office's terms,
+    in part 2. Where the estimate is by these clusters, facts are drawn."""
+
+    @wraps(estimate)
+    def method(study: "Study", table: pd.DataFrame, *what: Any) -> pd.DataFrame:
+        how: dict[str, Any] = {"n_boot": study.parameters["n_boot"]}
+        how |= {} if study.cluster in what[0] else {"cluster": study.cluster}
+        how |= {unit: study.unit} if unit else {}
+        return estimate(study._complete(table), *what, **how)
+
+    return method
+
+
 class Study:
-    """Parameters, models and input files of a notebook: the provenance of what it saves."""
+    """Parameters, models and input files of a notebook: the provenance of what it saves.
+
+    `data`, `probe`, `metric` and `plots` are the modules of its part.
+    """
 
     inputs: Sequence[str | Path] = ()
     facts: pd.DataFrame
     unit, cluster = "fact_id", ""  # columns of the facts; those of a cluster resemble each other
+
+    means = _clustered(statistics.interval_table)
+    statistic = _clustered(statistics.statistic_table, "")
+    correlations = _clustered(statistics.correlations, "")
+    paired = _clustered(statistics.paired_table)
+    pairwise = _clustered(statistics.pairwise)
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
         # Answers are millions of small objects and no garbage: looking for it takes half of the time.
@@ -76,15 +99,16 @@ class Study:
         """`provenance.save_table` with this study's provenance; returns the table, to be shown."""
         return save_table(table, name, **self.about | other)
 
-    def means(self, table: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
-        """Mean of a column in every combination of the columns `by`, with an interval that draws whole
-        clusters, relations in parts 1 and 3 and subjects in part 2 (`statistics.interval_table`), or
-        facts, where `by` has the cluster; facts that lack this column get it from the study's."""
-        if self.cluster not in table:
-            names = self.facts[[self.unit, self.cluster]].drop_duplicates()
-            table = table.merge(names, on=self.unit)
-        how = {} if self.cluster in by else {"cluster": self.cluster}
-        return interval_table(table, by, value, self.unit, n_boot=self.parameters["n_boot"], **how)
+    def published(self, name: str) -> Any:
+        """Numbers of the papers themselves: a table (`datasets.published.load_published`)."""
+        return papers.load_published(name)
+
+    def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The table with the clusters of its facts."""
+        if self.cluster in table:
+            return table
+        clusters = self.facts[[self.unit, self.cluster]].drop_duplicates()
+        return table.merge(clusters, on=self.unit)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -110,6 +134,7 @@ class Decoding(Study):
     """
 
     metric, probe = map(_Module, ("metrics.decoding", "probes.decoding"))
+    plots = _Module("plots.decoding")
     cluster = "relation"
 
     def __init__(self, notebook: Mapping[str, Any], *, tempered: bool = False) -> None:
@@ -122,9 +147,8 @@ class Decoding(Study):
             types = self.parameters.get("types", named.EMBEDDED)
             train, _, files = named.load_named_types(types)
             self.inputs = [*self.inputs, *files]
-            how = {"seed": seed} | (
-                {"epochs": 10} if types == named.EMBEDDED else {}
-            )  # see fine_tune
+            longer = {"epochs": 10} if types == named.EMBEDDED else {}  # see fine_tune
+            how = {"seed": seed} | longer
             self.facts = classify.with_types(open_records(), self.facts, train, **how)
         answers = self._each(lambda model: self.probe.greedy(model, self.facts))
         self.marked = schemas.MarkedAnswers.validate(self.metric.mark_greedy(answers))
@@ -143,16 +167,43 @@ class Decoding(Study):
         """Up to `n_known` of them for each model and domain, drawn: those that are sampled."""
         return self.metric.select_known(self.known, per_domain=self.parameters["n_known"])
 
+    def _own(
+        self, known: pd.DataFrame, ask: Callable[..., pd.DataFrame], **how: Any
+    ) -> pd.DataFrame:
+        """What `ask` returns for each model and those of the answers that are its own."""
+        return self._each(lambda model: ask(model, known[known["model"] == model.name], **how))
+
     def sampled(self, **cuts: Any) -> pd.DataFrame:
         """`n_samples` samples of `few_known` at each temperature, from the model that knows them;
         `cuts` truncate (top_k, top_p, min_p of `Model.sample`)."""
-        known = self.few_known
         how = {"n": self.parameters["n_samples"], "seed": self.parameters["seed"]} | cuts
-        return self._each(lambda m: self.probe.sampled(m, known[known["model"] == m.name], **how))
+        return self._own(self.few_known, self.probe.sampled, **how)
 
-    def curves(self) -> pd.DataFrame:
-        """log P_t of the known answers on a fine grid, of the models that can be tempered."""
+    def curves(self, **cuts: Any) -> pd.DataFrame:
+        """log P_t of the known answers, of the models that can be tempered: on a fine grid, or truncated
+        by `cuts`, as `sampled`, on the paper's temperatures."""
+        if cuts:
+            return self._own(self.known, self.probe.tempered, **cuts)
         return self.probe.curves(self.known)
+
+    @cached_property
+    def spelled_curves(self) -> pd.DataFrame:
+        """log P_t of `few_known` or another spelling of them, on the fine grid."""
+
+        def ask(model: Model, known: pd.DataFrame) -> pd.DataFrame:
+            return self.probe.with_spellings(model, known, self.metric.other_spellings(known))
+
+        return self._own(self.few_known, ask)
+
+    @cached_property
+    def exact(self) -> pd.DataFrame:
+        """The exact t_b of the known answers: where P_t falls to one half."""
+        return self.metric.exact_breaking(self.curves())
+
+    @cached_property
+    def on_grid(self) -> pd.DataFrame:
+        """Their t_b on the paper's temperatures, from P_t."""
+        return self.metric.grid_breaking(self.curves(), self.probe.TEMPERATURES)
 
     @cached_property
     def by_samples(self) -> pd.DataFrame:
@@ -168,24 +219,23 @@ class Decoding(Study):
         """
         if any("temper" in model.lacks for model in self.models):
             return self.by_samples, "by samples"
-        found = self.metric.grid_breaking(self.curves(), self.probe.TEMPERATURES)
-        return found, "from $P_t$"
+        return self.on_grid, "from $P_t$"
 
 
 class Time(Study):
     """Part 2: the object of the facts of `data` is scored under every date, in each prompt format.
 
     `n_facts` facts are asked at the year, and `n_fine` of them at the month and the day, too; `limit`
-    names a parameter that says how many facts there are instead, at all three precisions. `sampling` is
-    how dates are kept (`datasets.dates.thinned`, with n_correct and n_incorrect); with `tuned`, only
-    models that have a chat template (LacksError if there is none). With a parameter `n_others`, as
-    many other objects are scored beside each fact's own, at the year.
+    names a parameter that says how many facts there are instead, at all three precisions. Dates are kept
+    as `datasets.dates.thinned` does, with n_correct and n_incorrect; with `tuned`, only models that have
+    a chat template (LacksError if there is none). With a parameter `n_others`, as many other objects
+    are scored beside each fact's own, at the year.
 
     Holds the `facts`, the `dates` and `statements` about them, and their `scores`.
     """
 
     data, metric, probe = map(_Module, ("datasets.temporal", "metrics.time", "probes.time"))
-    cluster = "subject"
+    plots, cluster = _Module("plots.time"), "subject"
 
     def __init__(
         self,
@@ -193,7 +243,6 @@ class Time(Study):
         *,
         limit: str = "",
         formats: Sequence[str] = ("question",),
-        sampling: str = "balanced",
         tuned: bool = False,
     ) -> None:
         super().__init__(notebook)
@@ -201,7 +250,7 @@ class Time(Study):
         v = self.parameters
         how = {name: v[name] for name in ("n_correct", "n_incorrect", "seed")}
         how |= {"limit": v[limit]} if limit else {"limit": v["n_facts"], "n_fine": v["n_fine"]}
-        loaded = named.load_named_temporal(v["data"], sampling=sampling, **how)
+        loaded = named.load_named_temporal(v["data"], **how)
         self.facts, _, self.inputs, self.dates = loaded
         self.facts = self.probe.other_objects(self.facts, v.get("n_others", 0), seed=v["seed"])
         self.statements = self.probe.statements(self.facts, self.dates)
@@ -257,7 +306,8 @@ class Successions(Study):
     the `terms`, the `moments` that are asked for, and the `scores`.
     """
 
-    data, probe = map(_Module, ("datasets.temporal", "probes.time"))
+    data, probe, plots = map(_Module, ("datasets.temporal", "probes.time", "plots.time"))
+    cluster = "chain"
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
         super().__init__(notebook)
@@ -269,6 +319,10 @@ class Successions(Study):
         schemas.HolderScores.validate(self.scores)
         chains = self.moments["chain"].nunique()
         self._say(f"{chains} offices, {len(self.moments)} moments")
+
+    def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The table with its moments as facts."""
+        return table.assign(fact_id=table["chain"] + " " + table["year"].astype(str))
 
 
 class Wording(Study):

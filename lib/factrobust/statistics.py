@@ -16,6 +16,7 @@ infinite value is an error: drop it, and say so.
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,6 +134,17 @@ def paired_table(
     return table if cluster else table.iloc[:, :-1]
 
 
+def pairwise(
+    df: pd.DataFrame, value: str, column: str = "model", *, cluster: str, **how: Any
+) -> pd.DataFrame:
+    """`paired_table` of any two values of `column`: first, second, and first minus second."""
+    rows, every = [], df.assign(all="")
+    for one, other in combinations(df[column].unique(), 2):
+        found = paired_table(every, ["all"], value, column, (other, one), cluster=cluster, **how)
+        rows.append((one, other, *found.iloc[0, 3:]))
+    return pd.DataFrame(rows, columns=["first", "second", *Interval._fields, f"{cluster}s"])
+
+
 def estimates(
     df: pd.DataFrame,
     by: Sequence[str],
@@ -155,18 +167,32 @@ def estimates(
     return pd.DataFrame(rows, columns=[*by, *columns, *([f"{cluster}s"] if cluster else [])])
 
 
+def statistic_table(
+    df: pd.DataFrame,
+    by: Sequence[str],
+    statistic: Callable[..., Array],
+    columns: Sequence[Any],
+    cluster: str = "",
+    *,
+    n_boot: int = 2000,
+) -> pd.DataFrame:
+    """`bootstrap_statistic` of some columns in each combination of the columns `by`, as `estimates`:
+    the columns of `by`, mean, low, high, n, and with a `cluster`, which is then drawn whole, their
+    number."""
+
+    def of(part: pd.DataFrame) -> Interval:
+        groups = part[cluster] if cluster else None
+        return bootstrap_statistic(statistic, [part[c] for c in columns], groups, n_boot=n_boot)
+
+    return estimates(df, by, of, cluster=cluster)
+
+
 def correlations(
     df: pd.DataFrame, by: Sequence[str], x: str, y: str, cluster: str = "", *, n_boot: int = 2000
 ) -> pd.DataFrame:
-    """`bootstrap_correlation` of two columns in each combination of the columns `by`, as `estimates`:
-    the columns of `by`, r, low, high, n, and with a `cluster`, which is then drawn whole, their number."""
-
-    def of(part: pd.DataFrame) -> Interval:
-        return bootstrap_correlation(
-            part[x], part[y], part[cluster] if cluster else None, n_boot=n_boot
-        )
-
-    return estimates(df, by, of, ["r", *Interval._fields[1:]], cluster=cluster)
+    """`bootstrap_correlation` of two columns, as `statistic_table`, with r for the mean."""
+    found = statistic_table(df, by, _weighted_pearson, [x, y], cluster, n_boot=n_boot)
+    return found.rename(columns={"mean": "r"})
 
 
 def unit_bins(values: pd.Series, bins: int) -> pd.Series:

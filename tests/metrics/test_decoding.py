@@ -213,12 +213,14 @@ def test_select_known_draws_by_hash() -> None:
 
 
 def test_mark_detours() -> None:
-    known = pd.DataFrame({"model": ["m", "m"], "fact_id": ["p", "q"], "token_ids": [[1, 2], [7]]})
-    samples = pd.DataFrame({"model": "m", "fact_id": list("ppppq"), "correct": [1, 0, 1, 0, 1]})
-    samples = samples.assign(token_ids=[[1, 2, 9], [1, 2, 5], [4, 1, 2], [1], [7]])
+    known = pd.DataFrame({"model": "m", "fact_id": ["p", "q"], "token_ids": [[1, 2], [7]]})
+    known = known.assign(object="Holland", aliases=[["Dutch"], []], text=" Holland")
+    samples = pd.DataFrame({"model": "m", "fact_id": list("ppppqp"), "correct": [1, 0, 1, 0, 1, 1]})
+    samples["token_ids"] = [[1, 2, 9], [1, 2, 5], [4, 1, 2], [1], [7], [4]]
+    samples["text"] = [" Holland", " Hollands", " The Dutch", " H", " Holland", " old Holland"]
     marked = decoding.mark_detours(samples.astype({"correct": bool}), known)
-    assert marked[["begins", "detour", "spoiled"]].astype(int).to_numpy().tolist() == [
-        *([1, 0, 0], [1, 0, 1], [0, 1, 0], [0, 0, 0], [1, 0, 0]),
+    assert marked[["begins", "detour", "listed", "spoiled"]].astype(int).to_numpy().tolist() == [
+        *([1, 0, 0, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]),
     ]
 
 
@@ -261,7 +263,7 @@ def test_certainty_bins() -> None:
 
 def test_frs_table() -> None:
     known = pd.DataFrame({"model": "toy", "fact_id": ["u", "v", "w"], "entropy": [0.5, 1.0, 0.1]})
-    known = known.assign(domain="g", answer_type="Location", text="left out")
+    known = known.assign(domain="g", answer_type="Location", relation="capital")
     t_b = pd.DataFrame({"model": "toy", "fact_id": ["v", "u"], "t_b": [np.inf, 1.0]})
     scored = decoding.frs_table(known, t_b)
     assert len(scored) == 2 * 5  # w has no breaking temperature

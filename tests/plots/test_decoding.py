@@ -62,16 +62,14 @@ def test_entropy_by_breaking_puts_unbroken_facts_apart(check, intervals, models)
 
 
 def test_one_answer(check, rows, entries):
-    tokens = pd.DataFrame({"token": ["Paris", "the nine next", "all other tokens"] * 2})
-    tokens = tokens.assign(
-        temperature=[2.0] * 3 + [0.5] * 3, share=[0.1, 0.3, 0.6, 0.9, 0.07, 0.03]
-    )
-    fig = check(decoding.one_answer(tokens), axes=1)
+    names = ["Paris", "the nine next", "all other tokens"]
+    shares = pd.DataFrame([[0.1, 0.3, 0.6], [0.9, 0.07, 0.03]], [2.0, 0.5], names)
+    fig = check(decoding.one_answer(shares), axes=1)
     bars = [bar.get_bbox().bounds[::2] for bar in fig.axes[0].patches]  # left, width
     expected = [(0, 0.9), (0, 0.1), (0.9, 0.07), (0.1, 0.3), (0.97, 0.03), (0.4, 0.6)]
     assert np.array(bars) == pytest.approx(np.array(expected))
     assert rows(fig.axes[0]) == ["$t$ = 0.5", "$t$ = 2"]
-    assert entries(fig) == ["Paris", "the nine next", "all other tokens"]
+    assert entries(fig) == names
     assert fig.axes[0].patches[0].get_facecolor() == to_rgba(style.RIGHT)
 
 
@@ -90,9 +88,10 @@ def test_one_curve(check, points, entries):
 
 
 def test_surfaces_have_entropy_along_x_and_say_their_values(check):
-    h, t = np.linspace(0, 1, 21), np.linspace(0, 2, 11)
-    score = 0.4 * (1 - h[None, :]) + 0.2 * t[:, None]  # from 0 to 0.8
-    fig = check(decoding.surfaces(h, t, {"$f$": 5 * score - 1, "FRS": score}), axes=2)
+    h, t = (x.ravel() for x in np.meshgrid(np.linspace(0, 1, 21), np.linspace(0, 2, 11)))
+    score = 0.4 * (1 - h) + 0.2 * t  # from 0 to 0.8
+    table = pd.DataFrame({"entropy": h, "t_b": t, "f": 5 * score - 1, "frs": score})
+    fig = check(decoding.surfaces(table, {"f": "$f$", "frs": "FRS"}), axes=2)
     assert [axis.get_title() for axis in fig.axes] == ["$f$", "FRS"]
     assert [(axis.get_xlim(), axis.get_ylim()) for axis in fig.axes] == [((0, 1), (0, 2))] * 2
     for axis, low, high in zip(fig.axes, (-1, 0), (3, 0.8), strict=True):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from factrobust import draws, text
+from factrobust import draws, schemas, text
 from factrobust.datasets.facts import answers
 from factrobust.statistics import unit_bins
 
@@ -92,7 +92,7 @@ def bisect_break(
     return float([*temperatures, np.inf][first]), len(tried)
 
 
-def raw_frs(entropy: ArrayLike, t_b: ArrayLike, d: float = 1.0) -> NDArray:
+def raw_frs(entropy: ArrayLike, t_b: ArrayLike, d: ArrayLike = 1.0) -> NDArray:
     """Equation 3: f(H, d, t_b) = (1 - H)^d (t_b + 1) - H / (t_b + 1), in [-1, inf).
 
     `entropy` in [0, 1], breaking temperature `t_b` >= 0 (inf: never breaks, f = inf, or 0 where
@@ -101,13 +101,13 @@ def raw_frs(entropy: ArrayLike, t_b: ArrayLike, d: float = 1.0) -> NDArray:
     The paper calls its bound f >= -1 (appendix B.1); -1 is reached at H = 1, t_b = 0.
     """
     h, t = np.asarray(entropy, dtype=float), np.asarray(t_b, dtype=float)
-    certainty = (1 - h) ** d
+    certainty = (1 - h) ** np.asarray(d)
     with np.errstate(invalid="ignore"):  # 0 * inf, whose limit for H = 1 (appendix B.1) is 0
         return np.where(certainty == 0, 0.0, certainty * (t + 1)) - h / (t + 1)
 
 
 def frs(
-    entropy: ArrayLike, t_b: ArrayLike, d: float = 1.0, *, unbroken: float | None = 1.0
+    entropy: ArrayLike, t_b: ArrayLike, d: ArrayLike = 1.0, *, unbroken: float | None = 1.0
 ) -> NDArray:
     """Equation 4: FRS = (f + 1) / (f + 2), in [0, 1].
 
@@ -124,12 +124,12 @@ def frs(
     return np.where(np.isinf(t_b), unbroken, scaled)
 
 
-def mark_greedy(responses: pd.DataFrame) -> pd.DataFrame:
+def mark_greedy(responses: pd.DataFrame, *, whole_words: bool = True) -> pd.DataFrame:
     """A table `schemas.MarkedAnswers` of responses of `probes.decoding.greedy` (4.1.2, 4.2, 4.3)."""
     pairs = list(zip(responses["text"], answers(responses), strict=True))
     return responses.assign(
         exact_match=[text.exact_match(t, a) for t, a in pairs],
-        contains=[text.contains(t, a) for t, a in pairs],
+        contains=[text.contains(t, a, whole_words=whole_words) for t, a in pairs],
         entropy=[answer_entropy(top) for top in responses["top_logprobs"]],
     )
 
@@ -183,8 +183,14 @@ def sampled_breaking(accuracy: pd.DataFrame) -> pd.DataFrame:
 
 def grid_breaking(curves: pd.DataFrame, temperatures: Sequence[float]) -> pd.DataFrame:
     """The paper's t_b read off the exact curve: the first of `temperatures` with P_t < THRESHOLD."""
+    same = at_temperatures(curves, temperatures)
+    return _per_fact(same, "logprob", lambda t, x: first_break(t, np.exp(x)))
+
+
+def at_temperatures(curves: pd.DataFrame, temperatures: Sequence[float]) -> pd.DataFrame:
+    """The rows of a table `schemas.Curves` at some temperatures."""
     same = np.isclose(curves["temperature"].to_numpy()[:, None], temperatures).any(axis=1)
-    return _per_fact(curves[same], "logprob", lambda t, x: first_break(t, np.exp(x)))
+    return curves[same]
 
 
 def exact_breaking(curves: pd.DataFrame) -> pd.DataFrame:
@@ -195,16 +201,16 @@ def exact_breaking(curves: pd.DataFrame) -> pd.DataFrame:
 def frs_table(
     known: pd.DataFrame, breaking_temperatures: pd.DataFrame, *, unbroken: float | None = 1.0
 ) -> pd.DataFrame:
-    """FRS of each known fact for every d of table 1, a table `schemas.Robustness`.
+    """FRS of each known fact for every d of table 1, a table `schemas.Robustness`, and its relation.
 
     Known facts without a row in `breaking_temperatures` are left out. Pass `unbroken=None` with exact
     breaking temperatures (see `frs`).
     """
-    columns = [*KEY, "domain", "answer_type", "entropy"]
+    columns = [*KEY, "domain", "answer_type", "entropy", "relation"]
     joined = known[columns].merge(breaking_temperatures, on=KEY, validate="one_to_one")
-    scored = (frs(joined["entropy"], joined["t_b"], d, unbroken=unbroken) for d in D_VALUES)
-    tables = [joined.assign(d=d, frs=x) for d, x in zip(D_VALUES, scored, strict=True)]
-    return pd.concat(tables, ignore_index=True)
+    table = pd.DataFrame({"d": D_VALUES}).merge(joined, how="cross")
+    table["frs"] = frs(table["entropy"], table["t_b"], table["d"], unbroken=unbroken)
+    return table[[*schemas.names(schemas.Robustness), "relation"]]
 
 
 def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
@@ -219,29 +225,34 @@ def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
     """
     ranked = scored.dropna(subset=["frs"])
     ranked = ranked.assign(lot=ranked["fact_id"].map(draws.number)).sort_values(["frs", "lot"])
-    tables = []
-    for _, group in ranked.groupby("model", sort=False):
-        k = min(top, len(group) // 3)
-        tables += [group.head(k).assign(robust=False), group.tail(k).assign(robust=True)]
-    columns = ["fact_id", "answer_type", "robust", "model"]
-    return pd.concat(tables, ignore_index=True)[columns]
+    facts = ranked.groupby("model")["frs"]
+    k = np.minimum(facts.transform("size") // 3, top)
+    low, high = facts.cumcount() < k, facts.cumcount(ascending=False) < k
+    ends = ranked.assign(robust=high)[low | high]
+    return ends[["fact_id", "answer_type", "robust", "model"]].reset_index(drop=True)
 
 
 def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     """Samples with what the exact estimator counts, and where it differs from the sampled one.
 
     `begins`: the sample's tokens begin with those of the greedy answer, the event whose probability
-    `probes.decoding.tempered` gives. `detour`: right without beginning so (other words first,
-    another accepted name, other tokens for the same text). `spoiled`: begins so and goes on to
-    something that is not right ("Paris" to "Parish"). Therefore accuracy = share of `begins` +
-    share of `detour` - share of `spoiled`, sample by sample.
+    `probes.decoding.tempered` gives. `detour`: right without beginning so (other words first, another
+    accepted name, other tokens for the same text); `listed`: one that begins with one of the fact's
+    `other_spellings`. `spoiled`: begins so and goes on to something that is not right ("Paris" to
+    "Parish"). So accuracy = share of `begins` + share of `detour` - share of `spoiled`, sample by sample.
     """
-    greedy = known.set_index(KEY)["token_ids"].rename("greedy_ids")
-    joined = marked.join(greedy, on=KEY)
-    pairs = zip(joined["token_ids"], joined["greedy_ids"], strict=True)
+    forms = pd.Series(other_spellings(known), known.index)
+    greedy = known.assign(forms=forms).set_index(KEY)[["token_ids", "forms"]]
+    joined = marked.join(greedy.add_prefix("greedy_"), on=KEY)
+    pairs = zip(joined["token_ids"], joined["greedy_token_ids"], strict=True)
     begins = np.array([list(ids[: len(first)]) == list(first) for ids, first in pairs], dtype=bool)
+    texts = zip(joined["text"].str.strip(), joined["greedy_forms"], strict=True)
+    spelled = np.array([said.startswith(tuple(forms)) for said, forms in texts], dtype=bool)
     correct = marked["correct"].to_numpy(dtype=bool)
-    return marked.assign(begins=begins, detour=correct & ~begins, spoiled=begins & ~correct)
+    detour = correct & ~begins
+    return marked.assign(
+        begins=begins, detour=detour, listed=detour & spelled, spoiled=begins & ~correct
+    )
 
 
 # -- what ten samples a temperature can tell of a breaking temperature, and what they miss ----------
@@ -270,7 +281,7 @@ def breaking_distribution(probabilities: ArrayLike, n: int) -> NDArray[np.float6
 def sampling_error(
     curves: pd.DataFrame, temperatures: Sequence[float], counts: Sequence[int]
 ) -> pd.DataFrame:
-    """What sampling adds to t_b: one row a model, fact and number of samples a temperature (`n`).
+    """What sampling adds to t_b: one row a model, fact and number of `samples` a temperature.
 
     From a table `schemas.Curves` that holds every one of the evenly spaced `temperatures`. `on_grid`
     is the first of them where P_t is below one half: what infinitely many samples find unless P_t is
@@ -279,12 +290,11 @@ def sampling_error(
     temperature.
     """
     grid = np.asarray(temperatures, dtype=float)
-    at = curves["temperature"].to_numpy()[:, None]
-    near = curves[np.isclose(at, grid).any(axis=1)]
+    near = at_temperatures(curves, temperatures)
     near = near.assign(temperature=near["temperature"].round(6))
     wide = near.pivot(index=KEY, columns="temperature", values="logprob")
     probabilities = np.exp(wide.to_numpy())
-    steps = np.append(grid, grid[-1] + (grid[-1] - grid[-2]))
+    steps = np.append(grid, 2 * grid[-1] - grid[-2])
     below = np.hstack([probabilities < THRESHOLD, np.ones((len(wide), 1), dtype=bool)])
     on_grid = steps[below.argmax(axis=1)]
     tables = []
@@ -292,7 +302,7 @@ def sampling_error(
         shares = breaking_distribution(probabilities, n)
         expected = shares @ steps
         sd = np.sqrt(np.maximum(shares @ steps**2 - expected**2, 0))
-        found = {"n": n, "on_grid": on_grid, "expected": expected, "bias": expected - on_grid}
+        found = {"samples": n, "on_grid": on_grid, "expected": expected, "bias": expected - on_grid}
         tables.append(wide.index.to_frame(index=False).assign(**found, sd=sd))
     return pd.concat(tables, ignore_index=True)
 
@@ -345,6 +355,11 @@ def spellings(names: Iterable[str], said: str = "") -> list[str]:
             if not any(form.startswith(other) or other.startswith(form) for other in found):
                 found.append(form)
     return found[1:] if said else found
+
+
+def other_spellings(known: pd.DataFrame) -> list[list[str]]:
+    """The `spellings` of each known fact's names, but for what the model said."""
+    return list(map(spellings, answers(known), known["text"].str.strip()))
 
 
 def _per_fact(

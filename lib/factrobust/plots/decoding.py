@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
 
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE
@@ -114,13 +113,15 @@ def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame, estimator: st
     return blocks.legend(fig, [fact, blocks.key("mean, 95% interval", **marked)])
 
 
-def one_answer(tokens: pd.DataFrame) -> Figure:
+def one_answer(shares: pd.DataFrame) -> Figure:
     """How temperature spreads one position's probability: a bar each temperature.
 
-    `tokens`: temperature, token (or what several are called together), share; the first token is the
-    greedy answer, the others are ever lighter grey.
+    `shares`: a row a temperature, a column a token (or what several are called together); the first
+    is the greedy answer, the others are ever lighter grey.
     """
-    names, temperatures = tokens["token"].unique(), sorted(tokens["temperature"].unique())
+    names, temperatures = list(map(str, shares)), sorted(shares.index)
+    tokens = shares.rename_axis("temperature").reset_index()
+    tokens = tokens.melt("temperature", var_name="token", value_name="share")
     greys = map(str, np.linspace(0.6, 0.85, len(names) - 1))
     fills = dict(zip(names, [style.RIGHT, *greys], strict=True))
     labels, height = ("share of the probability", "temperature"), 0.9 + 0.3 * len(temperatures)
@@ -154,21 +155,24 @@ def one_curve(curve: pd.DataFrame, t_b: float, samples: pd.DataFrame) -> Figure:
     return blocks.legend(fig, handles)
 
 
-def surfaces(entropy: ArrayLike, t_b: ArrayLike, scores: Mapping[str, ArrayLike]) -> Figure:
-    """Figures 8 and 9: scores over entropy [h] and breaking temperature [t], as contours.
+def surfaces(table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
+    """Figures 8 and 9: scores over entropy and breaking temperature, as contours.
 
-    `scores` maps a title to an array [t, h], a panel each. Lines between two colours say their value,
-    every second one in narrow panels.
+    `table`: entropy, t_b (a grid of both), and scores; `titles` are those of the columns of scores, a
+    panel each. Lines between two colours say their value, every second one in narrow panels.
     """
-    every = 1 if len(scores) <= 2 else 2
-    fig, axes = style.grid(1, len(scores), DOUBLE, 2.4, sharex=True, sharey=True)
-    for axis, (title, score) in zip(axes[0], scores.items(), strict=True):
-        low, high = np.round([np.min(score), np.max(score)], 1)
+    every = 1 if len(titles) <= 2 else 2
+    fig, axes = style.grid(1, len(titles), DOUBLE, 2.4, sharex=True, sharey=True)
+    for axis, (column, title) in zip(axes[0], titles.items(), strict=True):
+        score = table.pivot(index="t_b", columns="entropy", values=column)
+        low, high = np.round([table[column].min(), table[column].max()], 1)
         levels = np.linspace(low, high, 9)
-        axis.contourf(entropy, t_b, score, levels, cmap="viridis", extend="both")
+        axis.contourf(score.columns, score.index, score, levels, cmap="viridis", extend="both")
         inside = levels[every:-1:every]
         colours = ["white" if level <= levels.mean() else "black" for level in inside]
-        lines = axis.contour(entropy, t_b, score, inside, colors=colours, linewidths=0.6)
+        lines = axis.contour(
+            score.columns, score.index, score, inside, colors=colours, linewidths=0.6
+        )
         axis.clabel(lines, fontsize=7, fmt="%.2g")
         axis.set(title=title, xlabel="entropy $H$", xticks=[0, 0.5, 1])
     axes[0, 0].set_ylabel("breaking temp. $t_b$")

@@ -111,7 +111,7 @@ def with_spellings(
     model: Model,
     responses: pd.DataFrame,
     spellings: Sequence[Sequence[str]],
-    temperatures: Sequence[float],
+    temperatures: Sequence[float] = GRID,
 ) -> pd.DataFrame:
     """log P_t of greedy answers or of one of the `spellings` of each: `schemas.Curves`.
 
