@@ -326,17 +326,20 @@ def test_balanced_dates_by_hand():
     thin = balanced(facts, n_correct=1, n_incorrect=3)
     assert years_of(thin) == [2005, 2007, 2009, 2010, 2012, 2014, 2016, 2018, 2020]
     assert years_of(thin[thin["label"] == "correct"]) == [2012]
-    assert dating.one_sided(thin).values.tolist() == [
-        ["year", 1, 0],
-        ["month", 1, 0],
-        ["day", 1, 0],
-    ]
+    # Three of its six incorrect years lie before: so often the later date wins.
+    columns = ["precision", "facts", "one_sided", "before", "after", "robust", "win_rate"]
+    rows = [[precision, 1, 0, 3, 3, 0, 0.5] for precision in PRECISIONS]
+    assert dating.balance(thin)[columns].values.tolist() == rows
     # Without a year after it, no incorrect one is left, and as published there are many before it.
     over = table(("2010", "2014"), ("2015", "2020"))
     dates = balanced(over)
     assert set(dates.loc[dates["fact_id"] == "fact/1", "label"]) == {"correct", "transitional"}
     for found in (dates, as_published(over)):
-        assert dating.one_sided(found).values.tolist() == [[p, 2, 1] for p in PRECISIONS]
+        assert dating.balance(found)[columns[:3]].values.tolist() == [[p, 2, 1] for p in PRECISIONS]
+    # All incorrect years of the second fact are earlier.
+    one, both = (dating.balance(as_published(facts)) for facts in (over[:1], over))
+    assert both["win_rate"].tolist() == pytest.approx((one["win_rate"] + 1) / 2)
+    assert both["robust"].tolist() == [1, 1, 1]
 
 
 @settings(max_examples=30, deadline=None)

@@ -80,6 +80,8 @@ def test_the_p_value_counts_blocks() -> None:
     assert found[["n", "subjects"]].values.tolist() == [[2, 2]] * 2
     assert same[["n", "subjects"]].values.tolist() == [[2, 1]] * 2
     assert found[["validity", "placebo", "mean"]].iloc[0].tolist() == [1, 5 / 8, 3 / 8]
+    parted = placebo.placebo_test(blocks(two), facts.assign(relation=["r", "s"]), ["relation"])
+    assert parted.query("relation == 'r'").set_index("measure")[one.columns].equals(one)
 
 
 # ---- models whose knowledge is known -------------------------------------------------------------

@@ -56,6 +56,13 @@ def test_a_tie_is_no_win() -> None:
     assert cell(time.matches(table([0.0], [-0.0])))["ties"] == 1
 
 
+def test_the_rule_of_later_years_wins_against_earlier_ones_once_for_all_models() -> None:
+    both = pd.concat([table([-9, -9], [-1, -2]), table([0, 0], [0, 0], model="n")])
+    rule = time.later_is_likelier(both.replace({"year": {1901: 1904}}))
+    assert rule["model"].unique().tolist() == ["later is likelier"]
+    assert cell(time.matches(rule))[["matches", "wins"]].tolist() == [4, 2]
+
+
 @pytest.mark.parametrize(("correct", "incorrect"), [([-1], []), ([], [-1]), ([], [])])
 def test_without_matches_nothing_is_defined(correct: list, incorrect: list) -> None:
     other = table([-1], [-2], fact_id="g")

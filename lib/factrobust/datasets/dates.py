@@ -211,7 +211,7 @@ def thinned(
     of the validity the same number of incorrect ones: at most n_incorrect (None: all), no more than
     the other side has, and none that lies over a year farther off than the other side reaches (the
     years end in 2020, so that the side before a fact reaches farther, where its object may be unlikely
-    for other reasons). A fact with an empty side keeps no incorrect date there: see `one_sided`.
+    for other reasons). A fact with an empty side keeps no incorrect date there: see `balance`.
 
     sampling="published": the paper's dates as they fall. n_correct and n_incorrect, of both sides
     together, thin its years by their label as years, and all precisions keep the same years.
@@ -250,17 +250,24 @@ def _even(groups: list[pd.Series], count: pd.Series) -> pd.Series:
     return before != after
 
 
-def one_sided(dates: pd.DataFrame) -> pd.DataFrame:
-    """How many facts have no incorrect date on one side of their validity, or on both.
+def balance(dates: pd.DataFrame) -> pd.DataFrame:
+    """How many incorrect dates lie before the validity and after it, and what that is worth.
 
-    One row a precision of `dates` (`schemas.Dates`): precision, facts (with any date there), one_sided.
-    Of balanced dates these are the facts without a match.
+    One row a precision of `dates` (`schemas.Dates`): precision, facts (with any date there), one_sided
+    (of these without an incorrect date on one side, or on both: of balanced dates those without a
+    match), before and after (incorrect dates a fact); and for the rule that a later date is likelier
+    win_rate (over the facts with an incorrect date) and robust (facts: none of theirs lies after).
     """
-    side = np.sign(dates["years_off"]).where(dates["label"] == "incorrect", 0)
-    sides = side[side != 0].groupby([dates["precision"], dates["fact_id"]]).nunique()
+    wrong = dates[dates["label"] == "incorrect"]
+    early = (wrong["years_off"] < 0).groupby([wrong["precision"], wrong["fact_id"]])
+    share, before = early.mean(), early.sum()
+    sides = pd.DataFrame({"before": before, "after": early.size() - before, "robust": share == 1})
+    sides["both"] = (share > 0) & (share < 1)
     facts = dates.groupby("precision", sort=False)["fact_id"].nunique()
-    both = (sides == 2).groupby("precision").sum().reindex(facts.index, fill_value=0)
-    return pd.DataFrame({"facts": facts, "one_sided": facts - both}).reset_index()
+    table = sides.groupby("precision").sum().reindex(facts.index, fill_value=0)
+    table[["before", "after"]] = table[["before", "after"]].div(facts, axis=0)
+    table = table.assign(facts=facts, one_sided=facts - table.pop("both"))
+    return table.assign(win_rate=share.groupby("precision").mean()).reset_index()
 
 
 @cache

@@ -84,9 +84,15 @@ def placebo(blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def placebo_test(
-    blocks: pd.DataFrame, facts: pd.DataFrame, *, n_boot: int = 2000, n_draws: int = 9999
+    blocks: pd.DataFrame,
+    facts: pd.DataFrame,
+    by: Sequence[str] = (),
+    *,
+    n_boot: int = 2000,
+    n_draws: int = 9999,
 ) -> pd.DataFrame:
-    """Is the validity above its placebos, over facts? A row a model, format, precision and measure.
+    """Is the validity above its placebos, over facts? A row a model, format, precision and measure, and
+    of the columns `by` of the facts.
 
     validity and placebo are means over facts, mean, low and high those of the difference, with whole
     subjects drawn (`facts` has fact_id and subject); n counts facts, subjects their subjects. p is that
@@ -96,28 +102,26 @@ def placebo_test(
     of one subject, whose questions are the same, are drawn at the same quantile of their blocks. Drift
     spreads the win rates of blocks, not that of the balanced validity: then p errs on the safe side.
     """
-    subject = facts.set_index("fact_id")["subject"]
-    by, rows = [*KEY[:2], "precision"], []
-    found = placebo(blocks)
-    every = found[CELL].merge(blocks, on=CELL).sort_values(["fact_id", "before"])
-    parts = dict(iter(every.groupby(by)))
-    for key, part in found.groupby(by, sort=False):
-        groups = part["fact_id"].map(subject)
-        p = _permuted(parts[key], parts[key]["fact_id"].map(subject), n_draws)
+    keys, rows = [*KEY[:2], "precision", *by], []
+    found = placebo(blocks).merge(facts[["fact_id", "subject", *by]], on="fact_id")
+    every = found[[*CELL, "subject", *by]].merge(blocks, on=CELL)
+    parts = dict(iter(every.sort_values(["fact_id", "before"]).groupby(keys)))
+    for key, part in found.groupby(keys, sort=False):
+        p = _permuted(parts[key], n_draws)
         for measure in MEASURES:
             pair = part[measure], part[f"placebo_{measure}"]
-            apart = paired_difference(*pair, groups, n_boot=n_boot)
+            apart = paired_difference(*pair, part["subject"], n_boot=n_boot)
             means = [float(one.mean()) for one in pair]
             rows.append((*key, measure, *means, *apart._replace(n=len(part)), apart.n, p[measure]))
     columns = ["measure", "validity", "placebo", "mean", "low", "high", "n", "subjects", "p"]
-    return pd.DataFrame(rows, columns=[*by, *columns])
+    return pd.DataFrame(rows, columns=[*keys, *columns])
 
 
-def _permuted(blocks: pd.DataFrame, subjects: pd.Series, n_draws: int) -> dict[str, float]:
+def _permuted(blocks: pd.DataFrame, n_draws: int) -> dict[str, float]:
     """The p-values of MEASURES; `blocks` are sorted by fact, then by place."""
     sizes = blocks.groupby("fact_id").size().to_numpy()
     first = np.cumsum([0, *sizes[:-1]])
-    number = pd.factorize(subjects.iloc[first], sort=True)[0]
+    number = pd.factorize(blocks["subject"].iloc[first], sort=True)[0]
     quantile = np.random.default_rng(0).random((n_draws, number.max() + 1))
     drawn = first + (quantile[:, number] * sizes).astype(int)  # [draw, fact] the number of a block
     found, true = {}, blocks["true"].to_numpy()
@@ -228,12 +232,10 @@ def decoded(scores: pd.DataFrame, facts: pd.DataFrame, value: str = "freed") -> 
         for name, side in sides.items()
     ]
     truth = pd.concat(bounds, ignore_index=True)
+    others = truth.groupby(["relation", "boundary"])["year"].transform(_medians_without)
+    truth["dull_error"] = (truth["year"] - others).abs()
     table = table.merge(truth, on=["fact_id", "boundary"], validate="many_to_one")
     table["error"] = (table["decoded"] - table["year"]).abs()
-    same = truth.groupby(["relation", "boundary"])["year"]
-    years = {key: np.sort(part) for key, part in same}
-    asked = table[["relation", "boundary", "year"]].values.tolist()
-    table["dull_error"] = [abs(_median_without(years[r, b], year) - year) for r, b, year in asked]
     for _, part in table.groupby([*KEY[:2], "relation", "boundary"]):
         apart = np.abs(part["decoded"].to_numpy() - part["year"].to_numpy()[:, None])
         rest = apart.sum(axis=1) - np.diag(apart)
@@ -241,7 +243,7 @@ def decoded(scores: pd.DataFrame, facts: pd.DataFrame, value: str = "freed") -> 
     return table
 
 
-def _median_without(years: Array, own: int) -> float:
-    """The median of years without one of those that are `own`; NaN where none is left."""
-    others = np.delete(years, np.searchsorted(years, own))
-    return float(np.median(others)) if len(others) else np.nan
+def _medians_without(years: pd.Series) -> list[float]:
+    """Of each year the median of the others; NaN where there is none."""
+    others = (np.delete(years, place) for place in range(len(years)))
+    return [float(np.median(rest)) if len(rest) else np.nan for rest in others]

@@ -89,6 +89,12 @@ def chance(n_correct: int, n_incorrect: int) -> float:
     return 1 / math.comb(n_correct + n_incorrect, n_correct)
 
 
+def later_is_likelier(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores of a model of this name, a rule that knows nothing of facts: year - 2100 (nats)."""
+    first = scores[scores["model"] == scores["model"].iloc[0]]
+    return first.assign(model="later is likelier", logprob=first["year"] - 2100.0)
+
+
 def positions(scores: pd.DataFrame) -> pd.DataFrame:
     """Scores with the position of their date, for log-probability against alpha (figure 3).
 
