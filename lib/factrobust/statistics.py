@@ -138,10 +138,10 @@ def pairwise(
     df: pd.DataFrame, value: str, column: str = "model", *, cluster: str, **how: Any
 ) -> pd.DataFrame:
     """`paired_table` of any two values of `column`: first, second, and first minus second."""
-    rows, every = [], df.assign(all="")
+    rows, every, how = [], df.assign(all=""), how | {"cluster": cluster}
     for one, other in combinations(df[column].unique(), 2):
-        found = paired_table(every, ["all"], value, column, (other, one), cluster=cluster, **how)
-        rows.append((one, other, *found.iloc[0, 3:]))
+        table = paired_table(every, ["all"], value, column, (other, one), **how)
+        rows += [(one, other, *found[3:]) for found in table.itertuples(index=False)]
     return pd.DataFrame(rows, columns=["first", "second", *Interval._fields, f"{cluster}s"])
 
 
