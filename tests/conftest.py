@@ -1,6 +1,8 @@
 """Fixtures that several folders of tests share; real models are loaded once a session."""
 
+import logging
 import runpy
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -22,3 +24,17 @@ def smollm():
 def toy_model():
     """Builder of a model with known probabilities: see tests/models/toy.py."""
     return runpy.run_path(str(Path(__file__).parent / "models" / "toy.py"))["toy_model"]
+
+
+@pytest.fixture
+def threads(tmp_path):
+    """Dask clusters of so many workers, threads of this process, whose schedulers listen on a port."""
+    import dask
+    from distributed import LocalCluster
+
+    options = {"processes": False, "threads_per_worker": 1, "protocol": "tcp://"}
+    options |= {"scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}, "dashboard_address": None}
+    options |= {"local_directory": str(tmp_path), "silence_logs": logging.CRITICAL}
+    # A scheduler that is gone is not waited for when its workers close.
+    with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}), ExitStack() as stack:
+        yield lambda n: stack.enter_context(LocalCluster(n_workers=n, **options))

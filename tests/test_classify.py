@@ -135,6 +135,7 @@ def test_notebook_1_5_runs_on_trecs_files(trec, tmp_path):
         '"embedded"  # or trec': f"{f'trec:{trec}'!r}  # or trec",
         "n_questions: int = 900": "n_questions: int = 240",
         "long_epochs: int = 10": "long_epochs: int = 1",
+        "n_boot: int = 2000": "n_boot: int = 20",
     }.items():
         assert code.count(written) == 1
         code = code.replace(written, changed)

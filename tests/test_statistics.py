@@ -79,9 +79,6 @@ def test_degenerate_cases():
             bootstrap_mean(values)
 
 
-# --- correlation and other statistics -------------------------------------------------------------
-
-
 def test_correlation_is_pearson_with_fishers_interval():
     x = RNG.normal(size=300)
     y = 0.6 * x + 0.8 * RNG.normal(size=300) + 1e6  # an offset that must not cost digits
@@ -115,9 +112,6 @@ def test_correlation_with_a_constant_is_undefined():
     assert interval.n == 5
     # Resamples that happen to be constant are left out, so the bounds stay numbers.
     assert np.isfinite(bootstrap_correlation([0, 0, 0, 1], [1, 2, 3, 4])).all()
-
-
-# --- pairs and tables -----------------------------------------------------------------------------
 
 
 def test_paired_difference_is_narrower_than_two_intervals():

@@ -101,11 +101,6 @@ def test_contains(text, answers, words, substring):
     assert contains(text, answers, whole_words=False) is substring
 
 
-def one_hot(texts: list[str]) -> np.ndarray:
-    """Every text at right angles to every other."""
-    return np.array([[float(text == word) for word in WORDS] for text in texts])
-
-
 def test_int_sim_by_hand():
     groups = [
         ["samurai", "samurai", "film director", "actor", "director"],  # one pair of ten
@@ -113,33 +108,25 @@ def test_int_sim_by_hand():
         ["samurai"],
         [],
         ["samurai", " samurai "],
+        ["", "  "],  # empty texts equal each other only
+        ["", "\n", "actor", "actor"],
     ]
     calls = []
 
     def embed(texts: list[str]) -> np.ndarray:
         calls.append(texts)
-        return one_hot(texts)
+        return np.array([[float(text == word) for word in WORDS] for text in texts])
 
-    values = int_sim(groups, embed)
-    assert values.tolist() == pytest.approx([0.1, 0.6, np.nan, np.nan, 1.0], nan_ok=True)
-    # Every distinct text is embedded once.
+    values, expected = int_sim(groups, embed), [0.1, 0.6, np.nan, np.nan, 1, 1, 2 / 6]
+    assert values.tolist() == pytest.approx(expected, nan_ok=True)
+    # Every distinct text is embedded once, and none where there is nothing to embed.
     assert calls == [["actor", "bamako", "cotonou", "director", "film director", "samurai"]]
+    assert int_sim([["", ""]], lambda texts: pytest.fail("nothing to embed")).tolist() == [1]
 
-    angles = {"a": 0.0, "b": np.pi / 3, "c": np.pi}
-
-    def on_circle(texts: list[str]) -> np.ndarray:
-        return np.array([[2 * np.cos(angles[t]), 2 * np.sin(angles[t])] for t in texts])
-
+    angles = np.array([0.0, np.pi / 3, np.pi])
+    circle = 2 * np.column_stack([np.cos(angles), np.sin(angles)])
     # cos 60 = 1/2, cos 180 = -1, cos 120 = -1/2; lengths do not count.
-    assert int_sim([["a", "b", "c"]], on_circle).tolist() == pytest.approx([-1 / 3])
-
-
-def test_empty_texts_equal_each_other_only():
-    groups = [["", "  "], ["", "actor"], ["", "\n", "actor", "actor"], ["", "", "actor"]]
-    values = int_sim(groups, one_hot)
-    assert values.tolist() == pytest.approx([1, 0, 2 / 6, 1 / 3])
-    nobody = int_sim([["", ""]], lambda texts: pytest.fail("nothing to embed"))
-    assert nobody.tolist() == [1]
+    assert int_sim([["a", "b", "c"]], lambda texts: circle).tolist() == pytest.approx([-1 / 3])
 
 
 @settings(deadline=None, max_examples=80)

@@ -21,25 +21,15 @@ TABLE = {
 @pytest.fixture
 def questions():
     names = pd.Series(["Kenya", "Peru"])
-    return pd.DataFrame(
-        {
-            "question_id": names,
-            "category": "geography",
-            "base_id": "capital",
-            "object": names,
-            "question": "Capital of " + names + "?",
-            "prefix": names.map("The capital of {} is".format),
-        }
-    )
+    table = pd.DataFrame({"question_id": names, "category": "geography", "base_id": "capital"})
+    table["prefix"] = "The capital of " + names + " is"
+    return table.assign(object=names, question="Capital of " + names + "?")
 
 
 def test_both_ways_agree(bench, questions, toy_model):
     asked = "Context: [The capital of {0} is {1}]. Q: Capital of {0}? A: The capital of {0} is"
-    contextual = {
-        asked.format(*place): {" Lima": lima, " Nai": 1 - lima}
-        for place, lima in ((("Kenya", "Lima"), 0.7), (("Peru", "Nairobi"), 0.7))
-    }
-    model = toy_model(TABLE | contextual)
+    places = [("Kenya", "Lima"), ("Peru", "Nairobi")]
+    model = toy_model(TABLE | {asked.format(*p): {" Lima": 0.7, " Nai": 0.3} for p in places})
     found = bench.measure(model, questions, rounds=1)
     assert found["with_counterfactual"] == 2
     assert found["equal_answers"]
@@ -55,7 +45,6 @@ def test_both_ways_agree(bench, questions, toy_model):
 def test_the_end_token_ends_a_forced_answer(bench, toy_model):
     model = toy_model({" Peru is": {" Lima": 1.0}, " Lima": {"</s>": 1.0}, "</s>": {" Lima": 1.0}})
     text, ids = bench.forced(model, "Q: ? A: Peru is")
-    assert text == "Lima"
-    assert len(ids) == 1
+    assert (text, len(ids)) == ("Lima", 1)
     assert bench.full_pass(model, "Q: ? A: Peru is", ids) == pytest.approx(1)
     assert math.isnan(bench.full_pass(model, "Q: ? A: Peru is", []))

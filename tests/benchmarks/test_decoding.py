@@ -6,12 +6,8 @@ import pytest
 import torch
 
 # Every answer is certain, and ends with its second token.
-TABLE = {
-    " Kenya is": {" Nairobi": 1.0},
-    " Peru is": {" Lima": 1.0},
-    " Nairobi": {".": 1.0},
-    " Lima": {".": 1.0},
-}
+CERTAIN = {" Kenya is": " Nairobi", " Peru is": " Lima", " Nairobi": ".", " Lima": "."}
+TABLE = {token: {following: 1.0} for token, following in CERTAIN.items()}
 
 
 @pytest.fixture

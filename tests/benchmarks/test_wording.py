@@ -7,24 +7,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-# The prompt ends in a token of its own, so that the questions are answered differently.
-TABLE = {
-    " Kenya?\n Answer:": {" Nairobi": 1.0},
-    " Peru?\n Answer:": {" Lima": 1.0},
-    " Chad?\n Answer:": {" Chad": 1.0},  # and then the end token
-    " Nairobi": {".": 1.0},
-    " Lima": {"\n": 1.0},
-    ".": {" It": 1.0},
-    "\n": {" Lima": 1.0},
-    " It": {" It": 1.0},  # never ends
-}
+# The prompt ends in a token of its own, so that the questions are answered differently: one with a new
+# line, one never, one with the end token.
+CERTAIN = {
+    " Kenya?\n Answer:": " Nairobi", " Nairobi": ".", ".": " It", " It": " It",
+    " Peru?\n Answer:": " Lima", " Lima": "\n", "\n": " Lima", " Chad?\n Answer:": " Chad",
+}  # fmt: skip
+TABLE = {token: {following: 1.0} for token, following in CERTAIN.items()}
 
 
 @pytest.fixture
 def questions():
-    asked = ["Capital of Kenya?", "Capital of Peru?", "Capital of Chad?"]
-    table = pd.DataFrame({"question": asked, "question_id": ["a", "b", "c"], "prefix": ""})
-    return table.assign(group_id="g", variant=[0, 1, 2], relation="capital")
+    table = pd.DataFrame({"question_id": [*"abc"], "group_id": "g", "variant": [0, 1, 2]})
+    table["question"] = ["Capital of Kenya?", "Capital of Peru?", "Capital of Chad?"]
+    return table.assign(relation="capital", prefix="")
 
 
 def test_both_ways_answer_alike(bench, questions, toy_model):
@@ -62,10 +58,9 @@ def test_groups_repeat_answers_and_are_the_same_every_time(bench):
     assert (len(groups), {len(group) for group in groups}) == (500, {bench.GROUP})
     assert groups == bench.answer_groups(500)[0]
     assert {vector.shape for vector in vectors.values()} == {(bench.DIMENSION,)}
-    repeated = np.mean([len(set(group)) for group in groups])
     # Of 4 candidates with the shares p, 8 draws hit sum(1 - (1 - p)^8).
     expected = sum(1 - (1 - share) ** bench.GROUP for share in bench.SHARES)
-    assert abs(repeated - expected) < 0.1
+    assert abs(np.mean([len(set(group)) for group in groups]) - expected) < 0.1
     found = bench.measure_scons(groups, vectors, rounds=1)
     assert found["answers"] == 500 * bench.GROUP
     assert found["distinct_answers"] == len({text for group in groups for text in group})

@@ -6,10 +6,11 @@ import pytest
 from factrobust.paths import DATA
 from factrobust.tables import FactsError
 
+NOTHING = pd.DataFrame({"check": [], "subject": [], "reason": []})
+
 
 def test_a_disagreement_stops_the_build_unless_it_is_resolved(facts_builder):
-    nothing = pd.DataFrame({"check": [], "subject": [], "reason": []})
-    checks = facts_builder.Checks(nothing)
+    checks = facts_builder.Checks(NOTHING)
     assert checks.agree("capital:x", "Brazil", ["Brasília"], ["brasilia"])
     assert not checks.agree("capital:x", "Kenya", ["Nairobi"], ["Mombasa"])
     with pytest.raises(FactsError, match=r"capital:x,Kenya: ours Nairobi, theirs Mombasa"):
@@ -50,16 +51,14 @@ def test_popularity_leaves_out_the_article_and_combines_words(facts_builder):
 
 
 def test_landmarks_lie_in_the_country_of_their_city(facts_builder):
-    nothing = pd.DataFrame({"check": [], "subject": [], "reason": []})
-    checks = facts_builder.Checks(nothing)
-
-    def row(relation, subject, answer):
-        return {"relation": relation, "subject": subject, "object": answer, "aliases": ""}
-
-    rows = [row("country", "Agra", "India"), row("capital_of", "Paris", "France")]
-    rows += [row("landmark_city", "the Taj Mahal", "Agra")]
-    rows += [row("landmark_city", "the Louvre", "Paris")]
-    rows += [row("landmark_country", "the Taj Mahal", "India")]
-    rows += [row("landmark_country", "the Louvre", "Italy")]
-    facts_builder.compare_landmarks(rows, checks)
+    checks = facts_builder.Checks(NOTHING)
+    facts = [
+        ("country", "Agra", "India"), ("capital_of", "Paris", "France"),
+        ("landmark_city", "the Taj Mahal", "Agra"), ("landmark_city", "the Louvre", "Paris"),
+        ("landmark_country", "the Taj Mahal", "India"), ("landmark_country", "the Louvre", "Italy"),
+    ]  # fmt: skip
+    names = ("relation", "subject", "object", "aliases")
+    facts_builder.compare_landmarks(
+        [dict(zip(names, (*f, ""), strict=True)) for f in facts], checks
+    )
     assert checks.open == ["landmark_country:landmark_city,the Louvre: ours Italy, theirs France"]

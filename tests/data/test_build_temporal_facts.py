@@ -67,13 +67,10 @@ def sources(temporal_builder, tmp_path, monkeypatch):
 
 def test_a_fact_keeps_its_own_dates_and_gets_popularities(temporal_builder, sources):
     fact = temporal_builder.build(sources("employer", "")).iloc[0]
-    assert fact["fact_id"] == "employer/ann/acme"
-    assert fact[["aliases", "start", "end"]].tolist() == ["the Acme Company", "2001", "2009-05-02"]
-    assert fact[["subject_popularity", "subject_counts", "object_counts"]].tolist() == [
-        3,
-        "views",
-        "",
-    ]
+    columns = ["fact_id", "aliases", "start", "end", "subject_popularity"]
+    own = ["employer/ann/acme", "the Acme Company", "2001", "2009-05-02", 3]
+    assert fact[columns].tolist() == own
+    assert fact[["subject_counts", "object_counts"]].tolist() == ["views", ""]
     assert math.isnan(fact["object_popularity"])
     assert "popularity" not in fact
 
@@ -125,6 +122,8 @@ def test_every_fact_names_a_page_and_ids_are_of_one_name_each():
     assert set(ids) == set(typed["id"])
     assert (len(typed), ids.index.nunique()) == (120, 141)  # as data/README.md says
     assert typed["id"].is_unique
+    checks = pd.read_csv(DATA / "sources" / "temporal" / "checks.csv", dtype=str)
+    assert len(checks) == len(facts)  # every fact was typed twice
 
 
 @pytest.mark.parametrize(
@@ -181,9 +180,3 @@ def test_terms_are_compared_with_a_second_recollection(temporal_builder, tmp_pat
         compare(("uk,Wilson,1974-03,", "uk,Wilson,1974-03,1976"))
     with pytest.raises(FactsError, match=r"fr,Coty,1: no second date\nfr,Auriol,1: no such fact"):
         compare(("Coty", "Auriol"))
-
-
-def test_every_fact_was_typed_twice():
-    checks = pd.read_csv(DATA / "sources" / "temporal" / "checks.csv", dtype=str)
-    facts = pd.read_csv(DATA / "temporal_facts.csv", dtype=str)
-    assert len(checks) == len(facts)

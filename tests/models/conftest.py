@@ -53,14 +53,16 @@ def ask():
 
 @pytest.fixture(scope="session")
 def reference():
-    """Log P_t of the tokens of `ids` from `start` on: the network's own logits, in float64."""
+    """Log P_t of the tokens of `ids` from `start` on, [token], or of each t, [t, token]: the network's
+    own logits, in float64."""
 
-    def logprobs(model: CausalLM, ids: list[int], start: int, t: float = 1.0) -> np.ndarray:
+    def logprobs(model: CausalLM, ids: list[int], start: int, t: Any = 1.0) -> np.ndarray:
         asked = {"input_ids": torch.tensor([ids]), "logits_to_keep": len(ids) - start + 1}
         with torch.no_grad():
-            logits = model.body.network(**asked).logits[0, :-1]
-        log_softmax = torch.log_softmax(logits.double() / t, dim=-1)
-        return log_softmax.gather(1, torch.tensor(ids[start:])[:, None])[:, 0].numpy()
+            logits = model.body.network(**asked).logits[0, :-1].double()
+        tempered = logits / torch.tensor(t, dtype=torch.float64)[..., None, None]
+        every = torch.log_softmax(tempered, dim=-1)
+        return every[..., torch.arange(len(logits)), torch.tensor(ids[start:]).long()].numpy()
 
     return logprobs
 

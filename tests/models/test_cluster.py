@@ -2,7 +2,6 @@
 
 import functools
 import json
-import logging
 import os
 import signal
 import sys
@@ -21,7 +20,7 @@ import dask
 import dask.system
 import numpy as np
 import pytest
-from distributed import KilledWorker, LocalCluster
+from distributed import KilledWorker
 
 import factrobust
 from factrobust.models import cluster
@@ -74,29 +73,30 @@ def noted(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def processes(noted):
-    """The address of a cluster of two processes that note their slices, as if there were six cores."""
+    """The address of a cluster of two processes that note their slices."""
     preload = {"distributed.worker.preload": [str(Path(__file__).with_name("noting_worker.py"))]}
     with ExitStack() as stack:
-        ours = {"NOTED": str(noted), "OMP_NUM_THREADS": "7"}
-        stack.enter_context(mock.patch.dict(os.environ, ours))
-        stack.enter_context(mock.patch("dask.system.cpu_count", return_value=6))
+        stack.enter_context(mock.patch.dict(os.environ, {"NOTED": str(noted)}))
         with dask.config.set(preload):  # not for the workers of other tests
             address = stack.enter_context(cluster.cluster("local", 2))
         yield address
 
 
-def test_workers_share_the_cores_and_this_process_keeps_its_own(processes):
-    with connect(processes) as client:
+def test_workers_share_the_cores_and_this_process_keeps_its_own(monkeypatch, capfd):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.setattr("dask.system.cpu_count", lambda: 6)
+    with cluster.cluster("local", 2) as address, connect(address) as client:
         threads = client.run(os.getenv, "OMP_NUM_THREADS")
         imported = client.run(lambda: "torch" in sys.modules)
         interrupt = client.run(signal.getsignal, signal.SIGINT)
         workers = client.scheduler_info()["workers"].values()
-    assert [*threads.values()] == ["3", "3"]
-    assert [worker["nthreads"] for worker in workers] == [1, 1]
-    assert not any(imported.values())  # weights, and what runs them, come with the first slice
-    assert set(interrupt.values()) == {signal.SIG_IGN}  # Ctrl-C ends the run, which ends them
-    assert os.environ["OMP_NUM_THREADS"] == "7"
-    assert "MALLOC_TRIM_THRESHOLD_" not in os.environ
+        assert [*threads.values()] == ["3", "3"]
+        assert [worker["nthreads"] for worker in workers] == [1, 1]
+        assert not any(imported.values())  # weights, and what runs them, come with the first slice
+        assert set(interrupt.values()) == {signal.SIG_IGN}  # Ctrl-C ends the run, which ends them
+        assert os.environ["OMP_NUM_THREADS"] == "7"
+        assert "MALLOC_TRIM_THRESHOLD_" not in os.environ
+    assert capfd.readouterr() == ("", "")
 
 
 def slices_of(noted: Path) -> list[tuple[int, str]]:
@@ -170,17 +170,6 @@ def test_workers_with_other_weights_are_refused(processes, folder):
 
 
 # -- threads for workers ---------------------------------------------------------------------------
-
-
-@pytest.fixture
-def threads(tmp_path):
-    """Clusters in this process, whose scheduler listens on a port of its own."""
-    options = {"processes": False, "threads_per_worker": 1, "protocol": "tcp://"}
-    options |= {"scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}, "dashboard_address": None}
-    options |= {"local_directory": str(tmp_path), "silence_logs": logging.CRITICAL}
-    # A scheduler that is gone is not waited for when its workers close.
-    with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}), ExitStack() as stack:
-        yield lambda n: stack.enter_context(LocalCluster(n_workers=n, **options))
 
 
 @pytest.fixture

@@ -81,9 +81,6 @@ def read_prompts(model: Seq2SeqLM) -> Iterator[list[int]]:
     hook.remove()
 
 
-# -- every kind of network -------------------------------------------------------------------------
-
-
 def test_every_operation_equals_the_network_itself(any_kind):
     prompts, begin = PROMPTS, any_kind.body.begin
     for prompt, row in zip(
@@ -159,9 +156,6 @@ def test_networks_that_cannot_be_asked(lettered):
     )  # fmt: skip
     with pytest.raises(ModelError, match="has attention other than full, which cannot be asked"):
         lettered(hf.T5GemmaForConditionalGeneration(hf.T5GemmaConfig(encoder=stack, decoder=stack)))
-
-
-# -- score and temper ------------------------------------------------------------------------------
 
 
 def test_a_prompt_is_read_once_for_all_its_answers(t5, ids, watch):

@@ -142,13 +142,11 @@ def test_greedy_through_completions(server):
     [made] = model(server).generate(["Kenya:"], max_new_tokens=7, stop=["\n"], alternatives=10)
     assert (made.prompt, made.text, made.token_ids) == ("Kenya:", " Nai robi", [])
     assert made.logprobs == [-0.5, -0.5]
-    assert [top[0] for top in made.top_logprobs] == [(" Nai", -0.5), (" robi", -0.5)]
-    assert [len(top) for top in made.top_logprobs] == [10, 10]
-    [body] = server.asked
-    assert body == WIDE | {
-        "model": "llama", "prompt": "Kenya:", "max_tokens": 7, "temperature": 0.0,
-        "stop": ["\n"], "logprobs": 10,
-    }  # fmt: skip
+    assert [(len(top), top[0]) for top in made.top_logprobs] == [
+        (10, (" Nai", -0.5)), (10, (" robi", -0.5)),
+    ]  # fmt: skip
+    asked = {"model": "llama", "prompt": "Kenya:", "max_tokens": 7, "stop": ["\n"]}
+    assert server.asked == [WIDE | asked | {"temperature": 0.0, "logprobs": 10}]
     assert server.paths == ["/v1/completions"]
 
 
@@ -157,15 +155,13 @@ def test_greedy_through_chat(server):
     content = [{"token": "Nai", "logprob": -0.5, "top_logprobs": top}]
     choice = {"message": {"content": "Nai"}, "logprobs": {"content": content}}
     server.answer = lambda body: Reply({"choices": [choice]})
-    made = model(server, api="chat").generate([f"Who?{TURN}", "two-shot: A:"], alternatives=10)
-    assert [(g.prompt, g.text, g.logprobs) for g in made] == [
-        (f"Who?{TURN}", "Nai", [-0.5]), ("two-shot: A:", "Nai", [-0.5]),
-    ]  # fmt: skip
+    prompts = [f"Who?{TURN}", "two-shot: A:"]
+    made = model(server, api="chat").generate(prompts, alternatives=10)
+    assert [(g.prompt, g.text, g.logprobs) for g in made] == [(p, "Nai", [-0.5]) for p in prompts]
     assert server.prompts == ["Who?", "two-shot: A:"]
     assert set(server.paths) == {"/v1/chat/completions"}
-    body = server.asked[0]
-    assert body["messages"] == [{"role": "user", "content": "Who?"}]
-    assert (body["logprobs"], body["top_logprobs"]) == (True, 10)
+    asked = {"messages": [{"role": "user", "content": "Who?"}], "logprobs": True}
+    assert server.asked[0].items() >= (asked | {"top_logprobs": 10}).items()
 
 
 def test_a_begun_answer_is_not_asked_for(server):
@@ -517,7 +513,7 @@ def test_the_key_reaches_nothing(server, records, monkeypatch, caplog, capfd, fa
 
     server.answer = lambda body: repeating(FATAL[fault][0]()) if fault in FATAL else echo(body)
     asking = load_model(at(server, key_env="MY_KEY", retries=0, timeout=1), records=records)
-    said = ""
+    said = []
     if fault == "none":
         asking.generate(["a"])
     else:
@@ -525,17 +521,13 @@ def test_the_key_reaches_nothing(server, records, monkeypatch, caplog, capfd, fa
             asking.generate(["a"])
         assert caught.value.__context__ is None
         shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
-        said = "".join(shown.format())
-    loaded = vars(asking).get("_loaded")
-    captured = capfd.readouterr()
-    written = records.path.read_bytes() if records.path and records.path.exists() else b""
-    seen = [
-        said, caplog.text, captured.out, captured.err, written.decode("latin-1"),
-        repr(asking), repr(vars(asking)), repr(loaded), repr(vars(loaded) if loaded else ""),
-        json.dumps(server.asked),
-    ]  # fmt: skip
+        said = [*shown.format()]
+    loaded = vars(asking)["_loaded"]
+    kept = [asking, vars(asking), loaded, vars(loaded), server.asked]
+    written = records.path.read_bytes() if records.path.exists() else b""
+    seen = [*said, caplog.text, *capfd.readouterr(), written.decode("latin-1"), *map(repr, kept)]
     assert not [text for text in seen if "s3cret" in text]  # nor a part of it
-    assert any(f"Bearer {SECRET}" == sent for sent in server.authorisations)
+    assert f"Bearer {SECRET}" in server.authorisations
 
 
 def test_answers_in_the_records_need_neither_key_nor_server(server, records, monkeypatch):

@@ -138,9 +138,6 @@ def test_the_published_sizes(name, layers, width, head):
     assert [whole_multiple(v, 256) for v in (1100, 1200, 600, 100)] == [1024, 1280, 768, 256]
 
 
-# -- MPT -------------------------------------------------------------------------------------------
-
-
 def mpt(**options: Any) -> MptForCausalLM:
     torch.manual_seed(0)
     sizes = {"d_model": 48, "n_heads": 6, "n_layers": 2, "vocab_size": 64}

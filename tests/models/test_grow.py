@@ -36,9 +36,6 @@ def small(world):
     return world._replace(facts=world.facts[world.facts["exposure"] < 16].iloc[::32])
 
 
-# -- tokens ----------------------------------------------------------------------------------------
-
-
 def test_every_name_and_object_is_one_token_wherever_it_stands(world, tokenizer):
     names = {word for name in world.facts["subject"] for word in name.split()}
     for word in [*sorted(names), *world.objects["object"], *world.spare["name"]]:
@@ -56,9 +53,6 @@ def test_the_corpus_needs_no_bytes(world, tokenizer):
     texts = corpus(world)["text"].iloc[::50].str.cat(sep="\n")
     tokens = tokenizer.tokenize(texts)
     assert {t for t in tokens if len(t) == 1} <= set(".,:?Ċ[]")
-
-
-# -- texts -----------------------------------------------------------------------------------------
 
 
 def told(world: World, table: pd.DataFrame, kind: str) -> list[grow.Text]:
@@ -158,9 +152,6 @@ def test_rows_hold_whole_texts_in_their_order(world, tokenizer):
     assert [i for row in rows for i in row["input_ids"][1:]] == whole
 
 
-# -- training --------------------------------------------------------------------------------------
-
-
 class Killed(BaseException):
     pass
 
@@ -211,8 +202,6 @@ def test_a_course_ends_when_its_tests_are_answered(tokenizer, tmp_path):
     assert [x["eval_reads"] for x in log if "eval_reads" in x][-1] == 1.0
     assert log[-1]["step"] < 200
 
-
-# -- what is committed -----------------------------------------------------------------------------
 
 COMMITTED = [name for name in load.own_models() if name not in load.EMBEDDED]
 

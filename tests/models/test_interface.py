@@ -88,9 +88,6 @@ def test_generation_survives_its_record():
         assert interface._from_record("p", interface._to_record(g)) == g
 
 
-# -- models that cannot do everything ----------------------------------------------------------------
-
-
 class Canned(Model):
     """Says yes to each prompt, one batch each, with so many alternatives."""
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -137,13 +138,12 @@ def test_a_chat_template_that_is_not_the_tokenizers(hub, table, template, tuned)
 def test_a_model_with_the_tokenizer_of_another(hub, table):
     table.write_text(table.read_text().replace("no,,", "no,org/other@v2,"))
     model = load_model("org/model", records=Records(None))
-    asked = ("org/model", "config.json"), ("org/other@v2", "tokenizer_config.json")
-    assert hub["read"][:2] == list(asked)
-    assert hub["read"][2].tokenizer == ("org/other", "1" * 40)
+    *asked, source = hub["read"]
+    assert asked == [("org/model", "config.json"), ("org/other@v2", "tokenizer_config.json")]
+    assert source.tokenizer == ("org/other", "1" * 40)
     # Another tokenizer would read other tokens: other records.
-    assert model.fingerprint == (
-        f"hub:org/model@{'0' * 40} tokenizer org/other@{'1' * 40} bfloat16"
-    )
+    both = f"hub:org/model@{'0' * 40} tokenizer org/other@{'1' * 40}"
+    assert model.fingerprint == f"{both} bfloat16"
 
 
 # -- names -----------------------------------------------------------------------------------------
@@ -193,10 +193,8 @@ def embed(tmp_path, monkeypatch):
         parts = [folder / "a.part0", folder / "a.part1"]
         for k, part in enumerate(parts):
             part.write_text(f"half {k}")
-        entry = load.Packaged(
-            parts=((package, "a.part0"), (package, "a.part1")), install="pip install fake==1.0"
-        )
-        monkeypatch.setitem(load.EMBEDDED, "fake", entry)
+        files = [(package, part.name) for part in parts]
+        monkeypatch.setitem(load.EMBEDDED, "fake", load.Packaged(files, "pip install fake==1.0"))
         pinned = digest or load.sha256(parts)
         line = f"fake,float32,auto,2048,two-shot,no,,,,,,,,,,{pinned},"
         table.write_text(f"{','.join(load.COLUMNS)}\n{line}\n")
@@ -440,17 +438,11 @@ assert not {{"torch", "transformers", "openai"}} & set(sys.modules)
 
 
 def test_tuned_pairs_are_of_one_family_and_size():
-    class Named(Model):
-        def __init__(self, name: str, chat: Any = None) -> None:
-            super().__init__(name=name, chat=chat)
-
-        def answer(self, job: Job) -> Any:
-            raise NotImplementedError
-
     chat = ("<user>", "<model>")
     names = ["google/gemma-2-2b", "google/gemma-2-9b", "google/flan-t5-base"]
     tuned = ["google/gemma-2-9b-it@main", "Qwen/Qwen2.5-0.5B-Instruct", "google/gemma-2-27b-it"]
-    table = load.sizes([*map(Named, names), *(Named(name, chat) for name in tuned)])
+    models = [(name, None) for name in names] + [(name, chat) for name in tuned]
+    table = load.sizes([SimpleNamespace(name=name, chat=chat) for name, chat in models])
     assert load.tuned_pairs(table) == [("google/gemma-2-9b", "google/gemma-2-9b-it@main")]
     own = table.assign(family="", parameters=1)  # models that have no line here
     assert load.tuned_pairs(own) == []

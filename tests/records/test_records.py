@@ -21,8 +21,6 @@ from factrobust import paths, records
 from factrobust.records import Call, Records, RecordsError, decode, encode, opened
 from factrobust.records.export import export
 
-# -- keys ------------------------------------------------------------------------------------------
-
 
 def test_every_field_is_part_of_the_key():
     call = Call("m", "o", "p", "{}")
@@ -32,9 +30,6 @@ def test_every_field_is_part_of_the_key():
     # A change of keys needs a change of schema. sha256sum of: [2, "m", "o", "p", "{}"]
     expected = "416c4eaa9f38534f70610a35af2bfec333e8a3351d7a7d47c6fa6878f278375f"
     assert records.key_of(call).hex() == expected
-
-
-# -- asking ----------------------------------------------------------------------------------------
 
 
 class Lengths:
@@ -89,9 +84,6 @@ def test_an_interrupted_run_keeps_what_it_had(path):
     assert sorted(again.computed) == ["a", "bb"]
 
 
-# -- progress --------------------------------------------------------------------------------------
-
-
 def test_a_runner_reads_the_latest_line_in_its_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path))
     monkeypatch.setenv("TQDM_DISABLE", "1")  # as in the runner's kernels
@@ -111,9 +103,6 @@ def test_work_that_does_not_last_says_nothing(tmp_path, monkeypatch, capsys):
     with records.progress_bar("quick work", 10) as advance:
         advance(10)
     assert capsys.readouterr() == ("", "")
-
-
-# -- the store and its modes -----------------------------------------------------------------------
 
 
 def test_committed_records_go_first(path, base, toy):
@@ -159,9 +148,6 @@ def test_modes_of_open_records(path, base, toy, tmp_path, monkeypatch):
         records.open_records().get([*calls, *toy.calls(1, operation="sample")])
 
 
-# -- the working file: resume, processes, kills, damage, a full disk --------------------------------
-
-
 def test_put_then_get_and_resume(path, toy):
     first = Records(path)
     assert first.get(toy.calls(2)) == [None, None]
@@ -182,16 +168,16 @@ def _write(path: Path, calls: list[Call], first: int) -> None:
 
 def test_processes_share_a_store(path, toy):
     # Three at once, overlapping, from before the file exists: no lost row, no "locked".
-    calls = toy.calls(200)
+    calls = toy.calls(80)
     process = multiprocessing.get_context("fork").Process
-    slices = [(path, calls[start : start + 100], start) for start in (0, 50, 100)]
+    slices = [(path, calls[start : start + 40], start) for start in (0, 20, 40)]
     workers = [process(target=_write, args=args) for args in slices]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
-    assert Records(path).get(calls) == list(range(200))
+    assert Records(path).get(calls) == list(range(80))
 
 
 def test_waiting_for_another_process_ends(path, toy, monkeypatch):
@@ -259,9 +245,6 @@ def test_a_full_disk_keeps_what_was_committed(path, toy):
     assert None not in records.get(new)
 
 
-# -- committed files -------------------------------------------------------------------------------
-
-
 def test_every_flipped_byte_of_a_committed_file_is_found(base, toy):
     file = next(base.glob("*.score.*"))
     content, rng = file.read_bytes(), np.random.default_rng(0)
@@ -288,9 +271,6 @@ def test_an_index_of_another_schema_or_damaged_is_named(base, toy):
         file.write_text(text)
         with pytest.raises(RecordsError, match=sentence):
             Records(None, base).get(toy.calls(1))
-
-
-# -- values as text --------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=300)
