@@ -16,7 +16,8 @@ cases of your own (`held_out`, `metrics.attribution`).
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,7 @@ from factrobust.models.interface import Model
 from factrobust.paths import DATA
 from factrobust.probes.context import ABOUT, greedy, scored
 from factrobust.statistics import Array
+from factrobust.tables import stacked
 from factrobust.text import contains
 
 Detector = Mapping[str, float]  # the coefficient of each feature, and of "constant"
@@ -68,9 +70,7 @@ def ground(
     that of data/ground.json by default. Raises ValueError for an empty question or context.
     """
     if not question.strip() or not context.strip():
-        raise ValueError(
-            "question and context must not be empty; a model without one has no source"
-        )
+        raise ValueError("question and context must not be empty: an answer has no source then")
     asked = dict.fromkeys(ABOUT, "") | {"question": question, "prefix": prefix}
     table = ask(model, pd.DataFrame([asked]), [context.strip().removesuffix(".")])
     row = table.iloc[0]
@@ -164,18 +164,13 @@ def held_out(
     """
     table = cases.assign(case=np.arange(len(cases)))
     names = sorted(cases[over].unique(), key=lambda name: draws.number(seed, name))
-    fold = {name: i % k for i, name in enumerate(names)}
-    plain = {"always": 1.0, "asked twice": table["changed"], "found in it": table["stated"]}
-    blocks = [table.assign(way=way).assign(probability=verdict) for way, verdict in plain.items()]  # type: ignore[arg-type]
-    for way, used in WAYS.items():
-        said = np.full(len(table), np.nan)
-        for j in sorted(set(fold.values())):
-            here = (table[over].map(fold) == j).to_numpy()
-            if here.any():
-                train = cases[cases[over].map(fold) != j]
-                said[here] = probability(table[here], fit(train, used))
-        blocks.append(table.assign(way=way, probability=said))
-    return pd.concat(blocks, ignore_index=True)
+    folds = table[over].map({name: i % k for i, name in enumerate(names)}).to_numpy()
+    said: dict[str, Any] = {"always": 1.0, "asked twice": table["changed"]}
+    said |= {"found in it": table["stated"]} | {way: np.full(len(table), np.nan) for way in WAYS}
+    for (way, used), fold in product(WAYS.items(), np.unique(folds)):
+        here = folds == fold
+        said[way][here] = probability(table[here], fit(table[~here], used))
+    return stacked({way: table.assign(probability=p) for way, p in said.items()}, "way")
 
 
 def cases(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
@@ -203,8 +198,7 @@ def retrieved(questions: pd.DataFrame, pool: pd.DataFrame) -> pd.DataFrame:
         "question": retrieve(queries, pool["question"].tolist()),
     }
     asked = questions[["question_id"]]
-    blocks = [asked.assign(context=kind, sentence=texts) for kind, texts in found.items()]
-    table = pd.concat(blocks, ignore_index=True)
+    table = stacked({kind: asked.assign(sentence=said) for kind, said in found.items()}, "context")
     table["stated"] = [states_it.get(text, "") for text in table["sentence"]]
     return table[table["sentence"] != ""].reset_index(drop=True)
 

@@ -344,9 +344,3 @@ def test_bins_of_each_model_and_predictor(simulate) -> None:
     x = groups.loc[groups["model"] == "m", "scons"]
     steps = (scons["midpoint"] - x.min()) / (np.ptp(x) / 15) - 0.5
     assert np.allclose(steps, steps.round())
-
-
-def test_the_predictor_of_a_term():
-    terms = ["intercept", "SCons", "QCat[T.b]", "QCat[T.b]:log_SPop"]
-    found = [regression.predictor_of(term) for term in terms]
-    assert found == ["intercept", "SCons", "intercept", "log_SPop"]

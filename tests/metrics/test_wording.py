@@ -317,15 +317,6 @@ def test_pairs_of_answers_have_their_numbers():
     ]
 
 
-def test_right_answers_of_facts_to_the_original_and_to_paraphrases():
-    rows = [("f", 0, True), ("f", 1, True), ("f", 2, False), ("g", 0, False), ("g", 1, True)]
-    table = pd.DataFrame(rows, columns=["group_id", "variant", "correct"])
-    found = wording.of_facts(table.assign(model="m", relation="r"))
-    assert found.set_index(["group_id", "asked"])["right"].to_dict() == {
-        ("f", "original"): 1, ("f", "paraphrases"): 0.5, ("g", "original"): 0, ("g", "paraphrases"): 1
-    }  # fmt: skip
-
-
 def test_correlations_across_relations_and_within_them():
     rows = [("a", 1, True), ("a", 3, False), *[("b", 0, True)] * 2, ("b", 3, False)]
     table = pd.DataFrame(rows, columns=["relation", "x", "correct"]).assign(model="m")

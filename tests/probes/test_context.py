@@ -194,17 +194,10 @@ def test_equal_answers_are_left_out_and_counted(questions):
 
 def test_models_that_leave_nothing_to_look_at_are_named():
     models: Any = [SimpleNamespace(name="m"), SimpleNamespace(name="k")]
-    sources = ["parametric", "contextual", "parametric"]
-    cases = pd.DataFrame({"model": ["m", "m", "k"], "source": sources})
-    marked = pd.DataFrame({"correct": [False, True], "parametric_correct": [False, False]})
-    context.need_sources(cases, models)
-    context.need_right(marked, models)
-    context.need_sources(cases[:0], [])
-    context.need_right(marked[:1], [])
-    with pytest.raises(LacksError, match=r"^m, k: no answers from memory beside answers from"):
-        context.need_sources(cases[1:], models)
-    with pytest.raises(LacksError, match=r"^m, k: no answer is right, with a context or without"):
-        context.need_right(marked[:1], models)
+    probes.need(True, models, "no answer is right")
+    probes.need(False, [], "no answer is right")
+    with pytest.raises(LacksError, match=r"^m, k: no answer is right$"):
+        probes.need(False, models, "no answer is right")
 
 
 def stated_of(about: str, answer: str, country: str) -> str:

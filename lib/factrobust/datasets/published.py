@@ -13,10 +13,10 @@ def load_published(name: str, whose: str = "") -> pd.DataFrame:
     To stand below ours, its models are `whose`: "llama-3.1-8B (thesis)"; then where and check are left out.
     """
     table = pd.read_csv(DATA / "published" / f"{name}.csv", keep_default_na=False)
-    if not whose:
-        return table
-    table = table.drop(columns=["where", "check"])
-    return table.assign(model=table["model"] + f" ({whose})")
+    if whose:
+        table = table.drop(columns=["where", "check"])
+        table["model"] += f" ({whose})"
+    return table
 
 
 def provenance_of(name: str) -> dict[str, Any]:

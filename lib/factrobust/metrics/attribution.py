@@ -17,14 +17,7 @@ from scipy.special import expit, logit
 from scipy.stats import rankdata
 
 from factrobust.metrics.context import PERPLEXITIES
-from factrobust.statistics import (
-    TAILS,
-    TWO_SIDED,
-    Interval,
-    bootstrap_mean,
-    estimates,
-    paired_difference,
-)
+from factrobust.statistics import TAILS, TWO_SIDED, Interval, bootstrap_mean, paired_difference
 
 OUTCOME = "from_context"
 
@@ -133,16 +126,15 @@ def cost_table(
         for cost in costs:
             y, p = part[OUTCOME].to_numpy(dtype=bool), part["probability"].to_numpy()
             passed = (1 - p) * cost <= p
-            lost = part.assign(wrong=passed & ~y, withheld=~passed & y)
+            lost = part.assign(wrong=passed & ~y, withheld=~passed & y).set_index("case")
             lost["loss"] = cost * lost["wrong"] + lost["withheld"]
-            base = lost[lost["way"] == "always"].set_index("case")["loss"]
+            base = lost.loc[lost["way"] == "always", "loss"]
             for way, own in lost.groupby("way", sort=False):
-                own = own.set_index("case")
-                mean = bootstrap_mean(own["loss"], own["question_id"], n_boot=n_boot)
+                loss, asked = own["loss"], own["question_id"]
+                mean = bootstrap_mean(loss, asked, n_boot=n_boot)
                 apart = Interval(np.nan, np.nan, np.nan, 0)
                 if way != "always" and len(base):
-                    pair = own["loss"], base.reindex(own.index)
-                    apart = paired_difference(*pair, own["question_id"], n_boot=n_boot)
+                    apart = paired_difference(loss, base[own.index], asked, n_boot=n_boot)
                 kinds = own["wrong"].mean(), own["withheld"].mean()
                 rows.append((*key, way, cost, *mean[:3], *kinds, *apart[:3], len(own)))
     columns = ["way", "cost", "mean", "low", "high", "passed_wrong", "withheld", "difference"]
@@ -154,11 +146,10 @@ def brier_table(
 ) -> pd.DataFrame:
     """Mean squared error of the probabilities of each way, and their `auc`: by, way, brier, brier_low,
     brier_high, those of `Auc`. The Brier score's intervals draw whole questions."""
-
-    def errors(part: pd.DataFrame) -> tuple[float, ...]:
+    rows = []
+    for key, part in said.groupby([*by, "way"], sort=False):
         squares = (part["probability"] - part[OUTCOME]) ** 2
         brier = bootstrap_mean(squares, part["question_id"], n_boot=n_boot)
-        return *brier[:3], *auc(part[OUTCOME], part["probability"])
-
+        rows.append((*key, *brier[:3], *auc(part[OUTCOME], part["probability"])))
     columns = ["brier", "brier_low", "brier_high", *Auc._fields]
-    return estimates(said, [*by, "way"], errors, columns, sort=False)
+    return pd.DataFrame(rows, columns=[*by, "way", *columns])

@@ -152,31 +152,25 @@ def mark_sources(
     """
     asked = questions.set_index("question_id").loc[results["question_id"]]
     accepted, names = asked["answers"].tolist(), _names(questions)
-    sources, decisions, sound = [], [], []
+    decided: list[Any] = []
     rows = zip(results.to_dict("records"), accepted, asked["right_answers"], strict=True)
     for row, answers, right_answers in rows:
         texts = [row[name] for name in ANSWERS]
         one_name = [names.get((row["base_id"], normalise(text)), text) for text in texts]
         decision = decide(*one_name, accepted=answers, right_answers=right_answers)
         published = answer_rules.published_source(*texts)
-        sources.append(published if rule == "published" else decision.source)
-        sound.append(decision.source != "same" and not any(map(degeneracy, texts)))
-        if "other" not in (published, sources[-1]):
-            decision = decision._replace(source=sources[-1], kind=None)
-        decisions.append(decision)
-    rules = [decision.rule if decision.kind else None for decision in decisions]
-    source = pd.Series(sources, index=results.index, dtype=object)
-    marked = results.assign(
-        source=source,
-        sound=pd.Series(sound, index=results.index, dtype=bool),
-        kind=pd.array([decision.kind for decision in decisions], dtype="Int64"),
-        kind_rule=pd.Series(rules, index=results.index, dtype=object),
-        preference=preference(results, rule).mask(source == "same", None),
-    )
+        source = published if rule == "published" else decision.source
+        sound = decision.source != "same" and not any(map(degeneracy, texts))
+        kind = decision.kind if "other" in (published, source) else None
+        decided.append((source, sound, kind, decision.rule if kind else None))
+    columns = ["source", "sound", "kind", "kind_rule"]
+    found = pd.DataFrame(decided, results.index, columns, dtype=object)
+    marked = results.assign(**found.astype({"sound": bool, "kind": "Int64"}))
+    marked["preference"] = preference(results, rule).mask(found["source"] == "same", None)
     for column, answer in CORRECT.items():
         pairs = zip(results[answer], accepted, strict=True)
-        found = [right(text, answers) if answers else None for text, answers in pairs]
-        marked[column] = pd.array(found, dtype="boolean")
+        verdicts = [right(text, answers) if answers else None for text, answers in pairs]
+        marked[column] = pd.array(verdicts, dtype="boolean")
     return marked
 
 
@@ -198,9 +192,8 @@ def changes(results: pd.DataFrame, questions: pd.DataFrame, verdict: str) -> pd.
     agree), example (a question_id).
     """
     by_rule = {rule: mark_sources(results, questions, rule) for rule in ("published", "robust")}
-    rows = results[["model", "question_id"]].assign(
-        **{rule: marked[verdict].fillna("") for rule, marked in by_rule.items()}
-    )
+    said = {rule: marked[verdict].fillna("") for rule, marked in by_rule.items()}
+    rows = results[["model", "question_id"]].assign(**said)
     why = by_rule["robust"]["kind_rule"].fillna("")
     rows["kind_rule"] = why.mask(rows["published"] == rows["robust"], "")
     table = rows.groupby(["model", "published", "robust"], sort=False).agg(
@@ -236,13 +229,12 @@ def counts_by(
     order = ORDERED.get(value, tuple(marked[value].dropna().unique()))
     for key, part in _groups(marked, by):
         known = part[part[value].isin(order)]
-        repeated, missing = known[group].duplicated().any(), len(part) - len(known)
+        n, groups, missing = len(known), known[group], len(part) - len(known)
+        repeated = groups.duplicated().any()
         for name in order:
             hits = known[value] == name
-            share = exact_share(hits)
-            if repeated:
-                share = bootstrap_mean(hits.astype(float), known[group], n_boot=n_boot)
-            rows.append((*key, name, int(hits.sum()), len(known), *share, missing))
+            share = bootstrap_mean(hits, groups, n_boot=n_boot) if repeated else exact_share(hits)
+            rows.append((*key, name, int(hits.sum()), n, *share, missing))
     columns = [*by, value, "count", "total", "share", "low", "high", "n", "n_missing"]
     return pd.DataFrame(rows, columns=columns)
 

@@ -12,15 +12,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit, ndtr
 
+from factrobust import statistics
 from factrobust.metrics import regression
-from factrobust.statistics import (
-    TWO_SIDED,
-    Array,
-    Interval,
-    bootstrap_mean,
-    bootstrap_statistic,
-    interval_table,
-)
+from factrobust.statistics import TWO_SIDED, Array, Interval, bootstrap_mean, interval_table
 
 MARGIN = float(np.log(2))  # a fact is known if the right answer is twice as likely as any rival
 
@@ -159,7 +153,8 @@ def break_even(right: pd.DataFrame, *, n_boot: int = 2000) -> pd.DataFrame:
     kinds = [kind for kind in right["context"].unique() if kind not in ("none", "true")]
     rows = []
     for (model, own), bad, (called, way) in product(models, kinds, ways.items()):
-        found = bootstrap_statistic(way, [own[c] for c in ("none", "true", bad)], n_boot=n_boot)
+        columns = [own[context] for context in ("none", "true", bad)]
+        found = statistics.bootstrap_statistic(way, columns, n_boot=n_boot)
         rows.append((model, bad, called, *found))
     return pd.DataFrame(rows, columns=["model", "bad_contexts", "model_knows", *Interval._fields])
 

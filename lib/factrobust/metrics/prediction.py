@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from factrobust import draws, statistics
 from factrobust.metrics.regression import FULL, REDUCED, Fit, fit, predict, undefined
-from factrobust.statistics import Array, Interval, bootstrap_statistic, ratio_of_sums
+from factrobust.statistics import Array, Interval, bootstrap_statistic, exact_table, ratio_of_sums
 from factrobust.tables import stacked
 
 Sums = tuple[Array, Array]  # above and below a fraction
@@ -149,10 +149,11 @@ def _held_out(
     known = test.dropna(subset=["probability"])
     hit, base = ((known[name] > 0.5) == known["correct"] for name in ("probability", "prior"))
     accuracy = statistics.bootstrap_mean(hit, n_boot=n_boot)
-    gain = bootstrap_statistic(relative_gain, [hit, base], n_boot=n_boot)
+    gain = bootstrap_statistic(ratio_of_sums, [hit, base], n_boot=n_boot)
     row = {"n_train": outside.sum(), "n_test": len(known), "n_unseen": len(test) - len(known)}
     row |= zip(("accuracy", "low", "high"), accuracy[:3], strict=True)
-    row |= zip(("gain", "gain_low", "gain_high"), gain[:3], strict=True)
+    percent = [100 * (ratio - 1) for ratio in gain[:3]]
+    row |= zip(("gain", "gain_low", "gain_high"), percent, strict=True)
     row |= {"baseline": base.mean(), "fit": test["fit"].iloc[0]}
     return row if fitted is None else row | {"pseudo_r2": fitted.pseudo_r2, "fit": fitted.method}
 
@@ -275,9 +276,7 @@ def calibration_curve(predictions: pd.DataFrame, *, bins: int) -> pd.DataFrame:
     mean = predictions.groupby(keys, sort=False)["probability"].mean(skipna=False)
     rows = mean.rename("predicted").dropna().reset_index()
     rows = rows.assign(bin=statistics.unit_bins(rows["predicted"], bins))
-    table = statistics.exact_table(rows, ["model", "bin"], "correct").rename(
-        columns={"mean": "observed"}
-    )
+    table = exact_table(rows, ["model", "bin"], "correct").rename(columns={"mean": "observed"})
     table["predicted"] = rows.groupby(["model", "bin"])["predicted"].mean().to_numpy()
     return table
 
@@ -307,19 +306,14 @@ def risk_coverage(
         y, missing = first["correct"].astype(float), questions.ngroups - len(x)
         for coverage in coverages:
             accuracy = partial(_covered, coverage)
-            found = bootstrap_statistic(accuracy, [y, x], first[cluster], n_boot=n_boot)
-            mean, low, high, _ = found
+            drawn = bootstrap_statistic(accuracy, [y, x], first[cluster], n_boot=n_boot)
+            mean, low, high = drawn[:3]
             if mean in (0, 1):
                 n = coverage * len(y)
                 low, high = map(float, statistics.binomial_interval(mean * n, n))
             rows.append((*key, coverage, mean, low, high, len(y), missing))
     names = [*by, "coverage", "accuracy", "low", "high", "n", "n_missing"]
     return pd.DataFrame(rows, columns=names)
-
-
-def relative_gain(weights: Array, right: Array, base: Array) -> Array:
-    """Percent by which `right` exceeds `base` [row], rows counted `weights` [resample, row] times."""
-    return 100 * (ratio_of_sums(weights, right, base) - 1)
 
 
 def _covered(coverage: float, weights: Array, y: Array, x: Array) -> Array:

@@ -247,7 +247,8 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
     coefficient and its bounds.
     """
     names = fitted.coefficients.index
-    base = names.get_indexer(names.map(predictor_of))  # itself, without a category
+    plain = names.str.replace(CATEGORY, "", regex=True).str.strip(":")
+    base = names.get_indexer(plain.where(plain != "", "intercept"))  # itself, without a category
     single = np.eye(len(names))
     summed = np.maximum(single, single[base])
     reference = fitted.categories[0] if fitted.categories else ""
@@ -266,12 +267,6 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
     for odds, name in (("ratio", "coefficient"), ("low", "low"), ("high", "high")):
         table[f"odds_{odds}"] = np.exp(table[name])
     return table.assign(fit=fitted.method, n=fitted.n)
-
-
-def predictor_of(term: str) -> str:
-    """The predictor that a term of `coefficients` is a slope of, "QCat[T.capital]:SCons" of SCons, or
-    "intercept"."""
-    return CATEGORY.sub("", term).strip(":") or "intercept"
 
 
 def wald(fitted: Fit) -> pd.DataFrame:
@@ -303,8 +298,8 @@ def within(groups: pd.DataFrame, relations: Sequence[str]) -> pd.DataFrame:
         if (reason := undefined(part)) is None:
             table = coefficients(fit(part, NUMERIC))
         else:
-            row = {"model": model, "term": "", "fit": f"none: {reason}", "n": len(part)}
-            table = pd.DataFrame([row])
+            about = {"model": model, "term": "", "fit": f"none: {reason}", "n": len(part)}
+            table = pd.DataFrame(about, index=[0])
         tables.append(table.assign(relation=relation))
     return pd.concat(tables, ignore_index=True).reindex(columns=WITHIN)
 

@@ -84,18 +84,6 @@ def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None
     )
 
 
-def of_facts(marked: pd.DataFrame, rules: Sequence[str] = ("correct",)) -> pd.DataFrame:
-    """Share of right answers to each fact in its original wording, and in all its paraphrases.
-
-    `rules` are bool columns of `schemas.MarkedResponses`. Columns: model, relation, group_id, asked
-    ("original" or "paraphrases"), rule, right (0 to 1).
-    """
-    asked = marked["variant"].eq(0).map({True: "original", False: "paraphrases"})
-    keys = ["model", "relation", "group_id", "asked"]
-    rows = marked.assign(asked=asked).melt(keys, list(rules), "rule", value_name="right")
-    return rows.astype({"right": float}).groupby([*keys, "rule"], as_index=False)[["right"]].mean()
-
-
 def relation_correlations(
     rows: pd.DataFrame, measures: Sequence[str], *, n_boot: int = 2000
 ) -> pd.DataFrame:
@@ -106,9 +94,8 @@ def relation_correlations(
     measure, r, low, high, n (relations, or questions). `rows` has a row a model and question.
     """
     names, both = ["model", "measure"], ["value", "correct"]
-    long = rows.astype({"correct": float}).melt(
-        ["model", "relation", "correct"], measures, "measure"
-    )
+    rows = rows.astype({"correct": float})
+    long = rows.melt(["model", "relation", "correct"], measures, "measure")
     long["measure"] = long["measure"].astype(pd.CategoricalDtype(list(measures)))  # in this order
     means = long.groupby([*names, "relation"])[both]
     inside = long.assign(**(long[both] - means.transform("mean")))
@@ -122,8 +109,8 @@ def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
     """The texts of each model and group, of answers or samples, in the order of the rows: a table
     `schemas.AnswerSets` but for `int_sim`, which an encoder computes."""
     rows = rows.assign(logprob=mean_logprobs(rows["logprobs"]))
-    named = {"texts": ("text", list), "logprob": ("logprob", "mean")}
-    table = rows.groupby(KEY, sort=False).agg(**named).reset_index()
+    groups = rows.groupby(KEY, sort=False)
+    table = groups.agg(texts=("text", list), logprob=("logprob", "mean")).reset_index()
     empty = [sum(not text.strip() for text in texts) for texts in table["texts"]]
     return table.assign(n_answers=table["texts"].map(len).astype(int), n_empty=empty)
 

@@ -23,7 +23,7 @@ import pandas as pd
 from factrobust.draws import lot
 from factrobust.models.interface import Generation, Model
 from factrobust.models.prompts import FORMATS, render
-from factrobust.probes import in_chunks, need
+from factrobust.probes import in_chunks
 from factrobust.probes.endings import STOP, ending, unsure
 from factrobust.text import normalise
 
@@ -292,18 +292,3 @@ def answer_tokens(model: Model, questions: pd.DataFrame, response: pd.Series) ->
     table = table.explode(["token", "probability"], ignore_index=True)
     table.insert(2, "position", table.groupby(["answer", "context"]).cumcount() + 1)
     return table.astype({"probability": float})
-
-
-def need_right(marked: pd.DataFrame, models: Sequence[Model]) -> None:
-    """Raise LacksError if no answer (`metrics.context.mark_sources`) is right: there is nothing that a
-    context could change."""
-    right = marked[["correct", "parametric_correct"]].to_numpy(dtype=bool).any()
-    why = "no answer is right, with a context or without one, so there is nothing that a context could "
-    need(right, models, f"{why}change; ask easier questions, or another model")
-
-
-def need_sources(cases: pd.DataFrame, models: Sequence[Model]) -> None:
-    """Raise LacksError if no model has answers of two sources (`metrics.attribution.cases`)."""
-    both = (cases.groupby("model")["source"].nunique() > 1).any()
-    why = "no answers from memory beside answers from the context, so there is nothing to tell apart; "
-    need(both, models, f"{why}ask more questions, or another model")

@@ -128,6 +128,5 @@ def predictable(groups: pd.DataFrame, models: Sequence[Model]) -> pd.DataFrame:
     """
     share = groups.groupby("model")["correct"].transform("mean")
     known = groups[share.between(0, 1, inclusive="neither")]
-    why = "all answers are right, or all are wrong, so there is nothing to predict; ask other questions"
-    need(len(known), models, why)
+    need(len(known), models, "all answers are right, or all are wrong; ask other questions")
     return known
