@@ -219,6 +219,31 @@ def test_an_estimate_of_each_part():
     assert ends.values.tolist() == [["b", -4, -1], ["a", 1, 4]]
 
 
+def test_statistics_of_each_part_by_hand():
+    df = pd.DataFrame({"m": [*"bbbaaa"], "x": [0.0, 1, 2] * 2, "y": [1.0, 3, 5, 0, 0, 9]})
+    how = {"n_boot": 50, "sort": False}
+    found = statistics.statistic_table(df, ["m"], statistics.slope, ["x", "y"], **how)
+    assert found[["m", "mean", "n"]].values.tolist() == [["b", 2.0, 3], ["a", 4.5, 3]]
+    assert found.loc[0, ["low", "high"]].tolist() == pytest.approx([2, 2])  # all on one line
+    one = np.ones((1, 3))
+    x, y, chosen = np.array([1.0, 2, 3]), np.array([1.0, 2, 6]), np.array([1.0, 0, 0])
+    assert statistics.slope_through_0(one, x, y) == pytest.approx(23 / 14)  # (1 + 4 + 18) / (1 + 4 + 9)
+    assert statistics.mean_difference(one, y, chosen) == pytest.approx(1 - 4)
+
+
+def test_ranges_hold_their_last_value():
+    assert statistics.in_ranges([0, 1, 8, 9, 32], {"none": 0, "few": 8, "many": 32}).tolist() == [
+        "none", "few", "few", "many", "many"
+    ]  # fmt: skip
+
+
+def test_rank_correlation_is_spearmans():
+    df = pd.DataFrame({"m": [*"aaaabbbb"], "x": range(8), "y": [1.0, 10, 1000, 100] * 2})
+    found = statistics.correlations(df, ["m"], "x", "y", ranks=True, n_boot=10)
+    assert found["r"].tolist() == pytest.approx([0.8, 0.8])  # in each, 1 2 4 3 against 1 2 3 4
+    assert (statistics.correlations(df, ["m"], "x", "y", n_boot=10)["r"] < 0.6).all()
+
+
 def test_interval_table_is_tidy():
     rows = [("b", 1.0, "x", True), ("b", 1.0, "y", False), ("a", 1.0, "x", True)]
     rows += [("a", 1.0, "x", False), ("a", 0.5, "x", True), ("a", 0.5, "y", True)]

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.tables import FactsError, read_table, read_text, slug, stacked
+from factrobust.tables import FactsError, melted, read_table, read_text, slug, stacked
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,14 @@ def test_slug(text, name):
 def test_stacked_tables_say_which_they_are():
     table = stacked({"a": pd.DataFrame({"x": [1]}), "b": pd.DataFrame({"x": [2, 3]})}, "of")
     assert table.values.tolist() == [[1, "a"], [2, "b"], [3, "b"]]
+
+
+def test_melted_columns_are_named_by_the_one_that_is_missing():
+    table = pd.DataFrame({"fact": ["f", "g"], "sure": [0.5, None], "right": [True, False], "z": 1})
+    long = melted(table, ["measure", "fact"], ["right", "sure"])
+    assert long[["measure", "fact", "value"]].values.tolist() == [
+        ["right", "f", 1.0], ["right", "g", 0.0], ["sure", "f", 0.5]
+    ]  # fmt: skip
 
 
 def test_cells_are_stripped_and_indexed_by_line(tmp_path):

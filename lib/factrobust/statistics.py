@@ -15,13 +15,15 @@ infinite value is an error: drop it, and say so.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+
+from factrobust.tables import melted
 
 Array = NDArray[np.float64]
 CELLS = 4_000_000  # resamples are drawn in blocks of at most this many numbers (32 MB)
@@ -175,6 +177,7 @@ def statistic_table(
     cluster: str = "",
     *,
     n_boot: int = 2000,
+    sort: bool = True,
 ) -> pd.DataFrame:
     """`bootstrap_statistic` of some columns in each combination of the columns `by`, as `estimates`:
     the columns of `by`, mean, low, high, n, and with a `cluster`, which is then drawn whole, their
@@ -184,15 +187,31 @@ def statistic_table(
         groups = part[cluster] if cluster else None
         return bootstrap_statistic(statistic, [part[c] for c in columns], groups, n_boot=n_boot)
 
-    return estimates(df, by, of, cluster=cluster)
+    return estimates(df, by, of, cluster=cluster, sort=sort)
 
 
 def correlations(
-    df: pd.DataFrame, by: Sequence[str], x: str, y: str, cluster: str = "", *, n_boot: int = 2000
+    df: pd.DataFrame,
+    by: Sequence[str],
+    x: str,
+    y: str,
+    cluster: str = "",
+    *,
+    ranks: bool = False,
+    n_boot: int = 2000,
 ) -> pd.DataFrame:
-    """`bootstrap_correlation` of two columns, as `statistic_table`, with r for the mean."""
+    """`bootstrap_correlation` of two columns, as `statistic_table`, with r for the mean; with `ranks`
+    of their ranks in each combination (Spearman's)."""
+    if ranks:
+        df = df.assign(**df.groupby(list(by))[[x, y]].rank())  # type: ignore[arg-type]
     found = statistic_table(df, by, _weighted_pearson, [x, y], cluster, n_boot=n_boot)
     return found.rename(columns={"mean": "r"})
+
+
+def in_ranges(values: ArrayLike, ends: Mapping[str, float]) -> Any:
+    """The names of the ranges that values lie in, [row]; `ends` names the last value of each range, in
+    ascending order."""
+    return np.array([*ends])[np.searchsorted([*ends.values()], values)]
 
 
 def unit_bins(values: pd.Series, bins: int) -> pd.Series:
@@ -205,6 +224,26 @@ def ratio_of_sums(weights: Array, above: Array, below: Array) -> Array:
     `bootstrap_statistic`."""
     over, under = _dot(weights, above), _dot(weights, below)
     return np.where(under > 0, over / np.where(under > 0, under, 1.0), np.nan)
+
+
+def mean_difference(weights: Array, values: Array, chosen: Array) -> Array:
+    """Mean of `values` where `chosen` [row] is 1, minus that where it is 0: a statistic for
+    `bootstrap_statistic`."""
+    one, other = (ratio_of_sums(weights, values * part, part) for part in (chosen, 1 - chosen))
+    return one - other
+
+
+def slope(weights: Array, x: Array, y: Array) -> Array:
+    """By how much y grows with x [row], by least squares, NaN for one x: a statistic for
+    `bootstrap_statistic`."""
+    covariance = _covariance(weights, x, y)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return covariance[:, 0, 1] / covariance[:, 0, 0]
+
+
+def slope_through_0(weights: Array, x: Array, y: Array) -> Array:
+    """The same of a line through 0."""
+    return ratio_of_sums(weights, x * y, x**2)
 
 
 def mean_of_means(weights: Array, values: Array, parts: Array) -> Array:
@@ -244,7 +283,7 @@ def binomial_interval(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]
 def interval_table(
     df: pd.DataFrame,
     by: Sequence[str],
-    value: str,
+    value: str | list[str],
     group: str | None = "fact_id",
     *,
     cluster: str | None = None,
@@ -255,10 +294,14 @@ def interval_table(
     Returns the columns of `by`, then mean, low, high and n (number of distinct `group`s, or of rows
     where `group` is None), sorted by `by`; combinations that do not occur are left out. With an
     empty `by`, one row. Where groups of a column `cluster` ("relation") resemble each other, whole
-    clusters are drawn instead, and a further column, "relations", counts them. Raises ValueError as
+    clusters are drawn instead, and a further column, "relations", counts them. Of several columns each
+    has means of its own, over the rows that have it (`tables.melted`). Raises ValueError as
     `bootstrap_mean` does.
     """
     by = list(by)
+    if not isinstance(value, str):
+        further = {str(group), str(cluster)}.intersection(df.columns).difference(by)
+        df, value = melted(df, [*by, *further], value), "value"
     rows = []
     parts = df.groupby(by, observed=True, dropna=False) if by else [((), df)]
     for key, part in parts:
@@ -266,7 +309,8 @@ def interval_table(
         groups = None if drawn is None else part[drawn]
         found = bootstrap_mean(part[value], groups, n_boot=n_boot)
         if cluster:
-            rows.append((*key, *found._replace(n=part[group].nunique()), found.n))
+            n = part[group].nunique() if group else len(part)
+            rows.append((*key, *found._replace(n=n), found.n))
         else:
             rows.append((*key, *found))
     counted = ["n", f"{cluster}s"] if cluster else ["n"]

@@ -188,6 +188,14 @@ def stacked(tables: Mapping[Any, pd.DataFrame], column: str) -> pd.DataFrame:
     return pd.concat([t.assign(**{column: k}) for k, t in tables.items()], ignore_index=True)
 
 
+def melted(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> pd.DataFrame:
+    """The columns `values`, one below the other, as one of numbers, "value", beside those of `by`, of
+    which the one that the table lacks names them. Missing numbers are left out."""
+    [name] = {*by} - {*table}
+    long = table.melt([column for column in by if column != name], list(values), name)
+    return long.dropna(subset="value").astype({"value": float})
+
+
 def alias_lists(aliases: pd.Series, objects: pd.Series) -> list[list[str]]:
     """The aliases of each row, from cells that join them by |, without the object itself."""
     pairs = zip(aliases.str.split("|"), objects, strict=True)

@@ -101,6 +101,12 @@ def test_kinds_of_what_either_rule_calls_other() -> None:
     assert robust["kind"].dtype == "Int64"
 
 
+def test_what_an_answer_with_a_context_says() -> None:
+    rows = results([("Oslo", "Rome", "Oslo"), ("Oslo", "Rome", "Rome."), ("Oslo", "Rome", "Lima")])
+    rows["correct"] = pd.array([True, False, False], dtype="boolean")
+    assert context.says(rows).tolist() == ["its memory", "the context", "something else"]
+
+
 def test_preference() -> None:
     nan = np.nan
     table = results([("a", "b", "c")] * 5, p2=[1.1, 3.0, 2.0, nan, 1.1])

@@ -131,6 +131,15 @@ def right(text: str, answers: Sequence[str]) -> bool:
     )
 
 
+def says(marked: pd.DataFrame) -> Any:
+    """What each answer with a context says, [row]: "its memory" if it is right, else "the context" if it
+    states the same, else "something else"."""
+    pairs = zip(marked["contextual"], marked["counterfactual"], strict=True)
+    follows = [right(text, [stated]) for text, stated in pairs]
+    answers: Any = [marked["correct"].astype(bool), follows]
+    return np.select(answers, ["its memory", "the context"], "something else")
+
+
 def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
     """Which source the perplexities prefer, [row]: one of PREFERENCES, or None where missing."""
     p2, p3, p4 = (results[name] for name in ("p2", "p3", "p4"))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from factrobust.datasets.dates import parse
 from factrobust.metrics.time import CELL, KEY, Array, chance, match_table
-from factrobust.statistics import paired_difference
+from factrobust.statistics import in_ranges, paired_difference
 
 MEASURES = ("win_rate", "robust")
 SIDES = ("before", "after")
@@ -176,7 +176,7 @@ def beaten(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     table = rows[rows["label"] == "incorrect"].merge(shares, on=[*CELL, "date"])
     far = {"years": table["years_off"].abs(), "lengths": table["alpha"].abs() - 0.5}
     for (column, by), bins in zip(far.items(), (YEARS, LENGTHS), strict=True):
-        table[column] = np.array([*bins])[np.searchsorted([*bins.values()], by)]
+        table[column] = in_ranges(by, bins)
     return table.assign(side=np.where(table["years_off"] < 0, *SIDES))
 
 

@@ -141,7 +141,7 @@ def lines(
 def forest(
     table: pd.DataFrame,
     column: str,
-    rows: Sequence[Any] = (),
+    rows: Sequence[Any] | Mapping[Any, str] = (),
     names: Sequence[str] = (),
     *,
     xlabel: str,
@@ -154,12 +154,14 @@ def forest(
 ) -> tuple[Figure, Panels]:
     """A figure of `points`: a row each of `rows`, from the top, and a panel each value of `panel`.
 
-    `names` are those of the rows, by default their values, with the n of their models if `rows_n`.
+    `rows` may be a mapping of values to their names; else `names` are those of the rows, by default
+    their values, with the n of their models if `rows_n`.
     Dashed: `at`. The legend says `by`, unless the rows do, with n if `legend_n`;
     `options` as `panels` takes them. The rows of the table that are returned have their heights in a
     column y, so that more can stand beside them.
     """
     check(table, by, column, panel)
+    rows, names = ([*rows], [*rows.values()]) if isinstance(rows, Mapping) else (rows, names)
     rows, looks = rows or style.ordered(table[column]), looks_of(table[by])
     names = names or (with_n(table, column, rows) if rows_n else [called(column, r) for r in rows])
     written = 0.08 + 0.16 * max(name.count("\n") + 1 for name in names)
