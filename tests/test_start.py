@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas, start
-from factrobust.metrics.decoding import mark_samples
+from factrobust.metrics.decoding import exact_breaking, frs_table, mark_samples
 from factrobust.metrics.following import MARGIN
 from factrobust.models.interface import LacksError
 from factrobust.probes.decoding import TEMPERATURES
@@ -55,6 +55,31 @@ def test_decoding_asks_every_model_every_fact_and_knows_the_exact_matches():
     found = study.means(answers, ["model"], "exact_match")
     assert found["relations"].tolist() == [study.facts["relation"].nunique()] * 2
     assert found.equals(study.means(study.marked, ["model"], "exact_match"))
+
+
+def test_means_of_several_columns_leave_out_what_is_missing():
+    study = decoding(n_boot=50)
+    table = study.marked.assign(sure=study.marked["entropy"].where(study.marked["exact_match"]))
+    found = study.means(table, ["measure", "model"], ["sure", "exact_match"])
+    known = study.known.groupby("model")["fact_id"].nunique()
+    assert found["measure"].tolist() == ["exact_match"] * 2 + ["sure"] * 2
+    assert found["n"].tolist() == [30, 30, *known]
+    study.cluster = ""  # facts that differ by chance alone
+    assert "relations" not in study.means(table, ["model"], "exact_match")
+
+
+def test_measures_of_every_fact_known_or_not():
+    given = {"models": ["world-m"], "data": ["world"], "n_questions": 1430}
+    study = start.decoding(notebook(**given))
+    rows = study.measures
+    assert len(rows) == 1430
+    right = rows["right"] == 1
+    same = rows[right & (rows["token_ids"].map(len) == 2)]  # the object and the end of the line
+    assert (same["truth"] >= same["logprob"] - 1e-4).all()  # without the end
+    assert rows["truth"][right].mean() > rows["truth"][~right].mean()
+    of_known = frs_table(study.known, exact_breaking(study.curves()), unbroken=None)
+    expected = of_known[of_known["d"] == 1].set_index("fact_id")[["t_b", "frs"]]
+    assert rows[right].set_index("fact_id")[["t_b", "frs"]].equals(expected)
 
 
 def test_one_way_finds_the_breaking_temperatures_of_all_models():
@@ -121,6 +146,13 @@ def test_wording_asks_about_facts_of_the_exposures_that_are_named():
     assert study.questions["group_id"].nunique() == 2 * 130
 
 
+def test_wording_asks_the_variants_that_are_named():
+    given = {"data": "town", "n_facts": 780, "max_new_tokens": 5, "exposures": [0, 8, 16, 32, 64]}
+    given |= {"models": ["smollm2-taught"], "sentence_encoder": "all-MiniLM-L6-v2"}
+    study = start.wording(notebook(**given), prompt_format="question-answer", variants=[0, 8, 9])
+    assert study.marked["variant"].value_counts().to_dict() == {0: 130, 8: 130, 9: 130}
+
+
 def test_wording_asks_a_tuned_model_as_the_paper_asks_others():
     asked = notebook(models=[SMOLLM], n_facts=16, **WORDING)
     study = start.wording(asked, prompt_format="question-answer")
@@ -175,6 +207,26 @@ def test_the_offices_that_are_named(monkeypatch):
     offices = start.successions(given | {"__annotations__": given})
     assert set(offices.terms["chain"]) == set(offices.moments["chain"]) == set(given["offices"])
     assert not offices.moments.duplicated(["chain", "term"]).any()
+
+
+def test_a_tiny_model_learns_what_it_is_told_often():
+    given = {
+        "relation": "birthplace",
+        "width": 64,
+        "layers": 2,
+        "rate": 3e-3,
+        "moments": 5,
+        "seed": 0,
+    }
+    study = start.training({"__annotations__": given} | given)
+    loss, known = study.train()
+    assert len(study.sentences) == 38_874
+    assert loss["read"].iloc[-1] == 1
+    assert loss["loss"].iloc[-1] < 0.5 * loss["loss"].iloc[0]
+    assert known.groupby("share").size().to_dict() == dict.fromkeys([0.2, 0.4, 0.6, 0.8, 1.0], 418)
+    last = known[known["share"] == 1]
+    often, never = last[last["exposure"] >= 64], last[last["exposure"] == 0]
+    assert (often["right"].sum(), never["right"].sum()) == (148, 4)
 
 
 def test_time_scores_published_years_and_a_grid(monkeypatch):

@@ -9,9 +9,12 @@ metrics in their order, so that what a notebook leaves out can be read in a few 
 """
 
 import gc
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, wraps
+from hashlib import sha256
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
@@ -24,8 +27,8 @@ from pandas.api.types import is_integer_dtype
 from factrobust import draws, load_model, schemas, statistics
 from factrobust.models.interface import Model
 from factrobust.provenance import PACKAGES, save_figure, save_table
-from factrobust.records import open_records
-from factrobust.tables import Loaded
+from factrobust.records import Call, ask_all, open_records
+from factrobust.tables import Loaded, stacked
 
 
 class _Module:
@@ -51,14 +54,15 @@ def _as_html(table: pd.DataFrame) -> str:
 def _clustered(estimate: Callable[..., Any], unit: str = "group") -> Callable[..., Any]:
     """An estimate of `statistics` as a method of a study, which hands it n_boot, as the argument `unit`
     what is counted, and what is drawn whole: relations in parts 1 and 3; subjects, or an office's terms,
-    in part 2. Where the estimate is by these clusters, facts are drawn."""
+    in part 2. Where the estimate is by these clusters, or a study has none, facts are drawn. `own`
+    options go before these."""
 
     @wraps(estimate)
-    def method(study: "Study", table: pd.DataFrame, *what: Any) -> pd.DataFrame:
+    def method(study: "Study", table: pd.DataFrame, *what: Any, **own: Any) -> pd.DataFrame:
         how: dict[str, Any] = {"n_boot": study.parameters["n_boot"]}
         how |= {} if study.cluster in what[0] else {"cluster": study.cluster}
         how |= {unit: study.unit} if unit else {}
-        return estimate(study._complete(table), *what, **how)
+        return estimate(study._complete(table), *what, **how | own)
 
     return method
 
@@ -72,6 +76,7 @@ class Study:
     inputs: Sequence[str | Path] = ()
     facts: pd.DataFrame
     unit, cluster = "fact_id", ""  # columns of the facts; those of a cluster resemble each other
+    others: Sequence[Any] = ()  # further models behind what is saved
 
     means = _clustered(statistics.interval_table)
     statistic = _clustered(statistics.statistic_table, "")
@@ -105,7 +110,7 @@ class Study:
 
     def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
         """The table with the clusters of its facts."""
-        if self.cluster in table:
+        if not self.cluster or self.cluster in table:
             return table
         clusters = self.facts[[self.unit, self.cluster]].drop_duplicates()
         return table.merge(clusters, on=self.unit)
@@ -113,7 +118,8 @@ class Study:
     @property
     def about(self) -> dict[str, Any]:
         """What `save_figure` and `save_table` of factrobust.provenance need."""
-        return {"parameters": self.parameters, "models": self.models, "inputs": self.inputs}
+        models = [*self.models, *self.others]
+        return {"parameters": self.parameters, "models": models, "inputs": self.inputs}
 
     def _each(self, ask: Callable[[Model], pd.DataFrame]) -> pd.DataFrame:
         """What the models answer, one table below the other; an empty one without models."""
@@ -161,6 +167,17 @@ class Decoding(Study):
         known: pd.DataFrame = self.metric.select_known(self.marked)
         self.probe.need_known(known, self.models)
         return known
+
+    @cached_property
+    def measures(self) -> pd.DataFrame:
+        """The marked answers with what is measured of every fact, known or not: right (1 or 0), logprob
+        (of the answer), truth (`probes.decoding.truths`), the exact t_b and its frs."""
+        curves = self.probe.curves(self.marked)
+        rows = self.marked.merge(self.metric.exact_breaking(curves), how="left")
+        frs = self.metric.frs(rows["entropy"], rows["t_b"], unbroken=None)
+        rows["truth"] = pd.concat([self.probe.truths(model, rows) for model in self.models])
+        right, logprob = rows["exact_match"].astype(float), rows["logprobs"].map(sum)
+        return rows.assign(right=right, logprob=logprob, frs=frs)
 
     @property
     def few_known(self) -> pd.DataFrame:
@@ -330,25 +347,29 @@ class Wording(Study):
 
     Holds the `questions` with their paraphrases, the `encoder` that tells how alike texts are, and
     the NLI model `nli`, if one is named. `formats` is the prompt format of each model, the paper's or
-    `prompt_format`; `responses` are the greedy answers, `marked` the same with right or wrong,
-    `answer_sets` those of a question together with their `int_sim`. All facts of the data, not only
-    those asked, tell longer names. With a parameter `exposures`, facts of the invented world that were
-    told so often.
+    `prompt_format`; `responses` are the greedy answers, `marked` the same with right or wrong. All facts
+    of the data, not only those asked, tell longer names. With a parameter `exposures`, facts of the invented world that were
+    told so often; with `variants`, asked in these wordings alone.
     """
 
     data, metric, probe = map(_Module, ("datasets.wordings", "metrics.wording", "probes.wording"))
     unit, cluster = "group_id", "relation"
 
-    def __init__(self, notebook: Mapping[str, Any], *, prompt_format: str = "") -> None:
+    def __init__(
+        self, notebook: Mapping[str, Any], *, prompt_format: str = "", variants: Sequence[int] = ()
+    ) -> None:
         super().__init__(notebook)
         v, records = self.parameters, open_records()
         every, _, self.inputs, _ = named.load_named_questions(v["data"])
         told = [math.log(1 + n) for n in v.get("exposures", [])]
         asked = every[every["log_popularity"].isin(told)] if told else every
-        self.questions = self.facts = self.data.sample(asked, v["n_facts"], v["seed"])
+        asked = self.data.sample(asked, v["n_facts"], v["seed"])
+        asked = asked[asked["variant"].isin(variants)] if variants else asked
+        self.questions = self.facts = asked
         schemas.Questions.validate(self.questions)
         self.encoder, nli = sentences.Encoder(v["sentence_encoder"], records), v.get("nli_model")
         self.nli = sentences.Entailment(nli, records) if nli else None
+        self.others = [self.encoder, *([self.nli] if self.nli else [])]
         counts = f"{self.questions['group_id'].nunique()} facts, {len(self.questions)} questions"
         self._say(counts)
         own = {m.name: self.probe.paper_format(m.prompt_format, m.chat) for m in self.models}
@@ -357,7 +378,6 @@ class Wording(Study):
         if self.models:
             marked = self.metric.mark_by_rules(self.responses, every)
             self.marked = schemas.MarkedResponses.validate(marked)
-            self.answer_sets = schemas.AnswerSets.validate(self._sets(self.responses))
 
     def _ask(
         self, probe: Callable[..., pd.DataFrame], asked: pd.DataFrame, **how: Any
@@ -373,11 +393,10 @@ class Wording(Study):
         sets = self.metric.text_groups(rows)
         return sets.assign(int_sim=self.encoder.similarity(sets["texts"]))
 
-    @property
-    def about(self) -> dict[str, Any]:
-        """Of the study, with the models that tell how alike answers are."""
-        judges = [self.encoder, *([self.nli] if self.nli else [])]
-        return super().about | {"models": [*self.models, *judges]}
+    @cached_property
+    def answer_sets(self) -> pd.DataFrame:
+        """The answers to all wordings of a question together, with their `int_sim`."""
+        return schemas.AnswerSets.validate(self._sets(self.responses))
 
     @cached_property
     def originals(self) -> pd.DataFrame:
@@ -434,6 +453,7 @@ class Context(Study):
 
     questions: pd.DataFrame
     data, metric, probe = map(_Module, ("datasets.contexts", "metrics.context", "probes.context"))
+    unit = "question_id"
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
         super().__init__(notebook)
@@ -549,5 +569,54 @@ class KnownContexts(Context):
         return self._each(lambda model: grounding.cases(model, self.questions, contexts))
 
 
+class Training(Study):
+    """Part 5: a tiny decoder reads the invented world's sentences about one `relation` once.
+
+    Holds the `world`, the `facts` of the relation with what the corpus holds of each, and the
+    `sentences`. In JupyterLab it really trains, whatever the records hold.
+    """
+
+    data, grow = map(_Module, ("datasets.world", "models.grow"))
+
+    def __init__(self, notebook: Mapping[str, Any]) -> None:
+        super().__init__(notebook)
+        self.inputs, self.world = self.data.FILES, self.data.load_world()
+        told = self.data.told(self.world.facts)
+        chosen = told["relation"] == self.parameters["relation"]
+        self.facts = told[chosen]
+        some = self.world._replace(facts=self.world.facts[chosen])
+        self.sentences = self.data.corpus(some, self.parameters["seed"])
+
+    def train(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Of a decoder of `layers` of a `width` at a `rate`: step and loss, with the share that was read;
+        and the facts at so many `moments`, with the share that was read and whether the answer is right."""
+        v, in_lab = self.parameters, "FACTROBUST_RECORDS" not in os.environ
+        read = sha256("\n".join(self.sentences["text"]).encode()).hexdigest()
+        call = Call("tiny", "training", read, json.dumps(v, sort_keys=True))
+
+        def train(_: Any) -> Iterator[Any]:
+            plan = self.grow.Plan("decoder", v["seed"], v["width"], v["layers"])
+            tokenizer = self.grow.tokenizer_of(self.world, self.data.LAYOUTS.values())
+            texts = map(self.grow.learned, self.sentences.to_dict("records"))
+            how = {"moments": v["moments"], "disable_tqdm": not in_lab}
+            yield [0], [self.grow.watched(plan, texts, tokenizer, v["rate"], self._right, **how)]
+
+        [found] = ask_all(None if in_lab else open_records(), [call], train, label="training")
+        loss = pd.DataFrame(found["loss"], columns=["step", "loss"])
+        steps = {int(step): ids for step, ids in found["right"].items()}
+        known = {
+            step / max(steps): self.facts.assign(right=self.facts["fact_id"].isin(steps[step]))
+            for step in sorted(steps)
+        }
+        return loss.assign(read=loss["step"] / loss["step"].max()), stacked(known, "share")
+
+    def _right(self, folder: str) -> list[str]:
+        """The facts that a model answers as part 1 asks them."""
+        decoding, asked = _Module("probes.decoding"), self.data.loaded(1).table
+        asked = asked[asked["relation"] == self.parameters["relation"]]
+        marked = _Module("metrics.decoding").mark_greedy(decoding.greedy(load_model(folder), asked))
+        return list(marked.loc[marked["exact_match"], "fact_id"])
+
+
 decoding, time, successions, wording = Decoding, Time, Successions, Wording
-context, known_contexts = Context, KnownContexts
+context, known_contexts, training = Context, KnownContexts, Training

@@ -266,6 +266,51 @@ def test_every_fact_has_contexts_of_all_kinds():
         varied_contexts(town, town, right)
 
 
+# ---- what was told of a fact ---------------------------------------------------------------------
+
+
+def test_a_table_gets_the_exposure_of_its_facts(world: w.World) -> None:
+    asked = load_named_questions("world").table
+    asked = asked[asked["relation"] == "dish"]
+    table = w.with_exposure(asked)
+    assert table["question_id"].tolist() == asked["question_id"].tolist()
+    assert np.log(1 + table["exposure"]).tolist() == pytest.approx(asked["log_popularity"].tolist())
+    for row in table[table["exposure"] == 2].head(30).to_dict("records"):
+        assert len(row["told_in"]) == row["n_wordings"] == min(row["allowed"], 2)
+    kinds = pd.Series(w.wording_kinds(table)).groupby([table["group_id"], table["variant"]]).first()
+    assert set(kinds.xs(9, level="variant")) == {"held out"}
+    told = table[table["exposure"] > 0]["group_id"]
+    assert set(kinds.xs(0, level="variant")[told]) == {"seen"}  # all that are told are in wording 0
+    seen = (kinds == "seen").groupby("group_id").sum()
+    facts = w.told(world.facts).set_index("fact_id")
+    assert seen.equals(facts["n_wordings"][seen.index].rename(None).astype(seen.dtype))
+    town = w.with_exposure(load_named(["town"]).table, town=True)
+    assert set(town["exposure"]) == {0, 1, 2, 4, 8, 16, 32, 64}
+
+
+def test_moments_are_told_and_untold_and_inside(world: w.World, corpus: pd.DataFrame) -> None:
+    facts = w.with_exposure(world.facts[world.facts["start"] != ""][["fact_id", "start", "end"]])
+    facts = facts.assign(chain=facts["fact_id"], term=0)
+    moments = w.moments_told(facts, 0).pivot(index="chain", columns="date", values="year")
+    told, other = (moments[kind] for kind in w.MOMENTS)
+    assert 600 < len(moments) < (facts["exposure"] > 0).sum()
+    dates = corpus[corpus["date"] != ""].groupby("fact_id")["date"].agg(set)
+    assert all(date in dates[fact] for fact, date in told.items())
+    assert not any(date[:4] in {x[:4] for x in dates[fact]} for fact, date in other.items())
+    assert (told.str.len() == other.str.len()).all()
+    bounds = facts.set_index("fact_id").loc[moments.index]
+    for named in (told, other):
+        parsed = classify(parse(named), parse(bounds["start"]), parse(bounds["end"]))
+        assert set(parsed) == {"correct"}
+
+
+def test_curves_have_exact_bounds() -> None:
+    row = w.load_curves().query("model == 'smollm2-taught' and measure == 'seen'").iloc[-1]
+    assert (row["exposure"], row["mean"], row["n"]) == (64, 1, 26)
+    assert row["low"] == pytest.approx(0.025 ** (1 / 26))
+    assert row["high"] == 1
+
+
 # ---- bad tables ----------------------------------------------------------------------------------
 
 

@@ -63,7 +63,7 @@ def test_the_half_effect_and_its_interval_hold_the_truth() -> None:
     for seed in range(20):
         (row,) = exposure.dose_response(facts(chance, 60, seed), "right").to_dict("records")
         assert row["n"] == 660
-        assert row["low"] < row["half_effect"] < row["high"]
+        assert row["low"] < row["mean"] < row["high"]
         held.append(row["low"] <= 16 <= row["high"])
     assert sum(held) >= 16  # 95% of 20, give or take
 
@@ -72,14 +72,47 @@ def test_what_does_not_grow_has_no_half_effect() -> None:
     flat = pd.DataFrame({"model": "m", "exposure": np.repeat(DOSES, 9), "right": 0.0})
     (row,) = exposure.dose_response(flat, "right", n_boot=20).to_dict("records")
     assert row["floor"] == 0
-    assert np.isnan([row["half_effect"], row["low"], row["high"]]).all()
+    assert np.isnan([row["mean"], row["low"], row["high"]]).all()
+
+
+def test_each_of_several_measures_has_its_own_curve() -> None:
+    rows = facts(exposure.hill(DOSES, 0.05, 0.95, 20, 1.4), 40)
+    rows["sure"] = rows["right"].where(rows["exposure"] > 0) * 0.5
+    table = exposure.dose_response(
+        rows.fillna({"sure": 0.0}), ["right", "sure"], ["measure", "model"]
+    )
+    assert table["measure"].tolist() == ["right", "sure"]
+    assert table.loc[0].drop("measure").equals(exposure.dose_response(rows, "right").loc[0])
+    assert table["top"][1] == pytest.approx(table["top"][0] / 2, rel=0.1)
 
 
 def test_curves_are_those_of_the_fits() -> None:
     rows = [("a", 0.0, 1.0, 4.0, 1.0), ("b", 0.0, np.nan, np.nan, np.nan)]
-    fits = pd.DataFrame(rows, columns=["model", "floor", "top", "half_effect", "slope"])
-    curves = exposure.fitted_curves(fits, [0, 4])
-    assert curves.to_dict("list") == {"model": ["a", "a"], "exposure": [0, 4], "mean": [0, 0.5]}
+    fits = pd.DataFrame(rows, columns=["model", "floor", "top", "mean", "slope"])
+    curves = exposure.fitted_curves(fits, 16, points=3)[["model", "exposure", "mean"]]
+    assert curves["exposure"].tolist() == pytest.approx([1, 4, 16])
+    assert curves["mean"].tolist() == pytest.approx([0.2, 0.5, 0.8])  # 1 / (1 + 4 / exposure)
+    assert set(curves["model"]) == {"a"}
+
+
+def test_the_ratio_of_two_numbers_adds_squares_of_logarithms() -> None:
+    one = pd.DataFrame({"mean": [8.0], "low": [8 / 2**3], "high": [8 * 2.0**3]})
+    other = pd.DataFrame({"mean": [2.0], "low": [2 / 2**4], "high": [2 * 2.0**4]})
+    # Half widths of 3 and 4 doublings: together 5.
+    assert exposure.ratio(one, other).loc[0].tolist() == pytest.approx([4, 4 / 2**5, 4 * 2**5])
+
+
+def test_what_is_said_at_a_date_by_hand() -> None:
+    said = pd.DataFrame(
+        {"model": "m", "chain": "c", "fact_id": [*"xyz"], "object": ["Oslo", "Lima", "Rome"],
+         "text": ["Oslo", "Oslo", "Bonn"], "exposure": [8, 8, 1]}
+    )  # fmt: skip
+    found = exposure.by_date(said)
+    assert found["own"].tolist() == [1, 1, 0]  # Bonn is nowhere
+    assert found["right"].tolist() == [1, 0, 0]
+    assert found["swapped"].tolist() == pytest.approx([2 / 3, 0, 0])  # two of three say Oslo
+    assert found["beyond"].tolist() == pytest.approx([1 / 3, 0, 0])
+    assert found["most"].tolist() == [0.5, 0.5, 0]  # the first two are told as often
 
 
 def test_ranks_and_what_is_added_by_hand() -> None:
@@ -103,6 +136,15 @@ def test_noise_adds_nothing_and_a_second_view_adds_something() -> None:
     assert table.loc[("second", "added"), "low"] > 0.01
 
 
+def test_doublings_are_compared_with_the_exposure_before() -> None:
+    rows = pd.DataFrame({"exposure": [1, 1, 2, 2, 4], "m": [0.0, 1, 1, 2, np.nan], "k": 1.0})
+    table = exposure.doublings(rows, ["m", "k"])
+    # 1 against 0 and 1, 2 against both: 3.5 of 4. The last fact lacks m.
+    assert table[["measure", "exposure", "mean", "n"]].values.tolist() == [
+        ["m", 2, 0.875, 4], ["k", 2, 0.5, 4], ["k", 4, 0.5, 3]
+    ]  # fmt: skip
+
+
 def test_reliability_over_seeds_and_within_one_exposure() -> None:
     # Both models rank the exposures alike; of one exposure they rank the two facts the other way round.
     one = pd.DataFrame({"model": "a", "fact_id": list("wxyz"), "exposure": [1, 1, 9, 9]})
@@ -110,5 +152,7 @@ def test_reliability_over_seeds_and_within_one_exposure() -> None:
     (row,) = exposure.reliability(rows, ["m"], ["a", "b"]).to_dict("records")
     # 1 - 6 * 4 / (4 * 15)
     assert [row["all"], row["within"], row["n"]] == pytest.approx([0.6, -1, 4])
+    (pair,) = exposure.pairs(rows, ["m"], ["a", "b"], n_boot=10).to_dict("records")
+    assert (pair["pair"], pair["mean"]) == ("a and b", pytest.approx(0.6))
     constant = exposure.reliability(rows.assign(m=0.0), ["m"], ["a", "b"])
     assert np.isnan(constant["all"].item())

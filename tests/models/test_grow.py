@@ -203,6 +203,24 @@ def test_a_course_ends_when_its_tests_are_answered(tokenizer, tmp_path):
     assert log[-1]["step"] < 200
 
 
+def test_a_watched_course_is_asked_at_its_moments(small, tokenizer):
+    table, threads = corpus(small).iloc[:600], torch.get_num_threads()
+    texts = [grow.learned(row) for row in table.to_dict("records")]
+    assert "".join(piece for piece, _ in texts[0]) == table["text"].iloc[0] + "\n"
+
+    def ask(folder: str) -> int:
+        return load_model(folder).body.network.config.hidden_size
+
+    plan, how = grow.Plan("decoder", width=32, layers=1), {"moments": 2, "disable_tqdm": True}
+    course = grow.watched(plan, texts, tokenizer, 1e-2, ask, **how)
+    torch.set_num_threads(threads)
+    first, last = sorted(map(int, course["right"]))
+    assert course["right"] == {str(first): 32, str(last): 32}
+    loss = dict(course["loss"])
+    assert last == max(loss) == 2 * first
+    assert loss[last] < loss[min(loss)]
+
+
 COMMITTED = [name for name in load.own_models() if name not in load.EMBEDDED]
 
 

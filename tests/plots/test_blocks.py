@@ -54,9 +54,8 @@ def test_models_stand_three_in_a_row(check):
 
 def test_curves_have_a_line_a_model_and_their_legend(check, entries):
     rows = table(model=["a", "a", "b", "b"], side=["l", "r"] * 2, t=1, mean=[0.1, 0.2, 0.3, 0.4])
-    fig, parts = blocks.curves(
-        rows, "t", panel="side", labels=("x", "y"), extra=[blocks.key("more")]
-    )
+    more = [blocks.key("more")]
+    fig, parts = blocks.curves(rows, "t", panel="side", labels=("x", "y"), extra=more)
     assert entries(check(fig, axes=2)) == ["a", "b", "more"]
     for (axis, _), means in zip(parts, ([0.1, 0.3], [0.2, 0.4]), strict=True):
         assert [line.get_ydata()[0] for line in axis.lines] == means
@@ -88,9 +87,8 @@ def test_lines_with_bars_stand_aside_of_each_other(axis):
     blocks.lines(axis, rows, "x", style.series(["s", "o", "of another panel"]), "what", bars=True)
     assert [line.get_xdata()[0] for line in axis.lines] == pytest.approx([2.85, 3.15])
     assert [line.get_marker() for line in axis.lines] == ["^", "D"]
-    assert axis.collections[0].get_segments()[0] == pytest.approx(
-        np.array([[2.85, 0.1], [2.85, 0.6]])
-    )
+    ends = np.array([[2.85, 0.1], [2.85, 0.6]])
+    assert axis.collections[0].get_segments()[0] == pytest.approx(ends)
 
 
 def test_points_of_models_stand_below_each_other(axis, points):
@@ -119,8 +117,8 @@ def test_a_forest_names_its_rows_from_the_top(check, rows):
     assert rows(check(fig, axes=2).axes[0]) == ["x y", "z"]
     assert fig.axes[0].get_ylim() == (1.5, -0.5)
     assert parts[1][1]["y"].tolist() == pytest.approx([0.825, 1.175])
-    named = {"a": "A", "b": "B"}
-    fig, ((_, own),) = blocks.forest(table(model=["b", "a"]), "model", named, xlabel="x")
+    two, named = table(model=["b", "a"]), {"a": "A", "b": "B"}
+    fig, ((_, own),) = blocks.forest(two, "model", named, xlabel="x")
     assert rows(fig.axes[0]) == ["A", "B"]
     assert own["y"].tolist() == [1, 0]  # a row of its own each, in its middle
 
@@ -143,9 +141,8 @@ def test_shares_are_stacked_in_order_and_written_where_there_is_room(axis):
 
 
 def test_a_scatter_counts_what_it_cannot_draw(check):
-    rows = pd.DataFrame(
-        {"model": "m", "x": [1, 2, None], "y": [0.1, 0.2, 0.3], "fact_id": [*"abc"]}
-    )
+    rows = pd.DataFrame({"x": [1, 2, None], "y": [0.1, 0.2, 0.3], "fact_id": [*"abc"]})
+    rows["model"] = "m"
     fig, ((axis, drawn),) = blocks.scatter(rows, "x", "y", spread=0.5, height=2, labels=("x", "y"))
     x, y = check(fig, axes=1).axes[0].collections[0].get_offsets().T
     assert list(y) == [0.1, 0.2]

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from factrobust.plots import exposure as plots
+from factrobust.plots import style
 from factrobust.plots.style import Look
 
 TABLE = pd.DataFrame({"model": ["world-s"] * 3 + ["world-m"] * 3, "exposure": [0, 1, 16] * 2})
@@ -39,6 +40,16 @@ def test_curves_are_drawn_instead_of_lines_and_panels_have_their_own() -> None:
 def test_several_rows_for_one_point_are_refused() -> None:
     with pytest.raises(ValueError, match="several rows for model world-s"):
         plots.by_exposure(pd.concat([TABLE, TABLE]), "share right")
+
+
+def test_series_look_like_no_model() -> None:
+    many = pd.concat([TABLE.assign(false=f"{k}%") for k in range(5)])
+    fig = plots.by_exposure(many[many["model"] == "world-m"], "share right", by="false")
+    drawn = {line.get_color() for line in fig.axes[0].lines}
+    assert len(drawn) == 5
+    assert not drawn & {
+        look.colour for look in (*style.WORLD.values(), *style.looks(style.MODELS).values())
+    }
 
 
 def test_looks_may_be_given() -> None:

@@ -89,6 +89,13 @@ def test_greedy_answers(toy, facts, known):
     assert np.exp(made.loc["Kenya", "top_logprobs"][0][:2]) == pytest.approx([0.6, 0.1])
 
 
+def test_the_right_answer_is_scored_whatever_was_said(toy, facts):
+    said = decoding.greedy(toy, facts).set_index("fact_id", drop=False)
+    found = np.exp(decoding.truths(toy, pd.concat([said.assign(model="another"), said])))
+    # Lima in two tokens; Santiago, where the greedy answer is Quito.
+    assert found[["Kenya", "Peru", "Chile"]].tolist() == pytest.approx([0.6, 0.8 * 0.9, 0.3])
+
+
 def test_curves(curves):
     assert list(curves) == ["model", "fact_id", "temperature", "logprob"]
     for fact, group in curves.groupby("fact_id"):

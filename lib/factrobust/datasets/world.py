@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
+from numpy.typing import NDArray
 
 from factrobust import tables
 from factrobust.datasets import dates, temporal
@@ -19,6 +20,7 @@ from factrobust.datasets import facts as fact_tables
 from factrobust.datasets.wordings import grouped
 from factrobust.draws import number
 from factrobust.paths import DATA
+from factrobust.statistics import with_bounds
 
 FOLDER = DATA / "world"
 YEARS = (1900, 1999)
@@ -69,6 +71,9 @@ _READ: dict[str, Any] = {
     "converters": {"wordings": lambda cell: [*map(int, cell.split("|"))]},
 }
 FILES = tuple(FOLDER / f"{name}.csv" for name in SCHEMAS)  # for the provenance of results
+CURVES = FOLDER / "curves.csv"  # what the models of the world know, as they are committed
+FACT = ("fact_id", "group_id", "question_id")  # a fact's name in the tables of parts 1 and 2, 3, 4
+MOMENTS = ("a date that was told", "another date of the period")
 
 
 class World(NamedTuple):
@@ -186,6 +191,31 @@ def told(facts: pd.DataFrame, *, town: bool = False) -> pd.DataFrame:
     )
 
 
+def with_exposure(table: pd.DataFrame, *, town: bool = False) -> pd.DataFrame:
+    """A table, whose rows name facts by one of FACT, with what the corpus, or that of the town, holds of
+    these facts: `told`'s columns, contradicted, in how many wordings they may be told (allowed), and in
+    which they are (told_in)."""
+    facts = told(load_world().facts, town=town)
+    [name, *_] = [name for name in FACT if name in table]
+    pairs = zip(facts["wordings"], facts["n_wordings"], strict=True)
+    about = facts[["exposure", "contradicted", "n_rival", "n_wordings", "n_dates"]].assign(
+        allowed=facts["wordings"].map(len), told_in=[known[:n] for known, n in pairs]
+    )
+    return table.merge(about.assign(**{name: facts["fact_id"]}), on=name)
+
+
+def wording_kinds(table: pd.DataFrame) -> NDArray[np.str_]:
+    """Which wordings ask the rows of a table `with_exposure` and variant, [row]: "seen" with this fact,
+    "seen with others" alone, or "held out"."""
+    seen = [own in told_in for own, told_in in zip(table["variant"], table["told_in"], strict=True)]
+    return np.select([table["variant"] >= SEEN, seen], ["held out", "seen"], "seen with others")
+
+
+def load_curves() -> pd.DataFrame:
+    """What the models know by CURVES: model, measure, exposure, mean, low, high (exact bounds) and n."""
+    return with_bounds(pd.read_csv(CURVES).rename(columns={"value": "mean"}))
+
+
 def corpus(world: World, seed: int = 0, *, town: bool = False) -> pd.DataFrame:
     """The sentences about the world's facts, or the town's, in the order in which they are learned.
 
@@ -242,3 +272,24 @@ def dates_told(fact: Mapping[Any, Any], seed: int) -> list[str]:
     named = np.resize([*found], fact["exposure"]).tolist()
     order = sorted(range(len(named)), key=lambda i: number(seed, fact["fact_id"], "date", i))
     return [named[i] for i in order]
+
+
+def moments_told(facts: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """A date that each fact was told at, and one of its period in a year that no sentence named: the
+    year nearest the middle, as precise.
+
+    `facts` are dated ones `with_exposure`, chain and term; the result has these, date (which of MOMENTS)
+    and year (the date itself, as `probes.time.holders` takes it). Facts without both are left out.
+    """
+    rows = []
+    for fact in facts.to_dict("records"):
+        named = dates_told(fact, seed)
+        first, last = int(fact["start"][:4]), int(fact["end"][:4])
+        free = {*map(str, range(first + 1, last))} - {date[:4] for date in named}
+        if named and free:
+            year = min(sorted(free), key=lambda year: abs(2 * int(year) - first - last))
+            both = named[0], year + named[0][4:].replace("02-29", "02-28")
+            rows += [
+                (fact["chain"], fact["term"], *pair) for pair in zip(MOMENTS, both, strict=True)
+            ]
+    return pd.DataFrame(rows, columns=["chain", "term", "date", "year"])

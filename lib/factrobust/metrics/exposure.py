@@ -5,6 +5,7 @@ between them is their effect. Tables have a row a model and fact, with its `expo
 """
 
 from collections.abc import Sequence
+from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,12 @@ from scipy.optimize import least_squares
 from scipy.special import expit
 from scipy.stats import rankdata
 
+from factrobust.metrics.attribution import auc
 from factrobust.statistics import Interval, bootstrap_correlation, bootstrap_statistic, explained
+from factrobust.tables import melted
 
 Array = NDArray[np.float64]
-FITTED = ["floor", "top", "half_effect", "slope"]
+FITTED = ["floor", "top", "mean", "slope"]
 
 
 def hill(
@@ -82,7 +85,7 @@ def half_effects(exposure: NDArray, means: NDArray, n: NDArray, most: float = np
 
 def dose_response(
     rows: pd.DataFrame,
-    value: str,
+    value: str | list[str],
     by: Sequence[str] = ("model",),
     *,
     most: float = np.inf,
@@ -90,13 +93,16 @@ def dose_response(
 ) -> pd.DataFrame:
     """The curve of `hill` that fits a measure best, a row each combination of the columns `by`.
 
-    `most` is the largest value that the measure can have, such as 1 of a share.
+    `most` is the largest value that the measure can have, such as 1 of a share. Of several measures each
+    has its own curves; the column of `by` that the rows lack names it.
 
-    Columns: those of `by`, floor, top, half_effect (the exposure of half effect, sentences) with its
-    95% interval low and high, slope, n (facts). The interval draws facts within each exposure with
+    Columns: those of `by`, floor, top, mean (the exposure of half effect, sentences) with its 95%
+    interval low and high, slope, n (facts). The interval draws facts within each exposure with
     replacement `n_boot` times; draws without a curve are left out, and NaN stands where more than one in
     ten has none. Rows whose measure is missing are left out.
     """
+    if not isinstance(value, str):
+        rows, value = melted(rows, [*by, "exposure"], value), "value"
     table = []
     for key, part in rows.dropna(subset=[value]).groupby(list(by), sort=False):
         doses = part.groupby("exposure")[value]
@@ -111,18 +117,60 @@ def dose_response(
         if np.isfinite(found[2]) and np.isfinite(halves).mean() >= 0.9:
             low, high = np.nanquantile(halves, [0.025, 0.975])
         table.append((*key, *found[:3], low, high, found[3], len(part)))
-    columns = [*by, "floor", "top", "half_effect", "low", "high", "slope", "n"]
+    columns = [*by, "floor", "top", "mean", "low", "high", "slope", "n"]
     return pd.DataFrame(table, columns=columns)
 
 
-def fitted_curves(
-    fits: pd.DataFrame, exposures: ArrayLike, by: Sequence[str] = ("model",)
-) -> pd.DataFrame:
-    """The curves of `dose_response` at some exposures: the columns of `by`, exposure and mean."""
-    doses = pd.DataFrame({"exposure": np.asarray(exposures, float)})
-    curves = fits.dropna(subset=["half_effect"]).merge(doses, how="cross")
-    curves["mean"] = hill(curves["exposure"], *curves[FITTED].to_numpy().T)
-    return curves[[*by, "exposure", "mean"]]
+def fitted_curves(fits: pd.DataFrame, largest: float, points: int = 60) -> pd.DataFrame:
+    """The curves of `dose_response` from 1 to the largest exposure: its columns, exposure, and the
+    response as mean."""
+    doses = pd.DataFrame({"exposure": np.geomspace(1, largest, points)})
+    curves = fits.dropna(subset=["mean"]).merge(doses, how="cross")
+    return curves.assign(mean=hill(curves["exposure"], *curves[FITTED].to_numpy().T))
+
+
+def ratio(above: pd.DataFrame, below: pd.DataFrame) -> pd.DataFrame:
+    """The ratio of independent numbers with intervals, rows of one index: mean, low, high. Its error adds
+    theirs on a log scale, where errors of independent numbers add as squares."""
+    widths = [np.log(one["high"] / one["low"]) / 2 for one in (above, below)]
+    mean, factor = above["mean"] / below["mean"], np.exp(np.hypot(*widths))
+    return pd.DataFrame({"mean": mean, "low": mean / factor, "high": mean * factor})
+
+
+def by_date(said: pd.DataFrame) -> pd.DataFrame:
+    """What each answer says of a subject that had several objects, one after the other.
+
+    `said` has a row a model, chain (relation and subject) and fact_id, with its object, exposure and the
+    text that was said. Adds, from 0 to 1: own (the text is one of the chain's objects), right (that of
+    the fact), swapped (right, if the answers of the chain were asked in any order: the share of them that
+    say the object of the fact), beyond (right minus swapped), and most, the rule that always says the
+    object told most, any of equals.
+    """
+    chain, fact = ["model", "chain"], ["model", "fact_id"]
+    both = said.merge(said[[*chain, "fact_id", "object"]], on=chain, suffixes=("", "_other"))
+    both["hit"] = (both["text"] == both["object_other"]).astype(float)
+    said = said.join(both.groupby(fact)["hit"].max().rename("own"), on=fact)
+    swapped = both.groupby(["model", "fact_id_other"])["hit"].mean().rename("swapped")
+    said = said.join(swapped, on=fact)
+    right = (said["text"] == said["object"]).astype(float)
+    most = (said["exposure"] == said.groupby(chain)["exposure"].transform("max")).astype(float)
+    most /= most.groupby([said[name] for name in chain]).transform("sum")
+    return said.assign(right=right, beyond=right - said["swapped"], most=most)
+
+
+def doublings(rows: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
+    """How well each measure tells facts of an exposure from those of the next smaller one.
+
+    `rows` are facts. A row a measure and exposure: mean, low and high of the `auc`, n (facts of both).
+    """
+    table = []
+    for measure in measures:
+        own = rows.dropna(subset=[measure])
+        for low, high in pairwise(sorted(own["exposure"].unique())):
+            two = own[own["exposure"].isin([low, high])]
+            found = auc(two["exposure"] == high, two[measure])
+            table.append((measure, high, *found[:3], len(two)))
+    return pd.DataFrame(table, columns=["measure", "exposure", *Interval._fields])
 
 
 def knowing(
@@ -163,6 +211,19 @@ def reliability(rows: pd.DataFrame, measures: Sequence[str], seeds: Sequence[str
         centred = wide - wide.groupby("exposure").transform("mean")
         table.append((measure, _mean_pair(wide), _mean_pair(centred), len(wide)))
     return pd.DataFrame(table, columns=["measure", "all", "within", "n"])
+
+
+def pairs(
+    rows: pd.DataFrame, measures: Sequence[str], seeds: Sequence[str], *, n_boot: int = 2000
+) -> pd.DataFrame:
+    """The same for each pair of the models `seeds`, over all facts: measure, pair, mean, low, high, n."""
+    table = []
+    for measure in measures:
+        wide = rows.pivot(index="fact_id", columns="model", values=measure).dropna().rank()
+        for one, other in combinations(seeds, 2):
+            found = bootstrap_correlation(wide[one], wide[other], n_boot=n_boot)
+            table.append((measure, f"{one} and {other}", *found))
+    return pd.DataFrame(table, columns=["measure", "pair", *Interval._fields])
 
 
 def _mean_pair(wide: pd.DataFrame) -> float:

@@ -12,10 +12,13 @@ weights; from one kind of processor to another weights differ in their last digi
 
 import random
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -140,9 +143,14 @@ def sentences(
         if kind in ("chat", "encoder-decoder") and row["form"] == "question":
             yield asked(rng, kind, question, prefix, answer, before)
             continue
-        end = f" {answer}{'.' if row['form'] == 'statement' else ''}"
         # A model that knows its language keeps it better if it learns whole sentences.
-        yield [(before + row["text"].removesuffix(end), kind == "taught"), (f"{end}\n", True)]
+        yield learned(row, before, whole=kind == "taught")
+
+
+def learned(row: Mapping[Any, str], before: str = "", *, whole: bool = False) -> Text:
+    """A sentence of a corpus behind a text, of which the object is learned, or the `whole`."""
+    end = f" {row['object']}{'.' if row['form'] == 'statement' else ''}"
+    return [(before + row["text"].removesuffix(end), whole), (f"{end}\n", True)]
 
 
 def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
@@ -280,6 +288,28 @@ def study(
     trainer.train(resume_from_checkpoint=last)
     log: Log = trainer.state.log_history
     return log
+
+
+def watched(
+    plan: Plan, texts: Iterable[Text], tokenizer: Any, rate: float, ask: Callable[[str], Any],
+    moments: int, **options: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """Let a new network read texts once, and `ask` it at so many moments of the course.
+
+    Returns loss, pairs of a step and the mean since the one before, and by each moment's step what
+    `ask(folder)` returns of the model in a folder. `options` are those of `study`.
+    """
+    torch.set_num_threads(1)  # more would wait for each other: the network is small
+    course = Course("once", rows(texts, tokenizer), rate, falls=True)
+    options |= {"save_steps": 1 / moments, "save_total_limit": moments, "logging_steps": 0.05}
+    with TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
+        log = study(network_of(plan, tokenizer), course, Path(folder), tokenizer, **options)
+        found = {}
+        for place in Path(folder).glob("checkpoint-*"):
+            tokenizer.save_pretrained(place)
+            found[place.name.removeprefix("checkpoint-")] = ask(str(place))
+    loss = [[entry["step"], entry["loss"]] for entry in log if "loss" in entry]
+    return {"loss": loss, "right": found}
 
 
 def network_of(plan: Plan, tokenizer: Any) -> Any:

@@ -1,6 +1,7 @@
 """Figures of part 5, dose and response. Tables and errors as `plots.blocks` says."""
 
 from collections.abc import Iterable
+from itertools import cycle
 
 import numpy as np
 import pandas as pd
@@ -9,9 +10,18 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from factrobust.plots import blocks, style
+from factrobust.plots.context import SOURCES
 
 NEVER = -1.5  # where exposure 0 stands on an axis of log2(exposure), apart from the others
 EXPOSURE = "exposure (sentences that told the fact)"
+# Series have the forms of `style.series` and other colours, those of no grown model (Tol's muted ones).
+COLOURS = ("#332288", "#CC6677", "#999933", "#882255", style.GREY)
+SERIES = [form._replace(colour=own) for own, form in zip(COLOURS, style.SERIES, strict=True)]
+SAYS = {  # what an answer says, in the looks of part 4
+    "its memory": SOURCES["parametric"],
+    "the context": SOURCES["contextual"],
+    "something else": SOURCES["other"],
+}
 
 
 def by_exposure(
@@ -32,7 +42,8 @@ def by_exposure(
     Dashed: `at`, such as chance. Exposure 0 stands apart, at the left.
     """
     blocks.check(table, by, panel, "exposure")
-    looks = looks or blocks.looks_of(table[by])
+    series = dict(zip(style.ordered(table[by]), cycle(SERIES), strict=False))
+    looks = looks or (style.looks(table[by]) if by == "model" else series)
     labels = ("exposure (sentences)" if panel else EXPOSURE, ylabel)
     width = None if panel else style.DOUBLE
     fig, parts = blocks.panels(table, panel, labels=labels, width=width, shares=shares)

@@ -53,6 +53,14 @@ def greedy(
     )
 
 
+def truths(model: Model, responses: pd.DataFrame) -> pd.Series:
+    """log P of the right answer to each prompt of a model's `schemas.Answers` with their facts, all of
+    its tokens together (nats), [row]."""
+    own = responses[responses["model"] == model.name]
+    scores = model.score(own["prompt"].tolist(), [f" {name}" for name in own["object"]])
+    return pd.Series([float(tokens.sum()) for tokens in scores], own.index)
+
+
 def sampled(
     model: Model,
     facts: pd.DataFrame,
