@@ -203,7 +203,7 @@ def correlations(
     """`bootstrap_correlation` of two columns, as `statistic_table`, with r for the mean; with `ranks`
     of their ranks in each combination (Spearman's)."""
     if ranks:
-        df = df.assign(**df.groupby(list(by))[[x, y]].rank())  # type: ignore[arg-type]
+        df = df.assign(**df.groupby(list(by))[[x, y]].rank())
     found = statistic_table(df, by, _weighted_pearson, [x, y], cluster, n_boot=n_boot)
     return found.rename(columns={"mean": "r"})
 
