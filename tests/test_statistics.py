@@ -142,7 +142,7 @@ def test_paired_table_compares_the_facts_that_have_both():
     assert alone.tolist() == ["m", 0.5, 0.5, 0, -1, 1, 3]  # facts: 1, 0 and -1, one drawn thrice
     pairs = statistics.pairwise(table, "value", "format", cluster="subject")
     assert pairs[["first", "second", "n"]].values.tolist() == [
-        *(["a", "b", 3], ["a", "c", 1], ["b", "c", 1]),
+        *(["a", "b", 3], ["a", "c", 1], ["b", "c", 1])
     ]
     assert pairs.loc[0, ["mean", "low", "high", "subjects"]].tolist() == [0, -0.5, 1, 2]
 
@@ -211,7 +211,7 @@ def test_an_estimate_of_each_part():
     how = ["model"], statistics.ratio_of_sums, ["y", "x"], "relation"
     sums = statistics.statistic_table(df, *how, n_boot=50)
     assert sums[["model", "mean", "n", "relations"]].values.tolist() == [
-        *(["a", 1, 4, 3], ["b", -1, 4, 3]),
+        *(["a", 1, 4, 3], ["b", -1, 4, 3])
     ]
     ends = statistics.estimates(
         df, ["model"], lambda p: (p["y"].min(), p["y"].max()), ["low", "high"], sort=False

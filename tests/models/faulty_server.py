@@ -103,20 +103,15 @@ def faulty_server() -> Iterator[FaultyServer]:
         def log_message(self, *_: Any) -> None:
             pass
 
-        def log_error(self, *_: Any) -> None:
-            pass
+        log_error = log_message
 
     class Quiet(ThreadingHTTPServer):
         daemon_threads = True
-
-        def handle_error(self, *_: Any) -> None:  # a client that went away
-            pass
+        handle_error = Handler.log_message  # of a client that went away
 
     with Quiet(("127.0.0.1", 0), Handler) as http:
         thread = threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         server.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
-        try:
-            yield server
-        finally:
-            http.shutdown()
+        yield server
+        http.shutdown()

@@ -117,10 +117,7 @@ def test_too_few_alternatives_are_told_at_the_first_answer():
     assert model.closed  # although the error's traceback still holds its frame
     with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 1 are needed"):
         Canned(0, 0).generate(["a", "b"], alternatives=1)
-
-
-def test_one_answer_with_enough_alternatives_is_enough():
-    """A server that tells them by their texts merges those that read alike."""
+    # One answer with enough is enough: a server that tells texts merges those that read alike.
     assert len(Canned(10, 9, 10).generate(["a", "b", "c"], alternatives=10)) == 3
     assert len(Canned(0, 0).generate(["a", "b"])) == 2
     assert len(Canned(0, text="").generate(["a"], alternatives=10)) == 1  # it ended at once

@@ -24,15 +24,15 @@ from factrobust.text import normalise
 OBJECTS = ("Kenya", "Peru", "Chad", "Oman")
 
 
-def asked_with(country: str, answer: str) -> str:
-    return (
-        f"Context: [The capital of {country} is {answer}]. Q: What is the capital of {country}? "
-        f"A: The capital of {country} is"
-    )
+def asked_with(country: str, answer: str, about: str = "") -> str:
+    """The prompt that asks for a capital, in a context that names that of `about`, or the same."""
+    stated = f"The capital of {about or country} is {answer}"
+    asked = f"Q: What is the capital of {country}? A: The capital of {country} is"
+    return f"Context: [{stated}]. {asked}"
 
 
 # Only the last token counts, so a prompt with context is one token.
-TABLE = {
+PLAIN = {
     " Kenya is": {" Nai": 0.8, " Lima": 0.2},
     " Nai": {"robi": 0.6, "vasha": 0.4},
     "robi": {".": 1.0},
@@ -43,6 +43,8 @@ TABLE = {
     " Chad is": {":": 0.6, " Lima": 0.3, " Nai": 0.1},
     ":": {"\n": 1.0},
     " Oman is": {"\n": 0.8, " Lima": 0.1, " Nai": 0.1},
+}
+TABLE = PLAIN | {
     asked_with("Kenya", "Lima"): {" Lima": 0.7, " Nai": 0.3},
     asked_with("Peru", "Nairobi"): {" Lima": 0.75, " Nai": 0.25},
     asked_with("Chad", "Lima"): {":": 0.6, " Lima": 0.4},
@@ -54,18 +56,13 @@ TABLE = {
 
 @pytest.fixture
 def questions():
-    table = pd.DataFrame({"object": OBJECTS}, index=range(10, 14))  # not 0, 1, ...
-    return table.assign(
-        question_id="capital/" + table["object"].str.lower(),
-        category="geography",
-        base_id="capital",
-        attribute="capital",
-        question="What is the capital of " + table["object"] + "?",
-        prefix="The capital of " + table["object"] + " is",
-        answers=[[] for _ in OBJECTS],
-        right_answers="one",
-        popularity=np.nan,
-    )
+    names = pd.Series(OBJECTS, index=range(10, 14))  # not 0, 1, ...
+    return pd.DataFrame({"object": names}).assign(
+        question_id="capital/" + names.str.lower(), category="geography", base_id="capital",
+        attribute="capital", question="What is the capital of " + names + "?",
+        prefix="The capital of " + names + " is", answers=[[] for _ in OBJECTS],
+        right_answers="one", popularity=np.nan,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -200,30 +197,21 @@ def test_models_that_leave_nothing_to_look_at_are_named():
         probes.need(False, models, "no answer is right")
 
 
-def stated_of(about: str, answer: str, country: str) -> str:
-    context = f"Context: [The capital of {about} is {answer}]. "
-    return f"{context}Q: Where? A: The capital of {country} is"
-
-
-def test_known_contexts_by_hand(toy_model):
+def test_known_contexts_by_hand(toy_model, questions):
     """The model knows Kenya's capital, believes what is said of Kenya, and repeats what is said of
-    Peru; only the last token counts, so a prompt with context is one token."""
-    table = {token: TABLE[token] for token in (" Kenya is", "robi", " Lima", ".", " It")}
-    asked = {
-        ("Kenya", "Nairobi", "Kenya"): {" Nai": 0.9, " Lima": 0.1},
-        ("Peru", "Lima", "Kenya"): {" Nai": 0.6, " Lima": 0.4},
-        ("Kenya", "Lima", "Kenya"): {" Lima": 0.7, " Nai": 0.3},
-        ("Peru", "Lima", "Peru"): {" Lima": 1.0},
-        ("Kenya", "Nairobi", "Peru"): {" Nai": 1.0},
-        ("Peru", "Nairobi", "Peru"): {"\n": 1.0},
-    }
-    table |= {" Nai": {"robi": 0.75, "vasha": 0.25}, " Peru is": {"\n": 1.0}}
-    toy = toy_model(table | {stated_of(*words): answers for words, answers in asked.items()})
-    questions = pd.DataFrame({"object": ["Kenya", "Peru"]}, index=[7, 5]).assign(
-        question_id=["capital/Kenya", "capital/Peru"], base_id="capital", question="Where?",
-        prefix=["The capital of Kenya is", "The capital of Peru is"], category="geography",
-        answers=[["Nairobi"], ["Lima", "Ciudad de los Reyes"]],
+    Peru."""
+    toy = toy_model(
+        PLAIN | {
+            " Peru is": {"\n": 1.0},
+            asked_with("Kenya", "Nairobi"): {" Nai": 0.9, " Lima": 0.1},
+            asked_with("Kenya", "Lima", about="Peru"): {" Nai": 0.6, " Lima": 0.4},
+            asked_with("Kenya", "Lima"): {" Lima": 0.7, " Nai": 0.3},
+            asked_with("Peru", "Lima"): {" Lima": 1.0},
+            asked_with("Peru", "Nairobi", about="Kenya"): {" Nai": 1.0},
+            asked_with("Peru", "Nairobi"): {"\n": 1.0},
+        }
     )  # fmt: skip
+    questions = questions[:2].assign(answers=[["Nairobi"], ["Lima", "Ciudad de los Reyes"]])
     made = measured(context.ask_known(toy, questions, known_contexts(questions, questions, right)))
     assert made[["object", "context", *ANSWERS]].to_numpy().tolist() == [
         ["Kenya", CONTEXTS[0], "Nairobi", "Nairobi", "Nairobi"],
@@ -235,8 +223,8 @@ def test_known_contexts_by_hand(toy_model):
     ]
     kenya, peru = made[:3].set_index("context"), made[3:]
     # The answer from memory, " Nai" "robi", and the one that the context states, both ways.
-    memory = (0.8 * 0.75) ** -0.5
-    with_context = [(0.9 * 0.75) ** -0.5, (0.6 * 0.75) ** -0.5, (0.3 * 0.75) ** -0.5]
+    memory = (0.8 * 0.6) ** -0.5
+    with_context = [(0.9 * 0.6) ** -0.5, (0.6 * 0.6) ** -0.5, (0.3 * 0.6) ** -0.5]
     expected = {
         "p0": [memory] * 3, "p1": [memory, 1 / 0.2, 1 / 0.2], "p2": with_context,
         "p3": [with_context[0], 1 / 0.4, 1 / 0.7], "p4": [*with_context[:2], 1 / 0.7],
