@@ -165,13 +165,13 @@ def test_each_thing_is_asked_once(questions):
 def test_an_initial_is_asked_again(toy_model, questions):
     """Generation stops at ". ", which does not end every answer."""
     certain = {" Kenya is": " J", " J": ".", ".": " Kenyatta", " Kenyatta": "\n", " Lima": ". "}
-    certain |= {". ": "A", "A": "A"}
+    certain |= {". ": "A", "A": "A", " Chad is": " Nai", " Nai": ".\n"}
     table = {token: {following: 1.0} for token, following in certain.items()}
     model = toy_model(table | {" Peru is": {" Lima": 0.6, " J": 0.4}})
-    made = context.greedy(model, questions[:2])
-    assert made["text"].tolist() == ["J. Kenyatta", "Lima"]
-    assert made["token_ids"].map(len).tolist() == [3, 1]
-    assert made["tokens"].tolist() == [[" J", ".", " Kenyatta"], [" Lima"]]
+    made = context.greedy(model, questions[:3])
+    assert made["text"].tolist() == ["J. Kenyatta", "Lima", "Nai"]
+    assert made["token_ids"].map(len).tolist() == [3, 1, 1]
+    assert made["tokens"].tolist() == [[" J", ".", " Kenyatta"], [" Lima"], [" Nai"]]
 
 
 def test_asked_in_chunks_and_in_any_order(toy, questions, monkeypatch):
