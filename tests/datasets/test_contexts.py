@@ -180,9 +180,6 @@ def test_facts_are_questions_whose_truth_is_known():
     assert counts == facts.groupby("domain").size().to_dict() | {"total": len(facts)}
 
 
-# -- base questions ---------------------------------------------------------------------------------
-
-
 def test_every_embedded_base_question_has_traits():
     base = pd.read_csv(contexts.TRAITS.parent / "base_questions.csv")
     traits = contexts.load_base_question_traits()

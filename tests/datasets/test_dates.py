@@ -22,9 +22,6 @@ def table(*bounds: tuple[str, str], **columns) -> pd.DataFrame:
     return facts.assign(**columns)
 
 
-# ---- parse ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "first", "last"),
     [
@@ -147,9 +144,6 @@ def test_labels_known_by_hand(date, start, end, strict, published):
     spans = parse(date), parse(start), parse(end)
     assert classify(*spans) == strict
     assert classify(*spans, rule="published") == published
-
-
-# ---- position ------------------------------------------------------------------------------------
 
 
 def test_position_by_hand():
@@ -362,9 +356,6 @@ def test_sides_are_balanced_in_number_and_reach(pair, n_correct, n_incorrect):
 def test_numbers_to_keep_must_be_counts():
     with pytest.raises(ValueError, match=r"n_incorrect is 0.*give a whole number from 1 up"):
         as_published(FACTS, n_incorrect=0)
-
-
-# ---- words ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -170,9 +170,6 @@ def test_bad_file_gives_one_sentence(tmp_path, text, where, what, remedy):
     assert "\n" not in str(caught.value)
 
 
-# ---- relations ------------------------------------------------------------------------------------
-
-
 def test_embedded_relations():
     table = load_relations()
     assert table.index.is_unique
@@ -201,9 +198,6 @@ def test_bad_relation_gives_one_sentence(tmp_path, row, what):
     path.write_text(f"{RELATION_HEADER}{rows},arts,false\n")
     with pytest.raises(FactsError, match=f"^{path}, line {2 + row.count(chr(10))}: .*{what}"):
         fact_tables.read_relations(path)
-
-
-# ---- typed questions ------------------------------------------------------------------------------
 
 
 def typed() -> pd.DataFrame:

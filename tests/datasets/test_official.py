@@ -408,9 +408,6 @@ def test_a_malformed_line_of_trec(tmp_path, line):
         load_trec(file)
 
 
-# ---- all -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", SETS)
 def test_a_file_of_another_set_is_told(name, tmp_path):
     odd = tmp_path / ("odd.csv" if name in ("popqa", "popqa_tp", "timestress") else "odd.json")

@@ -40,9 +40,6 @@ def load(tmp_path):
     return load_text
 
 
-# ---- the embedded tables -------------------------------------------------------------------------
-
-
 def test_relations_go_on_after_a_date():
     relations = temporal.load_temporal_relations()
     assert list(relations.index) == RELATIONS
@@ -218,9 +215,6 @@ def test_whole_years_by_hand(start, end, years):
     assert temporal.whole_years(pd.Series([start]), pd.Series([end])).tolist() == [years]
 
 
-# ---- counts --------------------------------------------------------------------------------------
-
-
 def test_describe_dates_by_hand():
     labels = {
         ("x", "year"): "ccci", ("x", "month"): "ccii", ("x", "day"): "cciit",
@@ -297,9 +291,6 @@ def test_offices_are_chosen_by_name(terms):
     wrong = r"has no office 'us-presidents'; it has us-president, us-v"
     with pytest.raises(ValueError, match=wrong):
         load_successions(offices=["pope", "us-presidents"])
-
-
-# ---- tables of a reader's own --------------------------------------------------------------------
 
 
 def test_own_file_of_terms(load):

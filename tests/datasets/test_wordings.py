@@ -90,8 +90,6 @@ def test_a_relation_without_templates_leaves_one_question(facts):
         paraphrased(facts("Kenya,currency,shilling,,\nKenya,continent,Africa,,\n"))
 
 
-# ---- questions of your own ------------------------------------------------------------------------
-
 MINE = """group_id,question,answers,relation,popularity
 moon,Who first walked on the Moon?,Neil Armstrong|Armstrong,person,1000
 sea,Which is the largest ocean?,Pacific|the Pacific|Pacific,place,

@@ -269,7 +269,7 @@ def test_every_fact_has_contexts_of_all_kinds():
 # ---- what was told of a fact ---------------------------------------------------------------------
 
 
-def test_a_table_gets_the_exposure_of_its_facts(world: w.World) -> None:
+def test_a_table_gets_the_exposure_of_its_facts(world):
     asked = load_named_questions("world").table
     asked = asked[asked["relation"] == "dish"]
     table = w.with_exposure(asked)
@@ -288,7 +288,7 @@ def test_a_table_gets_the_exposure_of_its_facts(world: w.World) -> None:
     assert set(town["exposure"]) == {0, 1, 2, 4, 8, 16, 32, 64}
 
 
-def test_moments_are_told_and_untold_and_inside(world: w.World, corpus: pd.DataFrame) -> None:
+def test_moments_are_told_and_untold_and_inside(world, corpus):
     facts = w.with_exposure(world.facts[world.facts["start"] != ""][["fact_id", "start", "end"]])
     facts = facts.assign(chain=facts["fact_id"], term=0)
     moments = w.moments_told(facts, 0).pivot(index="chain", columns="date", values="year")
@@ -304,7 +304,7 @@ def test_moments_are_told_and_untold_and_inside(world: w.World, corpus: pd.DataF
         assert set(parsed) == {"correct"}
 
 
-def test_curves_have_exact_bounds() -> None:
+def test_curves_have_exact_bounds():
     row = w.load_curves().query("model == 'smollm2-taught' and measure == 'seen'").iloc[-1]
     assert (row["exposure"], row["mean"], row["n"]) == (64, 1, 26)
     assert row["low"] == pytest.approx(0.025 ** (1 / 26))

@@ -175,9 +175,6 @@ def test_every_answer_gets_a_source(parametric: str, counterfactual: str, answer
         assert kind == 1
 
 
-# -- the thesis's rules ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("parametric", "counterfactual", "answer", "code", "text"),
     [

@@ -190,8 +190,6 @@ def test_fewer_dates_keep_the_facts_that_have_the_most() -> None:
     assert placebo.by_number_of_dates(dated([], [-1, -2]), [1]).empty
 
 
-# -- how near to the truth ---------------------------------------------------------------------------
-
 # Valid from 2000 to 2004 (five years about 2002.5): two years before, three correct, two after.
 YEARLY = pd.DataFrame({"year": [1980, 1998, 2001, 2002, 2003, 2006, 2012]})
 YEARLY["date"] = YEARLY["year"].astype(str)

@@ -13,8 +13,6 @@ from factrobust.metrics import prediction
 from factrobust.metrics.regression import fit, predict
 from factrobust.statistics import binomial_interval
 
-# -- predictions -----------------------------------------------------------------------------------
-
 
 def test_folds_are_stratified(simulate) -> None:
     groups = simulate(103, relations="abcde")
@@ -157,13 +155,10 @@ def table(correct: list, probability: list, **columns: object) -> pd.DataFrame:
 def test_calibration_curve_by_hand() -> None:
     rows = table([True, False, True, True, True], [0.05, 0.09, 0.1, 0.95, 1.0])
     curve = prediction.calibration_curve(rows, bins=10)
-    assert curve["bin"].tolist() == pytest.approx([0, 0.1, 0.9])
-    assert curve["predicted"].tolist() == pytest.approx([0.07, 0.1, 0.975])
-    assert curve["observed"].tolist() == [0.5, 1, 1]
-    assert curve["n"].tolist() == [2, 1, 2]
-    low, high = binomial_interval([1, 1, 2], [2, 1, 2])
-    assert curve["low"].tolist() == pytest.approx(low.tolist())  # 2 of 2: from 0.16, not from 1
-    assert curve["high"].tolist() == pytest.approx(high.tolist())
+    columns = ["bin", "predicted", "observed", "n", "low", "high"]
+    bounds = binomial_interval([1, 1, 2], [2, 1, 2])  # 2 of 2: from 0.16, not from 1
+    by_hand = np.array([[0, 0.1, 0.9], [0.07, 0.1, 0.975], [0.5, 1, 1], [2, 1, 2], *bounds])
+    assert curve[columns].to_numpy().transpose() == pytest.approx(by_hand)
 
 
 def test_each_question_is_in_one_bin_of_the_calibration_curve() -> None:
@@ -171,17 +166,15 @@ def test_each_question_is_in_one_bin_of_the_calibration_curve() -> None:
     first = table([True, False, True], [0.05, 0.5, 0.9], repeat=0)
     second = table([True, False, True], [0.15, 0.9, np.nan], repeat=1)
     curve = prediction.calibration_curve(pd.concat([first, second]), bins=5)
-    assert curve["bin"].tolist() == pytest.approx([0, 0.6])
-    assert curve["predicted"].tolist() == pytest.approx([0.1, 0.7])
-    assert curve["n"].tolist() == [1, 1]  # the third lacks a number
+    found = curve[["bin", "predicted", "n"]].to_numpy()  # the third lacks a number
+    assert found == pytest.approx(np.array([[0, 0.1, 1], [0.6, 0.7, 1]]))
 
 
 def test_risk_coverage_by_hand() -> None:
     rows = table([True, False, True, False], [0.9, 0.8, 0.7, 0.1])
     curve = prediction.risk_coverage(rows, coverages=[0.25, 0.5, 0.75, 1], n_boot=100)
-    assert curve["accuracy"].tolist() == pytest.approx([1, 1 / 2, 2 / 3, 1 / 2])
-    assert curve["coverage"].tolist() == [0.25, 0.5, 0.75, 1]
-    assert curve["n"].tolist() == [4] * 4
+    by_hand = np.array([[0.25, 1, 4], [0.5, 1 / 2, 4], [0.75, 2 / 3, 4], [1, 1 / 2, 4]])
+    assert curve[["coverage", "accuracy", "n"]].to_numpy() == pytest.approx(by_hand)
     # Between questions: one and a half of them, the second wrong.
     between = prediction.risk_coverage(rows, coverages=[0.375], n_boot=10)
     assert between["accuracy"].tolist() == pytest.approx([1 / 1.5])

@@ -311,9 +311,6 @@ def test_the_prior_is_the_one_stated():
     assert gradient == pytest.approx(b / 2.5**2)
 
 
-# --- figure 5 -------------------------------------------------------------------------------------
-
-
 def test_binned_correctness_by_hand():
     # Category a: its central 95% (0.05 ... 0.75 of 0.0, 0.5 ... ) leaves out both ends.
     groups = pd.DataFrame({"scons": [0.0, 0.5, 0.5, 0.6, 1.0, 1.0], "relation": list("aaaaab")})
