@@ -1,7 +1,6 @@
 """The question-type classifier, really fine-tuned on a few questions."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +9,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from factrobust import paths
 from factrobust.classify import PAPER, QuestionTypeClassifier, fine_tune, type_questions, with_types
 from factrobust.datasets.facts import load_question_types
 from factrobust.datasets.official import COARSE
-from factrobust.paths import ROOT
 from factrobust.records import Records, RecordsError
 
 # A higher rate than the paper's: 15 steps in place of its thousand.
@@ -126,9 +125,9 @@ def trec(tmp_path_factory):
     return folder
 
 
-def test_notebook_1_5_runs_on_trecs_files(trec, tmp_path):
+def test_notebook_1_5_runs_on_trecs_files(trec, tmp_path, monkeypatch):
     """Its cells, one after the other, with a working file of records of its own."""
-    path = ROOT / "notebooks" / "1-decoding" / "1.5-question-types.ipynb"
+    path = paths.ROOT / "notebooks" / "1-decoding" / "1.5-question-types.ipynb"
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     for written, changed in {
@@ -139,9 +138,10 @@ def test_notebook_1_5_runs_on_trecs_files(trec, tmp_path):
     }.items():
         assert code.count(written) == 1
         code = code.replace(written, changed)
-    apart = f"import pathlib\nfrom factrobust import paths\npaths.BUILD = pathlib.Path({str(tmp_path)!r})\n"
-    ours = {"FACTROBUST_OUT": str(tmp_path), "MPLBACKEND": "agg", "FACTROBUST_RECORDS": ""}
-    subprocess.run([sys.executable, "-c", apart + code], env=os.environ | ours, check=True)
+    monkeypatch.setattr(paths, "BUILD", tmp_path)
+    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path))
+    monkeypatch.delenv("FACTROBUST_RECORDS", raising=False)
+    exec(code, {})
     saved = tmp_path / "figures" / "1-decoding" / "table-classifier"
     held_out = pd.read_csv(saved.with_suffix(".csv")).query("test == 'held out'")
     assert held_out[["epochs", "n"]].to_numpy().tolist() == [[1, 40], [3, 40]]
