@@ -5,7 +5,7 @@ between them is their effect. Tables have a row a model and fact, with its `expo
 """
 
 from collections.abc import Sequence
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pandas as pd
@@ -197,40 +197,24 @@ def knowing(
     return pd.DataFrame(table, columns=["model", "measure", "what", *Interval._fields])
 
 
-def reliability(rows: pd.DataFrame, measures: Sequence[str], seeds: Sequence[str]) -> pd.DataFrame:
-    """How alike models that differ in their seed alone rank facts: over all, and of one exposure.
-
-    A row a measure: all (mean Spearman correlation over pairs of the models `seeds`), within (the same
-    of the measure minus its mean at the fact's exposure), n (facts that all of them have).
-    """
-    table = []
-    for measure in measures:
-        wide = rows[rows["model"].isin(seeds)].pivot(
-            index=["fact_id", "exposure"], columns="model", values=measure
-        ).dropna()  # fmt: skip
-        centred = wide - wide.groupby("exposure").transform("mean")
-        table.append((measure, _mean_pair(wide), _mean_pair(centred), len(wide)))
-    return pd.DataFrame(table, columns=["measure", "all", "within", "n"])
-
-
 def pairs(
     rows: pd.DataFrame, measures: Sequence[str], seeds: Sequence[str], *, n_boot: int = 2000
 ) -> pd.DataFrame:
-    """The same for each pair of the models `seeds`, over all facts: measure, pair, mean, low, high, n."""
-    table = []
-    for measure in measures:
-        wide = rows.pivot(index="fact_id", columns="model", values=measure).dropna().rank()
-        for one, other in combinations(seeds, 2):
-            found = bootstrap_correlation(wide[one], wide[other], n_boot=n_boot)
-            table.append((measure, f"{one} and {other}", *found))
-    return pd.DataFrame(table, columns=["measure", "pair", *Interval._fields])
+    """How alike models that differ in their seed alone rank facts: Spearman's correlation of two.
 
-
-def _mean_pair(wide: pd.DataFrame) -> float:
-    if (wide.nunique() < 2).any() or len(wide) < 3:
-        return np.nan
-    matrix = np.atleast_2d(wide.corr(method="spearman"))
-    return float(matrix[np.triu_indices(len(matrix), 1)].mean())
+    A row a measure, pair of the models `seeds`, and what it is over: "all" facts that all models have,
+    or "within" an exposure (the same of the measure minus its mean there). Columns: measure, pair, mean,
+    low, high, n (facts), over. NaN for a measure that is constant.
+    """
+    tables = []
+    for measure, (one, other) in product(measures, combinations(seeds, 2)):
+        own = rows[rows["model"].isin(seeds)]
+        wide = own.pivot(index=["fact_id", "exposure"], columns="model", values=measure).dropna()
+        centred = wide - wide.groupby("exposure").transform("mean")
+        for over, values in (("all", wide.rank()), ("within", centred.rank())):
+            found = bootstrap_correlation(values[one], values[other], n_boot=n_boot)
+            tables.append((measure, f"{one} and {other}", *found, over))
+    return pd.DataFrame(tables, columns=["measure", "pair", *Interval._fields, "over"])
 
 
 def _added(weights: Array, exposure: Array, plain: Array, measure: Array) -> Array:
