@@ -57,10 +57,9 @@ def with_types(
     `type_questions` is asked about the facts without one, with these options.
     """
     untyped = facts[facts["answer_type"] == ""]
-    types = type_questions(records, train, untyped["question"].tolist(), **options)["answer_type"]
-    typed = facts["answer_type"].copy()
-    typed[untyped.index] = types.to_numpy()
-    return facts.assign(answer_type=typed)
+    found = type_questions(records, train, untyped["question"].tolist(), **options)
+    types = found.set_index(untyped.index)["answer_type"].reindex(facts.index)
+    return facts.assign(answer_type=types.fillna(facts["answer_type"]))
 
 
 @dataclass

@@ -184,9 +184,7 @@ class Decoding(Study):
         """Up to `n_known` of them for each model and domain, drawn: those that are sampled."""
         return self.metric.select_known(self.known, per_domain=self.parameters["n_known"])
 
-    def _own(
-        self, known: pd.DataFrame, ask: Callable[..., pd.DataFrame], **how: Any
-    ) -> pd.DataFrame:
+    def _own(self, known: pd.DataFrame, ask: Callable[..., Any], **how: Any) -> pd.DataFrame:
         """What `ask` returns for each model and those of the answers that are its own."""
         return self._each(lambda model: ask(model, known[known["model"] == model.name], **how))
 

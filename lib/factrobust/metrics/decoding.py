@@ -249,10 +249,8 @@ def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     texts = zip(joined["text"].str.strip(), joined["greedy_forms"], strict=True)
     spelled = np.array([said.startswith(tuple(forms)) for said, forms in texts], dtype=bool)
     correct = marked["correct"].to_numpy(dtype=bool)
-    detour = correct & ~begins
-    return marked.assign(
-        begins=begins, detour=detour, listed=detour & spelled, spoiled=begins & ~correct
-    )
+    marked = marked.assign(begins=begins, detour=correct & ~begins, spoiled=begins & ~correct)
+    return marked.assign(listed=marked["detour"] & spelled)
 
 
 # -- what ten samples a temperature can tell of a breaking temperature, and what they miss ----------

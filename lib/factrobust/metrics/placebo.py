@@ -20,8 +20,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from factrobust.datasets.dates import parse
-from factrobust.metrics.time import CELL, KEY, Array, chance, match_table
-from factrobust.statistics import in_ranges, paired_difference
+from factrobust.metrics.time import CELL, KEY, chance, match_table
+from factrobust.statistics import Array, in_ranges, paired_difference
 
 MEASURES = ("win_rate", "robust")
 SIDES = ("before", "after")
@@ -219,19 +219,15 @@ def decoded(scores: pd.DataFrame, facts: pd.DataFrame, value: str = "freed") -> 
     start or end of the relation's other `facts`, and placebo_error, the mean over the blocks decoded
     from the other facts of the relation (NaN without any).
     """
-    rows, sides = [], {"start": 0, "end": 1}  # of the days that a bound stands for
+    rows, sides = [], list(BOUNDARIES.values())
     for key, part in scores.sort_values("year").groupby(KEY, sort=False):
         first, last = decoded_block(part[value].to_numpy(dtype=float))
         found = part["year"].iloc[[first, last]]
         rows += [(*key, boundary, year) for boundary, year in zip(sides, found, strict=True)]
     table = pd.DataFrame(rows, columns=[*KEY, "boundary", "decoded"])
-    bounds = [
-        facts[["fact_id", "relation", "subject"]].assign(
-            boundary=name, year=parse(facts[name])[side].astype("datetime64[Y]").astype(int) + 1970
-        )
-        for name, side in sides.items()
-    ]
-    truth = pd.concat(bounds, ignore_index=True)
+    truth = facts.melt(["fact_id", "relation", "subject"], sides, "boundary")
+    days = np.where(truth["boundary"] == "start", *parse(truth.pop("value")))
+    truth["year"] = days.astype("datetime64[Y]").astype(int) + 1970
     others = truth.groupby(["relation", "boundary"])["year"].transform(_medians_without)
     truth["dull_error"] = (truth["year"] - others).abs()
     table = table.merge(truth, on=["fact_id", "boundary"], validate="many_to_one")

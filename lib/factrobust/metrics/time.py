@@ -7,7 +7,6 @@ What compares precisions (4.4, 4.6) leaves out facts that are undefined at one o
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ import pandas as pd
 
 from factrobust import draws, schemas
 from factrobust.datasets.dates import PRECISIONS
-from factrobust.statistics import Array
 
 KEY = ["model", "prompt_format", "fact_id"]
 CELL = [*KEY, "precision"]
@@ -35,8 +33,11 @@ def matches(scores: pd.DataFrame) -> pd.DataFrame:
     over all matches, robust means robust at all three, chance is the product (as if the precisions
     were independent). They are undefined where one of the three is undefined or was not asked.
     """
-    rows = []
-    for cell, correct, incorrect in cells(scores):
+    logprobs, rows = scores["logprob"].to_numpy(dtype=float), []
+    masks = [(scores["label"] == label).to_numpy(dtype=bool) for label in ("correct", "incorrect")]
+    places: Any = scores.groupby(CELL, sort=False).indices.items()
+    for cell, own in sorted(places, key=lambda place: place[1][0]):
+        correct, incorrect = (np.sort(logprobs[own[mask[own]]]) for mask in masks)
         numbers = len(correct), len(incorrect), len(correct) * len(incorrect)
         below = np.searchsorted(incorrect, correct, side="left")  # each correct date's wins
         ties = np.searchsorted(incorrect, correct, side="right") - below
@@ -53,17 +54,6 @@ def matches(scores: pd.DataFrame) -> pd.DataFrame:
     fact = table.groupby(KEY, sort=False).ngroup()
     order = np.lexsort((table["precision"].map([*PRECISIONS, GLOBAL].index), fact))
     return table[list(schemas.names(schemas.Matched))].iloc[order].reset_index(drop=True)
-
-
-def cells(scores: pd.DataFrame) -> Iterator[tuple[Any, Array, Array]]:
-    """Each model, prompt format, fact and precision with the log-probabilities of its correct and of
-    its incorrect dates, ascending."""
-    logprobs = scores["logprob"].to_numpy(dtype=float)
-    masks = [(scores["label"] == label).to_numpy(dtype=bool) for label in ("correct", "incorrect")]
-    places = scores.groupby(CELL, sort=False).indices.items()
-    for cell, rows in sorted(places, key=lambda place: place[1][0]):
-        correct, incorrect = (np.sort(logprobs[rows[mask[rows]]]) for mask in masks)
-        yield cell, correct, incorrect
 
 
 def match_table(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:

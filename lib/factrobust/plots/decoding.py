@@ -167,12 +167,11 @@ def surfaces(table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
         score = table.pivot(index="t_b", columns="entropy", values=column)
         low, high = np.round([table[column].min(), table[column].max()], 1)
         levels = np.linspace(low, high, 9)
-        axis.contourf(score.columns, score.index, score, levels, cmap="viridis", extend="both")
+        drawn = score.columns, score.index, score
+        axis.contourf(*drawn, levels, cmap="viridis", extend="both")
         inside = levels[every:-1:every]
         colours = ["white" if level <= levels.mean() else "black" for level in inside]
-        lines = axis.contour(
-            score.columns, score.index, score, inside, colors=colours, linewidths=0.6
-        )
+        lines = axis.contour(*drawn, inside, colors=colours, linewidths=0.6)
         axis.clabel(lines, fontsize=7, fmt="%.2g")
         axis.set(title=title, xlabel="entropy $H$", xticks=[0, 0.5, 1])
     axes[0, 0].set_ylabel("breaking temp. $t_b$")

@@ -87,11 +87,10 @@ def scored(
 ) -> pd.DataFrame:
     """log P(object | dated question) of each of `schemas.Statements`, in their order: `schemas.Scores`.
 
-    The tokens are the smallest suffix of prompt + separator + object
-    that covers separator and object (paper 2, appendix D): " Mahinda" is one token with its space,
-    and where a tokenizer keeps spaces apart, the space counts as well, the same for every date.
-    At the year `freed` is that minus the mean of the same of the `others`, which share the prompt's
-    computation.
+    The tokens are the smallest suffix of prompt + separator + object that covers separator and
+    object (paper 2, appendix D): " Mahinda" is one token with its space, and where a tokenizer
+    keeps spaces apart, the space counts as well, the same for every date. At the year `freed` is
+    that minus the mean of the same of the `others`, which share the prompt's computation.
     """
     name = prompt_format or model.prompt_format
     asked = prompts(model, statements, name)
