@@ -104,9 +104,9 @@ class Study:
         """`provenance.save_table` with this study's provenance; returns the table, to be shown."""
         return save_table(table, name, **self.about | other)
 
-    def published(self, name: str) -> Any:
+    def published(self, name: str, whose: str = "") -> Any:
         """Numbers of the papers themselves: a table (`datasets.published.load_published`)."""
-        return papers.load_published(name)
+        return papers.load_published(name, whose)
 
     def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
         """The table with the clusters of its facts."""
@@ -351,7 +351,7 @@ class Wording(Study):
     """
 
     data, metric, probe = map(_Module, ("datasets.wordings", "metrics.wording", "probes.wording"))
-    unit, cluster = "group_id", "relation"
+    plots, unit, cluster = _Module("plots.wording"), "group_id", "relation"
 
     def __init__(
         self, notebook: Mapping[str, Any], *, prompt_format: str = "", variants: Sequence[int] = ()
@@ -451,6 +451,7 @@ class Context(Study):
 
     questions: pd.DataFrame
     data, metric, probe = map(_Module, ("datasets.contexts", "metrics.context", "probes.context"))
+    plots, unit = _Module("plots.context"), "question_id"
     unit = "question_id"
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
