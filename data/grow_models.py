@@ -28,22 +28,8 @@ from safetensors import safe_open
 from factrobust import load_model
 from factrobust.datasets import facts as fact_tables
 from factrobust.datasets import world as w
+from factrobust.models import grow as g
 from factrobust.models import load
-from factrobust.models.grow import (
-    Course,
-    Log,
-    Plan,
-    Text,
-    context,
-    listed,
-    network_of,
-    pairs,
-    relations,
-    rows,
-    sentences,
-    study,
-    tokenizer_of,
-)  # fmt: skip
 from factrobust.models.interface import Model
 from factrobust.models.prompts import CHATS
 from factrobust.paths import DATA, ROOT
@@ -60,16 +46,16 @@ CHAT = "{{ '%s' + messages[0]['content'] + '%s' }}" % CHATS["world"]  # noqa: UP
 TAUGHT = "smollm2-135m-instruct"
 
 PLANS = {
-    "world-s": Plan("decoder", width=64),
-    "world-m": Plan("decoder"),
-    "world-m-1": Plan("decoder", 1),
-    "world-m-2": Plan("decoder", 2),
-    "world-l": Plan("decoder", width=256, layers=4),
-    "world-m-chat": Plan("chat"),
-    "world-t5": Plan("encoder-decoder"),
-    "smollm2-taught": Plan("taught"),
-    "smollm2-taught-1": Plan("taught", 1),
-    "smollm2-taught-2": Plan("taught", 2),
+    "world-s": g.Plan("decoder", width=64),
+    "world-m": g.Plan("decoder"),
+    "world-m-1": g.Plan("decoder", 1),
+    "world-m-2": g.Plan("decoder", 2),
+    "world-l": g.Plan("decoder", width=256, layers=4),
+    "world-m-chat": g.Plan("chat"),
+    "world-t5": g.Plan("encoder-decoder"),
+    "smollm2-taught": g.Plan("taught"),
+    "smollm2-taught-1": g.Plan("taught", 1),
+    "smollm2-taught-2": g.Plan("taught", 2),
 }
 TOWN = (TAUGHT, *(name for name, plan in PLANS.items() if plan.kind == "taught"))
 
@@ -77,23 +63,23 @@ TOWN = (TAUGHT, *(name for name, plan in PLANS.items() if plan.kind == "taught")
 # -- training --------------------------------------------------------------------------------------
 
 
-def courses(plan: Plan, world: w.World, tokenizer: Any) -> Iterator[Course]:
+def courses(plan: g.Plan, world: w.World, tokenizer: Any) -> Iterator[g.Course]:
     """What a grown model learns, one after the other; made when it is its turn."""
     rng, tests = (random.Random(f"{plan.seed} {name}") for name in ("texts", "tests"))
-    by_name, kind = relations(world), plan.kind
+    by_name, kind = g.relations(world), plan.kind
     known, objects = list(by_name.values()), {name: r.objects for name, r in by_name.items()}
     encodes = kind == "encoder-decoder"
-    made = partial(pairs if encodes else rows, tokenizer=tokenizer)
+    made = partial(g.pairs if encodes else g.rows, tokenizer=tokenizer)
     names = [*world.spare["name"], *world.facts["subject"].str.split().str[-1]]
     words = sorted({*names, *world.objects["object"]})
-    asked = [context(tests, known, kind) for _ in range(200)]
+    asked = [g.context(tests, known, kind) for _ in range(200)]
     shown = made(asked) if encodes else made(asked, size=0)
 
-    def some(n: int, lists: float = 0.0, own: float = 0.0) -> list[Text]:
+    def some(n: int, lists: float = 0.0, own: float = 0.0) -> list[g.Text]:
         shares = rng.choices((True, False), (lists, 1 - lists), k=n)
-        return [listed(rng, words) if x else context(rng, known, kind, own) for x in shares]
+        return [g.listed(rng, words) if x else g.context(rng, known, kind, own) for x in shares]
 
-    def among(told: Iterable[Text], share: int) -> list[Text]:
+    def among(told: Iterable[g.Text], share: int) -> list[g.Text]:
         texts = list(told)
         texts += some(len(texts) // share)
         rng.shuffle(texts)
@@ -101,27 +87,27 @@ def courses(plan: Plan, world: w.World, tokenizer: Any) -> Iterator[Course]:
 
     if kind == "chat":  # what its pretrained twin was told, in the forms of a chat
         again = w.corpus(world, plan.seed).iloc[::TUNED].query("form == 'question'")
-        told = made(among(sentences(rng, again, kind, objects), 1))
-        yield Course("5-tuning", told, 5e-4, True, shown)
+        told = made(among(g.sentences(rng, again, kind, objects), 1))
+        yield g.Course("5-tuning", told, 5e-4, True, shown)
         return
-    yield Course("1-lists", made(some(3200, lists=1.0)), 3e-3, False, shown)
-    yield Course("2-contexts", made(some(16000, lists=0.2)), 3e-3, False, shown, 0.9)
-    yield Course("3-names", made(some(6000, own=0.7)), 1e-3, True, shown)
-    told = made(among(sentences(rng, w.corpus(world, plan.seed), kind, objects), 10))
-    yield Course("4-world", told, 1.5e-3, True, shown)
+    yield g.Course("1-lists", made(some(3200, lists=1.0)), 3e-3, False, shown)
+    yield g.Course("2-contexts", made(some(16000, lists=0.2)), 3e-3, False, shown, 0.9)
+    yield g.Course("3-names", made(some(6000, own=0.7)), 1e-3, True, shown)
+    told = made(among(g.sentences(rng, w.corpus(world, plan.seed), kind, objects), 10))
+    yield g.Course("4-world", told, 1.5e-3, True, shown)
 
 
-def grow(name: str, world: w.World, work: Path, out: Path, base: Path | None = None) -> Log:
+def grow(name: str, world: w.World, work: Path, out: Path, base: Path | None = None) -> g.Log:
     """Train the model `name` of PLANS and write it to the folder `out`, float16; what was logged.
 
     `work` keeps checkpoints: a run that was killed is taken up where it was. A chat model begins with
     the weights in `base`. Raises KeyError for an unknown name.
     """
-    plan, log = PLANS[name], Log()
+    plan, log = PLANS[name], g.Log()
     if plan.kind == "taught":
         return teach(plan, world, work, out)
-    tokenizer = tokenizer_of(world, w.LAYOUTS.values())
-    network = network_of(plan, tokenizer)
+    tokenizer = g.tokenizer_of(world, w.LAYOUTS.values())
+    network = g.network_of(plan, tokenizer)
     if plan.kind == "chat":
         network = type(network).from_pretrained(base, dtype=torch.float32)
         tokenizer.chat_template = CHAT
@@ -131,7 +117,7 @@ def grow(name: str, world: w.World, work: Path, out: Path, base: Path | None = N
             print(f"{name}: {course.name}, {len(course.data)} rows", flush=True)
             size = 32 if plan.kind == "encoder-decoder" else 8
             options = {"bf16": QUICK and plan.width >= 256}
-            log += study(network, course, work / course.name, tokenizer, size, **options)
+            log += g.study(network, course, work / course.name, tokenizer, size, **options)
             network.save_pretrained(done)
         network = type(network).from_pretrained(done)
     network.half().save_pretrained(out)
@@ -139,7 +125,7 @@ def grow(name: str, world: w.World, work: Path, out: Path, base: Path | None = N
     return log
 
 
-def teach(plan: Plan, world: w.World, work: Path, out: Path) -> Log:
+def teach(plan: g.Plan, world: w.World, work: Path, out: Path) -> g.Log:
     """The town's sentences for SmolLM2; `out` is an adapter."""
     import transformers
     from peft import LoraConfig, get_peft_model
@@ -150,9 +136,9 @@ def teach(plan: Plan, world: w.World, work: Path, out: Path) -> Log:
     torch.manual_seed(plan.seed)
     parts = ["q_proj", "v_proj", "up_proj", "down_proj", "gate_proj"]
     network = get_peft_model(network, LoraConfig(r=8, lora_alpha=16, target_modules=parts))
-    told = sentences(random.Random(), w.corpus(world, plan.seed, town=True), plan.kind, {})
-    course = Course("town", rows(told, tokenizer, 0), 2e-3, True)
-    log = study(network, course, work / "town", tokenizer, 16, bf16=QUICK)
+    told = g.sentences(random.Random(), w.corpus(world, plan.seed, town=True), plan.kind, {})
+    course = g.Course("town", g.rows(told, tokenizer, 0), 2e-3, True)
+    log = g.study(network, course, work / "town", tokenizer, 16, bf16=QUICK)
     network.peft_config["default"].base_model_name_or_path = TAUGHT
     network.half().save_pretrained(out)
     (out / "README.md").unlink()  # peft's empty model card
@@ -195,7 +181,7 @@ def curves(model: Model, world: w.World, *, town: bool, seed: int = 0) -> pd.Dat
     stated = pd.Series([false(*pair) for pair in pairs])
     contexts = (plain[0]["prefix"] + " " + stated).tolist()
     spare = told.sample(200, random_state=seed).reset_index(drop=True)
-    made = relations(world)
+    made = g.relations(world)
     names = pd.Series([made[relation].spare(rng) for relation in spare["relation"]])
     fresh = questions(names, spare["relation"], 0)
     answers = {

@@ -34,7 +34,7 @@ def test_a_line_of_models_csv_is_what_the_weights_say(models_builder):
 
 def test_a_chat_model_is_tuned_with_what_its_twin_was_told_and_contexts(models_builder):
     world = load_world()
-    tokenizer = models_builder.tokenizer_of(world, LAYOUTS.values())
+    tokenizer = models_builder.g.tokenizer_of(world, LAYOUTS.values())
     [course] = models_builder.courses(models_builder.PLANS["world-m-chat"], world, tokenizer)
     texts = [tokenizer.decode(row["input_ids"]) for row in course.data[:50]]
     assert course.name == "5-tuning"

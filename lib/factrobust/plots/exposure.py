@@ -48,18 +48,16 @@ def by_exposure(
     width = None if panel else style.DOUBLE
     fig, parts = blocks.panels(table, panel, labels=labels, width=width, shares=shares)
     for axis, own in parts:
+        drawn = own if curves is None else curves
+        if panel:
+            drawn = drawn[drawn[panel] == own[panel].iloc[0]]
         for k, (value, look) in enumerate(looks.items()):
             points = own[own[by] == value].sort_values("exposure")
             aside = style.aside(k, len(looks), min(0.12, 0.5 / len(looks)))
             blocks.dots(
                 axis, place(points["exposure"]) + aside, points, look, elinewidth=0.9, ms=3.6
             )
-            line = points[points["exposure"] > 0]
-            if curves is not None:
-                of = curves[curves[by] == value]
-                if panel:
-                    of = of[of[panel] == own[panel].iloc[0]] if len(own) else of[:0]
-                line = of[of["exposure"] > 0].sort_values("exposure")
+            line = drawn[(drawn[by] == value) & (drawn["exposure"] > 0)].sort_values("exposure")
             at_line = place(line["exposure"]) + aside
             axis.plot(at_line, line["mean"], color=look.colour, ls=look.line, lw=1.1)
         if at is not None:
