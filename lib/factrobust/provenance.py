@@ -12,13 +12,13 @@ one differs from it in commit, dirty flag and versions only: these three describ
 made exactly these files from these inputs.
 """
 
-import hashlib
 import io
 import json
 import os
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -109,8 +109,8 @@ def _save(
         "notebook": notebook,
         "parameters": parameters,
         "models": [m if isinstance(m, str) else f"{m.name} {m.fingerprint}" for m in models],
-        "inputs": {_label(path): _sha256(Path(path).read_bytes()) for path in inputs},
-        "files": {f"{target.name}.{end}": _sha256(data) for end, data in files.items()},
+        "inputs": {_label(path): sha256(Path(path).read_bytes()).hexdigest() for path in inputs},
+        "files": {f"{target.name}.{end}": sha256(data).hexdigest() for end, data in files.items()},
     }
     text = _json(about)
     try:
@@ -147,10 +147,6 @@ def _label(path: str | Path) -> str:
     return path.relative_to(paths.ROOT).as_posix() if inside else path.name
 
 
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
 def _git(notebook: str | None) -> dict[str, Any]:
     """The commit, and whether code or data differ from it; both None outside a repository."""
     # Of this folder, whatever repository lies around it. No optional locks: a status must not get
@@ -159,8 +155,7 @@ def _git(notebook: str | None) -> dict[str, Any]:
 
     def git(*arguments: str) -> str:
         how: dict[str, Any] = {"capture_output": True, "check": True, "encoding": "utf-8"}
-        told: str = subprocess.run([*command, *arguments], cwd=paths.ROOT, **how).stdout
-        return told
+        return str(subprocess.run([*command, *arguments], cwd=paths.ROOT, **how).stdout)
 
     try:
         commit = git("rev-parse", "HEAD").strip()

@@ -49,10 +49,10 @@ def _table(
 ) -> pa.DataFrameSchema:
     """A schema of the `columns` (names of COLUMNS, or its `special` ones) behind those of its `base`; no
     two rows agree in all of `unique`."""
-    here = base.columns if base else {}
-    here = here | {name: special.get(name) or COLUMNS[name] for name in columns.split()}
-    unique = unique or (base.unique if base else None) or ()
-    return pa.DataFrameSchema(here, unique=[*unique] or None, description=description)
+    here = {name: special.get(name) or COLUMNS[name] for name in columns.split()}
+    base = base or pa.DataFrameSchema()
+    unique = [*unique] or base.unique
+    return pa.DataFrameSchema(base.columns | here, unique=unique, description=description)
 
 
 def names(table: pa.DataFrameSchema) -> tuple[str, ...]:

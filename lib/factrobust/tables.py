@@ -31,16 +31,17 @@ class FactsError(ValueError):
 
 
 def read_table(
-    path: str | Path, *, required: Sequence[str], optional: Sequence[str], delimiter: str = ","
+    path: str | Path, *, required: Sequence[str] = (), optional: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Return a CSV as a DataFrame of stripped strings whose index is the line in the file.
+    """Return a CSV, or a TSV, as a DataFrame of stripped strings whose index is the line in the file.
 
     Raises FactsError if the file is not UTF-8, has no rows, lacks a required column, repeats or
     misspells one, or holds a ragged row; empty lines are skipped. Columns that are neither required
     nor optional are kept, so that a reader may carry notes along.
     """
     path = Path(path)
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True)
+    comma = "\t" if path.suffix == ".tsv" else ","
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=comma, strict=True)
     rows = {}
     try:
         header = [name.strip() for name in next(reader, [])]
@@ -73,13 +74,11 @@ def csv_schema(required: Iterable[str], **checks: Any) -> pa.DataFrameSchema:
     return pa.DataFrameSchema(columns)
 
 
-def read_checked(
-    path: str | Path, schema: pa.DataFrameSchema, *, delimiter: str = ","
-) -> pd.DataFrame:
+def read_checked(path: str | Path, schema: pa.DataFrameSchema) -> pd.DataFrame:
     """Read a CSV with `read_table` and check it with `check_table` against its schema."""
     optional = [name for name, column in schema.columns.items() if not column.required]
     required = [name for name in schema.columns if name not in optional]
-    frame = read_table(path, required=required, optional=optional, delimiter=delimiter)
+    frame = read_table(path, required=required, optional=optional)
     check_table(frame, schema, path)
     return frame
 

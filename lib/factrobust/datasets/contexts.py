@@ -11,11 +11,11 @@ a context is about is told from one that repeats whatever stands there. `varied_
 might make a context win over a memory.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
@@ -65,8 +65,8 @@ OBJECTS_SCHEMA = tables.csv_schema(
 
 
 def load_context_questions(
-    base_path: str | Path | None = None,
-    objects_path: str | Path | None = None,
+    base_path: str | Path = FILES[0],
+    objects_path: str | Path = FILES[1],
     *,
     limit: int | None = None,
     seed: int = 0,
@@ -86,8 +86,6 @@ def load_context_questions(
     mark, a category with no object or with one only; ValueError for a bad limit.
     """
     draws.need_count("limit", limit, 2)
-    base_path = FILES[0] if base_path is None else Path(base_path)
-    objects_path = FILES[1] if objects_path is None else Path(objects_path)
     base = read_base_questions(base_path)
     if base_path == FILES[0]:
         base["right_answers"] = base["base_id"].map(load_base_question_traits()["right_answers"])
@@ -107,7 +105,7 @@ def load_context_questions(
     for column in ("question", "prefix"):
         pairs = zip(table[column], table["object"], strict=True)
         table[column] = [template.replace("{object}", name) for template, name in pairs]
-    table["answers"] = pd.Series([[] for _ in range(len(table))], index=table.index, dtype=object)
+    table["answers"] = [[] for _ in range(len(table))]
     if limit is not None:
         table = table[draws.ranks(table["question_id"], table["base_id"], seed) < limit]
     return table[list(COLUMNS)].reset_index(drop=True)
@@ -126,9 +124,9 @@ def load_named_context(
         from factrobust.datasets.world import loaded
 
         facts, _, files, _ = loaded(4, town=name == "town")
-        asked = facts_as_questions(facts)
-        ranks = draws.ranks(asked["question_id"], asked["base_id"], seed)
-        return asked[ranks < (limit or len(asked))].reset_index(drop=True), files
+        questions = facts_as_questions(facts)
+        ranks = draws.ranks(questions["question_id"], questions["base_id"], seed)
+        return questions[ranks < (limit or len(questions))].reset_index(drop=True), files
     kind, _, folder = name.partition(":")
     if (kind, folder) == ("embedded", ""):
         return load_context_questions(limit=limit, seed=seed), FILES
@@ -186,14 +184,14 @@ def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
     and attribute are the relation, category is the domain, answers the accepted ones, the canonical
     one first; answer_type says which kind of answer it is.
     """
-    asked = facts if "question" in facts else fact_tables.questions(facts)
-    table = asked.assign(
-        question_id=asked["fact_id"],
-        category=asked["domain"],
-        base_id=asked["relation"],
-        attribute=asked["relation"],
-        answers=pd.Series(fact_tables.answers(asked), index=asked.index, dtype=object),
-        object=asked["subject"],
+    facts = facts if "question" in facts else fact_tables.questions(facts)
+    table = facts.assign(
+        question_id=facts["fact_id"],
+        category=facts["domain"],
+        base_id=facts["relation"],
+        attribute=facts["relation"],
+        answers=pd.Series(fact_tables.answers(facts), index=facts.index, dtype=object),
+        object=facts["subject"],
         right_answers="",
     )
     return table[[*COLUMNS, "answer_type"]].reset_index(drop=True)
@@ -216,13 +214,13 @@ def known_contexts(
     rows = []
     for question in questions.to_dict("records"):
         name, prefix, truth = question["question_id"], question["prefix"], question["answers"][0]
-        own = facts.get(question["base_id"], [])
-        lots = {draws.lot(f"{seed}\n{name}\n{fact['question_id']}"): fact for fact in own}
+        alike = facts.get(question["base_id"], [])
+        lots = {draws.lot(f"{seed}\n{name}\n{fact['question_id']}"): fact for fact in alike}
         other = next(_false_of(question, (lots[key] for key in sorted(lots)), right))
         stated = other["answers"][0]
-        told = ((prefix, truth), (other["prefix"], stated), (prefix, stated))
-        kinds = zip(CONTEXTS, told, strict=True)
-        rows += [(name, kind, f"{about} {answer}", answer) for kind, (about, answer) in kinds]
+        contents = ((prefix, truth), (other["prefix"], stated), (prefix, stated))
+        for kind, (about, answer) in zip(CONTEXTS, contents, strict=True):
+            rows.append((name, kind, f"{about} {answer}", answer))
     return pd.DataFrame(rows, columns=["question_id", "context", "sentence", "stated"])
 
 
@@ -235,10 +233,10 @@ def rivals(questions: pd.DataFrame, pool: pd.DataFrame, right: Right) -> list[li
     parts = dict(iter(pool.sort_values("question_id").groupby("base_id")))
     found = []
     for question in questions.to_dict("records"):
-        own = parts[question["base_id"]]
-        apart = np.abs(own["popularity"].to_numpy() - question["popularity"])
-        ordered = own.iloc[np.argsort(apart, kind="stable")].to_dict("records")
-        wrong = (fact["answers"][0] for fact in _false_of(question, ordered, right))
+        alike = parts[question["base_id"]]
+        apart = (alike["popularity"] - question["popularity"]).abs().sort_values(kind="stable")
+        nearest = alike.loc[apart.index].to_dict("records")
+        wrong = (fact["answers"][0] for fact in _false_of(question, nearest, right))
         found.append(list(dict.fromkeys(wrong))[:N_RIVALS])
     return found
 
@@ -259,13 +257,13 @@ def varied_contexts(
     """
     if n < 2 or n % 2:
         raise ValueError(f"n is {n!r}; each factor holds for half of the contexts: make it even")
-    told = pool.sort_values("question_id")
-    told = told.assign(sentence=told["prefix"] + " " + told["answers"].str[0])
-    kinds = set(zip(told["answer_type"], told["category"], strict=True))
-    far = {k: told[(told["answer_type"] != k[0]) & (told["category"] != k[1])] for k in kinds}
+    facts = pool.sort_values("question_id")
+    facts["sentence"] = facts["prefix"] + " " + facts["answers"].str[0]
+    kinds = set(zip(facts["answer_type"], facts["category"], strict=True))
+    far = {k: facts[(facts["answer_type"] != k[0]) & (facts["category"] != k[1])] for k in kinds}
     rows = []
-    close_ones = rivals(questions, pool, right)
-    for question, close in zip(questions.to_dict("records"), close_ones, strict=True):
+    pairs = zip(questions.to_dict("records"), rivals(questions, pool, right), strict=True)
+    for question, close in pairs:
         name = question["question_id"]
         strange = far[question["answer_type"], question["category"]]
         short = strange["sentence"][strange["sentence"].str.len() <= SHORT]
@@ -279,13 +277,14 @@ def varied_contexts(
             factors = {f: sorted(drawn).index(drawn[k]) < n // 2 for f, drawn in lots.items()}
             wrong = close if factors["near"] else strange["answers"].str[0].tolist()
             stated = wrong[draws.number(seed, name, k) % len(wrong)]
-            said = [f"{question['prefix']} {stated}"] * (3 if factors["repeated"] else 1)
+            sentences = [f"{question['prefix']} {stated}"] * (3 if factors["repeated"] else 1)
             if factors["attributed"]:
-                the = said[0].startswith("The ")
-                said[0] = SOURCE + (f"t{said[0][1:]}" if the else said[0])
+                sentences[0] = SOURCE + re.sub("^The ", "the ", sentences[0])
             if factors["early"]:
-                said += [short.iloc[draws.number(seed, name, k, j) % len(short)] for j in range(2)]
-            rows.append((name, *factors.values(), ". ".join(said), stated))
+                sentences += [
+                    short.iloc[draws.number(seed, name, k, j) % len(short)] for j in range(2)
+                ]
+            rows.append((name, *factors.values(), ". ".join(sentences), stated))
     return pd.DataFrame(rows, columns=["question_id", *FACTORS, "sentence", "stated"])
 
 
@@ -320,7 +319,7 @@ def read_results(path: str | Path) -> pd.DataFrame:
     up.
     """
     path = Path(path)
-    table = tables.read_table(path, required=(), optional=())
+    table = tables.read_table(path)
     for name in [x for x in THESIS if x in table]:
         if THESIS[name] in table or table[name].eq("").all():
             table = table.drop(columns=name)

@@ -146,14 +146,11 @@ def grid(facts: pd.DataFrame, years: Sequence[int] = GRID) -> pd.DataFrame:
     In the facts' order, with the labels of `classify`'s strict rule.
     """
     start, end = parse(facts["start"]), parse(facts["end"])
-    span = _days(np.array([str(year) for year in years], dtype="datetime64[Y]"))
+    span = parse([str(year) for year in years])
     inside = (start[0] >= span[0][0]) & (end[1] <= span[1][-1])
-    fact, year = (index.ravel() for index in np.indices((int(inside.sum()), len(years))))
-    fact = np.flatnonzero(inside)[fact]
-    date, bounds = _take(span, year), (_take(start, fact), _take(end, fact))
-    table = pd.DataFrame({"fact_id": facts["fact_id"].to_numpy()[fact], "precision": "year"})
-    table["year"] = np.array(years)[year]
+    table = facts[inside].merge(pd.DataFrame({"precision": "year", "year": years}), how="cross")
     table["date"] = table["year"].astype(str)
+    date, *bounds = (parse(table[name]) for name in ("date", "start", "end"))
     table["alpha"], table["years_off"] = position(date, *bounds)
     table["label"] = classify(date, *bounds)
     return table[list(COLUMNS)]
@@ -225,7 +222,7 @@ def thinned(
     if sampling == "published":
         years = dates[dates["precision"] == "year"]
         groups = [years["fact_id"], years["label"]]
-        dropped = years[~_even(groups, years["label"].map(counts))]
+        dropped = years[~even(groups, years["label"].map(counts))]
         keys = pd.factorize(dates["fact_id"])[0] * 10_000 + dates["year"]
         return dates[~keys.isin(keys[dropped.index])]
     cell = [dates["fact_id"], dates["precision"]]
@@ -237,10 +234,10 @@ def thinned(
     before, after = ((side == s).groupby(cell).transform("sum") for s in (-1, 1))
     limit = dates["label"].map(counts).fillna(len(dates))
     limit = limit.where(side == 0, np.minimum(limit, np.minimum(before, after)))
-    return dates[_even([*cell, dates["label"], side], limit)]
+    return dates[even([*cell, dates["label"], side], limit)]
 
 
-def _even(groups: list[pd.Series], count: pd.Series) -> pd.Series:
+def even(groups: list[pd.Series], count: pd.Series) -> pd.Series:
     """Whether each row is among the `count` (its group's; NaN keeps all) that stay, evenly spaced."""
     grouped = count.groupby(groups)
     place, total = grouped.cumcount(), grouped.transform("size")

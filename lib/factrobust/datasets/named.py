@@ -81,10 +81,8 @@ def load_named_temporal(
     """
     from factrobust.datasets import dates, temporal
 
-    def load(path: Path | None) -> Loaded:
-        return Loaded(temporal.load_temporal_facts(path), {})
-
-    loaded = _load(name, 2, load, temporal.FILES)
+    load = temporal.load_temporal_facts
+    loaded = _load(name, 2, lambda path: Loaded(load(path), {}), temporal.FILES)
     table = temporal.sample(loaded.table, limit, seed)
     sampled = dates.sample_dates(table, seed=seed) if loaded.dates.empty else loaded.dates
     sampled = sampled[sampled["fact_id"].isin(table["fact_id"])]
@@ -103,13 +101,7 @@ def load_named_questions(name: str = EMBEDDED) -> Loaded:
     """
     from factrobust.datasets import wordings
 
-    def load(path: Path | None) -> Loaded:
-        if path is not None:
-            return wordings.load_questions(path)
-        relations = wordings.load_paraphrases()["relation"].unique()
-        return wordings.paraphrased(facts.load_facts(relations=relations))
-
-    return _load(name, 3, load, (*wordings.FILES, *facts.FILES))
+    return _load(name, 3, wordings.load_questions, (*wordings.FILES, *facts.FILES))
 
 
 def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame, Sequence[Path]]:

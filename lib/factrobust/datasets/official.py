@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
-from factrobust import tables
+from factrobust import schemas, tables
 from factrobust.datasets import closed_book, temporal, wordings
 from factrobust.datasets import dates as dating
 from factrobust.datasets import facts as fact_tables
@@ -83,8 +83,7 @@ def read_rows(path: Path, checks: Mapping[str, Any]) -> pd.DataFrame:
     """The columns of a CSV, TSV or parquet file that have a check, as texts, by line or row."""
     schema = tables.csv_schema(checks, **checks)
     if path.suffix != ".parquet":
-        delimiter = "\t" if path.suffix == ".tsv" else ","
-        return tables.read_checked(path, schema, delimiter=delimiter)[[*checks]]
+        return tables.read_checked(path, schema)[[*checks]]
     rows = pd.read_parquet(path, columns=[*checks]).astype("str").fillna("")
     rows.index = pd.RangeIndex(1, len(rows) + 1, name="row")
     tables.check_table(rows, schema, path)
@@ -132,27 +131,21 @@ def popqa(files: list[Path], source: str) -> tables.Loaded:
     relations = _relations()
     relation = rows["prop"].str.replace(" ", "_")
     views = pd.to_numeric(rows["s_pop"]).astype(float)
-    answers = zip(rows["possible_answers"], rows["obj"], strict=True)
-    facts = pd.DataFrame(
-        {
-            "fact_id": relation + "/" + rows["id"],
-            "subject": rows["subj"],
-            "relation": relation,
-            "object": rows["obj"],
-            "aliases": [
-                [text for text in _texts(cell) if text != first] for cell, first in answers
-            ],
-            "answer_type": relation.map(relations["answer_type"]),
-            "domain": relation.map(relations["domain"]),
-            "popularity": views,
-            "popularity_source": "PopQA: page views a month",
-            "source": source,
-        }
+    answers = zip(rows["possible_answers"].map(_texts), rows["obj"], strict=True)
+    facts = rows.rename(columns={"subj": "subject", "obj": "object"}).assign(
+        fact_id=relation + "/" + rows["id"],
+        relation=relation,
+        answer_type=relation.map(relations["answer_type"]),
+        domain=relation.map(relations["domain"]),
+        popularity=views,
+        popularity_source="PopQA: page views a month",
+        log_popularity=wordings.log_or_nan(views),
+        source=source,
     )
+    facts["aliases"] = [[text for text in texts if text != first] for texts, first in answers]
     facts = fact_tables.questions(facts).assign(question=rows["question"])
-    facts["log_popularity"] = wordings.log_or_nan(views)
-    unknown = int(facts["log_popularity"].isna().sum())
-    return tables.Loaded(facts.reset_index(drop=True), {"no_popularity": unknown})
+    facts = facts[[*schemas.names(schemas.AskedFacts), "log_popularity"]].reset_index(drop=True)
+    return tables.Loaded(facts, {"no_popularity": int(facts["log_popularity"].isna().sum())})
 
 
 def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
@@ -184,12 +177,10 @@ def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
         such = f"such as {facts.index[0]!r}"
         raise tables.FactsError(f"{path} has none of the facts of PopQA, {such}.")
     counts = {"not_in_facts": int(rows.loc[~known, "group_id"].nunique())}
-    rows["place"] = rows.groupby("group_id", sort=False).ngroup()
-    rows = rows[known].sort_values(["place", "variant"]).join(facts, on="group_id")
+    rows = rows[known].join(facts, on="group_id")
     rows["question"] = rows["paraphrase"].map(_mended)
     counts["garbled_questions"] = int((rows["question"] != rows["paraphrase"]).sum())
     rows["answers"] = [[*map(_mended, _texts(cell))] for cell in rows["possible_answers"]]
-    rows["question_id"] = wordings.question_ids(rows)
     loaded = wordings.grouped(rows)
     return loaded._replace(counts=counts | loaded.counts, files=beside)
 
@@ -340,9 +331,7 @@ LOADERS: dict[str, Callable[[list[Path], str], tables.Loaded]] = {
     "hotpot_qa": partial(closed_book.load, "HotpotQA", closed_book.hotpot_qa),
     "popqa": popqa,
     "timestress": timestress,
-    "timestress_paper": partial(
-        timestress, as_paper=True
-    ),  # its facts of the paper's six relations
+    "timestress_paper": partial(timestress, as_paper=True),
     "popqa_tp": popqa_tp,
 }
 # By name: the part whose probe asks the questions, repository@revision, a pattern of paths there.

@@ -10,7 +10,7 @@ import pandera.pandas as pa
 
 from factrobust import schemas, tables
 from factrobust.datasets import facts as fact_tables
-from factrobust.datasets.dates import LABELS, PRECISIONS, YEARS, is_date, parse
+from factrobust.datasets.dates import LABELS, PRECISIONS, YEARS, even, is_date, parse
 from factrobust.draws import in_turns, need_count
 from factrobust.paths import DATA
 
@@ -158,11 +158,11 @@ _OF_TERMS = {
     "start": SCHEMA.columns["start"].checks,
     "end": SCHEMA.columns["end"].checks[1:],  # it may be empty
 }
-_TYPED = [name for name in TERM_COLUMNS if name != "term"]
-TERMS_SCHEMA = tables.csv_schema(_OF_TERMS, **{name: _OF_TERMS.get(name) for name in _TYPED})
+_CELLS = {name: _OF_TERMS.get(name) for name in TERM_COLUMNS if name != "term"}
+TERMS_SCHEMA = tables.csv_schema(_OF_TERMS, **_CELLS)
 
 
-def load_successions(path: str | Path | None = None, offices: Sequence[str] = ()) -> pd.DataFrame:
+def load_successions(path: str | Path = OFFICES, offices: Sequence[str] = ()) -> pd.DataFrame:
     """Return the terms of offices, each office's in the order of time: a table `schemas.Terms`.
 
     `path` is a CSV of your own (default: the embedded table); it needs chain, office, holder, start
@@ -175,7 +175,6 @@ def load_successions(path: str | Path | None = None, offices: Sequence[str] = ()
     before it begins or begins before the last one ends; ValueError for an office that the table has
     not.
     """
-    path = OFFICES if path is None else Path(path)
     frame = tables.read_checked(path, TERMS_SCHEMA)
     _check_chains(frame, path)
     known = frame["chain"].unique().tolist()
@@ -184,9 +183,9 @@ def load_successions(path: str | Path | None = None, offices: Sequence[str] = ()
             raise ValueError(f"{path} has no office {name!r}; it has {', '.join(known)}.")
     frame = frame[frame["chain"].isin(offices or known)]
     frame = tables.complete_table(frame, TERMS_SCHEMA)
-    asked = {"question": "who was " + frame["office"] + "?", "prefix": frame["office"] + " was"}
-    for column, usual in asked.items():
-        frame[column] = frame[column].mask(frame[column] == "", usual)
+    usual = {"question": "who was " + frame["office"] + "?", "prefix": frame["office"] + " was"}
+    for column, texts in usual.items():
+        frame[column] = frame[column].mask(frame[column] == "", texts)
     frame["aliases"] = tables.alias_lists(frame["aliases"], frame["holder"])
     frame["term"] = frame.groupby("chain").cumcount()
     notes = [name for name in frame if name not in TERM_COLUMNS]
@@ -197,7 +196,7 @@ def _ends(terms: pd.DataFrame) -> pd.Series:
     return terms["end"].replace("", str(YEARS[1] + 1))
 
 
-def _check_chains(frame: pd.DataFrame, path: Path) -> None:
+def _check_chains(frame: pd.DataFrame, path: str | Path) -> None:
     """Raise FactsError for the first term that does not fit into its chain."""
     begun, over = parse(frame["start"]), parse(_ends(frame))
     chains = frame.assign(begun=begun[1], over=over[0]).groupby("chain")
@@ -222,13 +221,11 @@ def moments(terms: pd.DataFrame, n_years: int | None = None) -> pd.DataFrame:
     Raises ValueError for a number that is no count.
     """
     need_count("n_years", n_years)
-    ends = _ends(terms)
+    inside = whole_years(terms["start"], _ends(terms))
     first = parse(terms["start"])[1].astype("datetime64[Y]").astype(int) + 1971
-    inside = whole_years(terms["start"], ends).to_numpy()
-    asked = inside if n_years is None else np.minimum(inside, n_years)
-    rows = np.repeat(np.arange(len(terms)), asked)
-    nth = np.arange(len(rows)) - np.repeat(asked.cumsum() - asked, asked)
-    # As in `dates.thinned`: the i-th of n kept ones stands at floor((i + 1/2) total / n).
-    places = (2 * nth + 1) * inside[rows] // (2 * asked[rows])
-    table = terms[["chain", "term", "holder"]].iloc[rows].reset_index(drop=True)
-    return table.assign(year=first[rows] + places)[["chain", "term", "year", "holder"]]
+    rows = np.repeat(np.arange(len(terms)), inside)
+    table = terms.iloc[rows].reset_index(drop=True)
+    term = [table["chain"], table["term"]]
+    table["year"] = first[rows] + table.groupby(term).cumcount()
+    kept = even(term, pd.Series(n_years, table.index, dtype=float))
+    return table.loc[kept, ["chain", "term", "year", "holder"]].reset_index(drop=True)

@@ -54,11 +54,8 @@ def paraphrased(facts: pd.DataFrame) -> tables.Loaded:
         group_id=originals["fact_id"],
         variant=0,
         answers=pd.Series(fact_tables.answers(originals), index=originals.index, dtype=object),
-        place=np.arange(len(originals)),
-    )[["subject", "place", *COLUMNS[1:]]]
-    rows = pd.concat([originals, _reworded(originals)], ignore_index=True)
-    rows = rows.sort_values(["place", "variant"])
-    return grouped(rows.assign(question_id=question_ids(rows)))
+    )[["subject", *COLUMNS[1:]]]
+    return grouped(pd.concat([originals, _reworded(originals)], ignore_index=True))
 
 
 def _reworded(originals: pd.DataFrame) -> pd.DataFrame:
@@ -72,8 +69,9 @@ def _reworded(originals: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(question=[*map(fact_tables.worded, texts, rows["subject"])])
 
 
-def load_questions(path: str | Path) -> tables.Loaded:
-    """Return your own questions, grouped by the column group_id, as the table of questions.
+def load_questions(path: str | Path | None = None) -> tables.Loaded:
+    """Return your own questions, grouped by the column group_id, as the table of questions; without a
+    path the embedded facts that have paraphrases.
 
     The CSV needs group_id, question and answers (joined by |, the canonical one first). It may have
     relation (the category; "own" without it), popularity (how often the subject is looked up or
@@ -83,19 +81,19 @@ def load_questions(path: str | Path) -> tables.Loaded:
     It is a table `schemas.Questions`; log_popularity is NaN where popularity is 0 or missing. Counts as
     for `grouped`. Raises FactsError with file and line for a bad row, and for a group of one question.
     """
+    if path is None:
+        return paraphrased(fact_tables.load_facts(relations=load_paraphrases()["relation"]))
     frame = tables.read_checked(path, QUESTIONS_SCHEMA)
-    ids = frame.get("question_id")
-    frame = tables.complete_table(frame, QUESTIONS_SCHEMA, relation="own")
-    check_agreement(frame, ["answers", "relation", "popularity"], path)
     frame["variant"] = frame.groupby("group_id").cumcount()
-    frame["question_id"] = question_ids(frame) if ids is None else ids
+    names = _names(frame)
+    frame = tables.complete_table(frame, QUESTIONS_SCHEMA, question_id=names, relation="own")
+    check_agreement(frame, ["answers", "relation", "popularity"], path)
     tables.check_unique(frame, ["question_id"], path)
     parts = [filter(None, map(str.strip, cell.split("|"))) for cell in frame["answers"]]
     frame["answers"] = [list(dict.fromkeys(answers)) for answers in parts]
     frame["popularity"] = pd.to_numeric(frame["popularity"]).astype(float)
     frame["log_popularity"] = log_or_nan(frame["popularity"])
-    order = frame.groupby("group_id", sort=False).ngroup()
-    return grouped(frame.iloc[np.argsort(order, kind="stable")])
+    return grouped(frame)
 
 
 def check_agreement(frame: pd.DataFrame, columns: Sequence[str], path: str | Path) -> None:
@@ -106,8 +104,7 @@ def check_agreement(frame: pd.DataFrame, columns: Sequence[str], path: str | Pat
         tables.refuse(frame, differs, path, f"{what}; make them equal, or split the group")
 
 
-def question_ids(frame: pd.DataFrame) -> pd.Series:
-    """The usual names of questions: the group's, then # and the variant."""
+def _names(frame: pd.DataFrame) -> pd.Series:
     return frame["group_id"] + "#" + frame["variant"].astype("str")
 
 
@@ -117,11 +114,15 @@ def log_or_nan(popularity: pd.Series) -> pd.Series:
 
 
 def grouped(frame: pd.DataFrame) -> tables.Loaded:
-    """Return the table of questions, from rows that have its columns, group by group in order.
+    """Return the table of questions, from rows that have its columns: group by group as they first
+    come, then by variant. A question_id that is left out is its group's, then # and the variant.
 
     A question that its group already has is left out and counted ("repeated_questions"), and groups
     with "no_popularity" are counted. Raises FactsError for a group of one question.
     """
+    place = frame.groupby("group_id", sort=False).ngroup()
+    frame = frame.assign(place=place).sort_values(["place", "variant"])
+    frame = frame if "question_id" in frame else frame.assign(question_id=_names(frame))
     again = frame.duplicated(["group_id", "question"])
     table = frame.loc[~again, list(COLUMNS)].reset_index(drop=True)
     sizes = table.groupby("group_id", sort=False).size()
@@ -163,7 +164,7 @@ def quality_pairs(questions: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     facts, if there is one. Groups that are no embedded facts have no "other relation".
     """
     originals = questions[questions["variant"] == 0]
-    own = originals.set_index("group_id")["question"]
+    first = originals.set_index("group_id")["question"]
     paraphrases = questions[questions["variant"] > 0].assign(pair="paraphrase")
     order = originals.assign(at=[number(seed, name) for name in originals["group_id"]])
     order = order.sort_values(["relation", "at"])
@@ -171,18 +172,21 @@ def quality_pairs(questions: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     others = order.assign(pair="other subject", question=following)
     others = others[others["question"] != order["question"]]  # a relation's only group
 
-    facts = fact_tables.load_facts(relations=sorted({*load_paraphrases()["relation"]}))
-    asked, own_words = facts["relation"].unique(), fact_tables.load_relations()["question"]
+    facts = fact_tables.load_facts(relations=load_paraphrases()["relation"])
+    relations, wording = facts["relation"].unique(), fact_tables.load_relations()["question"]
     both = facts.merge(facts, on="subject").query("relation_x != relation_y")
     kin = both.groupby("relation_x")["relation_y"].unique()
     subjects = facts.set_index("fact_id")["subject"]
     known = originals[originals["group_id"].isin(subjects.index)]
     drawn = [
-        min({*kin.get(relation, asked)} - {relation}, key=lambda other: number(seed, name, other))
+        min(
+            {*kin.get(relation, relations)} - {relation},
+            key=lambda other: number(seed, name, other),
+        )
         for name, relation in zip(known["group_id"], known["relation"], strict=True)
     ]
-    elsewhere = [*map(fact_tables.worded, own_words[drawn], subjects[known["group_id"]])]
+    elsewhere = [*map(fact_tables.worded, wording[drawn], subjects[known["group_id"]])]
     unlike = known.assign(pair="other relation", question=elsewhere)
     pairs = pd.concat([paraphrases, unlike, others], ignore_index=True)
-    pairs = pairs.assign(original=pairs["group_id"].map(own))
+    pairs["original"] = pairs["group_id"].map(first)
     return pairs[["group_id", "relation", "pair", "original", "question"]]

@@ -346,14 +346,12 @@ class Later(UserList[Any]):
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, (list, tuple)):
         return "[" + ",".join(map(_text, value)) + "]"
-    if isinstance(value, (bool, int)) or value is None:
-        return json.dumps(value)
+    if isinstance(value, (str, bool, int)) or value is None:
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, (np.ndarray, np.generic)):
         return _text(value.tolist())  # float32 to double is exact
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):

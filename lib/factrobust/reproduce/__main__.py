@@ -60,6 +60,7 @@ class Run:
 
     def __init__(self, mode: Mode, notebook: str, parameters: dict[str, Any]) -> None:
         self.mode, self.notebook, self.parameters = mode, notebook, parameters
+        self.path = mode.root / notebook
         self.out = mode.root / "build" / "running" / mode.name / Path(notebook).with_suffix("")
         self.started = self.seconds = 0.0
         records = "replay" if mode.replay else "fresh"
@@ -73,10 +74,6 @@ class Run:
             kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[])
         )
 
-    def size(self) -> int:
-        """Bytes of the notebook with its outputs."""
-        return (self.mode.root / self.notebook).stat().st_size
-
     def execute(self) -> None:
         """Run all cells, saving into `out` alone.
 
@@ -84,11 +81,10 @@ class Run:
         meanwhile: the failed copy is then in build/failed/.
         """
         self.started = time.monotonic()
-        path = self.mode.root / self.notebook
         shutil.rmtree(self.out, ignore_errors=True)
         (self.out / self.notebook).parent.mkdir(parents=True)
         try:
-            source = read_canonical(path)
+            source = read_canonical(self.path)
             if self.mode.profile == LAPTOP and not self.mode.replay:
                 # The run marks anew which records it uses: those are what `make records` exports.
                 store = self.mode.root / "build" / "records" / "records.sqlite"
@@ -98,7 +94,7 @@ class Run:
         result = self.out / self.notebook
         result.write_text(source, encoding="utf-8")
         node = self._run_cells(result)
-        if read_canonical(path) != source:
+        if read_canonical(self.path) != source:
             raise NotebookError(
                 f"{self.notebook} was edited while it ran, so its results were not put in place: "
                 "run again."
@@ -108,20 +104,19 @@ class Run:
         self.seconds = time.monotonic() - self.started
 
     def _run_cells(self, notebook: Path) -> NotebookNode:
-        folder = (self.mode.root / self.notebook).parent
         failed = self.mode.root / "build" / "failed" / self.mode.name / self.notebook
         failed.parent.mkdir(parents=True, exist_ok=True)
         failed.unlink(missing_ok=True)  # of an earlier run
         try:
-            run_sync(self.manager.start_kernel)(cwd=str(folder), env=self.environment)
+            run_sync(self.manager.start_kernel)(cwd=str(self.path.parent), env=self.environment)
             how: dict[str, Any] = {"kernel_name": "python3", "km": self.manager}
             # Saved at its end: twice a cell takes longer than many a cell once there are figures.
             how |= {"request_save_on_cell_execute": False, "progress_bar": False}
             node = papermill.execute_notebook(notebook, failed, self.parameters, **how)
         except Exception as error:
             copy = f"The notebook with the error: {failed.relative_to(self.mode.root)}"
-            said = [f"{self.notebook}, {_explain(error)}", copy]
-            failure = NotebookError("\n".join(said if failed.exists() else said[:1]))
+            lines = [f"{self.notebook}, {_explain(error)}", *([copy] if failed.exists() else [])]
+            failure = NotebookError("\n".join(lines))
             failure.lacking = getattr(error, "ename", None) == "LacksError"
             raise failure from error
         finally:
@@ -172,7 +167,8 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
     # Files are moved in a thread of its own, which no signal interrupts half-way.
     with ThreadPoolExecutor(at_once) as pool, ThreadPoolExecutor(1) as mover:
         # Beside others the long ones, with many figures, begin first: none is then left to the end.
-        order = sorted(runs, key=Run.size, reverse=True) if at_once > 1 else runs
+        largest = sorted(runs, key=lambda run: run.path.stat().st_size, reverse=True)
+        order = largest if at_once > 1 else runs
         futures = {run: pool.submit(attempt, run) for run in order}
         try:
             for number, run in enumerate(runs, start=1):

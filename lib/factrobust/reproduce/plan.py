@@ -259,14 +259,13 @@ def describe(
     """A table, a line a part and model, and the sum; memory and hours where sizes are known."""
     rows: list[list[Any]] = []
     for (part, name), demanded in wanted.items():
-        settings = settings_of(name)
-        memory = hours = None
-        if settings and settings.sized:
-            costs = [cost(demand, settings, tflops, bandwidth) for demand in demanded]
-            memory = max((peak for peak, _ in costs), default=0.0) / 1e9
-            hours = sum(seconds for _, seconds in costs) / 3600
         calls = [sum(d.calls for d in demanded if d.operation == op) for op in OPERATIONS]
-        rows.append([part, name, *calls, sum(d.tokens for d in demanded) / 1e6, hours, memory])
+        row = [part, name, *calls, sum(d.tokens for d in demanded) / 1e6, None, None]
+        if (settings := settings_of(name)) and settings.sized:
+            costs = [cost(demand, settings, tflops, bandwidth) for demand in demanded]
+            peaks, seconds = zip((0.0, 0.0), *costs, strict=True)
+            row[-2:] = sum(seconds) / 3600, max(peaks) / 1e9
+        rows.append(row)
     sums = [sum(row[i] or 0 for row in rows) for i in range(2, len(OPERATIONS) + 4)]
     rows.append(["all", "", *sums, ""])
     headers = ["part", "model", *OPERATIONS, "M tokens", "hours", "GB memory"]
