@@ -24,6 +24,7 @@ from typing import Any
 import pandas as pd
 import torch
 from safetensors import safe_open
+from schooling import context, listed, relations, sentences
 
 from factrobust import load_model
 from factrobust.datasets import facts as fact_tables
@@ -66,18 +67,18 @@ TOWN = (TAUGHT, *(name for name, plan in PLANS.items() if plan.kind == "taught")
 def courses(plan: g.Plan, world: w.World, tokenizer: Any) -> Iterator[g.Course]:
     """What a grown model learns, one after the other; made when it is its turn."""
     rng, tests = (random.Random(f"{plan.seed} {name}") for name in ("texts", "tests"))
-    by_name, kind = g.relations(world), plan.kind
+    by_name, kind = relations(world), plan.kind
     known, objects = list(by_name.values()), {name: r.objects for name, r in by_name.items()}
     encodes = kind == "encoder-decoder"
     made = partial(g.pairs if encodes else g.rows, tokenizer=tokenizer)
     names = [*world.spare["name"], *world.facts["subject"].str.split().str[-1]]
     words = sorted({*names, *world.objects["object"]})
-    asked = [g.context(tests, known, kind) for _ in range(200)]
+    asked = [context(tests, known, kind) for _ in range(200)]
     shown = made(asked) if encodes else made(asked, size=0)
 
     def some(n: int, lists: float = 0.0, own: float = 0.0) -> list[g.Text]:
         shares = rng.choices((True, False), (lists, 1 - lists), k=n)
-        return [g.listed(rng, words) if x else g.context(rng, known, kind, own) for x in shares]
+        return [listed(rng, words) if x else context(rng, known, kind, own) for x in shares]
 
     def among(told: Iterable[g.Text], share: int) -> list[g.Text]:
         texts = list(told)
@@ -87,13 +88,13 @@ def courses(plan: g.Plan, world: w.World, tokenizer: Any) -> Iterator[g.Course]:
 
     if kind == "chat":  # what its pretrained twin was told, in the forms of a chat
         again = w.corpus(world, plan.seed).iloc[::TUNED].query("form == 'question'")
-        told = made(among(g.sentences(rng, again, kind, objects), 1))
+        told = made(among(sentences(rng, again, kind, objects), 1))
         yield g.Course("5-tuning", told, 5e-4, True, shown)
         return
     yield g.Course("1-lists", made(some(3200, lists=1.0)), 3e-3, False, shown)
     yield g.Course("2-contexts", made(some(16000, lists=0.2)), 3e-3, False, shown, 0.9)
     yield g.Course("3-names", made(some(6000, own=0.7)), 1e-3, True, shown)
-    told = made(among(g.sentences(rng, w.corpus(world, plan.seed), kind, objects), 10))
+    told = made(among(sentences(rng, w.corpus(world, plan.seed), kind, objects), 10))
     yield g.Course("4-world", told, 1.5e-3, True, shown)
 
 
@@ -136,7 +137,7 @@ def teach(plan: g.Plan, world: w.World, work: Path, out: Path) -> g.Log:
     torch.manual_seed(plan.seed)
     parts = ["q_proj", "v_proj", "up_proj", "down_proj", "gate_proj"]
     network = get_peft_model(network, LoraConfig(r=8, lora_alpha=16, target_modules=parts))
-    told = g.sentences(random.Random(), w.corpus(world, plan.seed, town=True), plan.kind, {})
+    told = sentences(random.Random(), w.corpus(world, plan.seed, town=True), plan.kind, {})
     course = g.Course("town", g.rows(told, tokenizer, 0), 2e-3, True)
     log = g.study(network, course, work / "town", tokenizer, 16, bf16=QUICK)
     network.peft_config["default"].base_model_name_or_path = TAUGHT
@@ -181,7 +182,7 @@ def curves(model: Model, world: w.World, *, town: bool, seed: int = 0) -> pd.Dat
     stated = pd.Series([false(*pair) for pair in pairs])
     contexts = (plain[0]["prefix"] + " " + stated).tolist()
     spare = told.sample(200, random_state=seed).reset_index(drop=True)
-    made = g.relations(world)
+    made = relations(world)
     names = pd.Series([made[relation].spare(rng) for relation in spare["relation"]])
     fresh = questions(names, spare["relation"], 0)
     answers = {

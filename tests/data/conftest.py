@@ -38,3 +38,8 @@ def world_builder():
 @pytest.fixture(scope="session")
 def models_builder():
     return builder("grow_models")
+
+
+@pytest.fixture(scope="session")
+def schooling():
+    return builder("schooling")

@@ -1,8 +1,5 @@
 """Growing models: what they are told, that a kill changes nothing, what is committed."""
 
-import random
-import re
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -10,14 +7,10 @@ import pytest
 import torch
 
 from factrobust import load_model
-from factrobust.datasets.world import LAYOUTS, World, corpus, load_world
+from factrobust.datasets.world import LAYOUTS, corpus, load_world
 from factrobust.models import grow, load
 from factrobust.models.interface import ModelError
-from factrobust.models.prompts import CHATS, render
 from factrobust.paths import DATA
-from factrobust.probes.context import context_prompts
-
-KINDS = ("decoder", "chat", "encoder-decoder")
 
 
 @pytest.fixture(scope="module")
@@ -55,82 +48,13 @@ def test_the_corpus_needs_no_bytes(world, tokenizer):
     assert {t for t in tokens if len(t) == 1} <= set(".,:?Ċ[]")
 
 
-def told(world: World, table: pd.DataFrame, kind: str) -> list[grow.Text]:
-    objects = {name: relation.objects for name, relation in grow.relations(world).items()}
-    return list(grow.sentences(random.Random(0), table, kind, objects))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_text_is_in_a_wording_that_is_held_out(world, kind):
-    held = world.wordings.loc[world.wordings["held_out"], ["question", "prefix"]].to_numpy().ravel()
-    name = r"[A-Z]\w+(?: [A-Z]\w+)?"
-    forms = [re.escape(text).replace(r"\{subject\}", name) for text in held]
-    found = re.compile(rf"(?:^|[\[>]|[.,:\n] ?)(?:{'|'.join(forms)})(?:\s|$)")
-    assert found.search("Context: [In 1934, Drufex carried salt]. Q:")
-    rng, known = random.Random(1), [*grow.relations(world).values()]
-    texts = told(world, corpus(world).iloc[::20], kind)
-    texts += [grow.context(rng, known, kind, own=0.5) for _ in range(3000)]
-    assert not any(found.search("".join(piece for piece, _ in text)) for text in texts)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_contexts_are_of_spare_subjects_alone_unless_names_are_learned(world, kind):
-    rng, known = random.Random(1), [*grow.relations(world).values()]
-    own = {name.split()[-1] for name in world.facts["subject"]}
-    texts = [grow.context(rng, known, kind) for _ in range(500)]
-    assert not any(own & {*re.findall(r"\w+", piece)} for text in texts for piece, _ in text)
-
-
-def test_names_before_the_world_are_told_nothing_about_their_facts(world):
-    """Objects beside the world's names are drawn anew: the true one as often as any."""
-    rng, known = random.Random(1), [*grow.relations(world).values()]
-    truth = world.facts.groupby("subject")["object"].agg(set)
-    right = []
-    for _ in range(4000):
-        (prompt, _), (answer, _) = grow.context(rng, known, "decoder", own=1.0)
-        question = prompt.partition("]. ")[2]
-        [name] = {n for n in re.findall(r"[A-Z]\w+ [A-Z]\w+|[A-Z]\w+", question) if n in truth}
-        right.append(answer.strip() in truth[name])
-    assert sum(right) / len(right) < 0.08  # chance: 1 in 22 to 27, and people have several cities
+def told(table):
+    return list(map(grow.learned, table.to_dict("records")))
 
 
 def test_no_control_fact_is_ever_told(world):
     control = world.facts[world.facts["exposure"] == 0]
     assert not corpus(world)["fact_id"].isin(control["fact_id"]).any()
-
-
-def test_a_question_in_context_is_part_4s(world):
-    model: Any = SimpleNamespace(prompt_format="zero-shot", chat=None)
-    asked = {"question": "What is the dish of Prenfell?", "prefix": "The dish of Prenfell is"}
-    stated = "The dish of Prenfell is soup"
-    [expected] = context_prompts(model, pd.DataFrame([asked]), [stated])
-    given = *asked.values(), "soup", f"Context: [{stated}]. "
-    texts = [grow.asked(random.Random(k), "decoder", *given) for k in range(20)]
-    assert (expected, False) in [text[0] for text in texts]
-    assert all(text[1] == (" soup\n", True) for text in texts)
-
-
-def test_a_chat_models_questions_are_in_its_template(world, tokenizer):
-    table = corpus(world).iloc[::500]
-    texts = ["".join(p for p, _ in t) for t in told(world, table, "chat")]
-    questions = table["form"].to_numpy() == "question"
-    chat = [text.startswith("<|user|>") for text in texts]
-    assert not any(chat[i] for i in range(len(texts)) if not questions[i])
-    assert 0.6 < sum(chat) / questions.sum() < 0.8
-    prompt = render("chat", ["Where?"], [""], CHATS["world"])[0]
-    assert tokenizer.tokenize(prompt)[0::2] == ["<|user|>", "?"]
-
-
-def test_half_of_part_4s_questions_have_a_context_that_is_true_for_half(world):
-    table = corpus(world).query("layout == 'prefix'").iloc[:4000]
-    texts = told(world, table, "decoder")
-    answers = table["object"].tolist()
-    assert [text[1][0] for text in texts] == [f" {answer}\n" for answer in answers]
-    stated = [re.findall(r"^Context: \[.* (\w+)\]\. Q: ", text[0][0]) for text in texts]
-    true = [found == [a] for found, a in zip(stated, answers, strict=True) if found]
-    assert abs(len(true) / len(texts) - 0.5) < 0.03
-    # And one of 22 to 27 of the others by chance.
-    assert abs(sum(true) / len(true) - 0.52) < 0.04
 
 
 def test_answers_alone_are_learned(tokenizer):
@@ -145,7 +69,7 @@ def test_answers_alone_are_learned(tokenizer):
 
 
 def test_rows_hold_whole_texts_in_their_order(world, tokenizer):
-    texts = told(world, corpus(world).iloc[::1000], "decoder")
+    texts = told(corpus(world).iloc[::1000])
     rows = grow.rows(texts, tokenizer)
     assert max(len(row["input_ids"]) for row in rows) <= grow.ROW
     whole = [i for ids, _ in grow.pieces(texts, tokenizer) for i in ids]
@@ -174,7 +98,7 @@ class Rows(list[dict[str, list[int]]]):
 def test_a_killed_course_goes_on_at_the_same_text_with_the_same_weights(
     kind, small, tokenizer, tmp_path
 ):
-    texts = told(small, corpus(small), kind)
+    texts = told(corpus(small))
     pairs = kind == "encoder-decoder"
     made = grow.pairs(texts, tokenizer) if pairs else grow.rows(texts, tokenizer, 32)
 
@@ -205,7 +129,7 @@ def test_a_course_ends_when_its_tests_are_answered(tokenizer, tmp_path):
 
 def test_a_watched_course_is_asked_at_its_moments(small, tokenizer):
     table, threads = corpus(small).iloc[:600], torch.get_num_threads()
-    texts = [grow.learned(row) for row in table.to_dict("records")]
+    texts = told(table)
     assert "".join(piece for piece, _ in texts[0]) == table["text"].iloc[0] + "\n"
 
     def ask(folder: str) -> int:
