@@ -19,6 +19,7 @@ import pytest
 
 from factrobust.reproduce.compare import NUMBER, close, compare_tables
 from factrobust.reproduce.notebook import clean_outputs, kernel_environment
+from factrobust.reproduce.profiles import Mode
 
 ROOT = Path(__file__).resolve().parent
 SHOWN = 8  # differences of a table
@@ -38,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
         notebook, out = self.path.relative_to(ROOT).as_posix(), saved_by(self)
         shutil.rmtree(out, ignore_errors=True)  # of an earlier run
         out.mkdir(parents=True)
-        variables = kernel_environment(ROOT, notebook, out=out, records="replay", profile="laptop")
+        variables = kernel_environment(Mode(ROOT, replay=True), notebook, out)
         with mock.patch.dict(os.environ, variables):
             start_kernel(self)
 

@@ -148,17 +148,14 @@ def refuse(frame: pd.DataFrame, wrong: ArrayLike, path: str | Path, fault: str) 
 
 def check_unique(frame: pd.DataFrame, columns: list[str], path: str | Path) -> None:
     """Raise FactsError if two lines agree, whatever the case of letters, in all the columns."""
-    keys = frame[columns].apply(lambda column: column.str.casefold())
-    repeated = keys.duplicated()
-    if not repeated.any():
-        return
-    line = repeated.idxmax()
-    first = (keys == keys.loc[line]).all(axis=1).idxmax()
-    what = ", ".join(f"{column} {frame.at[line, column]!r}" for column in columns)
-    raise FactsError(
-        f"{path}, {keys.index.name} {line}: {what} is already in {keys.index.name} {first}; delete one "
-        "of the two, or write further accepted answers as aliases."
-    )
+    keys = [frame[name].str.casefold() for name in columns]
+    first = frame.index.to_series().groupby(keys).transform("first")
+    what = ", ".join(f"{name} {{{name}!r}}" for name in columns)
+    refuse(
+        frame.assign(first=first), first != frame.index, path,
+        f"{what} is already in {frame.index.name} {{first}}; delete one of the two, or write further "
+        "accepted answers as aliases",
+    )  # fmt: skip
 
 
 def filled(remedy: str) -> pa.Check:

@@ -35,16 +35,12 @@ SOURCE = "According to the encyclopedia, "
 Right = Callable[[str, Sequence[str]], bool]  # metrics.context.right
 Fact = dict[Any, Any]  # a row of `facts_as_questions`
 
-_HAS_SLOT = pa.Check(
-    lambda cells: cells.str.contains("{object}", regex=False),
-    error="has no slot; write {object} where the name of an object shall stand",
+_HAS_SLOT = pa.Check.str_contains(
+    r"\{object\}", error="has no slot; write {object} where the name of an object shall stand"
 )
-_IS_QUESTION = pa.Check(
-    lambda cells: cells.str.endswith("?"), error="has no question mark at its end; write one"
-)
-_NO_OTHER_BRACES = pa.Check(
-    lambda cells: ~cells.str.replace("{object}", "").str.contains("[{}]"),
-    error="has braces other than those of {object}; remove them",
+_IS_QUESTION = pa.Check.str_endswith("?", error="has no question mark at its end; write one")
+_NO_OTHER_BRACES = pa.Check.str_matches(
+    r"([^{}]|\{object\})*$", error="has braces other than those of {object}; remove them"
 )
 _BEGINS = tables.filled("write the beginning of a sentence that the answer completes")
 BASE_SCHEMA = tables.csv_schema(

@@ -33,8 +33,8 @@ SCHEMA = tables.csv_schema(
         "popularity": tables.number("write one such as 4.2, or leave it empty"),
     },
 )
-HAS_SUBJECT = pa.Check(
-    lambda cells: cells.str.count(r"\{subject\}").eq(1) & cells.str.count(r"[{}]").eq(2),
+HAS_SUBJECT = pa.Check.str_matches(
+    r"[^{}]*\{subject\}[^{}]*$",
     error="must hold {subject} exactly once, and no other braces; put it there",
 )
 RELATION_NAME = pa.Check.str_matches(

@@ -48,7 +48,7 @@ def fetch(repo: str, revision: str, pattern: str) -> tuple[list[Path], str]:
         folder = Path(snapshot_download(repo, repo_type="dataset", **which))
     except Exception as error:  # the hub's client raises a dozen unrelated types
         raise ConnectionError(
-            f"Could not fetch {repo} at {revision} from the hub ({_said(error)}): {remedy}"
+            f"Could not fetch {repo} at {revision} from the hub ({_first_sentence(error)}): {remedy}"
         ) from error
     # rglob, as the hub's client lets * stand for folders too
     files = [path for path in sorted(folder.rglob(pattern)) if path.is_file()]
@@ -60,7 +60,7 @@ def fetch(repo: str, revision: str, pattern: str) -> tuple[list[Path], str]:
     return files, folder.name
 
 
-def _said(error: Exception) -> str:
+def _first_sentence(error: Exception) -> str:
     """The first sentence of an error, on one line."""
     return shorten(f"{type(error).__name__}: {error}".split(". ")[0], 120)
 
@@ -74,7 +74,7 @@ def reading(path: object, name: str) -> Iterator[None]:
         raise
     except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
         raise tables.FactsError(
-            f"{path} cannot be read as {name} ({_said(error)}); give the set's own file, with "
+            f"{path} cannot be read as {name} ({_first_sentence(error)}); give the set's own file, with "
             "answers, unpacked, or fetch it anew."
         ) from error
 
@@ -102,13 +102,9 @@ def _texts(cell: str) -> list[str]:
     return [text for text in dict.fromkeys(text.strip(BLANK) for text in json.loads(cell)) if text]
 
 
-def _relations() -> pd.DataFrame:
-    return fact_tables.load_relations().query("popqa")
-
-
 _FILLED = tables.filled("remove the row")
 _KNOWN = pa.Check(
-    lambda cells: cells.str.replace(" ", "_").isin(_relations().index),
+    lambda cells: cells.str.replace(" ", "_").isin(wordings.load_paraphrases()["relation"]),
     error="is none of PopQA's 16; remove the row",
 )
 _SHARED = {"id": _FILLED, "prop": _KNOWN, "possible_answers": _FILLED}
@@ -128,7 +124,7 @@ def popqa(files: list[Path], source: str) -> tables.Loaded:
     (path,) = files
     rows = read_rows(path, _POPQA)
     tables.check_unique(rows, ["id"], path)
-    relations = _relations()
+    relations = fact_tables.load_relations()
     relation = rows["prop"].str.replace(" ", "_")
     views = pd.to_numeric(rows["s_pop"]).astype(float)
     answers = zip(rows["possible_answers"].map(_texts), rows["obj"], strict=True)

@@ -187,9 +187,8 @@ def load_successions(path: str | Path = OFFICES, offices: Sequence[str] = ()) ->
     for column, texts in usual.items():
         frame[column] = frame[column].mask(frame[column] == "", texts)
     frame["aliases"] = tables.alias_lists(frame["aliases"], frame["holder"])
-    frame["term"] = frame.groupby("chain").cumcount()
-    notes = [name for name in frame if name not in TERM_COLUMNS]
-    return frame[[*TERM_COLUMNS, *notes]].reset_index(drop=True)
+    frame.insert(TERM_COLUMNS.index("term"), "term", frame.groupby("chain").cumcount())
+    return frame.reset_index(drop=True)
 
 
 def _ends(terms: pd.DataFrame) -> pd.Series:

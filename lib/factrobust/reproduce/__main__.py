@@ -63,12 +63,7 @@ class Run:
         self.path = mode.root / notebook
         self.out = mode.root / "build" / "running" / mode.name / Path(notebook).with_suffix("")
         self.started = self.seconds = 0.0
-        records = "replay" if mode.replay else "fresh"
-        self.environment = kernel_environment(
-            mode.root, notebook, out=self.out, records=records, profile=mode.profile
-        )
-        if mode.cluster:
-            self.environment["FACTROBUST_CLUSTER"] = mode.cluster
+        self.environment = kernel_environment(mode, notebook, self.out)
         # No kernel specs but that of this interpreter: a user may have installed another "python3".
         self.manager = AsyncKernelManager(
             kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[])
@@ -226,13 +221,13 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         return 130
     except NotebookError as error:
         status = 1
-        said = f"FAILED {error}\nIts results and those of later notebooks are as before."
+        why = f"FAILED {error}\nIts results and those of later notebooks are as before."
     except Timeout:
         status = 2
-        said = "Another `make reproduce` or `make replay` is at work in this folder: wait for it."
+        why = "Another `make reproduce` or `make replay` is at work in this folder: wait for it."
     except (ValueError, OSError) as error:
-        status, said = 2, str(error)
-    print(said, file=sys.stderr)
+        status, why = 2, str(error)
+    print(why, file=sys.stderr)
     return status
 
 

@@ -7,7 +7,7 @@ import re
 import subprocess
 import tarfile
 from collections.abc import Mapping
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,20 +44,18 @@ def compare_tables(new: str, old: str) -> Comparison:
     When the columns or the number of rows differ, only that is reported: pairing the rows of
     different tables would report nonsense.
     """
-    now, was = (list(csv.reader(io.StringIO(text))) for text in (new, old))
-    (header, *now), (old_header, *was) = now, was
+    (header, *now), (old_header, *was) = (csv.reader(io.StringIO(text)) for text in (new, old))
     if header != old_header:
         return Comparison(0, [], [f"columns: {', '.join(old_header)} -> {', '.join(header)}"])
     if len(now) != len(was):
         return Comparison(0, [], [f"rows: {len(was)} -> {len(now)}"])
     numbers = sum(bool(NUMBER.fullmatch(cell)) for row in was for cell in row)
     result = Comparison(numbers, [], [])
-    cells = zip(chain.from_iterable(was), chain.from_iterable(now), strict=True)
-    for number, (a, b) in enumerate(cells):
+    cells = product(range(1, len(was) + 1), header)
+    for (row, column), a, b in zip(cells, chain(*was), chain(*now), strict=True):
         if a == b:
             continue
-        row, column = divmod(number, len(header))
-        place = f"row {row + 1}, column {header[column]}: "
+        place = f"row {row}, column {column}: "
         if not (NUMBER.fullmatch(a) and NUMBER.fullmatch(b)):
             result.others.append(f"{place}{a!r} -> {b!r}")
         elif not close(b, a):

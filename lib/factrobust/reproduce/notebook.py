@@ -14,6 +14,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from factrobust.paths import write_atomically
+from factrobust.reproduce.profiles import Mode
 
 INJECTED = "injected-parameters"  # papermill's tag on the cell with the parameters of one run
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -33,24 +34,23 @@ gc.set_threshold(1_000_000)  # imports make few cycles and many objects: an eigh
 """
 
 
-def kernel_environment(
-    root: Path, notebook: str, *, out: Path, records: str, profile: str
-) -> dict[str, str]:
+def kernel_environment(mode: Mode, notebook: str, out: Path) -> dict[str, str]:
     """Environment of a kernel: the same under `make reproduce`, nbval and on any machine.
 
     The library reads FACTROBUST_OUT (absolute folder that stands in for the root when figures and
     tables are saved), FACTROBUST_RECORDS ("fresh" or "replay"), FACTROBUST_NOTEBOOK (path relative
-    to the root) and FACTROBUST_PROFILE.
+    to the root), FACTROBUST_PROFILE and FACTROBUST_CLUSTER (a scheduler's address, or empty).
     """
-    settings = root / "build" / "ipython" / "profile_default" / "ipython_kernel_config.py"
+    settings = mode.root / "build" / "ipython" / "profile_default" / "ipython_kernel_config.py"
     settings.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(settings, IPYTHON.encode())
-    path = [str(root / "lib"), os.environ.get("PYTHONPATH")]
+    path = [str(mode.root / "lib"), os.environ.get("PYTHONPATH")]
     return os.environ | {
         "FACTROBUST_NOTEBOOK": notebook,
         "FACTROBUST_OUT": str(out.resolve()),
-        "FACTROBUST_RECORDS": records,
-        "FACTROBUST_PROFILE": profile,
+        "FACTROBUST_RECORDS": "replay" if mode.replay else "fresh",
+        "FACTROBUST_PROFILE": mode.profile,
+        "FACTROBUST_CLUSTER": mode.cluster or "",
         "IPYTHONDIR": str(settings.parents[1]),  # no user's settings reach a notebook
         "JUPYTER_PREFER_ENV_PATH": "1",  # not a "python3" kernel that a user installed for himself
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
@@ -145,11 +145,11 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     texts = {path: read_canonical(path) for path in options.notebooks}
     different = [path for path, text in texts.items() if path.read_text("utf-8") != text]
-    said = "is not canonical: run `make normalise`" if options.check else "rewritten"
+    verdict = "is not canonical: run `make normalise`" if options.check else "rewritten"
     for path in different:
         if not options.check:
             write_atomically(path, texts[path].encode())
-        print(f"{path} {said}.")
+        print(f"{path} {verdict}.")
     return int(options.check and bool(different))
 
 
