@@ -55,11 +55,6 @@ def _table(
     return pa.DataFrameSchema(base.columns | here, unique=unique, description=description)
 
 
-def names(table: pa.DataFrameSchema) -> tuple[str, ...]:
-    """The columns of a schema, in its order."""
-    return tuple(table.columns)
-
-
 _LINES = pd.read_csv(DATA / "columns.csv").itertuples(index=False)
 COLUMNS = {name: _column(*line) for name, *line in _LINES}
 

@@ -27,7 +27,7 @@ def counted(loaded: Loaded) -> dict[str, int]:
 
 def test_columns() -> None:
     loaded = asked(BERGEN)
-    assert tuple(loaded.table.columns) == schemas.names(schemas.AskedFacts)
+    assert tuple(loaded.table.columns) == tuple(schemas.AskedFacts.columns)
     row = loaded.table.iloc[0].to_dict()
     assert np.isnan(row.pop("popularity"))
     unknown = dict.fromkeys(("answer_type", "popularity_source", "prefix"), "")

@@ -36,7 +36,7 @@ def test_the_embedded_facts_are_those_of_load_facts() -> None:
 
 def test_several_sets_over_which_a_limit_is_spread() -> None:
     table, counts, files, _ = load_named([SQUAD, TRIVIA, HOTPOT])
-    assert tuple(table.columns) == schemas.names(schemas.AskedFacts)
+    assert tuple(table.columns) == tuple(schemas.AskedFacts.columns)
     assert table["domain"].tolist() == ["SQuAD"] * 2 + ["TriviaQA"] * 2 + ["HotpotQA"] * 3
     assert list(files) == [Path(name.partition(":")[2]) for name in (SQUAD, TRIVIA, HOTPOT)]
     assert counts[TRIVIA]["questions"] == 3

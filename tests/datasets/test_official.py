@@ -145,7 +145,7 @@ def write(tmp_path):
 def test_popqa(write, tmp_path):
     path = write("test.tsv", HEADER, NILS, LILLE, NOTA)
     facts, counts, files, _ = load_official("popqa", path)
-    assert tuple(facts.columns) == (*schemas.names(schemas.AskedFacts), "log_popularity")
+    assert tuple(facts.columns) == (*schemas.AskedFacts.columns, "log_popularity")
     columns = ["fact_id", "subject", "object", "aliases", "answer_type", "question", "popularity"]
     assert facts[columns].fillna(-1).to_numpy().tolist() == [
         ["occupation/11", "Nils O'Hara", "baker", ["bread maker"], "Entity", NILS[15], 250],

@@ -87,7 +87,7 @@ def closed_book(questions: Iterable[Question], name: str, source: str) -> Loaded
         source=source,
         **dict.fromkeys(("answer_type", "popularity_source", "prefix"), ""),
     )
-    return Loaded(facts[[*schemas.names(schemas.AskedFacts)]].reset_index(drop=True), counts)
+    return Loaded(facts[[*schemas.AskedFacts.columns]].reset_index(drop=True), counts)
 
 
 def _plain(question: str) -> str:

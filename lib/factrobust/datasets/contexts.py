@@ -26,7 +26,7 @@ from factrobust.paths import DATA
 TRAITS = DATA / "context" / "base_question_traits.csv"
 # For the provenance of results.
 FILES = (DATA / "context" / "base_questions.csv", DATA / "context" / "objects.csv", TRAITS)
-COLUMNS = schemas.names(schemas.ContextQuestions)
+COLUMNS = tuple(schemas.ContextQuestions.columns)
 CONTEXTS = ("true", "irrelevant", "false")
 FACTORS = ("near", "repeated", "attributed", "early")  # of `varied_contexts`
 N_RIVALS = 4
@@ -337,7 +337,7 @@ def read_results(path: str | Path) -> pd.DataFrame:
         table["model"] = path.stem
     if "question_id" not in table:
         table["question_id"] = table["base_id"] + "/" + table["object"].map(tables.slug)
-    table = table.reindex(columns=schemas.names(schemas.ContextResults)).reset_index(drop=True)
+    table = table.reindex(columns=[*schemas.ContextResults.columns]).reset_index(drop=True)
     counted = table.columns.difference(["model", "question_id", *texts])
     return table.assign(**{name: pd.to_numeric(table[name], errors="coerce") for name in counted})
 

@@ -20,7 +20,7 @@ from factrobust.draws import lot, need_count
 PRECISIONS = ("year", "month", "day")
 LABELS = ("correct", "incorrect", "transitional")
 RULES = ("strict", "published")  # of labels
-COLUMNS = schemas.names(schemas.Dates)
+COLUMNS = tuple(schemas.Dates.columns)
 YEARS = (1000, 2020)  # the first and the last year that is sampled
 GRID = range(1950, 2021, 3)  # the years of `grid`
 REACH, STEPS = 5, 20  # alpha runs from -5 to 5 in steps of 1/20

@@ -20,7 +20,7 @@ DOMAINS = ("geography", "arts", "science-history")  # of the embedded table; you
 TEST_EVERY = 5  # of the typed questions
 
 # Of CSV files, all cells still strings. Which relations are known, `load_facts` checks besides.
-COLUMNS = schemas.names(schemas.Facts)
+COLUMNS = tuple(schemas.Facts.columns)
 SCHEMA = tables.csv_schema(
     ("subject", "relation", "object"),
     **dict.fromkeys(COLUMNS)
@@ -103,10 +103,8 @@ def load_facts(
 
 def with_relations(schema: pa.DataFrameSchema, names: Iterable[str]) -> pa.DataFrameSchema:
     """The schema of facts whose relations are known."""
-    known = tables.one_of(
-        names, "add it to the relations in data/ (see its README) or choose one of"
-    )
-    return schema.update_column("relation", checks=known)
+    remedy = "add it to the relations in data/ (see its README) or choose one of"
+    return schema.update_column("relation", checks=tables.one_of(names, remedy))
 
 
 def questions(facts: pd.DataFrame) -> pd.DataFrame:

@@ -52,7 +52,7 @@ def load_named(
         counts[name] = loaded.counts | {"long_answers": len(words) - kept, "kept": kept}
         if not kept:
             raise FactsError(f"{name} has no question that can be asked: {counts[name]}.")
-    frame = pd.concat(parts, ignore_index=True)[[*schemas.names(schemas.AskedFacts)]]
+    frame = pd.concat(parts, ignore_index=True)[[*schemas.AskedFacts.columns]]
     for fact_id in frame.loc[frame["fact_id"].duplicated(), "fact_id"][:1]:
         raise FactsError(f"two facts of {', '.join(counts)} are called {fact_id}; leave one out.")
     if limit is not None:

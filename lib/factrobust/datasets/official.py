@@ -140,7 +140,7 @@ def popqa(files: list[Path], source: str) -> tables.Loaded:
     )
     facts["aliases"] = [[text for text in texts if text != first] for texts, first in answers]
     facts = fact_tables.questions(facts).assign(question=rows["question"])
-    facts = facts[[*schemas.names(schemas.AskedFacts), "log_popularity"]].reset_index(drop=True)
+    facts = facts[[*schemas.AskedFacts.columns, "log_popularity"]].reset_index(drop=True)
     return tables.Loaded(facts, {"no_popularity": int(facts["log_popularity"].isna().sum())})
 
 

@@ -4,7 +4,6 @@ the holders of offices, with the years to ask for them."""
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
@@ -24,7 +23,7 @@ _BOUND = [
         error="is no date of the calendar; write YYYY, YYYY-MM or YYYY-MM-DD",
     ),
 ]
-COLUMNS = schemas.names(schemas.TemporalFacts)
+COLUMNS = tuple(schemas.TemporalFacts.columns)
 # Of CSV files, all cells still strings. Which relations are known, `check_quintuples` checks besides.
 _CHECKS = {name: column.checks for name, column in fact_tables.SCHEMA.columns.items()}
 _CHECKS |= dict.fromkeys(POPULARITIES, _CHECKS["popularity"]) | {"start": _BOUND, "end": _BOUND}
@@ -72,9 +71,8 @@ def sample(facts: pd.DataFrame, limit: int | None, seed: int) -> pd.DataFrame:
 
 def whole_years(start: pd.Series, end: pd.Series) -> pd.Series:
     """How many calendar years lie wholly between the two bounds, which they may not touch."""
-    opened, ended = parse(start)[1], parse(end)[0]
-    years = ended.astype("datetime64[Y]").astype(int) - opened.astype("datetime64[Y]").astype(int)
-    return pd.Series(years - 1, index=start.index).clip(lower=0)
+    years = end.str[:4].astype(int) - start.str[:4].astype(int)
+    return (years - 1).clip(lower=0)
 
 
 def check_quintuples(frame: pd.DataFrame, relations: Iterable[str], path: str | Path) -> None:
@@ -150,7 +148,7 @@ def describe_dates(dates: pd.DataFrame) -> pd.DataFrame:
 
 
 OFFICES = DATA / "successions.csv"  # for provenance
-TERM_COLUMNS = schemas.names(schemas.Terms)
+TERM_COLUMNS = tuple(schemas.Terms.columns)
 _OF_TERMS = {
     "chain": tables.filled("write a short name, the same for all terms of an office"),
     "office": tables.filled("write what was held, such as the president of France"),
@@ -221,10 +219,8 @@ def moments(terms: pd.DataFrame, n_years: int | None = None) -> pd.DataFrame:
     """
     need_count("n_years", n_years)
     inside = whole_years(terms["start"], _ends(terms))
-    first = parse(terms["start"])[1].astype("datetime64[Y]").astype(int) + 1971
-    rows = np.repeat(np.arange(len(terms)), inside)
-    table = terms.iloc[rows].reset_index(drop=True)
+    table = terms.loc[terms.index.repeat(inside)].reset_index(drop=True)
     term = [table["chain"], table["term"]]
-    table["year"] = first[rows] + table.groupby(term).cumcount()
+    table["year"] = table["start"].str[:4].astype(int) + 1 + table.groupby(term).cumcount()
     kept = even(term, pd.Series(n_years, table.index, dtype=float))
     return table.loc[kept, ["chain", "term", "year", "holder"]].reset_index(drop=True)

@@ -13,7 +13,7 @@ from factrobust.draws import in_turns, number
 from factrobust.paths import DATA
 
 FILES = (DATA / "paraphrases.csv",)  # for the provenance of results
-COLUMNS = schemas.names(schemas.Questions)
+COLUMNS = tuple(schemas.Questions.columns)
 QUESTIONS_SCHEMA = tables.csv_schema(
     ("group_id", "question", "answers"),
     group_id=tables.filled("give the questions that belong together one name"),

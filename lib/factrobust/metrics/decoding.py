@@ -210,7 +210,7 @@ def frs_table(
     joined = known[columns].merge(breaking_temperatures, on=KEY, validate="one_to_one")
     table = pd.DataFrame({"d": D_VALUES}).merge(joined, how="cross")
     table["frs"] = frs(table["entropy"], table["t_b"], table["d"], unbroken=unbroken)
-    return table[[*schemas.names(schemas.Robustness), "relation"]]
+    return table[[*schemas.Robustness.columns, "relation"]]
 
 
 def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:

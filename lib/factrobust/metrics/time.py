@@ -53,7 +53,7 @@ def matches(scores: pd.DataFrame) -> pd.DataFrame:
     table["robust"] = (table["margin"] > 0).astype("boolean").mask(~known)
     fact = table.groupby(KEY, sort=False).ngroup()
     order = np.lexsort((table["precision"].map([*PRECISIONS, GLOBAL].index), fact))
-    return table[list(schemas.names(schemas.Matched))].iloc[order].reset_index(drop=True)
+    return table[[*schemas.Matched.columns]].iloc[order].reset_index(drop=True)
 
 
 def match_table(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
