@@ -7,6 +7,7 @@ A T5 decoder takes no position ids, so here the nodes of the tree of answers (se
 a batch, not columns of one row: each row has its own past and looks at its prompt's keys and values.
 """
 
+import copy
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -35,12 +36,9 @@ class Encoded(NamedTuple):
     def rows(self, index: list[int]) -> "Encoded":
         """A copy with the given rows, any of them several times."""
         at = torch.tensor(index, device=self.states.device)
-        caches: list[Any] = [self.past.self_attention_cache, self.past.cross_attention_cache]
-        answer, prompt = (
-            DynamicCache([(layer.keys[at], layer.values[at]) for layer in cache.layers])
-            for cache in caches
-        )
-        return Encoded(self.states[at], self.mask[at], EncoderDecoderCache(answer, prompt))
+        past = copy.deepcopy(self.past)
+        past.batch_select_indices(at)
+        return Encoded(self.states[at], self.mask[at], past)
 
 
 class EncoderDecoder(Body):

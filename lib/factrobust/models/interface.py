@@ -287,18 +287,13 @@ def _pairs(prompts: Sequence[str], answers: Answers) -> list[dict[str, Any]]:
     prompts = _texts(prompts)
     why = f"answers must be a list with one answer for each of {len(prompts)} prompts"
     _require(not isinstance(answers, str) and len(answers) == len(prompts), why)
-    where = (f"answer {i} (prompt {prompt[-60:]!r})" for i, prompt in enumerate(prompts))
-    rows = zip(prompts, answers, where, strict=True)
-    return [{"prompt": prompt, "answer": _plain(answer, at)} for prompt, answer, at in rows]
-
-
-def _plain(answer: Answer, where: str) -> Answer:
-    """An answer as it is asked for: plain numbers, not NumPy's, which are part of a record's key."""
-    if not isinstance(answer, str):
-        answer = [operator.index(token) for token in answer]
-    filled = answer.strip() if isinstance(answer, str) else answer
-    _require(bool(filled), f"{where} is empty; leave such questions out before scoring")
-    return answer
+    # Plain numbers, not NumPy's: they are part of a record's key.
+    plain = [x if isinstance(x, str) else list(map(operator.index, x)) for x in answers]
+    for i, answer in enumerate(plain):
+        filled = answer.strip() if isinstance(answer, str) else answer
+        where = f"answer {i} (prompt {prompts[i][-60:]!r})"
+        _require(bool(filled), f"{where} is empty; leave such questions out before scoring")
+    return [{"prompt": p, "answer": answer} for p, answer in zip(prompts, plain, strict=True)]
 
 
 def _temperatures(temperature: float | Sequence[float], n: int) -> list[float]:

@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -203,17 +203,15 @@ def find_weights(name: str) -> Weights:
         if not any(file for pattern in TOKENIZER_FILES for file in path.glob(pattern)):
             # transformers would make up a tokenizer to which every word is unknown.
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
-        files = sorted(p for p in path.iterdir() if p.suffix in MODEL_FILES)
-        return Weights(str(path), f"sha256:{sha256(files)[:16]}", settings)
+        return Weights(str(path), f"sha256:{weights_digest(path)[:16]}", settings)
     if HUB_ID.fullmatch(name.partition("@")[0]) and path.suffix != ".gguf":
         hub = _hub_commit(name, "config.json")
-        there = "@".join(hub)
-        weights = Weights(there, f"hub:{there}", settings, hub)
+        there, other = "@".join(hub), None
+        identity = f"hub:{there}"
         if settings and settings.tokenizer:
             other = _hub_commit(settings.tokenizer, "tokenizer_config.json")
-            identity = f"{weights.identity} tokenizer {'@'.join(other)}"
-            weights = replace(weights, identity=identity, tokenizer=other)
-        return weights
+            identity += f" tokenizer {'@'.join(other)}"
+        return Weights(there, identity, settings, hub, other)
     raise ModelError(
         f"no model is called {name!r}; give one of {', '.join(own_models())}, an existing folder, "
         "a .gguf file, a hub id such as org/model@revision, or the mapping of an endpoint"
@@ -396,8 +394,8 @@ def tuned_pairs(sizes: pd.DataFrame) -> list[tuple[str, str]]:
     """The pretrained models of a table of `sizes`, each with its tuned version: those of one family
     with as many parameters."""
     known = sizes[sizes["family"] != ""]
-    both = [known[known["kind"] == name] for name in ("pretrained", "instruction-tuned")]
-    pairs = both[0].merge(both[1], on=["family", "parameters"])
+    pairs = known.merge(known, on=["family", "parameters"])
+    pairs = pairs[(pairs["kind_x"] == "pretrained") & (pairs["kind_y"] == "instruction-tuned")]
     return list(zip(pairs["model_x"], pairs["model_y"], strict=True))
 
 

@@ -86,9 +86,5 @@ def cut(text: str, stop: Sequence[str]) -> str | None:
 
 def covering(tokenizer: Any, last: int, generated: Sequence[int], text: str) -> int:
     """How many of the generated tokens are needed to cover `text`, the answer before the stop."""
-    if not text:
-        return 0
-    for n in range(1, len(generated) + 1):
-        if continuation(tokenizer, last, generated[:n]).startswith(text):
-            return n
-    return len(generated)
+    parts = (continuation(tokenizer, last, generated[:n]) for n in range(len(generated)))
+    return next((n for n, part in enumerate(parts) if part.startswith(text)), len(generated))

@@ -21,6 +21,16 @@ def prompts(model: Model, questions: pd.DataFrame, prompt_format: str | None = N
     return render(name, questions["question"].tolist(), prefixes, model.chat)
 
 
+def as_asked(
+    model: Model, questions: pd.DataFrame, prompt_format: str | None = None
+) -> pd.DataFrame:
+    """The questions with model and prompt format before their columns."""
+    table = questions.reset_index(drop=True)
+    table.insert(0, "model", model.name)
+    table.insert(1, "prompt_format", prompt_format or model.prompt_format)
+    return table
+
+
 def in_chunks(prompts: Sequence[str]) -> Iterator[list[str]]:
     """The distinct prompts in their order, CHUNK at a time."""
     distinct = list(dict.fromkeys(prompts))

@@ -132,16 +132,15 @@ def ask_again(
         drawn = counterfactuals(memory, seed=seed)
         drawn[~questions["question_id"].isin(few).to_numpy()] = -1
         p, q, contextual = _with_context(model, questions, memory, drawn)
-        made = _responses(p, contextual).assign(counterfactual=q["text"], draw=seed, prompt="own")
-        parts.append(made)
+        answers = _responses(p, contextual)
+        parts.append(answers.assign(counterfactual=q["text"], draw=seed, prompt="own"))
     if FORMATS[model.prompt_format].chat:
         raw = copy(model)
         raw.prompt_format, stated = "prefix", parts[0]["counterfactual"]
-        asked = questions.set_index("question_id", drop=False).loc[parts[0]["question_id"]]
-        contexts = (asked["prefix"] + " " + stated.to_numpy()).tolist()
-        answers = greedy(raw, asked), greedy(raw, asked, contexts)
-        made = _responses(*answers).assign(counterfactual=stated, draw=seeds[0], prompt="raw")
-        parts.append(made)
+        same = questions.set_index("question_id", drop=False).loc[parts[0]["question_id"]]
+        contexts = (same["prefix"] + " " + stated.to_numpy()).tolist()
+        answers = _responses(greedy(raw, same), greedy(raw, same, contexts))
+        parts.append(answers.assign(counterfactual=stated, draw=seeds[0], prompt="raw"))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -234,15 +233,12 @@ def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> 
     What it states is scored as a text, unless one of the answers is the same and gives its tokens;
     token_ids and tokens are those of the parametric answer alone.
     """
-    asked = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
-    p = greedy(model, asked)
-    contextual = greedy(model, asked, contexts["sentence"].tolist())
-    said = zip(p["tokens"].str.join(""), contextual["tokens"].str.join(""), strict=True)
-    ids = zip(p["token_ids"].map(tuple), contextual["token_ids"].map(tuple), strict=True)
-    stated: list[Tokens] = [
-        dict(zip(texts, tokens, strict=True)).get(text, text)
-        for texts, tokens, text in zip(said, ids, " " + contexts["stated"], strict=True)
-    ]
+    rows = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
+    p, contextual = greedy(model, rows), greedy(model, rows, contexts["sentence"].tolist())
+    stated: list[Tokens] = (" " + contexts["stated"]).tolist()
+    for answers in (contextual, p):
+        texts = zip(stated, answers["tokens"].str.join(""), answers["token_ids"], strict=True)
+        stated = [tuple(ids) if text == x else x for x, text, ids in texts]
     about = contexts.drop(columns=["question_id", "stated"]).reset_index(drop=True)
     return scored(model, p, contextual, stated).assign(
         counterfactual=contexts["stated"].to_numpy(), **about

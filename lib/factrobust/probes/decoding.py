@@ -41,24 +41,20 @@ def greedy(
     how["temperatures"] = () if "temper" in model.lacks else temperatures
     stop = FORMATS[model.prompt_format].stop
     generations = model.generate(prompts(model, facts), stop=stop, **how)
-    own = ["prompt", "text", "token_ids", "logprobs", "curve", "entropies"]
-    rows = [
-        [*(getattr(g, name) for name in own)]
-        + [[[of[k] for of in at] for at in g.top_logprobs] for k in range(2)]
-        for g in generations
-    ]
-    said = pd.DataFrame(rows, columns=[*own, "top_tokens", "top_logprobs"])
-    return facts.reset_index(drop=True).assign(
-        model=model.name, prompt_format=model.prompt_format, **said
-    )
+    columns = ["prompt", "text", "token_ids", "logprobs", "curve", "entropies"]
+    answers = pd.DataFrame(list(map(vars, generations)), columns=columns)
+    for k, name in enumerate(("top_tokens", "top_logprobs")):
+        answers[name] = [[[pair[k] for pair in at] for at in g.top_logprobs] for g in generations]
+    asked = {"model": model.name, "prompt_format": model.prompt_format}
+    return facts.reset_index(drop=True).assign(**asked, **answers)
 
 
 def truths(model: Model, responses: pd.DataFrame) -> pd.Series:
     """log P of the right answer to each prompt of a model's `schemas.Answers` with their facts, all of
     its tokens together (nats), [row]."""
-    own = responses[responses["model"] == model.name]
-    scores = model.score(own["prompt"].tolist(), [f" {name}" for name in own["object"]])
-    return pd.Series([float(tokens.sum()) for tokens in scores], own.index)
+    answers = responses[responses["model"] == model.name]
+    scores = model.score(answers["prompt"].tolist(), (" " + answers["object"]).tolist())
+    return pd.Series([float(tokens.sum()) for tokens in scores], answers.index)
 
 
 def sampled(
@@ -80,7 +76,7 @@ def sampled(
     how = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens} | cuts
     stop, each = FORMATS[model.prompt_format].stop, [*temperatures] * len(facts)
     groups = model.sample(sent, temperature=each, stop=stop, **how)
-    samples = [(g.text, g.token_ids, g.logprobs, g.tempered_logprobs) for x in groups for g in x]
+    samples = [vars(generation) for group in groups for generation in group]
     columns = ["text", "token_ids", "logprobs", "tempered_logprobs"]
     rows = np.repeat(np.arange(len(facts)), len(temperatures) * n)
     table = facts[list(ABOUT)].iloc[rows].reset_index(drop=True)
@@ -127,13 +123,13 @@ def with_spellings(
     then begins with one of them at most. Each counts in its usual tokens alone, so that the sum is
     still a lower bound of the probability that an output begins with an accepted name.
     """
-    said = responses[["prompt", "text"]].to_numpy().tolist()
-    pairs = [(i, p, t.rstrip()) for i, (p, t) in enumerate(said)]
-    for i, (prompt, text) in enumerate(said):
+    answers = responses[["prompt", "text"]].to_numpy().tolist()
+    pairs = [(i, prompt, text.rstrip()) for i, (prompt, text) in enumerate(answers)]
+    for i, (prompt, text) in enumerate(answers):
         begun = text[: len(text) - len(text.lstrip())]
         pairs += [(i, prompt, begun + form) for form in spellings[i]]
     numbers, prompts, texts = map(list, zip(*pairs, strict=True))
-    logprobs = np.full((len(said), len(temperatures)), -np.inf)
+    logprobs = np.full((len(answers), len(temperatures)), -np.inf)
     np.logaddexp.at(logprobs, numbers, model.temper(prompts, texts, temperatures).astype(float))
     return _curves(responses, logprobs, temperatures)
 

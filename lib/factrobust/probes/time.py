@@ -19,7 +19,7 @@ from factrobust.datasets.temporal import load_temporal_relations
 from factrobust.draws import lot
 from factrobust.models.interface import Model
 from factrobust.models.prompts import FORMATS
-from factrobust.probes import need, prompts
+from factrobust.probes import as_asked, need, prompts
 from factrobust.text import normalise
 
 WORDING = ("question", "prefix")
@@ -47,8 +47,7 @@ def statements(
             table[column] = [text.replace("{subject}", subject) for text, subject in pairs]
     spoken = table["date"].map({date: verbalise(date) for date in table["date"].unique()})
     for column in WORDING:
-        pairs = zip(spoken, table[column], strict=True)
-        table[column] = [f"{when}, {text}" if text else "" for when, text in pairs]
+        table[column] = (spoken + ", " + table[column]).where(table[column] != "", "")
     return table[[*dates, *WORDING, *answers]]
 
 
@@ -68,8 +67,8 @@ def other_objects(facts: pd.DataFrame, n: int, *, seed: int = 0) -> pd.DataFrame
         owned[relation, subject] |= names
     drawn = []
     for relation, subject, _, _, fact in rows:
-        own = owned[relation, subject]
-        others = [name for name, names in spelled[relation].items() if not names & own]
+        right = owned[relation, subject]
+        others = [name for name, names in spelled[relation].items() if not names & right]
         lots = {name: lot(f"{seed}/{fact}/{name}") for name in others}
         drawn.append(sorted(others, key=lots.__getitem__)[:n])
     return facts.assign(others=pd.Series(drawn, index=facts.index, dtype=object))
@@ -93,23 +92,20 @@ def scored(
     that minus the mean of the same of the `others`, which share the prompt's computation.
     """
     name = prompt_format or model.prompt_format
-    asked = prompts(model, statements, name)
-    separator = FORMATS[name].separator
-    answers = [[own] for own in statements["object"]]
+    answers = [[name] for name in statements["object"]]
     if "others" in statements:  # with the years alone: they cost as much again
         every = zip(answers, statements["others"], statements["precision"], strict=True)
-        answers = [[*own, *(more if unit == "year" else [])] for own, more, unit in every]
-    sent = [prompt for prompt, texts in zip(asked, answers, strict=True) for _ in texts]
-    values = iter(model.score(sent, [separator + text for texts in answers for text in texts]))
-    rows = []
+        answers = [[*first, *(more if unit == "year" else [])] for first, more, unit in every]
+    rows = zip(prompts(model, statements, name), answers, strict=True)
+    pairs = [(prompt, FORMATS[name].separator + text) for prompt, texts in rows for text in texts]
+    values = iter(model.score([prompt for prompt, _ in pairs], [text for _, text in pairs]))
+    scores = []
     for texts in answers:
-        own, *more = (next(values) for _ in texts)
-        logprob, *drift = (float(np.sum(v, dtype=np.float64)) for v in (own, *more))
-        rows.append((logprob, len(own), logprob - np.mean(drift) if drift else np.nan))
-    table = statements[list(COLUMNS)].reset_index(drop=True)
-    table.insert(0, "model", model.name)
-    table.insert(1, "prompt_format", name)
-    found = pd.DataFrame(rows, table.index, ["logprob", "n_tokens", "freed"])
+        tokens = [next(values) for _ in texts]
+        logprob, *drift = (float(np.sum(v, dtype=np.float64)) for v in tokens)
+        scores.append((logprob, len(tokens[0]), logprob - np.mean(drift) if drift else np.nan))
+    table = as_asked(model, statements[list(COLUMNS)], name)
+    found = pd.DataFrame(scores, table.index, ["logprob", "n_tokens", "freed"])
     return table.join(found.astype({"logprob": float, "n_tokens": int, "freed": float}))
 
 
@@ -125,20 +121,20 @@ def holders(model: Model, terms: pd.DataFrame, moments: pd.DataFrame) -> pd.Data
     every = terms[columns].rename(columns={"term": "candidate"})
     right = terms[["chain", "term", "holder"]].rename(columns={"holder": "right"})
     dated = moments[["chain", "term", "year"]].merge(right, on=["chain", "term"])
-    asked = dated.merge(every, on="chain")
+    dated = dated.merge(every, on="chain")
+    spoken = dated["year"].astype(str).map(verbalise)
     for column in WORDING:
-        pairs = zip(asked["year"], asked[column], strict=True)
-        asked[column] = [f"{verbalise(str(y))}, {text}" if text else "" for y, text in pairs]
+        dated[column] = (spoken + ", " + dated[column]).where(dated[column] != "", "")
         every[column] = every[column].str[:1].str.upper() + every[column].str[1:]
     every = every[every["chain"].isin(moments["chain"])]
-    both = pd.concat([asked, every], ignore_index=True)
+    both = pd.concat([dated, every], ignore_index=True)
     answers = FORMATS["question"].separator + both["holder"]
     values = model.score(prompts(model, both, "question"), answers.tolist())
     sums = np.array([np.sum(v, dtype=np.float64) for v in values])
-    table = asked[["chain", "year", "term", "candidate", "holder"]].assign(
-        true=asked["holder"] == asked["right"], logprob=sums[: len(asked)]
+    table = dated[["chain", "year", "term", "candidate", "holder"]].assign(
+        true=dated["holder"] == dated["right"], logprob=sums[: len(dated)]
     )
-    prior = every[["chain", "candidate"]].assign(prior=sums[len(asked) :])
+    prior = every[["chain", "candidate"]].assign(prior=sums[len(dated) :])
     table = table.merge(prior, on=["chain", "candidate"], how="left")
     table.insert(0, "model", model.name)
     return table

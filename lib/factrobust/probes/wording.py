@@ -11,7 +11,7 @@ import pandas as pd
 
 from factrobust.models.interface import Model
 from factrobust.models.sentences import Encoder, Entailment
-from factrobust.probes import in_chunks, need, prompts
+from factrobust.probes import as_asked, in_chunks, need, prompts
 from factrobust.probes.endings import first_sentence
 from factrobust.text import clusters
 
@@ -51,7 +51,7 @@ def greedy(
         for generation in model.generate(chunk, max_new_tokens=max_new_tokens, stop=STOP)
     }
     responses = pd.DataFrame([answers[p] for p in sent], columns=["text", "raw", "logprobs"])
-    table = _asked(model, questions, prompt_format).assign(prompt=pd.Series(sent, dtype="str"))
+    table = as_asked(model, questions, prompt_format).assign(prompt=pd.Series(sent, dtype="str"))
     return table.assign(**responses.astype({"text": "str", "raw": "str"}))
 
 
@@ -75,22 +75,13 @@ def sampled(
     samples: dict[str, list[tuple[str, list[float]]]] = {}
     for chunk in in_chunks(sent):
         groups = model.sample(chunk, temperature=TEMPERATURE, stop=STOP, **options)
-        said = ([(first_sentence(g.text), g.logprobs) for g in group] for group in groups)
-        samples |= zip(chunk, said, strict=True)
+        texts = ([(first_sentence(g.text), g.logprobs) for g in group] for group in groups)
+        samples |= zip(chunk, texts, strict=True)
     rows = np.repeat(np.arange(len(questions)), n)
     drawn = [sample for prompt in sent for sample in samples[prompt]]
     table = pd.DataFrame(drawn, columns=["text", "logprobs"]).astype({"text": "str"})
-    numbers = np.tile(np.arange(n), len(questions))
-    asked = _asked(model, questions.iloc[rows], prompt_format)
-    return asked.assign(sample=numbers, **table)
-
-
-def _asked(model: Model, questions: pd.DataFrame, prompt_format: str | None) -> pd.DataFrame:
-    """The questions with model and prompt format before their columns."""
-    table = questions.reset_index(drop=True)
-    table.insert(0, "model", model.name)
-    table.insert(1, "prompt_format", prompt_format or model.prompt_format)
-    return table
+    table.insert(0, "sample", np.tile(np.arange(n), len(questions)))
+    return as_asked(model, questions.iloc[rows], prompt_format).assign(**table)
 
 
 def meanings(groups: pd.Series, encoder: Encoder, nli: Entailment | None = None) -> pd.Series:
