@@ -13,7 +13,6 @@ import copy
 import functools
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from math import ceil
 from os.path import commonprefix
@@ -103,9 +102,8 @@ class CausalLM(Model):
             if job.operation == "temper":
                 found[same] = hidden, where
             wanted = [ids[start:] for row in answers for ids, start in row]
-            return [i for row in batch for i in row], self._values(
-                hidden, where, wanted, job.settings
-            )
+            values = self._values(hidden, where, wanted, job.settings)
+            return [i for row in batch for i in row], values
 
         return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
@@ -216,24 +214,22 @@ class CausalLM(Model):
             if short is None:
                 return text, len(ids), len(ids)
             # A token may hold the stop and a space before it: no part of what the curve is of.
-            said = short.rstrip()
-            n, n_said = (tokens.covering(self.tokenizer, last, ids, x) for x in (short, said))
-            return short, n, n_said
+            both = short, short.rstrip()
+            n, n_filled = (tokens.covering(self.tokenizer, last, ids, x) for x in both)
+            return short, n, n_filled
 
         generations, decode = [], self.tokenizer.decode
         for s in streams:
-            text, n, n_said = ending(tuple(s.ids))
+            text, n, n_filled = ending(tuple(s.ids))
             top = [[(decode([i]), p) for i, p in zip(*at, strict=True)] for at in s.top[:n]]
             tempered = [] if s.alternatives else s.tempered[:n]
-            answer = Generation(prompt, text, s.ids[:n], s.logprobs[:n], top, tempered)
-            if s.curve:
-                along = np.sum(s.curve[:n_said], axis=0, initial=0.0).tolist()
-                answer = replace(answer, curve=along, entropies=s.entropies[:n])
-            generations.append(answer)
+            curve = np.sum(s.curve[:n_filled], axis=0, initial=0.0).tolist() if s.curve else []
+            along = top, tempered, curve, s.entropies[:n]
+            generations.append(Generation(prompt, text, s.ids[:n], s.logprobs[:n], *along))
         return generations
 
     def _encode(self, prompt: str) -> list[int]:
-        return tokens.encode(self.tokenizer, prompt, bos=self.bos)
+        return tokens.encode(self.tokenizer, prompt, bos=self.bos)[0]
 
     def _length(self, prompt: int, answer: int) -> int:
         """How much of the context a prompt and an answer of so many tokens take."""
@@ -245,8 +241,7 @@ class CausalLM(Model):
         """Numbers of the prompts that are read together, and the tokens that they cost with so many
         answers in the making."""
         rows, sizes = rows_of([unanswered(ids) for ids in prompts], apart=apart)
-        new = [sum(answers[i] for i in row) for row in rows]
-        return rows, [size + n for size, n in zip(sizes, new, strict=True)]
+        return rows, [n + sum(answers[i] for i in row) for row, n in zip(rows, sizes, strict=True)]
 
     def _prefill(
         self, prompts: list[list[int]], apart: bool = False

@@ -161,8 +161,7 @@ def answer_slice(job: Job, *, name: str, dtype: str, fingerprint: str) -> list[A
                     f"here ({fingerprint}); give both the same files, or leave that worker out"
                 )
             _loaded[fingerprint] = model
-        results: list[Any] = [None] * len(job.requests)
+        results: dict[int, Any] = {}
         for numbers, values in _loaded[fingerprint].answer(job):
-            for i, value in zip(numbers, values, strict=True):
-                results[i] = value
-        return results
+            results |= zip(numbers, values, strict=True)
+        return [results[i] for i in range(len(job.requests))]

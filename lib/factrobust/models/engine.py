@@ -7,7 +7,7 @@ import inspect
 import platform
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from threading import Lock
 from typing import Any, NamedTuple
@@ -244,24 +244,20 @@ def in_batches(
 
     threads, gpu = torch.get_num_threads(), torch.cuda.is_available()
     lanes = 1 if gpu or len(batches) < FEW else min(LANES, threads)
-    todo, running = deque(batches[::-1]), deque[tuple[list[Any], Future[Batch | None]]]()
+    todo, running = deque(batches[::-1]), deque[tuple[list[Any], Callable[[], Batch | None]]]()
     share = functools.partial(torch.set_num_threads, threads // lanes)
     waiting = 2 * lanes if lanes > 1 else 1  # the next ones wait for a free lane
-
-    def start(batch: list[Any]) -> Future[Batch | None]:
-        if lanes > 1:
-            return pool.submit(attempt, batch)
-        done: Future[Batch | None] = Future()  # here: a new thread would have to make its own team
-        done.set_result(attempt(batch))
-        return done
 
     with ThreadPoolExecutor(lanes, initializer=share) as pool:
         try:
             while todo or running:
                 while todo and len(running) < waiting:
-                    running.append((todo[0], start(todo.popleft())))
-                batch, future = running.popleft()
-                if done := future.result():
+                    batch = todo.popleft()
+                    # One lane is this thread: a new one would have to make its own team.
+                    alone = functools.partial(attempt, batch)
+                    running.append((batch, pool.submit(alone).result if lanes > 1 else alone))
+                batch, result = running.popleft()
+                if done := result():
                     yield done
                     continue
                 whole = batch if len(batch) > 1 else batch[0]

@@ -312,9 +312,8 @@ def _cuts(
     _require(top_k is None or top_k >= 1, f"top_k must be at least 1 token, not {top_k}")
     for name, share in (("top_p", top_p), ("min_p", min_p)):
         _require(share is None or 0 < share <= 1, f"{name} must lie in (0, 1], not {share}")
-    found = {"top_k": top_k and int(top_k), "top_p": top_p and float(top_p)}
-    found |= {"min_p": min_p and float(min_p)}
-    return {name: value for name, value in found.items() if value is not None}
+    plain = {"top_k": (int, top_k), "top_p": (float, top_p), "min_p": (float, min_p)}
+    return {name: kind(value) for name, (kind, value) in plain.items() if value is not None}
 
 
 def _decoding(max_new_tokens: int, stop: Sequence[str]) -> dict[str, Any]:

@@ -70,8 +70,7 @@ def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> Any:
 class Encoder(Judge):
     """How alike texts are: the cosine of their embeddings, in float32 on the CPU.
 
-    An encoder of one's own may be in sentence-transformers' format, too. The network is loaded when
-    it is first needed, and a text is embedded once.
+    An encoder of one's own may be in sentence-transformers' format, too. A text is embedded once.
     """
 
     def __init__(self, name: str | Path = MINILM, records: Records | None = None) -> None:
@@ -134,13 +133,13 @@ class Encoder(Judge):
 
         where, options = self._place
 
-        def said(file: str, otherwise: Any) -> Any:
+        def read(file: str, otherwise: Any) -> Any:
             found = cached_file(where, file, _raise_exceptions_for_missing_entries=False, **options)
             return json.loads(Path(found).read_text()) if found else otherwise
 
-        kinds = [module["type"] for module in said("modules.json", [])]
+        kinds = [module["type"] for module in read("modules.json", [])]
         steps = [kind for kind in kinds if kind.rpartition(".")[2] not in MODULES]
-        config = said("1_Pooling/config.json", {POOLING: True})
+        config = read("1_Pooling/config.json", {POOLING: True})
         steps += [name for name in config if name.startswith("pooling_mode") and config[name]]
         if steps != [POOLING]:
             raise ModelError(
@@ -155,7 +154,7 @@ class Entailment(Judge):
     """P(entailment) of pairs of texts, in float32, on a GPU where there is one.
 
     By a classifier of sequence pairs one of whose labels is "entailment", such as
-    "microsoft/deberta-xlarge-mnli@<commit>". The network is loaded when it is first needed.
+    "microsoft/deberta-xlarge-mnli@<commit>".
     """
 
     def probability(self, pairs: Iterable[tuple[str, str]]) -> np.ndarray:

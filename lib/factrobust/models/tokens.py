@@ -6,9 +6,14 @@ from typing import Any
 from factrobust.models.interface import ModelError
 
 
-def encode(tokenizer: Any, text: str, *, bos: bool) -> list[int]:
-    """Token ids of `text`, with exactly one BOS if `bos`, also when the text begins with one."""
-    return _encode(tokenizer, text, bos)[0]
+def encode(tokenizer: Any, text: str, *, bos: bool) -> tuple[list[int], list[int]]:
+    """Token ids of `text`, with exactly one BOS if `bos`, also when the text begins with one; and
+    where each of them ends."""
+    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    ids, ends = list(encoded.input_ids), [end for _, end in encoded.offset_mapping]
+    if bos and ids[:1] != [tokenizer.bos_token_id]:
+        ids, ends = [tokenizer.bos_token_id, *ids], [0, *ends]
+    return ids, ends
 
 
 def encode_pair(
@@ -20,10 +25,10 @@ def encode_pair(
     `Model.score`.
     """
     if isinstance(answer, str):
-        ids, ends = _encode(tokenizer, prompt + answer, bos)
+        ids, ends = encode(tokenizer, prompt + answer, bos=bos)
         start = next(i for i, end in enumerate(ends) if end > len(prompt))
     else:
-        ids = encode(tokenizer, prompt, bos=bos)
+        ids, _ = encode(tokenizer, prompt, bos=bos)
         ids, start = [*ids, *answer], len(ids)
     if start == 0:
         raise ModelError(
@@ -55,14 +60,6 @@ def encode_target(tokenizer: Any, answer: str | list[int]) -> list[int]:
             "out before scoring"
         )
     return ids
-
-
-def _encode(tokenizer: Any, text: str, bos: bool) -> tuple[list[int], list[int]]:
-    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    ids, ends = list(encoded.input_ids), [end for _, end in encoded.offset_mapping]
-    if bos and ids[:1] != [tokenizer.bos_token_id]:
-        ids, ends = [tokenizer.bos_token_id, *ids], [0, *ends]
-    return ids, ends
 
 
 def continuation(tokenizer: Any, last: int, generated: Sequence[int]) -> str:

@@ -36,19 +36,18 @@ def statements(
     2019, who was the head of state of Sri Lanka?" (paper 2, 3.1 and appendix E). The facts'
     `other_objects`, where they have them, come along.
     """
-    answers = ["object", *(["others"] if "others" in facts else [])]
-    columns = ["fact_id", "subject", "relation", *answers]
-    columns += [*WORDING] if "question" in facts else []
-    table = dates.merge(facts[columns], on="fact_id", how="left", validate="many_to_one")
+    columns = ["fact_id", "subject", "relation", *WORDING, "object", "others"]
+    known = facts[[column for column in columns if column in facts]]
+    table = dates.merge(known, on="fact_id", how="left", validate="many_to_one")
     if "question" not in facts:
-        known = load_temporal_relations() if relations is None else relations
+        relations = load_temporal_relations() if relations is None else relations
         for column in WORDING:
-            pairs = zip(known.loc[table["relation"], column], table["subject"], strict=True)
+            pairs = zip(relations.loc[table["relation"], column], table["subject"], strict=True)
             table[column] = [text.replace("{subject}", subject) for text, subject in pairs]
     spoken = table["date"].map({date: verbalise(date) for date in table["date"].unique()})
     for column in WORDING:
         table[column] = (spoken + ", " + table[column]).where(table[column] != "", "")
-    return table[[*dates, *WORDING, *answers]]
+    return table.drop(columns=["subject", "relation"])
 
 
 def other_objects(facts: pd.DataFrame, n: int, *, seed: int = 0) -> pd.DataFrame:
