@@ -44,9 +44,8 @@ def type_questions(
             yield [missing[i] for i in positions], types
 
     types = ask_all(records, calls, compute, label="question types")
-    table = pd.DataFrame(types, columns=["answer_type", "probability"])
-    table.insert(0, "question", questions)
-    return table
+    table = pd.DataFrame(types, columns=["question", "answer_type", "probability"])
+    return table.assign(question=questions)
 
 
 def with_types(

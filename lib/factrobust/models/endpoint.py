@@ -147,14 +147,14 @@ class EndpointModel(Model):
         import openai
 
         self.require(job.operation)
-        ask = {"generate": self._generate, "sample": self._sample, "score": self._score}
+        ask = getattr(self, f"_{job.operation}")
         failures: list[Exception] = []
 
         def attempt(number: int) -> tuple[int, Any] | None:
             call = job.settings | job.requests[number]
             try:
                 if not failures:
-                    return number, ask[job.operation](client, call)
+                    return number, ask(client, call)
             except (openai.OpenAIError, ValidationError) as error:
                 failures.append(self._explained(error, f"...{call['prompt'][-60:]!r}"))
             except Exception as error:

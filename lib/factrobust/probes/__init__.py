@@ -25,10 +25,8 @@ def as_asked(
     model: Model, questions: pd.DataFrame, prompt_format: str | None = None
 ) -> pd.DataFrame:
     """The questions with model and prompt format before their columns."""
-    table = questions.reset_index(drop=True)
-    table.insert(0, "model", model.name)
-    table.insert(1, "prompt_format", prompt_format or model.prompt_format)
-    return table
+    how = {"model": model.name, "prompt_format": prompt_format or model.prompt_format}
+    return questions.assign(**how)[[*how, *questions]].reset_index(drop=True)
 
 
 def in_chunks(prompts: Sequence[str]) -> Iterator[list[str]]:

@@ -71,8 +71,7 @@ def greedy(
             tokens = [alternatives[0][0] for alternatives in top[:n]]
             of_tokens = generation.token_ids[:n], tokens, generation.logprobs[:n]
             answers[generation.prompt] = (text, *of_tokens, top[0] if top else [])
-    table = questions[list(ABOUT)].reset_index(drop=True)
-    table.insert(0, "model", model.name)
+    table = questions.assign(model=model.name)[["model", *ABOUT]].reset_index(drop=True)
     columns = ["text", "token_ids", "tokens", "logprobs", "first"]
     responses = pd.DataFrame([answers[prompt] for prompt in prompts], columns=columns)
     return table.assign(prompt=pd.Series(prompts, dtype="str"), **responses).astype({"text": "str"})
@@ -235,7 +234,7 @@ def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> 
     """
     rows = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
     p, contextual = greedy(model, rows), greedy(model, rows, contexts["sentence"].tolist())
-    stated: list[Tokens] = (" " + contexts["stated"]).tolist()
+    stated: Sequence[Tokens] = (" " + contexts["stated"]).tolist()
     for answers in (contextual, p):
         texts = zip(stated, answers["tokens"].str.join(""), answers["token_ids"], strict=True)
         stated = [tuple(ids) if text == x else x for x, text, ids in texts]

@@ -44,7 +44,8 @@ def greedy(
     columns = ["prompt", "text", "token_ids", "logprobs", "curve", "entropies"]
     answers = pd.DataFrame(list(map(vars, generations)), columns=columns)
     for k, name in enumerate(("top_tokens", "top_logprobs")):
-        answers[name] = [[[pair[k] for pair in at] for at in g.top_logprobs] for g in generations]
+        tops: Any = [[[pair[k] for pair in at] for at in g.top_logprobs] for g in generations]
+        answers[name] = tops
     asked = {"model": model.name, "prompt_format": model.prompt_format}
     return facts.reset_index(drop=True).assign(**asked, **answers)
 

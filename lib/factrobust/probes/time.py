@@ -116,8 +116,7 @@ def holders(model: Model, terms: pd.DataFrame, moments: pd.DataFrame) -> pd.Data
     `schemas.HolderScores`. The terms of one holder have the same score. The prior is that after the
     question without a date.
     """
-    columns = ["chain", "term", "holder", *WORDING]
-    every = terms[columns].rename(columns={"term": "candidate"})
+    every = terms[["chain", "term", "holder", *WORDING]].rename(columns={"term": "candidate"})
     right = terms[["chain", "term", "holder"]].rename(columns={"holder": "right"})
     dated = moments[["chain", "term", "year"]].merge(right, on=["chain", "term"])
     dated = dated.merge(every, on="chain")
@@ -130,10 +129,7 @@ def holders(model: Model, terms: pd.DataFrame, moments: pd.DataFrame) -> pd.Data
     answers = FORMATS["question"].separator + both["holder"]
     values = model.score(prompts(model, both, "question"), answers.tolist())
     sums = np.array([np.sum(v, dtype=np.float64) for v in values])
-    table = dated[["chain", "year", "term", "candidate", "holder"]].assign(
-        true=dated["holder"] == dated["right"], logprob=sums[: len(dated)]
-    )
+    dated = dated.assign(model=model.name, true=dated["holder"] == dated["right"])
+    table = dated[["model", "chain", "year", "term", "candidate", "holder", "true"]]
     prior = every[["chain", "candidate"]].assign(prior=sums[len(dated) :])
-    table = table.merge(prior, on=["chain", "candidate"], how="left")
-    table.insert(0, "model", model.name)
-    return table
+    return table.assign(logprob=sums[: len(dated)]).merge(prior, how="left")
