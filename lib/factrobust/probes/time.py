@@ -36,18 +36,18 @@ def statements(
     2019, who was the head of state of Sri Lanka?" (paper 2, 3.1 and appendix E). The facts'
     `other_objects`, where they have them, come along.
     """
-    columns = ["fact_id", "subject", "relation", *WORDING, "object", "others"]
-    known = facts[[column for column in columns if column in facts]]
-    table = dates.merge(known, on="fact_id", how="left", validate="many_to_one")
     if "question" not in facts:
         relations = load_temporal_relations() if relations is None else relations
         for column in WORDING:
-            pairs = zip(relations.loc[table["relation"], column], table["subject"], strict=True)
-            table[column] = [text.replace("{subject}", subject) for text, subject in pairs]
+            pairs = zip(relations.loc[facts["relation"], column], facts["subject"], strict=True)
+            texts = [text.replace("{subject}", subject) for text, subject in pairs]
+            facts = facts.assign(**{column: texts})
+    columns = [name for name in ("fact_id", *WORDING, "object", "others") if name in facts]
+    table = dates.merge(facts[columns], on="fact_id", how="left", validate="many_to_one")
     spoken = table["date"].map({date: verbalise(date) for date in table["date"].unique()})
     for column in WORDING:
         table[column] = (spoken + ", " + table[column]).where(table[column] != "", "")
-    return table.drop(columns=["subject", "relation"])
+    return table
 
 
 def other_objects(facts: pd.DataFrame, n: int, *, seed: int = 0) -> pd.DataFrame:
