@@ -71,14 +71,14 @@ def ground(
     """
     if not question.strip() or not context.strip():
         raise ValueError("question and context must not be empty: an answer has no source then")
-    asked = dict.fromkeys(ABOUT, "") | {"question": question, "prefix": prefix}
-    table = ask(model, pd.DataFrame([asked]), [context.strip().removesuffix(".")])
+    questions = pd.DataFrame([dict.fromkeys(ABOUT, "") | {"question": question, "prefix": prefix}])
+    table = ask(model, questions, [context.strip().removesuffix(".")])
     row = table.iloc[0]
     sources = (("memory", "both"), ("neither", "context"))
     source = sources[bool(row["changed"])][bool(row["stated"])]
+    found = float(probability(table, load() if detector is None else detector)[0])
     p0, p1, p2, p3, p4 = row[["p0", "p1", "p2", "p3", "p4"]].astype(float)
-    said = float(probability(table, load() if detector is None else detector)[0])
-    return Grounded(row["parametric"], row["contextual"], p0, p1, p2, p3, p4, source, said)
+    return Grounded(row["parametric"], row["contextual"], p0, p1, p2, p3, p4, source, found)
 
 
 def ask(model: Model, questions: pd.DataFrame, contexts: Sequence[str]) -> pd.DataFrame:
@@ -112,8 +112,8 @@ def outcomes(table: pd.DataFrame, stated: Sequence[str]) -> pd.DataFrame:
     silent = table[["parametric", "contextual"]].map(degeneracy).notna().any(axis=1)
     silent_context = np.asarray(stated, dtype=object) == ""
     sources[silent_context & (sources == "contextual")] = "other"
-    said = table.assign(source=sources, from_context=sources == "contextual")
-    return said[~silent & (sources != "same")].reset_index(drop=True)
+    table = table.assign(source=sources, from_context=sources == "contextual")
+    return table[~silent & (sources != "same")].reset_index(drop=True)
 
 
 def features(table: pd.DataFrame) -> pd.DataFrame:
@@ -165,19 +165,19 @@ def held_out(
     table = cases.assign(case=np.arange(len(cases)))
     names = sorted(cases[over].unique(), key=lambda name: draws.number(seed, name))
     folds = table[over].map({name: i % k for i, name in enumerate(names)}).to_numpy()
-    said: dict[str, Any] = {"always": 1.0, "asked twice": table["changed"]}
-    said |= {"found in it": table["stated"]} | {way: np.full(len(table), np.nan) for way in WAYS}
+    ways: dict[str, Any] = {"always": 1.0, "asked twice": table["changed"]}
+    ways |= {"found in it": table["stated"]} | {way: np.full(len(table), np.nan) for way in WAYS}
     for (way, used), fold in product(WAYS.items(), np.unique(folds)):
         here = folds == fold
-        said[way][here] = probability(table[here], fit(table[~here], used))
-    return stacked({way: table.assign(probability=p) for way, p in said.items()}, "way")
+        ways[way][here] = probability(table[here], fit(table[~here], used))
+    return stacked({way: table.assign(probability=p) for way, p in ways.items()}, "way")
 
 
 def cases(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
     """`outcomes` of asking a model with each of the `contexts`: question_id, context (its kind),
     sentence, stated (the answer in it, "" for none), as of `retrieved`. Adds their kind as `kind`."""
-    asked = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
-    table = ask(model, asked, contexts["sentence"].tolist())
+    rows = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
+    table = ask(model, rows, contexts["sentence"].tolist())
     return outcomes(table.assign(kind=contexts["context"].to_numpy()), contexts["stated"].tolist())
 
 
@@ -190,15 +190,15 @@ def retrieved(questions: pd.DataFrame, pool: pd.DataFrame) -> pd.DataFrame:
     """
     answers = pool["answers"].str[0]
     states_it = dict(zip(pool["prefix"] + " " + answers, answers, strict=True))
-    own = (questions["prefix"] + " " + questions["answers"].str[0]).tolist()
+    facts = (questions["prefix"] + " " + questions["answers"].str[0]).tolist()
     queries, sentences = questions["question"].tolist(), list(states_it)
     found = {
         "retrieved": retrieve(queries, sentences),
-        "fact missing": retrieve(queries, sentences, own),
+        "fact missing": retrieve(queries, sentences, facts),
         "question": retrieve(queries, pool["question"].tolist()),
     }
-    asked = questions[["question_id"]]
-    table = stacked({kind: asked.assign(sentence=said) for kind, said in found.items()}, "context")
+    ids = questions[["question_id"]]
+    table = stacked({kind: ids.assign(sentence=texts) for kind, texts in found.items()}, "context")
     table["stated"] = [states_it.get(text, "") for text in table["sentence"]]
     return table[table["sentence"] != ""].reset_index(drop=True)
 

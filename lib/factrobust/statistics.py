@@ -40,6 +40,9 @@ class Interval(NamedTuple):
     n: int
 
 
+NOTHING = Interval(np.nan, np.nan, np.nan, 0)  # of no rows
+
+
 def bootstrap_mean(
     values: ArrayLike, groups: ArrayLike | None = None, *, n_boot: int = 2000, seed: int = 0
 ) -> Interval:
@@ -56,11 +59,7 @@ def bootstrap_mean(
     if n > 1 and rows.min() == rows.max() and rows[0] in (0, 1):
         low, high = binomial_interval(n * rows[0], n)
         return Interval(float(rows[0]), float(low), float(high), n)
-
-    def mean(draws: Array) -> Array:  # [resample, group] times drawn -> [resample]
-        return _dot(draws, sums) / _dot(draws, sizes)
-
-    return _bootstrap(mean, n, n_boot, seed)
+    return _bootstrap(lambda draws: _dot(draws, sums) / _dot(draws, sizes), n, n_boot, seed)
 
 
 def bootstrap_statistic(
@@ -69,7 +68,6 @@ def bootstrap_statistic(
     groups: ArrayLike | None = None,
     *,
     n_boot: int = 2000,
-    seed: int = 0,
 ) -> Interval:
     """Any weighted statistic of `columns` (arrays [row]) with its bootstrap interval.
 
@@ -79,11 +77,9 @@ def bootstrap_statistic(
     """
     rows, inverse = _sorted(columns, groups)
     n = int(inverse.max()) + 1 if len(inverse) else 0
-
-    def of_rows(draws: Array) -> Array:
-        return statistic(draws[:, inverse], *rows)
-
-    return _bootstrap(of_rows, n, n_boot, seed, width=len(inverse))
+    return _bootstrap(
+        lambda draws: statistic(draws[:, inverse], *rows), n, n_boot, 0, width=len(inverse)
+    )
 
 
 def bootstrap_correlation(
@@ -219,11 +215,15 @@ def unit_bins(values: pd.Series, bins: int) -> pd.Series:
     return (values * bins).astype(int).clip(upper=bins - 1) / bins
 
 
+def ratio(over: Array, under: Array) -> Array:
+    """One number a resample over another one, NaN where that is not above 0."""
+    return np.divide(over, under, out=np.full(under.shape, np.nan), where=under > 0)
+
+
 def ratio_of_sums(weights: Array, above: Array, below: Array) -> Array:
     """Sum of `above` / sum of `below` [row] in each resample, NaN where that is 0: a statistic for
     `bootstrap_statistic`."""
-    over, under = _dot(weights, above), _dot(weights, below)
-    return np.where(under > 0, over / np.where(under > 0, under, 1.0), np.nan)
+    return ratio(_dot(weights, above), _dot(weights, below))
 
 
 def mean_difference(weights: Array, values: Array, chosen: Array) -> Array:
@@ -237,8 +237,7 @@ def slope(weights: Array, x: Array, y: Array) -> Array:
     """By how much y grows with x [row], by least squares, NaN for one x: a statistic for
     `bootstrap_statistic`."""
     covariance = _covariance(weights, x, y)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return covariance[:, 0, 1] / covariance[:, 0, 0]
+    return ratio(covariance[:, 0, 1], covariance[:, 0, 0])
 
 
 def slope_through_0(weights: Array, x: Array, y: Array) -> Array:
@@ -251,7 +250,7 @@ def mean_of_means(weights: Array, values: Array, parts: Array) -> Array:
     counts alike however many rows it has; NaN in resamples that lack one: a statistic for
     `bootstrap_statistic`."""
     inside = [(parts == part).astype(float) for part in np.unique(parts)]
-    return np.mean([ratio_of_sums(weights, values * own, own) for own in inside], axis=0)
+    return np.mean([ratio_of_sums(weights, values * here, here) for here in inside], axis=0)
 
 
 def explained(weights: Array, y: Array, *predictors: Array) -> Array:
@@ -263,8 +262,7 @@ def explained(weights: Array, y: Array, *predictors: Array) -> Array:
     """
     covariance = _covariance(weights, y, *predictors)
     inner = np.linalg.det(covariance[:, 1:, 1:]) * covariance[:, 0, 0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(inner > 0, 1 - np.linalg.det(covariance) / inner, np.nan)
+    return 1 - ratio(np.linalg.det(covariance), inner)
 
 
 def binomial_interval(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
@@ -302,17 +300,12 @@ def interval_table(
     if not isinstance(value, str):
         further = {str(group), str(cluster)}.intersection(df.columns).difference(by)
         df, value = melted(df, [*by, *further], value), "value"
-    rows = []
-    parts = df.groupby(by, observed=True, dropna=False) if by else [((), df)]
-    for key, part in parts:
-        drawn = cluster or group
+    drawn, rows = cluster or group, []
+    for key, part in df.groupby(by, observed=True, dropna=False) if by else [((), df)]:
         groups = None if drawn is None else part[drawn]
         found = bootstrap_mean(part[value], groups, n_boot=n_boot)
-        if cluster:
-            n = part[group].nunique() if group else len(part)
-            rows.append((*key, *found._replace(n=n), found.n))
-        else:
-            rows.append((*key, *found))
+        n = part[group].nunique() if group else len(part)
+        rows.append((*key, *found[:3], *([n, found.n] if cluster else [n])))
     counted = ["n", f"{cluster}s"] if cluster else ["n"]
     table = pd.DataFrame(rows, columns=[*by, *Interval._fields[:3], *counted])
     return table.astype({name: df[name].dtype for name in by} | dict.fromkeys(counted, int))
@@ -359,7 +352,7 @@ def with_bounds(table: pd.DataFrame, value: str = "mean") -> pd.DataFrame:
 def exact_share(values: pd.Series) -> Interval:
     """The share of true values with its exact bounds (`binomial_interval`); NaN without a row."""
     if not len(values):
-        return Interval(np.nan, np.nan, np.nan, 0)
+        return NOTHING
     low, high = binomial_interval([values.sum()], [len(values)])
     return Interval(float(values.mean()), float(low[0]), float(high[0]), len(values))
 
@@ -417,8 +410,7 @@ def _sorted(
     if bad := sum(int((~np.isfinite(row)).sum()) for row in rows):
         raise ValueError(f"{bad} values are missing or infinite: drop them first, and say so.")
     if groups is None:
-        order = np.lexsort(rows[::-1])
-        return [row[order] for row in rows], np.arange(len(order))
+        groups = np.lexsort(rows[::-1]).argsort()  # every row is a group of its own
     inverse, _ = pd.factorize(np.asarray(groups), sort=True)
     order = np.lexsort([*rows[::-1], inverse])
     return [row[order] for row in rows], inverse[order]
@@ -430,7 +422,7 @@ def _bootstrap(
     """`statistic` maps how often each of n groups was drawn [resample, group] to [resample], and
     makes arrays of `width` numbers a resample on its way."""
     if n == 0:
-        return Interval(np.nan, np.nan, np.nan, 0)
+        return NOTHING
     estimate = float(statistic(np.ones((1, n)))[0])
     if n == 1:
         return Interval(estimate, np.nan, np.nan, 1)

@@ -62,11 +62,9 @@ def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> 
     "Nigeria": `whole_words=False` is that reading. By default an answer must begin and end with a
     word.
     """
-    found = normalise(text)
     edge = " " if whole_words else ""
-    return any(
-        f"{edge}{gold}{edge}" in f"{edge}{found}{edge}" for gold in map(normalise, answers) if gold
-    )
+    found = f"{edge}{normalise(text)}{edge}"
+    return any(f"{edge}{gold}{edge}" in found for gold in map(normalise, answers) if gold)
 
 
 def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
@@ -129,8 +127,8 @@ def clusters(groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike])
     while any(left):
         met = {(min(a, b), max(a, b)) for a, *others in filter(None, left) for b in others}
         pairs = sorted((a, b) for a, b in met if a and normalise(a) != normalise(b))
-        told = np.asarray(same(pairs) if pairs else [], dtype=bool)
-        alike = {pair for pair, yes in zip(pairs, told, strict=True) if yes}
+        verdicts = np.asarray(same(pairs) if pairs else [], dtype=bool)
+        alike = {pair for pair, yes in zip(pairs, verdicts, strict=True) if yes}
         for i, texts in enumerate(left):
             for text in texts:
                 pair = min(texts[0], text), max(texts[0], text)

@@ -91,8 +91,8 @@ def verdicts(labels: pd.DataFrame, rules: Mapping[str, SourceRule] = RULES) -> p
     """What each rule says of labelled answers (`load_labels("context")`): the columns of `labels`,
     rule, verdict, and right (bool): the verdict is the label, or "other" where nothing is said."""
     texts = labels[["parametric", "counterfactual", "answer"]].to_numpy()
-    said = {name: labels.assign(verdict=[of(*row) for row in texts]) for name, of in rules.items()}
-    table = stacked(said, "rule")
+    verdicts = {name: [of(*row) for row in texts] for name, of in rules.items()}
+    table = stacked({name: labels.assign(verdict=v) for name, v in verdicts.items()}, "rule")
     nothing = (table["label"] == "none") & (table["verdict"] == "other")
     return table.assign(right=(table["verdict"] == table["label"]) | nothing)
 

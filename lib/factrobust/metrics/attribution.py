@@ -8,6 +8,7 @@ costs `cost` times as much as withholding one that is.
 """
 
 from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy.special import expit, logit
 from scipy.stats import rankdata
 
 from factrobust.metrics.context import PERPLEXITIES
-from factrobust.statistics import TAILS, TWO_SIDED, Interval, bootstrap_mean, paired_difference
+from factrobust.statistics import NOTHING, TAILS, TWO_SIDED, bootstrap_mean, paired_difference
 
 OUTCOME = "from_context"
 
@@ -52,8 +53,8 @@ def cases(marked: pd.DataFrame) -> pd.DataFrame:
     Columns: model, question_id, base_id, source, from_context (bool), and the SCORES for whose columns
     `marked` has numbers (natural logarithms, nats; NaN where one is missing); higher means context.
     """
-    said = marked["sound"] & marked["source"].isin(["parametric", "contextual", "other"])
-    rows = marked[said].reset_index(drop=True)
+    telling = marked["sound"] & marked["source"].isin(["parametric", "contextual", "other"])
+    rows = marked[telling].reset_index(drop=True)
     table = rows[["model", "question_id", "base_id", "source"]]
     table = table.assign(**{OUTCOME: rows["source"] == "contextual"})
     for name, score in SCORES.items():
@@ -108,7 +109,7 @@ def auc_table(
 
 
 def cost_table(
-    said: pd.DataFrame,
+    answers: pd.DataFrame,
     costs: Sequence[float] = (1, 3, 10),
     by: Sequence[str] = ("model",),
     *,
@@ -117,39 +118,37 @@ def cost_table(
     """What the mistakes of each way of telling cost an answer, if passing one that is not from the
     context costs `cost`, and withholding one that is costs 1.
 
-    `said` has way, probability, from_context and case (which names the same answer under all ways).
+    `answers` has way, probability, from_context and case (which names the same answer under all ways).
     An answer is passed if that is expected to cost less: (1 - p) cost <= p, so a way that says 0 or 1
     means it at any cost. Columns: by, way, cost, mean, low, high, passed_wrong and withheld (shares of
     all answers), difference, difference_low, difference_high (to the way "always", on the same
     answers), n (answers). Intervals draw whole questions.
     """
     rows = []
-    for key, part in said.groupby(list(by), sort=False, observed=True):
-        for cost in costs:
-            y, p = part[OUTCOME].to_numpy(dtype=bool), part["probability"].to_numpy()
-            passed = (1 - p) * cost <= p
-            lost = part.assign(wrong=passed & ~y, withheld=~passed & y).set_index("case")
-            lost["loss"] = cost * lost["wrong"] + lost["withheld"]
-            base = lost.loc[lost["way"] == "always", "loss"]
-            for way, own in lost.groupby("way", sort=False):
-                loss, asked = own["loss"], own["question_id"]
-                mean = bootstrap_mean(loss, asked, n_boot=n_boot)
-                apart = Interval(np.nan, np.nan, np.nan, 0)
-                if way != "always" and len(base):
-                    apart = paired_difference(loss, base[own.index], asked, n_boot=n_boot)
-                kinds = own["wrong"].mean(), own["withheld"].mean()
-                rows.append((*key, way, cost, *mean[:3], *kinds, *apart[:3], len(own)))
+    for (key, table), cost in product(answers.groupby(list(by), sort=False, observed=True), costs):
+        y, p = table[OUTCOME].to_numpy(dtype=bool), table["probability"].to_numpy()
+        passed = (1 - p) * cost <= p
+        lost = table.assign(wrong=passed & ~y, withheld=~passed & y).set_index("case")
+        lost["loss"] = cost * lost["wrong"] + lost["withheld"]
+        always = lost.loc[lost["way"] == "always", "loss"]
+        for way, part in lost.groupby("way", sort=False):
+            loss, questions = part["loss"], part["question_id"]
+            mean, apart = bootstrap_mean(loss, questions, n_boot=n_boot), NOTHING
+            if way != "always" and len(always):
+                apart = paired_difference(loss, always[loss.index], questions, n_boot=n_boot)
+            kinds = part["wrong"].mean(), part["withheld"].mean()
+            rows.append((*key, way, cost, *mean[:3], *kinds, *apart[:3], len(loss)))
     columns = ["way", "cost", "mean", "low", "high", "passed_wrong", "withheld", "difference"]
     return pd.DataFrame(rows, columns=[*by, *columns, "difference_low", "difference_high", "n"])
 
 
 def brier_table(
-    said: pd.DataFrame, by: Sequence[str] = ("model",), *, n_boot: int = 2000
+    answers: pd.DataFrame, by: Sequence[str] = ("model",), *, n_boot: int = 2000
 ) -> pd.DataFrame:
     """Mean squared error of the probabilities of each way, and their `auc`: by, way, brier, brier_low,
     brier_high, those of `Auc`. The Brier score's intervals draw whole questions."""
     rows = []
-    for key, part in said.groupby([*by, "way"], sort=False):
+    for key, part in answers.groupby([*by, "way"], sort=False):
         squares = (part["probability"] - part[OUTCOME]) ** 2
         brier = bootstrap_mean(squares, part["question_id"], n_boot=n_boot)
         rows.append((*key, *brier[:3], *auc(part[OUTCOME], part["probability"])))

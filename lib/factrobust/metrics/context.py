@@ -19,6 +19,7 @@ neither is the source, and the row is left out of every share. Preference: the t
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,7 @@ SOURCES = ("parametric", "contextual", "other", "none")
 PREFERENCES = ("parametric", "contextual", "tie")
 ANSWERS = ("parametric", "counterfactual", "contextual")
 PERPLEXITIES = ("p0", "p1", "p2", "p3", "p4")
-CORRECT = dict(
-    zip(("parametric_correct", "counterfactual_correct", "correct"), ANSWERS, strict=True)
-)
+CORRECT = {f"{name}_correct": name for name in ANSWERS[:2]} | {"correct": ANSWERS[2]}
 ORDERED: dict[str, tuple] = {"source": SOURCES, "preference": PREFERENCES, "kind": tuple(KINDS)}
 
 Alternatives = Sequence[tuple[str, float]]  # (token, natural log-probability), the likeliest ones
@@ -124,9 +123,9 @@ def right(text: str, answers: Sequence[str]) -> bool:
     stated = before or text.partition(" but ")[2].strip()
     if exact_match(text, answers) or contains(stated, answers):
         return True
-    said = named(stated)
-    return said.leads and any(
-        gold.leads and gold.values <= said.values and not (gold.units and said.units - gold.units)
+    given = named(stated)
+    return given.leads and any(
+        gold.leads and gold.values <= given.values and not (gold.units and given.units - gold.units)
         for gold in map(named, answers)
     )
 
@@ -159,10 +158,10 @@ def mark_sources(
     `questions` are those that were asked (`schemas.ContextQuestions`): if only one answer is right, the
     accepted ones are names of one thing.
     """
-    asked = questions.set_index("question_id").loc[results["question_id"]]
-    accepted, names = asked["answers"].tolist(), _names(questions)
+    of_rows = questions.set_index("question_id").loc[results["question_id"]]
+    accepted, names = of_rows["answers"].tolist(), _names(questions)
     decided: list[Any] = []
-    rows = zip(results.to_dict("records"), accepted, asked["right_answers"], strict=True)
+    rows = zip(results.to_dict("records"), accepted, of_rows["right_answers"], strict=True)
     for row, answers, right_answers in rows:
         texts = [row[name] for name in ANSWERS]
         one_name = [names.get((row["base_id"], normalise(text)), text) for text in texts]
@@ -201,8 +200,8 @@ def changes(results: pd.DataFrame, questions: pd.DataFrame, verdict: str) -> pd.
     agree), example (a question_id).
     """
     by_rule = {rule: mark_sources(results, questions, rule) for rule in ("published", "robust")}
-    said = {rule: marked[verdict].fillna("") for rule, marked in by_rule.items()}
-    rows = results[["model", "question_id"]].assign(**said)
+    verdicts = {rule: marked[verdict].fillna("") for rule, marked in by_rule.items()}
+    rows = results[["model", "question_id"]].assign(**verdicts)
     why = by_rule["robust"]["kind_rule"].fillna("")
     rows["kind_rule"] = why.mask(rows["published"] == rows["robust"], "")
     table = rows.groupby(["model", "published", "robust"], sort=False).agg(
@@ -327,17 +326,16 @@ def corrected_shares(marked: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame
     et al., Science 382, 2023), and at least those that one more error would give.
     """
     both = marked.merge(labels[["model", "question_id", "label"]], how="left")
-    rows = []
-    for model, part in both.groupby("model", sort=False):
+    both, rows = both[both.groupby("model")["label"].transform("count") > 0], []
+    for (model, part), source in product(both.groupby("model", sort=False), (*SOURCES, "same")):
         drawn = part.dropna(subset=["label"])
-        for source in (*SOURCES, "same") if len(drawn) else ():
-            rule, label = (part["source"] == source).mean(), drawn["label"] == source
-            off = label.astype(float) - (drawn["source"] == source)
-            error = max(off.var(ddof=0), 1 / max(len(off), 1))
-            half = TWO_SIDED * np.sqrt(rule * (1 - rule) / len(part) + error / len(off))
-            mean = rule + off.mean()
-            bounds = np.clip([mean - half, mean + half], 0, 1)
-            rows.append((model, source, rule, label.mean(), mean, *bounds, len(part), len(off)))
+        rule, label = (part["source"] == source).mean(), drawn["label"] == source
+        off = label.astype(float) - (drawn["source"] == source)
+        error = max(off.var(ddof=0), 1 / len(off))
+        half = TWO_SIDED * np.sqrt(rule * (1 - rule) / len(part) + error / len(off))
+        mean = rule + off.mean()
+        bounds = np.clip([mean - half, mean + half], 0, 1)
+        rows.append((model, source, rule, label.mean(), mean, *bounds, len(part), len(off)))
     names = ["model", "source", "rule", "labelled", "mean", "low", "high", "n", "n_labelled"]
     return pd.DataFrame(rows, columns=names)
 

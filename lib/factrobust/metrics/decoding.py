@@ -31,9 +31,7 @@ def top_entropy(top_logprobs: Sequence[float]) -> float:
 
 def answer_entropy(top_logprobs: Sequence[Sequence[float]]) -> float:
     """Mean entropy over the answer's tokens (4.3); nan for an answer without tokens."""
-    if not len(top_logprobs):
-        return float("nan")
-    return float(np.mean([top_entropy(at) for at in top_logprobs]))
+    return float(np.mean([*map(top_entropy, top_logprobs)])) if len(top_logprobs) else float("nan")
 
 
 def first_break(temperatures: ArrayLike, accuracy: ArrayLike) -> float:
@@ -41,8 +39,8 @@ def first_break(temperatures: ArrayLike, accuracy: ArrayLike) -> float:
 
     The paper's t_b: `temperatures` ascending [t], `accuracy` the share of right samples at each [t].
     """
-    t, a = np.asarray(temperatures, dtype=float), np.asarray(accuracy)
-    return float(next(iter(t[a < THRESHOLD]), np.inf))
+    broken = np.asarray(temperatures, dtype=float)[np.asarray(accuracy) < THRESHOLD]
+    return float(broken.min(initial=np.inf))
 
 
 def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> float:
@@ -119,9 +117,7 @@ def frs(
     f = raw_frs(entropy, t_b, d)
     with np.errstate(invalid="ignore"):
         scaled = np.where(np.isinf(f), 1.0, (f + 1) / (f + 2))
-    if unbroken is None:
-        return scaled
-    return np.where(np.isinf(t_b), unbroken, scaled)
+    return scaled if unbroken is None else np.where(np.isinf(t_b), unbroken, scaled)
 
 
 def mark_greedy(responses: pd.DataFrame, *, whole_words: bool = True) -> pd.DataFrame:
@@ -141,10 +137,9 @@ def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.Data
     the table's order relations stand together, and a domain's first facts are all capitals.
     """
     known = marked[marked["exact_match"]]
-    if per_domain is None:
-        return known
     lots = known.assign(lot=known["fact_id"].map(draws.number))
-    return known[lots.groupby(["model", "domain"])["lot"].rank() <= per_domain]
+    most = len(known) if per_domain is None else per_domain
+    return known[lots.groupby(["model", "domain"])["lot"].rank() <= most]
 
 
 def mark_samples(samples: pd.DataFrame, *, whole_words: bool = True) -> pd.DataFrame:
@@ -189,8 +184,7 @@ def grid_breaking(curves: pd.DataFrame, temperatures: Sequence[float]) -> pd.Dat
 
 def at_temperatures(curves: pd.DataFrame, temperatures: Sequence[float]) -> pd.DataFrame:
     """The rows of a table `schemas.Curves` at some temperatures."""
-    same = np.isclose(curves["temperature"].to_numpy()[:, None], temperatures).any(axis=1)
-    return curves[same]
+    return curves[np.isclose(curves["temperature"].to_numpy()[:, None], temperatures).any(axis=1)]
 
 
 def exact_breaking(curves: pd.DataFrame) -> pd.DataFrame:
@@ -247,7 +241,7 @@ def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     pairs = zip(joined["token_ids"], joined["greedy_token_ids"], strict=True)
     begins = np.array([list(ids[: len(first)]) == list(first) for ids, first in pairs], dtype=bool)
     texts = zip(joined["text"].str.strip(), joined["greedy_forms"], strict=True)
-    spelled = np.array([said.startswith(tuple(forms)) for said, forms in texts], dtype=bool)
+    spelled = np.array([text.startswith(tuple(forms)) for text, forms in texts], dtype=bool)
     correct = marked["correct"].to_numpy(dtype=bool)
     marked = marked.assign(begins=begins, detour=correct & ~begins, spoiled=begins & ~correct)
     return marked.assign(listed=marked["detour"] & spelled)

@@ -19,7 +19,6 @@ from factrobust.statistics import Interval, bootstrap_correlation, bootstrap_sta
 from factrobust.tables import melted
 
 Array = NDArray[np.float64]
-FITTED = ["floor", "top", "mean", "slope"]
 
 
 def hill(
@@ -45,18 +44,18 @@ def fit_hill(exposure: NDArray, mean: NDArray, n: NDArray, most: float = np.inf)
     and the slope between 0.3 and 6. NaN where the response does not grow: where the mean of the upper half of doses is no
     larger than the floor.
     """
-    floor, told = mean[exposure == 0].mean(), exposure > 0
+    floor, dosed = mean[exposure == 0].mean(), exposure > 0
     upper = exposure >= np.median(exposure)
     if not np.average(mean[upper], weights=n[upper]) > floor:
         return np.array([floor, np.nan, np.nan, np.nan])
-    dose, reach = exposure[told], max(np.ptp(mean), 1e-9)
+    dose, reach = exposure[dosed], max(np.ptp(mean), 1e-9)
     highest = max(min(floor + 3 * reach, most), floor + 1e-9)
     bounds = ([floor, np.log(dose.min()), 0.3], [highest, np.log(dose.max()), 6])
     start = [min(floor + reach, highest), np.log(np.median(dose)), 1.0]
 
     def residuals(fit: Array) -> Array:
         top, log_half, slope = fit
-        return np.sqrt(n[told]) * (hill(dose, floor, top, np.exp(log_half), slope) - mean[told])
+        return np.sqrt(n[dosed]) * (hill(dose, floor, top, np.exp(log_half), slope) - mean[dosed])
 
     found = least_squares(residuals, start, bounds=bounds).x
     return np.array([floor, found[0], np.exp(found[1]), found[2]])
@@ -67,14 +66,14 @@ def half_effects(exposure: NDArray, means: NDArray, n: NDArray, most: float = np
 
     For each half and slope of a grid the top that fits best is known; the best of all is taken.
     """
-    floor, told = means[exposure == 0].mean(axis=0), exposure > 0
-    dose, rise = exposure[told], means[told] - floor
+    floor, dosed = means[exposure == 0].mean(axis=0), exposure > 0
+    dose, rise = exposure[dosed], means[dosed] - floor
     places = np.linspace(np.log(dose.min()), np.log(dose.max()), 300)
     grid = np.meshgrid(places, np.geomspace(0.3, 6, 36))
     half, slope = np.exp(grid[0].ravel()), grid[1].ravel()
     shape = hill(dose[:, None], 0, 1, half, slope)  # [dose, curve]
-    along = np.einsum("dc,dr->cr", shape * n[told, None], rise)
-    size = np.einsum("dc,d->c", shape**2, n[told])[:, None]
+    along = np.einsum("dc,dr->cr", shape * n[dosed, None], rise)
+    size = np.einsum("dc,d->c", shape**2, n[dosed])[:, None]
     highest = np.minimum(3 * np.maximum(np.ptp(means, axis=0), 1e-9), most - floor)
     top = np.clip(along / size, 0, highest)
     found = half[(top**2 * size - 2 * top * along).argmin(axis=0)]
@@ -103,15 +102,14 @@ def dose_response(
     """
     if not isinstance(value, str):
         rows, value = melted(rows, [*by, "exposure"], value), "value"
-    table = []
-    for key, part in rows.dropna(subset=[value]).groupby(list(by), sort=False):
+    table, rows = [], rows.dropna(subset=[value]).astype({value: float})
+    for key, part in rows.groupby(list(by), sort=False):
         doses = part.groupby("exposure")[value]
         means, n = doses.mean(), doses.size().astype(float)
         dose, weights = means.index.to_numpy(float), n.to_numpy()
         found = fit_hill(dose, means.to_numpy(float), weights, most)
         rng = np.random.default_rng(0)
-        values = [own.to_numpy(float) for _, own in doses]
-        drawn = np.array([rng.choice(own, (n_boot, len(own))).mean(axis=1) for own in values])
+        drawn = np.array([rng.choice(x, (n_boot, len(x))).mean(axis=1) for _, x in doses])
         halves = half_effects(dose, drawn, weights, most)
         low, high = np.nan, np.nan
         if np.isfinite(found[2]) and np.isfinite(halves).mean() >= 0.9:
@@ -126,7 +124,8 @@ def fitted_curves(fits: pd.DataFrame, largest: float, points: int = 60) -> pd.Da
     response as mean."""
     doses = pd.DataFrame({"exposure": np.geomspace(1, largest, points)})
     curves = fits.dropna(subset=["mean"]).merge(doses, how="cross")
-    return curves.assign(mean=hill(curves["exposure"], *curves[FITTED].to_numpy().T))
+    fitted = (curves[name] for name in ("floor", "top", "mean", "slope"))
+    return curves.assign(mean=hill(curves["exposure"], *fitted))
 
 
 def ratio(above: pd.DataFrame, below: pd.DataFrame) -> pd.DataFrame:
@@ -137,25 +136,25 @@ def ratio(above: pd.DataFrame, below: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"mean": mean, "low": mean / factor, "high": mean * factor})
 
 
-def by_date(said: pd.DataFrame) -> pd.DataFrame:
+def by_date(rows: pd.DataFrame) -> pd.DataFrame:
     """What each answer says of a subject that had several objects, one after the other.
 
-    `said` has a row a model, chain (relation and subject) and fact_id, with its object, exposure and the
+    `rows` has a row a model, chain (relation and subject) and fact_id, with its object, exposure and the
     text that was said. Adds, from 0 to 1: own (the text is one of the chain's objects), right (that of
     the fact), swapped (right, if the answers of the chain were asked in any order: the share of them that
     say the object of the fact), beyond (right minus swapped), and most, the rule that always says the
     object told most, any of equals.
     """
     chain, fact = ["model", "chain"], ["model", "fact_id"]
-    both = said.merge(said[[*chain, "fact_id", "object"]], on=chain, suffixes=("", "_other"))
+    both = rows.merge(rows[[*chain, "fact_id", "object"]], on=chain, suffixes=("", "_other"))
     both["hit"] = (both["text"] == both["object_other"]).astype(float)
-    said = said.join(both.groupby(fact)["hit"].max().rename("own"), on=fact)
+    rows = rows.join(both.groupby(fact)["hit"].max().rename("own"), on=fact)
     swapped = both.groupby(["model", "fact_id_other"])["hit"].mean().rename("swapped")
-    said = said.join(swapped, on=fact)
-    right = (said["text"] == said["object"]).astype(float)
-    most = (said["exposure"] == said.groupby(chain)["exposure"].transform("max")).astype(float)
-    most /= most.groupby([said[name] for name in chain]).transform("sum")
-    return said.assign(right=right, beyond=right - said["swapped"], most=most)
+    rows = rows.join(swapped, on=fact)
+    right = (rows["text"] == rows["object"]).astype(float)
+    most = (rows["exposure"] == rows.groupby(chain)["exposure"].transform("max")).astype(float)
+    most /= most.groupby([rows[name] for name in chain]).transform("sum")
+    return rows.assign(right=right, beyond=right - rows["swapped"], most=most)
 
 
 def doublings(rows: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
@@ -165,35 +164,35 @@ def doublings(rows: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
     """
     table = []
     for measure in measures:
-        own = rows.dropna(subset=[measure])
-        for low, high in pairwise(sorted(own["exposure"].unique())):
-            two = own[own["exposure"].isin([low, high])]
-            found = auc(two["exposure"] == high, two[measure])
-            table.append((measure, high, *found[:3], len(two)))
+        known = rows.dropna(subset=[measure])
+        for doses in pairwise(np.unique(known["exposure"])):
+            two = known[known["exposure"].isin(doses)]
+            found = auc(two["exposure"] == doses[1], two[measure])
+            table.append((measure, doses[1], *found[:3], len(two)))
     return pd.DataFrame(table, columns=["measure", "exposure", *Interval._fields])
 
 
-def knowing(
-    rows: pd.DataFrame, measures: Sequence[str], plain: str = "logprob", *, n_boot: int = 2000
-) -> pd.DataFrame:
+def knowing(rows: pd.DataFrame, measures: Sequence[str], *, n_boot: int = 2000) -> pd.DataFrame:
     """How well measures rank facts by exposure, and what each adds to the plain log-probability.
 
     A row a model, measure and what (mean, low, high, n facts; intervals draw facts):
     - "rank correlation": Spearman's of the measure with the exposure;
     - "added": by how much the share of the variance of the exposure's ranks that a line explains grows
-      when the ranks of the measure join those of `plain` (R squared of both minus that of one).
+      when the ranks of the measure join those of logprob (R squared of both minus that of one).
     Facts for which the measure is missing are left out; a constant measure has NaN.
     """
+
+    def added(weights: Array, exposure: Array, plain: Array, ranks: Array) -> Array:
+        return explained(weights, exposure, plain, ranks) - explained(weights, exposure, plain)
+
     table = []
-    for model, part in rows.groupby("model", sort=False):
-        for measure in measures:
-            own = part.dropna(subset=[measure])
-            exposure, known, ranks = (rankdata(own[name]) for name in ("exposure", plain, measure))
-            found = {"rank correlation": bootstrap_correlation(exposure, ranks, n_boot=n_boot)}
-            if measure != plain:
-                columns = [exposure, known, ranks]
-                found["added"] = bootstrap_statistic(_added, columns, n_boot=n_boot)
-            table += [(model, measure, what, *interval) for what, interval in found.items()]
+    for (model, part), measure in product(rows.groupby("model", sort=False), measures):
+        known = part.dropna(subset=[measure])
+        columns = [rankdata(known[name]) for name in ("exposure", "logprob", measure)]
+        found = {"rank correlation": bootstrap_correlation(*columns[::2], n_boot=n_boot)}
+        if measure != "logprob":
+            found["added"] = bootstrap_statistic(added, columns, n_boot=n_boot)
+        table += [(model, measure, what, *interval) for what, interval in found.items()]
     return pd.DataFrame(table, columns=["model", "measure", "what", *Interval._fields])
 
 
@@ -207,15 +206,11 @@ def pairs(
     low, high, n (facts), over. NaN for a measure that is constant.
     """
     tables = []
+    rows = rows[rows["model"].isin(seeds)]
     for measure, (one, other) in product(measures, combinations(seeds, 2)):
-        own = rows[rows["model"].isin(seeds)]
-        wide = own.pivot(index=["fact_id", "exposure"], columns="model", values=measure).dropna()
+        wide = rows.pivot(index=["fact_id", "exposure"], columns="model", values=measure).dropna()
         centred = wide - wide.groupby("exposure").transform("mean")
         for over, values in (("all", wide.rank()), ("within", centred.rank())):
             found = bootstrap_correlation(values[one], values[other], n_boot=n_boot)
             tables.append((measure, f"{one} and {other}", *found, over))
     return pd.DataFrame(tables, columns=["measure", "pair", *Interval._fields, "over"])
-
-
-def _added(weights: Array, exposure: Array, plain: Array, measure: Array) -> Array:
-    return explained(weights, exposure, plain, measure) - explained(weights, exposure, plain)

@@ -43,22 +43,21 @@ def effects(
     factor, or all lack it, are left out.
     """
     table = []
-    for model, part in rows.groupby("model", sort=False):
-        for factor in factors:
-            own = part.assign(on=part[factor].astype(float), y=part[value].astype(float))
-            own = own[own.groupby("question_id")["on"].transform("nunique") == 2]
-            means = own.pivot_table(index="question_id", columns="on", values="y")
-            apart = bootstrap_mean(means[1.0] - means[0.0], n_boot=n_boot)
-            p_value = _randomised(own, apart.mean, n_boot)
-            table.append((model, factor, means[1.0].mean(), means[0.0].mean(), *apart, p_value))
+    for (model, part), factor in product(rows.groupby("model", sort=False), factors):
+        part = part.assign(on=part[factor].astype(float), y=part[value].astype(float))
+        part = part[part.groupby("question_id")["on"].transform("nunique") == 2]
+        means = part.groupby(["question_id", "on"])["y"].mean().unstack()
+        apart = bootstrap_mean(means[1.0] - means[0.0], n_boot=n_boot)
+        p_value = _randomised(part, apart.mean, n_boot)
+        table.append((model, factor, means[1.0].mean(), means[0.0].mean(), *apart, p_value))
     columns = ["model", "factor", "with_it", "without_it", "mean", "low", "high", "n", "p_value"]
     return pd.DataFrame(table, columns=columns)
 
 
-def _randomised(own: pd.DataFrame, found: float, n: int) -> float:
+def _randomised(rows: pd.DataFrame, found: float, n: int) -> float:
     """Share of arrangements of `on` within facts whose mean difference is as large as the one found."""
     generator, total = np.random.default_rng(0), np.zeros(n)
-    facts = own.groupby("question_id")
+    facts = rows.groupby("question_id")
     for _, fact in facts:
         on, y = fact["on"].to_numpy(), fact["y"].to_numpy()
         drawn = generator.permuted(np.tile(on, (n, 1)), axis=1)
@@ -79,14 +78,12 @@ def fit(rows: pd.DataFrame, terms: Sequence[str]) -> pd.DataFrame:
     table = []
     for model, part in rows.groupby("model", sort=False):
         b, covariance, how = _estimated(part, terms)
-        error = np.sqrt(np.diag(covariance))
+        error, about = np.sqrt(np.diag(covariance)), (how, len(part), part["question_id"].nunique())
         for term, value, e in zip(["intercept", *terms], b, error, strict=True):
             bounds = (value - TWO_SIDED * e, value + TWO_SIDED * e, 2 * ndtr(-abs(value / e)))
-            table.append((model, term, value, *bounds, how, len(part)))
-    columns = ["model", "term", "coefficient", "low", "high", "p_value", "fit", "n"]
-    facts = rows.groupby("model")["question_id"].nunique()
-    found = pd.DataFrame(table, columns=columns)
-    return found.assign(facts=found["model"].map(facts))
+            table.append((model, term, value, *bounds, *about))
+    columns = ["model", "term", "coefficient", "low", "high", "p_value", "fit", "n", "facts"]
+    return pd.DataFrame(table, columns=columns)
 
 
 def curves(
@@ -152,8 +149,8 @@ def break_even(right: pd.DataFrame, *, n_boot: int = 2000) -> pd.DataFrame:
     ways: dict[str, Callable[..., Array]] = {"as they are": share, "nine in ten": of_nine}
     kinds = [kind for kind in right["context"].unique() if kind not in ("none", "true")]
     rows = []
-    for (model, own), bad, (called, way) in product(models, kinds, ways.items()):
-        columns = [own[context] for context in ("none", "true", bad)]
+    for (model, part), bad, (called, way) in product(models, kinds, ways.items()):
+        columns = [part[context] for context in ("none", "true", bad)]
         found = statistics.bootstrap_statistic(way, columns, n_boot=n_boot)
         rows.append((model, bad, called, *found))
     return pd.DataFrame(rows, columns=["model", "bad_contexts", "model_knows", *Interval._fields])

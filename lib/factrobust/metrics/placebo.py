@@ -24,7 +24,6 @@ from factrobust.metrics.time import CELL, KEY, chance, match_table
 from factrobust.statistics import Array, in_ranges, paired_difference
 
 MEASURES = ("win_rate", "robust")
-SIDES = ("before", "after")
 BOUNDARIES = {"before": "start", "after": "end"}
 YEARS = {"up to 5": 5.0, "5 to 20": 20.0, "over 20": np.inf}  # from the validity
 LENGTHS = {"up to 1": 1.0, "1 to 3": 3.0, "over 3": np.inf}  # of the validity
@@ -111,7 +110,7 @@ def placebo_test(
         for measure in MEASURES:
             pair = part[measure], part[f"placebo_{measure}"]
             apart = paired_difference(*pair, part["subject"], n_boot=n_boot)
-            means = [float(one.mean()) for one in pair]
+            means = [one.mean() for one in pair]
             rows.append((*key, measure, *means, *apart._replace(n=len(part)), apart.n, p[measure]))
     columns = ["measure", "validity", "placebo", "mean", "low", "high", "n", "subjects", "p"]
     return pd.DataFrame(rows, columns=[*keys, *columns])
@@ -124,12 +123,12 @@ def _permuted(blocks: pd.DataFrame, n_draws: int) -> dict[str, float]:
     number = pd.factorize(blocks["subject"].iloc[first], sort=True)[0]
     quantile = np.random.default_rng(0).random((n_draws, number.max() + 1))
     drawn = first + (quantile[:, number] * sizes).astype(int)  # [draw, fact] the number of a block
-    found, true = {}, blocks["true"].to_numpy()
-    for measure in MEASURES:
-        values = blocks[measure].to_numpy()
-        least = values[true].mean() - 1e-9
-        found[measure] = float((1 + (values[drawn].mean(axis=1) >= least).sum()) / (1 + n_draws))
-    return found
+    values = blocks[[*MEASURES]]
+    least = values[blocks["true"]].mean() - 1e-9
+    return {
+        m: (1 + (values[m].to_numpy()[drawn].mean(axis=1) >= least[m]).sum()) / (1 + n_draws)
+        for m in MEASURES
+    }
 
 
 def by_number_of_dates(scores: pd.DataFrame, incorrect: Sequence[int]) -> pd.DataFrame:
@@ -177,7 +176,7 @@ def beaten(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     far = {"years": table["years_off"].abs(), "lengths": table["alpha"].abs() - 0.5}
     for (column, by), bins in zip(far.items(), (YEARS, LENGTHS), strict=True):
         table[column] = in_ranges(by, bins)
-    return table.assign(side=np.where(table["years_off"] < 0, *SIDES))
+    return table.assign(side=np.where(table["years_off"] < 0, *BOUNDARIES))
 
 
 def boundary_auc(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
@@ -188,8 +187,8 @@ def boundary_auc(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     knowledge. Scores that only rise have 1 at the start and 0 at the end.
     """
     table = beaten(scores, value)
-    table = table.assign(auc=table["won"] + table["drawn"] / 2)
-    table["boundary"] = table["side"].map(BOUNDARIES)
+    boundary = table["side"].map(BOUNDARIES)
+    table = table.assign(auc=table["won"] + table["drawn"] / 2, boundary=boundary)
     return table.groupby([*CELL, "boundary"], sort=False)["auc"].mean().reset_index()
 
 
@@ -228,7 +227,8 @@ def decoded(scores: pd.DataFrame, facts: pd.DataFrame, value: str = "freed") -> 
     truth = facts.melt(["fact_id", "relation", "subject"], sides, "boundary")
     days = np.where(truth["boundary"] == "start", *parse(truth.pop("value")))
     truth["year"] = days.astype("datetime64[Y]").astype(int) + 1970
-    others = truth.groupby(["relation", "boundary"])["year"].transform(_medians_without)
+    years = truth.groupby(["relation", "boundary"])["year"]
+    others = years.transform(lambda part: [part.drop(fact).median() for fact in part.index])
     truth["dull_error"] = (truth["year"] - others).abs()
     table = table.merge(truth, on=["fact_id", "boundary"], validate="many_to_one")
     table["error"] = (table["decoded"] - table["year"]).abs()
@@ -237,9 +237,3 @@ def decoded(scores: pd.DataFrame, facts: pd.DataFrame, value: str = "freed") -> 
         rest = apart.sum(axis=1) - np.diag(apart)
         table.loc[part.index, "placebo_error"] = rest / (len(part) - 1) if len(part) > 1 else np.nan
     return table
-
-
-def _medians_without(years: pd.Series) -> list[float]:
-    """Of each year the median of the others; NaN where there is none."""
-    others = (np.delete(years, place) for place in range(len(years)))
-    return [float(np.median(rest)) if len(rest) else np.nan for rest in others]

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from factrobust import draws, statistics
 from factrobust.metrics.regression import FULL, REDUCED, Fit, fit, predict, undefined
-from factrobust.statistics import Array, Interval, bootstrap_statistic, exact_table, ratio_of_sums
+from factrobust.statistics import (
+    Array,
+    Interval,
+    bootstrap_statistic,
+    exact_table,
+    ratio,
+    ratio_of_sums,
+)
 from factrobust.tables import stacked
 
 Sums = tuple[Array, Array]  # above and below a fraction
@@ -79,12 +86,11 @@ def cross_validate(
     the training rows lack the category.
     """
     tables = []
-    for _, part in groups.groupby("model", sort=False):
-        for repeat in range(repeats):
-            fold = folds(part, k, f"{seed}/{repeat}")
-            for j in range(k):
-                test, _ = _predicted(part[fold != j], part[fold == j], predictors, interactions)
-                tables.append(test.assign(repeat=repeat, fold=j))
+    for (_, part), repeat in product(groups.groupby("model", sort=False), range(repeats)):
+        fold = folds(part, k, f"{seed}/{repeat}")
+        for j in range(k):
+            test, _ = _predicted(part[fold != j], part[fold == j], predictors, interactions)
+            tables.append(test.assign(repeat=repeat, fold=j))
     columns = ["model", "repeat", "fold", "group_id", "relation", "correct"]
     return pd.concat(tables, ignore_index=True)[[*columns, "probability", "prior", "fit"]]
 
@@ -102,12 +108,12 @@ def ladder(
     every = tuple(measures.values())
     sets = {"majority": (), RELATION: ("QCat",)} | {name: (c,) for name, c in measures.items()}
     sets |= {"all measures": every, "relation and all": ("QCat", *every), "the paper's model": FULL}
-    made = {
+    tables = {
         name: cross_validate(groups, p, repeats=repeats, seed=seed, interactions=p == FULL)
         for name, p in sets.items()
     }
-    made = {"random": made["majority"].assign(probability=0.5, fit="none")} | made
-    return stacked(made, "predictor")
+    random = {"random": tables["majority"].assign(probability=0.5, fit="none")}
+    return stacked(random | tables, "predictor")
 
 
 def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
@@ -152,7 +158,7 @@ def _held_out(
     gain = bootstrap_statistic(ratio_of_sums, [hit, base], n_boot=n_boot)
     row = {"n_train": outside.sum(), "n_test": len(known), "n_unseen": len(test) - len(known)}
     row |= zip(("accuracy", "low", "high"), accuracy[:3], strict=True)
-    percent = [100 * (ratio - 1) for ratio in gain[:3]]
+    percent = (100 * (times - 1) for times in gain[:3])
     row |= zip(("gain", "gain_low", "gain_high"), percent, strict=True)
     row |= {"baseline": base.mean(), "fit": test["fit"].iloc[0]}
     return row if fitted is None else row | {"pseudo_r2": fitted.pseudo_r2, "fit": fitted.method}
@@ -168,13 +174,12 @@ def spent(
     wordings of a question that has fewer, in either way. The tables are `schemas.AnswerSets`.
     """
     both = answer_sets.merge(sample_sets, on=["model", "group_id"], suffixes=("", "_sampled"))
-    asked = zip(*(both[c] for c in ("model", "group_id", "texts", "texts_sampled")), strict=True)
-    rows = [
-        (model, group_id, budget, n, answers[:n], [answers[0], *samples][:n])
-        for model, group_id, answers, samples in asked
-        for budget, n in ((budget, min(budget, len(answers))) for budget in budgets)
-    ]
-    return pd.DataFrame(rows, columns=["model", "group_id", "budget", "paid", "answers", "samples"])
+    table = both.merge(pd.DataFrame({"budget": budgets}), how="cross")
+    table["paid"] = np.minimum(table["budget"], table["texts"].map(len))
+    texts = list(zip(table["texts"], table["texts_sampled"], table["paid"], strict=True))
+    table["answers"] = [answers[:n] for answers, _, n in texts]
+    table["samples"] = [[answers[0], *samples][:n] for answers, samples, n in texts]
+    return table[["model", "group_id", "budget", "paid", "answers", "samples"]]
 
 
 def compared(
@@ -206,12 +211,12 @@ def compared(
         lacking = part.loc[~np.isfinite(part[value].astype(float)), "group_id"]
         known = part[~part["group_id"].isin(lacking)]
         counts = known["group_id"].nunique(), known["relation"].nunique(), lacking.nunique()
-        sums = {name: _sums(own, value) for name, own in known.groupby("predictor", sort=False)}
-        for name, own in sums.items():
-            for measure, found in own.items():
-                mean = _of_relations([found], n_boot)
-                others = [sums[reference][measure]] if reference in sums else []
-                apart = _of_relations([found, *others], n_boot) if others else (np.nan,) * 3
+        sums = {name: _sums(part, value) for name, part in known.groupby("predictor", sort=False)}
+        for name, measures in sums.items():
+            for measure, found in measures.items():
+                mean, apart = _of_relations([found], n_boot), statistics.NOTHING
+                if reference in sums:
+                    apart = _of_relations([found, sums[reference][measure]], n_boot)
                 rows.append((*key, name, measure, *mean[:3], *apart[:3], *counts))
     names = [*by, "predictor", "measure", "mean", "low", "high", "difference", "difference_low"]
     return pd.DataFrame(rows, columns=[*names, "difference_high", "n", "relations", "n_missing"])
@@ -253,7 +258,7 @@ def _fraction(weights: Array, above: Array, below: Array) -> Array:
         np.sum(weights @ (z * across) * weights + weights * np.diag(z), axis=1)  # exact, too
         for z in (above, below)
     )
-    return np.where(under > 0, over / np.where(under > 0, under, 1.0), np.nan)
+    return ratio(over, under)
 
 
 def _of_relations(terms: Sequence[Sums], n_boot: int) -> Interval:
@@ -306,8 +311,8 @@ def risk_coverage(
         y, missing = first["correct"].astype(float), questions.ngroups - len(x)
         for coverage in coverages:
             accuracy = partial(_covered, coverage)
-            drawn = bootstrap_statistic(accuracy, [y, x], first[cluster], n_boot=n_boot)
-            mean, low, high = drawn[:3]
+            found = bootstrap_statistic(accuracy, [y, x], first[cluster], n_boot=n_boot)
+            mean, low, high = found[:3]
             if mean in (0, 1):
                 n = coverage * len(y)
                 low, high = map(float, statistics.binomial_interval(mean * n, n))

@@ -154,9 +154,9 @@ def _design(
     columns = {}
     for term, values in terms.items():
         columns[term] = values
-        for category, own in inside.items() if interactions or term == "intercept" else ():
+        for category, member in inside.items() if interactions or term == "intercept" else ():
             name = f"QCat[T.{category}]" + (f":{term}" if term != "intercept" else "")
-            columns[name] = values * own
+            columns[name] = values * member
     return pd.DataFrame(columns)
 
 
@@ -279,9 +279,8 @@ def wald(fitted: Fit) -> pd.DataFrame:
     for term in terms.unique():
         at = np.flatnonzero(terms == term)
         b = fitted.coefficients.to_numpy()[at]
-        statistic = float(b @ np.linalg.solve(fitted.covariance[np.ix_(at, at)], b))
-        p_value = float(chdtrc(len(at), statistic))
-        rows.append((fitted.model, term, len(at), statistic, p_value))
+        statistic = b @ np.linalg.solve(fitted.covariance[np.ix_(at, at)], b)
+        rows.append((fitted.model, term, len(at), statistic, chdtrc(len(at), statistic)))
     table = pd.DataFrame(rows, columns=["model", "term", "df", "statistic", "p_value"])
     return table.assign(symbol=symbols(table["p_value"]), fit=fitted.method, n=fitted.n)
 
@@ -295,11 +294,9 @@ def within(groups: pd.DataFrame, relations: Sequence[str]) -> pd.DataFrame:
     tables = []
     for (model, questions), relation in product(groups.groupby("model", sort=False), relations):
         part = questions[questions["relation"] == relation]
-        if (reason := undefined(part)) is None:
-            table = coefficients(fit(part, NUMERIC))
-        else:
-            about = {"model": model, "term": "", "fit": f"none: {reason}", "n": len(part)}
-            table = pd.DataFrame(about, index=[0])
+        reason = undefined(part)
+        none = {"model": [model], "term": "", "fit": f"none: {reason}", "n": len(part)}
+        table = pd.DataFrame(none) if reason else coefficients(fit(part, NUMERIC))
         tables.append(table.assign(relation=relation))
     return pd.concat(tables, ignore_index=True).reindex(columns=WITHIN)
 

@@ -62,15 +62,14 @@ def predicted(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
 def confusion(predicted: pd.DataFrame) -> pd.DataFrame:
     """How often each term of a chain is named at the moments of each: a row a model, chain, term and
     predicted, with count, also of what never occurs, and share of the term's moments (n)."""
-    rows = []
+    tables = {}
     for key, part in predicted.groupby(["model", "chain"], sort=False):
-        terms = pd.RangeIndex(part["terms"].iloc[0])
+        terms = pd.RangeIndex(part["terms"].iloc[0], name="predicted")
         counts = pd.crosstab(part["term"], part["predicted"]).reindex(columns=terms, fill_value=0)
-        for term, row in counts.iterrows():
-            n = row.sum()
-            rows += [(*key, term, other, count, count / n, n) for other, count in row.items()]
-    columns = ["model", "chain", "term", "predicted", "count", "share", "n"]
-    return pd.DataFrame(rows, columns=columns)
+        tables[key] = pd.Series(counts.stack(), name="count")
+    table = pd.concat(tables, names=["model", "chain"])
+    n = table.groupby(["model", "chain", "term"]).transform("sum")
+    return table.to_frame().assign(share=table / n, n=n).reset_index()
 
 
 def baselines(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
@@ -110,14 +109,14 @@ def permutation_test(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFra
     (1 + N_DRAWS), where a small distance is good; n counts moments, chains their chains. Neighbouring years are alike: permute only with one moment a term.
     """
     table, rows = predicted(scores, value), []
-    terms = scores.drop_duplicates(["chain", "candidate"]).groupby(["chain", "holder"])["candidate"]
-    places = {key: part.to_numpy() for key, part in terms}
+    every = scores.drop_duplicates(["chain", "candidate"]).groupby(["chain", "holder"])["candidate"]
+    places = {key: part.to_numpy() for key, part in every}
     measured = dict(zip(MEASURES, (lambda x: x == 0, lambda x: x <= 1, lambda x: x), strict=True))
     for model, part in table.sort_values(["chain", "year"]).groupby("model", sort=False):
         chain, term = pd.factorize(part["chain"])[0], part["term"].to_numpy()
         named = [places[key][:, None] for key in zip(part["chain"], part["named"], strict=True)]
         # [moment, moment]: from who is named at one to who is right at the other
-        apart = np.array([np.abs(own - term).min(axis=0) for own in named])
+        apart = np.array([np.abs(terms - term).min(axis=0) for terms in named])
         at, size = np.arange(len(part)), np.bincount(chain)
         first = (size.cumsum() - size)[chain]
         for null in ("permuted", "shifted"):
@@ -168,8 +167,8 @@ def crossed(scores: pd.DataFrame) -> pd.DataFrame:
     """
     keys = ["model", "chain"]
     at = scores.set_index([*keys, "term", "candidate"])["logprob"]
-    asked = scores[[*keys, "term"]].drop_duplicates()
-    pairs = asked.merge(asked, on=keys, suffixes=("", "_other")).query("term < term_other")
+    terms = scores[[*keys, "term"]].drop_duplicates()
+    pairs = terms.merge(terms, on=keys, suffixes=("", "_other")).query("term < term_other")
     nats: Any = 0.0
     for term, sign in (("term", 1), ("term_other", -1)):
         for candidate in ("term", "term_other"):

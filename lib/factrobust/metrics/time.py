@@ -36,8 +36,8 @@ def matches(scores: pd.DataFrame) -> pd.DataFrame:
     logprobs, rows = scores["logprob"].to_numpy(dtype=float), []
     masks = [(scores["label"] == label).to_numpy(dtype=bool) for label in ("correct", "incorrect")]
     places: Any = scores.groupby(CELL, sort=False).indices.items()
-    for cell, own in sorted(places, key=lambda place: place[1][0]):
-        correct, incorrect = (np.sort(logprobs[own[mask[own]]]) for mask in masks)
+    for cell, at in sorted(places, key=lambda place: place[1][0]):
+        correct, incorrect = (np.sort(logprobs[at[mask[at]]]) for mask in masks)
         numbers = len(correct), len(incorrect), len(correct) * len(incorrect)
         below = np.searchsorted(incorrect, correct, side="left")  # each correct date's wins
         ties = np.searchsorted(incorrect, correct, side="right") - below

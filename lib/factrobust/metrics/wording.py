@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from factrobust import draws
-from factrobust.statistics import Array, Interval, bootstrap_statistic, correlations
+from factrobust.statistics import Array, Interval, bootstrap_statistic, correlations, ratio
 from factrobust.tables import stacked
 from factrobust.text import Groups, contains, normalise, per_pair
 
@@ -49,19 +49,17 @@ def stated(
     accepted = [*answers, *(f"{name}s" for name in answers if name != name.lower())]
     if not contains(text, accepted):
         return False
-    words, own = normalise(text).split(), set(map(normalise, accepted))
+    words, right = normalise(text).split(), set(map(normalise, accepted))
     spans = {(i, j): " ".join(words[i:j]) for i, j in combinations(range(len(words) + 1), 2)}
-    asked = f" {normalise(question)} "
+    question = f" {normalise(question)} "
 
     def is_longer(i: int, j: int) -> bool:
-        told = spans[i, j] in names or f" {spans[i, j]} " in asked
-        return told or (words[i] in BEFORE and spans.get((i + 1, j)) in own)
+        known = spans[i, j] in names or f" {spans[i, j]} " in question
+        return known or (words[i] in BEFORE and spans.get((i + 1, j)) in right)
 
-    longer = [at for at, said in spans.items() if said not in own and is_longer(*at)]
-    return any(
-        said in own and not any(a <= i and j <= b for a, b in longer)
-        for (i, j), said in spans.items()
-    )
+    longer = [at for at, span in spans.items() if span not in right and is_longer(*at)]
+    found = (at for at, span in spans.items() if span in right)
+    return any(not any(a <= i and j <= b for a, b in longer) for i, j in found)
 
 
 def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -77,9 +75,9 @@ def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None
     names = proper["answers"].map(normalise).groupby(proper["relation"]).agg(frozenset)
     pairs = list(zip(responses["text"], responses["answers"], strict=True))
     others = responses["relation"].map(lambda relation: names.get(relation, ()))
-    asked = zip(pairs, responses["question"], others, strict=True)
+    cases = zip(pairs, responses["question"], others, strict=True)
     return responses.assign(
-        correct=[stated(*pair, question, longer) for pair, question, longer in asked],
+        correct=[stated(*pair, question, longer) for pair, question, longer in cases],
         substring=[has_substring(*pair) for pair in pairs],
     )
 
@@ -124,14 +122,14 @@ def control_groups(responses: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     so every answer is taken once, and none of a question twice if the relation has more questions
     than wordings. Relations of one question are left out.
     """
-    asked = responses.drop_duplicates("group_id").set_index("group_id")["relation"]
-    names = asked.index.to_series()
-    place = draws.ranks(names, asked, seed)
-    size = names.groupby(asked).transform("size")
-    at = dict(zip(zip(asked, place, strict=True), names, strict=True))
+    relations = responses.drop_duplicates("group_id").set_index("group_id")["relation"]
+    names = relations.index.to_series()
+    place = draws.ranks(names, relations, seed)
+    size = names.groupby(relations).transform("size")
+    at = dict(zip(zip(relations, place, strict=True), names, strict=True))
     rows = responses[responses["group_id"].map(size) > 1]
-    n, own = rows["group_id"].map(size), rows["group_id"].map(place)
-    before = (own - 1 - rows["variant"] % (n - 1)) % n
+    n, here = rows["group_id"].map(size), rows["group_id"].map(place)
+    before = (here - 1 - rows["variant"] % (n - 1)) % n
     taken = [at[key] for key in zip(rows["relation"], before, strict=True)]
     return rows.assign(group_id=pd.Series(taken, rows.index, dtype="str"))
 
@@ -233,9 +231,9 @@ def _counts(members: Iterable[Hashable]) -> Array:
 def without_question(responses: pd.DataFrame) -> pd.DataFrame:
     """The answers, normalised, without the words of the question that each answers: what is left of
     a sentence that repeats it is what it says, and may be empty."""
-    asked = [{*normalise(question).split()} for question in responses["question"]]
-    said = zip(responses["text"].map(normalise).str.split(), asked, strict=True)
-    kept = [" ".join(word for word in text if word not in words) for text, words in said]
+    texts, questions = (responses[c].map(normalise).str.split() for c in ("text", "question"))
+    pairs = zip(texts, questions, strict=True)
+    kept = [" ".join(word for word in text if word not in words) for text, words in pairs]
     return responses.assign(text=pd.Series(kept, responses.index, dtype="str"))
 
 
@@ -261,9 +259,9 @@ def answer_pairs(groups: pd.DataFrame) -> pd.DataFrame:
     Returns model, group_id, first and second (numbers of the answers, from 0), answer_1 and answer_2.
     """
     rows = [
-        (model, group, i, j, texts[i], texts[j])
+        (model, group, i, j, one, other)
         for model, group, texts in groups[["model", "group_id", "texts"]].itertuples(index=False)
-        for i, j in combinations(range(len(texts)), 2)
+        for (i, one), (j, other) in combinations(enumerate(texts), 2)
     ]
     names = ["model", "group_id", "first", "second", "answer_1", "answer_2"]
     return pd.DataFrame(rows, columns=names)
@@ -327,9 +325,9 @@ def variance_shares(marked: pd.DataFrame, *, n_boot: int = 2000, seed: int = 0) 
     rng, rows = np.random.default_rng(seed), []
     for model, part in marked.groupby("model", sort=False):
         found = {}
-        for relation, own in part.groupby("relation"):
-            table = own.pivot(index="group_id", columns="variant", values="correct").astype(float)
-            x = table.dropna().to_numpy()
+        for relation, answers in part.groupby("relation"):
+            table = answers.pivot(index="group_id", columns="variant", values="correct")
+            x = table.astype(float).dropna().to_numpy()
             if len(x) > 1 and x.min() < x.max():
                 every = components(np.ones((1, len(x))), *x.T)[:, 0]
                 found[relation] = sums_of_squares(x), every, _by_chance(x, n_boot, rng)
@@ -350,8 +348,7 @@ def _rows(
 
     def share(source: int, weights: Array, *columns: Array) -> Array:
         found = parts_of(weights, *columns)
-        total = found.sum(0)
-        return np.where(total > 0, found[source] / np.where(total > 0, total, 1.0), np.nan)
+        return ratio(found[source], found.sum(0))
 
     p = (1 + (chance >= parts[1] - 1e-12).sum()) / (1 + len(chance))
     return [
