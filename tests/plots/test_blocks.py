@@ -55,11 +55,13 @@ def test_models_stand_three_in_a_row(check):
 def test_curves_have_a_line_a_model_and_their_legend(check, entries):
     rows = table(model=["a", "a", "b", "b"], side=["l", "r"] * 2, t=1, mean=[0.1, 0.2, 0.3, 0.4])
     more = [blocks.key("more")]
-    fig, parts = blocks.curves(rows, "t", panel="side", labels=("x", "y"), extra=more)
+    fig, parts = blocks.curves(rows, "t", panel="side", labels=("x", "y"), extra=more, at=0.5)
     assert entries(check(fig, axes=2)) == ["a", "b", "more"]
     for (axis, _), means in zip(parts, ([0.1, 0.3], [0.2, 0.4]), strict=True):
-        assert [line.get_ydata()[0] for line in axis.lines] == means
-        assert [line.get_color() for line in axis.lines] == [k.colour for k in LOOKS.values()]
+        *lines, dashed = axis.lines
+        assert [line.get_ydata()[0] for line in lines] == means
+        assert [line.get_color() for line in lines] == [k.colour for k in LOOKS.values()]
+        assert (*dashed.get_ydata(), dashed.get_linestyle()) == (0.5, 0.5, "--")
     with pytest.raises(ValueError, match="several rows for model a, side l, t 1"):
         blocks.curves(pd.concat([rows, rows]), "t", panel="side", labels=("", ""))
 
@@ -93,8 +95,8 @@ def test_lines_with_bars_stand_aside_of_each_other(axis):
 
 def test_points_of_models_stand_below_each_other(axis, points):
     rows = table(model=["a", "b", "a", "b"], what=["x", "x", "y", "y"], mean=[0.1, 0.2, 0.3, 0.4])
-    y = blocks.points(axis, rows, "what", ["y", "x"], LOOKS, "model")
-    assert y.tolist() == pytest.approx([0.825, 1.175, -0.175, 0.175])
+    y = rows["what"].map({"y": 0, "x": 1}) + blocks.asides(rows["model"], LOOKS, 0.35)
+    blocks.dots(axis, rows, y, LOOKS, upright=False)
     first, second = (points(axis, look.colour) for look in LOOKS.values())
     assert first == pytest.approx(np.array([[0.1, 0.825], [0.3, -0.175]]))
     assert second == pytest.approx(np.array([[0.2, 1.175], [0.4, 0.175]]))
@@ -104,23 +106,25 @@ def test_points_may_be_hollow_have_any_index_and_lack_bounds(axis, bars):
     rows = table(model="a", what=["x", "y"], hollow=[True, False], low=[float("nan"), 0.4])
     rows.index = [7, 7]
     looks = style.looks(["a"])
-    assert blocks.points(axis, rows, "what", ["x", "y"], looks, "model").tolist() == [0, 1]
+    blocks.dots(axis, rows, rows["what"].map({"x": 0, "y": 1}), looks, upright=False)
     filled, hollow = axis.lines
     assert (hollow.get_mfc(), list(hollow.get_ydata())) == ("white", [0])
     assert (filled.get_mfc(), list(filled.get_ydata())) == (looks["a"].colour, [1])
     assert sorted(bars(axis).tolist()) == [[0.4, 0.6], [0.5, 0.6]]
 
 
-def test_a_forest_names_its_rows_from_the_top(check, rows):
+def test_a_forest_names_its_rows_from_the_top(check, rows, points):
     many = table(model=["a", "a", "b"], what=["x_y", "z", "z"], side=["l", "r", "r"])
     fig, parts = blocks.forest(many, "what", xlabel="share", panel="side")
     assert rows(check(fig, axes=2).axes[0]) == ["x y", "z"]
     assert fig.axes[0].get_ylim() == (1.5, -0.5)
-    assert parts[1][1]["y"].tolist() == pytest.approx([0.825, 1.175])
+    heights = [points(parts[1][0], look.colour)[:, 1].tolist() for look in LOOKS.values()]
+    assert heights == [pytest.approx([0.825]), pytest.approx([1.175])]
     two, named = table(model=["b", "a"]), {"a": "A", "b": "B"}
-    fig, ((_, own),) = blocks.forest(two, "model", named, xlabel="x")
+    fig, ((axis, _),) = blocks.forest(two, "model", named, xlabel="x")
     assert rows(fig.axes[0]) == ["A", "B"]
-    assert own["y"].tolist() == [1, 0]  # a row of its own each, in its middle
+    heights = [points(axis, look.colour)[:, 1].tolist() for look in LOOKS.values()]
+    assert heights == [[0], [1]]  # a row of its own each, in its middle
 
 
 def test_rows_stand_by_their_mean_over_models():

@@ -43,9 +43,10 @@ def test_source_shares_by_another_column_have_a_panel_a_model(check, models, row
 
 
 def test_factor_effects(check, models, intervals, shows, rows):
-    table = intervals(model=models, factor=["near", "own_factor"])
-    axis = check(context.factor_effects(table), axes=1).axes[0]
-    assert rows(axis) == ["near, not absurd", "own factor"]
+    table = intervals(model=models, factor=list(context.FACTORS))
+    form = {"rows": context.FACTORS, "at": 0}
+    axis = check(context.by_row(table, "factor", "change", **form), axes=1).axes[0]
+    assert rows(axis) == list(context.FACTORS.values())
     shows(axis, table, "mean")
 
 

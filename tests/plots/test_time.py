@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.plots import style, time
+from factrobust.plots import blocks, style, time
 
 PRECISIONS = ["year", "month", "day", "global"]
 FACTS = pd.DataFrame({"fact_id": ["a", "b"], "subject": ["Sri Lanka", "A club called 5$"]})
@@ -94,14 +94,16 @@ def test_match_matrix(check, models, rows, entries):
     assert entries(fig) == ["won", "tied", "lost"]
 
 
-def test_against_placebos(check, intervals, models, points, entries):
-    table = intervals(model=models, precision=["day", "year"], dates=["other blocks", "validity"])
-    fig = check(time.against_placebos(table, "win rate", at=0.5), axes=len(models))
-    assert entries(fig) == ["validity", "other blocks"]
-    for axis, model in zip(fig.axes, style.looks(models), strict=True):
-        for name, look in style.series(["validity", "other blocks"]).items():
-            own = table[(table["model"] == model) & (table["dates"] == name)]
-            assert set(points(axis, look.colour)[:, 0]) == set(own["mean"])
+def test_other_blocks_have_one_colour_beside_what_else_is_drawn(check, intervals, models, points):
+    kinds = ["validity", "other blocks", "random order"]
+    for dates in (kinds[1::-1], kinds[::-1]):
+        table = intervals(model=models, precision=["day", "year"], dates=dates)
+        form = {"by": "dates", "panel": "model", "xlabel": "win rate"}
+        fig = check(blocks.forest(table, "precision", **form)[0], axes=len(models))
+        for axis, model in zip(fig.axes, style.looks(models), strict=True):
+            for name, look in zip(kinds[: len(dates)], style.SERIES, strict=False):
+                part = table[(table["model"] == model) & (table["dates"] == name)]
+                assert set(points(axis, look.colour)[:, 0]) == set(part["mean"])
 
 
 def test_confusion(check, models, rows):

@@ -67,15 +67,15 @@ def panels(
     fig, axes = style.grid(rows, columns, width, height * rows, **shared)
     drawn: Panels = []
     for k, (axis, value) in enumerate(zip(axes.flat, values, strict=False)):
-        own = table if by is None else table[table[by] == value]
+        part = table if by is None else table[table[by] == value]
         title = [] if by is None else [called(by, value)]
         if what:
-            title.append(style.counts(own, [value] if by == "model" else models, what))
+            title.append(style.counts(part, [value] if by == "model" else models, what))
         axis.set(title="\n".join(title), xlabel=labels[0], ylabel="" if k % columns else labels[1])
         axis.tick_params(labelbottom=True)  # also where the panel below is missing
         for which in shares:
             style.shares(axis, which)
-        drawn.append((axis, own))
+        drawn.append((axis, part))
     for axis in axes.flat[len(values) :]:
         axis.remove()
     return fig, drawn
@@ -100,22 +100,25 @@ def curves(
     panel: str | None = None,
     by: str = "model",
     bars: bool = False,
+    at: float | None = None,
     extra: Sequence[Any] = (),
     what: str = "facts",
     **options: Any,
 ) -> tuple[Figure, Panels]:
     """A figure of `lines` against the column `x`: a line each value of `by`.
 
-    `extra` are further entries of the legend, `options` as `panels` takes them. Few points of a line
-    are marked.
+    Dashed: `at`. `extra` are further entries of the legend, `options` as `panels` takes them. Few
+    points of a line are marked.
     """
     check(table, "model", panel, by, x)
     looks = looks_of(table[by])
     if table[x].nunique() > MARKED:
         looks = {value: look._replace(marker="") for value, look in looks.items()}
     fig, parts = panels(table, panel, what=what, **options)
-    for axis, own in parts:
-        lines(axis, own, x, looks, by, bars=bars)
+    for axis, part in parts:
+        lines(axis, part, x, looks, by, bars=bars)
+        if at is not None:
+            axis.axhline(at, **style.REFERENCE)
     return legend(fig, [*keys(looks), *extra]), parts
 
 
@@ -129,13 +132,13 @@ def lines(
     here = [value for value in looks if (table[by] == value).any()]
     step = 0.03 * np.ptp(table[x]) if bars else 0
     for k, value in enumerate(here):
-        own, look = table[table[by] == value].sort_values(x), looks[value]
-        at = own[x] + style.aside(k, len(here), step)
-        axis.plot(at, own["mean"], color=look.colour, ls=look.line, marker=look.marker)
+        rows, look = table[table[by] == value].sort_values(x), looks[value]
+        at = rows[x] + style.aside(k, len(here), step)
+        axis.plot(at, rows["mean"], color=look.colour, ls=look.line, marker=look.marker)
         if bars:
-            axis.vlines(at, own["low"], own["high"], color=look.colour, lw=1)
+            axis.vlines(at, rows["low"], rows["high"], color=look.colour, lw=1)
         else:
-            axis.fill_between(at, own["low"], own["high"], color=look.colour, alpha=0.18, lw=0)
+            axis.fill_between(at, rows["low"], rows["high"], color=look.colour, alpha=0.18, lw=0)
 
 
 def forest(
@@ -152,13 +155,12 @@ def forest(
     legend_n: bool = False,
     **options: Any,
 ) -> tuple[Figure, Panels]:
-    """A figure of `points`: a row each of `rows`, from the top, and a panel each value of `panel`.
+    """A figure of `dots`: a row each of `rows`, from the top, and a panel each value of `panel`.
 
-    `rows` may be a mapping of values to their names; else `names` are those of the rows, by default
-    their values, with the n of their models if `rows_n`.
-    Dashed: `at`. The legend says `by`, unless the rows do, with n if `legend_n`;
-    `options` as `panels` takes them. The rows of the table that are returned have their heights in a
-    column y, so that more can stand beside them.
+    Within a row, one `by` stands below the other. `rows` may be a mapping of values to their names;
+    else `names` are those of the rows, by default their values, with the n of their models if
+    `rows_n`. Dashed: `at`. The legend says `by`, unless the rows do, with n if `legend_n`; `options`
+    as `panels` takes them.
     """
     check(table, by, column, panel)
     rows, names = ([*rows], [*rows.values()]) if isinstance(rows, Mapping) else (rows, names)
@@ -168,44 +170,47 @@ def forest(
     height = max(written, 0.12 if column == by else 0.12 + 0.1 * len(looks))
     labels = (xlabel, "" if column == by else style.name(column))
     fig, parts = panels(table, panel, height=1 + height * len(rows), labels=labels, **options)
-    placed: Panels = []
-    for axis, own in parts:
-        placed.append((axis, own.assign(y=points(axis, own, column, rows, looks, by))))
+    step = 0 if column == by else 0.7 / len(looks)
+    for axis, part in parts:
+        y = part[column].map(list(rows).index) + asides(part[by], looks, step)
+        dots(axis, part, y, looks, by, upright=False, elinewidth=0.9)
         if at is not None:
             axis.axvline(at, **style.REFERENCE)
     name_rows([axis for axis, _ in parts], names)
     if column != by:
         legend(fig, keys(looks, table if legend_n else None, ls=""))
-    return fig, placed
+    return fig, parts
 
 
-def dots(axis: Axes, at: Any, table: pd.DataFrame, look: Look, **changed: Any) -> None:
-    """Means with their intervals, as points at the places `at` of the x axis; `changed` as
-    Axes.errorbar takes them."""
-    form: dict[str, Any] = {"fmt": look.marker, "color": look.colour, "elinewidth": 0.7}
-    axis.errorbar(at, table["mean"], style.errors(table), **(form | changed))
-
-
-def points(
-    axis: Axes, table: pd.DataFrame, column: str, rows: Sequence[Any], looks: Looks, by: str
-) -> pd.Series:
-    """Draw mean, low, high in the row of each `column`, within a row one below the other `by` a
-    column, such as the models.
-
-    Where the table has a column `hollow`, its points are white inside. Returns each point's y.
-    """
-    step = 0 if column == by else 0.7 / len(looks)
+def asides(column: pd.Series, looks: Looks, step: float) -> pd.Series:
+    """How far each value of a column stands from the middle of those in `looks`, side by side."""
     place = {value: style.aside(k, len(looks), step) for k, value in enumerate(looks)}
-    table = table.assign(y=table[column].map(list(rows).index) + table[by].map(place))
-    hollow = table["hollow"] if "hollow" in table else pd.Series(False, table.index)
+    return column.map(place).astype(float)
+
+
+def dots(
+    axis: Axes,
+    table: pd.DataFrame,
+    at: pd.Series | np.ndarray,
+    looks: Looks,
+    by: str = "model",
+    *,
+    upright: bool = True,
+    **changed: Any,
+) -> None:
+    """Means with their intervals as points, at the places `at` of x; of y, unless `upright`.
+
+    Where the table has a column `hollow`, its points are white inside; `changed` as Axes.errorbar
+    takes them.
+    """
+    table = table.assign(at=at, hollow=table.get("hollow", False))
     for value, look in looks.items():
-        for fill, drawn in ((look.colour, ~hollow), ("white", hollow)):
-            own = table[drawn & (table[by] == value)]
-            axis.errorbar(
-                own["mean"], own["y"], xerr=style.errors(own), fmt=look.marker, color=look.colour,
-                mfc=fill, elinewidth=0.9,
-            )  # fmt: skip
-    return table["y"]
+        for hollow, part in table[table[by] == value].groupby("hollow"):
+            form: dict[str, Any] = {"fmt": look.marker, "color": look.colour, "elinewidth": 0.7}
+            form["mfc"] = "white" if hollow else look.colour
+            form["yerr" if upright else "xerr"] = style.errors(part)
+            xy = ("at", "mean") if upright else ("mean", "at")
+            axis.errorbar(*xy, data=part, **form | changed)
 
 
 def by_mean(table: pd.DataFrame, column: str) -> list[str]:
@@ -217,7 +222,7 @@ def by_mean(table: pd.DataFrame, column: str) -> list[str]:
 def with_n(table: pd.DataFrame, column: str, rows: Sequence[str]) -> list[str]:
     """The names of rows, each with the n of its models."""
     of = [table[table[column] == row] for row in rows]
-    n = [style.counts(own, list(style.looks(own["model"]))) for own in of]
+    n = [style.counts(part, list(style.looks(part["model"]))) for part in of]
     return [f"{called(column, row)} (n = {k})" for row, k in zip(rows, n, strict=True)]
 
 
@@ -233,6 +238,26 @@ def beside(axis: Axes, y: float, text: str) -> None:
     """Write a text at the right of a panel, at the height y."""
     place = axis.get_yaxis_transform()
     axis.text(1.01, y, text, transform=place, fontsize=6.5, va="center")
+
+
+def stacks(
+    table: pd.DataFrame,
+    column: str,
+    rows: Sequence[Any],
+    names: Sequence[str],
+    by: str,
+    fills: Colours,
+    *,
+    panel: str | None = None,
+    **options: Any,
+) -> tuple[Figure, Panels]:
+    """A figure of `stack`, with the `names` of the rows and a panel each value of `panel`; `options`
+    as `panels` takes them."""
+    fig, parts = panels(table, panel, **options)
+    for axis, part in parts:
+        stack(axis, part, column, rows, by, fills)
+    name_rows([axis for axis, _ in parts], names)
+    return legend(fig, patches(fills)), parts
 
 
 def stack(
@@ -276,11 +301,13 @@ def scatter(
     check(table, "model", "fact_id")
     fig, parts = panels(table, "model", **options)
     drawn: Panels = []
-    for (axis, own), (model, look) in zip(parts, style.looks(table["model"]).items(), strict=True):
-        known = own.dropna(subset=[x, y])
+    for (axis, part), (model, look) in zip(parts, style.looks(table["model"]).items(), strict=True):
+        known = part.dropna(subset=[x, y])
         at = known[x] + style.jitter(len(known), spread)
         axis.scatter(at, known[y], s=10, color=look.colour, alpha=0.5, lw=0)
-        axis.set_title(style.title(model, own, known))
+        missing = len(part) - len(known)
+        undefined = f", {missing} undefined" if missing else ""
+        axis.set_title(f"{style.model_name(model)}\nn = {len(known)}{undefined}")
         drawn.append((axis, known))
     return fig, drawn
 
@@ -307,7 +334,7 @@ def keys(looks: Looks, table: pd.DataFrame | None = None, **changed: Any) -> lis
 
 def patches(fills: Colours) -> list[Any]:
     """A legend entry a kind of bar."""
-    return [Patch(label=value, color=fill) for value, fill in fills.items()]
+    return [Patch(label=style.printable(value), color=fill) for value, fill in fills.items()]
 
 
 def legend(fig: Figure, handles: Sequence[Any]) -> Figure:

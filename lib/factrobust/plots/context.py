@@ -26,7 +26,7 @@ FACTS = {
     "known": "right without context",
     "unknown": "not right without context",
 }
-FACTORS = {  # of datasets.contexts.FACTORS
+FACTORS = {  # of datasets.contexts.FACTORS, as rows
     "near": "near, not absurd",
     "repeated": "said three times, not once",
     "attributed": "attributed, not bare",
@@ -90,19 +90,18 @@ def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
     rows = style.in_order(table[column], style.ORDER.get(column, ()))  # the thesis's models last
     sources = style.ordered(table.loc[table["share"] > 0, "source"])
     fills = {source: SOURCES[source].colour for source in sources}
-    fig, panels = blocks.panels(
-        table, None if column == "model" else "model", height=0.95 + 0.24 * len(rows), width=DOUBLE,
+    fig, panels = blocks.stacks(
+        table, column, rows, blocks.with_n(table, column, rows), "source", fills, width=DOUBLE,
+        panel=None if column == "model" else "model", height=0.95 + 0.24 * len(rows),
         labels=("share of answers", style.name(column)),
     )  # fmt: skip
-    for axis, own in panels:
-        blocks.stack(axis, own, column, rows, "source", fills)
-        y = own[column].map(rows.index)
-        memory, read = own["source"] == "parametric", own["source"] == "contextual"
+    for axis, part in panels:
+        y = part[column].map(rows.index)
+        memory, read = part["source"] == "parametric", part["source"] == "contextual"
         lines: dict[str, Any] = {"color": "black", "lw": 0.9}
-        axis.hlines(y[memory] - 0.28, own["low"][memory], own["high"][memory], **lines)
-        axis.hlines(y[read] + 0.28, 1 - own["high"][read], 1 - own["low"][read], **lines)
-    blocks.name_rows([axis for axis, _ in panels], blocks.with_n(table, column, rows))
-    return blocks.legend(fig, blocks.patches(fills))
+        axis.hlines(y[memory] - 0.28, part["low"][memory], part["high"][memory], **lines)
+        axis.hlines(y[read] + 0.28, 1 - part["high"][read], 1 - part["low"][read], **lines)
+    return fig
 
 
 def right_by_context(table: pd.DataFrame) -> Figure:
@@ -119,18 +118,6 @@ def right_by_context(table: pd.DataFrame) -> Figure:
     )[0]  # fmt: skip
 
 
-def factor_effects(table: pd.DataFrame) -> Figure:
-    """What each factor of a context changes, a row a factor, models side by side.
-
-    `table`, of `metrics.following.effects`: model, factor, mean, low, high, n. Dashed: nothing.
-    """
-    rows = list(dict.fromkeys(table["factor"]))
-    names = [FACTORS.get(row, style.name(row)) for row in rows]
-    label = "change in the share of answers that follow the context"
-    form: dict[str, Any] = {"at": 0, "legend_n": True, "width": DOUBLE}
-    return blocks.forest(table, "factor", rows, names, xlabel=label, **form)[0]
-
-
 def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
     """The share of answers that follow a false context against how strong the memory is.
 
@@ -141,14 +128,12 @@ def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
     fig, panels = blocks.panels(
         bins, "measure", labels=("", "follow the context"), sharex=False, shares="y", width=DOUBLE
     )
-    for axis, own in panels:
-        measure = own["measure"].iloc[0]
+    for axis, part in panels:
+        measure = part["measure"].iloc[0]
         axis.set(title="", xlabel=MEASURES.get(measure, style.name(measure)))
         fitted = {value: look._replace(marker="") for value, look in looks.items()}
         blocks.lines(axis, curves[curves["measure"] == measure], "x", fitted)
-        for model, look in looks.items():
-            part = own[own["model"] == model]
-            blocks.dots(axis, part["x"], part, look, elinewidth=None)
+        blocks.dots(axis, part, part["x"], looks, elinewidth=None)
     return blocks.legend(fig, blocks.keys(looks))
 
 
@@ -174,7 +159,8 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
 
 
 def by_row(table: pd.DataFrame, column: str, xlabel: str, **options: Any) -> Figure:
-    """Figures 6 to 10: a number for each value of a column, a row each, models side by side.
+    """Figures 6 to 10, and effects of FACTORS: a number a value of a column, a row each, models side
+    by side.
 
     `table`: model, the column, mean, low, high (missing where a paper prints none), n; `options` as
     `blocks.forest` takes them.

@@ -51,11 +51,10 @@ def by_decoder(exact: pd.DataFrame, sampled: pd.DataFrame) -> Figure:
         exact, "temperature", panel="model", by="decoder", labels=labels, shares="y", what=""
     )
     looks = blocks.looks_of(exact["decoder"])
-    for axis, own in panels:
-        for k, (decoder, look) in enumerate(looks.items()):
-            same = (sampled["model"] == own["model"].iloc[0]) & (sampled["decoder"] == decoder)
-            at = sampled["temperature"][same] + style.aside(k, len(looks), 0.03)
-            blocks.dots(axis, at, sampled[same], look, mfc="white")
+    for axis, part in panels:
+        shown = sampled[sampled["model"] == part["model"].iloc[0]]
+        at = shown["temperature"] + blocks.asides(shown["decoder"], looks, 0.03)
+        blocks.dots(axis, shown, at, looks, "decoder", mfc="white")
     return fig
 
 
@@ -124,11 +123,11 @@ def one_answer(shares: pd.DataFrame) -> Figure:
     tokens = tokens.melt("temperature", var_name="token", value_name="share")
     greys = map(str, np.linspace(0.6, 0.85, len(names) - 1))
     fills = dict(zip(names, [style.RIGHT, *greys], strict=True))
-    labels, height = ("share of the probability", "temperature"), 0.9 + 0.3 * len(temperatures)
-    fig, ((axis, _),) = blocks.panels(tokens, labels=labels, height=height, width=DOUBLE)
-    blocks.stack(axis, tokens, "temperature", temperatures, "token", fills)
-    blocks.name_rows([axis], [f"$t$ = {t:g}" for t in temperatures])
-    return blocks.legend(fig, blocks.patches({style.printable(n): fills[n] for n in names}))
+    return blocks.stacks(
+        tokens, "temperature", temperatures, [f"$t$ = {t:g}" for t in temperatures], "token", fills,
+        labels=("share of the probability", "temperature"), width=DOUBLE,
+        height=0.9 + 0.3 * len(temperatures),
+    )[0]  # fmt: skip
 
 
 def one_curve(curve: pd.DataFrame, t_b: float, samples: pd.DataFrame) -> Figure:
@@ -208,19 +207,22 @@ def frs_by_d(table: pd.DataFrame, points: pd.DataFrame, estimator: str) -> Figur
     frs; `estimator` says how t_b was found.
     """
     looks, ds = style.looks(table["model"]), sorted(table["d"].unique())
+    points = points[points["d"].isin(ds)].dropna(subset=["frs"])
     labels = ("$d$, penalty of entropy", f"FRS, $t_b$ {estimator}")
     fig, panels = blocks.panels(table, "domain", labels=labels, shares="y", what="facts")
     step = 0.8 / len(looks)
     for axis, part in panels:
-        inside = points[points["domain"] == part["domain"].iloc[0]].dropna(subset=["frs"])
-        for k, (model, look) in enumerate(looks.items()):
-            own, facts = (t[(t["model"] == model) & t["d"].isin(ds)] for t in (part, inside))
-            beside = style.aside(k, len(looks), step)
-            at, faint = (t["d"].map(ds.index) + beside for t in (own, facts))
-            spread = faint + style.jitter(len(facts), step * 0.7)
-            axis.scatter(spread, facts["frs"], s=4, color=look.colour, alpha=0.2, lw=0)
-            edge: dict[str, Any] = {"mec": "black", "mew": 0.6, "ms": 4, "ecolor": "black"}
-            blocks.dots(axis, at, own, look, elinewidth=None, **edge)
+        inside = points[points["domain"] == part["domain"].iloc[0]]
+        at, faint = (
+            rows["d"].map(ds.index) + blocks.asides(rows["model"], looks, step)
+            for rows in (part, inside)
+        )
+        for model, look in looks.items():
+            frs = inside.loc[inside["model"] == model, "frs"]
+            spread = faint[inside["model"] == model] + style.jitter(len(frs), step * 0.7)
+            axis.scatter(spread, frs, s=4, color=look.colour, alpha=0.2, lw=0)
+        edge: dict[str, Any] = {"mec": "black", "mew": 0.6, "ms": 4, "ecolor": "black"}
+        blocks.dots(axis, part, at, looks, elinewidth=None, **edge)
         axis.set_xticks(range(len(ds)), [f"{d:g}" for d in ds])
         axis.grid(False, axis="x")
     return blocks.legend(fig, blocks.keys(looks, ls=""))

@@ -47,17 +47,16 @@ def by_exposure(
     labels = ("exposure (sentences)" if panel else EXPOSURE, ylabel)
     width = None if panel else style.DOUBLE
     fig, parts = blocks.panels(table, panel, labels=labels, width=width, shares=shares)
-    for axis, own in parts:
-        drawn = own if curves is None else curves
+    for axis, part in parts:
+        drawn = part if curves is None else curves
         if panel:
-            drawn = drawn[drawn[panel] == own[panel].iloc[0]]
+            drawn = drawn[drawn[panel] == part[panel].iloc[0]]
         for k, (value, look) in enumerate(looks.items()):
-            points = own[own[by] == value].sort_values("exposure")
             aside = style.aside(k, len(looks), min(0.12, 0.5 / len(looks)))
-            blocks.dots(
-                axis, place(points["exposure"]) + aside, points, look, elinewidth=0.9, ms=3.6
-            )
-            line = drawn[(drawn[by] == value) & (drawn["exposure"] > 0)].sort_values("exposure")
+            points, line = (t[t[by] == value].sort_values("exposure") for t in (part, drawn))
+            at_points = place(points["exposure"]) + aside
+            blocks.dots(axis, points, at_points, {value: look}, by, elinewidth=0.9, ms=3.6)
+            line = line[line["exposure"] > 0]
             at_line = place(line["exposure"]) + aside
             axis.plot(at_line, line["mean"], color=look.colour, ls=look.line, lw=1.1)
         if at is not None:

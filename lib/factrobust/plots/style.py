@@ -50,6 +50,7 @@ ORDER = {  # of the values of a column; others stand behind them
     "source": ("parametric", "other", "none", "contextual"),
     "context": ("none", "true", "irrelevant", "false"),
     "answer": ("parametric", "counterfactual"),
+    "dates": ("validity", "other blocks", "random order"),
     "pair": ("paraphrase", "other relation", "other subject"),
     "what": (*(f"of the {of}{n}" for of in ("subject", "object") for n in COUNTS), "of the fact"),
     "predictor": ("intercept", "popularity, log(SPop)", "consistency, SCons", "certainty, Cert"),
@@ -168,13 +169,6 @@ def counts(table: pd.DataFrame, models: Sequence[str], what: str = "") -> str:
     if not what:
         return n
     return f"n = {n} {what}" + (" each" if same and len(each) > 1 else "")
-
-
-def title(model: str, rows: pd.DataFrame, drawn: pd.DataFrame) -> str:
-    """A panel's title: the model, and below the facts drawn and how many of its rows could not be."""
-    missing = len(rows) - len(drawn)
-    undefined = f", {missing} undefined" if missing else ""
-    return f"{model_name(model)}\nn = {len(drawn)}{undefined}"
 
 
 def errors(part: pd.DataFrame) -> np.ndarray:

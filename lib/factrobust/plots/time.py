@@ -100,17 +100,6 @@ def match_matrix(table: pd.DataFrame) -> Figure:
     return blocks.legend(fig, blocks.patches(fills))
 
 
-def against_placebos(table: pd.DataFrame, value: str, at: float | None = None) -> Figure:
-    """A value of the validity beside that of the other blocks: a row a precision, a panel a model.
-
-    `table`: intervals by model, precision and dates ("validity", "other blocks"); `value` is the label of
-    x, `at` is dashed.
-    """
-    table = table.sort_values("dates", ascending=False, kind="stable")
-    form: dict[str, Any] = {"by": "dates", "panel": "model", "rows_n": True, "at": at}
-    return blocks.forest(table, "precision", xlabel=value, **form)[0]
-
-
 def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
     """Whom a model names (columns) in the years of each term of an office (rows): a panel a model.
 
@@ -142,15 +131,13 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
     looks = style.looks(table["model"])
     nats = "log-probability minus that\nof correct dates (nats)"
     labels = ("date $\\alpha$ (lengths of validity)", nats)
+    table = table.assign(hollow=table["position"].abs() == 0.5)
     fig, panels = blocks.panels(table, "precision", labels=labels)
-    for axis, own in panels:
+    for axis, part in panels:
         axis.axvspan(-0.5, 0.5, color="0.93", lw=0, zorder=0)
         axis.axhline(0, **style.REFERENCE)
-        for k, (model, look) in enumerate(looks.items()):
-            for edge, inside in ((False, look.colour), (True, "white")):
-                part = own[(own["model"] == model) & ((own["position"].abs() == 0.5) == edge)]
-                at = part["position"] + style.aside(k, len(looks), 0.12)
-                blocks.dots(axis, at, part, look, mfc=inside, elinewidth=0.8)
+        at = part["position"] + blocks.asides(part["model"], looks, 0.12)
+        blocks.dots(axis, part, at, looks, elinewidth=0.8)
     hollow = blocks.key("transitional dates", marker="o", mfc="white", ls="")
     handles = [*blocks.keys(looks, ls=""), hollow, *blocks.patches({"validity": "0.9"})]
     return blocks.legend(fig, handles)
@@ -165,10 +152,8 @@ def rates_by_size(table: pd.DataFrame, value: str, fits: pd.DataFrame | None = N
     """
     fig, ((axis, _),) = blocks.panels(table, labels=("parameters (log scale)", value), width=DOUBLE)
     looks = style.looks(table["model"])
-    for model, look in looks.items():
-        own = table[table["model"] == model]
-        inside = "white" if own["kind"].iloc[0] == "instruction-tuned" else look.colour
-        blocks.dots(axis, own["parameters"], own, look, mfc=inside, elinewidth=0.9)
+    table = table.assign(hollow=table["kind"] == "instruction-tuned")
+    blocks.dots(axis, table, table["parameters"], looks, elinewidth=0.9)
     for line in [] if fits is None else fits.to_dict("records"):
         ends = np.array([line["smallest"], line["largest"]])
         dashes = "--" if line["kind"] == "instruction-tuned" else "-"
@@ -190,16 +175,14 @@ def duel_shares(table: pd.DataFrame) -> Figure:
     if duels.nunique() > 1:
         column, sides = "duel", ("first", "second")
     metrics = table["metric"].replace({"win_rate": "win rate", "robust": "robustness"})
-    table = table.assign(duel=duels, metric=metrics)
+    better = {"win": f"{sides[0]} better", "tie": "equal", "lose": f"{sides[1]} better"}
+    table = table.assign(duel=duels, metric=metrics, outcome=table["outcome"].map(better))
     rows, n = style.ordered(table[column]), table.groupby(column)["n"].agg(style.count)
-    form: dict[str, Any] = {"width": DOUBLE, "height": 0.85 + 0.3 * len(rows)}
-    fig, panels = blocks.panels(table, "metric", labels=("share of facts", column), **form)
-    fills = {"win": style.RIGHT, "tie": "0.85", "lose": style.WRONG}
-    for axis, own in panels:
-        blocks.stack(axis, own, column, rows, "outcome", fills)
-    blocks.name_rows([axis for axis, _ in panels], [f"{row} (n = {n[row]})" for row in rows])
-    says = (f"{sides[0]} better", "equal", f"{sides[1]} better")
-    return blocks.legend(fig, blocks.patches(dict(zip(says, fills.values(), strict=True))))
+    fills = dict(zip(better.values(), (style.RIGHT, "0.85", style.WRONG), strict=True))
+    return blocks.stacks(
+        table, column, rows, [f"{row} (n = {n[row]})" for row in rows], "outcome", fills,
+        panel="metric", labels=("share of facts", column), width=DOUBLE, height=0.85 + 0.3 * len(rows),
+    )[0]  # fmt: skip
 
 
 def dtype_difference(table: pd.DataFrame) -> Figure:

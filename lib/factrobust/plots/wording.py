@@ -65,8 +65,8 @@ def quality(table: pd.DataFrame) -> Figure:
     looks = blocks.looks_of(table["pair"])
     labels = ("cosine to the original question", "")
     fig, [(axis, _)] = blocks.panels(table, height=1 + 0.17 * len(rows), labels=labels)
-    for pair, look in looks.items():  # on one line
-        blocks.points(axis, table[table["pair"] == pair], "relation", rows, {pair: look}, "pair")
+    y = table["relation"].map(rows.index)  # all pairs on one line
+    blocks.dots(axis, table, y, looks, "pair", upright=False, elinewidth=0.9)
     blocks.name_rows([axis], [*map(style.name, rows)])
     return blocks.legend(fig, blocks.keys(looks, ls=""))
 
@@ -110,14 +110,10 @@ def variance(table: pd.DataFrame) -> Figure:
     order["all"] = np.inf
     rows = list(order.sort_values(ascending=False).index)
     fills = {"fact": style.SKY, "wording": style.PURPLE, "interaction": "0.8"}
-    fig, panels = blocks.panels(
-        table, "model", height=0.9 + 0.19 * len(rows), what="facts a relation",
-        labels=("share of the variance", ""),
-    )  # fmt: skip
-    for axis, own in panels:
-        blocks.stack(axis, own, "relation", rows, "source", fills)
-    blocks.name_rows([axis for axis, _ in panels], [*map(style.name, rows)])
-    return blocks.legend(fig, blocks.patches(fills))
+    return blocks.stacks(
+        table, "relation", rows, [*map(style.name, rows)], "source", fills, panel="model",
+        height=0.9 + 0.19 * len(rows), what="facts a relation", labels=("share of the variance", ""),
+    )[0]  # fmt: skip
 
 
 def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model") -> Figure:
@@ -247,13 +243,10 @@ def equal_cost(table: pd.DataFrame, value: str) -> Figure:
     `table`: mean, low, high and n by model, predictor and budget; `value` is the label of y. Dashed:
     chance.
     """
-    fig, panels = blocks.curves(
-        table, "budget", panel="model", by="predictor", what="questions",
+    return blocks.curves(
+        table, "budget", panel="model", by="predictor", what="questions", at=0.5,
         labels=("answers paid for (at most)", value), extra=[blocks.key("chance", **style.REFERENCE)],
-    )  # fmt: skip
-    for axis, _ in panels:
-        axis.axhline(0.5, **style.REFERENCE)
-    return fig
+    )[0]  # fmt: skip
 
 
 def calibration(table: pd.DataFrame) -> Figure:
