@@ -209,8 +209,8 @@ def dots(
             form: dict[str, Any] = {"fmt": look.marker, "color": look.colour, "elinewidth": 0.7}
             form["mfc"] = "white" if hollow else look.colour
             form["yerr" if upright else "xerr"] = style.errors(part)
-            xy = ("at", "mean") if upright else ("mean", "at")
-            axis.errorbar(*xy, data=part, **form | changed)
+            x, y = ("at", "mean") if upright else ("mean", "at")
+            axis.errorbar(part[x], part[y], **form | changed)
 
 
 def by_mean(table: pd.DataFrame, column: str) -> list[str]:

@@ -76,9 +76,9 @@ def certainty_bins(table: pd.DataFrame) -> Figure:
         for low, _, strength in LEVELS
         for correct in (True, False)
     }
-    for axis, own in panels:
-        level = own["bin"].map(lambda edge: next(low for low in lows if edge >= low))
-        share = own["share"].groupby([own["correct"], level, own["temperature"]]).sum()
+    for axis, part in panels:
+        level = part["bin"].map(lambda edge: next(low for low in lows if edge >= low))
+        share = part["share"].groupby([part["correct"], level, part["temperature"]]).sum()
         heights = [[share.get((*kind, t), 0.0) for t in temperatures] for kind in upwards]
         tops = np.cumsum(heights, axis=0)
         for kind, height, top in zip(upwards, heights, tops, strict=True):
@@ -104,8 +104,8 @@ def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame, estimator: st
         labels=(f"breaking temperature $t_b$ {estimator}", "initial entropy $H$"),
     )  # fmt: skip
     marked: dict[str, Any] = {"color": "black", "marker": "D", "mfc": "white", "ls": ""}
-    for axis, own in panels:
-        average = means[means["model"] == own["model"].iloc[0]].dropna(subset=["t_b"])
+    for axis, part in panels:
+        average = means[means["model"] == part["model"].iloc[0]].dropna(subset=["t_b"])
         axis.errorbar(average["t_b"], average["mean"], style.errors(average), zorder=3, **marked)
         blocks.beyond(axis, "x", TOP)
     fact = blocks.key("a fact", ls="", marker="o", ms=3, color="0.5")
@@ -137,9 +137,9 @@ def one_curve(curve: pd.DataFrame, t_b: float, samples: pd.DataFrame) -> Figure:
     """
     look, top = next(iter(style.looks(curve["model"]).values())), 1.5 * samples["temperature"].max()
     labels = ("temperature $t$", "probability of the answer")
-    fig, ((axis, own),) = blocks.panels(curve, labels=labels, shares="y")
-    own = own.sort_values("temperature")
-    axis.plot(own["temperature"], np.exp(own["logprob"]), color=look.colour)
+    fig, ((axis, part),) = blocks.panels(curve, labels=labels, shares="y")
+    part = part.sort_values("temperature")
+    axis.plot(part["temperature"], np.exp(part["logprob"]), color=look.colour)
     sampled: dict[str, Any] = {"color": look.colour, "marker": "o", "mfc": "white", "ls": ""}
     axis.errorbar(samples["temperature"], samples["mean"], style.errors(samples), **sampled)
     axis.axhline(0.5, **style.REFERENCE)
@@ -187,12 +187,12 @@ def frs_by_entropy(points: pd.DataFrame, estimator: str) -> Figure:
     fig, panels = blocks.scatter(points, "entropy", "frs", labels=labels, shares="xy", height=3.2)
     shades = colormaps["viridis"](np.linspace(0, 0.92, len(CLASSES)))
     apart: dict[str, Any] = {"marker": "D", "color": style.ORANGE, "mfc": "white", "ls": ""}
-    for axis, own in panels:
-        axis.collections[0].set(facecolor=shades[np.digitize(own["t_b"], BETWEEN)], alpha=0.8)
-        for _, line in own.sort_values("entropy").groupby("t_b"):
+    for axis, part in panels:
+        axis.collections[0].set(facecolor=shades[np.digitize(part["t_b"], BETWEEN)], alpha=0.8)
+        for _, line in part.sort_values("entropy").groupby("t_b"):
             shade = shades[np.digitize(line["t_b"].iloc[0], BETWEEN)]
             axis.plot(line["entropy"], line["frs"], color=shade, lw=0.6, zorder=1)
-        whole = own[np.isinf(own["t_b"])]
+        whole = part[np.isinf(part["t_b"])]
         axis.plot(whole["entropy"], whole["frs"], **apart)
         axis.set_title(f"{axis.get_title()}, {len(whole)} unbroken")
     pairs = zip(CLASSES, shades, strict=True)
@@ -242,9 +242,9 @@ def frs_distribution(points: pd.DataFrame, estimator: str) -> Figure:
     labels = (f"FRS, $t_b$ {estimator}", "density")
     fig, panels = blocks.panels(drawn, "domain", what="facts", labels=labels)
     looks, at = style.looks(drawn["model"]), np.linspace(0, GAP[0], 161)
-    for axis, own in panels:
+    for axis, part in panels:
         for k, (model, look) in enumerate(looks.items()):
-            frs = own.loc[own["model"] == model, "frs"]
+            frs = part.loc[part["model"] == model, "frs"]
             broken, unbroken = frs[frs <= GAP[0]], frs[frs > GAP[0]]
             shown = {"color": look.colour, "ls": look.line}
             if broken.nunique() > 1:  # else there is no density
@@ -272,8 +272,8 @@ def agreement(table: pd.DataFrame, temperatures: Sequence[float]) -> Figure:
     fig, panels = blocks.scatter(table, x, y, labels=labels, height=3.2)
     ring: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6.5, "mfc": "none", "mec": "black"}
     stairs: dict[str, Any] = {"color": "0.4", "lw": 0.9, "marker": ""}
-    for axis, own in panels:
-        ringed = own[own["detours"]]
+    for axis, part in panels:
+        ringed = part[part["detours"]]
         axis.plot(ringed[x], ringed[y], mew=0.7, **ring)
         axis.step([0, *temperatures], [temperatures[0], *temperatures], where="pre", **stairs)
         for which in "xy":

@@ -16,7 +16,7 @@ NEVER = -1.5  # where exposure 0 stands on an axis of log2(exposure), apart from
 EXPOSURE = "exposure (sentences that told the fact)"
 # Series have the forms of `style.series` and other colours, those of no grown model (Tol's muted ones).
 COLOURS = ("#332288", "#CC6677", "#999933", "#882255", style.GREY)
-SERIES = [form._replace(colour=own) for own, form in zip(COLOURS, style.SERIES, strict=True)]
+SERIES = [form._replace(colour=c) for c, form in zip(COLOURS, style.SERIES, strict=True)]
 SAYS = {  # what an answer says, in the looks of part 4
     "its memory": SOURCES["parametric"],
     "the context": SOURCES["contextual"],

@@ -41,9 +41,9 @@ def timeline(facts: pd.DataFrame, dates: pd.DataFrame) -> Figure:
     for first, last, colour in ((start[0], end[1] + 1, "0.91"), (start[1] + 1, end[0], "0.8")):
         axis.barh(rows, _years(last) - _years(first), 0.76, left=_years(first), color=colour)
     row = dict(zip(facts["fact_id"], rows, strict=True))
-    for label, own in dates[dates["fact_id"].isin(row)].groupby("label"):
-        first, last = parse(own["date"])
-        y = own["fact_id"].map(row) + own["precision"].map(shift)
+    for label, part in dates[dates["fact_id"].isin(row)].groupby("label"):
+        first, last = parse(part["date"])
+        y = part["fact_id"].map(row) + part["precision"].map(shift)
         axis.plot((_years(first) + _years(last + 1)) / 2, y, ls="", mew=0.9, **MARKS[str(label)])
     for lane in lanes if len(lanes) > 1 else []:
         blocks.beside(axis, shift[lane], lane)
@@ -90,8 +90,8 @@ def match_matrix(table: pd.DataFrame) -> Figure:
     height = 0.9 + 0.22 * table["correct"].nunique()
     labels = "incorrect date", "correct date"
     fig, panels = blocks.panels(table, "model", labels=labels, height=height)
-    for axis, own in panels:
-        grid = own.pivot(index="correct", columns="incorrect", values="outcome")
+    for axis, part in panels:
+        grid = part.pivot(index="correct", columns="incorrect", values="outcome")
         colours = ListedColormap([*fills.values()])
         blocks.cells(axis, grid.map([*fills].index), colours, len(fills) - 1)
         every = 1 + grid.shape[1] // 12  # so many dates have room below a panel
@@ -112,8 +112,8 @@ def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
     labels = "named", "in office"
     fig, panels = blocks.panels(table, "model", labels=labels, height=height, width=width)
     colours = LinearSegmentedColormap.from_list("share", ["0.96", style.BLUE])
-    for axis, own in panels:
-        grid = own.pivot(index="term", columns="predicted", values="share")
+    for axis, part in panels:
+        grid = part.pivot(index="term", columns="predicted", values="share")
         blocks.cells(axis, grid.reindex(index=terms, columns=terms), colours, 1)
         axis.set_xticks(terms, names, rotation=90)
         axis.plot(terms, terms, ls="", marker="s", mfc="none", color="0.2", ms=4, mew=0.6)

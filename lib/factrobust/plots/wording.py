@@ -35,10 +35,10 @@ def similarities(table: pd.DataFrame) -> Figure:
     n = 1 + table["second"].nunique()
     fig, axes = style.grid(len(models), 1, style.DOUBLE, (0.6 + 0.2 * n) * len(models))
     for axis, model in zip(axes.flat, models, strict=True):
-        own = table[table["model"] == model]
-        texts = dict(zip(own["first"], own["answer_1"], strict=True))
-        texts |= dict(zip(own["second"], own["answer_2"], strict=True))
-        cosines = own.pivot(index="first", columns="second", values="cosine").round(2) + 0.0
+        part = table[table["model"] == model]
+        texts = dict(zip(part["first"], part["answer_1"], strict=True))
+        texts |= dict(zip(part["second"], part["answer_2"], strict=True))
+        cosines = part.pivot(index="first", columns="second", values="cosine").round(2) + 0.0
         cosines = cosines.reindex(index=list(texts), columns=list(texts))
         blocks.cells(axis, cosines, "Blues", 1)
         for (row, column), cosine in np.ndenumerate(cosines):
@@ -50,7 +50,7 @@ def similarities(table: pd.DataFrame) -> Figure:
         names = [f"{style.printable(text)}  {k}" for k, text in zip(texts, said, strict=True)]
         axis.set_yticks(range(len(texts)), names, fontsize=7)
         axis.set_xticks(range(len(texts)), list(texts))
-        mean = f"mean of {len(own)} pairs: {own['cosine'].mean():.2f}"
+        mean = f"mean of {len(part)} pairs: {part['cosine'].mean():.2f}"
         axis.set(title=f"{style.model_name(model)}, {mean}", xlabel="number of the answer")
     return fig
 
@@ -86,12 +86,12 @@ def by_wording(table: pd.DataFrame) -> Figure:
         "original wording": {"marker": "|", "ms": 11, "mew": 1.8},
         "paraphrase": {"marker": "o", "mew": 0, "alpha": 0.6},
     }
-    for (axis, own), look in zip(panels, style.looks(table["model"]).values(), strict=True):
-        at, original = own["relation"].map(relations.index), own["variant"] == 0
-        at += style.jitter(len(own), 0.5) * ~original
+    for (axis, part), look in zip(panels, style.looks(table["model"]).values(), strict=True):
+        at, original = part["relation"].map(relations.index), part["variant"] == 0
+        at += style.jitter(len(part), 0.5) * ~original
         for shown, shape in zip((original, ~original), marks.values(), strict=True):
-            axis.plot(own["mean"][shown], at[shown], ls="", color=look.colour, **shape)
-        first = own[original]
+            axis.plot(part["mean"][shown], at[shown], ls="", color=look.colour, **shape)
+        first = part[original]
         axis.hlines(at[original], first["low"], first["high"], color=look.colour, lw=0.9)
     blocks.name_rows([axis for axis, _ in panels], [*map(style.name, relations)])
     return blocks.legend(fig, [blocks.key(name, ls="", **shape) for name, shape in marks.items()])
@@ -138,13 +138,13 @@ def correctness_by_consistency(table: pd.DataFrame, named: Sequence[str]) -> Fig
         table, "model", height=3.0, what="questions a relation",
         labels=("consistency (SCons)", "correctness"), shares="y",
     )  # fmt: skip
-    for (axis, own), look in zip(panels, style.looks(table["model"]).values(), strict=True):
-        axis.plot(own["consistency"], own["correctness"], look.marker, color=look.colour)
-        for row in own[own["relation"].isin(named)].itertuples():
+    for (axis, part), look in zip(panels, style.looks(table["model"]).values(), strict=True):
+        axis.plot(part["consistency"], part["correctness"], look.marker, color=look.colour)
+        for row in part[part["relation"].isin(named)].itertuples():
             at: dict[str, Any] = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": 7}
             axis.annotate(style.name(str(row.relation)), (row.consistency, row.correctness), **at)
         axis.margins(x=0.15)
-        axis.set_title(f"{axis.get_title()}, r = {own['r'].iloc[0]:.2f}")
+        axis.set_title(f"{axis.get_title()}, r = {part['r'].iloc[0]:.2f}")
     return fig
 
 
@@ -158,10 +158,10 @@ def labelled_pairs(table: pd.DataFrame, at: float) -> Figure:
     fills = {"same": style.RIGHT, "different": style.WRONG}
     labels = ("cosine of the two answers", "pairs of answers")
     fig, panels = blocks.panels(table, "measure", labels=labels, height=2.4)
-    for axis, own in panels:
+    for axis, part in panels:
         sns.histplot(
-            own, x="cosine", hue="label", hue_order=list(fills), palette=fills, ax=axis, legend=False,
-            bins=20, binrange=(min(0, own["cosine"].min()), 1), element="step", alpha=0.3,
+            part, x="cosine", hue="label", hue_order=list(fills), palette=fills, ax=axis, legend=False,
+            bins=20, binrange=(min(0, part["cosine"].min()), 1), element="step", alpha=0.3,
         )  # fmt: skip
         axis.axvline(at, **style.REFERENCE)
         axis.set(xlabel=labels[0], ylabel=labels[1] if axis is panels[0][0] else "")
@@ -184,13 +184,15 @@ def predictor_distributions(table: pd.DataFrame) -> Figure:
     height = 1 + 0.33 * len(relations)
     labels = ("", "relation")
     fig, panels = blocks.panels(table, "predictor", height=height, labels=labels, sharex=False)
-    for axis, own in panels:
+    for axis, part in panels:
         sns.violinplot(
-            own, x="value", y="relation", hue="model", order=relations, hue_order=list(looks), ax=axis,
+            part, x="value", y="relation", hue="model", order=relations, hue_order=list(looks), ax=axis,
             palette=[look.colour for look in looks.values()], split=len(looks) > 1, inner="quart",
             density_norm="width", width=0.95, cut=0, linewidth=0.5, alpha=0.7, legend=False,
         )  # fmt: skip
-        axis.set(title="", xlabel=own["predictor"].iloc[0], ylabel=axis.get_ylabel() and "relation")
+        axis.set(
+            title="", xlabel=part["predictor"].iloc[0], ylabel=axis.get_ylabel() and "relation"
+        )
     blocks.name_rows([axis for axis, _ in panels], [style.name(name) for name in relations])
     return blocks.legend(fig, blocks.patches({m: look.colour for m, look in looks.items()}))
 
@@ -208,12 +210,12 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
     height = 0.85 + 0.4 * len(relations)
     labels = ("", "relation; within a row, share of right answers")
     fig, panels = blocks.panels(table, "predictor", height=height, labels=labels, sharex=False)
-    for axis, own in panels:
-        axis.set(title="", xlabel=own["predictor"].iloc[0])
+    for axis, part in panels:
+        axis.set(title="", xlabel=part["predictor"].iloc[0])
         for row in range(len(relations)):
             axis.axhspan(row - 0.4, row + 0.4, color="0.955", lw=0, zorder=0)
         for model, look in looks.items():
-            of = own[own["model"] == model]
+            of = part[part["model"] == model]
             shown: dict[str, Any] = {"color": look.colour, "marker": look.marker, "lw": 0}
             axis.scatter(of["midpoint"], of["y"], s=2.5 * of["n"], alpha=0.5, **shown)
             for _, line in of[of["n"] >= FEW].groupby("relation"):
@@ -260,10 +262,10 @@ def calibration(table: pd.DataFrame) -> Figure:
         table.rename(columns={"observed": "mean"}), "predicted", panel="model", bars=True,
         shares="xy", labels=labels, extra=[blocks.key("calibrated", **style.REFERENCE)], what="",
     )  # fmt: skip
-    for axis, own in panels:
+    for axis, part in panels:
         axis.plot([0, 1], [0, 1], **style.REFERENCE)
-        axis.set_title(f"{axis.get_title()}\nn = {own['n'].sum()} questions")
-        for x, n in zip(own["predicted"], own["n"], strict=True):
+        axis.set_title(f"{axis.get_title()}\nn = {part['n'].sum()} questions")
+        for x, n in zip(part["predicted"], part["n"], strict=True):
             axis.text(x, -0.1, str(n), ha="center", va="center", fontsize=6.5, color="0.35")
         axis.set_ylim(bottom=-0.15)
     return fig
@@ -280,6 +282,6 @@ def risk_coverage(table: pd.DataFrame) -> Figure:
         what="questions", labels=("share of questions answered", "share of right answers"),
         shares="xy", extra=[blocks.key("all answered", **style.REFERENCE)],
     )  # fmt: skip
-    for axis, own in panels:
-        axis.axhline(own.loc[own["coverage"] == 1, "mean"].iloc[0], **style.REFERENCE)
+    for axis, part in panels:
+        axis.axhline(part.loc[part["coverage"] == 1, "mean"].iloc[0], **style.REFERENCE)
     return fig
