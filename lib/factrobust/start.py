@@ -54,15 +54,15 @@ def _as_html(table: pd.DataFrame) -> str:
 def _clustered(estimate: Callable[..., Any], unit: str = "group") -> Callable[..., Any]:
     """An estimate of `statistics` as a method of a study, which hands it n_boot, as the argument `unit`
     what is counted, and what is drawn whole: relations in parts 1 and 3; subjects, or an office's terms,
-    in part 2. Where the estimate is by these clusters, or a study has none, facts are drawn. `own`
-    options go before these."""
+    in part 2. Where the estimate is by these clusters, or a study has none, facts are drawn. `options`
+    of a call go before these."""
 
     @wraps(estimate)
-    def method(study: "Study", table: pd.DataFrame, *what: Any, **own: Any) -> pd.DataFrame:
+    def method(study: "Study", table: pd.DataFrame, *what: Any, **options: Any) -> pd.DataFrame:
         how: dict[str, Any] = {"n_boot": study.parameters["n_boot"]}
         how |= {} if study.cluster in what[0] else {"cluster": study.cluster}
         how |= {unit: study.unit} if unit else {}
-        return estimate(study._complete(table), *what, **how | own)
+        return estimate(study._complete(table), *what, **how | options)
 
     return method
 
@@ -126,9 +126,9 @@ class Study:
         answers = [ask(model) for model in self.models]
         return pd.concat(answers, ignore_index=True) if answers else pd.DataFrame()
 
-    def _say(self, asked: str) -> None:
+    def _say(self, counts: str) -> None:
         names = ", ".join(model.name for model in self.models)
-        print(f"{asked}, asked of {names or 'no model'}")
+        print(f"{counts}, asked of {names or 'no model'}")
 
 
 class Decoding(Study):
@@ -154,8 +154,7 @@ class Decoding(Study):
             train, _, files = named.load_named_types(types)
             self.inputs = [*self.inputs, *files]
             longer = {"epochs": 10} if types == named.EMBEDDED else {}  # see fine_tune
-            how = {"seed": seed} | longer
-            self.facts = classify.with_types(open_records(), self.facts, train, **how)
+            self.facts = classify.with_types(open_records(), self.facts, train, seed=seed, **longer)
         answers = self._each(lambda model: self.probe.greedy(model, self.facts))
         self.marked = schemas.MarkedAnswers.validate(self.metric.mark_greedy(answers))
         schemas.AskedFacts.validate(self.facts)
@@ -346,8 +345,8 @@ class Wording(Study):
     Holds the `questions` with their paraphrases, the `encoder` that tells how alike texts are, and
     the NLI model `nli`, if one is named. `formats` is the prompt format of each model, the paper's or
     `prompt_format`; `responses` are the greedy answers, `marked` the same with right or wrong. All facts
-    of the data, not only those asked, tell longer names. With a parameter `exposures`, facts of the invented world that were
-    told so often; with `variants`, asked in these wordings alone.
+    of the data, not only those asked, tell longer names. With a parameter `exposures`, facts of the
+    invented world that were told so often; with `variants`, asked in these wordings alone.
     """
 
     data, metric, probe = map(_Module, ("datasets.wordings", "metrics.wording", "probes.wording"))
@@ -360,31 +359,27 @@ class Wording(Study):
         v, records = self.parameters, open_records()
         every, _, self.inputs, _ = named.load_named_questions(v["data"])
         told = [math.log(1 + n) for n in v.get("exposures", [])]
-        asked = every[every["log_popularity"].isin(told)] if told else every
-        asked = self.data.sample(asked, v["n_facts"], v["seed"])
-        asked = asked[asked["variant"].isin(variants)] if variants else asked
-        self.questions = self.facts = asked
-        schemas.Questions.validate(self.questions)
+        questions = every[every["log_popularity"].isin(told)] if told else every
+        questions = self.data.sample(questions, v["n_facts"], v["seed"])
+        questions = questions[questions["variant"].isin(variants)] if variants else questions
+        self.questions = self.facts = schemas.Questions.validate(questions)
         self.encoder, nli = sentences.Encoder(v["sentence_encoder"], records), v.get("nli_model")
         self.nli = sentences.Entailment(nli, records) if nli else None
         self.others = [self.encoder, *([self.nli] if self.nli else [])]
-        counts = f"{self.questions['group_id'].nunique()} facts, {len(self.questions)} questions"
-        self._say(counts)
-        own = {m.name: self.probe.paper_format(m.prompt_format, m.chat) for m in self.models}
-        self.formats = {name: prompt_format or form for name, form in own.items()}
+        self._say(f"{questions['group_id'].nunique()} facts, {len(questions)} questions")
+        self.formats = {
+            m.name: prompt_format or self.probe.paper_format(m.prompt_format, m.chat)
+            for m in self.models
+        }
         self.responses = self._ask(self.probe.greedy, self.questions)
         if self.models:
             marked = self.metric.mark_by_rules(self.responses, every)
             self.marked = schemas.MarkedResponses.validate(marked)
 
-    def _ask(
-        self, probe: Callable[..., pd.DataFrame], asked: pd.DataFrame, **how: Any
-    ) -> pd.DataFrame:
-        def answers(model: Model) -> pd.DataFrame:
-            how["max_new_tokens"] = self.parameters["max_new_tokens"]
-            return probe(model, asked, prompt_format=self.formats[model.name], **how)
-
-        return self._each(answers)
+    def _ask(self, probe: Callable[..., Any], questions: pd.DataFrame, **how: Any) -> pd.DataFrame:
+        how["max_new_tokens"] = self.parameters["max_new_tokens"]
+        forms = self.formats
+        return self._each(lambda m: probe(m, questions, prompt_format=forms[m.name], **how))
 
     def _sets(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Their texts together (`metrics.wording.text_groups`), and how alike they are."""
@@ -443,7 +438,8 @@ class Context(Study):
     """Part 4: the thesis's questions (`n_objects` a base question) with counterfactual contexts.
 
     `questions` is "embedded", "world", "town" or "thesis:FOLDER" (`datasets.contexts.load_named_context`),
-    unless there is a parameter `data`, which says the same. With a parameter `results`, those of that file (`datasets.contexts.read_results`) stand beside ours.
+    unless there is a parameter `data`, which says the same. With a parameter `results`, those of that
+    file (`datasets.contexts.read_results`) stand beside ours.
     Holds the `questions`, the `results` of asking them without and with a context, and the same
     `marked`. `pool` are the questions that contexts are taken from, `counts` what was asked and left
     out, a row a model.
@@ -452,7 +448,6 @@ class Context(Study):
     questions: pd.DataFrame
     data, metric, probe = map(_Module, ("datasets.contexts", "metrics.context", "probes.context"))
     plots, unit = _Module("plots.context"), "question_id"
-    unit = "question_id"
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
         super().__init__(notebook)
@@ -495,10 +490,9 @@ class Context(Study):
         self.inputs = [*self.inputs, path]
         new = theirs[~theirs["question_id"].isin(self.questions["question_id"])]
         new = new[["question_id", "base_id"]].drop_duplicates("question_id")
-        none: Any = pd.Series([[]] * len(new), new.index, dtype=object)
-        new = new.assign(right_answers="", answers=none)
-        asked = pd.concat([self.questions, new], ignore_index=True)
-        return pd.concat([self.results, theirs], ignore_index=True), asked
+        new = new.assign(right_answers="", answers=[[]] * len(new))
+        both = pd.concat([self.questions, new], ignore_index=True)
+        return pd.concat([self.results, theirs], ignore_index=True), both
 
 
 class KnownContexts(Context):
@@ -513,10 +507,10 @@ class KnownContexts(Context):
         seed, loaded = self.parameters["seed"], self._facts()
         self.inputs, self.pool = loaded.files, self.data.facts_as_questions(loaded.table)
         self.questions = self._drawn(self.parameters["n_facts"])
-        asked, kinds = self.questions, self.parameters.get("contexts", self.data.CONTEXTS)
-        told = self.data.known_contexts(asked, self.pool, self.metric.right, seed=seed)
-        self.contexts = told[told["context"].isin(kinds)]
-        return self._each(lambda model: self.probe.ask_known(model, asked, self.contexts))
+        contexts = self.data.known_contexts(self.questions, self.pool, self.metric.right, seed=seed)
+        kinds = self.parameters.get("contexts", self.data.CONTEXTS)
+        self.contexts = contexts[contexts["context"].isin(kinds)]
+        return self._each(lambda model: self.probe.ask_known(model, self.questions, self.contexts))
 
     def _drawn(self, n: int) -> pd.DataFrame:
         drawn = self._facts(limit=n, seed=self.parameters["seed"]).table["fact_id"]
@@ -531,11 +525,11 @@ class KnownContexts(Context):
         """Of `n_asked` facts those that a model answers rightly, with the `margin` of the right answer
         over `datasets.contexts.rivals` (nats; `probes.context.margins`): model, question_id, popularity,
         margin."""
-        asked = self._drawn(self.parameters["n_asked"])
+        facts = self._drawn(self.parameters["n_asked"])
 
         def ask(model: Model) -> pd.DataFrame:
-            texts = self.probe.greedy(model, asked)["text"]
-            known = asked[list(map(self.metric.right, texts, asked["answers"]))]
+            texts = self.probe.greedy(model, facts)["text"]
+            known = facts[list(map(self.metric.right, texts, facts["answers"]))]
             rivals = self.data.rivals(known, self.pool, self.metric.right)
             margin = self.probe.margins(model, known, rivals)
             return known[["question_id", "popularity"]].assign(model=model.name, margin=margin)
@@ -551,10 +545,10 @@ class KnownContexts(Context):
         how = {"n": self.parameters["n_contexts"], "seed": self.parameters["seed"]}
 
         def ask(model: Model) -> pd.DataFrame:
-            own = sure.loc[sure["model"] == model.name, "question_id"]
-            asked = self.pool[self.pool["question_id"].isin(own)]
-            contexts = self.data.varied_contexts(asked, self.pool, self.metric.right, **how)
-            return self.probe.ask_known(model, asked, contexts)
+            names = sure.loc[sure["model"] == model.name, "question_id"]
+            facts = self.pool[self.pool["question_id"].isin(names)]
+            contexts = self.data.varied_contexts(facts, self.pool, self.metric.right, **how)
+            return self.probe.ask_known(model, facts, contexts)
 
         answered = self.metric.measured(self._each(ask)).merge(sure, on=["model", "question_id"])
         return following.followed(self.metric.mark_sources(answered, self.pool))
@@ -611,9 +605,10 @@ class Training(Study):
 
     def _right(self, folder: str) -> list[str]:
         """The facts that a model answers as part 1 asks them."""
-        decoding, asked = _Module("probes.decoding"), self.data.loaded(1).table
-        asked = asked[asked["relation"] == self.parameters["relation"]]
-        marked = _Module("metrics.decoding").mark_greedy(decoding.greedy(load_model(folder), asked))
+        facts = self.data.loaded(1).table
+        facts = facts[facts["relation"] == self.parameters["relation"]]
+        answers = _Module("probes.decoding").greedy(load_model(folder), facts)
+        marked = _Module("metrics.decoding").mark_greedy(answers)
         return list(marked.loc[marked["exact_match"], "fact_id"])
 
 
