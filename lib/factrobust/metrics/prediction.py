@@ -16,14 +16,7 @@ from numpy.typing import NDArray
 
 from factrobust import draws, statistics
 from factrobust.metrics.regression import FULL, REDUCED, Fit, fit, predict, undefined
-from factrobust.statistics import (
-    Array,
-    Interval,
-    bootstrap_statistic,
-    exact_table,
-    ratio,
-    ratio_of_sums,
-)
+from factrobust.statistics import Array, Interval, bootstrap_statistic, exact_table, ratio_of_sums
 from factrobust.tables import stacked
 
 Sums = tuple[Array, Array]  # above and below a fraction
@@ -241,8 +234,7 @@ def _sums(rows: pd.DataFrame, value: str) -> dict[str, Sums]:
     if value != "probability":
         return pairs
     hit = np.where(x == 0.5, 0.5, (x > 0.5) == y)
-    of_each = (x**0, hit, (x - y) ** 2)
-    each, hits, squares = (np.bincount(relation, z).astype(float) for z in of_each)
+    each, hits, squares = (np.bincount(relation, z) for z in (x**0, hit, (x - y) ** 2))
     return {"accuracy": (hits, each), "brier": (squares, each)} | pairs
 
 
@@ -258,7 +250,7 @@ def _fraction(weights: Array, above: Array, below: Array) -> Array:
         np.sum(weights @ (z * across) * weights + weights * np.diag(z), axis=1)  # exact, too
         for z in (above, below)
     )
-    return ratio(over, under)
+    return statistics.ratio(over, under)
 
 
 def _of_relations(terms: Sequence[Sums], n_boot: int) -> Interval:
