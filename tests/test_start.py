@@ -193,6 +193,8 @@ def test_without_models_only_the_questions_are_there():
     study = start.context(given | {"__annotations__": given})
     assert len(study.questions) == 200
     assert study.results.empty
+    given = {"seed": 0, "data": "embedded", "n_facts": 16, "sentence_encoder": "all-MiniLM-L6-v2"}
+    assert start.wording(given | {"__annotations__": given}).responses.empty
     sizes = {"n_correct": 3, "n_incorrect": 6, "n_facts": 7, "n_fine": 2}
     given = {"seed": 0, "data": "embedded"} | sizes
     study = start.time(given | {"__annotations__": given})

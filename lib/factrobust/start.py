@@ -377,9 +377,11 @@ class Wording(Study):
             self.marked = schemas.MarkedResponses.validate(marked)
 
     def _ask(self, probe: Callable[..., Any], questions: pd.DataFrame, **how: Any) -> pd.DataFrame:
-        how["max_new_tokens"] = self.parameters["max_new_tokens"]
-        forms = self.formats
-        return self._each(lambda m: probe(m, questions, prompt_format=forms[m.name], **how))
+        def answers(model: Model) -> pd.DataFrame:
+            how["max_new_tokens"] = self.parameters["max_new_tokens"]
+            return probe(model, questions, prompt_format=self.formats[model.name], **how)
+
+        return self._each(answers)
 
     def _sets(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Their texts together (`metrics.wording.text_groups`), and how alike they are."""
