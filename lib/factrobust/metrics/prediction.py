@@ -234,7 +234,8 @@ def _sums(rows: pd.DataFrame, value: str) -> dict[str, Sums]:
     if value != "probability":
         return pairs
     hit = np.where(x == 0.5, 0.5, (x > 0.5) == y)
-    each, hits, squares = (np.bincount(relation, z) for z in (x**0, hit, (x - y) ** 2))
+    of_each = (x**0, hit, (x - y) ** 2)
+    each, hits, squares = (np.bincount(relation, z).astype(float) for z in of_each)
     return {"accuracy": (hits, each), "brier": (squares, each)} | pairs
 
 
