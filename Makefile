@@ -68,7 +68,7 @@ plan: $(READY) ## what a profile would ask of each model: calls, tokens, GPU mem
 env: $(READY) ## only set up the environment
 
 records: $(READY) ## rewrite data/records from the answers that `make reproduce` collected
-	@"$(PY)" -m factrobust.records.export
+	@"$(PY)" data/export_records.py
 
 grow: $(READY) ## train the models of data/world/ anew and compare their curves (MODEL=world-s: this one)
 	@"$(PY)" data/grow_models.py $(MODEL)

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from export_records import export
 
 from factrobust.records import Call, Records
-from factrobust.records.export import export
 
 NOTEBOOK = "notebooks/1-decoding/1.1-known-facts.ipynb"
 OTHER = "notebooks/other.ipynb"

@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
+import export_records as exporting
 import pandas as pd
 import pytest
+from export_records import export, main
 
 from factrobust.records import COLUMNS, INDEX, Records, RecordsError
-from factrobust.records import export as exporting
-from factrobust.records.export import export, main
 
 NOTEBOOK = "notebooks/1-decoding/1.1-known-facts.ipynb"
 OTHER = "notebooks/other.ipynb"

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from export_records import export
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust import paths, records
 from factrobust.records import Call, Records, RecordsError, decode, encode, opened
-from factrobust.records.export import export
 
 
 def test_every_field_is_part_of_the_key():

@@ -109,33 +109,13 @@ def _tables(folder: Path, times: tuple[int, ...]) -> World:
 
 def _check(read: Mapping[str, pd.DataFrame], path: Path) -> None:
     """Raise FactsError for the first fact that the other tables do not allow."""
-    facts, relations = read["facts"], read["relations"].set_index("relation")
+    facts = read["facts"]
     tables.check_unique(facts, ["fact_id"], path)
     one = pa.DataFrameSchema({"relation": pa.Column(str)})
-    tables.check_table(facts, fact_tables.with_relations(one, relations.index), path)
-    known = {*zip(read["objects"]["list"], read["objects"]["object"], strict=True)}
-    lists, dated = (facts["relation"].map(relations[name]) for name in ("objects", "dated"))
-    pairs = zip(lists, facts["object"], facts["rival"], strict=True)
-    unlisted = [not {(name, own), (name, rival)} <= known for name, own, rival in pairs]
-    valid = facts[["start", "end"]].map(dates.is_date).all(axis=1) & (facts["n_dates"] != "")
-    order = facts.sort_values(["relation", "subject", "start"])
-    earlier = order.groupby(["relation", "subject"])["end"].shift().reindex(facts.index)
-    faults = {
-        "the object is a subject, too; give one of the two another name":
-            facts["object"].str.casefold().isin(facts["subject"].str.casefold()),
-        "the object or the rival is not in its list in objects.csv; choose one that is":
-            pd.Series(unlisted, facts.index),
-        "the rival is the object itself; choose another one": facts["rival"] == facts["object"],
-        "n_wordings is not how many wordings are listed; make them agree":
-            facts["n_wordings"].astype(int) != facts["wordings"].str.count(r"\|") + 1,
-        "a dated fact needs n_dates, a start and a later end, YYYY-MM-DD; write them":
-            (dated == "true") & ~(valid & (facts["start"] < facts["end"])),
-        "the period overlaps an earlier one of its subject; mend the dates":
-            (dated == "true") & (earlier >= facts["start"]),
-    }  # fmt: skip
-    for fault, wrong in faults.items():
-        for line in facts.index[wrong][:1]:
-            raise tables.FactsError(f"{path}, line {line}: {fault}.")
+    tables.check_table(facts, fact_tables.with_relations(one, read["relations"]["relation"]), path)
+    same = facts["object"].str.casefold().isin(facts["subject"].str.casefold())
+    fault = "the object is a subject, too; give one of the two another name"
+    tables.refuse(facts, same, path, fault)
 
 
 def loaded(part: int, *, town: bool = False) -> tables.Loaded:

@@ -1,6 +1,6 @@
 """From the working store to the committed files: what the notebooks used, and nothing else.
 
-`python -m factrobust.records.export` does it for the project's own.
+python data/export_records.py    # for the project's own, as `make records` does
 """
 
 import hashlib
