@@ -9,6 +9,7 @@ import torch
 from factrobust import load_model
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
+from factrobust.models.engine import ATTEND
 
 _loaded: dict[str, Any] = {}
 
@@ -21,7 +22,7 @@ def plain_network(model: CausalLM) -> Any:
         network = cast(CausalLM, load_model(model.name)).body.network
         for layer in network.modules():
             vars(layer).pop("forward", None)
-            if hasattr(layer, "config"):
+            if getattr(getattr(layer, "config", None), "_attn_implementation", "") == ATTEND:
                 layer.config._attn_implementation = "sdpa"
         _loaded[model.fingerprint] = network
     return _loaded[model.fingerprint]
