@@ -16,7 +16,11 @@ def facts():
     # With the question one unknown token; the country and "is" are the second one.
     table["prefix"] = ["The capital of Kenya is", "The capital of Peru is"]
     return table.assign(
-        fact_id=["a", "b"], question="Where is it?", domain="geography", answer_type="Location"
+        fact_id=["a", "b"],
+        question="Where is it?",
+        relation="capital",
+        domain="geography",
+        answer_type="Location",
     )
 
 
