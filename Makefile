@@ -10,6 +10,9 @@ PROFILE ?= laptop
 VENV    ?= .venv
 JOBS    ?= 2
 
+# Packages are installed without bytecode: Python writes it at the first import, and not at each.
+unexport PYTHONDONTWRITEBYTECODE
+
 # ---- environment ---------------------------------------------------------------------------------
 # An activated conda environment made from environment.yml is used; otherwise $(VENV) is made.
 ifeq ($(CONDA_DEFAULT_ENV),factrobust)
