@@ -187,7 +187,7 @@ def with_exposure(table: pd.DataFrame, *, town: bool = False) -> pd.DataFrame:
 def wording_kinds(table: pd.DataFrame) -> NDArray[np.str_]:
     """Which wordings ask the rows of a table `with_exposure` and variant, [row]: "seen" with this fact,
     "seen with others" alone, or "held out"."""
-    seen = [own in told_in for own, told_in in zip(table["variant"], table["told_in"], strict=True)]
+    seen = [k in told_in for k, told_in in zip(table["variant"], table["told_in"], strict=True)]
     return np.select([table["variant"] >= SEEN, seen], ["held out", "seen"], "seen with others")
 
 
