@@ -8,7 +8,15 @@ import pytest
 import torch
 import transformers as hf
 
-from factrobust.models.causal import BRANCHES, pack_answers, pad_rows, rows_of, unanswered
+from factrobust.models.causal import (
+    BRANCHES,
+    NOTHING,
+    common_length,
+    pack_answers,
+    pad_rows,
+    rows_of,
+    unanswered,
+)
 from factrobust.models.engine import Body, Keys
 from factrobust.models.extra import OpenELMConfig, OpenELMForCausalLM
 from factrobust.models.interface import ModelError
@@ -25,7 +33,7 @@ def test_score_and_temper_are_the_networks_own(real, ask, reference):
     """Prompts of very different lengths in one batch, without and with a prefix in the cache."""
     prompts = [*ask(real, 5), "The capital of France is"]  # the last shares no prefix
     answers = [*ANSWERS[:5], " Paris"]
-    real._prefix = None
+    real._prefix = NOTHING
     for chosen in (slice(5), slice(5), slice(6)):
         scores = real.score(prompts[chosen], answers[chosen])
     curves = real.temper(prompts, answers, [*TEMPERATURES, 0.0])
@@ -108,7 +116,7 @@ def test_head_only_where_it_is_asked_for(gemma, ask, watch):
     with watch(gemma) as work:
         scores = gemma.score(prompts, ANSWERS[:4])
     assert sum(work.head) == sum(map(len, scores))
-    gemma._prefix = None
+    gemma._prefix = NOTHING
     with watch(gemma) as work:
         gemma.temper(prompts[:1] * 5, [" Nairobi", " Paris", " Rome", " Oslo", " Lima"], [0.5, 1])
     assert sum(work.head) == 1  # five answers of one token follow the same place
@@ -135,7 +143,7 @@ def test_head_of_a_bfloat16_network_is_float32():
 def test_one_prefill_for_all_temperatures_and_samples(gemma, ask, watch):
     [prompt] = ask(gemma, 1)
     length = len(gemma.tokenizer(prompt).input_ids)
-    gemma._prefix = None
+    gemma._prefix = NOTHING
     with watch(gemma) as work:
         gemma.sample([prompt] * 3, temperature=[0.2, 0.6, 1.0], n=4, max_new_tokens=2)
     assert sum(q for _, q in work.body[:-1]) == length  # the prompt (in two parts) once
@@ -149,7 +157,7 @@ def test_one_prefill_for_all_temperatures_and_samples(gemma, ask, watch):
 
 def test_prefix_is_computed_once_across_calls(smollm, ask, watch):
     prompts = ask(smollm)
-    smollm._prefix = None
+    smollm._prefix = NOTHING
     with watch(smollm) as first:
         smollm.score(prompts[:3], ANSWERS[:3])
     with watch(smollm) as second:
@@ -159,6 +167,21 @@ def test_prefix_is_computed_once_across_calls(smollm, ask, watch):
     assert len(second.body) == 1
     lengths = [len(smollm.tokenizer(p).input_ids) for p in prompts[5:8]]
     assert second.tokens < sum(lengths) / 2
+
+
+def test_beginning_is_the_jobs_and_not_of_the_batch_that_comes_first(smollm, ask, monkeypatch):
+    """Batches run side by side: what they begin with must not depend on which is the first."""
+    prompts = ask(smollm, 8)
+    prompts.append(prompts[0][:60])  # of all that the others share only this much
+    ids = [smollm.tokenizer(prompt).input_ids for prompt in prompts]
+    monkeypatch.setattr(smollm, "tokens_per_batch", 64)
+    found = []
+    for _ in range(2):
+        smollm._prefix = NOTHING
+        found.append(smollm.score(prompts, [ANSWERS[4]] * 9))
+        # The shortest prompt's last token predicts its answer, and is read with it.
+        assert len(smollm._prefix.ids) == common_length(ids) - 1 < common_length(ids[:-1]) // 2
+    assert all(map(np.array_equal, *found))
 
 
 def test_padding_goes_through_no_layer(smollm, monkeypatch):

@@ -11,7 +11,6 @@ padding stands.
 
 import copy
 import functools
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from math import ceil
@@ -32,9 +31,18 @@ SHORT_PREFIX = 8  # sharing fewer tokens than this saves nothing
 BRANCHES = 64  # answers that share a row, and
 LONG = 256  # tokens of a row: more would make its mask costly
 CROWDED = 0.8  # share of rows in use above which a batch is not worth shrinking
-READING = threading.Lock()  # what batches begin with is read by one thread, once
 
 Answer = tuple[list[int], int]  # token ids of prompt + answer, and where the answer begins
+
+
+class Beginning(NamedTuple):
+    """Tokens that all prompts of a job begin with, and their keys and values (a batch of one)."""
+
+    ids: Sequence[int] = ()
+    keys: Any = Keys()
+
+
+NOTHING = Beginning()
 
 
 class CausalLM(Model):
@@ -45,7 +53,7 @@ class CausalLM(Model):
     does not fit into memory is halved until it does. `Seq2SeqLM` does some of the steps in its way.
     """
 
-    _prefix: tuple[list[int], Any] | None = None  # tokens, and their keys and values (batch 1)
+    _prefix = NOTHING  # the last job's
     # What the last temper job found along its answers, batch by batch: `_along`.
     _tempered: Mapping[Any, tuple[torch.Tensor, list[int]]] = MappingProxyType({})
 
@@ -84,10 +92,11 @@ class CausalLM(Model):
         encode = functools.partial(tokens.encode_pair, self.tokenizer, bos=self.bos)
         pairs = [encode(request["prompt"], request["answer"]) for request in job.requests]
         self._check(job, [len(ids) for ids, _ in pairs])
-        # 2. What begins alike stands together: answers to one prompt, prompts of one beginning.
-        # 3. Rows of like size make a batch; what all of them begin with costs nothing.
+        # 2. What all of them begin with is read once.
+        begun = self._beginning(pairs)
+        # 3. What begins alike stands together: answers to one prompt, prompts of one beginning.
         # (A low temperature magnifies the last digits, which a longer row moves.)
-        rows, sizes = rows_of(pairs, apart=job.operation == "temper")
+        rows, sizes = rows_of(pairs, len(begun.ids), apart=job.operation == "temper")
 
         # 4. The same answers under another cut follow the same hidden states: those of one job stay.
         earlier: Any = self._tempered if job.operation == "temper" else {}
@@ -97,8 +106,8 @@ class CausalLM(Model):
 
         def run(batch: list[list[int]]) -> Batch:
             answers = [[pairs[i] for i in row] for row in batch]
-            same = str(answers)
-            hidden, where = earlier.get(same) or self._along(answers)
+            same = len(begun.ids), str(answers)
+            hidden, where = earlier.get(same) or self._along(answers, begun)
             if job.operation == "temper":
                 found[same] = hidden, where
             wanted = [ids[start:] for row in answers for ids, start in row]
@@ -107,11 +116,13 @@ class CausalLM(Model):
 
         return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
-    def _along(self, answers: list[list[Answer]]) -> tuple[torch.Tensor, list[int]]:
+    def _along(
+        self, answers: list[list[Answer]], begun: Beginning
+    ) -> tuple[torch.Tensor, list[int]]:
         """The hidden states [place, width] that predict the tokens of answers, a row a prompt, and
         for each token of all answers in turn its place."""
         # One forward pass for what is not in the cache of the prompts and the branches behind.
-        packed, hidden, *_ = self._forward(answers, *self._shared_prefix(answers))
+        packed, hidden, *_ = self._forward(answers, begun)
         # Each token of an answer has a place that predicts it. Answers share places (their first
         # tokens follow the same prompt), and the head is applied once to each place.
         places = [(r, place) for r, row in enumerate(packed) for place in row.predictors]
@@ -161,6 +172,7 @@ class CausalLM(Model):
         groups = by_prompt(job)
         prompts = [self._encode(requests[group[0]]["prompt"]) for group in groups]
         self._check(job, [self._length(len(ids), longest) for ids in prompts])
+        begun = self._beginning([unanswered(ids) for ids in prompts])
 
         def run(batch: list[list[int]]) -> Batch:
             numbers = [i for row in batch for i in row]
@@ -171,7 +183,7 @@ class CausalLM(Model):
             ]
             last = [[*prompts[i], *self.body.begin][-1] for i in numbers]  # what an answer follows
             tree.decode(
-                *self._prefill([prompts[i] for i in numbers], apart),
+                *self._prefill([prompts[i] for i in numbers], begun, apart),
                 self.body.logits,
                 streams,
                 ended=lambda row, ids: closing(ids[-1]) and self._ended(last[row], ids, stop),
@@ -185,7 +197,7 @@ class CausalLM(Model):
                 results += samples if job.operation == "sample" else answers
             return [i for group in members for i in group], results
 
-        rows, sizes = self._together(prompts, [len(group) * n for group in groups], apart)
+        rows, sizes = self._together(prompts, [len(group) * n for group in groups], begun, apart)
         return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _may_close(self, stop: Sequence[str], token: int) -> bool:
@@ -236,23 +248,22 @@ class CausalLM(Model):
         return prompt + answer
 
     def _together(
-        self, prompts: list[list[int]], answers: list[int], apart: bool
+        self, prompts: list[list[int]], answers: list[int], begun: Beginning, apart: bool
     ) -> tuple[list[list[int]], list[int]]:
         """Numbers of the prompts that are read together, and the tokens that they cost with so many
         answers in the making."""
-        rows, sizes = rows_of([unanswered(ids) for ids in prompts], apart=apart)
+        rows, sizes = rows_of([unanswered(ids) for ids in prompts], len(begun.ids), apart=apart)
         return rows, [n + sum(answers[i] for i in row) for row, n in zip(rows, sizes, strict=True)]
 
     def _prefill(
-        self, prompts: list[list[int]], apart: bool = False
+        self, prompts: list[list[int]], begun: Beginning = NOTHING, apart: bool = False
     ) -> tuple[torch.Tensor, tree.Grow]:
         """Last hidden state of each prompt, and how its answers grow from there."""
         # 1. What begins alike is read once, in one row.
-        begun = [unanswered(ids) for ids in prompts]
-        together, _ = rows_of(begun, apart=apart)
-        batch = [[begun[i] for i in numbers] for numbers in together]
-        cache, shared = self._shared_prefix(batch)
-        rows, hidden, cache, kv_positions = self._forward(batch, cache, shared)
+        answers = [unanswered(ids) for ids in prompts]
+        together, _ = rows_of(answers, len(begun.ids), apart=apart)
+        batch = [[answers[i] for i in numbers] for numbers in together]
+        rows, hidden, cache, kv_positions = self._forward(batch, begun)
         # 2. Each prompt goes on in a row of its own, with the keys of its own tokens.
         ends = {
             i: (r, place)
@@ -260,7 +271,7 @@ class CausalLM(Model):
             for i, place in zip(numbers, row.predictors, strict=True)
         }
         at = tuple(map(list, zip(*(ends[i] for i in range(len(prompts))), strict=True)))
-        before = torch.ones(shared, dtype=torch.bool)
+        before = torch.ones(len(begun.ids), dtype=torch.bool)
         seen = [torch.cat([before, rows[r].links[place]]) for r, place in zip(*at, strict=True)]
         kept = pad_sequence([each.nonzero()[:, 0] for each in seen], batch_first=True)
         row = torch.tensor(at[0])[:, None]
@@ -274,36 +285,36 @@ class CausalLM(Model):
         logits: torch.Tensor = self.body.network(input_ids=ids).logits[0, -1]
         return logits
 
-    def _shared_prefix(self, batch: list[list[Answer]]) -> tuple[Keys, int]:
-        """A cache of what all rows of a batch begin with, and its length.
+    def _beginning(self, answers: list[Answer]) -> Beginning:
+        """What all answers of a job begin with: found before its batches, whose order is by chance.
 
-        The last prefix is kept between calls: batches of one data set share their few-shot examples.
+        Jobs share their few-shot examples, so the last job's beginning is taken again as far as it
+        goes, if that is half of the way.
         """
-        sequences = [ids for row in batch for ids, _ in row]
+        common = common_length([ids for ids, _ in answers])
         # The token before an answer predicts its first one, so it must be among the new tokens.
-        limit = min(start for row in batch for _, start in row) - 1
-        common = min(common_length(sequences), limit)
+        common = min(common, *(start - 1 for _, start in answers)) if answers else 0
         if common < SHORT_PREFIX:
-            return Keys(), 0
-        with READING:
-            ids, cache = self._prefix or ([], Keys())
-            shared = min(common_length([ids, sequences[0]]), common)
-            if shared < max(SHORT_PREFIX, common // 2):
-                ids, shared = sequences[0][:common], common
-                _, _, cache, _ = self._forward([[unanswered(ids)]], Keys(), 0)
-                self._prefix = ids, cache
-        cache = copy.deepcopy(cache)
-        cache.crop(shared - len(ids))
-        cache.batch_repeat_interleave(len(batch))
-        return cache, shared
+            return NOTHING
+        begun, ids = self._prefix, answers[0][0][:common]
+        if (shared := common_length([[*begun.ids], ids])) >= max(SHORT_PREFIX, common // 2):
+            keys = copy.deepcopy(begun.keys)
+            keys.crop(shared - len(begun.ids))
+            return Beginning(ids[:shared], keys)
+        with torch.inference_mode():
+            _, _, keys, _ = self._forward([[unanswered(ids)]], NOTHING)
+        self._prefix = Beginning(ids, keys)
+        return self._prefix
 
     def _forward(
-        self, batch: list[list[Answer]], cache: Any, shared: int
+        self, batch: list[list[Answer]], begun: Beginning
     ) -> tuple[list["Row"], torch.Tensor, Any, torch.Tensor]:
-        """Run answers, a row a prompt, from behind the first `shared` tokens, which `cache` holds.
+        """Run answers, a row a prompt, from behind what they begin with.
 
         Returns the rows, hidden states [row, q, width], cache, and positions of its keys [row, key].
         """
+        cache, shared = copy.deepcopy(begun.keys), len(begun.ids)
+        cache.batch_repeat_interleave(len(batch))
         rows = [pack_answers(row, shared) for row in batch]
         padded = pad_rows(rows, shared, self.body.device)
         before = torch.arange(shared, device=self.body.device).expand(len(rows), shared)
@@ -414,17 +425,16 @@ def pack_answers(answers: list[Answer], shared: int) -> Row:
     return Row(new, positions, torch.from_numpy(links), predictors)
 
 
-def rows_of(answers: list[Answer], *, apart: bool = False) -> tuple[list[list[int]], list[int]]:
+def rows_of(
+    answers: list[Answer], cached: int = 0, *, apart: bool = False
+) -> tuple[list[list[int]], list[int]]:
     """Numbers of the answers, those that begin alike together in a row, and the size of each row.
 
     An answer joins the one before it (in the order of tokens) if their prompts are the same or, unless
-    prompts stay `apart`, a quarter of its tokens behind what all answers begin with (if that is long
-    enough to be cached), as far as the row holds no more than BRANCHES answers and LONG tokens. The size
-    is the number of tokens, what begins alike counted once.
+    prompts stay `apart`, a quarter of its tokens behind the first `cached` ones, as far as the row holds
+    no more than BRANCHES answers and LONG tokens. The size is the number of tokens, what begins alike
+    counted once.
     """
-    every = common_length([ids for ids, _ in answers])
-    shared = min(every, min((start for _, start in answers), default=1) - 1)
-    cached = shared if shared >= SHORT_PREFIX else 0
     rows: list[list[int]] = []
     sizes: list[int] = []
     before: list[int] = []

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, EncoderDecoderCache
 
 from factrobust.models import tokens
-from factrobust.models.causal import CausalLM
+from factrobust.models.causal import NOTHING, Beginning, CausalLM
 from factrobust.models.engine import Batch, Body, by_prompt, in_batches
 from factrobust.models.interface import Job, ModelError
 from factrobust.models.tree import Grow
@@ -156,12 +156,17 @@ class Seq2SeqLM(CausalLM):
         return max(prompt, len(self.body.begin) + answer)  # each of the two has its own context
 
     def _together(
-        self, prompts: list[list[int]], answers: list[int], apart: bool
+        self, prompts: list[list[int]], answers: list[int], begun: Beginning, apart: bool
     ) -> tuple[list[list[int]], list[int]]:
         sizes = [(len(ids) + 1) * n for ids, n in zip(prompts, answers, strict=True)]
         return [[i] for i in range(len(prompts))], sizes
 
-    def _prefill(self, prompts: list[list[int]], apart: bool = False) -> tuple[torch.Tensor, Grow]:
+    def _beginning(self, answers: object) -> Beginning:
+        return NOTHING  # an encoder reads each prompt whole
+
+    def _prefill(
+        self, prompts: list[list[int]], begun: Beginning = NOTHING, apart: bool = False
+    ) -> tuple[torch.Tensor, Grow]:
         hidden, encoded = self.body.encode(prompts)
 
         def grow(parents: list[int], drawn: list[int]) -> torch.Tensor:
