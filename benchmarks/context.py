@@ -57,7 +57,7 @@ def full_pass(model: CausalLM, prompt: str, answer: list[int]) -> float:
     """Perplexity of an answer by one forward pass that makes the logits of every token."""
     if not answer:
         return float("nan")
-    ids = tokens.encode(model.tokenizer, prompt, bos=model.bos)[0] + answer
+    ids = tokens.encode(model.tokenizer, prompt, bos=model.bos) + answer
     with torch.inference_mode():
         given = torch.tensor([ids], device=model.body.device)
         logits = plain_network(model)(input_ids=given).logits

@@ -26,6 +26,23 @@ def toy_model():
     return runpy.run_path(str(Path(__file__).parent / "models" / "toy.py"))["toy_model"]
 
 
+@pytest.fixture(scope="session")
+def world():
+    """The invented world."""
+    from factrobust.datasets.world import load_world
+
+    return load_world()
+
+
+@pytest.fixture(scope="session")
+def tokenizer(world):
+    """The tokenizer of the models that are grown in it."""
+    from factrobust.datasets.world import LAYOUTS
+    from factrobust.models import grow
+
+    return grow.tokenizer_of(world, LAYOUTS.values())
+
+
 @pytest.fixture
 def threads(tmp_path):
     """Dask clusters of so many workers, threads of this process, whose schedulers listen on a port."""

@@ -9,7 +9,17 @@ from scipy.special import expit
 
 import factrobust
 from factrobust import grounding
-from factrobust.grounding import ask, fit, ground, held_out, outcomes, probability, retrieve, states
+from factrobust.grounding import (
+    ask,
+    features,
+    fit,
+    ground,
+    held_out,
+    outcomes,
+    probability,
+    retrieve,
+    states,
+)  # fmt: skip
 from factrobust.metrics.attribution import brier_table, cost_table
 
 COUNTRIES = [f"F{i}" for i in range(12)]
@@ -58,6 +68,17 @@ def test_a_question_by_hand(toy_model):
     assert factrobust.ground is ground
     with pytest.raises(ValueError, match="must not be empty"):
         ground(model, "Capital of F1?", " ")
+
+
+def test_features_by_hand():
+    table = pd.DataFrame(
+        {"p0": [2.0, 2.0], "p1": [8.0, 8.0], "p2": [32.0, np.nan], "p4": [4.0, 4.0]}
+    )
+    found = features(table.assign(changed=True, stated=False)) / np.log(2)
+    expected = {"given": 2, "memory": 1, "raised": 3 - 2, "lowered": 5 - 1}
+    flags = {"changed": 1 / np.log(2), "stated": 0}
+    assert found.loc[0].to_dict() == pytest.approx(expected | flags)
+    assert found.loc[1, "lowered"] == 0  # memory had no answer
 
 
 @pytest.mark.parametrize("share", [1, 0])

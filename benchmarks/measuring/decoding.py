@@ -88,7 +88,7 @@ def score_pairs(model: CausalLM, facts: pd.DataFrame, form: str) -> tuple[list[s
 def generate_samples(model: CausalLM, prompt: str, settings: Settings, rows: int) -> None:
     """One call of transformers' generate a temperature, which makes `rows` samples of the prompt."""
     network, device = plain_network(model), model.body.device
-    ids = torch.tensor([tokens.encode(model.tokenizer, prompt, bos=model.bos)[0]], device=device)
+    ids = torch.tensor([tokens.encode(model.tokenizer, prompt, bos=model.bos)], device=device)
     for temperature in settings.temperatures:
         network.generate(
             input_ids=ids,

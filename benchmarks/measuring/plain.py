@@ -32,7 +32,7 @@ def greedy_ids(
     model: CausalLM, prompt: str, max_new_tokens: int, **options: Any
 ) -> tuple[list[int], list[int]]:
     """Token ids of a prompt and of its greedy answer, by transformers' generate at batch size 1."""
-    ids, _ = tokens.encode(model.tokenizer, prompt, bos=model.bos)
+    ids = tokens.encode(model.tokenizer, prompt, bos=model.bos)
     given = torch.tensor([ids], device=model.body.device)
     made = plain_network(model).generate(
         input_ids=given,

@@ -8,22 +8,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from factrobust.datasets.world import LAYOUTS, corpus, load_world
-from factrobust.models import grow
+from factrobust.datasets.world import corpus
 from factrobust.models.prompts import CHATS, render
 from factrobust.probes.context import context_prompts
 
 KINDS = ("decoder", "chat", "encoder-decoder")
-
-
-@pytest.fixture(scope="module")
-def world():
-    return load_world()
-
-
-@pytest.fixture(scope="module")
-def tokenizer(world):
-    return grow.tokenizer_of(world, LAYOUTS.values())
 
 
 def told(schooling, world, table, kind):

@@ -19,11 +19,6 @@ from factrobust.tables import FactsError
 
 
 @pytest.fixture(scope="module")
-def world() -> w.World:
-    return w.load_world()
-
-
-@pytest.fixture(scope="module")
 def corpus(world: w.World) -> pd.DataFrame:
     return w.corpus(world, 0)
 

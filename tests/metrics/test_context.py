@@ -63,6 +63,7 @@ def test_figure_4() -> None:
         ("1", "1969", "1969", "parametric", "contextual"),  # "1" begins "1969"
         ("Paris", "London", "", "parametric", "none"),
         ("(D", "[D", "[D", "contextual", "same"),
+        ("Paris", "Paris.", "Paris", "parametric", "same"),
     ],
 )  # fmt: skip
 def test_sources(parametric, counterfactual, contextual, published, robust) -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import curve_fit
 
 from factrobust.metrics import exposure
 
@@ -44,6 +45,26 @@ def test_doses_with_more_facts_weigh_more() -> None:
     doses, mean = np.array([0, 1, 2, 4]), np.array([0.0, 0.2, 0.9, 0.5])
     heavy = exposure.fit_hill(doses, mean, np.array([9.0, 9, 1, 900]))
     assert exposure.hill([4], *heavy)[0] == pytest.approx(0.5, abs=0.02)
+
+
+def test_the_curve_is_scipys_for_means_whose_variance_is_one_over_n() -> None:
+    n, mean = np.array([9.0, 9, 90, 9, 900]), np.array([0.0, 0.3, 0.2, 0.8, 0.7])
+    dose = np.array([0, 1, 4, 16, 64])
+
+    def curve(x: np.ndarray, top: float, half: float, slope: float) -> np.ndarray:
+        return exposure.hill(x, 0, top, half, slope)
+
+    start, limits = [0.8, 4, 1], ([0, 1, 0.3], [2.4, 64, 6])
+    best, _ = curve_fit(curve, dose[1:], mean[1:], start, n[1:] ** -0.5, bounds=limits)
+    assert exposure.fit_hill(dose, mean, n)[1:] == pytest.approx(best, rel=1e-3)
+
+
+def test_four_times_the_facts_halve_the_interval() -> None:
+    chance, widths = exposure.hill(DOSES, 0.05, 0.95, 16, 1.2), []
+    for n in (60, 240):
+        [row] = exposure.dose_response(facts(chance, n), "right", n_boot=500).to_dict("records")
+        widths.append(np.log(row["high"] / row["low"]))
+    assert widths[0] / widths[1] == pytest.approx(2, rel=0.2)
 
 
 def test_many_half_effects_at_once_are_those_of_the_curves_one_by_one() -> None:

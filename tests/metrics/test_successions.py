@@ -58,6 +58,8 @@ def test_the_rule_of_order_by_hand() -> None:
     # In 25 years the term goes from 0 to 3: to 0.6, 1.2 and 2.4 in 1995, 2000 and 2010.
     assert table["predicted"].tolist() == [0, 1, 1, 2, 3]
     assert table["drift"].tolist() == [0, 1, -1, -1, 0]
+    far = scores.query("chain == 'head' and year == 1995")["in_order"]
+    assert far.tolist() == pytest.approx([-0.6, -0.4, -1.4, -2.4])
 
 
 def test_baselines_by_hand() -> None:

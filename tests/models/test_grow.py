@@ -7,20 +7,10 @@ import pytest
 import torch
 
 from factrobust import load_model
-from factrobust.datasets.world import LAYOUTS, corpus, load_world
+from factrobust.datasets.world import corpus
 from factrobust.models import grow, load
 from factrobust.models.interface import ModelError
 from factrobust.paths import DATA
-
-
-@pytest.fixture(scope="module")
-def world():
-    return load_world()
-
-
-@pytest.fixture(scope="module")
-def tokenizer(world):
-    return grow.tokenizer_of(world, LAYOUTS.values())
 
 
 @pytest.fixture(scope="module")

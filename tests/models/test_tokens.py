@@ -34,7 +34,7 @@ def test_answer_is_the_smallest_suffix_that_covers_it(real, prompt, answer):
 
 def test_token_across_the_boundary_belongs_to_the_answer(real):
     prompt = "The capital of France is "
-    apart = tokens.encode(real.tokenizer, prompt, bos=real.bos)[0]
+    apart = tokens.encode(real.tokenizer, prompt, bos=real.bos)
     ids, start = tokens.encode_pair(real.tokenizer, prompt, "Paris", bos=real.bos)
     assert real.tokenizer.decode(ids[start:]) == " Paris"
     assert ids[: len(apart)] != apart  # glued, the lone space would have stayed
@@ -46,7 +46,7 @@ def test_token_across_the_boundary_belongs_to_the_answer(real):
 def test_bos_exactly_once(gemma, smollm):
     bos = gemma.tokenizer.bos_token_id
     for text in ("Paris", "<bos>Paris", gemma.tokenizer.bos_token + "<start_of_turn>user\nHi"):
-        ids = tokens.encode(gemma.tokenizer, text, bos=gemma.bos)[0]
+        ids = tokens.encode(gemma.tokenizer, text, bos=gemma.bos)
         assert ids[0] == bos
         assert ids.count(bos) == 1
     np.testing.assert_array_equal(
@@ -56,7 +56,7 @@ def test_bos_exactly_once(gemma, smollm):
     # This tokenizer adds none: the chat template's <|im_start|> is its BOS and stays alone.
     assert not smollm.bos
     prompt = "".join((smollm.chat[0], "Hi", smollm.chat[1]))
-    ids = tokens.encode(smollm.tokenizer, prompt, bos=smollm.bos)[0]
+    ids = tokens.encode(smollm.tokenizer, prompt, bos=smollm.bos)
     templated = smollm.tokenizer.apply_chat_template(
         [{"role": "user", "content": "Hi"}], add_generation_prompt=True, return_dict=True
     )
@@ -97,7 +97,7 @@ def test_cut_at_the_first_stop():
 
 
 def test_continuation_keeps_the_leading_space_and_covering_counts_tokens(real):
-    ids = tokens.encode(real.tokenizer, "It is Paris, France", bos=False)[0]
+    ids = tokens.encode(real.tokenizer, "It is Paris, France", bos=False)
     last, rest = ids[1], ids[2:]
     assert tokens.continuation(real.tokenizer, last, rest) == " Paris, France"
     assert tokens.covering(real.tokenizer, last, rest, " Paris") == 1

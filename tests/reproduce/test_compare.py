@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from factrobust.paths import ROOT
-from factrobust.reproduce.compare import close, committed, compare_tables, describe, present
+from factrobust.reproduce.compare import close, committed, compare_tables, differences, present
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ OLD = {FIRST: "model,frs\ngemma,0.5\nsmollm,10.0\n", OTHER: "x\n1.0\n"}
 
 def test_the_report_counts_moves_and_places_the_largest():
     new = OLD | {FIRST: "model,frs\ngemma,0.6\nsmollm,10.5\n"}
-    assert describe(OLD, new, "commit abc") == [
+    assert differences(OLD, new, "commit abc") == [
         "Compared with commit abc: 3 numbers in 2 tables.",
         "2 numbers moved by more than 1e-06 (relative); the largest moves:",
         f"  {FIRST}: row 1, column frs: 0.5 -> 0.6 (0.2 relative)",
@@ -94,9 +94,9 @@ def test_the_report_counts_moves_and_places_the_largest():
 
 def test_jitter_is_no_move_and_other_changes_are_named():
     new = OLD | {OTHER: "x\n1.0000000001\n"}
-    assert describe(OLD, new, "x")[1:] == ["No number moved by more than 1e-06 (relative)."]
+    assert differences(OLD, new, "x")[1:] == ["No number moved by more than 1e-06 (relative)."]
     new = {FIRST: "model,frs\ngemma,0.5\n", "figures/new.csv": "x\n1\n"}
-    assert describe(OLD, new, "x")[2:] == [f"Changed in {FIRST}, rows: 2 -> 1"]
+    assert differences(OLD, new, "x")[2:] == [f"Changed in {FIRST}, rows: 2 -> 1"]
 
 
 def test_the_baseline_is_the_last_commit(tmp_path):
@@ -114,4 +114,4 @@ def test_the_baseline_is_the_last_commit(tmp_path):
     assert found == OLD == present(root)
     assert committed(root / "figures") is None  # not the top of the checkout
     (root / OTHER).write_text("x\n2.0\n")
-    assert "column x: 1 -> 2" in "\n".join(describe(found, present(root), "x"))
+    assert "column x: 1 -> 2" in "\n".join(differences(found, present(root), "x"))

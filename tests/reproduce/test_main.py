@@ -5,12 +5,14 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
+from jupyter_client.channels import HBChannel
 
 from factrobust.models.cluster import connect
 from factrobust.reproduce.__main__ import main
@@ -49,6 +51,8 @@ def test_runs_what_it_is_asked_for_and_says_what_moved(root, write, run):
     first = files(root)
     assert b"2.0" in first["notebooks/1/a.ipynb"]
     assert b"x,y" in first["notebooks/1/a.ipynb"]  # a kernel runs in its notebook's folder
+    # No client goes on sending heartbeats to ports that a later kernel may be given.
+    assert not any(isinstance(thread, HBChannel) for thread in threading.enumerate())
 
     # A rerun gives the same bytes, also two at once.
     status, out, _ = run("--replay")

@@ -129,10 +129,10 @@ def loaded(part: int, *, town: bool = False) -> tables.Loaded:
     world = load_world()
     if town and part == 2:
         raise tables.FactsError("the town has no facts with dates; write 'world', not 'town'.")
-    asked = world.wordings.rename(columns={"wording": "variant"}).drop(columns="statement")
-    asked = asked if part == 3 else asked[asked["variant"] == 0]
+    wordings = world.wordings.rename(columns={"wording": "variant"}).drop(columns="statement")
+    wordings = wordings if part == 3 else wordings[wordings["variant"] == 0]
     facts = told(world.facts, town=town).join(world.relations, on="relation")
-    facts = facts[facts["dated"] == (part == 2)].merge(asked, on="relation")
+    facts = facts[facts["dated"] == (part == 2)].merge(wordings, on="relation")
     for name in ("question", "prefix"):
         pairs = zip(facts[name], facts["subject"], strict=True)
         facts[name] = [text.replace("{subject}", subject) for text, subject in pairs]
@@ -141,9 +141,9 @@ def loaded(part: int, *, town: bool = False) -> tables.Loaded:
     facts = facts.assign(**logs, popularity_source="log10(1 + exposure)", source="data/world")
     if part == 2:
         columns = facts.columns.intersection([*temporal.COLUMNS, "question", "prefix"])
-        asked = temporal.complete(facts[columns])
-        moments = dates.sample_dates(asked)
-        return tables.Loaded(asked, {}, FILES, moments[moments["year"].between(*YEARS)])
+        facts = temporal.complete(facts[columns])
+        moments = dates.sample_dates(facts)
+        return tables.Loaded(facts, {}, FILES, moments[moments["year"].between(*YEARS)])
     if part == 3:
         groups = facts.assign(
             group_id=facts["fact_id"],
@@ -212,13 +212,13 @@ def corpus(world: World, seed: int = 0, *, town: bool = False) -> pd.DataFrame:
         lots = {i: number(seed, name, "rival", i) for i in range(n)} if fact["n_rival"] else {}
         rivals = {*sorted(lots, key=lots.__getitem__)[: fact["n_rival"]]}
         when = dates_told(fact, seed) if fact["start"] else [""] * n
-        asked = ASKED[:2] if fact["start"] else ASKED
+        layouts = ASKED[:2] if fact["start"] else ASKED
         first, seen = number(seed, name, "form"), fact["wordings"][: fact["n_wordings"]]
         for i in range(n):
             drawn = number(seed, name, i)
             turn, place = divmod(i, len(seen))
             form = ("statement", "question")[(turn + place + first) % 2]
-            layout = asked[drawn % len(asked)] if form == "question" else form
+            layout = layouts[drawn % len(layouts)] if form == "question" else form
             answer, stated = ("rival", "rival") if i in rivals else ("object", "true")
             asks = (
                 t.replace("{subject}", subject) for t in templates[fact["relation"], seen[place]]

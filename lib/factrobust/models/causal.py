@@ -241,7 +241,7 @@ class CausalLM(Model):
         return generations
 
     def _encode(self, prompt: str) -> list[int]:
-        return tokens.encode(self.tokenizer, prompt, bos=self.bos)[0]
+        return tokens.encode(self.tokenizer, prompt, bos=self.bos)
 
     def _length(self, prompt: int, answer: int) -> int:
         """How much of the context a prompt and an answer of so many tokens take."""

@@ -68,12 +68,16 @@ def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
     letters = sorted(cut.alphabet())
     vocabulary = [*SPECIAL, *letters, *sorted(words - {*letters})]
     bpe = models.BPE({word: i for i, word in enumerate(vocabulary)}, [], ignore_merges=True)
-    made = Tokenizer(bpe)
-    made.normalizer, made.pre_tokenizer, made.decoder = normal, cut, decoders.ByteLevel()
-    made.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    tokenizer = Tokenizer(bpe)
+    tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder = (
+        normal,
+        cut,
+        decoders.ByteLevel(),
+    )
+    tokenizer.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
     names: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>"}
     names |= {"additional_special_tokens": [*SPECIAL[2:]]}
-    return PreTrainedTokenizerFast(tokenizer_object=made, **names)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
 
 
 def pieces(texts: Iterable[Text], tokenizer: Any) -> Iterator[tuple[list[int], list[int]]]:
@@ -138,11 +142,11 @@ def study(
     encodes = network.config.is_encoder_decoder
 
     def answered(predicted: Any) -> dict[str, float]:
-        said, labels = predicted.predictions, predicted.label_ids
+        tokens, labels = predicted.predictions, predicted.label_ids
         if not encodes:
-            said, labels = said[:, :-1], labels[:, 1:]
+            tokens, labels = tokens[:, :-1], labels[:, 1:]
         first = (np.arange(len(labels)), (labels != IGNORED).argmax(axis=1))
-        return {"reads": float((said == labels)[first].mean())}
+        return {"reads": float((tokens == labels)[first].mean())}
 
     class Enough(transformers.TrainerCallback):
         def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any, **_: Any) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 from factrobust.models.interface import ModelError
 
 
-def encode(tokenizer: Any, text: str, *, bos: bool) -> tuple[list[int], list[int]]:
-    """Token ids of `text`, with exactly one BOS if `bos`, also when the text begins with one; and
-    where each of them ends."""
-    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    ids, ends = list(encoded.input_ids), [end for _, end in encoded.offset_mapping]
-    if bos and ids[:1] != [tokenizer.bos_token_id]:
-        ids, ends = [tokenizer.bos_token_id, *ids], [0, *ends]
-    return ids, ends
+def encode(tokenizer: Any, text: str, *, bos: bool) -> list[int]:
+    """Token ids of `text`, with exactly one BOS if `bos`, also when the text begins with one."""
+    return _begun(tokenizer, tokenizer(text, add_special_tokens=False).input_ids, bos)
+
+
+def _begun(tokenizer: Any, ids: list[int], bos: bool) -> list[int]:
+    first = [tokenizer.bos_token_id]
+    return [*first, *ids] if bos and ids[:1] != first else list(ids)
 
 
 def encode_pair(
@@ -25,10 +25,12 @@ def encode_pair(
     `Model.score`.
     """
     if isinstance(answer, str):
-        ids, ends = encode(tokenizer, prompt + answer, bos=bos)
-        start = next(i for i, end in enumerate(ends) if end > len(prompt))
+        text, how = prompt + answer, {"return_offsets_mapping": True}
+        found = tokenizer(text, add_special_tokens=False, **how)
+        ids = _begun(tokenizer, found.input_ids, bos)
+        start = len(ids) - sum(end > len(prompt) for _, end in found.offset_mapping)
     else:
-        ids, _ = encode(tokenizer, prompt, bos=bos)
+        ids = encode(tokenizer, prompt, bos=bos)
         ids, start = [*ids, *answer], len(ids)
     if start == 0:
         raise ModelError(

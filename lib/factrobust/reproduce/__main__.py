@@ -23,6 +23,7 @@ from typing import Any
 
 import papermill
 from filelock import FileLock, Timeout
+from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.utils import run_sync
@@ -34,7 +35,7 @@ from tqdm.std import tqdm
 from factrobust.models.cluster import cluster
 from factrobust.paths import ROOT
 from factrobust.records import Records, RecordsError
-from factrobust.reproduce.compare import committed, describe, present
+from factrobust.reproduce.compare import committed, differences, present
 from factrobust.reproduce.notebook import kernel_environment, normalise, read_canonical, to_text
 from factrobust.reproduce.profiles import LAPTOP, Mode, find_notebooks, parameters
 
@@ -55,6 +56,17 @@ class NotebookError(Exception):
     lacking = False
 
 
+class Manager(AsyncKernelManager):
+    """A kernel's manager that keeps its client, whose channels nbclient leaves open: their heartbeats
+    would reach a later kernel that is given one of these ports."""
+
+    used: AsyncKernelClient | None = None
+
+    def client(self, **how: Any) -> AsyncKernelClient:  # type: ignore[override]
+        self.used = super().client(**how)
+        return self.used
+
+
 class Run:
     """A notebook (path relative to the root) on its way: it saves into a folder under build/."""
 
@@ -65,7 +77,7 @@ class Run:
         self.started = self.seconds = 0.0
         self.environment = kernel_environment(mode, notebook, self.out)
         # No kernel specs but that of this interpreter: a user may have installed another "python3".
-        self.manager = AsyncKernelManager(
+        self.manager = Manager(
             kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[])
         )
 
@@ -117,6 +129,8 @@ class Run:
         finally:
             # Nothing is left to save, and waiting for the kernel's goodbye can take seconds.
             run_sync(self.manager.shutdown_kernel)(now=True)
+            if self.manager.used:
+                self.manager.used.stop_channels()
         failed.unlink()
         return node
 
@@ -237,7 +251,7 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]]) -> int:
     beyond = run_all(mode, wanted, REPLAYED_AT_ONCE if mode.replay else 1)
     if mode.place == mode.root:
         against = "the state before" if commit is None else "the last commit"
-        print("\n".join(describe(before, present(mode.root), against)))
+        print("\n".join(differences(before, present(mode.root), against)))
     else:
         print(f"Notebooks and figures are in {mode.place.relative_to(mode.root)}/.")
     if beyond:

@@ -82,7 +82,7 @@ def committed(root: Path) -> dict[str, str] | None:
         return {f.name: file.read().decode() for f in files if (file := files.extractfile(f))}
 
 
-def describe(old: Mapping[str, str], new: Mapping[str, str], against: str) -> list[str]:
+def differences(old: Mapping[str, str], new: Mapping[str, str], against: str) -> list[str]:
     """What a reader should know of the differences between two versions of `present`'s tables; `git
     diff` tells the rest."""
     both = sorted(old.keys() & new.keys())

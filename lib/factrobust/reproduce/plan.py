@@ -253,7 +253,7 @@ def collect(root: Path, profile: str) -> dict[tuple[str, str], list[Demand]]:
     return {(part, m.name): demands(part, values, m) for (part, m), values in by_part}
 
 
-def describe(
+def as_table(
     wanted: Mapping[tuple[str, str], Sequence[Demand]], tflops: float, bandwidth: float
 ) -> str:
     """A table, a line a part and model, and the sum; memory and hours where sizes are known."""
@@ -286,7 +286,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     usual = CPU if options.profile in (LAPTOP, "smoke") else GPU
     tflops, bandwidth = options.tflops or usual[0], options.bandwidth or usual[1]
     try:
-        table = describe(collect(root, options.profile), tflops, bandwidth)
+        table = as_table(collect(root, options.profile), tflops, bandwidth)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
