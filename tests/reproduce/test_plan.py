@@ -258,7 +258,9 @@ def test_a_bad_request_is_one_sentence(small, capsys):
     assert re.match(r"The size of 'mine' is not known.*timestress.*\n$", output.err)
 
 
-@pytest.mark.parametrize("name", ["laptop", *sorted(p.stem for p in paths.PROFILES.glob("*.yaml"))])
+@pytest.mark.parametrize(
+    "name", ["laptop", *sorted(p.stem for p in (paths.ROOT / "profiles").glob("*.yaml"))]
+)
 def test_the_repositorys_profiles_are_planned_whole(name, capsys):
     assert plan.main(["--profile", name]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if re.match(r"\d-", line)]
@@ -267,7 +269,7 @@ def test_the_repositorys_profiles_are_planned_whole(name, capsys):
 
 
 def test_the_papers_models_are_all_there():
-    sections = yaml.safe_load((paths.PROFILES / "paper.yaml").read_text())["notebooks"]
+    sections = yaml.safe_load((paths.ROOT / "profiles" / "paper.yaml").read_text())["notebooks"]
     # Paper 1's fifth is an endpoint, which the notebooks that temper cannot ask.
     models = {glob: section["models"] for glob, section in sections.items() if "models" in section}
     assert {glob: len(names) for glob, names in models.items()} == {

@@ -81,7 +81,7 @@ def test_a_wrong_profile_is_explained(resolve, text, sentence):
 
 
 def test_the_profiles_of_the_repository_fit_its_notebooks():
-    for path in paths.PROFILES.glob("*.yaml"):
+    for path in (paths.ROOT / "profiles").glob("*.yaml"):
         assert any(profiles.parameters(paths.ROOT, path.stem).values())
 
 
