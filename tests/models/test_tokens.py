@@ -92,6 +92,7 @@ def test_an_answer_needs_a_token_before_it(toy_model):
 
 def test_cut_at_the_first_stop():
     assert tokens.cut("Paris. Yes\n", ["\n", "."]) == "Paris"
+    assert tokens.cut(" won (KRW)", ["("]) == " won"
     assert tokens.cut("Paris", ["\n", "."]) is None
     assert tokens.cut("Paris", []) is None
 

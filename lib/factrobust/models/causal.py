@@ -219,23 +219,20 @@ class CausalLM(Model):
         """What the streams of one prompt (`last`: the token before) say, up to a stop or end."""
 
         @functools.cache  # many samples are equal
-        def ending(ids: tuple[int, ...]) -> tuple[str, int, int]:
+        def ending(ids: tuple[int, ...]) -> tuple[str, int]:
             ids = ids[:-1] if ids[-1] in self.end_ids else ids
             text = tokens.continuation(self.tokenizer, last, ids)
             short = tokens.cut(text, stop)
             if short is None:
-                return text, len(ids), len(ids)
-            # A token may hold the stop and a space before it: no part of what the curve is of.
-            both = short, short.rstrip()
-            n, n_filled = (tokens.covering(self.tokenizer, last, ids, x) for x in both)
-            return short, n, n_filled
+                return text, len(ids)
+            return short, tokens.covering(self.tokenizer, last, ids, short)
 
         generations, decode = [], self.tokenizer.decode
         for s in streams:
-            text, n, n_filled = ending(tuple(s.ids))
+            text, n = ending(tuple(s.ids))
             top = [[(decode([i]), p) for i, p in zip(*at, strict=True)] for at in s.top[:n]]
             tempered = [] if s.alternatives else s.tempered[:n]
-            curve = np.sum(s.curve[:n_filled], axis=0, initial=0.0).tolist() if s.curve else []
+            curve = np.sum(s.curve[:n], axis=0, initial=0.0).tolist() if s.curve else []
             along = top, tempered, curve, s.entropies[:n]
             generations.append(Generation(prompt, text, s.ids[:n], s.logprobs[:n], *along))
         return generations

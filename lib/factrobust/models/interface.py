@@ -36,10 +36,10 @@ class LacksError(ModelError):
 class Generation:
     """One generated answer.
 
-    `text` ends before the stop string or end token; `token_ids` and `logprobs` (natural log, under
-    the untempered distribution) belong to the fewest tokens that cover it. `top_logprobs` holds at
-    each of these positions the ten likeliest (token, log-probability) pairs, best first (greedy
-    generation only). `tempered_logprobs` are the log-probabilities under the distribution that a
+    `text` ends before the stop string and any space before that, or before the end token; `token_ids`
+    and `logprobs` (natural log, under the untempered distribution) belong to the fewest tokens that
+    cover it. `top_logprobs` holds at each of these positions the ten likeliest (token,
+    log-probability) pairs, best first (greedy generation only). `tempered_logprobs` are the log-probabilities under the distribution that a
     sample was drawn from (sampling only). Greedy generation with temperatures adds the `curve`,
     log P_t of the answer's tokens at each temperature, and at each position the entropy of the whole
     distribution (nats).
@@ -113,8 +113,7 @@ class Model(ABC):
         """Greedy answers, one `Generation` a prompt; generation ends at any string of `stop`.
 
         With `temperatures` each has its `curve`, at little cost: the logits along the answer are at
-        hand. It is what `temper` says of the answer's token ids, but for a last one that holds
-        nothing of the answer but a space before the stop.
+        hand. It is what `temper` says of the answer's token ids.
 
         `alternatives` is how many likeliest tokens a position the caller cannot do without (at most
         ten): a model that tells fewer, as some endpoints do, raises ModelError at its first answer.

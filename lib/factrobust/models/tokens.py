@@ -78,9 +78,9 @@ def continuation(tokenizer: Any, last: int, generated: Sequence[int]) -> str:
 
 
 def cut(text: str, stop: Sequence[str]) -> str | None:
-    """`text` up to the first stop string in it, None if there is none."""
+    """`text` up to the first stop string in it and the space before that, None if there is none."""
     places = [at for s in stop if (at := text.find(s)) >= 0]
-    return text[: min(places)] if places else None
+    return text[: min(places)].rstrip() if places else None
 
 
 def covering(tokenizer: Any, last: int, generated: Sequence[int], text: str) -> int:
