@@ -145,7 +145,6 @@ def forest(
     table: pd.DataFrame,
     column: str,
     rows: Sequence[Any] | Mapping[Any, str] = (),
-    names: Sequence[str] = (),
     *,
     xlabel: str,
     panel: str | None = None,
@@ -157,14 +156,13 @@ def forest(
 ) -> tuple[Figure, Panels]:
     """A figure of `dots`: a row each of `rows`, from the top, and a panel each value of `panel`.
 
-    Within a row, one `by` stands below the other. `rows` may be a mapping of values to their names;
-    else `names` are those of the rows, by default their values, with the n of their models if
-    `rows_n`. Dashed: `at`. The legend says `by`, unless the rows do, with n if `legend_n`; `options`
+    Within a row, one `by` stands below the other. `rows` may be a mapping of values to their names; else
+    rows are named by their values, with the n of their models if `rows_n`. Dashed: `at`. The legend says `by`, unless the rows do, with n if `legend_n`; `options`
     as `panels` takes them.
     """
     check(table, by, column, panel)
-    rows, names = ([*rows], [*rows.values()]) if isinstance(rows, Mapping) else (rows, names)
-    rows, looks = rows or style.ordered(table[column]), looks_of(table[by])
+    names = [*rows.values()] if isinstance(rows, Mapping) else []
+    rows, looks = [*rows] or style.ordered(table[column]), looks_of(table[by])
     names = names or (with_n(table, column, rows) if rows_n else [called(column, r) for r in rows])
     written = 0.08 + 0.16 * max(name.count("\n") + 1 for name in names)
     height = max(written, 0.12 if column == by else 0.12 + 0.1 * len(looks))
@@ -172,7 +170,7 @@ def forest(
     fig, parts = panels(table, panel, height=1 + height * len(rows), labels=labels, **options)
     step = 0 if column == by else 0.7 / len(looks)
     for axis, part in parts:
-        y = part[column].map(list(rows).index) + asides(part[by], looks, step)
+        y = part[column].map(rows.index) + asides(part[by], looks, step)
         dots(axis, part, y, looks, by, upright=False, elinewidth=0.9)
         if at is not None:
             axis.axvline(at, **style.REFERENCE)

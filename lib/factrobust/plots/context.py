@@ -153,7 +153,7 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
     tokens_shown = named["token"].str.replace(" ", "␣").map(style.printable)
     names = named["answer"] + ": " + tokens_shown  # whose space is part of a token
     form: dict[str, Any] = {"by": "prompt", "xlabel": "surprise in bits:\n−log₂ of the probability"}
-    fig, ((axis, _),) = blocks.forest(table, "place", list(names.index), list(names), **form)
+    fig, ((axis, _),) = blocks.forest(table, "place", names.to_dict(), **form)
     axis.set_ylabel("token")
     return fig
 
