@@ -18,7 +18,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import permutations
+from itertools import chain, permutations
+from math import ceil
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -76,21 +77,22 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
     """
     from scipy.sparse import csr_array
 
-    flat = [text.strip() for texts in groups for text in texts]
+    flat = list(map(str.strip, chain.from_iterable(groups)))
     place = {name: i for i, name in enumerate(sorted(set(flat) - {""}))}
     n = np.array([len(texts) for texts in groups], dtype=int)
     group = np.repeat(np.arange(len(n)), n)
-    empty = np.array([not text for text in flat], dtype=bool)
+    empty = np.fromiter(map(len, flat), dtype=int) == 0
     # All empty texts share one unit vector, in a dimension of their own.
     squared = np.bincount(group[empty], minlength=len(n)) ** 2.0
     if place:
         vectors = np.asarray(embed(list(place)))
         length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=float))
-        which = [place[text] for text in flat if text]
+        which = np.fromiter(map(place.__getitem__, filter(None, flat)), dtype=int)
         # Repeated (group, text) cells add up, so every distinct vector is touched once a group.
         cells = csr_array((1 / length[which], (group[~empty], which)), shape=(len(n), len(place)))
-        sums = cells @ vectors.astype(float)
-        squared += np.einsum("ij,ij->i", sums, sums)
+        for some in np.array_split(vectors, ceil(vectors.shape[1] / 64), axis=1):  # fit in a cache
+            sums = cells @ some.astype(float)
+            squared += np.einsum("ij,ij->i", sums, sums)
     return per_pair(squared - n, n)
 
 
