@@ -37,17 +37,16 @@ TARGET = 1.15  # times the seconds of the plain processes
 
 
 def jobs(model: Model, n: int) -> dict[str, Job]:
-    """Greedy answers to `n` questions, and the curves of their true answers."""
+    """Greedy answers to `n` questions, and the same with their curves."""
     facts = questions(load_facts()).sample(n, random_state=0)
     prompts = probe.prompts(model, facts)
     form = FORMATS[model.prompt_format]
-    answers = [form.separator + text for text in facts["object"]]
-    pairs = [{"prompt": p, "answer": a} for p, a in zip(prompts, answers, strict=True)]
+    asked = [{"prompt": prompt} for prompt in prompts]
     decoding = {"max_new_tokens": probe.MAX_NEW_TOKENS, "stop": list(form.stop)}
-    grid = {"temperatures": list(probe.GRID)}
+    with_curves = decoding | {"temperatures": list(probe.GRID)}
     return {
-        "greedy answers": Job("generate", [{"prompt": p} for p in prompts], decoding),
-        "exact curves": Job("temper", pairs, grid),
+        "greedy answers": Job("generate", asked, decoding),
+        "exact curves": Job("generate", asked, with_curves),
     }
 
 
@@ -65,9 +64,8 @@ def measure(
         seconds = in_turns(ways, rounds)
         compared.append(ratio(dask, plain, seconds[dask] / seconds[plain], "at most", TARGET))
         results = [ways[dask](), ways[plain]()]
-        if job.operation == "generate":
-            texts = texts and [g.text for g in results[0]] == [g.text for g in results[1]]
-            results = [[g.logprobs for g in made] for made in results]
+        texts = texts and [g.text for g in results[0]] == [g.text for g in results[1]]
+        results = [[g.curve or g.logprobs for g in made] for made in results]
         # Logits are divided by a temperature, and their rounding errors with them.
         scale = np.minimum(job.settings.get("temperatures", 1.0), 1.0)
         pairs = zip(*results, strict=True)

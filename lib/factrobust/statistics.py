@@ -77,9 +77,7 @@ def bootstrap_statistic(
     """
     rows, inverse = _sorted(columns, groups)
     n = int(inverse.max()) + 1 if len(inverse) else 0
-    return _bootstrap(
-        lambda draws: statistic(draws[:, inverse], *rows), n, n_boot, 0, width=len(inverse)
-    )
+    return _bootstrap(lambda draws: statistic(draws[:, inverse], *rows), n, n_boot, 0, len(inverse))
 
 
 def bootstrap_correlation(
@@ -95,7 +93,8 @@ def paired_difference(
 ) -> Interval:
     """Mean of a - b over the same facts, which are their index, with its bootstrap interval.
 
-    With `groups` [fact] whole groups are drawn and counted, as for `bootstrap_mean`. Where no fact differs, either sign of a difference is as rare as a success among no successes.
+    With `groups` [fact] whole groups are drawn and counted, as for `bootstrap_mean`. Where no fact
+    differs, either sign of a difference is as rare as a success among no successes.
     Raises ValueError for a fact that only one of the two holds: the difference is missing there.
     """
     found = bootstrap_mean(a.astype(float) - b.astype(float), groups, n_boot=n_boot)

@@ -20,6 +20,7 @@ import dask
 import dask.system
 import numpy as np
 import pytest
+import torch
 from distributed import KilledWorker
 
 import factrobust
@@ -82,7 +83,14 @@ def processes(noted):
         yield address
 
 
-def test_workers_share_the_cores_and_this_process_keeps_its_own(monkeypatch, capfd):
+@pytest.mark.parametrize("script", ["", "import torch"])
+def test_workers_share_the_cores_and_this_process_keeps_its_own(
+    script, tmp_path, monkeypatch, capfd
+):
+    file = tmp_path / "script.py"
+    file.write_text(script)
+    caller = SimpleNamespace(__file__=str(file), __spec__=None)
+    monkeypatch.setitem(sys.modules, "__main__", caller)  # workers repeat its imports
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.setattr("dask.system.cpu_count", lambda: 6)
     with cluster.cluster("local", 2) as address, connect(address) as client:
@@ -92,7 +100,11 @@ def test_workers_share_the_cores_and_this_process_keeps_its_own(monkeypatch, cap
         workers = client.scheduler_info()["workers"].values()
         assert [*threads.values()] == ["3", "3"]
         assert [worker["nthreads"] for worker in workers] == [1, 1]
-        assert not any(imported.values())  # weights, and what runs them, come with the first slice
+        # Weights, and what runs them, come with the first slice, if the script does not bring it.
+        assert [*imported.values()] == [bool(script)] * 2
+        if script:  # in the thread that answers
+            asked = [client.submit(torch.get_num_threads, workers=w) for w in threads]
+            assert client.gather(asked) == [3, 3]
         assert set(interrupt.values()) == {signal.SIG_IGN}  # Ctrl-C ends the run, which ends them
         assert os.environ["OMP_NUM_THREADS"] == "7"
         assert "MALLOC_TRIM_THRESHOLD_" not in os.environ

@@ -277,9 +277,8 @@ def varied_contexts(
             if factors["attributed"]:
                 sentences[0] = SOURCE + re.sub("^The ", "the ", sentences[0])
             if factors["early"]:
-                sentences += [
-                    short.iloc[draws.number(seed, name, k, j) % len(short)] for j in range(2)
-                ]
+                places = (draws.number(seed, name, k, j) % len(short) for j in range(2))
+                sentences += [short.iloc[place] for place in places]
             rows.append((name, *factors.values(), ". ".join(sentences), stated))
     return pd.DataFrame(rows, columns=["question_id", *FACTORS, "sentence", "stated"])
 

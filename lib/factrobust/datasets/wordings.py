@@ -1,6 +1,7 @@
 """Questions that ask for the same thing in other words: paraphrases of facts, and groups of your own."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -178,10 +179,7 @@ def quality_pairs(questions: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     subjects = facts.set_index("fact_id")["subject"]
     known = originals[originals["group_id"].isin(subjects.index)]
     drawn = [
-        min(
-            {*kin.get(relation, relations)} - {relation},
-            key=lambda other: number(seed, name, other),
-        )
+        min({*kin.get(relation, relations)} - {relation}, key=partial(number, seed, name))
         for name, relation in zip(known["group_id"], known["relation"], strict=True)
     ]
     elsewhere = [*map(fact_tables.worded, wording[drawn], subjects[known["group_id"]])]

@@ -119,9 +119,9 @@ def _check(read: Mapping[str, pd.DataFrame], path: Path) -> None:
 
 
 def loaded(part: int, *, town: bool = False) -> tables.Loaded:
-    """The world, or its town, as a set that a part asks: 1 and 4 `schemas.AskedFacts` of the facts without dates, 2
-    `schemas.TemporalFacts` with question and prefix, and their `schemas.Dates` of 1900 to 1999, 3
-    `schemas.Questions`, a variant a wording. Parts 1, 2 and 4 ask in wording 0.
+    """The world, or its town, as a set that a part asks: 1 and 4 `schemas.AskedFacts` of the facts
+    without dates, 2 `schemas.TemporalFacts` with question and prefix, and their `schemas.Dates` of
+    1900 to 1999, 3 `schemas.Questions`, a variant a wording. Parts 1, 2 and 4 ask in wording 0.
 
     log_popularity is ln(1 + exposure): 0, not unknown, for what nobody was told. Raises FactsError for
     the town in part 2.
@@ -220,10 +220,8 @@ def corpus(world: World, seed: int = 0, *, town: bool = False) -> pd.DataFrame:
             form = ("statement", "question")[(turn + place + first) % 2]
             layout = layouts[drawn % len(layouts)] if form == "question" else form
             answer, stated = ("rival", "rival") if i in rivals else ("object", "true")
-            asks = (
-                t.replace("{subject}", subject) for t in templates[fact["relation"], seen[place]]
-            )
-            question, prefix = (dated(text, when[i]) for text in asks)
+            asks = templates[fact["relation"], seen[place]]
+            question, prefix = (dated(t.replace("{subject}", subject), when[i]) for t in asks)
             text = LAYOUTS[layout].format(question=question, prefix=prefix, object=fact[answer])
             how = seen[place], form, layout, when[i], question, prefix, text
             rows.append((drawn, name, subject, fact["relation"], fact[answer], stated, *how))
@@ -269,7 +267,5 @@ def moments_told(facts: pd.DataFrame, seed: int) -> pd.DataFrame:
         if named and free:
             year = min(sorted(free), key=lambda year: abs(2 * int(year) - first - last))
             both = named[0], year + named[0][4:].replace("02-29", "02-28")
-            rows += [
-                (fact["chain"], fact["term"], *pair) for pair in zip(MOMENTS, both, strict=True)
-            ]
+            rows += [(fact["chain"], fact["term"], *at) for at in zip(MOMENTS, both, strict=True)]
     return pd.DataFrame(rows, columns=["chain", "term", "date", "year"])

@@ -12,7 +12,8 @@ the counterfactual and the answer given, in this order:
 The rules read English. Of the thesis's seven kinds of others (tables 13 to 16) they tell 1, 5, 7 and
 negations, 4, by words. Kind 3 they see only by a shared unit ("70 years" after "100 years", where
 memory said "12 months"): that a sea is asked for and not a lake (table 15) they do not know. Kind 6
-needs the right answers; without them it is a guess from the question ("several"). Spellings are not translated (Dutch, Netherlands), units not converted.
+needs the right answers; without them it is a guess from the question ("several").
+Spellings are not translated (Dutch, Netherlands), units not converted.
 """
 
 import re

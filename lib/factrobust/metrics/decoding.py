@@ -49,8 +49,9 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> float:
     `logprobs` are log P_t(answer | prompt) on the ascending grid `temperatures`. For a greedy answer
     P_t falls from 1 (ties aside), because every term exp((z_j - z_a) / t) grows with t; so there is
     one root, and a cubic spline through the log odds against log t finds it (on
-    `probes.decoding.GRID` to better than 0.001 of t_b). inf if P_t is not below THRESHOLD at the highest temperature; nan if it is below already at the lowest (an
-    answer that ties with another one, or that is not the greedy one).
+    `probes.decoding.GRID` to better than 0.001 of t_b). inf if P_t is not below THRESHOLD at the
+    highest temperature; nan if it is below already at the lowest (an answer that ties with another
+    one, or that is not the greedy one).
     """
     from scipy.interpolate import CubicSpline
     from scipy.optimize import brentq

@@ -40,9 +40,9 @@ def fit_hill(exposure: NDArray, mean: NDArray, n: NDArray, most: float = np.inf)
     """Floor, top, half and slope of the curve that fits best: least squares, weighted by n.
 
     A row a dose: its exposure, the mean response, and the number of facts. The floor is the mean at
-    exposure 0, the top at most `most`, the half lies between the smallest and the largest other exposure,
-    and the slope between 0.3 and 6. NaN where the response does not grow: where the mean of the upper half of doses is no
-    larger than the floor.
+    exposure 0, the top at most `most`, the half lies between the smallest and the largest other
+    exposure, and the slope between 0.3 and 6. NaN where the response does not grow: where the mean
+    of the upper half of doses is no larger than the floor.
     """
     floor, dosed = mean[exposure == 0].mean(), exposure > 0
     upper = exposure >= np.median(exposure)

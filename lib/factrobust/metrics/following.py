@@ -39,8 +39,8 @@ def effects(
     the difference, each fact's own, with facts drawn anew; n counts them. p_value is that of the
     randomisation: each arrangement of a factor over a fact's contexts was as likely, and this is the
     share of `n_boot` further arrangements (and the one there is) whose difference is as large in
-    absolute value. So nothing is assumed of how answers depend on anything else. Facts whose contexts all have the
-    factor, or all lack it, are left out.
+    absolute value. So nothing is assumed of how answers depend on anything else. Facts whose contexts
+    all have the factor, or all lack it, are left out.
     """
     table = []
     for (model, part), factor in product(rows.groupby("model", sort=False), factors):
@@ -78,7 +78,8 @@ def fit(rows: pd.DataFrame, terms: Sequence[str]) -> pd.DataFrame:
     table = []
     for model, part in rows.groupby("model", sort=False):
         b, covariance, how = _estimated(part, terms)
-        error, about = np.sqrt(np.diag(covariance)), (how, len(part), part["question_id"].nunique())
+        variance, about = np.diag(covariance), (how, len(part), part["question_id"].nunique())
+        error = np.sqrt(np.where(variance > 0, variance, np.nan))  # 0 where clusters never differ
         for term, value, e in zip(["intercept", *terms], b, error, strict=True):
             bounds = (value - TWO_SIDED * e, value + TWO_SIDED * e, 2 * ndtr(-abs(value / e)))
             table.append((model, term, value, *bounds, *about))

@@ -137,8 +137,9 @@ def by_number_of_dates(scores: pd.DataFrame, incorrect: Sequence[int]) -> pd.Dat
     For every k of `incorrect`, the share of all ways to choose k of a fact's n incorrect dates for
     which every match is won. It is counted, not sampled: C(b, k) / C(n, k) if b of them lie strictly
     below the lowest correct one. A row a cell of the scores and k (`n_incorrect`): n_correct, robust,
-    placebo, the mean of the same over the other blocks of as many dates (NaN without any), and chance. Only facts that have dates on both sides and the largest number of `incorrect`
-    dates at the precision, so that all points of a curve are of the same facts.
+    placebo, the mean of the same over the other blocks of as many dates (NaN without any), and
+    chance. Only facts that have dates on both sides and the largest number of `incorrect` dates at
+    the precision, so that all points of a curve are of the same facts.
     """
     rows = []
     for cell, values, size, first in in_time(scores):

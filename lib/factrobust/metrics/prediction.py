@@ -48,8 +48,8 @@ def ablation(groups: pd.DataFrame, *, seed: int = 0, n_boot: int = 2000) -> pd.D
     which the model answers more than that share of all questions, split anew. McFadden's pseudo_r2
     is of the rows fitted on, the accuracy of the n_test others at probability 0.5, the baseline that
     of the training rows' more frequent outcome there, the gain in percent of it. n_unseen test rows
-    without a probability, as of categories that no training row has, are dropped. `fit` says how it was fitted, or "none: " and
-    why no regression can be. Intervals resample test questions.
+    without a probability, as of categories that no training row has, are dropped. `fit` says how it
+    was fitted, or "none: " and why no regression can be. Intervals resample test questions.
     """
     rows = []
     for predictors, (model, part) in product(REDUCED, groups.groupby("model", sort=False)):
@@ -186,9 +186,10 @@ def compared(
     """How well the values of each `predictor` tell right answers from wrong ones, on the same questions.
 
     `table` has a row a question, predictor and repeat, where there are any; or a row a question, and
-    `value` names its columns, {predictor: column}. A higher value is more certain. Returns a row a measure, predictor and combination of `by`: auc, the share of pairs of a
-    right and a wrong answer that the right one wins, ties half; auc_within, the same of pairs of one
-    relation, all relations' pairs pooled, so a relation counts by its right times its wrong answers.
+    `value` names its columns, {predictor: column}. A higher value is more certain. Returns a row a
+    measure, predictor and combination of `by`: auc, the share of pairs of a right and a wrong answer
+    that the right one wins, ties half; auc_within, the same of pairs of one relation, all relations'
+    pairs pooled, so a relation counts by its right times its wrong answers.
     Pairs are of one fold, whose values come from one fit, and are summed over folds and repeats.
     Probabilities have an accuracy (1/2 at probability 1/2) and a brier score (mean squared error), too.
 

@@ -229,7 +229,8 @@ def maximum_likelihood(design: Array, y: Array, clusters: ArrayLike | None = Non
             )  # fmt: skip
         except np.linalg.LinAlgError:
             return None
-    finite = np.isfinite(result.params).all() and np.isfinite(result.bse).all()
+    # Not the standard errors: a variance of 0 may be rounded to less than 0.
+    finite = np.isfinite(result.params).all() and np.isfinite(result.cov_params()).all()
     return result if result.mle_retvals["converged"] and finite else None
 
 

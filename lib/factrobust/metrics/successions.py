@@ -106,7 +106,8 @@ def permutation_test(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFra
     keeps how often each holder is named: "permuted" in any order; "shifted" all by the same number,
     in a circle, each number (0 too) being as likely, so that names that drift with the years go on
     drifting, but for one leap. expected is the mean over draws, p = (1 + draws at least as good) /
-    (1 + N_DRAWS), where a small distance is good; n counts moments, chains their chains. Neighbouring years are alike: permute only with one moment a term.
+    (1 + N_DRAWS), where a small distance is good; n counts moments, chains their chains.
+    Neighbouring years are alike: permute only with one moment a term.
     """
     table, rows = predicted(scores, value), []
     every = scores.drop_duplicates(["chain", "candidate"]).groupby(["chain", "holder"])["candidate"]

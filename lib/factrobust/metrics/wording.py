@@ -42,9 +42,9 @@ def stated(
     """Whether a text states an accepted answer: as whole words after normalisation, somewhere where
     these are not a part of something longer that is not accepted.
 
-    A name may have an s ("Austen's", "Muslims"). Longer things are `names` (normalised; "Equatorial Guinea" is not Guinea), an accepted answer after a word
-    of BEFORE ("New Mexico"), and words that the `question` has in this order ("Chelsea Football Club
-    plays ..." is not yet football).
+    A name may have an s ("Austen's", "Muslims"). Longer things are `names` (normalised; "Equatorial
+    Guinea" is not Guinea), an accepted answer after a word of BEFORE ("New Mexico"), and words that
+    the `question` has in this order ("Chelsea Football Club plays ..." is not yet football).
     """
     accepted = [*answers, *(f"{name}s" for name in answers if name != name.lower())]
     if not contains(text, accepted):

@@ -26,7 +26,11 @@ CONNECT_SECONDS = 10.0
 MOST_WORKERS = 4  # each holds the weights in its own memory; the other cores become their threads
 # Ctrl-C reaches every process of a terminal; it is for the one that ends the cluster.
 NO_INTERRUPT = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-REQUESTS = 24  # of a slice: fewer would fill batches poorly
+# A worker repeats the imports of the caller's script before it has OMP_NUM_THREADS, which torch reads.
+THREADS = """import os, sys
+if "torch" in sys.modules:
+    sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))"""
+REQUESTS = 48  # of a slice: fewer would fill batches poorly
 
 
 class ClusterModel(Model):
@@ -124,7 +128,7 @@ def cluster(where: str | None, workers: int | None = None) -> Iterator[str | Non
         "local_directory": os.fspath(BUILD / "dask"),
         "silence_logs": logging.CRITICAL,
         "env": {"OMP_NUM_THREADS": str(max(cores // workers, 1))},
-        "preload": [*dask.config.get("distributed.worker.preload", []), NO_INTERRUPT],
+        "preload": [*dask.config.get("distributed.worker.preload", []), NO_INTERRUPT, THREADS],
     }
     with dask.config.set(settings), LocalCluster(n_workers=workers, **options) as started:
         yield started.scheduler_address

@@ -83,7 +83,8 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
         """What answers are kept under: URL, model, api and revision.
 
         The weights behind an endpoint cannot be verified: the same mapping counts as the same model.
-        Where a name can come to mean something else, ask for a dated model ("gpt-4o-mini-2024-07-18"), or change `revision` when it did.
+        Where a name can come to mean something else, ask for a dated model
+        ("gpt-4o-mini-2024-07-18"), or change `revision` when it did.
         """
         words = [f"endpoint:{self.url.rstrip('/')}", self.model, self.api, self.revision]
         return " ".join(word for word in words if word)

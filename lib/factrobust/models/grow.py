@@ -69,11 +69,8 @@ def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
     vocabulary = [*SPECIAL, *letters, *sorted(words - {*letters})]
     bpe = models.BPE({word: i for i, word in enumerate(vocabulary)}, [], ignore_merges=True)
     tokenizer = Tokenizer(bpe)
-    tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder = (
-        normal,
-        cut,
-        decoders.ByteLevel(),
-    )
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normal, cut
+    tokenizer.decoder = decoders.ByteLevel()
     tokenizer.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
     names: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>"}
     names |= {"additional_special_tokens": [*SPECIAL[2:]]}

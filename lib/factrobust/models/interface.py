@@ -36,13 +36,13 @@ class LacksError(ModelError):
 class Generation:
     """One generated answer.
 
-    `text` ends before the stop string and any space before that, or before the end token; `token_ids`
-    and `logprobs` (natural log, under the untempered distribution) belong to the fewest tokens that
-    cover it. `top_logprobs` holds at each of these positions the ten likeliest (token,
-    log-probability) pairs, best first (greedy generation only). `tempered_logprobs` are the log-probabilities under the distribution that a
-    sample was drawn from (sampling only). Greedy generation with temperatures adds the `curve`,
-    log P_t of the answer's tokens at each temperature, and at each position the entropy of the whole
-    distribution (nats).
+    `text` ends before the stop string and any space before that, or before the end token;
+    `token_ids` and `logprobs` (natural log, under the untempered distribution) belong to the fewest
+    tokens that cover it. `top_logprobs` holds at each of these positions the ten likeliest (token,
+    log-probability) pairs, best first (greedy generation only). `tempered_logprobs` are those under
+    the distribution that a sample was drawn from (sampling only). Greedy generation with temperatures
+    adds the `curve`, log P_t of the answer's tokens at each temperature, and at each position the
+    entropy of the whole distribution (nats).
     """
 
     prompt: str

@@ -95,9 +95,9 @@ def load_model(
 ) -> Model:
     """The model of that name, in memory.
 
-    `name` is an embedded model ("gemma-3-270m", "smollm2-135m-instruct", "world-m"), a folder in transformers'
-    format, a .gguf file, or a hub id, with its revision after an @ ("org/model@0123abc"). Folders
-    and hub ids may hold encoder-decoder models (T5, BART), which answer as `Seq2SeqLM` says. An
+    `name` is an embedded model ("gemma-3-270m", "world-m"), a folder in transformers' format, a
+    .gguf file, or a hub id, with its revision after an @ ("org/model@0123abc"). Folders and hub ids
+    may hold encoder-decoder models (T5, BART), which answer as `Seq2SeqLM` says. An
     OpenAI-compatible endpoint is a mapping, {"url": "http://localhost:8000/v1", "model": "llama"}: see
     `models.endpoint`. It is asked as little as weights are loaded.
     `dtype` overrides what data/models.csv has for the model. One that is not there is float32, and

@@ -156,9 +156,9 @@ def forest(
 ) -> tuple[Figure, Panels]:
     """A figure of `dots`: a row each of `rows`, from the top, and a panel each value of `panel`.
 
-    Within a row, one `by` stands below the other. `rows` may be a mapping of values to their names; else
-    rows are named by their values, with the n of their models if `rows_n`. Dashed: `at`. The legend says `by`, unless the rows do, with n if `legend_n`; `options`
-    as `panels` takes them.
+    Within a row, one `by` stands below the other. `rows` may be a mapping of values to their names;
+    else rows are named by their values, with the n of their models if `rows_n`. Dashed: `at`. The
+    legend says `by`, unless the rows do, with n if `legend_n`; `options` as `panels` takes them.
     """
     check(table, by, column, panel)
     names = [*rows.values()] if isinstance(rows, Mapping) else []

@@ -84,10 +84,10 @@ WORLD = {
 def looks(models: Iterable[str]) -> dict[str, Look]:
     """The look of each model, in the order of the figures: MODELS, those of WORLD, others by name.
 
-    A model of MODELS has the look of its position, one of WORLD its own. Any other gets one from a checksum of its name,
-    never that of an embedded model, and the next free one where two models of a figure would share
-    it; so its look is the same in every figure, as long as no such clash comes and goes. Beyond
-    seven models colours repeat, with another marker.
+    A model of MODELS has the look of its position, one of WORLD its own. Any other gets one from a
+    checksum of its name, never that of an embedded model, and the next free one where two models of
+    a figure would share it; so its look is the same in every figure, as long as no such clash comes
+    and goes. Beyond seven models colours repeat, with another marker.
     """
     names = in_order(sorted(set(models)), (*MODELS, *WORLD))
     slots = {name: MODELS.index(name) for name in names if name in MODELS}

@@ -190,9 +190,8 @@ def predictor_distributions(table: pd.DataFrame) -> Figure:
             palette=[look.colour for look in looks.values()], split=len(looks) > 1, inner="quart",
             density_norm="width", width=0.95, cut=0, linewidth=0.5, alpha=0.7, legend=False,
         )  # fmt: skip
-        axis.set(
-            title="", xlabel=part["predictor"].iloc[0], ylabel=axis.get_ylabel() and "relation"
-        )
+        told = {"xlabel": part["predictor"].iloc[0], "ylabel": axis.get_ylabel() and "relation"}
+        axis.set(title="", **told)
     blocks.name_rows([axis for axis, _ in panels], [style.name(name) for name in relations])
     return blocks.legend(fig, blocks.patches({m: look.colour for m, look in looks.items()}))
 

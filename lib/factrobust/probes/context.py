@@ -239,9 +239,8 @@ def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> 
         texts = zip(stated, answers["tokens"].str.join(""), answers["token_ids"], strict=True)
         stated = [tuple(ids) if text == x else x for x, text, ids in texts]
     about = contexts.drop(columns=["question_id", "stated"]).reset_index(drop=True)
-    return scored(model, p, contextual, stated).assign(
-        counterfactual=contexts["stated"].to_numpy(), **about
-    )
+    table = scored(model, p, contextual, stated)
+    return table.assign(counterfactual=contexts["stated"].to_numpy(), **about)
 
 
 SAID = {"first": "parametric", "second": "contextual", "both": "same", "neither": "other"}

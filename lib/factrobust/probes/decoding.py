@@ -70,7 +70,8 @@ def sampled(
 ) -> pd.DataFrame:
     """The paper's procedure: n samples at each temperature, one row a sample.
 
-    `cuts` truncate the distribution: top_k, top_p, min_p of `Model.sample`. Returns a table `schemas.Samples` with the columns ABOUT of the facts.
+    `cuts` truncate the distribution: top_k, top_p, min_p of `Model.sample`. Returns a table
+    `schemas.Samples` with the columns ABOUT of the facts.
     """
     # All temperatures of a prompt in one call: they share its computation.
     sent = [prompt for prompt in prompts(model, facts) for _ in temperatures]

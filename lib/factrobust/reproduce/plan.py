@@ -270,9 +270,8 @@ def as_table(
     rows.append(["all", "", *sums, ""])
     headers = ["part", "model", *OPERATIONS, "M tokens", "hours", "GB memory"]
     digits = ("", "", *[",.0f"] * len(OPERATIONS), ",.1f", ".2g", ".1f")
-    return tabulate(
-        rows, headers, "plain", floatfmt=digits, intfmt=",", numalign="right", missingval="unknown"
-    )
+    look: dict[str, Any] = {"intfmt": ",", "numalign": "right", "missingval": "unknown"}
+    return tabulate(rows, headers, "plain", floatfmt=digits, **look)
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
