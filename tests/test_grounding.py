@@ -172,6 +172,13 @@ def test_the_retriever():
     assert retrieve(asked, passages, [passages[1], ""]) == [passages[0], ""]
 
 
+def test_of_equals_the_retriever_takes_the_first_on_every_processor():
+    passages = [f"The main language of X{i} is Y{i}" for i in range(50)]
+    asked = ["What is the main language of Japan?"]
+    assert retrieve(asked, passages) == [passages[0]]
+    assert retrieve(asked, passages, [passages[0]]) == [passages[1]]
+
+
 def test_what_is_retrieved_for_facts():
     pool = pd.DataFrame({"object": ["Kenya", "Peru"], "answers": [["Nairobi"], ["Lima"]]})
     pool = pool.assign(

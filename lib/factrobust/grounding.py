@@ -206,16 +206,17 @@ def retrieved(questions: pd.DataFrame, pool: pd.DataFrame) -> pd.DataFrame:
 def retrieve(
     queries: Sequence[str], passages: Sequence[str], but: Sequence[str] | None = None
 ) -> list[str]:
-    """The passage that BM25 ranks first for each query, by `bm25s` as it comes; not the one that `but`
-    names for it. "" where no passage shares a word."""
+    """The passage that BM25 ranks first for each query, by `bm25s` as it comes, and of equals the first;
+    not the one that `but` names for it. "" where no passage shares a word."""
     import bm25s
 
     index = bm25s.BM25()
     index.index(bm25s.tokenize(list(passages), show_progress=False), show_progress=False)
     tokens = bm25s.tokenize(list(queries), show_progress=False)
-    found = index.retrieve(tokens, k=min(2, len(passages)), show_progress=False)
+    found = index.retrieve(tokens, k=len(passages), show_progress=False)
     best, left_out = [], but or [""] * len(queries)
     for row, scores, excluded in zip(found.documents, found.scores, left_out, strict=True):
-        texts = [passages[i] for i, score in zip(row, scores, strict=True) if score > 0]
+        ranked = np.lexsort([row, -scores.round(4)])  # bm25s leaves equals in an order by processor
+        texts = (passages[row[i]] for i in ranked if scores[i] > 0)
         best.append(next((text for text in texts if text != excluded), ""))
     return best
