@@ -78,18 +78,19 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
     from scipy.sparse import csr_array
 
     flat = list(map(str.strip, chain.from_iterable(groups)))
-    place = {name: i for i, name in enumerate(sorted(set(flat) - {""}))}
+    names = sorted(set(flat) - {""})
+    place = {name: i for i, name in enumerate(names)} | {"": -1}
+    which = np.fromiter(map(place.__getitem__, flat), dtype=int, count=len(flat))
     n = np.array([len(texts) for texts in groups], dtype=int)
     group = np.repeat(np.arange(len(n)), n)
-    empty = np.fromiter(map(len, flat), dtype=int) == 0
     # All empty texts share one unit vector, in a dimension of their own.
-    squared = np.bincount(group[empty], minlength=len(n)) ** 2.0
-    if place:
-        vectors = np.asarray(embed(list(place)))
+    squared = np.bincount(group[which < 0], minlength=len(n)) ** 2.0
+    if names:
+        vectors = np.asarray(embed(names))
         length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=float))
-        which = np.fromiter(map(place.__getitem__, filter(None, flat)), dtype=int)
+        group, which = group[which >= 0], which[which >= 0]
         # Repeated (group, text) cells add up, so every distinct vector is touched once a group.
-        cells = csr_array((1 / length[which], (group[~empty], which)), shape=(len(n), len(place)))
+        cells = csr_array((1 / length[which], (group, which)), shape=(len(n), len(names)))
         for some in np.array_split(vectors, ceil(vectors.shape[1] / 64), axis=1):  # fit in a cache
             sums = cells @ some.astype(float)
             squared += np.einsum("ij,ij->i", sums, sums)

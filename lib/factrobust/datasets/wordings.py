@@ -19,9 +19,7 @@ QUESTIONS_SCHEMA = tables.csv_schema(
     ("group_id", "question", "answers"),
     group_id=tables.filled("give the questions that belong together one name"),
     question=tables.filled("write the question, or delete the line"),
-    answers=pa.Check.str_contains(
-        "[^| ]", error="is no answer; write the accepted ones, joined by |"
-    ),
+    answers=pa.Check.str_contains("[^| ]", error="is no answer; write accepted ones, joined by |"),
     question_id=None,
     prefix=None,
     relation=tables.filled("name a category, or drop the column"),

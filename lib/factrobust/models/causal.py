@@ -203,9 +203,7 @@ class CausalLM(Model):
     def _may_close(self, stop: Sequence[str], token: int) -> bool:
         """Whether an answer may end with this token: few do, and decoding all of it takes longer."""
         text = self.tokenizer.decode([token])
-        return token in self.end_ids or any(
-            s[-1] in text or s[-1] == " " or not s.isascii() for s in stop
-        )
+        return token in self.end_ids or any(s[-1] in f"{text} " or not s.isascii() for s in stop)
 
     def _ended(self, last: int, ids: list[int], stop: Sequence[str]) -> bool:
         if ids[-1] in self.end_ids:
