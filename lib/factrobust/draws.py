@@ -36,7 +36,9 @@ def ranks(names: pd.Series, groups: pd.Series, seed: int) -> pd.Series:
 def need_count(name: str, count: int | None, least: int = 1) -> None:
     """Raise ValueError unless a notebook's parameter is None, for all, or a whole number."""
     if count is not None and (int(count) != count or count < least):
-        raise ValueError(f"{name} is {count!r}; give a whole number from {least}, or None for all")
+        raise ValueError(
+            f"{name} is {count!r}; give a whole number from {least} up, or None for all"
+        )
 
 
 def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> pd.DataFrame:

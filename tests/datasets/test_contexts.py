@@ -103,7 +103,7 @@ def test_limits_are_even_and_nested(embedded):
     order = embedded["question_id"].tolist()
     assert large["question_id"].tolist() == [q for q in order if q in set(large["question_id"])]
     pd.testing.assert_frame_equal(load_context_questions(limit=70), embedded)
-    with pytest.raises(ValueError, match=r"^limit is 1; give a whole number from 2"):
+    with pytest.raises(ValueError, match=r"^limit is 1; give a whole number from 2 up"):
         load_context_questions(limit=1)
 
 

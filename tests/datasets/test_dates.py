@@ -354,7 +354,7 @@ def test_sides_are_balanced_in_number_and_reach(pair, n_correct, n_incorrect):
 
 
 def test_numbers_to_keep_must_be_counts():
-    with pytest.raises(ValueError, match=r"n_incorrect is 0.*give a whole number from 1"):
+    with pytest.raises(ValueError, match=r"n_incorrect is 0.*give a whole number from 1 up"):
         as_published(FACTS, n_incorrect=0)
 
 

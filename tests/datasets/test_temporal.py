@@ -345,5 +345,5 @@ def test_gaps_returns_and_touching_bounds_are_allowed(load):
     terms = load(OFFICE + FIRST + SECOND + THIRD + last)
     assert moments(terms, 1)["year"].tolist() == [1967, 1972, 1975, 2002]
     assert terms["term"].tolist() == [0, 1, 2, 3]
-    with pytest.raises(ValueError, match="n_years is 0; give a whole number from 1, or None"):
+    with pytest.raises(ValueError, match="n_years is 0; give a whole number from 1 up, or None"):
         moments(terms, 0)

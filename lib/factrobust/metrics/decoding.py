@@ -358,14 +358,11 @@ def other_spellings(known: pd.DataFrame) -> list[list[str]]:
 def _per_fact(
     table: pd.DataFrame, column: str, measure: Callable[[np.ndarray, np.ndarray], float]
 ) -> pd.DataFrame:
-    # Cut as an array: a table of each fact takes longer than what is measured.
     rows = table.sort_values("temperature", kind="stable")
-    facts = rows.groupby(KEY, sort=False)
-    order = np.argsort(facts.ngroup(), kind="stable")
-    values = rows[["temperature", column]].to_numpy()[order]
-    each = np.split(values, np.cumsum(facts.size())) if len(rows) else []
-    found = [measure(*part.T) for part in each[:-1]]
-    return rows[KEY].drop_duplicates(ignore_index=True).assign(t_b=np.array(found, dtype=float))
+    keys, places = rows[KEY].drop_duplicates(ignore_index=True), rows.groupby(KEY).indices
+    values = rows[["temperature", column]].to_numpy()  # tables of each fact would take long
+    found = [measure(*values[places[key]].T) for key in keys.itertuples(index=False, name=None)]
+    return keys.assign(t_b=np.array(found, dtype=float))
 
 
 def _mean_probability(logprobs: Sequence[float]) -> float:
