@@ -96,6 +96,15 @@ def test_what_does_not_grow_has_no_half_effect() -> None:
     assert np.isnan([row["mean"], row["low"], row["high"]]).all()
 
 
+def test_growth_is_asked_of_the_upper_half_of_doses() -> None:
+    n, late = np.full(11, 50.0), (DOSES > np.median(DOSES)).astype(float)
+    early = np.where(DOSES > 0, 1 - late, 0.0) * (DOSES < np.median(DOSES))
+    assert np.isnan(exposure.fit_hill(DOSES, early, n)[2])
+    assert np.isfinite(exposure.fit_hill(DOSES, late, n)[2])
+    found = exposure.half_effects(DOSES, np.stack([early, late], axis=1), n)
+    assert np.isnan(found).tolist() == [True, False]
+
+
 def test_each_of_several_measures_has_its_own_curve() -> None:
     rows = facts(exposure.hill(DOSES, 0.05, 0.95, 20, 1.4), 40)
     rows["sure"] = rows["right"].where(rows["exposure"] > 0) * 0.5
