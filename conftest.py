@@ -2,27 +2,33 @@
 
 `pytest` runs the tests, and every notebook cell by cell; after a notebook's last cell, the data
 behind the figures and tables that it saved. nbval's own tags (nbval-skip, nbval-ignore-output) work.
+
+The code of a cell is the working tree's. What it is compared with is git's copy, that is, what is
+staged or committed (factrobust.reproduce.compare): `make reproduce` may have written the numbers of
+another processor into the working tree.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 
-from factrobust.reproduce.compare import NUMBER, close, compare_tables
+from factrobust.reproduce.compare import NUMBER, close, compare_tables, held_by_git, present
 from factrobust.reproduce.notebook import clean_outputs, kernel_environment
 from factrobust.reproduce.profiles import Mode
 
 ROOT = Path(__file__).resolve().parent
 SHOWN = 8  # differences of a table
+UPDATE = "if this is meant, `make replay` and `git add figures notebooks`"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -44,7 +50,10 @@ def pytest_configure(config: pytest.Config) -> None:
             start_kernel(self)
 
     def collect(self: Any) -> Iterator[pytest.Item]:
-        yield from collect_cells(self)
+        outputs = held_outputs(self.path.relative_to(ROOT).as_posix())
+        for item in collect_cells(self):
+            item.cell.outputs = outputs.get(item.cell.id, item.cell.outputs)
+            yield item
         yield SavedData.from_parent(self, name="saved data")
 
     def compare_outputs(self: Any, test: list[Any], reference: list[Any], skip: Any = None) -> Any:
@@ -53,6 +62,22 @@ def pytest_configure(config: pytest.Config) -> None:
     plugin.IPyNbFile.setup = setup
     plugin.IPyNbFile.collect = collect
     plugin.IPyNbCell.compare_outputs = compare_outputs
+
+
+@functools.cache
+def held() -> Mapping[str, str]:
+    """The texts of figures/ and notebooks/ as git holds them; without git, as they are."""
+    texts = held_by_git(ROOT)
+    return present(ROOT) if texts is None else texts
+
+
+def held_outputs(notebook: str) -> dict[str, Any]:
+    """The outputs in git's copy of a notebook by the id of their cell; of a new one, none."""
+    import nbformat
+
+    text = held().get(notebook)
+    cells = nbformat.reads(text, as_version=4).cells if text else []
+    return {cell.id: cell.outputs for cell in cells if cell.cell_type == "code"}
 
 
 def saved_by(notebook: pytest.Collector) -> Path:
@@ -70,22 +95,20 @@ class SavedData(pytest.Item):
         notebook = self.path.relative_to(ROOT).as_posix()
         out = saved_by(self.parent)
         new = {path.relative_to(out).as_posix() for path in out.glob("figures/**/*.csv")}
-        about = {
-            path: json.loads(path.read_text("utf-8")) for path in ROOT.glob("figures/**/*.json")
-        }
+        texts = held()
         old = {
-            path.with_suffix(".csv").relative_to(ROOT).as_posix()
-            for path, origin in about.items()
-            if origin["notebook"] == notebook
+            path.removesuffix("json") + "csv"
+            for path, text in texts.items()
+            if path.startswith("figures/")
+            and path.endswith(".json")
+            and json.loads(text)["notebook"] == notebook
         }
-        wrong = [f"{path} is committed, but this notebook no longer saves it" for path in old - new]
-        wrong += [f"{path} is not committed: run `make reproduce`" for path in new - old]
+        wrong = [f"{path} is in git, but this notebook no longer saves it" for path in old - new]
+        wrong += [f"{path} is not in git: {UPDATE}" for path in new - old]
         for path in sorted(new & old):
-            difference = compare_tables(
-                *((folder / path).read_text("utf-8") for folder in (out, ROOT))
-            )
+            difference = compare_tables((out / path).read_text("utf-8"), texts[path])
             if found := [*difference.others, *(place for _, place in difference.moves)]:
-                wrong.append("\n".join([f"{path} is not what it was:", *found[:SHOWN]]))
+                wrong.append("\n".join([f"{path} is not what it was; {UPDATE}:", *found[:SHOWN]]))
         if wrong:
             pytest.fail("\n".join(wrong), pytrace=False)
 

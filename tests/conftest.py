@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from factrobust import load_model
+from factrobust.paths import ROOT
+from factrobust.reproduce.compare import held_by_git
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +26,18 @@ def smollm():
 def toy_model():
     """Builder of a model with known probabilities: see tests/models/toy.py."""
     return runpy.run_path(str(Path(__file__).parent / "models" / "toy.py"))["toy_model"]
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory):
+    """A folder with the data and provenance of all figures and tables as git holds them: those of the
+    working tree may be of a run on another processor."""
+    folder = tmp_path_factory.mktemp("held")
+    for path, text in (held_by_git(ROOT) or {}).items():
+        if path.startswith("figures/"):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
+    return folder if any(folder.iterdir()) else ROOT
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
@@ -39,9 +40,9 @@ def statements(notebook: str) -> Iterator[Statement]:
                 yield Statement(" ".join(before.split()), found[1], found[2])
 
 
-def estimates(notebook: str) -> Iterator[Estimate]:
+def estimates(notebook: str, results: Path) -> Iterator[Estimate]:
     """All estimates with an interval in the data of the notebook's figures and tables."""
-    for about in sorted(ROOT.glob("figures/**/*.json")):
+    for about in sorted(results.glob("figures/**/*.json")):
         if json.loads(about.read_text(encoding="utf-8"))["notebook"] != notebook:
             continue
         table = pd.read_csv(about.with_suffix(".csv"))
@@ -79,8 +80,8 @@ NOTEBOOKS = [name for name in find_notebooks(ROOT) if any(statements(name))]
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
-def test_intervals_in_the_text_are_those_of_the_tables(notebook):
-    made = list(estimates(notebook))
+def test_intervals_in_the_text_are_those_of_the_tables(notebook, results):
+    made = list(estimates(notebook, results))
     wrong = [s for s in statements(notebook) if not any(agrees(s, e) for e in made)]
     assert not wrong
 

@@ -13,8 +13,8 @@ readme = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("readme.p
 README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_numbers_are_those_of_the_committed_tables():
-    quoted = readme.with_results(README, paths.ROOT / "figures")
+def test_the_numbers_are_those_of_the_committed_tables(results):
+    quoted = readme.with_results(README, results / "figures")
     assert quoted == README, "run `python tests/readme.py`"
 
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from factrobust.paths import ROOT
-from factrobust.reproduce.compare import close, committed, compare_tables, differences, present
+from factrobust.reproduce.compare import close, compare_tables, differences, held_by_git, present
 
 
 @pytest.mark.parametrize(
@@ -84,34 +84,43 @@ OLD = {FIRST: "model,frs\ngemma,0.5\nsmollm,10.0\n", OTHER: "x\n1.0\n"}
 
 def test_the_report_counts_moves_and_places_the_largest():
     new = OLD | {FIRST: "model,frs\ngemma,0.6\nsmollm,10.5\n"}
-    assert differences(OLD, new, "commit abc") == [
+    *report, meaning = differences(OLD, new, "commit abc")
+    assert report == [
         "Compared with commit abc: 3 numbers in 2 tables.",
         "2 numbers moved by more than 1e-06 (relative); the largest moves:",
         f"  {FIRST}: row 1, column frs: 0.5 -> 0.6 (0.2 relative)",
         f"  {FIRST}: row 2, column frs: 10 -> 10.5 (0.05 relative)",
     ]
+    assert "all others come from a change of code, data or versions" in meaning
+    # What another processor moves is told to be no fault.
+    *_, meaning = differences(OLD, OLD | {OTHER: "x\n1.00001\n"}, "x")
+    assert meaning.startswith("Moves of this size are no fault")
 
 
 def test_jitter_is_no_move_and_other_changes_are_named():
-    new = OLD | {OTHER: "x\n1.0000000001\n"}
+    new = OLD | {OTHER: "x\n1.0000000001\n", "figures/1/x.json": "{}"}
     assert differences(OLD, new, "x")[1:] == ["No number moved by more than 1e-06 (relative)."]
     new = {FIRST: "model,frs\ngemma,0.5\n", "figures/new.csv": "x\n1\n"}
     assert differences(OLD, new, "x")[2:] == [f"Changed in {FIRST}, rows: 2 -> 1"]
 
 
-def test_the_baseline_is_the_last_commit(tmp_path):
+def test_the_baseline_is_what_git_holds(tmp_path):
     root = tmp_path / "my repo"
-    for path, content in OLD.items():
+    results = OLD | {"figures/1/figure-01.json": "{}", "notebooks/1.ipynb": "{}"}
+    for path, content in results.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(content)
-    (root / "figures/1/figure-01.png").write_bytes(b"no table")
-    assert committed(root) is None
+    (root / "figures/1/figure-01.png").write_bytes(b"no text")
+    assert held_by_git(root) is None
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
     for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "results"]):
-        assert committed(root) is None  # a checkout without a commit
         subprocess.run([*git, *arguments], cwd=root, check=True)
-    found = committed(root)
-    assert found == OLD == present(root)
-    assert committed(root / "figures") is None  # not the top of the checkout
+    found = held_by_git(root)
+    assert found == results == present(root)
+    assert held_by_git(root / "figures") is None  # not the top of the checkout
+    # A run's numbers in the working tree leave it as it is; what is staged counts.
     (root / OTHER).write_text("x\n2.0\n")
+    assert held_by_git(root) == found
     assert "column x: 1 -> 2" in "\n".join(differences(found, present(root), "x"))
+    subprocess.run([*git, "add", "."], cwd=root, check=True)
+    assert held_by_git(root) == present(root) != found

@@ -40,6 +40,11 @@ def pytest_of(root: Path, **environment: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+def git(root: Path, *arguments: str) -> None:
+    how = {"cwd": root, "check": True, "capture_output": True}
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], **how)
+
+
 def test_notebooks_and_their_saved_data_are_compared(reproduced):
     # Jitter passes and does not reach the committed file.
     status, out = pytest_of(reproduced, NOISE="1.000000001")
@@ -60,5 +65,41 @@ def test_notebooks_and_their_saved_data_are_compared(reproduced):
     assert status == 1
     assert "3 failed, 2 passed" in out
     assert "row 1, column x: 0.5 -> 0.505" in out
-    assert "figures/old.csv is committed, but this notebook no longer saves it" in out
-    assert "figures/other.csv is not committed" in out
+    assert "figures/old.csv is in git, but this notebook no longer saves it" in out
+    assert "figures/other.csv is not in git: if this is meant" in out
+
+
+def test_a_run_on_another_processor_is_no_failure_and_a_changed_commit_is(reproduced):
+    """`make reproduce` there, then `make test`, which replays the records of here."""
+    git(reproduced, "init", "-q")
+    git(reproduced, "add", "figures", "notebooks")
+    git(reproduced, "commit", "-qm", "results")
+    os.environ["NOISE"] = "1.00001"
+    try:
+        assert main([], root=reproduced) == 0
+    finally:
+        del os.environ["NOISE"]
+    moved = {name: (reproduced / name) for name in ("figures/noisy.csv", "notebooks/1.ipynb")}
+    assert all("0.500005" in path.read_text() for path in moved.values())
+    status, out = pytest_of(reproduced)
+    assert status == 0, out
+
+    # Committed numbers that are not the replay's: in a table, and in a notebook's output.
+    git(reproduced, "checkout", "--", ".")
+    for path, old, new in zip(
+        moved.values(), ("\n0.5", "x is 0.5"), ("\n0.6", "x is 0.6"), strict=True
+    ):
+        path.write_text(path.read_text().replace(old, new, 1))
+    git(reproduced, "commit", "-qam", "tampered")
+    status, out = pytest_of(reproduced)
+    assert (status, "2 failed, 3 passed" in out) == (1, True), out
+    assert "figures/noisy.csv is not what it was; if this is meant, `make replay`" in out
+    assert "x is 0.6" in out
+
+    # A notebook that was changed on purpose: what is staged then is what is compared.
+    path = moved["notebooks/1.ipynb"]
+    path.write_text(path.read_text().replace("x = 0.5", "x = 0.75"))
+    assert main([], root=reproduced) == 0
+    assert pytest_of(reproduced)[0] == 1
+    git(reproduced, "add", "figures", "notebooks")
+    assert pytest_of(reproduced)[0] == 0

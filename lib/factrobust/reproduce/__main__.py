@@ -35,7 +35,7 @@ from tqdm.std import tqdm
 from factrobust.models.cluster import cluster
 from factrobust.paths import ROOT
 from factrobust.records import Records, RecordsError
-from factrobust.reproduce.compare import committed, differences, present
+from factrobust.reproduce.compare import differences, held_by_git, present
 from factrobust.reproduce.notebook import kernel_environment, normalise, read_canonical, to_text
 from factrobust.reproduce.profiles import LAPTOP, Mode, find_notebooks, parameters
 
@@ -246,11 +246,11 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
 
 
 def _run(mode: Mode, wanted: dict[str, dict[str, Any]]) -> int:
-    commit = committed(mode.root)
-    before = present(mode.root) if commit is None else commit
+    held = held_by_git(mode.root)
+    before = present(mode.root) if held is None else held
     beyond = run_all(mode, wanted, REPLAYED_AT_ONCE if mode.replay else 1)
     if mode.place == mode.root:
-        against = "the state before" if commit is None else "the last commit"
+        against = "the state before" if held is None else "what git holds"
         print("\n".join(differences(before, present(mode.root), against)))
     else:
         print(f"Notebooks and figures are in {mode.place.relative_to(mode.root)}/.")

@@ -1,4 +1,9 @@
-"""What moved: two versions of a table, of all tables; the working tree and its commit."""
+"""What moved: two versions of a table, of all tables; the working tree and what git holds of it.
+
+A run rewrites figures/ and notebooks/ in place, and another processor rounds otherwise. What a replay
+of the committed records is compared with is therefore never the working tree, but git's copy: what is
+staged, which in a fresh clone is what was committed. Both then come from the same answers.
+"""
 
 import csv
 import io
@@ -9,11 +14,13 @@ import tarfile
 from collections.abc import Mapping
 from itertools import chain, product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 RTOL = 1e-6
 ATOL = 1e-9  # below this, floats count as zero
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?!\w)")
+ROUNDING = 0.01  # relative; what was seen of other processors stays below
+FOLDERS, ENDINGS = ("figures", "notebooks"), (".csv", ".json", ".ipynb")
 SHOWN = 8  # lines of a list before "and 5 more"
 
 
@@ -66,26 +73,32 @@ def compare_tables(new: str, old: str) -> Comparison:
 
 
 def present(root: Path) -> dict[str, str]:
-    """The tables (figures/**/*.csv) as they are now, by path relative to the root."""
-    paths = sorted(root.glob("figures/**/*.csv"))
-    return {path.relative_to(root).as_posix(): path.read_text("utf-8") for path in paths}
+    """The texts of figures/**/*.csv, figures/**/*.json and notebooks/**/*.ipynb as they are now, by
+    path relative to the root."""
+    paths = (path for folder in FOLDERS for path in sorted((root / folder).rglob("*.*")))
+    texts = {p.relative_to(root).as_posix(): p for p in paths if p.suffix in ENDINGS}
+    return {name: path.read_text("utf-8") for name, path in texts.items()}
 
 
-def committed(root: Path) -> dict[str, str] | None:
-    """The same tables in the last commit; None without a commit or git."""
-    command = ["git", "-C", str(root), "archive", "HEAD", ":(glob)figures/**/*.csv"]
+def held_by_git(root: Path) -> dict[str, str] | None:
+    """The same texts as git would commit them now: what is staged, else what was committed. None
+    without git, or where one of these folders is not in it."""
+    git = ["git", "-C", str(root)]
+    how: dict[str, Any] = {"check": True, "capture_output": True}
     try:
-        archive = subprocess.run(command, check=True, capture_output=True).stdout
+        tree = subprocess.run([*git, "write-tree"], **how).stdout.decode().strip()
+        archive = subprocess.run([*git, "archive", tree, *FOLDERS], **how).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        return {f.name: file.read().decode() for f in files if (file := files.extractfile(f))}
+        named = {f.name: files.extractfile(f) for f in files if f.name.endswith(ENDINGS)}
+        return {name: file.read().decode() for name, file in named.items() if file}
 
 
 def differences(old: Mapping[str, str], new: Mapping[str, str], against: str) -> list[str]:
-    """What a reader should know of the differences between two versions of `present`'s tables; `git
-    diff` tells the rest."""
-    both = sorted(old.keys() & new.keys())
+    """What a reader should know of the differences between the tables of two versions of `present`;
+    `git diff` tells the rest."""
+    both = sorted(path for path in old.keys() & new.keys() if path.endswith(".csv"))
     tables = {path: compare_tables(new[path], old[path]) for path in both}
     moves = [(*move, path) for path, table in tables.items() for move in table.moves]
     numbers = sum(table.numbers for table in tables.values())
@@ -94,8 +107,23 @@ def differences(old: Mapping[str, str], new: Mapping[str, str], against: str) ->
     lines = [f"Compared with {against}: {numbers:,} numbers in {len(tables)} tables."]
     lines += [f"{moved} (relative){end}"]
     lines += _first([f"  {path}: {place}" for _, place, path in sorted(moves, reverse=True)])
+    lines += [meaning(max(move for move, *_ in moves))] if moves else []
     others = {path: table.others[0] for path, table in tables.items() if table.others}
     return lines + _first([f"Changed in {path}, {what}" for path, what in others.items()])
+
+
+def meaning(largest: float) -> str:
+    """What the largest relative move of a run says, in a sentence."""
+    if largest <= ROUNDING:
+        return (
+            "Moves of this size are no fault: another processor adds the same numbers in another "
+            "order, and `make test` compares with git's copy, not with these files."
+        )
+    return (
+        f"Moves above {ROUNDING:g} are no fault where a number near zero, or a count of few cases "
+        "that stand at a threshold, is rounded otherwise by another processor; all others come from "
+        "a change of code, data or versions."
+    )
 
 
 def _first(lines: list[str]) -> list[str]:
