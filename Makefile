@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce replay plan test lab bench records grow lint normalise constraints clean
+.PHONY: help env reproduce replay plan test commands lab bench records grow lint normalise constraints clean
 
 PYTHON  ?= python3
 PROFILE ?= laptop
@@ -81,9 +81,12 @@ lab: $(READY) ## open JupyterLab on the first notebook
 
 # ---- checks --------------------------------------------------------------------------------------
 # A file's tests stay together: they share models, and a notebook's cells a kernel.
-test: $(READY) ## every test, and every notebook against its committed outputs and figures' data
+test: $(READY) ## every test, and every notebook against the outputs and figures' data that git holds
 	@echo "[test] unit tests on the real small models, the notebooks on recorded answers: some minutes"
 	@OMP_NUM_THREADS=1 "$(PY)" -m pytest -n $(JOBS) --dist loadfile
+
+commands: $(READY) ## what README says can be run, in a fresh clone (a quarter of an hour)
+	@"$(PY)" tests/commands.py
 
 lint: $(READY) ## ruff, mypy, whether the notebooks are in canonical form, and how thin all is
 	@"$(PY)" -m ruff check

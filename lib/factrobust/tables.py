@@ -30,6 +30,10 @@ class FactsError(ValueError):
     """A table of facts or relations cannot be used: one sentence with file, line and remedy."""
 
 
+class TooFewError(ValueError):
+    """Too few cases are left for what a notebook shows, as under a profile that asks little."""
+
+
 def read_table(
     path: str | Path, *, required: Sequence[str] = (), optional: Sequence[str] = ()
 ) -> pd.DataFrame:

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from factrobust.plots import blocks, style
+from factrobust.tables import TooFewError
 
 LOOKS = style.looks(["a", "b"])
 
@@ -28,7 +29,7 @@ def test_what_a_table_lacks_or_has_twice_is_named():
     blocks.check(twice, "model", "precision", "prompt_format")
     with pytest.raises(ValueError, match="several rows for model b, precision day: keep one"):
         blocks.check(twice, "model", "precision")
-    with pytest.raises(ValueError, match="no rows"):
+    with pytest.raises(TooFewError, match="No case is left"):
         blocks.check(table(model=[]), "model")
 
 

@@ -89,17 +89,25 @@ def test_a_failure_names_the_cell_and_leaves_everything_as_it_was(root, write, r
     assert (root / "figures/plain.csv").exists()
 
 
-def test_a_notebook_beyond_the_models_is_left_out(root, write, run):
-    lacks = "class LacksError(ValueError):\n    pass\n\nraise LacksError('m: no logits')"
-    write("1.ipynb", lacks)
-    write("2.ipynb", PLAIN)
-    status, out, error = run()
-    assert (status, ran(out)) == (1, ["notebooks/1.ipynb", "notebooks/2.ipynb"])
-    assert "FAILED notebooks/1.ipynb, In [1]: class LacksError" in error
-    assert "\nLacksError: m: no logits\nThe notebook with" in error  # no traceback
-    left_out = "Left out, because they need more than the models can do: notebooks/1.ipynb.\n"
-    assert error.endswith(left_out)
-    assert (root / "figures/plain.csv").exists()
+def test_what_says_nothing_of_other_notebooks_leaves_out_one_alone(root, write, run):
+    """A model that cannot do it, too few cases; under a profile that is not committed any error."""
+    for name in ("LacksError", "TooFewError"):
+        write("1.ipynb", f"class {name}(ValueError):\n    pass\n\nraise {name}('m: no logits')")
+        write("2.ipynb", PLAIN)
+        status, out, error = run()
+        assert (status, ran(out)) == (1, ["notebooks/1.ipynb", "notebooks/2.ipynb"])
+        assert f"FAILED notebooks/1.ipynb, In [1]: class {name}" in error
+        assert f"\n{name}: m: no logits\nThe notebook with" in error  # no traceback
+        assert error.endswith("Left out, for the reasons above: notebooks/1.ipynb.\n")
+        assert (root / "figures/plain.csv").exists()
+
+    (root / "profiles/tiny.yaml").write_text("{}")
+    for cell, stops in {"1 / 0": False, "raise ModelError('no weights')": True}.items():
+        write("1.ipynb", f"class ModelError(ValueError):\n    pass\n\n{cell}")
+        status, out, error = run("--profile", "tiny")
+        assert (status, len(ran(out))) == (1, 1 if stops else 2)
+        assert ("Left out" in error) is not stops
+    assert run()[0] == 1  # the committed profile stops at the first
 
 
 def test_a_dead_kernel_and_a_broken_notebook_are_failures_too(root, write, run):

@@ -19,6 +19,7 @@ from matplotlib.ticker import LogLocator
 
 from factrobust.plots import style
 from factrobust.plots.style import Look
+from factrobust.tables import TooFewError
 
 MARKED = 12  # points of a line up to which they are marked
 Looks = Mapping[str, Look]
@@ -27,9 +28,11 @@ Panels = list[tuple[Axes, pd.DataFrame]]  # axes, and the rows of the table that
 
 
 def check(table: pd.DataFrame, *keys: str | None) -> None:
-    """Raise ValueError unless the table has rows, each with its own `keys`."""
+    """Raise TooFewError for a table without rows, ValueError unless each row has its own `keys`."""
     if table.empty:
-        raise ValueError("The figure's table has no rows: check what was selected before it.")
+        raise TooFewError(
+            "No case is left for this figure: ask more facts, or models that know more of them."
+        )
     columns = [key for key in dict.fromkeys(keys) if key]
     for _, row in table[table.duplicated(columns)][:1].iterrows() if columns else ():
         which = ", ".join(f"{key} {row[key]}" for key in columns)

@@ -42,7 +42,9 @@ from factrobust.reproduce.profiles import LAPTOP, Mode, find_notebooks, paramete
 SHOW_SECONDS = 15  # between two lines of progress
 REPLAYED_AT_ONCE = 3  # notebooks; models that compute take all of a machine, one at a time
 # The library's errors, by name: one sentence that says it all, where others need their traceback.
-OURS = ("FactsError", "LacksError", "ModelError", "RecordsError")
+OURS = ("FactsError", "LacksError", "ModelError", "RecordsError", "TooFewError")
+# Those of one notebook alone: of a model that cannot do what it needs, or of cases.
+OF_ONE = ("LacksError", "TooFewError")
 
 logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what goes wrong is told once, here
 
@@ -50,10 +52,10 @@ logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what goes wrong is 
 class NotebookError(Exception):
     """A notebook did not run to its end; the text tells a reader where and why.
 
-    `lacking`: because a model cannot do what this notebook needs, which says nothing of the others.
+    `alone`: for a reason that says nothing of the other notebooks.
     """
 
-    lacking = False
+    alone = False
 
 
 class Manager(AsyncKernelManager):
@@ -124,7 +126,9 @@ class Run:
             copy = f"The notebook with the error: {failed.relative_to(self.mode.root)}"
             lines = [f"{self.notebook}, {_explain(error)}", *([copy] if failed.exists() else [])]
             failure = NotebookError("\n".join(lines))
-            failure.lacking = getattr(error, "ename", None) == "LacksError"
+            # No other profile is as well tried as the one that is committed, and may run for hours.
+            name, tried = getattr(error, "ename", None), self.mode.profile == LAPTOP
+            failure.alone = name in OF_ONE or not (tried or name is None or name in OURS)
             raise failure from error
         finally:
             # Nothing is left to save, and waiting for the kernel's goodbye can take seconds.
@@ -158,18 +162,18 @@ class Run:
 def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list[str]:
     """Run notebooks with these parameters, and put their results in place in the given order.
 
-    Returns those that no model given to them can serve: that is no reason not to run the rest.
+    Returns those that failed for a reason of their own: that is no reason not to run the rest.
     Raises NotebookError for any other that fails; it and those after it are as they were.
     """
     runs = [Run(mode, notebook, parameters) for notebook, parameters in wanted.items()]
-    halted, beyond = threading.Event(), []
+    halted, left_out = threading.Event(), []
 
     def attempt(run: Run) -> None:
         try:
             if not halted.is_set():
                 run.execute()
         except NotebookError as error:
-            if not error.lacking:
+            if not error.alone:
                 halted.set()
             raise
 
@@ -190,10 +194,10 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
                     if not run.seconds:  # it did not begin, since another failed
                         continue
                 except NotebookError as error:
-                    if not error.lacking:
+                    if not error.alone:
                         raise
                     print(f"FAILED {error}", file=sys.stderr)
-                    beyond.append(run.notebook)
+                    left_out.append(run.notebook)
                     continue
                 mover.submit(run.put_in_place).result()
                 print(f"      {tqdm.format_interval(run.seconds)}", flush=True)
@@ -202,7 +206,7 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
             while wait(futures.values(), timeout=0.1).not_done:
                 for run in runs:
                     run.kill()
-    return beyond
+    return left_out
 
 
 def _explain(error: Exception) -> str:
@@ -248,16 +252,15 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
 def _run(mode: Mode, wanted: dict[str, dict[str, Any]]) -> int:
     held = held_by_git(mode.root)
     before = present(mode.root) if held is None else held
-    beyond = run_all(mode, wanted, REPLAYED_AT_ONCE if mode.replay else 1)
+    left_out = run_all(mode, wanted, REPLAYED_AT_ONCE if mode.replay else 1)
     if mode.place == mode.root:
         against = "the state before" if held is None else "what git holds"
         print("\n".join(differences(before, present(mode.root), against)))
     else:
         print(f"Notebooks and figures are in {mode.place.relative_to(mode.root)}/.")
-    if beyond:
-        names = ", ".join(beyond)
-        print(f"Left out, because they need more than the models can do: {names}.", file=sys.stderr)
-    return int(bool(beyond))
+    if left_out:
+        print(f"Left out, for the reasons above: {', '.join(left_out)}.", file=sys.stderr)
+    return int(bool(left_out))
 
 
 def _parser() -> argparse.ArgumentParser:
