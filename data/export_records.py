@@ -52,7 +52,7 @@ def export(path: Path, folder: Path) -> list[Path]:
         )
     folder.mkdir(parents=True, exist_ok=True)
     files = _write_files(folder, (row[:-1] for row in marked))
-    _count(marked).to_csv(folder / COUNTS, index=False, lineterminator="\n")
+    count_calls(marked).to_csv(folder / COUNTS, index=False, lineterminator="\n")
     index = {"schema": SCHEMA, "notebooks": notebooks, "files": files}
     (folder / INDEX).write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
     for old in folder.glob("*.parquet"):
@@ -61,7 +61,7 @@ def export(path: Path, folder: Path) -> list[Path]:
     return [folder / name for name in files]
 
 
-def _count(marked: Iterable[Row]) -> pd.DataFrame:
+def count_calls(marked: Iterable[Row]) -> pd.DataFrame:
     """The calls of each model and operation that a notebook is the first to make, for `make plan`.
 
     Each call counts once, so that the calls of all rows are the records. `characters` are those of the

@@ -3,15 +3,15 @@
 import re
 import subprocess
 import sys
-from collections import Counter
 
 import pandas as pd
 import pytest
 import yaml
+from export_records import count_calls
 
 from factrobust import paths
 from factrobust.models.load import Settings
-from factrobust.records import read_index
+from factrobust.records import Call
 from factrobust.reproduce import plan
 from factrobust.reproduce.plan import collect, cost
 
@@ -131,15 +131,18 @@ def test_the_table_has_a_line_a_part_and_model(planned, root, capsys):
 
 
 def test_the_laptops_plan_is_what_the_records_hold():
-    calls = pd.read_csv(paths.DATA / "records" / "calls.csv")
-    counted = calls.groupby(["model", "operation"])["calls"].sum().to_dict()
-    held: Counter[tuple[str, str]] = Counter()
-    for about in read_index(paths.DATA / "records")["files"].values():
-        held[about["model"], about["operation"]] += about["calls"]
-    assert counted == held
+    counted = pd.read_csv(paths.DATA / "records" / "calls.csv")
+    files = sorted((paths.DATA / "records").glob("*.parquet"))
+    calls = pd.concat(pd.read_parquet(file, columns=[*Call._fields]) for file in files)
+    marked = calls.assign(value="", notebook="").itertuples(index=False, name=None)
+    sums = [
+        table.groupby(["model", "operation"])[plan.NUMBERS].sum()
+        for table in (counted, count_calls(marked))
+    ]
+    pd.testing.assert_frame_equal(*sums)
     asked = collect(paths.ROOT, "laptop")
-    others = {"int_sim", "classify", "training"}  # of no language model, or no call of one
-    assert asked["calls"].sum() == sum(n for (_, op), n in held.items() if op not in others)
+    others = ["int_sim", "classify", "training"]  # calls of no language model
+    assert asked["calls"].sum() == sums[0].drop(others, level="operation")["calls"].sum()
 
 
 @pytest.mark.parametrize(
