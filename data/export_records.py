@@ -13,18 +13,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from factrobust.records import COLUMNS, INDEX, SCHEMA, RecordsError, opened, places, read_index
 
+COUNTS = "calls.csv"
 CHUNK_BYTES = 8_000_000  # text a parquet file: digits shrink to less than half, so it stays < 5 MB
 
 Row = tuple[str, ...]  # the COLUMNS
 
 
 def export(path: Path, folder: Path) -> list[Path]:
-    """Write the calls of a working store that notebooks used as committed records.
+    """Write the calls of a working store that notebooks used as committed records, and COUNTS.
 
     Returns the parquet files. They depend on the records alone: unchanged records give the same
     bytes. Files of an earlier export that are no longer needed are removed, after the new ones are
@@ -32,9 +34,10 @@ def export(path: Path, folder: Path) -> list[Path]:
     records serve has not run with this store: its calls would be lost.
     """
     with opened(path) as db:
-        query = f"""SELECT {", ".join(COLUMNS)} FROM calls WHERE key IN (SELECT key FROM used)
+        query = f"""SELECT {", ".join(COLUMNS)}, first FROM calls
+                    JOIN (SELECT key, MIN(notebook) AS first FROM used GROUP BY key) USING (key)
                     ORDER BY model, operation, prompt, parameters"""
-        rows = db.execute(query).fetchall()
+        marked = db.execute(query).fetchall()
         used = db.execute("SELECT DISTINCT notebook FROM used ORDER BY 1").fetchall()
     notebooks = [name for (name,) in used]
     if not notebooks:
@@ -48,13 +51,32 @@ def export(path: Path, folder: Path) -> list[Path]:
             f"{path}: run `make reproduce` first, or delete {folder} if these notebooks are gone."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    files = _write_files(folder, rows)
+    files = _write_files(folder, (row[:-1] for row in marked))
+    count_calls(marked).to_csv(folder / COUNTS, index=False, lineterminator="\n")
     index = {"schema": SCHEMA, "notebooks": notebooks, "files": files}
     (folder / INDEX).write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
     for old in folder.glob("*.parquet"):
         if old.name not in files:
             old.unlink()
     return [folder / name for name in files]
+
+
+def count_calls(marked: Iterable[Row]) -> pd.DataFrame:
+    """The calls of each model and operation that a notebook is the first to make, for `make plan`.
+
+    Each call counts once, so that the calls of all rows are the records. `characters` are those of the
+    prompts and of the answers to score, `written` the most tokens that the answers may have.
+    """
+    counted: Counter[Row] = Counter()
+    characters, written = counted.copy(), counted.copy()
+    for model, operation, prompt, parameters, _, notebook in marked:
+        asked, row = json.loads(parameters), (notebook, model, operation)
+        counted[row] += 1
+        characters[row] += len(prompt) + len(str(asked.get("answer", "")))
+        written[row] += asked.get("max_new_tokens", 0) * asked.get("n", 1)
+    rows = [(*row, counted[row], characters[row], written[row]) for row in sorted(counted)]
+    names = ["notebook", "model", "operation", "calls", "characters", "written"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def _write_files(folder: Path, rows: Iterable[Row]) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Draws stand in records and figures: they are pinned, and depend on nothing but names and seed."""
+"""Records and figures rest on the draws: their values are fixed, and only names and seed count."""
 
 import pandas as pd
 import pytest

@@ -36,7 +36,7 @@ def notebook(code: str, output: str = "") -> str:
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """A committed repository with one notebook and one data file, and a staging folder."""
+    """A repository whose one notebook and data file are committed, and a folder for the results."""
     root = tmp_path / "a repository"
     (root / NOTEBOOK).parent.mkdir(parents=True)
     (root / NOTEBOOK).write_text(notebook("1 + 1"))
@@ -168,7 +168,7 @@ def test_outside_a_repository_the_commit_is_unknown(root, tmp_path, monkeypatch)
         text = save(inputs=[root / "data" / "facts.csv"])
         about = sidecar(text)
         assert about["git"] == {"commit": None, "dirty": None}
-    # Nor does a path of the machine get in.
+    # No path of the machine is told.
     assert list(about["inputs"]) == ["facts.csv"]
     assert str(tmp_path) not in text["figure-01.json"].decode()
 

@@ -29,7 +29,7 @@ def test_zeros_and_ones_follow_the_binomial_distribution():
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say():
-    # 300 data sets of 60 facts with 4 alike rows each: over rows, far too few would be covered.
+    # 300 data sets of 60 facts with 4 similar rows each. Resampled rows would cover far too few.
     rng = np.random.default_rng(1)
     groups = np.repeat(np.arange(60), 4)
     covered = {"facts": 0, "rows": 0}
@@ -38,7 +38,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
         for kind, by in (("facts", groups), ("rows", None)):
             interval = bootstrap_mean(values, by, n_boot=400, seed=seed)
             covered[kind] += interval.low <= 0 <= interval.high
-    assert 0.90 < covered["facts"] / 300 < 0.98  # 95%, less the bootstrap's own 1%, +- 3 s.e.
+    assert 0.90 < covered["facts"] / 300 < 0.98  # 95% - 1% of the bootstrap itself, +- 3 s.e.
     assert covered["rows"] / 300 < 0.80  # theory: half the width, 67%
 
 
@@ -100,7 +100,7 @@ def test_whole_groups_are_drawn_and_weights_are_repetitions():
 
     slow = statistics.bootstrap_statistic(slow_pearson, [x, y], groups, n_boot=200)
     assert slow == pytest.approx(bootstrap_correlation(x, y, groups, n_boot=200))
-    assert len(seen) == 201  # the estimate itself, then the resamples
+    assert len(seen) == 201  # the estimate itself and the resamples
     for weights in seen:
         assert weights.sum() == 12
         assert (weights.reshape(3, 4) == weights[::4, None]).all()
@@ -134,16 +134,15 @@ def test_paired_table_compares_the_facts_that_have_both():
     table = pd.DataFrame(rows, columns=["fact_id", "format", "subject", "value"]).assign(model="m")
     how = ["model"], "value", "format", ("a", "b")
     [row] = statistics.paired_table(table, *how, cluster="subject").to_dict("records")
-    # Both subjects (0), that of f and g twice (1 / 2), or that of h (-1).
+    # Both subjects are drawn (0), or twice that of f and g (1 / 2), or twice that of h (-1).
     expected = {"model": "m", "a": 0.5, "b": 0.5, "mean": 0, "low": -1, "high": 0.5}
     assert row == expected | {"n": 3, "subjects": 2}
     named = table.rename(columns={"fact_id": "group_id"})
     [alone] = statistics.paired_table(named, *how, group="group_id").to_numpy()
     assert alone.tolist() == ["m", 0.5, 0.5, 0, -1, 1, 3]  # facts: 1, 0 and -1, one drawn thrice
     pairs = statistics.pairwise(table, "value", "format", cluster="subject")
-    assert pairs[["first", "second", "n"]].values.tolist() == [
-        *(["a", "b", 3], ["a", "c", 1], ["b", "c", 1])
-    ]
+    names = pairs[["first", "second", "n"]].values.tolist()
+    assert names == [["a", "b", 3], ["a", "c", 1], ["b", "c", 1]]
     assert pairs.loc[0, ["mean", "low", "high", "subjects"]].tolist() == [0, -0.5, 1, 2]
 
 
@@ -181,9 +180,8 @@ def test_intervals_side_by_side():
     assert wide.columns.tolist() == ["memory", "context"]
     assert wide.loc["n"].tolist() == ["25% [10, 40]", "75% [50, 90]"]
     assert wide.loc["m"].tolist() == ["", "100% [96, 100]"]
-    wide = statistics.side_by_side(
-        table.rename(columns={"share": "mean"}), ["model"], "source", digits=2
-    )
+    means = table.rename(columns={"share": "mean"})
+    wide = statistics.side_by_side(means, ["model"], "source", digits=2)
     assert wide.loc["n"].tolist() == ["0.25 [0.10, 0.40]", "0.75 [0.50, 0.90]"]
     wide = statistics.side_by_side(table, "source", ["model", "low"], "share")
     assert wide.columns.tolist() == [("n", 0.104), ("n", 0.5), ("m", 0.964)]
@@ -209,13 +207,10 @@ def test_an_estimate_of_each_part():
     assert found[["model", "n", "relations"]].values.tolist() == [["a", 4, 3], ["b", 4, 3]]
     assert "relations" not in statistics.correlations(df, ["model"], "x", "y", n_boot=50)
     how = ["model"], statistics.ratio_of_sums, ["y", "x"], "relation"
-    sums = statistics.statistic_table(df, *how, n_boot=50)
-    assert sums[["model", "mean", "n", "relations"]].values.tolist() == [
-        *(["a", 1, 4, 3], ["b", -1, 4, 3])
-    ]
-    ends = statistics.estimates(
-        df, ["model"], lambda p: (p["y"].min(), p["y"].max()), ["low", "high"], sort=False
-    )
+    sums = statistics.statistic_table(df, *how, n_boot=50)[["model", "mean", "n", "relations"]]
+    assert sums.values.tolist() == [["a", 1, 4, 3], ["b", -1, 4, 3]]
+    how = ["model"], lambda part: (part["y"].min(), part["y"].max()), ["low", "high"]
+    ends = statistics.estimates(df, *how, sort=False)
     assert ends.values.tolist() == [["b", -4, -1], ["a", 1, 4]]
 
 
@@ -227,9 +222,7 @@ def test_statistics_of_each_part_by_hand():
     assert found.loc[0, ["low", "high"]].tolist() == pytest.approx([2, 2])  # all on one line
     one = np.ones((1, 3))
     x, y, chosen = np.array([1.0, 2, 3]), np.array([1.0, 2, 6]), np.array([1.0, 0, 0])
-    assert statistics.slope_through_0(one, x, y) == pytest.approx(
-        23 / 14
-    )  # (1 + 4 + 18) / (1 + 4 + 9)
+    assert statistics.slope_through_0(one, x, y) == pytest.approx((1 + 4 + 18) / (1 + 4 + 9))
     assert statistics.mean_difference(one, y, chosen) == pytest.approx(1 - 4)
 
 

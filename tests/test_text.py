@@ -119,7 +119,7 @@ def test_int_sim_by_hand():
 
     values, expected = int_sim(groups, embed), [0.1, 0.6, np.nan, np.nan, 1, 1, 2 / 6]
     assert values.tolist() == pytest.approx(expected, nan_ok=True)
-    # Every distinct text is embedded once, and none where there is nothing to embed.
+    # Each distinct text is embedded once. If there is none, nothing is asked.
     assert calls == [["actor", "bamako", "cotonou", "director", "film director", "samurai"]]
     assert int_sim([["", ""]], lambda texts: pytest.fail("nothing to embed")).tolist() == [1]
 
@@ -178,11 +178,11 @@ def test_clusters_by_hand():
         asked.extend(pairs)
         return [pair in {("a", "b"), ("b", "c"), ("c", "d")} for pair in pairs]
 
-    # b joins a; c is like b, but not like a, the first of its cluster; d joins c.
+    # b joins a. c is like b but not like a, the first of that cluster, so it begins another. d joins c.
     groups = [["x", "b", "X", "c"], ["a", "b", "c", "d"], ["d", "c", "b", "a"], ["", "b", " "], []]
     found = [[0, 1, 0, 1], [0, 0, 1, 1], [0, 0, 1, 1], [0, 1, 0], []]
     assert clusters(groups, same) == found
-    # With the founder of each group's first cluster, then with that of its second, and so on.
+    # Pairs with the first text of each group's first cluster, then with that of the second, and so on.
     first = [("a", "b"), ("a", "c"), ("a", "d"), ("b", "d"), ("b", "x"), ("c", "d"), ("c", "x")]
     assert asked == [*first, ("a", "b"), ("b", "c"), ("c", "d")]
     assert not any("" in pair for pair in asked)

@@ -1,9 +1,8 @@
-"""Draws that depend on names and a seed alone: a row's draw is its own.
+"""Random draws that depend only on names and a seed.
 
-A hash of the name takes the place of a generator's state, so what is drawn does not change with the
-order of rows, with rows that come or go, or with a library's version, and a larger sample contains
-every smaller one. What is drawn here stands in prompts, records and figures: another hash would move
-their numbers.
+A hash of the name is used, and no random generator. So a row's draw does not change with the order of
+rows, with other rows, or with the version of a library, and a larger sample contains every smaller
+one. Prompts, records and figures rest on these draws: another hash would change their numbers.
 """
 
 import hashlib
@@ -12,29 +11,29 @@ import pandas as pd
 
 
 def number(*key: object) -> int:
-    """A whole number below 2^48 drawn from the key: a name, or a seed and a name."""
+    """A whole number below 2^48 that the key determines: a name, or a seed and a name."""
     return int(hashlib.sha256("/".join(map(str, key)).encode()).hexdigest()[:12], 16)
 
 
 def lot(key: str, size: int = 8) -> int:
-    """A whole number of `size` bytes drawn from the key: the smallest of several lots is each one's
-    equally often."""
+    """A whole number of `size` bytes that the key determines. Among several keys, each is equally
+    likely to have the smallest number."""
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=size).digest())
 
 
 def sample_key(seed: int, prompt: str, temperature: float, index: int) -> bytes:
-    """What determines the random numbers of a prompt's index-th sample, whatever its batch."""
+    """What determines the random numbers of the index-th sample of a prompt, in any batch."""
     return f"{seed}\n{temperature!r}\n{index}\n{prompt}".encode()
 
 
 def ranks(names: pd.Series, groups: pd.Series, seed: int) -> pd.Series:
-    """Place of each name in its group, 0, 1, ..., in an order drawn from the seed and the names."""
+    """Place of each name in its group, 0, 1, ..., in a random order that the seed and names give."""
     drawn = names.map(lambda name: number(seed, name)).sort_values()
     return drawn.groupby(groups).cumcount().reindex(names.index)
 
 
 def need_count(name: str, count: int | None, least: int = 1) -> None:
-    """Raise ValueError unless a notebook's parameter is None, for all, or a whole number."""
+    """Raise ValueError unless a parameter is None (for all) or a whole number from `least` up."""
     if count is not None and (int(count) != count or count < least):
         raise ValueError(
             f"{name} is {count!r}; give a whole number from {least} up, or None for all"
@@ -42,10 +41,10 @@ def need_count(name: str, count: int | None, least: int = 1) -> None:
 
 
 def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> pd.DataFrame:
-    """The rows in a seeded order in which every group comes once before any comes twice.
+    """The rows in a random order in which every group comes once before any group comes twice.
 
-    A row's place depends on its own fact_id and the seed only, never on the order of the rows.
-    Raises ValueError for a limit that is no count, so that a bad one is met before it is used.
+    The order depends on the fact_ids and the seed, never on the order of the rows. All rows are
+    returned; `limit` is what a caller takes of them. Raises ValueError if it is not a count.
     """
     need_count("limit", limit)
     order = frame.assign(draw=[number(seed, name) for name in frame["fact_id"]]).sort_values("draw")
@@ -54,8 +53,10 @@ def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> p
 
 
 def sample_evenly(frame: pd.DataFrame, limit: int, seed: int) -> pd.DataFrame:
-    """`limit` rows in the frame's order, a seeded sample spread over domains and, within each, over
-    relations. Raises ValueError for a limit that is no count."""
+    """A random sample of `limit` rows, spread evenly over domains and, within each, over relations.
+
+    Rows keep the order of the frame. Raises ValueError for a limit that is not a count.
+    """
     order = in_turns(frame, limit, seed, ["domain", "relation"])
     order["turn"] = order.groupby("domain").cumcount()
     order = order.sort_values(["turn", "domain"])  # every domain once before any twice

@@ -1,4 +1,4 @@
-"""Where things lie: the repository's folders, and where a run may write."""
+"""The folders of the repository, and where a run may write."""
 
 import os
 from pathlib import Path
@@ -9,16 +9,16 @@ BUILD = ROOT / "build"
 
 
 def output_root() -> Path:
-    """Folder that stands in for the repository root when figures and tables are written.
+    """The folder under which figures and tables are written: the repository, by default.
 
-    The environment variable FACTROBUST_OUT (absolute path) redirects a run, so that a test or a
-    half-finished notebook never overwrites the committed figures.
+    The environment variable FACTROBUST_OUT (an absolute path) names another one, so that a test or an
+    unfinished notebook never overwrites the committed figures.
     """
     return Path(os.environ.get("FACTROBUST_OUT", ROOT))
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that at any moment it holds the old content or the new, never half of it."""
+    """Write a file so that at any moment it holds the old or the new content, never a half."""
     half = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         half.write_bytes(data)

@@ -1,15 +1,15 @@
-"""Save figures and tables with what is needed to trace and to redraw them.
+"""Save figures and tables with what is needed to trace them and to draw them again.
 
-A figure NAME becomes NAME.pdf, NAME.png and the plotted data NAME.csv, a table NAME.csv, NAME.md and
-NAME.tex, all in the figures folder; NAME.json beside them says where they come from: notebook,
-parameters, models, input files and their SHA-256, the SHA-256 of each file written, the git commit
-with its dirty flag, and package versions.
+A figure NAME becomes NAME.pdf, NAME.png and NAME.csv, the plotted data. A table becomes NAME.csv,
+NAME.md and NAME.tex. All are in the figures folder. NAME.json beside them says where they come from:
+notebook, parameters, models, input files and their SHA-256, the SHA-256 of each file written, the git
+commit with its dirty flag, and package versions.
 
-Files depend on their content alone (no dates, no versions inside). A figure is made before the
-commit that holds it, so its commit is always an earlier one; and a record rewritten at each commit
-would bury the changes that matter. Therefore the committed NAME.json is kept as it is when the new
-one differs from it in commit, dirty flag and versions only: these three describe the run that first
-made exactly these files from these inputs.
+Files depend on their content alone: they hold no dates and no versions. A figure is made before the
+commit that holds it, so the commit in NAME.json is always an earlier one. If NAME.json were rewritten
+at each commit, changes that matter would be hard to see. So the committed NAME.json stays as it is
+if the new one differs only in commit, dirty flag and versions: these three describe the run that
+first made exactly these files from these inputs.
 """
 
 import io
@@ -32,22 +32,22 @@ from factrobust.paths import write_atomically
 
 PACKAGES = ("factrobust", "numpy", "pandas", "matplotlib", "torch", "transformers")
 OF_THE_RUN = ("git", "versions")  # what may differ between runs that made the same files
-# The run itself rewrites these, and notebooks: the one that is running is compared by its code.
+# A run rewrites these, and notebooks. Of the notebook that is running, the code is compared.
 WRITTEN_BY_RUNS = (":(exclude)figures", ":(exclude)data/records")
 
 
 def save_figure(fig: Figure, name: str, data: pd.DataFrame, **about: Any) -> None:
     """Write a figure as NAME.pdf and NAME.png (200 dpi), its plotted data and its provenance.
 
-    `name` is like "1-decoding/figure-01"; `data` holds what is drawn, a row a point; `about` are
-    the `parameters`, the `models`, or their names as strings, and the `inputs`, data files that
-    were read. Raises TypeError for a parameter that JSON cannot hold.
+    `name` is like "1-decoding/figure-01". `data` holds what is drawn, one row per point. `about` are
+    the `parameters`, the `models` (or their names) and the `inputs`, the data files that were read.
+    Raises TypeError for a parameter that JSON cannot hold.
     """
     from matplotlib import rc_context
 
     pdf, png = io.BytesIO(), io.BytesIO()
     unversioned = {"Creator": None, "Producer": None, "CreationDate": None}
-    # Laid out once, it is the same in every format; with a layout engine each would be drawn twice.
+    # One layout for all formats. With a layout engine, each format would be laid out and drawn again.
     with rc_context({"figure.constrained_layout.use": False}):
         if layout := fig.get_layout_engine():
             layout.execute(fig)
@@ -61,15 +61,15 @@ def save_figure(fig: Figure, name: str, data: pd.DataFrame, **about: Any) -> Non
 def save_table(df: pd.DataFrame, name: str, *, decimals: int = 3, **about: Any) -> pd.DataFrame:
     """Write a table as NAME.csv (6 digits), NAME.md and NAME.tex (`decimals` places); return it.
 
-    Arguments and errors as for `save_figure`. A named index becomes columns, an unnamed one is left
-    out; missing values are empty.
+    Arguments and errors as for `save_figure`. A named index becomes columns; an unnamed one is left
+    out. Missing values are empty.
     """
     frame = _flat(df)
     number = f"{{:.{decimals}f}}".format
     texts = frame.astype(object).map(lambda c: number(c) if isinstance(c, float) else str(c))
     shown = texts.mask(frame.isna(), "").rename(columns=str)
     right = [pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]
-    # \| keeps a cell one cell; numbers are formatted already, tabulate would format them again.
+    # Numbers are formatted already: tabulate must not format them again.
     cells = shown.rename(columns=_one_cell).map(_one_cell)
     sides = ["right" if r else "left" for r in right] if len(shown) else None
     markdown = cells.to_markdown(index=False, disable_numparse=True, colalign=sides)
@@ -100,7 +100,7 @@ def _save(
     models: Sequence[Any] = (),
     inputs: Iterable[str | Path] = (),
 ) -> None:
-    # The runner names the notebook, and so does Jupyter's server (by its whole path).
+    # The runner names the notebook by its path in the repository, Jupyter's server by its whole path.
     named = (os.environ.get(name, "") for name in ("FACTROBUST_NOTEBOOK", "JPY_SESSION_NAME"))
     notebook = next((_label(path) for path in named if path.endswith(".ipynb")), None)
     target = paths.output_root() / "figures" / name
@@ -140,8 +140,8 @@ def _plain(value: Any) -> Any:
 
 
 def _label(path: str | Path) -> str:
-    """A file's path inside the repository; of other files only the name, which says nothing about
-    the machine."""
+    """The path of a file inside the repository. Of other files only the name, which does not tell
+    anything about the machine."""
     path = paths.ROOT / path
     inside = path.is_relative_to(paths.ROOT)
     return path.relative_to(paths.ROOT).as_posix() if inside else path.name
@@ -149,8 +149,8 @@ def _label(path: str | Path) -> str:
 
 def _git(notebook: str | None) -> dict[str, Any]:
     """The commit, and whether code or data differ from it; both None outside a repository."""
-    # Of this folder, whatever repository lies around it. No optional locks: a status must not get
-    # in the way of what the user does with git.
+    # --git-dir: the repository of this folder, and not one that contains it. No optional locks: a
+    # status must not disturb what the user does with git.
     command = ["git", "--no-optional-locks", f"--git-dir={paths.ROOT / '.git'}"]
 
     def git(*arguments: str) -> str:

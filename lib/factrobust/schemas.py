@@ -1,9 +1,9 @@
-"""The tables that travel between modules: one schema each, which names, types and checks columns.
+"""The tables that modules give to each other. The schema of a table names, types and checks columns.
 
-A docstring that takes or returns "a table `schemas.Scores`" means these columns; more may be there.
-`schemas.Scores.validate(table)` checks one. A column means the same in every table, as
-data/columns.csv says, but where a table says otherwise; those that say what was asked are carried
-along, so that nothing has to be merged again.
+"A table `schemas.Scores`" in a docstring means a table with these columns; it may have more.
+`schemas.Scores.validate(table)` checks one. data/columns.csv says what a column means in every
+table, unless the schema here says otherwise. A table keeps the columns that say what was asked, so
+that nobody has to merge them again.
 
 Log-probabilities are natural, in float32 as models give them, or sums of those in float64.
 """
@@ -18,7 +18,7 @@ import pandera.pandas as pa
 
 from factrobust.paths import DATA
 
-# Where Dask is installed, pandera imports all of its tables, half a second, for types of no use here.
+# If Dask is installed, pandera imports it for types that are not used here, which takes half a second.
 if "dask.dataframe" not in sys.modules:
     sys.modules["dask.dataframe"] = None  # type: ignore[assignment]
     import pandera.typing.dask  # noqa: F401
@@ -26,13 +26,14 @@ if "dask.dataframe" not in sys.modules:
     del sys.modules["dask.dataframe"]
 
 TYPES: dict[str, Any] = {"text": str, "number": float, "whole": int, "flag": bool, "any": None}
-TYPES |= {"whole?": pd.Int64Dtype(), "flag?": pd.BooleanDtype()}  # a number that is missing is NaN
+TYPES |= {"whole?": pd.Int64Dtype(), "flag?": pd.BooleanDtype()}  # a missing number is NaN
 
 
 def _column(
     kind: str, description: str, low: float = np.nan, high: float = np.nan, coerce: Any = ""
 ) -> pa.Column:
-    """A column of a kind (of TYPES, with ? where cells may be missing) from `low` to `high`."""
+    """A column with values from `low` to `high`. Its kind is a key of TYPES; ? means that cells may
+    be missing."""
     ends = {"ge": low, "le": high}
     checks = [getattr(pa.Check, name)(end) for name, end in ends.items() if not np.isnan(end)]
     form: dict[str, Any] = {"nullable": kind.endswith("?"), "coerce": coerce == "yes"}
@@ -47,8 +48,8 @@ def _table(
     unique: Sequence[str] = (),
     **special: pa.Column,
 ) -> pa.DataFrameSchema:
-    """A schema of the `columns` (names of COLUMNS, or its `special` ones) behind those of its `base`; no
-    two rows agree in all of `unique`."""
+    """A schema with the columns of `base`, then `columns`: names of COLUMNS, or of `special` ones.
+    No two rows are equal in all columns of `unique`."""
     here = {name: special.get(name) or COLUMNS[name] for name in columns.split()}
     base = base or pa.DataFrameSchema()
     unique = [*unique] or base.unique

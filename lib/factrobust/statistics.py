@@ -1,17 +1,18 @@
 """Means with intervals: the percentile bootstrap over facts.
 
-A fact repeats over samples, dates and paraphrases, and its rows resemble each other. So whole facts
-are drawn with replacement, each with all its rows, and a fact that is drawn twice counts twice
-(cluster bootstrap: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section
-3.8). The 95% interval runs between the 0.025 and 0.975 quantiles of the statistic over the
-resamples. Rows are sorted before anything is drawn, so a result depends on the values, the groups
-and the seed, not on the order of rows.
+A fact has many rows (samples, dates, paraphrases), which resemble each other. So whole facts are
+drawn with replacement, each with all its rows, and a fact that is drawn twice counts twice (cluster
+bootstrap: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). The 95%
+interval runs between the 0.025 and 0.975 quantiles of the statistic over the resamples. Rows are
+sorted before anything is drawn, so a result depends on the values, the groups and the seed, but not
+on the order of rows.
 
-Degenerate cases, everywhere in this module: without rows everything is NaN and n is 0; with one
-fact low and high are NaN, because one fact says nothing about the spread between facts; values
-that are all equal give low = high, but shares that are all 0 or all 1, of which no resample shows
-another value, have the exact binomial bounds of as many trials as there are groups. A missing or
-infinite value is an error: drop it, and say so.
+Edge cases in the whole module:
+- No rows: everything is NaN, and n is 0.
+- One fact: low and high are NaN, because one fact says nothing about the spread between facts.
+- All values are equal: low = high. But shares that are all 0 or all 1 have the exact binomial
+  bounds, with the groups as trials, because no resample can show another value.
+- A missing or infinite value is an error: drop it first, and say so.
 """
 
 import functools
@@ -28,7 +29,7 @@ from factrobust.tables import melted
 Array = NDArray[np.float64]
 CELLS = 4_000_000  # resamples are drawn in blocks of at most this many numbers (32 MB)
 TAILS = ((1 - 0.95) / 2, (1 + 0.95) / 2)
-TWO_SIDED = 1.959963984540054  # a normal's quantile of the upper one
+TWO_SIDED = 1.959963984540054  # the standard normal's quantile at the upper tail
 
 
 class Interval(NamedTuple):
@@ -40,7 +41,7 @@ class Interval(NamedTuple):
     n: int
 
 
-NOTHING = Interval(np.nan, np.nan, np.nan, 0)  # of no rows
+NOTHING = Interval(np.nan, np.nan, np.nan, 0)  # the interval of no rows
 
 
 def bootstrap_mean(
@@ -48,10 +49,9 @@ def bootstrap_mean(
 ) -> Interval:
     """Mean of `values` [row] with its bootstrap interval.
 
-    With `groups` [row] (fact ids) whole groups are resampled, and the mean of a resample is the
-    mean over the rows of the groups drawn: sum of their values / number of their rows; n counts
-    groups. Without, every row is a group of its own. Raises ValueError for values that are not
-    finite.
+    With `groups` [row] (fact ids), whole groups are resampled and n counts groups. The mean of a
+    resample is the sum of the values / the number of rows of the groups that were drawn. Without
+    `groups`, every row is its own group. Raises ValueError for values that are not finite.
     """
     (rows,), inverse = _sorted([values], groups)
     sums, sizes = np.bincount(inverse, weights=rows), np.bincount(inverse)
@@ -72,8 +72,9 @@ def bootstrap_statistic(
     """Any weighted statistic of `columns` (arrays [row]) with its bootstrap interval.
 
     `statistic(weights, *columns)` gets how often each row was drawn, float [resample, row], and the
-    columns [row], sorted together; it returns one number a resample, [resample]. Resamples where it
-    is NaN (undefined) are left out. Groups, errors and n as for `bootstrap_mean`.
+    columns [row], sorted together. It returns one number per resample, [resample], as `ratio_of_sums`
+    or `slope` below. Resamples where it is NaN (undefined) are left out. Groups, errors and n as for
+    `bootstrap_mean`.
     """
     rows, inverse = _sorted(columns, groups)
     n = int(inverse.max()) + 1 if len(inverse) else 0
@@ -83,19 +84,19 @@ def bootstrap_statistic(
 def bootstrap_correlation(
     x: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, *, n_boot: int = 2000
 ) -> Interval:
-    """Pearson's correlation of x and y [row] with its bootstrap interval; NaN where x or y is
-    constant. Groups, errors and n as for `bootstrap_mean`."""
+    """Pearson's correlation of x and y [row] with its bootstrap interval; NaN if x or y is constant.
+    Groups, errors and n as for `bootstrap_mean`."""
     return bootstrap_statistic(_weighted_pearson, [x, y], groups, n_boot=n_boot)
 
 
 def paired_difference(
     a: pd.Series, b: pd.Series, groups: ArrayLike | None = None, *, n_boot: int = 2000
 ) -> Interval:
-    """Mean of a - b over the same facts, which are their index, with its bootstrap interval.
+    """Mean of a - b with its bootstrap interval. Both have the same facts as their index.
 
-    With `groups` [fact] whole groups are drawn and counted, as for `bootstrap_mean`. Where no fact
-    differs, either sign of a difference is as rare as a success among no successes.
-    Raises ValueError for a fact that only one of the two holds: the difference is missing there.
+    With `groups` [fact], whole groups are drawn and counted, as for `bootstrap_mean`. If no fact
+    differs, the bounds are minus and plus the exact upper bound of a share of 0: a difference may be
+    as rare in either direction. Raises ValueError for a fact that only one of the two has.
     """
     found = bootstrap_mean(a.astype(float) - b.astype(float), groups, n_boot=n_boot)
     return found._replace(low=-found.high) if found.mean == found.low == 0 else found
@@ -112,11 +113,12 @@ def paired_table(
     cluster: str = "",
     n_boot: int = 2000,
 ) -> pd.DataFrame:
-    """The column `value` under two values of `column`, in every combination of the columns `by`.
+    """Compare the column `value` between two values of `column`, in each combination of `by`.
 
-    `between` are these two: their means, each in a column of its own, over the facts that have both;
-    then mean, low and high of the second minus the first (`paired_difference`, with whole clusters
-    drawn, if one is named), n (facts) and the number of clusters. `df` has a row a `group` in each.
+    `between` names the two values; `df` has one row per `group` (fact) for each of them. Only facts
+    that have both count. Returns the columns of `by`, one column with the mean for each of the two
+    values, and mean, low, high and n (facts) of the second minus the first (`paired_difference`).
+    With a `cluster`, whole clusters are drawn, and a last column counts them.
     """
     rows = []
     for key, part in df.groupby(list(by), sort=False):
@@ -134,7 +136,8 @@ def paired_table(
 def pairwise(
     df: pd.DataFrame, value: str, column: str = "model", *, cluster: str, **how: Any
 ) -> pd.DataFrame:
-    """`paired_table` of any two values of `column`: first, second, and first minus second."""
+    """`paired_table` of every two values of `column`: their names as first and second, and the
+    interval of first minus second."""
     rows, every, how = [], df.assign(all=""), how | {"cluster": cluster}
     for one, other in combinations(df[column].unique(), 2):
         table = paired_table(every, ["all"], value, column, (other, one), **how)
@@ -151,11 +154,12 @@ def estimates(
     cluster: str = "",
     sort: bool = True,
 ) -> pd.DataFrame:
-    """What `estimate` finds in each part of a table: a row each combination of the columns `by`.
+    """Apply `estimate` to each part of a table: one row per combination of the columns `by`.
 
-    `estimate(part)` returns the values of `columns`, such as an Interval. If it drew whole clusters
-    of a column `cluster`, n is the number of the part's rows, and a further column, such as "relations",
-    that of the clusters. Without `sort` parts stand as they first appear.
+    `estimate(part)` returns the values of `columns`, such as an Interval. With a `cluster`, it drew
+    whole clusters of that column: n is then the number of rows of the part, and a further column,
+    such as "relations", is the number of clusters. Without `sort`, parts keep the order in which
+    they first appear.
     """
     rows = []
     for key, part in df.groupby(list(by), sort=sort):
@@ -174,9 +178,8 @@ def statistic_table(
     n_boot: int = 2000,
     sort: bool = True,
 ) -> pd.DataFrame:
-    """`bootstrap_statistic` of some columns in each combination of the columns `by`, as `estimates`:
-    the columns of `by`, mean, low, high, n, and with a `cluster`, which is then drawn whole, their
-    number."""
+    """`bootstrap_statistic` of some columns in each combination of the columns `by`, as a table of
+    `estimates`. With a `cluster`, whole clusters are drawn."""
 
     def of(part: pd.DataFrame) -> Interval:
         groups = part[cluster] if cluster else None
@@ -195,8 +198,8 @@ def correlations(
     ranks: bool = False,
     n_boot: int = 2000,
 ) -> pd.DataFrame:
-    """`bootstrap_correlation` of two columns, as `statistic_table`, with r for the mean; with `ranks`
-    of their ranks in each combination (Spearman's)."""
+    """`bootstrap_correlation` of the columns x and y, as a `statistic_table` whose mean is named r.
+    With `ranks`, it is Spearman's: that of their ranks in each combination of `by`."""
     if ranks:
         df = df.assign(**df.groupby(list(by))[[x, y]].rank())
     found = statistic_table(df, by, _weighted_pearson, [x, y], cluster, n_boot=n_boot)
@@ -204,60 +207,55 @@ def correlations(
 
 
 def in_ranges(values: ArrayLike, ends: Mapping[str, float]) -> Any:
-    """The names of the ranges that values lie in, [row]; `ends` names the last value of each range, in
-    ascending order."""
+    """The name of the range that each value lies in, [row]. `ends` gives the last value of each
+    range by its name, in ascending order."""
     return np.array([*ends])[np.searchsorted([*ends.values()], values)]
 
 
 def unit_bins(values: pd.Series, bins: int) -> pd.Series:
-    """Lower edge of the bin of each share: [0, 1 / bins), ... the last one holds 1, too."""
+    """Lower edge of the bin of each share. Bins are [0, 1 / bins) and so on; the last one holds 1."""
     return (values * bins).astype(int).clip(upper=bins - 1) / bins
 
 
 def ratio(over: Array, under: Array) -> Array:
-    """One number a resample over another one, NaN where that is not above 0."""
+    """`over` / `under` in each resample, NaN where `under` is not above 0."""
     return np.divide(over, under, out=np.full(under.shape, np.nan), where=under > 0)
 
 
 def ratio_of_sums(weights: Array, above: Array, below: Array) -> Array:
-    """Sum of `above` / sum of `below` [row] in each resample, NaN where that is 0: a statistic for
-    `bootstrap_statistic`."""
+    """Sum of `above` / sum of `below` [row], NaN where the sum below is 0."""
     return ratio(_dot(weights, above), _dot(weights, below))
 
 
 def mean_difference(weights: Array, values: Array, chosen: Array) -> Array:
-    """Mean of `values` where `chosen` [row] is 1, minus that where it is 0: a statistic for
-    `bootstrap_statistic`."""
+    """Mean of `values` where `chosen` [row] is 1, minus their mean where it is 0."""
     one, other = (ratio_of_sums(weights, values * part, part) for part in (chosen, 1 - chosen))
     return one - other
 
 
 def slope(weights: Array, x: Array, y: Array) -> Array:
-    """By how much y grows with x [row], by least squares, NaN for one x: a statistic for
-    `bootstrap_statistic`."""
+    """Least-squares slope of y over x [row], NaN where all x are equal."""
     covariance = _covariance(weights, x, y)
     return ratio(covariance[:, 0, 1], covariance[:, 0, 0])
 
 
 def slope_through_0(weights: Array, x: Array, y: Array) -> Array:
-    """The same of a line through 0."""
+    """Least-squares slope of y over x [row] for a line through the origin."""
     return ratio_of_sums(weights, x * y, x**2)
 
 
 def mean_of_means(weights: Array, values: Array, parts: Array) -> Array:
-    """Mean over the parts (numbers [row]) of the mean of `values` [row] in each, so that each part
-    counts alike however many rows it has; NaN in resamples that lack one: a statistic for
-    `bootstrap_statistic`."""
+    """Mean over the parts (a number per row) of the mean of `values` [row] in each part: all parts
+    have the same weight, however many rows they have. NaN in resamples that lack a part."""
     inside = [(parts == part).astype(float) for part in np.unique(parts)]
     return np.mean([ratio_of_sums(weights, values * here, here) for here in inside], axis=0)
 
 
 def explained(weights: Array, y: Array, *predictors: Array) -> Array:
-    """R squared of the least-squares fit of y on the predictors [row] in each resample: a statistic
-    for `bootstrap_statistic`.
+    """R squared of the least-squares fit of y on the predictors [row].
 
-    It is 1 - det(C) / (det(C of the predictors) var(y)), where C is the covariance of y and them; NaN
-    where one of them is constant, or the predictors are collinear.
+    It is 1 - det(C) / (det(P) var(y)). C is the covariance matrix of y and the predictors, P that of
+    the predictors alone. NaN where y or a predictor is constant, or the predictors are collinear.
     """
     covariance = _covariance(weights, y, *predictors)
     inner = np.linalg.det(covariance[:, 1:, 1:]) * covariance[:, 0, 0]
@@ -265,7 +263,7 @@ def explained(weights: Array, y: Array, *predictors: Array) -> Array:
 
 
 def binomial_interval(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
-    """Exact (Clopper-Pearson) 95% bounds of a share, for `successes` of `n` independent trials [row].
+    """Exact (Clopper-Pearson) 95% bounds of a share: `successes` out of `n` independent trials [row].
 
     The bounds are beta quantiles; 0 of n has the lower bound 0, n of n the upper bound 1.
     """
@@ -289,10 +287,11 @@ def interval_table(
     """Mean of the column `value` in every combination of the columns `by`, with its interval.
 
     Returns the columns of `by`, then mean, low, high and n (number of distinct `group`s, or of rows
-    where `group` is None), sorted by `by`; combinations that do not occur are left out. With an
-    empty `by`, one row. Where groups of a column `cluster` ("relation") resemble each other, whole
-    clusters are drawn instead, and a further column, "relations", counts them. Of several columns each
-    has means of its own, over the rows that have it (`tables.melted`). Raises ValueError as
+    if `group` is None), sorted by `by`. Combinations that do not occur are left out; an empty `by`
+    gives one row. If groups of one `cluster` ("relation") resemble each other, name it: then whole
+    clusters are drawn, and a further column, "relations", counts them. If `value` is a list of
+    columns, each has its own means, over the rows where it is not missing, and one name of `by` is
+    not in `df`: it gets the names of these columns (`tables.melted`). Raises ValueError as
     `bootstrap_mean` does.
     """
     by = list(by)
@@ -318,10 +317,11 @@ def side_by_side(
     *,
     digits: int | None = None,
 ) -> pd.DataFrame:
-    """A table of intervals to be read: "96% [93, 97]" for each value of `rows` and `columns`, in the
-    order of the table; with `digits` numbers instead of shares: "0.96 [0.93, 0.97]".
+    """Intervals as texts for a reader: "96% [93, 97]" for each value of `rows` and `columns`.
 
-    `value`, low and high are the estimate and its bounds; "" where there is none.
+    With `digits`, they are numbers and no shares: "0.96 [0.93, 0.97]". `value`, low and high are the
+    columns of the estimate and its bounds. Rows and columns keep the order of the table; a cell
+    without an estimate is "".
     """
     numbers = table[[value, "low", "high"]]
     cell = "{:.0f}% [{:.0f}, {:.0f}]" if digits is None else "{0:.{3}f} [{1:.{3}f}, {2:.{3}f}]"
@@ -335,15 +335,15 @@ def side_by_side(
 
 
 def as_mean(table: pd.DataFrame, value: str) -> pd.DataFrame:
-    """The table with the estimate `value` and its bounds, such as brier, brier_low and brier_high, by
-    the names mean, low and high, as figures want them, and without other columns of these names."""
+    """Rename an estimate and its bounds (brier, brier_low, brier_high) to mean, low and high, which
+    figures need. Other columns with these names are dropped."""
     names = {value: "mean", f"{value}_low": "low", f"{value}_high": "high"}
     return table.drop(columns=[*names.values()], errors="ignore").rename(columns=names)
 
 
 def with_bounds(table: pd.DataFrame, value: str = "mean") -> pd.DataFrame:
-    """The table with low and high, the exact bounds (`binomial_interval`) of the column `value`, a
-    share of the column n."""
+    """Add low and high: the exact bounds (`binomial_interval`) of `value`, a share of n trials.
+    Both are columns of the table."""
     low, high = binomial_interval((table[value] * table["n"]).round(), table["n"])
     return table.assign(low=low, high=high)
 
@@ -359,15 +359,15 @@ def exact_share(values: pd.Series) -> Interval:
 def exact_table(df: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
     """Share of rows where the column `value` is true in every combination of the columns `by`.
 
-    Returns the columns of `by`, then mean, low, high (`binomial_interval`) and n, the number of rows:
-    for rows that are independent trials, as a test's questions are, each of its own making.
+    Returns the columns of `by`, then mean, low, high (`binomial_interval`) and n (rows). Use it for
+    rows that are independent trials, such as the questions of a test.
     """
     table = df.groupby(list(by))[value].agg(mean="mean", n="size").reset_index()
     return with_bounds(table)[[*by, "mean", "low", "high", "n"]]
 
 
 class Agreement(NamedTuple):
-    """Of two series of labels: the share of equal ones with exact bounds, and Cohen's kappa (1960)."""
+    """Share of equal labels in two series with its exact bounds, and Cohen's kappa (1960)."""
 
     share: float
     low: float
@@ -379,8 +379,8 @@ class Agreement(NamedTuple):
 def agreement(one: pd.Series, other: pd.Series) -> Agreement:
     """How well two series of labels of the same rows agree, [row].
 
-    kappa is 1 for full agreement and 0 for that of chance, drawn from each series' own shares; NaN
-    where both give one label throughout.
+    kappa is 1 for full agreement, and 0 for the agreement of labels that are drawn at random with
+    the shares of each series. It is NaN if both series hold one and the same label everywhere.
     """
     share = exact_share(one == other)
     chance = (one.value_counts(normalize=True) * other.value_counts(normalize=True)).sum()
@@ -391,8 +391,8 @@ def agreement(one: pd.Series, other: pd.Series) -> Agreement:
 def rule_errors(labels: pd.DataFrame, rules: Sequence[str], truth: str) -> pd.DataFrame:
     """How often the columns `rules` (bool) differ from the column `truth` (bool), with exact bounds.
 
-    A row a rule and what is counted, with mean, low, high, n: the "error" of all rows, and the shares
-    of "false positives" among the rows that are not true, of "false negatives" among those that are.
+    Returns the columns rule, what, mean, low, high and n. `what` is "error" (a share of all rows),
+    "false positives" (of the rows that are not true) or "false negatives" (of those that are true).
     """
     rows = labels.melt([truth], list(rules), "rule", value_name="said")
     rows["wrong"] = rows["said"] != rows[truth]
@@ -418,8 +418,8 @@ def _sorted(
 def _bootstrap(
     statistic: Callable[[Array], Array], n: int, n_boot: int, seed: int, width: int = 0
 ) -> Interval:
-    """`statistic` maps how often each of n groups was drawn [resample, group] to [resample], and
-    makes arrays of `width` numbers a resample on its way."""
+    """`statistic` maps how often each of n groups was drawn, [resample, group], to [resample]. Its own
+    arrays have up to `width` numbers per resample."""
     if n == 0:
         return NOTHING
     estimate = float(statistic(np.ones((1, n)))[0])
@@ -433,8 +433,8 @@ def _bootstrap(
 
 
 def _draws(n: int, n_boot: int, seed: int, block: int) -> Iterator[Array]:
-    """How often each of n groups is drawn in each of n_boot resamples, at most `block` at a time;
-    the blocks together do not depend on their size."""
+    """How often each of n groups is drawn, [resample, group]: n_boot resamples in blocks of at most
+    `block`. The size of the blocks does not change what is drawn."""
     if n * n_boot <= CELLS:
         drawn = _all_draws(n, n_boot, seed)
         yield from (drawn[start : start + block] for start in range(0, n_boot, block))

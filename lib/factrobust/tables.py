@@ -18,12 +18,12 @@ ANSWER_TYPES = ("Numerical", "Location", "Human", "Entity")
 
 
 class Loaded(NamedTuple):
-    """A data set, and what is to be said of it."""
+    """A data set, with what a reader should know about it."""
 
     table: pd.DataFrame
-    counts: dict[str, Any]  # of what was left out or amiss, by reason
-    files: Sequence[Path] = ()  # local ones that were read
-    dates: pd.DataFrame = pd.DataFrame()  # to ask temporal facts about
+    counts: dict[str, Any]  # of rows that were left out or have a fault, by reason
+    files: Sequence[Path] = ()  # local files that were read
+    dates: pd.DataFrame = pd.DataFrame()  # the dates to ask temporal facts with
 
 
 class FactsError(ValueError):
@@ -37,11 +37,11 @@ class TooFewError(ValueError):
 def read_table(
     path: str | Path, *, required: Sequence[str] = (), optional: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Return a CSV, or a TSV, as a DataFrame of stripped strings whose index is the line in the file.
+    """Read a CSV or a TSV into a DataFrame of stripped strings, indexed by the line in the file.
 
     Raises FactsError if the file is not UTF-8, has no rows, lacks a required column, repeats or
-    misspells one, or holds a ragged row; empty lines are skipped. Columns that are neither required
-    nor optional are kept, so that a reader may carry notes along.
+    misspells a column, or holds a row with too many or too few cells. Empty lines are skipped.
+    Further columns are kept, so that a file may hold notes.
     """
     path = Path(path)
     comma = "\t" if path.suffix == ".tsv" else ","
@@ -71,8 +71,7 @@ def read_table(
 
 
 def csv_schema(required: Iterable[str], **checks: Any) -> pa.DataFrameSchema:
-    """The schema of a CSV, whose cells are texts until they are checked: a check a column, or a list
-    of them, or None."""
+    """The schema of a CSV of texts. `checks` gives each column a check, a list of checks, or None."""
     needed = {*required}
     columns = {n: pa.Column(str, check, required=n in needed) for n, check in checks.items()}
     return pa.DataFrameSchema(columns)
@@ -90,16 +89,17 @@ def read_checked(path: str | Path, schema: pa.DataFrameSchema) -> pd.DataFrame:
 def complete_table(
     frame: pd.DataFrame, schema: pa.DataFrameSchema, **defaults: str | pd.Series
 ) -> pd.DataFrame:
-    """Add the schema's columns that are left out ("" without a default); notes stand behind them."""
+    """Add the columns of the schema that the table lacks, with their default or "". Columns that are
+    not in the schema (notes) come last."""
     notes = [column for column in frame if column not in schema.columns]
     missing = {name: defaults.get(name, "") for name in schema.columns if name not in frame}
     return frame.assign(**missing)[[*schema.columns, *notes]]
 
 
 def read_text(path: Path) -> str:
-    """A file's text without a byte-order mark. Raises FactsError for one that is no UTF-8."""
+    """The text of a file, without a byte-order mark. Raises FactsError if it is not UTF-8."""
     try:
-        # -sig: spreadsheets begin a CSV with a byte-order mark, which is no part of the header
+        # -sig: spreadsheets write a byte-order mark before the header
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
@@ -130,7 +130,7 @@ def _check_header(
 def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, path: str | Path) -> None:
     """Validate string columns against a pandera schema; raise FactsError for the first bad line.
 
-    The schema's checks carry as `error` the words that follow the cell: "is no number; write ...".
+    The `error` of a check is the end of the sentence, after the cell: "is no number; write ...".
     """
     try:
         schema.validate(frame, lazy=True)
@@ -143,15 +143,15 @@ def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, path: str | Pat
 
 
 def refuse(frame: pd.DataFrame, wrong: ArrayLike, path: str | Path, fault: str) -> None:
-    """Raise FactsError for the first row that is `wrong` [row], if any; `fault` says why, with the names
-    of cells in braces."""
+    """Raise FactsError for the first row where `wrong` [row] is true, if any. `fault` says why; names
+    of columns in braces stand for the row's cells."""
     for line in frame.index[np.asarray(wrong)][:1]:
         what = fault.format(**frame.loc[line])
         raise FactsError(f"{path}, {frame.index.name} {line}: {what}.")
 
 
 def check_unique(frame: pd.DataFrame, columns: list[str], path: str | Path) -> None:
-    """Raise FactsError if two lines agree, whatever the case of letters, in all the columns."""
+    """Raise FactsError if two lines are equal in all these columns; upper and lower case are equal."""
     keys = [frame[name].str.casefold() for name in columns]
     first = frame.index.to_series().groupby(keys).transform("first")
     what = ", ".join(f"{name} {{{name}!r}}" for name in columns)
@@ -184,26 +184,28 @@ def number(remedy: str) -> pa.Check:
 
 
 def stacked(tables: Mapping[Any, pd.DataFrame], column: str) -> pd.DataFrame:
-    """The tables one below the other; a last `column` says which of them a row comes from."""
+    """The tables below each other. A last `column` holds the key of the table that a row is from."""
     return pd.concat([t.assign(**{column: k}) for k, t in tables.items()], ignore_index=True)
 
 
 def melted(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> pd.DataFrame:
-    """The columns `values`, one below the other, as one of numbers, "value", beside those of `by`, of
-    which the one that the table lacks names them. Missing numbers are left out."""
+    """Stack the columns `values` into one column of numbers, "value", beside the columns `by`. The one
+    name of `by` that the table lacks says which of `values` a number is from. Missing numbers are
+    left out."""
     [name] = {*by} - {*table}
     long = table.melt([column for column in by if column != name], list(values), name)
     return long.dropna(subset="value").astype({"value": float})
 
 
 def alias_lists(aliases: pd.Series, objects: pd.Series) -> list[list[str]]:
-    """The aliases of each row, from cells that join them by |, without the object itself."""
+    """The list of aliases of each row, without the object itself. A cell joins them with |."""
     pairs = zip(aliases.str.split("|"), objects, strict=True)
     return [[a for cell in cells if (a := cell.strip()) and a != name] for cells, name in pairs]
 
 
 def slug(text: str) -> str:
-    """Lower-case words joined by hyphens, accents and a leading "the" removed; C++ is c-plus-plus."""
+    """Lower-case words with hyphens between them, without accents and a leading "the". C++ becomes
+    c-plus-plus."""
     text = text.removeprefix("the ").replace("+", " plus ").replace("#", " sharp ")
     plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     return re.sub(r"[^\w]+", "-", plain.casefold()).strip("-_")

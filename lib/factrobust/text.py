@@ -6,11 +6,11 @@ normalisation of SQuAD's evaluation (case, punctuation, articles, white space) a
 SQuAD's rule deletes all punctuation; we keep a decimal point ("1.5" is not 15), and let other marks
 separate words that touch ("Paris,France").
 
-How alike texts are is asked of a network, which comes as a function. Groups are the answers that a
-model gave to one question and its paraphrases, or its samples; what is returned is one float a group,
-[group], NaN for fewer than two texts, which have no pairs. A text of white space only is empty. An
-empty text has no direction, and paper 3 says nothing about it; here two empty texts are equal
-(similarity 1), and an empty and another text share nothing (0).
+A network, given as a function, tells how alike two texts are. A group holds the answers of a model to
+one question and its paraphrases, or its samples. Similarities are one float per group, [group], and
+NaN for a group with fewer than two texts, which has no pairs. A text of white space only is empty.
+Paper 3 says nothing about empty texts, whose embedding has no direction: here two empty texts are
+equal (similarity 1), and an empty and another text share nothing (0).
 """
 
 import re
@@ -59,9 +59,8 @@ def exact_match(text: str, answers: Sequence[str]) -> bool:
 def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> bool:
     """Whether an accepted answer occurs in the text, after normalisation.
 
-    The paper's "contains" reads as a substring test, which finds the number 8 in "18" and Niger in
-    "Nigeria": `whole_words=False` is that reading. By default an answer must begin and end with a
-    word.
+    The paper's "contains" reads like a substring test, which finds the number 8 in "18" and Niger in
+    "Nigeria". `whole_words=False` does that. By default an answer must begin and end where words do.
     """
     edge = " " if whole_words else ""
     found = f"{edge}{normalise(text)}{edge}"
@@ -71,9 +70,9 @@ def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> 
 def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
     """Mean pairwise cosine of each group's embeddings (equation 1), unclipped, in [-1, 1].
 
-    Summed over pairs, the cosines of unit vectors u follow from the length of their sum:
+    The mean cosine of n unit vectors u follows from the length of their sum:
     (|sum of u|^2 - n) / (n (n - 1)). `embed` is called once with the distinct, non-empty, stripped
-    texts, sorted, and returns their vectors, [text, dimension], of any length but 0.
+    texts, sorted. It returns their vectors, [text, dimension], of any length except 0.
     """
     from scipy.sparse import csr_array
 
@@ -103,9 +102,9 @@ def mean_entailment(
     """Mean probability of entailment over the ordered pairs of each group, in [0, 1].
 
     Entailment is asymmetric, and both directions count (Raj et al., 2022). `probability` is called
-    once with the distinct (premise, hypothesis) of non-empty texts, sorted, and returns a number a
-    pair. A text that occurs twice in a group is paired with itself, because NLI models do not give 1
-    for it (paper 3, table 3).
+    once with the distinct pairs (premise, hypothesis) of non-empty texts, sorted, and returns one
+    number per pair. A text that occurs twice in a group is also paired with itself, because NLI
+    models do not give 1 for that pair (paper 3, table 3).
     """
     counts = [Counter(permutations(map(str.strip, texts), 2)) for texts in groups]
     pairs = sorted({pair for group in counts for pair in group if all(pair)})
@@ -116,12 +115,13 @@ def mean_entailment(
 
 
 def clusters(groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike]) -> list[list[int]]:
-    """Number of the cluster of each text of each group, 0, 1, ... in the order of their first texts.
+    """The cluster of each text of each group: 0, 1, ... in the order of the clusters' first texts.
 
-    A text joins the first cluster whose first text says the same as it does, or founds one (Kuhn et
-    al., 2022): so the first k texts are clustered alike with and without the others. Texts that are
-    equal after normalisation say the same, an empty and another text do not; of other pairs `same`
-    tells whether they do. It is called once a cluster, with the distinct pairs of all groups, sorted.
+    A text joins the first cluster whose first text says the same, or else begins a new one (Kuhn et
+    al., 2022). So later texts do not change the clusters of earlier ones. Texts that are equal after
+    normalisation say the same; an empty and another text do not. For all other pairs, `same` tells
+    whether they say the same. It is called once for all first clusters, once for all second ones,
+    and so on, with the distinct pairs of all groups, sorted.
     """
     named = [[text.strip() for text in texts] for texts in groups]
     found: list[dict[str, int]] = [{} for _ in named]
@@ -143,6 +143,7 @@ def clusters(groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike])
 
 
 def per_pair(sums: ArrayLike, sizes: ArrayLike) -> Array:
-    """Sums over ordered pairs of groups of these sizes as means over them; NaN without a pair."""
+    """Means over the ordered pairs of each group, from their `sums` and the groups' `sizes` [group];
+    NaN for a group without a pair."""
     n = np.asarray(sizes)
     return np.where(n > 1, sums / np.maximum(n * (n - 1.0), 1.0), np.nan)

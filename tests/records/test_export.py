@@ -6,9 +6,9 @@ from pathlib import Path
 import export_records as exporting
 import pandas as pd
 import pytest
-from export_records import export, main
+from export_records import COUNTS, export, main
 
-from factrobust.records import COLUMNS, INDEX, Records, RecordsError
+from factrobust.records import COLUMNS, INDEX, Call, Records, RecordsError
 
 NOTEBOOK = "notebooks/1-decoding/1.1-known-facts.ipynb"
 OTHER = "notebooks/other.ipynb"
@@ -21,7 +21,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_files_hold_what_was_used_readably(base):
     score = "a5fd3b62230aa5ec-float32.score.00.parquet"
     generate = score.replace("score", "generate")
-    assert sorted(file.name for file in base.iterdir()) == [generate, score, INDEX]
+    assert sorted(file.name for file in base.iterdir()) == [generate, score, COUNTS, INDEX]
     table = pd.read_parquet(base / score)
     assert (list(table), len(table)) == (list(COLUMNS), 50)
     assert table.prompt.is_monotonic_increasing
@@ -29,6 +29,21 @@ def test_files_hold_what_was_used_readably(base):
     assert index["notebooks"] == [NOTEBOOK, OTHER]
     calls = {name: about["calls"] for name, about in index["files"].items()}
     assert calls == {generate: 30, score: 50}
+
+
+def test_calls_are_counted_where_they_were_made_first(path, base, toy, monkeypatch):
+    monkeypatch.setenv("FACTROBUST_NOTEBOOK", OTHER)
+    asked = ['{"answer": " Rome", "n": 1}', '{"max_new_tokens": 5, "n": 10}']
+    calls = [Call("tiny", "toy", "A town:", parameters) for parameters in asked]
+    Records(path).put(calls, [0, 0])
+    export(path, base)
+    counts = pd.read_csv(base / COUNTS).set_index(["notebook", "operation"]).drop(columns="model")
+    # Five of the first notebook's calls were used by the other one, too: they count once. Two
+    # prompts of 7 characters and an answer to score of 5, then 10 samples of 5 tokens at most.
+    characters = sum(len(call.prompt) for call in toy.calls(50))
+    assert counts.loc[NOTEBOOK, "score"].tolist() == [50, characters, 0]
+    assert counts.loc[OTHER, "toy"].tolist() == [2, 7 + 7 + 5, 50]
+    assert counts.loc[OTHER].index.tolist() == ["generate", "toy"]
 
 
 def test_files_depend_on_the_records_alone(path, base, toy, monkeypatch):

@@ -1,276 +1,132 @@
-"""What a profile asks of each model, and about what it costs; no model is loaded or looked up.
+"""About what a profile asks of each model, and what it costs; no model is loaded or looked up.
 
     python -m factrobust.reproduce.plan --profile paper --tflops 200
 
-A call is what the records keep: an answer, an answer to score, the samples at one temperature. What
-a part asks follows from its parameters and from the sizes of its data (data/sizes.csv). Answers count with as many
-tokens as they may have; sentence encoders and NLI models do not count. Hours are those of one
-device that holds the model, or of several that hold a part each and take turns.
+data/records/calls.csv counts the calls of the laptop profile, each in the first notebook that makes
+it. Here a notebook's calls grow with one of its numbers n_...: the first that is new in its part, or
+else its first. They also grow with the dates that are asked of a fact. A model that did not run on
+the laptop gets the mean of those that did. This tells an order of magnitude.
 """
 
 import argparse
-import math
-import re
 import sys
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 from tabulate import tabulate
 
-from factrobust.datasets.dates import GRID
-from factrobust.datasets.temporal import load_successions, moments
 from factrobust.models.endpoint import read_endpoint
-from factrobust.models.load import Settings, settings_of
-from factrobust.models.prompts import FORMATS
+from factrobust.models.load import FILE, Settings, read_settings, settings_of
 from factrobust.paths import DATA, ROOT
 from factrobust.reproduce.profiles import LAPTOP, declared_parameters, parameters
 
-OPERATIONS = ("generate", "sample", "score", "temper")
+NUMBERS = ["calls", "characters", "written"]  # columns of calls.csv that grow
+# What the papers' data hold: a larger number in a profile means all of it. Dates: a fact's mean.
+ALL = {"n_questions": 29_288, "n_facts": 14_267, "n_objects": 47.6}
+ALL |= {"n_correct": 8.83, "n_incorrect": 27.8}
+NEED_TOKEN_IDS = r"/(?:4\.|5\.5|5\.6)"  # notebooks
 CHARACTERS_A_TOKEN = 3.7  # both embedded models need 3.1 (dates) to 4.8 (chat) in these prompts
-CHAT = (115, 33)  # characters that a small model's template puts before and after a message
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # What is achieved, not promised: TFLOP/s and GB of memory a second. Two cores of a laptop, in
 # float32; about a third of the peak of an A100 with 80 GB.
 CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
-KNOWN = 0.4  # share of part 1's facts that models know: the embedded ones 0.30 and 0.39
-# Share of a fact's incorrect dates that balanced ones keep: the embedded facts' 0.49.
-BALANCED = 0.5
-
-# A row a domain of a set: its facts, the mean characters of a question, its prefix and its answer, the
-# dates of a fact at a precision, and how many `wordings` all its questions have.
-SIZES = pd.read_csv(DATA / "sizes.csv")
 
 
-class Asked(NamedTuple):
-    """A model as far as what it is asked depends on it; `lacks` as for `models.interface.Model`."""
+def recorded() -> pd.DataFrame:
+    """The calls of the laptop profile, with the models' names: a row a notebook, model, operation.
 
-    name: str
-    prompt_format: str = "two-shot"
-    chat: bool = False
-    lacks: frozenset[str] = frozenset()
-
-
-class Demand(NamedTuple):
-    """Calls that are alike: their number, and their tokens on average.
-
-    A prompt has `prompt` tokens, of which the first `shared` are those of all prompts, and `answers`
-    of `answer` tokens (at most) in `calls / prompts` calls, which share its keys.
+    Sentence encoders, classifiers and training have no line in data/models.csv and are left out.
     """
-
-    operation: str
-    calls: float
-    prompts: float
-    prompt: float
-    shared: float
-    answer: float
-    answers: float = 1
-
-    @property
-    def tokens(self) -> float:
-        """Prompts and answers, each call by itself: what an endpoint counts."""
-        return self.calls * self.prompt + self.prompts * self.answers * self.answer
+    names = {line.sha256[:16]: name for name, line in read_settings(FILE).items() if line.sha256}
+    calls = pd.read_csv(DATA / "records" / "calls.csv")
+    digests = calls["model"].str.extract("^sha256:(.{16})", expand=False)
+    return calls.assign(model=digests.map(names)).dropna().astype(dict.fromkeys(NUMBERS, float))
 
 
-def asked_model(model: str | Mapping[str, Any]) -> Asked:
-    """How a model is asked by default; ModelError for an endpoint that cannot be read."""
-    if isinstance(model, Mapping):
-        endpoint = read_endpoint(model)
-        chat = endpoint.chat is not None
-        return Asked(endpoint.name, endpoint.format, chat, frozenset(endpoint.lacks))
-    if settings := settings_of(model):
-        return Asked(model, settings.prompt_format, settings.chat_template != "no")
-    return Asked(model)
-
-
-def demands(part: str, values: Mapping[str, Any], model: Asked) -> list[Demand]:
-    """What a part ("1-decoding") with these parameters asks of the model; ValueError for data whose
-    size is not known. A parameter of a notebook that does not run is missing, and counts as 0.
-    """
-    rule = {"1": _decoding, "2": _time, "3": _wording, "4": _context}.get(part[0])
-    found = rule(defaultdict(int, values), model) if rule else []
-    return [demand for demand in found if demand.calls and demand.operation not in model.lacks]
-
-
-def _decoding(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
-    domains = sorted((d for name in v["data"] for d in _sizes(name, 1)), key=lambda d: d.facts)
-    left = float(v["n_questions"])
-    for rank, domain in enumerate(domains):  # from each the same number, as far as they go
-        n = min(domain.facts, left / (len(domains) - rank))
-        left -= n
-        yield _demand("generate", n, model.prompt_format, domain, 5)
-        some = min(v["n_known"], KNOWN * n)
-        sampled = _demand("sample", some, model.prompt_format, domain, 5)
-        # At ten temperatures.
-        yield sampled._replace(calls=10 * some, answers=10 * v["n_samples"])
-        answer = domain.answer / CHARACTERS_A_TOKEN
-        yield _demand("temper", KNOWN * n, model.prompt_format, domain, answer)
-
-
-def _time(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
-    [size] = _sizes(v["data"] or "embedded", 2)  # notebooks without data ask none of it
-
-    def scored(
-        facts: float, dates: float, form: str = "question", others: float = 0, of: Any = size
-    ) -> Demand:
-        n, answer = min(facts, of.facts) * dates, (of.answer + 1) / CHARACTERS_A_TOKEN
-        single = _demand("score", n, form, of, answer)
-        return single._replace(calls=n * (1 + others), answers=1 + others)
-
-    both = 2 * v["n_incorrect"]  # sides
-    few, drawn = min(both, BALANCED * size.incorrect), min(both, size.incorrect)
-    tested = min(v["n_correct"], size.correct) + few  # at a precision
-    dates = tested + size.transitional
-    yield scored(v["n_facts"], tested, others=v["n_others"])  # years
-    yield scored(v["n_fine"], size.transitional, others=v["n_others"])
-    yield scored(max(v["n_fine"], v["n_formats"]), 2 * dates)
-    yield scored(v["n_formats"], 3 * dates, "dated-few-shot")
-    if model.chat:
-        yield scored(v["n_formats"], 3 * dates, "chat")
-    # As the paper samples them: years that are incorrect, but were not asked balanced.
-    yield scored(v["n_fine"], drawn * (1 - few / size.incorrect))
-    yield scored(v["n_decoded"], len(GRID), others=v["n_others"])
-    if model.name in v["models"][:1]:  # the others in their own dtype alone
-        yield scored(v["n_dtype"], dates)
-    if v["n_moments"]:  # every holder of an office after each question, and once without a year
-        terms = load_successions(offices=v["offices"] or [])
-        years = moments(terms, v["n_moments"])
-        holders = years["chain"].map(terms["chain"].value_counts())
-        texts = {"question": terms["question"] + "In 2000, ", "answer": terms["holder"]}
-        means = {name: column.str.len().mean() for name, column in texts.items()}
-        office = size._replace(facts=len(terms), **means)
-        yield scored(len(years), 1, others=holders.mean() - 1, of=office)
-        yield scored(terms["chain"].isin(years["chain"]).sum(), 1, of=office)
-
-
-def _wording(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
-    [size] = _sizes(v["data"], 3)
-    n, longest = min(v["n_facts"], size.facts), v["max_new_tokens"]
-    bare = "question" if model.prompt_format == "question" else "question-answer"
-    form = "chat" if model.chat else bare
-    for used in dict.fromkeys([form, bare]):  # notebook 3.5 asks a tuned model as others, too
-        yield _demand("generate", n * size.wordings / size.facts, used, size, longest)
-    yield _demand("sample", n, form, size, longest)._replace(answers=v["n_samples"])
-
-
-def _context(v: Mapping[str, Any], model: Asked) -> Iterator[Demand]:
-    if "token_ids" in model.lacks:
-        return
-    form = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
-    world = "world" in (v["data"], v["questions"])
-    facts, thesis, n_base = ("world", "world", 4) if world else ("facts", "thesis", 100)
-    kinds = (  # with contexts a question: true, irrelevant and false; and those of known facts
-        (thesis, n_base * v["n_objects"], 1),
-        (facts, v["n_facts"], 3),
-        (facts, v["n_asked"], KNOWN * v["n_contexts"]),
-    )
-    for name, wanted, contexts in kinds:
-        [size] = _sizes(name, 4)
-        n = min(wanted, size.facts)
-        plain = size._replace(question=len("Q:  A:") + size.question)
-        more = len("Context: [ ]. ") + size.prefix + size.answer
-        stated = plain._replace(question=plain.question + more)
-        yield _demand("generate", n, form, plain, 20)
-        yield _demand("generate", contexts * n, form, stated, 20)
-        # P1, then P2 or P3: one of them is told by the answer in context.
-        yield _demand("score", n, form, plain, size.answer / CHARACTERS_A_TOKEN)
-        yield _demand("score", contexts * n, form, stated, size.answer / CHARACTERS_A_TOKEN)
-
-
-def _demand(operation: str, n: float, form: str, size: Any, answer: float) -> Demand:
-    f = FORMATS[form]
-    head, tail = CHAT if f.chat else (0, 0)
-    shared = (head + len(f.before)) / CHARACTERS_A_TOKEN
-    rest = size.question + len(f.after) + tail + (size.prefix if f.prefix else 0)
-    return Demand(operation, n, n, shared + rest / CHARACTERS_A_TOKEN, shared, answer)
-
-
-def _sizes(name: str, part: int) -> list[Any]:
-    """Rows of SIZES of a data set, whose name may go on with @revision or :file; of a CSV in part 1,
-    one of its own number of facts."""
-    of_part = SIZES[SIZES["part"] == part]
-    base = re.split("[@:]", name)[0]
-    rows = of_part[of_part["set"] == base]
-    if part == 1 and name.endswith(".csv"):
-        rows = of_part[:1].assign(facts=len(pd.read_csv(name)))
-    if rows.empty:
-        raise ValueError(
-            f"The size of {name!r} is not known (part {part}): plan with "
-            f"{', '.join(of_part['set'].unique())}, or a CSV in part 1."
-        )
-    return list(rows.itertuples())
-
-
-def cost(
-    demand: Demand, settings: Settings, tflops: float, bandwidth: float
-) -> tuple[float, float]:
-    """Bytes at the peak, and seconds on one device: arithmetic on round numbers.
-
-    As the engine works: prompts in batches under a token budget, what all share read once, a pass a
-    generated token for the whole batch. A pass takes what is slowest of its arithmetic, fetching the
-    weights, and Python's millisecond a layer. An encoder and a decoder are half a model each, and
-    every answer has a copy of its prompt there. Left out are attention itself (prompts are short),
-    logits and other intermediate values, and loading.
-    """
-    generates = demand.operation in ("generate", "sample")
-    two_parts = settings.architecture == "encoder-decoder"
-    copies = demand.answers if two_parts else 1
-    read = demand.prompt - (0 if two_parts else demand.shared)
-    written = demand.answers * demand.answer
-    in_a_pass = read * copies + (demand.answers if generates else written)
-    rows = min(demand.prompts, max(settings.tokens_per_batch // in_a_pass, 1))
-    batches = math.ceil(demand.prompts / rows)
-
-    bytes_each = BYTES[settings.dtype]
-    weights = settings.parameters * bytes_each
-    keys = 2 * settings.layers * settings.key_value_heads * settings.head_size * bytes_each
-    memory = weights + rows * (demand.prompt * copies + written) * keys
-
-    head = settings.vocabulary * settings.width
-    embeddings = head * (1 if settings.tied == "yes" else 2)
-    body = (settings.parameters - embeddings) / (1 + two_parts)
-    a_pass = max(weights / (bandwidth * 1e9), settings.layers * 1e-3)
-    a_token = 2 * demand.prompts / (tflops * 1e12)  # of each prompt, a parameter
-    reading = max(a_token * body * read, batches * a_pass)
-    passes = batches * (demand.answer - 1) if generates else 0
-    return memory, reading + max(a_token * (body + head) * written, passes * a_pass)
-
-
-def collect(root: Path, profile: str) -> dict[tuple[str, str], list[Demand]]:
-    """What the profile asks of each model in each part. Notebooks that share a parameter share its
-    calls. Raises ValueError and its kind for a profile or data that cannot be planned."""
-    merged: dict[tuple[str, Asked], dict[str, Any]] = defaultdict(dict)
+def collect(root: Path, profile: str) -> pd.DataFrame:
+    """The calls of a profile: the columns of `recorded`, and `part`. Raises ValueError and its kind
+    for a profile that cannot be read."""
+    calls, found = recorded(), []
+    seen: set[tuple[str, str]] = set()
     for notebook, overrides in parameters(root, profile).items():
-        values = declared_parameters(root / notebook) | overrides
-        for model in values.get("models", ()):
-            together = merged[notebook.split("/")[1], asked_model(model)]
-            for key, value in values.items():
-                larger = isinstance(value, int) and value < together.get(key, value)
-                together[key] = together[key] if larger else value
-    by_part = sorted(merged.items(), key=lambda item: item[0][0])
-    return {(part, m.name): demands(part, values, m) for (part, m), values in by_part}
+        usual = declared_parameters(root / notebook)
+        values, part = usual | overrides, notebook.split("/")[1].removesuffix(".ipynb")
+        rows = calls[calls["notebook"] == notebook].assign(part=part)
+        if rows.empty:
+            continue
+        if "models" in overrides:
+            own = rows["model"].isin(usual["models"])
+            asked = [_asked(rows[own], usual["models"], model) for model in values["models"]]
+            rows = pd.concat([*asked, rows[~own]])
+        counts = [key for key in usual if key.startswith("n_")]
+        new = [key for key in counts if (part, key) not in seen]
+        seen |= {(part, key) for key in counts}
+        for key in [*new, *counts][:1]:
+            rows[NUMBERS] *= _size(values, key) / _size(usual, key)
+        found.append(rows)
+    return pd.concat(found)
 
 
-def as_table(
-    wanted: Mapping[tuple[str, str], Sequence[Demand]], tflops: float, bandwidth: float
-) -> str:
-    """A table, a line a part and model, and the sum; memory and hours where sizes are known."""
+def _size(values: Mapping[str, Any], key: str) -> float:
+    """What the calls of a notebook with these parameters grow with: the number `key`, and dates."""
+    held = {name: min(value, ALL[name]) for name, value in values.items() if name in ALL}
+    dates = held["n_correct"] + 2 * held["n_incorrect"] if "n_correct" in held else 1
+    if key == "n_objects" and values.get("questions") == "world":
+        return float(values[key]) * 4 / 100  # of its 4 base questions; the embedded data have 100
+    return float(held.get(key, values[key]) * dates)
+
+
+def _asked(
+    rows: pd.DataFrame, usual: Sequence[str], model: str | Mapping[str, Any]
+) -> pd.DataFrame:
+    """What a notebook asks of a model. `rows` is what it asks of its `usual` models."""
+    if model in usual:
+        return rows[rows["model"] == model]
+    means = rows.groupby(["notebook", "part", "operation"], as_index=False)[NUMBERS].sum()
+    means[NUMBERS] /= len(usual)
+    if isinstance(model, str):
+        return means.assign(model=model)
+    endpoint = read_endpoint(model)
+    lacking = means["operation"].isin([*endpoint.lacks])
+    if "token_ids" in endpoint.lacks:
+        lacking |= means["notebook"].str.contains(NEED_TOKEN_IDS)
+    return means[~lacking].assign(model=endpoint.name)
+
+
+def cost(calls: pd.DataFrame, model: Settings, tflops: float, bandwidth: float) -> list[float]:
+    """GB of memory, and hours on one device, of rows of calls.
+
+    Memory holds the weights, and keys and values of a batch. Every token takes two operations a
+    parameter. Every batch, and every token of its answers, takes a pass: the weights are fetched, and
+    Python needs a millisecond a layer. The slower of the two counts. The hours are rather too many:
+    a beginning that prompts share is really read once, and counts for each of them here.
+    """
+    bytes_each = BYTES[model.dtype]
+    weights = model.parameters * bytes_each
+    keys = 2 * model.layers * model.key_value_heads * model.head_size * bytes_each
+    read, written = calls["characters"] / CHARACTERS_A_TOKEN, calls["written"]
+    arithmetic = 2 * model.parameters * (read + written) / (tflops * 1e12)
+    passes = (read + written * read / calls["calls"]) / model.tokens_per_batch
+    fetching = passes * max(weights / (bandwidth * 1e9), model.layers * 1e-3)
+    hours = arithmetic.clip(lower=fetching).sum() / 3600
+    return [(weights + keys * model.tokens_per_batch) / 1e9, float(hours)]
+
+
+def as_table(calls: pd.DataFrame, tflops: float, bandwidth: float) -> str:
+    """A line a part and model, and the sum; memory and hours where the model's sizes are known."""
     rows: list[list[Any]] = []
-    for (part, name), demanded in wanted.items():
-        calls = [sum(d.calls for d in demanded if d.operation == op) for op in OPERATIONS]
-        row = [part, name, *calls, sum(d.tokens for d in demanded) / 1e6, None, None]
-        if (settings := settings_of(name)) and settings.sized:
-            costs = [cost(demand, settings, tflops, bandwidth) for demand in demanded]
-            peaks, seconds = zip((0.0, 0.0), *costs, strict=True)
-            row[-2:] = sum(seconds) / 3600, max(peaks) / 1e9
-        rows.append(row)
-    sums = [sum(row[i] or 0 for row in rows) for i in range(2, len(OPERATIONS) + 4)]
-    rows.append(["all", "", *sums, ""])
-    headers = ["part", "model", *OPERATIONS, "M tokens", "hours", "GB memory"]
-    digits = ("", "", *[",.0f"] * len(OPERATIONS), ",.1f", ".2g", ".1f")
-    look: dict[str, Any] = {"intfmt": ",", "numalign": "right", "missingval": "unknown"}
+    for (part, name), asked in calls.groupby(["part", "model"]):
+        tokens = asked["characters"].sum() / CHARACTERS_A_TOKEN + asked["written"].sum()
+        model = settings_of(str(name))
+        costs = cost(asked, model, tflops, bandwidth) if model and model.sized else [None, None]
+        rows.append([part, name, asked["calls"].sum(), tokens / 1e6, *costs])
+    sums = [sum(row[i] or 0 for row in rows) for i in (2, 3, 5)]
+    rows.append(["all", "", *sums[:2], "", sums[2]])
+    headers = ["part", "model", "calls", "M tokens", "GB memory", "hours"]
+    digits = ("", "", ",.0f", ",.2f", ".1f", ".2g")
+    look: dict[str, Any] = {"numalign": "right", "missingval": "unknown"}
     return tabulate(rows, headers, "plain", floatfmt=digits, **look)
 
 
@@ -289,12 +145,12 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"What the profile {options.profile} asks, estimated without loading anything\n\n{table}")
     print(
-        f"\nAssumed: {tflops:g} TFLOP/s and {bandwidth:g} GB of memory a second, achieved (--tflops, "
-        f"--bandwidth), and models that know {KNOWN:.0%} of part 1's facts. Hours are "
-        "rough: those of the laptop profile came within a factor of two. They are unknown for an "
-        "endpoint, and for a model without a complete line in data/models.csv."
+        f"What the profile {options.profile} asks: an order of magnitude, from the laptop's calls.\n\n"
+        f"{table}\n\nAssumed: {tflops:g} TFLOP/s and {bandwidth:g} GB of memory a second, achieved "
+        "(--tflops, --bandwidth). Memory and hours are unknown for an endpoint, whose calls are its "
+        "requests, and for a model without a complete line in data/models.csv. Sentence encoders do "
+        "not count."
     )
     return 0
 
