@@ -28,9 +28,9 @@ from factrobust.datasets.facts import load_facts, questions
 from factrobust.models.cluster import ClusterModel, cluster, slices
 from factrobust.models.interface import Job, Model
 from factrobust.models.prompts import FORMATS
+from factrobust.models.records import Records
 from factrobust.paths import DATA
 from factrobust.probes import decoding as probe
-from factrobust.records import Records
 
 WORKERS = 2
 TARGET = 1.15  # times the seconds of the plain processes

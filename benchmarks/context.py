@@ -23,6 +23,7 @@ from measuring.report import in_turns, print_ratios, ratio, two_digits, write_js
 
 from factrobust import load_model
 from factrobust.datasets.contexts import load_context_questions
+from factrobust.endings import ending
 from factrobust.metrics.context import measured, perplexity
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
@@ -30,7 +31,6 @@ from factrobust.models.interface import Generation
 from factrobust.paths import DATA
 from factrobust.probes import context as probe
 from factrobust.probes.context import counterfactuals
-from factrobust.probes.endings import ending
 
 STRAIGHTFORWARD, OURS = "two generate calls and five passes a question", "ask"
 TARGET = 3  # times the throughput of the straightforward way

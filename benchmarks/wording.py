@@ -32,11 +32,11 @@ from transformers import StoppingCriteria
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts
 from factrobust.datasets.wordings import load_paraphrases, paraphrased
+from factrobust.endings import first_sentence
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
 from factrobust.paths import DATA
 from factrobust.probes import wording as probe
-from factrobust.probes.endings import first_sentence
 from factrobust.text import int_sim
 
 FORM = "question-answer"  # the paper's (3.1)

@@ -16,7 +16,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from factrobust.records import COLUMNS, INDEX, SCHEMA, RecordsError, opened, places, read_index
+from factrobust.models.records import (
+    COLUMNS,
+    INDEX,
+    SCHEMA,
+    RecordsError,
+    opened,
+    places,
+    read_index,
+)
 
 CHUNK_BYTES = 8_000_000  # text a parquet file: digits shrink to less than half, so it stays < 5 MB
 

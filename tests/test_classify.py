@@ -13,7 +13,7 @@ from factrobust import paths
 from factrobust.classify import PAPER, QuestionTypeClassifier, fine_tune, type_questions, with_types
 from factrobust.datasets.facts import load_question_types
 from factrobust.datasets.official import COARSE
-from factrobust.records import Records, RecordsError
+from factrobust.models.records import Records, RecordsError
 
 # A higher rate than the paper's: 15 steps in place of its thousand.
 FAST: dict[str, Any] = {"learning_rate": 3e-4, "batch_size": 8, "epochs": 3}
@@ -82,7 +82,7 @@ import sys
 from pathlib import Path
 from factrobust.classify import type_questions
 from factrobust.datasets.facts import load_question_types
-from factrobust.records import Records
+from factrobust.models.records import Records
 train = load_question_types("train").groupby("answer_type").head(10)
 questions = load_question_types("test")["question"].tolist()
 records = Records(Path({str(store)!r}), strict=True)

@@ -23,7 +23,6 @@ FORBIDDEN = {
     "probes": {"metrics", "plots"},
     "metrics": {"models", "probes", "plots"},
     "plots": {"models", "probes"},
-    "records": {"datasets", "models", "probes", "metrics", "plots"},
 }
 
 

@@ -4,11 +4,12 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas, start
+from factrobust import study as study_module
 from factrobust.metrics.decoding import exact_breaking, frs_table, mark_samples
 from factrobust.metrics.following import MARGIN
 from factrobust.models.interface import LacksError
+from factrobust.models.records import RecordsError
 from factrobust.probes.decoding import TEMPERATURES
-from factrobust.records import RecordsError
 
 GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
 
@@ -255,8 +256,10 @@ def test_time_scores_published_years_and_a_grid(monkeypatch):
 
 def test_what_a_study_saves_carries_its_provenance(monkeypatch):
     saved = {}
-    monkeypatch.setattr(start, "save_table", lambda table, name, **about: saved.update(about))
-    study = start.Study(notebook(models=[], seed=1))
+    monkeypatch.setattr(
+        study_module, "save_table", lambda table, name, **about: saved.update(about)
+    )
+    study = study_module.Study(notebook(models=[], seed=1))
     study.inputs = ["facts.csv"]
     study.save_table(pd.DataFrame({"a": [1]}), "1-decoding/table-x", decimals=5)
     about = {"parameters": {"seed": 1}, "models": [], "inputs": ["facts.csv"]}
@@ -265,9 +268,9 @@ def test_what_a_study_saves_carries_its_provenance(monkeypatch):
 
 def test_tables_are_shown_without_row_numbers_but_with_named_rows():
     table = pd.DataFrame({"a": [1.5]}, index=[7])
-    assert "<th>7</th>" not in start._as_html(table)
-    assert "<th>7</th>" in start._as_html(table.rename_axis("n"))
-    assert "<th>x</th>" in start._as_html(table.set_axis(["x"]))
+    assert "<th>7</th>" not in study_module._as_html(table)
+    assert "<th>7</th>" in study_module._as_html(table.rename_axis("n"))
+    assert "<th>x</th>" in study_module._as_html(table.set_axis(["x"]))
 
 
 def test_the_kinds_of_contexts_that_are_named():

@@ -13,8 +13,8 @@ from typing import Any
 
 import pandas as pd
 
+from factrobust.models.records import Batches, Call, Records, ask_all, progress_bar
 from factrobust.models.sentences import Encoder, sentence_states
-from factrobust.records import Batches, Call, Records, ask_all, progress_bar
 
 PAPER = {"learning_rate": 2e-5, "batch_size": 16, "epochs": 3, "weight_decay": 0.01, "seed": 0}
 CHARACTERS = 4096  # of a batch, padding included

@@ -25,10 +25,10 @@ import pandas as pd
 from factrobust import draws
 from factrobust.metrics.answer_rules import decide, degeneracy, named, same_answer, within
 from factrobust.metrics.context import measured
-from factrobust.metrics.regression import ridge
 from factrobust.models.interface import Model
 from factrobust.paths import DATA
 from factrobust.probes.context import ABOUT, greedy, scored
+from factrobust.regression import ridge
 from factrobust.statistics import Array
 from factrobust.tables import stacked
 from factrobust.text import contains
@@ -133,7 +133,7 @@ def fit(
     cases: pd.DataFrame, names: Sequence[str] = WAYS["... and the context's words"]
 ) -> Detector:
     """Coefficients of a logistic regression of from_context on the features `names` of cases
-    (`outcomes`), with slight priors (PRECISION, see `metrics.regression.ridge`)."""
+    (`outcomes`), with slight priors (PRECISION, see `regression.ridge`)."""
     x = np.column_stack([np.ones(len(cases)), features(cases)[list(names)].to_numpy()])
     precision = np.where(np.arange(x.shape[1]) > 0, *PRECISION)
     beta, _ = ridge(x, cases["from_context"].to_numpy(dtype=float), precision)
@@ -163,7 +163,7 @@ def held_out(
     words hold the answer).
     """
     table = cases.assign(case=np.arange(len(cases)))
-    names = sorted(cases[over].unique(), key=lambda name: draws.number(seed, name))
+    names = sorted(cases[over].unique(), key=lambda name: draws.hash48(seed, name))
     folds = table[over].map({name: i % k for i, name in enumerate(names)}).to_numpy()
     ways: dict[str, Any] = {"always": 1.0, "asked twice": table["changed"]}
     ways |= {"found in it": table["stated"]} | {way: np.full(len(table), np.nan) for way in WAYS}

@@ -8,26 +8,21 @@ and the files read as their provenance. Nothing here is more than calls of datas
 metrics in their order, so that what a notebook leaves out can be read in a few lines.
 """
 
-import gc
 import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, wraps
+from functools import cached_property
 from hashlib import sha256
-from importlib import import_module, metadata
-from pathlib import Path
+from importlib import import_module
 from typing import Any
 
 import pandas as pd
-from IPython import get_ipython
-from matplotlib.figure import Figure
-from pandas.api.types import is_integer_dtype
 
-from factrobust import draws, load_model, schemas, statistics
+from factrobust import draws, load_model, schemas
 from factrobust.models.interface import Model
-from factrobust.provenance import PACKAGES, save_figure, save_table
-from factrobust.records import Call, ask_all, open_records
+from factrobust.models.records import Call, ask_all, open_records
+from factrobust.study import Study
 from factrobust.tables import Loaded, stacked
 
 
@@ -42,93 +37,7 @@ class _Module:
 
 
 named, dating, sentences = map(_Module, ("datasets.named", "datasets.dates", "models.sentences"))
-classify, grounding, papers = map(_Module, ("classify", "grounding", "datasets.published"))
-
-
-def _as_html(table: pd.DataFrame) -> str:
-    """As pandas shows a table, but without row numbers: only an index with a name says anything."""
-    numbers = table.index.names == [None] and is_integer_dtype(table.index)
-    return table.to_html(index=not numbers, notebook=True, max_rows=10 if len(table) > 60 else None)
-
-
-def _clustered(estimate: Callable[..., Any], unit: str = "group") -> Callable[..., Any]:
-    """An estimate of `statistics` as a method of a study, which hands it n_boot, as the argument `unit`
-    what is counted, and what is drawn whole: relations in parts 1 and 3; subjects, or an office's terms,
-    in part 2. Where the estimate is by these clusters, or a study has none, facts are drawn. `options`
-    of a call go before these."""
-
-    @wraps(estimate)
-    def method(study: "Study", table: pd.DataFrame, *what: Any, **options: Any) -> pd.DataFrame:
-        how: dict[str, Any] = {"n_boot": study.parameters["n_boot"]}
-        how |= {} if study.cluster in what[0] else {"cluster": study.cluster}
-        how |= {unit: study.unit} if unit else {}
-        return estimate(study._complete(table), *what, **how | options)
-
-    return method
-
-
-class Study:
-    """Parameters, models and input files of a notebook: the provenance of what it saves.
-
-    `data`, `probe`, `metric` and `plots` are the modules of its part.
-    """
-
-    inputs: Sequence[str | Path] = ()
-    facts: pd.DataFrame
-    unit, cluster = "fact_id", ""  # columns of the facts; those of a cluster resemble each other
-    others: Sequence[Any] = ()  # further models behind what is saved
-
-    means = _clustered(statistics.interval_table)
-    statistic = _clustered(statistics.statistic_table, "")
-    correlations = _clustered(statistics.correlations, "")
-    paired = _clustered(statistics.paired_table)
-    pairwise = _clustered(statistics.pairwise)
-
-    def __init__(self, notebook: Mapping[str, Any]) -> None:
-        # Answers are millions of small objects and no garbage: looking for it takes half of the time.
-        gc.set_threshold(1_000_000)
-        pd.set_option("display.max_colwidth", 90)
-        if shell := get_ipython():
-            shell.display_formatter.formatters["text/html"].for_type(pd.DataFrame, _as_html)
-        print(", ".join(f"{package} {metadata.version(package)}" for package in PACKAGES[:4]))
-        self.parameters = {name: notebook[name] for name in notebook["__annotations__"]}
-        names = self.parameters.pop("models", [])
-        self.models = [load_model(name, records=open_records()) for name in names]
-
-    def save_figure(self, fig: Figure, name: str, data: pd.DataFrame, **other: Any) -> Figure:
-        """`provenance.save_figure` with this study's provenance; returns the figure, to be shown."""
-        save_figure(fig, name, data, **self.about | other)
-        return fig
-
-    def save_table(self, table: pd.DataFrame, name: str, **other: Any) -> pd.DataFrame:
-        """`provenance.save_table` with this study's provenance; returns the table, to be shown."""
-        return save_table(table, name, **self.about | other)
-
-    def published(self, name: str, whose: str = "") -> Any:
-        """Numbers of the papers themselves: a table (`datasets.published.load_published`)."""
-        return papers.load_published(name, whose)
-
-    def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The table with the clusters of its facts."""
-        if not self.cluster or self.cluster in table:
-            return table
-        clusters = self.facts[[self.unit, self.cluster]].drop_duplicates()
-        return table.merge(clusters, on=self.unit)
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What `save_figure` and `save_table` of factrobust.provenance need."""
-        models = [*self.models, *self.others]
-        return {"parameters": self.parameters, "models": models, "inputs": self.inputs}
-
-    def _each(self, ask: Callable[[Model], pd.DataFrame]) -> pd.DataFrame:
-        """What the models answer, one table below the other; an empty one without models."""
-        answers = [ask(model) for model in self.models]
-        return pd.concat(answers, ignore_index=True) if answers else pd.DataFrame()
-
-    def _say(self, counts: str) -> None:
-        names = ", ".join(model.name for model in self.models)
-        print(f"{counts}, asked of {names or 'no model'}")
+classify, grounding = map(_Module, ("classify", "grounding"))
 
 
 class Decoding(Study):
@@ -155,10 +64,10 @@ class Decoding(Study):
             self.inputs = [*self.inputs, *files]
             longer = {"epochs": 10} if types == named.EMBEDDED else {}  # see fine_tune
             self.facts = classify.with_types(open_records(), self.facts, train, seed=seed, **longer)
-        answers = self._each(lambda model: self.probe.greedy(model, self.facts))
+        answers = self.concat_over_models(lambda model: self.probe.greedy(model, self.facts))
         self.marked = schemas.MarkedAnswers.validate(self.metric.mark_greedy(answers))
         schemas.AskedFacts.validate(self.facts)
-        self._say(f"{len(self.facts)} facts")
+        self.print_counts(f"{len(self.facts)} facts")
 
     @cached_property
     def known(self) -> pd.DataFrame:
@@ -185,7 +94,9 @@ class Decoding(Study):
 
     def _own(self, known: pd.DataFrame, ask: Callable[..., Any], **how: Any) -> pd.DataFrame:
         """What `ask` returns for each model and those of the answers that are its own."""
-        return self._each(lambda model: ask(model, known[known["model"] == model.name], **how))
+        return self.concat_over_models(
+            lambda model: ask(model, known[known["model"] == model.name], **how)
+        )
 
     def sampled(self, **cuts: Any) -> pd.DataFrame:
         """`n_samples` samples of `few_known` at each temperature, from the model that knows them;
@@ -271,7 +182,7 @@ class Time(Study):
         schemas.TemporalFacts.validate(self.facts)
         schemas.Statements.validate(self.statements)
         self.scores = self._scored(self.statements, formats)
-        self._say(f"{len(self.facts)} facts, {len(self.statements)} dated questions")
+        self.print_counts(f"{len(self.facts)} facts, {len(self.statements)} dated questions")
 
     def _scored(
         self, statements: pd.DataFrame, formats: Sequence[str] = ("question",)
@@ -279,7 +190,7 @@ class Time(Study):
         def ask(model: Model) -> pd.DataFrame:
             return pd.concat(self.probe.scored(model, statements, prompt_format=f) for f in formats)
 
-        found = self._each(ask)
+        found = self.concat_over_models(ask)
         return schemas.Scores.validate(found) if self.models else found
 
     @cached_property
@@ -329,10 +240,12 @@ class Successions(Study):
         self.inputs = [self.data.OFFICES]
         self.terms = self.data.load_successions(offices=v["offices"])
         self.moments = self.data.moments(self.terms, v["n_moments"])
-        self.scores = self._each(lambda model: self.probe.holders(model, self.terms, self.moments))
+        self.scores = self.concat_over_models(
+            lambda model: self.probe.holders(model, self.terms, self.moments)
+        )
         schemas.HolderScores.validate(self.scores)
         chains = self.moments["chain"].nunique()
-        self._say(f"{chains} offices, {len(self.moments)} moments")
+        self.print_counts(f"{chains} offices, {len(self.moments)} moments")
 
     def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
         """The table with its moments as facts."""
@@ -366,7 +279,7 @@ class Wording(Study):
         self.encoder, nli = sentences.Encoder(v["sentence_encoder"], records), v.get("nli_model")
         self.nli = sentences.Entailment(nli, records) if nli else None
         self.others = [self.encoder, *([self.nli] if self.nli else [])]
-        self._say(f"{questions['group_id'].nunique()} facts, {len(questions)} questions")
+        self.print_counts(f"{questions['group_id'].nunique()} facts, {len(questions)} questions")
         self.formats = {
             m.name: prompt_format or self.probe.paper_format(m.prompt_format, m.chat)
             for m in self.models
@@ -381,7 +294,7 @@ class Wording(Study):
             how["max_new_tokens"] = self.parameters["max_new_tokens"]
             return probe(model, questions, prompt_format=self.formats[model.name], **how)
 
-        return self._each(answers)
+        return self.concat_over_models(answers)
 
     def _sets(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Their texts together (`metrics.wording.text_groups`), and how alike they are."""
@@ -471,7 +384,9 @@ class Context(Study):
         found = self.data.load_named_context(self._data(), limit=v["n_objects"], seed=v["seed"])
         self.questions, self.inputs = found
         self.pool = self.questions
-        return self._each(lambda model: self.probe.ask(model, self.questions, seed=v["seed"]))
+        return self.concat_over_models(
+            lambda model: self.probe.ask(model, self.questions, seed=v["seed"])
+        )
 
     def _data(self) -> str:
         return self.parameters.get("data") or self.parameters.get("questions", "embedded")
@@ -483,7 +398,9 @@ class Context(Study):
         seed, names = self.parameters["seed"], self.pool["question_id"]
         few = names[draws.ranks(names, self.pool["base_id"], seed) == 0]
         seeds = range(seed, seed + self.parameters["n_draws"])
-        found = self._each(lambda model: self.probe.ask_again(model, self.pool, few, seeds))
+        found = self.concat_over_models(
+            lambda model: self.probe.ask_again(model, self.pool, few, seeds)
+        )
         return self.metric.mark_sources(self.metric.measured(found), self.pool)
 
     def _with_results(self, path: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -512,7 +429,9 @@ class KnownContexts(Context):
         contexts = self.data.known_contexts(self.questions, self.pool, self.metric.right, seed=seed)
         kinds = self.parameters.get("contexts", self.data.CONTEXTS)
         self.contexts = contexts[contexts["context"].isin(kinds)]
-        return self._each(lambda model: self.probe.ask_known(model, self.questions, self.contexts))
+        return self.concat_over_models(
+            lambda model: self.probe.ask_known(model, self.questions, self.contexts)
+        )
 
     def _drawn(self, n: int) -> pd.DataFrame:
         drawn = self._facts(limit=n, seed=self.parameters["seed"]).table["fact_id"]
@@ -536,7 +455,7 @@ class KnownContexts(Context):
             margin = self.probe.margins(model, known, rivals)
             return known[["question_id", "popularity"]].assign(model=model.name, margin=margin)
 
-        return self._each(ask)
+        return self.concat_over_models(ask)
 
     @cached_property
     def varied(self) -> pd.DataFrame:
@@ -552,7 +471,9 @@ class KnownContexts(Context):
             contexts = self.data.varied_contexts(facts, self.pool, self.metric.right, **how)
             return self.probe.ask_known(model, facts, contexts)
 
-        answered = self.metric.measured(self._each(ask)).merge(sure, on=["model", "question_id"])
+        answered = self.metric.measured(self.concat_over_models(ask)).merge(
+            sure, on=["model", "question_id"]
+        )
         return following.followed(self.metric.mark_sources(answered, self.pool))
 
     @cached_property
@@ -561,7 +482,9 @@ class KnownContexts(Context):
         `n_retrieved` of them with what a retriever finds (`grounding.retrieved`); kind says which."""
         few = self._drawn(self.parameters["n_retrieved"])
         contexts = pd.concat([self.contexts, grounding.retrieved(few, self.pool)])
-        return self._each(lambda model: grounding.cases(model, self.questions, contexts))
+        return self.concat_over_models(
+            lambda model: grounding.cases(model, self.questions, contexts)
+        )
 
 
 class Training(Study):

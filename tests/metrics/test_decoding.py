@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
+from factrobust import statistics
 from factrobust.metrics import decoding
 from factrobust.probes.decoding import GRID
 
@@ -37,16 +38,16 @@ D = st.sampled_from([0.5, 1, 2, 5, 10, 50])
     ],
 )
 def test_entropy_by_hand(logs: list[float], entropy: float) -> None:
-    assert decoding.top_entropy(logs) == pytest.approx(entropy, abs=1e-6)
+    assert statistics.top_entropy(logs) == pytest.approx(entropy, abs=1e-6)
 
 
 @given(st.lists(st.floats(-20, 0), min_size=2, max_size=12), st.floats(-30, 30))
 @settings(deadline=None)
 def test_of_entropy_only_the_ratios_count(logs: list[float], shift: float) -> None:
-    expected = decoding.top_entropy(logs)
+    expected = statistics.top_entropy(logs)
     assert 0 <= expected <= 1
-    assert decoding.top_entropy([x + shift for x in logs]) == pytest.approx(expected, abs=1e-9)
-    assert decoding.top_entropy(logs[::-1]) == pytest.approx(expected, abs=1e-9)
+    assert statistics.top_entropy([x + shift for x in logs]) == pytest.approx(expected, abs=1e-9)
+    assert statistics.top_entropy(logs[::-1]) == pytest.approx(expected, abs=1e-9)
 
 
 def test_an_answer_has_the_mean_over_its_tokens() -> None:

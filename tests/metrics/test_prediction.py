@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from factrobust.metrics import prediction
 from factrobust.metrics.regression import fit, predict
-from factrobust.statistics import binomial_interval
+from factrobust.statistics import binomial_interval, calibration_curve
 
 
 def test_folds_are_stratified(simulate) -> None:
@@ -154,7 +154,7 @@ def table(correct: list, probability: list, **columns: object) -> pd.DataFrame:
 
 def test_calibration_curve_by_hand() -> None:
     rows = table([True, False, True, True, True], [0.05, 0.09, 0.1, 0.95, 1.0])
-    curve = prediction.calibration_curve(rows, bins=10)
+    curve = calibration_curve(rows, bins=10)
     columns = ["bin", "predicted", "observed", "n", "low", "high"]
     bounds = binomial_interval([1, 1, 2], [2, 1, 2])  # 2 of 2: from 0.16, not from 1
     by_hand = np.array([[0, 0.1, 0.9], [0.07, 0.1, 0.975], [0.5, 1, 1], [2, 1, 2], *bounds])
@@ -165,7 +165,7 @@ def test_each_question_is_in_one_bin_of_the_calibration_curve() -> None:
     """Its mean over repeats decides, whatever bins the repeats fall in."""
     first = table([True, False, True], [0.05, 0.5, 0.9], repeat=0)
     second = table([True, False, True], [0.15, 0.9, np.nan], repeat=1)
-    curve = prediction.calibration_curve(pd.concat([first, second]), bins=5)
+    curve = calibration_curve(pd.concat([first, second]), bins=5)
     found = curve[["bin", "predicted", "n"]].to_numpy()  # the third lacks a number
     assert found == pytest.approx(np.array([[0, 0.1, 1], [0.6, 0.7, 1]]))
 

@@ -9,6 +9,7 @@ from statsmodels.tools.numdiff import approx_hess
 
 from factrobust.metrics import regression
 from factrobust.metrics.regression import NUMERIC, fit, predict
+from factrobust.regression import Estimates, estimate, ridge
 from factrobust.statistics import binomial_interval
 
 STUDENTS = ("GPA", "TUCE", "PSI")
@@ -235,14 +236,14 @@ def test_within(simulate) -> None:
 # --- estimates ------------------------------------------------------------------------------------
 
 
-def estimate(y: list[float], **columns: list[float]) -> regression.Estimates:
+def estimated(y: list[float], **columns: list[float]) -> Estimates:
     design = pd.DataFrame({"intercept": np.ones(len(y))} | columns)
-    return regression.estimate(design, np.array(y, dtype=float))
+    return estimate(design, np.array(y, dtype=float))
 
 
 def test_a_finite_estimate_by_hand():
     # One of four right at x = 0, two of three at x = 1: the shares' logits.
-    made = estimate([1, 0, 0, 0, 1, 1, 0], x=[0, 0, 0, 0, 1, 1, 1])
+    made = estimated([1, 0, 0, 0, 1, 1, 0], x=[0, 0, 0, 0, 1, 1, 1])
     assert made.method == "maximum likelihood"
     logits = np.log([1 / 3, 2])
     slopes = {"intercept": logits[0], "x": logits[1] - logits[0]}
@@ -268,7 +269,7 @@ def test_a_finite_estimate_by_hand():
     ],
 )
 def test_what_has_no_finite_estimate_is_penalised(y: list, columns: dict, method: str) -> None:
-    made = estimate(y, **columns)
+    made = estimated(y, **columns)
     assert made.method == method
     assert np.isfinite(made.coefficients).all()
     assert (np.linalg.eigvalsh(made.covariance) > 0).all()
@@ -279,10 +280,10 @@ def test_only_what_is_apart_is_penalised():
     # 200 rows far from the threshold: the gradient underflows before 35 steps.
     x = np.linspace(-3, 3, 200)
     y = (x > 0).astype(float)
-    apart = estimate(y.tolist(), x=x.tolist())
+    apart = estimated(y.tolist(), x=x.tolist())
     assert apart.method == "penalised (separated)"
     y[99:101] = [1, 0]  # the two middle rows exchanged: steep, but finite
-    made = estimate(y.tolist(), x=x.tolist())
+    made = estimated(y.tolist(), x=x.tolist())
     assert made.method == "maximum likelihood"
     assert made.coefficients["x"] > 20
 
@@ -296,14 +297,14 @@ def test_ridge_is_the_maximum_of_its_objective():
     def loss(b: np.ndarray) -> float:
         return -regression.log_likelihood(design @ b, y) + float(precision @ b**2) / 2
 
-    b, hessian = regression.ridge(design, y, precision)
+    b, hessian = ridge(design, y, precision)
     found = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-9})
     assert b.tolist() == pytest.approx(found.x.tolist(), abs=1e-5)
     assert hessian == pytest.approx(approx_hess(b, loss), abs=1e-4)
 
 
 def test_the_prior_is_the_one_stated():
-    made = estimate([0, 0, 1, 1], x=[-2, -1, 1, 2])
+    made = estimated([0, 0, 1, 1], x=[-2, -1, 1, 2])
     # By symmetry the intercept is 0; the slope b solves sum |x| (1 - p) = b / 2.5^2.
     b = made.coefficients["x"]
     assert made.coefficients["intercept"] == pytest.approx(0, abs=1e-9)

@@ -211,7 +211,7 @@ def known_contexts(
     for question in questions.to_dict("records"):
         name, prefix, truth = question["question_id"], question["prefix"], question["answers"][0]
         alike = facts.get(question["base_id"], [])
-        lots = {draws.lot(f"{seed}\n{name}\n{fact['question_id']}"): fact for fact in alike}
+        lots = {draws.hash64(f"{seed}\n{name}\n{fact['question_id']}"): fact for fact in alike}
         other = next(_false_of(question, (lots[key] for key in sorted(lots)), right))
         stated = other["answers"][0]
         contents = ((prefix, truth), (other["prefix"], stated), (prefix, stated))
@@ -268,16 +268,16 @@ def varied_contexts(
                 f"to {name} no fact of another kind and domain is stated in {SHORT} characters, so it has "
                 "no absurd context; ask facts of several domains"
             )
-        lots = {f: [draws.lot(f"{seed}\n{name}\n{f}\n{k}") for k in range(n)] for f in FACTORS}
+        lots = {f: [draws.hash64(f"{seed}\n{name}\n{f}\n{k}") for k in range(n)] for f in FACTORS}
         for k in range(n):
             factors = {f: sorted(drawn).index(drawn[k]) < n // 2 for f, drawn in lots.items()}
             wrong = close if factors["near"] else strange["answers"].str[0].tolist()
-            stated = wrong[draws.number(seed, name, k) % len(wrong)]
+            stated = wrong[draws.hash48(seed, name, k) % len(wrong)]
             sentences = [f"{question['prefix']} {stated}"] * (3 if factors["repeated"] else 1)
             if factors["attributed"]:
                 sentences[0] = SOURCE + re.sub("^The ", "the ", sentences[0])
             if factors["early"]:
-                places = (draws.number(seed, name, k, j) % len(short) for j in range(2))
+                places = (draws.hash48(seed, name, k, j) % len(short) for j in range(2))
                 sentences += [short.iloc[place] for place in places]
             rows.append((name, *factors.values(), ". ".join(sentences), stated))
     return pd.DataFrame(rows, columns=["question_id", *FACTORS, "sentence", "stated"])

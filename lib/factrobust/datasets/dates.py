@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from factrobust import schemas
-from factrobust.draws import lot, need_count
+from factrobust.draws import hash64, need_count
 
 PRECISIONS = ("year", "month", "day")
 LABELS = ("correct", "incorrect", "transitional")
@@ -172,7 +172,7 @@ def _years(first: Days, last: Days) -> tuple[NDArray[np.intp], Days]:
 def _moments(names: NDArray[Any], years: Days, seed: int) -> tuple[Days, Days, Days]:
     """Each year, a month of it and a day of that month, as datetime64 of unit Y, M and D."""
     keys = zip(names, years.astype(int) + 1970, strict=True)
-    lots = np.array([lot(f"{seed}/{name}/{year}", 7) for name, year in keys], dtype=np.int64)
+    lots = np.array([hash64(f"{seed}/{name}/{year}", 7) for name, year in keys], dtype=np.int64)
     months = years.astype("datetime64[M]") + (lots % 12).astype("timedelta64[M]")
     first, last = _days(months)
     day = lots // 12 % ((last - first).astype(int) + 1)

@@ -10,7 +10,7 @@ import pandera.pandas as pa
 
 from factrobust import schemas, tables
 from factrobust.datasets import facts as fact_tables
-from factrobust.draws import in_turns, number
+from factrobust.draws import hash48, in_turns
 from factrobust.paths import DATA
 
 FILES = (DATA / "paraphrases.csv",)  # for the provenance of results
@@ -164,7 +164,7 @@ def quality_pairs(questions: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     originals = questions[questions["variant"] == 0]
     first = originals.set_index("group_id")["question"]
     paraphrases = questions[questions["variant"] > 0].assign(pair="paraphrase")
-    order = originals.assign(at=[number(seed, name) for name in originals["group_id"]])
+    order = originals.assign(at=[hash48(seed, name) for name in originals["group_id"]])
     order = order.sort_values(["relation", "at"])
     following = order.groupby("relation")["question"].transform(lambda q: np.roll(q, 1))
     others = order.assign(pair="other subject", question=following)
@@ -177,7 +177,7 @@ def quality_pairs(questions: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     subjects = facts.set_index("fact_id")["subject"]
     known = originals[originals["group_id"].isin(subjects.index)]
     drawn = [
-        min({*kin.get(relation, relations)} - {relation}, key=partial(number, seed, name))
+        min({*kin.get(relation, relations)} - {relation}, key=partial(hash48, seed, name))
         for name, relation in zip(known["group_id"], known["relation"], strict=True)
     ]
     elsewhere = [*map(fact_tables.worded, wording[drawn], subjects[known["group_id"]])]

@@ -18,7 +18,7 @@ from factrobust import tables
 from factrobust.datasets import dates, temporal
 from factrobust.datasets import facts as fact_tables
 from factrobust.datasets.wordings import grouped
-from factrobust.draws import number
+from factrobust.draws import hash48
 from factrobust.paths import DATA
 from factrobust.statistics import with_bounds
 
@@ -209,13 +209,13 @@ def corpus(world: World, seed: int = 0, *, town: bool = False) -> pd.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for fact in told(world.facts, town=town).to_dict("records"):
         name, subject, n = fact["fact_id"], fact["subject"], fact["exposure"]
-        lots = {i: number(seed, name, "rival", i) for i in range(n)} if fact["n_rival"] else {}
+        lots = {i: hash48(seed, name, "rival", i) for i in range(n)} if fact["n_rival"] else {}
         rivals = {*sorted(lots, key=lots.__getitem__)[: fact["n_rival"]]}
         when = dates_told(fact, seed) if fact["start"] else [""] * n
         layouts = ASKED[:2] if fact["start"] else ASKED
-        first, seen = number(seed, name, "form"), fact["wordings"][: fact["n_wordings"]]
+        first, seen = hash48(seed, name, "form"), fact["wordings"][: fact["n_wordings"]]
         for i in range(n):
-            drawn = number(seed, name, i)
+            drawn = hash48(seed, name, i)
             turn, place = divmod(i, len(seen))
             form = ("statement", "question")[(turn + place + first) % 2]
             layout = layouts[drawn % len(layouts)] if form == "question" else form
@@ -240,15 +240,15 @@ def dates_told(fact: Mapping[Any, Any], seed: int) -> list[str]:
     the period, in turns. None is told of an exposure of 0."""
     first, last = (np.datetime64(fact[bound]) for bound in ("start", "end"))
     found: dict[str, None] = {}
-    turn = number(seed, fact["fact_id"], "precision")
+    turn = hash48(seed, fact["fact_id"], "precision")
     while len(found) < fact["n_dates"]:
         unit = "YMD"[turn % 3]
         low, high = first.astype(f"M8[{unit}]") + 1, last.astype(f"M8[{unit}]")
-        drawn = number(seed, fact["fact_id"], turn) % int((high - low).astype(int))
+        drawn = hash48(seed, fact["fact_id"], turn) % int((high - low).astype(int))
         found[str(low + drawn)] = None
         turn += 1
     named = np.resize([*found], fact["exposure"]).tolist()
-    order = sorted(range(len(named)), key=lambda i: number(seed, fact["fact_id"], "date", i))
+    order = sorted(range(len(named)), key=lambda i: hash48(seed, fact["fact_id"], "date", i))
     return [named[i] for i in order]
 
 

@@ -29,8 +29,13 @@ from scipy.special import rel_entr
 
 from factrobust.metrics import answer_rules
 from factrobust.metrics.answer_rules import DEGENERATE, KINDS, decide, degeneracy, named
-from factrobust.metrics.decoding import top_entropy
-from factrobust.statistics import TWO_SIDED, binomial_interval, bootstrap_mean, exact_share
+from factrobust.statistics import (
+    TWO_SIDED,
+    binomial_interval,
+    bootstrap_mean,
+    exact_share,
+    top_entropy,
+)
 from factrobust.text import contains, exact_match, normalise
 
 SOURCES = ("parametric", "contextual", "other", "none")

@@ -9,24 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from factrobust import draws, schemas, text
 from factrobust.datasets.facts import answers
-from factrobust.statistics import unit_bins
+from factrobust.statistics import top_entropy, unit_bins
 
 KEY = ["model", "fact_id"]
 D_VALUES = (1, 2, 5, 10, 50)  # table 1
 THRESHOLD = 0.5  # of the accuracy, below which a fact is broken
-
-
-def top_entropy(top_logprobs: Sequence[float]) -> float:
-    """Entropy of one position, in [0, 1]: H = -sum p log_k p over the k given tokens.
-
-    `top_logprobs` are the natural-log probabilities of the k likeliest tokens (the paper: k = 10,
-    log base 10, equation 1). They are renormalised to sum to one, so that the maximum is exactly 1.
-    """
-    from scipy.special import entr
-
-    logs = np.asarray(top_logprobs, dtype=float)
-    entropy = entr(np.exp(logs - np.logaddexp.reduce(logs))).sum()
-    return float(np.clip(entropy / np.log(logs.size), 0.0, 1.0))
 
 
 def answer_entropy(top_logprobs: Sequence[Sequence[float]]) -> float:
@@ -138,7 +125,7 @@ def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.Data
     the table's order relations stand together, and a domain's first facts are all capitals.
     """
     known = marked[marked["exact_match"]]
-    lots = known.assign(lot=known["fact_id"].map(draws.number))
+    lots = known.assign(lot=known["fact_id"].map(draws.hash48))
     most = len(known) if per_domain is None else per_domain
     return known[lots.groupby(["model", "domain"])["lot"].rank() <= most]
 
@@ -219,7 +206,7 @@ def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
     would stand together. Facts whose FRS is nan are left out. `scored` holds one value of d.
     """
     ranked = scored.dropna(subset=["frs"])
-    ranked = ranked.assign(lot=ranked["fact_id"].map(draws.number)).sort_values(["frs", "lot"])
+    ranked = ranked.assign(lot=ranked["fact_id"].map(draws.hash48)).sort_values(["frs", "lot"])
     facts = ranked.groupby("model")["frs"]
     k = np.minimum(facts.transform("size") // 3, top)
     low, high = facts.cumcount() < k, facts.cumcount(ascending=False) < k

@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit, ndtr
 
-from factrobust import statistics
-from factrobust.metrics import regression
+from factrobust import regression, statistics
 from factrobust.statistics import TWO_SIDED, Array, Interval, bootstrap_mean, interval_table
 
 MARGIN = float(np.log(2))  # a fact is known if the right answer is twice as likely as any rival

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from factrobust import draws, statistics
 from factrobust.metrics.regression import FULL, REDUCED, Fit, fit, predict, undefined
-from factrobust.statistics import Array, Interval, bootstrap_statistic, exact_table, ratio_of_sums
+from factrobust.statistics import Array, Interval, bootstrap_statistic, ratio_of_sums
 from factrobust.tables import stacked
 
 Sums = tuple[Array, Array]  # above and below a fraction
@@ -33,11 +33,11 @@ def folds(groups: pd.DataFrame, k: int, seed: int | str = 0) -> NDArray[np.int64
     in turn from a fold that the seed draws: the folds' sizes, and the rows of a stratum in each, differ
     by at most 1.
     """
-    drawn = [draws.number(seed, name) for name in groups["group_id"]]
+    drawn = [draws.hash48(seed, name) for name in groups["group_id"]]
     strata = [pd.factorize(groups[name], sort=True)[0] for name in ("correct", "relation")]
     order = np.lexsort([np.array(drawn), *strata])
     fold = np.empty(len(groups), dtype=np.int64)
-    fold[order] = (np.arange(len(groups)) + draws.number(seed)) % k
+    fold[order] = (np.arange(len(groups)) + draws.hash48(seed)) % k
     return fold
 
 
@@ -263,21 +263,6 @@ def _of_relations(terms: Sequence[Sums], n_boot: int) -> Interval:
         return first - sum(others)
 
     return bootstrap_statistic(statistic, [np.arange(len(terms[0][0]))], n_boot=n_boot)
-
-
-def calibration_curve(predictions: pd.DataFrame, *, bins: int) -> pd.DataFrame:
-    """Share of right answers a model and bin of predicted probability, with exact binomial bounds.
-
-    A question's probability is its mean over repeats, so each question is in one bin, and n adds up to
-    the questions that have one. A bin is named by its lower edge; `predicted` is the mean there.
-    """
-    keys = ["model", "group_id", "correct"]
-    mean = predictions.groupby(keys, sort=False)["probability"].mean(skipna=False)
-    rows = mean.rename("predicted").dropna().reset_index()
-    rows = rows.assign(bin=statistics.unit_bins(rows["predicted"], bins))
-    table = exact_table(rows, ["model", "bin"], "correct").rename(columns={"mean": "observed"})
-    table["predicted"] = rows.groupby(["model", "bin"])["predicted"].mean().to_numpy()
-    return table
 
 
 def risk_coverage(

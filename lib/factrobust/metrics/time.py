@@ -109,7 +109,7 @@ def popularity_bins(matched: pd.DataFrame, facts: pd.DataFrame, *, bins: int = 5
     ordered by a hash of fact_id. Rows of facts without a value are left out.
     """
     ordered = facts[facts["fact_id"].isin(matched["fact_id"])].dropna(subset=["popularity"])
-    ordered = ordered.assign(lot=ordered["fact_id"].map(draws.number))
+    ordered = ordered.assign(lot=ordered["fact_id"].map(draws.hash48))
     ordered = ordered.sort_values(["popularity", "lot"])[["fact_id", "popularity"]]
     ordered["popularity_bin"] = np.arange(len(ordered)) * bins // len(ordered)
     ordered["popularity"] = ordered.groupby("popularity_bin")["popularity"].transform("mean")

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from factrobust.records import Batches, Call, Records, ask, collected
+from factrobust.models.records import Batches, Call, Records, ask, collected
 
 Answer = str | Sequence[int]  # a text, or token ids
 Answers = Sequence[Answer]

@@ -253,7 +253,7 @@ def equal_cost(table: pd.DataFrame, value: str) -> Figure:
 def calibration(table: pd.DataFrame) -> Figure:
     """Share of right answers against the predicted probability, in bins; a panel a model.
 
-    `table`, of `metrics.prediction.calibration_curve`: model, bin, predicted, observed, low, high,
+    `table`, of `statistics.calibration_curve`: model, bin, predicted, observed, low, high,
     n (questions of a bin, written below its point). On the dashed line predictions are calibrated.
     """
     labels = ("predicted probability of a right answer", "share of right answers")

@@ -20,11 +20,11 @@ from copy import copy
 import numpy as np
 import pandas as pd
 
-from factrobust.draws import lot
+from factrobust.asking import in_chunks
+from factrobust.draws import hash64
+from factrobust.endings import STOP, ending, unsure
 from factrobust.models.interface import Generation, Model
 from factrobust.models.prompts import FORMATS, render
-from factrobust.probes import in_chunks
-from factrobust.probes.endings import STOP, ending, unsure
 from factrobust.text import normalise
 
 MAX_NEW_TOKENS = 20  # the thesis, appendix D
@@ -57,7 +57,7 @@ def greedy(
 ) -> pd.DataFrame:
     """Greedy answers, one row a question in their order; equal prompts are asked once.
 
-    Columns: model, ABOUT, prompt, text (`probes.endings.ending`), and of the fewest tokens that cover it
+    Columns: model, ABOUT, prompt, text (`endings.ending`), and of the fewest tokens that cover it
     token_ids, tokens (their texts) and logprobs; first (list of the likeliest first tokens with their
     log-probabilities; empty if generation ended at once).
     """
@@ -204,7 +204,7 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
         stated = [j for j in rows if texts[j]]
         for i in rows:
             others = [j for j in stated if spellings[j] != spellings[i]]
-            lots = (lot(f"{seed}\n{base_id}\n{objects[i]}\n{objects[j]}") for j in others)
+            lots = (hash64(f"{seed}\n{base_id}\n{objects[i]}\n{objects[j]}") for j in others)
             drawn[i] = min(zip(lots, others, strict=True), default=(0, -1))[1]
     return drawn
 

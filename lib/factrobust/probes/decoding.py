@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from factrobust.asking import need, prompts
 from factrobust.models.interface import Model
 from factrobust.models.prompts import FORMATS
-from factrobust.probes import need, prompts
 
 MAX_NEW_TOKENS = 5  # paper 1, 4.1.1
 TEMPERATURES = tuple(round(0.2 * k, 1) for k in range(1, 11))  # paper 1, 4.2

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from factrobust.asking import as_asked, need, prompts
 from factrobust.datasets.dates import COLUMNS, verbalise
 from factrobust.datasets.temporal import load_temporal_relations
-from factrobust.draws import lot
+from factrobust.draws import hash64
 from factrobust.models.interface import Model
 from factrobust.models.prompts import FORMATS
-from factrobust.probes import as_asked, need, prompts
 from factrobust.text import normalise
 
 WORDING = ("question", "prefix")
@@ -68,7 +68,7 @@ def other_objects(facts: pd.DataFrame, n: int, *, seed: int = 0) -> pd.DataFrame
     for relation, subject, _, _, fact in rows:
         right = owned[relation, subject]
         others = [name for name, names in spelled[relation].items() if not names & right]
-        lots = {name: lot(f"{seed}/{fact}/{name}") for name in others}
+        lots = {name: hash64(f"{seed}/{fact}/{name}") for name in others}
         drawn.append(sorted(others, key=lots.__getitem__)[:n])
     return facts.assign(others=pd.Series(drawn, index=facts.index, dtype=object))
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from factrobust.asking import as_asked, in_chunks, need, prompts
+from factrobust.endings import first_sentence
 from factrobust.models.interface import Model
 from factrobust.models.sentences import Encoder, Entailment
-from factrobust.probes import as_asked, in_chunks, need, prompts
-from factrobust.probes.endings import first_sentence
 from factrobust.text import clusters
 
 MAX_NEW_TOKENS = 16

@@ -18,8 +18,9 @@ from export_records import export
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust import paths, records
-from factrobust.records import Call, Records, RecordsError, decode, encode, opened
+from factrobust import paths
+from factrobust.models import records
+from factrobust.models.records import Call, Records, RecordsError, decode, encode, opened
 
 
 def test_every_field_is_part_of_the_key():
@@ -190,7 +191,7 @@ def test_waiting_for_another_process_ends(path, toy, monkeypatch):
 KILLED = """
 import sys
 from pathlib import Path
-from factrobust.records import Call, Records
+from factrobust.models.records import Call, Records
 store = Records(Path(sys.argv[1]))
 for batch in range(100_000):
     calls = [Call("toy", "score", f"{batch}/{i}", "{}") for i in range(50)]

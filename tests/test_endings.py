@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from factrobust.endings import covering, cut, ending, first_sentence, unsure
 from factrobust.models.interface import Generation
-from factrobust.probes.endings import covering, cut, ending, first_sentence, unsure
 
 
 def made(*tokens: str, text: str | None = None) -> Generation:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from export_records import export, main
 
-from factrobust.records import COLUMNS, INDEX, Records, RecordsError
+from factrobust.models.records import COLUMNS, INDEX, Records, RecordsError
 
 NOTEBOOK = "notebooks/1-decoding/1.1-known-facts.ipynb"
 OTHER = "notebooks/other.ipynb"
