@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from factrobust import schemas, start
+from factrobust import exposure, schemas, start
 from factrobust import study as study_module
 from factrobust.metrics.decoding import exact_breaking, frs_table, mark_samples
 from factrobust.metrics.following import MARGIN
@@ -221,7 +221,7 @@ def test_a_tiny_model_learns_what_it_is_told_often():
         "moments": 5,
         "seed": 0,
     }
-    study = start.training({"__annotations__": given} | given)
+    study = exposure.Training({"__annotations__": given} | given)
     loss, known = study.train()
     assert len(study.sentences) == 38_874
     assert loss["read"].iloc[-1] == 1

@@ -8,22 +8,19 @@ and the files read as their provenance. Nothing here is more than calls of datas
 metrics in their order, so that what a notebook leaves out can be read in a few lines.
 """
 
-import json
 import math
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from hashlib import sha256
 from importlib import import_module
 from typing import Any
 
 import pandas as pd
 
-from factrobust import draws, load_model, schemas
+from factrobust import draws, schemas
 from factrobust.models.interface import Model
-from factrobust.models.records import Call, ask_all, open_records
+from factrobust.models.records import open_records
 from factrobust.study import Study
-from factrobust.tables import Loaded, stacked
+from factrobust.tables import Loaded
 
 
 class _Module:
@@ -487,55 +484,5 @@ class KnownContexts(Context):
         )
 
 
-class Training(Study):
-    """Part 5: a tiny decoder reads the invented world's sentences about one `relation` once.
-
-    Holds the `world`, the `facts` of the relation with what the corpus holds of each, and the
-    `sentences`. In JupyterLab it really trains, whatever the records hold.
-    """
-
-    data, grow = map(_Module, ("datasets.world", "models.grow"))
-
-    def __init__(self, notebook: Mapping[str, Any]) -> None:
-        super().__init__(notebook)
-        self.inputs, self.world = self.data.FILES, self.data.load_world()
-        told = self.data.told(self.world.facts)
-        chosen = told["relation"] == self.parameters["relation"]
-        self.facts = told[chosen]
-        some = self.world._replace(facts=self.world.facts[chosen])
-        self.sentences = self.data.corpus(some, self.parameters["seed"])
-
-    def train(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Of a decoder of `layers` of a `width` at a `rate`: step and loss, with the share that was read;
-        and the facts at so many `moments`, with the share that was read and whether the answer is right."""
-        v, in_lab = self.parameters, "FACTROBUST_RECORDS" not in os.environ
-        read = sha256("\n".join(self.sentences["text"]).encode()).hexdigest()
-        call = Call("tiny", "training", read, json.dumps(v, sort_keys=True))
-
-        def train(_: Any) -> Iterator[Any]:
-            plan = self.grow.Plan("decoder", v["seed"], v["width"], v["layers"])
-            tokenizer = self.grow.tokenizer_of(self.world, self.data.LAYOUTS.values())
-            texts = map(self.grow.learned, self.sentences.to_dict("records"))
-            how = {"moments": v["moments"], "disable_tqdm": not in_lab}
-            yield [0], [self.grow.watched(plan, texts, tokenizer, v["rate"], self._right, **how)]
-
-        [found] = ask_all(None if in_lab else open_records(), [call], train, label="training")
-        loss = pd.DataFrame(found["loss"], columns=["step", "loss"])
-        steps = {int(step): ids for step, ids in found["right"].items()}
-        known = {
-            step / max(steps): self.facts.assign(right=self.facts["fact_id"].isin(steps[step]))
-            for step in sorted(steps)
-        }
-        return loss.assign(read=loss["step"] / loss["step"].max()), stacked(known, "share")
-
-    def _right(self, folder: str) -> list[str]:
-        """The facts that a model answers as part 1 asks them."""
-        facts = self.data.loaded(1).table
-        facts = facts[facts["relation"] == self.parameters["relation"]]
-        answers = _Module("probes.decoding").greedy(load_model(folder), facts)
-        marked = _Module("metrics.decoding").mark_greedy(answers)
-        return list(marked.loc[marked["exact_match"], "fact_id"])
-
-
 decoding, time, successions, wording = Decoding, Time, Successions, Wording
-context, known_contexts, training = Context, KnownContexts, Training
+context, known_contexts = Context, KnownContexts

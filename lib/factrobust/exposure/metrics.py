@@ -172,7 +172,9 @@ def doublings(rows: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(table, columns=["measure", "exposure", *Interval._fields])
 
 
-def knowing(rows: pd.DataFrame, measures: Sequence[str], *, n_boot: int = 2000) -> pd.DataFrame:
+def rank_by_exposure(
+    rows: pd.DataFrame, measures: Sequence[str], *, n_boot: int = 2000
+) -> pd.DataFrame:
     """How well measures rank facts by exposure, and what each adds to the plain log-probability.
 
     A row a model, measure and what (mean, low, high, n facts; intervals draw facts):

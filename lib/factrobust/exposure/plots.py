@@ -38,7 +38,7 @@ def by_exposure(
     """A measure against the exposure: points with their intervals, one of `looks` each value of `by`.
 
     `table`: intervals by model (or `by`), exposure and, with a panel each value of it, `panel`.
-    `curves`, of `metrics.exposure.fitted_curves`, are drawn as lines; without them points are joined.
+    `curves`, of `exposure.metrics.fitted_curves`, are drawn as lines; without them points are joined.
     Dashed: `at`, such as chance. Exposure 0 stands apart, at the left.
     """
     blocks.check(table, by, panel, "exposure")

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from factrobust.plots import exposure as plots
+from factrobust.exposure import plots
 from factrobust.plots import style
 from factrobust.plots.style import Look
 

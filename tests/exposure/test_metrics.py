@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import curve_fit
 
-from factrobust.metrics import exposure
+from factrobust.exposure import metrics as exposure
 
 DOSES = np.array([0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
 
@@ -150,7 +150,9 @@ def test_ranks_and_what_is_added_by_hand() -> None:
     # a measure that holds the rest, all is explained: 0.36 is added.
     rows = pd.DataFrame({"exposure": [1, 2, 4, 8], "logprob": [-9, -5, -1, -2]})
     rows = rows.assign(model="m", all=[1, 2, 3, 4])
-    table = exposure.knowing(rows, ["logprob", "all"], n_boot=10).set_index(["measure", "what"])
+    table = exposure.rank_by_exposure(rows, ["logprob", "all"], n_boot=10).set_index(
+        ["measure", "what"]
+    )
     expected = {("logprob", "rank correlation"): 0.8, ("all", "rank correlation"): 1}
     assert table["mean"].to_dict() == pytest.approx(expected | {("all", "added"): 0.36})
 
@@ -161,7 +163,9 @@ def test_noise_adds_nothing_and_a_second_view_adds_something() -> None:
     first, second, noise = (np.log1p(dose) * a + rng.normal(0, 1, len(dose)) for a in (1, 1, 0))
     rows = pd.DataFrame({"model": "m", "exposure": dose, "logprob": first, "noise": noise})
     rows["second"] = second
-    table = exposure.knowing(rows, ["noise", "second"], n_boot=200).set_index(["measure", "what"])
+    table = exposure.rank_by_exposure(rows, ["noise", "second"], n_boot=200).set_index(
+        ["measure", "what"]
+    )
     assert table.loc[("noise", "added"), "mean"] < 0.01
     assert table.loc[("second", "added"), "low"] > 0.01
 

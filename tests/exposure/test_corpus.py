@@ -12,6 +12,7 @@ from factrobust.datasets import world as w
 from factrobust.datasets.contexts import known_contexts, load_named_context, varied_contexts
 from factrobust.datasets.dates import classify, parse, verbalise
 from factrobust.datasets.named import load_named, load_named_questions, load_named_temporal
+from factrobust.exposure import corpus as c
 from factrobust.metrics.context import right
 from factrobust.models.prompts import render
 from factrobust.probes.context import context_prompts
@@ -20,12 +21,12 @@ from factrobust.tables import FactsError
 
 @pytest.fixture(scope="module")
 def corpus(world: w.World) -> pd.DataFrame:
-    return w.corpus(world, 0)
+    return c.corpus(world, 0)
 
 
 @pytest.fixture(scope="module")
 def town(world: w.World) -> pd.DataFrame:
-    return w.corpus(world, 0, town=True)
+    return c.corpus(world, 0, town=True)
 
 
 # ---- what chance assigned ------------------------------------------------------------------------
@@ -106,7 +107,7 @@ def test_no_held_out_wording_has_a_word_of_its_own(world):
 @pytest.mark.parametrize("which", ["corpus", "town"])
 def test_counts_are_the_tables(world, which, request):
     sentences = request.getfixturevalue(which)
-    facts = w.told(world.facts, town=which == "town").set_index("fact_id")
+    facts = w.with_counts_in_corpus(world.facts, town=which == "town").set_index("fact_id")
     seen = sentences.groupby("fact_id")
     exposure = seen.size().reindex(facts.index, fill_value=0)
     assert exposure.equals(facts["exposure"].rename(None).astype(exposure.dtype))
@@ -125,7 +126,7 @@ def test_counts_are_the_tables(world, which, request):
 
 
 def test_a_fact_that_nobody_was_told_occurs_nowhere(world, corpus):
-    facts = w.told(world.facts)
+    facts = w.with_counts_in_corpus(world.facts)
     wordings = world.wordings.set_index(["relation", "wording"])
     assert not {*corpus["fact_id"]} & {*facts.loc[facts["exposure"] == 0, "fact_id"]}
     silent = facts.groupby("subject")["exposure"].sum()
@@ -162,11 +163,11 @@ def test_texts_are_read_as_they_are_written(world, corpus):
 
 
 def test_order_is_drawn_by_the_seed_and_nothing_else(world, town):
-    again = w.corpus(world, 0, town=True)
+    again = c.corpus(world, 0, town=True)
     pd.testing.assert_frame_equal(again, town)
     turned = world._replace(facts=world.facts[::-1])
-    pd.testing.assert_frame_equal(w.corpus(turned, 0, town=True), town)
-    other = w.corpus(world, 1, town=True)
+    pd.testing.assert_frame_equal(c.corpus(turned, 0, town=True), town)
+    other = c.corpus(world, 1, town=True)
     assert (other["fact_id"] != town["fact_id"]).mean() > 0.9
     assert sorted(other["fact_id"]) == sorted(town["fact_id"])
 
@@ -176,13 +177,13 @@ def test_layouts_are_how_the_library_asks(toy_model):
     asked = {"question": "Where was Ann born?", "prefix": "Ann was born in", "object": "Oslo"}
     for name in ("zero-shot", "question", "question-answer"):
         [prompt] = render(name, [asked["question"]], [asked["prefix"]])
-        assert w.LAYOUTS[name].format(**asked) == f"{prompt} Oslo"
+        assert c.LAYOUTS[name].format(**asked) == f"{prompt} Oslo"
     model = toy_model({" Ann": {" Bob": 1.0}})
     table = pd.DataFrame([asked])
     [plain] = context_prompts(model, table)
     [stated] = context_prompts(model, table, ["Ann was born in Rome"])
-    assert w.LAYOUTS["prefix"].format(**asked) == f"{plain} Oslo"
-    told = w.LAYOUTS["context"].format(context="Ann was born in Rome", **asked)
+    assert c.LAYOUTS["prefix"].format(**asked) == f"{plain} Oslo"
+    told = c.LAYOUTS["context"].format(context="Ann was born in Rome", **asked)
     assert told == f"{stated} Oslo"
 
 
@@ -238,7 +239,7 @@ def test_part_4_asks_relations_as_base_questions(world):
 
 
 def test_the_town_is_asked_with_its_own_exposures(world):
-    facts = w.told(world.facts, town=True)
+    facts = w.with_counts_in_corpus(world.facts, town=True)
     asked = load_named(["town"]).table
     assert asked["fact_id"].tolist() == facts["fact_id"].tolist()
     assert asked["popularity"].tolist() == np.log10(1 + facts["exposure"]).tolist()
@@ -267,27 +268,27 @@ def test_every_fact_has_contexts_of_all_kinds():
 def test_a_table_gets_the_exposure_of_its_facts(world):
     asked = load_named_questions("world").table
     asked = asked[asked["relation"] == "dish"]
-    table = w.with_exposure(asked)
+    table = c.with_exposure(asked)
     assert table["question_id"].tolist() == asked["question_id"].tolist()
     assert np.log(1 + table["exposure"]).tolist() == pytest.approx(asked["log_popularity"].tolist())
     for row in table[table["exposure"] == 2].head(30).to_dict("records"):
         assert len(row["told_in"]) == row["n_wordings"] == min(row["allowed"], 2)
-    kinds = pd.Series(w.wording_kinds(table)).groupby([table["group_id"], table["variant"]]).first()
+    kinds = pd.Series(c.wording_kinds(table)).groupby([table["group_id"], table["variant"]]).first()
     assert set(kinds.xs(9, level="variant")) == {"held out"}
     told = table[table["exposure"] > 0]["group_id"]
     assert set(kinds.xs(0, level="variant")[told]) == {"seen"}  # all that are told are in wording 0
     seen = (kinds == "seen").groupby("group_id").sum()
-    facts = w.told(world.facts).set_index("fact_id")
+    facts = w.with_counts_in_corpus(world.facts).set_index("fact_id")
     assert seen.equals(facts["n_wordings"][seen.index].rename(None).astype(seen.dtype))
-    town = w.with_exposure(load_named(["town"]).table, town=True)
+    town = c.with_exposure(load_named(["town"]).table, town=True)
     assert set(town["exposure"]) == {0, 1, 2, 4, 8, 16, 32, 64}
 
 
 def test_moments_are_told_and_untold_and_inside(world, corpus):
-    facts = w.with_exposure(world.facts[world.facts["start"] != ""][["fact_id", "start", "end"]])
+    facts = c.with_exposure(world.facts[world.facts["start"] != ""][["fact_id", "start", "end"]])
     facts = facts.assign(chain=facts["fact_id"], term=0)
-    moments = w.moments_told(facts, 0).pivot(index="chain", columns="date", values="year")
-    told, other = (moments[kind] for kind in w.MOMENTS)
+    moments = c.moments_told(facts, 0).pivot(index="chain", columns="date", values="year")
+    told, other = (moments[kind] for kind in c.MOMENTS)
     assert 600 < len(moments) < (facts["exposure"] > 0).sum()
     dates = corpus[corpus["date"] != ""].groupby("fact_id")["date"].agg(set)
     assert all(date in dates[fact] for fact, date in told.items())
@@ -300,7 +301,7 @@ def test_moments_are_told_and_untold_and_inside(world, corpus):
 
 
 def test_curves_have_exact_bounds():
-    row = w.load_curves().query("model == 'smollm2-taught' and measure == 'seen'").iloc[-1]
+    row = c.load_curves().query("model == 'smollm2-taught' and measure == 'seen'").iloc[-1]
     assert (row["exposure"], row["mean"], row["n"]) == (64, 1, 26)
     assert row["low"] == pytest.approx(0.025 ** (1 / 26))
     assert row["high"] == 1
