@@ -3,13 +3,14 @@
 import pandas as pd
 import pytest
 
+from factrobust import decoding as room
 from factrobust import exposure, schemas, start
 from factrobust import study as study_module
-from factrobust.metrics.decoding import exact_breaking, frs_table, mark_samples
+from factrobust.decoding.metrics import exact_breaking, frs_table, mark_samples
+from factrobust.decoding.probe import TEMPERATURES
 from factrobust.metrics.following import MARGIN
 from factrobust.models.interface import LacksError
 from factrobust.models.records import RecordsError
-from factrobust.probes.decoding import TEMPERATURES
 
 GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
 
@@ -27,7 +28,7 @@ def notebook(**parameters):
 
 def decoding(**parameters):
     given = {"data": ["embedded"], "n_questions": 30, "n_known": 3, "n_samples": 10}
-    return start.decoding(notebook(**given | parameters))
+    return room.Study(notebook(**given | parameters))
 
 
 def test_parameters_are_the_annotated_variables_and_models_are_apart():
@@ -45,7 +46,7 @@ def test_decoding_asks_every_model_every_fact_and_knows_the_exact_matches():
     assert study.marked.groupby("model").size().to_dict() == {GEMMA: 900, SMOLLM: 900}
     assert study.known["exact_match"].all()
     assert len(study.known) == study.marked["exact_match"].sum() > 0
-    few = study.few_known
+    few = study.known_sample
     assert few.groupby(["model", "domain"]).size().max() == 3
     samples = study.sampled()
     assert len(samples) == len(few) * 10 * 10
@@ -71,7 +72,7 @@ def test_means_of_several_columns_leave_out_what_is_missing():
 
 def test_measures_of_every_fact_known_or_not():
     given = {"models": ["world-m"], "data": ["world"], "n_questions": 1430}
-    study = start.decoding(notebook(**given))
+    study = room.Study(notebook(**given))
     rows = study.measures
     assert len(rows) == 1430
     right = rows["right"] == 1
@@ -87,7 +88,7 @@ def test_one_way_finds_the_breaking_temperatures_of_all_models():
     study = decoding(n_questions=900)
     t_b, estimator = study.breaking
     assert estimator == "from $P_t$"
-    assert len(t_b) == len(study.known) > len(study.few_known)
+    assert len(t_b) == len(study.known) > len(study.known_sample)
     assert set(t_b["t_b"]) <= {*TEMPERATURES, float("inf")}
     beyond = decoding(n_questions=900)
     endpoint, other = beyond.models
@@ -95,7 +96,9 @@ def test_one_way_finds_the_breaking_temperatures_of_all_models():
     t_b, estimator = beyond.breaking
     assert estimator == "by samples"
     assert not other.lacks
-    found, few = (set(zip(t["model"], t["fact_id"], strict=True)) for t in (t_b, beyond.few_known))
+    found, few = (
+        set(zip(t["model"], t["fact_id"], strict=True)) for t in (t_b, beyond.known_sample)
+    )
     assert found == few
     # The first temperature at which fewer than half of the samples are right, by hand.
     right = mark_samples(beyond.sampled()).groupby(["model", "fact_id", "temperature"])["correct"]

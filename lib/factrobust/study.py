@@ -18,7 +18,6 @@ from matplotlib.figure import Figure
 from pandas.api.types import is_integer_dtype
 
 from factrobust import load_model, statistics
-from factrobust.datasets import published
 from factrobust.models.interface import Model
 from factrobust.models.records import open_records
 from factrobust.provenance import PACKAGES, save_figure, save_table
@@ -139,7 +138,9 @@ class Study:
 
     def published(self, name: str, whose: str = "") -> pd.DataFrame:
         """Numbers of the papers themselves: a table (`datasets.published.load_published`)."""
-        return published.load_published(name, whose)
+        from factrobust.datasets.published import load_published  # few notebooks need it
+
+        return load_published(name, whose)
 
     @property
     def about(self) -> dict[str, Any]:

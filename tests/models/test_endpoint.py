@@ -474,7 +474,7 @@ def test_score_where_they_are_not(server, refusing_it):
 def test_what_no_endpoint_can_do_is_said_before_anything_is_asked(server, records, recorded):
     kept = records if recorded else None
     asking = load_model(at(server, api="chat"), records=kept)
-    with pytest.raises(ModelError, match=r"no logits; .* by sampling \(probes.decoding.sampled"):
+    with pytest.raises(ModelError, match=r"no logits; .* by sampling \(decoding.probe.sampled"):
         asking.temper(["a"], ["b"], [1.0])
     with pytest.raises(ModelError, match="takes api: completions"):
         asking.score(["a"], ["b"])

@@ -11,10 +11,10 @@ import pandas as pd
 
 from factrobust import load_model, study
 from factrobust.datasets import world
+from factrobust.decoding import probe
+from factrobust.decoding.metrics import mark_greedy
 from factrobust.exposure import corpus
-from factrobust.metrics.decoding import mark_greedy
 from factrobust.models.records import Call, ask_all, open_records
-from factrobust.probes import decoding as probe
 from factrobust.tables import stacked
 
 

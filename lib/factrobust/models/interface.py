@@ -254,6 +254,12 @@ class RecordedModel(Model):
         return self._load()
 
 
+def need(found: object, models: Sequence[Model], why: str) -> None:
+    """Raise LacksError if nothing is found: why there is nothing to look at of these models."""
+    if models and not found:
+        raise LacksError(f"{', '.join(model.name for model in models)}: {why}")
+
+
 def _to_record(value: Any) -> Any:
     """JSON-able form of one result; the prompt of an answer is part of the record's key."""
     if isinstance(value, Generation):

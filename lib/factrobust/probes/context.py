@@ -20,11 +20,10 @@ from copy import copy
 import numpy as np
 import pandas as pd
 
-from factrobust.asking import in_chunks
 from factrobust.draws import hash64
 from factrobust.endings import STOP, ending, unsure
 from factrobust.models.interface import Generation, Model
-from factrobust.models.prompts import FORMATS, render
+from factrobust.models.prompts import FORMATS, in_chunks, render
 from factrobust.text import normalise
 
 MAX_NEW_TOKENS = 20  # the thesis, appendix D

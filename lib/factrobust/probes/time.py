@@ -14,12 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from factrobust.asking import as_asked, need, prompts
 from factrobust.datasets.dates import COLUMNS, verbalise
 from factrobust.datasets.temporal import load_temporal_relations
 from factrobust.draws import hash64
-from factrobust.models.interface import Model
-from factrobust.models.prompts import FORMATS
+from factrobust.models.interface import Model, need
+from factrobust.models.prompts import FORMATS, as_asked, prompts
 from factrobust.text import normalise
 
 WORDING = ("question", "prefix")

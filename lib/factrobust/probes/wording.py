@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from factrobust.asking import as_asked, in_chunks, need, prompts
 from factrobust.endings import first_sentence
-from factrobust.models.interface import Model
+from factrobust.models.interface import Model, need
+from factrobust.models.prompts import as_asked, in_chunks, prompts
 from factrobust.models.sentences import Encoder, Entailment
 from factrobust.text import clusters
 

@@ -10,9 +10,15 @@ import pandas as pd
 import pytest
 
 from factrobust import paths
-from factrobust.classify import PAPER, QuestionTypeClassifier, fine_tune, type_questions, with_types
 from factrobust.datasets.facts import load_question_types
 from factrobust.datasets.official import COARSE
+from factrobust.decoding.classify import (
+    PAPER,
+    QuestionTypeClassifier,
+    fine_tune,
+    type_questions,
+    with_types,
+)
 from factrobust.models.records import Records, RecordsError
 
 # A higher rate than the paper's: 15 steps in place of its thousand.
@@ -80,7 +86,7 @@ def test_replay_imports_no_torch(store):
     program = f"""
 import sys
 from pathlib import Path
-from factrobust.classify import type_questions
+from factrobust.decoding.classify import type_questions
 from factrobust.datasets.facts import load_question_types
 from factrobust.models.records import Records
 train = load_question_types("train").groupby("answer_type").head(10)

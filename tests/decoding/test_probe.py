@@ -11,9 +11,9 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from factrobust.datasets.facts import load_facts, questions
-from factrobust.metrics import decoding as metrics
+from factrobust.decoding import metrics
+from factrobust.decoding import probe as decoding
 from factrobust.models.interface import Generation, Job, LacksError, Model, ModelError
-from factrobust.probes import decoding
 
 TABLE = {
     # One token ahead of four equal ones: P_t = 1 / (1 + 4 (1/6)^(1/t)), t_b = log 6 / log 4.

@@ -3,7 +3,8 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgba
 
-from factrobust.plots import decoding, style
+from factrobust.decoding import plots as decoding
+from factrobust.plots import style
 
 T = [0.2, 1.0, 1.6, 2.0]
 LOOK = style.looks(["gemma-3-270m"])["gemma-3-270m"]

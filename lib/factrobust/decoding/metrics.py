@@ -36,7 +36,7 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> float:
     `logprobs` are log P_t(answer | prompt) on the ascending grid `temperatures`. For a greedy answer
     P_t falls from 1 (ties aside), because every term exp((z_j - z_a) / t) grows with t; so there is
     one root, and a cubic spline through the log odds against log t finds it (on
-    `probes.decoding.GRID` to better than 0.001 of t_b). inf if P_t is not below THRESHOLD at the
+    `decoding.probe.GRID` to better than 0.001 of t_b). inf if P_t is not below THRESHOLD at the
     highest temperature; nan if it is below already at the lowest (an answer that ties with another
     one, or that is not the greedy one).
     """
@@ -109,7 +109,7 @@ def frs(
 
 
 def mark_greedy(responses: pd.DataFrame, *, whole_words: bool = True) -> pd.DataFrame:
-    """A table `schemas.MarkedAnswers` of responses of `probes.decoding.greedy` (4.1.2, 4.2, 4.3)."""
+    """A table `schemas.MarkedAnswers` of responses of `decoding.probe.greedy` (4.1.2, 4.2, 4.3)."""
     pairs = list(zip(responses["text"], answers(responses), strict=True))
     return responses.assign(
         exact_match=[text.exact_match(t, a) for t, a in pairs],
@@ -218,7 +218,7 @@ def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     """Samples with what the exact estimator counts, and where it differs from the sampled one.
 
     `begins`: the sample's tokens begin with those of the greedy answer, the event whose probability
-    `probes.decoding.tempered` gives. `detour`: right without beginning so (other words first, another
+    `decoding.probe.tempered` gives. `detour`: right without beginning so (other words first, another
     accepted name, other tokens for the same text); `listed`: one that begins with one of the fact's
     `other_spellings`. `spoiled`: begins so and goes on to something that is not right ("Paris" to
     "Parish"). So accuracy = share of `begins` + share of `detour` - share of `spoiled`, sample by sample.

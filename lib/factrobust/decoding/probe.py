@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from factrobust.asking import need, prompts
-from factrobust.models.interface import Model
-from factrobust.models.prompts import FORMATS
+from factrobust.models.interface import Model, need
+from factrobust.models.prompts import FORMATS, prompts
 
 MAX_NEW_TOKENS = 5  # paper 1, 4.1.1
 TEMPERATURES = tuple(round(0.2 * k, 1) for k in range(1, 11))  # paper 1, 4.2
@@ -121,7 +120,7 @@ def with_spellings(
 ) -> pd.DataFrame:
     """log P_t of greedy answers or of one of the `spellings` of each: `schemas.Curves`.
 
-    No spelling may begin with another or with the answer (`metrics.decoding.spellings`): an output
+    No spelling may begin with another or with the answer (`decoding.metrics.spellings`): an output
     then begins with one of them at most. Each counts in its usual tokens alone, so that the sum is
     still a lower bound of the probability that an output begins with an accepted name.
     """
@@ -147,7 +146,7 @@ def _curves(
 
 
 def need_known(known: pd.DataFrame, models: Sequence[Model]) -> None:
-    """Raise LacksError if no model knows a single fact (`metrics.decoding.select_known`)."""
+    """Raise LacksError if no model knows a single fact (`decoding.metrics.select_known`)."""
     why = "none of the greedy answers is right, so there is no known fact to shake; ask easier "
     need(not known.empty, models, f"{why}questions, or a model that knows some")
 

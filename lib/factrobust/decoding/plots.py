@@ -62,7 +62,7 @@ def certainty_bins(table: pd.DataFrame) -> Figure:
     """Figures 2, 6, 7: how certain sampled answers are, right below wrong ones, a bar a temperature.
 
     `table`: model, temperature, bin (lower edge), correct, share, n (samples), of ten bins of width
-    0.1 (`metrics.decoding.certainty_bins`), which are added up to LEVELS. A panel a model; right
+    0.1 (`decoding.metrics.certainty_bins`), which are added up to LEVELS. A panel a model; right
     answers are stacked from the most certain up, wrong ones from the least, so that the colours meet
     at the accuracy, a black line.
     """

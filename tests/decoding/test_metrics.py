@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from factrobust import statistics
-from factrobust.metrics import decoding
-from factrobust.probes.decoding import GRID
+from factrobust.decoding import metrics as decoding
+from factrobust.decoding.probe import GRID
 
 UNIFORM = [math.log(0.1)] * 10
 CERTAIN = [0.0] + [-math.inf] * 9
