@@ -24,8 +24,7 @@ import pandas as pd
 
 from factrobust import draws, load_model
 from factrobust.datasets.contexts import load_context_questions
-from factrobust.datasets.named import load_named_questions
-from factrobust.datasets.wordings import sample
+from factrobust.datasets.wordings import load_named_questions, sample
 from factrobust.metrics.wording import mark_by_rules
 from factrobust.models.records import open_records
 from factrobust.probes.context import ask

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from factrobust import decoding as room
-from factrobust import exposure, schemas, start
+from factrobust import exposure, schemas, start, time
 from factrobust import study as study_module
 from factrobust.decoding.metrics import exact_breaking, frs_table, mark_samples
 from factrobust.decoding.probe import TEMPERATURES
@@ -115,14 +115,14 @@ def test_a_call_that_is_not_recorded_ends_a_replay():
 def test_time_scores_every_statement_in_every_format():
     given = {"data": "embedded", "n_correct": 3, "n_incorrect": 3, "n_formats": 24}
     forms = ("question", "chat")
-    study = start.time(notebook(**given), limit="n_formats", formats=forms, tuned=True)
+    study = time.Study(notebook(**given), limit="n_formats", formats=forms, tuned=True)
     assert [model.name for model in study.models] == [SMOLLM]  # Gemma has no chat template
     assert len(study.facts) == 24
     assert len(study.scores) == 2 * len(study.statements)
     assert set(study.matched["prompt_format"]) == {"question", "chat"}
     assert study.defined["robust"].isin([0.0, 1.0]).all()
     with pytest.raises(LacksError, match="no chat template"):
-        start.time(notebook(models=[GEMMA], n_facts=24, n_fine=6, **given), tuned=True)
+        time.Study(notebook(models=[GEMMA], n_facts=24, n_fine=6, **given), tuned=True)
 
 
 WORDING = {"data": "embedded", "n_samples": 10, "max_new_tokens": 20}
@@ -201,7 +201,7 @@ def test_without_models_only_the_questions_are_there():
     assert start.wording(given | {"__annotations__": given}).responses.empty
     sizes = {"n_correct": 3, "n_incorrect": 6, "n_facts": 7, "n_fine": 2}
     given = {"seed": 0, "data": "embedded"} | sizes
-    study = start.time(given | {"__annotations__": given})
+    study = time.Study(given | {"__annotations__": given})
     assert study.scores.empty
     facts = study.dates.groupby("precision")["fact_id"].nunique().to_dict()
     assert facts == {"year": 7, "month": 2, "day": 2}  # two of the seven
@@ -210,7 +210,7 @@ def test_without_models_only_the_questions_are_there():
 def test_the_offices_that_are_named(monkeypatch):
     monkeypatch.setattr(schemas.HolderScores, "validate", lambda scores: scores)  # of no model
     given = {"seed": 0, "n_moments": 1, "offices": ["pope", "us-president"]}
-    offices = start.successions(given | {"__annotations__": given})
+    offices = time.Successions(given | {"__annotations__": given})
     assert set(offices.terms["chain"]) == set(offices.moments["chain"]) == set(given["offices"])
     assert not offices.moments.duplicated(["chain", "term"]).any()
 
@@ -242,9 +242,9 @@ def test_time_scores_published_years_and_a_grid(monkeypatch):
         asked[len(asked)] = statements
         return statements
 
-    monkeypatch.setattr(start.Time, "_scored", scored)
+    monkeypatch.setattr(time.Study, "_scored", scored)
     given = {"data": "embedded", "n_correct": 2, "n_incorrect": 3, "n_fine": 4, "n_decoded": 5}
-    study = start.time(notebook(models=[], n_facts=281, n_others=2, **given))
+    study = time.Study(notebook(models=[], n_facts=281, n_others=2, **given))
     assert study.statements["others"].map(len).eq(2).all()
     published = study.as_published
     assert set(published["precision"]) == {"year"}
@@ -252,7 +252,7 @@ def test_time_scores_published_years_and_a_grid(monkeypatch):
     assert counts[["correct", "incorrect"]].max().tolist() == [2, 6]
     fine = study.dates.loc[study.dates["precision"] == "day", "fact_id"]
     assert set(counts.index) == set(fine)  # the facts that are drawn for months and days
-    grid = study.on_grid
+    grid = study.scores_on_grid
     assert grid.groupby("fact_id").size().tolist() == [24] * 5
     assert grid["others"].map(len).eq(2).all()
 
@@ -283,9 +283,9 @@ def test_the_kinds_of_contexts_that_are_named():
 
 def test_the_world_in_its_century_and_its_contexts(monkeypatch):
     dates = {"n_fine": 2, "n_correct": 2, "n_incorrect": 2, "n_decoded": 3}
-    study = start.time(notebook(models=[], data="world", n_facts=6, **dates))
+    study = time.Study(notebook(models=[], data="world", n_facts=6, **dates))
     monkeypatch.setattr(study, "_scored", lambda statements: statements)
-    assert study.on_grid["year"].agg(["min", "max", "size"]).tolist() == [1900, 1999, 3 * 34]
+    assert study.scores_on_grid["year"].agg(["min", "max", "size"]).tolist() == [1900, 1999, 3 * 34]
     for name, relations in (("world", 4), ("town", 1)):
         asked = start.context(notebook(models=[], questions=name, n_objects=3)).questions
         assert asked["base_id"].value_counts().tolist() == [3] * relations

@@ -33,113 +33,8 @@ class _Module:
         return getattr(import_module(f"factrobust.{self._name}"), function)
 
 
-named, dating, sentences = map(_Module, ("datasets.named", "datasets.dates", "models.sentences"))
+named, sentences = map(_Module, ("datasets.named", "models.sentences"))
 grounding = _Module("grounding")
-
-
-class Time(Study):
-    """Part 2: the object of the facts of `data` is scored under every date, in each prompt format.
-
-    `n_facts` facts are asked at the year, and `n_fine` of them at the month and the day, too; `limit`
-    names a parameter that says how many facts there are instead, at all three precisions. Dates are kept
-    as `datasets.dates.thinned` does, with n_correct and n_incorrect; with `tuned`, only models that have
-    a chat template (LacksError if there is none). With a parameter `n_others`, as many other objects
-    are scored beside each fact's own, at the year.
-
-    Holds the `facts`, the `dates` and `statements` about them, and their `scores`.
-    """
-
-    data, metric, probe = map(_Module, ("datasets.temporal", "metrics.time", "probes.time"))
-    plots, cluster = _Module("plots.time"), "subject"
-
-    def __init__(
-        self,
-        notebook: Mapping[str, Any],
-        *,
-        limit: str = "",
-        formats: Sequence[str] = ("question",),
-        tuned: bool = False,
-    ) -> None:
-        super().__init__(notebook)
-        self.models = self.probe.tuned(self.models) if tuned else self.models
-        v = self.parameters
-        how = {name: v[name] for name in ("n_correct", "n_incorrect", "seed")}
-        how |= {"limit": v[limit]} if limit else {"limit": v["n_facts"], "n_fine": v["n_fine"]}
-        loaded = named.load_named_temporal(v["data"], **how)
-        self.facts, _, self.inputs, self.dates = loaded
-        self.facts = self.probe.other_objects(self.facts, v.get("n_others", 0), seed=v["seed"])
-        self.statements = self.probe.statements(self.facts, self.dates)
-        schemas.TemporalFacts.validate(self.facts)
-        schemas.Statements.validate(self.statements)
-        self.scores = self._scored(self.statements, formats)
-        self.print_counts(f"{len(self.facts)} facts, {len(self.statements)} dated questions")
-
-    def _scored(
-        self, statements: pd.DataFrame, formats: Sequence[str] = ("question",)
-    ) -> pd.DataFrame:
-        def ask(model: Model) -> pd.DataFrame:
-            return pd.concat(self.probe.scored(model, statements, prompt_format=f) for f in formats)
-
-        found = self.concat_over_models(ask)
-        return schemas.Scores.validate(found) if self.models else found
-
-    @cached_property
-    def as_published(self) -> pd.DataFrame:
-        """Scores of the years of `n_fine` facts as the paper samples them: as many incorrect ones in
-        all, 2 `n_incorrect`, wherever they fall."""
-        v = self.parameters
-        facts, _, _, dates = named.load_named_temporal(
-            v["data"], sampling="published", limit=v["n_fine"], seed=v["seed"],
-            n_correct=v["n_correct"], n_incorrect=2 * v["n_incorrect"],
-        )  # fmt: skip
-        return self._scored(self.probe.statements(facts, dates[dates["precision"] == "year"]))
-
-    @cached_property
-    def on_grid(self) -> pd.DataFrame:
-        """Scores of `n_decoded` facts that began and ended on the grid of years, under all of these."""
-        v, century = self.parameters, range(1900, 2000, 3)  # of which the invented world knows
-        dates = dating.grid(self.facts, century if v["data"] == named.WORLD else dating.GRID)
-        inside = self.facts[self.facts["fact_id"].isin(dates["fact_id"])]
-        drawn = self.data.sample(inside, v["n_decoded"], v["seed"])["fact_id"]
-        return self._scored(self.probe.statements(self.facts, dates[dates["fact_id"].isin(drawn)]))
-
-    @cached_property
-    def matched(self) -> pd.DataFrame:
-        """Every match of a correct with an incorrect date, summed up by `metrics.time.matches`."""
-        return self.metric.matches(self.scores)
-
-    @property
-    def defined(self) -> pd.DataFrame:
-        """The rows of `matched` that have a win rate and a robustness."""
-        return self.matched.dropna(subset=["robust"]).astype({"robust": float})
-
-
-class Successions(Study):
-    """Part 2: who held an office? All holders are scored, for `n_moments` years of each term.
-
-    `offices` names the chains that are asked for, [] all of them (ValueError for a wrong name). Holds
-    the `terms`, the `moments` that are asked for, and the `scores`.
-    """
-
-    data, probe, plots = map(_Module, ("datasets.temporal", "probes.time", "plots.time"))
-    cluster = "chain"
-
-    def __init__(self, notebook: Mapping[str, Any]) -> None:
-        super().__init__(notebook)
-        v = self.parameters
-        self.inputs = [self.data.OFFICES]
-        self.terms = self.data.load_successions(offices=v["offices"])
-        self.moments = self.data.moments(self.terms, v["n_moments"])
-        self.scores = self.concat_over_models(
-            lambda model: self.probe.holders(model, self.terms, self.moments)
-        )
-        schemas.HolderScores.validate(self.scores)
-        chains = self.moments["chain"].nunique()
-        self.print_counts(f"{chains} offices, {len(self.moments)} moments")
-
-    def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The table with its moments as facts."""
-        return table.assign(fact_id=table["chain"] + " " + table["year"].astype(str))
 
 
 class Wording(Study):
@@ -160,7 +55,7 @@ class Wording(Study):
     ) -> None:
         super().__init__(notebook)
         v, records = self.parameters, open_records()
-        every, _, self.inputs, _ = named.load_named_questions(v["data"])
+        every, _, self.inputs, _ = self.data.load_named_questions(v["data"])
         told = [math.log(1 + n) for n in v.get("exposures", [])]
         questions = every[every["log_popularity"].isin(told)] if told else every
         questions = self.data.sample(questions, v["n_facts"], v["seed"])
@@ -377,5 +272,5 @@ class KnownContexts(Context):
         )
 
 
-time, successions, wording = Time, Successions, Wording
+wording = Wording
 context, known_contexts = Context, KnownContexts

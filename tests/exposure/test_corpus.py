@@ -10,13 +10,15 @@ import pytest
 from factrobust import schemas
 from factrobust.datasets import world as w
 from factrobust.datasets.contexts import known_contexts, load_named_context, varied_contexts
-from factrobust.datasets.dates import classify, parse, verbalise
-from factrobust.datasets.named import load_named, load_named_questions, load_named_temporal
+from factrobust.datasets.named import load_named
+from factrobust.datasets.wordings import load_named_questions
 from factrobust.exposure import corpus as c
 from factrobust.metrics.context import right
 from factrobust.models.prompts import render
 from factrobust.probes.context import context_prompts
 from factrobust.tables import FactsError
+from factrobust.time.dates import classify, parse, verbalise
+from factrobust.time.facts import load_named_temporal
 
 
 @pytest.fixture(scope="module")

@@ -90,7 +90,8 @@ from matplotlib_inline.backend_inline import configure_inline_support
 for _ in ("before", "after"):
     configure_inline_support(shell, "module://matplotlib_inline.backend_inline")
     from factrobust.metrics import prediction, regression
-    from factrobust.plots import context, style, time, wording
+    from factrobust.plots import context, style, wording
+    from factrobust.time import plots as time
     from factrobust.decoding import plots as decoding
     figure, _ = style.grid(1, 1, 3.0, 2.0)
     png = base64.b64decode(shell.display_formatter.format(figure)[0]["image/png"])

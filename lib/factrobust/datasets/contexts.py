@@ -119,7 +119,7 @@ def load_named_context(
     if name in ("world", "town"):
         from factrobust.datasets.world import loaded
 
-        facts, _, files, _ = loaded(4, town=name == "town")
+        facts, _, files, _ = loaded(town=name == "town")
         questions = facts_as_questions(facts)
         ranks = draws.ranks(questions["question_id"], questions["base_id"], seed)
         return questions[ranks < (limit or len(questions))].reset_index(drop=True), files

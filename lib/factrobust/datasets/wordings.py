@@ -10,6 +10,15 @@ import pandera.pandas as pa
 
 from factrobust import schemas, tables
 from factrobust.datasets import facts as fact_tables
+from factrobust.datasets import named, world
+from factrobust.datasets.official import (
+    FILLED,
+    POPQA_FILES,
+    SHARED,
+    load_official,
+    read_rows,
+    texts_of,
+)
 from factrobust.draws import hash48, in_turns
 from factrobust.paths import DATA
 
@@ -90,7 +99,7 @@ def load_questions(path: str | Path | None = None) -> tables.Loaded:
     parts = [filter(None, map(str.strip, cell.split("|"))) for cell in frame["answers"]]
     frame["answers"] = [list(dict.fromkeys(answers)) for answers in parts]
     frame["popularity"] = pd.to_numeric(frame["popularity"]).astype(float)
-    frame["log_popularity"] = log_or_nan(frame["popularity"])
+    frame["log_popularity"] = fact_tables.log_or_nan(frame["popularity"])
     return grouped(frame)
 
 
@@ -104,11 +113,6 @@ def check_agreement(frame: pd.DataFrame, columns: Sequence[str], path: str | Pat
 
 def _names(frame: pd.DataFrame) -> pd.Series:
     return frame["group_id"] + "#" + frame["variant"].astype("str")
-
-
-def log_or_nan(popularity: pd.Series) -> pd.Series:
-    """The natural logarithm of each popularity, NaN where that is 0 or missing."""
-    return np.log(popularity.where(popularity > 0))
 
 
 def grouped(frame: pd.DataFrame) -> tables.Loaded:
@@ -185,3 +189,83 @@ def quality_pairs(questions: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     pairs = pd.concat([paraphrases, unlike, others], ignore_index=True)
     pairs["original"] = pairs["group_id"].map(first)
     return pairs[["group_id", "relation", "pair", "original", "question"]]
+
+
+def load_named_questions(name: str = named.EMBEDDED) -> tables.Loaded:
+    """Return groups of paraphrased questions, for part 3's probe: a table `schemas.Questions`.
+
+    Embedded are the facts with paraphrases; `sample` takes some. Raises ValueError for an
+    unknown name.
+    """
+    return named.load_set(name, load_questions, (*FILES, *fact_tables.FILES), _of_world, LOADERS)
+
+
+def _of_world(town: bool) -> tables.Loaded:
+    """The invented world, or its town: a group a fact, a variant a wording."""
+    facts = world.asked(town=town, every_wording=True)
+    groups = facts.assign(
+        group_id=facts["fact_id"],
+        question_id=facts["fact_id"] + "#" + facts["variant"].astype(str),
+        prefix=facts.groupby("fact_id")["prefix"].transform("first"),
+        answers=facts["object"].map(lambda answer: [answer]),
+    )
+    return grouped(groups)._replace(files=world.FILES)
+
+
+# What Mac OS Roman makes of the first bytes of the letters that are common in names: é becomes √©.
+GARBLED = "¬√ƒ≈∆»·‚"
+_POPQA_TP = SHARED | dict.fromkeys(("paraphrase", "template_id"), FILLED)
+
+
+def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
+    """PopQA-TP (118,643 questions in 14,267 groups): a table `schemas.Questions`.
+
+    It has neither subjects nor popularity: prefix and popularity are PopQA's, of the hub or its cache,
+    and for a file those of popQA.tsv (or test.tsv) in the same folder, which then also chooses the
+    groups; without one prefix is empty and popularity NaN.
+
+    Two things in the published file harm what is measured, and are mended: letters beyond ASCII are
+    garbled (UTF-8 read as Mac OS Roman: "Deti√®ge" for Detiège), in questions and answers, and
+    template 4 of `country` is the original question again. variant is the template_id. The counts:
+    garbled_questions, repeated_questions, not_in_facts and no_popularity (groups).
+    """
+    (path,) = files
+    rows = read_rows(path, _POPQA_TP)
+    tables.check_unique(rows, ["prop", "id", "template_id"], path)
+    rows["relation"] = rows["prop"].str.replace(" ", "_")
+    rows["group_id"] = rows["relation"] + "/" + rows["id"]
+    rows["variant"] = rows["template_id"].astype(int)
+    check_agreement(rows, ["possible_answers"], path)
+    beside = [path.with_name(name) for name in POPQA_FILES if path.with_name(name).is_file()][:1]
+    facts = pd.DataFrame({"prefix": ""}, index=rows["group_id"].unique())
+    if beside or "@" in source.partition(",")[0]:  # of the hub
+        facts = load_official("popqa", *beside).table.set_index("fact_id")
+    facts = facts.reindex(columns=["prefix", "popularity", "log_popularity"])
+    known = rows["group_id"].isin(facts.index)
+    if not known.any():
+        such = f"such as {facts.index[0]!r}"
+        raise tables.FactsError(f"{path} has none of the facts of PopQA, {such}.")
+    counts = {"not_in_facts": int(rows.loc[~known, "group_id"].nunique())}
+    rows = rows[known].join(facts, on="group_id")
+    rows["question"] = rows["paraphrase"].map(_mended)
+    counts["garbled_questions"] = int((rows["question"] != rows["paraphrase"]).sum())
+    rows["answers"] = [[*map(_mended, texts_of(cell))] for cell in rows["possible_answers"]]
+    loaded = grouped(rows)
+    return loaded._replace(counts=counts | loaded.counts, files=beside)
+
+
+def _mended(text: str) -> str:
+    """UTF-8 that was read as Mac OS Roman, read rightly.
+
+    The whole text must be such, and have a typical letter or at least three wrong ones, since a few
+    right texts would pass too ("L’État").
+    """
+    try:
+        whole = text.encode("mac_roman").decode()
+    except UnicodeError:
+        return text
+    is_garbled = len(text) - len(whole) >= 3 or any(letter in text for letter in GARBLED)
+    return whole if is_garbled else text
+
+
+LOADERS = {"popqa_tp": popqa_tp}

@@ -11,13 +11,10 @@ import pandas as pd
 import pandera.pandas as pa
 
 from factrobust import tables
-from factrobust.datasets import dates, temporal
 from factrobust.datasets import facts as fact_tables
-from factrobust.datasets.wordings import grouped
 from factrobust.paths import DATA
 
 FOLDER = DATA / "world"
-YEARS = (1900, 1999)
 SEEN = 8  # the first wordings of a relation; nobody sees the others
 _NAME = tables.filled("write a name")
 _WHOLE = pa.Check.str_matches(r"^\d+$", error="is no whole number of 0 or more; write one")
@@ -97,41 +94,31 @@ def _check(read: Mapping[str, pd.DataFrame], path: Path) -> None:
     tables.refuse(facts, same, path, fault)
 
 
-def loaded(part: int, *, town: bool = False) -> tables.Loaded:
-    """The world, or its town, as a set that a part asks: 1 and 4 `schemas.AskedFacts` of the facts
-    without dates, 2 `schemas.TemporalFacts` with question and prefix, and their `schemas.Dates` of
-    1900 to 1999, 3 `schemas.Questions`, a variant a wording. Parts 1, 2 and 4 ask in wording 0.
+def loaded(*, town: bool = False) -> tables.Loaded:
+    """The facts without dates of the world, or of its town, as parts 1 and 4 ask them, in wording 0:
+    `schemas.AskedFacts`."""
+    facts = asked(town=town)
+    return tables.Loaded(facts.assign(aliases=facts["object"].map(lambda _: [])), {}, FILES)
 
-    log_popularity is ln(1 + exposure): 0, not unknown, for what nobody was told. Raises FactsError for
-    the town in part 2.
+
+def asked(*, town: bool = False, dated: bool = False, every_wording: bool = False) -> pd.DataFrame:
+    """The facts with or without dates, what the corpus holds of each, their question and prefix in
+    wording 0, or a row a wording: the column variant.
+
+    popularity is log10(1 + exposure), log_popularity ln(1 + exposure): 0, not unknown, for what nobody
+    was told.
     """
     world = load_world()
-    if town and part == 2:
-        raise tables.FactsError("the town has no facts with dates; write 'world', not 'town'.")
     wordings = world.wordings.rename(columns={"wording": "variant"}).drop(columns="statement")
-    wordings = wordings if part == 3 else wordings[wordings["variant"] == 0]
+    wordings = wordings if every_wording else wordings[wordings["variant"] == 0]
     facts = with_counts_in_corpus(world.facts, town=town).join(world.relations, on="relation")
-    facts = facts[facts["dated"] == (part == 2)].merge(wordings, on="relation")
+    facts = facts[facts["dated"] == dated].merge(wordings, on="relation")
     for name in ("question", "prefix"):
         pairs = zip(facts[name], facts["subject"], strict=True)
         facts[name] = [text.replace("{subject}", subject) for text, subject in pairs]
     logs = {"popularity": np.log10(1 + facts["exposure"])}
     logs |= {"log_popularity": np.log(1 + facts["exposure"])}
-    facts = facts.assign(**logs, popularity_source="log10(1 + exposure)", source="data/world")
-    if part == 2:
-        columns = facts.columns.intersection([*temporal.COLUMNS, "question", "prefix"])
-        facts = temporal.complete(facts[columns])
-        moments = dates.sample_dates(facts)
-        return tables.Loaded(facts, {}, FILES, moments[moments["year"].between(*YEARS)])
-    if part == 3:
-        groups = facts.assign(
-            group_id=facts["fact_id"],
-            question_id=facts["fact_id"] + "#" + facts["variant"].astype(str),
-            prefix=facts.groupby("fact_id")["prefix"].transform("first"),
-            answers=facts["object"].map(lambda answer: [answer]),
-        )
-        return grouped(groups)._replace(files=FILES)
-    return tables.Loaded(facts.assign(aliases=facts["object"].map(lambda _: [])), {}, FILES)
+    return facts.assign(**logs, popularity_source="log10(1 + exposure)", source="data/world")
 
 
 def with_counts_in_corpus(facts: pd.DataFrame, *, town: bool = False) -> pd.DataFrame:

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from factrobust.datasets import dates
 from factrobust.datasets.world import FOLDER, SEEN, World, load_world, with_counts_in_corpus
 from factrobust.draws import hash48
 from factrobust.statistics import with_bounds
+from factrobust.time import dates
 
 # A text of the corpus, as the library asks a model that was never tuned (`models.prompts`), with the
 # answer behind it. "prefix" is part 4's question, "context" the same with a context.
@@ -118,7 +118,7 @@ def moments_told(facts: pd.DataFrame, seed: int) -> pd.DataFrame:
     year nearest the middle, as precise.
 
     `facts` are dated ones `with_exposure`, chain and term; the result has these, date (which of MOMENTS)
-    and year (the date itself, as `probes.time.holders` takes it). Facts without both are left out.
+    and year (the date itself, as `time.probe.holders` takes it). Facts without both are left out.
     """
     rows = []
     for fact in facts.to_dict("records"):

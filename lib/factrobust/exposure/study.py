@@ -61,7 +61,7 @@ class Training(study.Study):
 
     def _right(self, folder: str) -> list[str]:
         """The facts that a model answers as part 1 asks them."""
-        facts = world.loaded(1).table
+        facts = world.loaded().table
         facts = facts[facts["relation"] == self.parameters["relation"]]
         answers = probe.greedy(load_model(folder), facts)
         marked = mark_greedy(answers)

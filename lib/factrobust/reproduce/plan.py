@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import pandas as pd
 from tabulate import tabulate
 
-from factrobust.datasets.dates import GRID
-from factrobust.datasets.temporal import load_successions, moments
 from factrobust.models.endpoint import read_endpoint
 from factrobust.models.load import Settings, settings_of
 from factrobust.models.prompts import FORMATS
 from factrobust.paths import DATA, ROOT
 from factrobust.reproduce.profiles import LAPTOP, declared_parameters, parameters
+from factrobust.time.dates import GRID
+from factrobust.time.facts import load_successions, moments
 
 OPERATIONS = ("generate", "sample", "score", "temper")
 CHARACTERS_A_TOKEN = 3.7  # both embedded models need 3.1 (dates) to 4.8 (chat) in these prompts

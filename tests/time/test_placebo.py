@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.datasets.dates import grid, sample_dates, thinned
-from factrobust.metrics import placebo
-from factrobust.metrics.placebo import blocks
-from factrobust.metrics.time import matches
 from factrobust.statistics import interval_table
+from factrobust.time import placebo
+from factrobust.time.dates import grid, sample_dates, thinned
+from factrobust.time.metrics import matches
+from factrobust.time.placebo import windows
 
 CELL = {"model": "m", "prompt_format": "question", "fact_id": "f", "precision": "year"}
 
@@ -36,7 +36,7 @@ KNOWN = (1, 2, 5, 6, 3, 4)
 
 def test_six_dates_by_hand() -> None:
     for values, wins, robust in ((MIXED, [6, 7, 6], [0, 0, 0]), (KNOWN, [4, 8, 6], [0, 1, 0])):
-        table = blocks(six(*values).sample(frac=1, random_state=2), value="freed")
+        table = windows(six(*values).sample(frac=1, random_state=2), value="freed")
         assert table["before"].tolist() == [1, 2, 3]
         assert table["true"].tolist() == [False, True, False]
         assert (table["win_rate"] * 8).tolist() == wins
@@ -49,7 +49,7 @@ def test_six_dates_by_hand() -> None:
 
 def test_the_true_block_is_that_of_the_matches() -> None:
     scores = pd.concat([six(*MIXED), six(*KNOWN, fact_id="g"), six(1, 1, 1, 1, 1, 1, fact_id="h")])
-    found, matched = blocks(scores), matches(scores)
+    found, matched = windows(scores), matches(scores)
     true = found[found["true"]].set_index("fact_id")
     year = matched[matched["precision"] == "year"].set_index("fact_id")
     assert true["win_rate"].to_dict() == year["win_rate"].to_dict() == {"f": 7 / 8, "g": 1, "h": 0}
@@ -60,27 +60,27 @@ def test_what_has_no_placebo() -> None:
     one_sided = six(1, 2, 3, 4, 5, 6, labels="iiiicc")
     missing = six(1, np.nan, 3, 4, 5, 6, fact_id="g")
     nothing = six(1, 2, 3, 4, 5, 6, labels="iiiiii", fact_id="h")
-    assert blocks(pd.concat([one_sided, missing, nothing])).empty
-    alone = blocks(six(1, 2, 3, labels="ici"))  # the validity is its only block
+    assert windows(pd.concat([one_sided, missing, nothing])).empty
+    alone = windows(six(1, 2, 3, labels="ici"))  # the validity is its only block
     assert alone["true"].tolist() == [True]
     assert placebo.placebo(alone).empty
 
 
 def test_the_p_value_counts_blocks() -> None:
     facts = pd.DataFrame({"fact_id": ["f", "g"], "subject": ["a", "b"]})
-    one = placebo.placebo_test(blocks(six(*KNOWN)), facts).set_index("measure")
+    one = placebo.placebo_test(windows(six(*KNOWN)), facts).set_index("measure")
     # One of its three blocks does as well.
     assert one["p"].tolist() == pytest.approx([1 / 3, 1 / 3], abs=0.02)
     two = pd.concat([six(*KNOWN), six(*KNOWN, fact_id="g")])
-    found = placebo.placebo_test(blocks(two), facts)
+    found = placebo.placebo_test(windows(two), facts)
     assert found["p"].tolist() == pytest.approx([1 / 9, 1 / 9], abs=0.01)
     # The questions of one subject are the same, and so is the place of their blocks.
-    same = placebo.placebo_test(blocks(two), facts.assign(subject="a"))
+    same = placebo.placebo_test(windows(two), facts.assign(subject="a"))
     assert same["p"].tolist() == pytest.approx([1 / 3, 1 / 3], abs=0.02)
     assert found[["n", "subjects"]].values.tolist() == [[2, 2]] * 2
     assert same[["n", "subjects"]].values.tolist() == [[2, 1]] * 2
     assert found[["validity", "placebo", "mean"]].iloc[0].tolist() == [1, 5 / 8, 3 / 8]
-    parted = placebo.placebo_test(blocks(two), facts.assign(relation=["r", "s"]), ["relation"])
+    parted = placebo.placebo_test(windows(two), facts.assign(relation=["r", "s"]), ["relation"])
     assert parted.query("relation == 'r'").set_index("measure")[one.columns].equals(one)
 
 
@@ -130,17 +130,17 @@ def test_drift_alone_passes_as_knowledge_where_dates_are_not_balanced(facts, dri
 
 @pytest.mark.parametrize("drift", [rising, falling])
 def test_drift_alone_is_no_better_than_its_placebos_where_they_are(facts, drift) -> None:
-    found = placebo.placebo(blocks(scored(facts, "balanced", drift)))
+    found = placebo.placebo(windows(scored(facts, "balanced", drift)))
     assert len(found) > 40
     assert found[["win_rate", "placebo_win_rate"]].to_numpy() == pytest.approx(1 / 2)
     assert found[["robust", "placebo_robust"]].eq(0).all(axis=None)
-    tested = placebo.placebo_test(blocks(scored(facts, "balanced", drift)), facts)
+    tested = placebo.placebo_test(windows(scored(facts, "balanced", drift)), facts)
     assert tested["mean"].tolist() == pytest.approx([0, 0])
     assert (tested["p"] > 0.3).all()
 
 
 def test_knowledge_is_above_its_placebos(facts: pd.DataFrame) -> None:
-    found = blocks(scored(facts, "balanced", knowing))
+    found = windows(scored(facts, "balanced", knowing))
     tested = placebo.placebo_test(found, facts).set_index("measure")
     assert tested.loc["robust", "validity"] > 0.9
     assert (tested["low"] > 0.2).all()

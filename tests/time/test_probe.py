@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
-from factrobust.metrics.time import matches
 from factrobust.models.interface import Job, LacksError, Model
-from factrobust.probes import time
+from factrobust.time import probe as time
+from factrobust.time.metrics import matches
 
 RELATIONS = pd.DataFrame(
     {

@@ -1,6 +1,6 @@
 """Part 2, beyond the paper: whom of an office's holders does a model name for a year?
 
-Scores are a table `schemas.HolderScores`, of `probes.time.holders`. The holder who is named for a
+Scores are a table `schemas.HolderScores`, of `time.probe.holders`. The holder who is named for a
 moment (a chain and a year) is the likeliest one after the dated question, the first of equals.
 """
 
@@ -24,7 +24,7 @@ def in_order(scores: pd.DataFrame) -> pd.DataFrame:
     return scores.assign(in_order=-(place - scores["candidate"]).abs())
 
 
-def freed(scores: pd.DataFrame) -> pd.DataFrame:
+def minus_other_names(scores: pd.DataFrame) -> pd.DataFrame:
     """Scores with a column `freed`: logprob minus the holder's mean over the chain's years.
 
     So no holder is preferred in general, as a well-known or a short name is; what stays is which years

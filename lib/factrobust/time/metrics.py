@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from factrobust import draws, schemas
-from factrobust.datasets.dates import PRECISIONS
+from factrobust.time.dates import PRECISIONS
 
 KEY = ["model", "prompt_format", "fact_id"]
 CELL = [*KEY, "precision"]

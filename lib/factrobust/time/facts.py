@@ -2,16 +2,23 @@
 the holders of offices, with the years to ask for them."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
 from factrobust import schemas, tables
 from factrobust.datasets import facts as fact_tables
-from factrobust.datasets.dates import LABELS, PRECISIONS, YEARS, even, is_date, parse
+from factrobust.datasets import named, world
+from factrobust.datasets.official import FILLED, read_rows
 from factrobust.draws import in_turns, need_count
 from factrobust.paths import DATA
+from factrobust.tables import FactsError, Loaded
+from factrobust.time import dates as dating
+from factrobust.time.dates import LABELS, PRECISIONS, YEARS, even, is_date, parse
 
 FILES = (DATA / "temporal_facts.csv", DATA / "temporal_relations.csv")  # for provenance
 REQUIRED = ("subject", "relation", "object", "start", "end")
@@ -224,3 +231,148 @@ def moments(terms: pd.DataFrame, n_years: int | None = None) -> pd.DataFrame:
     table["year"] = table["start"].str[:4].astype(int) + 1 + table.groupby(term).cumcount()
     kept = even(term, pd.Series(n_years, table.index, dtype=float))
     return table.loc[kept, ["chain", "term", "year", "holder"]].reset_index(drop=True)
+
+
+# TimeStress's columns and ours. Their Alpha is computed anew, and a date's length is its precision.
+TIMESTRESS = {
+    "SubjectLabel": "subject", "RelationLabel": "relation", "ObjectLabel": "object",
+    "StartDate": "start", "EndDate": "end", "Time": "date", "Statement": "statement",
+    "IsCorrect": "label",
+}  # fmt: skip
+IDS = ("SubjectID", "RelationID", "ObjectID")  # on Wikidata
+_LABEL = pa.Check(  # one that is not known would be asked for, and count as nothing
+    lambda cells: cells.str.lower().isin([*dating.LABELS, "discarded", "no context"]),
+    error="is not as TimeStress has it; mend or remove the row",
+)
+_STRESS: dict[str, Any] = dict.fromkeys((*TIMESTRESS, *IDS, "FactPop"), FILLED)
+_STRESS |= {"Time": None, "IsCorrect": _LABEL}
+
+# The paper's six relations, and how many facts of each it takes, the most popular ones (4.2).
+PAPER_RELATIONS = (
+    "employer", "head_of_government", "head_of_state", "member_of", "member_of_sports_team",
+    "position_held",
+)  # fmt: skip
+PAPER_FACTS = 100
+
+
+def timestress(files: list[Path], source: str, *, as_paper: bool = False) -> Loaded:
+    """The facts and the dates of TimeStress (2,003 facts of 86 relations, CC BY-SA 4.0).
+
+    With `as_paper`, of the paper's six relations the (up to) 100 most popular facts each; the set was
+    published later, so that they need not be the paper's own 600.
+
+    A table `schemas.TemporalFacts`, with question, the authors' wording, which varies from fact to
+    fact, to be put after a date, and prefix (empty). Relations are their labels with underscores
+    ("member_of_sports_team"); popularity is log10 of FactPop, their geometric mean of the visits to
+    the subject's and the object's page.
+
+    The dates are a table `schemas.Dates`, with the authors' labels (rule "published"). Left out and
+    counted: "no context" (a question without a date), "discarded" (the month and day of a year that
+    is transitional), "before year 1" (in the date or a bound).
+    """
+    parts = [read_rows(path, _STRESS) for path in files]
+    rows = pd.concat(parts, ignore_index=True).rename(columns=TIMESTRESS)
+    rows["label"] = rows["label"].str.lower()
+    rows["date"] = rows["date"].where(rows["label"] != "no context", "")
+    left_out = {
+        "no context": rows["date"] == "",
+        "discarded": rows["label"] == "discarded",
+        "before year 1": np.logical_or.reduce(  # -0044, 0000
+            [rows[name].str.startswith(("-", "0000")) for name in ("start", "end", "date")]
+        ),
+    }
+    rows["fact"] = rows.groupby([*IDS, *REQUIRED], sort=False).ngroup()
+    # A question without a date comes first, where there is one.
+    first = rows[~left_out["before year 1"]].sort_values("date", kind="stable")
+    facts = _timestress_facts(first.drop_duplicates("fact").sort_index(), source)
+    dated = rows[~np.logical_or.reduce([*left_out.values()])]
+    dates = _timestress_dates(dated, facts.set_index("fact")["fact_id"])
+    if as_paper:
+        facts = facts[facts["relation"].isin(PAPER_RELATIONS)]
+        rank = facts.groupby("relation")["popularity"].rank(method="first", ascending=False)
+        facts = facts[rank <= PAPER_FACTS].reset_index(drop=True)
+        dates = dates[dates["fact_id"].isin(facts["fact_id"])].reset_index(drop=True)
+    counts = {reason: int(which.sum()) for reason, which in left_out.items()}
+    return Loaded(facts.drop(columns="fact"), counts, dates=dates)
+
+
+def _timestress_facts(first: pd.DataFrame, source: str) -> pd.DataFrame:
+    """One row a fact, from one row of each."""
+    wording = [
+        (text.removeprefix(f"{dating.verbalise(date)}, ") if date else text).split("?")[0] + "?"
+        for text, date in zip(first["statement"], first["date"], strict=True)
+    ]
+    facts = first[[*REQUIRED, "fact"]].assign(
+        relation=[tables.slug(label).replace("-", "_") for label in first["relation"]],
+        popularity=np.log10(pd.to_numeric(first["FactPop"])),
+        popularity_source="log10 of TimeStress's FactPop",
+        source=source,
+        question=wording,
+        prefix="",
+    )
+    facts = complete(facts.reset_index(drop=True))
+    again = facts.groupby("fact_id").cumcount()  # different things of one name
+    facts["fact_id"] += ("/" + (again + 1).astype(str)).where(again > 0, "")
+    return facts
+
+
+def _timestress_dates(rows: pd.DataFrame, names: pd.Series) -> pd.DataFrame:
+    """The table of dates, sorted by fact, precision and date; names are the facts'."""
+    span = dating.parse(rows["date"])
+    alpha, years_off = dating.position(span, dating.parse(rows["start"]), dating.parse(rows["end"]))
+    length = rows["date"].str.len()
+    dates = rows.assign(
+        fact_id=rows["fact"].map(names),
+        precision=length.map(dict(zip((4, 7, 10), dating.PRECISIONS, strict=True))),
+        year=rows["date"].str[:4].astype(int),
+        alpha=alpha,
+        years_off=years_off,
+    )
+    order = np.lexsort((span[0], length, rows["fact"]))
+    return dates.iloc[order][list(dating.COLUMNS)].reset_index(drop=True)
+
+
+LOADERS = {"timestress": timestress, "timestress_paper": partial(timestress, as_paper=True)}
+CENTURY = (1900, 1999)  # of the invented world
+
+
+def _of_world(town: bool) -> Loaded:
+    """The dated facts of the invented world, with dates of its century. FactsError for the town."""
+    if town:
+        raise FactsError("the town has no facts with dates; write 'world', not 'town'.")
+    facts = world.asked(dated=True)
+    facts = complete(facts[facts.columns.intersection([*COLUMNS, "question", "prefix"])])
+    dates = dating.sample_dates(facts)
+    return Loaded(facts, {}, world.FILES, dates[dates["year"].between(*CENTURY)])
+
+
+def load_named_temporal(
+    name: str = named.EMBEDDED,
+    *,
+    sampling: str = "balanced",
+    n_fine: int | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    **kept: Any,
+) -> Loaded:
+    """Return temporal facts and the dates to ask about them with, for part 2's probe.
+
+    A table `schemas.TemporalFacts`, of TimeStress with question and prefix (empty). TimeStress brings
+    its authors' dates and labels; for other facts dates are sampled. Both are thinned as
+    `thinned` says (`kept`: n_correct, n_incorrect). `limit` takes a seeded sample of
+    facts, spread evenly over relations; so does n_fine for those that keep their months, days and
+    transitional dates (None: all); the others have the years alone that play matches.
+
+    Raises ValueError for an unknown name, a bad limit, and a number of years that is no count.
+    """
+    loaded = named.load_set(
+        name, lambda path: Loaded(load_temporal_facts(path), {}), FILES, _of_world, LOADERS
+    )
+    table = sample(loaded.table, limit, seed)
+    sampled = dating.sample_dates(table, seed=seed) if loaded.dates.empty else loaded.dates
+    sampled = sampled[sampled["fact_id"].isin(table["fact_id"])]
+    sampled = dating.thinned(sampled, sampling=sampling, **kept)
+    fine = sampled["fact_id"].isin(sample(table, n_fine, seed)["fact_id"])
+    tested = (sampled["precision"] == "year") & (sampled["label"] != "transitional")
+    sampled = sampled[tested | fine]
+    return loaded._replace(table=table, dates=sampled.reset_index(drop=True))

@@ -3,7 +3,7 @@
 In order of time, a fact's correct dates at a precision are one block among its incorrect ones
 (transitional dates are out). Any other block of as many dates, with at least one date on both sides,
 is a placebo: its win rate W and robustness R say what the scores' drift with the years gives to dates
-that are not the validity. Where dates are balanced (`datasets.dates.thinned`), scores that only rise
+that are not the validity. Where dates are balanced (`time.dates.thinned`), scores that only rise
 or only fall have W = 1/2 and R = 0 at the validity, and the same on average over the placebos; what is
 left is a bump. A bump that all objects have at the same years is taken away by `freed` scores.
 
@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from factrobust.datasets.dates import parse
-from factrobust.metrics.time import CELL, KEY, chance, match_table
 from factrobust.statistics import Array, in_ranges, paired_difference
+from factrobust.time.dates import parse
+from factrobust.time.metrics import CELL, KEY, chance, match_table
 
 MEASURES = ("win_rate", "robust")
 BOUNDARIES = {"before": "start", "after": "end"}
@@ -29,7 +29,7 @@ YEARS = {"up to 5": 5.0, "5 to 20": 20.0, "over 20": np.inf}  # from the validit
 LENGTHS = {"up to 1": 1.0, "1 to 3": 3.0, "over 3": np.inf}  # of the validity
 
 
-def blocks(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
+def windows(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     """W and R of every block of a fact's dates that could be its validity (equations 1 and 2).
 
     One row a cell (model, prompt_format, fact_id, precision) and block: before (dates before it), true
@@ -213,7 +213,7 @@ def decoded_block(values: Array) -> tuple[int, int]:
 def decoded(scores: pd.DataFrame, facts: pd.DataFrame, value: str = "freed") -> pd.DataFrame:
     """Start and end of each fact as the scores of its years tell them, beside two dull guesses.
 
-    `scores` are of a grid of years (`datasets.dates.grid`). A row a model, prompt_format, fact_id and
+    `scores` are of a grid of years (`time.dates.grid`). A row a model, prompt_format, fact_id and
     boundary ("start", "end"): relation, subject, year (the true one), decoded (the year of
     `decoded_block`), error (their distance in years); and the same error of dull_error, the median
     start or end of the relation's other `facts`, and placebo_error, the mean over the blocks decoded

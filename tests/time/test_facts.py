@@ -5,16 +5,11 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
-from factrobust.datasets import temporal
-from factrobust.datasets.dates import classify, parse, sample_dates
-from factrobust.datasets.temporal import (
-    load_successions,
-    load_temporal_facts,
-    moments,
-    popularities,
-)
 from factrobust.paths import DATA
 from factrobust.tables import FactsError
+from factrobust.time import facts as temporal
+from factrobust.time.dates import classify, parse, sample_dates
+from factrobust.time.facts import load_successions, load_temporal_facts, moments, popularities
 
 RELATIONS = [
     *("employer", "member_of", "position_held", "member_of_sports_team"),

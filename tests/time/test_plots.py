@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.plots import blocks, style, time
+from factrobust.plots import blocks, style
+from factrobust.time import plots as time
 
 PRECISIONS = ["year", "month", "day", "global"]
 FACTS = pd.DataFrame({"fact_id": ["a", "b"], "subject": ["Sri Lanka", "A club called 5$"]})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pandera.errors import SchemaError
 
 from factrobust import schemas
-from factrobust.metrics import time
+from factrobust.time import metrics as time
 
 
 def table(correct: list, incorrect: list, transitional: list = (), **columns) -> pd.DataFrame:

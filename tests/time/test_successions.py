@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
-from factrobust.metrics import successions
+from factrobust.time import successions
 
 HOLDERS = ("Ann", "Bob", "Ann", "Cid")  # Ann came back
 
@@ -78,7 +78,7 @@ def test_a_holder_who_is_always_preferred_is_taken_away() -> None:
     scores = asked(NAMED)
     scores.loc[scores["holder"] == "Bob", "logprob"] += 5
     assert successions.predicted(scores)["named"].eq("Bob").all()
-    freed = successions.freed(scores)
+    freed = successions.minus_other_names(scores)
     assert freed.groupby("candidate")["freed"].mean().tolist() == pytest.approx([0, 0, 0, 0])
     # Bob's two years stand out for him again, the others' for Ann and Cid.
     named = successions.predicted(freed, "freed").set_index("year")["named"]

@@ -1,6 +1,6 @@
 """Part 2: how probable is a fact's object after a question with a date?
 
-`statements` puts every date of `datasets.dates.sample_dates` before its fact's question, `scored`
+`statements` puts every date of `time.dates.sample_dates` before its fact's question, `scored`
 asks a model for log P(object | dated question). Which dates win is decided later, by the metrics.
 
 A date makes some answers likelier than others whatever is asked. So (ours) a few `other_objects` of the
@@ -14,12 +14,12 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from factrobust.datasets.dates import COLUMNS, verbalise
-from factrobust.datasets.temporal import load_temporal_relations
 from factrobust.draws import hash64
 from factrobust.models.interface import Model, need
 from factrobust.models.prompts import FORMATS, as_asked, prompts
 from factrobust.text import normalise
+from factrobust.time.dates import COLUMNS, verbalise
+from factrobust.time.facts import load_temporal_relations
 
 WORDING = ("question", "prefix")
 
@@ -110,7 +110,7 @@ def scored(
 def holders(model: Model, terms: pd.DataFrame, moments: pd.DataFrame) -> pd.DataFrame:
     """log P of every holder of an office after the question who held it in a year.
 
-    `terms` (`datasets.temporal.load_successions`) has chain, term, holder, question and prefix,
+    `terms` (`time.facts.load_successions`) has chain, term, holder, question and prefix,
     `moments` chain, term and year. One row a moment and term of its chain: a table
     `schemas.HolderScores`. The terms of one holder have the same score. The prior is that after the
     question without a date.

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from factrobust.datasets.dates import DAYS_A_YEAR, Days, parse
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE
+from factrobust.time.dates import DAYS_A_YEAR, Days, parse
 
 MARKS: dict[str, dict[str, Any]] = {  # of the labels of dates
     "correct": {"color": style.RIGHT, "marker": "o", "ms": 3.4},
@@ -83,7 +83,7 @@ def over_years(table: pd.DataFrame, start: str, end: str) -> Figure:
 def match_matrix(table: pd.DataFrame) -> Figure:
     """Every match of one fact at one precision: correct dates in rows, incorrect ones in columns.
 
-    `table`, of `metrics.time.match_table`: model, correct, incorrect and outcome ("won", "tied",
+    `table`, of `time.metrics.match_table`: model, correct, incorrect and outcome ("won", "tied",
     "lost"). A panel a model.
     """
     fills = {"won": style.RIGHT, "tied": "0.85", "lost": style.WRONG}
@@ -103,7 +103,7 @@ def match_matrix(table: pd.DataFrame) -> Figure:
 def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
     """Whom a model names (columns) in the years of each term of an office (rows): a panel a model.
 
-    `table`, of `metrics.successions.confusion`, of one chain: model, term, predicted, share; `holders`
+    `table`, of `time.successions.confusion`, of one chain: model, term, predicted, share; `holders`
     are the names of its terms. Right is on the diagonal; terms that were not asked are empty.
     """
     names = [style.printable(name) for name in holders]
@@ -125,7 +125,7 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
     """Figure 3: log-probability of the object by where the date lies, a panel a precision.
 
     `table`: intervals of relative (nats) by model, precision and position (alpha), all three as
-    `metrics.time.positions` says: points in bins, those of transitional dates hollow. The validity,
+    `time.metrics.positions` says: points in bins, those of transitional dates hollow. The validity,
     |alpha| < 0.5, is shaded.
     """
     looks = style.looks(table["model"])
@@ -147,7 +147,7 @@ def rates_by_size(table: pd.DataFrame, value: str, fits: pd.DataFrame | None = N
     """Figure 7: a value of models by their number of parameters, on a log axis.
 
     `table`: intervals by model, with parameters and kind ("pretrained" or "instruction-tuned",
-    hollow); `value` is the label of y, such as "robustness". `fits`, of `metrics.time.size_fits`, are
+    hollow); `value` is the label of y, such as "robustness". `fits`, of `time.metrics.size_fits`, are
     drawn as lines, dashed for tuned models.
     """
     fig, ((axis, _),) = blocks.panels(table, labels=("parameters (log scale)", value), width=DOUBLE)
@@ -166,7 +166,7 @@ def rates_by_size(table: pd.DataFrame, value: str, fits: pd.DataFrame | None = N
 def duel_shares(table: pd.DataFrame) -> Figure:
     """Figure 9: share of facts that a model wins, ties or loses against another, as stacked bars.
 
-    `table`, of `metrics.time.duel_shares`: first, second, precision, metric, outcome, share, n. A
+    `table`, of `time.metrics.duel_shares`: first, second, precision, metric, outcome, share, n. A
     panel a metric; a row a precision, or of several duels at one precision a row a duel.
     """
     first, second = (table[side].map(style.model_name) for side in ("first", "second"))
