@@ -24,12 +24,12 @@ import pandas as pd
 
 from factrobust import draws, load_model
 from factrobust.datasets.contexts import load_context_questions
-from factrobust.datasets.wordings import load_named_questions, sample
-from factrobust.metrics.wording import mark_by_rules
 from factrobust.models.records import open_records
 from factrobust.probes.context import ask
-from factrobust.probes.wording import greedy, paper_format
 from factrobust.text import normalise
+from factrobust.wording.facts import load_named_questions, sample
+from factrobust.wording.metrics import mark_by_rules
+from factrobust.wording.probe import greedy, paper_format
 
 DATA = Path(__file__).resolve().parent
 MODELS = ("gemma-3-270m", "smollm2-135m-instruct")

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from factrobust import decoding as room
-from factrobust import exposure, schemas, start, time
+from factrobust import exposure, schemas, start, time, wording
 from factrobust import study as study_module
 from factrobust.decoding.metrics import exact_breaking, frs_table, mark_samples
 from factrobust.decoding.probe import TEMPERATURES
@@ -130,7 +130,7 @@ WORDING |= {"sentence_encoder": "all-MiniLM-L6-v2"}
 
 
 def test_wording_has_a_row_of_predictors_for_each_model_and_question():
-    study = start.wording(notebook(n_facts=32, n_boot=20, **WORDING))
+    study = wording.Study(notebook(n_facts=32, n_boot=20, **WORDING))
     assert study.questions["group_id"].nunique() == 32
     assert len(study.marked) == 2 * len(study.questions)
     assert len(study.answer_sets) == len(study.sample_sets) == 64
@@ -145,7 +145,7 @@ def test_wording_has_a_row_of_predictors_for_each_model_and_question():
 
 def test_wording_asks_about_facts_of_the_exposures_that_are_named():
     given = WORDING | {"models": [], "data": "world", "n_facts": 2000, "exposures": [0, 64]}
-    study = start.wording(notebook(**given))
+    study = wording.Study(notebook(**given))
     assert set(study.questions["log_popularity"].round(6)) == {0.0, 4.174387}  # ln 1, ln 65
     assert study.questions["group_id"].nunique() == 2 * 130
 
@@ -153,13 +153,13 @@ def test_wording_asks_about_facts_of_the_exposures_that_are_named():
 def test_wording_asks_the_variants_that_are_named():
     given = {"data": "town", "n_facts": 780, "max_new_tokens": 5, "exposures": [0, 8, 16, 32, 64]}
     given |= {"models": ["smollm2-taught"], "sentence_encoder": "all-MiniLM-L6-v2"}
-    study = start.wording(notebook(**given), prompt_format="question-answer", variants=[0, 8, 9])
+    study = wording.Study(notebook(**given), prompt_format="question-answer", variants=[0, 8, 9])
     assert study.marked["variant"].value_counts().to_dict() == {0: 130, 8: 130, 9: 130}
 
 
 def test_wording_asks_a_tuned_model_as_the_paper_asks_others():
     asked = notebook(models=[SMOLLM], n_facts=16, **WORDING)
-    study = start.wording(asked, prompt_format="question-answer")
+    study = wording.Study(asked, prompt_format="question-answer")
     assert study.formats == {SMOLLM: "question-answer"}
     assert study.responses["prompt"].str.startswith("Question:").all()
     assert len(study.answer_sets) == 16
@@ -198,7 +198,7 @@ def test_without_models_only_the_questions_are_there():
     assert len(study.questions) == 200
     assert study.results.empty
     given = {"seed": 0, "data": "embedded", "n_facts": 16, "sentence_encoder": "all-MiniLM-L6-v2"}
-    assert start.wording(given | {"__annotations__": given}).responses.empty
+    assert wording.Study(given | {"__annotations__": given}).responses.empty
     sizes = {"n_correct": 3, "n_incorrect": 6, "n_facts": 7, "n_fine": 2}
     given = {"seed": 0, "data": "embedded"} | sizes
     study = time.Study(given | {"__annotations__": given})

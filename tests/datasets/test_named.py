@@ -7,17 +7,17 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
-from factrobust.datasets import wordings
 from factrobust.datasets.facts import FILES, load_facts, load_question_types, questions
 from factrobust.datasets.named import load_named, load_named_types
 from factrobust.datasets.official import SETS
-from factrobust.datasets.wordings import load_named_questions
 from factrobust.paths import ROOT
 from factrobust.tables import FactsError
 from factrobust.time import facts as temporal
 from factrobust.time.dates import COLUMNS as DATES
 from factrobust.time.dates import sample_dates, thinned
 from factrobust.time.facts import load_named_temporal
+from factrobust.wording import facts as wordings
+from factrobust.wording.facts import load_named_questions
 
 DATA = Path(__file__).parent / "data"
 SQUAD = f"squad:{DATA / 'squad-dev.json'}"

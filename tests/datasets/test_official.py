@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
-from factrobust.datasets import official, wordings
+from factrobust.datasets import official
 from factrobust.datasets.closed_book import read_json
 from factrobust.datasets.official import (
     SETS,
@@ -22,6 +22,7 @@ from factrobust.datasets.official import (
 )
 from factrobust.tables import FactsError
 from factrobust.time import facts as dated
+from factrobust.wording import facts as wordings
 
 load = partial(official.load_official, loaders=official.LOADERS | dated.LOADERS | wordings.LOADERS)
 FILES = Path(__file__).parent / "data"  # of the official names and formats, written for this

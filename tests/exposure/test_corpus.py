@@ -11,7 +11,6 @@ from factrobust import schemas
 from factrobust.datasets import world as w
 from factrobust.datasets.contexts import known_contexts, load_named_context, varied_contexts
 from factrobust.datasets.named import load_named
-from factrobust.datasets.wordings import load_named_questions
 from factrobust.exposure import corpus as c
 from factrobust.metrics.context import right
 from factrobust.models.prompts import render
@@ -19,6 +18,7 @@ from factrobust.probes.context import context_prompts
 from factrobust.tables import FactsError
 from factrobust.time.dates import classify, parse, verbalise
 from factrobust.time.facts import load_named_temporal
+from factrobust.wording.facts import load_named_questions
 
 
 @pytest.fixture(scope="module")

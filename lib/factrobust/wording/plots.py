@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from factrobust.metrics.prediction import RELATION
 from factrobust.plots import blocks, style
 from factrobust.statistics import as_mean
+from factrobust.wording.prediction import RELATION
 
 PREDICTORS = {  # names in the tables, in small letters -> names in the figures
     **dict.fromkeys(("log_popularity", "spop", "log_spop"), "popularity, log(SPop)"),
@@ -58,7 +58,7 @@ def similarities(table: pd.DataFrame) -> Figure:
 def quality(table: pd.DataFrame) -> Figure:
     """Cosine of the original question to its paraphrases and to questions that are none.
 
-    `table`: intervals by relation and pair, of `datasets.wordings.quality_pairs`. Relations stand by
+    `table`: intervals by relation and pair, of `wording.facts.quality_pairs`. Relations stand by
     the mean of their paraphrases, highest first.
     """
     rows = blocks.by_mean(table[table["pair"] == "paraphrase"], "relation")
@@ -100,7 +100,7 @@ def by_wording(table: pd.DataFrame) -> Figure:
 def variance(table: pd.DataFrame) -> Figure:
     """Shares of the variance of right answers, a bar a relation and a panel a model.
 
-    `table`, of `metrics.wording.variance_shares`: model, relation, source, share; a component
+    `table`, of `wording.metrics.variance_shares`: model, relation, source, share; a component
     below 0 counts as 0. Relations stand by the share of wordings over models, "all" on top.
     """
     table = table.assign(share=table["share"].clip(lower=0))
@@ -199,7 +199,7 @@ def predictor_distributions(table: pd.DataFrame) -> Figure:
 def binned_correctness(table: pd.DataFrame) -> Figure:
     """Figure 5: share of right answers against each predictor, a row a relation.
 
-    `table`, of `metrics.regression.binned_correctness`: model, relation, predictor, midpoint,
+    `table`, of `wording.regression.binned_correctness`: model, relation, predictor, midpoint,
     correct, n. Each shaded row reaches from 0 (below) to 1; points are bins, their area grows with n,
     and a line joins those of at least FEW questions.
     """
@@ -229,7 +229,7 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
 def ladder(table: pd.DataFrame) -> Figure:
     """How much better each predictor is than the relation alone, a panel a measure.
 
-    `table`, of `metrics.prediction.compared`: model, predictor, measure, difference, difference_low,
+    `table`, of `wording.prediction.compared`: model, predictor, measure, difference, difference_low,
     difference_high, n. The relation alone is the dashed line; the Brier score is left to the table.
     """
     shown = table[(table["predictor"] != RELATION) & table["measure"].isin(MEASURES)]
@@ -273,7 +273,7 @@ def calibration(table: pd.DataFrame) -> Figure:
 def risk_coverage(table: pd.DataFrame) -> Figure:
     """Accuracy when only the most certain questions are answered, a line a score, a panel a model.
 
-    `table`, of `metrics.prediction.risk_coverage`: model, score, coverage, accuracy, low, high, n.
+    `table`, of `wording.prediction.risk_coverage`: model, score, coverage, accuracy, low, high, n.
     Dashed: the accuracy at coverage 1, of all questions. At most five scores.
     """
     fig, panels = blocks.curves(

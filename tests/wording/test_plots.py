@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.plots import style, wording
+from factrobust.plots import style
+from factrobust.wording import plots as wording
 
 RELATIONS = ["author", "capital", "place_of_birth", "sport"]
 GEMMA = "gemma-3-270m"

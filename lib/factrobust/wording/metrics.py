@@ -145,7 +145,7 @@ def predictors(
     """A table `schemas.Groups`: is the original question answered, and what may predict it.
 
     Tables `schemas.AnswerSets` hold the answers, the samples, with a column `clusters`
-    (`probes.wording.meanings`), and the answers without the words of their questions
+    (`wording.probe.meanings`), and the answers without the words of their questions
     (`without_question`).
     """
     right = marked.set_index(KEY)["correct"]

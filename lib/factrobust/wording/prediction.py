@@ -1,6 +1,6 @@
 """Predict questions that were not fitted on, and say how good predictions are.
 
-Rows are questions, of a table `schemas.Groups`; regressions are those of `metrics.regression`.
+Rows are questions, of a table `schemas.Groups`; regressions are those of `wording.regression`.
 Predictions are made by one split or by repeated cross-validation: several a question, one a repeat.
 The fits are taken as given: intervals resample questions, or whole relations, each with all their
 repeats. A question without a number in some repeat is left out, and counted in n_missing.
@@ -15,9 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from factrobust import draws, statistics
-from factrobust.metrics.regression import FULL, REDUCED, Fit, fit, predict, undefined
 from factrobust.statistics import Array, Interval, bootstrap_statistic, ratio_of_sums
 from factrobust.tables import stacked
+from factrobust.wording.regression import FULL, REDUCED, Fit, fit, predict, undefined
 
 Sums = tuple[Array, Array]  # above and below a fraction
 RELATION = "relation alone"
@@ -157,7 +157,7 @@ def _held_out(
     return row if fitted is None else row | {"pseudo_r2": fitted.pseudo_r2, "fit": fitted.method}
 
 
-def spent(
+def equal_budget_texts(
     answer_sets: pd.DataFrame, sample_sets: pd.DataFrame, budgets: Sequence[int]
 ) -> pd.DataFrame:
     """The texts that two ways of asking give for as many answers: a row a model, question and budget.

@@ -7,10 +7,10 @@ import statsmodels.formula.api as smf
 from scipy.optimize import minimize
 from statsmodels.tools.numdiff import approx_hess
 
-from factrobust.metrics import regression
-from factrobust.metrics.regression import NUMERIC, fit, predict
 from factrobust.regression import Estimates, estimate, ridge
 from factrobust.statistics import binomial_interval
+from factrobust.wording import regression
+from factrobust.wording.regression import NUMERIC, fit, predict
 
 STUDENTS = ("GPA", "TUCE", "PSI")
 PAPER = "y ~ QCat*log_SPop + QCat*SCons + QCat*Cert"

@@ -6,7 +6,7 @@ import pytest
 from pandera.errors import SchemaError
 
 from factrobust import schemas
-from factrobust.metrics import wording
+from factrobust.wording import metrics as wording
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.datasets import wordings
 from factrobust.datasets.facts import load_facts, load_relations, questions
 from factrobust.datasets.published import load_published
-from factrobust.datasets.wordings import (
-    load_paraphrases,
-    load_questions,
-    paraphrased,
-    quality_pairs,
-)
 from factrobust.tables import FactsError
+from factrobust.wording import facts as wordings
+from factrobust.wording.facts import load_paraphrases, load_questions, paraphrased, quality_pairs
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from scipy.stats import binom
 from factrobust import probes
 from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.models.sentences import Encoder
-from factrobust.probes import wording
+from factrobust.wording import probe as wording
 
 TABLE = {
     " Kenya?": {" Nairobi": 0.8, " Mombasa": 0.2},

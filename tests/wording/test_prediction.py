@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from factrobust.metrics import prediction
-from factrobust.metrics.regression import fit, predict
 from factrobust.statistics import binomial_interval, calibration_curve
+from factrobust.wording import prediction
+from factrobust.wording.regression import fit, predict
 
 
 def test_folds_are_stratified(simulate) -> None:
@@ -376,7 +376,7 @@ def test_what_is_paid_for() -> None:
 
     answers = sets([["g", "p1", "p2"], ["h", "p3"]])
     samples = sets([["s1", "s2", "s3"], ["t1", "t2", "t3"]])
-    table = prediction.spent(answers, samples, [2, 3]).drop(columns="model")
+    table = prediction.equal_budget_texts(answers, samples, [2, 3]).drop(columns="model")
     # The second question has two wordings: more samples than that are not paid for either.
     assert table.values.tolist() == [
         ["q", 2, 2, ["g", "p1"], ["g", "s1"]],
