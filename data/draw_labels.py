@@ -23,9 +23,9 @@ import numpy as np
 import pandas as pd
 
 from factrobust import draws, load_model
-from factrobust.datasets.contexts import load_context_questions
+from factrobust.context.facts import load_context_questions
+from factrobust.context.probe import ask
 from factrobust.models.records import open_records
-from factrobust.probes.context import ask
 from factrobust.text import normalise
 from factrobust.wording.facts import load_named_questions, sample
 from factrobust.wording.metrics import mark_by_rules

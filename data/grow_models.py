@@ -27,6 +27,7 @@ from safetensors import safe_open
 from schooling import context, listed, relations, sentences
 
 from factrobust import load_model
+from factrobust.context.probe import context_prompts
 from factrobust.datasets import facts as fact_tables
 from factrobust.datasets import world as w
 from factrobust.exposure import corpus as c
@@ -35,7 +36,6 @@ from factrobust.models import load
 from factrobust.models.interface import Model
 from factrobust.models.prompts import CHATS, prompts
 from factrobust.paths import DATA, ROOT
-from factrobust.probes.context import context_prompts
 from factrobust.text import normalise
 
 CURVES = DATA / "world" / "curves.csv"

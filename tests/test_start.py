@@ -3,12 +3,12 @@
 import pandas as pd
 import pytest
 
+from factrobust import context, exposure, schemas, time, wording
 from factrobust import decoding as room
-from factrobust import exposure, schemas, start, time, wording
 from factrobust import study as study_module
+from factrobust.context.following import MARGIN
 from factrobust.decoding.metrics import exact_breaking, frs_table, mark_samples
 from factrobust.decoding.probe import TEMPERATURES
-from factrobust.metrics.following import MARGIN
 from factrobust.models.interface import LacksError
 from factrobust.models.records import RecordsError
 
@@ -166,17 +166,17 @@ def test_wording_asks_a_tuned_model_as_the_paper_asks_others():
 
 
 def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_path):
-    study = start.context(notebook(n_objects=4))
+    study = context.Study(notebook(n_objects=4))
     assert study.counts["questions"].tolist() == [400, 400]
     assert len(study.marked) == len(study.results)
     path = tmp_path / "flan.csv"
     named = "category,base_id,object,parametric,counterfactual,contextual,p0,p1,p2,p3"
     path.write_text(f"{named}\nc,Who?,x,(D,[D,[D,1.5,2,2,1\n", encoding="utf-8")
-    beside = start.context(notebook(n_objects=4, results=str(path)))
+    beside = context.Study(notebook(n_objects=4, results=str(path)))
     assert beside.results["model"].tolist()[-2:] == ["smollm2-135m-instruct", "flan"]
     assert beside.marked["source"].iloc[-1] == "same"
     assert beside.counts.equals(study.counts)
-    known = start.known_contexts(notebook(n_facts=80, n_asked=240, n_contexts=2))
+    known = context.KnownContexts(notebook(n_facts=80, n_asked=240, n_contexts=2))
     assert known.marked.groupby(["model", "context"]).size().tolist() == [80] * 6
     sure = known.known[known.known["margin"] >= MARGIN]
     assert sure.groupby("model").size().tolist() == [96, 93]
@@ -187,14 +187,14 @@ def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_pat
 
 
 def test_context_again_has_other_draws_and_the_raw_prompt():
-    study = start.context(notebook(n_objects=4, n_draws=2))
+    study = context.Study(notebook(n_objects=4, n_draws=2))
     draws = study.again.groupby(["model", "prompt"])["draw"].nunique().to_dict()
     assert draws == {(GEMMA, "own"): 2, (SMOLLM, "own"): 2, (SMOLLM, "raw"): 1}
 
 
 def test_without_models_only_the_questions_are_there():
     given = {"seed": 0, "n_objects": 2}
-    study = start.context(given | {"__annotations__": given})
+    study = context.Study(given | {"__annotations__": given})
     assert len(study.questions) == 200
     assert study.results.empty
     given = {"seed": 0, "data": "embedded", "n_facts": 16, "sentence_encoder": "all-MiniLM-L6-v2"}
@@ -278,7 +278,7 @@ def test_tables_are_shown_without_row_numbers_but_with_named_rows():
 
 def test_the_kinds_of_contexts_that_are_named():
     named = notebook(models=[], data="world", n_facts=4, contexts=["false"])
-    assert start.known_contexts(named).contexts["context"].tolist() == ["false"] * 4
+    assert context.KnownContexts(named).contexts["context"].tolist() == ["false"] * 4
 
 
 def test_the_world_in_its_century_and_its_contexts(monkeypatch):
@@ -287,8 +287,8 @@ def test_the_world_in_its_century_and_its_contexts(monkeypatch):
     monkeypatch.setattr(study, "_scored", lambda statements: statements)
     assert study.scores_on_grid["year"].agg(["min", "max", "size"]).tolist() == [1900, 1999, 3 * 34]
     for name, relations in (("world", 4), ("town", 1)):
-        asked = start.context(notebook(models=[], questions=name, n_objects=3)).questions
+        asked = context.Study(notebook(models=[], questions=name, n_objects=3)).questions
         assert asked["base_id"].value_counts().tolist() == [3] * relations
-        known = start.known_contexts(notebook(models=[], data=name, n_facts=8))
+        known = context.KnownContexts(notebook(models=[], data=name, n_facts=8))
         assert len(known.contexts) == 3 * len(known.questions) == 24
         assert len(known.pool) == {"world": 1430, "town": 208}[name]

@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
+from factrobust.context.facts import known_contexts, load_named_context, varied_contexts
+from factrobust.context.probe import context_prompts
+from factrobust.context.rules import right
 from factrobust.datasets import world as w
-from factrobust.datasets.contexts import known_contexts, load_named_context, varied_contexts
 from factrobust.datasets.named import load_named
 from factrobust.exposure import corpus as c
-from factrobust.metrics.context import right
 from factrobust.models.prompts import render
-from factrobust.probes.context import context_prompts
 from factrobust.tables import FactsError
 from factrobust.time.dates import classify, parse, verbalise
 from factrobust.time.facts import load_named_temporal

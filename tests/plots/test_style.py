@@ -90,7 +90,8 @@ from matplotlib_inline.backend_inline import configure_inline_support
 for _ in ("before", "after"):
     configure_inline_support(shell, "module://matplotlib_inline.backend_inline")
     from factrobust.wording import prediction, regression
-    from factrobust.plots import context, style
+    from factrobust.context import plots as context
+    from factrobust.plots import style
     from factrobust.wording import plots as wording
     from factrobust.time import plots as time
     from factrobust.decoding import plots as decoding

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from factrobust import probes
+from factrobust.models import prompts
 from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.models.sentences import Encoder
 from factrobust.wording import probe as wording
@@ -122,7 +122,7 @@ def test_greedy_answers(toy, questions):
 
 
 def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(questions, monkeypatch):
-    monkeypatch.setattr(probes, "CHUNK", 4)
+    monkeypatch.setattr(prompts, "CHUNK", 4)
     parrot = Parrot({"What is the capital of Kenya?": " Mombasa. Or"})
     greedy = wording.greedy(parrot, questions)
     # Not the format's own stop strings, which would make J out of J. K. Rowling.

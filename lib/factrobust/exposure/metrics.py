@@ -14,7 +14,7 @@ from scipy.optimize import least_squares
 from scipy.special import expit
 from scipy.stats import rankdata
 
-from factrobust.metrics.attribution import auc
+from factrobust.context.attribution import auc
 from factrobust.statistics import Interval, bootstrap_correlation, bootstrap_statistic, explained
 from factrobust.tables import melted
 

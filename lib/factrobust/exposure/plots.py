@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
+from factrobust.context.plots import SOURCES
 from factrobust.plots import blocks, style
-from factrobust.plots.context import SOURCES
 
 NEVER = -1.5  # where exposure 0 stands on an axis of log2(exposure), apart from the others
 EXPOSURE = "exposure (sentences that told the fact)"

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.plots import context, style
+from factrobust.context import plots as context
+from factrobust.plots import style
 
 SHARES = {"parametric": 0.25, "contextual": 0.6, "other": 0.1, "none": 0.05}
 

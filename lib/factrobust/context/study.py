@@ -1,54 +1,34 @@
-"""How a notebook starts: one call loads the data and the models, asks every question, marks answers.
+"""How a notebook of part 4 starts: one call loads questions and contexts, asks and marks them.
 
-    study = start.decoding(globals())
-
-`globals()` hands over the notebook's parameters: its annotated variables (`seed: int = 0`). What
-comes back holds the part's tables, and saves figures and tables with these parameters, the models
-and the files read as their provenance. Nothing here is more than calls of datasets, probes and
-metrics in their order, so that what a notebook leaves out can be read in a few lines.
+study = context.Study(globals())
 """
 
 from collections.abc import Mapping
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import pandas as pd
 
-from factrobust import draws, schemas
+from factrobust import draws, schemas, study
+from factrobust.context import facts, following, grounding, metrics, probe, rules
+from factrobust.datasets import named
 from factrobust.models.interface import Model
-from factrobust.study import Study
 from factrobust.tables import Loaded
 
 
-class _Module:
-    """A module of the library that is imported when it is first used: no notebook needs all."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, function: str) -> Any:
-        return getattr(import_module(f"factrobust.{self._name}"), function)
-
-
-named = _Module("datasets.named")
-grounding = _Module("grounding")
-
-
-class Context(Study):
+class Study(study.Study):
     """Part 4: the thesis's questions (`n_objects` a base question) with counterfactual contexts.
 
-    `questions` is "embedded", "world", "town" or "thesis:FOLDER" (`datasets.contexts.load_named_context`),
+    `questions` is "embedded", "world", "town" or "thesis:FOLDER" (`context.facts.load_named_context`),
     unless there is a parameter `data`, which says the same. With a parameter `results`, those of that
-    file (`datasets.contexts.read_results`) stand beside ours.
+    file (`context.facts.read_results`) stand beside ours.
     Holds the `questions`, the `results` of asking them without and with a context, and the same
     `marked`. `pool` are the questions that contexts are taken from, `counts` what was asked and left
     out, a row a model.
     """
 
     questions: pd.DataFrame
-    data, metric, probe = map(_Module, ("datasets.contexts", "metrics.context", "probes.context"))
-    plots, unit = _Module("plots.context"), "question_id"
+    unit = "question_id"
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
         super().__init__(notebook)
@@ -57,21 +37,21 @@ class Context(Study):
             return
         names = [model.name for model in self.models]
         schemas.ContextQuestions.validate(self.questions)
-        self.results = self.metric.measured(self.results)
-        self.counts = self.metric.answer_counts(self.results, self.questions, names)
+        self.results = metrics.measured(self.results)
+        self.counts = metrics.answer_counts(self.results, self.questions, names)
         if self.parameters.get("results"):
             self.results, self.questions = self._with_results(self.parameters["results"])
-        marked = self.metric.mark_sources(self.results, self.questions)
+        marked = metrics.mark_sources(self.results, self.questions)
         self.marked = schemas.MarkedContext.validate(marked)
         print(f"{len(self.questions)} questions, {len(self.results)} answered with a context")
 
     def _ask(self) -> pd.DataFrame:
         v = self.parameters
-        found = self.data.load_named_context(self._data(), limit=v["n_objects"], seed=v["seed"])
+        found = facts.load_named_context(self._data(), limit=v["n_objects"], seed=v["seed"])
         self.questions, self.inputs = found
         self.pool = self.questions
         return self.concat_over_models(
-            lambda model: self.probe.ask(model, self.questions, seed=v["seed"])
+            lambda model: probe.ask(model, self.questions, seed=v["seed"])
         )
 
     def _data(self) -> str:
@@ -80,27 +60,27 @@ class Context(Study):
     @cached_property
     def again(self) -> pd.DataFrame:
         """One question of each base question with `n_draws` draws of counterfactuals, and in the raw
-        prompt (`probes.context.ask_again`), marked."""
+        prompt (`context.probe.ask_again`), marked."""
         seed, names = self.parameters["seed"], self.pool["question_id"]
         few = names[draws.ranks(names, self.pool["base_id"], seed) == 0]
         seeds = range(seed, seed + self.parameters["n_draws"])
-        found = self.concat_over_models(
-            lambda model: self.probe.ask_again(model, self.pool, few, seeds)
-        )
-        return self.metric.mark_sources(self.metric.measured(found), self.pool)
+        found = self.concat_over_models(lambda model: probe.ask_again(model, self.pool, few, seeds))
+        return metrics.mark_sources(metrics.measured(found), self.pool)
 
     def _with_results(self, path: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Our results and those of a file below them; our questions and theirs, whose truth is unknown."""
-        theirs = self.data.read_results(path)
+        theirs = facts.read_results(path)
         self.inputs = [*self.inputs, path]
         new = theirs[~theirs["question_id"].isin(self.questions["question_id"])]
         new = new[["question_id", "base_id"]].drop_duplicates("question_id")
-        new = new.assign(right_answers="", answers=[[]] * len(new))
+        new = new.assign(
+            right_answers="", answers=pd.Series([[]] * len(new), new.index, dtype=object)
+        )
         both = pd.concat([self.questions, new], ignore_index=True)
         return pd.concat([self.results, theirs], ignore_index=True), both
 
 
-class KnownContexts(Context):
+class KnownContexts(Study):
     """Part 4: `n_facts` facts of `data` with true, false and irrelevant `contexts`.
 
     Without `data` they are the embedded facts, or those that `questions` names. A parameter `contexts`
@@ -110,13 +90,13 @@ class KnownContexts(Context):
 
     def _ask(self) -> pd.DataFrame:
         seed, loaded = self.parameters["seed"], self._facts()
-        self.inputs, self.pool = loaded.files, self.data.facts_as_questions(loaded.table)
+        self.inputs, self.pool = loaded.files, facts.facts_as_questions(loaded.table)
         self.questions = self._drawn(self.parameters["n_facts"])
-        contexts = self.data.known_contexts(self.questions, self.pool, self.metric.right, seed=seed)
-        kinds = self.parameters.get("contexts", self.data.CONTEXTS)
+        contexts = facts.known_contexts(self.questions, self.pool, seed=seed)
+        kinds = self.parameters.get("contexts", facts.CONTEXTS)
         self.contexts = contexts[contexts["context"].isin(kinds)]
         return self.concat_over_models(
-            lambda model: self.probe.ask_known(model, self.questions, self.contexts)
+            lambda model: probe.ask_known(model, self.questions, self.contexts)
         )
 
     def _drawn(self, n: int) -> pd.DataFrame:
@@ -130,37 +110,35 @@ class KnownContexts(Context):
     @cached_property
     def known(self) -> pd.DataFrame:
         """Of `n_asked` facts those that a model answers rightly, with the `margin` of the right answer
-        over `datasets.contexts.rivals` (nats; `probes.context.margins`): model, question_id, popularity,
+        over `context.facts.rivals` (nats; `context.probe.margins`): model, question_id, popularity,
         margin."""
-        facts = self._drawn(self.parameters["n_asked"])
+        asked = self._drawn(self.parameters["n_asked"])
 
         def ask(model: Model) -> pd.DataFrame:
-            texts = self.probe.greedy(model, facts)["text"]
-            known = facts[list(map(self.metric.right, texts, facts["answers"]))]
-            rivals = self.data.rivals(known, self.pool, self.metric.right)
-            margin = self.probe.margins(model, known, rivals)
+            texts = probe.greedy(model, asked)["text"]
+            known = asked[list(map(rules.right, texts, asked["answers"]))]
+            rivals = facts.rivals(known, self.pool)
+            margin = probe.margins(model, known, rivals)
             return known[["question_id", "popularity"]].assign(model=model.name, margin=margin)
 
         return self.concat_over_models(ask)
 
     @cached_property
     def varied(self) -> pd.DataFrame:
-        """The facts `known` by a margin of `metrics.following.MARGIN`, each with `n_contexts` of
-        `datasets.contexts.varied_contexts`, marked."""
-        following = _Module("metrics.following")
+        """The facts `known` by a margin of `context.following.MARGIN`, each with `n_contexts` of
+        `context.facts.varied_contexts`, marked."""
         sure = self.known[self.known["margin"] >= following.MARGIN]
         how = {"n": self.parameters["n_contexts"], "seed": self.parameters["seed"]}
 
         def ask(model: Model) -> pd.DataFrame:
             names = sure.loc[sure["model"] == model.name, "question_id"]
-            facts = self.pool[self.pool["question_id"].isin(names)]
-            contexts = self.data.varied_contexts(facts, self.pool, self.metric.right, **how)
-            return self.probe.ask_known(model, facts, contexts)
+            asked = self.pool[self.pool["question_id"].isin(names)]
+            contexts = facts.varied_contexts(asked, self.pool, **how)
+            return probe.ask_known(model, asked, contexts)
 
-        answered = self.metric.measured(self.concat_over_models(ask)).merge(
-            sure, on=["model", "question_id"]
-        )
-        return following.followed(self.metric.mark_sources(answered, self.pool))
+        answered = metrics.measured(self.concat_over_models(ask))
+        answered = answered.merge(sure, on=["model", "question_id"])
+        return following.followed(metrics.mark_sources(answered, self.pool))
 
     @cached_property
     def cases(self) -> pd.DataFrame:
@@ -171,6 +149,3 @@ class KnownContexts(Context):
         return self.concat_over_models(
             lambda model: grounding.cases(model, self.questions, contexts)
         )
-
-
-context, known_contexts = Context, KnownContexts

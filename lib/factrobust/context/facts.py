@@ -12,7 +12,7 @@ might make a context win over a memory.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from factrobust import draws, schemas, tables
+from factrobust.context.rules import right
 from factrobust.datasets import facts as fact_tables
 from factrobust.paths import DATA
 
@@ -32,7 +33,6 @@ FACTORS = ("near", "repeated", "attributed", "early")  # of `varied_contexts`
 N_RIVALS = 4
 SHORT = 40
 SOURCE = "According to the encyclopedia, "
-Right = Callable[[str, Sequence[str]], bool]  # metrics.context.right
 Fact = dict[Any, Any]  # a row of `facts_as_questions`
 
 _HAS_SLOT = pa.Check.str_contains(
@@ -193,13 +193,11 @@ def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
     return table[[*COLUMNS, "answer_type"]].reset_index(drop=True)
 
 
-def known_contexts(
-    questions: pd.DataFrame, pool: pd.DataFrame, right: Right, *, seed: int = 0
-) -> pd.DataFrame:
+def known_contexts(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     """The CONTEXTS of each question, three rows a question, in their order.
 
     `questions` and `pool`, from which the other facts are drawn, are tables of `facts_as_questions`;
-    `right` says whether a text states one of the accepted answers (`metrics.context.right`). Columns:
+    Columns:
     question_id, context, sentence (without a full stop), stated (the answer in it).
 
     Uniform over the facts of the pool with the same base_id of which neither accepts the other's
@@ -212,7 +210,7 @@ def known_contexts(
         name, prefix, truth = question["question_id"], question["prefix"], question["answers"][0]
         alike = facts.get(question["base_id"], [])
         lots = {draws.hash64(f"{seed}\n{name}\n{fact['question_id']}"): fact for fact in alike}
-        other = next(_false_of(question, (lots[key] for key in sorted(lots)), right))
+        other = next(_false_of(question, (lots[key] for key in sorted(lots))))
         stated = other["answers"][0]
         contents = ((prefix, truth), (other["prefix"], stated), (prefix, stated))
         for kind, (about, answer) in zip(CONTEXTS, contents, strict=True):
@@ -220,7 +218,7 @@ def known_contexts(
     return pd.DataFrame(rows, columns=["question_id", "context", "sentence", "stated"])
 
 
-def rivals(questions: pd.DataFrame, pool: pd.DataFrame, right: Right) -> list[list[str]]:
+def rivals(questions: pd.DataFrame, pool: pd.DataFrame) -> list[list[str]]:
     """For each question N_RIVALS different wrong answers (fewer, if there are no more): those to the
     facts of the pool with the same base_id whose subject is nearly as popular, nearest first.
 
@@ -232,13 +230,13 @@ def rivals(questions: pd.DataFrame, pool: pd.DataFrame, right: Right) -> list[li
         alike = parts[question["base_id"]]
         apart = (alike["popularity"] - question["popularity"]).abs().sort_values(kind="stable")
         nearest = alike.loc[apart.index].to_dict("records")
-        wrong = (fact["answers"][0] for fact in _false_of(question, nearest, right))
+        wrong = (fact["answers"][0] for fact in _false_of(question, nearest))
         found.append(list(dict.fromkeys(wrong))[:N_RIVALS])
     return found
 
 
 def varied_contexts(
-    questions: pd.DataFrame, pool: pd.DataFrame, right: Right, *, n: int = 2, seed: int = 0
+    questions: pd.DataFrame, pool: pd.DataFrame, *, n: int = 2, seed: int = 0
 ) -> pd.DataFrame:
     """`n` false contexts of each question, an even number, whose FACTORS vary at random.
 
@@ -258,7 +256,7 @@ def varied_contexts(
     kinds = set(zip(facts["answer_type"], facts["category"], strict=True))
     far = {k: facts[(facts["answer_type"] != k[0]) & (facts["category"] != k[1])] for k in kinds}
     rows = []
-    pairs = zip(questions.to_dict("records"), rivals(questions, pool, right), strict=True)
+    pairs = zip(questions.to_dict("records"), rivals(questions, pool), strict=True)
     for question, close in pairs:
         name = question["question_id"]
         strange = far[question["answer_type"], question["category"]]
@@ -283,7 +281,7 @@ def varied_contexts(
     return pd.DataFrame(rows, columns=["question_id", *FACTORS, "sentence", "stated"])
 
 
-def _false_of(question: Fact, facts: Iterable[Fact], right: Right) -> Iterator[Fact]:
+def _false_of(question: Fact, facts: Iterable[Fact]) -> Iterator[Fact]:
     """Those of the facts of which neither accepts the other's answer; asked for one by one."""
     answers = question["answers"]
     for fact in facts:

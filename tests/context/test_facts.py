@@ -2,11 +2,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.datasets import contexts
-from factrobust.datasets.contexts import COLUMNS, FACTORS, FILES, load_context_questions, rivals
+from factrobust.context import facts as contexts
+from factrobust.context.facts import COLUMNS, FACTORS, FILES, load_context_questions, rivals
+from factrobust.context.rules import right
 from factrobust.datasets.facts import load_facts, load_relations
 from factrobust.datasets.published import load_published
-from factrobust.metrics.context import right
 from factrobust.schemas import ContextResults
 from factrobust.tables import FactsError
 
@@ -267,7 +267,7 @@ CAPITALS = facts_about({"Kenya": ["Nairobi"], "Peru": ["Lima", "Ciudad de los Re
 
 def test_true_irrelevant_and_false_contexts_by_hand():
     languages = facts_about({"Kenya": ["Swahili"], "Peru": ["Spanish"]}, "language")
-    made = contexts.known_contexts(CAPITALS, pd.concat([CAPITALS, languages]), right)
+    made = contexts.known_contexts(CAPITALS, pd.concat([CAPITALS, languages]))
     assert made.columns.tolist() == ["question_id", "context", "sentence", "stated"]
     assert made.to_numpy().tolist() == [
         ["capital/Kenya", "true", "The capital of Kenya is Nairobi", "Nairobi"],
@@ -292,34 +292,34 @@ def test_true_irrelevant_and_false_contexts_by_hand():
 def test_an_answer_that_would_be_right_is_never_stated(mine, other):
     questions = facts_about({"a": mine, "b": other, "c": ["Lima"]})
     for seed in range(20):
-        made = contexts.known_contexts(questions[:2], questions, right, seed=seed)
+        made = contexts.known_contexts(questions[:2], questions, seed=seed)
         assert (made["stated"][made["context"] != "true"] == "Lima").all()
-    assert rivals(questions[:2], questions, right) == [["Lima"], ["Lima"]]
+    assert rivals(questions[:2], questions) == [["Lima"], ["Lima"]]
 
 
 def test_a_draw_depends_on_the_facts_only():
     pool = contexts.facts_as_questions(load_facts(relations=["capital", "author"]))
-    made = contexts.known_contexts(pool[::9], pool, right)
-    alone = contexts.known_contexts(pool[27::-9], pool.sample(frac=1, random_state=0), right)
+    made = contexts.known_contexts(pool[::9], pool)
+    alone = contexts.known_contexts(pool[27::-9], pool.sample(frac=1, random_state=0))
     both = made.merge(alone, on=["question_id", "context"], suffixes=("", "_alone"))
     assert len(both) == 12
     assert both["sentence"].equals(both["sentence_alone"].rename("sentence"))
-    again = contexts.known_contexts(pool[::9], pool, right, seed=1)
+    again = contexts.known_contexts(pool[::9], pool, seed=1)
     assert not again["stated"].equals(made["stated"])
 
 
 def test_rivals_are_the_nearest_in_popularity():
     names = {"a": ["A1"], "b": ["B1"], "c": ["C1"], "d": ["D1"], "e": ["B1"], "f": ["F1"]}
     pool = facts_about(names, popularity=[5.0, 5.1, 4.8, 7.0, 5.2, 1.0])
-    assert rivals(pool[:1], pool[::-1], right) == [["B1", "C1", "D1", "F1"]]  # B1 once
-    assert rivals(pool[3:4], pool, right) == [["B1", "A1", "C1", "F1"]]
+    assert rivals(pool[:1], pool[::-1]) == [["B1", "C1", "D1", "F1"]]  # B1 once
+    assert rivals(pool[3:4], pool) == [["B1", "A1", "C1", "F1"]]
 
 
 @pytest.fixture(scope="module")
 def varied():
     pool = contexts.facts_as_questions(load_facts())
     asked = pool[pool["question_id"].isin(load_facts(limit=99)["fact_id"])]
-    made = contexts.varied_contexts(asked, pool, right, n=4)
+    made = contexts.varied_contexts(asked, pool, n=4)
     return made.merge(pool, on="question_id")
 
 
@@ -331,7 +331,7 @@ def test_factors_of_varied_contexts_are_balanced_within_facts(varied):
     together = varied[list(FACTORS)].astype(float).corr().to_numpy()[np.triu_indices(4, 1)]
     assert np.abs(together).max() < 3.9 / np.sqrt(99 * 3)  # p < 1e-4 each
     with pytest.raises(ValueError, match="n is 3; each factor holds for half"):
-        contexts.varied_contexts(CAPITALS, CAPITALS, right, n=3)
+        contexts.varied_contexts(CAPITALS, CAPITALS, n=3)
 
 
 def test_varied_contexts_state_what_they_say(varied):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit, logit, ndtr
 
-from factrobust.metrics import following
+from factrobust.context import following
 
 FACTORS = ["near", "repeated"]
 

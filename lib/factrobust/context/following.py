@@ -1,7 +1,7 @@
 """Which contexts win over which memories? Facts that a model knows, asked with contexts that vary.
 
-Rows are those of `probes.context.ask_known` with `datasets.contexts.varied_contexts`, marked by
-`metrics.context.mark_sources`. An answer follows the context if its source is contextual; how weak the
+Rows are those of `context.probe.ask_known` with `context.facts.varied_contexts`, marked by
+`context.metrics.mark_sources`. An answer follows the context if its source is contextual; how weak the
 memory is, is log P0, the logarithm of the memory's perplexity without a context (nats a token).
 """
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from factrobust.context import rules as answer_rules
+from factrobust.context.rules import agree, decide, named, verdicts
 from factrobust.datasets.facts import load_facts
 from factrobust.datasets.published import load_labels
-from factrobust.metrics import answer_rules
-from factrobust.metrics.answer_rules import agree, decide, named, verdicts
 from factrobust.statistics import agreement, exact_table
 
 # Table 15: kind, parametric, counterfactual, contextual answer, right answers of the question.

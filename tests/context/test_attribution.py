@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.metrics import attribution
-from factrobust.metrics.attribution import auc, brier_table, cost_table
+from factrobust.context import attribution
+from factrobust.context.attribution import auc, brier_table, cost_table
 
 
 def marked(sources: list[str], **columns: object) -> pd.DataFrame:

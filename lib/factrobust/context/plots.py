@@ -26,7 +26,7 @@ FACTS = {
     "known": "right without context",
     "unknown": "not right without context",
 }
-FACTORS = {  # of datasets.contexts.FACTORS, as rows
+FACTORS = {  # of context.facts.FACTORS, as rows
     "near": "near, not absurd",
     "repeated": "said three times, not once",
     "attributed": "attributed, not bare",
@@ -83,7 +83,7 @@ def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
     """Figures 5 to 7 (tables 8 to 10): where the answers come from, a bar a model, or a panel a model
     and a bar each value of `column`, such as "category", in the table's order.
 
-    `table`, of `metrics.context.counts_by`: model, the column, source, share, low, high, n. The
+    `table`, of `context.metrics.counts_by`: model, the column, source, share, low, high, n. The
     parametric share is read from the left, the contextual one from the right, with their intervals
     above and below; what is neither lies between them.
     """
@@ -121,7 +121,7 @@ def right_by_context(table: pd.DataFrame) -> Figure:
 def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
     """The share of answers that follow a false context against how strong the memory is.
 
-    Points: `bins`, of `metrics.following.binned`; lines: `curves` of the same module, the fit with its
+    Points: `bins`, of `context.following.binned`; lines: `curves` of the same module, the fit with its
     interval. Both: model, measure (a panel each), x (its value), mean, low, high, n (facts).
     """
     looks = blocks.looks_of(bins["model"])
@@ -140,7 +140,7 @@ def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
 def worked_example(tokens: pd.DataFrame) -> Figure:
     """Figure 4: how surprising the tokens of both answers to one question are, a row a token.
 
-    `tokens`, of `probes.context.answer_tokens`: answer, context (bool: whether the counterfactual
+    `tokens`, of `context.probe.answer_tokens`: answer, context (bool: whether the counterfactual
     stands in the prompt), position, token, probability. A point is -log2 of the probability: the
     mean of an answer's points is log2 of its perplexity.
     """

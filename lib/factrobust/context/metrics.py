@@ -1,12 +1,12 @@
 """Does an answer come from memory or from the context (thesis, 3.2.2 and 3.3)?
 
-Responses are the rows of `probes.context.ask`: the answer without context (parametric), the one that
+Responses are the rows of `context.probe.ask`: the answer without context (parametric), the one that
 the context states (counterfactual), the answer given with the context (contextual), and the
 log-probabilities of their tokens; results are the same with perplexities (`measured`), and marked
 results with the source of each answer (`mark_sources`).
 
 Two rules, here and in all functions that take `rule`, by which sources are told in
-`metrics.answer_rules`:
+`context.rules`:
 
 "published" is what the thesis's code does. Source: `published_source`. Preference: parametric if
 P4 > P3, the perplexity of the answer given over that of the counterfactual, which says nothing of the
@@ -27,8 +27,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
-from factrobust.metrics import answer_rules
-from factrobust.metrics.answer_rules import DEGENERATE, KINDS, decide, degeneracy, named
+from factrobust.context.rules import DEGENERATE, KINDS, decide, degeneracy, published_source, right
 from factrobust.statistics import (
     TWO_SIDED,
     binomial_interval,
@@ -36,7 +35,7 @@ from factrobust.statistics import (
     exact_share,
     top_entropy,
 )
-from factrobust.text import contains, exact_match, normalise
+from factrobust.text import normalise
 
 SOURCES = ("parametric", "contextual", "other", "none")
 PREFERENCES = ("parametric", "contextual", "tie")
@@ -49,7 +48,7 @@ Alternatives = Sequence[tuple[str, float]]  # (token, natural log-probability), 
 
 
 def measured(responses: pd.DataFrame) -> pd.DataFrame:
-    """Responses of `probes.context.ask` or `ask_known` with their numbers: `schemas.ContextResults`.
+    """Responses of `context.probe.ask` or `ask_known` with their numbers: `schemas.ContextResults`.
 
     A perplexity is NaN for an empty answer, and for one that was not scored.
     """
@@ -106,7 +105,7 @@ def answer_counts(
 ) -> pd.DataFrame:
     """What became of the questions, a row a model (the index).
 
-    Columns: questions, no_counterfactual (those that `probes.context.ask` left out of the results),
+    Columns: questions, no_counterfactual (those that `context.probe.ask` left out of the results),
     and of each of ANSWERS how many have no letter or digit: empty_parametric, ...
     """
     texts = results[list(ANSWERS)].map(lambda text: not any(c.isalnum() for c in text)).astype(bool)
@@ -119,23 +118,7 @@ def answer_counts(
     return counts.rename_axis("model")
 
 
-def right(text: str, answers: Sequence[str]) -> bool:
-    """Whether a text states an accepted answer: its words, or the same leading numbers, in any order.
-
-    A date must be as precise as the answer. What the text negates it does not state ("not Paris").
-    """
-    before = answer_rules.NEGATION.split(text)[0].strip()
-    stated = before or text.partition(" but ")[2].strip()
-    if exact_match(text, answers) or contains(stated, answers):
-        return True
-    given = named(stated)
-    return given.leads and any(
-        gold.leads and gold.values <= given.values and not (gold.units and given.units - gold.units)
-        for gold in map(named, answers)
-    )
-
-
-def says(marked: pd.DataFrame) -> Any:
+def answer_source_label(marked: pd.DataFrame) -> Any:
     """What each answer with a context says, [row]: "its memory" if it is right, else "the context" if it
     states the same, else "something else"."""
     pairs = zip(marked["contextual"], marked["counterfactual"], strict=True)
@@ -158,7 +141,7 @@ def mark_sources(
     """`schemas.ContextResults` with the source of each answer by one of the rules: `schemas.MarkedContext`.
 
     Source is "same" or one of SOURCES ("published" knows no "none"); kind (1 to 7, of
-    `metrics.answer_rules`) is that of the answers that this rule or the published one calls other. An
+    `context.rules`) is that of the answers that this rule or the published one calls other. An
     answer is `sound` if none of the three texts is degenerate and the first two are not the same.
     `questions` are those that were asked (`schemas.ContextQuestions`): if only one answer is right, the
     accepted ones are names of one thing.
@@ -171,7 +154,7 @@ def mark_sources(
         texts = [row[name] for name in ANSWERS]
         one_name = [names.get((row["base_id"], normalise(text)), text) for text in texts]
         decision = decide(*one_name, accepted=answers, right_answers=right_answers)
-        published = answer_rules.published_source(*texts)
+        published = published_source(*texts)
         source = published if rule == "published" else decision.source
         sound = decision.source != "same" and not any(map(degeneracy, texts))
         kind = decision.kind if "other" in (published, source) else None

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.metrics import context
-from factrobust.metrics.context import first_entropy, first_shift, mark_sources, preference, right
+from factrobust.context import metrics as context
+from factrobust.context.metrics import first_entropy, first_shift, mark_sources, preference
+from factrobust.context.rules import right
 
 # Figure 4: the printed probabilities of the parametric answer's tokens.
 FIGURE_4 = [0.94, 4e-05, 0.87, 0.93, 0.06, 0.92, 0.26, 0.04, 0.61, 0.98, 0.72, 0.49, 0.59, 0.90]

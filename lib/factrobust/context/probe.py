@@ -3,14 +3,14 @@
 `ask` states a counterfactual: a question's parametric answer p is greedy and without context, the
 counterfactual q is the parametric answer to the same base question about another object, and the
 contextual answer is greedy with q in the context. What comes back are the answers with the natural
-log-probabilities of their tokens, of which `metrics.context.measured` makes the perplexities (the
+log-probabilities of their tokens, of which `context.metrics.measured` makes the perplexities (the
 thesis, table 6; P4 has no name there):
 
     P0 = PPL(p | Q)    P1 = PPL(q | Q)    P2 = PPL(p | Q')    P3 = PPL(q | Q')    P4 = PPL(answer | Q')
 
 with Q the prompt without context and Q' with it.
 
-`ask_known` asks facts, whose truth is known, with the contexts of `datasets.contexts`: then q is what
+`ask_known` asks facts, whose truth is known, with the contexts of `context.facts`: then q is what
 the context states, be it true or false.
 """
 
@@ -91,7 +91,7 @@ def ask(model: Model, questions: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame
     Questions without one, because no other answer to the base question differs, are left out. Columns:
     model, ABOUT, parametric, counterfactual, contextual (texts); token_ids and tokens of the first two
     (token_ids_parametric, ...), logprobs_p0 ... logprobs_p4 (what each perplexity is made of; empty for
-    an empty answer), first and first_context, all as in `greedy`. `metrics.context.measured` makes
+    an empty answer), first and first_context, all as in `greedy`. `context.metrics.measured` makes
     `schemas.ContextResults` of it.
 
     P0 <= P1 is no theorem: greedy decoding finds the likeliest first token, not the likeliest answer.
@@ -225,7 +225,7 @@ def margins(model: Model, questions: pd.DataFrame, rivals: Sequence[Sequence[str
 def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
     """Ask the questions of `contexts` without a context and with it, a row each of these.
 
-    `contexts`, of `datasets.contexts.known_contexts` or `varied_contexts`: question_id, sentence,
+    `contexts`, of `context.facts.known_contexts` or `varied_contexts`: question_id, sentence,
     stated (the answer in it), and what else is known of it. Returns the columns of `ask`, the
     counterfactual being what the context states (the truth in a true one), and those of `contexts`.
     What it states is scored as a text, unless one of the answers is the same and gives its tokens;

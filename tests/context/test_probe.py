@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from factrobust import probes
-from factrobust.datasets.contexts import CONTEXTS, known_contexts
-from factrobust.metrics.context import ANSWERS, PERPLEXITIES, answer_counts, measured, right
-from factrobust.models.interface import Generation, Job, LacksError, Model
-from factrobust.probes import context
-from factrobust.probes.context import counterfactuals
+from factrobust.context import probe as context
+from factrobust.context.facts import CONTEXTS, known_contexts
+from factrobust.context.metrics import ANSWERS, PERPLEXITIES, answer_counts, measured
+from factrobust.context.probe import counterfactuals
+from factrobust.context.rules import right
+from factrobust.models import prompts
+from factrobust.models.interface import Generation, Job, LacksError, Model, need
 from factrobust.schemas import ContextResults
 from factrobust.text import normalise
 
@@ -177,7 +178,7 @@ def test_an_initial_is_asked_again(toy_model, questions):
 def test_asked_in_chunks_and_in_any_order(toy, questions, monkeypatch):
     more = pd.concat([questions, questions.assign(base_id="b", question_id=list("abcd"))])
     results = context.ask(toy, more, seed=5).set_index("question_id")
-    monkeypatch.setattr(probes, "CHUNK", 1)
+    monkeypatch.setattr(prompts, "CHUNK", 1)
     turned = context.ask(toy, more[::-1], seed=5).set_index("question_id")
     pd.testing.assert_frame_equal(turned.loc[results.index], results)
 
@@ -191,10 +192,10 @@ def test_equal_answers_are_left_out_and_counted(questions):
 
 def test_models_that_leave_nothing_to_look_at_are_named():
     models: Any = [SimpleNamespace(name="m"), SimpleNamespace(name="k")]
-    probes.need(True, models, "no answer is right")
-    probes.need(False, [], "no answer is right")
+    need(True, models, "no answer is right")
+    need(False, [], "no answer is right")
     with pytest.raises(LacksError, match=r"^m, k: no answer is right$"):
-        probes.need(False, models, "no answer is right")
+        need(False, models, "no answer is right")
 
 
 def test_known_contexts_by_hand(toy_model, questions):

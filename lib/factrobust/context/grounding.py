@@ -7,11 +7,11 @@
     found.answer, found.source, found.probability
 
 The question is asked without the context, which gives the memory's answer, and with it. Both answers
-are scored both ways: these are the thesis's perplexities P0 to P4 (`probes.context`), with the answer
+are scored both ways: these are the thesis's perplexities P0 to P4 (`context.probe`), with the answer
 given for the counterfactual, because what an unknown context states is not known; so P3 is P4. The
 probability is that of a logistic regression on `features`, fitted on facts whose contexts are known
 (`fit`, `data/fit_ground.py`), on small models: on another one fit it anew, or hold its errors against
-cases of your own (`held_out`, `metrics.attribution`).
+cases of your own (`held_out`, `context.attribution`).
 """
 
 import json
@@ -23,11 +23,11 @@ import numpy as np
 import pandas as pd
 
 from factrobust import draws
-from factrobust.metrics.answer_rules import decide, degeneracy, named, same_answer, within
-from factrobust.metrics.context import measured
+from factrobust.context.metrics import measured
+from factrobust.context.probe import ABOUT, greedy, scored
+from factrobust.context.rules import decide, degeneracy, named, same_answer, within
 from factrobust.models.interface import Model
 from factrobust.paths import DATA
-from factrobust.probes.context import ABOUT, greedy, scored
 from factrobust.regression import ridge
 from factrobust.statistics import Array
 from factrobust.tables import stacked
@@ -102,7 +102,7 @@ def states(context: str, answer: str) -> bool:
 
 def outcomes(table: pd.DataFrame, stated: Sequence[str]) -> pd.DataFrame:
     """The rows of `ask` whose source can be told, with the outcome `from_context`, by
-    `metrics.answer_rules.decide`.
+    `context.rules.decide`.
 
     `stated` is what each context states, "" for nothing, [row]. Others are not from the context. Left
     out are rows whose memory says what the context states, and texts that say nothing.
@@ -184,7 +184,7 @@ def cases(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.D
 def retrieved(questions: pd.DataFrame, pool: pd.DataFrame) -> pd.DataFrame:
     """What BM25 finds for questions, as contexts for `cases`, three of each question.
 
-    Among the sentences that state the facts of the `pool` (`datasets.contexts.facts_as_questions`):
+    Among the sentences that state the facts of the `pool` (`context.facts.facts_as_questions`):
     context "retrieved"; the same if the fact asked for is not there: "fact missing"; among the pool's
     questions, which state nothing: "question".
     """

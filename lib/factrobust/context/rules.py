@@ -26,7 +26,7 @@ import yaml
 
 from factrobust.paths import DATA
 from factrobust.tables import stacked
-from factrobust.text import exact_match, normalise
+from factrobust.text import contains, exact_match, normalise
 
 # Lists of English words, each as it stands in the file.
 WORDS: dict[str, Any] = yaml.safe_load((DATA / "words.yaml").read_text(encoding="utf-8"))
@@ -288,3 +288,19 @@ def _kind(parametric: str, counterfactual: str, answer: str) -> tuple[int | None
 def _denied(text: str) -> tuple[str, ...]:
     cue = NEGATION.search(text)
     return named(text[cue.end() :]).words if cue else ()
+
+
+def right(text: str, answers: Sequence[str]) -> bool:
+    """Whether a text states an accepted answer: its words, or the same leading numbers, in any order.
+
+    A date must be as precise as the answer. What the text negates it does not state ("not Paris").
+    """
+    before = NEGATION.split(text)[0].strip()
+    stated = before or text.partition(" but ")[2].strip()
+    if exact_match(text, answers) or contains(stated, answers):
+        return True
+    given = named(stated)
+    return given.leads and any(
+        gold.leads and gold.values <= given.values and not (gold.units and given.units - gold.units)
+        for gold in map(named, answers)
+    )

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 from scipy.stats import rankdata
 
-from factrobust.metrics.context import PERPLEXITIES
+from factrobust.context.metrics import PERPLEXITIES
 from factrobust.statistics import NOTHING, TAILS, TWO_SIDED, bootstrap_mean, paired_difference
 
 OUTCOME = "from_context"

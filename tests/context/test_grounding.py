@@ -8,8 +8,9 @@ import pytest
 from scipy.special import expit
 
 import factrobust
-from factrobust import grounding
-from factrobust.grounding import (
+from factrobust.context import grounding
+from factrobust.context.attribution import brier_table, cost_table
+from factrobust.context.grounding import (
     ask,
     features,
     fit,
@@ -20,7 +21,6 @@ from factrobust.grounding import (
     retrieve,
     states,
 )  # fmt: skip
-from factrobust.metrics.attribution import brier_table, cost_table
 
 COUNTRIES = [f"F{i}" for i in range(12)]
 
