@@ -106,7 +106,11 @@ def test_kinds_of_what_either_rule_calls_other() -> None:
 def test_what_an_answer_with_a_context_says() -> None:
     rows = results([("Oslo", "Rome", "Oslo"), ("Oslo", "Rome", "Rome."), ("Oslo", "Rome", "Lima")])
     rows["correct"] = pd.array([True, False, False], dtype="boolean")
-    assert context.says(rows).tolist() == ["its memory", "the context", "something else"]
+    assert context.answer_source_label(rows).tolist() == [
+        "its memory",
+        "the context",
+        "something else",
+    ]
 
 
 def test_preference() -> None:

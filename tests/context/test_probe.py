@@ -16,7 +16,6 @@ from factrobust.context import probe as context
 from factrobust.context.facts import CONTEXTS, known_contexts
 from factrobust.context.metrics import ANSWERS, PERPLEXITIES, answer_counts, measured
 from factrobust.context.probe import counterfactuals
-from factrobust.context.rules import right
 from factrobust.models import prompts
 from factrobust.models.interface import Generation, Job, LacksError, Model, need
 from factrobust.schemas import ContextResults
@@ -213,7 +212,7 @@ def test_known_contexts_by_hand(toy_model, questions):
         }
     )  # fmt: skip
     questions = questions[:2].assign(answers=[["Nairobi"], ["Lima", "Ciudad de los Reyes"]])
-    made = measured(context.ask_known(toy, questions, known_contexts(questions, questions, right)))
+    made = measured(context.ask_known(toy, questions, known_contexts(questions, questions)))
     assert made[["object", "context", *ANSWERS]].to_numpy().tolist() == [
         ["Kenya", CONTEXTS[0], "Nairobi", "Nairobi", "Nairobi"],
         ["Kenya", CONTEXTS[1], "Nairobi", "Lima", "Nairobi"],

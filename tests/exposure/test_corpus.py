@@ -10,7 +10,6 @@ import pytest
 from factrobust import schemas
 from factrobust.context.facts import known_contexts, load_named_context, varied_contexts
 from factrobust.context.probe import context_prompts
-from factrobust.context.rules import right
 from factrobust.datasets import world as w
 from factrobust.datasets.named import load_named
 from factrobust.exposure import corpus as c
@@ -254,14 +253,14 @@ def test_the_town_is_asked_with_its_own_exposures(world):
 def test_every_fact_has_contexts_of_all_kinds():
     pool, _ = load_named_context("world")
     some = pool.groupby("base_id").head(3)
-    told = known_contexts(some, pool, right).set_index("context")
+    told = known_contexts(some, pool).set_index("context")
     assert told.loc["false", "stated"].tolist() == told.loc["irrelevant", "stated"].tolist()
-    varied = varied_contexts(some, pool, right, n=2)
+    varied = varied_contexts(some, pool, n=2)
     assert len(varied) == 2 * len(some)
     assert varied["stated"].str.len().gt(0).all()
     town, _ = load_named_context("town")  # birthplaces alone
     with pytest.raises(ValueError, match=r"to birthplace/.* no fact of another kind and domain"):
-        varied_contexts(town, town, right)
+        varied_contexts(town, town)
 
 
 # ---- what was told of a fact ---------------------------------------------------------------------
