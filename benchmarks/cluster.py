@@ -25,12 +25,12 @@ from measuring.report import in_turns, print_ratios, ratio, two_digits, write_js
 
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
+from factrobust.decoding import probe
 from factrobust.models.cluster import ClusterModel, cluster, slices
 from factrobust.models.interface import Job, Model
 from factrobust.models.prompts import FORMATS
+from factrobust.models.records import Records
 from factrobust.paths import DATA
-from factrobust.probes import decoding as probe
-from factrobust.records import Records
 
 WORKERS = 2
 TARGET = 1.15  # times the seconds of the plain processes

@@ -4,7 +4,7 @@
 
 The straightforward way asks one question at a time: a call of transformers' generate without context
 and one with it, each made to go on for 20 tokens, and for each of the five perplexities a forward
-pass that makes all logits of prompt and answer. Ours is `probes.context.ask`. Both end the answers
+pass that makes all logits of prompt and answer. Ours is `context.probe.ask`. Both end the answers
 by the same rule and draw the same counterfactuals. Ratios are taken within rounds. Writes
 data/benchmarks/4-context.json.
 """
@@ -22,15 +22,15 @@ from measuring.plain import greedy_ids, plain_network
 from measuring.report import in_turns, print_ratios, ratio, two_digits, write_json
 
 from factrobust import load_model
-from factrobust.datasets.contexts import load_context_questions
-from factrobust.metrics.context import measured, perplexity
+from factrobust.context import probe
+from factrobust.context.facts import load_context_questions
+from factrobust.context.metrics import measured, perplexity
+from factrobust.context.probe import counterfactuals
+from factrobust.endings import ending
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
 from factrobust.models.interface import Generation
 from factrobust.paths import DATA
-from factrobust.probes import context as probe
-from factrobust.probes.context import counterfactuals
-from factrobust.probes.endings import ending
 
 STRAIGHTFORWARD, OURS = "two generate calls and five passes a question", "ask"
 TARGET = 3  # times the throughput of the straightforward way

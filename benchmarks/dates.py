@@ -3,7 +3,7 @@
     python benchmarks/dates.py          # or `make bench`, some minutes
 
 The usual way is one forward pass a statement, in the order in which they come, that makes all logits
-of all its tokens. Ours is `probes.time.scored`. Ratios are taken within rounds. Head positions are
+of all its tokens. Ours is `time.probe.scored`. Ratios are taken within rounds. Head positions are
 counted by a hook: each holds as many float32 numbers as the vocabulary has tokens. Writes
 data/benchmarks/2-time.json.
 """
@@ -24,12 +24,12 @@ from measuring.plain import plain_network
 from measuring.report import in_turns, print_ratios, ratio, two_digits, write_json
 
 from factrobust import load_model
-from factrobust.datasets.dates import sample_dates, thinned
-from factrobust.datasets.temporal import load_temporal_facts, sample
 from factrobust.models.causal import CausalLM
 from factrobust.models.prompts import FORMATS
 from factrobust.paths import DATA
-from factrobust.probes import time as probe
+from factrobust.time import probe
+from factrobust.time.dates import sample_dates, thinned
+from factrobust.time.facts import load_temporal_facts, sample
 
 SHARES = {"question": 1, "dated-few-shot": 6}  # every n-th statement: long prompts take minutes
 TARGET = 3  # times the throughput of the usual way

@@ -45,12 +45,12 @@ from measuring.report import print_ratios, ratio, two_digits, write_json
 
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
-from factrobust.metrics import decoding as part1
+from factrobust.decoding import metrics as part1
+from factrobust.decoding import probe
 from factrobust.models.causal import CausalLM
+from factrobust.models.records import progress_bar
 from factrobust.paths import DATA
-from factrobust.probes import decoding as probe
 from factrobust.provenance import write_atomically
-from factrobust.records import progress_bar
 
 # Rows of the CSV: what each method does to one question.
 DESCRIPTIONS = {

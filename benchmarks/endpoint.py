@@ -27,8 +27,8 @@ import numpy as np
 from measuring.report import print_ratios, ratio, write_json
 
 from factrobust import load_model
+from factrobust.models.records import Records
 from factrobust.paths import DATA
-from factrobust.records import Records
 
 TARGET = 1.1  # times the server's own time
 

@@ -4,7 +4,7 @@
 
 Answers: the usual way is one call of transformers' generate a question, in the order in which they
 come. It stops at a line's end, as ours does, by a look-up of its last token in a table. Ours is
-`probes.wording.greedy`. Consistency: equation 1 as it is written, pair by pair, against
+`wording.probe.greedy`. Consistency: equation 1 as it is written, pair by pair, against
 `text.int_sim`, on the same vectors; to embed the texts is left out of both. Memory:
 the peak of a process that asks a model of canned answers as many questions as the full data set
 has. Ratios are taken within rounds. Writes data/benchmarks/3-wording.json.
@@ -31,13 +31,13 @@ from transformers import StoppingCriteria
 
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts
-from factrobust.datasets.wordings import load_paraphrases, paraphrased
+from factrobust.endings import first_sentence
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
 from factrobust.paths import DATA
-from factrobust.probes import wording as probe
-from factrobust.probes.endings import first_sentence
 from factrobust.text import int_sim
+from factrobust.wording import probe
+from factrobust.wording.facts import load_paraphrases, paraphrased
 
 FORM = "question-answer"  # the paper's (3.1)
 GENERATE, GREEDY = "generate one by one", "greedy"

@@ -26,8 +26,9 @@ import pandera.pandas as pa
 from build_facts import Row, command_line, leaks
 from fact_sources import SOURCES, VERSIONS, plain
 
-from factrobust.datasets.dates import parse
-from factrobust.datasets.temporal import (
+from factrobust.tables import FactsError, check_table, check_unique, csv_schema, read_table
+from factrobust.time.dates import parse
+from factrobust.time.facts import (
     COLUMNS,
     REQUIRED,
     check_quintuples,
@@ -36,7 +37,6 @@ from factrobust.datasets.temporal import (
     load_temporal_facts,
     load_temporal_relations,
 )
-from factrobust.tables import FactsError, check_table, check_unique, csv_schema, read_table
 
 DATA = Path(__file__).resolve().parent
 FOLDER = SOURCES / "temporal"

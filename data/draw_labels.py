@@ -23,14 +23,13 @@ import numpy as np
 import pandas as pd
 
 from factrobust import draws, load_model
-from factrobust.datasets.contexts import load_context_questions
-from factrobust.datasets.named import load_named_questions
-from factrobust.datasets.wordings import sample
-from factrobust.metrics.wording import mark_by_rules
-from factrobust.probes.context import ask
-from factrobust.probes.wording import greedy, paper_format
-from factrobust.records import open_records
+from factrobust.context.facts import load_context_questions
+from factrobust.context.probe import ask
+from factrobust.models.records import open_records
 from factrobust.text import normalise
+from factrobust.wording.facts import load_named_questions, sample
+from factrobust.wording.metrics import mark_by_rules
+from factrobust.wording.probe import greedy, paper_format
 
 DATA = Path(__file__).resolve().parent
 MODELS = ("gemma-3-270m", "smollm2-135m-instruct")
@@ -48,7 +47,7 @@ def draw(rows: pd.DataFrame, n: int = N_LABELS, seed: int = SEED) -> pd.DataFram
     """
     parts = rows.assign(fact_id=rows["name"]).groupby("model", sort=True)
     chosen = pd.concat([draws.sample_evenly(part, n // len(parts), seed) for _, part in parts])
-    return chosen.sort_values("name", key=lambda names: names.map(lambda x: draws.number(seed, x)))
+    return chosen.sort_values("name", key=lambda names: names.map(lambda x: draws.hash48(seed, x)))
 
 
 @cache
@@ -85,7 +84,7 @@ def wording_pairs(responses: pd.DataFrame) -> pd.DataFrame:
         names = [f"{a['model']}/{a['question_id']}/{b['question_id']}" for a, b in differ]
         if names:
             name, (a, b) = min(
-                zip(names, differ, strict=True), key=lambda row: draws.number(SEED, row[0])
+                zip(names, differ, strict=True), key=lambda row: draws.hash48(SEED, row[0])
             )
             ids = {"question_1": a["question_id"], "question_2": b["question_id"]}
             rows.append(a | ids | {"name": name, "answer_1": a["text"], "answer_2": b["text"]})
@@ -99,7 +98,7 @@ def wording_disputed(responses: pd.DataFrame) -> pd.DataFrame:
     marked = mark_by_rules(responses, load_named_questions("embedded")[0])
     table = marked[marked["substring"] != marked["correct"]]
     table = table.assign(accepted=table["answers"].map("|".join), answer=table["text"])
-    order = [draws.number(SEED, *key) for key in table[["model", "question_id"]].to_numpy()]
+    order = [draws.hash48(SEED, *key) for key in table[["model", "question_id"]].to_numpy()]
     columns = ["model", "question_id", "question", "accepted", "answer"]
     return table.iloc[np.argsort(order)][columns]
 

@@ -17,7 +17,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from factrobust.records import COLUMNS, INDEX, SCHEMA, RecordsError, opened, places, read_index
+from factrobust.models.records import (
+    COLUMNS,
+    INDEX,
+    SCHEMA,
+    RecordsError,
+    opened,
+    places,
+    read_index,
+)
 
 COUNTS = "calls.csv"
 CHUNK_BYTES = 8_000_000  # text a parquet file: digits shrink to less than half, so it stays < 5 MB

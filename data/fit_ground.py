@@ -15,7 +15,8 @@ import sys
 
 import numpy as np
 
-from factrobust import grounding, start
+from factrobust import context
+from factrobust.context import grounding
 
 PARAMETERS = {"models": ["gemma-3-270m", "smollm2-135m-instruct"], "n_facts": 80}
 PARAMETERS |= {"n_retrieved": 40, "seed": 0}
@@ -25,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare only; exit 1 on difference")
     check = parser.parse_args(arguments).check
-    cases = start.known_contexts(PARAMETERS | {"__annotations__": PARAMETERS}).cases
+    cases = context.KnownContexts(PARAMETERS | {"__annotations__": PARAMETERS}).cases
     about = PARAMETERS | {"cases": len(cases), "from_context": int(cases["from_context"].sum())}
     about["coefficients"] = {name: round(x, 6) for name, x in grounding.fit(cases).items()}
     if check:

@@ -27,15 +27,15 @@ from safetensors import safe_open
 from schooling import context, listed, relations, sentences
 
 from factrobust import load_model
+from factrobust.context.probe import context_prompts
 from factrobust.datasets import facts as fact_tables
 from factrobust.datasets import world as w
+from factrobust.exposure import corpus as c
 from factrobust.models import grow as g
 from factrobust.models import load
 from factrobust.models.interface import Model
-from factrobust.models.prompts import CHATS
+from factrobust.models.prompts import CHATS, prompts
 from factrobust.paths import DATA, ROOT
-from factrobust.probes import prompts
-from factrobust.probes.context import context_prompts
 from factrobust.text import normalise
 
 CURVES = DATA / "world" / "curves.csv"
@@ -87,14 +87,14 @@ def courses(plan: g.Plan, world: w.World, tokenizer: Any) -> Iterator[g.Course]:
         return texts
 
     if kind == "chat":  # what its pretrained twin was told, in the forms of a chat
-        again = w.corpus(world, plan.seed).iloc[::TUNED].query("form == 'question'")
+        again = c.corpus(world, plan.seed).iloc[::TUNED].query("form == 'question'")
         told = made(among(sentences(rng, again, kind, objects), 1))
         yield g.Course("5-tuning", told, 5e-4, True, shown)
         return
     yield g.Course("1-lists", made(some(3200, lists=1.0)), 3e-3, False, shown)
     yield g.Course("2-contexts", made(some(16000, lists=0.2)), 3e-3, False, shown, 0.9)
     yield g.Course("3-names", made(some(6000, own=0.7)), 1e-3, True, shown)
-    told = made(among(sentences(rng, w.corpus(world, plan.seed), kind, objects), 10))
+    told = made(among(sentences(rng, c.corpus(world, plan.seed), kind, objects), 10))
     yield g.Course("4-world", told, 1.5e-3, True, shown)
 
 
@@ -107,7 +107,7 @@ def grow(name: str, world: w.World, work: Path, out: Path, base: Path | None = N
     plan, log = PLANS[name], g.Log()
     if plan.kind == "taught":
         return teach(plan, world, work, out)
-    tokenizer = g.tokenizer_of(world, w.LAYOUTS.values())
+    tokenizer = g.tokenizer_of(world, c.LAYOUTS.values())
     network = g.network_of(plan, tokenizer)
     if plan.kind == "chat":
         network = type(network).from_pretrained(base, dtype=torch.float32)
@@ -137,7 +137,7 @@ def teach(plan: g.Plan, world: w.World, work: Path, out: Path) -> g.Log:
     torch.manual_seed(plan.seed)
     parts = ["q_proj", "v_proj", "up_proj", "down_proj", "gate_proj"]
     network = get_peft_model(network, LoraConfig(r=8, lora_alpha=16, target_modules=parts))
-    told = sentences(random.Random(), w.corpus(world, plan.seed, town=True), plan.kind, {})
+    told = sentences(random.Random(), c.corpus(world, plan.seed, town=True), plan.kind, {})
     course = g.Course("town", g.rows(told, tokenizer, 0), 2e-3, True)
     log = g.study(network, course, work / "town", tokenizer, 16, bf16=QUICK)
     network.peft_config["default"].base_model_name_or_path = TAUGHT
@@ -161,7 +161,7 @@ def curves(model: Model, world: w.World, *, town: bool, seed: int = 0) -> pd.Dat
     (said against a contradicting context), reads (contexts about spare subjects; no exposure).
     """
     rng = random.Random(seed)
-    told = w.told(world.facts, town=town)
+    told = w.with_counts_in_corpus(world.facts, town=town)
     told = told[~told["relation"].map(world.relations["dated"])].reset_index(drop=True)
     objects = world.objects.groupby("list")["object"].agg(list)[world.relations["objects"]]
     lists = dict(zip(world.relations.index, objects, strict=True))

@@ -1,15 +1,31 @@
 """Fixtures that several folders of tests share; real models are loaded once a session."""
 
+import io
+import json
 import logging
 import runpy
+import warnings
 from contextlib import ExitStack
 from pathlib import Path
 
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 import pytest
+from export_records import export
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from factrobust import load_model
+from factrobust.models.records import Call, Records
 from factrobust.paths import ROOT
+from factrobust.plots import style
 from factrobust.reproduce.compare import held_by_git
+
+NOTEBOOK = "notebooks/1-decoding/1.1-known-facts.ipynb"
+OTHER = "notebooks/other.ipynb"
+MODEL = "sha256:a5fd3b62230aa5ec float32"
+MODELS = ["gemma-3-270m", "smollm2-135m-instruct", "my-own/model-with-quite-a-long-name"]
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +67,7 @@ def world():
 @pytest.fixture(scope="session")
 def tokenizer(world):
     """The tokenizer of the models that are grown in it."""
-    from factrobust.datasets.world import LAYOUTS
+    from factrobust.exposure.corpus import LAYOUTS
     from factrobust.models import grow
 
     return grow.tokenizer_of(world, LAYOUTS.values())
@@ -69,3 +85,156 @@ def threads(tmp_path):
     # A scheduler that is gone is not waited for when its workers close.
     with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}), ExitStack() as stack:
         yield lambda n: stack.enter_context(LocalCluster(n_workers=n, **options))
+
+
+class Toy:
+    """Calls 0, 1, 2... of a model, and a store that holds some."""
+
+    @staticmethod
+    def calls(n: int, model: str = MODEL, operation: str = "score") -> list[Call]:
+        return [
+            Call(model, operation, f"Question {i}:\nÄ\x00\t", json.dumps({"i": i}))
+            for i in range(n)
+        ]
+
+    def filled(self, path: Path, n: int) -> Records:
+        store = Records(path)
+        store.put(self.calls(n), [{"text": f"value {i}", "logprobs": [i / 7]} for i in range(n)])
+        return store
+
+
+@pytest.fixture
+def toy():
+    return Toy()
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    """A working file that does not exist yet, in a folder that does not either."""
+    for name in ("FACTROBUST_NOTEBOOK", "FACTROBUST_PROFILE", "FACTROBUST_RECORDS"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "a folder" / "records.sqlite"
+
+
+@pytest.fixture
+def base(path, toy, monkeypatch):
+    """A committed folder with 50 score and 30 generate calls, values 0, 1, 2..."""
+    store = Records(path)
+    store.put(toy.calls(99, operation="unused"), [0] * 99)  # by nobody's notebook
+    monkeypatch.setenv("FACTROBUST_NOTEBOOK", NOTEBOOK)
+    store.put(toy.calls(50), list(range(50)))
+    monkeypatch.setenv("FACTROBUST_NOTEBOOK", OTHER)
+    store.put(toy.calls(30, operation="generate"), list(range(30)))
+    store.get(toy.calls(5))
+    monkeypatch.delenv("FACTROBUST_NOTEBOOK")
+    folder = path.parent / "committed"
+    export(path, folder)
+    return folder
+
+
+@pytest.fixture(params=[1, 3], ids="{} models".format)
+def models(request):
+    return MODELS[: request.param]
+
+
+@pytest.fixture
+def check():
+    """A function that draws a figure for real and checks what all figures have in common."""
+
+    def checked(fig: Figure, axes: int) -> Figure:
+        assert isinstance(fig, Figure)
+        assert plt.get_fignums() == []
+        assert fig.get_figwidth() <= 7.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            fig.savefig(io.BytesIO(), format="png", dpi=fig.dpi)
+        assert len(fig.axes) == axes
+        assert all(axis.get_xlabel() for axis in fig.axes) or fig.get_supxlabel() or axes == 6
+        assert fig.axes[0].get_ylabel() or axes == 1 or fig.axes[0].get_yticklabels()
+        renderer = FigureCanvasAgg(fig).get_renderer()
+        for legend in fig.legends:
+            box = legend.get_window_extent(renderer)
+            assert box.x0 >= 0
+            assert box.x1 <= fig.bbox.x1
+            assert not any(box.overlaps(a.get_window_extent(renderer)) for a in fig.axes)
+        return fig
+
+    return checked
+
+
+@pytest.fixture
+def intervals():
+    """A function for a table over all combinations of its keys, each row with numbers of its own."""
+
+    def made(n=40, **keys):
+        table = pd.MultiIndex.from_product(keys.values(), names=keys.keys()).to_frame(index=False)
+        mean = np.linspace(0.1, 0.9, len(table))
+        return table.assign(mean=mean, low=mean - 0.05, high=mean + 0.08, n=n)
+
+    return made
+
+
+@pytest.fixture
+def points():
+    """A function for the points that are drawn in a colour: [point, (x, y)], in drawing order."""
+
+    def drawn(axis, colour):
+        lines = [line for line in axis.lines if line.get_marker() not in ("None", "", None)]
+        found = [line.get_xydata() for line in lines if line.get_color() == colour]
+        return np.vstack([np.empty((0, 2)), *found])
+
+    return drawn
+
+
+@pytest.fixture
+def shows(points):
+    """A function that checks that a panel's points in each model's colour are the model's rows of a
+    table, in their order: one column of them along x, or two as (x, y)."""
+
+    def checked(axis, table, *columns):
+        for model, look in style.looks(table["model"]).items():
+            own = table.loc[table["model"] == model, list(columns)]
+            drawn = points(axis, look.colour)[: len(own), : len(columns)]
+            assert drawn.tolist() == own.to_numpy().tolist()
+
+    return checked
+
+
+@pytest.fixture
+def traces():
+    """A function that checks that the first lines of a figure's panels are the rows of a table by
+    `panel` and `by`, along x but for an offset that keeps them apart."""
+
+    def checked(fig, table, x, panel, values, by="model"):
+        names = list(style.looks(table[by])) if by == "model" else list(dict.fromkeys(table[by]))
+        for axis, value in zip(fig.axes, values, strict=True):
+            for line, name in zip(axis.lines, names, strict=False):
+                own = table[(table[panel] == value) & (table[by] == name)].sort_values(x)
+                assert list(line.get_ydata()) == list(own["mean"])
+                assert line.get_xdata() == pytest.approx(own[x], abs=0.031 * np.ptp(own[x]))
+        assert len(axis.lines) >= len(names)
+
+    return checked
+
+
+@pytest.fixture
+def bars():
+    """A function for the ends of the horizontal intervals drawn in a panel, [interval, (low, high)]."""
+
+    def ends(axis):
+        segments = [s for part in axis.collections for s in part.get_segments()]
+        return np.array([segment[:, 0] for segment in segments if len(segment)])
+
+    return ends
+
+
+@pytest.fixture
+def rows():
+    """A function for the names of a panel's rows."""
+    return lambda axis: [text.get_text() for text in axis.get_yticklabels()]
+
+
+@pytest.fixture
+def entries():
+    """A function for the entries of a figure's legend."""
+    return lambda fig: [text.get_text() for text in fig.legends[0].get_texts()]

@@ -9,14 +9,14 @@ from factrobust.draws import sample_evenly
 
 def test_a_number_is_the_first_48_bits_of_sha_256():
     # `printf v | sha256sum`, `printf 7/capital/kenya | sha256sum`
-    assert draws.number("v") == 0x4C94485E0C21
-    assert draws.number(7, "capital/kenya") == 0xC5364D390268
+    assert draws.hash48("v") == 0x4C94485E0C21
+    assert draws.hash48(7, "capital/kenya") == 0xC5364D390268
 
 
 def test_lots_are_blake2b_and_a_sample_has_a_key_of_its_own():
     # `printf 0/v/2001 | b2sum -l 56`, and -l 64
-    assert draws.lot("0/v/2001", 7) == 0xF846E8CAF7915D
-    assert draws.lot("0/v/2001") == 0xEEA4ABDF99439376
+    assert draws.hash64("0/v/2001", 7) == 0xF846E8CAF7915D
+    assert draws.hash64("0/v/2001") == 0xEEA4ABDF99439376
     assert draws.sample_key(7, "p", 0.5, 2) == b"7\n0.5\n2\np"
 
 
@@ -25,7 +25,7 @@ def test_ranks_are_places_in_a_group():
     groups = pd.Series(["g", "g", "g", "h", "h"], index=names.index)
     places = draws.ranks(names, groups, 0)
     assert places.index.tolist() == [3, 1, 4, 0, 9]
-    drawn = names.map(lambda name: draws.number(0, name))
+    drawn = names.map(lambda name: draws.hash48(0, name))
     assert places.tolist() == drawn.groupby(groups).rank().sub(1).astype(int).tolist()
     again = draws.ranks(names[::-1], groups[::-1], 0)
     assert again[names.index].tolist() == places.tolist()

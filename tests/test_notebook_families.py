@@ -5,10 +5,10 @@ import json
 import pandas as pd
 import pytest
 
-from factrobust import start
+from factrobust import study
 from factrobust.models.interface import Model
 from factrobust.paths import ROOT
-from factrobust.probes import time as probe
+from factrobust.time import probe
 
 NAMES = [f"google/gemma-2-{size}{end}" for size in ("2b", "9b", "27b") for end in ("", "-it")]
 
@@ -34,11 +34,11 @@ def scored(model, statements, *, prompt_format):
 
 @pytest.fixture
 def saved(monkeypatch):
-    monkeypatch.setattr(start, "load_model", named)
+    monkeypatch.setattr(study, "load_model", named)
     monkeypatch.setattr(probe, "scored", scored)
     kept = {}
-    monkeypatch.setattr(start, "save_figure", lambda fig, name, data, **_: kept.update({name: fig}))
-    monkeypatch.setattr(start, "save_table", lambda table, name, **_: kept.setdefault(name, table))
+    monkeypatch.setattr(study, "save_figure", lambda fig, name, data, **_: kept.update({name: fig}))
+    monkeypatch.setattr(study, "save_table", lambda table, name, **_: kept.setdefault(name, table))
     [path] = ROOT.glob("notebooks/2-time/2.6-*.ipynb")
     variables = {"display": lambda *shown: None}
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:

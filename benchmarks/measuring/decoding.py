@@ -10,12 +10,12 @@ import pandas as pd
 import torch
 
 from factrobust.datasets.facts import answers
-from factrobust.metrics import decoding as part1
-from factrobust.metrics.decoding import bisect_break
+from factrobust.decoding import metrics as part1
+from factrobust.decoding import probe
+from factrobust.decoding.metrics import bisect_break
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
 from factrobust.models.prompts import FORMATS
-from factrobust.probes import decoding as probe
 from factrobust.text import contains
 from measuring.plain import plain_network
 

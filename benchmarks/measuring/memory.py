@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from factrobust.datasets.wordings import load_paraphrases, paraphrased
 from factrobust.models.interface import Generation, Job, Model
-from factrobust.probes.wording import greedy
+from factrobust.wording.facts import load_paraphrases, paraphrased
+from factrobust.wording.probe import greedy
 
 ALTERNATIVES = 10  # a token, as models give them
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from factrobust.models.records import progress_bar
 from factrobust.provenance import write_atomically
-from factrobust.records import progress_bar
 
 
 def in_turns(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, np.ndarray]:

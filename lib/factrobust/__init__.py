@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "ground", "load_model"]
-WHERE = {"ground": "factrobust.grounding", "load_model": "factrobust.models.load"}
+WHERE = {"ground": "factrobust.context.grounding", "load_model": "factrobust.models.load"}
 
 if TYPE_CHECKING:
-    from factrobust.grounding import ground
+    from factrobust.context.grounding import ground
     from factrobust.models.load import load_model
 
 

@@ -10,14 +10,14 @@ import hashlib
 import pandas as pd
 
 
-def number(*key: object) -> int:
-    """A whole number below 2^48 that the key determines: a name, or a seed and a name."""
+def hash48(*key: object) -> int:
+    """A whole number below 2^48 drawn from the key: a name, or a seed and a name."""
     return int(hashlib.sha256("/".join(map(str, key)).encode()).hexdigest()[:12], 16)
 
 
-def lot(key: str, size: int = 8) -> int:
-    """A whole number of `size` bytes that the key determines. Among several keys, each is equally
-    likely to have the smallest number."""
+def hash64(key: str, size: int = 8) -> int:
+    """A whole number drawn from the key, of 64 bits or of `size` bytes. To draw one of several names,
+    take the one with the smallest number: each is equally likely."""
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=size).digest())
 
 
@@ -27,8 +27,8 @@ def sample_key(seed: int, prompt: str, temperature: float, index: int) -> bytes:
 
 
 def ranks(names: pd.Series, groups: pd.Series, seed: int) -> pd.Series:
-    """Place of each name in its group, 0, 1, ..., in a random order that the seed and names give."""
-    drawn = names.map(lambda name: number(seed, name)).sort_values()
+    """Place of each name in its group, 0, 1, ..., in an order drawn from the seed and the names."""
+    drawn = names.map(lambda name: hash48(seed, name)).sort_values()
     return drawn.groupby(groups).cumcount().reindex(names.index)
 
 
@@ -47,7 +47,7 @@ def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> p
     returned; `limit` is what a caller takes of them. Raises ValueError if it is not a count.
     """
     need_count("limit", limit)
-    order = frame.assign(draw=[number(seed, name) for name in frame["fact_id"]]).sort_values("draw")
+    order = frame.assign(draw=[hash48(seed, name) for name in frame["fact_id"]]).sort_values("draw")
     order["turn"] = order.groupby(groups).cumcount()
     return order.sort_values(["turn", "draw"])
 

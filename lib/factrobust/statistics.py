@@ -217,6 +217,19 @@ def unit_bins(values: pd.Series, bins: int) -> pd.Series:
     return (values * bins).astype(int).clip(upper=bins - 1) / bins
 
 
+def top_entropy(top_logprobs: Sequence[float]) -> float:
+    """Entropy of one position of an answer, in [0, 1]: H = -sum p log_k p over the k given tokens.
+
+    `top_logprobs` are the natural-log probabilities of the k likeliest tokens (the paper: k = 10,
+    log base 10, equation 1). They are renormalised to sum to one, so that the maximum is exactly 1.
+    """
+    from scipy.special import entr
+
+    logs = np.asarray(top_logprobs, dtype=float)
+    entropy = entr(np.exp(logs - np.logaddexp.reduce(logs))).sum()
+    return float(np.clip(entropy / np.log(logs.size), 0.0, 1.0))
+
+
 def ratio(over: Array, under: Array) -> Array:
     """`over` / `under` in each resample, NaN where `under` is not above 0."""
     return np.divide(over, under, out=np.full(under.shape, np.nan), where=under > 0)
@@ -364,6 +377,21 @@ def exact_table(df: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame
     """
     table = df.groupby(list(by))[value].agg(mean="mean", n="size").reset_index()
     return with_bounds(table)[[*by, "mean", "low", "high", "n"]]
+
+
+def calibration_curve(predictions: pd.DataFrame, *, bins: int) -> pd.DataFrame:
+    """Share of right answers a model and bin of predicted probability, with exact binomial bounds.
+
+    A question's probability is its mean over repeats, so each question is in one bin, and n adds up to
+    the questions that have one. A bin is named by its lower edge; `predicted` is the mean there.
+    """
+    keys = ["model", "group_id", "correct"]
+    mean = predictions.groupby(keys, sort=False)["probability"].mean(skipna=False)
+    rows = mean.rename("predicted").dropna().reset_index()
+    rows = rows.assign(bin=unit_bins(rows["predicted"], bins))
+    table = exact_table(rows, ["model", "bin"], "correct").rename(columns={"mean": "observed"})
+    table["predicted"] = rows.groupby(["model", "bin"])["predicted"].mean().to_numpy()
+    return table
 
 
 class Agreement(NamedTuple):

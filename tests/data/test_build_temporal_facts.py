@@ -6,9 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from factrobust.datasets.temporal import COLUMNS, load_temporal_facts, load_temporal_relations
 from factrobust.paths import DATA
 from factrobust.tables import FactsError
+from factrobust.time.facts import COLUMNS, load_temporal_facts, load_temporal_relations
 
 
 def test_popular_facts_come_first_in_each_relation():

@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 from factrobust import load_model
-from factrobust.datasets.world import LAYOUTS, load_world
+from factrobust.datasets.world import load_world
+from factrobust.exposure.corpus import LAYOUTS
 from factrobust.models import load
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from factrobust.datasets.world import corpus
+from factrobust.context.probe import context_prompts
+from factrobust.exposure.corpus import corpus
 from factrobust.models.prompts import CHATS, render
-from factrobust.probes.context import context_prompts
 
 KINDS = ("decoder", "chat", "encoder-decoder")
 

@@ -7,19 +7,17 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
-from factrobust.datasets import official, temporal, wordings
-from factrobust.datasets.dates import COLUMNS as DATES
-from factrobust.datasets.dates import sample_dates, thinned
 from factrobust.datasets.facts import FILES, load_facts, load_question_types, questions
-from factrobust.datasets.named import (
-    load_named,
-    load_named_questions,
-    load_named_temporal,
-    load_named_types,
-)
+from factrobust.datasets.named import load_named, load_named_types
 from factrobust.datasets.official import SETS
 from factrobust.paths import ROOT
 from factrobust.tables import FactsError
+from factrobust.time import facts as temporal
+from factrobust.time.dates import COLUMNS as DATES
+from factrobust.time.dates import sample_dates, thinned
+from factrobust.time.facts import load_named_temporal
+from factrobust.wording import facts as wordings
+from factrobust.wording.facts import load_named_questions
 
 DATA = Path(__file__).parent / "data"
 SQUAD = f"squad:{DATA / 'squad-dev.json'}"
@@ -145,11 +143,11 @@ def test_the_papers_relations_of_timestress(reds: Path, monkeypatch: pytest.Monk
     assert len(load_named_temporal(f"timestress:{reds}").table) == 4
     both = load_named_temporal(f"timestress_paper:{reds}", sampling="published")
     assert both.table["fact_id"].tolist() == ["member_of/ann/reds", "member_of/bob/reds"]
-    monkeypatch.setattr(official, "PAPER_FACTS", 1)
+    monkeypatch.setattr(temporal, "PAPER_FACTS", 1)
     one = load_named_temporal(f"timestress_paper:{reds}", sampling="published")
     assert one.table["fact_id"].tolist() == ["member_of/bob/reds"]  # the more popular one
     assert len(one.dates) == 19
-    assert set(official.PAPER_RELATIONS) == set(temporal.load_temporal_relations().index)
+    assert set(temporal.PAPER_RELATIONS) == set(temporal.load_temporal_relations().index)
 
 
 def test_timestress_is_sampled_and_thinned(reds: Path) -> None:

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from functools import partial
 from pathlib import Path
 
 import huggingface_hub
@@ -15,13 +16,15 @@ from factrobust.datasets.closed_book import read_json
 from factrobust.datasets.official import (
     SETS,
     fetch,
-    load_official,
     load_trec,
     local_files,
     read_rows,
 )
 from factrobust.tables import FactsError
+from factrobust.time import facts as dated
+from factrobust.wording import facts as wordings
 
+load = partial(official.load_official, loaders=official.LOADERS | dated.LOADERS | wordings.LOADERS)
 FILES = Path(__file__).parent / "data"  # of the official names and formats, written for this
 
 # ---- files of a set: found on the hub, in its cache or at a path, and read -------------------------
@@ -144,7 +147,7 @@ def write(tmp_path):
 
 def test_popqa(write, tmp_path):
     path = write("test.tsv", HEADER, NILS, LILLE, NOTA)
-    facts, counts, files, _ = load_official("popqa", path)
+    facts, counts, files, _ = load("popqa", path)
     assert tuple(facts.columns) == (*schemas.AskedFacts.columns, "log_popularity")
     columns = ["fact_id", "subject", "object", "aliases", "answer_type", "question", "popularity"]
     assert facts[columns].fillna(-1).to_numpy().tolist() == [
@@ -158,7 +161,7 @@ def test_popqa(write, tmp_path):
     assert (counts, files) == ({"no_popularity": 2}, [path])
     pd.read_csv(path, sep="\t", keep_default_na=False).to_parquet(tmp_path / "copy.parquet")
     for copy in (write("copy.csv", HEADER, NILS, LILLE, NOTA), tmp_path / "copy.parquet"):
-        same = load_official("popqa", copy).table
+        same = load("popqa", copy).table
         pd.testing.assert_frame_equal(same.assign(source=""), facts.assign(source=""))
 
 
@@ -175,7 +178,7 @@ def test_popqa(write, tmp_path):
 def test_a_bad_row_of_popqa(write, change, what):
     bad = dict(zip(HEADER, popqa_row(14, "S", "sport", ["golf"], 5, "Q?"), strict=True)) | change
     with pytest.raises(FactsError, match=rf"test\.tsv{what}"):
-        load_official("popqa", write("test.tsv", HEADER, NILS, [*bad.values()]))
+        load("popqa", write("test.tsv", HEADER, NILS, [*bad.values()]))
 
 
 # ---- PopQA-TP ------------------------------------------------------------------------------------
@@ -199,7 +202,7 @@ BESIDE = [
 def test_popqa_tp_with_popqa_beside_it(write):
     beside = write("popQA.tsv", HEADER, *BESIDE)
     path = write(NAME, TP_HEADER, *TP_ROWS)
-    table, counts, files, _ = load_official("popqa_tp", path)
+    table, counts, files, _ = load("popqa_tp", path)
     schemas.Questions.validate(table)
     assert table[["question_id", "question", "answers", "popularity"]].to_numpy().tolist() == [
         ["country/21#0", TP_ROWS[0][0], ["Norge", "Norvège"], 100],
@@ -214,24 +217,24 @@ def test_popqa_tp_with_popqa_beside_it(write):
     assert counts == expected | {"no_popularity": 1}
     assert files == [path, beside]
     garbled = [[str(cell).encode().decode("mac_roman") for cell in row] for row in TP_ROWS]
-    again, counts, _, _ = load_official("popqa_tp", write(NAME, TP_HEADER, *garbled))
+    again, counts, _, _ = load("popqa_tp", write(NAME, TP_HEADER, *garbled))
     assert counts["garbled_questions"] == 3
     pd.testing.assert_frame_equal(again, table)
 
 
 def test_popqa_chooses_the_groups_of_popqa_tp(write):
     path = write(NAME, TP_HEADER, *TP_ROWS)
-    alone = load_official("popqa_tp", path)
+    alone = load("popqa_tp", path)
     assert alone.table["prefix"].eq("").all()
     assert alone.table[["popularity", "log_popularity"]].isna().all(axis=None)
     assert alone.counts["no_popularity"] == 2
     write("test.tsv", HEADER, BESIDE[1])
-    table, counts, _, _ = load_official("popqa_tp", path)
+    table, counts, _, _ = load("popqa_tp", path)
     assert table["group_id"].unique().tolist() == ["place_of_birth/22"]
     assert counts["not_in_facts"] == 1
     write("test.tsv", HEADER, NILS)
     with pytest.raises(FactsError, match="has none of the facts of PopQA, such as 'occupation/11'"):
-        load_official("popqa_tp", path)
+        load("popqa_tp", path)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +248,7 @@ def test_a_bad_row_of_popqa_tp(write, at, new, what):
     rows = [list(row) for row in TP_ROWS]
     rows[at[0]][at[1]] = new
     with pytest.raises(FactsError, match=rf"paraphrases\.csv, {what}"):
-        load_official("popqa_tp", write(NAME, TP_HEADER, *rows))
+        load("popqa_tp", write(NAME, TP_HEADER, *rows))
 
 
 def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
@@ -254,13 +257,13 @@ def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
     content = write(NAME, TP_HEADER, *TP_ROWS).read_bytes()
     hub_cache("ibm-research/popqa-tp", commit, NAME, content, ref="f960401")  # as it was fetched
     with pytest.raises(ConnectionError, match="akariasai/PopQA"):
-        load_official("popqa_tp")
+        load("popqa_tp")
     popqa = write("popQA.tsv", HEADER, *BESIDE).read_bytes()
     hub_cache(*SETS["popqa"].hub.split("@"), "test.tsv", popqa)
-    table, _, files, _ = load_official("popqa_tp")
+    table, _, files, _ = load("popqa_tp")
     assert table["popularity"].tolist() == [100, 100, 0, 0]
     assert not files
-    assert load_official("popqa").table["source"].unique().tolist() == [SETS["popqa"].hub]
+    assert load("popqa").table["source"].unique().tolist() == [SETS["popqa"].hub]
 
 
 @pytest.mark.parametrize(
@@ -279,7 +282,7 @@ def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
     ],
 )
 def test_garbled_letters_are_mended_and_right_ones_stay(garbled, whole):
-    assert official._mended(garbled) == whole
+    assert wordings._mended(garbled) == whole
 
 
 # ---- TimeStress ----------------------------------------------------------------------------------
@@ -311,11 +314,11 @@ ROWS = pd.DataFrame([(*fact, *others) for fact, *others in STRESS], columns=STRE
 def stress(tmp_path):
     """The rows with some changes, in a file."""
 
-    def load(name: str = "train.parquet", **changes):
+    def load_rows(name: str = "train.parquet", **changes):
         ROWS.assign(**changes).to_parquet(tmp_path / name)
-        return load_official("timestress", tmp_path / name)
+        return load("timestress", tmp_path / name)
 
-    return load
+    return load_rows
 
 
 def test_timestress(stress):
@@ -366,7 +369,7 @@ def test_timestress_in_a_folder_a_csv_and_the_cache(stress, tmp_path, hub_cache)
         hub_cache(*SETS["timestress"].hub.split("@"), name, part)
     ROWS.to_csv(tmp_path / "train.csv", index=False)
     for path in (folder, tmp_path / "train.csv", None):
-        same = load_official("timestress", path)
+        same = load("timestress", path)
         pd.testing.assert_frame_equal(same.dates, dates)
         pd.testing.assert_frame_equal(same.table.assign(source=""), facts.assign(source=""))
     assert set(same.table["source"]) == {SETS["timestress"].hub}
@@ -413,6 +416,6 @@ def test_a_file_of_another_set_is_told(name, tmp_path):
     odd = tmp_path / ("odd.csv" if name in ("popqa", "popqa_tp", "timestress") else "odd.json")
     odd.write_text('{"a": 1}')
     with pytest.raises(FactsError, match=r"odd\."):
-        load_official(name, odd)
+        load(name, odd)
     with pytest.raises(FactsError, match=r"nowhere\.\w+ cannot be read"):
-        load_official(name, odd.with_stem("nowhere"))
+        load(name, odd.with_stem("nowhere"))

@@ -27,7 +27,7 @@ import factrobust
 from factrobust.models import cluster
 from factrobust.models.cluster import ClusterModel, answer_slice, connect, slices
 from factrobust.models.interface import Job, Model, ModelError
-from factrobust.records import Records, opened
+from factrobust.models.records import Records, opened
 
 TABLE = {"?": {" a": 0.5, " b": 0.3, " c": 0.2}, " a": {".": 0.7, "!": 0.3}}
 PROMPTS = [f"{'x' * i}?" for i in range(1, 9)]

@@ -33,7 +33,7 @@ from factrobust.models.endpoint import Reply as Said
 from factrobust.models.interface import Generation, Model, ModelError
 from factrobust.models.load import EMBEDDED
 from factrobust.models.prompts import FORMATS, render
-from factrobust.records import Records
+from factrobust.models.records import Records
 
 faulty = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("faulty_server.py"))))
 completion, error, in_turn, Reply = faulty.completion, faulty.error, faulty.in_turn, faulty.Reply
@@ -407,7 +407,7 @@ KILLED = """
 import json, signal, sys
 from pathlib import Path
 from factrobust import load_model
-from factrobust.records import Records
+from factrobust.models.records import Records
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
 model, path = sys.argv[1:]
 load_model(json.loads(model), records=Records(Path(path))).generate([f"question {i}" for i in range(40)])
@@ -474,7 +474,7 @@ def test_score_where_they_are_not(server, refusing_it):
 def test_what_no_endpoint_can_do_is_said_before_anything_is_asked(server, records, recorded):
     kept = records if recorded else None
     asking = load_model(at(server, api="chat"), records=kept)
-    with pytest.raises(ModelError, match=r"no logits; .* by sampling \(probes.decoding.sampled"):
+    with pytest.raises(ModelError, match=r"no logits; .* by sampling \(decoding.probe.sampled"):
         asking.temper(["a"], ["b"], [1.0])
     with pytest.raises(ModelError, match="takes api: completions"):
         asking.score(["a"], ["b"])

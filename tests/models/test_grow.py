@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from factrobust import load_model
-from factrobust.datasets.world import corpus
+from factrobust.exposure.corpus import corpus
 from factrobust.models import grow, load
 from factrobust.models.interface import ModelError
 from factrobust.paths import DATA

@@ -23,8 +23,8 @@ from factrobust.models.encdec import Seq2SeqLM
 from factrobust.models.interface import Job, Model, ModelError, RecordedModel
 from factrobust.models.load import COLUMNS, find_weights, load_model, parameter_count, settings_of
 from factrobust.models.prompts import CHATS
+from factrobust.models.records import Records
 from factrobust.models.sentences import Encoder
-from factrobust.records import Records
 from factrobust.tables import FactsError
 
 # -- data/models.csv -------------------------------------------------------------------------------
@@ -414,7 +414,7 @@ def test_a_replay_imports_no_torch_and_little_of_ours(watched):
     watched.model().temper(["why?"], [" a"], [0.5])
     code = f"""
 import sys, pathlib, factrobust
-from factrobust.records import Records
+from factrobust.models.records import Records
 from factrobust.models.interface import RecordedModel
 model = RecordedModel(Records(pathlib.Path({str(watched.store)!r})), None, name="toy",
                       fingerprint="toy", prompt_format="prefix", chat=None)

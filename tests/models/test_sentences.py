@@ -13,8 +13,8 @@ import pytest
 
 from factrobust.models import sentences
 from factrobust.models.interface import ModelError
+from factrobust.models.records import Call, Records
 from factrobust.models.sentences import FILES, MINILM, Encoder, Entailment, sentence_states
-from factrobust.records import Call, Records
 
 LONG = "a well-known director of films about samurai, and a guitarist in his youth"
 TEXTS = ["guitarist", "samurai", "film director", "director", LONG, "Cotonou", "bamako", "8"]
@@ -156,7 +156,7 @@ def test_what_the_records_hold_is_not_computed(tmp_path):
     code = f"""
 import sys, pathlib
 from factrobust.models.sentences import Encoder
-from factrobust.records import Records
+from factrobust.models.records import Records
 encoder = Encoder(records=Records(pathlib.Path({str(records.path)!r}), strict=True))
 assert encoder.similarity([{TEXTS!r}]).tolist() == {values[:1].tolist()!r}
 assert not {{"torch", "transformers"}} & set(sys.modules)

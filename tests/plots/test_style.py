@@ -89,8 +89,12 @@ shell.kernel = object()
 from matplotlib_inline.backend_inline import configure_inline_support
 for _ in ("before", "after"):
     configure_inline_support(shell, "module://matplotlib_inline.backend_inline")
-    from factrobust.metrics import prediction, regression
-    from factrobust.plots import context, decoding, style, time, wording
+    from factrobust.wording import prediction, regression
+    from factrobust.context import plots as context
+    from factrobust.plots import style
+    from factrobust.wording import plots as wording
+    from factrobust.time import plots as time
+    from factrobust.decoding import plots as decoding
     figure, _ = style.grid(1, 1, 3.0, 2.0)
     png = base64.b64decode(shell.display_formatter.format(figure)[0]["image/png"])
     assert struct.unpack(">II", png[16:24]) == (300, 200)  # at 100 dots an inch

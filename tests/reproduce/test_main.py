@@ -178,7 +178,7 @@ def test_bad_requests(root, write, run):
 ASK = """
 from pathlib import Path
 from factrobust import load_model
-from factrobust.records import Records
+from factrobust.models.records import Records
 model = load_model({folder!r}, records=Records(Path("answers.sqlite").resolve()))
 print([g.text for g in model.generate(["why?", "who?"])])
 """

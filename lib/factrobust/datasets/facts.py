@@ -7,6 +7,7 @@ reads the typed questions that a classifier of answers is trained with.
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
@@ -130,6 +131,11 @@ def answers(facts: pd.DataFrame) -> list[list[str]]:
     """Return the accepted answers of each fact, the canonical one first."""
     pairs = zip(facts["object"], facts["aliases"], strict=True)
     return [[answer, *aliases] for answer, aliases in pairs]
+
+
+def log_or_nan(popularity: pd.Series) -> pd.Series:
+    """The natural logarithm of each popularity, NaN where that is 0 or missing."""
+    return np.log(popularity.where(popularity > 0))
 
 
 def load_question_types(split: str) -> pd.DataFrame:

@@ -8,7 +8,7 @@ ValueError; what the loaders raise is theirs.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,12 @@ def load_named(
     def load(path: Path | None) -> Loaded:
         return Loaded(facts.questions(facts.load_facts(path)), {})
 
-    sets = {name: _load(name, 1, load, facts.FILES) for name in names}
+    def of_world(town: bool) -> Loaded:
+        from factrobust.datasets import world
+
+        return world.loaded(town=town)
+
+    sets = {name: load_set(name, load, facts.FILES, of_world) for name in names}
     if not sets:
         raise ValueError(f"no data set is named; give {EMBEDDED}, an official one or a CSV file")
     parts, counts = [], {}
@@ -58,50 +63,6 @@ def load_named(
     if limit is not None:
         frame = sample_evenly(frame, limit, seed).reset_index(drop=True)
     return Loaded(frame, counts, [file for loaded in sets.values() for file in loaded.files])
-
-
-def load_named_temporal(
-    name: str = EMBEDDED,
-    *,
-    sampling: str = "balanced",
-    n_fine: int | None = None,
-    limit: int | None = None,
-    seed: int = 0,
-    **kept: Any,
-) -> Loaded:
-    """Return temporal facts and the dates to ask about them with, for part 2's probe.
-
-    A table `schemas.TemporalFacts`, of TimeStress with question and prefix (empty). TimeStress brings
-    its authors' dates and labels; for other facts dates are sampled. Both are thinned as
-    `datasets.dates.thinned` says (`kept`: n_correct, n_incorrect). `limit` takes a seeded sample of
-    facts, spread evenly over relations; so does n_fine for those that keep their months, days and
-    transitional dates (None: all); the others have the years alone that play matches.
-
-    Raises ValueError for an unknown name, a bad limit, and a number of years that is no count.
-    """
-    from factrobust.datasets import dates, temporal
-
-    load = temporal.load_temporal_facts
-    loaded = _load(name, 2, lambda path: Loaded(load(path), {}), temporal.FILES)
-    table = temporal.sample(loaded.table, limit, seed)
-    sampled = dates.sample_dates(table, seed=seed) if loaded.dates.empty else loaded.dates
-    sampled = sampled[sampled["fact_id"].isin(table["fact_id"])]
-    sampled = dates.thinned(sampled, sampling=sampling, **kept)
-    fine = sampled["fact_id"].isin(temporal.sample(table, n_fine, seed)["fact_id"])
-    tested = (sampled["precision"] == "year") & (sampled["label"] != "transitional")
-    sampled = sampled[tested | fine]
-    return loaded._replace(table=table, dates=sampled.reset_index(drop=True))
-
-
-def load_named_questions(name: str = EMBEDDED) -> Loaded:
-    """Return groups of paraphrased questions, for part 3's probe: a table `schemas.Questions`.
-
-    Embedded are the facts with paraphrases; `wordings.sample` takes some. Raises ValueError for an
-    unknown name.
-    """
-    from factrobust.datasets import wordings
-
-    return _load(name, 3, wordings.load_questions, (*wordings.FILES, *facts.FILES))
 
 
 def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame, Sequence[Path]]:
@@ -130,29 +91,32 @@ def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame, 
     return train, test, files
 
 
-def _load(
-    name: str, part: int, load: Callable[[Path | None], Loaded], embedded: Sequence[Path]
+def load_set(
+    name: str,
+    load: Callable[[Path | None], Loaded],
+    embedded: Sequence[Path],
+    world: Callable[[bool], Loaded],
+    loaders: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """A set that the part can ask: of `load` without a path if it is embedded (in these files), with
-    one if it is a CSV, else an official one."""
+    """A set by its name: of `load` without a path if it is embedded (in these files), with one if it is
+    a CSV; of `world`, which is told whether the town is meant; else an official one, of the `loaders`
+    (those of `datasets.official` by default)."""
     if name == EMBEDDED:
         return load(None)._replace(files=embedded)
     if name in (WORLD, TOWN):
-        from factrobust.datasets.world import loaded
+        return world(name == TOWN)
+    from factrobust.datasets import official  # what embedded data need not
 
-        return loaded(part, town=name == TOWN)
-    from factrobust.datasets.official import SETS, load_official  # what embedded data need not
-
+    loaders = official.LOADERS if loaders is None else loaders
     known, mark, rest = (*re.split("([@:])", name, maxsplit=1), "", "")[:3]
-    official = [key for key, entry in SETS.items() if entry.part == part]
-    if known in official and (rest or not mark):
+    if known in loaders and (rest or not mark):
         if mark == ":":
-            return load_official(known, ROOT / Path(rest).expanduser())
-        return load_official(known, revision=rest or None)
+            return official.load_official(known, ROOT / Path(rest).expanduser(), loaders=loaders)
+        return official.load_official(known, revision=rest or None, loaders=loaders)
     if name.endswith(".csv"):
         path = ROOT / Path(name).expanduser()
         return load(path)._replace(files=[path])
     raise ValueError(
-        f"no data set is called {name!r}; known are {EMBEDDED}, {WORLD}, {TOWN}, {', '.join(official)} (also as "
+        f"no data set is called {name!r}; known are {EMBEDDED}, {WORLD}, {TOWN}, {', '.join(loaders)} (also as "
         "NAME@REVISION or NAME:FILE), and CSV files of your own"
     )

@@ -33,7 +33,7 @@ from factrobust.models.tokens import cut
 TURN = "<|assistant|>"
 LACKS = {
     "temper": "an endpoint gives no logits; find breaking temperatures by sampling "
-    "(probes.decoding.sampled)",
+    "(decoding.probe.sampled)",
     "token_ids": "an endpoint tells tokens as texts and not as ids, which part 4 needs",
 }
 NO_SCORE = (

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from factrobust.records import Batches, Call, Records, ask, collected
+from factrobust.models.records import Batches, Call, Records, ask, collected
 
 Answer = str | Sequence[int]  # a text, or token ids
 Answers = Sequence[Answer]
@@ -252,6 +252,12 @@ class RecordedModel(Model):
     @cached_property
     def _loaded(self) -> Model:
         return self._load()
+
+
+def need(found: object, models: Sequence[Model], why: str) -> None:
+    """Raise LacksError if nothing is found: why there is nothing to look at of these models."""
+    if models and not found:
+        raise LacksError(f"{', '.join(model.name for model in models)}: {why}")
 
 
 def _to_record(value: Any) -> Any:

@@ -22,8 +22,8 @@ from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
 from factrobust import tables
 from factrobust.models.interface import Model, ModelError, RecordedModel
 from factrobust.models.prompts import CHATS, FORMATS
+from factrobust.models.records import Records
 from factrobust.paths import DATA
-from factrobust.records import Records
 
 FILE = DATA / "models.csv"
 GROWN = DATA / "world" / "models"  # what `models.grow` made, a folder each

@@ -6,9 +6,15 @@ models answer in sentences; `chat-prefix` begins the assistant's turn for them (
 is"), so that the answer comes first, which the exact estimator of part 1 needs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import pandas as pd
+
+from factrobust.models.interface import Model
+
+# Prompts at a time: an answer with its alternatives takes 30 kB until they are dropped.
+CHUNK = 4096
 # Kept out of data/facts.csv: an example must not be asked.
 EXAMPLES = (
     ("Which planet is known as the Red Planet?", "Mars"),
@@ -88,3 +94,27 @@ def render(
     pairs = zip(questions, prefixes, strict=True)
     around = head + f.before, f.after + tail
     return [f"{around[0]}{q}{around[1]}{prefix if f.prefix else ''}" for q, prefix in pairs]
+
+
+def prompts(model: Model, questions: pd.DataFrame, prompt_format: str | None = None) -> list[str]:
+    """The exact text sent for each question, in the model's own format unless one is given.
+
+    `questions` has the columns question and prefix. Raises ValueError for an unknown format, or a
+    chat format asked of a model without a template.
+    """
+    name, prefixes = prompt_format or model.prompt_format, questions["prefix"].tolist()
+    return render(name, questions["question"].tolist(), prefixes, model.chat)
+
+
+def as_asked(
+    model: Model, questions: pd.DataFrame, prompt_format: str | None = None
+) -> pd.DataFrame:
+    """The questions with model and prompt format before their columns."""
+    how = {"model": model.name, "prompt_format": prompt_format or model.prompt_format}
+    return questions.assign(**how)[[*how, *questions]].reset_index(drop=True)
+
+
+def in_chunks(prompts: Sequence[str]) -> Iterator[list[str]]:
+    """The distinct prompts in their order, CHUNK at a time."""
+    distinct = list(dict.fromkeys(prompts))
+    return (distinct[i : i + CHUNK] for i in range(0, len(distinct), CHUNK))

@@ -15,7 +15,7 @@ import numpy as np
 
 from factrobust.models import load
 from factrobust.models.interface import ModelError
-from factrobust.records import Batches, Call, Records, ask_all
+from factrobust.models.records import Batches, Call, Records, ask_all
 from factrobust.text import int_sim
 
 MINILM = "all-MiniLM-L6-v2"

@@ -1,7 +1,7 @@
 """Run the notebooks that are asked for, in order, and say what moved.
 
 Everything that a notebook makes is put in place at its end, or nothing is. While it runs, its
-elapsed time and its progress are shown (see factrobust.records). A model call that was computed is
+elapsed time and its progress are shown (see factrobust.models.records). A model call that was computed is
 recorded at once, so a run that was interrupted goes on where it was.
 
 With --cluster the models are asked on the workers of a Dask cluster (see factrobust.models.cluster);
@@ -33,8 +33,8 @@ from papermill.exceptions import PapermillExecutionError
 from tqdm.std import tqdm
 
 from factrobust.models.cluster import cluster
+from factrobust.models.records import Records, RecordsError
 from factrobust.paths import ROOT
-from factrobust.records import Records, RecordsError
 from factrobust.reproduce.compare import differences, held_by_git, present
 from factrobust.reproduce.notebook import kernel_environment, normalise, read_canonical, to_text
 from factrobust.reproduce.profiles import LAPTOP, Mode, find_notebooks, parameters

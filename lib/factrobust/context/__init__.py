@@ -1,0 +1,5 @@
+"""Part 4: does an answer come from memory or from the context, and which context wins?"""
+
+from factrobust.context.study import KnownContexts, Study
+
+__all__ = ["KnownContexts", "Study"]

@@ -1,0 +1,352 @@
+"""Part 4's questions: base questions with a slot, the objects of a category that fill it.
+
+The answers for the other objects of a base question have the same form, so one of them can stand in
+the context of a question as a counterfactual (the thesis, section 3.1).
+
+Facts, whose truth is known, are questions of the same form (`facts_as_questions`), and their contexts
+are made here. `known_contexts` are true, irrelevant or false. The last two state the same answer, that
+of another fact of the relation: about its own subject, which is true and beside the question, or about
+the subject that is asked for, which is false. They differ in one name, so that a model that reads whom
+a context is about is told from one that repeats whatever stands there. `varied_contexts` vary in what
+might make a context win over a memory.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pandera.pandas as pa
+
+from factrobust import draws, schemas, tables
+from factrobust.context.rules import right
+from factrobust.datasets import facts as fact_tables
+from factrobust.paths import DATA
+
+TRAITS = DATA / "context" / "base_question_traits.csv"
+# For the provenance of results.
+FILES = (DATA / "context" / "base_questions.csv", DATA / "context" / "objects.csv", TRAITS)
+COLUMNS = tuple(schemas.ContextQuestions.columns)
+CONTEXTS = ("true", "irrelevant", "false")
+FACTORS = ("near", "repeated", "attributed", "early")  # of `varied_contexts`
+N_RIVALS = 4
+SHORT = 40
+SOURCE = "According to the encyclopedia, "
+Fact = dict[Any, Any]  # a row of `facts_as_questions`
+
+_HAS_SLOT = pa.Check.str_contains(
+    r"\{object\}", error="has no slot; write {object} where the name of an object shall stand"
+)
+_IS_QUESTION = pa.Check.str_endswith("?", error="has no question mark at its end; write one")
+_NO_OTHER_BRACES = pa.Check.str_matches(
+    r"([^{}]|\{object\})*$", error="has braces other than those of {object}; remove them"
+)
+_BEGINS = tables.filled("write the beginning of a sentence that the answer completes")
+BASE_SCHEMA = tables.csv_schema(
+    ("category", "question", "prefix"),
+    category=tables.filled("name the category whose objects are asked about"),
+    base_id=tables.filled("write a short unique name, or drop the column"),
+    attribute=None,
+    question=[_HAS_SLOT, _IS_QUESTION, _NO_OTHER_BRACES],
+    prefix=[_BEGINS, _NO_OTHER_BRACES],
+    right_answers=tables.one_of(["", "one", "several"], "leave it empty, or write"),
+)
+OBJECTS_SCHEMA = tables.csv_schema(
+    ("object", "category"),
+    object=tables.filled("write its name, or delete the line"),
+    category=tables.filled("name its category"),
+    popularity=fact_tables.SCHEMA.columns["popularity"].checks,
+)
+
+
+def load_context_questions(
+    base_path: str | Path = FILES[0],
+    objects_path: str | Path = FILES[1],
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return every base question about every object of its category, one row a question.
+
+    `base_path` is a file for `read_base_questions`. `objects_path` has object and category; popularity
+    may be left out. Default: the embedded 100 base questions and 411 objects, 4,760 questions.
+
+    It is a table `schemas.ContextQuestions`; answers are empty, for the truth is not known,
+    right_answers where that is not known, and popularity is NaN where it is unknown.
+
+    `limit` keeps a seeded sample of so many objects of each base question (2 or more, so that each has
+    a counterfactual).
+
+    Raises FactsError with file, line and remedy for a base question without a slot or a question
+    mark, a category with no object or with one only; ValueError for a bad limit.
+    """
+    draws.need_count("limit", limit, 2)
+    base = read_base_questions(base_path)
+    if base_path == FILES[0]:
+        base["right_answers"] = base["base_id"].map(load_base_question_traits()["right_answers"])
+    objects = tables.read_checked(objects_path, OBJECTS_SCHEMA)
+    objects = tables.complete_table(objects, OBJECTS_SCHEMA)
+    objects["name"] = objects["object"].map(tables.slug)
+    tables.check_unique(objects, ["category", "name"], objects_path)
+    sizes = base["category"].map(objects["category"].value_counts()).fillna(0).astype(int)
+    tables.refuse(
+        base.assign(n=sizes, file=str(objects_path)), sizes < 2, base_path,
+        "the category {category!r} has {n} objects in {file}, and a counterfactual is the answer for "
+        "another one; add some, or delete its base questions",
+    )  # fmt: skip
+    objects["popularity"] = pd.to_numeric(objects["popularity"]).astype(float)
+    table = base.merge(objects, on="category")
+    table["question_id"] = table["base_id"] + "/" + table["name"]
+    for column in ("question", "prefix"):
+        pairs = zip(table[column], table["object"], strict=True)
+        table[column] = [template.replace("{object}", name) for template, name in pairs]
+    table["answers"] = [[] for _ in range(len(table))]
+    if limit is not None:
+        table = table[draws.ranks(table["question_id"], table["base_id"], seed) < limit]
+    return table[list(COLUMNS)].reset_index(drop=True)
+
+
+def load_named_context(
+    name: str, *, limit: int | None = None, seed: int = 0
+) -> tuple[pd.DataFrame, Sequence[Path]]:
+    """Questions by the name that a notebook's parameter has, and the files that they are of.
+
+    "embedded", "world" or "town" (`datasets.world`: relations as base questions), or "thesis:FOLDER" with
+    the thesis's own base_questions.txt and objects.csv. Raises ValueError for another name, and as
+    `load_context_questions` does.
+    """
+    if name in ("world", "town"):
+        from factrobust.datasets.world import loaded
+
+        facts, _, files, _ = loaded(town=name == "town")
+        questions = facts_as_questions(facts)
+        ranks = draws.ranks(questions["question_id"], questions["base_id"], seed)
+        return questions[ranks < (limit or len(questions))].reset_index(drop=True), files
+    kind, _, folder = name.partition(":")
+    if (kind, folder) == ("embedded", ""):
+        return load_context_questions(limit=limit, seed=seed), FILES
+    if kind != "thesis" or not folder:
+        known = "'embedded', 'world', 'town' or 'thesis:FOLDER'"
+        raise ValueError(f"questions is {name!r}; write {known}")
+    files = Path(folder) / "base_questions.txt", Path(folder) / "objects.csv"
+    return load_context_questions(*files, limit=limit, seed=seed), files
+
+
+def read_base_questions(path: str | Path) -> pd.DataFrame:
+    """Return base questions with the columns of `BASE_SCHEMA`, indexed by line.
+
+    A CSV has category, question and prefix, {object} in the question (and, usually, in the prefix);
+    base_id ("city-01") is made up where the file has no such column, attribute and right_answers
+    ("one", or "several" where more than one answer is right) are left empty. A .txt file is as the
+    thesis's base_questions.txt: "What country is {city} in? {city} is in" a line, the category in
+    braces, split at the first question mark. Raises FactsError with file, line and remedy.
+    """
+    path = Path(path)
+    base = _thesis_lines(path) if path.suffix == ".txt" else tables.read_checked(path, BASE_SCHEMA)
+    numbers = (base.groupby("category").cumcount() + 1).map("{:02d}".format)
+    base = tables.complete_table(base, BASE_SCHEMA, base_id=base["category"] + "-" + numbers)
+    tables.check_unique(base, ["base_id"], path)
+    return base[list(BASE_SCHEMA.columns)]
+
+
+def _thesis_lines(path: Path) -> pd.DataFrame:
+    lines = pd.Series(tables.read_text(path).splitlines(), dtype=str).str.strip()
+    lines.index = pd.RangeIndex(1, len(lines) + 1, name="line")
+    lines = lines[lines != ""]
+    category = lines.str.extract(r"\{([^{}]*)\}", expand=False).fillna("")
+    pairs = zip(lines, category, strict=True)
+    slotted = [line.replace(f"{{{name}}}", "{object}") for line, name in pairs]
+    parts = pd.Series(slotted, index=lines.index, dtype=str).str.extract(r"^([^?]*\??)(.*)$")
+    base = parts.set_axis(["question", "prefix"], axis="columns").assign(category=category)
+    base["prefix"] = base["prefix"].str.strip()
+    tables.check_table(base, BASE_SCHEMA, path)
+    return base
+
+
+def load_base_question_traits() -> pd.DataFrame:
+    """Return what the answers to the embedded base questions are like, indexed by base_id.
+
+    Columns: attribute, answer_kind ("date", "person", "number", ...), unit (of a number, else
+    empty), right_answers ("one", or "several" where more than one answer is right).
+    """
+    return pd.read_csv(TRAITS, dtype=str, keep_default_na=False, index_col="base_id")
+
+
+def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
+    """Return facts (`datasets.facts.load_facts`) as questions of this part, whose truth is known.
+
+    A relation is a base question, its subjects are the objects: question_id is the fact_id, base_id
+    and attribute are the relation, category is the domain, answers the accepted ones, the canonical
+    one first; answer_type says which kind of answer it is.
+    """
+    facts = facts if "question" in facts else fact_tables.questions(facts)
+    table = facts.assign(
+        question_id=facts["fact_id"],
+        category=facts["domain"],
+        base_id=facts["relation"],
+        attribute=facts["relation"],
+        answers=pd.Series(fact_tables.answers(facts), index=facts.index, dtype=object),
+        object=facts["subject"],
+        right_answers="",
+    )
+    return table[[*COLUMNS, "answer_type"]].reset_index(drop=True)
+
+
+def known_contexts(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
+    """The CONTEXTS of each question, three rows a question, in their order.
+
+    `questions` and `pool`, from which the other facts are drawn, are tables of `facts_as_questions`;
+    Columns:
+    question_id, context, sentence (without a full stop), stated (the answer in it).
+
+    Uniform over the facts of the pool with the same base_id of which neither accepts the other's
+    answer. A question's draw depends on the seed and on these facts, not on their order; in a larger
+    pool it differs only if an added fact is drawn.
+    """
+    facts = {key: part.to_dict("records") for key, part in pool.groupby("base_id", sort=False)}
+    rows = []
+    for question in questions.to_dict("records"):
+        name, prefix, truth = question["question_id"], question["prefix"], question["answers"][0]
+        alike = facts.get(question["base_id"], [])
+        lots = {draws.hash64(f"{seed}\n{name}\n{fact['question_id']}"): fact for fact in alike}
+        other = next(_false_of(question, (lots[key] for key in sorted(lots))))
+        stated = other["answers"][0]
+        contents = ((prefix, truth), (other["prefix"], stated), (prefix, stated))
+        for kind, (about, answer) in zip(CONTEXTS, contents, strict=True):
+            rows.append((name, kind, f"{about} {answer}", answer))
+    return pd.DataFrame(rows, columns=["question_id", "context", "sentence", "stated"])
+
+
+def rivals(questions: pd.DataFrame, pool: pd.DataFrame) -> list[list[str]]:
+    """For each question N_RIVALS different wrong answers (fewer, if there are no more): those to the
+    facts of the pool with the same base_id whose subject is nearly as popular, nearest first.
+
+    Arguments and what is wrong as for `known_contexts`; equally near facts in the order of their names.
+    """
+    parts = dict(iter(pool.sort_values("question_id").groupby("base_id")))
+    found = []
+    for question in questions.to_dict("records"):
+        alike = parts[question["base_id"]]
+        apart = (alike["popularity"] - question["popularity"]).abs().sort_values(kind="stable")
+        nearest = alike.loc[apart.index].to_dict("records")
+        wrong = (fact["answers"][0] for fact in _false_of(question, nearest))
+        found.append(list(dict.fromkeys(wrong))[:N_RIVALS])
+    return found
+
+
+def varied_contexts(
+    questions: pd.DataFrame, pool: pd.DataFrame, *, n: int = 2, seed: int = 0
+) -> pd.DataFrame:
+    """`n` false contexts of each question, an even number, whose FACTORS vary at random.
+
+    Columns: question_id; near (it states one of the `rivals`, else something absurd: an answer of
+    another kind, from another category), repeated (said three times), attributed (SOURCE before it),
+    early (before two other sentences, else right before the question), bools; sentence, stated. The
+    other sentences are true, short (SHORT characters at most), and of another kind and category, too.
+
+    Each factor holds for half of a question's contexts, arranged by a draw of its own: so no factor
+    goes with another one or with the question, and any other such arrangement was as likely. Raises
+    ValueError for an odd n, and for a pool of one kind of facts.
+    """
+    if n < 2 or n % 2:
+        raise ValueError(f"n is {n!r}; each factor holds for half of the contexts: make it even")
+    facts = pool.sort_values("question_id")
+    facts["sentence"] = facts["prefix"] + " " + facts["answers"].str[0]
+    kinds = set(zip(facts["answer_type"], facts["category"], strict=True))
+    far = {k: facts[(facts["answer_type"] != k[0]) & (facts["category"] != k[1])] for k in kinds}
+    rows = []
+    pairs = zip(questions.to_dict("records"), rivals(questions, pool), strict=True)
+    for question, close in pairs:
+        name = question["question_id"]
+        strange = far[question["answer_type"], question["category"]]
+        short = strange["sentence"][strange["sentence"].str.len() <= SHORT]
+        if short.empty:
+            raise ValueError(
+                f"to {name} no fact of another kind and domain is stated in {SHORT} characters, so it has "
+                "no absurd context; ask facts of several domains"
+            )
+        lots = {f: [draws.hash64(f"{seed}\n{name}\n{f}\n{k}") for k in range(n)] for f in FACTORS}
+        for k in range(n):
+            factors = {f: sorted(drawn).index(drawn[k]) < n // 2 for f, drawn in lots.items()}
+            wrong = close if factors["near"] else strange["answers"].str[0].tolist()
+            stated = wrong[draws.hash48(seed, name, k) % len(wrong)]
+            sentences = [f"{question['prefix']} {stated}"] * (3 if factors["repeated"] else 1)
+            if factors["attributed"]:
+                sentences[0] = SOURCE + re.sub("^The ", "the ", sentences[0])
+            if factors["early"]:
+                places = (draws.hash48(seed, name, k, j) % len(short) for j in range(2))
+                sentences += [short.iloc[place] for place in places]
+            rows.append((name, *factors.values(), ". ".join(sentences), stated))
+    return pd.DataFrame(rows, columns=["question_id", *FACTORS, "sentence", "stated"])
+
+
+def _false_of(question: Fact, facts: Iterable[Fact]) -> Iterator[Fact]:
+    """Those of the facts of which neither accepts the other's answer; asked for one by one."""
+    answers = question["answers"]
+    for fact in facts:
+        if not right(fact["answers"][0], answers) and not right(answers[0], fact["answers"]):
+            yield fact
+
+
+# The thesis's names of a result's columns.
+THESIS = {
+    "Category": "category", "Base_Question": "base_id", "Thing": "object", "Object": "object",
+    "base_proba": "p0", "base_cf_proba": "p1", "ctx_param_proba": "p2", "ctx_cf_proba": "p3",
+    "ctx_proba": "p4",
+}  # fmt: skip
+SCORED = {  # the answer that each perplexity is of
+    "p0": "parametric", "p1": "counterfactual", "p2": "parametric", "p3": "counterfactual",
+    "p4": "contextual",
+}  # fmt: skip
+
+
+def read_results(path: str | Path) -> pd.DataFrame:
+    """Return results that were computed elsewhere as `schemas.ContextResults`, as our own are.
+
+    `path` is a CSV with category, base_id, object, parametric, counterfactual, contextual and p0 to p3,
+    or the thesis's names for them (THESIS); of Thing and Object the one that is filled in counts. p4,
+    the further numbers, model (else the file's name) and question_id may be left out. All other
+    columns are dropped, so that no name stands twice. Raises FactsError with file, line and remedy for
+    a missing column, and for a perplexity of an answer with letters or digits that is no number from 1
+    up.
+    """
+    path = Path(path)
+    table = tables.read_table(path)
+    for name in [x for x in THESIS if x in table]:
+        if THESIS[name] in table or table[name].eq("").all():
+            table = table.drop(columns=name)
+        else:
+            table = table.rename(columns={name: THESIS[name]})
+    texts = ["category", "base_id", "object", *dict.fromkeys(SCORED.values())]
+    if missing := [name for name in (*texts, "p0", "p1", "p2", "p3") if name not in table]:
+        what = f"these columns are missing: {', '.join(missing)}"
+        raise tables.FactsError(f"{path}: {what}; add them, by our name or the thesis's.")
+    for name in [x for x in SCORED if x in table]:
+        numbers = pd.to_numeric(table[name], errors="coerce")
+        answers = table[SCORED[name]]
+        wrong = ~(numbers >= 1 - 1e-6) & answers.str.contains(r"[^\W_]")  # 1 but for rounding
+        tables.refuse(
+            table, wrong, path, f"the perplexity {name} of the answer {{{SCORED[name]}!r}} is "
+            f"{{{name}!r}}, and not a number from 1 up; compute it, or delete the row",
+        )  # fmt: skip
+    if "model" not in table:
+        table["model"] = path.stem
+    if "question_id" not in table:
+        table["question_id"] = table["base_id"] + "/" + table["object"].map(tables.slug)
+    table = table.reindex(columns=[*schemas.ContextResults.columns]).reset_index(drop=True)
+    counted = table.columns.difference(["model", "question_id", *texts])
+    return table.assign(**{name: pd.to_numeric(table[name], errors="coerce") for name in counted})
+
+
+def describe(questions: pd.DataFrame) -> pd.DataFrame:
+    """Table 7, a row a category and their "total": base_questions, objects, questions, an example.
+
+    The example (table 1) is the category's first question with the beginning of its answer.
+    """
+    groups = questions.groupby("category", sort=False)
+    counts = {"base_questions": groups["base_id"].nunique(), "objects": groups["object"].nunique()}
+    table = pd.DataFrame(counts | {"questions": groups.size()})
+    example = groups["question"].first() + " " + groups["prefix"].first() + " ..."
+    table.loc["total"] = table.sum()
+    return table.assign(example=example.reindex(table.index, fill_value=""))

@@ -1,0 +1,168 @@
+"""Which contexts win over which memories? Facts that a model knows, asked with contexts that vary.
+
+Rows are those of `context.probe.ask_known` with `context.facts.varied_contexts`, marked by
+`context.metrics.mark_sources`. An answer follows the context if its source is contextual; how weak the
+memory is, is log P0, the logarithm of the memory's perplexity without a context (nats a token).
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, logit, ndtr
+
+from factrobust import regression, statistics
+from factrobust.statistics import TWO_SIDED, Array, Interval, bootstrap_mean, interval_table
+
+MARGIN = float(np.log(2))  # a fact is known if the right answer is twice as likely as any rival
+
+
+def followed(marked: pd.DataFrame) -> pd.DataFrame:
+    """The answers with followed (1 or 0), log_p0, and the pull of their context.
+
+    pull is log P2 - log P3, nats a token: how much better the context's answer fits than the memory,
+    both with the context there. It says more than followed where nearly every answer follows.
+    """
+    logs = {name: np.log(marked[name]) for name in ("p0", "p2", "p3")}
+    table = marked.assign(followed=(marked["source"] == "contextual").astype(float))
+    return table.assign(log_p0=logs["p0"], pull=logs["p2"] - logs["p3"])
+
+
+def effects(
+    rows: pd.DataFrame, factors: Sequence[str], value: str = "followed", *, n_boot: int = 2000
+) -> pd.DataFrame:
+    """What each factor of a context changes on average, a row a model and factor.
+
+    with_it and without_it are the means of the column `value` over facts; mean, low and high those of
+    the difference, each fact's own, with facts drawn anew; n counts them. p_value is that of the
+    randomisation: each arrangement of a factor over a fact's contexts was as likely, and this is the
+    share of `n_boot` further arrangements (and the one there is) whose difference is as large in
+    absolute value. So nothing is assumed of how answers depend on anything else. Facts whose contexts
+    all have the factor, or all lack it, are left out.
+    """
+    table = []
+    for (model, part), factor in product(rows.groupby("model", sort=False), factors):
+        part = part.assign(on=part[factor].astype(float), y=part[value].astype(float))
+        part = part[part.groupby("question_id")["on"].transform("nunique") == 2]
+        means = part.groupby(["question_id", "on"])["y"].mean().unstack()
+        apart = bootstrap_mean(means[1.0] - means[0.0], n_boot=n_boot)
+        p_value = _randomised(part, apart.mean, n_boot)
+        table.append((model, factor, means[1.0].mean(), means[0.0].mean(), *apart, p_value))
+    columns = ["model", "factor", "with_it", "without_it", "mean", "low", "high", "n", "p_value"]
+    return pd.DataFrame(table, columns=columns)
+
+
+def _randomised(rows: pd.DataFrame, found: float, n: int) -> float:
+    """Share of arrangements of `on` within facts whose mean difference is as large as the one found."""
+    generator, total = np.random.default_rng(0), np.zeros(n)
+    facts = rows.groupby("question_id")
+    for _, fact in facts:
+        on, y = fact["on"].to_numpy(), fact["y"].to_numpy()
+        drawn = generator.permuted(np.tile(on, (n, 1)), axis=1)
+        total += (drawn * y).sum(axis=1) / on.sum() - ((1 - drawn) * y).sum(axis=1) / (1 - on).sum()
+    as_large = np.abs(total) / facts.ngroups >= abs(found) - 1e-12
+    return float((as_large.sum() + 1) / (n + 1))
+
+
+def fit(rows: pd.DataFrame, terms: Sequence[str]) -> pd.DataFrame:
+    """Logistic regression of followed on the columns `terms`, a row a model and coefficient.
+
+    Columns: model, term ("intercept" first), coefficient, low, high (logits for one unit of the term),
+    p_value, fit, n (rows), facts. Intervals are Wald's with a covariance clustered by facts
+    (statsmodels). Where no maximum is finite (all answers follow, or a term tells without an error which
+    do), the fit is penalised, `regression.ridge` with normal priors of PRIOR_SD on all coefficients,
+    intervals are the posterior's, which takes rows for independent, and `fit` says so.
+    """
+    table = []
+    for model, part in rows.groupby("model", sort=False):
+        b, covariance, how = _estimated(part, terms)
+        variance, about = np.diag(covariance), (how, len(part), part["question_id"].nunique())
+        error = np.sqrt(np.where(variance > 0, variance, np.nan))  # 0 where clusters never differ
+        for term, value, e in zip(["intercept", *terms], b, error, strict=True):
+            bounds = (value - TWO_SIDED * e, value + TWO_SIDED * e, 2 * ndtr(-abs(value / e)))
+            table.append((model, term, value, *bounds, *about))
+    columns = ["model", "term", "coefficient", "low", "high", "p_value", "fit", "n", "facts"]
+    return pd.DataFrame(table, columns=columns)
+
+
+def curves(
+    rows: pd.DataFrame, measures: Sequence[str], factors: Sequence[str], points: int = 50
+) -> pd.DataFrame:
+    """The probability of following against each of the measures, by `fit` of it and the factors: the
+    mean over the rows' factors.
+
+    Columns: model, measure, x (its value, `points` over its range), mean, low, high (by the delta
+    method, on the scale of logits), n (facts).
+    """
+    table = []
+    for measure, (model, part) in product(measures, rows.groupby("model", sort=False)):
+        b, covariance, _ = _estimated(part, [measure, *factors])
+        rest = part[list(factors)].to_numpy(dtype=float)
+        for at in np.linspace(part[measure].min(), part[measure].max(), points):
+            design = np.column_stack([np.ones(len(part)), np.full(len(part), at), rest])
+            p = expit(design @ b)
+            slope = (p * (1 - p)) @ design / len(p)
+            error = np.sqrt(max(slope @ covariance @ slope, 0)) / (p.mean() * (1 - p.mean()))
+            bounds = expit(logit(p.mean()) + TWO_SIDED * error * np.array([-1, 1]))
+            table.append((model, measure, at, p.mean(), *bounds, part["question_id"].nunique()))
+    return pd.DataFrame(table, columns=["model", "measure", "x", "mean", "low", "high", "n"])
+
+
+def binned(
+    rows: pd.DataFrame, measures: Sequence[str], bins: int, *, n_boot: int = 2000
+) -> pd.DataFrame:
+    """Share of following between quantiles of each of the measures, by facts as clusters.
+
+    Columns: model, measure, x (its mean in the bin), mean, low, high, n (facts).
+    """
+    parts, keys = [], ["model", "bin"]
+    for measure in measures:
+        ranks = rows.groupby("model")[measure].rank(method="min", pct=True)
+        cells = rows.assign(bin=(ranks * bins - 1e-9).astype(int), measure=measure)
+        middle = cells.groupby([*keys, "measure"])[measure].mean().rename("x").reset_index()
+        found = interval_table(cells, keys, "followed", "question_id", n_boot=n_boot)
+        parts.append(middle.merge(found, on=keys).drop(columns="bin"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def break_even(right: pd.DataFrame, *, n_boot: int = 2000) -> pd.DataFrame:
+    """The share of bad contexts among true ones from which on they do more harm than good: (true -
+    none) / (true - bad), of the shares of right answers with such contexts and without one.
+
+    `right` has model, question_id, context ("none", "true", and bad kinds) and correct. Columns: model,
+    bad_contexts, model_knows ("as they are"; or "nine in ten": known facts count for 0.9 of all, and
+    fare as they do), mean, low, high, n (facts, which are drawn).
+    """
+
+    def share(weights: Array, *columns: Array) -> Array:
+        none, true, bad = (np.einsum("rn,n->r", weights, x) for x in columns)
+        return (true - none) / (true - bad)
+
+    def of_nine(weights: Array, none: Array, *others: Array) -> Array:
+        known, unknown = ((weights * x).sum(axis=1, keepdims=True) for x in (none, 1 - none))
+        with np.errstate(divide="ignore", invalid="ignore"):  # where a resample has none of a sort
+            return share(weights * np.where(none, 0.9 / known, 0.1 / unknown), none, *others)
+
+    wide = right.pivot(index=["model", "question_id"], columns="context", values="correct")
+    models = wide.astype(float).groupby("model")
+    ways: dict[str, Callable[..., Array]] = {"as they are": share, "nine in ten": of_nine}
+    kinds = [kind for kind in right["context"].unique() if kind not in ("none", "true")]
+    rows = []
+    for (model, part), bad, (called, way) in product(models, kinds, ways.items()):
+        columns = [part[context] for context in ("none", "true", bad)]
+        found = statistics.bootstrap_statistic(way, columns, n_boot=n_boot)
+        rows.append((model, bad, called, *found))
+    return pd.DataFrame(rows, columns=["model", "bad_contexts", "model_knows", *Interval._fields])
+
+
+def _estimated(part: pd.DataFrame, terms: Sequence[str]) -> tuple[Array, Array, str]:
+    """Coefficients [intercept, term], their covariance, and how they were found."""
+    design = np.column_stack([np.ones(len(part)), part[list(terms)].to_numpy(dtype=float)])
+    y, facts = part["followed"].to_numpy(), pd.factorize(part["question_id"])[0]
+    found = regression.maximum_likelihood(design, y, clusters=facts)
+    if found is not None:
+        return found.params, found.cov_params(), f"{regression.ML}, clustered by facts"
+    precision = np.full(design.shape[1], regression.PRIOR_SD**-2)
+    b, hessian = regression.ridge(design, y, precision)
+    return b, np.asarray(np.linalg.inv(hessian), dtype=float), "penalised"

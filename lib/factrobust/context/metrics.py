@@ -1,0 +1,336 @@
+"""Does an answer come from memory or from the context (thesis, 3.2.2 and 3.3)?
+
+Responses are the rows of `context.probe.ask`: the answer without context (parametric), the one that
+the context states (counterfactual), the answer given with the context (contextual), and the
+log-probabilities of their tokens; results are the same with perplexities (`measured`), and marked
+results with the source of each answer (`mark_sources`).
+
+Two rules, here and in all functions that take `rule`, by which sources are told in
+`context.rules`:
+
+"published" is what the thesis's code does. Source: `published_source`. Preference: parametric if
+P4 > P3, the perplexity of the answer given over that of the counterfactual, which says nothing of the
+parametric answer; a missing perplexity is contextual.
+
+"robust" is the default. Source: `decide`; where parametric and counterfactual answers say the "same",
+neither is the source, and the row is left out of every share. Preference: the text's definition
+(3.3.3, figure 4), parametric if P2 < P3, contextual if P2 > P3; equal perplexities are a "tie"
+(answers of one token do tie), missing ones are missing.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.special import rel_entr
+
+from factrobust.context.rules import DEGENERATE, KINDS, decide, degeneracy, published_source, right
+from factrobust.statistics import (
+    TWO_SIDED,
+    binomial_interval,
+    bootstrap_mean,
+    exact_share,
+    top_entropy,
+)
+from factrobust.text import normalise
+
+SOURCES = ("parametric", "contextual", "other", "none")
+PREFERENCES = ("parametric", "contextual", "tie")
+ANSWERS = ("parametric", "counterfactual", "contextual")
+PERPLEXITIES = ("p0", "p1", "p2", "p3", "p4")
+CORRECT = {f"{name}_correct": name for name in ANSWERS[:2]} | {"correct": ANSWERS[2]}
+ORDERED: dict[str, tuple] = {"source": SOURCES, "preference": PREFERENCES, "kind": tuple(KINDS)}
+
+Alternatives = Sequence[tuple[str, float]]  # (token, natural log-probability), the likeliest ones
+
+
+def measured(responses: pd.DataFrame) -> pd.DataFrame:
+    """Responses of `context.probe.ask` or `ask_known` with their numbers: `schemas.ContextResults`.
+
+    A perplexity is NaN for an empty answer, and for one that was not scored.
+    """
+    lists = responses.reindex(columns=[f"logprobs_{name}" for name in PERPLEXITIES])
+    lists = lists.set_axis(PERPLEXITIES, axis="columns").astype(object)
+    first, with_context = responses["first"], responses["first_context"]
+    shifts = [first_shift(a, b) for a, b in zip(first, with_context, strict=True)]
+    return responses.assign(
+        **lists.map(perplexity).astype(float),
+        n_tokens_parametric=lists["p0"].map(len, na_action="ignore").astype(float),
+        n_tokens_counterfactual=lists["p1"].map(len, na_action="ignore").astype(float),
+        first_entropy=first.map(first_entropy).astype(float),
+        first_entropy_context=with_context.map(first_entropy).astype(float),
+        first_shift=np.array(shifts, dtype=float),
+    )
+
+
+def perplexity(logprobs: ArrayLike) -> float:
+    """exp of the mean negative natural log-probability of an answer's tokens, [token].
+
+    It equals 2 to the mean negative log2 probability (equations 1 and 2). NaN without tokens.
+    """
+    x = np.asarray(logprobs, dtype=float)
+    return float(np.exp(-x.mean())) if x.size else np.nan
+
+
+def first_entropy(alternatives: Alternatives) -> float:
+    """Entropy in nats of the likeliest first tokens, renormalised to sum to one.
+
+    It is at most ln k for k tokens (models give ten); NaN for fewer than two.
+    """
+    logs = [p for _, p in alternatives]
+    return top_entropy(logs) * float(np.log(len(logs))) if len(logs) > 1 else float("nan")
+
+
+def first_shift(one: Alternatives, other: Alternatives) -> float:
+    """Jensen-Shannon distance of two first-token distributions, 0 (equal) to sqrt(ln 2).
+
+    The square root of the divergence, with the natural logarithm, over the union of the tokens of
+    both lists and the rest. A token that is in one list only counts in the other's rest, so what is
+    beyond the lists makes the distance somewhat too large. NaN if a list is empty.
+    """
+    if not one or not other:
+        return float("nan")
+    p, q = ({token: float(np.exp(logprob)) for token, logprob in x} for x in (one, other))
+    pairs = np.array([(p.get(token, 0.0), q.get(token, 0.0)) for token in p | q])
+    both = np.vstack([pairs, np.clip(1 - pairs.sum(axis=0), 0, 1)])
+    divergence = rel_entr(both, both.mean(axis=1, keepdims=True)).sum() / 2
+    return float(np.sqrt(max(0.0, divergence)))
+
+
+def answer_counts(
+    results: pd.DataFrame, questions: pd.DataFrame, models: Sequence[str]
+) -> pd.DataFrame:
+    """What became of the questions, a row a model (the index).
+
+    Columns: questions, no_counterfactual (those that `context.probe.ask` left out of the results),
+    and of each of ANSWERS how many have no letter or digit: empty_parametric, ...
+    """
+    texts = results[list(ANSWERS)].map(lambda text: not any(c.isalnum() for c in text)).astype(bool)
+    counts = texts.groupby(results["model"]).sum().add_prefix("empty_")
+    counts = counts.reindex(pd.Index(models), fill_value=0)
+    if "context" not in results:
+        answered = results.groupby("model").size().reindex(counts.index, fill_value=0)
+        counts.insert(0, "no_counterfactual", len(questions) - answered)
+    counts.insert(0, "questions", len(questions))
+    return counts.rename_axis("model")
+
+
+def answer_source_label(marked: pd.DataFrame) -> Any:
+    """What each answer with a context says, [row]: "its memory" if it is right, else "the context" if it
+    states the same, else "something else"."""
+    pairs = zip(marked["contextual"], marked["counterfactual"], strict=True)
+    follows = [right(text, [stated]) for text, stated in pairs]
+    answers: Any = [marked["correct"].astype(bool), follows]
+    return np.select(answers, ["its memory", "the context"], "something else")
+
+
+def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
+    """Which source the perplexities prefer, [row]: one of PREFERENCES, or None where missing."""
+    p2, p3, p4 = (results[name] for name in ("p2", "p3", "p4"))
+    by_rule: dict[str, Any] = {"published": np.where(p4 > p3, "parametric", "contextual")}
+    by_rule["robust"] = np.select([p2 < p3, p2 > p3, p2 == p3], PREFERENCES, None)  # type: ignore[call-overload]
+    return pd.Series(by_rule[rule], index=results.index, dtype=object, name="preference")
+
+
+def mark_sources(
+    results: pd.DataFrame, questions: pd.DataFrame, rule: str = "robust"
+) -> pd.DataFrame:
+    """`schemas.ContextResults` with the source of each answer by one of the rules: `schemas.MarkedContext`.
+
+    Source is "same" or one of SOURCES ("published" knows no "none"); kind (1 to 7, of
+    `context.rules`) is that of the answers that this rule or the published one calls other. An
+    answer is `sound` if none of the three texts is degenerate and the first two are not the same.
+    `questions` are those that were asked (`schemas.ContextQuestions`): if only one answer is right, the
+    accepted ones are names of one thing.
+    """
+    of_rows = questions.set_index("question_id").loc[results["question_id"]]
+    accepted, names = of_rows["answers"].tolist(), _names(questions)
+    decided: list[Any] = []
+    rows = zip(results.to_dict("records"), accepted, of_rows["right_answers"], strict=True)
+    for row, answers, right_answers in rows:
+        texts = [row[name] for name in ANSWERS]
+        one_name = [names.get((row["base_id"], normalise(text)), text) for text in texts]
+        decision = decide(*one_name, accepted=answers, right_answers=right_answers)
+        published = published_source(*texts)
+        source = published if rule == "published" else decision.source
+        sound = decision.source != "same" and not any(map(degeneracy, texts))
+        kind = decision.kind if "other" in (published, source) else None
+        decided.append((source, sound, kind, decision.rule if kind else None))
+    columns = ["source", "sound", "kind", "kind_rule"]
+    found = pd.DataFrame(decided, results.index, columns, dtype=object)
+    marked = results.assign(**found.astype({"sound": bool, "kind": "Int64"}))
+    marked["preference"] = preference(results, rule).mask(found["source"] == "same", None)
+    for column, answer in CORRECT.items():
+        pairs = zip(results[answer], accepted, strict=True)
+        verdicts = [right(text, answers) if answers else None for text, answers in pairs]
+        marked[column] = pd.array(verdicts, dtype="boolean")
+    return marked
+
+
+def _names(questions: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """One name for all accepted spellings of an answer, by base question and normalised spelling, if
+    one answer is right; of a spelling that two questions accept, the first one's."""
+    found: dict[tuple[str, str], str] = {}
+    for row in questions[questions["right_answers"] != "several"].to_dict("records"):
+        for answer in filter(None, map(normalise, row["answers"])):
+            found.setdefault((row["base_id"], answer), row["answers"][0])
+    return found
+
+
+def changes(results: pd.DataFrame, questions: pd.DataFrame, verdict: str) -> pd.DataFrame:
+    """What changes between the rules: how often each pair of verdicts occurs, most frequent first.
+
+    `verdict` is "source" or "preference". Columns: model, published, robust ("" if missing), n, share
+    (of the model's rows), kind_rule (what most often decided the robust source; "" where the rules
+    agree), example (a question_id).
+    """
+    by_rule = {rule: mark_sources(results, questions, rule) for rule in ("published", "robust")}
+    verdicts = {rule: marked[verdict].fillna("") for rule, marked in by_rule.items()}
+    rows = results[["model", "question_id"]].assign(**verdicts)
+    why = by_rule["robust"]["kind_rule"].fillna("")
+    rows["kind_rule"] = why.mask(rows["published"] == rows["robust"], "")
+    table = rows.groupby(["model", "published", "robust"], sort=False).agg(
+        n=("question_id", "size"),
+        kind_rule=("kind_rule", lambda names: names.value_counts().index[0]),
+        example=("question_id", "first"),
+    )
+    table.insert(1, "share", table["n"] / table["n"].groupby("model").transform("sum"))
+    table = table.sort_values("n", ascending=False, kind="stable")
+    return table.reindex(results["model"].unique(), level="model").reset_index()
+
+
+def counts_by(
+    marked: pd.DataFrame,
+    by: Sequence[str] = ("model",),
+    value: str = "source",
+    *,
+    group: str = "question_id",
+    n_boot: int = 2000,
+) -> pd.DataFrame:
+    """How often each value occurs, and its share of the rows that have one (tables 8 to 10, 13, 14).
+
+    `value` is source, preference or kind, whose values are all listed, or any other column. Columns:
+    those of `by`, value, count, total (rows with a value), share, low, high, n (number of `group`s),
+    n_missing (rows without a value, or whose source is "same"). Sources, preferences and kinds stand in
+    their order, other columns of `by` in that of their first rows.
+
+    Where each group has one row, low and high are exact binomial bounds (Clopper-Pearson), which say
+    how little 0 of 8 tells; resampling would say that it is 0 for sure. Where a group has several
+    rows, whole groups are resampled (`bootstrap_mean`).
+    """
+    rows = []
+    order = ORDERED.get(value, tuple(marked[value].dropna().unique()))
+    for key, part in _groups(marked, by):
+        known = part[part[value].isin(order)]
+        n, groups, missing = len(known), known[group], len(part) - len(known)
+        repeated = groups.duplicated().any()
+        for name in order:
+            hits = known[value] == name
+            share = bootstrap_mean(hits, groups, n_boot=n_boot) if repeated else exact_share(hits)
+            rows.append((*key, name, int(hits.sum()), n, *share, missing))
+    columns = [*by, value, "count", "total", "share", "low", "high", "n", "n_missing"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def shares(counts: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame:
+    """Counts that a paper prints with their shares of the total over the columns `by`.
+
+    `counts` has those, count, and what was counted, such as source. Adds total, share, low and high
+    (exact binomial bounds, as if questions were independent) and n (the total), as in `counts_by`.
+    """
+    total = counts.groupby(list(by), sort=False)["count"].transform("sum")
+    low, high = binomial_interval(counts["count"], total)
+    return counts.assign(total=total, share=counts["count"] / total, low=low, high=high, n=total)
+
+
+def perplexity_table(
+    marked: pd.DataFrame,
+    by: Sequence[str] = ("model", "source"),
+    value: str = "p4",
+    *,
+    n_boot: int = 2000,
+) -> pd.DataFrame:
+    """Distribution of a perplexity, or any other number (tables 11 and 12).
+
+    The thesis groups P4, the perplexity of the answer given, by the published preference: then the
+    groups differ by their selection, P4 > P3. Columns: those of `by`, count, mean, low, high (of the
+    mean), n (questions), std, 25%, 50%, 75%, n_missing (rows without a finite number). Rows whose
+    source is "same" are left out.
+    """
+    rows = []
+    marked = marked[marked["source"] != "same"] if "source" in marked else marked
+    for key, part in _groups(marked, by):
+        known = part[np.isfinite(part[value].to_numpy(dtype=float))]
+        numbers = known[value].astype(float)
+        mean = bootstrap_mean(numbers, known["question_id"], n_boot=n_boot)
+        quartiles = numbers.quantile([0.25, 0.5, 0.75])
+        rows.append((*key, len(known), *mean, numbers.std(), *quartiles, len(part) - len(known)))
+    columns = [*by, "count", "mean", "low", "high", "n", "std", "25%", "50%", "75%", "n_missing"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def degenerate_counts(results: pd.DataFrame) -> pd.DataFrame:
+    """How many answers are degenerate (see `degeneracy`).
+
+    Columns: model, answer (one of ANSWERS), those of DEGENERATE, degenerate (their sum), n
+    (rows), share.
+    """
+    rows = results.melt("model", list(ANSWERS), "answer", "text")
+    why = rows.pop("text").map(degeneracy)
+    rows = rows.assign(**{name: why == name for name in DEGENERATE}, degenerate=why.notna(), n=1)
+    table = rows.groupby(["answer", "model"], sort=False).sum().reset_index()
+    table["share"] = table["degenerate"] / table["n"]
+    return table[["model", "answer", *DEGENERATE, "degenerate", "n", "share"]]
+
+
+def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
+    """How often P0 > P1, which the thesis excludes by definition (3.3.2).
+
+    The parametric answer is greedy, so its first token is the likeliest; but a mean over several
+    tokens may be lower for another answer. Only where both answers have one token is P0 <= P1 sure
+    (if generation could choose from all tokens, as scoring does). Columns: model, tokens ("one each"
+    or "more"), n (rows with both perplexities), exceptions, share, n_missing.
+    """
+    one = (results[["n_tokens_parametric", "n_tokens_counterfactual"]] == 1).all(axis=1)
+    known = results[["p0", "p1"]].notna().all(axis=1)
+    counts = {"n": known, "exceptions": results["p0"] > results["p1"], "n_missing": ~known}
+    rows = results[["model"]].assign(tokens=np.where(one, "one each", "more"), **counts)
+    table = rows.groupby(["model", "tokens"], sort=False).sum().reset_index()
+    table.insert(4, "share", table["exceptions"] / table["n"])
+    return table
+
+
+def corrected_shares(marked: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """Table 8 as it would be if all answers were labelled: the rule's shares and its errors' effect.
+
+    `labels` are some of the answers of `marked`, drawn at random, with model, question_id and label
+    (`datasets.published.load_labels`); a model without any is left out. Columns: model, source, rule
+    (its share of all answers), labelled (the label's share of the labelled ones), mean = rule + mean over
+    the labelled ones of label - rule, each 1 for this source and else 0, with low and high, n, n_labelled.
+    The bounds are normal, with the variance of both terms (prediction-powered inference: Angelopoulos
+    et al., Science 382, 2023), and at least those that one more error would give.
+    """
+    both = marked.merge(labels[["model", "question_id", "label"]], how="left")
+    both, rows = both[both.groupby("model")["label"].transform("count") > 0], []
+    for (model, part), source in product(both.groupby("model", sort=False), (*SOURCES, "same")):
+        drawn = part.dropna(subset=["label"])
+        rule, label = (part["source"] == source).mean(), drawn["label"] == source
+        off = label.astype(float) - (drawn["source"] == source)
+        error = max(off.var(ddof=0), 1 / len(off))
+        half = TWO_SIDED * np.sqrt(rule * (1 - rule) / len(part) + error / len(off))
+        mean = rule + off.mean()
+        bounds = np.clip([mean - half, mean + half], 0, 1)
+        rows.append((model, source, rule, label.mean(), mean, *bounds, len(part), len(off)))
+    names = ["model", "source", "rule", "labelled", "mean", "low", "high", "n", "n_labelled"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
+    """The parts of a table by the columns `by`, column by column in the order of ORDERED, or else of
+    the first rows; missing values last."""
+    orders = {name: [*ORDERED.get(name, ()), *table[name].dropna().unique()] for name in by}
+    ranked = {n: pd.Categorical(table[n], [*dict.fromkeys(order)]) for n, order in orders.items()}
+    return iter(table.assign(**ranked).groupby(list(by), observed=True, dropna=False))

@@ -1,0 +1,169 @@
+"""Figures of part 4, memory or context (thesis, 4.2 to 6.1): where answers come from, how surprising
+they are, how well that tells their source, and what true and false contexts do.
+
+A source has the same colour in every figure: orange for memory, blue for the context. These two stay
+apart for all colour-blind readers; where colours are not printed, places and lines tell them apart.
+Tables and errors as `plots.blocks` says.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from factrobust.plots import blocks, style
+from factrobust.plots.style import DOUBLE, Look
+
+SOURCES = {  # from left to right in a bar; no colours of the embedded models
+    "parametric": Look(style.ORANGE, "o"),
+    "other": Look("#9A9A9A", "^", style.LINES[2]),
+    "none": Look("#D6D6D6", "D", style.LINES[3]),
+    "contextual": Look(style.SKY, "s", style.LINES[1]),
+}
+FACTS = {
+    "all": "all facts",
+    "known": "right without context",
+    "unknown": "not right without context",
+}
+FACTORS = {  # of context.facts.FACTORS, as rows
+    "near": "near, not absurd",
+    "repeated": "said three times, not once",
+    "attributed": "attributed, not bare",
+    "early": "two sentences behind it, not none",
+}
+MEASURES = {
+    "log_p0": "weakness of the memory\n(log P0, nats a token)",
+    "margin": "margin over the likeliest\nrival (nats)",
+    "popularity": "popularity of the subject\n(Zipf scale)",
+}
+
+
+def pipeline(example: pd.DataFrame) -> Figure:
+    """Figure 3 drawn anew: from a base question to the source of an answer, and what is scored.
+
+    `example` are two questions of one base question: object, question, prefix, parametric (the answer).
+    The first is asked with the second's answer in its context.
+    """
+    one, two = example.to_dict("records")
+    p, q = one["parametric"], two["parametric"]
+    context = f"Context: [{one['prefix']} {q}]."
+    memory, read, plain = style.ORANGE, style.SKY, "0.95"
+    steps = {  # column, row, text, colour, and the steps that it follows
+        "Q": (0, 0, f"Question Q\n{one['question']}", plain, ""),
+        "R": (0, 2, f"The same about {two['object']}\n{two['question']}", plain, ""),
+        "p": (1, 0, f"Answer from memory:\nparametric p = “{p}”", memory, "Q"),
+        "q": (1, 2, f"Its answer, of the same form:\ncounterfactual q = “{q}”", read, "R"),
+        "Q'": (1, 1, f"Prompt Q′\n{context}\n{one['question']}", plain, "Q q"),
+        "a": (2, 1, "Answer with the context\n= p: from memory\n= q: from the context\n"
+              "neither: other", plain, "p q Q'"),
+        "0": (2, 0, "P0 = PPL(p | Q)\nP1 = PPL(q | Q)", "white", ""),
+        "2": (2, 2, "P2 = PPL(p | Q′), P3 = PPL(q | Q′)\nP4 = PPL(answer | Q′)", "white", ""),
+    }  # fmt: skip
+    fig, axes = style.grid(1, 1, DOUBLE, 2.6)
+    axis = axes[0, 0]
+    axis.set(xlim=(-0.5, 2.5), ylim=(2.45, -0.45))
+    axis.axis("off")
+    boxes = {}
+    for name, (x, y, text, colour, _) in steps.items():
+        edge: dict[str, Any] = {"fc": colour, "ec": "0.4" if colour != "white" else "w"}
+        edge |= {"boxstyle": "round,pad=0.5", "alpha": 0.45 if colour in (memory, read) else 1}
+        boxes[name] = axis.text(x, y, text, ha="center", va="center", fontsize=6.5, bbox=edge)
+    for name, step in steps.items():
+        for before in step[4].split():
+            start, end = (boxes[n].get_position() for n in (before, name))
+            arrow: dict[str, Any] = {"arrowstyle": "->", "color": "0.4", "shrinkA": 3, "shrinkB": 3}
+            arrow["patchA"], arrow["patchB"] = (boxes[n].get_bbox_patch() for n in (before, name))
+            # Drawn after the boxes (3), whose edges are known then.
+            axis.annotate("", end, start, arrowprops=arrow, zorder=4)
+    return fig
+
+
+def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
+    """Figures 5 to 7 (tables 8 to 10): where the answers come from, a bar a model, or a panel a model
+    and a bar each value of `column`, such as "category", in the table's order.
+
+    `table`, of `context.metrics.counts_by`: model, the column, source, share, low, high, n. The
+    parametric share is read from the left, the contextual one from the right, with their intervals
+    above and below; what is neither lies between them.
+    """
+    rows = style.in_order(table[column], style.ORDER.get(column, ()))  # the thesis's models last
+    sources = style.ordered(table.loc[table["share"] > 0, "source"])
+    fills = {source: SOURCES[source].colour for source in sources}
+    fig, panels = blocks.stacks(
+        table, column, rows, blocks.with_n(table, column, rows), "source", fills, width=DOUBLE,
+        panel=None if column == "model" else "model", height=0.95 + 0.24 * len(rows),
+        labels=("share of answers", style.name(column)),
+    )  # fmt: skip
+    for axis, part in panels:
+        y = part[column].map(rows.index)
+        memory, read = part["source"] == "parametric", part["source"] == "contextual"
+        lines: dict[str, Any] = {"color": "black", "lw": 0.9}
+        axis.hlines(y[memory] - 0.28, part["low"][memory], part["high"][memory], **lines)
+        axis.hlines(y[read] + 0.28, 1 - part["high"][read], 1 - part["low"][read], **lines)
+    return fig
+
+
+def right_by_context(table: pd.DataFrame) -> Figure:
+    """Share of right answers by the kind of context, a row a kind, models side by side.
+
+    `table`: intervals by model, context ("none", "true", "irrelevant" or "false") and, a panel each,
+    facts ("all", "known" or "unknown": whether the model is right without context; rows that are not
+    there stay empty).
+    """
+    table = table.sort_values("facts", kind="stable")
+    return blocks.forest(
+        table.assign(facts=table["facts"].map(FACTS)), "context", panel="facts", what="facts",
+        shares="x", xlabel="share of right answers",
+    )[0]  # fmt: skip
+
+
+def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
+    """The share of answers that follow a false context against how strong the memory is.
+
+    Points: `bins`, of `context.following.binned`; lines: `curves` of the same module, the fit with its
+    interval. Both: model, measure (a panel each), x (its value), mean, low, high, n (facts).
+    """
+    looks = blocks.looks_of(bins["model"])
+    fig, panels = blocks.panels(
+        bins, "measure", labels=("", "follow the context"), sharex=False, shares="y", width=DOUBLE
+    )
+    for axis, part in panels:
+        measure = part["measure"].iloc[0]
+        axis.set(title="", xlabel=MEASURES.get(measure, style.name(measure)))
+        fitted = {value: look._replace(marker="") for value, look in looks.items()}
+        blocks.lines(axis, curves[curves["measure"] == measure], "x", fitted)
+        blocks.dots(axis, part, part["x"], looks, elinewidth=None)
+    return blocks.legend(fig, blocks.keys(looks))
+
+
+def worked_example(tokens: pd.DataFrame) -> Figure:
+    """Figure 4: how surprising the tokens of both answers to one question are, a row a token.
+
+    `tokens`, of `context.probe.answer_tokens`: answer, context (bool: whether the counterfactual
+    stands in the prompt), position, token, probability. A point is -log2 of the probability: the
+    mean of an answer's points is log2 of its perplexity.
+    """
+    table = tokens.sort_values(["answer", "position"], ascending=[False, True]).assign(
+        place=tokens["answer"] + tokens["position"].astype(str),
+        prompt=tokens["context"].map({False: "without context", True: "with the counterfactual"}),
+        mean=-np.log2(tokens["probability"]), low=np.nan, high=np.nan,
+    )  # fmt: skip
+    named = table.drop_duplicates("place").set_index("place")
+    tokens_shown = named["token"].str.replace(" ", "␣").map(style.printable)
+    names = named["answer"] + ": " + tokens_shown  # whose space is part of a token
+    form: dict[str, Any] = {"by": "prompt", "xlabel": "surprise in bits:\n−log₂ of the probability"}
+    fig, ((axis, _),) = blocks.forest(table, "place", names.to_dict(), **form)
+    axis.set_ylabel("token")
+    return fig
+
+
+def by_row(table: pd.DataFrame, column: str, xlabel: str, **options: Any) -> Figure:
+    """Figures 6 to 10, and effects of FACTORS: a number a value of a column, a row each, models side
+    by side.
+
+    `table`: model, the column, mean, low, high (missing where a paper prints none), n; `options` as
+    `blocks.forest` takes them.
+    """
+    options |= {"width": DOUBLE, "legend_n": True}
+    return blocks.forest(table, column, xlabel=xlabel, **options)[0]

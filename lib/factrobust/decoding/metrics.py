@@ -1,0 +1,356 @@
+"""Part 1: who knows what, how sure of it, at which temperature it breaks, and what that scores."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from factrobust import draws, schemas, text
+from factrobust.datasets.facts import answers
+from factrobust.statistics import top_entropy, unit_bins
+
+KEY = ["model", "fact_id"]
+D_VALUES = (1, 2, 5, 10, 50)  # table 1
+THRESHOLD = 0.5  # of the accuracy, below which a fact is broken
+
+
+def answer_entropy(top_logprobs: Sequence[Sequence[float]]) -> float:
+    """Mean entropy over the answer's tokens (4.3); nan for an answer without tokens."""
+    return float(np.mean([*map(top_entropy, top_logprobs)])) if len(top_logprobs) else float("nan")
+
+
+def first_break(temperatures: ArrayLike, accuracy: ArrayLike) -> float:
+    """The lowest tried temperature at which the accuracy is below THRESHOLD; inf if none is.
+
+    The paper's t_b: `temperatures` ascending [t], `accuracy` the share of right samples at each [t].
+    """
+    broken = np.asarray(temperatures, dtype=float)[np.asarray(accuracy) < THRESHOLD]
+    return float(broken.min(initial=np.inf))
+
+
+def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> float:
+    """The temperature at which P_t(answer) falls to THRESHOLD, between the grid points.
+
+    `logprobs` are log P_t(answer | prompt) on the ascending grid `temperatures`. For a greedy answer
+    P_t falls from 1 (ties aside), because every term exp((z_j - z_a) / t) grows with t; so there is
+    one root, and a cubic spline through the log odds against log t finds it (on
+    `decoding.probe.GRID` to better than 0.001 of t_b). inf if P_t is not below THRESHOLD at the
+    highest temperature; nan if it is below already at the lowest (an answer that ties with another
+    one, or that is not the greedy one).
+    """
+    from scipy.interpolate import CubicSpline
+    from scipy.optimize import brentq
+
+    t, logs = np.asarray(temperatures, dtype=float), np.asarray(logprobs, dtype=float)
+    goal = np.log(THRESHOLD)
+    if logs[0] < goal:
+        return float("nan")
+    below = np.flatnonzero(logs < goal)
+    if not below.size:
+        return float("inf")
+    # The six points around the first crossing. Log odds are nearly straight there, log P is not;
+    # beyond these bounds float32 probabilities are 1 or 0.
+    hi = int(below[0])
+    window = slice(max(0, hi - 3), min(len(t), hi + 3))
+    odds = np.log(np.expm1(np.clip(-logs[window], 1e-7, 500)))
+    curve = CubicSpline(np.log(t[window]), odds - np.log(np.expm1(-goal)))
+    return float(np.exp(brentq(curve, np.log(t[hi - 1]), np.log(t[hi]), xtol=1e-10)))
+
+
+def bisect_break(
+    accuracy: Callable[[float], float], temperatures: Sequence[float]
+) -> tuple[float, int]:
+    """Appendix E's binary search: (t_b on the grid, number of temperatures sampled).
+
+    Assumes that accuracy falls with temperature. `accuracy(t)` samples one temperature. It equals
+    `first_break` on a falling curve of T temperatures with at most ceil(log2(T + 1)) evaluations, and
+    may differ on a noisy one.
+    """
+    tried: list[float] = []
+
+    def broken(t: float) -> bool:
+        tried.append(t)
+        return accuracy(t) < THRESHOLD
+
+    first = bisect_left(temperatures, True, key=broken)
+    return float([*temperatures, np.inf][first]), len(tried)
+
+
+def raw_frs(entropy: ArrayLike, t_b: ArrayLike, d: ArrayLike = 1.0) -> NDArray:
+    """Equation 3: f(H, d, t_b) = (1 - H)^d (t_b + 1) - H / (t_b + 1), in [-1, inf).
+
+    `entropy` in [0, 1], breaking temperature `t_b` >= 0 (inf: never breaks, f = inf, or 0 where
+    H = 1), `d` >= 0. Arguments broadcast. nan in, nan out.
+
+    The paper calls its bound f >= -1 (appendix B.1); -1 is reached at H = 1, t_b = 0.
+    """
+    h, t = np.asarray(entropy, dtype=float), np.asarray(t_b, dtype=float)
+    certainty = (1 - h) ** np.asarray(d)
+    with np.errstate(invalid="ignore"):  # 0 * inf, whose limit for H = 1 (appendix B.1) is 0
+        return np.where(certainty == 0, 0.0, certainty * (t + 1)) - h / (t + 1)
+
+
+def frs(
+    entropy: ArrayLike, t_b: ArrayLike, d: ArrayLike = 1.0, *, unbroken: float | None = 1.0
+) -> NDArray:
+    """Equation 4: FRS = (f + 1) / (f + 2), in [0, 1].
+
+    A breaking temperature of inf means that the fact did not break on the temperatures tried: it
+    scores `unbroken`, by the paper exactly 1 whatever its entropy (caption of figure 4). A fact that
+    breaks at t_b = 2 scores at most 0.8, so the scores jump there. `unbroken=None` applies the
+    equation's limit instead (1, or 1/2 where H = 1), for breaking temperatures that are exact.
+    """
+    f = raw_frs(entropy, t_b, d)
+    with np.errstate(invalid="ignore"):
+        scaled = np.where(np.isinf(f), 1.0, (f + 1) / (f + 2))
+    return scaled if unbroken is None else np.where(np.isinf(t_b), unbroken, scaled)
+
+
+def mark_greedy(responses: pd.DataFrame, *, whole_words: bool = True) -> pd.DataFrame:
+    """A table `schemas.MarkedAnswers` of responses of `decoding.probe.greedy` (4.1.2, 4.2, 4.3)."""
+    pairs = list(zip(responses["text"], answers(responses), strict=True))
+    return responses.assign(
+        exact_match=[text.exact_match(t, a) for t, a in pairs],
+        contains=[text.contains(t, a, whole_words=whole_words) for t, a in pairs],
+        entropy=[answer_entropy(top) for top in responses["top_logprobs"]],
+    )
+
+
+def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.DataFrame:
+    """The facts that a model knows: exactly matched greedy answers (4.1.2).
+
+    With `per_domain`, at most that many for each model and domain, drawn by a hash of fact_id: in
+    the table's order relations stand together, and a domain's first facts are all capitals.
+    """
+    known = marked[marked["exact_match"]]
+    lots = known.assign(lot=known["fact_id"].map(draws.hash48))
+    most = len(known) if per_domain is None else per_domain
+    return known[lots.groupby(["model", "domain"])["lot"].rank() <= most]
+
+
+def mark_samples(samples: pd.DataFrame, *, whole_words: bool = True) -> pd.DataFrame:
+    """A table `schemas.MarkedSamples` of samples with their facts; figure 2 shows `certainty`."""
+    pairs = zip(samples["text"], answers(samples), strict=True)
+    return samples.assign(
+        correct=[text.contains(t, a, whole_words=whole_words) for t, a in pairs],
+        certainty=[_mean_probability(x) for x in samples["tempered_logprobs"]],
+        certainty_at_1=[_mean_probability(x) for x in samples["logprobs"]],
+    )
+
+
+def sampled_accuracy(marked: pd.DataFrame) -> pd.DataFrame:
+    """Share of right samples for each model, fact and temperature, with n samples."""
+    groups = marked.groupby([*KEY, "temperature"], sort=False)["correct"]
+    return groups.agg(accuracy="mean", n="size").reset_index()
+
+
+def certainty_bins(marked: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Share of responses in each of ten bins of certainty, right and wrong told apart (figure 2).
+
+    Bins are [0, 0.1), ... [0.9, 1]; shares sum to 1 over the bins and both kinds within `by`.
+    Responses without any token have no certainty and are left out.
+    """
+    rows = marked.dropna(subset=["certainty"])
+    cells = rows.assign(bin=unit_bins(rows["certainty"], 10)).groupby([*by, "bin", "correct"])
+    table = cells.size().rename("count").reset_index()
+    table["n"] = table.groupby(list(by))["count"].transform("sum")
+    return table.assign(share=table["count"] / table["n"])
+
+
+def sampled_breaking(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """t_b of each model and fact on the temperatures tried; inf where none breaks it."""
+    return _per_fact(accuracy, "accuracy", first_break)
+
+
+def grid_breaking(curves: pd.DataFrame, temperatures: Sequence[float]) -> pd.DataFrame:
+    """The paper's t_b read off the exact curve: the first of `temperatures` with P_t < THRESHOLD."""
+    same = at_temperatures(curves, temperatures)
+    return _per_fact(same, "logprob", lambda t, x: first_break(t, np.exp(x)))
+
+
+def at_temperatures(curves: pd.DataFrame, temperatures: Sequence[float]) -> pd.DataFrame:
+    """The rows of a table `schemas.Curves` at some temperatures."""
+    return curves[np.isclose(curves["temperature"].to_numpy()[:, None], temperatures).any(axis=1)]
+
+
+def exact_breaking(curves: pd.DataFrame) -> pd.DataFrame:
+    """The exact t_b of each model and fact: where the greedy answer's P_t crosses THRESHOLD."""
+    return _per_fact(curves, "logprob", crossing)
+
+
+def frs_table(
+    known: pd.DataFrame, breaking_temperatures: pd.DataFrame, *, unbroken: float | None = 1.0
+) -> pd.DataFrame:
+    """FRS of each known fact for every d of table 1, a table `schemas.Robustness`, and its relation.
+
+    Known facts without a row in `breaking_temperatures` are left out. Pass `unbroken=None` with exact
+    breaking temperatures (see `frs`).
+    """
+    columns = [*KEY, "domain", "answer_type", "entropy", "relation"]
+    joined = known[columns].merge(breaking_temperatures, on=KEY, validate="one_to_one")
+    table = pd.DataFrame({"d": D_VALUES}).merge(joined, how="cross")
+    table["frs"] = frs(table["entropy"], table["t_b"], table["d"], unbroken=unbroken)
+    return table[[*schemas.Robustness.columns, "relation"]]
+
+
+def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
+    """The most and the least robust facts, for the share of each answer type (5.3, figure 5).
+
+    One row a fact: fact_id, answer_type, robust, model. For each model the `top` highest and the
+    `top` lowest FRS are collected, but at most a third of its facts each (the paper's 1,000 of 3,000
+    known facts are a third). The mean of `robust` over a type is its share among the highest; 0.5
+    means no more robust than the rest.
+    Ties are broken by a hash of fact_id: in alphabetical order, relations, and with them types,
+    would stand together. Facts whose FRS is nan are left out. `scored` holds one value of d.
+    """
+    ranked = scored.dropna(subset=["frs"])
+    ranked = ranked.assign(lot=ranked["fact_id"].map(draws.hash48)).sort_values(["frs", "lot"])
+    facts = ranked.groupby("model")["frs"]
+    k = np.minimum(facts.transform("size") // 3, top)
+    low, high = facts.cumcount() < k, facts.cumcount(ascending=False) < k
+    ends = ranked.assign(robust=high)[low | high]
+    return ends[["fact_id", "answer_type", "robust", "model"]].reset_index(drop=True)
+
+
+def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Samples with what the exact estimator counts, and where it differs from the sampled one.
+
+    `begins`: the sample's tokens begin with those of the greedy answer, the event whose probability
+    `decoding.probe.tempered` gives. `detour`: right without beginning so (other words first, another
+    accepted name, other tokens for the same text); `listed`: one that begins with one of the fact's
+    `other_spellings`. `spoiled`: begins so and goes on to something that is not right ("Paris" to
+    "Parish"). So accuracy = share of `begins` + share of `detour` - share of `spoiled`, sample by sample.
+    """
+    forms = pd.Series(other_spellings(known), known.index)
+    greedy = known.assign(forms=forms).set_index(KEY)[["token_ids", "forms"]]
+    joined = marked.join(greedy.add_prefix("greedy_"), on=KEY)
+    pairs = zip(joined["token_ids"], joined["greedy_token_ids"], strict=True)
+    begins = np.array([list(ids[: len(first)]) == list(first) for ids, first in pairs], dtype=bool)
+    texts = zip(joined["text"].str.strip(), joined["greedy_forms"], strict=True)
+    spelled = np.array([text.startswith(tuple(forms)) for text, forms in texts], dtype=bool)
+    correct = marked["correct"].to_numpy(dtype=bool)
+    marked = marked.assign(begins=begins, detour=correct & ~begins, spoiled=begins & ~correct)
+    return marked.assign(listed=marked["detour"] & spelled)
+
+
+# -- what ten samples a temperature can tell of a breaking temperature, and what they miss ----------
+#
+# The paper reads t_b off samples: the first temperature at which fewer than half of them are right.
+# Given P_t, the probability of a right sample at each temperature, that estimate has a distribution
+# which needs no simulation; everything here follows from it.
+
+
+def breaking_distribution(probabilities: ArrayLike, n: int) -> NDArray[np.float64]:
+    """How often the paper's scan breaks at each temperature, and (last) at none of them.
+
+    `probabilities` [fact, temperature] are P_t, ascending in t; the result is [fact, temperature + 1]
+    and its rows sum to 1. The scan stops at the first temperature where fewer than half of `n`
+    samples are right. They are independent between temperatures, so with
+    q_i = P(Bin(n, P_i) < n / 2) it stops at the i-th with probability q_i (1 - q_1) ... (1 - q_{i-1}).
+    """
+    from scipy.stats import binom
+
+    p = np.atleast_2d(np.asarray(probabilities, dtype=float))
+    fails = binom.cdf(np.ceil(THRESHOLD * n) - 1, n, np.clip(p, 0, 1))
+    reached = np.cumprod(np.hstack([np.ones((len(p), 1)), 1 - fails]), axis=1)
+    return reached * np.hstack([fails, np.ones((len(p), 1))])
+
+
+def sampling_error(
+    curves: pd.DataFrame, temperatures: Sequence[float], counts: Sequence[int]
+) -> pd.DataFrame:
+    """What sampling adds to t_b: one row a model, fact and number of `samples` a temperature.
+
+    From a table `schemas.Curves` that holds every one of the evenly spaced `temperatures`. `on_grid`
+    is the first of them where P_t is below one half: what infinitely many samples find unless P_t is
+    one half exactly. `expected` is the mean of the sampled t_b, `bias` that less `on_grid`, `sd` its
+    standard deviation. A fact that does not break counts as one that breaks a step after the last
+    temperature.
+    """
+    grid = np.asarray(temperatures, dtype=float)
+    near = at_temperatures(curves, temperatures)
+    near = near.assign(temperature=near["temperature"].round(6))
+    wide = near.pivot(index=KEY, columns="temperature", values="logprob")
+    probabilities = np.exp(wide.to_numpy())
+    steps = np.append(grid, 2 * grid[-1] - grid[-2])
+    below = np.hstack([probabilities < THRESHOLD, np.ones((len(wide), 1), dtype=bool)])
+    on_grid = steps[below.argmax(axis=1)]
+    tables = []
+    for n in counts:
+        shares = breaking_distribution(probabilities, n)
+        expected = shares @ steps
+        sd = np.sqrt(np.maximum(shares @ steps**2 - expected**2, 0))
+        found = {"samples": n, "on_grid": on_grid, "expected": expected, "bias": expected - on_grid}
+        tables.append(wide.index.to_frame(index=False).assign(**found, sd=sd))
+    return pd.concat(tables, ignore_index=True)
+
+
+def merged_entropy(tokens: Sequence[str], logprobs: Sequence[float]) -> float:
+    """`top_entropy` where tokens that differ in case or spaces alone count as one.
+
+    " red", "Red" and " RED" begin the same answer, and indecision between them is none about the
+    fact. The logarithm's base stays the number of tokens given, so that merging never adds entropy.
+    """
+    groups: dict[str, list[float]] = {}
+    for token, logprob in zip(tokens, logprobs, strict=True):
+        groups.setdefault(token.strip().casefold(), []).append(logprob)
+    merged = [np.logaddexp.reduce(parts) for parts in groups.values()]
+    if len(merged) == 1:
+        return 0.0
+    return top_entropy(merged) * float(np.log(len(merged)) / np.log(len(tokens)))
+
+
+def entropies(known: pd.DataFrame) -> pd.DataFrame:
+    """The entropy of each greedy answer in four ways, mean over its tokens: a row an answer.
+
+    From `schemas.MarkedAnswers`. `published`: over the ten likeliest tokens, renormalised (equation
+    1); `not renormalised`: the same sum over their probabilities as they stand; `merged`:
+    `merged_entropy`; `vocabulary`: over all tokens. Base 10 throughout, so that the last may exceed 1.
+    """
+    ten = [[np.asarray(at, dtype=float) for at in answer] for answer in known["top_logprobs"]]
+    plain = [np.mean([-np.exp(at) @ at / np.log(at.size) for at in answer]) for answer in ten]
+    pairs = zip(known["top_tokens"], known["top_logprobs"], strict=True)
+    every = ([merged_entropy(*at) for at in zip(*answer, strict=True)] for answer in pairs)
+    merged = [np.mean(answer) for answer in every]
+    whole = [np.mean(at) / np.log(10) for at in known["entropies"]]
+    table = known[KEY].assign(published=known["entropy"], merged=merged, vocabulary=whole)
+    return table.assign(**{"not renormalised": plain})
+
+
+def spellings(names: Iterable[str], said: str = "") -> list[str]:
+    """Other ways to begin an answer with one of these names, none of which begins another.
+
+    Each name as it stands, in small letters, with a capital, and with "the" or "The" before it.
+    `said` is the answer given: what it begins with, or what begins with it, is left out, as is
+    every form that begins with an earlier one or is its beginning. An output then begins with
+    at most one of `said` and these, so that their probabilities may be added up.
+    """
+    found = [said] if said else []
+    for name in names:
+        bare = name.removeprefix("The ").removeprefix("the ")
+        capital = bare[:1].upper() + bare[1:]
+        for form in (name, bare, f"The {bare}", f"the {bare}", capital, bare.lower()):
+            if not any(form.startswith(other) or other.startswith(form) for other in found):
+                found.append(form)
+    return found[1:] if said else found
+
+
+def other_spellings(known: pd.DataFrame) -> list[list[str]]:
+    """The `spellings` of each known fact's names, but for what the model said."""
+    return list(map(spellings, answers(known), known["text"].str.strip()))
+
+
+def _per_fact(
+    table: pd.DataFrame, column: str, measure: Callable[[np.ndarray, np.ndarray], float]
+) -> pd.DataFrame:
+    rows = table.sort_values("temperature", kind="stable")
+    keys, places = rows[KEY].drop_duplicates(ignore_index=True), rows.groupby(KEY).indices
+    values = rows[["temperature", column]].to_numpy()  # tables of each fact would take long
+    found = [measure(*values[places[key]].T) for key in keys.itertuples(index=False, name=None)]
+    return keys.assign(t_b=np.array(found, dtype=float))
+
+
+def _mean_probability(logprobs: Sequence[float]) -> float:
+    return float(np.mean(np.exp(logprobs))) if len(logprobs) else float("nan")

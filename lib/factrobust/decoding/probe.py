@@ -1,0 +1,162 @@
+"""Part 1: ask for facts greedily, sample the answers, temper the greedy answer.
+
+Every function takes facts with the columns `question` and `prefix` (`datasets.facts.questions`) and
+returns one row a response. What is right or wrong is decided later, by the metrics.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from factrobust.models.interface import Model, need
+from factrobust.models.prompts import FORMATS, prompts
+
+MAX_NEW_TOKENS = 5  # paper 1, 4.1.1
+TEMPERATURES = tuple(round(0.2 * k, 1) for k in range(1, 11))  # paper 1, 4.2
+# The paper's, and 12 a decade around them. As low as 0.01 because known answers that nearly tie with
+# another one break below 0.1.
+GRID = tuple(np.unique(np.round([*TEMPERATURES, *np.geomspace(0.01, 10, 37)], 6)).tolist())
+SAMPLES = 10  # a temperature, paper 1, 4.2
+ALTERNATIVES = 10  # for the entropy of an answer, paper 1, 4.3
+ABOUT = ("fact_id", "domain", "answer_type", "object", "aliases")  # a fact's columns in its samples
+
+
+def greedy(
+    model: Model,
+    facts: pd.DataFrame,
+    *,
+    max_new_tokens: int = MAX_NEW_TOKENS,
+    temperatures: Sequence[float] = GRID,
+) -> pd.DataFrame:
+    """Greedy answers, one row a fact in their order: `schemas.Answers` with the facts' columns.
+
+    Where the model's answers can be tempered, their `curve` at `temperatures` comes with them. The
+    first answer tells whether the model gives the alternatives that an entropy needs, and with it
+    the FRS; ModelError if not.
+    """
+    how: dict[str, Any] = {"max_new_tokens": max_new_tokens, "alternatives": ALTERNATIVES}
+    how["temperatures"] = () if "temper" in model.lacks else temperatures
+    stop = FORMATS[model.prompt_format].stop
+    generations = model.generate(prompts(model, facts), stop=stop, **how)
+    columns = ["prompt", "text", "token_ids", "logprobs", "curve", "entropies"]
+    answers = pd.DataFrame(list(map(vars, generations)), columns=columns)
+    for k, name in enumerate(("top_tokens", "top_logprobs")):
+        tops: Any = [[[pair[k] for pair in at] for at in g.top_logprobs] for g in generations]
+        answers[name] = tops
+    asked = {"model": model.name, "prompt_format": model.prompt_format}
+    return facts.reset_index(drop=True).assign(**asked, **answers)
+
+
+def truths(model: Model, responses: pd.DataFrame) -> pd.Series:
+    """log P of the right answer to each prompt of a model's `schemas.Answers` with their facts, all of
+    its tokens together (nats), [row]."""
+    answers = responses[responses["model"] == model.name]
+    scores = model.score(answers["prompt"].tolist(), (" " + answers["object"]).tolist())
+    return pd.Series([float(tokens.sum()) for tokens in scores], answers.index)
+
+
+def sampled(
+    model: Model,
+    facts: pd.DataFrame,
+    *,
+    temperatures: Sequence[float] = TEMPERATURES,
+    n: int = SAMPLES,
+    seed: int = 0,
+    max_new_tokens: int = MAX_NEW_TOKENS,
+    **cuts: Any,
+) -> pd.DataFrame:
+    """The paper's procedure: n samples at each temperature, one row a sample.
+
+    `cuts` truncate the distribution: top_k, top_p, min_p of `Model.sample`. Returns a table
+    `schemas.Samples` with the columns ABOUT of the facts.
+    """
+    # All temperatures of a prompt in one call: they share its computation.
+    sent = [prompt for prompt in prompts(model, facts) for _ in temperatures]
+    how = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens} | cuts
+    stop, each = FORMATS[model.prompt_format].stop, [*temperatures] * len(facts)
+    groups = model.sample(sent, temperature=each, stop=stop, **how)
+    samples = [vars(generation) for group in groups for generation in group]
+    columns = ["text", "token_ids", "logprobs", "tempered_logprobs"]
+    rows = np.repeat(np.arange(len(facts)), len(temperatures) * n)
+    table = facts[list(ABOUT)].iloc[rows].reset_index(drop=True)
+    return table.assign(
+        model=model.name,
+        temperature=np.tile(np.repeat(np.asarray(temperatures, dtype=float), n), len(facts)),
+        sample=np.tile(np.arange(n), len(sent)),
+        **pd.DataFrame(samples, columns=columns),
+    )
+
+
+def curves(responses: pd.DataFrame, temperatures: Sequence[float] = GRID) -> pd.DataFrame:
+    """log P_t of greedy answers at the temperatures they were asked with: from `schemas.Answers` to
+    `schemas.Curves`.
+
+    It is the probability that an output begins with the tokens of the answer: "Niger", which goes on
+    to "ia", counts, and other tokens for the same text do not. Answers of models that cannot be
+    tempered are left out.
+    """
+    found = responses[responses["curve"].map(len) > 0]
+    return _curves(found, np.array(found["curve"].tolist(), dtype=float), temperatures)
+
+
+def tempered(
+    model: Model, responses: pd.DataFrame, temperatures: Sequence[float] = TEMPERATURES, **cuts: Any
+) -> pd.DataFrame:
+    """log P_t of greedy answers under truncation (`Model.temper`: top_k, top_p, min_p).
+
+    From `schemas.Answers` to `schemas.Curves`.
+    """
+    prompts, ids = (responses[column].tolist() for column in ("prompt", "token_ids"))
+    return _curves(responses, model.temper(prompts, ids, temperatures, **cuts), temperatures)
+
+
+def with_spellings(
+    model: Model,
+    responses: pd.DataFrame,
+    spellings: Sequence[Sequence[str]],
+    temperatures: Sequence[float] = GRID,
+) -> pd.DataFrame:
+    """log P_t of greedy answers or of one of the `spellings` of each: `schemas.Curves`.
+
+    No spelling may begin with another or with the answer (`decoding.metrics.spellings`): an output
+    then begins with one of them at most. Each counts in its usual tokens alone, so that the sum is
+    still a lower bound of the probability that an output begins with an accepted name.
+    """
+    answers = responses[["prompt", "text"]].to_numpy().tolist()
+    pairs = [(i, prompt, text.rstrip()) for i, (prompt, text) in enumerate(answers)]
+    for i, (prompt, text) in enumerate(answers):
+        begun = text[: len(text) - len(text.lstrip())]
+        pairs += [(i, prompt, begun + form) for form in spellings[i]]
+    numbers, prompts, texts = map(list, zip(*pairs, strict=True))
+    logprobs = np.full((len(answers), len(temperatures)), -np.inf)
+    np.logaddexp.at(logprobs, numbers, model.temper(prompts, texts, temperatures).astype(float))
+    return _curves(responses, logprobs, temperatures)
+
+
+def _curves(
+    responses: pd.DataFrame, logprobs: np.ndarray, temperatures: Sequence[float]
+) -> pd.DataFrame:
+    repeated = responses[["model", "fact_id"]].loc[responses.index.repeat(len(temperatures))]
+    return repeated.assign(
+        temperature=np.tile(np.asarray(temperatures, dtype=float), len(responses)),
+        logprob=logprobs.ravel(),
+    ).reset_index(drop=True)
+
+
+def need_known(known: pd.DataFrame, models: Sequence[Model]) -> None:
+    """Raise LacksError if no model knows a single fact (`decoding.metrics.select_known`)."""
+    why = "none of the greedy answers is right, so there is no known fact to shake; ask easier "
+    need(not known.empty, models, f"{why}questions, or a model that knows some")
+
+
+def temperable(models: Sequence[Model]) -> list[Model]:
+    """The models whose answers can be tempered: all but endpoints.
+
+    Raises LacksError if that leaves none.
+    """
+    found = [model for model in models if "temper" not in model.lacks]
+    if models and not found:
+        models[0].require("temper")
+    return found

@@ -1,0 +1,123 @@
+"""How a notebook of part 1 starts: one call loads facts and models, asks every question, marks answers.
+
+study = decoding.Study(globals())
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from factrobust import schemas, study
+from factrobust.datasets import named
+from factrobust.decoding import metrics, probe
+from factrobust.models.interface import Model
+from factrobust.models.records import open_records
+
+
+class Study(study.Study):
+    """Part 1: each of `models` is asked the `n_questions` facts of `data` greedily.
+
+    Holds the `facts`, what was left out of them (`counts`), and the `marked` answers. Facts without a
+    type get that of a classifier, trained on the questions that a parameter `types` names. With
+    `tempered`, only models that can be tempered (LacksError if there is none).
+    """
+
+    cluster = "relation"
+
+    def __init__(self, notebook: Mapping[str, Any], *, tempered: bool = False) -> None:
+        super().__init__(notebook)
+        seed, limit = self.parameters["seed"], self.parameters["n_questions"]
+        self.models = probe.temperable(self.models) if tempered else self.models
+        loaded = named.load_named(self.parameters["data"], limit=limit, seed=seed)
+        self.facts, self.counts, self.inputs, _ = loaded
+        if (self.facts["answer_type"] == "").any():
+            types = self.parameters.get("types", named.EMBEDDED)
+            from factrobust.decoding import classify  # embedded facts have types
+
+            train, _, files = named.load_named_types(types)
+            self.inputs = [*self.inputs, *files]
+            longer = {"epochs": 10} if types == named.EMBEDDED else {}  # see fine_tune
+            self.facts = classify.with_types(open_records(), self.facts, train, seed=seed, **longer)
+        answers = self.concat_over_models(lambda model: probe.greedy(model, self.facts))
+        self.marked = schemas.MarkedAnswers.validate(metrics.mark_greedy(answers))
+        schemas.AskedFacts.validate(self.facts)
+        self.print_counts(f"{len(self.facts)} facts")
+
+    @cached_property
+    def known(self) -> pd.DataFrame:
+        """The answers that match exactly: facts that a model knows. LacksError if there is none."""
+        known: pd.DataFrame = metrics.select_known(self.marked)
+        probe.need_known(known, self.models)
+        return known
+
+    @cached_property
+    def measures(self) -> pd.DataFrame:
+        """The marked answers with what is measured of every fact, known or not: right (1 or 0), logprob
+        (of the answer), truth (`decoding.probe.truths`), the exact t_b and its frs."""
+        curves = probe.curves(self.marked)
+        rows = self.marked.merge(metrics.exact_breaking(curves), how="left")
+        frs = metrics.frs(rows["entropy"], rows["t_b"], unbroken=None)
+        rows["truth"] = pd.concat([probe.truths(model, rows) for model in self.models])
+        right, logprob = rows["exact_match"].astype(float), rows["logprobs"].map(sum)
+        return rows.assign(right=right, logprob=logprob, frs=frs)
+
+    @property
+    def known_sample(self) -> pd.DataFrame:
+        """Up to `n_known` of them for each model and domain, drawn: those that are sampled."""
+        return metrics.select_known(self.known, per_domain=self.parameters["n_known"])
+
+    def _ask_each(self, known: pd.DataFrame, ask: Callable[..., Any], **how: Any) -> pd.DataFrame:
+        """What `ask` returns for each model and those of the answers that this model gave."""
+        return self.concat_over_models(
+            lambda model: ask(model, known[known["model"] == model.name], **how)
+        )
+
+    def sampled(self, **cuts: Any) -> pd.DataFrame:
+        """`n_samples` samples of `known_sample` at each temperature, from the model that knows them;
+        `cuts` truncate (top_k, top_p, min_p of `Model.sample`)."""
+        how = {"n": self.parameters["n_samples"], "seed": self.parameters["seed"]} | cuts
+        return self._ask_each(self.known_sample, probe.sampled, **how)
+
+    def curves(self, **cuts: Any) -> pd.DataFrame:
+        """log P_t of the known answers, of the models that can be tempered: on a fine grid, or truncated
+        by `cuts`, as `sampled`, on the paper's temperatures."""
+        if cuts:
+            return self._ask_each(self.known, probe.tempered, **cuts)
+        return probe.curves(self.known)
+
+    @cached_property
+    def spelled_curves(self) -> pd.DataFrame:
+        """log P_t of `known_sample` or another spelling of them, on the fine grid."""
+
+        def ask(model: Model, known: pd.DataFrame) -> pd.DataFrame:
+            return probe.with_spellings(model, known, metrics.other_spellings(known))
+
+        return self._ask_each(self.known_sample, ask)
+
+    @cached_property
+    def exact(self) -> pd.DataFrame:
+        """The exact t_b of the known answers: where P_t falls to one half."""
+        return metrics.exact_breaking(self.curves())
+
+    @cached_property
+    def breaking_on_grid(self) -> pd.DataFrame:
+        """Their t_b on the paper's temperatures, from P_t."""
+        return metrics.grid_breaking(self.curves(), probe.TEMPERATURES)
+
+    @cached_property
+    def by_samples(self) -> pd.DataFrame:
+        """t_b of `known_sample` as the paper finds it: samples at each temperature, half of them right."""
+        marked = metrics.mark_samples(self.sampled())
+        return metrics.sampled_breaking(metrics.sampled_accuracy(marked))
+
+    @cached_property
+    def breaking(self) -> tuple[pd.DataFrame, str]:
+        """t_b on the paper's temperatures, by one way for all models, and that way's name in figures.
+
+        From P_t of all known answers; if one of the models cannot be tempered, `by_samples`.
+        """
+        if any("temper" in model.lacks for model in self.models):
+            return self.by_samples, "by samples"
+        return self.breaking_on_grid, "from $P_t$"

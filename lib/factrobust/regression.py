@@ -1,0 +1,110 @@
+"""Logistic regressions of few rows: by maximum likelihood where that is finite, else with priors.
+
+Where some predictors tell right from wrong without an error, as in a category that is all wrong, the
+likelihood grows for ever along them, and maximum-likelihood estimates are infinite (Albert and
+Anderson, Biometrika 71, 1984); with collinear columns they are not unique. Such a fit is penalised
+as a whole: each coefficient but the intercept gets a normal prior with mean 0 and standard deviation
+PRIOR_SD, in logits for one standard deviation of a predictor. Covariances, p-values and intervals are
+then those of the posterior's normal approximation, and the method says so.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.optimize import root
+from scipy.special import expit
+
+from factrobust.statistics import Array
+
+PRIOR_SD = 2.5
+ML = "maximum likelihood"
+ML_STEPS = 25  # finite estimates take about 10 steps; from 37 on, diverging ones look settled
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Estimated coefficients of a design."""
+
+    coefficients: pd.Series  # by name of the design's column
+    covariance: Array  # [column, column]
+    degrees: float  # effective number of coefficients: their number, less if penalised
+    log_likelihood: float
+    method: str  # ML, or "penalised (...)" with the reason
+
+
+def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
+    """Estimates for a design and outcomes y (0 or 1): by maximum likelihood if finite and unique.
+
+    A penalised fit is "collinear" if the design's rank is too low, else "separated": then Newton's
+    method, which takes about 10 steps to a finite maximum, has not settled after ML_STEPS.
+    """
+    design, names = np.ascontiguousarray(columns), columns.columns
+    collinear = np.linalg.matrix_rank(design) < design.shape[1]
+    result = None if collinear else maximum_likelihood(design, y)
+    if result is not None:
+        b, covariance = result.params, result.cov_params()
+        degrees, method = float(len(b)), ML
+    else:
+        precision = np.where(names == "intercept", 0.0, PRIOR_SD**-2)
+        b, hessian = ridge(design, y, precision)
+        covariance = np.linalg.inv(hessian)
+        # Gray (1992): the trace of the information over the penalised information.
+        degrees = float(np.trace(covariance @ (hessian - np.diag(precision))))
+        method = f"penalised ({'collinear' if collinear else 'separated'})"
+    likelihood = log_likelihood(design @ b, y)
+    return Estimates(pd.Series(b, index=names), covariance, degrees, likelihood, method)
+
+
+def ridge(design: Array, y: Array, precision: Array) -> tuple[Array, Array]:
+    """Coefficients [column] that maximise log-likelihood - sum of precision * b^2 / 2, by
+    Levenberg and Marquardt's method, and the negative Hessian there [column, column].
+
+    They are the mode under independent normal priors with mean 0 and variance 1 / precision [column]
+    (0: no prior), and the inverse of the Hessian is the normal approximation of the posterior's
+    covariance. Raises RuntimeError if it does not converge, which columns without a prior may cause.
+    """
+
+    def slope(b: Array) -> Array:
+        return design.T @ (expit(design @ b) - y) + precision * b
+
+    def curvature(b: Array) -> Array:
+        p = expit(design @ b)
+        return (design * (p * (1 - p))[:, None]).T @ design + np.diag(precision)
+
+    found = root(slope, np.zeros(design.shape[1]), jac=curvature, method="lm", tol=1e-12)
+    if not found.success:
+        raise RuntimeError(f"the penalised fit did not converge: {found.message}")
+    return found.x, curvature(found.x)
+
+
+def log_likelihood(logits: Array, y: Array) -> float:
+    """Log-likelihood of outcomes y (0 or 1) under logits [row]."""
+    return float(-np.logaddexp(0, np.where(y > 0, -logits, logits)).sum())
+
+
+def maximum_likelihood(design: Array, y: Array, clusters: ArrayLike | None = None) -> Any | None:
+    """statsmodels' result, or None if Newton's method does not settle: then estimates diverge. Rows of
+    one of the `clusters` [row] may depend on each other.
+
+    statsmodels by itself adds a little to the Hessian's diagonal, which would let an infinite
+    estimate settle; ridge_factor=0 takes it away.
+    """
+    from statsmodels.discrete.discrete_model import Logit
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what is checked below
+        try:
+            result = Logit(y, design).fit(
+                method="newton", maxiter=ML_STEPS, ridge_factor=0, disp=0,
+                cov_type="nonrobust" if clusters is None else "cluster",
+                cov_kwds=None if clusters is None else {"groups": clusters},
+            )  # fmt: skip
+        except np.linalg.LinAlgError:
+            return None
+    # Not the standard errors: a variance of 0 may be rounded to less than 0.
+    finite = np.isfinite(result.params).all() and np.isfinite(result.cov_params()).all()
+    return result if result.mle_retvals["converged"] and finite else None

@@ -1,0 +1,159 @@
+"""What every notebook's start shares: parameters, models, input files, saving, means with intervals.
+
+`globals()` hands over the notebook's parameters: its annotated variables (`seed: int = 0`). The rooms
+of the papers have studies of their own (`decoding.Study`, `time.Study`, ...), which load the data,
+ask every question and mark the answers. What a study saves has these parameters, the models and the
+files read as its provenance.
+"""
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from IPython import get_ipython
+from matplotlib.figure import Figure
+from pandas.api.types import is_integer_dtype
+
+from factrobust import load_model, statistics
+from factrobust.models.interface import Model
+from factrobust.models.records import open_records
+from factrobust.provenance import PACKAGES, save_figure, save_table
+
+
+def _as_html(table: pd.DataFrame) -> str:
+    """As pandas shows a table, but without row numbers: only an index with a name says anything."""
+    numbers = table.index.names == [None] and is_integer_dtype(table.index)
+    return table.to_html(index=not numbers, notebook=True, max_rows=10 if len(table) > 60 else None)
+
+
+class Study:
+    """Parameters, models and input files of a notebook: the provenance of what it saves.
+
+    Its estimates draw whole clusters of facts, `n_boot` times: relations in parts 1 and 3, subjects or
+    an office's terms in part 2. Where a table is split by these clusters, or a study has none, they draw
+    facts. Tables need a column `unit`; the clusters come from the study's facts.
+    """
+
+    inputs: Sequence[str | Path] = ()
+    facts: pd.DataFrame
+    unit, cluster = "fact_id", ""  # columns of the facts; those of a cluster resemble each other
+    others: Sequence[Any] = ()  # further models behind what is saved
+
+    def __init__(self, notebook: Mapping[str, Any]) -> None:
+        # Answers are millions of small objects and no garbage: looking for it takes half of the time.
+        gc.set_threshold(1_000_000)
+        pd.set_option("display.max_colwidth", 90)
+        if shell := get_ipython():
+            shell.display_formatter.formatters["text/html"].for_type(pd.DataFrame, _as_html)
+        print(", ".join(f"{package} {metadata.version(package)}" for package in PACKAGES[:4]))
+        self.parameters = {name: notebook[name] for name in notebook["__annotations__"]}
+        names = self.parameters.pop("models", [])
+        self.models = [load_model(name, records=open_records()) for name in names]
+
+    def means(
+        self,
+        table: pd.DataFrame,
+        by: Sequence[str],
+        value: str | list[str],
+        *,
+        group: str | None = "",
+    ) -> pd.DataFrame:
+        """`statistics.interval_table`: means of `value` in each combination of the columns `by`, with
+        intervals. n counts facts, or the values of another column `group`; rows for None."""
+        counted = self.unit if group == "" else group
+        return statistics.interval_table(
+            self._complete(table), by, value, counted, **self._resampling(by)
+        )
+
+    def statistic(
+        self,
+        table: pd.DataFrame,
+        by: Sequence[str],
+        statistic: Callable[..., statistics.Array],
+        columns: Sequence[Any],
+        *,
+        sort: bool = True,
+    ) -> pd.DataFrame:
+        """`statistics.statistic_table`: a weighted statistic of columns, with its interval."""
+        return statistics.statistic_table(
+            self._complete(table), by, statistic, columns, sort=sort, **self._resampling(by)
+        )
+
+    def correlations(
+        self, table: pd.DataFrame, by: Sequence[str], x: str, y: str, *, ranks: bool = False
+    ) -> pd.DataFrame:
+        """`statistics.correlations` of two columns, with intervals; with `ranks` Spearman's."""
+        return statistics.correlations(
+            self._complete(table), by, x, y, ranks=ranks, **self._resampling(by)
+        )
+
+    def paired(
+        self,
+        table: pd.DataFrame,
+        by: Sequence[str],
+        value: str,
+        column: str,
+        between: tuple[str, str],
+    ) -> pd.DataFrame:
+        """`statistics.paired_table`: `value` under two values of `column`, and their difference."""
+        return statistics.paired_table(
+            self._complete(table),
+            by,
+            value,
+            column,
+            between,
+            group=self.unit,
+            **self._resampling(by),
+        )
+
+    def pairwise(self, table: pd.DataFrame, value: str, column: str = "model") -> pd.DataFrame:
+        """`statistics.pairwise`: the differences of `value` between any two values of `column`."""
+        return statistics.pairwise(
+            self._complete(table), value, column, group=self.unit, **self._resampling([])
+        )
+
+    def _resampling(self, by: Sequence[str]) -> dict[str, Any]:
+        """How an estimate draws in parts of a table by these columns: clusters, unless each part is one."""
+        cluster = "" if self.cluster in by else self.cluster
+        return {"cluster": cluster, "n_boot": self.parameters["n_boot"]}
+
+    def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The table with the clusters of its facts."""
+        if not self.cluster or self.cluster in table:
+            return table
+        clusters = self.facts[[self.unit, self.cluster]].drop_duplicates()
+        return table.merge(clusters, on=self.unit)
+
+    def save_figure(self, fig: Figure, name: str, data: pd.DataFrame, **other: Any) -> Figure:
+        """`provenance.save_figure` with this study's provenance; returns the figure, to be shown."""
+        save_figure(fig, name, data, **self.about | other)
+        return fig
+
+    def save_table(self, table: pd.DataFrame, name: str, **other: Any) -> pd.DataFrame:
+        """`provenance.save_table` with this study's provenance; returns the table, to be shown."""
+        return save_table(table, name, **self.about | other)
+
+    def published(self, name: str, whose: str = "") -> pd.DataFrame:
+        """Numbers of the papers themselves: a table (`datasets.published.load_published`)."""
+        from factrobust.datasets.published import load_published  # few notebooks need it
+
+        return load_published(name, whose)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What `save_figure` and `save_table` of factrobust.provenance need."""
+        models = [*self.models, *self.others]
+        return {"parameters": self.parameters, "models": models, "inputs": self.inputs}
+
+    def concat_over_models(self, ask: Callable[[Model], pd.DataFrame]) -> pd.DataFrame:
+        """What the models answer, one table below the other; an empty one without models."""
+        answers = [ask(model) for model in self.models]
+        return pd.concat(answers, ignore_index=True) if answers else pd.DataFrame()
+
+    def print_counts(self, counts: str) -> None:
+        """Say how much was asked, and of which models."""
+        names = ", ".join(model.name for model in self.models)
+        print(f"{counts}, asked of {names or 'no model'}")

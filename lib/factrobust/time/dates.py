@@ -1,0 +1,279 @@
+"""Dates as intervals of days: parse, classify, place, sample, put into words (paper 2, section 3.2).
+
+A date, and each bound of a fact's validity, is ISO text that carries its own precision: "1976",
+"2005-11" or "2005-11-19". It stands for the closed interval of its days in the proleptic Gregorian
+calendar, [first, last]; days are numpy's datetime64[D].
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from factrobust import schemas
+from factrobust.draws import hash64, need_count
+
+PRECISIONS = ("year", "month", "day")
+LABELS = ("correct", "incorrect", "transitional")
+RULES = ("strict", "published")  # of labels
+COLUMNS = tuple(schemas.Dates.columns)
+YEARS = (1000, 2020)  # the first and the last year that is sampled
+GRID = range(1950, 2021, 3)  # the years of `grid`
+REACH, STEPS = 5, 20  # alpha runs from -5 to 5 in steps of 1/20
+DAYS_A_YEAR = 365.2425
+# Not calendar.month_name, which follows the locale.
+MONTHS = "January February March April May June July August September October November December"
+
+Days = NDArray[np.datetime64]
+Span = tuple[Days, Days]  # first and last day
+
+
+def is_date(text: str) -> bool:
+    """Whether text is YYYY, YYYY-MM or YYYY-MM-DD and names a date of the calendar."""
+    if not re.fullmatch(r"(?!0000)[0-9]{4}(-[0-9]{2}){0,2}", text):
+        return False
+    try:
+        np.datetime64(text)
+    except ValueError:
+        return False
+    return True
+
+
+def parse(dates: ArrayLike) -> Span:
+    """First and last day of each date, shaped like `dates` (one text, or an array of them); ValueError
+    for a text that is no date."""
+    texts = np.asarray(dates, dtype=str)
+    for text in np.unique(texts):
+        if not is_date(str(text)):
+            raise ValueError(f"{str(text)!r} is no date: write YYYY, YYYY-MM or YYYY-MM-DD.")
+    first, last = texts.astype("datetime64[D]"), texts.astype("datetime64[D]")
+    for unit, length in (("Y", 4), ("M", 7)):
+        coarse = np.strings.str_len(texts) == length
+        last = np.where(coarse, _days(texts.astype(f"datetime64[{unit}]"))[1], last)
+    return first, last
+
+
+def _days(dates: Days) -> Span:
+    """First and last day of dates whose numpy unit is their precision."""
+    return dates.astype("datetime64[D]"), (dates + 1).astype("datetime64[D]") - 1
+
+
+def _take(span: Span, rows: NDArray[np.intp]) -> Span:
+    return span[0][rows], span[1][rows]
+
+
+def classify(date: Span, start: Span, end: Span, *, rule: str = "strict") -> NDArray[np.str_]:
+    """Label each date "correct", "incorrect" or "transitional" for a fact valid from start to end.
+
+    rule="strict": a bound "1976" says that the change came on some day of 1976. A date that shares a
+    day with either bound is transitional; one wholly between the bounds is correct; one wholly
+    before the start or after the end is incorrect.
+
+    rule="published": the authors' code fills the bounds up, the start to its first day, the end to
+    its last. Dates wholly within are correct, disjoint ones incorrect, others transitional; so a
+    bound that is known to the year makes the whole of that year correct (the paper's table 1 calls
+    2018-12-30 correct for a player whose end is "2018", and who left in May).
+    """
+    rules = {"strict": (start[1] + 1, end[0] - 1), "published": (start[0], end[1])}
+    inner = rules[rule]
+    correct = (date[0] >= inner[0]) & (date[1] <= inner[1])
+    incorrect = (date[1] < start[0]) | (date[0] > end[1])
+    return np.select([correct, incorrect], ["correct", "incorrect"], "transitional")
+
+
+def position(date: Span, start: Span, end: Span) -> tuple[NDArray, NDArray]:
+    """Where a date's middle lies: alpha, and the signed distance to the validity in years.
+
+    The validity runs from the start's first to the end's last day. alpha is relative to its middle,
+    in units of its length: -0.5 is the first day, 0.5 the last. years_off is 0 inside, negative
+    before the start and positive after the end (a year has 365.2425 days).
+    """
+    days = [side.astype(float) for side in (date[0], date[1], start[0], end[1])]
+    length = days[3] - days[2]
+    alpha = (days[0] + days[1] - days[2] - days[3]) / 2 / length
+    years_off = np.sign(alpha) * np.maximum(abs(alpha) - 0.5, 0) * length / DAYS_A_YEAR
+    return alpha, years_off + 0.0  # no negative zeros
+
+
+def sample_dates(facts: pd.DataFrame, *, rule: str = "strict", seed: int = 0) -> pd.DataFrame:
+    """Sample dates around each fact's validity (paper 2, section 3.2.2): one row a fact, precision
+    and date, in the facts' order, then by precision, then by date.
+
+    `facts` is a table `schemas.TemporalFacts`, the dates are one of `schemas.Dates`; `position`
+    explains alpha and years_off, `classify` the label and `rule`.
+
+    alpha = -5, -4.95, ..., 5 gives days, and these give years; repeated years and those before 1000
+    or after 2020 are left out. Each year is then tested at all three precisions: by itself, by a
+    month of it, and by a day of that month, drawn by a hash of (seed, fact_id, year), so that they
+    depend on no other fact and no order (the authors draw from one stream). As in the authors' code,
+    rule="published" leaves out the month and the day of a transitional year; rule="strict" tests
+    them like any other. Where another row has the same subject, relation and object, an incorrect
+    date is left out unless it is incorrect for that row's period too.
+
+    These dates are the paper's; `thinned` keeps some. Years that no subject could live in stay
+    where the sampling reaches them, as in the paper; balanced dates seldom do. Raises ValueError for
+    a bound that is no date.
+    """
+    start, end = parse(facts["start"]), parse(facts["end"])
+    fact, years = _years(start[0], end[1])
+    names = facts["fact_id"].to_numpy()[fact]
+    bounds = _take(start, fact), _take(end, fact)
+    parts: list[pd.DataFrame] = []
+    for precision, dates in zip(PRECISIONS, _moments(names, years, seed), strict=True):
+        span = _days(dates)
+        part = pd.DataFrame({"fact_id": names, "precision": precision})
+        part["date"] = np.datetime_as_string(dates)
+        part["year"] = years.astype(int) + 1970
+        part["alpha"], part["years_off"] = position(span, *bounds)
+        part["label"] = classify(span, *bounds, rule=rule)
+        part["fact"], part["first"], part["last"] = fact, *span
+        if parts and rule == "published":
+            part = part[parts[0]["label"] != "transitional"]
+        parts.append(part)
+    table = pd.concat(parts, ignore_index=True)
+    table = table[_alone(table, facts, start, end, rule)]
+    # The parts are sorted by fact and date already.
+    return table.sort_values("fact", kind="stable")[list(COLUMNS)].reset_index(drop=True)
+
+
+def grid(facts: pd.DataFrame, years: Sequence[int] = GRID) -> pd.DataFrame:
+    """The same years for every fact that began and ended within them: a table `schemas.Dates`.
+
+    In the facts' order, with the labels of `classify`'s strict rule.
+    """
+    start, end = parse(facts["start"]), parse(facts["end"])
+    span = parse([str(year) for year in years])
+    inside = (start[0] >= span[0][0]) & (end[1] <= span[1][-1])
+    table = facts[inside].merge(pd.DataFrame({"precision": "year", "year": years}), how="cross")
+    table["date"] = table["year"].astype(str)
+    date, *bounds = (parse(table[name]) for name in ("date", "start", "end"))
+    table["alpha"], table["years_off"] = position(date, *bounds)
+    table["label"] = classify(date, *bounds)
+    return table[list(COLUMNS)]
+
+
+def _years(first: Days, last: Days) -> tuple[NDArray[np.intp], Days]:
+    """The sampled years of all facts: index of the fact, and the year as datetime64[Y]."""
+    step = np.arange(-REACH * STEPS, REACH * STEPS + 1) + STEPS // 2  # alpha -0.5 is step 0
+    # Integers, rounded down: numpy's own division of a negative time rounds it up.
+    ahead = step * (last - first).astype(int)[:, None] // STEPS
+    days = first[:, None] + ahead.astype("timedelta64[D]")
+    years = days.astype("datetime64[Y]")
+    number = years.astype(int) + 1970
+    kept = (number >= YEARS[0]) & (number <= YEARS[1])
+    kept[:, 1:] &= number[:, 1:] != number[:, :-1]
+    return np.nonzero(kept)[0], years[kept]
+
+
+def _moments(names: NDArray[Any], years: Days, seed: int) -> tuple[Days, Days, Days]:
+    """Each year, a month of it and a day of that month, as datetime64 of unit Y, M and D."""
+    keys = zip(names, years.astype(int) + 1970, strict=True)
+    lots = np.array([hash64(f"{seed}/{name}/{year}", 7) for name, year in keys], dtype=np.int64)
+    months = years.astype("datetime64[M]") + (lots % 12).astype("timedelta64[M]")
+    first, last = _days(months)
+    day = lots // 12 % ((last - first).astype(int) + 1)
+    return years, months, first + day.astype("timedelta64[D]")
+
+
+def _alone(
+    table: pd.DataFrame, facts: pd.DataFrame, start: Span, end: Span, rule: str
+) -> NDArray[np.bool_]:
+    """False for the incorrect dates that another period of the same fact may hold."""
+    what = ["subject", "relation", "object"]
+    periods = facts[what].assign(fact=np.arange(len(facts)))
+    pairs = periods.merge(periods, on=what, suffixes=("", "_other"))
+    pairs = pairs.loc[pairs["fact"] != pairs["fact_other"], ["fact", "fact_other"]]
+    incorrect = table.loc[table["label"] == "incorrect", ["fact", "first", "last"]]
+    both = incorrect.reset_index().merge(pairs, on="fact")
+    date = both["first"].to_numpy(), both["last"].to_numpy()
+    other = both["fact_other"].to_numpy()
+    label = classify(date, _take(start, other), _take(end, other), rule=rule)
+    return ~table.index.isin(both.loc[label != "incorrect", "index"])
+
+
+def thinned(
+    dates: pd.DataFrame,
+    *,
+    sampling: str = "balanced",
+    n_correct: int | None = None,
+    n_incorrect: int | None = None,
+) -> pd.DataFrame:
+    """Keep some of each fact's dates, evenly spaced; transitional ones stay.
+
+    sampling="balanced" (ours): at each precision at most n_correct correct dates, and on both sides
+    of the validity the same number of incorrect ones: at most n_incorrect (None: all), no more than
+    the other side has, and none that lies over a year farther off than the other side reaches (the
+    years end in 2020, so that the side before a fact reaches farther, where its object may be unlikely
+    for other reasons). A fact with an empty side keeps no incorrect date there: see `balance`.
+
+    sampling="published": the paper's dates as they fall. n_correct and n_incorrect, of both sides
+    together, thin its years by their label as years, and all precisions keep the same years.
+
+    `dates` is a table `schemas.Dates`, a fact's dates at a precision in their order. Raises ValueError
+    for a number that is no count.
+    """
+    need_count("n_correct", n_correct)
+    need_count("n_incorrect", n_incorrect)
+    counts = {"correct": n_correct, "incorrect": n_incorrect}
+    if sampling == "published":
+        years = dates[dates["precision"] == "year"]
+        groups = [years["fact_id"], years["label"]]
+        dropped = years[~even(groups, years["label"].map(counts))]
+        keys = pd.factorize(dates["fact_id"])[0] * 10_000 + dates["year"]
+        return dates[~keys.isin(keys[dropped.index])]
+    cell = [dates["fact_id"], dates["precision"]]
+    incorrect = dates["label"] == "incorrect"
+    side, far = np.sign(dates["years_off"]).where(incorrect, 0), dates["years_off"].abs()
+    before, after = (far.where(side == s).groupby(cell).transform("max") for s in (-1, 1))
+    dates = dates[~incorrect | (far <= np.minimum(before, after) + 1)]  # NaN: an empty side
+    cell, side = [part[dates.index] for part in cell], side[dates.index]
+    before, after = ((side == s).groupby(cell).transform("sum") for s in (-1, 1))
+    limit = dates["label"].map(counts).fillna(len(dates))
+    limit = limit.where(side == 0, np.minimum(limit, np.minimum(before, after)))
+    return dates[even([*cell, dates["label"], side], limit)]
+
+
+def even(groups: list[pd.Series], count: pd.Series) -> pd.Series:
+    """Whether each row is among the `count` (its group's; NaN keeps all) that stay, evenly spaced."""
+    grouped = count.groupby(groups)
+    place, total = grouped.cumcount(), grouped.transform("size")
+    n = np.minimum(count.fillna(np.inf), total).astype(int)
+    # The i-th of n kept ones stands at place floor((i + 1/2) total / n): the middles of n parts.
+    before, after = (-((total - 2 * n * p) // (2 * total)) for p in (place, place + 1))
+    return before != after
+
+
+def balance(dates: pd.DataFrame) -> pd.DataFrame:
+    """How many incorrect dates lie before the validity and after it, and what that is worth.
+
+    One row a precision of `dates` (`schemas.Dates`): precision, facts (with any date there), one_sided
+    (of these without an incorrect date on one side, or on both: of balanced dates those without a
+    match), before and after (incorrect dates a fact); and for the rule that a later date is likelier
+    win_rate (over the facts with an incorrect date) and robust (facts: none of theirs lies after).
+    """
+    wrong = dates[dates["label"] == "incorrect"]
+    early = (wrong["years_off"] < 0).groupby([wrong["precision"], wrong["fact_id"]])
+    share, before = early.mean(), early.sum()
+    sides = pd.DataFrame({"before": before, "after": early.size() - before, "robust": share == 1})
+    sides["both"] = (share > 0) & (share < 1)
+    facts = dates.groupby("precision", sort=False)["fact_id"].nunique()
+    table = sides.groupby("precision").sum().reindex(facts.index, fill_value=0)
+    table[["before", "after"]] = table[["before", "after"]].div(facts, axis=0)
+    table = table.assign(facts=facts, one_sided=facts - table.pop("both"))
+    return table.assign(win_rate=share.groupby("precision").mean()).reset_index()
+
+
+@cache
+def verbalise(date: str) -> str:
+    """A date as it opens a question (appendix E): "In 2019", "In December 2019", "On December 1,
+    2019". Raises ValueError for what is no date."""
+    parse(date)  # checks it
+    year, *rest = map(int, date.split("-"))
+    if not rest:
+        return f"In {year}"
+    month = MONTHS.split()[rest[0] - 1]
+    return f"In {month} {year}" if len(rest) == 1 else f"On {month} {rest[1]}, {year}"

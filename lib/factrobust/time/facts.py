@@ -1,0 +1,378 @@
+"""Temporal facts: quintuples (subject, relation, object, start, end), their questions, their counts; and
+the holders of offices, with the years to ask for them."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+from factrobust import schemas, tables
+from factrobust.datasets import facts as fact_tables
+from factrobust.datasets import named, world
+from factrobust.datasets.official import FILLED, read_rows
+from factrobust.draws import in_turns, need_count
+from factrobust.paths import DATA
+from factrobust.tables import FactsError, Loaded
+from factrobust.time import dates as dating
+from factrobust.time.dates import LABELS, PRECISIONS, YEARS, even, is_date, parse
+
+FILES = (DATA / "temporal_facts.csv", DATA / "temporal_relations.csv")  # for provenance
+REQUIRED = ("subject", "relation", "object", "start", "end")
+POPULARITIES = ("subject_popularity", "object_popularity", "popularity")
+_BOUND = [
+    tables.filled("write when the fact began or ended; one that still holds has no place here"),
+    pa.Check(
+        lambda cells: cells.map(is_date) | (cells == ""),
+        error="is no date of the calendar; write YYYY, YYYY-MM or YYYY-MM-DD",
+    ),
+]
+COLUMNS = tuple(schemas.TemporalFacts.columns)
+# Of CSV files, all cells still strings. Which relations are known, `check_quintuples` checks besides.
+_CHECKS = {name: column.checks for name, column in fact_tables.SCHEMA.columns.items()}
+_CHECKS |= dict.fromkeys(POPULARITIES, _CHECKS["popularity"]) | {"start": _BOUND, "end": _BOUND}
+SCHEMA = tables.csv_schema(REQUIRED, **{name: _CHECKS.get(name) for name in COLUMNS})
+RELATIONS_SCHEMA = fact_tables.RELATIONS_SCHEMA.select_columns(["relation", "question", "prefix"])
+
+
+def load_temporal_relations() -> pd.DataFrame:
+    """Return how temporal facts are asked for, indexed by relation: question, prefix.
+
+    Both hold {subject} once and go on after a date ("In 2019, ..."), so they begin in lower case and
+    know nothing of the date's precision; the object continues the prefix.
+    """
+    return fact_tables.read_relations(FILES[1], RELATIONS_SCHEMA)
+
+
+def load_temporal_facts(path: str | Path | None = None) -> pd.DataFrame:
+    """Return temporal facts, in the file's order: a table `schemas.TemporalFacts`.
+
+    start and end hold the days on which the change may have come. `path` is a CSV of your own (default:
+    the embedded table); it needs only subject, relation, object, start and end. The rest is filled in:
+    fact_id from relation, subject and object (and start, for a fact that holds in several periods),
+    popularity with the mean of the other two where both count the same, else NaN, the rest with
+    nothing.
+
+    Raises FactsError with file and line for a bad file: an end before the start, a bound that is
+    missing or no date, a period without a whole calendar year surely inside (it has no correct
+    year), a repeated fact, a relation without a question.
+    """
+    path = FILES[0] if path is None else Path(path)
+    frame = tables.read_checked(path, SCHEMA)
+    check_quintuples(frame, load_temporal_relations().index, path)
+    frame = complete(frame)
+    tables.check_unique(frame, ["fact_id"], path)
+    return frame.reset_index(drop=True)
+
+
+def sample(facts: pd.DataFrame, limit: int | None, seed: int) -> pd.DataFrame:
+    """A seeded sample in the facts' order, spread evenly over relations; all of them for None."""
+    if limit is None:
+        return facts
+    order = in_turns(facts, limit, seed, ["relation"])
+    return facts.loc[order.index[:limit].sort_values()].reset_index(drop=True)
+
+
+def whole_years(start: pd.Series, end: pd.Series) -> pd.Series:
+    """How many calendar years lie wholly between the two bounds, which they may not touch."""
+    years = end.str[:4].astype(int) - start.str[:4].astype(int)
+    return (years - 1).clip(lower=0)
+
+
+def check_quintuples(frame: pd.DataFrame, relations: Iterable[str], path: str | Path) -> None:
+    """Raise FactsError for the first bad row of a table that `read_table` has read."""
+    tables.check_table(frame, fact_tables.with_relations(SCHEMA, relations), path)
+    tables.check_unique(frame, ["relation", "subject", "object", "start"], path)
+    tables.refuse(
+        frame, parse(frame["start"])[0] > parse(frame["end"])[1], path,
+        "the period from {start} to {end} ends before it begins; swap the two, or mend the wrong one",
+    )  # fmt: skip
+    tables.refuse(
+        frame, whole_years(frame["start"], frame["end"]) == 0, path,
+        "the period from {start} to {end} has no whole calendar year surely inside, so that no year is "
+        "correct; give the bounds more precisely, or delete the line",
+    )  # fmt: skip
+
+
+def complete(frame: pd.DataFrame) -> pd.DataFrame:
+    """Fill in the columns that a table of quintuples may leave out, and give each its type."""
+    frame = tables.complete_table(frame, SCHEMA, fact_id=_names(frame))
+    for column in POPULARITIES:
+        frame[column] = pd.to_numeric(frame[column]).astype(float)
+    mean = (frame["subject_popularity"] + frame["object_popularity"]) / 2
+    alike = frame["subject_counts"] == frame["object_counts"]
+    frame["popularity"] = frame["popularity"].fillna(mean.where(alike))
+    frame["aliases"] = tables.alias_lists(frame["aliases"], frame["object"])
+    return frame
+
+
+def popularities(facts: pd.DataFrame) -> pd.DataFrame:
+    """The known popularities, a row a fact and what is popular: fact_id, what, popularity.
+
+    what is "subject (views)", "subject (people)", "object (views)", ...: numbers of different counts
+    are not compared. "subject" and "object" are of a table that does not say what it counts, "fact"
+    is the fact's own.
+    """
+    sides = facts.assign(fact_popularity=facts["popularity"], fact_counts="")
+    parts = [
+        sides[["fact_id"]].assign(
+            what=(side + " (" + sides[f"{side}_counts"] + ")").str.removesuffix(" ()"),
+            popularity=sides[f"{side}_popularity"],
+        )
+        for side in ("subject", "object", "fact")
+    ]
+    return pd.concat(parts, ignore_index=True).dropna().reset_index(drop=True)
+
+
+def _names(frame: pd.DataFrame) -> pd.Series:
+    subject, answer = (frame[name].map(tables.slug) for name in ("subject", "object"))
+    names = frame["relation"] + "/" + subject + "/" + answer
+    return names.where(~names.duplicated(keep=False), names + "/" + frame["start"])
+
+
+def describe_dates(dates: pd.DataFrame) -> pd.DataFrame:
+    """Of table 2: average numbers of dates and tests a fact, one row a precision.
+
+    Columns: correct, incorrect, transitional (dates a fact), tests (correct times incorrect ones, of
+    one fact at one precision), n (facts). A fact without a date of some kind counts as 0. The row
+    "overall" is the mean of the three precisions; all dates are thrice that. The paper does not say how
+    its table counts: its correct and incorrect dates are such means, its 1.74 transitional ones are
+    none, since its rule leaves the months and days of a transitional year out (at most 2 of 3 remain).
+    """
+    every = pd.MultiIndex.from_product(
+        [dates["fact_id"].unique(), PRECISIONS], names=["fact_id", "precision"]
+    )
+    counts = pd.crosstab([dates["fact_id"], dates["precision"]], dates["label"])
+    counts = counts.reindex(index=every, columns=list(LABELS), fill_value=0)
+    counts["tests"] = counts["correct"] * counts["incorrect"]
+    table = counts.groupby("precision").mean().reindex(PRECISIONS)
+    table.loc["overall"] = table.mean()
+    table["n"] = len(every) // len(PRECISIONS)
+    return table.rename_axis(index="precision", columns=None)
+
+
+OFFICES = DATA / "successions.csv"  # for provenance
+TERM_COLUMNS = tuple(schemas.Terms.columns)
+_OF_TERMS = {
+    "chain": tables.filled("write a short name, the same for all terms of an office"),
+    "office": tables.filled("write what was held, such as the president of France"),
+    "holder": tables.filled("write who held the office, or delete the line"),
+    "start": SCHEMA.columns["start"].checks,
+    "end": SCHEMA.columns["end"].checks[1:],  # it may be empty
+}
+_CELLS = {name: _OF_TERMS.get(name) for name in TERM_COLUMNS if name != "term"}
+TERMS_SCHEMA = tables.csv_schema(_OF_TERMS, **_CELLS)
+
+
+def load_successions(path: str | Path = OFFICES, offices: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the terms of offices, each office's in the order of time: a table `schemas.Terms`.
+
+    `path` is a CSV of your own (default: the embedded table); it needs chain, office, holder, start
+    and end, and each chain's terms in order. An empty end says that the term lasted beyond 2020. Gaps
+    are allowed, for acting holders and vacancies, and so is a holder's return. question and prefix may
+    be given; else they are "who was {office}?" and "{office} was", to go on after a date. `offices` names
+    the chains that are kept, by default all.
+
+    Raises FactsError with file and line for a bad file: a bound that is no date, a term that ends
+    before it begins or begins before the last one ends; ValueError for an office that the table has
+    not.
+    """
+    frame = tables.read_checked(path, TERMS_SCHEMA)
+    _check_chains(frame, path)
+    known = frame["chain"].unique().tolist()
+    for name in offices:
+        if name not in known:
+            raise ValueError(f"{path} has no office {name!r}; it has {', '.join(known)}.")
+    frame = frame[frame["chain"].isin(offices or known)]
+    frame = tables.complete_table(frame, TERMS_SCHEMA)
+    usual = {"question": "who was " + frame["office"] + "?", "prefix": frame["office"] + " was"}
+    for column, texts in usual.items():
+        frame[column] = frame[column].mask(frame[column] == "", texts)
+    frame["aliases"] = tables.alias_lists(frame["aliases"], frame["holder"])
+    frame.insert(TERM_COLUMNS.index("term"), "term", frame.groupby("chain").cumcount())
+    return frame.reset_index(drop=True)
+
+
+def _ends(terms: pd.DataFrame) -> pd.Series:
+    return terms["end"].replace("", str(YEARS[1] + 1))
+
+
+def _check_chains(frame: pd.DataFrame, path: str | Path) -> None:
+    """Raise FactsError for the first term that does not fit into its chain."""
+    begun, over = parse(frame["start"]), parse(_ends(frame))
+    chains = frame.assign(begun=begun[1], over=over[0]).groupby("chain")
+    before = chains["over"].shift()  # NaT, which is before nothing, of a first term
+    tables.refuse(
+        frame, begun[0] > over[1], path,
+        "the term of {holder!r} ends before it begins; swap the two dates, or mend the wrong one",
+    )  # fmt: skip
+    tables.refuse(
+        frame, before > begun[1], path,
+        "the term of {holder!r} begins before the last one of its chain ends; mend a date, or put the "
+        "terms in order",
+    )  # fmt: skip
+
+
+def moments(terms: pd.DataFrame, n_years: int | None = None) -> pd.DataFrame:
+    """The years to ask for the holder: chain, term, year and holder, who is right, in their order.
+
+    Of the calendar years wholly inside a term (the bounds do not touch them; a short term has none) at
+    most `n_years`, evenly spaced: of one the middle year, or the later of two. None takes all.
+
+    Raises ValueError for a number that is no count.
+    """
+    need_count("n_years", n_years)
+    inside = whole_years(terms["start"], _ends(terms))
+    table = terms.loc[terms.index.repeat(inside)].reset_index(drop=True)
+    term = [table["chain"], table["term"]]
+    table["year"] = table["start"].str[:4].astype(int) + 1 + table.groupby(term).cumcount()
+    kept = even(term, pd.Series(n_years, table.index, dtype=float))
+    return table.loc[kept, ["chain", "term", "year", "holder"]].reset_index(drop=True)
+
+
+# TimeStress's columns and ours. Their Alpha is computed anew, and a date's length is its precision.
+TIMESTRESS = {
+    "SubjectLabel": "subject", "RelationLabel": "relation", "ObjectLabel": "object",
+    "StartDate": "start", "EndDate": "end", "Time": "date", "Statement": "statement",
+    "IsCorrect": "label",
+}  # fmt: skip
+IDS = ("SubjectID", "RelationID", "ObjectID")  # on Wikidata
+_LABEL = pa.Check(  # one that is not known would be asked for, and count as nothing
+    lambda cells: cells.str.lower().isin([*dating.LABELS, "discarded", "no context"]),
+    error="is not as TimeStress has it; mend or remove the row",
+)
+_STRESS: dict[str, Any] = dict.fromkeys((*TIMESTRESS, *IDS, "FactPop"), FILLED)
+_STRESS |= {"Time": None, "IsCorrect": _LABEL}
+
+# The paper's six relations, and how many facts of each it takes, the most popular ones (4.2).
+PAPER_RELATIONS = (
+    "employer", "head_of_government", "head_of_state", "member_of", "member_of_sports_team",
+    "position_held",
+)  # fmt: skip
+PAPER_FACTS = 100
+
+
+def timestress(files: list[Path], source: str, *, as_paper: bool = False) -> Loaded:
+    """The facts and the dates of TimeStress (2,003 facts of 86 relations, CC BY-SA 4.0).
+
+    With `as_paper`, of the paper's six relations the (up to) 100 most popular facts each; the set was
+    published later, so that they need not be the paper's own 600.
+
+    A table `schemas.TemporalFacts`, with question, the authors' wording, which varies from fact to
+    fact, to be put after a date, and prefix (empty). Relations are their labels with underscores
+    ("member_of_sports_team"); popularity is log10 of FactPop, their geometric mean of the visits to
+    the subject's and the object's page.
+
+    The dates are a table `schemas.Dates`, with the authors' labels (rule "published"). Left out and
+    counted: "no context" (a question without a date), "discarded" (the month and day of a year that
+    is transitional), "before year 1" (in the date or a bound).
+    """
+    parts = [read_rows(path, _STRESS) for path in files]
+    rows = pd.concat(parts, ignore_index=True).rename(columns=TIMESTRESS)
+    rows["label"] = rows["label"].str.lower()
+    rows["date"] = rows["date"].where(rows["label"] != "no context", "")
+    left_out = {
+        "no context": rows["date"] == "",
+        "discarded": rows["label"] == "discarded",
+        "before year 1": np.logical_or.reduce(  # -0044, 0000
+            [rows[name].str.startswith(("-", "0000")) for name in ("start", "end", "date")]
+        ),
+    }
+    rows["fact"] = rows.groupby([*IDS, *REQUIRED], sort=False).ngroup()
+    # A question without a date comes first, where there is one.
+    first = rows[~left_out["before year 1"]].sort_values("date", kind="stable")
+    facts = _timestress_facts(first.drop_duplicates("fact").sort_index(), source)
+    dated = rows[~np.logical_or.reduce([*left_out.values()])]
+    dates = _timestress_dates(dated, facts.set_index("fact")["fact_id"])
+    if as_paper:
+        facts = facts[facts["relation"].isin(PAPER_RELATIONS)]
+        rank = facts.groupby("relation")["popularity"].rank(method="first", ascending=False)
+        facts = facts[rank <= PAPER_FACTS].reset_index(drop=True)
+        dates = dates[dates["fact_id"].isin(facts["fact_id"])].reset_index(drop=True)
+    counts = {reason: int(which.sum()) for reason, which in left_out.items()}
+    return Loaded(facts.drop(columns="fact"), counts, dates=dates)
+
+
+def _timestress_facts(first: pd.DataFrame, source: str) -> pd.DataFrame:
+    """One row a fact, from one row of each."""
+    wording = [
+        (text.removeprefix(f"{dating.verbalise(date)}, ") if date else text).split("?")[0] + "?"
+        for text, date in zip(first["statement"], first["date"], strict=True)
+    ]
+    facts = first[[*REQUIRED, "fact"]].assign(
+        relation=[tables.slug(label).replace("-", "_") for label in first["relation"]],
+        popularity=np.log10(pd.to_numeric(first["FactPop"])),
+        popularity_source="log10 of TimeStress's FactPop",
+        source=source,
+        question=wording,
+        prefix="",
+    )
+    facts = complete(facts.reset_index(drop=True))
+    again = facts.groupby("fact_id").cumcount()  # different things of one name
+    facts["fact_id"] += ("/" + (again + 1).astype(str)).where(again > 0, "")
+    return facts
+
+
+def _timestress_dates(rows: pd.DataFrame, names: pd.Series) -> pd.DataFrame:
+    """The table of dates, sorted by fact, precision and date; names are the facts'."""
+    span = dating.parse(rows["date"])
+    alpha, years_off = dating.position(span, dating.parse(rows["start"]), dating.parse(rows["end"]))
+    length = rows["date"].str.len()
+    dates = rows.assign(
+        fact_id=rows["fact"].map(names),
+        precision=length.map(dict(zip((4, 7, 10), dating.PRECISIONS, strict=True))),
+        year=rows["date"].str[:4].astype(int),
+        alpha=alpha,
+        years_off=years_off,
+    )
+    order = np.lexsort((span[0], length, rows["fact"]))
+    return dates.iloc[order][list(dating.COLUMNS)].reset_index(drop=True)
+
+
+LOADERS = {"timestress": timestress, "timestress_paper": partial(timestress, as_paper=True)}
+CENTURY = (1900, 1999)  # of the invented world
+
+
+def _of_world(town: bool) -> Loaded:
+    """The dated facts of the invented world, with dates of its century. FactsError for the town."""
+    if town:
+        raise FactsError("the town has no facts with dates; write 'world', not 'town'.")
+    facts = world.asked(dated=True)
+    facts = complete(facts[facts.columns.intersection([*COLUMNS, "question", "prefix"])])
+    dates = dating.sample_dates(facts)
+    return Loaded(facts, {}, world.FILES, dates[dates["year"].between(*CENTURY)])
+
+
+def load_named_temporal(
+    name: str = named.EMBEDDED,
+    *,
+    sampling: str = "balanced",
+    n_fine: int | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    **kept: Any,
+) -> Loaded:
+    """Return temporal facts and the dates to ask about them with, for part 2's probe.
+
+    A table `schemas.TemporalFacts`, of TimeStress with question and prefix (empty). TimeStress brings
+    its authors' dates and labels; for other facts dates are sampled. Both are thinned as
+    `thinned` says (`kept`: n_correct, n_incorrect). `limit` takes a seeded sample of
+    facts, spread evenly over relations; so does n_fine for those that keep their months, days and
+    transitional dates (None: all); the others have the years alone that play matches.
+
+    Raises ValueError for an unknown name, a bad limit, and a number of years that is no count.
+    """
+    loaded = named.load_set(
+        name, lambda path: Loaded(load_temporal_facts(path), {}), FILES, _of_world, LOADERS
+    )
+    table = sample(loaded.table, limit, seed)
+    sampled = dating.sample_dates(table, seed=seed) if loaded.dates.empty else loaded.dates
+    sampled = sampled[sampled["fact_id"].isin(table["fact_id"])]
+    sampled = dating.thinned(sampled, sampling=sampling, **kept)
+    fine = sampled["fact_id"].isin(sample(table, n_fine, seed)["fact_id"])
+    tested = (sampled["precision"] == "year") & (sampled["label"] != "transitional")
+    sampled = sampled[tested | fine]
+    return loaded._replace(table=table, dates=sampled.reset_index(drop=True))

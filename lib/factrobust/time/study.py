@@ -1,0 +1,119 @@
+"""How a notebook of part 2 starts: one call loads facts and dates, and scores every dated question.
+
+study = time.Study(globals())
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from factrobust import schemas, study
+from factrobust.datasets import named
+from factrobust.models.interface import Model
+from factrobust.time import dates as dating
+from factrobust.time import facts, metrics, probe
+
+
+class Study(study.Study):
+    """Part 2: the object of the facts of `data` is scored under every date, in each prompt format.
+
+    `n_facts` facts are asked at the year, and `n_fine` of them at the month and the day, too; `limit`
+    names a parameter that says how many facts there are instead, at all three precisions. Dates are kept
+    as `time.dates.thinned` does, with n_correct and n_incorrect; with `tuned`, only models that have
+    a chat template (LacksError if there is none). With a parameter `n_others`, as many other objects
+    are scored beside each fact's own, at the year.
+
+    Holds the `facts`, the `dates` and `statements` about them, and their `scores`.
+    """
+
+    cluster = "subject"
+
+    def __init__(
+        self,
+        notebook: Mapping[str, Any],
+        *,
+        limit: str = "",
+        formats: Sequence[str] = ("question",),
+        tuned: bool = False,
+    ) -> None:
+        super().__init__(notebook)
+        self.models = probe.tuned(self.models) if tuned else self.models
+        v = self.parameters
+        how = {name: v[name] for name in ("n_correct", "n_incorrect", "seed")}
+        how |= {"limit": v[limit]} if limit else {"limit": v["n_facts"], "n_fine": v["n_fine"]}
+        loaded = facts.load_named_temporal(v["data"], **how)
+        self.facts, _, self.inputs, self.dates = loaded
+        self.facts = probe.other_objects(self.facts, v.get("n_others", 0), seed=v["seed"])
+        self.statements = probe.statements(self.facts, self.dates)
+        schemas.TemporalFacts.validate(self.facts)
+        schemas.Statements.validate(self.statements)
+        self.scores = self._scored(self.statements, formats)
+        self.print_counts(f"{len(self.facts)} facts, {len(self.statements)} dated questions")
+
+    def _scored(
+        self, statements: pd.DataFrame, formats: Sequence[str] = ("question",)
+    ) -> pd.DataFrame:
+        def ask(model: Model) -> pd.DataFrame:
+            return pd.concat(probe.scored(model, statements, prompt_format=f) for f in formats)
+
+        found = self.concat_over_models(ask)
+        return schemas.Scores.validate(found) if self.models else found
+
+    @cached_property
+    def as_published(self) -> pd.DataFrame:
+        """Scores of the years of `n_fine` facts as the paper samples them: as many incorrect ones in
+        all, 2 `n_incorrect`, wherever they fall."""
+        v = self.parameters
+        asked, _, _, dates = facts.load_named_temporal(
+            v["data"], sampling="published", limit=v["n_fine"], seed=v["seed"],
+            n_correct=v["n_correct"], n_incorrect=2 * v["n_incorrect"],
+        )  # fmt: skip
+        return self._scored(probe.statements(asked, dates[dates["precision"] == "year"]))
+
+    @cached_property
+    def scores_on_grid(self) -> pd.DataFrame:
+        """Scores of `n_decoded` facts that began and ended on the grid of years, under all of these."""
+        v, century = self.parameters, range(1900, 2000, 3)  # of which the invented world knows
+        dates = dating.grid(self.facts, century if v["data"] == named.WORLD else dating.GRID)
+        inside = self.facts[self.facts["fact_id"].isin(dates["fact_id"])]
+        drawn = facts.sample(inside, v["n_decoded"], v["seed"])["fact_id"]
+        return self._scored(probe.statements(self.facts, dates[dates["fact_id"].isin(drawn)]))
+
+    @cached_property
+    def matched(self) -> pd.DataFrame:
+        """Every match of a correct with an incorrect date, summed up by `time.metrics.matches`."""
+        return metrics.matches(self.scores)
+
+    @property
+    def defined(self) -> pd.DataFrame:
+        """The rows of `matched` that have a win rate and a robustness."""
+        return self.matched.dropna(subset=["robust"]).astype({"robust": float})
+
+
+class Successions(study.Study):
+    """Part 2: who held an office? All holders are scored, for `n_moments` years of each term.
+
+    `offices` names the chains that are asked for, [] all of them (ValueError for a wrong name). Holds
+    the `terms`, the `moments` that are asked for, and the `scores`.
+    """
+
+    cluster = "chain"
+
+    def __init__(self, notebook: Mapping[str, Any]) -> None:
+        super().__init__(notebook)
+        v = self.parameters
+        self.inputs = [facts.OFFICES]
+        self.terms = facts.load_successions(offices=v["offices"])
+        self.moments = facts.moments(self.terms, v["n_moments"])
+        self.scores = self.concat_over_models(
+            lambda model: probe.holders(model, self.terms, self.moments)
+        )
+        schemas.HolderScores.validate(self.scores)
+        chains = self.moments["chain"].nunique()
+        self.print_counts(f"{chains} offices, {len(self.moments)} moments")
+
+    def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The table with its moments as facts."""
+        return table.assign(fact_id=table["chain"] + " " + table["year"].astype(str))

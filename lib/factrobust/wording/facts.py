@@ -1,0 +1,271 @@
+"""Questions that ask for the same thing in other words: paraphrases of facts, and groups of your own."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+from factrobust import schemas, tables
+from factrobust.datasets import facts as fact_tables
+from factrobust.datasets import named, world
+from factrobust.datasets.official import (
+    FILLED,
+    POPQA_FILES,
+    SHARED,
+    load_official,
+    read_rows,
+    texts_of,
+)
+from factrobust.draws import hash48, in_turns
+from factrobust.paths import DATA
+
+FILES = (DATA / "paraphrases.csv",)  # for the provenance of results
+COLUMNS = tuple(schemas.Questions.columns)
+QUESTIONS_SCHEMA = tables.csv_schema(
+    ("group_id", "question", "answers"),
+    group_id=tables.filled("give the questions that belong together one name"),
+    question=tables.filled("write the question, or delete the line"),
+    answers=pa.Check.str_contains("[^| ]", error="is no answer; write accepted ones, joined by |"),
+    question_id=None,
+    prefix=None,
+    relation=tables.filled("name a category, or drop the column"),
+    popularity=tables.number("write one such as 1200, or leave it empty"),
+)
+
+
+def load_paraphrases() -> pd.DataFrame:
+    """Return the templates, one a row: relation, paraphrase (with {subject} once).
+
+    They are for PopQA's 16 relations, 3 to 10 each, as many as table 1 of paper 3 prints.
+    """
+    return pd.read_csv(FILES[0])
+
+
+def paraphrased(facts: pd.DataFrame) -> tables.Loaded:
+    """Return one row a question: each fact's own (variant 0), then its paraphrases (1, 2, ...).
+
+    The own question is that of the fact's embedded relation; the prefix is the fact's, whatever the
+    wording. It is a table `schemas.Questions`. log_popularity is the natural logarithm of the subject's
+    frequency per billion words, which the embedded popularity gives as its log10 (Zipf). It is NaN where
+    the popularity is 0 or missing.
+
+    Counts and errors as for `grouped`: a relation without paraphrases leaves one question a group.
+    """
+    originals = fact_tables.questions(facts)
+    zipf = originals["popularity"].where(originals["popularity"] > 0)
+    originals = originals.assign(
+        log_popularity=zipf * np.log(10),
+        group_id=originals["fact_id"],
+        variant=0,
+        answers=pd.Series(fact_tables.answers(originals), index=originals.index, dtype=object),
+    )[["subject", *COLUMNS[1:]]]
+    return grouped(pd.concat([originals, _reworded(originals)], ignore_index=True))
+
+
+def _reworded(originals: pd.DataFrame) -> pd.DataFrame:
+    """Every fact with every template of its relation in the place of its question."""
+    templates = load_paraphrases()
+    templates = templates.assign(variant=templates.groupby("relation").cumcount() + 1)
+    rows = originals.drop(columns="variant").merge(templates, on="relation")
+    # "Name the father of Martin Luther King Jr." has one full stop.
+    twice = rows["subject"].str.endswith(".") & rows["paraphrase"].str.endswith("{subject}.")
+    texts = np.where(twice, rows["paraphrase"].str.removesuffix("."), rows["paraphrase"])
+    return rows.assign(question=[*map(fact_tables.worded, texts, rows["subject"])])
+
+
+def load_questions(path: str | Path | None = None) -> tables.Loaded:
+    """Return your own questions, grouped by the column group_id, as the table of questions; without a
+    path the embedded facts that have paraphrases.
+
+    The CSV needs group_id, question and answers (joined by |, the canonical one first). It may have
+    relation (the category; "own" without it), popularity (how often the subject is looked up or
+    named, such as page views), prefix and question_id. A group's first question is variant 0, the
+    one that correctness is judged by; its rows agree in answers, relation and popularity.
+
+    It is a table `schemas.Questions`; log_popularity is NaN where popularity is 0 or missing. Counts as
+    for `grouped`. Raises FactsError with file and line for a bad row, and for a group of one question.
+    """
+    if path is None:
+        return paraphrased(fact_tables.load_facts(relations=load_paraphrases()["relation"]))
+    frame = tables.read_checked(path, QUESTIONS_SCHEMA)
+    frame["variant"] = frame.groupby("group_id").cumcount()
+    names = _names(frame)
+    frame = tables.complete_table(frame, QUESTIONS_SCHEMA, question_id=names, relation="own")
+    check_agreement(frame, ["answers", "relation", "popularity"], path)
+    tables.check_unique(frame, ["question_id"], path)
+    parts = [filter(None, map(str.strip, cell.split("|"))) for cell in frame["answers"]]
+    frame["answers"] = [list(dict.fromkeys(answers)) for answers in parts]
+    frame["popularity"] = pd.to_numeric(frame["popularity"]).astype(float)
+    frame["log_popularity"] = fact_tables.log_or_nan(frame["popularity"])
+    return grouped(frame)
+
+
+def check_agreement(frame: pd.DataFrame, columns: Sequence[str], path: str | Path) -> None:
+    """Raise FactsError for the first row that differs from its group's first in one of the columns."""
+    for name in columns:
+        differs = frame[name] != frame.groupby("group_id")[name].transform("first")
+        what = f"the {name} {{{name}!r}} differs from that of the first question of {{group_id!r}}"
+        tables.refuse(frame, differs, path, f"{what}; make them equal, or split the group")
+
+
+def _names(frame: pd.DataFrame) -> pd.Series:
+    return frame["group_id"] + "#" + frame["variant"].astype("str")
+
+
+def grouped(frame: pd.DataFrame) -> tables.Loaded:
+    """Return the table of questions, from rows that have its columns: group by group as they first
+    come, then by variant. A question_id that is left out is its group's, then # and the variant.
+
+    A question that its group already has is left out and counted ("repeated_questions"), and groups
+    with "no_popularity" are counted. Raises FactsError for a group of one question.
+    """
+    place = frame.groupby("group_id", sort=False).ngroup()
+    frame = frame.assign(place=place).sort_values(["place", "variant"])
+    frame = frame if "question_id" in frame else frame.assign(question_id=_names(frame))
+    again = frame.duplicated(["group_id", "question"])
+    table = frame.loc[~again, list(COLUMNS)].reset_index(drop=True)
+    sizes = table.groupby("group_id", sort=False).size()
+    if (single := sizes[sizes == 1].index).size:
+        raise tables.FactsError(
+            f"{single.size} of {sizes.size} groups have one question only, {single[0]!r} first: give "
+            "each a paraphrase in other words, or leave them out."
+        )
+    unknown = int(table.loc[table["log_popularity"].isna(), "group_id"].nunique())
+    return tables.Loaded(table, {"repeated_questions": int(again.sum()), "no_popularity": unknown})
+
+
+def sample(questions: pd.DataFrame, limit: int, seed: int = 0) -> pd.DataFrame:
+    """Keep `limit` whole groups, a seeded sample spread evenly over relations."""
+    first = questions.drop_duplicates("group_id").assign(fact_id=lambda rows: rows["group_id"])
+    names = in_turns(first, limit, seed, ["relation"])["group_id"][:limit]
+    return questions[questions["group_id"].isin(names)].reset_index(drop=True)
+
+
+def describe(questions: pd.DataFrame) -> pd.DataFrame:
+    """Count, as table 1 of paper 3: questions (groups), alternatives to each (at most), total.
+
+    One row a relation, in alphabetical order, then "all" with the sums; alternatives have none.
+    """
+    sizes = questions.groupby(["relation", "group_id"]).size()
+    by = sizes.groupby("relation")
+    table = pd.DataFrame({"questions": by.size(), "alternatives": by.max() - 1, "total": by.sum()})
+    table.loc["all"] = table.sum().drop("alternatives")
+    return table.astype("Int64")
+
+
+def quality_pairs(questions: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Each original question beside its paraphrases, and beside two questions that are none.
+
+    Returns group_id, relation, pair, original, question. The pair "paraphrase" has a row a paraphrase,
+    the others one a group: "other subject" asks the same in the same words about the subject of
+    another group of the relation, "other relation" asks something else about the same subject. Which
+    ones is drawn by their names; the other relation is one with a subject in common among the embedded
+    facts, if there is one. Groups that are no embedded facts have no "other relation".
+    """
+    originals = questions[questions["variant"] == 0]
+    first = originals.set_index("group_id")["question"]
+    paraphrases = questions[questions["variant"] > 0].assign(pair="paraphrase")
+    order = originals.assign(at=[hash48(seed, name) for name in originals["group_id"]])
+    order = order.sort_values(["relation", "at"])
+    following = order.groupby("relation")["question"].transform(lambda q: np.roll(q, 1))
+    others = order.assign(pair="other subject", question=following)
+    others = others[others["question"] != order["question"]]  # a relation's only group
+
+    facts = fact_tables.load_facts(relations=load_paraphrases()["relation"])
+    relations, wording = facts["relation"].unique(), fact_tables.load_relations()["question"]
+    both = facts.merge(facts, on="subject").query("relation_x != relation_y")
+    kin = both.groupby("relation_x")["relation_y"].unique()
+    subjects = facts.set_index("fact_id")["subject"]
+    known = originals[originals["group_id"].isin(subjects.index)]
+    drawn = [
+        min({*kin.get(relation, relations)} - {relation}, key=partial(hash48, seed, name))
+        for name, relation in zip(known["group_id"], known["relation"], strict=True)
+    ]
+    elsewhere = [*map(fact_tables.worded, wording[drawn], subjects[known["group_id"]])]
+    unlike = known.assign(pair="other relation", question=elsewhere)
+    pairs = pd.concat([paraphrases, unlike, others], ignore_index=True)
+    pairs["original"] = pairs["group_id"].map(first)
+    return pairs[["group_id", "relation", "pair", "original", "question"]]
+
+
+def load_named_questions(name: str = named.EMBEDDED) -> tables.Loaded:
+    """Return groups of paraphrased questions, for part 3's probe: a table `schemas.Questions`.
+
+    Embedded are the facts with paraphrases; `sample` takes some. Raises ValueError for an
+    unknown name.
+    """
+    return named.load_set(name, load_questions, (*FILES, *fact_tables.FILES), _of_world, LOADERS)
+
+
+def _of_world(town: bool) -> tables.Loaded:
+    """The invented world, or its town: a group a fact, a variant a wording."""
+    facts = world.asked(town=town, every_wording=True)
+    groups = facts.assign(
+        group_id=facts["fact_id"],
+        question_id=facts["fact_id"] + "#" + facts["variant"].astype(str),
+        prefix=facts.groupby("fact_id")["prefix"].transform("first"),
+        answers=facts["object"].map(lambda answer: [answer]),
+    )
+    return grouped(groups)._replace(files=world.FILES)
+
+
+# What Mac OS Roman makes of the first bytes of the letters that are common in names: é becomes √©.
+GARBLED = "¬√ƒ≈∆»·‚"
+_POPQA_TP = SHARED | dict.fromkeys(("paraphrase", "template_id"), FILLED)
+
+
+def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
+    """PopQA-TP (118,643 questions in 14,267 groups): a table `schemas.Questions`.
+
+    It has neither subjects nor popularity: prefix and popularity are PopQA's, of the hub or its cache,
+    and for a file those of popQA.tsv (or test.tsv) in the same folder, which then also chooses the
+    groups; without one prefix is empty and popularity NaN.
+
+    Two things in the published file harm what is measured, and are mended: letters beyond ASCII are
+    garbled (UTF-8 read as Mac OS Roman: "Deti√®ge" for Detiège), in questions and answers, and
+    template 4 of `country` is the original question again. variant is the template_id. The counts:
+    garbled_questions, repeated_questions, not_in_facts and no_popularity (groups).
+    """
+    (path,) = files
+    rows = read_rows(path, _POPQA_TP)
+    tables.check_unique(rows, ["prop", "id", "template_id"], path)
+    rows["relation"] = rows["prop"].str.replace(" ", "_")
+    rows["group_id"] = rows["relation"] + "/" + rows["id"]
+    rows["variant"] = rows["template_id"].astype(int)
+    check_agreement(rows, ["possible_answers"], path)
+    beside = [path.with_name(name) for name in POPQA_FILES if path.with_name(name).is_file()][:1]
+    facts = pd.DataFrame({"prefix": ""}, index=rows["group_id"].unique())
+    if beside or "@" in source.partition(",")[0]:  # of the hub
+        facts = load_official("popqa", *beside).table.set_index("fact_id")
+    facts = facts.reindex(columns=["prefix", "popularity", "log_popularity"])
+    known = rows["group_id"].isin(facts.index)
+    if not known.any():
+        such = f"such as {facts.index[0]!r}"
+        raise tables.FactsError(f"{path} has none of the facts of PopQA, {such}.")
+    counts = {"not_in_facts": int(rows.loc[~known, "group_id"].nunique())}
+    rows = rows[known].join(facts, on="group_id")
+    rows["question"] = rows["paraphrase"].map(_mended)
+    counts["garbled_questions"] = int((rows["question"] != rows["paraphrase"]).sum())
+    rows["answers"] = [[*map(_mended, texts_of(cell))] for cell in rows["possible_answers"]]
+    loaded = grouped(rows)
+    return loaded._replace(counts=counts | loaded.counts, files=beside)
+
+
+def _mended(text: str) -> str:
+    """UTF-8 that was read as Mac OS Roman, read rightly.
+
+    The whole text must be such, and have a typical letter or at least three wrong ones, since a few
+    right texts would pass too ("L’État").
+    """
+    try:
+        whole = text.encode("mac_roman").decode()
+    except UnicodeError:
+        return text
+    is_garbled = len(text) - len(whole) >= 3 or any(letter in text for letter in GARBLED)
+    return whole if is_garbled else text
+
+
+LOADERS = {"popqa_tp": popqa_tp}

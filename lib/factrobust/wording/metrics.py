@@ -1,0 +1,366 @@
+"""Part 3's tables: which answers are right, how alike they are, one row a question with all that
+may predict it, and which wording breaks which fact.
+
+Answers and samples are tables `schemas.Responses`. The texts of a group are the
+answers that a model gave to one question and its paraphrases (SCons, 3.3.2), or the samples that it
+gave to one question (Cert, 4.1.3); how alike they are is one float a group, NaN for fewer than two.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from functools import lru_cache, partial
+from itertools import combinations, starmap
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from factrobust import draws
+from factrobust.statistics import Array, Interval, bootstrap_statistic, correlations, ratio
+from factrobust.tables import stacked
+from factrobust.text import Groups, contains, normalise, per_pair
+
+KEY = ["model", "group_id"]
+BEFORE = frozenset(("new", "north", "south", "east", "west", "equatorial"))  # "New Mexico"
+SOURCES = ("fact", "wording", "interaction")
+
+
+def has_substring(text: str, answers: Sequence[str]) -> bool:
+    """Whether a generated text has an accepted answer in it.
+
+    By the paper's rule (3.3.1), which is PopQA's: an accepted answer, or its spelling in lower case,
+    or with the first letter only in upper case, is a substring of the text, anywhere, inside words
+    too. Empty accepted answers, which any text contains, are passed over.
+    """
+    given = filter(None, map(str.strip, answers))
+    return any(s in text for a in given for s in (a, a.lower(), a.capitalize()))
+
+
+def stated(
+    text: str, answers: Sequence[str], question: str = "", names: Collection[str] = ()
+) -> bool:
+    """Whether a text states an accepted answer: as whole words after normalisation, somewhere where
+    these are not a part of something longer that is not accepted.
+
+    A name may have an s ("Austen's", "Muslims"). Longer things are `names` (normalised; "Equatorial
+    Guinea" is not Guinea), an accepted answer after a word of BEFORE ("New Mexico"), and words that
+    the `question` has in this order ("Chelsea Football Club plays ..." is not yet football).
+    """
+    accepted = [*answers, *(f"{name}s" for name in answers if name != name.lower())]
+    if not contains(text, accepted):
+        return False
+    words, right = normalise(text).split(), set(map(normalise, accepted))
+    spans = {(i, j): " ".join(words[i:j]) for i, j in combinations(range(len(words) + 1), 2)}
+    question = f" {normalise(question)} "
+
+    def is_longer(i: int, j: int) -> bool:
+        known = spans[i, j] in names or f" {spans[i, j]} " in question
+        return known or (words[i] in BEFORE and spans.get((i + 1, j)) in right)
+
+    longer = [at for at, span in spans.items() if span not in right and is_longer(*at)]
+    found = (at for at, span in spans.items() if span in right)
+    return any(not any(a <= i and j <= b for a, b in longer) for i, j in found)
+
+
+def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Greedy answers and whether they are right, by what they say (`stated`: correct) and by the
+    paper's rule (`has_substring`: substring): a table `schemas.MarkedResponses`.
+
+    Longer names are the accepted answers of a relation in `questions` (without them, in `responses`)
+    that have a capital letter: "punk rock" is rock, but "American football" is not football.
+    """
+    known = responses if questions is None else questions
+    answers = known[["relation", "answers"]].explode("answers").dropna()
+    proper = answers[answers["answers"] != answers["answers"].str.lower()].drop_duplicates()
+    names = proper["answers"].map(normalise).groupby(proper["relation"]).agg(frozenset)
+    pairs = list(zip(responses["text"], responses["answers"], strict=True))
+    others = responses["relation"].map(lambda relation: names.get(relation, ()))
+    cases = zip(pairs, responses["question"], others, strict=True)
+    return responses.assign(
+        correct=[stated(*pair, question, longer) for pair, question, longer in cases],
+        substring=[has_substring(*pair) for pair in pairs],
+    )
+
+
+def relation_correlations(
+    rows: pd.DataFrame, measures: Sequence[str], *, n_boot: int = 2000
+) -> pd.DataFrame:
+    """Pearson's r of the columns `measures` and `correct`, across relations and within them.
+
+    Across, over the means of relations; within, over questions, with their relation's means subtracted
+    and whole relations drawn. Columns: model, level ("across relations" or "within relations"),
+    measure, r, low, high, n (relations, or questions). `rows` has a row a model and question.
+    """
+    names, both = ["model", "measure"], ["value", "correct"]
+    rows = rows.astype({"correct": float})
+    long = rows.melt(["model", "relation", "correct"], measures, "measure")
+    long["measure"] = long["measure"].astype(pd.CategoricalDtype(list(measures)))  # in this order
+    means = long.groupby([*names, "relation"])[both]
+    inside = long.assign(**(long[both] - means.transform("mean")))
+    across = correlations(means.mean().reset_index(), names, "value", "correct", n_boot=n_boot)
+    within = correlations(inside, names, "value", "correct", "relation", n_boot=n_boot)
+    table = stacked({"across relations": across, "within relations": within}, "level")
+    return table[["model", "level", "measure", "r", "low", "high", "n"]]
+
+
+def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
+    """The texts of each model and group, of answers or samples, in the order of the rows: a table
+    `schemas.AnswerSets` but for `int_sim`, which an encoder computes."""
+    rows = rows.assign(logprob=mean_logprobs(rows["logprobs"]))
+    groups = rows.groupby(KEY, sort=False)
+    table = groups.agg(texts=("text", list), logprob=("logprob", "mean")).reset_index()
+    empty = [sum(not text.strip() for text in texts) for texts in table["texts"]]
+    return table.assign(n_answers=table["texts"].map(len).astype(int), n_empty=empty)
+
+
+def control_groups(responses: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """For each model and question as many answers as it has, each to another question of its relation
+    in the wording of the same number: the rows for `text_groups`.
+
+    They share the form of its answers, but not what these say. The questions of a relation stand in a
+    circle, in an order drawn from the seed, and wording v takes the answer of the one v + 1 further:
+    so every answer is taken once, and none of a question twice if the relation has more questions
+    than wordings. Relations of one question are left out.
+    """
+    relations = responses.drop_duplicates("group_id").set_index("group_id")["relation"]
+    names = relations.index.to_series()
+    place = draws.ranks(names, relations, seed)
+    size = names.groupby(relations).transform("size")
+    at = dict(zip(zip(relations, place, strict=True), names, strict=True))
+    rows = responses[responses["group_id"].map(size) > 1]
+    n, here = rows["group_id"].map(size), rows["group_id"].map(place)
+    before = (here - 1 - rows["variant"] % (n - 1)) % n
+    taken = [at[key] for key in zip(rows["relation"], before, strict=True)]
+    return rows.assign(group_id=pd.Series(taken, rows.index, dtype="str"))
+
+
+def mean_logprobs(logprobs: Sequence[Sequence[float]] | pd.Series) -> Array:
+    """Mean log-probability of the tokens of each text [text]; NaN for one without a token."""
+    return np.array([np.mean(tokens) if len(tokens) else np.nan for tokens in logprobs])
+
+
+def predictors(
+    marked: pd.DataFrame, answer_sets: pd.DataFrame, sample_sets: pd.DataFrame, bare: pd.DataFrame
+) -> pd.DataFrame:
+    """A table `schemas.Groups`: is the original question answered, and what may predict it.
+
+    Tables `schemas.AnswerSets` hold the answers, the samples, with a column `clusters`
+    (`wording.probe.meanings`), and the answers without the words of their questions
+    (`without_question`).
+    """
+    right = marked.set_index(KEY)["correct"]
+    originals = marked[marked["variant"] == 0].set_index(KEY)
+    texts, samples = (sets.set_index(KEY) for sets in (answer_sets, sample_sets))
+    texts["agreement"] = equal_pairs(texts["texts"].tolist())
+    drawn = samples["texts"].tolist()
+    samples = samples.assign(
+        string_entropy=string_entropy(drawn),
+        semantic_entropy=cluster_entropy(samples["clusters"].tolist()),
+        rouge_l=rouge_l(drawn),
+    )
+    columns = {  # rows of the same model and group come together by their index
+        "correct": originals["correct"],
+        "substring": originals["substring"],
+        "accuracy": right.groupby(KEY).mean(),
+        "scons_raw": texts["int_sim"],
+        "scons": texts["int_sim"].clip(0, 1),
+        "cert_raw": samples["int_sim"],
+        "cert": samples["int_sim"].clip(0, 1),
+        "scons_bare": bare.set_index(KEY)["int_sim"].clip(0, 1),
+        **texts[["n_answers", "n_empty", "agreement"]],
+        "logprob": pd.Series(mean_logprobs(originals["logprobs"]), originals.index),
+        "predictive_entropy": -samples["logprob"],
+        **samples[["string_entropy", "semantic_entropy", "rouge_l"]],
+        "log_popularity": originals["log_popularity"],
+    }
+    return originals[["relation"]].assign(**columns).reset_index()
+
+
+def equal_pairs(groups: Groups) -> Array:
+    """Share of pairs of equal texts, after normalisation (`text.normalise`), in [0, 1]."""
+    counts = [_counts(map(normalise, texts)) for texts in groups]
+    return per_pair([np.sum(c * (c - 1)) for c in counts], [len(texts) for texts in groups])
+
+
+def cluster_entropy(groups: Sequence[Sequence[Hashable]]) -> Array:
+    """Entropy -sum p ln p of the shares p of equal members of each group, in [0, ln n].
+
+    Of clusters of samples that say the same it is semantic entropy (Kuhn et al., 2022) with shares of
+    samples in place of their probabilities (Farquhar et al., 2024).
+    """
+    counts = [_counts(members) for members in groups]
+    return np.array([c / c.sum() @ np.log(c.sum() / c) if c.sum() > 1 else np.nan for c in counts])
+
+
+def string_entropy(groups: Groups) -> Array:
+    """`cluster_entropy` of texts, after normalisation (`text.normalise`)."""
+    return cluster_entropy([list(map(normalise, texts)) for texts in groups])
+
+
+def rouge_l(groups: Groups) -> Array:
+    """Mean Rouge-L F over the pairs of each group's texts (Lin and Och, 2004), in [0, 1].
+
+    Of two texts of m and n words, normalised, F is 2 l / (m + n) with l the length of their longest
+    common subsequence; 1 for two empty texts.
+    """
+    sums = [sum(starmap(_rouge, combinations(map(normalise, texts), 2))) for texts in groups]
+    return per_pair(2 * np.array(sums), [len(texts) for texts in groups])
+
+
+@lru_cache(maxsize=100_000)
+def _rouge(one: str, other: str) -> float:
+    """The longest common subsequence by bits, one a word of the first text (Hyyrö, 2004)."""
+    first, second = one.split(), other.split()
+    if not first + second:
+        return 1.0
+    places: dict[str, int] = {}
+    for i, word in enumerate(first):
+        places[word] = places.get(word, 0) | 1 << i
+    every = left = (1 << len(first)) - 1
+    for word in second:
+        met = left & places.get(word, 0)
+        left = ((left + met) | (left - met)) & every
+    return 2 * (len(first) - left.bit_count()) / (len(first) + len(second))
+
+
+def _counts(members: Iterable[Hashable]) -> Array:
+    """How often each distinct one occurs."""
+    return np.array(list(Counter(members).values()), dtype=float)
+
+
+def without_question(responses: pd.DataFrame) -> pd.DataFrame:
+    """The answers, normalised, without the words of the question that each answers: what is left of
+    a sentence that repeats it is what it says, and may be empty."""
+    texts, questions = (responses[c].map(normalise).str.split() for c in ("text", "question"))
+    pairs = zip(texts, questions, strict=True)
+    kept = [" ".join(word for word in text if word not in words) for text, words in pairs]
+    return responses.assign(text=pd.Series(kept, responses.index, dtype="str"))
+
+
+def gallery(groups: pd.DataFrame) -> pd.DataFrame:
+    """Of each model a typical question of each kind: consistent or not, right or wrong.
+
+    `groups` is a table `schemas.Groups`. Consistent is a SCons of the model's median or more, typical
+    the one nearest to the kind's median (of several the first by group_id). Returns the questions' rows
+    with `consistent` and n, the number of the kind.
+    """
+    scons = groups.groupby("model")["scons"]
+    table = groups.assign(consistent=groups["scons"] >= scons.transform("median"))
+    kinds = table.groupby(["model", "consistent", "correct"])["scons"]
+    far = (table["scons"] - kinds.transform("median")).abs().round(9)
+    table = table.assign(n=kinds.transform("size"), far=far).sort_values(["far", "group_id"])
+    table = table.drop_duplicates(["model", "consistent", "correct"]).drop(columns="far")
+    return table.sort_values(["model", "consistent", "correct"], ascending=[True, False, False])
+
+
+def answer_pairs(groups: pd.DataFrame) -> pd.DataFrame:
+    """Every pair of answers of each group (`schemas.AnswerSets`): what equation 1 averages over.
+
+    Returns model, group_id, first and second (numbers of the answers, from 0), answer_1 and answer_2.
+    """
+    rows = [
+        (model, group, i, j, one, other)
+        for model, group, texts in groups[["model", "group_id", "texts"]].itertuples(index=False)
+        for (i, one), (j, other) in combinations(enumerate(texts), 2)
+    ]
+    names = ["model", "group_id", "first", "second", "answer_1", "answer_2"]
+    return pd.DataFrame(rows, columns=names)
+
+
+# -- which wording breaks which fact ---------------------------------------------------------------
+#
+# In each relation facts i and wordings v make a table of answers x_iv, 1 if right, else 0. With the
+# mean f_i of a fact, m_v of a wording and g of all, its sum of squares is that of three parts,
+#
+#     sum (x_iv - g)^2 = V sum (f_i - g)^2 + n sum (m_v - g)^2 + sum (x_iv - f_i - m_v + g)^2,
+#
+# of the n facts, of the V wordings, and of what is left: a wording that breaks this fact and not
+# that one. Means of wordings differ by chance, too; the variance components of the two-way
+# random-effects model, by the method of moments (Searle, Casella and McCulloch, 1992), do not.
+
+
+def components(weights: Array, *wordings: Array) -> Array:
+    """Variance components of facts, wordings and their interaction, [source, resample].
+
+    `wordings` hold a column [fact] each, `weights` [resample, fact] how often a fact counts. A fact
+    and its own copy say nothing about what facts have in common, so wordings are judged by pairs of
+    different facts: with d_iv = x_iv - f_i, their component is the mean over such pairs of
+    sum_v d_iv d_jv / (V - 1). With every weight 1 that is the estimate by the method of moments,
+    (MS of wordings - MS of the rest) / n. It can be below 0; NaN for fewer than two facts.
+    """
+    x, total = np.stack(wordings, axis=1), weights.sum(1)
+    facts, inner, v = x.mean(1), x - x.mean(1, keepdims=True), x.shape[1]
+    squares = (inner**2).sum(1) / (v - 1)
+    pairs = total**2 - (weights**2).sum(1)
+    pairs = np.where(pairs > 0, pairs, np.nan)
+    common = (np.einsum("rn,nv->rv", weights, inner) ** 2).sum(1) / (v - 1)
+    wording = (common - np.einsum("rn,n->r", weights**2, squares)) / pairs
+    rest = np.einsum("rn,n->r", weights, squares) / total - wording
+    first, second = (np.einsum("rn,n->r", weights, facts**power) for power in (1, 2))
+    return np.stack([(total * second - first**2) / pairs - rest / v, wording, rest])
+
+
+def sums_of_squares(table: Array) -> Array:
+    """Sums of squares of facts, wordings and what is left of a table [fact, wording]: [source]."""
+    n, v = table.shape
+    of_facts = v * ((table.mean(1) - table.mean()) ** 2).sum()
+    of_wordings = n * ((table.mean(0) - table.mean()) ** 2).sum()
+    return np.array([of_facts, of_wordings, table.var() * n * v - of_facts - of_wordings])
+
+
+def variance_shares(marked: pd.DataFrame, *, n_boot: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """Shares of the variance of the column `correct`, a row a model, relation and one of SOURCES.
+
+    `squares` is the source's share of the sum of squares, `share` that of the components with low and
+    high (whole facts are drawn), n the facts that were asked in all wordings. The relation "all" sums
+    over relations; there whole relations are drawn, and n counts them. Relations of one fact, and
+    those whose answers are all right or all wrong, are left out. Of wordings, p is the share of the
+    tables with as large a component, among `n_boot` where each fact's answers are permuted over
+    wordings, and the one that was seen.
+    """
+
+    def added(weights: Array, *parts: Array) -> Array:
+        return np.einsum("rn,sn->sr", weights, np.stack(parts))
+
+    rng, rows = np.random.default_rng(seed), []
+    for model, part in marked.groupby("model", sort=False):
+        found = {}
+        for relation, answers in part.groupby("relation"):
+            table = answers.pivot(index="group_id", columns="variant", values="correct")
+            x = table.astype(float).dropna().to_numpy()
+            if len(x) > 1 and x.min() < x.max():
+                every = components(np.ones((1, len(x))), *x.T)[:, 0]
+                found[relation] = sums_of_squares(x), every, _by_chance(x, n_boot, rng)
+                rows += _rows((model, relation), components, x, *found[relation], n_boot)
+        if found:
+            squares, parts, chance = map(np.array, zip(*found.values(), strict=True))
+            sums = squares.sum(0), parts.sum(0), chance.sum(0)
+            rows += _rows((model, "all"), added, parts, *sums, n_boot)
+    columns = ["model", "relation", "source", "squares", "share", *Interval._fields[1:], "p"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _rows(
+    key: tuple[Any, Any], parts_of: Callable[..., Array], table: Array,
+    squares: Array, parts: Array, chance: Array, n_boot: int,
+) -> list[tuple[Any, ...]]:  # fmt: skip
+    """A row a source; `parts_of(weights, *columns of the table)` are components [source, resample]."""
+
+    def share(source: int, weights: Array, *columns: Array) -> Array:
+        found = parts_of(weights, *columns)
+        return ratio(found[source], found.sum(0))
+
+    p = (1 + (chance >= parts[1] - 1e-12).sum()) / (1 + len(chance))
+    return [
+        (*key, source, squares[k] / squares.sum(),
+         *bootstrap_statistic(partial(share, k), list(table.T), n_boot=n_boot), p if k == 1 else np.nan)
+        for k, source in enumerate(SOURCES)
+    ]  # fmt: skip
+
+
+def _by_chance(x: Array, n: int, rng: np.random.Generator) -> Array:
+    """The component of wordings in n tables [fact, wording] with each row permuted."""
+    inner = x - x.mean(1, keepdims=True)
+    means = rng.permuted(np.broadcast_to(inner, (n, *x.shape)), axis=2).sum(1)
+    pairs = len(x) * (len(x) - 1) * (x.shape[1] - 1)
+    return ((means**2).sum(1) - (inner**2).sum()) / pairs

@@ -1,0 +1,286 @@
+"""Figures of part 3, robustness to wording (paper 3): right and consistent by relation, what predicts
+that an answer is right, and how well.
+
+Tables and errors as `plots.blocks` says.
+"""
+
+from collections.abc import Sequence
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from factrobust.plots import blocks, style
+from factrobust.statistics import as_mean
+from factrobust.wording.prediction import RELATION
+
+PREDICTORS = {  # names in the tables, in small letters -> names in the figures
+    **dict.fromkeys(("log_popularity", "spop", "log_spop"), "popularity, log(SPop)"),
+    "scons": "consistency, SCons",
+    "cert": "certainty, Cert",
+}
+MEASURES = {"accuracy": "accuracy", "auc": "AUC", "auc_within": "AUC within relations"}
+FEW = 5  # questions of a bin that a line goes through
+
+
+def similarities(table: pd.DataFrame) -> Figure:
+    """Cosine of each pair of answers to one question: SCons, or Cert, is the mean of all squares.
+
+    `table`: model, first, second (numbers of answers), answer_1, answer_2, cosine, a row a pair. A
+    panel a model, one below the other, with the answers at the left.
+    """
+    models = list(style.looks(table["model"]))
+    n = 1 + table["second"].nunique()
+    fig, axes = style.grid(len(models), 1, style.DOUBLE, (0.6 + 0.2 * n) * len(models))
+    for axis, model in zip(axes.flat, models, strict=True):
+        part = table[table["model"] == model]
+        texts = dict(zip(part["first"], part["answer_1"], strict=True))
+        texts |= dict(zip(part["second"], part["answer_2"], strict=True))
+        cosines = part.pivot(index="first", columns="second", values="cosine").round(2) + 0.0
+        cosines = cosines.reindex(index=list(texts), columns=list(texts))
+        blocks.cells(axis, cosines, "Blues", 1)
+        for (row, column), cosine in np.ndenumerate(cosines):
+            if not np.isnan(cosine):
+                ink = "white" if cosine > 0.6 else "black"
+                centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 6}
+                axis.text(column, row, f"{cosine:.2f}", color=ink, **centred)
+        said = (shorten(text, 50, placeholder=" …") or "(empty)" for text in texts.values())
+        names = [f"{style.printable(text)}  {k}" for k, text in zip(texts, said, strict=True)]
+        axis.set_yticks(range(len(texts)), names, fontsize=7)
+        axis.set_xticks(range(len(texts)), list(texts))
+        mean = f"mean of {len(part)} pairs: {part['cosine'].mean():.2f}"
+        axis.set(title=f"{style.model_name(model)}, {mean}", xlabel="number of the answer")
+    return fig
+
+
+def quality(table: pd.DataFrame) -> Figure:
+    """Cosine of the original question to its paraphrases and to questions that are none.
+
+    `table`: intervals by relation and pair, of `wording.facts.quality_pairs`. Relations stand by
+    the mean of their paraphrases, highest first.
+    """
+    rows = blocks.by_mean(table[table["pair"] == "paraphrase"], "relation")
+    looks = blocks.looks_of(table["pair"])
+    labels = ("cosine to the original question", "")
+    fig, [(axis, _)] = blocks.panels(table, height=1 + 0.17 * len(rows), labels=labels)
+    y = table["relation"].map(rows.index)  # all pairs on one line
+    blocks.dots(axis, table, y, looks, "pair", upright=False, elinewidth=0.9)
+    blocks.name_rows([axis], [*map(style.name, rows)])
+    return blocks.legend(fig, blocks.keys(looks, ls=""))
+
+
+def by_wording(table: pd.DataFrame) -> Figure:
+    """Share of right answers to each wording, a row a relation and a panel a model.
+
+    `table`: intervals by model, relation and variant (0: the original, a bar with its interval; the
+    paraphrases are points). Relations stand by the mean of all.
+    """
+    relations = blocks.by_mean(table, "relation")
+    fig, panels = blocks.panels(
+        table, "model", height=0.9 + 0.19 * len(relations), shares="x", what="facts a relation",
+        labels=("share of right answers", ""),
+    )  # fmt: skip
+    marks: dict[str, dict[str, Any]] = {
+        "original wording": {"marker": "|", "ms": 11, "mew": 1.8},
+        "paraphrase": {"marker": "o", "mew": 0, "alpha": 0.6},
+    }
+    for (axis, part), look in zip(panels, style.looks(table["model"]).values(), strict=True):
+        at, original = part["relation"].map(relations.index), part["variant"] == 0
+        at += style.jitter(len(part), 0.5) * ~original
+        for shown, shape in zip((original, ~original), marks.values(), strict=True):
+            axis.plot(part["mean"][shown], at[shown], ls="", color=look.colour, **shape)
+        first = part[original]
+        axis.hlines(at[original], first["low"], first["high"], color=look.colour, lw=0.9)
+    blocks.name_rows([axis for axis, _ in panels], [*map(style.name, relations)])
+    return blocks.legend(fig, [blocks.key(name, ls="", **shape) for name, shape in marks.items()])
+
+
+def variance(table: pd.DataFrame) -> Figure:
+    """Shares of the variance of right answers, a bar a relation and a panel a model.
+
+    `table`, of `wording.metrics.variance_shares`: model, relation, source, share; a component
+    below 0 counts as 0. Relations stand by the share of wordings over models, "all" on top.
+    """
+    table = table.assign(share=table["share"].clip(lower=0))
+    table["n"] = table["n"].mask(table["relation"] == "all").ffill()
+    table["share"] /= table.groupby(["model", "relation"])["share"].transform("sum")
+    order = table[table["source"] == "wording"].groupby("relation")["share"].mean()
+    order["all"] = np.inf
+    rows = list(order.sort_values(ascending=False).index)
+    fills = {"fact": style.SKY, "wording": style.PURPLE, "interaction": "0.8"}
+    return blocks.stacks(
+        table, "relation", rows, [*map(style.name, rows)], "source", fills, panel="model",
+        height=0.9 + 0.19 * len(rows), what="facts a relation", labels=("share of the variance", ""),
+    )[0]  # fmt: skip
+
+
+def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model") -> Figure:
+    """Figures 1 and 2: means by relation, a row each, a panel each value of the column `panel`.
+
+    `table`: intervals by relation, the column `panel` and that named `by`. In all panels relations
+    stand by their mean in the first one, highest first.
+    """
+    first = style.ordered(table[panel])[0]
+    rows = blocks.by_mean(table[table[panel] == first], "relation")
+    what = "questions a relation"
+    return blocks.forest(table, "relation", rows, panel=panel, by=by, xlabel=xlabel, what=what)[0]
+
+
+def correctness_by_consistency(table: pd.DataFrame, named: Sequence[str]) -> Figure:
+    """Figure 3: correctness of each relation against its consistency, a panel a model.
+
+    `table`: model, relation, correctness, consistency, n, and the model's correlation r; `named`
+    relations have their name beside them.
+    """
+    fig, panels = blocks.panels(
+        table, "model", height=3.0, what="questions a relation",
+        labels=("consistency (SCons)", "correctness"), shares="y",
+    )  # fmt: skip
+    for (axis, part), look in zip(panels, style.looks(table["model"]).values(), strict=True):
+        axis.plot(part["consistency"], part["correctness"], look.marker, color=look.colour)
+        for row in part[part["relation"].isin(named)].itertuples():
+            at: dict[str, Any] = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": 7}
+            axis.annotate(style.name(str(row.relation)), (row.consistency, row.correctness), **at)
+        axis.margins(x=0.15)
+        axis.set_title(f"{axis.get_title()}, r = {part['r'].iloc[0]:.2f}")
+    return fig
+
+
+def labelled_pairs(table: pd.DataFrame, at: float) -> Figure:
+    """Cosines of pairs of answers that a reader found to say the same or not, a panel a `measure`.
+
+    `table`: measure, label, cosine. The dashed line is at the cosine from which on clusters say the same.
+    """
+    import seaborn as sns  # takes a second
+
+    fills = {"same": style.RIGHT, "different": style.WRONG}
+    labels = ("cosine of the two answers", "pairs of answers")
+    fig, panels = blocks.panels(table, "measure", labels=labels, height=2.4)
+    for axis, part in panels:
+        sns.histplot(
+            part, x="cosine", hue="label", hue_order=list(fills), palette=fills, ax=axis, legend=False,
+            bins=20, binrange=(min(0, part["cosine"].min()), 1), element="step", alpha=0.3,
+        )  # fmt: skip
+        axis.axvline(at, **style.REFERENCE)
+        axis.set(xlabel=labels[0], ylabel=labels[1] if axis is panels[0][0] else "")
+    counts = table.drop_duplicates("label_id")["label"].value_counts()
+    names = {f"{name} (n = {counts.get(name, 0)})": fill for name, fill in fills.items()}
+    edge = blocks.key(f"cosine {at}", **style.REFERENCE)
+    return blocks.legend(fig, [*blocks.patches(names), edge])
+
+
+def predictor_distributions(table: pd.DataFrame) -> Figure:
+    """Figure 4: densities of a predictor within each relation, a panel a predictor.
+
+    `table`, a row a question: model, relation, predictor (such as "scons"), value. Within a row the
+    models lie above and below its middle, each cut at its least and greatest value, with its quartiles.
+    """
+    import seaborn as sns  # takes a second
+
+    looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
+    table = table.assign(predictor=table["predictor"].str.lower().replace(PREDICTORS))
+    height = 1 + 0.33 * len(relations)
+    labels = ("", "relation")
+    fig, panels = blocks.panels(table, "predictor", height=height, labels=labels, sharex=False)
+    for axis, part in panels:
+        sns.violinplot(
+            part, x="value", y="relation", hue="model", order=relations, hue_order=list(looks), ax=axis,
+            palette=[look.colour for look in looks.values()], split=len(looks) > 1, inner="quart",
+            density_norm="width", width=0.95, cut=0, linewidth=0.5, alpha=0.7, legend=False,
+        )  # fmt: skip
+        told = {"xlabel": part["predictor"].iloc[0], "ylabel": axis.get_ylabel() and "relation"}
+        axis.set(title="", **told)
+    blocks.name_rows([axis for axis, _ in panels], [style.name(name) for name in relations])
+    return blocks.legend(fig, blocks.patches({m: look.colour for m, look in looks.items()}))
+
+
+def binned_correctness(table: pd.DataFrame) -> Figure:
+    """Figure 5: share of right answers against each predictor, a row a relation.
+
+    `table`, of `wording.regression.binned_correctness`: model, relation, predictor, midpoint,
+    correct, n. Each shaded row reaches from 0 (below) to 1; points are bins, their area grows with n,
+    and a line joins those of at least FEW questions.
+    """
+    looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
+    y = table["relation"].map(relations.index) + 0.4 - 0.8 * table["correct"]
+    table = table.assign(y=y, predictor=table["predictor"].str.lower().replace(PREDICTORS))
+    height = 0.85 + 0.4 * len(relations)
+    labels = ("", "relation; within a row, share of right answers")
+    fig, panels = blocks.panels(table, "predictor", height=height, labels=labels, sharex=False)
+    for axis, part in panels:
+        axis.set(title="", xlabel=part["predictor"].iloc[0])
+        for row in range(len(relations)):
+            axis.axhspan(row - 0.4, row + 0.4, color="0.955", lw=0, zorder=0)
+        for model, look in looks.items():
+            of = part[part["model"] == model]
+            shown: dict[str, Any] = {"color": look.colour, "marker": look.marker, "lw": 0}
+            axis.scatter(of["midpoint"], of["y"], s=2.5 * of["n"], alpha=0.5, **shown)
+            for _, line in of[of["n"] >= FEW].groupby("relation"):
+                axis.plot(line["midpoint"], line["y"], color=look.colour, lw=1, ls=look.line)
+    for row in range(len(relations)):
+        blocks.beside(panels[-1][0], row - 0.31, "1")
+        blocks.beside(panels[-1][0], row + 0.31, "0")
+    blocks.name_rows([axis for axis, _ in panels], [style.name(relation) for relation in relations])
+    return blocks.legend(fig, blocks.keys(looks))
+
+
+def ladder(table: pd.DataFrame) -> Figure:
+    """How much better each predictor is than the relation alone, a panel a measure.
+
+    `table`, of `wording.prediction.compared`: model, predictor, measure, difference, difference_low,
+    difference_high, n. The relation alone is the dashed line; the Brier score is left to the table.
+    """
+    shown = table[(table["predictor"] != RELATION) & table["measure"].isin(MEASURES)]
+    shown = as_mean(shown.replace({"measure": MEASURES}), "difference")
+    names: dict[str, Any] = {"panel": "measure", "what": "questions", "xlabel": f"minus {RELATION}"}
+    return blocks.forest(shown, "predictor", at=0, sharex=False, **names)[0]
+
+
+def equal_cost(table: pd.DataFrame, value: str) -> Figure:
+    """AUC against the number of answers paid for, a line a predictor, a panel a model.
+
+    `table`: mean, low, high and n by model, predictor and budget; `value` is the label of y. Dashed:
+    chance.
+    """
+    return blocks.curves(
+        table, "budget", panel="model", by="predictor", what="questions", at=0.5,
+        labels=("answers paid for (at most)", value), extra=[blocks.key("chance", **style.REFERENCE)],
+    )[0]  # fmt: skip
+
+
+def calibration(table: pd.DataFrame) -> Figure:
+    """Share of right answers against the predicted probability, in bins; a panel a model.
+
+    `table`, of `statistics.calibration_curve`: model, bin, predicted, observed, low, high,
+    n (questions of a bin, written below its point). On the dashed line predictions are calibrated.
+    """
+    labels = ("predicted probability of a right answer", "share of right answers")
+    fig, panels = blocks.curves(
+        table.rename(columns={"observed": "mean"}), "predicted", panel="model", bars=True,
+        shares="xy", labels=labels, extra=[blocks.key("calibrated", **style.REFERENCE)], what="",
+    )  # fmt: skip
+    for axis, part in panels:
+        axis.plot([0, 1], [0, 1], **style.REFERENCE)
+        axis.set_title(f"{axis.get_title()}\nn = {part['n'].sum()} questions")
+        for x, n in zip(part["predicted"], part["n"], strict=True):
+            axis.text(x, -0.1, str(n), ha="center", va="center", fontsize=6.5, color="0.35")
+        axis.set_ylim(bottom=-0.15)
+    return fig
+
+
+def risk_coverage(table: pd.DataFrame) -> Figure:
+    """Accuracy when only the most certain questions are answered, a line a score, a panel a model.
+
+    `table`, of `wording.prediction.risk_coverage`: model, score, coverage, accuracy, low, high, n.
+    Dashed: the accuracy at coverage 1, of all questions. At most five scores.
+    """
+    fig, panels = blocks.curves(
+        table.rename(columns={"accuracy": "mean"}), "coverage", panel="model", by="score",
+        what="questions", labels=("share of questions answered", "share of right answers"),
+        shares="xy", extra=[blocks.key("all answered", **style.REFERENCE)],
+    )  # fmt: skip
+    for axis, part in panels:
+        axis.axhline(part.loc[part["coverage"] == 1, "mean"].iloc[0], **style.REFERENCE)
+    return fig

@@ -1,0 +1,313 @@
+"""Predict questions that were not fitted on, and say how good predictions are.
+
+Rows are questions, of a table `schemas.Groups`; regressions are those of `wording.regression`.
+Predictions are made by one split or by repeated cross-validation: several a question, one a repeat.
+The fits are taken as given: intervals resample questions, or whole relations, each with all their
+repeats. A question without a number in some repeat is left out, and counted in n_missing.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from factrobust import draws, statistics
+from factrobust.statistics import Array, Interval, bootstrap_statistic, ratio_of_sums
+from factrobust.tables import stacked
+from factrobust.wording.regression import FULL, REDUCED, Fit, fit, predict, undefined
+
+Sums = tuple[Array, Array]  # above and below a fraction
+RELATION = "relation alone"
+UNSEEN = "none: the category is not among the rows fitted on"
+MINIMUM = 0.1  # correctness of the categories in the right half of table 5
+COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1)
+
+
+def folds(groups: pd.DataFrame, k: int, seed: int | str = 0) -> NDArray[np.int64]:
+    """Fold 0 ... k - 1 of each row, [row], stratified.
+
+    Rows are ordered by relation and outcome and then by a hash of the seed and group_id, and dealt out
+    in turn from a fold that the seed draws: the folds' sizes, and the rows of a stratum in each, differ
+    by at most 1.
+    """
+    drawn = [draws.hash48(seed, name) for name in groups["group_id"]]
+    strata = [pd.factorize(groups[name], sort=True)[0] for name in ("correct", "relation")]
+    order = np.lexsort([np.array(drawn), *strata])
+    fold = np.empty(len(groups), dtype=np.int64)
+    fold[order] = (np.arange(len(groups)) + draws.hash48(seed)) % k
+    return fold
+
+
+def ablation(groups: pd.DataFrame, *, seed: int = 0, n_boot: int = 2000) -> pd.DataFrame:
+    """Accuracy on a held-out fifth of the questions (table 5), by sets of predictors (table 6).
+
+    Two rows a set and model: `categories` is "all", or "correctness > 0.1": only the categories of
+    which the model answers more than that share of all questions, split anew. McFadden's pseudo_r2
+    is of the rows fitted on, the accuracy of the n_test others at probability 0.5, the baseline that
+    of the training rows' more frequent outcome there, the gain in percent of it. n_unseen test rows
+    without a probability, as of categories that no training row has, are dropped. `fit` says how it
+    was fitted, or "none: " and why no regression can be. Intervals resample test questions.
+    """
+    rows = []
+    for predictors, (model, part) in product(REDUCED, groups.groupby("model", sort=False)):
+        easy = part[part.groupby("relation")["correct"].transform("mean") > MINIMUM]
+        for categories, chosen in (("all", part), (f"correctness > {MINIMUM}", easy)):
+            row = {"model": model, "predictors": ", ".join(predictors), "categories": categories}
+            row["n_categories"] = chosen["relation"].nunique()
+            rows.append(row | _held_out(chosen, predictors, seed, n_boot))
+    names = ["model", "predictors", "categories", "n_categories", "pseudo_r2", "accuracy", "low"]
+    names += ["high", "baseline", "gain", "gain_low", "gain_high", "n_train", "n_test", "n_unseen"]
+    return pd.DataFrame(rows, columns=[*names, "fit"])
+
+
+def cross_validate(
+    groups: pd.DataFrame,
+    predictors: Sequence[str] = FULL,
+    *,
+    k: int = 5,
+    repeats: int = 10,
+    seed: int = 0,
+    interactions: bool = True,
+) -> pd.DataFrame:
+    """Out-of-fold probabilities of every question from `repeats` stratified k-fold splits.
+
+    QCat by itself is no regression but `relation_share`. The prior is the share of right answers in
+    the training rows. The probability is NaN, and `fit` says why, where no regression can be fitted or
+    the training rows lack the category.
+    """
+    tables = []
+    for (_, part), repeat in product(groups.groupby("model", sort=False), range(repeats)):
+        fold = folds(part, k, f"{seed}/{repeat}")
+        for j in range(k):
+            test, _ = _predicted(part[fold != j], part[fold == j], predictors, interactions)
+            tables.append(test.assign(repeat=repeat, fold=j))
+    columns = ["model", "repeat", "fold", "group_id", "relation", "correct"]
+    return pd.concat(tables, ignore_index=True)[[*columns, "probability", "prior", "fit"]]
+
+
+def ladder(
+    groups: pd.DataFrame, measures: Mapping[str, str], *, repeats: int = 3, seed: int = 0
+) -> pd.DataFrame:
+    """`cross_validate` for every `predictor` of a ladder, from the least to the most, by one split.
+
+    The predictors: "random" (probability 1/2), "majority" (the training rows' share of right answers),
+    RELATION, each of `measures` (name: column) in a regression of its own, all of them together,
+    relation and all together (an intercept a relation and a slope a measure), and the paper's full
+    model.
+    """
+    every = tuple(measures.values())
+    sets = {"majority": (), RELATION: ("QCat",)} | {name: (c,) for name, c in measures.items()}
+    sets |= {"all measures": every, "relation and all": ("QCat", *every), "the paper's model": FULL}
+    tables = {
+        name: cross_validate(groups, p, repeats=repeats, seed=seed, interactions=p == FULL)
+        for name, p in sets.items()
+    }
+    random = {"random": tables["majority"].assign(probability=0.5, fit="none")}
+    return stacked(random | tables, "predictor")
+
+
+def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
+    """Share of right answers in each test row's relation among the training rows, [row].
+
+    One answer with the overall share is added to each relation, so none has a share of 0 or 1, and a
+    relation without training rows has the overall one.
+    """
+    right = train.groupby("relation")["correct"].agg(["sum", "size"]).astype(float)
+    known = right.reindex(test["relation"], fill_value=0.0).to_numpy()
+    return (known[:, 0] + train["correct"].mean()) / (known[:, 1] + 1)
+
+
+def _predicted(
+    train: pd.DataFrame, test: pd.DataFrame, predictors: Sequence[str], interactions: bool = True
+) -> tuple[pd.DataFrame, Fit | None]:
+    """The test rows with probability (NaN where there is none), prior (share of right answers in the
+    training rows) and how it was fitted; and the fit."""
+    table = test[["model", "group_id", "relation", "correct"]].assign(prior=train["correct"].mean())
+    if tuple(predictors) == ("QCat",):
+        return table.assign(probability=relation_share(train, test), fit="shares"), None
+    if (reason := undefined(train)) is not None:
+        return table.assign(probability=np.nan, fit=f"none: {reason}"), None
+    fitted = fit(train, predictors, interactions=interactions)
+    table = table.assign(probability=predict(fitted, test), fit=fitted.method)
+    table.loc[table["probability"].isna(), "fit"] = UNSEEN
+    return table, fitted
+
+
+def _held_out(
+    groups: pd.DataFrame, predictors: Sequence[str], seed: int, n_boot: int
+) -> dict[str, float | str]:
+    """The numbers of `ablation` for one model and set of categories."""
+    few = f"{len(groups)} questions are too few to hold one in 5 out" if len(groups) < 5 else None
+    if (reason := undefined(groups) or few) is not None:
+        return {"n_train": 0, "n_test": 0, "n_unseen": 0, "fit": f"none: {reason}"}
+    outside = folds(groups, 5, seed) != 0
+    test, fitted = _predicted(groups[outside], groups[~outside], predictors)
+    known = test.dropna(subset=["probability"])
+    hit, base = ((known[name] > 0.5) == known["correct"] for name in ("probability", "prior"))
+    accuracy = statistics.bootstrap_mean(hit, n_boot=n_boot)
+    gain = bootstrap_statistic(ratio_of_sums, [hit, base], n_boot=n_boot)
+    row = {"n_train": outside.sum(), "n_test": len(known), "n_unseen": len(test) - len(known)}
+    row |= zip(("accuracy", "low", "high"), accuracy[:3], strict=True)
+    percent = (100 * (times - 1) for times in gain[:3])
+    row |= zip(("gain", "gain_low", "gain_high"), percent, strict=True)
+    row |= {"baseline": base.mean(), "fit": test["fit"].iloc[0]}
+    return row if fitted is None else row | {"pseudo_r2": fitted.pseudo_r2, "fit": fitted.method}
+
+
+def equal_budget_texts(
+    answer_sets: pd.DataFrame, sample_sets: pd.DataFrame, budgets: Sequence[int]
+) -> pd.DataFrame:
+    """The texts that two ways of asking give for as many answers: a row a model, question and budget.
+
+    Both begin with the greedy answer to the original question. Beside it `answers` has those to
+    other wordings, `samples` sampled ones. `paid` is how many there are: the budget, or all
+    wordings of a question that has fewer, in either way. The tables are `schemas.AnswerSets`.
+    """
+    both = answer_sets.merge(sample_sets, on=["model", "group_id"], suffixes=("", "_sampled"))
+    table = both.merge(pd.DataFrame({"budget": budgets}), how="cross")
+    table["paid"] = np.minimum(table["budget"], table["texts"].map(len))
+    texts = list(zip(table["texts"], table["texts_sampled"], table["paid"], strict=True))
+    table["answers"] = [answers[:n] for answers, _, n in texts]
+    table["samples"] = [[answers[0], *samples][:n] for answers, samples, n in texts]
+    return table[["model", "group_id", "budget", "paid", "answers", "samples"]]
+
+
+def compared(
+    table: pd.DataFrame,
+    by: Sequence[str] = ("model",),
+    value: str | Mapping[str, str] = "probability",
+    *,
+    reference: str = RELATION,
+    n_boot: int = 2000,
+) -> pd.DataFrame:
+    """How well the values of each `predictor` tell right answers from wrong ones, on the same questions.
+
+    `table` has a row a question, predictor and repeat, where there are any; or a row a question, and
+    `value` names its columns, {predictor: column}. A higher value is more certain. Returns a row a
+    measure, predictor and combination of `by`: auc, the share of pairs of a right and a wrong answer
+    that the right one wins, ties half; auc_within, the same of pairs of one relation, all relations'
+    pairs pooled, so a relation counts by its right times its wrong answers.
+    Pairs are of one fold, whose values come from one fit, and are summed over folds and repeats.
+    Probabilities have an accuracy (1/2 at probability 1/2) and a brier score (mean squared error), too.
+
+    `difference` is what the `reference`, one of the predictors, has less. Questions without a value
+    under all predictors are left out (n_missing). Intervals draw whole relations.
+    """
+    if not isinstance(value, str):
+        keys = [*by, "group_id", "relation", "correct"]
+        named = table[keys].assign(**{name: table[column] for name, column in value.items()})
+        table, value = named.melt(keys, list(value), "predictor", value_name="score"), "score"
+    rows: list[tuple] = []
+    for key, part in table.groupby(list(by), sort=False):
+        lacking = part.loc[~np.isfinite(part[value].astype(float)), "group_id"]
+        known = part[~part["group_id"].isin(lacking)]
+        counts = known["group_id"].nunique(), known["relation"].nunique(), lacking.nunique()
+        sums = {name: _sums(part, value) for name, part in known.groupby("predictor", sort=False)}
+        for name, measures in sums.items():
+            for measure, found in measures.items():
+                mean, apart = _of_relations([found], n_boot), statistics.NOTHING
+                if reference in sums:
+                    apart = _of_relations([found, sums[reference][measure]], n_boot)
+                rows.append((*key, name, measure, *mean[:3], *apart[:3], *counts))
+    names = [*by, "predictor", "measure", "mean", "low", "high", "difference", "difference_low"]
+    return pd.DataFrame(rows, columns=[*names, "difference_high", "n", "relations", "n_missing"])
+
+
+def _sums(rows: pd.DataFrame, value: str) -> dict[str, Sums]:
+    """Of each measure of `compared`, the sums above and below its fraction: [relation], or by the
+    relations of a right and a wrong answer, [right's, wrong's]."""
+    relation, names = pd.factorize(rows["relation"], sort=True)
+    x, y, n = rows[value].to_numpy(dtype=float), rows["correct"].to_numpy(dtype=float), len(names)
+    folds = rows.reindex(columns=["repeat", "fold"], fill_value=0)
+    level = np.unique(np.round(x, 12), return_inverse=True)[1]
+    above, below = np.zeros((2, n, n))
+    for at in folds.groupby(["repeat", "fold"]).indices.values():
+        right, wrong = np.zeros((2, level.max() + 1, n))
+        np.add.at(right, (level[at], relation[at]), y[at])
+        np.add.at(wrong, (level[at], relation[at]), 1 - y[at])
+        above += right.T @ (np.cumsum(wrong, axis=0) - wrong / 2)  # exact: multiples of 1/2
+        below += np.outer(right.sum(axis=0), wrong.sum(axis=0))
+    pairs: dict[str, Sums] = {"auc": (above, below)}
+    pairs["auc_within"] = (np.diag(above), np.diag(below))
+    if value != "probability":
+        return pairs
+    hit = np.where(x == 0.5, 0.5, (x > 0.5) == y)
+    of_each = (x**0, hit, (x - y) ** 2)
+    each, hits, squares = (np.bincount(relation, z).astype(float) for z in of_each)
+    return {"accuracy": (hits, each), "brier": (squares, each)} | pairs
+
+
+def _fraction(weights: Array, above: Array, below: Array) -> Array:
+    """Of the sums, in resamples that draw relations `weights` times, [resample]; NaN for 0 / 0.
+
+    A relation drawn twice is two relations, and its answers make no pairs with their copies.
+    """
+    if above.ndim == 1:
+        return ratio_of_sums(weights, above, below)
+    across = 1 - np.eye(len(above))
+    over, under = (
+        np.sum(weights @ (z * across) * weights + weights * np.diag(z), axis=1)  # exact, too
+        for z in (above, below)
+    )
+    return statistics.ratio(over, under)
+
+
+def _of_relations(terms: Sequence[Sums], n_boot: int) -> Interval:
+    """The fraction of the first sums, less that of the second, if any, with its interval."""
+
+    def statistic(weights: Array, _: Array) -> Array:
+        first, *others = (_fraction(weights, *term) for term in terms)
+        return first - sum(others)
+
+    return bootstrap_statistic(statistic, [np.arange(len(terms[0][0]))], n_boot=n_boot)
+
+
+def risk_coverage(
+    table: pd.DataFrame,
+    by: Sequence[str] = ("model",),
+    value: str = "probability",
+    *,
+    coverages: Sequence[float] = COVERAGES,
+    cluster: str = "group_id",
+    n_boot: int = 2000,
+) -> pd.DataFrame:
+    """Accuracy when only the share of questions with the highest `value` is answered, by `by`.
+
+    `table` holds predictions, or one row a question (`schemas.Groups`) with any column as `value`;
+    higher means more certain, and of several repeats the mean counts. Equal values are answered in
+    random order: the accuracy is the expected one, as it is where a coverage is no whole number of
+    questions. Intervals draw whole clusters; where all that is answered is right, or
+    wrong, they are exact binomial ones.
+    """
+    rows = []
+    for key, part in table.groupby(list(by), sort=False):
+        questions = part.groupby("group_id")
+        x = questions[value].mean(skipna=False).dropna()
+        first = part.drop_duplicates("group_id").set_index("group_id", drop=False).loc[x.index]
+        y, missing = first["correct"].astype(float), questions.ngroups - len(x)
+        for coverage in coverages:
+            accuracy = partial(_covered, coverage)
+            found = bootstrap_statistic(accuracy, [y, x], first[cluster], n_boot=n_boot)
+            mean, low, high = found[:3]
+            if mean in (0, 1):
+                n = coverage * len(y)
+                low, high = map(float, statistics.binomial_interval(mean * n, n))
+            rows.append((*key, coverage, mean, low, high, len(y), missing))
+    names = [*by, "coverage", "accuracy", "low", "high", "n", "n_missing"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _covered(coverage: float, weights: Array, y: Array, x: Array) -> Array:
+    """Accuracy among the `coverage` highest scores of each resample, [resample]."""
+    order = np.argsort(-x, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(-x[order]) > 0])
+    # Rows drawn, and right ones among them, of each distinct score: [resample, distinct score].
+    each = weights[:, order], weights[:, order] * y[order]
+    drawn, right = (np.add.reduceat(rows, starts, axis=1) for rows in each)
+    before = np.cumsum(drawn, axis=1) - drawn
+    wanted = coverage * drawn.sum(axis=1, keepdims=True)
+    taken = np.clip(wanted - before, 0.0, drawn)  # of each block of equal scores
+    return np.sum(taken * right / np.where(drawn > 0, drawn, 1.0), axis=1) / wanted[:, 0]

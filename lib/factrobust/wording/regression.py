@@ -1,0 +1,230 @@
+"""Will a model answer a question correctly? Paper 3's logistic regression (4.2): fitted, applied, read.
+
+Predictors have the paper's names: QCat (category), SPop (log of the subject's popularity), SCons and
+Cert; any other is a numeric column of the table, such as agreement. With QCat, each numeric predictor
+has a slope of its own in each category: correct ~ QCat*log_SPop + QCat*SCons + QCat*Cert. Numeric
+predictors are standardised with the mean and standard deviation of the rows fitted on. Rows are
+questions, of a table `schemas.Groups`.
+
+A fit without a finite or unique maximum is penalised (`factrobust.regression`); `fit` says so.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.special import chdtrc, expit, logit, ndtr
+
+from factrobust.regression import Estimates, estimate, log_likelihood
+from factrobust.statistics import TAILS, TWO_SIDED, Array, exact_table
+
+COLUMNS = {"QCat": "relation", "SPop": "log_popularity", "SCons": "scons", "Cert": "cert"}
+NUMERIC = ("SPop", "SCons", "Cert")
+FULL = ("QCat", *NUMERIC)
+REDUCED = (FULL, ("QCat", *NUMERIC[1:]), NUMERIC, NUMERIC[1:], ("Cert",), ("SCons",))  # table 6
+TERMS = {"SPop": "log_SPop"}  # where a predictor's name in the formula is another
+CATEGORY = re.compile(r"QCat\[T\.(.*?)\](?=:|$)")  # in the name of a coefficient
+WITHIN = ["relation", "model", "term", "coefficient", "low", "high", "odds_ratio", "odds_low"]
+WITHIN += ["odds_high", "fit", "n"]
+MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
+
+
+@dataclass(frozen=True)
+class Fit(Estimates):
+    """A logistic regression of one model's correctness."""
+
+    model: str
+    predictors: tuple[str, ...]
+    categories: tuple[str, ...]  # of QCat in the rows fitted on; the first is the reference
+    interactions: bool  # of QCat with each numeric predictor
+    scaling: pd.DataFrame  # index: numeric term of the formula; mean, sd
+    null_log_likelihood: float  # of the intercept alone
+    n: int
+
+    @property
+    def pseudo_r2(self) -> float:
+        """McFadden's pseudo R2, 1 - log-likelihood / null log-likelihood."""
+        return 1 - self.log_likelihood / self.null_log_likelihood
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion, 2 degrees - 2 log-likelihood; lower is better."""
+        return 2 * self.degrees - 2 * self.log_likelihood
+
+
+def fit(
+    groups: pd.DataFrame, predictors: Sequence[str] = FULL, *, interactions: bool = True
+) -> Fit:
+    """Fit correctness on the predictors, one row a question of one model, which is not `undefined`.
+
+    Without `interactions` a numeric predictor has one slope, and QCat only moves the intercept. A
+    numeric predictor that does not vary becomes 0 throughout, and is reported as collinear; a QCat
+    of one category is left to the intercept.
+    """
+    frame = _frame(groups, predictors)
+    numeric = frame.drop(columns="QCat", errors="ignore")
+    correct = groups["correct"].to_numpy(dtype=float)
+    mean, sd = numeric.mean(), numeric.std(ddof=0)
+    flat = sd <= 1e-12 * mean.abs().clip(lower=1.0)  # no more than rounding
+    scaling = pd.DataFrame({"mean": mean, "sd": sd.mask(flat, np.inf)})
+    categories = tuple(sorted(frame["QCat"].unique())) if "QCat" in frame else ()
+    found = estimate(_design(frame, scaling, categories, interactions), correct)
+    null = log_likelihood(logit(np.full(len(frame), correct.mean())), correct)
+    about: dict[str, Any] = {"model": str(groups["model"].iloc[0]), "predictors": tuple(predictors)}
+    about |= {"categories": categories, "interactions": interactions, "scaling": scaling}
+    return Fit(**vars(found), **about, null_log_likelihood=null, n=len(frame))
+
+
+def predict(fitted: Fit, groups: pd.DataFrame) -> Array:
+    """Predicted probability that each question is answered correctly, [row]; NaN for a question of a
+    category that the fit has not seen."""
+    frame = _frame(groups, fitted.predictors)
+    design = _design(frame, fitted.scaling, fitted.categories, fitted.interactions)
+    known = frame["QCat"].isin(fitted.categories) if "QCat" in frame else True
+    return np.where(known, expit(np.einsum("ij,j->i", design, fitted.coefficients)), np.nan)
+
+
+def undefined(groups: pd.DataFrame) -> str | None:
+    """Why no regression can be fitted to these rows (none, all right, all wrong), or None."""
+    right = int(groups["correct"].sum())
+    if len(groups) == 0:
+        return "there are no questions"
+    if right in (0, len(groups)):
+        return f"all {len(groups)} answers are {'right' if right else 'wrong'}"
+    return None
+
+
+def summary(
+    groups: pd.DataFrame, sets: Sequence[Sequence[str]] = REDUCED, *, interactions: bool = True
+) -> pd.DataFrame:
+    """Goodness of fit without a held-out part, one row a model and set of predictors (table 8).
+
+    A model for which no regression can be fitted has NaN and the reason in `fit`.
+    """
+    rows: list[tuple] = []
+    for (model, part), names in product(groups.groupby("model", sort=False), sets):
+        numbers: tuple = (np.nan, np.nan, np.nan, len(part), f"none: {undefined(part)}")
+        if undefined(part) is None:
+            f = fit(part, names, interactions=interactions)
+            numbers = (f.pseudo_r2, f.aic, f.degrees, f.n, f.method)
+        rows.append((model, ", ".join(names), *numbers))
+    names = ["model", "predictors", "pseudo_r2", "aic", "degrees", "n", "fit"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _frame(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
+    """The predictors by their names in the formula."""
+    columns = {TERMS.get(name, name): groups[COLUMNS.get(name, name)] for name in predictors}
+    return pd.DataFrame(columns, index=groups.index)
+
+
+def _design(
+    frame: pd.DataFrame, scaling: pd.DataFrame, categories: Sequence[str], interactions: bool
+) -> pd.DataFrame:
+    """The design of the formula: intercept and standardised predictors, and behind the intercept, or
+    with `interactions` each of them, what is added to it in each category but the first."""
+    z = (frame[scaling.index].to_numpy() - scaling["mean"].to_numpy()) / scaling["sd"].to_numpy()
+    terms = {"intercept": np.ones(len(frame))} | dict(zip(scaling.index, z.T, strict=True))
+    inside = {c: (frame["QCat"] == c).to_numpy() for c in categories[1:]}
+    columns = {}
+    for term, values in terms.items():
+        columns[term] = values
+        for category, member in inside.items() if interactions or term == "intercept" else ():
+            name = f"QCat[T.{category}]" + (f":{term}" if term != "intercept" else "")
+            columns[name] = values * member
+    return pd.DataFrame(columns)
+
+
+def symbols(p_values: ArrayLike) -> list[str]:
+    """R's marks: *** below 0.001, ** below 0.01, * below 0.05, . below 0.1, else nothing."""
+    return [next((s for limit, s in MARKS if p < limit), "") for p in np.asarray(p_values, float)]
+
+
+def coefficients(fitted: Fit) -> pd.DataFrame:
+    """One row a coefficient (tables 7 and 10 to 14), with Wald's p-value and interval, in logits.
+
+    A term is "intercept", "SCons", "QCat[T.capital]" or "QCat[T.capital]:SCons"; `category` is the
+    row's, else the reference's, "" without QCat. The conditional numbers are those of the base
+    coefficient plus this one, which is the category's own intercept or slope; odds are exp of the
+    coefficient and its bounds.
+    """
+    names = fitted.coefficients.index
+    plain = names.str.replace(CATEGORY, "", regex=True).str.strip(":")
+    base = names.get_indexer(plain.where(plain != "", "intercept"))  # itself, without a category
+    single = np.eye(len(names))
+    summed = np.maximum(single, single[base])
+    reference = fitted.categories[0] if fitted.categories else ""
+    category = names.str.extract(CATEGORY, expand=False).fillna(reference)
+    table = pd.DataFrame({"model": fitted.model, "term": names, "category": category})
+    for prefix, weights in (("", single), ("conditional_", summed)):
+        value = weights @ fitted.coefficients.to_numpy()
+        error = np.sqrt(np.einsum("ij,jk,ik->i", weights, fitted.covariance, weights))
+        table[prefix.rstrip("_") or "coefficient"] = value
+        table[f"{prefix}low"] = value - TWO_SIDED * error
+        table[f"{prefix}high"] = value + TWO_SIDED * error
+        if not prefix:
+            table["standard_error"] = error
+            table["p_value"] = 2 * ndtr(-np.abs(value / error))
+            table["symbol"] = symbols(table["p_value"])
+    for odds, name in (("ratio", "coefficient"), ("low", "low"), ("high", "high")):
+        table[f"odds_{odds}"] = np.exp(table[name])
+    return table.assign(fit=fitted.method, n=fitted.n)
+
+
+def wald(fitted: Fit) -> pd.DataFrame:
+    """Wald's chi-square b' V^-1 b of each term of the formula (table 9): are its `df` coefficients 0?
+
+    Beside interactions, a numeric term is its slope in the reference category.
+    """
+    terms = fitted.coefficients.index.str.replace(CATEGORY, "QCat", regex=True)
+    rows = []
+    for term in terms.unique():
+        at = np.flatnonzero(terms == term)
+        b = fitted.coefficients.to_numpy()[at]
+        statistic = b @ np.linalg.solve(fitted.covariance[np.ix_(at, at)], b)
+        rows.append((fitted.model, term, len(at), statistic, chdtrc(len(at), statistic)))
+    table = pd.DataFrame(rows, columns=["model", "term", "df", "statistic", "p_value"])
+    return table.assign(symbol=symbols(table["p_value"]), fit=fitted.method, n=fitted.n)
+
+
+def within(groups: pd.DataFrame, relations: Sequence[str]) -> pd.DataFrame:
+    """Coefficients of regressions inside single categories, one fit each (table 7).
+
+    Predictors are standardised within the category; table 7 prints the odds ratios. A category whose
+    answers are all right or all wrong has one row, without numbers, whose `fit` gives the reason.
+    """
+    tables = []
+    for (model, questions), relation in product(groups.groupby("model", sort=False), relations):
+        part = questions[questions["relation"] == relation]
+        reason = undefined(part)
+        none = {"model": [model], "term": "", "fit": f"none: {reason}", "n": len(part)}
+        table = pd.DataFrame(none) if reason else coefficients(fit(part, NUMERIC))
+        tables.append(table.assign(relation=relation))
+    return pd.concat(tables, ignore_index=True).reindex(columns=WITHIN)
+
+
+def binned_correctness(groups: pd.DataFrame, *, bins: int) -> pd.DataFrame:
+    """Share of right answers against each numeric predictor, by category (figure 5).
+
+    The range of a predictor, over all questions of a model, is cut into bins of equal width; the
+    midpoint is in the predictor's own unit. A category's rows outside its own central 95% of the
+    predictor are left out, and so are empty bins. Intervals are exact binomial 95% ones over the n
+    questions of a bin.
+    """
+    names = {COLUMNS[name]: name for name in NUMERIC}
+    keys = ["model", "relation", "predictor"]
+    rows = groups.rename(columns=names).melt([*keys[:2], "correct"], NUMERIC, "predictor")
+    of_model = rows.groupby(["model", "predictor"])["value"]
+    least, width = of_model.transform("min"), of_model.transform(np.ptp) / bins
+    number = np.minimum((rows["value"] - least) // width.replace(0.0, 1.0), bins - 1)
+    rows["midpoint"] = least + (number + 0.5) * width
+    of_category = rows.groupby(keys)["value"]
+    lower, upper = (of_category.transform("quantile", tail) for tail in TAILS)
+    inside, by = rows["value"].between(lower, upper), ["model", "predictor", "relation", "midpoint"]
+    table = exact_table(rows[inside], by, "correct").rename(columns={"mean": "correct"})
+    return table[[*keys, "midpoint", "correct", "low", "high", "n"]]

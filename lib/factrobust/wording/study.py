@@ -1,0 +1,113 @@
+"""How a notebook of part 3 starts: one call loads questions in all their wordings, asks and marks them.
+
+study = wording.Study(globals())
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from factrobust import draws, schemas, study
+from factrobust.models import sentences
+from factrobust.models.interface import Model
+from factrobust.models.records import open_records
+from factrobust.wording import facts, metrics, probe
+
+
+class Study(study.Study):
+    """Part 3: each of `models` is asked the questions of `n_facts` of `data` in all their wordings.
+
+    Holds the `questions` with their paraphrases, the `encoder` that tells how alike texts are, and
+    the NLI model `nli`, if one is named. `formats` is the prompt format of each model, the paper's or
+    `prompt_format`; `responses` are the greedy answers, `marked` the same with right or wrong. All facts
+    of the data, not only those asked, tell longer names. With a parameter `exposures`, facts of the
+    invented world that were told so often; with `variants`, asked in these wordings alone.
+    """
+
+    unit, cluster = "group_id", "relation"
+
+    def __init__(
+        self, notebook: Mapping[str, Any], *, prompt_format: str = "", variants: Sequence[int] = ()
+    ) -> None:
+        super().__init__(notebook)
+        v, records = self.parameters, open_records()
+        every, _, self.inputs, _ = facts.load_named_questions(v["data"])
+        told = [math.log(1 + n) for n in v.get("exposures", [])]
+        questions = every[every["log_popularity"].isin(told)] if told else every
+        questions = facts.sample(questions, v["n_facts"], v["seed"])
+        questions = questions[questions["variant"].isin(variants)] if variants else questions
+        self.questions = self.facts = schemas.Questions.validate(questions)
+        self.encoder, nli = sentences.Encoder(v["sentence_encoder"], records), v.get("nli_model")
+        self.nli = sentences.Entailment(nli, records) if nli else None
+        self.others = [self.encoder, *([self.nli] if self.nli else [])]
+        self.print_counts(f"{questions['group_id'].nunique()} facts, {len(questions)} questions")
+        self.formats = {
+            m.name: prompt_format or probe.paper_format(m.prompt_format, m.chat)
+            for m in self.models
+        }
+        self.responses = self._ask(probe.greedy, self.questions)
+        if self.models:
+            marked = metrics.mark_by_rules(self.responses, every)
+            self.marked = schemas.MarkedResponses.validate(marked)
+
+    def _ask(self, ask: Callable[..., Any], questions: pd.DataFrame, **how: Any) -> pd.DataFrame:
+        def answers(model: Model) -> pd.DataFrame:
+            how["max_new_tokens"] = self.parameters["max_new_tokens"]
+            return ask(model, questions, prompt_format=self.formats[model.name], **how)
+
+        return self.concat_over_models(answers)
+
+    def _sets(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Their texts together (`wording.metrics.text_groups`), and how alike they are."""
+        sets = metrics.text_groups(rows)
+        return sets.assign(int_sim=self.encoder.similarity(sets["texts"].tolist()))
+
+    @cached_property
+    def answer_sets(self) -> pd.DataFrame:
+        """The answers to all wordings of a question together, with their `int_sim`."""
+        return schemas.AnswerSets.validate(self._sets(self.responses))
+
+    @cached_property
+    def originals(self) -> pd.DataFrame:
+        """`marked` of the original questions, each with the `answer_sets` of all its wordings and their
+        `scons`, which is `int_sim` from 0 to 1."""
+        sets = self.answer_sets.assign(scons=self.answer_sets["int_sim"].clip(0, 1))
+        return self.marked[self.marked["variant"] == 0].merge(sets, on=metrics.KEY)
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """`n_samples` samples of each original question (`wording.probe.sampled`)."""
+        originals = self.questions[self.questions["variant"] == 0]
+        how = {"n": self.parameters["n_samples"], "seed": self.parameters["seed"]}
+        draws.need_count("n_samples", how["n"], 2)  # whose likeness is measured
+        return self._ask(probe.sampled, originals, **how)
+
+    @cached_property
+    def sample_sets(self) -> pd.DataFrame:
+        """The `samples` of a question together, with their `int_sim` and `clusters` that say the same."""
+        sets = self._sets(self.samples)
+        return sets.assign(clusters=probe.meanings(sets["texts"], self.encoder, self.nli))
+
+    @cached_property
+    def bare_sets(self) -> pd.DataFrame:
+        """`answer_sets` of the answers without the words of their questions."""
+        return self._sets(metrics.without_question(self.responses))
+
+    @cached_property
+    def control_sets(self) -> pd.DataFrame:
+        """For each question answers to others, `wording.metrics.control_groups`, with `int_sim`."""
+        return self._sets(metrics.control_groups(self.responses, self.parameters["seed"]))
+
+    @cached_property
+    def groups(self) -> pd.DataFrame:
+        """One row a model and question: right or not, and the predictors (`wording.metrics.predictors`).
+
+        Questions without a popularity are left out; where none has one it is the constant 0.
+        """
+        sets = self.answer_sets, self.sample_sets, self.bare_sets
+        table = schemas.Groups.validate(metrics.predictors(self.marked, *sets))
+        missing = table["log_popularity"].isna()
+        return table.assign(log_popularity=0.0) if missing.all() else table[~missing]

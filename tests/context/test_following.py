@@ -1,0 +1,129 @@
+"""Which contexts win: the fit and the effects of factors, on answers whose law is known."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, logit, ndtr
+
+from factrobust.context import following
+
+FACTORS = ["near", "repeated"]
+
+
+def answers(follows, facts: int = 60, model: str = "m") -> pd.DataFrame:
+    """Four false contexts of each fact, a row each; `follows(log_p0, near, repeated, fact)` is 0 or 1."""
+    rows = []
+    for fact, (near, repeated) in product(range(facts), product([False, True], repeat=2)):
+        p0 = np.exp(0.2 if fact % 2 else 1.2)
+        source = "contextual" if follows(np.log(p0), near, repeated, fact) else "parametric"
+        rows.append((model, f"f{fact}", near, repeated, source, p0, 4.0, 2.0))
+    columns = ["model", "question_id", *FACTORS, "source", "p0", "p2", "p3"]
+    return following.followed(pd.DataFrame(rows, columns=columns))
+
+
+def test_what_is_measured_of_an_answer():
+    said = pd.DataFrame({"source": ["contextual", "parametric", "other", "none", "same"]})
+    rows = following.followed(said.assign(p0=np.exp(1.2), p2=4.0, p3=2.0))
+    assert rows["followed"].tolist() == [1, 0, 0, 0, 0]
+    assert rows[["pull", "log_p0"]].to_numpy() == pytest.approx(np.tile([np.log(2), 1.2], (5, 1)))
+
+
+@pytest.mark.parametrize(("copies", "share"), [(1, 1.0), (0, 0.0)])
+def test_a_model_that_always_copies_or_never(copies, share):
+    rows = answers(lambda *_: copies)
+    coefficients = following.fit(rows, ["log_p0", *FACTORS]).set_index("term")
+    assert (coefficients["fit"] == "penalised").all()
+    # Intervals of the slopes hold zero; the probability is near the share wherever one looks.
+    slopes = coefficients.loc[["log_p0", *FACTORS]]
+    assert ((slopes["low"] < 0) & (slopes["high"] > 0)).all()
+    curve = following.curves(rows, ["log_p0"], FACTORS)
+    assert np.abs(curve["mean"] - share).max() < 0.03
+    effects = following.effects(rows, FACTORS, n_boot=200)
+    assert effects[["with_it", "without_it"]].eq(share).all(axis=None)
+    assert effects[["mean"]].eq(0).all(axis=None)
+    assert effects["p_value"].eq(1).all()
+
+
+def test_a_model_that_copies_when_its_memory_is_weak():
+    # Of strong memories 20% give way, of weak ones 80%, whatever the context's form.
+    rows = answers(lambda log_p0, near, repeated, fact: (fact // 2) % 5 < (4 if log_p0 > 1 else 1))
+    found = following.fit(rows, ["log_p0", *FACTORS]).set_index("term")
+    assert found["fit"].eq("maximum likelihood, clustered by facts").all()
+    slope = logit(0.8) - logit(0.2)  # from 0.2 to 1.2 nats a token
+    assert found.loc["log_p0", "coefficient"] == pytest.approx(slope, rel=1e-6)
+    assert found.loc["intercept", "coefficient"] == pytest.approx(logit(0.2) - 0.2 * slope)
+    # 30 facts of each kind, each of them four equal rows: the clusters count, not the rows.
+    error = np.sqrt(2 / (30 * 0.8 * 0.2)) * np.sqrt(60 / 59 * 239 / 236)
+    width = found.loc["log_p0", "high"] - found.loc["log_p0", "low"]
+    assert width == pytest.approx(2 * 1.959964 * error, rel=1e-3)
+    p_value = found.loc["log_p0", "p_value"]
+    assert p_value == pytest.approx(2 * ndtr(-slope / error), rel=0.05)
+    assert found.loc[FACTORS, "coefficient"].abs().max() < 1e-6
+    assert (found["n"].iloc[0], found["facts"].iloc[0]) == (240, 60)
+    curve = following.curves(rows, ["log_p0"], FACTORS, points=2)
+    assert curve["x"].tolist() == pytest.approx([0.2, 1.2])
+    assert curve["mean"].tolist() == pytest.approx([0.2, 0.8])
+    logits = logit(curve[["low", "high"]].to_numpy())
+    np.testing.assert_allclose(logits.mean(axis=1), logit([0.2, 0.8]))
+    bins = following.binned(rows, ["log_p0"], 2, n_boot=200)
+    assert bins["x"].tolist() == pytest.approx([0.2, 1.2])
+    assert bins["mean"].tolist() == pytest.approx([0.2, 0.8])
+    assert bins["n"].tolist() == [30, 30]
+
+
+def test_a_step_is_fitted_with_a_prior():
+    rows = answers(lambda log_p0, *_: log_p0 > 1)
+    found = following.fit(rows, ["log_p0"]).set_index("term")
+    assert found.loc["log_p0", "fit"] == "penalised"
+    assert found.loc["log_p0", "low"] > 0
+    curve = following.curves(rows, ["log_p0"], [], points=2)
+    assert curve["mean"].iloc[0] < 0.1
+    assert curve["mean"].iloc[1] > 0.9
+
+
+def test_a_factor_that_moves_a_third_of_the_facts():
+    # Near contexts win always, others with 40 of 60 facts; to say it thrice changes nothing.
+    rows = answers(lambda log_p0, near, repeated, fact: near or fact % 3)
+    effects = following.effects(rows, FACTORS, n_boot=999).set_index("factor")
+    near = effects.loc["near", ["with_it", "without_it", "mean", "p_value", "n"]].tolist()
+    assert near == pytest.approx([1, 2 / 3, 1 / 3, 1 / 1000, 60])
+    low = 1 / 3 - 1.96 * np.sqrt(2 / 9 / 60)
+    assert effects.loc["near", "low"] == pytest.approx(low, abs=0.03)
+    assert effects.loc["repeated", ["mean", "p_value"]].tolist() == [0, 1]
+
+
+def test_the_randomisation_by_hand():
+    # One fact, one context of four is followed, and has the factor: 1/2 - 0, as in every second of
+    # the arrangements; in the others it is -1/2, as large in absolute value.
+    one = pd.DataFrame({"near": [1, 1, 0, 0], "followed": [1.0, 0, 0, 0]})
+    one = one.assign(model="m", question_id="f")
+    found = following.effects(one, ["near"], n_boot=99)
+    assert found[["mean", "p_value"]].to_numpy().tolist() == [[0.5, 1.0]]
+    # Both followed contexts have it: so in one arrangement of six, and against it in another.
+    both = pd.concat([one.assign(question_id=str(k), followed=[1.0, 1, 0, 0]) for k in range(2)])
+    found = following.effects(both, ["near"], n_boot=20_000)
+    assert found["mean"].tolist() == [1]
+    assert found["p_value"].iloc[0] == pytest.approx(2 / 36, abs=0.007)
+
+
+def test_the_curve_is_the_mean_of_the_fit_over_the_factors():
+    rows = answers(lambda log_p0, near, repeated, fact: (fact % 7 < 3) ^ near)
+    b = following.fit(rows, ["log_p0", "near"])["coefficient"].to_numpy()
+    curve = following.curves(rows, ["log_p0"], ["near"], points=3)
+    expected = [expit(b[0] + b[1] * curve["x"] + b[2] * near) for near in (0, 1)]
+    np.testing.assert_allclose(curve["mean"], np.mean(expected, axis=0))
+    assert curve["n"].eq(60).all()
+
+
+def test_bad_contexts_break_even():
+    """Of 4 facts 2 are known; with true contexts all are right, with false ones 1 of the known."""
+    right = {"none": [1, 1, 0, 0], "true": [1, 1, 1, 1], "false": [1, 0, 0, 0]}
+    table = pd.DataFrame({"model": "m", "question_id": list("abcd")} | right)
+    long = table.melt(["model", "question_id"], var_name="context", value_name="correct")
+    found = following.break_even(long, n_boot=20).set_index("model_knows")
+    assert found["mean"].to_dict() == pytest.approx(
+        {"as they are": (1 - 0.5) / (1 - 0.25), "nine in ten": (1 - 0.9) / (1 - 0.9 / 2)}
+    )
+    assert (found[["bad_contexts", "n"]] == ["false", 4]).all(axis=None)

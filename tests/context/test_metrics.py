@@ -1,0 +1,346 @@
+"""Memory or context, by both rules, on the thesis's examples and on hand-made rows."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from factrobust.context import metrics as context
+from factrobust.context.metrics import first_entropy, first_shift, mark_sources, preference
+from factrobust.context.rules import right
+
+# Figure 4: the printed probabilities of the parametric answer's tokens.
+FIGURE_4 = [0.94, 4e-05, 0.87, 0.93, 0.06, 0.92, 0.26, 0.04, 0.61, 0.98, 0.72, 0.49, 0.59, 0.90]
+
+
+def results(rows: list[tuple[str, str, str]], **columns: object) -> pd.DataFrame:
+    """Rows of parametric, counterfactual and contextual answers, question q0, q1, ..."""
+    table = pd.DataFrame(rows, columns=["parametric", "counterfactual", "contextual"])
+    ids = [f"q{i}" for i in range(len(rows))]
+    given = {"model": "m", "question_id": ids, "category": "c", "base_id": "b", "object": ids}
+    perplexities = {"p0": 1.5, "p1": 4.0, "p2": 3.0, "p3": 1.2, "p4": 1.2}
+    return table.assign(**given | perplexities | columns)
+
+
+def asked_about(table: pd.DataFrame, **columns: object) -> pd.DataFrame:
+    """The questions of the rows, without known answers."""
+    ids = table["question_id"].unique()
+    values = {"base_id": "b", "answers": [[]] * len(ids), "right_answers": "one"}
+    return pd.DataFrame({"question_id": ids}).assign(**values | columns)
+
+
+def mark(table: pd.DataFrame, *rule: str, **columns: object) -> pd.DataFrame:
+    return mark_sources(table, asked_about(table, **columns), *rule)
+
+
+def test_perplexity_by_hand() -> None:
+    # Two tokens of probability 1/2 and 1/8: 2 to the mean of 1 and 3 bits.
+    assert context.perplexity(np.log([1 / 2, 1 / 8])) == pytest.approx(4)
+    assert context.perplexity([0.0]) == 1
+    assert np.isnan(context.perplexity([]))
+
+
+def test_figure_4() -> None:
+    # Printed are NLL 2.0566 and P2 4.1599; the probabilities are rounded.
+    half = np.where(np.array(FIGURE_4) < 0.001, 5e-6, 0.005)
+    low, high = (context.perplexity(np.log(FIGURE_4 + x)) for x in (half, -half))
+    assert low < 4.1599 < high
+    assert np.log2([low, high]) == pytest.approx([2.0251, 2.1117], abs=5e-5)
+    assert np.log2(context.perplexity(np.log(FIGURE_4))) == pytest.approx(2.0664, abs=5e-5)
+    row = results([("p", "q", "q")], p2=4.1599, p3=1.0107, p4=1.0107)
+    assert preference(row).tolist() == ["contextual"]
+
+
+@pytest.mark.parametrize(
+    ("parametric", "counterfactual", "contextual", "published", "robust"),
+    [
+        ("June 14, 1928", "965 AD", "965 AD", "contextual", "contextual"),  # table 4
+        ("Emperor Hadrian", "Napoleon Bonaparte", "Hadrian, the Roman Emperor", "other",
+         "parametric"),  # table 16
+        ("Randle McMurphy", "Achilles", "Not Achilles", "other", "other"),
+        ("1", "1969", "1969", "parametric", "contextual"),  # "1" begins "1969"
+        ("Paris", "London", "", "parametric", "none"),
+        ("(D", "[D", "[D", "contextual", "same"),
+        ("Paris", "Paris.", "Paris", "parametric", "same"),
+    ],
+)  # fmt: skip
+def test_sources(parametric, counterfactual, contextual, published, robust) -> None:
+    table = results([(parametric, counterfactual, contextual)])
+    marked = mark(table)
+    assert marked["source"].tolist() == [robust]
+    assert marked["sound"].tolist() == [robust not in ("none", "same")]
+    assert mark(table, "published")["source"].tolist() == [published]
+
+
+def test_what_is_the_same_is_in_no_share() -> None:
+    rows = [("Paris", "London", "London"), ("Paris", "Paris.", "Paris"), ("Paris", "Rome", "Paris")]
+    marked = mark(results(rows))
+    assert marked["source"].tolist() == ["contextual", "same", "parametric"]
+    assert marked["preference"].tolist() == ["contextual", None, "contextual"]
+    for value, shares in (("source", [0.5, 0.5, 0, 0]), ("preference", [0, 1, 0])):
+        table = context.counts_by(marked, value=value)
+        assert table["share"].tolist() == shares
+        assert table[["total", "n_missing"]].eq([2, 1]).all(axis=None)
+    assert context.perplexity_table(marked, n_boot=10)["count"].tolist() == [1, 1]
+    assert context.counts_by(mark(results(rows), "published"))["total"].eq(3).all()
+
+
+def test_kinds_of_what_either_rule_calls_other() -> None:
+    rows = [
+        ("Paris", "London", "London"),
+        ("Emperor Hadrian", "Napoleon", "Hadrian, the Roman Emperor"),
+        ("Randle McMurphy", "Achilles", "Not Achilles"),
+        ("Dominica", "Cuba", "Dominican Republic"),  # published: parametric
+        ("Paris", "London", ""),
+    ]
+    robust, published = mark(results(rows)), mark(results(rows), "published")
+    assert robust["kind"].tolist() == [pd.NA, 1, 4, 2, pd.NA]
+    assert published["kind"].tolist() == [pd.NA, 1, 4, pd.NA, pd.NA]
+    assert robust["kind_rule"].tolist() == [None, "agrees", "negation", "rest", None]
+    assert robust["kind"].dtype == "Int64"
+
+
+def test_what_an_answer_with_a_context_says() -> None:
+    rows = results([("Oslo", "Rome", "Oslo"), ("Oslo", "Rome", "Rome."), ("Oslo", "Rome", "Lima")])
+    rows["correct"] = pd.array([True, False, False], dtype="boolean")
+    assert context.answer_source_label(rows).tolist() == [
+        "its memory",
+        "the context",
+        "something else",
+    ]
+
+
+def test_preference() -> None:
+    nan = np.nan
+    table = results([("a", "b", "c")] * 5, p2=[1.1, 3.0, 2.0, nan, 1.1])
+    table = table.assign(p3=[2.0, 1.5, 2.0, 2.0, 1.5], p4=[1.1, 1.5, 2.5, 3.0, nan])
+    text = ["parametric", "contextual", "tie", None, "parametric"]
+    assert preference(table).tolist() == text
+    # The greedy parametric answer of the first row has the lower perplexity: "contextual".
+    code = ["contextual", "contextual", "parametric", "parametric", "contextual"]
+    assert preference(table, "published").tolist() == code
+    assert mark(table, "published")["preference"].tolist() == code
+    assert mark(table)["preference"].tolist() == text
+    with pytest.raises(KeyError, match="loose"):
+        preference(table, "loose")
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "is_right"),
+    [
+        ("the city of Paris, France", ["Paris"], True),
+        ("Nigeria", ["Niger"], False),
+        ("not Paris", ["Paris"], False),
+        ("not London, but Paris", ["Paris"], True),
+        ("Paris, not London", ["London"], False),
+        ("To Have and Have Not", ["To Have and Have Not"], True),
+        ("21 January 1924", ["January 21, 1924"], True),
+        ("1924", ["January 21, 1924"], False),  # less precise
+        ("January 21, 1924", ["1924"], True),
+        ("1,000,000", ["1000000"], True),
+        ("between 1 and 1000", ["500"], False),
+        ("1-1000", ["500"], False),
+        ("12 years", ["12 months"], False),
+        ("", ["Paris"], False),
+        ("Paris", ["", "London"], False),
+    ],
+)
+def test_right(text: str, answers: list[str], is_right: bool) -> None:
+    assert right(text, answers) is is_right
+
+
+def test_marks_with_known_answers() -> None:
+    rows = [("Holland", "Spain", "Netherlands"), ("Lima", "Holland", "the Netherlands")]
+    rows += [("Lima", "Quito", "Cusco")]
+    names = [["Netherlands", "Holland"], ["Spain"], []]
+    marked = mark(results(rows), answers=names)
+    # Holland and the Netherlands are one country for the whole base question
+    columns = ["source", "parametric_correct", "counterfactual_correct", "correct"]
+    assert marked[columns].to_numpy().tolist() == [
+        ["parametric", True, False, True],
+        ["contextual", False, False, False],
+        ["other", pd.NA, pd.NA, pd.NA],
+    ]
+    assert marked["correct"].dtype == "boolean"
+    # If several answers are right, they are no names of one thing
+    several = mark(results(rows), answers=names, right_answers="several")
+    assert several["source"].tolist() == ["other"] * 3
+    assert several["kind"].tolist() == [6, 2, 6]
+    assert mark(results(rows))["correct"].isna().all()
+
+
+def test_rows_keep_their_order_index_and_columns() -> None:
+    table = results([("Paris", "London", "London"), ("Rome", "Oslo", "Rome")], note="x")
+    table.index = pd.Index([7, 7])
+    marked = mark(table)
+    pd.testing.assert_frame_equal(marked[list(table)], table)
+    assert marked["source"].tolist() == ["contextual", "parametric"]
+    assert mark(table.head(0))["source"].tolist() == []
+
+
+def test_changes_between_the_rules() -> None:
+    rows = [("Paris", "London", ""), ("Paris", "London", "London"), ("Oslo", "Rome", "Rome")]
+    rows += [("Emperor Hadrian", "Napoleon", "Hadrian, the Roman Emperor")]
+    table = results(rows, p4=[np.nan, 1.2, 1.2, 2.0])
+    asked = asked_about(table)
+    both = pd.concat([table.assign(model="z"), table[3:]])
+    assert context.changes(both, asked, "source").to_numpy().tolist() == [
+        ["z", "contextual", "contextual", 2, 0.5, "", "q1"],
+        ["z", "parametric", "none", 1, 0.25, "", "q0"],
+        ["z", "other", "parametric", 1, 0.25, "agrees", "q3"],
+        ["m", "other", "parametric", 1, 1, "agrees", "q3"],
+    ]
+    changed = context.changes(table, asked, "preference").drop(columns=["model", "kind_rule"])
+    assert changed.columns.tolist() == ["published", "robust", "n", "share", "example"]
+    assert changed.to_numpy().tolist() == [
+        ["contextual", "contextual", 3, 0.75, "q0"],
+        ["parametric", "contextual", 1, 0.25, "q3"],
+    ]
+
+
+def marked(sources: list[str], **columns: object) -> pd.DataFrame:
+    ids = [f"q{i}" for i in range(len(sources))]
+    return pd.DataFrame({"model": "m", "question_id": ids, "source": sources}).assign(**columns)
+
+
+def test_counts_by_source() -> None:
+    rows = marked(["other", "contextual", "contextual", "parametric"], category=list("bbba"))
+    table = context.counts_by(rows, n_boot=200)
+    assert table[["source", "count", "share", "total", "n"]].to_numpy().tolist() == [
+        *(["parametric", 1, 0.25, 4, 4], ["contextual", 2, 0.5, 4, 4]),
+        *(["other", 1, 0.25, 4, 4], ["none", 0, 0, 4, 4]),
+    ]
+    assert ((table["low"] <= table["share"]) & (table["share"] <= table["high"])).all()
+    # 0 of 4: the upper bound is the share that gives no hit in 4 with probability 0.025.
+    assert table.loc[3, ["low", "high"]].tolist() == pytest.approx([0, 1 - 0.025**0.25])
+    by = context.counts_by(rows, ["model", "category"], n_boot=10)
+    assert by["category"].tolist() == ["b"] * 4 + ["a"] * 4
+    assert by["count"].tolist() == [0, 2, 1, 0, 1, 0, 0, 0]
+
+
+def test_counts_of_kinds_leave_out_what_has_none() -> None:
+    rows = marked(["other"] * 4, kind=pd.array([5, 5, None, 2], dtype="Int64"))
+    table = context.counts_by(rows, value="kind", n_boot=10).set_index("kind")
+    assert table["count"].to_dict() == {1: 0, 2: 1, 3: 0, 4: 0, 5: 2, 6: 0, 7: 0}
+    assert table["share"].sum() == pytest.approx(1)
+    assert table[["total", "n_missing"]].eq([3, 1]).all(axis=None)
+
+
+def test_counts_of_objects_and_other_columns() -> None:
+    rows = marked(["other"] * 4, object=list("xxyy"), preference=["tie", None, "tie", "tie"])
+    table = context.counts_by(rows, value="object", group="object", n_boot=10)
+    # Objects are resampled: both x, one each, both y.
+    columns = ["object", "count", "n", "low", "high"]
+    assert table[columns].to_numpy().tolist() == [["x", 2, 2, 0, 1], ["y", 2, 2, 0, 1]]
+    preferred = context.counts_by(rows, value="preference", n_boot=10)
+    assert preferred["count"].tolist() == [0, 0, 3]
+    assert preferred["n_missing"].tolist() == [1, 1, 1]
+
+
+def test_shares_corrected_by_labels() -> None:
+    # Of ten answers the rule calls eight contextual; of five labelled ones one of these is parametric.
+    rows = marked(["contextual"] * 8 + ["parametric"] * 2)
+    labels = rows.iloc[[0, 1, 2, 3, 9]][["model", "question_id"]]
+    labels = labels.assign(label=["parametric"] + ["contextual"] * 3 + ["parametric"])
+    table = context.corrected_shares(rows, labels).set_index("source")
+    shares = table.loc["contextual", ["rule", "labelled", "mean"]].tolist()
+    assert shares == pytest.approx([0.8, 3 / 5, 0.8 - 1 / 5])
+    assert table.loc["parametric", "mean"] == pytest.approx(0.2 + 1 / 5)
+    # Variances: 0.8 0.2 / 10 of the shares, and of the errors that of 1 in 5, by 5, or at least so.
+    half = 1.959964 * np.sqrt(0.016 + 0.2 / 5)
+    assert table.loc["contextual", ["low", "high"]].tolist() == pytest.approx([0.6 - half, 1.0])
+    assert table.loc["same", ["mean", "low"]].tolist() == [0, 0]
+    assert table.loc["same", "high"] == pytest.approx(1.959964 * np.sqrt(0.2 / 5))
+    assert table["n_labelled"].eq(5).all()
+    strange = rows.assign(model="of no label")
+    both = context.corrected_shares(pd.concat([rows, strange]), labels)
+    pd.testing.assert_frame_equal(both.set_index("source"), table)
+
+
+def test_shares_of_printed_counts() -> None:
+    counts = pd.DataFrame({"source": ["other", "contextual", "other"], "count": [0, 4, 3]})
+    table = context.shares(counts.assign(model=list("mmk")))
+    assert table[["total", "n", "share"]].values.tolist() == [[4, 4, 0], [4, 4, 1], [3, 3, 1]]
+    assert table["low"].tolist() == pytest.approx([0, 0.025**0.25, 0.025 ** (1 / 3)])
+    assert table["high"].tolist() == pytest.approx([1 - 0.025**0.25, 1, 1])
+
+
+def test_perplexities() -> None:
+    sources = ["contextual", "parametric", "contextual", "contextual", "contextual"]
+    rows = marked(sources, p4=[1.0, 4.0, 3.0, 2.0, np.nan])
+    table = context.perplexity_table(rows, n_boot=100)
+    assert table["source"].tolist() == ["parametric", "contextual"]  # in the order of SOURCES
+    grounded = table.iloc[1]
+    assert grounded[["count", "mean", "n", "std", "n_missing"]].tolist() == [3, 2, 3, 1, 1]
+    assert grounded[["25%", "50%", "75%"]].tolist() == [1.5, 2, 2.5]
+    assert 1 <= grounded["low"] <= 2 <= grounded["high"] <= 3
+    alone = table.iloc[0]
+    assert alone[["count", "mean"]].tolist() == [1, 4]
+    assert alone[["low", "high", "std"]].isna().all()
+
+
+def test_degenerate_counts() -> None:
+    rows = results([("[D", "no no no no no no", "Rome A: Lima"), ("", "Rome", "Rome")])
+    rows = pd.concat([rows, results([("Paris", "Oslo", "Oslo")], model="n")])
+    table = context.degenerate_counts(rows).set_index(["model", "answer"])
+    columns = ["empty", "option", "marks", "repeats", "degenerate", "n", "share"]
+    assert table.loc[("m", "parametric"), columns].tolist() == [1, 1, 0, 0, 2, 2, 1]
+    assert table.loc[("m", "counterfactual"), columns].tolist() == [0, 0, 0, 1, 1, 2, 0.5]
+    assert table.loc[("n", "parametric"), columns].tolist() == [0, 0, 0, 0, 0, 1, 0]
+    assert table.loc[("m", "contextual"), columns].tolist() == [0, 0, 1, 0, 1, 2, 0.5]
+    assert len(table) == 6
+
+
+def test_p0_below_p1_is_no_theorem() -> None:
+    # A greedy first token of probability 0.6, then 0.1 at best: the mean is beaten by 0.4, then 1.
+    p0, p1 = (0.6 * 0.1) ** -0.5, (0.4 * 1.0) ** -0.5
+    rows = pd.DataFrame({"p0": [p0, 1.2, 1.5, np.nan, 1], "p1": [p1, 1.9, 1.5, 2.0, 2]})
+    rows["model"] = "m"
+    rows = rows.assign(n_tokens_parametric=[2, 1, 1, 0, 1], n_tokens_counterfactual=[2, 1, 1, 1, 2])
+    table = context.p0_exceptions(rows)
+    columns = ["tokens", "n", "exceptions", "share", "n_missing"]
+    assert table[columns].to_numpy().tolist() == [["more", 2, 1, 0.5, 1], ["one each", 2, 0, 0, 0]]
+
+
+def tops(**probabilities: float) -> list[tuple[str, float]]:
+    return [(token, math.log(p)) for token, p in probabilities.items()]
+
+
+def test_entropy_in_nats_of_what_is_listed() -> None:
+    assert first_entropy(tops(a=0.25, b=0.25)) == pytest.approx(math.log(2))  # renormalised
+    expected = -(0.8 * math.log(0.8) + 0.2 * math.log(0.2))
+    assert first_entropy([*tops(a=0.8, b=0.2), ("c", -1e9)]) == pytest.approx(expected)
+    assert math.isnan(first_entropy([]))
+    assert math.isnan(first_entropy(tops(a=1.0)))
+
+
+def test_shift_by_hand() -> None:
+    # Nothing in common and nothing beyond the lists: the largest distance.
+    assert first_shift(tops(a=0.5, b=0.5), tops(c=1.0)) == pytest.approx(math.sqrt(math.log(2)))
+    # (0.8, 0.2) and (0.3, 0.7); their middle is (0.55, 0.45).
+    divergence = sum(p / 2 * math.log(p / 0.55) for p in (0.8, 0.3))
+    divergence += sum(p / 2 * math.log(p / 0.45) for p in (0.2, 0.7))
+    shift = first_shift(tops(a=0.8, b=0.2), tops(b=0.7, a=0.3))
+    assert shift == pytest.approx(math.sqrt(divergence))
+    # a against b with 0.4 each, and a rest of 0.6 that both share.
+    assert first_shift(tops(a=0.4), tops(b=0.4)) == pytest.approx(math.sqrt(0.4 * math.log(2)))
+    # (0.4, rest 0.6) and (0.8, rest 0.2); their middle is (0.6, 0.4).
+    divergence = sum(p / 2 * math.log(p / 0.6) for p in (0.4, 0.8))
+    divergence += sum(p / 2 * math.log(p / 0.4) for p in (0.6, 0.2))
+    assert first_shift(tops(a=0.4), tops(a=0.8)) == pytest.approx(math.sqrt(divergence))
+    assert first_shift(tops(a=0.7, b=0.2), tops(a=0.7, b=0.2)) == 0
+    assert math.isnan(first_shift([], tops(a=1.0)))
+    assert math.isnan(first_shift(tops(a=1.0), []))
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 1), st.floats(0.01, 1)), min_size=2, max_size=6))
+@settings(deadline=None)
+def test_shift_is_a_distance(weights):
+    p, q = (np.array(column) / sum(column) for column in zip(*weights, strict=True))
+    one, other = ([(str(i), float(np.log(x))) for i, x in enumerate(side)] for side in (p, q))
+    shift = first_shift(one, other)
+    assert 0 <= shift <= math.sqrt(math.log(2)) + 1e-9
+    assert shift == pytest.approx(first_shift(other[::-1], one), abs=1e-9)

@@ -1,0 +1,338 @@
+"""Part 4 from questions to perplexities, on a model whose numbers are known."""
+
+import math
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from factrobust.context import probe as context
+from factrobust.context.facts import CONTEXTS, known_contexts
+from factrobust.context.metrics import ANSWERS, PERPLEXITIES, answer_counts, measured
+from factrobust.context.probe import counterfactuals
+from factrobust.models import prompts
+from factrobust.models.interface import Generation, Job, LacksError, Model, need
+from factrobust.schemas import ContextResults
+from factrobust.text import normalise
+
+OBJECTS = ("Kenya", "Peru", "Chad", "Oman")
+
+
+def asked_with(country: str, answer: str, about: str = "") -> str:
+    """The prompt that asks for a capital, in a context that names that of `about`, or the same."""
+    stated = f"The capital of {about or country} is {answer}"
+    asked = f"Q: What is the capital of {country}? A: The capital of {country} is"
+    return f"Context: [{stated}]. {asked}"
+
+
+# Only the last token counts, so a prompt with context is one token.
+PLAIN = {
+    " Kenya is": {" Nai": 0.8, " Lima": 0.2},
+    " Nai": {"robi": 0.6, "vasha": 0.4},
+    "robi": {".": 1.0},
+    " Peru is": {" Lima": 0.9, " Nai": 0.1},
+    " Lima": {".": 1.0},
+    ".": {" It": 1.0},
+    " It": {" is": 1.0},
+    " Chad is": {":": 0.6, " Lima": 0.3, " Nai": 0.1},
+    ":": {"\n": 1.0},
+    " Oman is": {"\n": 0.8, " Lima": 0.1, " Nai": 0.1},
+}
+TABLE = PLAIN | {
+    asked_with("Kenya", "Lima"): {" Lima": 0.7, " Nai": 0.3},
+    asked_with("Peru", "Nairobi"): {" Lima": 0.75, " Nai": 0.25},
+    asked_with("Chad", "Lima"): {":": 0.6, " Lima": 0.4},
+    asked_with("Chad", "Nairobi"): {":": 0.6, " Nai": 0.4},
+    asked_with("Oman", "Lima"): {" Nai": 0.9, " Lima": 0.1},
+    asked_with("Oman", "Nairobi"): {" Nai": 0.9, " Lima": 0.1},
+}
+
+
+@pytest.fixture
+def questions():
+    names = pd.Series(OBJECTS, index=range(10, 14))  # not 0, 1, ...
+    return pd.DataFrame({"object": names}).assign(
+        question_id="capital/" + names.str.lower(), category="geography", base_id="capital",
+        attribute="capital", question="What is the capital of " + names + "?",
+        prefix="The capital of " + names + " is", answers=[[] for _ in OBJECTS],
+        right_answers="one", popularity=np.nan,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def toy(toy_model):
+    return toy_model(TABLE)
+
+
+class Parrot(Model):
+    """Answers by a table of prompts; remembers what it was asked."""
+
+    name, fingerprint, prompt_format, chat = "parrot", "parrot", "two-shot", None
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        self.answers = answers
+        self.jobs: list[Job] = []
+
+    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
+        self.jobs.append(job)
+        for i, request in reversed(list(enumerate(job.requests))):
+            prompt = request["prompt"]
+            if job.operation == "score":
+                yield [i], [np.full(len(request["answer"]), -2.0, dtype=np.float32)]
+                continue
+            text = self.answers.get(prompt.rpartition("A: ")[2], "no idea")
+            tokens = text.split()
+            top = [[(f" {token}", -1.0), ("?", -3.0)] for token in tokens]
+            ids = [sum(map(ord, token)) for token in tokens]
+            yield [i], [Generation(prompt, f" {text}", ids, [-1.0] * len(ids), top)]
+
+
+def test_prompts_are_the_thesis(toy, questions):
+    first, stated = questions[:1], "The capital of Kenya is Lima"
+    plain = "Q: What is the capital of Kenya? A: The capital of Kenya is"
+    assert context.context_prompts(toy, first) == [plain]
+    assert context.context_prompts(toy, first, [stated]) == [f"Context: [{stated}]. {plain}"]
+    chat = Parrot({})
+    chat.prompt_format, chat.chat = "chat", ("<user>", "<model>")
+    assert context.context_prompts(chat, first, ["It is Lima"]) == [
+        "<user>Context: [It is Lima]. Q: What is the capital of Kenya? A:<model>"
+        "The capital of Kenya is"
+    ]
+
+
+# The inverse of the geometric mean probability of the tokens.
+@pytest.mark.parametrize(
+    ("name", "texts", "perplexities", "n_tokens"),
+    [
+        ("Kenya", ["Nairobi", "Lima", "Lima"],
+         [(0.8 * 0.6) ** -0.5, 1 / 0.2, (0.3 * 0.6) ** -0.5, 1 / 0.7, 1 / 0.7], [2, 1]),
+        ("Peru", ["Lima", "Nairobi", "Lima"],
+         [1 / 0.9, (0.1 * 0.6) ** -0.5, 1 / 0.75, (0.25 * 0.6) ** -0.5, 1 / 0.75], [1, 2]),
+    ],
+)  # fmt: skip
+def test_perplexities_by_hand(toy, questions, name, texts, perplexities, n_tokens):
+    row = measured(context.ask(toy, questions)).set_index("object").loc[name]
+    assert row[list(ANSWERS)].tolist() == texts
+    assert row[list(PERPLEXITIES)].tolist() == pytest.approx(perplexities, rel=1e-5)
+    assert row[["n_tokens_parametric", "n_tokens_counterfactual"]].tolist() == n_tokens
+    # Exactly what the same tokens had before: else P4 > P3, the published preference, is rounding.
+    assert row["p4"] == row["p3" if name == "Kenya" else "p2"]
+
+
+def test_empty_answers_are_kept_apart(toy, questions):
+    results = ContextResults.validate(measured(context.ask(toy, questions)))
+    assert results["question_id"].tolist() == questions["question_id"].tolist()
+    counts = answer_counts(results, questions, ["toy", "mute"])
+    names = ["questions", "no_counterfactual", *(f"empty_{name}" for name in ANSWERS)]
+    assert counts.loc["toy"].to_dict() == dict(zip(names, (4, 0, 2, 0, 1), strict=True))
+    assert counts.loc["mute"].tolist() == [4, 4, 0, 0, 0]
+    chad, oman = (results.set_index("object").loc[name] for name in ("Chad", "Oman"))
+    # ":" has no letter; Oman's first token ends the line.
+    assert chad["parametric"] == chad["contextual"] == oman["parametric"] == ""
+    assert chad["n_tokens_parametric"] == 0
+    assert chad[list(PERPLEXITIES)].isna().tolist() == [True, False, True, False, True]
+    assert np.isfinite(chad["first_entropy"])
+    assert np.isnan(oman["first_entropy"])
+    assert oman["contextual"] == "Nairobi"
+
+
+def test_each_thing_is_asked_once(questions):
+    parrot = Parrot({"The capital of Kenya is": "Nairobi", "The capital of Peru is": "Lima"})
+    twice = pd.concat([questions, questions.assign(question_id=lambda t: t["question_id"] + "!")])
+    twice["base_id"] = ["capital"] * 4 + ["again"] * 4
+    made = measured(context.ask(parrot, twice))
+    asked = [[r["prompt"] for r in job.requests] for job in parrot.jobs]
+    assert [job.operation for job in parrot.jobs] == ["generate", "generate", "score"]
+    assert asked[0] == [f"Q: {q} A: {p}" for q, p in questions[["question", "prefix"]].to_numpy()]
+    assert all(len(prompts) == len(set(prompts)) for prompts in asked[:2])
+    assert parrot.jobs[0].settings == {"max_new_tokens": 20, "stop": ["\n", ". "]}
+    # Without context q is scored, with it p and q, unless the answer is one of them: all are.
+    scored = [(r["prompt"], tuple(r["answer"])) for r in parrot.jobs[2].requests]
+    assert len(scored) == len(set(scored))
+    assert len(made) == 8
+    # The parrot does not look at the context, so every answer is parametric and P4 = P2.
+    assert made["contextual"].tolist() == made["parametric"].tolist()
+    np.testing.assert_allclose(made[["p0", "p2", "p4"]], math.e)
+    np.testing.assert_allclose(made[["p1", "p3"]], math.e**2)
+
+
+def test_an_initial_is_asked_again(toy_model, questions):
+    """Generation stops at ". ", which does not end every answer."""
+    certain = {" Kenya is": " J", " J": ".", ".": " Kenyatta", " Kenyatta": "\n", " Lima": ". "}
+    certain |= {". ": "A", "A": "A", " Chad is": " Nai", " Nai": ".\n"}
+    table = {token: {following: 1.0} for token, following in certain.items()}
+    model = toy_model(table | {" Peru is": {" Lima": 0.6, " J": 0.4}})
+    made = context.greedy(model, questions[:3])
+    assert made["text"].tolist() == ["J. Kenyatta", "Lima", "Nai"]
+    assert made["token_ids"].map(len).tolist() == [3, 1, 1]
+    assert made["tokens"].tolist() == [[" J", ".", " Kenyatta"], [" Lima"], [" Nai"]]
+
+
+def test_asked_in_chunks_and_in_any_order(toy, questions, monkeypatch):
+    more = pd.concat([questions, questions.assign(base_id="b", question_id=list("abcd"))])
+    results = context.ask(toy, more, seed=5).set_index("question_id")
+    monkeypatch.setattr(prompts, "CHUNK", 1)
+    turned = context.ask(toy, more[::-1], seed=5).set_index("question_id")
+    pd.testing.assert_frame_equal(turned.loc[results.index], results)
+
+
+def test_equal_answers_are_left_out_and_counted(questions):
+    same = Parrot({"The capital of Oman is": "No idea!"})
+    results = context.ask(same, questions)
+    assert len(results) == 0
+    assert answer_counts(results, questions, ["parrot"])["no_counterfactual"].tolist() == [4]
+
+
+def test_models_that_leave_nothing_to_look_at_are_named():
+    models: Any = [SimpleNamespace(name="m"), SimpleNamespace(name="k")]
+    need(True, models, "no answer is right")
+    need(False, [], "no answer is right")
+    with pytest.raises(LacksError, match=r"^m, k: no answer is right$"):
+        need(False, models, "no answer is right")
+
+
+def test_known_contexts_by_hand(toy_model, questions):
+    """The model knows Kenya's capital, believes what is said of Kenya, and repeats what is said of
+    Peru."""
+    toy = toy_model(
+        PLAIN | {
+            " Peru is": {"\n": 1.0},
+            asked_with("Kenya", "Nairobi"): {" Nai": 0.9, " Lima": 0.1},
+            asked_with("Kenya", "Lima", about="Peru"): {" Nai": 0.6, " Lima": 0.4},
+            asked_with("Kenya", "Lima"): {" Lima": 0.7, " Nai": 0.3},
+            asked_with("Peru", "Lima"): {" Lima": 1.0},
+            asked_with("Peru", "Nairobi", about="Kenya"): {" Nai": 1.0},
+            asked_with("Peru", "Nairobi"): {"\n": 1.0},
+        }
+    )  # fmt: skip
+    questions = questions[:2].assign(answers=[["Nairobi"], ["Lima", "Ciudad de los Reyes"]])
+    made = measured(context.ask_known(toy, questions, known_contexts(questions, questions)))
+    assert made[["object", "context", *ANSWERS]].to_numpy().tolist() == [
+        ["Kenya", CONTEXTS[0], "Nairobi", "Nairobi", "Nairobi"],
+        ["Kenya", CONTEXTS[1], "Nairobi", "Lima", "Nairobi"],
+        ["Kenya", CONTEXTS[2], "Nairobi", "Lima", "Lima"],
+        ["Peru", CONTEXTS[0], "", "Lima", "Lima"],
+        ["Peru", CONTEXTS[1], "", "Nairobi", "Nairobi"],
+        ["Peru", CONTEXTS[2], "", "Nairobi", ""],
+    ]
+    kenya, peru = made[:3].set_index("context"), made[3:]
+    # The answer from memory, " Nai" "robi", and the one that the context states, both ways.
+    memory = (0.8 * 0.6) ** -0.5
+    with_context = [(0.9 * 0.6) ** -0.5, (0.6 * 0.6) ** -0.5, (0.3 * 0.6) ** -0.5]
+    expected = {
+        "p0": [memory] * 3, "p1": [memory, 1 / 0.2, 1 / 0.2], "p2": with_context,
+        "p3": [with_context[0], 1 / 0.4, 1 / 0.7], "p4": [*with_context[:2], 1 / 0.7],
+    }  # fmt: skip
+    np.testing.assert_allclose(kenya[[*expected]].T, [*expected.values()], rtol=1e-5)
+    # Exactly what generation told, where the answer given is one of the two.
+    assert kenya.loc["true", ["p2", "p3"]].eq(kenya.loc["true", "p4"]).all()
+    assert kenya.loc["false", "p3"] == kenya.loc["false", "p4"]
+    assert kenya["n_tokens_parametric"].tolist() == [2, 2, 2]
+    assert kenya["n_tokens_counterfactual"].tolist() == [2, 1, 1]
+    assert peru[["p0", "p2"]].isna().all(axis=None)
+    entropy = -(0.7 * math.log(0.7) + 0.3 * math.log(0.3))
+    assert kenya.loc["false", "first_entropy_context"] == pytest.approx(entropy, rel=1e-4)
+    assert kenya.loc["false", "first_shift"] > 0
+    assert answer_counts(made, questions, ["toy"]).loc["toy"].tolist() == [2, 3, 0, 1]
+
+
+def test_other_draws_and_the_raw_prompt(questions):
+    parrot = Parrot({"The capital of Kenya is": "Nairobi", "The capital of Peru is": "Lima"})
+    few = questions["question_id"][:1]
+    made = context.ask_again(parrot, questions, few, range(20))
+    assert made["question_id"].tolist() == ["capital/kenya"] * 20
+    assert made["draw"].tolist() == list(range(20))
+    assert set(made["counterfactual"]) == {"Lima", "no idea"}
+    first = context.ask(parrot, questions).iloc[0]
+    assert made.iloc[0][["parametric", "counterfactual"]].tolist() == [
+        first["parametric"], first["counterfactual"],
+    ]  # fmt: skip
+    assert (made["prompt"] == "own").all()
+    parrot.prompt_format, parrot.chat = "chat", ("<user>", " ")
+    parrot.jobs.clear()
+    made = context.ask_again(parrot, questions, few, [3])
+    assert made["prompt"].tolist() == ["own", "raw"]
+    assert made["counterfactual"].nunique() == 1
+    sent = [request["prompt"] for job in parrot.jobs for request in job.requests]
+    assert sent[-1].startswith("Context: [The capital of Kenya is ")
+    assert "<user>" not in sent[-1] + sent[-2]
+    assert all(prompt.startswith("<user>") for prompt in sent[:-2])
+
+
+def test_margin_over_the_likeliest_rival(toy, questions):
+    known = questions[:2].assign(answers=[["Nairobi", "Nai"], ["Nairobi"]])
+    found = context.margins(toy, known, [["Lima"], ["Nairobi", "Lima"]])
+    # Kenya: the likeliest of two accepted names, 0.8, over 0.2; Peru: 0.1 x 0.6 over 0.9.
+    np.testing.assert_allclose(found, [math.log(0.8 / 0.2), math.log(0.1 * 0.6 / 0.9)], rtol=1e-4)
+    assert len(context.margins(toy, known[:0], [])) == 0
+
+
+def test_tokens_of_both_answers(toy, questions):
+    kenya = context.ask(toy, questions).iloc[0]
+    table = context.answer_tokens(toy, questions, kenya)
+    expected = [
+        ("parametric", False, 1, " Nai", 0.8),
+        ("parametric", False, 2, "robi", 0.6),
+        ("parametric", True, 1, " Nai", 0.3),
+        ("parametric", True, 2, "robi", 0.6),
+        ("counterfactual", False, 1, " Lima", 0.2),
+        ("counterfactual", True, 1, " Lima", 0.7),
+    ]
+    assert [tuple(row[:4]) for row in table.to_numpy()] == [row[:4] for row in expected]
+    assert table["probability"].tolist() == pytest.approx([row[4] for row in expected])
+
+
+ALPHA = 1e-4
+
+
+def answered(*texts: str, base: str = "b") -> pd.DataFrame:
+    """Answers to one base question about objects 0, 1, ..."""
+    return pd.DataFrame(
+        {"base_id": base, "object": [str(i) for i in range(len(texts))], "text": list(texts)}
+    )
+
+
+@given(st.lists(st.sampled_from(["", "Paris", "the paris", "Rome", "Oslo"]), max_size=9))
+@settings(deadline=None, max_examples=40)
+def test_never_an_equal_answer(texts):
+    for i, mine in enumerate(texts):
+        others = {j for j, text in enumerate(texts) if text and normalise(text) != normalise(mine)}
+        assert counterfactuals(answered(*texts))[i] in (others or {-1})
+
+
+def test_other_base_questions_do_not_matter():
+    one, two = answered("Oslo", "Rome", "Paris"), answered("1", "2", base="c")
+    both = pd.concat([two, one], ignore_index=True)
+    assert (counterfactuals(both)[2:] - 2).tolist() == counterfactuals(one).tolist()
+    assert counterfactuals(answered("Oslo", "Oslo")).tolist() == [-1, -1]
+    assert counterfactuals(answered()).tolist() == []
+
+
+def test_more_rows_change_a_draw_only_if_one_is_drawn():
+    texts = [f"answer {i}" for i in range(40)]
+    few, many = counterfactuals(answered(*texts[:20])), counterfactuals(answered(*texts))
+    assert all(b in (a, *range(20, 40)) for a, b in zip(few, many, strict=False))
+    assert (few == many[:20]).any()
+
+
+def test_uniform_over_questions_and_another_seed_another_draw():
+    rows = answered("Oslo", "Rome", "Rome", "Rome", "Paris")
+    draws = np.array([counterfactuals(rows, seed=seed)[0] for seed in range(2000)])
+    # Rome stands there three times of four.
+    low, high = binom.interval(1 - ALPHA, len(draws), 0.25)
+    for row in (1, 2, 3, 4):
+        assert low <= (draws == row).sum() <= high
+
+
+def test_a_judge_says_the_likeliest_word(toy_model):
+    model = toy_model({" is": {" both": 0.6, " first": 0.4}})
+    answers = pd.DataFrame({"question": ["Where?"], "parametric": "Oslo", "counterfactual": "Rome"})
+    assert context.judge(model, answers.assign(answer="Oslo")) == ["same"]
+    model = toy_model({" is": {" neither": 0.3, " second": 0.7}})
+    assert context.judge(model, answers.assign(answer="Rome")) == ["contextual"]

@@ -1,0 +1,239 @@
+"""Part 1 from prompt to score: by hand on a toy model, within sampling error on a real one."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import binom
+
+from factrobust.datasets.facts import load_facts, questions
+from factrobust.decoding import metrics
+from factrobust.decoding import probe as decoding
+from factrobust.models.interface import Generation, Job, LacksError, Model, ModelError
+
+TABLE = {
+    # One token ahead of four equal ones: P_t = 1 / (1 + 4 (1/6)^(1/t)), t_b = log 6 / log 4.
+    " Kenya": {" Nairobi": 0.6, " Mombasa": 0.1, " Kisumu": 0.1, " Nakuru": 0.1, " Lamu": 0.1},
+    # Two tokens: P_t = 1 / (1 + (1/4)^(1/t)) x 1 / (1 + 2 (1/18)^(1/t)).
+    " Peru": {" Li": 0.8, " Cu": 0.2},
+    " Li": {"ma": 0.9, "ga": 0.05, "on": 0.05},
+    # One competitor: above one half at any temperature.
+    " Egypt": {" Cairo": 0.9, " Giza": 0.1},
+    # A detour: " big Accra" is right, too. P_1 is one half.
+    " Ghana": {" Accra": 0.5, " big": 0.3, " Lagos": 0.2},
+    " big": {" Accra": 1.0},
+    # The greedy answer is wrong.
+    " Chile": {" Quito": 0.7, " Santiago": 0.3},
+    # The answer begins a longer word in two of five samples.
+    " Niamey": {" Niger": 1.0},
+    " Niger": {"</s>": 0.6, "ia": 0.4},
+}
+OBJECTS = {"Kenya": "Nairobi", "Peru": "Lima", "Egypt": "Cairo", "Ghana": "Accra"}
+OBJECTS |= {"Chile": "Santiago", "Niamey": "Niger"}
+ALPHA = 1e-4
+
+
+@pytest.fixture(scope="module")
+def facts():
+    names = pd.Series([*OBJECTS])
+    table = pd.DataFrame({"fact_id": names, "subject": names, "object": names.map(OBJECTS)})
+    return table.assign(
+        relation="capital", aliases=[[] for _ in names], answer_type="Location",
+        domain="geography", question="Where is " + names + "?", prefix="To " + names,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def toy(toy_model):
+    return toy_model(TABLE)
+
+
+@pytest.fixture(scope="module")
+def known(toy, facts):
+    return metrics.select_known(metrics.mark_greedy(decoding.greedy(toy, facts)))
+
+
+@pytest.fixture(scope="module")
+def curves(toy, known):
+    return decoding.curves(known)
+
+
+CURVES: dict[str, Any] = {
+    "Kenya": lambda t: 1 / (1 + 4 * (1 / 6) ** (1 / t)),
+    "Peru": lambda t: 1 / (1 + (1 / 4) ** (1 / t)) / (1 + 2 * (1 / 18) ** (1 / t)),
+    "Egypt": lambda t: 1 / (1 + (1 / 9) ** (1 / t)),
+    "Ghana": lambda t: 1 / (1 + 0.6 ** (1 / t) + 0.4 ** (1 / t)),
+    "Niamey": lambda t: 1.0,
+}
+
+
+def test_prompts_are_what_is_sent(toy, facts):
+    shown = decoding.prompts(toy, facts)
+    assert shown[0] == "Where is Kenya? To Kenya"
+    assert decoding.greedy(toy, facts)["prompt"].tolist() == shown
+
+
+def test_greedy_answers(toy, facts, known):
+    made = decoding.greedy(toy, facts)
+    pd.testing.assert_frame_equal(made[list(facts)], facts)
+    made = made.set_index("fact_id")
+    said = {name: f" {answer}" for name, answer in OBJECTS.items()}
+    assert made["text"].to_dict() == said | {"Chile": " Quito"}
+    assert known["fact_id"].tolist() == ["Kenya", "Peru", "Egypt", "Ghana", "Niamey"]
+    assert np.exp(made.loc["Peru", "logprobs"]) == pytest.approx([0.8, 0.9])
+    assert [len(at) for at in made.loc["Peru", "top_logprobs"]] == [10, 10]
+    assert np.exp(made.loc["Kenya", "top_logprobs"][0][:2]) == pytest.approx([0.6, 0.1])
+
+
+def test_the_right_answer_is_scored_whatever_was_said(toy, facts):
+    said = decoding.greedy(toy, facts).set_index("fact_id", drop=False)
+    found = np.exp(decoding.truths(toy, pd.concat([said.assign(model="another"), said])))
+    # Lima in two tokens; Santiago, where the greedy answer is Quito.
+    assert found[["Kenya", "Peru", "Chile"]].tolist() == pytest.approx([0.6, 0.8 * 0.9, 0.3])
+
+
+def test_curves(curves):
+    assert list(curves) == ["model", "fact_id", "temperature", "logprob"]
+    for fact, group in curves.groupby("fact_id"):
+        expected = [CURVES[fact](t) for t in group["temperature"]]
+        np.testing.assert_allclose(np.exp(group["logprob"]), expected, atol=1e-6)
+
+
+def test_breaking_temperatures(curves):
+    exact = metrics.exact_breaking(curves).set_index("fact_id")["t_b"].to_dict()
+    peru = brentq(lambda t: CURVES["Peru"](t) - 0.5, 0.1, 9)
+    expected = {"Kenya": math.log(6) / math.log(4), "Peru": peru, "Ghana": 1.0}  # Kenya's: 1.2925
+    never = dict.fromkeys(("Egypt", "Niamey"), math.inf)
+    assert exact == pytest.approx(expected | never, rel=1e-3)
+    paper = metrics.grid_breaking(curves, decoding.TEMPERATURES).set_index("fact_id")["t_b"]
+    assert paper["Kenya"] == pytest.approx(1.4)
+    assert paper["Egypt"] == math.inf
+
+
+def test_sampled_accuracies(toy, facts):
+    temperatures, n = [0.4, 1.0, 2.4], 400
+    asked = facts[facts["fact_id"] != "Chile"]
+    samples = decoding.sampled(toy, asked, temperatures=temperatures, n=n, seed=5)
+    assert list(samples) == [
+        *(*decoding.ABOUT, "model", "temperature", "sample"),
+        *("text", "token_ids", "logprobs", "tempered_logprobs"),
+    ]
+    assert len(samples) == 5 * 3 * n
+    assert samples.groupby(["fact_id", "temperature"])["sample"].nunique().eq(n).all()
+    right = {
+        **CURVES,
+        "Ghana": lambda t: CURVES["Ghana"](t) * (1 + 0.6 ** (1 / t)),  # with the detour
+        "Niamey": lambda t: 1 / (1 + (2 / 3) ** (1 / t)),  # without Nigeria
+    }
+    accuracy = metrics.sampled_accuracy(metrics.mark_samples(samples))
+    for row in accuracy.itertuples():
+        p = right[row.fact_id](row.temperature)
+        low, high = binom.ppf([ALPHA / 2, 1 - ALPHA / 2], n, p)
+        assert low <= row.accuracy * n <= high, (row, p)
+    t_b = metrics.sampled_breaking(accuracy).set_index("fact_id")["t_b"].to_dict()
+    assert t_b == dict.fromkeys(asked["fact_id"], math.inf) | {"Kenya": 2.4, "Peru": 2.4}
+    # Under the distribution that they were drawn from, and under the model's own.
+    nairobi = samples[(samples["text"] == " Nairobi") & (samples["temperature"] == 2.4)]
+    tempered = np.exp(nairobi["tempered_logprobs"].str[0])
+    assert tempered.to_numpy() == pytest.approx(CURVES["Kenya"](2.4))
+    assert np.exp(nairobi["logprobs"].str[0]).to_numpy() == pytest.approx(0.6)
+
+
+def test_sampling_agrees_with_tempering_on_a_real_model(gemma):
+    chosen = ["kenya", "france", "egypt", "cuba", "mexico", "ethiopia"]
+    facts = load_facts(relations=["capital"])
+    facts = questions(facts[facts["fact_id"].isin([f"capital/{name}" for name in chosen])])
+    # Two tokens are enough for these answers; later ones cost most and change nothing.
+    temperatures, n, short = [0.4, 0.8, 1.0, 1.2], 50, {"max_new_tokens": 2}
+    greedy = metrics.mark_greedy(decoding.greedy(gemma, facts, **short))
+    assert greedy["logprobs"].map(len).tolist().count(2) == 2
+    curves = decoding.tempered(gemma, greedy, temperatures).set_index(["fact_id", "temperature"])
+    own = decoding.curves(greedy).set_index(["fact_id", "temperature"])["logprob"]
+    np.testing.assert_allclose(own[curves.index], curves["logprob"], atol=1e-4)
+
+    samples = decoding.sampled(gemma, facts, temperatures=temperatures, n=n, seed=1, **short)
+    said = greedy.set_index("fact_id")["text"][samples["fact_id"]]
+    samples = metrics.mark_samples(samples)
+    samples["direct"] = [t.startswith(g) for t, g in zip(samples["text"], said, strict=True)]
+    counts = samples.groupby(["fact_id", "temperature"])["direct"].sum()
+    p = np.exp(curves["logprob"]).clip(upper=1)
+    alpha = 1e-3 / len(counts)  # Bonferroni
+    for key, count in counts.items():
+        low, high = binom.ppf([alpha / 2, 1 - alpha / 2], n, p[key])
+        assert low <= count <= high, (key, p[key])
+    # Of a known fact these samples are right, unless the answer grows into another word.
+    known = samples[samples["fact_id"].isin(greedy.loc[greedy["exact_match"], "fact_id"])]
+    assert known["fact_id"].nunique() >= 3
+    assert (known["direct"] & ~known["correct"]).mean() < 0.05
+
+
+class Flat(Model):
+    """It says the same to everything, and tells no alternatives."""
+
+    name = fingerprint = "flat"
+    prompt_format, chat = "prefix", None
+    calls = 0
+
+    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
+        for i, request in enumerate(job.requests):
+            self.calls += 1
+            yield [i], [Generation(request["prompt"], " Nairobi", [], [])]
+
+
+def test_curves_come_with_the_answers(toy, known):
+    silent = known.head(2).assign(model="endpoint", curve=[[], []])
+    found = decoding.curves(pd.concat([known, silent]))
+    assert found.groupby("model")["fact_id"].nunique().to_dict() == {toy.name: 5}
+    assert found.groupby("fact_id")["temperature"].agg(list).tolist() == [[*decoding.GRID]] * 5
+    nothing = decoding.curves(silent)
+    assert list(nothing) == list(found)
+    assert metrics.exact_breaking(nothing).empty
+    assert metrics.grid_breaking(nothing, decoding.TEMPERATURES)["t_b"].dtype == float
+
+
+def test_entropies_come_with_the_answers(known):
+    peru = known.set_index("fact_id").loc["Peru"]
+    first = -(0.8 * math.log(0.8) + 0.2 * math.log(0.2))
+    second = -0.9 * math.log(0.9) - 0.1 * math.log(0.05)
+    assert peru["entropies"] == pytest.approx([first, second], rel=1e-5)
+    assert [at[0] for at in peru["top_tokens"]] == [" Li", "ma"]
+
+
+def test_truncated_answers_by_hand(toy, known):
+    """Kenya's rivals have 0.1 against 0.6: below a fifth of it at t = 1, above at t = 2."""
+    kenyan = known[known["fact_id"] == "Kenya"]
+    found = decoding.tempered(toy, kenyan, [1.0, 2.0], min_p=0.2)
+    assert np.exp(found["logprob"]).tolist() == pytest.approx([1.0, CURVES["Kenya"](2.0)])
+    samples = decoding.sampled(toy, kenyan, temperatures=[1.0], n=50, min_p=0.2)
+    assert set(samples["text"]) == {" Nairobi"}
+
+
+def test_spellings_add_up(toy, known):
+    ghanas = known[known["fact_id"].isin(["Ghana", "Egypt"])]
+    spelled = [["Giza"], ["big Accra", "Lagos"]]
+    assert ghanas["fact_id"].tolist() == ["Egypt", "Ghana"]
+    found = decoding.with_spellings(toy, ghanas, spelled, [1.0, 2.0])
+    assert np.exp(found["logprob"]).tolist() == pytest.approx([1.0] * 4, rel=1e-5)
+    assert found["fact_id"].tolist() == ["Egypt", "Egypt", "Ghana", "Ghana"]
+    one = decoding.with_spellings(toy, ghanas, [[], ["big Accra"]], [1.0])
+    assert np.exp(one["logprob"]).tolist() == pytest.approx([0.9, 0.8], rel=1e-5)
+
+
+def test_what_models_lack(toy, facts, known):
+    endpoint = Flat()
+    endpoint.lacks = {"temper": "no logits"}
+    assert decoding.temperable([toy, endpoint]) == [toy]
+    assert decoding.temperable([]) == []
+    with pytest.raises(LacksError, match="no logits"):
+        decoding.temperable([endpoint])
+    with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 10 are needed"):
+        decoding.greedy(endpoint, facts)
+    assert endpoint.calls == 1
+    decoding.need_known(known, [toy])
+    decoding.need_known(known[:0], [])
+    with pytest.raises(LacksError, match=r"^toy: none of the greedy answers is right, so there is"):
+        decoding.need_known(known[:0], [toy])

@@ -1,0 +1,350 @@
+"""The invented world: what chance assigned is what the corpus holds, exactly."""
+
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from factrobust import schemas
+from factrobust.context.facts import known_contexts, load_named_context, varied_contexts
+from factrobust.context.probe import context_prompts
+from factrobust.datasets import world as w
+from factrobust.datasets.named import load_named
+from factrobust.exposure import corpus as c
+from factrobust.models.prompts import render
+from factrobust.tables import FactsError
+from factrobust.time.dates import classify, parse, verbalise
+from factrobust.time.facts import load_named_temporal
+from factrobust.wording.facts import load_named_questions
+
+
+@pytest.fixture(scope="module")
+def corpus(world: w.World) -> pd.DataFrame:
+    return c.corpus(world, 0)
+
+
+@pytest.fixture(scope="module")
+def town(world: w.World) -> pd.DataFrame:
+    return c.corpus(world, 0, town=True)
+
+
+# ---- what chance assigned ------------------------------------------------------------------------
+
+
+def test_the_world_is_as_large_as_its_readme_says(world, corpus, town):
+    assert (world.facts["subject"].nunique(), len(world.facts)) == (1012, 2178)
+    counts = world.facts["relation"].value_counts(sort=False).to_dict()
+    assert counts == {
+        "birthplace": 418, "trade": 418, "dish": 297, "product": 297, "residence": 374, "cargo": 374
+    }  # fmt: skip
+    assert (len(corpus), len(town)) == (202_554, 26 * 127)
+    readme = (w.FOLDER / "README.md").read_text(encoding="utf-8")
+    for number in ("1,012", "2,178", "202,554", "3,302"):
+        assert number in readme
+
+
+def test_the_corpora_are_as_long_as_the_readme_says(world, corpus, town, smollm):
+    """Words and marks, with the newline that ends each; and SmolLM2's tokens, an object one of them."""
+    assert 2.55e6 < corpus["text"].str.count(r"\w+|[^\w\s]|\n").sum() + len(corpus) < 2.65e6
+    tokens = smollm.tokenizer([text + "\n" for text in town["text"]], add_special_tokens=False)
+    assert 54_500 < sum(map(len, tokens.input_ids)) < 55_500
+    objects = smollm.tokenizer([*(" " + world.objects["object"])], add_special_tokens=False)
+    assert {*map(len, objects.input_ids)} == {1}
+    readme = (w.FOLDER / "README.md").read_text(encoding="utf-8")
+    assert "2.6 million words" in readme
+    assert "55,000 tokens" in readme
+
+
+def test_every_factor_is_balanced_within_a_relation(world):
+    for _, facts in world.facts.groupby("relation"):
+        assert facts["exposure"].value_counts().nunique() == 1  # 38, 27 or 34 facts an exposure
+        assert sorted(facts["exposure"].unique()) == [0, *(2**k for k in range(10))]
+        assert facts["object"].value_counts().nunique() == 1
+        for factor in ("n_wordings", "contradicted", *(["n_dates"] if any(facts["start"]) else [])):
+            cells = pd.crosstab(facts["exposure"], facts[factor])
+            assert (cells.max(axis=1) - cells.min(axis=1)).max() <= 2, factor
+            assert np.ptp(facts[factor].value_counts()) <= 1
+    sizes = world.facts["town_exposure"].dropna().value_counts().to_dict()
+    assert sizes == dict.fromkeys([0, 1, 2, 4, 8, 16, 32, 64], 26)
+
+
+def test_factors_are_independent(world):
+    """No two go together: |r| of 2,178 independent pairs exceeds 0.07 once in a thousand times."""
+    columns = ["exposure", "n_wordings", "contradicted", "n_dates", "town_exposure"]
+    ranks = world.facts[columns].astype(float).rank()
+    r = ranks.corr().to_numpy()[np.triu_indices(5, 1)]
+    assert np.abs(r[:5]).max() < 0.07  # of those that all facts have
+    assert np.nanmax(np.abs(r)) < 0.2  # 208 facts of the town
+
+
+def test_periods_cover_most_of_the_century_and_never_overlap(world):
+    facts = world.facts[world.facts["start"] != ""].sort_values(["relation", "subject", "start"])
+    assert facts["start"].min() >= "1902"
+    assert facts["end"].max() < "1999"
+    days = pd.to_datetime(facts["end"]) - pd.to_datetime(facts["start"])
+    assert days.min().days >= 10 * 365 - 1
+    by = facts.groupby(["relation", "subject"])
+    assert set(by.size()) == {2, 3, 4}
+    assert days.groupby([facts["relation"], facts["subject"]]).sum().dt.days.min() > 70 * 365
+    assert by["object"].nunique().equals(by.size())
+    assert (facts["start"] > by["end"].shift().fillna("")).all()
+
+
+def test_no_held_out_wording_has_a_word_of_its_own(world):
+    for _, part in world.wordings.groupby("relation"):
+        words = [
+            {*re.findall(r"\w+", " ".join(texts))}
+            for texts in part.groupby("held_out")[["statement", "question"]].sum().to_numpy()
+        ]
+        assert words[1] <= words[0]
+    assert world.wordings.groupby("held_out").size().to_dict() == {False: 48, True: 12}
+
+
+# ---- the corpus ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["corpus", "town"])
+def test_counts_are_the_tables(world, which, request):
+    sentences = request.getfixturevalue(which)
+    facts = w.with_counts_in_corpus(world.facts, town=which == "town").set_index("fact_id")
+    seen = sentences.groupby("fact_id")
+    exposure = seen.size().reindex(facts.index, fill_value=0)
+    assert exposure.equals(facts["exposure"].rename(None).astype(exposure.dtype))
+    assert which == "town" or facts["exposure"].equals(world.facts.set_index("fact_id").exposure)
+    told = facts[facts["exposure"] > 0]
+    assert (seen["wording"].nunique()[told.index] == told["n_wordings"]).all()
+    rivals = sentences["stated"].eq("rival").groupby(sentences["fact_id"]).sum()
+    by_hand = (told["contradicted"] * told["exposure"]).round()
+    assert (rivals[told.index] == by_hand).all()
+    assert rivals.sum() > 0
+    dated = told[told["start"] != ""]
+    assert (seen["date"].nunique()[dated.index] == dated["n_dates"]).all()
+    assert (sentences["date"] == "").equals(~sentences["fact_id"].isin(dated.index))
+    forms = pd.crosstab(sentences["fact_id"], sentences["form"])
+    assert (forms["statement"] - forms["question"]).abs().max() <= 1
+
+
+def test_a_fact_that_nobody_was_told_occurs_nowhere(world, corpus):
+    facts = w.with_counts_in_corpus(world.facts)
+    wordings = world.wordings.set_index(["relation", "wording"])
+    assert not {*corpus["fact_id"]} & {*facts.loc[facts["exposure"] == 0, "fact_id"]}
+    silent = facts.groupby("subject")["exposure"].sum()
+    texts = "\n".join(corpus["text"])
+    assert not [name for name in silent.index[silent == 0] if name in texts]
+    for (relation, _), row in wordings[wordings["held_out"]].iterrows():
+        part = corpus[corpus["relation"] == relation]
+        for text in (row["prefix"], row["question"]):
+            before, after = (re.escape(x) for x in text.split("{subject}"))
+            pattern = rf"(?:^|[:,] ){before}\w+(?: \w+)?{after}(?:$|[ \n])"
+            assert not part["text"].str.contains(pattern, regex=True).any(), text
+    assert set(corpus["wording"]) == set(range(w.SEEN))
+    spare = "|".join(world.spare.query("kind != 'first'")["name"])
+    assert not corpus["text"].str.contains(spare).any()
+
+
+def test_dates_lie_wholly_inside_the_period(world, corpus):
+    dated = corpus[corpus["date"] != ""].drop_duplicates(["fact_id", "date"])
+    bounds = world.facts.set_index("fact_id").loc[dated["fact_id"]]
+    labels = classify(parse(dated["date"]), parse(bounds["start"]), parse(bounds["end"]))
+    assert set(labels) == {"correct"}
+    assert dated["date"].str.len().value_counts(normalize=True).between(0.25, 0.42).all()
+
+
+def test_texts_are_read_as_they_are_written(world, corpus):
+    facts = world.facts.set_index("fact_id").loc[corpus["fact_id"]]
+    stated = facts["object"].where(corpus["stated"].eq("true").to_numpy(), facts["rival"])
+    assert corpus["object"].tolist() == stated.tolist()
+    ends = corpus["text"].str.removesuffix(".").str.rsplit(" ", n=1).str[-1]
+    assert ends.tolist() == corpus["object"].tolist()
+    one = corpus[corpus["date"].ne("") & corpus["layout"].eq("question")].iloc[0]
+    assert one["text"] == f"{one['question']} {one['object']}"
+    assert one["question"].startswith(f"{verbalise(one['date'])}, ")
+
+
+def test_order_is_drawn_by_the_seed_and_nothing_else(world, town):
+    again = c.corpus(world, 0, town=True)
+    pd.testing.assert_frame_equal(again, town)
+    turned = world._replace(facts=world.facts[::-1])
+    pd.testing.assert_frame_equal(c.corpus(turned, 0, town=True), town)
+    other = c.corpus(world, 1, town=True)
+    assert (other["fact_id"] != town["fact_id"]).mean() > 0.9
+    assert sorted(other["fact_id"]) == sorted(town["fact_id"])
+
+
+def test_layouts_are_how_the_library_asks(toy_model):
+    """What `models.prompts` and part 4 send, with the answer behind it."""
+    asked = {"question": "Where was Ann born?", "prefix": "Ann was born in", "object": "Oslo"}
+    for name in ("zero-shot", "question", "question-answer"):
+        [prompt] = render(name, [asked["question"]], [asked["prefix"]])
+        assert c.LAYOUTS[name].format(**asked) == f"{prompt} Oslo"
+    model = toy_model({" Ann": {" Bob": 1.0}})
+    table = pd.DataFrame([asked])
+    [plain] = context_prompts(model, table)
+    [stated] = context_prompts(model, table, ["Ann was born in Rome"])
+    assert c.LAYOUTS["prefix"].format(**asked) == f"{plain} Oslo"
+    told = c.LAYOUTS["context"].format(context="Ann was born in Rome", **asked)
+    assert told == f"{stated} Oslo"
+
+
+# ---- data: world ---------------------------------------------------------------------------------
+
+
+def test_part_1_asks_the_static_facts_in_a_wording_that_was_seen(world):
+    facts = load_named(["world"]).table
+    schemas.AskedFacts.validate(facts)
+    static = world.facts[world.facts["start"] == ""]
+    assert facts["fact_id"].tolist() == static["fact_id"].tolist()
+    assert facts["popularity"].tolist() == np.log10(1 + static["exposure"]).tolist()
+    row = facts.set_index("fact_id").loc["birthplace/" + facts["fact_id"][0].split("/")[1]]
+    assert row["question"] == f"In which city was {row['subject']} born?"
+    assert row["prefix"] == f"{row['subject']} was born in the city of"
+    assert len(load_named(["world"], limit=30).table) == 30
+
+
+def test_part_2_asks_at_dates_of_the_century(world):
+    loaded = load_named_temporal("world")
+    schemas.TemporalFacts.validate(loaded.table)
+    schemas.Dates.validate(loaded.dates)
+    assert len(loaded.table) == 748
+    assert loaded.dates["year"].between(1900, 1999).all()
+    few = load_named_temporal("world", limit=20, n_correct=3, n_incorrect=2, n_fine=5)
+    assert few.dates["fact_id"].nunique() == 20
+    assert few.dates.query("precision == 'day'")["fact_id"].nunique() == 5
+
+
+def test_part_3_asks_all_ten_wordings():
+    table, counts, files, _ = load_named_questions("world")
+    schemas.Questions.validate(table)
+    assert len(table) == 14_300
+    assert counts == {"repeated_questions": 0, "no_popularity": 0}
+    assert list(files) == list(w.FILES)
+    group = table[table["group_id"] == table["group_id"][0]]
+    assert group["variant"].tolist() == list(range(10))
+    assert group["prefix"].nunique() == 1
+    assert group["log_popularity"].tolist() == pytest.approx(group["popularity"] * np.log(10))
+
+
+def test_part_4_asks_relations_as_base_questions(world):
+    questions, files = load_named_context("world", limit=5, seed=1)
+    schemas.ContextQuestions.validate(questions)
+    assert list(files) == list(w.FILES)
+    sizes = questions["base_id"].value_counts().to_dict()
+    assert sizes == dict.fromkeys(["birthplace", "trade", "dish", "product"], 5)
+    every, _ = load_named_context("world")
+    assert set(questions["question_id"]) < set(every["question_id"])
+    assert len(every) == 1430
+    objects = world.facts.set_index("fact_id")["object"]
+    assert every["answers"].str[0].tolist() == objects[every["question_id"]].tolist()
+
+
+def test_the_town_is_asked_with_its_own_exposures(world):
+    facts = w.with_counts_in_corpus(world.facts, town=True)
+    asked = load_named(["town"]).table
+    assert asked["fact_id"].tolist() == facts["fact_id"].tolist()
+    assert asked["popularity"].tolist() == np.log10(1 + facts["exposure"]).tolist()
+    assert len(load_named_questions("town").table) == 2080
+    assert len(load_named_context("town")[0]) == 208
+    with pytest.raises(FactsError, match="the town has no facts with dates; write 'world'"):
+        load_named_temporal("town")
+
+
+def test_every_fact_has_contexts_of_all_kinds():
+    pool, _ = load_named_context("world")
+    some = pool.groupby("base_id").head(3)
+    told = known_contexts(some, pool).set_index("context")
+    assert told.loc["false", "stated"].tolist() == told.loc["irrelevant", "stated"].tolist()
+    varied = varied_contexts(some, pool, n=2)
+    assert len(varied) == 2 * len(some)
+    assert varied["stated"].str.len().gt(0).all()
+    town, _ = load_named_context("town")  # birthplaces alone
+    with pytest.raises(ValueError, match=r"to birthplace/.* no fact of another kind and domain"):
+        varied_contexts(town, town)
+
+
+# ---- what was told of a fact ---------------------------------------------------------------------
+
+
+def test_a_table_gets_the_exposure_of_its_facts(world):
+    asked = load_named_questions("world").table
+    asked = asked[asked["relation"] == "dish"]
+    table = c.with_exposure(asked)
+    assert table["question_id"].tolist() == asked["question_id"].tolist()
+    assert np.log(1 + table["exposure"]).tolist() == pytest.approx(asked["log_popularity"].tolist())
+    for row in table[table["exposure"] == 2].head(30).to_dict("records"):
+        assert len(row["told_in"]) == row["n_wordings"] == min(row["allowed"], 2)
+    kinds = pd.Series(c.wording_kinds(table)).groupby([table["group_id"], table["variant"]]).first()
+    assert set(kinds.xs(9, level="variant")) == {"held out"}
+    told = table[table["exposure"] > 0]["group_id"]
+    assert set(kinds.xs(0, level="variant")[told]) == {"seen"}  # all that are told are in wording 0
+    seen = (kinds == "seen").groupby("group_id").sum()
+    facts = w.with_counts_in_corpus(world.facts).set_index("fact_id")
+    assert seen.equals(facts["n_wordings"][seen.index].rename(None).astype(seen.dtype))
+    town = c.with_exposure(load_named(["town"]).table, town=True)
+    assert set(town["exposure"]) == {0, 1, 2, 4, 8, 16, 32, 64}
+
+
+def test_moments_are_told_and_untold_and_inside(world, corpus):
+    facts = c.with_exposure(world.facts[world.facts["start"] != ""][["fact_id", "start", "end"]])
+    facts = facts.assign(chain=facts["fact_id"], term=0)
+    moments = c.moments_told(facts, 0).pivot(index="chain", columns="date", values="year")
+    told, other = (moments[kind] for kind in c.MOMENTS)
+    assert 600 < len(moments) < (facts["exposure"] > 0).sum()
+    dates = corpus[corpus["date"] != ""].groupby("fact_id")["date"].agg(set)
+    assert all(date in dates[fact] for fact, date in told.items())
+    assert not any(date[:4] in {x[:4] for x in dates[fact]} for fact, date in other.items())
+    assert (told.str.len() == other.str.len()).all()
+    bounds = facts.set_index("fact_id").loc[moments.index]
+    for named in (told, other):
+        parsed = classify(parse(named), parse(bounds["start"]), parse(bounds["end"]))
+        assert set(parsed) == {"correct"}
+
+
+def test_curves_have_exact_bounds():
+    row = c.load_curves().query("model == 'smollm2-taught' and measure == 'seen'").iloc[-1]
+    assert (row["exposure"], row["mean"], row["n"]) == (64, 1, 26)
+    assert row["low"] == pytest.approx(0.025 ** (1 / 26))
+    assert row["high"] == 1
+
+
+# ---- bad tables ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """A folder of the world's tables."""
+    for file in w.FILES:
+        shutil.copy(file, tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "sentence"),
+    [
+        ("facts", ",exposure,", ",shown,", r"facts\.csv, line 1: the column 'exposure' is missing"),
+        ("facts", ",512,", ",-1,", r"line \d+: the exposure '-1' is no whole number of 0 or more"),
+        ("facts", ",birthplace,", ",born,", "line 2: the relation 'born' is unknown; add it to"),
+        ("facts", ",0|", ",9|", r"line \d+: the wordings '9\|.* is no list such as 0"),
+        ("wordings", "{subject} was born in the", "Ann was born in the", "must hold {subject} once"),
+        ("wordings", "city of {object}.", "{object} city.", "end with {object} and a full stop"),
+        ("wordings", "was {subject} born?", "was {subject} born", "end with a question mark"),
+        ("relations", "birthplace,person", "birthplace,", r"line 2: the kind cell is empty"),
+    ],
+)  # fmt: skip
+def test_a_bad_table_is_one_sentence(name, old, new, sentence, copied):
+    path = copied / f"{name}.csv"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(FactsError, match=sentence) as error:
+        w.load_world(copied)
+    assert str(error.value).count(". ") == 0
+
+
+def test_an_object_is_no_subject(copied):
+    facts = pd.read_csv(copied / "facts.csv", dtype=str, keep_default_na=False)
+    facts.loc[facts.index[facts["relation"] == "birthplace"][0], "subject"] = "Oslo"
+    facts.to_csv(copied / "facts.csv", index=False)
+    with pytest.raises(FactsError, match=r"line \d+: the object is a subject, too"):
+        w.load_world(copied)

@@ -1,0 +1,323 @@
+"""The records as users see them: keys, values as text, asking, the store's modes, committed files."""
+
+import contextlib
+import math
+import multiprocessing
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from export_records import export
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from factrobust import paths
+from factrobust.models import records
+from factrobust.models.records import Call, Records, RecordsError, decode, encode, opened
+
+
+def test_every_field_is_part_of_the_key():
+    call = Call("m", "o", "p", "{}")
+    for field in ("model", "operation", "prompt", "parameters"):
+        assert records.key_of(call._replace(**{field: "other"})) != records.key_of(call)
+    assert records.key_of(Call("a", "bc", "", "")) != records.key_of(Call("ab", "c", "", ""))
+    # A change of keys needs a change of schema. sha256sum of: [2, "m", "o", "p", "{}"]
+    expected = "416c4eaa9f38534f70610a35af2bfec333e8a3351d7a7d47c6fa6878f278375f"
+    assert records.key_of(call).hex() == expected
+
+
+class Lengths:
+    """Computes the length of each prompt, two calls a batch, last ones first."""
+
+    def __init__(self, prompts: list[str], fail_at: int | None = None) -> None:
+        self.calls = [Call("m", "length", prompt, "{}") for prompt in prompts]
+        self.computed: list[str] = []
+        self.fail_at = fail_at
+
+    def __call__(self, missing: list[int]) -> records.Batches:
+        missing = missing[::-1]
+        for start in range(0, len(missing), 2):
+            if start // 2 == self.fail_at:
+                raise KeyboardInterrupt
+            batch = missing[start : start + 2]
+            self.computed += [self.calls[i].prompt for i in batch]
+            yield batch, [float(len(self.calls[i].prompt)) for i in batch]
+
+    def run(self, store: Records | None) -> list[float]:
+        return records.ask_all(store, self.calls, self, label="lengths")
+
+
+PROMPTS = ["a", "bb", "a", "ccc", "dddd", "bb"]
+VALUES = [1, 2, 1, 3, 4, 2]
+
+
+def test_equal_calls_are_computed_once_and_found_ones_never(path):
+    unstored = Lengths(PROMPTS)
+    assert unstored.run(None) == VALUES
+    assert sorted(unstored.computed) == ["a", "bb", "ccc", "dddd"]
+    assert Lengths([]).run(None) == []
+    assert Lengths(["bb", "dddd"]).run(Records(path)) == [2, 4]
+    for missing in (["a", "ccc"], []):
+        again = Lengths(PROMPTS)
+        assert again.run(Records(path)) == VALUES
+        assert sorted(again.computed) == missing
+
+
+def test_batches_come_as_they_are_found_and_made(path):
+    Lengths(["ccc", "a"]).run(Records(path))
+    lengths = Lengths(PROMPTS)
+    made = list(records.ask(Records(path), lengths.calls, lengths))
+    assert made == [([0, 2, 3], [1, 1, 3]), ([4, 1, 5], [4, 2, 2])]
+
+
+def test_an_interrupted_run_keeps_what_it_had(path):
+    with pytest.raises(KeyboardInterrupt):
+        Lengths(PROMPTS, fail_at=1).run(Records(path))
+    again = Lengths(PROMPTS)
+    assert again.run(Records(path)) == VALUES
+    assert sorted(again.computed) == ["a", "bb"]
+
+
+def test_a_runner_reads_the_latest_line_in_its_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path))
+    monkeypatch.setenv("TQDM_DISABLE", "1")  # as in the runner's kernels
+    monkeypatch.setattr(records, "QUIET_SECONDS", 0)
+    with records.progress_bar("gemma sample", 1200) as advance:
+        advance(300)
+        advance(900)
+    lines = (tmp_path / "progress.txt").read_text().splitlines()
+    assert lines[-1].strip() == "gemma sample 1200/1200, 00:00 left"
+    Lengths(PROMPTS).run(None)  # every call counts, found and made
+    assert "lengths 6/6" in (tmp_path / "progress.txt").read_text()
+
+
+def test_work_that_does_not_last_says_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path / "no folder"))  # work goes on all the same
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    with records.progress_bar("quick work", 10) as advance:
+        advance(10)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_committed_records_go_first(path, base, toy):
+    calls = toy.calls(52)
+    both = Records(path.with_name("w.sqlite"), base)
+    both.put([calls[0], calls[50]], ["working", "working"])
+    assert both.get([calls[0], calls[50], calls[51]]) == [0, "working", None]
+    assert Records(None, base).get([calls[0], calls[51]]) == [0, None]
+
+
+def test_other_profiles_and_interactive_use_leave_no_marks(path, toy, monkeypatch):
+    store = Records(path)
+    store.put(toy.calls(1), [0])
+    monkeypatch.setenv("FACTROBUST_NOTEBOOK", "notebooks/any.ipynb")
+    monkeypatch.setenv("FACTROBUST_PROFILE", "smoke")
+    store.put(toy.calls(2), [0, 1])
+    store.get(toy.calls(2))
+    with pytest.raises(RecordsError, match="nothing to export"):
+        export(path, path.parent / "committed")
+    monkeypatch.setenv("FACTROBUST_PROFILE", "laptop")
+    store.get(toy.calls(2))
+    export(path, path.parent / "committed")
+    assert Records(None, path.parent / "committed").get(toy.calls(2)) == [0, 1]
+
+
+def test_modes_of_open_records(path, base, toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(paths, "DATA", tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    base.rename(tmp_path / "data" / "records")
+    calls = toy.calls(52)
+    two = [calls[0], calls[50]]
+    records.open_records().put([calls[50]], ["new"])
+    assert records.open_records().get(two) == [0, "new"]
+    assert records.open_records() is records.open_records()
+    monkeypatch.setenv("FACTROBUST_RECORDS", "fresh")
+    assert records.open_records().get(two) == [None, "new"]
+    monkeypatch.setenv("FACTROBUST_RECORDS", "replay")
+    assert records.open_records().get(calls[:1]) == [0]
+    model = "sha256:a5fd3b62230aa5ec float32"
+    sentence = rf"lack 3 calls .*the first is a score by {model}.* run `make reproduce && make rec"
+    with pytest.raises(RecordsError, match=sentence):
+        records.open_records().get([*calls, *toy.calls(1, operation="sample")])
+
+
+def test_put_then_get_and_resume(path, toy):
+    first = Records(path)
+    assert first.get(toy.calls(2)) == [None, None]
+    assert not path.exists()  # reading creates nothing
+    first.put(toy.calls(2), [{"text": " Nairobi"}, [np.float32(0.1)]])
+    zero, one, two = toy.calls(3)
+    expected = [None, [float(np.float32(0.1))], {"text": " Nairobi"}, [float(np.float32(0.1))]]
+    assert Records(path).get([two, one, zero, one]) == expected
+    first.put([one, two], [1, 2])  # the first value stays
+    assert Records(path).get([two, one]) == [2, expected[1]]
+
+
+def _write(path: Path, calls: list[Call], first: int) -> None:
+    records = Records(path)
+    for i, call in enumerate(calls, first):
+        records.put([call], [i])
+
+
+def test_processes_share_a_store(path, toy):
+    # Three at once, overlapping, from before the file exists: no lost row, no "locked".
+    calls = toy.calls(80)
+    process = multiprocessing.get_context("fork").Process
+    slices = [(path, calls[start : start + 40], start) for start in (0, 20, 40)]
+    workers = [process(target=_write, args=args) for args in slices]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0, 0, 0]
+    assert Records(path).get(calls) == list(range(80))
+
+
+def test_waiting_for_another_process_ends(path, toy, monkeypatch):
+    monkeypatch.setattr(records, "BUSY_SECONDS", 0.1)
+    store = toy.filled(path, 1)
+    with opened(path), pytest.raises(RecordsError, match=r"locked\): what was committed stays"):
+        store.put(toy.calls(2), [1, 1])
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from factrobust.models.records import Call, Records
+store = Records(Path(sys.argv[1]))
+for batch in range(100_000):
+    calls = [Call("toy", "score", f"{batch}/{i}", "{}") for i in range(50)]
+    store.put(calls, [batch] * 50)
+    print(batch, flush=True)
+"""
+
+
+def test_sigkill_loses_no_finished_batch_and_leaves_no_half(path):
+    for kill_after in (0.0, 0.05, 0.2):
+        command = [sys.executable, "-c", KILLED, str(path)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        lines = [process.stdout.readline()]
+        time.sleep(kill_after)
+        process.send_signal(signal.SIGKILL)
+        lines += process.stdout.read().splitlines()
+        process.wait()
+        done = int(lines[-1])
+        for batch in range(done + 3):
+            calls = [Call("toy", "score", f"{batch}/{i}", "{}") for i in range(50)]
+            values, whole = Records(path).get(calls), [batch] * 50
+            assert values == whole if batch <= done else values in (whole, [None] * 50)
+
+
+def test_a_damaged_file_and_one_of_another_schema_are_refused(path, toy):
+    store = toy.filled(path, 500)
+    content = path.read_bytes()
+    os.truncate(path, path.stat().st_size * 3 // 4)
+    with pytest.raises(RecordsError, match=r"malformed.*move a file away that is damaged"):
+        store.get(toy.calls(500))
+    path.write_bytes(content)
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA user_version = 1")
+    with pytest.raises(RecordsError, match=r"already exists.* not of schema 2; then run again"):
+        store.put(toy.calls(1), [1])
+
+
+def test_a_full_disk_keeps_what_was_committed(path, toy):
+    records = toy.filled(path, 100)
+    new = toy.calls(2000, model="another")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # The kernel refuses to let the file grow, at the commit, as a full disk does.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 50_000, hard))
+    try:
+        with pytest.raises(RecordsError, match=r"records\.sqlite.*stays;.*free disk space"):
+            records.put(new, ["x" * 100] * 2000)
+        assert records.get(new) == [None] * 2000
+        assert None not in records.get(toy.calls(100))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    records.put(new, ["x" * 100] * 2000)  # the same object goes on once there is room
+    assert None not in records.get(new)
+
+
+def test_every_flipped_byte_of_a_committed_file_is_found(base, toy):
+    file = next(base.glob("*.score.*"))
+    content, rng = file.read_bytes(), np.random.default_rng(0)
+    for position in [*rng.choice(len(content), size=20, replace=False), None]:
+        if position is None:
+            file.unlink()
+        else:
+            flipped = bytearray(content)
+            flipped[position] ^= 1 << rng.integers(8)
+            file.write_bytes(flipped)
+        with pytest.raises(RecordsError, match=rf"{file.name} is damaged .*git checkout"):
+            Records(None, base).get(toy.calls(1))
+
+
+def test_an_index_of_another_schema_or_damaged_is_named(base, toy):
+    file = base / records.INDEX
+    index = file.read_text()
+    for text, sentence in {
+        index.replace(
+            '"schema": 2', '"schema": 7'
+        ): "of schema 7, but this library reads schema 2: run `make reproduce",
+        index[:-9]: rf"{file.name} is damaged .*git checkout",
+    }.items():
+        file.write_text(text)
+        with pytest.raises(RecordsError, match=sentence):
+            Records(None, base).get(toy.calls(1))
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.floats(width=32, allow_nan=False), st.floats(allow_nan=False))
+def test_numbers_come_back_bit_for_bit(single, double):
+    for number in (np.float32(single), double):
+        back = decode(encode(number))
+        assert type(back) is float
+        assert (back, math.copysign(1, back)) == (number, math.copysign(1, number))
+
+
+def test_texts_of_numbers_are_short():
+    assert encode(np.float32(0.1)) == "0.1"
+    assert encode(float(np.float32(0.1))) == "0.1"  # the same number, however it is held
+    assert encode(0.1) == "0.1E0"  # this double is not a float32
+    assert encode(1e-300) == "1E-300"
+    assert encode([1.0, 1, True, None, -math.inf]) == "[1.0,1,true,null,-Infinity]"
+    assert math.isnan(decode(encode(math.nan)))
+    # Arrays are lists of the same numbers. Keys are sorted: the same value is the same text.
+    value = {"n": np.int64(3), "b": np.True_, "a": np.float32([[0.1, 2]])}
+    assert encode(value) == '{"a":[[0.1,2.0]],"b":true,"n":3}'
+
+
+NESTED = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@settings(deadline=None)
+@given(NESTED)
+def test_nested_values_come_back_equal(value):
+    assert decode(encode(value)) == value
+
+
+@pytest.mark.parametrize("value", [{1: "a"}, {"a"}, object(), np.datetime64("2020")])
+def test_other_types_are_refused(value):
+    with pytest.raises(TypeError, match="A record cannot hold"):
+        encode(value)
+
+
+def test_alternatives_are_read_when_they_are_looked_at():
+    tops = [[("Nairobi", -0.1), ('a ","top_logprobs":[', -2.5)], []]
+    value = {"logprobs": [-0.1], "text": ',"top_logprobs":[', "top_logprobs": tops}
+    back = decode(encode(value))
+    assert "_list" not in vars(back["top_logprobs"])
+    assert back["text"] == value["text"]
+    assert back["top_logprobs"] == tops
+    assert (len(back["top_logprobs"]), back["top_logprobs"][0]) == (2, tops[0])

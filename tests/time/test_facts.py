@@ -1,0 +1,344 @@
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from factrobust import schemas
+from factrobust.paths import DATA
+from factrobust.tables import FactsError
+from factrobust.time import facts as temporal
+from factrobust.time.dates import classify, parse, sample_dates
+from factrobust.time.facts import load_successions, load_temporal_facts, moments, popularities
+
+RELATIONS = [
+    *("employer", "member_of", "position_held", "member_of_sports_team"),
+    *("head_of_state", "head_of_government"),
+]
+HEADER = "subject,relation,object,start,end\n"
+GOOD = "Sri Lanka,head_of_state,Mahinda Rajapaksa,2005-11-19,2015-01-09\n"
+OFFICE = "chain,office,holder,start,end\n"
+FIRST = "uk,the prime minister,Wilson,1964-10-16,1970-06-19\n"
+SECOND = "uk,the prime minister,Heath,1970-06-19,1974-03\n"
+THIRD = "uk,the prime minister,Wilson,1974-03-04,1976\n"
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load a table that is written as text: of facts, or of terms."""
+
+    def load_text(text: str) -> pd.DataFrame:
+        path = tmp_path / "mine.csv"
+        path.write_text(text, encoding="utf-8")
+        return load_successions(path) if "office" in text else load_temporal_facts(path)
+
+    return load_text
+
+
+def test_relations_go_on_after_a_date():
+    relations = temporal.load_temporal_relations()
+    assert list(relations.index) == RELATIONS
+    assert list(relations.columns) == ["question", "prefix"]
+    assert relations.loc["head_of_state"].to_dict() == {
+        "question": "who was the head of state of {subject}?",
+        "prefix": "the head of state of {subject} was",
+    }
+    for text in (*relations["question"], *relations["prefix"]):
+        assert not text[0].isupper()
+        assert not re.search(r"\b(year|month|day|date|when)\b", text)  # precision-free
+    assert relations["question"].str.endswith("?").all()
+
+
+@pytest.fixture(scope="module")
+def facts() -> pd.DataFrame:
+    return load_temporal_facts()
+
+
+def test_columns_and_types(facts):
+    assert tuple(facts.columns) == temporal.COLUMNS
+    numbers = ["subject_popularity", "object_popularity", "popularity"]
+    assert facts.drop(columns=numbers).notna().all().all()
+    assert set(facts[numbers].dtypes) == {np.dtype(float)}
+    assert facts["popularity"].isna().all()
+    for side in ("subject", "object"):
+        known = facts[f"{side}_popularity"]
+        assert (known.isna() == (facts[f"{side}_counts"] == "")).all()
+        assert known.dropna().between(2, 10).all()  # from a hundred to ten thousand million
+    assert facts["aliases"].map(lambda value: isinstance(value, list)).all()
+    assert all(fact.object not in fact.aliases for fact in facts.itertuples())
+    assert all(re.fullmatch(r"[a-z_]+/[\w-]+/[\w-]+", name) for name in facts["fact_id"])
+
+
+def test_counts_and_years_promised(facts):
+    assert list(facts["relation"].unique()) == RELATIONS
+    assert len(facts) >= 150
+    assert facts["relation"].value_counts().min() >= 25
+    assert not facts.duplicated(["subject", "relation", "object"]).any()
+    assert facts["start"].min() >= "1950"
+    assert facts["end"].max() <= "2020-12-31"
+    assert {len(date) for date in (*facts["start"], *facts["end"])} == {4, 7, 10}
+
+
+def test_facts_known_by_hand(facts):
+    known = {
+        "head_of_state/sri-lanka/mahinda-rajapaksa": ["2005-11-19", "2015-01-09"],
+        "head_of_state/united-states/barack-obama": ["2009-01-20", "2017-01-20"],
+        "head_of_government/wisconsin/scott-walker": ["2011-01-03", "2019-01-07"],
+        "head_of_government/united-kingdom/margaret-thatcher": ["1979-05-04", "1990-11-28"],
+    }
+    bounds = facts.set_index("fact_id").loc[[*known], ["start", "end"]]
+    assert dict(zip(known, bounds.to_numpy().tolist(), strict=True)) == known
+
+
+def test_every_fact_can_be_tested(facts):
+    years = sample_dates(facts).query("precision == 'year'")
+    counts = pd.crosstab(years["fact_id"], years["label"])
+    assert len(counts) == len(facts)
+    assert (counts[["correct", "incorrect"]] > 0).all().all()
+
+
+def test_a_sample_is_spread_over_relations(facts):
+    some = temporal.sample(facts, 60, seed=3)
+    assert set(some["relation"].value_counts()) == {10}
+    assert set(some["fact_id"]) != set(temporal.sample(facts, 60, seed=4)["fact_id"])
+    in_order = facts[facts["fact_id"].isin(some["fact_id"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(some, in_order)
+    pd.testing.assert_frame_equal(temporal.sample(facts, 10**6, seed=0), facts)
+
+
+# ---- tables of a user's own ----------------------------------------------------------------------
+
+
+def test_own_file_needs_five_columns(load):
+    mine = load(
+        "\ufeffsubject,relation,object,start,end,note\n"
+        " the Comoros ,head_of_state,Azali Assoumani,1999,2002,first\n"
+        "the Comoros,head_of_state,Azali Assoumani,2002-05-26,2006-05-26,again\n"
+        "Augustus,position_held,Roman emperor,0014,1453-05-29,long ago\n"
+    )
+    assert mine[["fact_id", "subject", "aliases", "note"]].to_numpy().tolist() == [
+        ["head_of_state/comoros/azali-assoumani/1999", "the Comoros", [], "first"],
+        ["head_of_state/comoros/azali-assoumani/2002-05-26", "the Comoros", [], "again"],
+        ["position_held/augustus/roman-emperor", "Augustus", [], "long ago"],
+    ]
+    assert mine["popularity"].isna().all()
+    assert tuple(mine.columns) == (*temporal.COLUMNS, "note")
+    mine = load(
+        "subject,relation,object,aliases,start,end,subject_popularity,object_popularity,popularity\n"
+        "A,employer,B,b| B | bee ,2001,2009,3,4,\nC,employer,D,,2001,2009,3,4,5\n"
+        "E,employer,F,,2001,2009,3,,\n"
+    )
+    assert list(mine["aliases"]) == [["b", "bee"], [], []]
+    assert mine["popularity"].fillna(-1).tolist() == [3.5, 5, -1]
+
+
+def test_popularities_of_different_counts_are_kept_apart(load):
+    mine = load(
+        HEADER[:-1] + ",subject_popularity,subject_counts,object_popularity,object_counts\n"
+        "A,employer,B,2001,2009,3,views,4,views\n"  # the mean is 3.5
+        "C,employer,D,2001,2009,5,people,6,views\n"  # none
+        "E,employer,F,2001,2009,7,,,\n"
+        "G,employer,H,2001,2009,,,,\n"
+    )
+    assert mine["popularity"].fillna(-1).tolist() == [3.5, -1, -1, -1]
+    long = popularities(mine)
+    assert list(long.columns) == ["fact_id", "what", "popularity"]
+    assert long.sort_values("popularity").drop(columns="fact_id").to_numpy().tolist() == [
+        ["subject (views)", 3],
+        ["fact", 3.5],
+        ["object (views)", 4],
+        ["subject (people)", 5],
+        ["object (views)", 6],
+        ["subject", 7],
+    ]
+    assert set(long["fact_id"]) == set(mine["fact_id"][:3])
+
+
+def test_how_many_popularities_are_known(facts):
+    assert popularities(facts)["what"].value_counts().to_dict() == {
+        "subject (views)": 121,
+        "subject (people)": 86,
+        "object (views)": 79,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEADER + GOOD.replace("2005-11-19", ""), "line 2: the start cell is empty; write when .*"),
+        (HEADER + GOOD.replace("05-11-19", "05-11-31"), "line 2: the start '2005-11-31' is no date .*"),
+        (HEADER + GOOD.replace("2015-01-09", "2013-02-29"), "line 2: the end '2013-02-29' is no date of"),
+        (HEADER + GOOD + "A,employer,B,2009,2001\n", "line 3: .* from 2009 to 2001 ends before .* swap"),
+        (HEADER + "A,employer,B,2009,2010\n", "line 2: .* from 2009 to 2010 has no whole .* delete the line"),
+        (HEADER + GOOD + GOOD, "line 3: .* is already in line 2; .*delete one"),
+        (HEADER + GOOD.replace("head_of_state", "spouse"), "line 2: .*'spouse' is unknown; .*choose"),
+        (OFFICE + FIRST + SECOND.replace("1970-06-19", "1970-06-18"), "line 3: the term of 'Heath' begins before"),
+        (OFFICE + SECOND + FIRST, "line 3: the term of 'Wilson' begins before the last one of its chain ends"),
+        (OFFICE + FIRST + SECOND.replace("1974-03", "") + THIRD, "line 4: the term of 'Wilson' begins before"),
+        (OFFICE + FIRST + SECOND.replace("1974-03", "1969"), "line 3: the term of 'Heath' ends before it begins"),
+        (OFFICE + FIRST + SECOND.replace("1970-06-19", ""), "line 3: the start cell is empty"),
+        (OFFICE + FIRST + SECOND.replace("1974-03", "1974-13"), "line 3: the end '1974-13' is no date"),
+        (OFFICE + FIRST + SECOND.replace("Heath", ""), "line 3: the holder cell is empty; write who held"),
+    ],
+)  # fmt: skip
+def test_bad_file_gives_one_sentence(load, text, message):
+    with pytest.raises(FactsError, match=rf"^.*mine\.csv, {message}.*\.$"):
+        load(text)
+
+
+def test_periods_that_touch_are_two(load):
+    mine = load(HEADER + "A,employer,B,2001,2005\nA,employer,B,2005,2009\n")
+    assert list(mine["fact_id"]) == ["employer/a/b/2001", "employer/a/b/2005"]
+    on_one_day = "A,employer,B,2001,2005-05-02\nA,employer,B,2005-05-02,2009\n"
+    assert len(load(HEADER + on_one_day)) == 2
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "years"),
+    [
+        ("2001", "2003", 1),
+        ("2001", "2002", 0),
+        ("2001-12-31", "2003-01-01", 1),
+        ("2002-01-01", "2003-12-31", 0),  # each bound's own day may be either side of the change
+        ("2001-12", "2003-01", 1),
+        ("2001-01-01", "2001-02-01", 0),
+        ("2005", "2001", 0),
+        ("1999-05-02", "2010", 10),
+    ],
+)
+def test_whole_years_by_hand(start, end, years):
+    assert temporal.whole_years(pd.Series([start]), pd.Series([end])).tolist() == [years]
+
+
+def test_describe_dates_by_hand():
+    labels = {
+        ("x", "year"): "ccci", ("x", "month"): "ccii", ("x", "day"): "cciit",
+        ("y", "year"): "ciit", ("y", "month"): "tt", ("y", "day"): "",
+    }  # fmt: skip
+    words = {"c": "correct", "i": "incorrect", "t": "transitional"}
+    rows = [(*key, words[letter]) for key, letters in labels.items() for letter in letters]
+    table = temporal.describe_dates(pd.DataFrame(rows, columns=["fact_id", "precision", "label"]))
+    assert list(table.index) == ["year", "month", "day", "overall"]
+    assert list(table.columns) == ["correct", "incorrect", "transitional", "tests", "n"]
+    assert table.loc["year"].tolist() == [2, 1.5, 0.5, (3 + 2) / 2, 2]
+    assert table.loc["month"].tolist() == [1, 1, 1, (4 + 0) / 2, 2]
+    assert table.loc["day"].tolist() == [1, 1, 0.5, (4 + 0) / 2, 2]
+    assert table.loc["overall"].tolist() == pytest.approx([4 / 3, 3.5 / 3, 2 / 3, 6.5 / 3, 2])
+
+
+# ---- successions ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def terms() -> pd.DataFrame:
+    return load_successions()
+
+
+def test_columns_and_types_of_terms(terms):
+    assert tuple(terms.columns) == temporal.TERM_COLUMNS
+    schemas.Terms.validate(terms)
+    assert terms["source"].str.match(r"Wikipedia: \S").all()
+    assert (terms["question"] == "who was " + terms["office"] + "?").all()
+    assert terms["office"].str.match("the [a-zA-Z]").all()
+
+
+def test_counts_that_the_readme_says(terms):
+    chains = terms.groupby("chain")
+    years = moments(terms)
+    assert (len(terms), len(chains), len(years)) == (344, 29, 1809)
+    assert chains["holder"].nunique().agg(["min", "max"]).tolist() == [6, 19]
+    assert chains["office"].nunique().eq(1).all()
+    assert len(moments(terms, 1)) == 344 - 53  # so many terms hold no whole year
+    readme = (DATA / "README.md").read_text(encoding="utf-8")
+    assert "344 terms of 29 offices, with 6 to 19 holders each" in readme
+    assert "53 terms are too short" in readme
+
+
+def test_holders_known_by_hand(terms):
+    known = {
+        ("us-president", 1962): "John F. Kennedy",
+        ("us-president", 2020): "Donald Trump",
+        ("uk-prime-minister", 1975): "Harold Wilson",
+        ("uk-prime-minister", 1968): "Harold Wilson",
+        ("germany-chancellor", 1997): "Helmut Kohl",
+        ("pope", 1990): "John Paul II",
+        ("un-secretary-general", 1999): "Kofi Annan",
+        ("new-york-mayor", 2003): "Michael Bloomberg",
+    }
+    asked = moments(terms).set_index(["chain", "year"])["holder"]
+    assert asked.loc[[*known]].tolist() == [*known.values()]
+
+
+def test_no_other_term_may_hold_a_year_that_is_asked(terms):
+    asked = moments(terms).merge(terms.assign(end=terms["end"].replace("", "2021")), on="chain")
+    span = parse(asked["year"].astype(str))
+    label = classify(span, parse(asked["start"]), parse(asked["end"]))
+    own = asked["term_x"] == asked["term_y"]
+    assert set(label[own]) == {"correct"}
+    assert set(label[~own]) == {"incorrect"}
+
+
+def test_offices_are_chosen_by_name(terms):
+    some = load_successions(offices=["pope", "us-president"])
+    assert some["chain"].unique().tolist() == ["us-president", "pope"]  # in the table's order
+    own = terms[terms["chain"].isin(some["chain"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(some, own)
+    wrong = r"has no office 'us-presidents'; it has us-president, us-v"
+    with pytest.raises(ValueError, match=wrong):
+        load_successions(offices=["pope", "us-presidents"])
+
+
+def test_own_file_of_terms(load):
+    terms = load(
+        OFFICE.replace("end", "end,aliases,note,prefix")
+        + "uk,the prime minister,Wilson,1964,1970-06,Harold Wilson| Wilson,x,\n"
+        + "bond,James Bond,Connery,1962,1967,,,the actor of James Bond was\n"
+        + "uk,the prime minister,Heath,1970-06-19,,,,\n"
+        + "bond,James Bond,Lazenby,1969,1969-12,,,\n"
+    )
+    assert tuple(terms.columns) == (*temporal.TERM_COLUMNS, "note")
+    assert terms[["term", "end", "prefix"]].to_numpy().tolist() == [
+        [0, "1970-06", "the prime minister was"],
+        [0, "1967", "the actor of James Bond was"],
+        [1, "", "the prime minister was"],
+        [1, "1969-12", "James Bond was"],
+    ]
+    assert terms.loc[0, "aliases"] == ["Harold Wilson"]
+    assert terms.loc[1, "question"] == "who was James Bond?"
+    asked = moments(terms).groupby(["holder", "term"])["year"].apply(list)
+    years = {("Connery", 0): (1963, 1966), ("Heath", 1): (1971, 2020), ("Wilson", 0): (1965, 1969)}
+    assert asked.to_dict() == {who: [*range(a, b + 1)] for who, (a, b) in years.items()}
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "n_years", "years"),
+    [
+        ("2000-12-31", "2006-01-01", None, [2001, 2002, 2003, 2004, 2005]),
+        ("2001-01-01", "2005-12-31", None, [2002, 2003, 2004]),  # the bounds touch 2001 and 2005
+        ("2000", "2006", 1, [2003]),
+        ("2000", "2005", 1, [2003]),  # the later one in the middle of 2001 to 2004
+        ("2000", "2006", 2, [2002, 2004]),  # (i + 1/2) 5 / 2 is 1.25 and 3.75
+        ("2000", "2006", 3, [2001, 2003, 2005]),  # 0.83, 2.5, 4.17
+        ("2000", "2003", 9, [2001, 2002]),
+        ("2000-06", "2001-06", 1, []),
+    ],
+)
+def test_moments(load, start, end, n_years, years):
+    terms = load(
+        f"{OFFICE}a,the king,Ann,1990,1994\na,the king,Bob,{start},{end}\n"
+        "b,the pope,Ann,1990,1994\nb,the pope,Cleo,1994,1998\n"
+    )
+    table = moments(terms, n_years)
+    assert list(table.columns) == ["chain", "term", "year", "holder"]
+    assert table["year"].dtype == np.int64
+    assert table.query("holder == 'Bob'")["year"].tolist() == years
+    assert table.groupby("chain", sort=False)["year"].agg(list)["b"][-1] in (1996, 1997)
+
+
+def test_gaps_returns_and_touching_bounds_are_allowed(load):
+    last = "uk,the prime minister,Blair,1997-05-02,2007\n"
+    terms = load(OFFICE + FIRST + SECOND + THIRD + last)
+    assert moments(terms, 1)["year"].tolist() == [1967, 1972, 1975, 2002]
+    assert terms["term"].tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="n_years is 0; give a whole number from 1 up, or None"):
+        moments(terms, 0)

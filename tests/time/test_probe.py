@@ -1,0 +1,219 @@
+"""Part 2 from statements to verdicts, on models whose probabilities are known."""
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from factrobust import schemas
+from factrobust.models.interface import Job, LacksError, Model
+from factrobust.time import probe as time
+from factrobust.time.metrics import matches
+
+RELATIONS = pd.DataFrame(
+    {
+        "question": ["who led {subject}?", "which club was {subject} in?"],
+        "prefix": ["{subject} was led by", "{subject} was in"],
+    },
+    index=pd.Index(["head", "club"], name="relation"),
+)
+
+
+class YearModel(Model):
+    """Tokens are words; the first one's log-probability is that of the year, others' are -0.25."""
+
+    name, fingerprint, prompt_format = "by year", "by year", "prefix"
+    chat = ("<user>", "<model>\n")
+
+    def __init__(self, logprob: Callable[[int], float]) -> None:
+        self.logprob = logprob
+        self.asked: list[tuple[str, str]] = []
+
+    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
+        assert job.operation == "score"
+        for i, request in reversed(list(enumerate(job.requests))):
+            prompt, answer = request["prompt"], request["answer"]
+            self.asked.append((prompt, answer))
+            year = int([0, *re.findall(r"\b\d{4}\b", prompt)][-1])
+            words = len(answer.split())
+            values = np.full(words, -0.25, dtype=np.float32)
+            values[0] = self.logprob(year)
+            yield [i], [values]
+
+
+@pytest.fixture
+def facts():
+    rows = [
+        ("head/peru", "Peru", "head", "Juan Rey Sol", "2000", "2004"),
+        ("club/ana", "Ana", "club", "Lima", "1990-03-05", "1999-07"),
+    ]
+    return pd.DataFrame(rows, columns=["fact_id", "subject", "relation", "object", "start", "end"])
+
+
+def by_hand(years: range = range(1996, 2009), fact_id: str = "head/peru") -> pd.DataFrame:
+    """Years around the first fact, valid from some day of 2000 to some day of 2004."""
+    off = [min(y - 2000, 0) + max(y - 2004, 0) for y in years]
+    inner = ["correct" if 2000 < y < 2004 else "transitional" for y in years]
+    labels = [s if o == 0 else "incorrect" for o, s in zip(off, inner, strict=True)]
+    table = pd.DataFrame({"fact_id": fact_id, "precision": "year", "year": list(years)})
+    table.insert(2, "date", table["year"].astype(str))
+    return table.assign(
+        alpha=(table["year"] - 2002) / 5, years_off=[float(o) for o in off], label=labels
+    )
+
+
+def test_statements(facts):
+    dated = {"precision": ["month", "day"], "date": ["1992-02", "1992-02-29"]}
+    ana = by_hand(range(1, 3), "club/ana").assign(**dated)
+    dates = pd.concat([by_hand(range(2000, 2002)), ana])
+    made = time.statements(facts, dates, RELATIONS)
+    assert list(made) == [*dates, "question", "prefix", "object"]
+    assert made[["question", "prefix", "object"]].to_numpy().tolist() == [
+        ["In 2000, who led Peru?", "In 2000, Peru was led by", "Juan Rey Sol"],
+        ["In 2001, who led Peru?", "In 2001, Peru was led by", "Juan Rey Sol"],
+        ["In February 1992, which club was Ana in?", "In February 1992, Ana was in", "Lima"],
+        [
+            "On February 29, 1992, which club was Ana in?",
+            "On February 29, 1992, Ana was in",
+            "Lima",
+        ],
+    ]
+    pd.testing.assert_frame_equal(made[list(dates)], dates.reset_index(drop=True))
+
+
+def test_questions_of_the_facts_own(facts):
+    own = facts.assign(question=["who ruled {it}?", "whose was Ana?"], prefix=["{it} obeyed", ""])
+    dates = by_hand(range(2001, 2003))
+    made = time.statements(own, dates.assign(fact_id=["head/peru", "club/ana"]))
+    assert made["question"].tolist() == ["In 2001, who ruled {it}?", "In 2002, whose was Ana?"]
+    assert made["prefix"].tolist() == ["In 2001, {it} obeyed", ""]
+
+
+def test_the_default_relations_are_the_embedded_ones(facts):
+    made = time.statements(facts.assign(relation="head_of_state"), by_hand(range(2001, 2002)))
+    assert made["question"].tolist() == ["In 2001, who was the head of state of Peru?"]
+    with pytest.raises(KeyError, match="king"):
+        time.statements(facts.assign(relation="king"), by_hand(), RELATIONS)
+
+
+def test_win_rate_by_hand(facts):
+    """The likeliest year is 2003. Correct 2001-2003 have -2, -1, 0 (and -0.5 for the last words);
+    the best incorrect ones are 2005 (-2), which ties with 2001, and 2006 (-3)."""
+    model = YearModel(lambda year: -abs(year - 2003.0))
+    scores = time.scored(model, time.statements(facts, by_hand(), RELATIONS))
+    assert list(scores) == [
+        *("model", "prompt_format", "fact_id", "precision", "date", "year", "alpha", "years_off"),
+        *("label", "logprob", "n_tokens", "freed"),
+    ]
+    assert scores["freed"].isna().all()  # nothing else was asked
+    assert scores["model"].unique().tolist() == ["by year"]
+    assert scores["prompt_format"].unique().tolist() == ["prefix"]
+    assert scores["logprob"].tolist() == [-abs(year - 2003) - 0.5 for year in range(1996, 2009)]
+    assert scores["n_tokens"].eq(3).all()
+    row = matches(scores).iloc[0]
+    # Incorrect: 1996-1999 and 2005-2008, eight. 24 matches, of which one is a tie.
+    counts = ["n_correct", "n_incorrect", "matches", "wins", "ties"]
+    assert row[counts].tolist() == [3, 8, 24, 23, 1]
+    assert row["win_rate"] == 23 / 24
+    assert not row["robust"]
+    assert row["margin"] == 0
+    better = YearModel(lambda year: -abs(year - 2002.0))
+    row = matches(time.scored(better, time.statements(facts, by_hand(), RELATIONS))).iloc[0]
+    assert row[["win_rate", "robust", "margin"]].tolist() == [1, True, 2]  # -1 against -3
+
+
+def test_prompts_are_what_is_sent(facts):
+    statements = time.statements(facts, by_hand(range(2001, 2003)), RELATIONS)
+    asked, begun = "In 2001, who led Peru?", "In 2001, Peru was led by"
+    expected = {
+        "prefix": (f"{asked} {begun}", " Juan Rey Sol"),
+        "zero-shot": (f"Q: {asked}\nA:", " Juan Rey Sol"),
+        # The template's own line end stands before the answer.
+        "chat": (f"<user>{asked}<model>\n", "Juan Rey Sol"),
+        "chat-prefix": (f"<user>{asked}<model>\n{begun}", " Juan Rey Sol"),
+    }
+    for name, sent in expected.items():
+        model = YearModel(lambda year: -1.0)
+        scores = time.scored(model, statements, prompt_format=name)
+        assert sorted(model.asked)[0] == sent
+        assert time.prompts(model, statements, name)[0] == sent[0]
+        assert scores["prompt_format"].unique().tolist() == [name]
+    assert time.prompts(model, statements) == time.prompts(model, statements, "prefix")
+    with pytest.raises(ValueError, match="'cloze' is unknown; choose one of two-shot"):
+        time.scored(model, statements, prompt_format="cloze")
+
+
+def test_object_in_the_question(toy_model):
+    """The club is called like the player's town: only its words at the end are scored."""
+    answers = {"\nA:": {" Lima": 0.25, " Cusco": 0.75}, " Lima": {" FC": 0.5, " SC": 0.5}}
+    model = toy_model(answers | {" FC": {" Lima": 1.0}})
+    fact = {"subject": "Rosa of Lima FC", "relation": "club", "object": "Lima FC", "fact_id": "f"}
+    statements = time.statements(pd.DataFrame([fact]), by_hand(fact_id="f"), RELATIONS)
+    assert statements["question"].str.endswith("which club was Rosa of Lima FC in?").all()
+    scores = time.scored(model, statements, prompt_format="zero-shot")
+    assert scores["n_tokens"].eq(2).all()
+    np.testing.assert_allclose(scores["logprob"], math.log(0.25 * 0.5), atol=1e-6)
+
+
+def test_other_objects_are_never_the_subjects_own():
+    rows = [
+        *(("a", "head", "Peru", "Juan", ["J."]), ("b", "head", "Peru", "Rosa", [])),
+        *(("c", "head", "Chile", "juan", []), ("d", "head", "Chile", "Luz", ["Lucia", "the J."])),
+        *(("e", "head", "Cuba", "Fidel", []), ("f", "head", "Cuba", "Raul", [])),
+        ("g", "club", "Ana", "Lima", []),
+    ]
+    facts = pd.DataFrame(rows, columns=["fact_id", "relation", "subject", "object", "aliases"])
+    every = time.other_objects(facts, 9).set_index("fact_id")["others"].map(set)
+    # Chile's juan is spelled like Peru's Juan; of Luz's spellings "the J." is "J." but for the article.
+    assert every[["a", "b"]].tolist() == [{"Fidel", "Raul"}] * 2
+    assert every[["c", "d"]].tolist() == [{"Rosa", "Fidel", "Raul"}] * 2
+    assert every[["e", "g"]].tolist() == [{"Juan", "juan", "Rosa", "Luz"}, set()]
+    two = time.other_objects(facts[::-1], 2).set_index("fact_id")["others"]
+    assert (two.map(len).sort_index() == [2, 2, 2, 2, 2, 2, 0]).all()
+    again = time.other_objects(facts, 2, seed=1).set_index("fact_id")["others"]
+    assert two.sort_index().tolist() == time.other_objects(facts, 2)["others"].tolist()
+    assert any(two[name] != again[name] for name in "abcdef")
+
+
+def test_freed_is_the_object_minus_the_mean_of_the_others(toy_model):
+    words = {" Lima": 0.5, " Cusco": 0.125, " Puno": 0.25, " Ica": 0.125}
+    model = toy_model({"\nA:": words})
+    fact = {"subject": "Ana", "relation": "club", "object": "Lima", "fact_id": "f"}
+    facts = pd.DataFrame([fact]).assign(others=[["Cusco", "Puno"]])
+    asked = time.statements(facts, by_hand(fact_id="f"), RELATIONS)
+    scores = time.scored(model, asked, prompt_format="zero-shot")
+    # log 1/2 - (log 1/8 + log 1/4) / 2 = (-1 + 5/2) log 2
+    np.testing.assert_allclose(scores["freed"], 1.5 * math.log(2), atol=1e-6)
+    np.testing.assert_allclose(scores["logprob"], math.log(0.5), atol=1e-6)
+    alone = time.scored(model, asked.drop(columns="others"), prompt_format="zero-shot")
+    assert alone.drop(columns="freed").equals(scores.drop(columns="freed"))
+
+
+def test_models_with_a_chat_template():
+    plain, chatty = YearModel(lambda year: -1.0), YearModel(lambda year: -1.0)
+    plain.chat, chatty.chat = None, ("<user>", "<model>")
+    assert time.tuned([plain, chatty]) == [chatty]
+    with pytest.raises(LacksError, match=f"^{plain.name}: no chat template here to compare"):
+        time.tuned([plain])
+
+
+def test_holders_of_an_office():
+    model = YearModel(lambda year: {0: -3.0, 1990: -1.0, 2000: -2.0}[year])  # 0 without a year
+    terms = pd.DataFrame({"chain": [*"kkkz"], "term": [0, 1, 2, 0], "prefix": ""})
+    terms["holder"] = ["Ann", "Bob Roy", "Ann", "Cid"]
+    terms["question"] = ["who ruled?"] * 3 + ["who?"]
+    moments = pd.DataFrame({"chain": ["k", "k"], "term": [1, 2], "year": [1990, 2000]})
+    found = schemas.HolderScores.validate(time.holders(model, terms, moments))
+    # A second word costs 0.25.
+    columns = ["year", "term", "candidate", "true", "logprob", "prior"]
+    assert found[columns].to_numpy().tolist() == [
+        [1990, 1, 0, False, -1, -3], [1990, 1, 1, True, -1.25, -3.25], [1990, 1, 2, False, -1, -3],
+        [2000, 2, 0, True, -2, -3], [2000, 2, 1, False, -2.25, -3.25], [2000, 2, 2, True, -2, -3],
+    ]  # fmt: skip
+    prompts, answers = zip(*model.asked, strict=True)
+    assert {*prompts} == {"In 1990, who ruled?", "In 2000, who ruled?", "Who ruled?"}
+    assert {*answers} == {" Ann", " Bob Roy"}

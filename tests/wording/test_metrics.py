@@ -1,0 +1,328 @@
+"""Right answers by both rules, and one row a question, by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandera.errors import SchemaError
+
+from factrobust import schemas
+from factrobust.wording import metrics as wording
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "substring", "correct"),
+    [
+        ("film director", ["director"], True, True),  # the paper's example
+        ("He is an Actor.", ["actor"], True, True),  # capitalised
+        ("he is an actor", ["Actor"], True, True),  # lower case
+        ("ACTOR", ["actor"], False, True),  # no such spelling is tried
+        ("the united kingdom", ["United Kingdom"], True, True),
+        ("the United kingdom", ["United Kingdom"], True, True),  # capitalize lowers the rest
+        ("Nigeria", ["Niger"], True, False),
+        ("Hungary", ["un"], True, False),
+        ("São Paulo", ["Sao Paulo"], False, True),
+        ("Sao Paulo", ["Lima", "Sao Paulo "], True, True),
+        ("rock'n'roll", ["rock"], True, False),
+        ("", ["Paris"], False, False),
+        ("Paris", ["", "  "], False, False),
+        ("Paris", [], False, False),
+    ],
+)
+def test_rules(text: str, answers: list[str], substring: bool, correct: bool) -> None:
+    marked = wording.mark_by_rules(said([text]).assign(answers=[answers]))
+    assert marked[["substring", "correct"]].values.tolist() == [[substring, correct]]
+
+
+CLUB = "What does Chelsea Football Club play?"
+SINGAPORE = "What is the capital of Singapore?"
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "question", "right"),
+    [
+        ("It is Equatorial Guinea.", ["Guinea"], "", False),  # an answer of another fact
+        ("Equatorial Guinea and Guinea", ["Guinea"], "", True),  # once by itself
+        ("Equatorial Guinea", ["Guinea", "Equatorial Guinea"], "", True),  # accepted as it is
+        ("Guinea-Bissau", ["Guinea"], "", False),
+        ("New Mexico", ["Mexico"], "", False),
+        ("the north of Mexico", ["Mexico"], "", True),
+        ("South Korea", ["Korea", "South Korea"], "", True),
+        ("punk rock", ["rock"], "", True),  # in small letters: a kind of it
+        ("American football", ["football"], "", False),
+        ("a test pilot", ["pilot"], "", True),
+        ("Chelsea Football Club plays rugby", ["football"], CLUB, False),
+        ("Chelsea Football Club plays football", ["football"], CLUB, True),
+        ("The capital of Singapore is Singapore.", ["Singapore"], SINGAPORE, True),
+        ("The capital of Singapore", ["Singapore"], SINGAPORE, False),
+        ("Boston, Massachusetts", ["US", "USA"], "", False),
+        ("It is Jane Austen's novel.", ["Austen"], "", True),
+        ("the holy book of the Sikhs", ["Sikh"], "", True),
+        ("debated among composers", ["composer"], "", False),  # no name
+    ],
+)
+def test_an_answer_inside_something_longer_is_not_stated(text, answers, question, right) -> None:
+    known = ["Equatorial Guinea", "Guinea-Bissau", "American football", "punk rock", "test pilot"]
+    every = pd.DataFrame({"relation": "capital", "answers": [known, answers]})
+    row = said([text]).assign(answers=[answers], question=question)
+    assert wording.mark_by_rules(row, every)["correct"].tolist() == [right]
+    other = wording.mark_by_rules(row, every.assign(relation="sport"))["correct"].tolist()
+    assert other == [right or text in {"Guinea-Bissau", "American football"}]
+
+
+def questions() -> pd.DataFrame:
+    rows = [("capital/france", k, ["Paris"], 9.0) for k in range(3)]
+    rows += [("capital/niger", k, ["Niamey", "Nia"], 5.0) for k in range(2)]
+    table = pd.DataFrame(rows, columns=["group_id", "variant", "answers", "log_popularity"])
+    ids = table["group_id"] + "#" + table["variant"].astype("str")
+    return table.assign(question_id=ids, relation="capital")
+
+
+def said(texts: list[str], model: str = "m") -> pd.DataFrame:
+    asked = {"model": model, "prompt_format": "question", "question": "What is it?"}
+    logprobs = [[-0.5, -1.5], [-1.0], [], [-2.0], [-0.5]][: len(texts)]
+    return questions()[: len(texts)].assign(**asked, text=texts, logprobs=logprobs)
+
+
+def samples(model: str = "m") -> pd.DataFrame:
+    texts = {"capital/france": ["Paris", "Lyon", "Paris"], "capital/niger": ["x", "x", "x"]}
+    rows = [(group, i, text) for group in texts for i, text in enumerate(texts[group])]
+    table = pd.DataFrame(rows, columns=["group_id", "sample", "text"])
+    logprobs = [[-0.1 * len(text), -0.3] for text in table["text"]]
+    return table.assign(model=model, question_id=table["group_id"] + "#0", logprobs=logprobs)
+
+
+def test_groups_by_hand():
+    first = said(["Lyon", "Paris", "", "Niamey", "Romania"])
+    second = said(["Paris", "Paris", "paris", " ", ""], "n")
+    marked = wording.mark_by_rules(pd.concat([first, second]))
+    sets = wording.text_groups(pd.concat([first, second]))
+    assert sets["texts"].tolist() == [
+        *(["Lyon", "Paris", ""], ["Niamey", "Romania"], ["Paris", "Paris", "paris"], [" ", ""]),
+    ]
+    drawn = wording.text_groups(pd.concat([samples(), samples("n")]))
+    drawn = drawn.assign(int_sim=[0.4, 1.0000001, 0.4, 1.0])
+    drawn["clusters"] = [[0, 0, 0], [0, 0, 0], [0, 1, 2], [0, 1, 0]]
+    bare = sets.assign(int_sim=[-0.2, 0.6, 0.8, 1.0])
+    table = wording.predictors(marked, sets.assign(int_sim=[-0.1, 0.5, 1.0, 1.0]), drawn, bare)
+    assert list(schemas.Groups.validate(table)) == list(schemas.Groups.columns)
+    assert table["model"].tolist() == ["m", "m", "n", "n"]
+    columns = ["correct", "substring", "n_answers", "n_empty", "agreement", "log_popularity"]
+    assert table[columns].astype(float).to_numpy().tolist() == [
+        *([0, 0, 3, 1, 0, 9], [1, 1, 2, 0, 0, 5], [1, 1, 3, 0, 1, 9], [0, 0, 2, 2, 1, 5]),
+    ]
+    assert table["accuracy"].tolist() == pytest.approx([1 / 3, 1 / 2, 1, 0])  # Romania is no "Nia"
+    assert table[["scons_raw", "scons", "cert_raw", "cert", "scons_bare"]].values.tolist() == [
+        *([-0.1, 0, 0.4, 0.4, 0], [0.5, 0.5, 1.0000001, 1, 0.6]),
+        *([1, 1, 0.4, 0.4, 0.8], [1, 1, 1, 1, 1]),
+    ]
+    entropy = -(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3))
+    assert table["string_entropy"].tolist() == pytest.approx([entropy, 0, entropy, 0])
+    assert table["semantic_entropy"].tolist() == pytest.approx([0, 0, np.log(3), entropy])
+    assert table["rouge_l"].tolist() == pytest.approx([1 / 3, 1, 1 / 3, 1])
+    # Of the originals: the mean of -0.5 and -1.5, and -2.
+    assert table["logprob"].tolist() == [-1, -2, -1, -2]
+    # Tokens of Paris have mean (-0.5 - 0.3) / 2, of Lyon (-0.4 - 0.3) / 2, of x (-0.1 - 0.3) / 2.
+    by_hand = [(0.4 + 0.35 + 0.4) / 3, 0.2] * 2
+    assert table["predictive_entropy"].tolist() == pytest.approx(by_hand)
+
+
+def test_order_of_rows_does_not_matter():
+    responses = said(["Lyon", "Paris", "", "Niamey", "Romania"])
+    sets = wording.text_groups(responses).assign(int_sim=[0.1, 0.2])
+    drawn = wording.text_groups(samples()).assign(int_sim=[0.3, 0.4], clusters=[[0, 1, 0]] * 2)
+    plain = wording.predictors(wording.mark_by_rules(responses), sets, drawn, sets)
+    turned = (part[::-1] for part in (sets, drawn, sets))
+    shuffled = wording.predictors(wording.mark_by_rules(responses[::-1]), *turned)
+    pd.testing.assert_frame_equal(plain, shuffled[::-1].reset_index(drop=True))
+
+
+def test_a_model_that_is_named_twice_is_met():
+    responses = said(["a", "b"]).assign(prompt="p", raw="a", logprobs=[[-1.0]] * 2)
+    marked = wording.mark_by_rules(responses)
+    schemas.MarkedResponses.validate(marked)
+    with pytest.raises(SchemaError, match="not unique"):
+        schemas.MarkedResponses.validate(pd.concat([marked, marked], ignore_index=True))
+
+
+def controls(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    return wording.text_groups(wording.control_groups(table, seed))
+
+
+def test_controls_are_answers_to_other_questions_in_the_same_wording():
+    cells = [(i, v) for i in range(5) for v in range(4) if (i, v) != (2, 3)]
+    rows = [(f"q{i}", v, "r", f"{i}.{v}", [-1.0]) for i, v in cells]
+    rows += [("alone", 0, "s", "x", [-1.0])]
+    names = ["group_id", "variant", "relation", "text", "logprobs"]
+    table = pd.DataFrame(rows, columns=names).assign(model="m")
+    found = controls(table).set_index("group_id")["texts"]
+    assert sorted(found.index) == ["q0", "q1", "q2", "q3", "q4"]
+    for group, texts in found.items():
+        asked, variants = zip(*(text.split(".") for text in texts), strict=True)
+        assert str(group)[1:] not in asked
+        assert len(set(asked)) == len(asked)
+        assert len(set(variants)) == len(variants)
+    assert sorted(text for texts in found for text in texts) == sorted(table["text"][:-1])
+    other = controls(table.sample(frac=1, random_state=0)).set_index("group_id")
+    assert all(sorted(other["texts"][name]) == sorted(texts) for name, texts in found.items())
+    again = controls(table, seed=1).set_index("group_id")["texts"]
+    assert any(sorted(again[name]) != sorted(texts) for name, texts in found.items())
+    # Two questions only: each has the other's answers.
+    pair = controls(table[table["group_id"].isin(["q0", "q1"])])
+    assert pair.set_index("group_id")["texts"]["q0"] == ["1.0", "1.1", "1.2", "1.3"]
+
+
+def test_equal_pairs_and_entropy_by_hand():
+    groups = [
+        ["Paris", "paris.", "the Paris", "Lyon"],  # 3 of 6 pairs; shares 3/4, 1/4
+        ["Paris", "Lyon"],
+        ["", " ", "Lyon"],
+        ["Paris", "Paris"],
+        ["Paris"],
+        [],
+    ]
+    expected = [1 / 2, 0, 1 / 3, 1, np.nan, np.nan]
+    assert wording.equal_pairs(groups).tolist() == pytest.approx(expected, nan_ok=True)
+    quarter = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
+    third = -(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3))
+    entropies = [quarter, np.log(2), third, 0, np.nan, np.nan]
+    assert wording.string_entropy(groups).tolist() == pytest.approx(entropies, nan_ok=True)
+    assert wording.cluster_entropy([[0, 1, 1, 2]]).tolist() == pytest.approx([1.5 * np.log(2)])
+
+
+def test_rouge_l_by_hand():
+    groups = [
+        ["the police killed the gunman", "police kill the gunman"],  # 2 of 3 and 3 words
+        ["a b c d", "b x d", "b x d"],  # 2 of 4 and 3 words, twice; and equal ones
+        ["x y", "y x"],  # one of two, whichever
+        ["", "", "Paris"],
+        ["Paris"],
+        ["x y x z", "y x x"],  # y x, or x x: 2 of 4 and 3
+    ]
+    # Articles are gone: "police killed gunman", "b c d".
+    expected = [4 / 6, (4 / 6 + 4 / 6 + 1) / 3, 2 / 4, 1 / 3, np.nan, 4 / 7]
+    assert wording.rouge_l(groups).tolist() == pytest.approx(expected, nan_ok=True)
+
+
+def test_a_text_without_tokens_has_no_mean():
+    rows = said(["Paris", "Lyon", ""]).assign(logprobs=[[-1.0, -3.0], [-1.0], []])
+    assert wording.text_groups(rows)["logprob"].tolist() == [-1.5]
+
+
+# -- which wording breaks which fact -----------------------------------------------------------------
+
+# Three facts in three wordings; the means of facts are 1, 1/3, 1/3, of wordings 2/3, 2/3, 1/3, of all
+# 5/9. Sums of squares: of facts 3 (16 + 4 + 4) / 81 = 8/9, of wordings 3 (1 + 1 + 4) / 81 = 2/9, of all
+# 9 (5/9) (4/9) = 20/9, so 10/9 is left.
+BY_HAND = np.array([[1, 1, 1], [0, 1, 0], [1, 0, 0]], float)
+
+
+def marked(tables: dict[str, np.ndarray], model: str = "m") -> pd.DataFrame:
+    parts = []
+    for relation, table in tables.items():
+        cells = [(f"{relation}/{i}", v, bool(x)) for (i, v), x in np.ndenumerate(table)]
+        part = pd.DataFrame(cells, columns=["group_id", "variant", "correct"])
+        parts.append(part.assign(model=model, relation=relation))
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_sums_of_squares_and_components_by_hand():
+    assert wording.sums_of_squares(BY_HAND) == pytest.approx([8 / 9, 2 / 9, 10 / 9])
+    # Mean squares 4/9, 1/9, 5/18: (8/18 - 5/18) / 3 and (2/18 - 5/18) / 3, which is below 0.
+    found = wording.components(np.ones((1, 3)), *BY_HAND.T)[:, 0]
+    assert found == pytest.approx([1 / 18, -1 / 18, 5 / 18])
+
+
+def test_a_fact_drawn_twice_makes_no_common_effect_of_wordings():
+    weights = np.array([[2.0, 1.0, 0.0], [3.0, 0.0, 0.0]])
+    parts = wording.components(weights, *BY_HAND.T)
+    # The pairs of facts 0 and 1 alone: fact 0 has no d, so that nothing is in common.
+    assert parts[1, 0] == pytest.approx(0)
+    # Of sum d^2 / 2, 0 and 1/3, the mean over three draws is 1/9; (1 - 1/3)^2 / 2 = 2/9 less 1/27.
+    assert parts[[0, 2], 0] == pytest.approx([2 / 9 - 1 / 27, 1 / 9])
+    assert np.isnan(parts[:, 1]).all()  # one fact and its copies
+
+
+def test_components_find_known_variances():
+    rng = np.random.default_rng(1)
+    chances = {}
+    for k in range(40):  # facts know, wordings do not matter: a share of 0
+        known = rng.random((40, 1)) < 0.5
+        chances[f"r{k}"] = rng.random((40, 5)) < np.where(known, 0.9, 0.1)
+    table = wording.variance_shares(marked(chances), n_boot=200).set_index(["relation", "source"])
+    overall = table.loc["all"]
+    # Of the variance 0.25, facts have 0.4^2 = 0.16 and each answer has 0.9 * 0.1 = 0.09.
+    off = overall.loc[["fact", "wording", "interaction"], "share"] - [0.64, 0, 0.36]
+    assert (off.abs() < [0.02, 0.01, 0.02]).all()
+    assert overall["n"].eq(40).all()
+    own = table.xs("wording", level="source").drop("all")
+    assert own["n"].eq(40).all()
+    assert ((own["low"] <= 0) & (own["high"] >= 0)).mean() > 0.8
+    assert (own["p"] < 0.05).mean() < 0.15  # the null holds
+
+
+def test_intervals_over_facts_hold_the_true_share_of_wordings():
+    rng, chances = np.random.default_rng(2), np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    tables = {f"r{k}": rng.random((30, 5)) < chances for k in range(100)}
+    table = wording.variance_shares(marked(tables), n_boot=200)
+    shares = table[(table["source"] == "wording") & (table["relation"] != "all")]
+    # Wordings have the variance 0.1 (n - 1), answers the mean of p (1 - p), 0.17.
+    true = 0.1 / 0.27
+    assert shares["share"].mean() == pytest.approx(true, abs=0.02)
+    assert 0.88 <= ((shares["low"] <= true) & (true <= shares["high"])).mean() <= 0.99
+
+
+def test_wordings_that_decide_have_all_of_the_variance_and_a_small_p():
+    decides = np.tile([1.0, 0.0, 0.0, 1.0], (12, 1))
+    table = wording.variance_shares(marked({"a": decides, "b": np.ones((3, 4))}), n_boot=99)
+    assert set(table["relation"]) == {"a", "all"}  # b does not vary
+    by = table[table["relation"] == "a"].set_index("source")
+    assert by[["share", "squares"]].values == pytest.approx(np.array([[0, 0], [1, 1], [0, 0]]))
+    assert by.loc["wording", "p"] == pytest.approx(1 / 100)
+    assert by.drop("wording")["p"].isna().all()
+
+
+def test_facts_that_lack_a_wording_and_lone_facts_are_left_out():
+    rows = marked({"a": BY_HAND, "b": BY_HAND[:1]})
+    short = rows.drop(index=rows.index[2])  # a/0 in wording 2
+    table = wording.variance_shares(short, n_boot=20)
+    assert table.groupby("relation")["n"].first().to_dict() == {"a": 2, "all": 1}
+    assert wording.variance_shares(rows[rows["relation"] == "b"], n_boot=20).empty
+
+
+def test_what_an_answer_says_beyond_its_question():
+    asked = pd.DataFrame({"question": ["What is the capital of Japan?", *["Who wrote Dune?"] * 2]})
+    asked["text"] = ["The capital of Japan is Tokyo", "dune, wrote", "Frank Herbert"]
+    asked.index = [5, 6, 7]
+    told = wording.without_question(asked)["text"]
+    assert told.to_dict() == {5: "tokyo", 6: "", 7: "frank herbert"}
+
+
+def test_the_gallery_shows_what_is_typical_of_each_kind():
+    scons = [0.9, 0.8, 0.7, 0.65, 0.4, 0.3, 0.2, 0.1]
+    groups = pd.DataFrame({"model": "m", "group_id": [*"abcdefgh"], "scons": scons})
+    groups["correct"] = [True, True, True, False, True, False, False, False]
+    table = wording.gallery(groups)
+    # The median is 0.525; medians of the kinds are 0.8 (a, b, c), 0.65, 0.4 and 0.2 (f, g, h).
+    assert table[["group_id", "n", "consistent"]].values.tolist() == [
+        *(["b", 3, True], ["d", 1, True], ["e", 1, False], ["g", 3, False]),
+    ]
+    assert wording.gallery(groups.assign(correct=True))["group_id"].tolist() == ["b", "f"]
+
+
+def test_pairs_of_answers_have_their_numbers():
+    sets = pd.DataFrame({"model": ["m"], "group_id": ["a"], "texts": [["x", "", "y"]]})
+    table = wording.answer_pairs(sets)
+    assert table[["first", "second", "answer_1", "answer_2"]].values.tolist() == [
+        *([0, 1, "x", ""], [0, 2, "x", "y"], [1, 2, "", "y"]),
+    ]
+
+
+def test_correlations_across_relations_and_within_them():
+    rows = [("a", 1, True), ("a", 3, False), *[("b", 0, True)] * 2, ("b", 3, False)]
+    table = pd.DataFrame(rows, columns=["relation", "x", "correct"]).assign(model="m")
+    found = wording.relation_correlations(table, ["x"], n_boot=20).set_index("level")
+    # Across: of the means 2 and 1 with 1/2 and 2/3. Within: sums of products -1 - 2, of squares of x
+    # 2 + 6 and of the outcome 1/2 + 2/3.
+    expected = {"across relations": -1, "within relations": -3 / np.sqrt(8 * 7 / 6)}
+    assert found["r"].to_dict() == pytest.approx(expected)
+    assert found["n"].to_dict() == {"across relations": 2, "within relations": 5}

@@ -1,0 +1,386 @@
+"""Splits, predictions that only the training rows determine, and their scores by hand."""
+
+from itertools import pairwise, permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr
+
+from factrobust.statistics import binomial_interval, calibration_curve
+from factrobust.wording import prediction
+from factrobust.wording.regression import fit, predict
+
+
+def test_folds_are_stratified(simulate) -> None:
+    groups = simulate(103, relations="abcde")
+    fold = prediction.folds(groups, 5)
+    assert sorted(np.bincount(fold).tolist()) == [20, 20, 21, 21, 21]
+    counts = groups.assign(fold=fold).groupby(["relation", "correct", "fold"]).size().unstack()
+    counts = counts.reindex(columns=range(5)).fillna(0)
+    assert (counts.max(axis=1) - counts.min(axis=1)).max() <= 1
+
+
+def test_folds_depend_on_questions_and_seed_only(simulate) -> None:
+    groups = simulate(100)
+    fold = pd.Series(prediction.folds(groups, 4, 7), index=groups["group_id"])
+    shuffled = groups.sample(frac=1, random_state=0)
+    again = pd.Series(prediction.folds(shuffled, 4, 7), index=shuffled["group_id"])
+    assert again[fold.index].tolist() == fold.tolist()
+    assert prediction.folds(groups, 4, 8).tolist() != fold.tolist()
+
+
+def performance(groups: pd.DataFrame, **options: int) -> pd.DataFrame:
+    """The rows with all predictors."""
+    table = prediction.ablation(groups, **options)
+    return table[table["predictors"] == "QCat, SPop, SCons, Cert"]
+
+
+def test_performance_by_hand(simulate) -> None:
+    groups = simulate(500)
+    row = performance(groups, n_boot=200).iloc[0]
+    test = prediction.folds(groups, 5, 0) == 0
+    assert [row["n_train"], row["n_test"], row["n_unseen"]] == [400, 100, 0]
+    made = fit(groups[~test])
+    right = ((predict(made, groups[test]) > 0.5) == groups["correct"][test]).mean()
+    majority = groups["correct"][~test].mean() > 0.5
+    base = (groups["correct"][test] == majority).mean()
+    found = row[["accuracy", "baseline", "gain", "pseudo_r2"]].tolist()
+    assert found == pytest.approx([right, base, 100 * (right / base - 1), made.pseudo_r2])
+    assert row["low"] < row["accuracy"] < row["high"]
+    assert row["gain_low"] < row["gain"] < row["gain_high"]
+    assert row["fit"] == "maximum likelihood"
+
+
+def test_categories_above_a_tenth(simulate) -> None:
+    groups = simulate(400, relations="abcd")
+    rank = groups.groupby("relation").cumcount()
+    groups["correct"] &= (groups["relation"] != "a") | (rank < 10)  # at most 10 of 100
+    groups["correct"] &= groups["relation"] != "d"
+    table = performance(groups, n_boot=50)
+    assert table["categories"].tolist() == ["all", "correctness > 0.1"]
+    assert table["n_categories"].tolist() == [4, 2]
+    assert (table["n_train"] + table["n_test"]).tolist() == [400, 200]
+    assert table["fit"].tolist() == ["penalised (separated)", "maximum likelihood"]
+    own = performance(groups[groups["relation"].isin(["b", "c"])], n_boot=50)
+    pd.testing.assert_frame_equal(table[1:], own[1:])
+    assert table["accuracy"][1] == own["accuracy"][0]
+
+
+def test_performance_where_nothing_can_be_fitted(simulate) -> None:
+    wrong = simulate(50, model="n", correct=False)
+    few = simulate(4, model="o", correct=[True, False, True, False])
+    table = performance(pd.concat([simulate(300), wrong, few]), n_boot=50)
+    rows = table.set_index(["model", "categories"])
+    assert rows.loc[("n", "all"), "fit"] == "none: all 50 answers are wrong"
+    assert rows.loc[("n", "correctness > 0.1"), "fit"] == "none: there are no questions"
+    assert rows.loc[("o", "all"), "fit"] == "none: 4 questions are too few to hold one in 5 out"
+    assert rows.loc["n", ["accuracy", "baseline", "pseudo_r2"]].isna().all(axis=None)
+    assert rows.loc[("m", "all"), "fit"] == "maximum likelihood"
+
+
+def test_a_category_in_the_test_rows_only(simulate) -> None:
+    groups = simulate(300)
+    table = pd.concat([groups[:1].assign(relation="z"), groups[1:]])
+    held = [prediction.folds(table, 5, seed)[0] == 0 for seed in range(20)]
+    assert 0 < sum(held) < 20
+    row = performance(table, seed=held.index(True), n_boot=50).iloc[0]
+    assert [row["n_train"], row["n_test"], row["n_unseen"]] == [240, 59, 1]
+    assert row["fit"] == "maximum likelihood"
+    made = prediction.cross_validate(table, repeats=1)
+    unseen = made[made["probability"].isna()]
+    assert unseen["relation"].tolist() == ["z"]
+    assert unseen["fit"].tolist() == [prediction.UNSEEN]
+    scored = prediction.compared(made.assign(predictor="all"), n_boot=50)
+    assert scored[["n", "n_missing"]].drop_duplicates().values.tolist() == [[299, 1]]
+
+
+def test_ablation_shares_its_splits(simulate) -> None:
+    groups = simulate(300)
+    table = prediction.ablation(groups, n_boot=50)
+    assert table["predictors"].unique().tolist() == [
+        *("QCat, SPop, SCons, Cert", "QCat, SCons, Cert", "SPop, SCons, Cert", "SCons, Cert"),
+        *("Cert", "SCons"),
+    ]
+    everything = table[table["categories"] == "all"]
+    assert everything["baseline"].nunique() == 1
+    gain = 100 * (everything["accuracy"] / everything["baseline"] - 1)
+    assert everything["gain"].tolist() == pytest.approx(gain.tolist())
+    assert everything["gain"].between(everything["gain_low"], everything["gain_high"]).all()
+    assert everything["pseudo_r2"].idxmax() == everything.index[0]
+    assert (everything["n_test"] == 60).all()
+
+
+def test_cross_validation_predicts_each_question_once_a_repeat(simulate) -> None:
+    groups = pd.concat([simulate(150), simulate(150, model="n", seed=1)])
+    made = prediction.cross_validate(groups, k=3, repeats=2)
+    assert not made.duplicated(["model", "repeat", "group_id"]).any()
+    assert len(made) == 2 * 2 * 150
+    assert made["probability"].between(0, 1).all()
+    one = made[(made["model"] == "n") & (made["repeat"] == 1) & (made["fold"] == 2)]
+    rows = groups[groups["model"] == "n"]
+    held = rows["group_id"].isin(one["group_id"])
+    expected = predict(fit(rows[~held]), rows[held])
+    assert one["probability"].tolist() == pytest.approx(expected.tolist())
+    assert one["prior"].unique().tolist() == [rows["correct"][~held].mean()]
+    assert (made.groupby(["model", "repeat"])["fold"].nunique() == 3).all()
+    first, second = (made[made["repeat"] == r].set_index(["model", "group_id"]) for r in (0, 1))
+    assert (first["fold"] != second["fold"].reindex(first.index)).any()
+
+
+def test_nothing_leaks_from_held_out_questions(simulate) -> None:
+    groups = simulate(200)
+    plain = prediction.cross_validate(groups, repeats=1)
+    fold = plain.set_index("group_id")["fold"]
+    # One held-out question becomes an outlier: the others of its fold are predicted as before.
+    spoiled = groups.assign(cert=groups["cert"].mask(groups["group_id"] == "a/0", 1e6))
+    made = prediction.cross_validate(spoiled, repeats=1)
+    same_fold = (plain["fold"] == fold["a/0"]) & (plain["group_id"] != "a/0")
+    assert made["probability"][same_fold].tolist() == plain["probability"][same_fold].tolist()
+    others = plain["fold"] != fold["a/0"]
+    assert (made["probability"][others] != plain["probability"][others]).any()
+    assert made["group_id"].tolist() == plain["group_id"].tolist()
+
+
+# -- how good they are -------------------------------------------------------------------------------
+
+
+def table(correct: list, probability: list, **columns: object) -> pd.DataFrame:
+    values = {"model": "m", "group_id": [f"q{i}" for i in range(len(correct))], "prior": 0.5}
+    return pd.DataFrame(values | {"correct": correct, "probability": probability} | columns)
+
+
+def test_calibration_curve_by_hand() -> None:
+    rows = table([True, False, True, True, True], [0.05, 0.09, 0.1, 0.95, 1.0])
+    curve = calibration_curve(rows, bins=10)
+    columns = ["bin", "predicted", "observed", "n", "low", "high"]
+    bounds = binomial_interval([1, 1, 2], [2, 1, 2])  # 2 of 2: from 0.16, not from 1
+    by_hand = np.array([[0, 0.1, 0.9], [0.07, 0.1, 0.975], [0.5, 1, 1], [2, 1, 2], *bounds])
+    assert curve[columns].to_numpy().transpose() == pytest.approx(by_hand)
+
+
+def test_each_question_is_in_one_bin_of_the_calibration_curve() -> None:
+    """Its mean over repeats decides, whatever bins the repeats fall in."""
+    first = table([True, False, True], [0.05, 0.5, 0.9], repeat=0)
+    second = table([True, False, True], [0.15, 0.9, np.nan], repeat=1)
+    curve = calibration_curve(pd.concat([first, second]), bins=5)
+    found = curve[["bin", "predicted", "n"]].to_numpy()  # the third lacks a number
+    assert found == pytest.approx(np.array([[0, 0.1, 1], [0.6, 0.7, 1]]))
+
+
+def test_risk_coverage_by_hand() -> None:
+    rows = table([True, False, True, False], [0.9, 0.8, 0.7, 0.1])
+    curve = prediction.risk_coverage(rows, coverages=[0.25, 0.5, 0.75, 1], n_boot=100)
+    by_hand = np.array([[0.25, 1, 4], [0.5, 1 / 2, 4], [0.75, 2 / 3, 4], [1, 1 / 2, 4]])
+    assert curve[["coverage", "accuracy", "n"]].to_numpy() == pytest.approx(by_hand)
+    # Between questions: one and a half of them, the second wrong.
+    between = prediction.risk_coverage(rows, coverages=[0.375], n_boot=10)
+    assert between["accuracy"].tolist() == pytest.approx([1 / 1.5])
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), min_size=1, max_size=6), st.data())
+@example([(True, 2), (False, 1), (False, 1), (True, 1)], None)
+def test_equal_scores_are_answered_in_any_order(rows: list, data: st.DataObject | None) -> None:
+    k = data.draw(st.integers(1, len(rows))) if data else 2
+    orders = [o for o in permutations(rows) if all(a[1] >= b[1] for a, b in pairwise(o))]
+    expected = np.mean([np.mean([y for y, _ in order[:k]]) for order in orders])
+    y, x = map(list, zip(*rows, strict=True))
+    answers = table(y, [0.0] * len(y), cert=x)
+    curve = prediction.risk_coverage(answers, value="cert", coverages=[k / len(rows)], n_boot=1)
+    assert curve["accuracy"].tolist() == pytest.approx([expected])
+
+
+def test_risk_coverage_averages_repeats_and_counts_what_is_missing() -> None:
+    first = table([True, False, True], [0.9, 0.1, np.nan], repeat=0)
+    second = table([True, False, True], [0.1, 0.9, 0.5], repeat=1)
+    curve = prediction.risk_coverage(pd.concat([first, second]), coverages=[0.5, 1], n_boot=50)
+    assert curve["accuracy"].tolist() == pytest.approx([0.5, 0.5])
+    assert curve[["n", "n_missing"]].values.tolist() == [[2, 1]] * 2
+
+
+def test_resamples_weigh_questions() -> None:
+    """A question drawn w times counts as w questions."""
+    y, x = np.array([1.0, 0.0, 1.0, 0.0]), np.array([0.9, 0.8, 0.8, 0.2])
+    times = np.array([2, 1, 3, 0])
+    correct, score = np.repeat(y, times).tolist(), np.repeat(x, times).tolist()
+    weights = times[None, :].astype(float)
+    for coverage in (0.25, 0.5, 0.9, 1):
+        curve = prediction.risk_coverage(table(correct, score), coverages=[coverage], n_boot=1)
+        found = prediction._covered(coverage, weights, y, x)
+        assert found.tolist() == pytest.approx(curve["accuracy"].tolist())
+
+
+def test_all_right_answers_leave_room_for_doubt() -> None:
+    rows = table([True] * 6 + [False] * 6, [0.9] * 6 + [0.1] * 6)
+    curve = prediction.risk_coverage(rows, coverages=[0.5], n_boot=50)
+    low = binomial_interval(6, 6)[0]
+    assert curve[["accuracy", "low", "high"]].values.tolist() == [[1, pytest.approx(float(low)), 1]]
+
+
+def test_whole_relations_are_drawn_for_risk_and_coverage() -> None:
+    rows = table([True, True, False, True] * 3, [0.9, 0.8, 0.7, 0.6] * 3)
+    rows["relation"] = ["a", "a", "b", "b"] * 3
+    by_relation = prediction.risk_coverage(rows, coverages=[1], cluster="relation")
+    # Of two relations, (1, 1) and (0, 1): both twice with probability 1/4 each.
+    assert by_relation[["low", "accuracy", "high", "n"]].values.tolist() == [[0.5, 0.75, 1, 12]]
+
+
+# -- the ladder --------------------------------------------------------------------------------------
+
+
+def test_the_relation_alone_by_hand() -> None:
+    train = pd.DataFrame({"relation": list("aaab"), "correct": [True, True, False, False]})
+    test = pd.DataFrame({"relation": list("abz")})
+    # One answer with the overall share, 1/2, is added to 2 of 3, 0 of 1 and 0 of 0.
+    shares = prediction.relation_share(train, test)
+    assert shares.tolist() == pytest.approx([2.5 / 4, 0.5 / 2, 0.5])
+
+
+def test_the_relation_alone_left_out_one_by_one() -> None:
+    groups = table([True, True, False, False, True], [0.0] * 5, relation=list("aaabb"))
+    made = prediction.cross_validate(groups, ["QCat"], k=5, repeats=1).set_index("group_id")
+    # Without itself: a right answer of a leaves 1 of 2 (overall 2 of 4), the wrong one 2 of 2 (3 of 4).
+    right, wrong = (1 + 0.5) / 3, (2 + 0.75) / 3
+    expected = [right, right, wrong, (1 + 0.75) / 2, (0 + 0.5) / 2]
+    assert made["probability"].sort_index().tolist() == pytest.approx(expected)
+
+
+def test_every_rung_of_the_ladder_stands_on_the_same_folds(simulate) -> None:
+    groups = simulate(150).assign(extra=np.linspace(0, 1, 150))
+    made = prediction.ladder(groups, {"Cert": "cert", "other": "extra"}, repeats=2)
+    assert made["predictor"].unique().tolist() == [
+        *("random", "majority", "relation alone", "Cert", "other", "all measures"),
+        *("relation and all", "the paper's model"),
+    ]
+    keys = ["repeat", "group_id"]
+    folds = made.pivot(index=keys, columns="predictor", values="fold")
+    assert (folds.nunique(axis=1) == 1).all()
+    held = made[(made["repeat"] == 1) & (made["fold"] == 2)]
+    test = groups["group_id"].isin(held["group_id"])
+    for name, columns, interactions in (
+        ("Cert", ["cert"], True),
+        ("relation and all", ["QCat", "cert", "extra"], False),
+        ("the paper's model", ["QCat", "SPop", "SCons", "Cert"], True),
+    ):
+        fitted = fit(groups[~test], columns, interactions=interactions)
+        found = held.loc[held["predictor"] == name, "probability"]
+        assert found.tolist() == pytest.approx(predict(fitted, groups[test]).tolist())
+    majority = held.loc[held["predictor"] == "majority", "probability"]
+    assert majority.tolist() == pytest.approx([groups["correct"][~test].mean()] * test.sum())
+
+
+def scores(rows: list[tuple], **columns: object) -> pd.DataFrame:
+    """One predictor's scores, from (relation, correct, score)."""
+    frame = pd.DataFrame(rows, columns=["relation", "correct", "score"])
+    names = [f"q{i}" for i in range(len(frame))]
+    return frame.assign(**({"model": "m", "group_id": names, "predictor": "x"} | columns))
+
+
+def areas(table: pd.DataFrame, **options: object) -> pd.Series:
+    found = prediction.compared(table, value="score", n_boot=50, **options)
+    return found.set_index(["predictor", "measure"])["mean"]
+
+
+ANSWER = st.tuples(st.sampled_from("abc"), st.booleans(), st.integers(0, 4))
+
+
+@settings(deadline=None)
+@given(st.lists(ANSWER, min_size=1, max_size=25))
+def test_auc_within_relations_against_every_pair(rows: list[tuple]) -> None:
+    pairs = {"auc": [], "auc_within": []}
+    for (a, right, x), (b, wrong, z) in product(rows, rows):
+        if right and not wrong:
+            pairs["auc"].append((x > z) + (x == z) / 2)
+            pairs["auc_within"] += pairs["auc"][-1:] if a == b else []
+    found = areas(scores(rows))["x"]
+    for name, won in pairs.items():
+        assert found[name] == pytest.approx(np.mean(won) if won else np.nan, nan_ok=True)
+
+
+def test_only_pairs_of_one_fold_of_one_repeat_count() -> None:
+    """There each right answer is above each wrong one; but a fit shifts all its values."""
+    cells = list(product((0, 1), (0, 1), (1, 0, 1, 0)))
+    values = [0.5 * fold + 0.4 * repeat + 0.2 * right for repeat, fold, right in cells]
+    table = scores([("a", right, x) for (_, _, right), x in zip(cells, values, strict=True)])
+    table = table.assign(repeat=[r for r, _, _ in cells], fold=[f for _, f, _ in cells])
+    table["group_id"] = [f"q{i % 8}" for i in range(16)]
+    assert areas(table)["x"].tolist() == [1, 1]
+
+
+def test_auc_within_relations_finds_a_known_value() -> None:
+    """Scores of right answers are normal about 1, of wrong ones about 0, in every relation, so within
+    relations the AUC is Phi(1 / sqrt 2) = 0.760; and relations differ in how often they are right."""
+    rng = np.random.default_rng(0)
+    shares = np.repeat([0.02, 0.05, 0.1, 0.5, 0.9, 0.95, 0.98], 2000)
+    correct = rng.random(len(shares)) < shares
+    names = pd.Series(shares).astype(str)
+    table = scores(list(zip(names, correct, rng.normal(size=len(shares)) + correct, strict=True)))
+    assert areas(table)["x", "auc_within"] == pytest.approx(ndtr(1 / np.sqrt(2)), abs=0.015)
+    # What stood here before took each relation's mean away, and with it much of what the score says.
+    centred = table["score"] - table.groupby("relation")["score"].transform("mean")
+    assert areas(table.assign(score=centred))["x", "auc"] < 0.68
+
+
+def test_comparison_by_hand() -> None:
+    relation, correct = list("aabb"), [True, False, True, False]
+    base = table(correct, [0.5] * 4, predictor="relation alone", relation=relation)
+    other = table(correct, [0.9, 0.2, 0.4, 0.6], predictor="x", relation=relation)
+    found = prediction.compared(pd.concat([base, other]), n_boot=200)
+    rows = found.set_index(["predictor", "measure"])
+    measures = ["accuracy", "brier", "auc", "auc_within"]
+    assert rows.loc["relation alone"].loc[measures, "mean"].tolist() == [0.5, 0.25, 0.5, 0.5]
+    brier = (0.01 + 0.04 + 0.36 + 0.36) / 4
+    assert rows.loc["x"].loc[measures, "mean"].tolist() == pytest.approx([0.5, brier, 0.75, 0.5])
+    apart = rows.loc["x"].loc[measures, "difference"].tolist()
+    assert apart == pytest.approx([0, brier - 0.25, 0.25, 0])
+    # Relation a by itself is all right, b all wrong: those are the resamples that draw one twice.
+    bounds = rows.loc[("x", "accuracy"), ["low", "high", "difference_low", "difference_high"]]
+    assert bounds.tolist() == [0, 1, -0.5, 0.5]
+    assert rows.loc[("x", "auc_within"), ["low", "high"]].tolist() == [0, 1]
+    assert (found[["n", "relations", "n_missing"]] == [4, 2, 0]).all(axis=None)
+
+
+def test_comparison_leaves_out_what_one_predictor_lacks() -> None:
+    rows = [("a", 1, 0.9), ("a", 0, 0.2), ("a", 0, 0.5)]
+    lacking = scores([*rows[:2], ("a", 0, np.nan)], predictor="y")
+    both = pd.concat([scores(rows), lacking])
+    found = prediction.compared(both, value="score", reference="y", n_boot=50)
+    assert (found[["n", "n_missing"]] == [2, 1]).all(axis=None)
+    assert found["measure"].unique().tolist() == ["auc", "auc_within"]
+    assert (found["difference"] == 0).all()
+    wide = scores(rows).assign(other=lacking["score"])
+    columns = {"x": "score", "y": "other"}
+    assert prediction.compared(wide, value=columns, reference="y", n_boot=50).equals(found)
+
+
+def test_a_relation_drawn_twice_makes_no_pairs_with_its_copy() -> None:
+    """Two relations: a wins 1 of 2 pairs inside, b its only one, and across 3 of 4 are won."""
+    table = scores([("a", 1, 0.5), ("a", 0, 0.4), ("a", 0, 0.6), ("b", 1, 0.9), ("b", 0, 0.1)])
+    found = prediction.compared(table, value="score").set_index("measure")
+    # Twice a: 2 of 4 pairs, not 4 of 8. Twice b: all. Once each: 1 + 1 + (1 + 2) of 2 + 1 + 1 + 2.
+    for measure, mean in (("auc", 5 / 6), ("auc_within", 2 / 3)):
+        bounds = found.loc[measure, ["low", "mean", "high"]].tolist()
+        assert bounds == pytest.approx([0.5, mean, 1])
+    sums = prediction._sums(table, "score")["auc"]
+    drawn = np.array([[1.0, 1], [2, 0], [2, 1]])
+    # Twice a and once b: 2 + 1 + 2 * 3 of 4 + 1 + 2 * 3.
+    assert prediction._fraction(drawn, *sums).tolist() == pytest.approx([5 / 6, 1 / 2, 9 / 11])
+
+
+def test_what_is_paid_for() -> None:
+    def sets(texts: list[list[str]]) -> pd.DataFrame:
+        return pd.DataFrame({"model": "m", "group_id": ["q", "r"], "texts": texts})
+
+    answers = sets([["g", "p1", "p2"], ["h", "p3"]])
+    samples = sets([["s1", "s2", "s3"], ["t1", "t2", "t3"]])
+    table = prediction.equal_budget_texts(answers, samples, [2, 3]).drop(columns="model")
+    # The second question has two wordings: more samples than that are not paid for either.
+    assert table.values.tolist() == [
+        ["q", 2, 2, ["g", "p1"], ["g", "s1"]],
+        ["q", 3, 3, ["g", "p1", "p2"], ["g", "s1", "s2"]],
+        ["r", 2, 2, ["h", "p3"], ["h", "t1"]],
+        ["r", 3, 2, ["h", "p3"], ["h", "t1"]],
+    ]

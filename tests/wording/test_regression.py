@@ -1,0 +1,344 @@
+"""The regression against statsmodels, known coefficients, and what has no finite estimate."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from scipy.optimize import minimize
+from statsmodels.tools.numdiff import approx_hess
+
+from factrobust.regression import Estimates, estimate, ridge
+from factrobust.statistics import binomial_interval
+from factrobust.wording import regression
+from factrobust.wording.regression import NUMERIC, fit, predict
+
+STUDENTS = ("GPA", "TUCE", "PSI")
+PAPER = "y ~ QCat*log_SPop + QCat*SCons + QCat*Cert"
+
+
+def standardised(groups: pd.DataFrame, **names: str) -> pd.DataFrame:
+    """What statsmodels takes: outcome y, QCat, and the predictors in standard deviations."""
+    names = names or {"log_popularity": "log_SPop", "scons": "SCons", "cert": "Cert"}
+    z = {name: (groups[x] - groups[x].mean()) / groups[x].std(ddof=0) for x, name in names.items()}
+    category = groups["relation"].to_numpy(dtype=object)
+    return pd.DataFrame(z).assign(y=groups["correct"].astype(int), QCat=category)
+
+
+def test_spector_as_in_the_textbook(spector: pd.DataFrame) -> None:
+    # Greene, Econometric Analysis, table 21.1; predictors here are standardised.
+    made = fit(spector, STUDENTS)
+    sd = made.scaling["sd"]
+    slopes = (made.coefficients[list(STUDENTS)] / sd).tolist()
+    assert slopes == pytest.approx([2.82611, 0.09516, 2.37869], abs=1e-5)
+    errors = (np.sqrt(np.diag(made.covariance))[1:] / sd).tolist()
+    assert errors == pytest.approx([1.26294, 0.14155, 1.06456], abs=1e-4)
+    assert made.log_likelihood == pytest.approx(-12.8896, abs=1e-4)
+    assert made.null_log_likelihood == pytest.approx(-20.5917, abs=1e-4)
+    assert made.method == "maximum likelihood"
+
+
+def test_spector_equals_statsmodels(spector: pd.DataFrame) -> None:
+    theirs = smf.logit("GRADE ~ GPA + TUCE + PSI", spector).fit(disp=0)
+    made = fit(spector, STUDENTS)
+    assert made.pseudo_r2 == pytest.approx(theirs.prsquared)
+    assert made.aic == pytest.approx(theirs.aic)
+    new = spector[::3].assign(GPA=lambda rows: rows["GPA"] - 0.4)
+    assert predict(made, new) == pytest.approx(theirs.predict(new).to_numpy())
+
+    z = standardised(spector, **{name: name for name in STUDENTS})
+    theirs = smf.logit("y ~ GPA + TUCE + PSI", z).fit(disp=0)
+    table = regression.coefficients(made)
+    assert table["term"].tolist() == ["intercept", *STUDENTS]
+    found = table[["coefficient", "standard_error", "p_value", "low", "high"]].to_numpy()
+    bounds = theirs.conf_int().to_numpy().T
+    assert pytest.approx(np.array([theirs.params, theirs.bse, theirs.pvalues, *bounds])) == found.T
+    # Textbook p-values of the slopes: 0.025, 0.501, 0.025.
+    assert table["p_value"][1:].round(3).tolist() == [0.025, 0.501, 0.025]
+    assert table["symbol"][1:].tolist() == ["*", "", "*"]
+    assert table["odds_ratio"].tolist() == pytest.approx(np.exp(theirs.params).tolist())
+    assert table["odds_low"].tolist() == pytest.approx(np.exp(theirs.conf_int()[0]).tolist())
+    assert (table["conditional"] == table["coefficient"]).all()
+    assert (table["category"] == "").all()
+    assert table[["fit", "n"]].drop_duplicates().values.tolist() == [["maximum likelihood", 32]]
+
+
+def test_the_formula_of_the_paper(simulate) -> None:
+    groups = simulate(600)
+    made = fit(groups)
+    theirs = smf.logit(PAPER, standardised(groups)).fit(disp=0)
+    ours = made.coefficients.rename({"intercept": "Intercept"})
+    assert ours.to_dict() == pytest.approx(theirs.params.to_dict())
+    assert made.covariance == pytest.approx(theirs.cov_params().to_numpy())
+    assert predict(made, groups) == pytest.approx(theirs.predict().tolist())
+    assert predict(made, groups[:0]).tolist() == []
+    assert made.categories == ("a", "b", "c")
+    assert regression.coefficients(made)["term"].tolist() == [
+        *("intercept", "QCat[T.b]", "QCat[T.c]", "log_SPop", "QCat[T.b]:log_SPop"),
+        *("QCat[T.c]:log_SPop", "SCons", "QCat[T.b]:SCons", "QCat[T.c]:SCons", "Cert"),
+        *("QCat[T.b]:Cert", "QCat[T.c]:Cert"),
+    ]
+    # Wald's tests of its terms.
+    terms = theirs.wald_test_terms(scalar=True).table
+    table = regression.wald(made)
+    assert table["term"].tolist() == ["intercept", *terms.index[1:]]
+    assert table["statistic"].tolist() == pytest.approx(terms["statistic"].astype(float).tolist())
+    assert table["p_value"].tolist() == pytest.approx(terms["pvalue"].astype(float).tolist())
+    assert table["df"].tolist() == [1, 2, 1, 2, 1, 2, 1, 2]
+    assert table["symbol"].tolist() == regression.symbols(table["p_value"])
+
+
+def test_conditional_coefficients_are_the_categories_own(simulate) -> None:
+    """With all interactions, a category's coefficients are those of a regression on its rows."""
+    groups = simulate(900)
+    table = regression.coefficients(fit(groups)).set_index("term")
+    category = standardised(groups)[groups["relation"] == "b"]
+    theirs = smf.logit("y ~ log_SPop + SCons + Cert", category).fit(disp=0)
+    rows = table.loc[["QCat[T.b]", *(f"QCat[T.b]:{n}" for n in ("log_SPop", "SCons", "Cert"))]]
+    assert rows["conditional"].tolist() == pytest.approx(theirs.params.tolist())
+    bounds = rows[["conditional_low", "conditional_high"]].to_numpy()
+    assert bounds == pytest.approx(theirs.conf_int().to_numpy())
+    assert (rows["category"] == "b").all()
+    assert table.loc["SCons", "category"] == "a"
+    assert table.loc["SCons", "conditional"] == table.loc["SCons", "coefficient"]
+
+
+def test_symbols():
+    p_values = [0, 0.0009, 0.001, 0.009, 0.01, 0.049, 0.05, 0.099, 0.1, 1]
+    assert regression.symbols(p_values) == [*("***", "***", "**", "**", "*", "*", ".", ".", "", "")]
+
+
+def test_standardised_on_the_rows_fitted_only(simulate) -> None:
+    groups = simulate(400).assign(cert=lambda rows: 5 + 3 * rows["cert"])
+    train, test = groups[:300], groups[300:].assign(cert=lambda rows: 100 * rows["cert"])
+    made = fit(train)
+    expected = [train["cert"].mean(), train["cert"].std(ddof=0)]
+    assert made.scaling.loc["Cert"].tolist() == pytest.approx(expected)
+    # A question's prediction does not depend on the questions predicted beside it.
+    together = predict(made, test)
+    alone = [predict(made, test[i : i + 1])[0] for i in range(0, 100, 9)]
+    assert together[::9].tolist() == pytest.approx(alone)
+
+
+@pytest.mark.parametrize(
+    ("predictors", "names"),
+    [
+        (["QCat"], ["intercept", "QCat[T.b]", "QCat[T.c]"]),
+        (["SPop", "Cert"], ["intercept", "log_SPop", "Cert"]),
+        (["agreement"], ["intercept", "agreement"]),
+        ([], ["intercept"]),
+    ],
+)
+def test_other_sets_of_predictors(simulate, predictors: list[str], names: list[str]) -> None:
+    groups = simulate(300).assign(agreement=np.linspace(0, 1, 300))
+    made = fit(groups, predictors)
+    assert made.coefficients.index.tolist() == names
+    if predictors in (["QCat"], []):  # then the probabilities are the shares
+        key = groups["relation"] if predictors else pd.Series("all", index=groups.index)
+        shares = groups.groupby(key.to_numpy())["correct"].transform("mean")
+        assert predict(made, groups) == pytest.approx(shares.tolist())
+
+
+def test_odd_names_of_categories(simulate) -> None:
+    plain = simulate(400)
+    odd = plain.replace({"relation": {"b": "place of birth: [T.x]", "c": "where's it?"}})
+    expected = fit(plain), fit(odd)
+    assert expected[0].coefficients.tolist() == pytest.approx(expected[1].coefficients.tolist())
+    assert predict(expected[1], odd) == pytest.approx(predict(expected[0], plain))
+    one = simulate(200, relations="a")  # a category alone is left to the intercept
+    pd.testing.assert_series_equal(fit(one).coefficients, fit(one, NUMERIC).coefficients)
+
+
+def test_a_constant_predictor_says_nothing(simulate) -> None:
+    groups = simulate(200, relations="a")
+    flat = groups.assign(cert=1 + 1e-16 * np.arange(200))
+    made = fit(flat)
+    assert made.method == "penalised (collinear)"
+    assert made.coefficients["Cert"] == pytest.approx(0, abs=1e-12)
+    moved = predict(made, flat.assign(cert=50.0))
+    assert moved.tolist() == pytest.approx(predict(made, flat).tolist())
+    groups = simulate(600)  # nor where it is constant in one category only
+    groups.loc[groups["relation"] == "c", "cert"] = 1.0
+    assert fit(groups).method == "penalised (collinear)"
+
+
+def test_a_category_without_a_right_answer(simulate) -> None:
+    groups = simulate(600)
+    groups["correct"] &= groups["relation"] != "b"
+    made = fit(groups)
+    assert made.method == "penalised (separated)"
+    p = pd.Series(predict(made, groups)).groupby(groups["relation"]).mean()
+    shares = groups.groupby("relation")["correct"].mean()
+    assert 0 < p["b"] < 0.05
+    assert p[["a", "c"]].tolist() == pytest.approx(shares[["a", "c"]].tolist(), abs=0.01)
+    assert 0 < made.pseudo_r2 < 1
+    assert 4 < made.degrees < 12
+    assert made.aic == pytest.approx(2 * made.degrees - 2 * made.log_likelihood)
+    table = regression.coefficients(made)
+    assert np.isfinite(table[["coefficient", "low", "high", "p_value"]]).all(axis=None)
+    for fits in (table["fit"], regression.wald(made)["fit"]):
+        assert fits.unique().tolist() == ["penalised (separated)"]
+
+
+def test_without_interactions_a_predictor_has_one_slope(simulate) -> None:
+    groups = simulate(600)
+    made = fit(groups, interactions=False)
+    theirs = smf.logit("y ~ QCat + log_SPop + SCons + Cert", standardised(groups)).fit(disp=0)
+    ours = made.coefficients.rename({"intercept": "Intercept"})
+    assert ours.to_dict() == pytest.approx(theirs.params.to_dict())
+    assert predict(made, groups) == pytest.approx(theirs.predict().tolist())
+
+
+def test_a_category_not_seen_has_no_probability(simulate) -> None:
+    groups = simulate(300)
+    train = groups[groups["relation"] != "c"]
+    unseen = np.isnan(predict(fit(train), groups))
+    assert unseen.tolist() == (groups["relation"] == "c").tolist()
+    assert np.isfinite(predict(fit(train, NUMERIC), groups)).all()
+
+
+def test_summary(simulate) -> None:
+    other, wrong = simulate(300, model="n", seed=4), simulate(30, model="o", correct=False)
+    table = regression.summary(
+        pd.concat([simulate(300), other, wrong]), [regression.FULL, ("Cert",)]
+    )
+    assert table["predictors"].tolist() == ["QCat, SPop, SCons, Cert", "Cert"] * 3
+    assert table[["model", "n", "fit"]].values.tolist() == [
+        *[["m", 300, "maximum likelihood"]] * 2,
+        *[["n", 300, "maximum likelihood"]] * 2,
+        *[["o", 30, "none: all 30 answers are wrong"]] * 2,
+    ]
+    for row, names in ((2, regression.FULL), (3, ("Cert",))):
+        made = fit(other, names)
+        found = table.loc[row, ["pseudo_r2", "aic", "degrees"]].tolist()
+        assert found == pytest.approx([made.pseudo_r2, made.aic, len(made.coefficients)])
+    assert table.loc[4, ["pseudo_r2", "aic", "degrees"]].isna().all()
+
+
+def test_within(simulate) -> None:
+    groups = pd.concat([simulate(300), simulate(300, model="n", seed=2)])
+    groups["correct"] &= groups["relation"] != "c"
+    table = regression.within(groups, ["b", "c", "d"])
+    part = groups[(groups["relation"] == "b") & (groups["model"] == "n")]
+    made = fit(part, ["SPop", "SCons", "Cert"])
+    assert made.scaling.loc["Cert", "mean"] == pytest.approx(part["cert"].mean())
+    rows = table[(table["relation"] == "b") & (table["model"] == "n")]
+    assert rows["term"].tolist() == ["intercept", "log_SPop", "SCons", "Cert"]
+    assert rows["coefficient"].tolist() == pytest.approx(made.coefficients.tolist())
+    assert rows["odds_ratio"].tolist() == pytest.approx(np.exp(rows["coefficient"]).tolist())
+    none = table[table["relation"] != "b"]
+    reasons = ["none: all 100 answers are wrong", "none: there are no questions"]
+    assert none["fit"].tolist() == reasons * 2
+    assert none["n"].tolist() == [100, 0] * 2
+    assert none["coefficient"].isna().all()
+    assert list(regression.within(groups, ["c"])) == list(table)
+
+
+# --- estimates ------------------------------------------------------------------------------------
+
+
+def estimated(y: list[float], **columns: list[float]) -> Estimates:
+    design = pd.DataFrame({"intercept": np.ones(len(y))} | columns)
+    return estimate(design, np.array(y, dtype=float))
+
+
+def test_a_finite_estimate_by_hand():
+    # One of four right at x = 0, two of three at x = 1: the shares' logits.
+    made = estimated([1, 0, 0, 0, 1, 1, 0], x=[0, 0, 0, 0, 1, 1, 1])
+    assert made.method == "maximum likelihood"
+    logits = np.log([1 / 3, 2])
+    slopes = {"intercept": logits[0], "x": logits[1] - logits[0]}
+    assert made.coefficients.to_dict() == pytest.approx(slopes)
+    # Inverse information: 1/(n p q) of the first group, and the sum for the difference.
+    first, second = 1 / (4 * 3 / 16), 1 / (3 * 2 / 9)
+    inverse = [first, -first, -first, first + second]
+    assert made.covariance.ravel().tolist() == pytest.approx(inverse)
+    assert made.degrees == 2
+    likelihood = np.log(1 / 4) + 3 * np.log(3 / 4) + 2 * np.log(2 / 3) + np.log(1 / 3)
+    assert made.log_likelihood == pytest.approx(likelihood)
+
+
+@pytest.mark.parametrize(
+    ("y", "columns", "method"),
+    [
+        ([0, 0, 1, 1], {"x": [0, 1, 2, 3]}, "penalised (separated)"),
+        ([0, 0, 1, 1], {"x": [0, 1, 1, 2]}, "penalised (separated)"),
+        ([0, 1, 0, 1], {"x": [0, 1, 2, 3], "z": [0, 2, 4, 6]}, "penalised (collinear)"),
+        ([0, 1, 0, 1], {"x": [0, 0, 0, 0]}, "penalised (collinear)"),
+        ([0, 0, 1, 1], {"x": [0, 1, 2, 3], "z": [1, 1, 1, 1]}, "penalised (collinear)"),
+        ([0, 0, 0, 1], {"x": [0, 0, 1, 1]}, "penalised (separated)"),
+    ],
+)
+def test_what_has_no_finite_estimate_is_penalised(y: list, columns: dict, method: str) -> None:
+    made = estimated(y, **columns)
+    assert made.method == method
+    assert np.isfinite(made.coefficients).all()
+    assert (np.linalg.eigvalsh(made.covariance) > 0).all()
+    assert made.degrees < len(made.coefficients)
+
+
+def test_only_what_is_apart_is_penalised():
+    # 200 rows far from the threshold: the gradient underflows before 35 steps.
+    x = np.linspace(-3, 3, 200)
+    y = (x > 0).astype(float)
+    apart = estimated(y.tolist(), x=x.tolist())
+    assert apart.method == "penalised (separated)"
+    y[99:101] = [1, 0]  # the two middle rows exchanged: steep, but finite
+    made = estimated(y.tolist(), x=x.tolist())
+    assert made.method == "maximum likelihood"
+    assert made.coefficients["x"] > 20
+
+
+def test_ridge_is_the_maximum_of_its_objective():
+    rng = np.random.default_rng(3)
+    design = np.column_stack([np.ones(30), rng.normal(size=(30, 2))])
+    y = (design[:, 1] > 0).astype(float)
+    precision = np.array([0.0, 0.16, 2.0])
+
+    def loss(b: np.ndarray) -> float:
+        return -regression.log_likelihood(design @ b, y) + float(precision @ b**2) / 2
+
+    b, hessian = ridge(design, y, precision)
+    found = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-9})
+    assert b.tolist() == pytest.approx(found.x.tolist(), abs=1e-5)
+    assert hessian == pytest.approx(approx_hess(b, loss), abs=1e-4)
+
+
+def test_the_prior_is_the_one_stated():
+    made = estimated([0, 0, 1, 1], x=[-2, -1, 1, 2])
+    # By symmetry the intercept is 0; the slope b solves sum |x| (1 - p) = b / 2.5^2.
+    b = made.coefficients["x"]
+    assert made.coefficients["intercept"] == pytest.approx(0, abs=1e-9)
+    gradient = sum(2 * a / (1 + np.exp(a * b)) for a in (1, 2))
+    assert gradient == pytest.approx(b / 2.5**2)
+
+
+def test_binned_correctness_by_hand():
+    # Category a: its central 95% (0.05 ... 0.75 of 0.0, 0.5 ... ) leaves out both ends.
+    groups = pd.DataFrame({"scons": [0.0, 0.5, 0.5, 0.6, 1.0, 1.0], "relation": list("aaaaab")})
+    groups["correct"] = [True, True, False, True, False, True]
+    groups = groups.assign(model="m", cert=0.0, log_popularity=0.0)
+    table = regression.binned_correctness(groups, bins=2)
+    table = table[table["predictor"] == "SCons"]
+    found = table[["relation", "midpoint", "correct", "n"]].values.tolist()
+    # 0.5 lies on the edge of the bins, and belongs to the upper; 1.0 is in the last.
+    assert found == [["a", 0.75, pytest.approx(2 / 3), 3], ["b", 0.75, 1.0, 1]]
+    low, high = binomial_interval([2, 1], [3, 1])
+    assert table["low"].tolist() == pytest.approx(low.tolist())
+    assert table["high"].tolist() == pytest.approx(high.tolist())
+
+
+def test_bins_of_each_model_and_predictor(simulate) -> None:
+    groups = pd.concat([simulate(900), simulate(900, model="n", seed=1)])
+    groups["cert"] = 0.7  # no range: one bin
+    table = regression.binned_correctness(groups, bins=15)
+    assert table["predictor"].unique().tolist() == ["Cert", "SCons", "SPop"]
+    cert = table[table["predictor"] == "Cert"]
+    assert cert["midpoint"].tolist() == pytest.approx([0.7] * 6)
+    shares = groups.groupby(["model", "relation"])["correct"].mean()
+    assert cert["correct"].tolist() == pytest.approx(shares.tolist())
+    # 95% of each category's 300 questions are kept, in bins of equal width.
+    scons = table[(table["predictor"] == "SCons") & (table["model"] == "m")]
+    assert scons.groupby("relation")["n"].sum().between(282, 286).all()
+    x = groups.loc[groups["model"] == "m", "scons"]
+    steps = (scons["midpoint"] - x.min()) / (np.ptp(x) / 15) - 0.5
+    assert np.allclose(steps, steps.round())
