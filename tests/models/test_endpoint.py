@@ -530,6 +530,17 @@ def test_the_key_reaches_nothing(server, records, monkeypatch, caplog, capfd, fa
     assert f"Bearer {SECRET}" in server.authorisations
 
 
+@pytest.mark.parametrize("key", ["0.5", "token", "robi"])
+def test_a_key_inside_a_reply_changes_no_answer(server, monkeypatch, key):
+    """A local server may have a short one, which stands by chance in numbers, names or answers."""
+    monkeypatch.setenv("MY_KEY", key)
+    server.answer = lambda body: with_logprobs()
+    [made] = model(server, key_env="MY_KEY").generate(["Kenya:"])
+    assert (made.text, made.logprobs, made.top_logprobs[1][0]) == (
+        " Nai robi", [-0.5, -0.5], (" robi", -0.5),
+    )  # fmt: skip
+
+
 def test_answers_in_the_records_need_neither_key_nor_server(server, records, monkeypatch):
     monkeypatch.setenv("MY_KEY", SECRET)
     asking = at(server, key_env="MY_KEY")

@@ -107,8 +107,11 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
             return value
         raise ModelError(f"{self.url} needs a key: set the environment variable {self.key_env}")
 
-    def hidden(self, said: str) -> str:
-        """Without the key, which some servers repeat in what they say."""
+    def redacted(self, said: str) -> str:
+        """A text for people without the key, which some servers repeat in what they say.
+
+        Never for a reply before it is read: a short key may stand in a number or a name by chance.
+        """
         key = self.key()
         return said.replace(key, "***") if key else said
 
@@ -237,8 +240,11 @@ class EndpointModel(Model):
             body = self._body(call)
             try:
                 reply = client.post(path, cast_to=httpx2.Response, body=body)
-                choices = Reply.model_validate_json(self.endpoint.hidden(reply.text)).choices
+                choices = Reply.model_validate_json(reply.text).choices
                 return sorted(choices, key=lambda choice: choice.index)
+            except ValidationError as error:  # which repeats parts of the reply, so parts of a key
+                error.add_note(self.endpoint.redacted(reply.text))
+                raise
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 if not self._leave_out(body, error.response.text):
                     raise
@@ -284,11 +290,15 @@ class EndpointModel(Model):
         return bool(refused)
 
     def _explained(self, error: Exception, what: str) -> ModelError:
-        """The client's sentence for what went wrong. Raised elsewhere: the error itself is no
-        context of ours, for it may hold what the server said."""
-        cause = f" {error.__cause__}" if error.__cause__ else ""
-        fault = " ".join(f"{type(error).__name__}: {error}{cause}".split())
-        said = self.endpoint.hidden(fault)[:400]
+        """One sentence for what went wrong, without the key.
+
+        It is raised elsewhere, so that the error itself, which may hold the key, is no context of it.
+        """
+        said = f"{error} {error.__cause__ or ''}"
+        if isinstance(error, ValidationError):
+            [fault, *_] = error.errors(include_input=False, include_url=False)
+            said = f"{'.'.join(map(str, fault['loc']))} {fault['msg']} in {error.__notes__[0]}"
+        said = " ".join(self.endpoint.redacted(f"{type(error).__name__}: {said}").split())[:400]
         return ModelError(f"{self.name}: {said}; mend it, then run again (asked: {what})")
 
 
