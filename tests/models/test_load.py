@@ -1,5 +1,6 @@
 """From a name to a model: the table, where the weights are, what is built, what the records hold."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -233,6 +234,37 @@ def test_converted_once(embed, conversions, capsys):
     assert f"converting fake into {folder}, about a minute" in capsys.readouterr().err
     left = {p.name for p in folder.parent.iterdir()} - {f"{folder.name}.lock"}
     assert left == {folder.name}  # nothing half-done stays
+
+
+@pytest.mark.parametrize("fault", ["cut", "flipped", "lost", "half-written", "none"])
+def test_a_damaged_conversion_is_made_anew(embed, conversions, fault, monkeypatch):
+    """As after a full disk; the flipped byte leaves size and date as they were."""
+    embed()
+    folder = converted()
+    file = folder / "model.safetensors"
+    then = file.stat()
+    if fault == "cut":
+        file.write_text("half")
+    elif fault == "flipped":
+        file.write_text("half 0half 2")
+        os.utime(file, ns=(then.st_atime_ns, then.st_mtime_ns))
+    elif fault == "lost":
+        file.unlink()
+    elif fault == "half-written":  # without its list of files
+        (folder / load.CHECKSUMS).unlink()
+    monkeypatch.setattr(load, "_whole", set())  # as in a new process
+    assert converted() == folder
+    assert file.read_text() == "half 0half 1"
+    assert len(conversions) == 1 + (fault != "none")
+    assert len([*folder.parent.iterdir()]) == 2  # the folder and its lock
+
+
+def test_each_transformers_has_a_conversion_of_its_own(embed, conversions, monkeypatch):
+    embed()
+    first = converted()
+    monkeypatch.setattr(load, "version", lambda package: f"99 of {package}")
+    assert first != converted()
+    assert len(conversions) == 2
 
 
 def test_wrong_weights_are_refused(embed, conversions):

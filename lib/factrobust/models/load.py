@@ -7,10 +7,12 @@ import re
 import sys
 import tempfile
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -30,6 +32,7 @@ GROWN = DATA / "world" / "models"  # what `models.grow` made, a folder each
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "*.spm")
 MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")
+CHECKSUMS = "checksums.txt"  # of a conversion's files
 DTYPES = ("float32", "bfloat16", "float16")
 
 
@@ -266,7 +269,7 @@ def location(weights: Weights) -> tuple[str, dict[str, Any]]:
 # -- weights on disk: packaged ones, and GGUF files turned into safetensors --------------------------
 #
 # GGUF files load slowly (their tokenizer is converted and their weights dequantised each time), so
-# each is converted once into a cache folder named after its SHA-256; later loads take seconds.
+# each is converted once into a cache folder; later loads take seconds.
 
 
 def sha256(paths: Iterable[Path]) -> str:
@@ -316,6 +319,7 @@ def packaged_files(name: str, packaged: Packaged, pinned: str) -> list[Path]:
 
 
 _one_at_a_time = threading.RLock()
+_whole: set[Path] = set()
 
 
 @contextmanager
@@ -336,20 +340,52 @@ def loading() -> Iterator[None]:
 def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
     """Folder in transformers' format of a GGUF file in parts, converted on first use.
 
-    `digest` are the first 16 digits of its SHA-256. Raises ModelError as `parts` does.
+    `digest` is the first 16 digits of the file's SHA-256. Another version of transformers may
+    convert it otherwise, so the folder is named after both. Raises ModelError as `parts` does.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "factrobust" / digest
-    if folder.is_dir():
+    folder = cache / "factrobust" / f"{digest}-transformers-{version('transformers')}"
+    if _is_whole(folder):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"), tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        if not folder.is_dir():  # no other process was first
+        if not _is_whole(folder):  # no other process was first
+            if folder.exists():
+                folder.rename(Path(scratch, "damaged"))
             print(f"factrobust: converting {what} into {folder}, about a minute", file=sys.stderr)
             with loading():
                 _convert(parts(), work := Path(scratch, "model"))
-            work.rename(folder)  # whole or not at all
+            (work / CHECKSUMS).write_text(_checksums(work))
+            work.rename(folder)
     return folder
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a conversion's files are still those that were written; read once a process."""
+    if folder not in _whole:
+        file = folder / CHECKSUMS
+        if not file.is_file() or file.read_text() != _checksums(folder):
+            return False
+        _whole.add(folder)
+    return True
+
+
+def _checksums(folder: Path) -> str:
+    """A line a file: its CRC-32 and its name.
+
+    For a gigabyte this takes 0.4 s, and finds what a full disk or a broken copy leaves. SHA-256
+    takes up to 3 s where a processor has no instructions for it. Nobody here is to be kept from
+    forging files: the weights' own SHA-256 is checked before they are converted.
+    """
+    lines, buffer = [], memoryview(bytearray(1 << 20))
+    for path in sorted(folder.iterdir()):
+        if path.name != CHECKSUMS:
+            crc = 0
+            with open(path, "rb", buffering=0) as file:
+                while n := file.readinto(buffer):
+                    crc = zlib.crc32(buffer[:n], crc)
+            lines.append(f"{crc:08x} {path.name}\n")
+    return "".join(lines)
 
 
 def _convert(parts: list[Path], work: Path) -> None:
