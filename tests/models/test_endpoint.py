@@ -280,6 +280,57 @@ def test_what_a_server_does_not_know_is_left_out(server):
     assert server.asked[-1]["repetition_penalty"] == 1.0
 
 
+# How servers say what they do not take: OpenAI, vLLM and Mistral, Groq, TGI, Google, LiteLLM, xAI.
+SAID = [
+    {"error": {"message": "Unknown parameter: 'top_k'.", "param": "top_k", "code": "unknown_parameter"}},
+    {"detail": [{"type": "extra_forbidden", "loc": ["body", "top_k"], "msg": "Extra inputs are not permitted", "input": -1}]},
+    {"error": {"message": "property 'top_k' is unsupported, did you mean 'top_p'?"}},
+    {"error": "Input validation error: `top_k` must be strictly positive", "error_type": "validation"},
+    {"error": {"message": 'Invalid JSON payload received. Unknown name "top_k": Cannot find field.'}},
+    {"error": {"message": "groq does not support parameters: ['top_k'], for model=llama. Supported: top_p, seed"}},
+    {"code": "Client specified an invalid argument", "error": "Argument not supported on this model: top_k"},
+]  # fmt: skip
+# And what they say of other things, with the name of an option in it.
+OTHER = [
+    {"error": {"message": "This model's maximum context length is 9 tokens, top_k or not."}},
+    {"error": {"message": "Prompt too long: 'Is top_k not supported?'"}},
+    {"error": {"message": "bad request: {'model': 'llama', 'top_k': -1, 'max_tokens': 5, 'top_p': 1.0}"}},
+    {"error": {"message": "max_tokens must be at most 5 (asked: top_k -1)"}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_an_option_is_left_out_where_the_server_says_it_takes_none(server, said):
+    server.answer = lambda body: Reply(said, 400) if "top_k" in body else echo(body)
+    assert texts(model(server).generate(["a"])) == [" to a"]
+    assert [set(WIDE) - set(body) for body in server.asked] == [set(), {"top_k"}]
+
+
+@pytest.mark.parametrize("said", OTHER)
+def test_an_error_that_happens_to_hold_an_option_is_raised(server, said):
+    prompts = ["Is top_k not supported?", "b"]
+    server.answer = lambda body: Reply(said, 400) if body["prompt"] == prompts[0] else echo(body)
+    asking = model(server)
+    with pytest.raises(ModelError, match="BadRequestError"):
+        asking.generate(prompts[:1])
+    assert len(server.asked) == 1
+    asking.generate(prompts[1:])
+    assert set(server.asked[-1]) >= set(WIDE)
+
+
+def test_an_answer_says_without_which_options_it_was_made(server, records):
+    server.answer = refusing("min_p", "seed")
+    asking = load_model(at(server), records=records)
+    [greedy] = asking.generate(["a"])
+    [[sample]] = asking.sample(["a"], temperature=1.0, n=1)
+    [[cut]] = asking.sample(["b"], temperature=1.0, n=1, top_k=5)
+    assert (greedy.refused, sample.refused) == (["min_p"], ["min_p", "seed"])
+    assert cut.refused == ["min_p", "seed"]
+    assert load_model(at(server), records=records).generate(["a"]) == [greedy]
+    server.answer = echo
+    assert model(server).generate(["a"])[0].refused == []
+
+
 def test_a_server_that_takes_no_limit_for_none(server):
     """TGI's top_p must be below 1, also when nothing shall be cut."""
     refusal = error(422, "Input validation error: `top_p` must be > 0.0 and < 1.0")

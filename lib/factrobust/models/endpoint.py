@@ -14,6 +14,7 @@ answers may change with what else a server computes at the time. Kept answers do
 """
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,6 +48,14 @@ STOPS = 4  # OpenAI takes no more; the others are cut off here
 # llama.cpp to the 40 likeliest tokens. -1 is no limit for both. All but the first is unknown to
 # OpenAI, and TGI takes no top_p of 1: who refuses one of these needs none.
 WIDE: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+TOPS = ("logprobs", "top_logprobs", "top_n_tokens")
+NAMES = re.compile(rf"\b({'|'.join(('seed', 'echo', 'max_tokens', 'temperature', *WIDE, *TOPS))})\b")
+# What servers say of a parameter that they do not take, or not with this value.
+REFUSES = re.compile(
+    r"unrecogni|unknown|unsupported|unexpected|\bextra|\binvalid\b|does not support|must be|at most|"
+    r"greater than|not (?:\w+ )?(?:supported|permitted|allowed|recogni|valid|available)", re.I
+)  # fmt: skip
+NEAR = 40  # characters between a parameter's name and what is said of it
 
 Word = Annotated[str, Field(pattern=r"^\S+$")]
 
@@ -178,28 +187,30 @@ class EndpointModel(Model):
     # -- the operations: a call is a job's settings and one request --------------------------------
 
     def _generate(self, client: Any, call: dict[str, Any]) -> Generation:
-        [choice, *_] = self._reply(client, call | {"temperature": 0.0})
-        return choice.generation(call["prompt"], call["stop"], greedy=True)
+        [choice, *_], refused = self._reply(client, call | {"temperature": 0.0})
+        return choice.generation(call["prompt"], call["stop"], refused, greedy=True)
 
     def _sample(self, client: Any, call: dict[str, Any]) -> list[Generation]:
         prompt, n, t = call["prompt"], call["n"], call["temperature"]
-        samples: list[Choice] = []
+        samples: list[Generation] = []
         while len(samples) < n:
             # vLLM refuses several greedy answers, which would be the same one.
             several = n - len(samples) if t > 0 and "n" not in self._refused else 1
             digest = hashlib.sha256(sample_key(call["seed"], prompt, t, len(samples))).digest()
             seed = int.from_bytes(digest[:4], "big") >> 1  # every server takes 31 bits
-            choices = self._reply(client, call | {"n": several, "seed": seed, "alternatives": 0})
+            asked = call | {"n": several, "seed": seed, "alternatives": 0}
+            choices, refused = self._reply(client, asked)
             if len(choices) < several:
                 self._refused.add("n")
-            samples += choices if t > 0 else choices[:1] * n
-        return [c.generation(prompt, call["stop"], greedy=False) for c in samples[:n]]
+            made = [c.generation(prompt, call["stop"], refused, greedy=False) for c in choices]
+            samples += made if t > 0 else made[:1] * n
+        return samples[:n]
 
     def _score(self, client: Any, call: dict[str, Any]) -> np.ndarray:
         prompt, answer = call["prompt"], call["answer"]
         # One new token: some servers refuse to make none.
         settings = {"max_new_tokens": 1, "temperature": 0.0, "echo": True, "alternatives": 1}
-        [choice, *_] = self._reply(client, {"prompt": prompt + answer, **settings})
+        [choice, *_], _ = self._reply(client, {"prompt": prompt + answer, **settings})
         # Servers that do not know how to echo pass over it and answer with the new token alone.
         if prompt + answer not in choice.text or len(choice.tokens) < 2:
             self.lacks = {**self.lacks, "score": NO_SCORE}
@@ -230,8 +241,8 @@ class EndpointModel(Model):
                 )
             self.requests += 1
 
-    def _reply(self, client: Any, call: dict[str, Any]) -> list["Choice"]:
-        """The answers to a call, asked again without what the server refuses to take."""
+    def _reply(self, client: Any, call: dict[str, Any]) -> tuple[list["Choice"], list[str]]:
+        """The answers to a call, asked again without what the server refuses; and what that was."""
         import httpx2
         import openai
 
@@ -241,7 +252,8 @@ class EndpointModel(Model):
             try:
                 reply = client.post(path, cast_to=httpx2.Response, body=body)
                 choices = Reply.model_validate_json(reply.text).choices
-                return sorted(choices, key=lambda choice: choice.index)
+                refused = ({*WIDE} | ({"seed"} & {*call})) - {*body}
+                return sorted(choices, key=lambda choice: choice.index), sorted(refused)
             except ValidationError as error:  # which repeats parts of the reply, so parts of a key
                 error.add_note(self.endpoint.redacted(reply.text))
                 raise
@@ -275,19 +287,21 @@ class EndpointModel(Model):
     def _leave_out(self, body: dict[str, Any], said: str) -> bool:
         """Note what in this request the server refuses; whether there is anything to leave out.
 
-        What it refuses it names, several samples aside. What the caller asked for stays.
+        It names what it refuses, but for several samples. What the caller asked for stays.
         """
-        ours = [k for k in ("seed", "echo", *WIDE) if k in body and body[k] == WIDE.get(k, body[k])]
-        refused = {key for key in ours if re.search(rf"\b{key}\b", said)}
+        name = refused_option(said, body.get("prompt") or body["messages"][0]["content"])
+        ours = name in body and name in ("seed", "echo", *WIDE)
         top = body.get("top_logprobs", body.get("logprobs"))
-        if top and not refused and re.search("logprobs|top_n_tokens", said):
+        if name and ours and body[name] == WIDE.get(name, body[name]):
+            self._refused.add(name)
+        elif top and name in TOPS:
             # Unless another request has found out meanwhile.
             self._alternatives = min(self._alternatives, FEWER if top > FEWER else 0)
-            return True
-        if "n" in body and not refused:
-            refused = {"n"}
-        self._refused |= refused
-        return bool(refused)
+        elif "n" in body:
+            self._refused.add("n")
+        else:
+            return False
+        return True
 
     def _explained(self, error: Exception, what: str) -> ModelError:
         """One sentence for what went wrong, without the key.
@@ -361,7 +375,9 @@ class Choice(BaseModel):
             raise ValueError("it ends in the model's reasoning; switch that off at the server")
         return {"index": choice.get("index") or 0, "text": text, "tokens": _tokens(told)}
 
-    def generation(self, prompt: str, stop: Sequence[str], *, greedy: bool) -> Generation:
+    def generation(
+        self, prompt: str, stop: Sequence[str], refused: Sequence[str] = (), *, greedy: bool
+    ) -> Generation:
         """The answer up to the first stop string, with log-probabilities of the tokens covering it.
 
         Without token ids, which servers do not tell. Samples come without log-probabilities: servers
@@ -374,7 +390,8 @@ class Choice(BaseModel):
         if len(logprobs) < len(tokens):
             raise ModelError(f"a token of the answer to {prompt[-60:]!r} lacks its log-probability")
         tops = [token.best for token in tokens]
-        return Generation(prompt, text, [], logprobs, tops if all(tops) else [])
+        tops = tops if all(tops) else []
+        return Generation(prompt, text, [], logprobs, tops, refused=[*refused])
 
     def scores(self, prompt: str, answer: str) -> np.ndarray:
         """log P of the answer's tokens where the reply repeats prompt and answer, float32 [token].
@@ -413,6 +430,25 @@ def covering(tokens: Sequence[Token], text: str) -> int:
         return len(tokens)
     ends = np.cumsum([len(token.text) for token in tokens])
     return int(np.searchsorted(ends, start + len(goal))) + 1
+
+
+def refused_option(said: str, prompt: str) -> str | None:
+    """The parameter of which a server's error says that it is not taken, if there is one.
+
+    Servers have no common form for this. It is the parameter that stands nearest to words of refusal
+    in a sentence: an error may hold others, in a list of what is supported or in the prompt.
+    """
+    for form in (prompt, json.dumps(prompt)[1:-1], json.dumps(prompt, ensure_ascii=False)[1:-1]):
+        if NAMES.search(form):
+            said = said.replace(form, " ")
+    found = [
+        (max(word.start() - name.end(), name.start() - word.end()), name[0])
+        for sentence in re.split(r"[.;!?]\s|\n|\\n", said)
+        for word in REFUSES.finditer(sentence)
+        for name in NAMES.finditer(sentence)
+    ]
+    gap, name = min(found, default=(NEAR, None))
+    return name if gap < NEAR else None
 
 
 class Reply(BaseModel):

@@ -42,7 +42,8 @@ class Generation:
     log-probability) pairs, best first (greedy generation only). `tempered_logprobs` are those under
     the distribution that a sample was drawn from (sampling only). Greedy generation with temperatures
     adds the `curve`, log P_t of the answer's tokens at each temperature, and at each position the
-    entropy of the whole distribution (nats).
+    entropy of the whole distribution (nats). `refused` are the options of a request that an
+    endpoint's server did not take (see `endpoint.WIDE`): the answer was made without them.
     """
 
     prompt: str
@@ -53,6 +54,7 @@ class Generation:
     tempered_logprobs: list[float] = field(default_factory=list)
     curve: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
