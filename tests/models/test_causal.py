@@ -8,6 +8,7 @@ import pytest
 import torch
 import transformers as hf
 
+from factrobust.models import causal
 from factrobust.models.causal import (
     BRANCHES,
     NOTHING,
@@ -248,6 +249,14 @@ def test_another_cut_of_the_same_answers_costs_the_head_alone(smollm, ask, watch
     assert not np.array_equal(cut, other)  # other answers: other hidden states
     smollm._tempered = {}
     np.testing.assert_allclose(smollm.temper(*asked, [1.0, 2.0], min_p=0.1), cut, atol=1e-4)
+
+
+def test_hidden_states_are_kept_for_another_cut_only_up_to_a_size(smollm, ask, watch, monkeypatch):
+    monkeypatch.setattr(causal, "KEPT_BYTES", 0)
+    smollm.temper(ask(smollm, 3), ANSWERS[:3], [1.0])
+    with watch(smollm) as second:
+        smollm.temper(ask(smollm, 3), ANSWERS[:3], [2.0])
+    assert second.body
 
 
 # -- ids as answers --------------------------------------------------------------------------------

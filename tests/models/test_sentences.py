@@ -138,6 +138,14 @@ def test_each_distinct_text_is_embedded_once(monkeypatch):
     assert sorted(itertools.chain(*counting.batches)) == ["a", "b", "c"]
 
 
+def test_no_more_vectors_are_kept_than_set(monkeypatch):
+    monkeypatch.setattr(sentences, "VECTORS", 2)
+    counting = Counting()
+    for group in (["a", "b"], ["c", "b", "d"], ["b", "a"], ["b", "d"]):  # the latest stay
+        counting.similarity([group])
+    assert counting.batches == [["a", "b"], ["c", "d"], ["a", "b"], ["d"]]
+
+
 def test_what_the_records_hold_is_not_computed(tmp_path):
     groups = [TEXTS, TEXTS[:2], ["8", "8", ""], TEXTS[:2]]
     records = Records(tmp_path / "records.sqlite")

@@ -30,6 +30,7 @@ from factrobust.models.interface import Generation, Job, Model, ModelError
 SHORT_PREFIX = 8  # sharing fewer tokens than this saves nothing
 BRANCHES = 64  # answers that share a row, and
 LONG = 256  # tokens of a row: more would make its mask costly
+KEPT_BYTES = 1 << 28  # of the hidden states that one temper job leaves for the next
 CROWDED = 0.8  # share of rows in use above which a batch is not worth shrinking
 
 Answer = tuple[list[int], int]  # token ids of prompt + answer, and where the answer begins
@@ -108,7 +109,8 @@ class CausalLM(Model):
             answers = [[pairs[i] for i in row] for row in batch]
             same = len(begun.ids), str(answers)
             hidden, where = earlier.get(same) or self._along(answers, begun)
-            if job.operation == "temper":
+            kept = sum(states.nbytes for states, _ in [*found.values()])
+            if job.operation == "temper" and kept + hidden.nbytes <= KEPT_BYTES:
                 found[same] = hidden, where
             wanted = [ids[start:] for row in answers for ids, start in row]
             values = self._values(hidden, where, wanted, job.settings)

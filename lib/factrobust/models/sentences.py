@@ -26,6 +26,7 @@ PINNED = "a81fd457f2af94d89208005c4f97bb9a7a8057318f684625c4618f63436f6377"  # o
 MAX_TOKENS = 128  # what MiniLM was trained on; a longer text is cut
 MODULES = ("Transformer", "Pooling", "Normalize")
 POOLING = "pooling_mode_mean_tokens"
+VECTORS = 50_000  # of the latest texts, which are kept: 80 MB of MiniLM's
 GROUPS = 256  # whose similarities are committed at once
 
 LABEL = "entailment"
@@ -89,9 +90,12 @@ class Encoder(Judge):
         calls = [Call(self.fingerprint, "int_sim", json.dumps(g), settings) for g in ordered]
 
         def stacked(texts: Sequence[str]) -> np.ndarray:
-            if new := [text for text in texts if text not in self._vectors]:
-                self._vectors |= zip(new, self.embed(new), strict=True)
-            return np.stack([self._vectors[text] for text in texts])
+            found = {text: self._vectors.pop(text) for text in texts if text in self._vectors}
+            if new := [text for text in texts if text not in found]:
+                found |= zip(new, self.embed(new), strict=True)
+            latest = self._vectors | found
+            self._vectors = dict([*latest.items()][-VECTORS:])
+            return np.stack([found[text] for text in texts])
 
         def compute(missing: list[int]) -> Batches:
             for low in range(0, len(missing), GROUPS):
