@@ -354,6 +354,18 @@ def test_gguf_file_is_the_embedded_model(smollm, tmp_path):
     np.testing.assert_array_equal(ours, theirs)
 
 
+def test_a_template_that_prints_the_date_prints_a_fixed_one(folder):
+    """Else a prompt, which is part of a record's key, would change with the day (Llama 3's does)."""
+    template = (
+        "  {% if strftime_now is defined %}{% set day = strftime_now('%d %b %Y') %}{% endif %}\n"
+        "{{ day }}{% macro now() %}{{ strftime_now('%A %Y-%m-%d %B %-d') }}{% endmacro %}\n"
+        "<{{ now() }}>\n{% for m in messages %}{{ m.content }}{% endfor %}!"
+    )
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    expected = ("26 Jul 2024<Friday 2024-07-26 July 26>\n", "!")
+    assert load_model(str(folder)).chat == expected
+
+
 def test_number_of_parameters(real, folder):
     count = sum(p.numel() for p in real.body.network.parameters())
     assert parameter_count(real.name) == count

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache, partial
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -33,6 +34,9 @@ HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "*.spm")
 MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")
 CHECKSUMS = "checksums.txt"  # of a conversion's files
+# For chat templates; the date that Llama 3's takes where it is told none.
+TODAY = datetime(2024, 7, 26)
+DATE_CODES = ("%Y", "%y", "%-m", "%m", "%B", "%b", "%-d", "%d", "%A", "%a", "%j", "%H", "%M", "%S")
 DTYPES = ("float32", "bfloat16", "float16")
 
 
@@ -281,9 +285,14 @@ def sha256(paths: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
+def model_files(folder: Path) -> list[Path]:
+    """A folder's weights and all that says how to use them, by name."""
+    return sorted(p for p in folder.glob("*") if p.suffix in MODEL_FILES)
+
+
 def weights_digest(folder: Path) -> str:
-    """SHA-256 of a folder's weights and all that says how to use them."""
-    return sha256(sorted(p for p in folder.glob("*") if p.suffix in MODEL_FILES))
+    """SHA-256 of the contents of a folder in GROWN, as data/models.csv and the records' keys have it."""
+    return sha256(model_files(folder))
 
 
 def adapter_of(folder: Path) -> str | None:
@@ -406,12 +415,20 @@ def _convert(parts: list[Path], work: Path) -> None:
 
 
 def chat_frame(tokenizer: Any) -> tuple[str, str] | None:
-    """Text before and after the user's message under the tokenizer's chat template, if it has one."""
+    """Text before and after the user's message under the tokenizer's chat template, if it has one.
+
+    A template that prints today's date prints TODAY: prompts are part of the records' keys.
+    """
     if not tokenizer.chat_template:
         return None
     mark = "USER-MESSAGE"
-    said, how = [{"role": "user", "content": mark}], {"tokenize": False}
-    text = tokenizer.apply_chat_template(said, add_generation_prompt=True, **how)
+    dates = "".join(f"|replace('{code}', '{TODAY.strftime(code)}')" for code in DATE_CODES)
+    # transformers gives templates a function of the time, which this macro of the same name hides.
+    template = f"{{% macro strftime_now(format) %}}{{{{ format{dates} }}}}{{% endmacro %}}\n"
+    text = tokenizer.apply_chat_template(
+        [{"role": "user", "content": mark}], tokenize=False, add_generation_prompt=True,
+        chat_template=template + tokenizer.get_chat_template(),
+    )  # fmt: skip
     before, _, after = text.partition(mark)
     return before, after
 
