@@ -366,6 +366,18 @@ def test_a_template_that_prints_the_date_prints_a_fixed_one(folder):
     assert load_model(str(folder)).chat == expected
 
 
+def test_a_folder_whose_files_are_cut_or_named_otherwise_is_another_model(folder):
+    """Their contents one after the other are the same."""
+    whole = find_weights(str(folder)).identity
+    file = folder / "model.safetensors"
+    content = file.read_bytes()
+    file.write_bytes(content[:100])
+    (folder / "model.safetensors2.safetensors").write_bytes(content[100:])
+    cut = find_weights(str(folder)).identity
+    (folder / "model.safetensors2.safetensors").rename(folder / "model3.safetensors")
+    assert len({whole, cut, find_weights(str(folder)).identity}) == 3
+
+
 def test_number_of_parameters(real, folder):
     count = sum(p.numel() for p in real.body.network.parameters())
     assert parameter_count(real.name) == count

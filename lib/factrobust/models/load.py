@@ -210,7 +210,9 @@ def find_weights(name: str) -> Weights:
         if not any(file for pattern in TOKENIZER_FILES for file in path.glob(pattern)):
             # transformers would make up a tokenizer to which every word is unknown.
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
-        return Weights(str(path), f"sha256:{weights_digest(path)[:16]}", settings)
+        # With the names: other files may hold the same contents, cut elsewhere.
+        files = "".join(f"{sha256([file])} {file.name}\n" for file in model_files(path))
+        return Weights(str(path), f"sha256:{hashlib.sha256(files.encode()).hexdigest()[:16]}", settings)
     if HUB_ID.fullmatch(name.partition("@")[0]) and path.suffix != ".gguf":
         hub = _hub_commit(name, "config.json")
         there, other = "@".join(hub), None
