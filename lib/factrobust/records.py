@@ -328,10 +328,12 @@ def decode(text: str) -> Any:
     rest, mark, alternatives = text.partition(',"top_logprobs":')  # in a string, quotes have a \
     if not (mark and text.startswith("{")):
         return _DECODER.decode(text)
-    return _DECODER.decode(rest + "}") | {"top_logprobs": Later(alternatives.removesuffix("}"))}
+    return _DECODER.decode(rest + "}") | {
+        "top_logprobs": LazyAlternatives(alternatives.removesuffix("}"))
+    }
 
 
-class Later(UserList[Any]):
+class LazyAlternatives(UserList[Any]):
     """A list of lists of pairs whose JSON text is read when it is first looked at."""
 
     def __init__(self, text: str) -> None:

@@ -135,7 +135,7 @@ def test_a_watched_course_is_asked_at_its_moments(small, tokenizer):
     assert loss[last] < loss[min(loss)]
 
 
-COMMITTED = [name for name in load.own_models() if name not in load.EMBEDDED]
+COMMITTED = [name for name in load.bundled_models() if name not in load.EMBEDDED]
 
 
 @pytest.mark.parametrize("name", COMMITTED)

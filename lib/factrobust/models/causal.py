@@ -36,14 +36,14 @@ CROWDED = 0.8  # share of rows in use above which a batch is not worth shrinking
 Answer = tuple[list[int], int]  # token ids of prompt + answer, and where the answer begins
 
 
-class Beginning(NamedTuple):
+class SharedPrefix(NamedTuple):
     """Tokens that all prompts of a job begin with, and their keys and values (a batch of one)."""
 
     ids: Sequence[int] = ()
     keys: Any = Keys()
 
 
-NOTHING = Beginning()
+NO_PREFIX = SharedPrefix()
 
 
 class CausalLM(Model):
@@ -54,7 +54,7 @@ class CausalLM(Model):
     does not fit into memory is halved until it does. `Seq2SeqLM` does some of the steps in its way.
     """
 
-    _prefix = NOTHING  # the last job's
+    _last_prefix = NO_PREFIX  # the last job's
     # What the last temper job found along its answers, batch by batch: `_along`.
     _tempered: Mapping[Any, tuple[torch.Tensor, list[int]]] = MappingProxyType({})
 
@@ -94,10 +94,12 @@ class CausalLM(Model):
         pairs = [encode(request["prompt"], request["answer"]) for request in job.requests]
         self._check(job, [len(ids) for ids, _ in pairs])
         # 2. What all of them begin with is read once.
-        begun = self._beginning(pairs)
+        prefix = self._shared_prefix(pairs)
         # 3. What begins alike stands together: answers to one prompt, prompts of one beginning.
         # (A low temperature magnifies the last digits, which a longer row moves.)
-        rows, sizes = rows_of(pairs, len(begun.ids), apart=job.operation == "temper")
+        rows, sizes = rows_of(
+            pairs, len(prefix.ids), keep_prompts_separate=job.operation == "temper"
+        )
 
         # 4. The same answers under another cut follow the same hidden states: those of one job stay.
         earlier: Any = self._tempered if job.operation == "temper" else {}
@@ -107,8 +109,8 @@ class CausalLM(Model):
 
         def run(batch: list[list[int]]) -> Batch:
             answers = [[pairs[i] for i in row] for row in batch]
-            same = len(begun.ids), str(answers)
-            hidden, where = earlier.get(same) or self._along(answers, begun)
+            same = len(prefix.ids), str(answers)
+            hidden, where = earlier.get(same) or self._along(answers, prefix)
             kept = sum(states.nbytes for states, _ in [*found.values()])
             if job.operation == "temper" and kept + hidden.nbytes <= KEPT_BYTES:
                 found[same] = hidden, where
@@ -119,12 +121,12 @@ class CausalLM(Model):
         return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _along(
-        self, answers: list[list[Answer]], begun: Beginning
+        self, answers: list[list[Answer]], prefix: SharedPrefix
     ) -> tuple[torch.Tensor, list[int]]:
         """The hidden states [place, width] that predict the tokens of answers, a row a prompt, and
         for each token of all answers in turn its place."""
         # One forward pass for what is not in the cache of the prompts and the branches behind.
-        packed, hidden, *_ = self._forward(answers, begun)
+        packed, hidden, *_ = self._forward(answers, prefix)
         # Each token of an answer has a place that predicts it. Answers share places (their first
         # tokens follow the same prompt), and the head is applied once to each place.
         places = [(r, place) for r, row in enumerate(packed) for place in row.predictors]
@@ -170,11 +172,11 @@ class CausalLM(Model):
         settings, requests = job.settings, job.requests
         n, stop, longest = settings.get("n", 1), settings["stop"], settings["max_new_tokens"]
         closing = functools.cache(functools.partial(self._may_close, stop))
-        apart = "temperatures" in settings  # as in _score
+        keep_prompts_separate = "temperatures" in settings  # as in _score
         groups = by_prompt(job)
         prompts = [self._encode(requests[group[0]]["prompt"]) for group in groups]
         self._check(job, [self._length(len(ids), longest) for ids in prompts])
-        begun = self._beginning([unanswered(ids) for ids in prompts])
+        prefix = self._shared_prefix([unanswered(ids) for ids in prompts])
 
         def run(batch: list[list[int]]) -> Batch:
             numbers = [i for row in batch for i in row]
@@ -185,7 +187,7 @@ class CausalLM(Model):
             ]
             last = [[*prompts[i], *self.body.begin][-1] for i in numbers]  # what an answer follows
             tree.decode(
-                *self._prefill([prompts[i] for i in numbers], begun, apart),
+                *self._prefill([prompts[i] for i in numbers], prefix, keep_prompts_separate),
                 self.body.logits,
                 streams,
                 ended=lambda row, ids: closing(ids[-1]) and self._ended(last[row], ids, stop),
@@ -199,7 +201,9 @@ class CausalLM(Model):
                 results += samples if job.operation == "sample" else answers
             return [i for group in members for i in group], results
 
-        rows, sizes = self._together(prompts, [len(group) * n for group in groups], begun, apart)
+        rows, sizes = self._together(
+            prompts, [len(group) * n for group in groups], prefix, keep_prompts_separate
+        )
         return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _may_close(self, stop: Sequence[str], token: int) -> bool:
@@ -245,22 +249,33 @@ class CausalLM(Model):
         return prompt + answer
 
     def _together(
-        self, prompts: list[list[int]], answers: list[int], begun: Beginning, apart: bool
+        self,
+        prompts: list[list[int]],
+        answers: list[int],
+        prefix: SharedPrefix,
+        keep_prompts_separate: bool,
     ) -> tuple[list[list[int]], list[int]]:
         """Numbers of the prompts that are read together, and the tokens that they cost with so many
         answers in the making."""
-        rows, sizes = rows_of([unanswered(ids) for ids in prompts], len(begun.ids), apart=apart)
+        rows, sizes = rows_of(
+            [unanswered(ids) for ids in prompts],
+            len(prefix.ids),
+            keep_prompts_separate=keep_prompts_separate,
+        )
         return rows, [n + sum(answers[i] for i in row) for row, n in zip(rows, sizes, strict=True)]
 
     def _prefill(
-        self, prompts: list[list[int]], begun: Beginning = NOTHING, apart: bool = False
-    ) -> tuple[torch.Tensor, tree.Grow]:
-        """Last hidden state of each prompt, and how its answers grow from there."""
+        self,
+        prompts: list[list[int]],
+        prefix: SharedPrefix = NO_PREFIX,
+        keep_prompts_separate: bool = False,
+    ) -> tuple[torch.Tensor, tree.NextLevel]:
+        """Last hidden state of each prompt, and how its answers go on from there."""
         # 1. What begins alike is read once, in one row.
         answers = [unanswered(ids) for ids in prompts]
-        together, _ = rows_of(answers, len(begun.ids), apart=apart)
+        together, _ = rows_of(answers, len(prefix.ids), keep_prompts_separate=keep_prompts_separate)
         batch = [[answers[i] for i in numbers] for numbers in together]
-        rows, hidden, cache, kv_positions = self._forward(batch, begun)
+        rows, hidden, cache, kv_positions = self._forward(batch, prefix)
         # 2. Each prompt goes on in a row of its own, with the keys of its own tokens.
         ends = {
             i: (r, place)
@@ -268,13 +283,13 @@ class CausalLM(Model):
             for i, place in zip(numbers, row.predictors, strict=True)
         }
         at = tuple(map(list, zip(*(ends[i] for i in range(len(prompts))), strict=True)))
-        before = torch.ones(len(begun.ids), dtype=torch.bool)
+        before = torch.ones(len(prefix.ids), dtype=torch.bool)
         seen = [torch.cat([before, rows[r].links[place]]) for r, place in zip(*at, strict=True)]
         kept = pad_sequence([each.nonzero()[:, 0] for each in seen], batch_first=True)
         row = torch.tensor(at[0])[:, None]
         cache.select(row, kept)
-        level = Level(self.body, cache, kv_positions[row, kept], list(map(len, prompts)))
-        return hidden[at], level.grow
+        level = TreeLevel(self.body, cache, kv_positions[row, kept], list(map(len, prompts)))
+        return hidden[at], level.next_level
 
     def _whole(self, prompt: list[int], answer: list[int]) -> torch.Tensor:
         """The network's own logits after an answer, [vocabulary]."""
@@ -282,7 +297,7 @@ class CausalLM(Model):
         logits: torch.Tensor = self.body.network(input_ids=ids).logits[0, -1]
         return logits
 
-    def _beginning(self, answers: list[Answer]) -> Beginning:
+    def _shared_prefix(self, answers: list[Answer]) -> SharedPrefix:
         """What all answers of a job begin with: found before its batches, whose order is by chance.
 
         Jobs share their few-shot examples, so the last job's beginning is taken again as far as it
@@ -292,25 +307,25 @@ class CausalLM(Model):
         # The token before an answer predicts its first one, so it must be among the new tokens.
         common = min(common, *(start - 1 for _, start in answers)) if answers else 0
         if common < SHORT_PREFIX:
-            return NOTHING
-        begun, ids = self._prefix, answers[0][0][:common]
-        if (shared := common_length([[*begun.ids], ids])) >= max(SHORT_PREFIX, common // 2):
-            keys = copy.deepcopy(begun.keys)
-            keys.crop(shared - len(begun.ids))
-            return Beginning(ids[:shared], keys)
+            return NO_PREFIX
+        prefix, ids = self._last_prefix, answers[0][0][:common]
+        if (shared := common_length([[*prefix.ids], ids])) >= max(SHORT_PREFIX, common // 2):
+            keys = copy.deepcopy(prefix.keys)
+            keys.crop(shared - len(prefix.ids))
+            return SharedPrefix(ids[:shared], keys)
         with torch.inference_mode():
-            _, _, keys, _ = self._forward([[unanswered(ids)]], NOTHING)
-        self._prefix = Beginning(ids, keys)
-        return self._prefix
+            _, _, keys, _ = self._forward([[unanswered(ids)]], NO_PREFIX)
+        self._last_prefix = SharedPrefix(ids, keys)
+        return self._last_prefix
 
     def _forward(
-        self, batch: list[list[Answer]], begun: Beginning
+        self, batch: list[list[Answer]], prefix: SharedPrefix
     ) -> tuple[list["Row"], torch.Tensor, Any, torch.Tensor]:
         """Run answers, a row a prompt, from behind what they begin with.
 
         Returns the rows, hidden states [row, q, width], cache, and positions of its keys [row, key].
         """
-        cache, shared = copy.deepcopy(begun.keys), len(begun.ids)
+        cache, shared = copy.deepcopy(prefix.keys), len(prefix.ids)
         cache.batch_repeat_interleave(len(batch))
         rows = [pack_answers(row, shared) for row in batch]
         padded = pad_rows(rows, shared, self.body.device)
@@ -350,9 +365,9 @@ class CausalLM(Model):
         try:
             with torch.inference_mode():
                 expected = self._whole(prompt, answer).float()
-                hidden, grow = self._prefill([prompt])
+                hidden, next_level = self._prefill([prompt])
                 for token in answer:
-                    hidden = grow([0], [token])
+                    hidden = next_level([0], [token])
                 gaps = {gap(scale): scale for scale in self.body.scales}
         except (AssertionError, AttributeError, IndexError, TypeError, ValueError) as error:
             raise ModelError(
@@ -423,12 +438,12 @@ def pack_answers(answers: list[Answer], shared: int) -> Row:
 
 
 def rows_of(
-    answers: list[Answer], cached: int = 0, *, apart: bool = False
+    answers: list[Answer], cached: int = 0, *, keep_prompts_separate: bool = False
 ) -> tuple[list[list[int]], list[int]]:
     """Numbers of the answers, those that begin alike together in a row, and the size of each row.
 
     An answer joins the one before it (in the order of tokens) if their prompts are the same or, unless
-    prompts stay `apart`, a quarter of its tokens behind the first `cached` ones, as far as the row holds
+    prompts stay `keep_prompts_separate`, a quarter of its tokens behind the first `cached` ones, as far as the row holds
     no more than BRANCHES answers and LONG tokens. The size is the number of tokens, what begins alike
     counted once.
     """
@@ -438,7 +453,9 @@ def rows_of(
     for i in sorted(range(len(answers)), key=lambda i: answers[i][0]):
         ids, start = answers[i]
         alike = common_length([before, ids])
-        enough = start if apart else min(start, cached + ceil((len(ids) - cached) / 4))
+        enough = (
+            start if keep_prompts_separate else min(start, cached + ceil((len(ids) - cached) / 4))
+        )
         new = len(ids) - alike
         if rows and alike >= enough and len(rows[-1]) < BRANCHES and sizes[-1] + new <= LONG:
             rows[-1].append(i)
@@ -464,7 +481,7 @@ def pad_rows(rows: list[Row], shared: int, device: Any) -> Rows:
     return Rows(ids.to(device), positions.to(device), seen.to(device), (at[0], at[1]))
 
 
-class Level:
+class TreeLevel:
     """The nodes of one level of a tree of answers: a row of the batch holds those of one prompt."""
 
     def __init__(
@@ -476,8 +493,8 @@ class Level:
         keys = torch.arange(kv_positions.shape[1])
         self.seen = keys[None] < torch.tensor(lengths)[:, None]  # [node, key]
 
-    def grow(self, parents: list[int], drawn: list[int]) -> torch.Tensor:
-        """Go on to the next level (see `tree.Grow`)."""
+    def next_level(self, parents: list[int], drawn: list[int]) -> torch.Tensor:
+        """Go on to the next level (see `tree.NextLevel`)."""
         # 1. Rows whose answers have all ended leave the batch: they would cost as much as any other.
         rows = [self.rows[parent] for parent in parents]
         live = sorted(set(rows))

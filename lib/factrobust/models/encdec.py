@@ -16,10 +16,10 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, EncoderDecoderCache
 
 from factrobust.models import tokens
-from factrobust.models.causal import NOTHING, Beginning, CausalLM
+from factrobust.models.causal import NO_PREFIX, CausalLM, SharedPrefix
 from factrobust.models.engine import Batch, Body, by_prompt, in_batches
 from factrobust.models.interface import Job, ModelError
-from factrobust.models.tree import Grow
+from factrobust.models.tree import NextLevel
 
 ROWS = 64  # answers that are teacher-forced at once: each holds a copy of its prompt's keys
 
@@ -156,27 +156,34 @@ class Seq2SeqLM(CausalLM):
         return max(prompt, len(self.body.begin) + answer)  # each of the two has its own context
 
     def _together(
-        self, prompts: list[list[int]], answers: list[int], begun: Beginning, apart: bool
+        self,
+        prompts: list[list[int]],
+        answers: list[int],
+        prefix: SharedPrefix,
+        keep_prompts_separate: bool,
     ) -> tuple[list[list[int]], list[int]]:
         sizes = [(len(ids) + 1) * n for ids, n in zip(prompts, answers, strict=True)]
         return [[i] for i in range(len(prompts))], sizes
 
-    def _beginning(self, answers: object) -> Beginning:
-        return NOTHING  # an encoder reads each prompt whole
+    def _shared_prefix(self, answers: object) -> SharedPrefix:
+        return NO_PREFIX  # an encoder reads each prompt whole
 
     def _prefill(
-        self, prompts: list[list[int]], begun: Beginning = NOTHING, apart: bool = False
-    ) -> tuple[torch.Tensor, Grow]:
+        self,
+        prompts: list[list[int]],
+        prefix: SharedPrefix = NO_PREFIX,
+        keep_prompts_separate: bool = False,
+    ) -> tuple[torch.Tensor, NextLevel]:
         hidden, encoded = self.body.encode(prompts)
 
-        def grow(parents: list[int], drawn: list[int]) -> torch.Tensor:
+        def next_level(parents: list[int], drawn: list[int]) -> torch.Tensor:
             nonlocal encoded
             if parents != list(range(len(encoded.mask))):  # else nobody ended or branched
                 encoded = encoded.rows(parents)
             new = torch.tensor(drawn, device=self.body.device)
             return self.body.step(encoded, new[:, None])[:, 0]
 
-        return hidden, grow
+        return hidden, next_level
 
     def _whole(self, prompt: list[int], answer: list[int]) -> torch.Tensor:
         logits: torch.Tensor = self.body.network(

@@ -49,7 +49,9 @@ STOPS = 4  # OpenAI takes no more; the others are cut off here
 # OpenAI, and TGI takes no top_p of 1: who refuses one of these needs none.
 WIDE: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
 TOPS = ("logprobs", "top_logprobs", "top_n_tokens")
-NAMES = re.compile(rf"\b({'|'.join(('seed', 'echo', 'max_tokens', 'temperature', *WIDE, *TOPS))})\b")
+NAMES = re.compile(
+    rf"\b({'|'.join(('seed', 'echo', 'max_tokens', 'temperature', *WIDE, *TOPS))})\b"
+)
 # What servers say of a parameter that they do not take, or not with this value.
 REFUSES = re.compile(
     r"unrecogni|unknown|unsupported|unexpected|\bextra|\binvalid\b|does not support|must be|at most|"
@@ -275,8 +277,8 @@ class EndpointModel(Model):
         top = min(call.get("alternatives", TOP), self._alternatives)
         if self.endpoint.api == "completions":
             return body | {"prompt": call["prompt"]} | ({"logprobs": top} if top else {})
-        message, _, begun = call["prompt"].partition(TURN)
-        if begun:  # servers differ in whether they go on from it
+        message, _, prefix = call["prompt"].partition(TURN)
+        if prefix:  # servers differ in whether they go on from it
             raise ModelError(
                 f"{self.name}: no answer can be begun for a chat endpoint; ask in the format 'chat' "
                 f"or 'instruction', or 'prefix' with api: completions (asked: ...{call['prompt'][-60:]!r})"

@@ -212,7 +212,9 @@ def find_weights(name: str) -> Weights:
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
         # With the names: other files may hold the same contents, cut elsewhere.
         files = "".join(f"{sha256([file])} {file.name}\n" for file in model_files(path))
-        return Weights(str(path), f"sha256:{hashlib.sha256(files.encode()).hexdigest()[:16]}", settings)
+        return Weights(
+            str(path), f"sha256:{hashlib.sha256(files.encode()).hexdigest()[:16]}", settings
+        )
     if HUB_ID.fullmatch(name.partition("@")[0]) and path.suffix != ".gguf":
         hub = _hub_commit(name, "config.json")
         there, other = "@".join(hub), None
@@ -222,12 +224,12 @@ def find_weights(name: str) -> Weights:
             identity += f" tokenizer {'@'.join(other)}"
         return Weights(there, identity, settings, hub, other)
     raise ModelError(
-        f"no model is called {name!r}; give one of {', '.join(own_models())}, an existing folder, "
+        f"no model is called {name!r}; give one of {', '.join(bundled_models())}, an existing folder, "
         "a .gguf file, a hub id such as org/model@revision, or the mapping of an endpoint"
     )
 
 
-def own_models() -> list[str]:
+def bundled_models() -> list[str]:
     """The names of the models whose weights come with this project."""
     return [name for name, line in read_settings(FILE).items() if line.sha256]
 

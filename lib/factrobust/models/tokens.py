@@ -8,10 +8,10 @@ from factrobust.models.interface import ModelError
 
 def encode(tokenizer: Any, text: str, *, bos: bool) -> list[int]:
     """Token ids of `text`, with exactly one BOS if `bos`, also when the text begins with one."""
-    return _begun(tokenizer, tokenizer(text, add_special_tokens=False).input_ids, bos)
+    return _with_bos(tokenizer, tokenizer(text, add_special_tokens=False).input_ids, bos)
 
 
-def _begun(tokenizer: Any, ids: list[int], bos: bool) -> list[int]:
+def _with_bos(tokenizer: Any, ids: list[int], bos: bool) -> list[int]:
     first = [tokenizer.bos_token_id]
     return [*first, *ids] if bos and ids[:1] != first else list(ids)
 
@@ -27,7 +27,7 @@ def encode_pair(
     if isinstance(answer, str):
         text, how = prompt + answer, {"return_offsets_mapping": True}
         found = tokenizer(text, add_special_tokens=False, **how)
-        ids = _begun(tokenizer, found.input_ids, bos)
+        ids = _with_bos(tokenizer, found.input_ids, bos)
         start = len(ids) - sum(end > len(prompt) for _, end in found.offset_mapping)
     else:
         ids = encode(tokenizer, prompt, bos=bos)

@@ -30,7 +30,7 @@ NO_NUMBERS = np.empty((0, HALVINGS))  # a greedy answer draws nothing
 
 # From one level to the next: given, for each new node, its parent in the level before (in order) and
 # the token drawn there, the hidden states [node, width] of the new nodes.
-Grow = Callable[[list[int], list[int]], torch.Tensor]
+NextLevel = Callable[[list[int], list[int]], torch.Tensor]
 
 
 @dataclass
@@ -74,7 +74,7 @@ def uniforms(seed: int, prompt: str, temperature: float, index: int, n: int) -> 
 
 def decode(
     hidden: torch.Tensor,
-    grow: Grow,
+    next_level: NextLevel,
     head: Callable[[torch.Tensor], torch.Tensor],
     streams: list[list[Stream]],
     *,
@@ -84,7 +84,7 @@ def decode(
 ) -> None:
     """Extend the streams of each prompt, in place, until they end.
 
-    `hidden` [prompt, width] are the last hidden states of the prompts, which `grow` continues.
+    `hidden` [prompt, width] are the last hidden states of the prompts, which `next_level` continues.
     `head` gives the logits of at most `chunk` of them. `ended(prompt, ids)` tells whether an answer
     is complete. `settings` are the job's: max_new_tokens, what truncates the distribution (`CUTS`),
     and for greedy answers the `temperatures` of their curves.
@@ -114,7 +114,7 @@ def decode(
             return
         # 4. One forward pass makes the others the nodes of the next level.
         parents, drawn = map(list, zip(*going, strict=True))
-        hidden = grow(parents, drawn)
+        hidden = next_level(parents, drawn)
         nodes = [(nodes[p][0], group) for p, group in zip(parents, going.values(), strict=True)]
 
 
