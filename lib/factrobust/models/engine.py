@@ -206,12 +206,7 @@ def by_prompt(job: Job) -> list[list[int]]:
 
 
 def in_batches(
-    items: list[Any],
-    sizes: list[int],
-    run: Callable[[list[Any]], Batch],
-    *,
-    budget: int,
-    name: str,
+    items: list[Any], sizes: list[int], run: Callable[[list[Any]], Batch], *, budget: int, name: str
 ) -> Iterator[Batch]:
     """Run items in batches of similar size, longest first, and yield the result of each batch.
 

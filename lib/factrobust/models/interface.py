@@ -168,11 +168,7 @@ class Model(ABC):
         return self._run(Job("score", _pairs(prompts, answers)))
 
     def temper(
-        self,
-        prompts: Sequence[str],
-        answers: Answers,
-        temperatures: Sequence[float],
-        **cuts: Any,
+        self, prompts: Sequence[str], answers: Answers, temperatures: Sequence[float], **cuts: Any
     ) -> np.ndarray:
         """log P_t(answer | prompt) at every temperature, array [prompt, temperature].
 
