@@ -42,11 +42,6 @@ def told(table):
     return list(map(grow.learned, table.to_dict("records")))
 
 
-def test_no_control_fact_is_ever_told(world):
-    control = world.facts[world.facts["exposure"] == 0]
-    assert not corpus(world)["fact_id"].isin(control["fact_id"]).any()
-
-
 def test_answers_alone_are_learned(tokenizer):
     text = [("Q: Where?\nA:", False), (" Lisbon\n", True)]
     [row] = grow.rows([text], tokenizer)
