@@ -8,9 +8,10 @@ import pytest
 import torch
 import transformers as hf
 
+from factrobust.models import causal
 from factrobust.models.causal import (
     BRANCHES,
-    NOTHING,
+    NO_PREFIX,
     common_length,
     pack_answers,
     pad_rows,
@@ -33,7 +34,7 @@ def test_score_and_temper_are_the_networks_own(real, ask, reference):
     """Prompts of very different lengths in one batch, without and with a prefix in the cache."""
     prompts = [*ask(real, 5), "The capital of France is"]  # the last shares no prefix
     answers = [*ANSWERS[:5], " Paris"]
-    real._prefix = NOTHING
+    real._last_prefix = NO_PREFIX
     for chosen in (slice(5), slice(5), slice(6)):
         scores = real.score(prompts[chosen], answers[chosen])
     curves = real.temper(prompts, answers, [*TEMPERATURES, 0.0])
@@ -89,7 +90,7 @@ def test_rows_of_answers_that_begin_alike_by_hand():
     ]
     # In the order of tokens: 2 3 4 7, then 9 8, then 5 6; and 9 9 9 9 alone.
     assert rows_of(answers) == ([[1, 0, 2], [3]], [9, 5])
-    assert rows_of(answers, apart=True) == ([[1, 0], [2], [3]], [7, 5, 5])
+    assert rows_of(answers, keep_prompts_separate=True) == ([[1, 0], [2], [3]], [7, 5, 5])
     row = pack_answers([answers[i] for i in (1, 0, 2)], 1)
     assert row.tokens == [2, 3, 4, 9, 5]
     assert row.positions == [1, 2, 3, 4, 3]
@@ -116,7 +117,7 @@ def test_head_only_where_it_is_asked_for(gemma, ask, watch):
     with watch(gemma) as work:
         scores = gemma.score(prompts, ANSWERS[:4])
     assert sum(work.head) == sum(map(len, scores))
-    gemma._prefix = NOTHING
+    gemma._last_prefix = NO_PREFIX
     with watch(gemma) as work:
         gemma.temper(prompts[:1] * 5, [" Nairobi", " Paris", " Rome", " Oslo", " Lima"], [0.5, 1])
     assert sum(work.head) == 1  # five answers of one token follow the same place
@@ -143,7 +144,7 @@ def test_head_of_a_bfloat16_network_is_float32():
 def test_one_prefill_for_all_temperatures_and_samples(gemma, ask, watch):
     [prompt] = ask(gemma, 1)
     length = len(gemma.tokenizer(prompt).input_ids)
-    gemma._prefix = NOTHING
+    gemma._last_prefix = NO_PREFIX
     with watch(gemma) as work:
         gemma.sample([prompt] * 3, temperature=[0.2, 0.6, 1.0], n=4, max_new_tokens=2)
     assert sum(q for _, q in work.body[:-1]) == length  # the prompt (in two parts) once
@@ -157,7 +158,7 @@ def test_one_prefill_for_all_temperatures_and_samples(gemma, ask, watch):
 
 def test_prefix_is_computed_once_across_calls(smollm, ask, watch):
     prompts = ask(smollm)
-    smollm._prefix = NOTHING
+    smollm._last_prefix = NO_PREFIX
     with watch(smollm) as first:
         smollm.score(prompts[:3], ANSWERS[:3])
     with watch(smollm) as second:
@@ -177,10 +178,10 @@ def test_beginning_is_the_jobs_and_not_of_the_batch_that_comes_first(smollm, ask
     monkeypatch.setattr(smollm, "tokens_per_batch", 64)
     found = []
     for _ in range(2):
-        smollm._prefix = NOTHING
+        smollm._last_prefix = NO_PREFIX
         found.append(smollm.score(prompts, [ANSWERS[4]] * 9))
         # The shortest prompt's last token predicts its answer, and is read with it.
-        assert len(smollm._prefix.ids) == common_length(ids) - 1 < common_length(ids[:-1]) // 2
+        assert len(smollm._last_prefix.ids) == common_length(ids) - 1 < common_length(ids[:-1]) // 2
     assert all(map(np.array_equal, *found))
 
 
@@ -248,6 +249,14 @@ def test_another_cut_of_the_same_answers_costs_the_head_alone(smollm, ask, watch
     assert not np.array_equal(cut, other)  # other answers: other hidden states
     smollm._tempered = {}
     np.testing.assert_allclose(smollm.temper(*asked, [1.0, 2.0], min_p=0.1), cut, atol=1e-4)
+
+
+def test_hidden_states_are_kept_for_another_cut_only_up_to_a_size(smollm, ask, watch, monkeypatch):
+    monkeypatch.setattr(causal, "KEPT_BYTES", 0)
+    smollm.temper(ask(smollm, 3), ANSWERS[:3], [1.0])
+    with watch(smollm) as second:
+        smollm.temper(ask(smollm, 3), ANSWERS[:3], [2.0])
+    assert second.body
 
 
 # -- ids as answers --------------------------------------------------------------------------------

@@ -42,11 +42,6 @@ def told(table):
     return list(map(grow.learned, table.to_dict("records")))
 
 
-def test_no_control_fact_is_ever_told(world):
-    control = world.facts[world.facts["exposure"] == 0]
-    assert not corpus(world)["fact_id"].isin(control["fact_id"]).any()
-
-
 def test_answers_alone_are_learned(tokenizer):
     text = [("Q: Where?\nA:", False), (" Lisbon\n", True)]
     [row] = grow.rows([text], tokenizer)
@@ -135,7 +130,7 @@ def test_a_watched_course_is_asked_at_its_moments(small, tokenizer):
     assert loss[last] < loss[min(loss)]
 
 
-COMMITTED = [name for name in load.own_models() if name not in load.EMBEDDED]
+COMMITTED = [name for name in load.bundled_models() if name not in load.EMBEDDED]
 
 
 @pytest.mark.parametrize("name", COMMITTED)

@@ -1,5 +1,6 @@
 """From a name to a model: the table, where the weights are, what is built, what the records hold."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -235,6 +236,37 @@ def test_converted_once(embed, conversions, capsys):
     assert left == {folder.name}  # nothing half-done stays
 
 
+@pytest.mark.parametrize("fault", ["cut", "flipped", "lost", "half-written", "none"])
+def test_a_damaged_conversion_is_made_anew(embed, conversions, fault, monkeypatch):
+    """As after a full disk; the flipped byte leaves size and date as they were."""
+    embed()
+    folder = converted()
+    file = folder / "model.safetensors"
+    then = file.stat()
+    if fault == "cut":
+        file.write_text("half")
+    elif fault == "flipped":
+        file.write_text("half 0half 2")
+        os.utime(file, ns=(then.st_atime_ns, then.st_mtime_ns))
+    elif fault == "lost":
+        file.unlink()
+    elif fault == "half-written":  # without its list of files
+        (folder / load.CHECKSUMS).unlink()
+    monkeypatch.setattr(load, "_whole", set())  # as in a new process
+    assert converted() == folder
+    assert file.read_text() == "half 0half 1"
+    assert len(conversions) == 1 + (fault != "none")
+    assert len([*folder.parent.iterdir()]) == 2  # the folder and its lock
+
+
+def test_each_transformers_has_a_conversion_of_its_own(embed, conversions, monkeypatch):
+    embed()
+    first = converted()
+    monkeypatch.setattr(load, "version", lambda package: f"99 of {package}")
+    assert first != converted()
+    assert len(conversions) == 2
+
+
 def test_wrong_weights_are_refused(embed, conversions):
     def refused(sentence: str) -> None:
         with pytest.raises(ModelError, match=sentence):
@@ -320,6 +352,30 @@ def test_gguf_file_is_the_embedded_model(smollm, tmp_path):
     assert model.chat == smollm.chat  # the template in the file writes what prompts.CHATS has
     [ours], [theirs] = (m.score(["The capital of France is"], [" Paris"]) for m in (model, smollm))
     np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_template_that_prints_the_date_prints_a_fixed_one(folder):
+    """Else a prompt, which is part of a record's key, would change with the day (Llama 3's does)."""
+    template = (
+        "  {% if strftime_now is defined %}{% set day = strftime_now('%d %b %Y') %}{% endif %}\n"
+        "{{ day }}{% macro now() %}{{ strftime_now('%A %Y-%m-%d %B %-d') }}{% endmacro %}\n"
+        "<{{ now() }}>\n{% for m in messages %}{{ m.content }}{% endfor %}!"
+    )
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    expected = ("26 Jul 2024<Friday 2024-07-26 July 26>\n", "!")
+    assert load_model(str(folder)).chat == expected
+
+
+def test_a_folder_whose_files_are_cut_or_named_otherwise_is_another_model(folder):
+    """Their contents one after the other are the same."""
+    whole = find_weights(str(folder)).identity
+    file = folder / "model.safetensors"
+    content = file.read_bytes()
+    file.write_bytes(content[:100])
+    (folder / "model.safetensors2.safetensors").write_bytes(content[100:])
+    cut = find_weights(str(folder)).identity
+    (folder / "model.safetensors2.safetensors").rename(folder / "model3.safetensors")
+    assert len({whole, cut, find_weights(str(folder)).identity}) == 3
 
 
 def test_number_of_parameters(real, folder):

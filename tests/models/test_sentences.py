@@ -84,16 +84,21 @@ def with_tokenizer(folder: Path) -> Path:
     return folder
 
 
-class Counting(Encoder):
-    """Remembers the texts of each batch."""
+@pytest.fixture
+def computed(monkeypatch):
+    """The texts of each batch that an encoder embeds, and the pairs of each batch of a classifier."""
+    batches: list[list[Any]] = []
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.batches: list[list[str]] = []
+    def counted(compute: Any) -> Any:
+        def run(self: Any, *args: Any) -> Any:
+            batches.append(args[-1])
+            return compute(self, *args)
 
-    def embed(self, texts: Any) -> np.ndarray:
-        self.batches.append(texts)
-        return super().embed(texts)
+        return run
+
+    monkeypatch.setattr(Encoder, "embed", counted(Encoder.embed))
+    monkeypatch.setattr(Entailment, "_probabilities", counted(Entailment._probabilities))
+    return batches
 
 
 def test_vectors_are_unit_means_of_the_states(encoder, monkeypatch):
@@ -131,27 +136,32 @@ def test_known_values(encoder):
     assert encoder.similarity([]).shape == (0,)
 
 
-def test_each_distinct_text_is_embedded_once(monkeypatch):
+def test_each_distinct_text_is_embedded_once_while_its_vector_is_kept(computed, monkeypatch):
     monkeypatch.setattr(sentences, "GROUPS", 2)  # whose vectors the next ones find
-    counting = Counting()
-    counting.similarity([["b", "a"], ["a", "b", "c", ""], ["c", " a"], ["b", "a"]])
-    assert sorted(itertools.chain(*counting.batches)) == ["a", "b", "c"]
+    encoder = Encoder()
+    encoder.similarity([["b", "a"], ["a", "b", "c", ""], ["c", " a"], ["b", "a"]])
+    assert sorted(itertools.chain(*computed)) == ["a", "b", "c"]
+    computed.clear()
+    monkeypatch.setattr(sentences, "VECTORS", 2)  # the latest stay
+    for group in (["a", "b"], ["c", "b", "d"], ["b", "a"], ["b", "d"]):
+        encoder.similarity([group])
+    assert computed == [["c", "d"], ["a", "b"], ["d"]]
 
 
-def test_what_the_records_hold_is_not_computed(tmp_path):
+def test_what_the_records_hold_is_not_computed(computed, tmp_path):
     groups = [TEXTS, TEXTS[:2], ["8", "8", ""], TEXTS[:2]]
     records = Records(tmp_path / "records.sqlite")
-    first = Counting(records=records)
-    values = first.similarity(groups)
+    values = Encoder(records=records).similarity(groups)
+    computed.clear()
     key = Call(
         "sha256:a81fd457f2af94d8 float32", "int_sim", '["guitarist", "samurai"]',
         '{"max_tokens": 128}',
     )  # fmt: skip
     assert records.get([key]) == [values[1]]
     # More texts: only the missing group's are embedded. Order and white space do not matter.
-    second = Counting(records=records)
-    more = second.similarity([[f" {t}\n" for t in TEXTS[::-1]], *groups[1:], ["8", "Benin"]])
-    assert second.batches == [["8", "Benin"]]
+    again = [[f" {t}\n" for t in TEXTS[::-1]], *groups[1:], ["8", "Benin"]]
+    more = Encoder(records=records).similarity(again)
+    assert computed == [["8", "Benin"]]
     assert more[:4].tolist() == values.tolist()
     code = f"""
 import sys, pathlib
@@ -203,27 +213,15 @@ def classifier(tmp_path_factory):
     return build
 
 
-class CountingPairs(Entailment):
-    """Remembers the pairs of each batch."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.batches: list[list[list[str]]] = []
-
-    def _probabilities(self, loaded: Any, pairs: list[list[str]]) -> list[float]:
-        self.batches.append(pairs)
-        return super()._probabilities(loaded, pairs)
-
-
-def test_is_the_softmax_of_the_networks_own_logits(classifier, monkeypatch):
+def test_is_the_softmax_of_the_networks_own_logits(classifier, computed, monkeypatch):
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     folder = classifier()
-    nli = CountingPairs(folder)
+    nli = Entailment(folder)
     values = nli.probability(PAIRS)
     assert nli.name == "tiny-nli"
-    assert (values.shape, values.dtype, len(nli.batches)) == ((5,), np.float64, 1)
+    assert (values.shape, values.dtype, len(computed)) == ((5,), np.float64, 1)
     network = AutoModelForSequenceClassification.from_pretrained(folder).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     for (premise, hypothesis), probability in zip(PAIRS, values, strict=True):
@@ -243,23 +241,23 @@ def test_label_is_found_by_its_name(classifier):
     np.testing.assert_allclose(sum(places), 1, atol=1e-5)
 
 
-def test_probabilities_are_recorded(classifier, tmp_path):
+def test_probabilities_are_recorded(classifier, computed, tmp_path):
     folder = classifier()
     records = Records(tmp_path / "records.sqlite")
-    first = CountingPairs(folder, records=records)
+    first = Entailment(folder, records=records)
     values = first.probability([*PAIRS, PAIRS[0]])
-    assert sum(map(len, first.batches)) == 5  # equal pairs once
+    assert sum(map(len, computed)) == 5  # equal pairs once
     assert values[0] == values[5]
     prompt = json.dumps(["politician", "german politician"])
     key = Call(first.fingerprint, "entailment", prompt, '{"max_tokens": 512}')
     assert records.get([key]) == [values[1]]
-    other = CountingPairs(classifier(MNLI[::-1]), records=records)
+    other = Entailment(classifier(MNLI[::-1]), records=records)
     assert other.fingerprint != first.fingerprint
     other.probability(PAIRS)
-    assert sum(map(len, other.batches)) == 5
-    again = CountingPairs(folder, records=records)
+    assert sum(map(len, computed)) == 10
+    again = Entailment(folder, records=records)
     assert again.probability(PAIRS[::-1]).tolist() == values[4::-1].tolist()
-    assert again.batches == []
+    assert sum(map(len, computed)) == 10
 
 
 def test_long_pairs_are_cut(classifier):

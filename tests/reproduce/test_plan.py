@@ -11,7 +11,7 @@ from export_records import count_calls
 
 from factrobust import paths
 from factrobust.models.load import Settings
-from factrobust.records import Call
+from factrobust.models.records import Call
 from factrobust.reproduce import plan
 from factrobust.reproduce.plan import collect, cost
 

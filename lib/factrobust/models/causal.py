@@ -1,12 +1,11 @@
-"""Decoder-only transformers: the four operations of a model, each with its shared work done once.
+"""Decoder-only transformers: the four operations of a model. Work that answers share is done once.
 
-Numbers are float32 log-softmax values whatever the weights' dtype, computed only at the positions
+Numbers are float32 log-softmax values for weights of any dtype. They are computed only at positions
 that are asked for: with a vocabulary of 262k the head costs more than the body.
 
-A batch row is a *trunk* of tokens followed by *branches*: tokens that see the trunk and their own
-ancestors, not each other. Answers to one prompt are branches, and so are the samples drawn from it.
-Position ids and explicit attention masks make this exact, and padding without effect, wherever the
-padding stands.
+A batch row is a tree of tokens: a prompt, and its answers or samples as branches. A branch sees the
+prompt and its own tokens, but no other branch. Position ids and explicit attention masks make this
+exact, and keep padding without effect.
 """
 
 import copy
@@ -27,34 +26,35 @@ from factrobust.models.engine import Batch, Body, Keys, Rows, by_prompt, in_batc
 from factrobust.models.extra import MptBody
 from factrobust.models.interface import Generation, Job, Model, ModelError
 
-SHORT_PREFIX = 8  # sharing fewer tokens than this saves nothing
-BRANCHES = 64  # answers that share a row, and
-LONG = 256  # tokens of a row: more would make its mask costly
-CROWDED = 0.8  # share of rows in use above which a batch is not worth shrinking
+SHORT_PREFIX = 8  # to share fewer tokens saves nothing
+BRANCHES = 64  # answers in a row at most, and
+LONG = 256  # tokens in it: the mask of a longer row costs too much
+KEPT_BYTES = 1 << 28  # of hidden states that a temper job leaves for the next one
+CROWDED = 0.8  # a batch shrinks when no more than this share of its rows is in use
 
-Answer = tuple[list[int], int]  # token ids of prompt + answer, and where the answer begins
+Answer = tuple[list[int], int]  # token ids of prompt + answer, and the place of the answer's first
 
 
-class Beginning(NamedTuple):
-    """Tokens that all prompts of a job begin with, and their keys and values (a batch of one)."""
+class SharedPrefix(NamedTuple):
+    """The first tokens of all prompts of a job, and their keys and values (a batch of one)."""
 
     ids: Sequence[int] = ()
     keys: Any = Keys()
 
 
-NOTHING = Beginning()
+NO_PREFIX = SharedPrefix()
 
 
 class CausalLM(Model):
-    """A transformers decoder-only model in memory, asked batch by batch.
+    """A transformers decoder-only model in memory. `Seq2SeqLM` does some steps in its own way.
 
-    `tokens_per_batch` bounds the new tokens of one forward pass, `logits_per_batch` the positions at
-    which the head is applied at once (each costs a float32 vector over the vocabulary). A batch that
-    does not fit into memory is halved until it does. `Seq2SeqLM` does some of the steps in its way.
+    One forward pass has at most `tokens_per_batch` new tokens. The head is applied at most at
+    `logits_per_batch` positions at once, each of which costs a float32 vector over the vocabulary. A
+    batch that does not fit into memory is halved until it does.
     """
 
-    _prefix = NOTHING  # the last job's
-    # What the last temper job found along its answers, batch by batch: `_along`.
+    _last_prefix = NO_PREFIX  # of the last job
+    # What `_along` found for the last temper job, batch by batch.
     _tempered: Mapping[Any, tuple[torch.Tensor, list[int]]] = MappingProxyType({})
 
     def __init__(
@@ -83,7 +83,7 @@ class CausalLM(Model):
 
     @functools.cached_property
     def bos(self) -> bool:
-        """Whether the tokenizer puts its beginning-of-sequence token before a text by itself."""
+        """Whether the tokenizer puts its beginning-of-sequence token before every text."""
         bos = self.tokenizer.bos_token_id
         return bos is not None and self.tokenizer("a").input_ids[:1] == [bos]
 
@@ -92,13 +92,15 @@ class CausalLM(Model):
         encode = functools.partial(tokens.encode_pair, self.tokenizer, bos=self.bos)
         pairs = [encode(request["prompt"], request["answer"]) for request in job.requests]
         self._check(job, [len(ids) for ids, _ in pairs])
-        # 2. What all of them begin with is read once.
-        begun = self._beginning(pairs)
-        # 3. What begins alike stands together: answers to one prompt, prompts of one beginning.
-        # (A low temperature magnifies the last digits, which a longer row moves.)
-        rows, sizes = rows_of(pairs, len(begun.ids), apart=job.operation == "temper")
+        # 2. The first tokens that all of them share are read once.
+        prefix = self._shared_prefix(pairs)
+        # 3. Answers to one prompt share a row, and so do prompts that begin with the same tokens. But
+        # longer rows change last digits, which low temperatures magnify.
+        rows, sizes = rows_of(
+            pairs, len(prefix.ids), keep_prompts_separate=job.operation == "temper"
+        )
 
-        # 4. The same answers under another cut follow the same hidden states: those of one job stay.
+        # 4. The same answers with other temperatures or cuts need the same hidden states.
         earlier: Any = self._tempered if job.operation == "temper" else {}
         found: dict[Any, tuple[torch.Tensor, list[int]]] = {}
         if job.operation == "temper":
@@ -106,9 +108,10 @@ class CausalLM(Model):
 
         def run(batch: list[list[int]]) -> Batch:
             answers = [[pairs[i] for i in row] for row in batch]
-            same = len(begun.ids), str(answers)
-            hidden, where = earlier.get(same) or self._along(answers, begun)
-            if job.operation == "temper":
+            same = len(prefix.ids), str(answers)
+            hidden, where = earlier.get(same) or self._along(answers, prefix)
+            kept = sum(states.nbytes for states, _ in [*found.values()])
+            if job.operation == "temper" and kept + hidden.nbytes <= KEPT_BYTES:
                 found[same] = hidden, where
             wanted = [ids[start:] for row in answers for ids, start in row]
             values = self._values(hidden, where, wanted, job.settings)
@@ -117,14 +120,13 @@ class CausalLM(Model):
         return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _along(
-        self, answers: list[list[Answer]], begun: Beginning
+        self, answers: list[list[Answer]], prefix: SharedPrefix
     ) -> tuple[torch.Tensor, list[int]]:
-        """The hidden states [place, width] that predict the tokens of answers, a row a prompt, and
-        for each token of all answers in turn its place."""
-        # One forward pass for what is not in the cache of the prompts and the branches behind.
-        packed, hidden, *_ = self._forward(answers, begun)
-        # Each token of an answer has a place that predicts it. Answers share places (their first
-        # tokens follow the same prompt), and the head is applied once to each place.
+        """The hidden states [place, width] that predict the tokens of `answers` [row, answer], and the
+        place for each token of all answers in turn."""
+        packed, hidden, *_ = self._forward(answers, prefix)
+        # Answers share places, since their first tokens follow the same prompt. The head is applied
+        # once to each place.
         places = [(r, place) for r, row in enumerate(packed) for place in row.predictors]
         number = {place: i for i, place in enumerate(dict.fromkeys(places))}
         at = tuple(map(list, zip(*number, strict=True)))
@@ -137,11 +139,10 @@ class CausalLM(Model):
         answers: list[list[int]],
         settings: Mapping[str, Any],
     ) -> list[np.ndarray]:
-        """What score or temper says of each answer, from the hidden states that predict its tokens.
+        """The result of score or temper for each answer.
 
-        Token k of all answers in turn is predicted by row `where[k]` of `hidden` [place, width]. The
-        head is applied once to each place, however many answers go on from there; the log-softmax is
-        float32.
+        Row `where[k]` of `hidden` [place, width] predicts token k of all answers in turn. The
+        log-softmax is float32.
         """
         at = torch.tensor(where)
         targets = torch.tensor([token for ids in answers for token in ids])
@@ -158,7 +159,7 @@ class CausalLM(Model):
             norms = tree.log_norms(logits, grid, least).float()[rows]
             z = logits[rows, targets[here]][:, None]
             scaled = z / torch.tensor(grid, device=logits.device) - norms
-            if least is not None:  # a token that truncation drops is impossible
+            if least is not None:  # truncation makes the others impossible
                 scaled = scaled.masked_fill(z < least[rows], -torch.inf)
             values[here] = scaled.cpu().numpy()
         each = np.split(values, np.cumsum([len(ids) for ids in answers])[:-1])
@@ -168,11 +169,11 @@ class CausalLM(Model):
         settings, requests = job.settings, job.requests
         n, stop, longest = settings.get("n", 1), settings["stop"], settings["max_new_tokens"]
         closing = functools.cache(functools.partial(self._may_close, stop))
-        apart = "temperatures" in settings  # as in _score
+        keep_prompts_separate = "temperatures" in settings  # as in _score
         groups = by_prompt(job)
         prompts = [self._encode(requests[group[0]]["prompt"]) for group in groups]
         self._check(job, [self._length(len(ids), longest) for ids in prompts])
-        begun = self._beginning([unanswered(ids) for ids in prompts])
+        prefix = self._shared_prefix([unanswered(ids) for ids in prompts])
 
         def run(batch: list[list[int]]) -> Batch:
             numbers = [i for row in batch for i in row]
@@ -181,9 +182,9 @@ class CausalLM(Model):
                 [s for i in group for s in tree.new_streams(requests[i], settings)]
                 for group in members
             ]
-            last = [[*prompts[i], *self.body.begin][-1] for i in numbers]  # what an answer follows
+            last = [[*prompts[i], *self.body.begin][-1] for i in numbers]  # before an answer
             tree.decode(
-                *self._prefill([prompts[i] for i in numbers], begun, apart),
+                *self._prefill([prompts[i] for i in numbers], prefix, keep_prompts_separate),
                 self.body.logits,
                 streams,
                 ended=lambda row, ids: closing(ids[-1]) and self._ended(last[row], ids, stop),
@@ -197,11 +198,13 @@ class CausalLM(Model):
                 results += samples if job.operation == "sample" else answers
             return [i for group in members for i in group], results
 
-        rows, sizes = self._together(prompts, [len(group) * n for group in groups], begun, apart)
+        rows, sizes = self._together(
+            prompts, [len(group) * n for group in groups], prefix, keep_prompts_separate
+        )
         return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _may_close(self, stop: Sequence[str], token: int) -> bool:
-        """Whether an answer may end with this token: few do, and decoding all of it takes longer."""
+        """Whether an answer may end with this token. Few tokens end one, and this saves decoding."""
         text = self.tokenizer.decode([token])
         return token in self.end_ids or any(s[-1] in f"{text} " or not s.isascii() for s in stop)
 
@@ -214,7 +217,7 @@ class CausalLM(Model):
     def _generations(
         self, prompt: str, last: int, streams: list[tree.Stream], stop: Sequence[str]
     ) -> list[Generation]:
-        """What the streams of one prompt (`last`: the token before) say, up to a stop or end."""
+        """The answers of the streams of one prompt, whose last token is `last`."""
 
         @functools.cache  # many samples are equal
         def ending(ids: tuple[int, ...]) -> tuple[str, int]:
@@ -239,40 +242,50 @@ class CausalLM(Model):
         return tokens.encode(self.tokenizer, prompt, bos=self.bos)
 
     def _length(self, prompt: int, answer: int) -> int:
-        """How much of the context a prompt and an answer of so many tokens take."""
+        """Tokens of the context that a prompt and an answer of these lengths take."""
         return prompt + answer
 
     def _together(
-        self, prompts: list[list[int]], answers: list[int], begun: Beginning, apart: bool
+        self,
+        prompts: list[list[int]],
+        answers: list[int],
+        prefix: SharedPrefix,
+        keep_prompts_separate: bool,
     ) -> tuple[list[list[int]], list[int]]:
-        """Numbers of the prompts that are read together, and the tokens that they cost with so many
-        answers in the making."""
-        rows, sizes = rows_of([unanswered(ids) for ids in prompts], len(begun.ids), apart=apart)
+        """Rows of prompts (their numbers), and the tokens of each row with so many answers."""
+        rows, sizes = rows_of(
+            [unanswered(ids) for ids in prompts],
+            len(prefix.ids),
+            keep_prompts_separate=keep_prompts_separate,
+        )
         return rows, [n + sum(answers[i] for i in row) for row, n in zip(rows, sizes, strict=True)]
 
     def _prefill(
-        self, prompts: list[list[int]], begun: Beginning = NOTHING, apart: bool = False
-    ) -> tuple[torch.Tensor, tree.Grow]:
-        """Last hidden state of each prompt, and how its answers grow from there."""
-        # 1. What begins alike is read once, in one row.
+        self,
+        prompts: list[list[int]],
+        prefix: SharedPrefix = NO_PREFIX,
+        keep_prompts_separate: bool = False,
+    ) -> tuple[torch.Tensor, tree.NextLevel]:
+        """Last hidden state of each prompt, [prompt, width], and the function for the next level."""
+        # 1. Prompts that begin with the same tokens are read in one row.
         answers = [unanswered(ids) for ids in prompts]
-        together, _ = rows_of(answers, len(begun.ids), apart=apart)
+        together, _ = rows_of(answers, len(prefix.ids), keep_prompts_separate=keep_prompts_separate)
         batch = [[answers[i] for i in numbers] for numbers in together]
-        rows, hidden, cache, kv_positions = self._forward(batch, begun)
-        # 2. Each prompt goes on in a row of its own, with the keys of its own tokens.
+        rows, hidden, cache, kv_positions = self._forward(batch, prefix)
+        # 2. Then each prompt gets a row with the keys of its tokens.
         ends = {
             i: (r, place)
             for r, (numbers, row) in enumerate(zip(together, rows, strict=True))
             for i, place in zip(numbers, row.predictors, strict=True)
         }
         at = tuple(map(list, zip(*(ends[i] for i in range(len(prompts))), strict=True)))
-        before = torch.ones(len(begun.ids), dtype=torch.bool)
+        before = torch.ones(len(prefix.ids), dtype=torch.bool)
         seen = [torch.cat([before, rows[r].links[place]]) for r, place in zip(*at, strict=True)]
         kept = pad_sequence([each.nonzero()[:, 0] for each in seen], batch_first=True)
         row = torch.tensor(at[0])[:, None]
         cache.select(row, kept)
-        level = Level(self.body, cache, kv_positions[row, kept], list(map(len, prompts)))
-        return hidden[at], level.grow
+        level = TreeLevel(self.body, cache, kv_positions[row, kept], list(map(len, prompts)))
+        return hidden[at], level.next_level
 
     def _whole(self, prompt: list[int], answer: list[int]) -> torch.Tensor:
         """The network's own logits after an answer, [vocabulary]."""
@@ -280,35 +293,35 @@ class CausalLM(Model):
         logits: torch.Tensor = self.body.network(input_ids=ids).logits[0, -1]
         return logits
 
-    def _beginning(self, answers: list[Answer]) -> Beginning:
-        """What all answers of a job begin with: found before its batches, whose order is by chance.
+    def _shared_prefix(self, answers: list[Answer]) -> SharedPrefix:
+        """The first tokens that all answers of a job share, with their keys.
 
-        Jobs share their few-shot examples, so the last job's beginning is taken again as far as it
-        goes, if that is half of the way.
+        Found before the batches, whose order is by chance. Jobs share their few-shot examples: if the
+        last job's prefix covers at least half of this one, its keys are used again.
         """
         common = common_length([ids for ids, _ in answers])
-        # The token before an answer predicts its first one, so it must be among the new tokens.
+        # The token before an answer predicts its first token, so it must be a new one.
         common = min(common, *(start - 1 for _, start in answers)) if answers else 0
         if common < SHORT_PREFIX:
-            return NOTHING
-        begun, ids = self._prefix, answers[0][0][:common]
-        if (shared := common_length([[*begun.ids], ids])) >= max(SHORT_PREFIX, common // 2):
-            keys = copy.deepcopy(begun.keys)
-            keys.crop(shared - len(begun.ids))
-            return Beginning(ids[:shared], keys)
+            return NO_PREFIX
+        prefix, ids = self._last_prefix, answers[0][0][:common]
+        if (shared := common_length([[*prefix.ids], ids])) >= max(SHORT_PREFIX, common // 2):
+            keys = copy.deepcopy(prefix.keys)
+            keys.crop(shared - len(prefix.ids))
+            return SharedPrefix(ids[:shared], keys)
         with torch.inference_mode():
-            _, _, keys, _ = self._forward([[unanswered(ids)]], NOTHING)
-        self._prefix = Beginning(ids, keys)
-        return self._prefix
+            _, _, keys, _ = self._forward([[unanswered(ids)]], NO_PREFIX)
+        self._last_prefix = SharedPrefix(ids, keys)
+        return self._last_prefix
 
     def _forward(
-        self, batch: list[list[Answer]], begun: Beginning
+        self, batch: list[list[Answer]], prefix: SharedPrefix
     ) -> tuple[list["Row"], torch.Tensor, Any, torch.Tensor]:
-        """Run answers, a row a prompt, from behind what they begin with.
+        """Run the answers [row, answer] after their shared prefix.
 
         Returns the rows, hidden states [row, q, width], cache, and positions of its keys [row, key].
         """
-        cache, shared = copy.deepcopy(begun.keys), len(begun.ids)
+        cache, shared = copy.deepcopy(prefix.keys), len(prefix.ids)
         cache.batch_repeat_interleave(len(batch))
         rows = [pack_answers(row, shared) for row in batch]
         padded = pad_rows(rows, shared, self.body.device)
@@ -317,9 +330,9 @@ class CausalLM(Model):
         return rows, self.body.hidden(padded, cache, kv_positions), cache, kv_positions
 
     def _check(self, job: Job, lengths: list[int]) -> None:
-        """Refuse what is longer than the network's context, and token ids of another vocabulary.
+        """ModelError for texts beyond the network's context, and for ids of another vocabulary.
 
-        Before anything is computed: some networks go on beyond their context, and give nonsense.
+        Some networks give nonsense beyond their context, without an error.
         """
         most = getattr(self.body.config, "max_position_embeddings", None)
         if most and lengths and max(lengths) > most:
@@ -336,7 +349,7 @@ class CausalLM(Model):
             )
 
     def _check_head(self) -> None:
-        """Refuse a network whose own logits are not its head applied to its last hidden states."""
+        """ModelError for a network whose own logits are not its head applied to its hidden states."""
         kind = type(self.body.network).__name__
         prompt, answer = [1, 2, *self.end_ids[:1]], [1, 2]
 
@@ -348,9 +361,9 @@ class CausalLM(Model):
         try:
             with torch.inference_mode():
                 expected = self._whole(prompt, answer).float()
-                hidden, grow = self._prefill([prompt])
+                hidden, next_level = self._prefill([prompt])
                 for token in answer:
-                    hidden = grow([0], [token])
+                    hidden = next_level([0], [token])
                 gaps = {gap(scale): scale for scale in self.body.scales}
         except (AssertionError, AttributeError, IndexError, TypeError, ValueError) as error:
             raise ModelError(
@@ -367,13 +380,12 @@ class CausalLM(Model):
 
 
 class Row(NamedTuple):
-    """New tokens of a prompt, their positions, which of them see which [q, q], and for each token of
-    each answer in turn the place in the row that predicts it."""
+    """The new tokens of a batch row, and their positions."""
 
     tokens: list[int]
     positions: list[int]
-    links: torch.Tensor
-    predictors: list[int]
+    links: torch.Tensor  # [q, q], whether a token sees another
+    predictors: list[int]  # for each token of each answer in turn the place that predicts it
 
 
 def common_length(sequences: list[list[int]]) -> int:
@@ -382,20 +394,20 @@ def common_length(sequences: list[list[int]]) -> int:
 
 
 def unanswered(prompt: list[int]) -> Answer:
-    """A prompt whose answer is to come: with an answer of one token, whichever."""
+    """A prompt without answer: its answer is one token of any kind."""
     return [*prompt, 0], len(prompt)
 
 
 def pack_answers(answers: list[Answer], shared: int) -> Row:
-    """One row for some answers: a tree of their tokens, in which what begins alike is read once.
+    """One row for some answers: a tree of their tokens, in which equal beginnings are one branch.
 
-    The first `shared` tokens are in the cache already. The prompt 5 6 7 with the answers 8 9 and 1, of
-    which 5 6 are in the cache,
+    The first `shared` tokens are in the cache. Example: the prompt 5 6 7 has the answers 8 9 and 1, and
+    5 6 are in the cache. Then
 
         pack_answers([([5, 6, 7, 8, 9], 3), ([5, 6, 7, 1], 3)], shared=2)
 
-    becomes the tokens 7 8 at positions 2 3 with the predictors 0 1 0: 8 and 1 follow 7, 9 follows 8,
-    and nothing is asked of what follows 9 and 1. Answers to other prompts may stand in the same row.
+    gives the tokens 7 8 at positions 2 3 with the predictors 0 1 0: 8 and 1 follow 7, 9 follows 8, and
+    nothing is asked of 9 and 1. A row may hold answers to several prompts.
     """
     new: list[int] = []
     positions, parents, predictors = [], [], []
@@ -412,7 +424,7 @@ def pack_answers(answers: list[Answer], shared: int) -> Row:
             at = places[step]
             if position >= start - 1:
                 predictors.append(at)
-    # Every token sees itself and what stands before it on its way, which comes first in the row.
+    # Every token sees itself and its ancestors, which come first in the row.
     links = np.eye(len(new), dtype=bool)
     for place, parent in enumerate(parents):
         if parent >= 0:
@@ -421,13 +433,13 @@ def pack_answers(answers: list[Answer], shared: int) -> Row:
 
 
 def rows_of(
-    answers: list[Answer], cached: int = 0, *, apart: bool = False
+    answers: list[Answer], cached: int = 0, *, keep_prompts_separate: bool = False
 ) -> tuple[list[list[int]], list[int]]:
-    """Numbers of the answers, those that begin alike together in a row, and the size of each row.
+    """Rows of answers (their numbers) that begin with the same tokens, and the tokens of each row.
 
-    An answer joins the one before it (in the order of tokens) if their prompts are the same or, unless
-    prompts stay `apart`, a quarter of its tokens behind the first `cached` ones, as far as the row holds
-    no more than BRANCHES answers and LONG tokens. The size is the number of tokens, what begins alike
+    Answers are taken in the order of their tokens. One joins the row before if its prompt is there
+    already. It also joins if a quarter of its tokens after the first `cached` ones is there, except
+    with `keep_prompts_separate`. A row has at most BRANCHES answers and LONG tokens, shared ones
     counted once.
     """
     rows: list[list[int]] = []
@@ -436,7 +448,9 @@ def rows_of(
     for i in sorted(range(len(answers)), key=lambda i: answers[i][0]):
         ids, start = answers[i]
         alike = common_length([before, ids])
-        enough = start if apart else min(start, cached + ceil((len(ids) - cached) / 4))
+        enough = (
+            start if keep_prompts_separate else min(start, cached + ceil((len(ids) - cached) / 4))
+        )
         new = len(ids) - alike
         if rows and alike >= enough and len(rows[-1]) < BRANCHES and sizes[-1] + new <= LONG:
             rows[-1].append(i)
@@ -449,7 +463,7 @@ def rows_of(
 
 
 def pad_rows(rows: list[Row], shared: int, device: Any) -> Rows:
-    """Rows of unequal length side by side, each of which sees `shared` tokens before it."""
+    """Rows of any length as one batch; each sees `shared` tokens before its own."""
     n, width = len(rows), max(len(row.tokens) for row in rows)
     ids, positions = torch.zeros(2, n, width, dtype=torch.long)
     seen = torch.ones(n, width, shared + width, dtype=torch.bool)
@@ -462,8 +476,8 @@ def pad_rows(rows: list[Row], shared: int, device: Any) -> Rows:
     return Rows(ids.to(device), positions.to(device), seen.to(device), (at[0], at[1]))
 
 
-class Level:
-    """The nodes of one level of a tree of answers: a row of the batch holds those of one prompt."""
+class TreeLevel:
+    """The nodes of one level of a tree of answers. A row of the batch has the nodes of one prompt."""
 
     def __init__(
         self, body: Body, cache: Any, kv_positions: torch.Tensor, lengths: list[int]
@@ -474,9 +488,9 @@ class Level:
         keys = torch.arange(kv_positions.shape[1])
         self.seen = keys[None] < torch.tensor(lengths)[:, None]  # [node, key]
 
-    def grow(self, parents: list[int], drawn: list[int]) -> torch.Tensor:
-        """Go on to the next level (see `tree.Grow`)."""
-        # 1. Rows whose answers have all ended leave the batch: they would cost as much as any other.
+    def next_level(self, parents: list[int], drawn: list[int]) -> torch.Tensor:
+        """Go on to the next level (see `tree.NextLevel`)."""
+        # 1. Rows whose answers have all ended leave the batch, in which they would still cost time.
         rows = [self.rows[parent] for parent in parents]
         live = sorted(set(rows))
         if len(live) <= CROWDED * len(self.ahead):
@@ -485,7 +499,7 @@ class Level:
             self.kv_positions = self.kv_positions[left]
             self.ahead = [self.ahead[row] for row in live]
             rows = [k for k, (_, group) in enumerate(groupby(rows)) for _ in group]
-        # 2. The children of a row's nodes stand side by side in it, as its new tokens.
+        # 2. The children of a row's nodes are its new tokens.
         columns = [k for _, group in groupby(rows) for k, _ in enumerate(group)]
         at = torch.tensor(rows), torch.tensor(columns)
         n, width, earlier = len(self.ahead), max(columns) + 1, self.seen.shape[1]

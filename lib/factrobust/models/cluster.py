@@ -1,10 +1,10 @@
-"""More than one machine: a model in the memory of a Dask cluster's workers.
+"""A model on several machines: in the memory of a Dask cluster's workers.
 
-A job is cut into slices on the machine that asks. Each worker loads the model once and answers one
-slice after the other; a slice whose worker dies goes to another one, and a worker that joins late
-takes part from then on. Results come back to the process that asked, slice by slice, and only this
-process writes records. The slices depend on the job alone, not on the workers, so that any number
-of them gives the same numbers; one process, which makes other batches, gives the same to 1e-4 nats.
+A job is cut into slices. Each worker loads the model once and answers one slice after the other. A
+slice whose worker dies goes to another one, and a worker may join late. Results come back slice by
+slice to the process that asks, and only this one writes records. The slices do not depend on the
+number of workers, nor do the numbers. One process without a cluster makes other batches, and gives
+the same to 1e-4 nats.
 """
 
 import gc
@@ -23,22 +23,21 @@ from factrobust.models.interface import Job, Model, ModelError
 from factrobust.paths import BUILD
 
 CONNECT_SECONDS = 10.0
-MOST_WORKERS = 4  # each holds the weights in its own memory; the other cores become their threads
-# Ctrl-C reaches every process of a terminal; it is for the one that ends the cluster.
+MOST_WORKERS = 4  # each has its own copy of the weights; other cores are their threads
+# Ctrl-C reaches every process of a terminal, but only the caller may end the cluster.
 NO_INTERRUPT = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-# A worker repeats the imports of the caller's script before it has OMP_NUM_THREADS, which torch reads.
+# A worker repeats the imports of the caller's script before OMP_NUM_THREADS is set, which torch reads.
 THREADS = """import os, sys
 if "torch" in sys.modules:
     sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))"""
-REQUESTS = 48  # of a slice: fewer would fill batches poorly
+REQUESTS = 48  # in a slice; with fewer, batches would be small
 
 
 class ClusterModel(Model):
     """A model that the workers of the Dask scheduler at `address` load and ask.
 
-    They call `load_model(load_name, dtype=dtype)` and refuse weights of another fingerprint. Jobs
-    raise ModelError when the scheduler cannot be reached or is lost; what was yielded before is not
-    computed again by who kept it.
+    They call `load_model(load_name, dtype=dtype)` and refuse weights of another fingerprint. A job
+    raises ModelError if the scheduler cannot be reached or is lost.
     """
 
     def __init__(self, address: str, *, load_name: str, dtype: str, **about: Any) -> None:
@@ -57,7 +56,7 @@ class ClusterModel(Model):
             waiting = {future.key: some for future, some in zip(futures, numbers, strict=True)}
             try:
                 for future, values in as_completed(futures, with_results=True, loop=client.loop):
-                    if isinstance(values, CancelledError):  # handed out instead of raised
+                    if isinstance(values, CancelledError):  # which is returned, not raised
                         raise values
                     future.release()  # else its worker keeps the results
                     yield waiting[future.key], values
@@ -71,12 +70,12 @@ class ClusterModel(Model):
 def connect(address: str, seconds: float = CONNECT_SECONDS) -> Any:
     """A client of the Dask scheduler at `address`, such as "tcp://10.0.0.1:8786".
 
-    Says on stderr when it has no workers, for which everything then waits. Raises ModelError if
-    none answers there within so many seconds.
+    Says on stderr if it has no workers, for which a job would wait. Raises ModelError if no scheduler
+    answers within so many seconds.
     """
     from distributed import Client
 
-    # Lost connections are told once, by an error.
+    # An error reports a lost connection once; these would repeat it.
     for logger in ("distributed", "distributed.client"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:
@@ -95,12 +94,12 @@ def connect(address: str, seconds: float = CONNECT_SECONDS) -> Any:
 
 @contextmanager
 def cluster(where: str | None, workers: int | None = None) -> Iterator[str | None]:
-    """The scheduler's address, while the block lasts; None if none is asked for.
+    """The address of a scheduler for a block; None if `where` is None.
 
-    `where` is the address of a scheduler that others started and keep, or "local", for a cluster of
-    `workers` processes on this machine that ends with the block. They share the cores. By default
-    there are as many as cores, four at most, but one alone where there is a GPU: its device_map
-    spreads a model over all GPUs. Raises ModelError if the scheduler cannot be reached.
+    `where` is the address of a running scheduler. Or it is "local": a cluster of `workers` processes on
+    this machine, which share its cores, and end with the block. By default there is one for each core,
+    four at most; with GPUs only one, whose device_map uses all GPUs. Raises ModelError if the scheduler
+    cannot be reached.
     """
     if where != "local":
         if where is not None:
@@ -115,7 +114,7 @@ def cluster(where: str | None, workers: int | None = None) -> Iterator[str | Non
     cores = cpu_count()
     workers = workers or (1 if torch.cuda.is_available() else min(cores, MOST_WORKERS))
     settings = {
-        # What Dask would set also in this process, whose kernels are no workers.
+        # Dask would set these in this process, too.
         "distributed.nanny.pre-spawn-environ": {},
         "distributed.worker.profile.enabled": False,
     }
@@ -123,7 +122,7 @@ def cluster(where: str | None, workers: int | None = None) -> Iterator[str | Non
         "threads_per_worker": 1,
         "memory_limit": 0,
         "dashboard_address": None,
-        # There is no dashboard, but without this its port, 8787, is taken all the same.
+        # Without this the dashboard's port, 8787, is taken although there is none.
         "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
         "local_directory": os.fspath(BUILD / "dask"),
         "silence_logs": logging.CRITICAL,
@@ -135,24 +134,24 @@ def cluster(where: str | None, workers: int | None = None) -> Iterator[str | Non
 
 
 def slices(job: Job) -> list[list[int]]:
-    """Numbers of the requests of each slice, those with the longest prompts first.
+    """Slices of a job (numbers of requests), longest prompts first.
 
-    Requests that ask the same prompt share their computation, so they stand together; prompts of
-    like length go together, because a batch is padded to its longest.
+    Requests with the same prompt share their computation, and prompts of similar length need little
+    padding: so both stand together.
     """
     prompts = [request["prompt"] for request in job.requests]
     order = sorted(range(len(prompts)), key=lambda i: (-len(prompts[i]), prompts[i]))
     return [order[i : i + REQUESTS] for i in range(0, len(order), REQUESTS)]
 
 
-_one_at_a_time = threading.Lock()  # a model keeps the beginning that prompts share
+_one_at_a_time = threading.Lock()  # a model keeps the last job's prefix
 _loaded: dict[str, Model] = {}  # by fingerprint
 
 
 def answer_slice(job: Job, *, name: str, dtype: str, fingerprint: str) -> list[Any]:
-    """The results of a slice's requests, in their order; runs on a worker.
+    """The results of a slice in the order of its requests; runs on a worker.
 
-    Raises ModelError if the weights that it finds by that name have another fingerprint.
+    Raises ModelError if the weights of that name have another fingerprint there.
     """
     with _one_at_a_time:
         if fingerprint not in _loaded:

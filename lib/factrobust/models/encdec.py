@@ -1,10 +1,10 @@
 """Encoder-decoder transformers (T5, Flan-T5, BART): the same four operations.
 
-A prompt is read by the encoder once, however many answers, temperatures and samples it has. As for
-decoder-only models, numbers are float32 log-softmax values at the positions that are asked for.
+The encoder reads a prompt once for all its answers, temperatures and samples. As for decoder-only
+models, numbers are float32 log-softmax values at the positions that are asked for.
 
-A T5 decoder takes no position ids, so here the nodes of the tree of answers (see `tree`) are rows of
-a batch, not columns of one row: each row has its own past and looks at its prompt's keys and values.
+A T5 decoder takes no position ids. So the nodes of the tree of answers (see `tree`) are rows of a
+batch: each row has its own past, and its prompt's keys and values.
 """
 
 import copy
@@ -16,25 +16,25 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, EncoderDecoderCache
 
 from factrobust.models import tokens
-from factrobust.models.causal import NOTHING, Beginning, CausalLM
+from factrobust.models.causal import NO_PREFIX, CausalLM, SharedPrefix
 from factrobust.models.engine import Batch, Body, by_prompt, in_batches
 from factrobust.models.interface import Job, ModelError
-from factrobust.models.tree import Grow
+from factrobust.models.tree import NextLevel
 
-ROWS = 64  # answers that are teacher-forced at once: each holds a copy of its prompt's keys
+ROWS = 64  # answers in one teacher-forced pass; each has a copy of its prompt's keys
 
 Answer = tuple[int, list[int]]  # the number of its prompt, and its token ids
 
 
 class Encoded(NamedTuple):
-    """What the decoder looks at: `states` and `mask` [row, source token], and the keys so far."""
+    """What the decoder sees: `states` and `mask` [row, source token], and the keys so far."""
 
     states: torch.Tensor
     mask: torch.Tensor
     past: EncoderDecoderCache
 
     def rows(self, index: list[int]) -> "Encoded":
-        """A copy with the given rows, any of them several times."""
+        """A copy of the given rows, each any number of times."""
         at = torch.tensor(index, device=self.states.device)
         past = copy.deepcopy(self.past)
         past.batch_select_indices(at)
@@ -44,8 +44,8 @@ class Encoded(NamedTuple):
 class EncoderDecoder(Body):
     """A network's encoder, its decoder without the head, and the head.
 
-    `begin` are the decoder's start token and, where the model forces one, its first token (BART's
-    <s>). Raises ModelError for a network without a start token, or with attention other than full.
+    `begin` is the decoder's start token, and the first token if the model forces one (BART's <s>).
+    Raises ModelError for a network without a start token, or with attention other than full.
     """
 
     def __init__(self, network: Any) -> None:
@@ -67,7 +67,7 @@ class EncoderDecoder(Body):
             )
         forced = getattr(settings, "forced_bos_token_id", None)
         self.begin = [start] if forced is None else [start, forced]
-        # Some networks scale their last states (T5, not Flan-T5) and say so in settings of their own.
+        # T5 scales its last states, Flan-T5 does not, and their settings have no common name for it.
         self.scales = (1.0, self.config.hidden_size**-0.5)
         self.bias = getattr(network, "final_logits_bias", None)
 
@@ -76,7 +76,7 @@ class EncoderDecoder(Body):
         return logits if self.bias is None else logits + self.bias.float()
 
     def encode(self, prompts: list[list[int]]) -> tuple[torch.Tensor, Encoded]:
-        """Read the prompts and begin their answers: hidden states [prompt, width], and the keys."""
+        """Read prompts and begin their answers: hidden states [prompt, width], and the keys."""
         ids = self._padded(prompts)
         lengths = torch.tensor([len(prompt) for prompt in prompts], device=self.device)
         mask = (torch.arange(ids.shape[1], device=self.device) < lengths[:, None]).long()
@@ -86,19 +86,19 @@ class EncoderDecoder(Body):
         return self.step(encoded, begin)[:, -1], encoded
 
     def step(self, encoded: Encoded, ids: torch.Tensor) -> torch.Tensor:
-        """Hidden states [row, q, width] of new tokens `ids` [row, q], whose keys are added."""
+        """Hidden states [row, q, width] of new tokens `ids` [row, q]. Their keys are added."""
         sees = {"encoder_hidden_states": encoded.states, "encoder_attention_mask": encoded.mask}
         past = {"past_key_values": encoded.past, "use_cache": True}
         hidden: torch.Tensor = self.base(input_ids=ids, **sees, **past).last_hidden_state
         return hidden
 
     def follow(self, encoded: Encoded, answers: list[Answer]) -> torch.Tensor:
-        """Hidden states [token, width] of all answers' tokens in turn; `encoded` is left as it is."""
+        """Hidden states [token, width] of all answers' tokens in turn; `encoded` does not change."""
         states = []
         for low in range(0, len(answers), ROWS):
             rows, ids = zip(*answers[low : low + ROWS], strict=True)
             hidden = self.step(encoded.rows(list(rows)), self._padded(ids))
-            # Padding stands after an answer, where no token of it looks.
+            # Padding stands after an answer, and no token of the answer sees it.
             states += [h[: len(answer)] for h, answer in zip(hidden, ids, strict=True)]
         return torch.cat(states)
 
@@ -110,13 +110,13 @@ class EncoderDecoder(Body):
 class Seq2SeqLM(CausalLM):
     """A transformers encoder-decoder model in memory.
 
-    The prompt is what the encoder reads, closed by the tokenizer's special tokens. The answer is the
-    decoder's text: tokenised by itself, and predicted from the decoder's start token on. So prompt
-    and answer cannot merge, and a separator between them is the answer's own first character (T5's
-    tokenizer drops a leading space and knows no newline, so a stop string with one never ends an
-    answer of T5). The end token is not counted: `score` of a text is the log-probability that the
-    answer begins with it, as for decoder-only models, and `generate` ends before the end token.
-    Whoever wants it counted gives token ids that end with it.
+    The encoder reads the prompt with the tokenizer's special tokens. The answer is the decoder's text,
+    tokenised separately and predicted after the decoder's start token. So prompt and answer cannot
+    merge, and a separator between them is the answer's first character. (T5's tokenizer drops a
+    leading space and has no newline: a stop string with a newline never ends an answer of T5.)
+
+    The end token does not count, as for decoder-only models: `score` of a text is the log-probability
+    that the answer begins with it. To count the end token, give token ids that end with it.
     """
 
     body: EncoderDecoder
@@ -134,7 +134,7 @@ class Seq2SeqLM(CausalLM):
         def run(batch: list[tuple[list[int], list[int]]]) -> Batch:
             flat = [(row, answers[i]) for row, (_, group) in enumerate(batch) for i in group]
             hidden, encoded = self.body.encode([source for source, _ in batch])
-            # All answers to a prompt begin from one place; the rest of a longer one follows itself.
+            # The first token of every answer follows the prompt, the others follow the answer.
             if longer := [(row, ids[:-1]) for row, ids in flat if len(ids) > 1]:
                 hidden = torch.cat([hidden, self.body.follow(encoded, longer)])
             where: list[int] = []
@@ -153,30 +153,37 @@ class Seq2SeqLM(CausalLM):
         return tokens.encode_source(self.tokenizer, prompt)
 
     def _length(self, prompt: int, answer: int) -> int:
-        return max(prompt, len(self.body.begin) + answer)  # each of the two has its own context
+        return max(prompt, len(self.body.begin) + answer)  # encoder and decoder each have a context
 
     def _together(
-        self, prompts: list[list[int]], answers: list[int], begun: Beginning, apart: bool
+        self,
+        prompts: list[list[int]],
+        answers: list[int],
+        prefix: SharedPrefix,
+        keep_prompts_separate: bool,
     ) -> tuple[list[list[int]], list[int]]:
         sizes = [(len(ids) + 1) * n for ids, n in zip(prompts, answers, strict=True)]
         return [[i] for i in range(len(prompts))], sizes
 
-    def _beginning(self, answers: object) -> Beginning:
-        return NOTHING  # an encoder reads each prompt whole
+    def _shared_prefix(self, answers: object) -> SharedPrefix:
+        return NO_PREFIX  # the encoder reads each prompt as a whole
 
     def _prefill(
-        self, prompts: list[list[int]], begun: Beginning = NOTHING, apart: bool = False
-    ) -> tuple[torch.Tensor, Grow]:
+        self,
+        prompts: list[list[int]],
+        prefix: SharedPrefix = NO_PREFIX,
+        keep_prompts_separate: bool = False,
+    ) -> tuple[torch.Tensor, NextLevel]:
         hidden, encoded = self.body.encode(prompts)
 
-        def grow(parents: list[int], drawn: list[int]) -> torch.Tensor:
+        def next_level(parents: list[int], drawn: list[int]) -> torch.Tensor:
             nonlocal encoded
-            if parents != list(range(len(encoded.mask))):  # else nobody ended or branched
+            if parents != list(range(len(encoded.mask))):  # an answer has ended or branched
                 encoded = encoded.rows(parents)
             new = torch.tensor(drawn, device=self.body.device)
             return self.body.step(encoded, new[:, None])[:, 0]
 
-        return hidden, grow
+        return hidden, next_level
 
     def _whole(self, prompt: list[int], answer: list[int]) -> torch.Tensor:
         logits: torch.Tensor = self.body.network(

@@ -1,19 +1,20 @@
-"""An OpenAI-compatible endpoint as a model: a mapping says where it is, which model, how it is asked.
+"""A model behind an OpenAI-compatible endpoint. A mapping says where it is and how it is asked.
 
     {url: https://api.openai.com/v1, model: gpt-4o-mini-2024-07-18, key_env: OPENAI_API_KEY}
     {url: http://localhost:8000/v1, model: meta-llama/Llama-3.1-8B, api: completions, concurrency: 32}
 
-`Endpoint` lists what such a mapping may hold. What servers can do (OpenAI, vLLM, SGLang, TGI,
-llama.cpp's, and there are more) differs, and few say so. A request asks for everything that is wanted,
-and what the server refuses by name is left out from then on: the first request of a kind goes alone to
-find out. What every server of this kind lacks is in `Endpoint.lacks`.
+`Endpoint` lists what such a mapping may hold. Servers (OpenAI, vLLM, SGLang, TGI, llama.cpp and others)
+differ in what they can do, and few say so. So the first request of an operation goes alone and asks for
+everything. What the server refuses by name is left out from then on, and each answer lists it
+(`Generation.refused`). `Endpoint.lacks` holds what no such server can do.
 
-An endpoint's randomness is its own. A seed derived from (seed, prompt, temperature, index) goes with
-each request, but servers treat it as they like, one request may bring many samples, and even greedy
-answers may change with what else a server computes at the time. Kept answers do not change.
+Randomness is the server's. A seed from (seed, prompt, temperature, index) goes with each request, but
+one request may bring many samples, and servers use seeds as they like. Even greedy answers may depend
+on what else a server computes. Recorded answers do not change.
 """
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ from factrobust.models.interface import Generation, Job, Model, ModelError
 from factrobust.models.prompts import FORMATS
 from factrobust.models.tokens import cut
 
-# Ends the user's message in a prompt of a chat format, where a template would write its marks.
+# Ends the user's message in a prompt of a chat format, as a template's marks do.
 TURN = "<|assistant|>"
 LACKS = {
     "temper": "an endpoint gives no logits; find breaking temperatures by sampling "
@@ -42,49 +43,59 @@ NO_SCORE = (
 )
 TOP = 10  # alternatives kept at each position
 FEWER = 5  # for a server that refuses so many: legacy OpenAI and TGI tell five at most
-STOPS = 4  # OpenAI takes no more; the others are cut off here
-# The whole distribution, for some servers cut it unless told not to: vLLM as the model's makers suggest,
-# llama.cpp to the 40 likeliest tokens. -1 is no limit for both. All but the first is unknown to
-# OpenAI, and TGI takes no top_p of 1: who refuses one of these needs none.
+STOPS = 4  # OpenAI takes no more; answers are cut at the others here
+# Asks for the whole distribution, since some servers truncate it by default: vLLM as the model's makers
+# suggest, llama.cpp to the 40 likeliest tokens. OpenAI knows only the first of these, and TGI takes no
+# top_p of 1. A server that refuses one does not truncate by it.
 WIDE: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+TOPS = ("logprobs", "top_logprobs", "top_n_tokens")
+NAMES = re.compile(
+    rf"\b({'|'.join(('seed', 'echo', 'max_tokens', 'temperature', *WIDE, *TOPS))})\b"
+)
+# What servers say of a parameter that they do not take, or not with this value.
+REFUSES = re.compile(
+    r"unrecogni|unknown|unsupported|unexpected|\bextra|\binvalid\b|does not support|must be|at most|"
+    r"greater than|not (?:\w+ )?(?:supported|permitted|allowed|recogni|valid|available)", re.I
+)  # fmt: skip
+NEAR = 40  # characters between a parameter's name and what is said of it
 
 Word = Annotated[str, Field(pattern=r"^\S+$")]
 
 
 class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
-    """What the mapping says."""
+    """The settings of a mapping."""
 
     # Host and path (usually /v1), and nothing else: no user, no password.
     url: str = Field(pattern=r"^https?://[^\s/?#@]+[^\s?#@]*$")
     model: Word  # its name at the server
-    # The name of the environment variable that holds the key; never a key itself.
+    # The environment variable that holds the key; never the key itself.
     key_env: str | None = Field(None, pattern="^[A-Z_][A-Z0-9_]*$")
-    # As a chat, or the prompt as it stands, continued (pretrained models).
+    # completions: the server continues the prompt as it stands (pretrained models).
     api: Literal["chat", "completions"] = "chat"
-    # Unless a notebook says otherwise. A chat gets a format without template as one message (paper 1).
+    # The default prompt format. In a chat, one without template is a single message (paper 1).
     format: Literal[*FORMATS] = "two-shot"  # type: ignore[valid-type]
     concurrency: int = Field(8, ge=1)  # requests at a time
     timeout: int = Field(120, ge=1)  # whole seconds until a request counts as lost
-    # After 408, 409, 429, 5xx, a timeout or a dropped connection; the client waits longer each time,
-    # or for as long as Retry-After says.
+    # After 408, 409, 429, 5xx, a timeout or a lost connection; the client waits longer each time, or
+    # as long as Retry-After says.
     retries: int = Field(8, ge=0)
-    # Never to be exceeded; counted from `load_model` on, repeated requests too.
+    # A limit for one loaded model; repeated requests count.
     budget_requests: int | None = Field(None, ge=1)
-    revision: Word | None = None  # any word for what is served there now
+    revision: Word | None = None  # any word for the version that is served now
 
     @property
     def name(self) -> str:
-        """What tables call the model: the mapping on one line."""
+        """The model's name in tables: the mapping on one line."""
         words = [f"{k}={v}" for k, v in self.model_dump(exclude_unset=True).items()]
         return " ".join([self.url, self.model, *words[2:]])
 
     @property
     def fingerprint(self) -> str:
-        """What answers are kept under: URL, model, api and revision.
+        """The part of a record's key that stands for the model: URL, model, api and revision.
 
-        The weights behind an endpoint cannot be verified: the same mapping counts as the same model.
-        Where a name can come to mean something else, ask for a dated model
-        ("gpt-4o-mini-2024-07-18"), or change `revision` when it did.
+        Nobody can check the weights behind an endpoint: the same words count as the same model. If a
+        server may change what it serves under a name, ask for a dated model
+        ("gpt-4o-mini-2024-07-18"), or change `revision`.
         """
         words = [f"endpoint:{self.url.rstrip('/')}", self.model, self.api, self.revision]
         return " ".join(word for word in words if word)
@@ -96,29 +107,28 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
 
     @property
     def lacks(self) -> dict[str, str]:
-        """See `Model.lacks`: what no server behind such an endpoint can do."""
+        """What no server behind such an endpoint can do (see `Model.lacks`)."""
         return LACKS | ({"score": NO_SCORE} if self.api == "chat" else {})
 
     def key(self) -> str | None:
-        """The key itself, read when it is needed and kept nowhere else."""
+        """The key, read each time and stored nowhere; ModelError if its variable is not set."""
         if self.key_env is None:
             return None
         if value := os.environ.get(self.key_env, "").strip():
             return value
         raise ModelError(f"{self.url} needs a key: set the environment variable {self.key_env}")
 
-    def hidden(self, said: str) -> str:
-        """Without the key, which some servers repeat in what they say."""
+    def redacted(self, said: str) -> str:
+        """A text for people without the key, which some servers repeat in what they say.
+
+        Never for a reply before it is read: a short key may stand in a number or a name by chance.
+        """
         key = self.key()
         return said.replace(key, "***") if key else said
 
 
 def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
-    """What such a mapping says.
-
-    Raises ModelError for one that cannot be used. No message repeats a value, which may hold a
-    password or a key.
-    """
+    """The settings of a mapping; ModelError, which repeats no value (it may be a key), for wrong ones."""
     try:
         return Endpoint.model_validate(dict(mapping))
     except ValidationError as error:
@@ -128,21 +138,20 @@ def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
 
 
 class EndpointModel(Model):
-    """A model behind an endpoint. Each answer is handed out, and recorded, as it arrives.
+    """A model behind an endpoint. Each answer is yielded, and recorded, as it arrives.
 
-    `generate` asks at temperature 0, for ten alternatives a token; there are fewer or none if the
-    server tells no more. `sample` asks for n answers at once, and again for those that did not come;
-    samples have no log-probabilities (see `Choice.generation`). Temperature 0 is asked once. `score`
-    works where prompts are echoed with their log-probabilities (completions of vLLM, older OpenAI
-    models).
+    `generate` asks at temperature 0 for ten alternatives a token; the server may give fewer or none.
+    `sample` asks for n answers at once, then for those that did not come, and only once at temperature
+    0. Samples have no log-probabilities (see `Choice.generation`). `score` needs a server that repeats
+    prompts with their log-probabilities (completions of vLLM, older OpenAI models).
     """
 
     def __init__(self, endpoint: Endpoint, **about: Any) -> None:
         super().__init__(**about)
         self.endpoint, self.requests, self._lock = endpoint, 0, Lock()
         self._refused: set[str] = set()  # parameters that this server does not take
-        self._alternatives = TOP  # as many as it tells
-        self._answered: set[str] = set()  # operations that it is known to answer
+        self._alternatives = TOP  # as many as it gives
+        self._answered: set[str] = set()  # operations that have worked
 
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
         import openai
@@ -163,41 +172,43 @@ class EndpointModel(Model):
             return None
 
         alone = min(job.operation not in self._answered, len(job.requests))
-        # Of daemons: leaving it, or the process, by Ctrl-C waits for none that is under way.
+        # Its threads are daemons: Ctrl-C waits for no request.
         with self._connect() as client, ThreadPool(self.endpoint.concurrency) as pool:
             for numbers in range(alone), range(alone, len(job.requests)):
                 for number, result in filter(None, pool.imap_unordered(attempt, numbers)):
                     self._answered.add(job.operation)
                     yield [number], [result]
-                if failures:  # those under way were still handed out, for they are paid for
+                if failures:  # after the answers to requests under way, which are paid for
                     raise failures[0]
 
-    # -- the operations: a call is a job's settings and one request --------------------------------
+    # -- the operations; a call holds a job's settings and one request -----------------------------
 
     def _generate(self, client: Any, call: dict[str, Any]) -> Generation:
-        [choice, *_] = self._reply(client, call | {"temperature": 0.0})
-        return choice.generation(call["prompt"], call["stop"], greedy=True)
+        [choice, *_], refused = self._reply(client, call | {"temperature": 0.0})
+        return choice.generation(call["prompt"], call["stop"], refused, greedy=True)
 
     def _sample(self, client: Any, call: dict[str, Any]) -> list[Generation]:
         prompt, n, t = call["prompt"], call["n"], call["temperature"]
-        samples: list[Choice] = []
+        samples: list[Generation] = []
         while len(samples) < n:
             # vLLM refuses several greedy answers, which would be the same one.
             several = n - len(samples) if t > 0 and "n" not in self._refused else 1
             digest = hashlib.sha256(sample_key(call["seed"], prompt, t, len(samples))).digest()
             seed = int.from_bytes(digest[:4], "big") >> 1  # every server takes 31 bits
-            choices = self._reply(client, call | {"n": several, "seed": seed, "alternatives": 0})
+            asked = call | {"n": several, "seed": seed, "alternatives": 0}
+            choices, refused = self._reply(client, asked)
             if len(choices) < several:
                 self._refused.add("n")
-            samples += choices if t > 0 else choices[:1] * n
-        return [c.generation(prompt, call["stop"], greedy=False) for c in samples[:n]]
+            made = [c.generation(prompt, call["stop"], refused, greedy=False) for c in choices]
+            samples += made if t > 0 else made[:1] * n
+        return samples[:n]
 
     def _score(self, client: Any, call: dict[str, Any]) -> np.ndarray:
         prompt, answer = call["prompt"], call["answer"]
         # One new token: some servers refuse to make none.
         settings = {"max_new_tokens": 1, "temperature": 0.0, "echo": True, "alternatives": 1}
-        [choice, *_] = self._reply(client, {"prompt": prompt + answer, **settings})
-        # Servers that do not know how to echo pass over it and answer with the new token alone.
+        [choice, *_], _ = self._reply(client, {"prompt": prompt + answer, **settings})
+        # Servers that do not know `echo` may ignore it and answer with the new token alone.
         if prompt + answer not in choice.text or len(choice.tokens) < 2:
             self.lacks = {**self.lacks, "score": NO_SCORE}
             self.require("score")
@@ -210,7 +221,7 @@ class EndpointModel(Model):
 
         return openai.OpenAI(
             base_url=self.endpoint.url,
-            # Without one the client would send OPENAI_API_KEY to anybody.
+            # With none the client would send OPENAI_API_KEY to any server.
             api_key=self.endpoint.key() or "none",
             max_retries=self.endpoint.retries,
             timeout=openai.Timeout(self.endpoint.timeout, connect=10),
@@ -218,7 +229,7 @@ class EndpointModel(Model):
         )
 
     def _count(self, request: Any) -> None:
-        """Before any attempt is sent: count it, or raise ModelError if the budget is used up."""
+        """Count an attempt before it is sent; ModelError if the budget is used up."""
         with self._lock:
             if self.requests == self.endpoint.budget_requests:
                 raise ModelError(
@@ -227,8 +238,8 @@ class EndpointModel(Model):
                 )
             self.requests += 1
 
-    def _reply(self, client: Any, call: dict[str, Any]) -> list["Choice"]:
-        """The answers to a call, asked again without what the server refuses to take."""
+    def _reply(self, client: Any, call: dict[str, Any]) -> tuple[list["Choice"], list[str]]:
+        """The answers to a call, asked again without what the server refuses; and what that was."""
         import httpx2
         import openai
 
@@ -237,14 +248,18 @@ class EndpointModel(Model):
             body = self._body(call)
             try:
                 reply = client.post(path, cast_to=httpx2.Response, body=body)
-                choices = Reply.model_validate_json(self.endpoint.hidden(reply.text)).choices
-                return sorted(choices, key=lambda choice: choice.index)
+                choices = Reply.model_validate_json(reply.text).choices
+                refused = ({*WIDE} | ({"seed"} & {*call})) - {*body}
+                return sorted(choices, key=lambda choice: choice.index), sorted(refused)
+            except ValidationError as error:  # which repeats parts of the reply, so parts of a key
+                error.add_note(self.endpoint.redacted(reply.text))
+                raise
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 if not self._leave_out(body, error.response.text):
                     raise
 
     def _body(self, call: dict[str, Any]) -> dict[str, Any]:
-        """The request: what every server takes, and what this one has not refused."""
+        """The request, without the options that this server has refused."""
         optional = WIDE | {key: call[key] for key in ("seed", "echo") if key in call}
         if call.get("n", 1) > 1:
             optional["n"] = call["n"]
@@ -257,8 +272,8 @@ class EndpointModel(Model):
         top = min(call.get("alternatives", TOP), self._alternatives)
         if self.endpoint.api == "completions":
             return body | {"prompt": call["prompt"]} | ({"logprobs": top} if top else {})
-        message, _, begun = call["prompt"].partition(TURN)
-        if begun:  # servers differ in whether they go on from it
+        message, _, prefix = call["prompt"].partition(TURN)
+        if prefix:  # some servers would continue it, others not
             raise ModelError(
                 f"{self.name}: no answer can be begun for a chat endpoint; ask in the format 'chat' "
                 f"or 'instruction', or 'prefix' with api: completions (asked: ...{call['prompt'][-60:]!r})"
@@ -269,38 +284,44 @@ class EndpointModel(Model):
     def _leave_out(self, body: dict[str, Any], said: str) -> bool:
         """Note what in this request the server refuses; whether there is anything to leave out.
 
-        What it refuses it names, several samples aside. What the caller asked for stays.
+        It names what it refuses, but for several samples. What the caller asked for stays.
         """
-        ours = [k for k in ("seed", "echo", *WIDE) if k in body and body[k] == WIDE.get(k, body[k])]
-        refused = {key for key in ours if re.search(rf"\b{key}\b", said)}
+        name = refused_option(said, body.get("prompt") or body["messages"][0]["content"])
+        ours = name in body and name in ("seed", "echo", *WIDE)
         top = body.get("top_logprobs", body.get("logprobs"))
-        if top and not refused and re.search("logprobs|top_n_tokens", said):
+        if name and ours and body[name] == WIDE.get(name, body[name]):
+            self._refused.add(name)
+        elif top and name in TOPS:
             # Unless another request has found out meanwhile.
             self._alternatives = min(self._alternatives, FEWER if top > FEWER else 0)
-            return True
-        if "n" in body and not refused:
-            refused = {"n"}
-        self._refused |= refused
-        return bool(refused)
+        elif "n" in body:
+            self._refused.add("n")
+        else:
+            return False
+        return True
 
     def _explained(self, error: Exception, what: str) -> ModelError:
-        """The client's sentence for what went wrong. Raised elsewhere: the error itself is no
-        context of ours, for it may hold what the server said."""
-        cause = f" {error.__cause__}" if error.__cause__ else ""
-        fault = " ".join(f"{type(error).__name__}: {error}{cause}".split())
-        said = self.endpoint.hidden(fault)[:400]
+        """One sentence for what went wrong, without the key.
+
+        It is raised elsewhere, so that the error itself, which may hold the key, is no context of it.
+        """
+        said = f"{error} {error.__cause__ or ''}"
+        if isinstance(error, ValidationError):
+            [fault, *_] = error.errors(include_input=False, include_url=False)
+            said = f"{'.'.join(map(str, fault['loc']))} {fault['msg']} in {error.__notes__[0]}"
+        said = " ".join(self.endpoint.redacted(f"{type(error).__name__}: {said}").split())[:400]
         return ModelError(f"{self.name}: {said}; mend it, then run again (asked: {what})")
 
 
-# -- replies: nothing is made up for what one lacks ------------------------------------------------
+# -- replies: what one lacks is not made up --------------------------------------------------------
 
 
 class Token(BaseModel):
-    """A token as a server tells it; nothing predicts the first one of a text."""
+    """A token of a reply. The first one of a text has no log-probability."""
 
     token: str
     data: list[int] | None = Field(None, alias="bytes")
-    # Rounding may carry a certain token above 0.
+    # Rounding may lift that of a certain token above 0.
     logprob: Annotated[float, Field(le=1e-3)] | None
     top_logprobs: list["Token"] | None = None
 
@@ -316,25 +337,25 @@ class Token(BaseModel):
 
 
 def _tokens(logprobs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Log-probabilities in one of the two shapes that servers send.
+    """The tokens of either of the two shapes that servers send, in the second one.
 
-    Completions of OpenAI and vLLM hold parallel lists, {"tokens": [" Nai", "robi"], "token_logprobs":
-    [-0.1, -0.2], "top_logprobs": [{" Nai": -0.1, ...}, ...]}; chats, and llama.cpp's completions too,
-    a list of tokens, {"content": [{"token": " Nai", "bytes": [32, ...], "logprob": -0.1,
-    "top_logprobs": [...]}, ...]}: this one.
+    Completions of OpenAI and vLLM have parallel lists: {"tokens": [" Nai", "robi"], "token_logprobs":
+    [-0.1, -0.2], "top_logprobs": [{" Nai": -0.1, ...}, ...]}. Chats and llama.cpp have a list of
+    tokens: {"content": [{"token": " Nai", "bytes": [32, ...], "logprob": -0.1, "top_logprobs": [...]},
+    ...]}.
     """
     if (content := logprobs.get("content")) is not None:
         return content
     texts, values = logprobs.get("tokens") or [], logprobs.get("token_logprobs") or []
-    told = logprobs.get("top_logprobs") or [None] * len(texts)
-    tops = [[{"token": x, "logprob": p} for x, p in (top or {}).items()] for top in told]
+    found = logprobs.get("top_logprobs") or [None] * len(texts)
+    tops = [[{"token": x, "logprob": p} for x, p in (top or {}).items()] for top in found]
     names = ("token", "logprob", "top_logprobs")
     rows = zip(texts, values, tops, strict=True)
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 class Choice(BaseModel):
-    """One answer of a reply; no tokens if it holds no log-probabilities."""
+    """One answer of a reply. Without log-probabilities it has no tokens."""
 
     index: int = 0
     text: str
@@ -343,19 +364,21 @@ class Choice(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _of_any_server(cls, choice: dict[str, Any]) -> dict[str, Any]:
-        """A chat's message or a completion's text, and `_tokens`."""
-        message, told = choice.get("message") or {}, choice.get("logprobs") or {}
+        """The text of a chat's message or of a completion, and its `_tokens`."""
+        message, logprobs = choice.get("message") or {}, choice.get("logprobs") or {}
         text = message.get("content", choice.get("text"))
         text = message.get("refusal") if text is None else text
         if not text and (message.get("reasoning_content") or message.get("reasoning")):
             raise ValueError("it ends in the model's reasoning; switch that off at the server")
-        return {"index": choice.get("index") or 0, "text": text, "tokens": _tokens(told)}
+        return {"index": choice.get("index") or 0, "text": text, "tokens": _tokens(logprobs)}
 
-    def generation(self, prompt: str, stop: Sequence[str], *, greedy: bool) -> Generation:
-        """The answer up to the first stop string, with log-probabilities of the tokens covering it.
+    def generation(
+        self, prompt: str, stop: Sequence[str], refused: Sequence[str] = (), *, greedy: bool
+    ) -> Generation:
+        """The answer before the first stop string, with the log-probabilities of its tokens.
 
-        Without token ids, which servers do not tell. Samples come without log-probabilities: servers
-        differ in whether they tell them before or after the temperature, and do not say which.
+        There are no token ids, which servers do not send. Samples have no log-probabilities: some
+        servers send those before, others those after the temperature, and none says which.
         """
         short = cut(self.text, stop)
         text = self.text if short is None else short
@@ -364,14 +387,14 @@ class Choice(BaseModel):
         if len(logprobs) < len(tokens):
             raise ModelError(f"a token of the answer to {prompt[-60:]!r} lacks its log-probability")
         tops = [token.best for token in tokens]
-        return Generation(prompt, text, [], logprobs, tops if all(tops) else [])
+        tops = tops if all(tops) else []
+        return Generation(prompt, text, [], logprobs, tops, refused=[*refused])
 
     def scores(self, prompt: str, answer: str) -> np.ndarray:
-        """log P of the answer's tokens where the reply repeats prompt and answer, float32 [token].
+        """log P of the answer's tokens, float32 [token], from a reply that repeats prompt and answer.
 
-        They are the smallest suffix of the tokens of both that covers the answer (paper 2, appendix
-        D). The reply goes on with one new token, as asked, or with none. Raises ModelError if the
-        tokens do not add up to the answer.
+        These are the smallest suffix of the tokens that covers the answer (paper 2, appendix D). One
+        new token may follow them. Raises ModelError if the tokens do not add up to the answer.
         """
         both, tokens = (prompt + answer).encode(), self.tokens
         ends_there = not self.text.partition(prompt + answer)[2]
@@ -390,9 +413,9 @@ class Choice(BaseModel):
 
 
 def covering(tokens: Sequence[Token], text: str) -> int:
-    """How many of the tokens are needed to cover `text`, the answer or its beginning.
+    """How many of the tokens cover `text`, the answer or its beginning.
 
-    All of them where their texts do not add up to it, as when a server tells half a letter as a
+    All of them if their texts do not add up to it, for example where half a letter is sent as a
     replacement character. A chat server may have dropped white space before the answer.
     """
     goal, whole = text.encode(), b"".join(token.text for token in tokens)
@@ -405,7 +428,26 @@ def covering(tokens: Sequence[Token], text: str) -> int:
     return int(np.searchsorted(ends, start + len(goal))) + 1
 
 
+def refused_option(said: str, prompt: str) -> str | None:
+    """The parameter of which a server's error says that it is not taken, if there is one.
+
+    Servers have no common form for this. It is the parameter that stands nearest to words of refusal
+    in a sentence: an error may hold others, in a list of what is supported or in the prompt.
+    """
+    for form in (prompt, json.dumps(prompt)[1:-1], json.dumps(prompt, ensure_ascii=False)[1:-1]):
+        if NAMES.search(form):
+            said = said.replace(form, " ")
+    found = [
+        (max(word.start() - name.end(), name.start() - word.end()), name[0])
+        for sentence in re.split(r"[.;!?]\s|\n|\\n", said)
+        for word in REFUSES.finditer(sentence)
+        for name in NAMES.finditer(sentence)
+    ]
+    gap, name = min(found, default=(NEAR, None))
+    return name if gap < NEAR else None
+
+
 class Reply(BaseModel):
-    """What a server says to a request."""
+    """The reply to a request."""
 
     choices: Annotated[list[Choice], Field(min_length=1)]

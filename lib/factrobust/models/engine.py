@@ -1,4 +1,4 @@
-"""A network in memory: run with explicit masks, in batches that fit, on oneDNN's products."""
+"""A network in memory, run with explicit masks, in batches that fit, by oneDNN's matrix products."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ Places = tuple[torch.Tensor, torch.Tensor]  # rows, and columns
 Batch = tuple[list[int], list[Any]]  # numbers of the requests done, and their results
 
 ATTENTION = {"full_attention", "sliding_attention"}  # what explicit masks can express
-ATTEND = "factrobust"  # the name by which transformers knows `attend`
-HEAD_SLICE = 1 << 15  # rows of a bfloat16 head that are turned into float32 at once
-LANES = 2  # batches at once: small products and Python leave threads idle
-FEW = 4  # batches; of fewer one lane would mostly wait for the other
+ATTEND = "factrobust"  # the name of `attend` in transformers
+HEAD_SLICE = 1 << 15  # rows of a bfloat16 head that become float32 at once
+LANES = 2  # batches at once, since small products and Python leave threads idle
+FEW = 4  # batches; with fewer, one lane would mostly wait for the other
 PACKING = Lock()
-PACKED_ROWS = 64  # the batch that oneDNN plans for; its layout serves any other as well
+PACKED_ROWS = 64  # the batch size that oneDNN plans for; its layout serves other sizes as well
 
 
 class Rows(NamedTuple):
-    """New tokens for each row: `ids` [row, q], `positions` [row, q] and `seen` [row, q, kv].
+    """New tokens of each row: `ids` [row, q], `positions` [row, q] and `seen` [row, q, kv].
 
-    `seen` is true where a new token may look, over all keys so far (those of earlier calls first,
-    then the q new ones). Padding sees itself alone, so that it yields numbers and reaches nobody.
-    `at` are the rows and the columns of the tokens that are no padding.
+    `seen` says which keys a new token sees: those of earlier calls, then the q new ones. Padding sees
+    only itself, so that its states are numbers, and no token sees it. `at` are the rows and the
+    columns of the tokens without padding.
     """
 
     ids: torch.Tensor
@@ -47,11 +47,11 @@ class Rows(NamedTuple):
 
 
 class Body:
-    """The network below its head, fed with explicit masks; and the head, where it is wanted.
+    """The network below its head, run with explicit masks; and its head.
 
-    Raises ModelError for a network that these masks do not steer: one without position ids, or with
-    attention of another kind than full and sliding. `begin` are the tokens that a decoder says before
-    every answer; `scales` are factors of the hidden states that the head may expect.
+    `begin` are the tokens of a decoder before every answer. `scales` are factors that the head may
+    need on the hidden states. Raises ModelError for a network that masks cannot control: one without
+    position ids, or with other attention than full and sliding.
     """
 
     begin: Sequence[int] = ()
@@ -72,7 +72,7 @@ class Body:
                 f"{type(network).__name__} has {' and '.join(strange)}, which cannot be batched "
                 "exactly here; use a model with full or sliding attention and position ids"
             )
-        # Their own tokens are all that a row's attention need know of padding: see `hidden`.
+        # Whether tokens can run without padding: see `hidden`.
         self.dense = self.device.type == "cpu" and self.config._attn_implementation == "sdpa"
         for module in network.modules() if self.dense else ():
             if hasattr(module, "config"):
@@ -81,8 +81,8 @@ class Body:
     def hidden(self, rows: Rows, cache: Any, kv_positions: torch.Tensor) -> torch.Tensor:
         """Last hidden states [row, q, width]; the new keys and values are added to `cache`.
 
-        On the CPU padding costs nothing, and its states are 0: the tokens of all rows go through the
-        layers side by side, and only `attend` puts them into their rows.
+        On the CPU the tokens of all rows go through the layers as one row without padding. Only
+        `attend` puts them into their rows. The states of padding are then 0.
         """
         masks, shape = self._masks(rows, kv_positions), rows.ids.shape
         packed = self.dense and len(rows.at[0]) < rows.ids.numel()
@@ -101,7 +101,7 @@ class Body:
         """Float32 logits [n, vocabulary] of hidden states [n, width]."""
         head = self.network.get_output_embeddings()
         if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
-            # A bfloat16 logit of 20 is rounded to a multiple of 0.125: unequal answers would tie.
+            # A bfloat16 logit of 20 is a multiple of 0.125: different answers would tie.
             exact = hidden.to(head.weight.device).float()
             slices = head.weight.split(HEAD_SLICE)
             logits = torch.cat([linear(exact, w.float()) for w in slices], dim=-1)
@@ -118,13 +118,13 @@ class Body:
         return logits
 
     def _masks(self, rows: Rows, kv_positions: torch.Tensor) -> Any:
-        """What the network takes as its attention mask: one, or one for each kind of layer."""
+        """The network's attention mask, or one for each kind of layer."""
         full = local = rows.seen[:, None]
         window = getattr(self.config, "sliding_window", None)
         if window and getattr(self.config, "use_sliding_window", True):
             near = rows.positions[:, :, None] - kv_positions[:, None, :] < window
             local = (rows.seen & near)[:, None]
-        if self.config._attn_implementation == "eager":  # adds masks, where sdpa selects by them
+        if self.config._attn_implementation == "eager":  # which adds masks to its scores
             dtype = self.network.dtype
             full, local = ((~mask).to(dtype) * torch.finfo(dtype).min for mask in (full, local))
         if len(self.kinds) > 1:
@@ -133,8 +133,8 @@ class Body:
 
 
 class Keys(DynamicCache):
-    """Keys and values of rows. Those of tokens side by side (`Body.hidden`) come into their rows, of
-    the `shape` [row, q], at their places `at`."""
+    """Keys and values of rows. New ones without padding (see `Body.hidden`) are put at their places
+    `at` in rows of the `shape` [row, q]."""
 
     at: Places | None = None
     shape: Sequence[int] = ()
@@ -150,14 +150,14 @@ class Keys(DynamicCache):
         return super().update(key, value, layer_idx, *args, **kw)
 
     def select(self, rows: torch.Tensor, places: torch.Tensor) -> None:
-        """Make new rows of the keys at `places` [new row, key] of earlier `rows` [new row, 1]."""
+        """Replace the rows by the keys at `places` [new row, key] of the old `rows` [new row, 1]."""
         for layer in self.layers:
             layer.keys = layer.keys[rows, :, places].transpose(1, 2)
             layer.values = layer.values[rows, :, places].transpose(1, 2)
 
 
 def spread(tokens: torch.Tensor, at: Places, shape: Sequence[int]) -> torch.Tensor:
-    """What belongs to tokens [token, ...] at their places in rows of the `shape` [row, q]; else 0."""
+    """Values of tokens [token, ...] at their places in rows of the `shape` [row, q]; 0 elsewhere."""
     rows = tokens.new_zeros(*shape, *tokens.shape[1:])
     rows[at] = tokens
     return rows
@@ -173,10 +173,10 @@ def attend(
     at: Places | None = None,
     **other: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attention as transformers' own by torch, for queries [1, head, token, width] of tokens at the
-    places `at` of the mask's rows [row, 1, q, kv], or of all.
+    """transformers' attention by torch, with queries [1, head, token, width] of the tokens at the
+    places `at` of the mask's rows [row, 1, q, kv]; without `at`, queries of all places.
 
-    Heads that share keys are asked as one head with more queries, which copies no keys.
+    Heads that share keys are computed as one head with more queries: no keys are copied.
     """
     if attention_mask is None:
         return sdpa_attention_forward(module, query, key, value, None, scaling=scaling, **other)
@@ -200,26 +200,20 @@ AttentionMaskInterface.register(ATTEND, sdpa_mask)
 
 
 def by_prompt(job: Job) -> list[list[int]]:
-    """Numbers of the requests that ask the same prompt."""
+    """Groups of requests (their numbers) with the same prompt."""
     order = sorted(range(len(job.requests)), key=lambda i: (job.requests[i]["prompt"], i))
     return [list(g) for _, g in groupby(order, key=lambda i: job.requests[i]["prompt"])]
 
 
 def in_batches(
-    items: list[Any],
-    sizes: list[int],
-    run: Callable[[list[Any]], Batch],
-    *,
-    budget: int,
-    name: str,
+    items: list[Any], sizes: list[int], run: Callable[[list[Any]], Batch], *, budget: int, name: str
 ) -> Iterator[Batch]:
-    """Run items in batches of like size, longest first, and yield what each batch gives.
+    """Run items in batches of similar size, longest first, and yield the result of each batch.
 
-    A batch is padded to its largest item and holds at most `budget` tokens (`sizes`: tokens of each
-    item); one that does not fit into memory is halved, and so is an item that is a list. Raises
-    ModelError if what is left does not fit alone; `name` is the model's, for the message. On a
-    processor LANES batches of at least FEW run at once, each with its share of the threads; the short ones
-    are the last, so that no lane waits long for the other.
+    A batch is padded to its largest item and has at most `budget` tokens (`sizes`: tokens of each
+    item). A batch that does not fit into memory is halved, and so is an item that is a list. Raises
+    ModelError with the model's `name` if one item alone does not fit. On a CPU, LANES batches run at
+    once, each with its share of the threads. The shortest come last, so that no lane waits long.
     """
     batches: list[list[Any]] = []
     for i in sorted(range(len(items)), key=lambda i: sizes[i]):
@@ -228,11 +222,11 @@ def in_batches(
         else:
             batches.append([items[i]])
 
-    @torch.inference_mode()  # of this thread: a generator would leave it on in its caller
+    @torch.inference_mode()  # here, since a generator would leave it on in its caller
     def attempt(batch: list[Any]) -> Batch | None:
         try:
             return run(batch)
-        except RuntimeError as error:  # the CPU's allocator raises no OutOfMemoryError
+        except RuntimeError as error:  # on a CPU no OutOfMemoryError is raised
             if not (isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)):
                 raise
             if len(batch) > 1 or (isinstance(batch[0], list) and len(batch[0]) > 1):
@@ -246,14 +240,14 @@ def in_batches(
     lanes = 1 if gpu or len(batches) < FEW else min(LANES, threads)
     todo, running = deque(batches[::-1]), deque[tuple[list[Any], Callable[[], Batch | None]]]()
     share = functools.partial(torch.set_num_threads, threads // lanes)
-    waiting = 2 * lanes if lanes > 1 else 1  # the next ones wait for a free lane
+    waiting = 2 * lanes if lanes > 1 else 1
 
     with ThreadPoolExecutor(lanes, initializer=share) as pool:
         try:
             while todo or running:
                 while todo and len(running) < waiting:
                     batch = todo.popleft()
-                    # One lane is this thread: a new one would have to make its own team.
+                    # A single lane is this thread: a new one would have to start torch's threads.
                     alone = functools.partial(attempt, batch)
                     running.append((batch, pool.submit(alone).result if lanes > 1 else alone))
                 batch, result = running.popleft()
@@ -263,7 +257,7 @@ def in_batches(
                 whole = batch if len(batch) > 1 else batch[0]
                 halves = whole[: len(whole) // 2], whole[len(whole) // 2 :]
                 todo.extendleft(reversed(halves if len(batch) > 1 else [[half] for half in halves]))
-                if gpu:  # here, where the failed batch is no longer referred to
+                if gpu:  # here, where nothing holds the failed batch
                     torch.cuda.empty_cache()
         finally:
             torch.set_num_threads(threads)
@@ -271,22 +265,22 @@ def in_batches(
 
 def available() -> bool:
     """Whether this torch and processor have oneDNN's products (see `prepack`)."""
-    # What torch's own compiler uses; not documented, so ask (torch's version is pinned).
+    # torch's own compiler uses this one, which is not documented (torch's version is pinned).
     found = hasattr(torch.ops.mkldnn, "_linear_pointwise")
     x86 = platform.machine() in ("x86_64", "AMD64")
     return found and x86 and torch.backends.mkldnn.is_available()
 
 
 def prepack(network: torch.nn.Module) -> None:
-    """Let each float32 `Linear` of a network on the CPU bring its weight into oneDNN's own layout at
-    its first use: loading takes no longer, and what is never used is never packed.
+    """Let each float32 `Linear` of a network on the CPU pack its weight for oneDNN at its first use.
 
-    torch hands float32 products on the CPU to MKL, which on many processors (all of AMD's) leaves
-    their AVX-512 units idle. oneDNN uses them, and needs that layout. The numbers are float32 on
-    both ways and differ in the last digits. Measured on two cores: 2.5 times the speed of MKL for a
-    layer of the body, 3 to 4 times for the head at 8 to 64 rows.
-    For inference only: no gradients flow. Of a weight that nothing else uses (the embedding may)
-    only shape and dtype stay, so that memory does not grow.
+    torch's float32 products on the CPU are MKL's, which on many processors (all of AMD's) does not use
+    the AVX-512 units. oneDNN does, with weights in its own layout. Both ways are float32 and differ in
+    the last digits. Measured on two cores: 2.5 times the speed of MKL for a layer of the body, 3 to 4
+    times for the head at 8 to 64 rows.
+
+    For inference only: there are no gradients. A weight that nothing else uses (the embedding may)
+    keeps only its shape and dtype, so that memory does not grow.
     """
     if not available():
         return
@@ -300,9 +294,9 @@ def prepack(network: torch.nn.Module) -> None:
 
 
 def _first(layer: torch.nn.Linear, keep: bool, x: torch.Tensor) -> torch.Tensor:
-    """The first use of a layer: pack its weight, and go this way from now on."""
+    """The first use of a layer: pack its weight, which later uses find."""
     with PACKING:
-        if vars(layer)["forward"].func is _first:  # in no other thread either
+        if vars(layer)["forward"].func is _first:  # else another thread has packed it
             weight = layer.weight.detach()
             packed = torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_ROWS)
             if not keep:

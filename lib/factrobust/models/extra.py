@@ -1,4 +1,4 @@
-"""Two architectures that run here and not, or not exactly, in transformers as it stands."""
+"""Two architectures: OpenELM is not in transformers, and MPT's positions are not exact there."""
 
 import copy
 from typing import Any
@@ -12,7 +12,7 @@ from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer
 
 from factrobust.models.engine import Body, Rows
 
-# What Apple's configuration calls the fields of Qwen 3's.
+# Fields of Apple's configuration, and their names in Qwen 3's.
 APPLE = {
     "model_dim": "hidden_size",
     "num_transformer_layers": "num_hidden_layers",
@@ -22,13 +22,13 @@ APPLE = {
 
 
 class OpenELMConfig(Qwen3Config):
-    """Apple's config.json as a Qwen 3 configuration, with one number of each kind for each layer.
+    """Apple's config.json as a Qwen 3 configuration, with the sizes of each layer.
 
-    OpenELM (Mehta et al. 2024), two of the pairs of paper 2, is not in transformers. Its layers are
-    Qwen 3's (RMS norms of queries and keys before the rotation, grouped queries, a gated
-    feed-forward network), each with its own number of heads and its own width. So these classes only
-    read Apple's config.json and names, and cut their fused matrices. In bfloat16 the rotation is
-    rounded as in Qwen 3; Apple's own code, which transformers 5 no longer runs, rotates in float32.
+    OpenELM (Mehta et al. 2024) makes two of the pairs of paper 2. Its layers are Qwen 3's (RMS norms of
+    queries and keys before the rotation, grouped queries, a gated feed-forward network), but each has
+    its own number of heads and its own width. So these classes only read Apple's config.json and
+    names, and split its fused matrices. In bfloat16 the rotation is rounded as in Qwen 3. Apple's own
+    code, which transformers 5 no longer runs, rotates in float32.
     """
 
     model_type = "openelm"
@@ -104,13 +104,12 @@ def register() -> None:
 
 
 class MptBody(Body):
-    """MPT (MosaicML 2023), of which paper 3 has one, fed with explicit positions and masks.
+    """MPT (MosaicML 2023; paper 3 has one), run with explicit positions and masks.
 
-    MPT has no position ids: its attention is biased towards keys that are near (ALiBi, Press et al.
-    2022), and transformers counts how near from where a key stands in the batch. Padding, and
-    branches that follow one prompt, shift that. Here the bias follows each key's own position;
-    otherwise these are transformers' own layers, and `CausalLM` compares its logits with ours when
-    it is loaded.
+    MPT has no position ids. Its attention prefers near keys (ALiBi, Press et al. 2022), and
+    transformers takes the distance from a key's place in the batch, which padding and branches shift.
+    Here the bias follows each key's own position. All else is transformers' own, and `CausalLM`
+    compares its logits with ours when it is loaded.
     """
 
     def __init__(self, network: Any) -> None:
@@ -118,7 +117,7 @@ class MptBody(Body):
         self.base = network.base_model
         self.config = network.config
         self.device = next(network.parameters()).device
-        # The bias of the last key but one is minus the slope.
+        # The second to last key has minus the slope as its bias.
         self.slopes = -self.base.build_mpt_alibi_tensor(self.config.n_heads, 2)[..., :1]
 
     def hidden(self, rows: Rows, cache: Any, kv_positions: torch.Tensor) -> torch.Tensor:
@@ -136,7 +135,7 @@ class MptBody(Body):
 
 
 def _attended(attn: Any, states: torch.Tensor, bias: torch.Tensor, cache: Any) -> torch.Tensor:
-    """What the attention of a layer adds to its input [row, q, width]."""
+    """The output of a layer's attention, [row, q, width]."""
     rows, q, _ = states.shape
     mixed = attn.Wqkv(states)
     if attn.clip_qkv:

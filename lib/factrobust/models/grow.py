@@ -1,8 +1,8 @@
-"""Small models grown from nothing on the invented world (`datasets.world`): tokens, networks, courses.
+"""Small models trained from random weights on the invented world (`datasets.world`).
 
-What they read, and in which order, is in data/schooling.py and data/grow_models.py. transformers'
-Trainer does all training. A course that was killed goes on at the same text with the same weights; from
-one kind of processor to another weights differ in their last digits, and more at the end.
+data/schooling.py and data/grow_models.py say what they read, and in which order. transformers' Trainer
+does all training. A course that was killed continues at the same text with the same weights. Between
+kinds of processors weights differ in their last digits, and more at the end.
 """
 
 import re
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-ROW = 128  # tokens of a decoder's row: whole texts, one behind another
+ROW = 128  # tokens of a decoder's row, which holds whole texts
 IGNORED = -100  # the label of a token that is not learned
 SPECIAL = ("<s>", "</s>", "<|user|>", "<|assistant|>")
 MONTHS = "January February March April May June July August September October November December"
@@ -24,7 +24,7 @@ MONTHS = "January February March April May June July August September October No
 
 @dataclass(frozen=True)
 class Plan:
-    """What a model is to be: its architecture, its size, the seed of its weights and texts."""
+    """A model's architecture and size, and the seed of its weights and texts."""
 
     kind: str  # "decoder", "chat" (a decoder with a chat template), "encoder-decoder" or "taught"
     seed: int = 0
@@ -34,21 +34,21 @@ class Plan:
 
 World = Any  # the tables of `datasets.world.load_world`: models import no datasets
 Row = dict[str, list[int]]  # input_ids and labels
-Log = list[dict[str, float]]  # what the Trainer logged: step, loss, eval_reads
-Text = list[tuple[str, bool]]  # pieces, and whether they are learned
+Log = list[dict[str, float]]  # of the Trainer: step, loss, eval_reads
+Text = list[tuple[str, bool]]  # pieces, and whether each is learned
 
 
 def learned(row: Mapping[Any, str], before: str = "", *, whole: bool = False) -> Text:
-    """A sentence of a corpus behind a text, of which the object is learned, or the `whole`."""
+    """A sentence of a corpus after a text. Its object is learned, or the `whole` of it."""
     end = f" {row['object']}{'.' if row['form'] == 'statement' else ''}"
     return [(before + row["text"].removesuffix(end), whole), (f"{end}\n", True)]
 
 
 def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
-    """One whose tokens are the words of the world, each with the space before it, and bytes for others.
+    """A tokenizer for the world: a word with the space before it is a token; other words are bytes.
 
-    `layouts` are those of the corpus. A name is the same token wherever it stands: a space is put behind
-    a sign that it may follow.
+    `layouts` are those of the corpus. A name is the same token everywhere: a space is inserted after
+    the signs that it may follow.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
     from tokenizers.processors import TemplateProcessing
@@ -78,7 +78,7 @@ def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
 
 
 def pieces(texts: Iterable[Text], tokenizer: Any) -> Iterator[tuple[list[int], list[int]]]:
-    """Token ids of each text, and its labels."""
+    """Token ids and labels of each text."""
     texts = list(texts)
     options = {"add_special_tokens": False, "return_attention_mask": False}
     flat = [piece for text in texts for piece, _ in text]
@@ -90,7 +90,7 @@ def pieces(texts: Iterable[Text], tokenizer: Any) -> Iterator[tuple[list[int], l
 
 
 def rows(texts: Iterable[Text], tokenizer: Any, size: int = ROW) -> list[Row]:
-    """Texts packed into rows of `size` tokens, none of them cut; 0: a row each."""
+    """Texts packed into rows of `size` tokens without cutting any; with size 0 each has a row."""
     start = tokenizer("").input_ids
     found: list[Row] = []
     room = 0
@@ -105,7 +105,7 @@ def rows(texts: Iterable[Text], tokenizer: Any, size: int = ROW) -> list[Row]:
 
 
 def pairs(texts: Iterable[Text], tokenizer: Any) -> list[Row]:
-    """What an encoder reads of each text, and what the decoder is to say: its last piece."""
+    """Of each text, what the encoder reads, and its last piece, which the decoder learns."""
     start, end = tokenizer("").input_ids, [tokenizer.eos_token_id]
     whole = ([("".join(p for p, _ in t[:-1]), False), (t[-1][0].strip(), True)] for t in texts)
     return [
@@ -119,18 +119,18 @@ class Course(NamedTuple):
     name: str
     data: list[Row]
     rate: float  # of learning
-    falls: bool  # along a cosine, else it stays
+    falls: bool  # along a cosine, else it is constant
     tests: list[Row] = []  # noqa: RUF012
-    goal: float = 2.0  # the course ends when that share of the tests is answered
+    goal: float = 2.0  # the course ends when this share of the tests is answered
 
 
 def study(
     network: Any, course: Course, folder: Path, tokenizer: Any, size: int = 8, **options: Any
 ) -> Log:
-    """Take a course, `size` rows a step, from the last checkpoint in `folder` on; what was logged.
+    """Train on a course, `size` rows a step, from the last checkpoint in `folder`; returns the log.
 
-    `options` are more of transformers' TrainingArguments. eval_reads is the share of the tests of which
-    the first token of the answer is the likeliest.
+    `options` go to transformers' TrainingArguments. eval_reads is the share of the tests in which the
+    first token of the answer is the likeliest.
     """
     import numpy as np
     import transformers
@@ -150,7 +150,7 @@ def study(
             control.should_training_stop |= metrics["eval_reads"] >= course.goal
 
     class OfLabels(transformers.Trainer):
-        """The head only where there is a label: elsewhere its work would be thrown away."""
+        """Applies the head only where there is a label."""
 
         def compute_loss(self, model: Any, inputs: Any, *more: Any, **options: Any) -> Any:
             if not model.training or not isinstance(model, transformers.LlamaForCausalLM):
@@ -186,12 +186,12 @@ def watched(
     plan: Plan, texts: Iterable[Text], tokenizer: Any, rate: float, ask: Callable[[str], Any],
     moments: int, **options: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """Let a new network read texts once, and `ask` it at so many moments of the course.
+    """Train a new network on texts once, and `ask` it at so many moments.
 
-    Returns loss, pairs of a step and the mean since the one before, and by each moment's step what
-    `ask(folder)` returns of the model in a folder. `options` are those of `study`.
+    Returns "loss", pairs of a step and the mean loss since the pair before, and "right", by the step of
+    each moment the result of `ask(folder)` for the model in a folder. `options` are those of `study`.
     """
-    torch.set_num_threads(1)  # more would wait for each other: the network is small
+    torch.set_num_threads(1)  # the network is so small that more would wait for each other
     course = Course("once", rows(texts, tokenizer), rate, falls=True)
     options |= {"save_steps": 1 / moments, "save_total_limit": moments, "logging_steps": 0.05}
     with TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
@@ -226,7 +226,7 @@ def network_of(plan: Plan, tokenizer: Any) -> Any:
         tie_word_embeddings=True, initializer_range=width**-0.5, **both,
     )  # fmt: skip
     network = transformers.LlamaForCausalLM(llama)
-    with torch.no_grad():  # a token begins by looking at its like and copying it
+    with torch.no_grad():  # at first, a token looks at similar ones and copies them
         for layer in network.model.layers:
             layer.self_attn.k_proj.weight.copy_(layer.self_attn.q_proj.weight)
             layer.self_attn.o_proj.weight.copy_(layer.self_attn.v_proj.weight.T)

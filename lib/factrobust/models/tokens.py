@@ -1,4 +1,4 @@
-"""Text to tokens and back: special tokens once, answers found by their characters."""
+"""Text to tokens and back."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,11 +7,11 @@ from factrobust.models.interface import ModelError
 
 
 def encode(tokenizer: Any, text: str, *, bos: bool) -> list[int]:
-    """Token ids of `text`, with exactly one BOS if `bos`, also when the text begins with one."""
-    return _begun(tokenizer, tokenizer(text, add_special_tokens=False).input_ids, bos)
+    """Token ids of `text`. With `bos` they begin with exactly one BOS, even if the text has its own."""
+    return _with_bos(tokenizer, tokenizer(text, add_special_tokens=False).input_ids, bos)
 
 
-def _begun(tokenizer: Any, ids: list[int], bos: bool) -> list[int]:
+def _with_bos(tokenizer: Any, ids: list[int], bos: bool) -> list[int]:
     first = [tokenizer.bos_token_id]
     return [*first, *ids] if bos and ids[:1] != first else list(ids)
 
@@ -19,15 +19,14 @@ def _begun(tokenizer: Any, ids: list[int], bos: bool) -> list[int]:
 def encode_pair(
     tokenizer: Any, prompt: str, answer: str | list[int], *, bos: bool
 ) -> tuple[list[int], int]:
-    """Token ids of prompt + answer, and where the answer begins among them.
+    """Token ids of prompt + answer, and the place of the answer's first token (see `Model.score`).
 
-    Two texts are tokenised as one, an answer of token ids follows the prompt's own tokens: see
-    `Model.score`.
+    Raises ModelError if no token stands before the answer.
     """
     if isinstance(answer, str):
         text, how = prompt + answer, {"return_offsets_mapping": True}
         found = tokenizer(text, add_special_tokens=False, **how)
-        ids = _begun(tokenizer, found.input_ids, bos)
+        ids = _with_bos(tokenizer, found.input_ids, bos)
         start = len(ids) - sum(end > len(prompt) for _, end in found.offset_mapping)
     else:
         ids = encode(tokenizer, prompt, bos=bos)
@@ -41,10 +40,10 @@ def encode_pair(
 
 
 def encode_source(tokenizer: Any, prompt: str) -> list[int]:
-    """What an encoder reads: the prompt with the tokenizer's special tokens, each of them once."""
+    """Token ids that an encoder reads: the prompt with the tokenizer's special tokens, each once."""
     ids = list(tokenizer(prompt).input_ids)
     special = set(tokenizer.all_special_ids)
-    while len(ids) > 1 and ids[-1] == ids[-2] and ids[-1] in special:  # the text ended with it
+    while len(ids) > 1 and ids[-1] == ids[-2] and ids[-1] in special:  # the text had it, too
         ids.pop()
     while len(ids) > 1 and ids[0] == ids[1] and ids[0] in special:
         ids.pop(0)
@@ -52,7 +51,7 @@ def encode_source(tokenizer: Any, prompt: str) -> list[int]:
 
 
 def encode_target(tokenizer: Any, answer: str | list[int]) -> list[int]:
-    """What a decoder shall say: the answer tokenised by itself, without special tokens, or its ids."""
+    """Token ids of a decoder's answer, a text without special tokens; ids are left as they are."""
     if not isinstance(answer, str):
         return answer
     ids = list(tokenizer(text_target=answer, add_special_tokens=False).input_ids)
@@ -65,9 +64,9 @@ def encode_target(tokenizer: Any, answer: str | list[int]) -> list[int]:
 
 
 def continuation(tokenizer: Any, last: int, generated: Sequence[int]) -> str:
-    """Text that `generated` adds after the prompt's last token.
+    """The text of the `generated` tokens after the prompt's `last` token.
 
-    Decoded together with that token, because some decoders drop a space at the start of a text.
+    Both are decoded together, because some decoders drop a space at the start of a text.
     """
     options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
     before = tokenizer.decode([last], **options)
@@ -78,12 +77,12 @@ def continuation(tokenizer: Any, last: int, generated: Sequence[int]) -> str:
 
 
 def cut(text: str, stop: Sequence[str]) -> str | None:
-    """`text` up to the first stop string in it and the space before that, None if there is none."""
+    """`text` before its first stop string and the space in front of it; None if there is no such."""
     places = [at for s in stop if (at := text.find(s)) >= 0]
     return text[: min(places)].rstrip() if places else None
 
 
 def covering(tokenizer: Any, last: int, generated: Sequence[int], text: str) -> int:
-    """How many of the generated tokens are needed to cover `text`, the answer before the stop."""
+    """How many of the generated tokens cover `text`, the answer before the stop string."""
     parts = (continuation(tokenizer, last, generated[:n]) for n in range(len(generated)))
     return next((n for n, part in enumerate(parts) if part.startswith(text)), len(generated))

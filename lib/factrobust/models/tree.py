@@ -1,8 +1,8 @@
 """Greedy decoding and sampling over a tree of prefixes.
 
-Many samples of one prompt share most of their prefixes, above all at low temperatures. Each distinct
-prefix is a node; a level of the tree is one forward pass, in which every node looks at the prompt
-and at its own ancestors. Samples that meet in a node share its logits, whatever their temperature.
+Many samples of one prompt begin with the same tokens, most of all at low temperatures. Each distinct
+prefix is a node. A level of the tree is one forward pass, in which every node sees the prompt and its
+own ancestors. Samples in one node share its logits, at any temperature.
 """
 
 import hashlib
@@ -18,29 +18,28 @@ from factrobust.draws import sample_key
 
 EPSILON = 1e-4  # lowest temperature (equation 2 of paper 1)
 TOP = 10  # alternatives kept at each position of a greedy answer
-# exp(x) is taken as 2 ** (x log2 e): torch's exp2 of float32 takes a quarter of the time of its exp.
+# exp(x) is computed as 2 ** (x log2 e): torch's float32 exp2 takes a quarter of the time of its exp.
 LOG2E = math.log2(math.e)
-LOWEST = -125.5  # below it float32 exp2 yields denormal numbers, which cost ten times as much
-CUTS = ("top_k", "top_p", "min_p")  # what truncates a distribution, in the order of its steps
-BLOCK = 1 << 15  # columns at a time, so that a block stays in the processor's cache
-STEP = 512  # tokens whose weights are summed up at once: thirty times faster than one by one
-NOTHING = -20.0  # log of what may be left out of a sum that is at least 1 (2e-9)
+LOWEST = -125.5  # below it float32 exp2 gives denormal numbers, which take ten times as long
+CUTS = ("top_k", "top_p", "min_p")  # the ways to truncate, in their order
+BLOCK = 1 << 15  # columns at once: a block stays in the processor's cache
+STEP = 512  # tokens whose weights are summed at once: thirty times faster than one by one
+NOTHING = -20.0  # log of a term (2e-9) that a sum of at least 1 can do without
 HALVINGS = 24  # random numbers a token, enough for a vocabulary of 2 ** 24
-NO_NUMBERS = np.empty((0, HALVINGS))  # a greedy answer draws nothing
+NO_NUMBERS = np.empty((0, HALVINGS))  # for a greedy answer
 
-# From one level to the next: given, for each new node, its parent in the level before (in order) and
-# the token drawn there, the hidden states [node, width] of the new nodes.
-Grow = Callable[[list[int], list[int]], torch.Tensor]
+# The hidden states [node, width] of the next level's nodes. Arguments: the parent of each node in the
+# level before (ascending), and its token.
+NextLevel = Callable[[list[int], list[int]], torch.Tensor]
 
 
 @dataclass
 class Stream:
-    """One answer in the making: its temperature, its random numbers [token, halving], its tokens so
-    far.
+    """An unfinished answer: its temperature, its random numbers [token, halving], and its tokens.
 
-    `alternatives` likeliest tokens are kept at each position, with their log-probabilities. `curve`
-    holds the token's log-probability at each of the asked temperatures, and `entropies` that of the
-    whole distribution (nats), a row a position, if there are any to ask.
+    `top` holds at each position so many `alternatives`, the likeliest tokens, with their
+    log-probabilities. If temperatures are asked for, `curve` holds at each position the token's
+    log-probability at each of them, and `entropies` the entropy of the distribution (nats).
     """
 
     temperature: float
@@ -55,7 +54,7 @@ class Stream:
 
 
 def new_streams(request: dict[str, Any], settings: dict[str, Any]) -> list[Stream]:
-    """The answers to be made for one request of generate or sample."""
+    """The empty answers of one request of generate or sample."""
     if "n" not in settings:
         return [Stream(0.0, NO_NUMBERS, alternatives=TOP)]
     prompt, t = request["prompt"], request["temperature"]
@@ -64,8 +63,7 @@ def new_streams(request: dict[str, Any], settings: dict[str, Any]) -> list[Strea
 
 
 def uniforms(seed: int, prompt: str, temperature: float, index: int, n: int) -> np.ndarray:
-    """Numbers in [0, 1) for `n` tokens, [token, halving], that depend on the sample alone, not on
-    its batch, order or library."""
+    """Numbers in [0, 1) for `n` tokens, [token, halving]. They depend on the sample alone."""
     key = sample_key(seed, prompt, temperature, index)
     words = np.frombuffer(hashlib.shake_256(key).digest(8 * n * HALVINGS), dtype="<u8")
     numbers: np.ndarray = (words >> 11).reshape(n, HALVINGS) * 2.0**-53
@@ -74,7 +72,7 @@ def uniforms(seed: int, prompt: str, temperature: float, index: int, n: int) -> 
 
 def decode(
     hidden: torch.Tensor,
-    grow: Grow,
+    next_level: NextLevel,
     head: Callable[[torch.Tensor], torch.Tensor],
     streams: list[list[Stream]],
     *,
@@ -84,27 +82,26 @@ def decode(
 ) -> None:
     """Extend the streams of each prompt, in place, until they end.
 
-    `hidden` [prompt, width] are the last hidden states of the prompts, which `grow` continues.
-    `head` gives the logits of at most `chunk` of them. `ended(prompt, ids)` tells whether an answer
-    is complete. `settings` are the job's: max_new_tokens, what truncates the distribution (`CUTS`),
-    and for greedy answers the `temperatures` of their curves.
+    `hidden` [prompt, width] are the last hidden states of the prompts. `head` gives the logits of at
+    most `chunk` of them. `ended(prompt, ids)` says whether an answer is complete. `settings` are the
+    job's: max_new_tokens, CUTS, and the `temperatures` for the curves of greedy answers.
 
-    Three streams of one prompt, for example, that draw " a", " a" and " b": level 0 has one node,
-    the prompt, and one forward pass gives level 1 its two, " a" (of two streams) and " b". If " a"
-    is followed by " x" and " y" and " b" by the end, level 2 has the nodes " a x" and " a y".
+    Example: three streams of one prompt draw " a", " a" and " b". Level 0 has one node, the prompt.
+    One forward pass gives level 1 with two nodes: " a" with two streams, and " b". If " a" is
+    followed by " x" and " y", and " b" by the end, level 2 has the nodes " a x" and " a y".
     """
     nodes = list(enumerate(streams))  # (prompt, its streams that share this prefix)
     for level in range(settings["max_new_tokens"]):
-        # 1. Every stream draws its next token from the distribution of its node.
+        # 1. Every stream draws its next token from its node's distribution.
         for low in range(0, len(nodes), chunk):
             groups = [group for _, group in nodes[low : low + chunk]]
             _pick(head(hidden[low : low + chunk]), groups, level, settings)
-        # 2. Streams of one node that drew the same token stay together: they are a child of it.
+        # 2. Streams of one node with the same token form a child of it.
         children: dict[tuple[int, int], list[Stream]] = {}
         for node, (_, group) in enumerate(nodes):
             for stream in group:
                 children.setdefault((node, stream.ids[-1]), []).append(stream)
-        # 3. Children whose answers are complete stay behind.
+        # 3. Complete answers go no further.
         going = {
             (parent, token): group
             for (parent, token), group in children.items()
@@ -112,19 +109,19 @@ def decode(
         }
         if not going or level == settings["max_new_tokens"] - 1:
             return
-        # 4. One forward pass makes the others the nodes of the next level.
+        # 4. One forward pass gives the next level.
         parents, drawn = map(list, zip(*going, strict=True))
-        hidden = grow(parents, drawn)
+        hidden = next_level(parents, drawn)
         nodes = [(nodes[p][0], group) for p, group in zip(parents, going.values(), strict=True)]
 
 
 def _pick(
     logits: torch.Tensor, groups: list[list[Stream]], level: int, settings: Mapping[str, Any]
 ) -> None:
-    """Append one token to each stream of each node, and its log-probabilities.
+    """Append one token, with its log-probabilities, to each stream of `groups` [node].
 
-    `logits` [node, vocabulary] belong to the streams in `groups` [node]. Sums over the vocabulary
-    are taken in float64: a quarter of a million float32 terms lose digits.
+    `logits` are [node, vocabulary]. Sums over the vocabulary are float64, since a quarter of a million
+    float32 terms lose digits.
     """
     logits -= logits.amax(dim=-1, keepdim=True)
     norm = log_norms(logits, [1.0]).float()
@@ -180,9 +177,10 @@ def _curves(
 ) -> tuple[np.ndarray, list[float]]:
     """log P_t of the likeliest token [node, temperature], and the entropy at t = 1 of each node.
 
-    `logits` are less their maximum, so that the likeliest token's are 0, and `norm` is their log sum.
+    The maximum of `logits` is subtracted: that of the likeliest token is 0. `norm` is the log of the
+    sum of their exponentials.
     """
-    # Where even a whole vocabulary of tokens like the tenth would add nothing, ten are enough.
+    # Ten tokens are enough where a whole vocabulary of tokens like the tenth would add nothing.
     grid = [max(t, EPSILON) for t in grid]
     tail = best.values[:, -1:].double() / torch.tensor(grid, device=logits.device)
     few = (tail + math.log(logits.shape[1]) < NOTHING).all(dim=0).tolist()
@@ -198,9 +196,9 @@ def _curves(
 
 
 def sums_before(mass: torch.Tensor) -> torch.Tensor:
-    """Weight of the tokens before each block of STEP, the last one that of all: float64 [node, block].
+    """Summed weight of the tokens before each block of STEP tokens, and of all: float64 [node, block].
 
-    `mass` [node, vocabulary] are the tokens' weights, of which 64 at a time are summed in float32.
+    `mass` [node, vocabulary] are the weights. Sums of 64 are float32, larger ones float64.
     """
     if spare := -mass.shape[1] % STEP:
         mass = torch.nn.functional.pad(mass, (0, spare))
@@ -210,7 +208,7 @@ def sums_before(mass: torch.Tensor) -> torch.Tensor:
 
 
 def _of_block(mass: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
-    """The weights of a block of STEP tokens, or of some [node, block] of them, [..., token]."""
+    """The weights of the tokens of each `block` [node, ...], [node, ..., STEP]."""
     places = block[..., None] * STEP + torch.arange(STEP, device=mass.device)
     size = mass.shape[1]
     found = mass.gather(1, places.clamp(max=size - 1).flatten(1)).view(places.shape)
@@ -220,17 +218,18 @@ def _of_block(mass: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
 def _draw(mass: torch.Tensor, before: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     """A token for each stream, [node, stream]: the vocabulary is halved until one token is left.
 
-    `mass` [node, vocabulary] are the tokens' weights, `before` their `sums_before`; `numbers` [node,
-    stream, halving] decide between the halves by their weights. A single number and the inverted
-    distribution function would draw from the same distribution. But at high temperatures, where
-    thousands of tokens are about equally likely, the last digits of all their weights together then
-    decide which of them it hits: another batch or processor gives another sample in one of a hundred.
-    The weight of a half hardly depends on them.
+    `mass` [node, vocabulary] are the tokens' weights, and `before` their `sums_before`. `numbers`
+    [node, stream, halving] choose between the halves by their weights.
+
+    One number and the inverse distribution function would give the same distribution. But at high
+    temperatures thousands of tokens are about equally likely. Then the last digits of all weights
+    together decide which token is hit: another batch or processor changes one sample in a hundred.
+    The weight of a half hardly depends on last digits.
     """
     size = mass.shape[1]
     low = torch.zeros(numbers.shape[:2], dtype=torch.long, device=mass.device)
     high = torch.full_like(low, size)
-    # The weights of the tokens before `low`, and before `high`.
+    # Summed weights of the tokens before `low`, and before `high`.
     below = torch.zeros_like(numbers[..., 0])
     upto = before[:, -1:].expand_as(below)
     for k in range((size - 1).bit_length()):
@@ -253,9 +252,8 @@ def floors(
 ) -> torch.Tensor:
     """The lowest logit that truncation leaves at each temperature, [row, temperature].
 
-    `shifted` are logits less their maximum, [row, vocabulary]. What `cuts` keep of the tempered
-    distribution says `Model.temper`; tokens as likely as the last one that stays, stay too. `falling` are
-    `shifted` sorted, where they are there.
+    `shifted` are logits minus their maximum, [row, vocabulary], and `falling` the same in descending
+    order, if they are known. `Model.temper` explains `cuts`; tokens that tie with the last one stay.
     """
     low = torch.full((len(shifted), len(temperatures)), -torch.inf, device=shifted.device)
     if "top_k" in cuts:
@@ -280,7 +278,7 @@ def floors(
 
 
 def descending(logits: torch.Tensor) -> torch.Tensor:
-    """Each row sorted, the largest first."""
+    """Each row in descending order."""
     if logits.is_cuda:
         return logits.sort(dim=-1, descending=True).values
     # NumPy's sort of float32 takes 1.3 ms for 262,144 numbers, torch's 44.
@@ -290,7 +288,7 @@ def descending(logits: torch.Tensor) -> torch.Tensor:
 
 
 def weights(shifted: torch.Tensor, t: float = 1.0) -> torch.Tensor:
-    """exp(shifted / t) for values of at most 0; 0 where it would be under 2e-38."""
+    """exp(shifted / t) for values of at most 0; results under 2e-38 are 0."""
     return torch.threshold_((shifted * (LOG2E / t)).clamp_(min=LOWEST).exp2_(), 2e-38, 0.0)
 
 
@@ -299,10 +297,9 @@ def log_norms(
 ) -> torch.Tensor:
     """log sum_j exp(z_j / t) for each row of `shifted` and each t, float64 [row, temperature].
 
-    With `low` [row, temperature] only over the logits that are not below it (`floors`).
-
-    `shifted` are logits less their maximum, float32 [row, vocabulary]. A quarter of a million
-    float32 terms lose digits, so blocks of them are summed in float32 and the blocks in float64.
+    `shifted` are logits minus their maximum, float32 [row, vocabulary]. With `low` [row, temperature]
+    (see `floors`), smaller logits do not count. A quarter of a million float32 terms lose digits: sums
+    within blocks are float32, those over blocks float64.
     """
     rows, vocabulary = shifted.shape
     sums = torch.zeros(rows, len(temperatures), dtype=torch.float64, device=shifted.device)

@@ -21,8 +21,6 @@ from factrobust.models.endpoint import read_endpoint
 from factrobust.models.load import FILE, Settings, read_settings, settings_of
 from factrobust.paths import DATA, ROOT
 from factrobust.reproduce.profiles import LAPTOP, declared_parameters, parameters
-from factrobust.time.dates import GRID
-from factrobust.time.facts import load_successions, moments
 
 NUMBERS = ["calls", "characters", "written"]  # columns of calls.csv that grow
 # What the papers' data hold: a larger number in a profile means all of it. Dates: a fact's mean.
