@@ -188,8 +188,8 @@ def watched(
 ) -> dict[str, Any]:  # fmt: skip
     """Let a new network read texts once, and `ask` it at so many moments of the course.
 
-    Returns loss, pairs of a step and the mean since the one before, and by each moment's step what
-    `ask(folder)` returns of the model in a folder. `options` are those of `study`.
+    Returns loss, pairs of a step and the mean since the one before, and texts, by each moment's step
+    what `ask(folder)` returns of the model in a folder. `options` are those of `study`.
     """
     torch.set_num_threads(1)  # more would wait for each other: the network is small
     course = Course("once", rows(texts, tokenizer), rate, falls=True)
@@ -201,7 +201,7 @@ def watched(
             tokenizer.save_pretrained(place)
             found[place.name.removeprefix("checkpoint-")] = ask(str(place))
     loss = [[entry["step"], entry["loss"]] for entry in log if "loss" in entry]
-    return {"loss": loss, "right": found}
+    return {"loss": loss, "texts": found}
 
 
 def network_of(plan: Plan, tokenizer: Any) -> Any:
