@@ -123,8 +123,8 @@ def test_a_watched_course_is_asked_at_its_moments(small, tokenizer):
     plan, how = grow.Plan("decoder", width=32, layers=1), {"moments": 2, "disable_tqdm": True}
     course = grow.watched(plan, texts, tokenizer, 1e-2, ask, **how)
     torch.set_num_threads(threads)
-    first, last = sorted(map(int, course["right"]))
-    assert course["right"] == {str(first): 32, str(last): 32}
+    first, last = sorted(map(int, course["texts"]))
+    assert course["texts"] == {str(first): 32, str(last): 32}
     loss = dict(course["loss"])
     assert last == max(loss) == 2 * first
     assert loss[last] < loss[min(loss)]

@@ -5,17 +5,20 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from factrobust import load_model, study
+from factrobust import load_model, models, study
 from factrobust.datasets import world
+from factrobust.datasets.facts import answers
 from factrobust.decoding import probe
-from factrobust.decoding.metrics import mark_greedy
 from factrobust.exposure import corpus
-from factrobust.models.records import Call, ask_all, open_records
+from factrobust.models.records import Call, Records, ask_all, open_records
 from factrobust.tables import stacked
+from factrobust.text import exact_match
 
 
 class Training(study.Study):
@@ -37,32 +40,45 @@ class Training(study.Study):
     def train(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Of a decoder of `layers` of a `width` at a `rate`: step and loss, with the share that was read;
         and the facts at so many `moments`, with the share that was read and whether the answer is right."""
-        from factrobust.models import grow  # torch, which a replay does without
+        in_lab = "FACTROBUST_RECORDS" not in os.environ
+        asked = world.loaded().table
+        asked = asked[asked["relation"] == self.parameters["relation"]]
+        trained = self._trained(asked, None if in_lab else open_records())
+        loss = pd.DataFrame(trained["loss"], columns=["step", "loss"])
+        moments = {int(step): texts for step, texts in trained["texts"].items()}
+        accepted, known = answers(asked), {}
+        for step in sorted(moments):
+            right = asked.loc[list(map(exact_match, moments[step], accepted)), "fact_id"]
+            known[step / max(moments)] = self.facts.assign(right=self.facts["fact_id"].isin(right))
+        return loss.assign(read=loss["step"] / loss["step"].max()), stacked(known, "share")
 
-        v, in_lab = self.parameters, "FACTROBUST_RECORDS" not in os.environ
-        read = sha256("\n".join(self.sentences["text"]).encode()).hexdigest()
-        call = Call("tiny", "training", read, json.dumps(v, sort_keys=True))
+    def _trained(self, asked: pd.DataFrame, records: Records | None) -> dict[str, Any]:
+        """What `models.grow.watched` tells of the training, with the texts of all answers at each moment.
+
+        The record's key holds all that decides them: the sentences, the questions, the parameters, the
+        world (from whose words tokens are made), the code of the training and torch's version.
+        """
+        v = self.parameters
+        files = [*world.FILES, Path(models.__file__).with_name("grow.py")]
+        told = [*self.sentences["text"], *asked["question"], *asked["prefix"]]
+        versions = [version("torch").partition("+")[0], version("transformers")]
+        made_by = [sha256(file.read_bytes()).hexdigest() for file in files]
+        how = json.dumps(
+            {"parameters": v, "versions": versions, "made_by": made_by}, sort_keys=True
+        )
+        call = Call("tiny", "training", sha256("\n".join(told).encode()).hexdigest(), how)
 
         def train(_: Any) -> Iterator[Any]:
+            from factrobust.models import grow  # torch, which a replay does without
+
+            def ask(folder: str) -> list[str]:
+                return list(probe.greedy(load_model(folder), asked)["text"])
+
             plan = grow.Plan("decoder", v["seed"], v["width"], v["layers"])
             tokenizer = grow.tokenizer_of(self.world, corpus.LAYOUTS.values())
             texts = map(grow.learned, self.sentences.to_dict("records"))
-            how = {"moments": v["moments"], "disable_tqdm": not in_lab}
-            yield [0], [grow.watched(plan, texts, tokenizer, v["rate"], self._right, **how)]
+            options = {"moments": v["moments"], "disable_tqdm": records is not None}
+            yield [0], [grow.watched(plan, texts, tokenizer, v["rate"], ask, **options)]
 
-        [found] = ask_all(None if in_lab else open_records(), [call], train, label="training")
-        loss = pd.DataFrame(found["loss"], columns=["step", "loss"])
-        steps = {int(step): ids for step, ids in found["right"].items()}
-        known = {
-            step / max(steps): self.facts.assign(right=self.facts["fact_id"].isin(steps[step]))
-            for step in sorted(steps)
-        }
-        return loss.assign(read=loss["step"] / loss["step"].max()), stacked(known, "share")
-
-    def _right(self, folder: str) -> list[str]:
-        """The facts that a model answers as part 1 asks them."""
-        facts = world.loaded().table
-        facts = facts[facts["relation"] == self.parameters["relation"]]
-        answers = probe.greedy(load_model(folder), facts)
-        marked = mark_greedy(answers)
-        return list(marked.loc[marked["exact_match"], "fact_id"])
+        [found] = ask_all(records, [call], train, label="training")
+        return dict(found)

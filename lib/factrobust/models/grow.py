@@ -188,7 +188,7 @@ def watched(
 ) -> dict[str, Any]:  # fmt: skip
     """Train a new network on texts once, and `ask` it at so many moments.
 
-    Returns "loss", pairs of a step and the mean loss since the pair before, and "right", by the step of
+    Returns "loss", pairs of a step and the mean loss since the pair before, and "texts", by the step of
     each moment the result of `ask(folder)` for the model in a folder. `options` are those of `study`.
     """
     torch.set_num_threads(1)  # the network is so small that more would wait for each other
@@ -201,7 +201,7 @@ def watched(
             tokenizer.save_pretrained(place)
             found[place.name.removeprefix("checkpoint-")] = ask(str(place))
     loss = [[entry["step"], entry["loss"]] for entry in log if "loss" in entry]
-    return {"loss": loss, "right": found}
+    return {"loss": loss, "texts": found}
 
 
 def network_of(plan: Plan, tokenizer: Any) -> Any:
