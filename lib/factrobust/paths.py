@@ -8,6 +8,20 @@ DATA = ROOT / "data"
 BUILD = ROOT / "build"
 
 
+_noted: dict[Path, None] = {}  # in the order of their first reading
+
+
+def noted(path: str | Path) -> Path:
+    """The path of a data file that is read now. What is saved from here on names it as an input."""
+    _noted[Path(path).resolve()] = None
+    return Path(path)
+
+
+def files_read() -> list[Path]:
+    """The data files that this process has read so far."""
+    return [*_noted]
+
+
 def output_root() -> Path:
     """The folder under which figures and tables are written: the repository, by default.
 

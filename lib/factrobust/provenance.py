@@ -9,7 +9,7 @@ Files depend on their content alone: they hold no dates and no versions. A figur
 commit that holds it, so the commit in NAME.json is always an earlier one. If NAME.json were rewritten
 at each commit, changes that matter would be hard to see. So the committed NAME.json stays as it is
 if the new one differs only in commit, dirty flag and versions: these three describe the run that
-first made exactly these files from these inputs.
+first made exactly these files from these inputs, unless that run's code was not committed.
 """
 
 import io
@@ -17,7 +17,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
@@ -28,7 +28,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from factrobust import paths
-from factrobust.paths import write_atomically
+from factrobust.paths import files_read, write_atomically
 
 PACKAGES = ("factrobust", "numpy", "pandas", "matplotlib", "torch", "transformers")
 OF_THE_RUN = ("git", "versions")  # what may differ between runs that made the same files
@@ -40,7 +40,7 @@ def save_figure(fig: Figure, name: str, data: pd.DataFrame, **about: Any) -> Non
     """Write a figure as NAME.pdf and NAME.png (200 dpi), its plotted data and its provenance.
 
     `name` is like "1-decoding/figure-01". `data` holds what is drawn, one row per point. `about` are
-    the `parameters`, the `models` (or their names) and the `inputs`, the data files that were read.
+    the `parameters` and the `models` (or their names). The inputs are the data files read so far.
     Raises TypeError for a parameter that JSON cannot hold.
     """
     from matplotlib import rc_context
@@ -98,7 +98,6 @@ def _save(
     files: Mapping[str, bytes],
     parameters: Mapping[str, Any],
     models: Sequence[Any] = (),
-    inputs: Iterable[str | Path] = (),
 ) -> None:
     # The runner names the notebook by its path in the repository, Jupyter's server by its whole path.
     named = (os.environ.get(name, "") for name in ("FACTROBUST_NOTEBOOK", "JPY_SESSION_NAME"))
@@ -109,16 +108,20 @@ def _save(
         "notebook": notebook,
         "parameters": parameters,
         "models": [m if isinstance(m, str) else f"{m.name} {m.fingerprint}" for m in models],
-        "inputs": {_label(path): sha256(Path(path).read_bytes()).hexdigest() for path in inputs},
+        "inputs": {
+            _label(path): sha256(Path(path).read_bytes()).hexdigest() for path in files_read()
+        },
         "files": {f"{target.name}.{end}": sha256(data).hexdigest() for end, data in files.items()},
     }
     text = _json(about)
     try:
         committed = (paths.ROOT / "figures" / f"{name}.json").read_text(encoding="utf-8")
-        old = {k: v for k, v in json.loads(committed).items() if k not in OF_THE_RUN}
-    except (OSError, ValueError):  # none yet, or damaged: replace it
+        old = json.loads(committed)
+        clean = old["git"]["dirty"] is False
+        old = {k: v for k, v in old.items() if k not in OF_THE_RUN}
+    except (OSError, ValueError, KeyError):  # none yet, or damaged: replace it
         old = None
-    if old == json.loads(text):
+    if old == json.loads(text) and clean:
         text = committed
     else:
         versions = {package: metadata.version(package) for package in PACKAGES}

@@ -9,7 +9,6 @@ files read as its provenance.
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -37,7 +36,6 @@ class Study:
     facts. Tables need a column `unit`; the clusters come from the study's facts.
     """
 
-    inputs: Sequence[str | Path] = ()
     facts: pd.DataFrame
     unit, cluster = "fact_id", ""  # columns of the facts; those of a cluster resemble each other
     others: Sequence[Any] = ()  # further models behind what is saved
@@ -146,7 +144,7 @@ class Study:
     def about(self) -> dict[str, Any]:
         """What `save_figure` and `save_table` of factrobust.provenance need."""
         models = [*self.models, *self.others]
-        return {"parameters": self.parameters, "models": models, "inputs": self.inputs}
+        return {"parameters": self.parameters, "models": models}
 
     def concat_over_models(self, ask: Callable[[Model], pd.DataFrame]) -> pd.DataFrame:
         """What the models answer, one table below the other; an empty one without models."""

@@ -14,6 +14,8 @@ import pandas as pd
 import pandera.pandas as pa
 from numpy.typing import ArrayLike
 
+from factrobust.paths import noted
+
 ANSWER_TYPES = ("Numerical", "Location", "Human", "Entity")
 
 
@@ -22,7 +24,6 @@ class Loaded(NamedTuple):
 
     table: pd.DataFrame
     counts: dict[str, Any]  # of rows that were left out or have a fault, by reason
-    files: Sequence[Path] = ()  # local files that were read
     dates: pd.DataFrame = pd.DataFrame()  # the dates to ask temporal facts with
 
 
@@ -32,6 +33,12 @@ class FactsError(ValueError):
 
 class TooFewError(ValueError):
     """Too few cases are left for what a notebook shows, as under a profile that asks little."""
+
+
+def read_csv(path: str | Path, **options: Any) -> pd.DataFrame:
+    """pandas.read_csv of a file of this repository, which what is saved then names as an input."""
+    table: pd.DataFrame = pd.read_csv(noted(path), **options)
+    return table
 
 
 def read_table(
@@ -100,7 +107,7 @@ def read_text(path: Path) -> str:
     """The text of a file, without a byte-order mark. Raises FactsError if it is not UTF-8."""
     try:
         # -sig: spreadsheets write a byte-order mark before the header
-        return path.read_bytes().decode("utf-8-sig")
+        return noted(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise FactsError(

@@ -12,7 +12,7 @@ might make a context win over a memory.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -107,10 +107,8 @@ def load_context_questions(
     return table[list(COLUMNS)].reset_index(drop=True)
 
 
-def load_named_context(
-    name: str, *, limit: int | None = None, seed: int = 0
-) -> tuple[pd.DataFrame, Sequence[Path]]:
-    """Questions by the name that a notebook's parameter has, and the files that they are of.
+def load_named_context(name: str, *, limit: int | None = None, seed: int = 0) -> pd.DataFrame:
+    """Questions by the name that a notebook's parameter has.
 
     "embedded", "world" or "town" (`datasets.world`: relations as base questions), or "thesis:FOLDER" with
     the thesis's own base_questions.txt and objects.csv. Raises ValueError for another name, and as
@@ -119,18 +117,17 @@ def load_named_context(
     if name in ("world", "town"):
         from factrobust.datasets.world import loaded
 
-        facts, _, files, _ = loaded(town=name == "town")
-        questions = facts_as_questions(facts)
+        questions = facts_as_questions(loaded(town=name == "town").table)
         ranks = draws.ranks(questions["question_id"], questions["base_id"], seed)
-        return questions[ranks < (limit or len(questions))].reset_index(drop=True), files
+        return questions[ranks < (limit or len(questions))].reset_index(drop=True)
     kind, _, folder = name.partition(":")
     if (kind, folder) == ("embedded", ""):
-        return load_context_questions(limit=limit, seed=seed), FILES
+        return load_context_questions(limit=limit, seed=seed)
     if kind != "thesis" or not folder:
         known = "'embedded', 'world', 'town' or 'thesis:FOLDER'"
         raise ValueError(f"questions is {name!r}; write {known}")
     files = Path(folder) / "base_questions.txt", Path(folder) / "objects.csv"
-    return load_context_questions(*files, limit=limit, seed=seed), files
+    return load_context_questions(*files, limit=limit, seed=seed)
 
 
 def read_base_questions(path: str | Path) -> pd.DataFrame:
@@ -170,7 +167,7 @@ def load_base_question_traits() -> pd.DataFrame:
     Columns: attribute, answer_kind ("date", "person", "number", ...), unit (of a number, else
     empty), right_answers ("one", or "several" where more than one answer is right).
     """
-    return pd.read_csv(TRAITS, dtype=str, keep_default_na=False, index_col="base_id")
+    return tables.read_csv(TRAITS, dtype=str, keep_default_na=False, index_col="base_id")
 
 
 def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:

@@ -27,7 +27,7 @@ from factrobust.context.metrics import measured
 from factrobust.context.probe import ABOUT, greedy, scored
 from factrobust.context.rules import decide, degeneracy, named, same_answer, within
 from factrobust.models.interface import Model
-from factrobust.paths import DATA
+from factrobust.paths import DATA, noted
 from factrobust.regression import ridge
 from factrobust.statistics import Array
 from factrobust.tables import stacked
@@ -149,7 +149,7 @@ def probability(table: pd.DataFrame, detector: Detector) -> Array:
 
 def load() -> Detector:
     """The coefficients of data/ground.json."""
-    return dict(json.loads(FILE.read_text(encoding="utf-8"))["coefficients"])
+    return dict(json.loads(noted(FILE).read_text(encoding="utf-8"))["coefficients"])
 
 
 def held_out(

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 import yaml
 
-from factrobust.paths import DATA
+from factrobust.paths import DATA, noted
 from factrobust.tables import stacked
 from factrobust.text import contains, exact_match, normalise
 
 # Lists of English words, each as it stands in the file.
-WORDS: dict[str, Any] = yaml.safe_load((DATA / "words.yaml").read_text(encoding="utf-8"))
+WORDS: dict[str, Any] = yaml.safe_load(noted(DATA / "words.yaml").read_text(encoding="utf-8"))
 _FUNCTION, _GENERIC, _NAMESAKES, _ENDINGS, _UNITS = (
     frozenset(WORDS[name].split())
     for name in ("function", "generic", "namesakes", "endings", "units")

@@ -13,7 +13,6 @@ from factrobust import draws, schemas, study
 from factrobust.context import facts, following, grounding, metrics, probe, rules
 from factrobust.datasets import named
 from factrobust.models.interface import Model
-from factrobust.tables import Loaded
 
 
 class Study(study.Study):
@@ -47,8 +46,9 @@ class Study(study.Study):
 
     def _ask(self) -> pd.DataFrame:
         v = self.parameters
-        found = facts.load_named_context(self._data(), limit=v["n_objects"], seed=v["seed"])
-        self.questions, self.inputs = found
+        self.questions = facts.load_named_context(
+            self._data(), limit=v["n_objects"], seed=v["seed"]
+        )
         self.pool = self.questions
         return self.concat_over_models(
             lambda model: probe.ask(model, self.questions, seed=v["seed"])
@@ -70,7 +70,6 @@ class Study(study.Study):
     def _with_results(self, path: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Our results and those of a file below them; our questions and theirs, whose truth is unknown."""
         theirs = facts.read_results(path)
-        self.inputs = [*self.inputs, path]
         new = theirs[~theirs["question_id"].isin(self.questions["question_id"])]
         new = new[["question_id", "base_id"]].drop_duplicates("question_id")
         new = new.assign(
@@ -89,8 +88,7 @@ class KnownContexts(Study):
     """
 
     def _ask(self) -> pd.DataFrame:
-        seed, loaded = self.parameters["seed"], self._facts()
-        self.inputs, self.pool = loaded.files, facts.facts_as_questions(loaded.table)
+        seed, self.pool = self.parameters["seed"], facts.facts_as_questions(self._facts())
         self.questions = self._drawn(self.parameters["n_facts"])
         contexts = facts.known_contexts(self.questions, self.pool, seed=seed)
         kinds = self.parameters.get("contexts", facts.CONTEXTS)
@@ -100,12 +98,12 @@ class KnownContexts(Study):
         )
 
     def _drawn(self, n: int) -> pd.DataFrame:
-        drawn = self._facts(limit=n, seed=self.parameters["seed"]).table["fact_id"]
+        drawn = self._facts(limit=n, seed=self.parameters["seed"])["fact_id"]
         return self.pool[self.pool["question_id"].isin(drawn)]
 
-    def _facts(self, **which: Any) -> Loaded:
+    def _facts(self, **which: Any) -> pd.DataFrame:
         thesis = self._data().startswith("thesis:")  # whose truth is not known
-        return named.load_named([named.EMBEDDED if thesis else self._data()], **which)
+        return named.load_named([named.EMBEDDED if thesis else self._data()], **which).table
 
     @cached_property
     def known(self) -> pd.DataFrame:

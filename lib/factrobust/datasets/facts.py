@@ -149,6 +149,6 @@ def load_question_types(split: str) -> pd.DataFrame:
     for the rest (403); the file lists each type in random order, so that the test part is a random
     stratified fifth.
     """
-    frame = pd.read_csv(QUESTION_TYPES, dtype=str, keep_default_na=False)
+    frame = tables.read_csv(QUESTION_TYPES, dtype=str, keep_default_na=False)
     is_test = frame.groupby("answer_type").cumcount() % TEST_EVERY == TEST_EVERY - 1
     return frame[is_test == (split == "test")].reset_index(drop=True)

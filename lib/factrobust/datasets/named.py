@@ -8,7 +8,7 @@ ValueError; what the loaders raise is theirs.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ def load_named(
 
         return world.loaded(town=town)
 
-    sets = {name: load_set(name, load, facts.FILES, of_world) for name in names}
+    sets = {name: load_set(name, load, of_world) for name in names}
     if not sets:
         raise ValueError(f"no data set is named; give {EMBEDDED}, an official one or a CSV file")
     parts, counts = [], {}
@@ -62,11 +62,11 @@ def load_named(
         raise FactsError(f"two facts of {', '.join(counts)} are called {fact_id}; leave one out.")
     if limit is not None:
         frame = sample_evenly(frame, limit, seed).reset_index(drop=True)
-    return Loaded(frame, counts, [file for loaded in sets.values() for file in loaded.files])
+    return Loaded(frame, counts)
 
 
-def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame, Sequence[Path]]:
-    """Return typed questions for part 1's classifier: to train it, to test it, and their files.
+def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return typed questions for part 1's classifier: to train it, and to test it.
 
     Both tables have the columns question, answer_type, relation (empty where it is none of the facts
     table's). `name` is "embedded" (questions of our own) or "trec:FOLDER", with the official files
@@ -76,7 +76,7 @@ def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame, 
     """
     if name == EMBEDDED:
         train, test = (facts.load_question_types(split) for split in ("train", "test"))
-        return train, test, [facts.QUESTION_TYPES]
+        return train, test
     known, _, folder = name.partition(":")
     if known != "trec" or not folder:
         raise ValueError(
@@ -88,21 +88,20 @@ def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame, 
     place = ROOT / Path(folder).expanduser()
     files = [place / f"{part}.label" for part in ("train_5500", "TREC_10")]
     train, test = (load_trec(file).assign(relation="") for file in files)
-    return train, test, files
+    return train, test
 
 
 def load_set(
     name: str,
     load: Callable[[Path | None], Loaded],
-    embedded: Sequence[Path],
     world: Callable[[bool], Loaded],
     loaders: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """A set by its name: of `load` without a path if it is embedded (in these files), with one if it is
+    """A set by its name: of `load` without a path if it is embedded, with one if it is
     a CSV; of `world`, which is told whether the town is meant; else an official one, of the `loaders`
     (those of `datasets.official` by default)."""
     if name == EMBEDDED:
-        return load(None)._replace(files=embedded)
+        return load(None)
     if name in (WORLD, TOWN):
         return world(name == TOWN)
     from factrobust.datasets import official  # what embedded data need not
@@ -114,8 +113,7 @@ def load_set(
             return official.load_official(known, ROOT / Path(rest).expanduser(), loaders=loaders)
         return official.load_official(known, revision=rest or None, loaders=loaders)
     if name.endswith(".csv"):
-        path = ROOT / Path(name).expanduser()
-        return load(path)._replace(files=[path])
+        return load(ROOT / Path(name).expanduser())
     raise ValueError(
         f"no data set is called {name!r}; known are {EMBEDDED}, {WORLD}, {TOWN}, {', '.join(loaders)} (also as "
         "NAME@REVISION or NAME:FILE), and CSV files of your own"

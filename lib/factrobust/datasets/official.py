@@ -20,7 +20,7 @@ import pandera.pandas as pa
 from factrobust import schemas, tables
 from factrobust.datasets import closed_book
 from factrobust.datasets import facts as fact_tables
-from factrobust.paths import DATA
+from factrobust.paths import DATA, noted
 
 SUFFIXES = (".parquet", ".json", ".jsonl", ".csv", ".tsv", ".label")
 
@@ -158,7 +158,7 @@ def load_trec(path: str | Path) -> pd.DataFrame:
     """
     with reading(path, "TREC"):
         # One stray byte 0xF0 ("sister city") stands for a space, as the hub's copy reads it.
-        text = Path(path).read_bytes().replace(b"\xf0", b" ").decode("latin-1")
+        text = noted(path).read_bytes().replace(b"\xf0", b" ").decode("latin-1")
     # Lines end at \n only: splitlines() would also break at latin-1's 0x85.
     lines = pd.Series(text.removesuffix("\n").split("\n"))
     parts = lines.str.strip().str.extract(rf"^({'|'.join(COARSE)}):\S+ +(?P<question>\S.*)$")
@@ -205,5 +205,4 @@ def load_official(
     else:
         files, source = local_files(Path(path)), f"{repo}, {Path(path).name}"
     with reading(path or files[0], name):
-        loaded = loaders[name](files, source)
-    return loaded._replace(files=[*files, *loaded.files] if path else ())
+        return loaders[name]([*map(noted, files)], source)

@@ -5,6 +5,10 @@ from typing import Any
 import pandas as pd
 
 from factrobust.paths import DATA
+from factrobust.tables import read_csv
+
+# For `save_figure` and `save_table` of a table of theirs alone.
+THEIRS: dict[str, Any] = {"parameters": {}, "models": ()}
 
 
 def load_published(name: str, whose: str = "") -> pd.DataFrame:
@@ -12,16 +16,11 @@ def load_published(name: str, whose: str = "") -> pd.DataFrame:
 
     To stand below ours, its models are `whose`: "llama-3.1-8B (thesis)"; then where and check are left out.
     """
-    table = pd.read_csv(DATA / "published" / f"{name}.csv", keep_default_na=False)
+    table = read_csv(DATA / "published" / f"{name}.csv", keep_default_na=False)
     if whose:
         table = table.drop(columns=["where", "check"])
         table["model"] += f" ({whose})"
     return table
-
-
-def provenance_of(name: str) -> dict[str, Any]:
-    """For `save_figure` and `save_table` of what is theirs alone: no model of ours, but their file."""
-    return {"parameters": {}, "models": (), "inputs": [DATA / "published" / f"{name}.csv"]}
 
 
 def load_labels(name: str) -> pd.DataFrame:
@@ -29,4 +28,4 @@ def load_labels(name: str) -> pd.DataFrame:
 
     `label` is the first reading, `label_again` the second; data/labels/README.md says what they mean.
     """
-    return pd.read_csv(DATA / "labels" / f"{name}.csv", keep_default_na=False)
+    return read_csv(DATA / "labels" / f"{name}.csv", keep_default_na=False)

@@ -49,7 +49,7 @@ _READ: dict[str, Any] = {
     "dtype": {"n_dates": "Int64", "town_exposure": "Int64"},
     "converters": {"wordings": lambda cell: [*map(int, cell.split("|"))]},
 }
-FILES = tuple(FOLDER / f"{name}.csv" for name in SCHEMAS)  # for the provenance of results
+FILES = tuple(FOLDER / f"{name}.csv" for name in SCHEMAS)
 
 
 class World(NamedTuple):
@@ -76,7 +76,7 @@ def _tables(folder: Path, times: tuple[int, ...]) -> World:
     for name, each in SCHEMAS.items():
         path = folder / f"{name}.csv"
         checked[name] = tables.read_checked(path, tables.csv_schema(each, **each))
-        read[name] = pd.read_csv(path, **_READ)
+        read[name] = tables.read_csv(path, **_READ)
     _check(checked, folder / "facts.csv")
     read["relations"] = read["relations"].set_index("relation")
     read["wordings"]["prefix"] = read["wordings"]["statement"].str.removesuffix(" {object}.")
@@ -98,7 +98,7 @@ def loaded(*, town: bool = False) -> tables.Loaded:
     """The facts without dates of the world, or of its town, as parts 1 and 4 ask them, in wording 0:
     `schemas.AskedFacts`."""
     facts = asked(town=town)
-    return tables.Loaded(facts.assign(aliases=facts["object"].map(lambda _: [])), {}, FILES)
+    return tables.Loaded(facts.assign(aliases=facts["object"].map(lambda _: [])), {})
 
 
 def asked(*, town: bool = False, dated: bool = False, every_wording: bool = False) -> pd.DataFrame:

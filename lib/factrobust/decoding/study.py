@@ -31,13 +31,12 @@ class Study(study.Study):
         seed, limit = self.parameters["seed"], self.parameters["n_questions"]
         self.models = probe.temperable(self.models) if tempered else self.models
         loaded = named.load_named(self.parameters["data"], limit=limit, seed=seed)
-        self.facts, self.counts, self.inputs, _ = loaded
+        self.facts, self.counts, _ = loaded
         if (self.facts["answer_type"] == "").any():
             types = self.parameters.get("types", named.EMBEDDED)
             from factrobust.decoding import classify  # embedded facts have types
 
-            train, _, files = named.load_named_types(types)
-            self.inputs = [*self.inputs, *files]
+            train, _ = named.load_named_types(types)
             longer = {"epochs": 10} if types == named.EMBEDDED else {}  # see fine_tune
             self.facts = classify.with_types(open_records(), self.facts, train, seed=seed, **longer)
         answers = self.concat_over_models(lambda model: probe.greedy(model, self.facts))

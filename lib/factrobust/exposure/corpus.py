@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from factrobust.datasets.world import FOLDER, SEEN, World, load_world, with_counts_in_corpus
 from factrobust.draws import hash48
 from factrobust.statistics import with_bounds
+from factrobust.tables import read_csv
 from factrobust.time import dates
 
 # A text of the corpus, as the library asks a model that was never tuned (`models.prompts`), with the
@@ -54,7 +55,7 @@ def wording_kinds(table: pd.DataFrame) -> NDArray[np.str_]:
 
 def load_curves() -> pd.DataFrame:
     """What the models know by CURVES: model, measure, exposure, mean, low, high (exact bounds) and n."""
-    return with_bounds(pd.read_csv(CURVES).rename(columns={"value": "mean"}))
+    return with_bounds(read_csv(CURVES).rename(columns={"value": "mean"}))
 
 
 def corpus(world: World, seed: int = 0, *, town: bool = False) -> pd.DataFrame:

@@ -30,7 +30,7 @@ class Training(study.Study):
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
         super().__init__(notebook)
-        self.inputs, self.world = world.FILES, world.load_world()
+        self.world = world.load_world()
         told = world.with_counts_in_corpus(self.world.facts)
         chosen = told["relation"] == self.parameters["relation"]
         self.facts = told[chosen]

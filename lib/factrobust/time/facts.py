@@ -343,7 +343,7 @@ def _of_world(town: bool) -> Loaded:
     facts = world.asked(dated=True)
     facts = complete(facts[facts.columns.intersection([*COLUMNS, "question", "prefix"])])
     dates = dating.sample_dates(facts)
-    return Loaded(facts, {}, world.FILES, dates[dates["year"].between(*CENTURY)])
+    return Loaded(facts, {}, dates[dates["year"].between(*CENTURY)])
 
 
 def load_named_temporal(
@@ -366,7 +366,7 @@ def load_named_temporal(
     Raises ValueError for an unknown name, a bad limit, and a number of years that is no count.
     """
     loaded = named.load_set(
-        name, lambda path: Loaded(load_temporal_facts(path), {}), FILES, _of_world, LOADERS
+        name, lambda path: Loaded(load_temporal_facts(path), {}), _of_world, LOADERS
     )
     table = sample(loaded.table, limit, seed)
     sampled = dating.sample_dates(table, seed=seed) if loaded.dates.empty else loaded.dates

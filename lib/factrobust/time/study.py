@@ -44,7 +44,7 @@ class Study(study.Study):
         how = {name: v[name] for name in ("n_correct", "n_incorrect", "seed")}
         how |= {"limit": v[limit]} if limit else {"limit": v["n_facts"], "n_fine": v["n_fine"]}
         loaded = facts.load_named_temporal(v["data"], **how)
-        self.facts, _, self.inputs, self.dates = loaded
+        self.facts, _, self.dates = loaded
         self.facts = probe.other_objects(self.facts, v.get("n_others", 0), seed=v["seed"])
         self.statements = probe.statements(self.facts, self.dates)
         schemas.TemporalFacts.validate(self.facts)
@@ -66,7 +66,7 @@ class Study(study.Study):
         """Scores of the years of `n_fine` facts as the paper samples them: as many incorrect ones in
         all, 2 `n_incorrect`, wherever they fall."""
         v = self.parameters
-        asked, _, _, dates = facts.load_named_temporal(
+        asked, _, dates = facts.load_named_temporal(
             v["data"], sampling="published", limit=v["n_fine"], seed=v["seed"],
             n_correct=v["n_correct"], n_incorrect=2 * v["n_incorrect"],
         )  # fmt: skip
@@ -104,7 +104,6 @@ class Successions(study.Study):
     def __init__(self, notebook: Mapping[str, Any]) -> None:
         super().__init__(notebook)
         v = self.parameters
-        self.inputs = [facts.OFFICES]
         self.terms = facts.load_successions(offices=v["offices"])
         self.moments = facts.moments(self.terms, v["n_moments"])
         self.scores = self.concat_over_models(

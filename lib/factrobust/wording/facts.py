@@ -22,7 +22,7 @@ from factrobust.datasets.official import (
 from factrobust.draws import hash48, in_turns
 from factrobust.paths import DATA
 
-FILES = (DATA / "paraphrases.csv",)  # for the provenance of results
+PARAPHRASES = DATA / "paraphrases.csv"
 COLUMNS = tuple(schemas.Questions.columns)
 QUESTIONS_SCHEMA = tables.csv_schema(
     ("group_id", "question", "answers"),
@@ -41,7 +41,7 @@ def load_paraphrases() -> pd.DataFrame:
 
     They are for PopQA's 16 relations, 3 to 10 each, as many as table 1 of paper 3 prints.
     """
-    return pd.read_csv(FILES[0])
+    return tables.read_csv(PARAPHRASES)
 
 
 def paraphrased(facts: pd.DataFrame) -> tables.Loaded:
@@ -197,7 +197,7 @@ def load_named_questions(name: str = named.EMBEDDED) -> tables.Loaded:
     Embedded are the facts with paraphrases; `sample` takes some. Raises ValueError for an
     unknown name.
     """
-    return named.load_set(name, load_questions, (*FILES, *fact_tables.FILES), _of_world, LOADERS)
+    return named.load_set(name, load_questions, _of_world, LOADERS)
 
 
 def _of_world(town: bool) -> tables.Loaded:
@@ -209,7 +209,7 @@ def _of_world(town: bool) -> tables.Loaded:
         prefix=facts.groupby("fact_id")["prefix"].transform("first"),
         answers=facts["object"].map(lambda answer: [answer]),
     )
-    return grouped(groups)._replace(files=world.FILES)
+    return grouped(groups)
 
 
 # What Mac OS Roman makes of the first bytes of the letters that are common in names: é becomes √©.
@@ -251,7 +251,7 @@ def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
     counts["garbled_questions"] = int((rows["question"] != rows["paraphrase"]).sum())
     rows["answers"] = [[*map(_mended, texts_of(cell))] for cell in rows["possible_answers"]]
     loaded = grouped(rows)
-    return loaded._replace(counts=counts | loaded.counts, files=beside)
+    return loaded._replace(counts=counts | loaded.counts)
 
 
 def _mended(text: str) -> str:

@@ -34,7 +34,7 @@ class Study(study.Study):
     ) -> None:
         super().__init__(notebook)
         v, records = self.parameters, open_records()
-        every, _, self.inputs, _ = facts.load_named_questions(v["data"])
+        every = facts.load_named_questions(v["data"]).table
         told = [math.log(1 + n) for n in v.get("exposures", [])]
         questions = every[every["log_popularity"].isin(told)] if told else every
         questions = facts.sample(questions, v["n_facts"], v["seed"])
