@@ -121,11 +121,15 @@ class Study:
         return {"cluster": cluster, "n_boot": self.parameters["n_boot"]}
 
     def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The table with the clusters of its facts."""
+        """The table with the clusters of its facts. ValueError unless each fact has one."""
         if not self.cluster or self.cluster in table:
             return table
-        clusters = self.facts[[self.unit, self.cluster]].drop_duplicates()
-        return table.merge(clusters, on=self.unit)
+        clusters = self.facts[[self.unit, self.cluster]].drop_duplicates().set_index(self.unit)
+        if (twice := clusters.index[clusters.index.duplicated()]).size:
+            raise ValueError(f"{self.unit} {twice[0]!r} has more than one {self.cluster}.")
+        if (missing := table.loc[~table[self.unit].isin(clusters.index), self.unit]).size:
+            raise ValueError(f"{self.unit} {missing.iloc[0]!r} is none of the study's facts.")
+        return table.merge(clusters, left_on=self.unit, right_index=True)
 
     def save_figure(self, fig: Figure, name: str, data: pd.DataFrame, **other: Any) -> Figure:
         """`provenance.save_figure` with this study's provenance; returns the figure, to be shown."""
