@@ -38,6 +38,19 @@ def smollm():
     return load_model("smollm2-135m-instruct")
 
 
+@pytest.fixture
+def notebook(monkeypatch):
+    """A function for a notebook's variables, annotated parameters and others; records are replayed."""
+    monkeypatch.setenv("FACTROBUST_RECORDS", "replay")
+
+    def variables(**parameters):
+        models = ["gemma-3-270m", "smollm2-135m-instruct"]
+        parameters = {"models": models, "seed": 0} | parameters
+        return parameters | {"__annotations__": dict.fromkeys(parameters), "columns": ["not one"]}
+
+    return variables
+
+
 @pytest.fixture(scope="session")
 def toy_model():
     """Builder of a model with known probabilities: see tests/models/toy.py."""

@@ -46,6 +46,7 @@ def root(tmp_path, monkeypatch):
     git(root, "add", ".")
     git(root, "commit", "-qm", "first")
     monkeypatch.setattr(paths, "ROOT", root)
+    monkeypatch.setattr(paths, "files_read", {})
     monkeypatch.setenv("FACTROBUST_NOTEBOOK", NOTEBOOK)
     monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path / "staged"))
     return root
@@ -70,7 +71,8 @@ def sidecar(files: dict[str, bytes]) -> dict:
 
 def test_a_figure_with_its_data_and_its_origin(root):
     toy = SimpleNamespace(name="toy", fingerprint="sha256:00 float32")
-    files = save(models=[toy, "endpoint"], inputs=[root / "data" / "facts.csv"])
+    paths.noted(root / "data" / "facts.csv")
+    files = save(models=[toy, "endpoint"])
     assert sorted(files) == [f"figure-01.{end}" for end in ("csv", "json", "pdf", "png")]
     assert files["figure-01.png"].startswith(b"\x89PNG")
     assert files["figure-01.pdf"].startswith(b"%PDF")
@@ -165,7 +167,8 @@ def test_outside_a_repository_the_commit_is_unknown(root, tmp_path, monkeypatch)
     inside_another.mkdir()
     for place in (tmp_path, inside_another):
         monkeypatch.setattr(paths, "ROOT", place)
-        text = save(inputs=[root / "data" / "facts.csv"])
+        paths.noted(root / "data" / "facts.csv")
+        text = save()
         about = sidecar(text)
         assert about["git"] == {"commit": None, "dirty": None}
     # No path of the machine is told.

@@ -1,6 +1,7 @@
 """The folders of the repository, and where a run may write."""
 
 import os
+from hashlib import sha256
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -8,18 +9,15 @@ DATA = ROOT / "data"
 BUILD = ROOT / "build"
 
 
-_noted: dict[Path, None] = {}  # in the order of their first reading
+files_read: dict[Path, str] = {}  # data files that this process has read, with their SHA-256
 
 
 def noted(path: str | Path) -> Path:
-    """The path of a data file that is read now. What is saved from here on names it as an input."""
-    _noted[Path(path).resolve()] = None
-    return Path(path)
-
-
-def files_read() -> list[Path]:
-    """The data files that this process has read so far."""
-    return [*_noted]
+    """The path of a data file that is read now: what is saved from here on names it as an input."""
+    path = Path(path)
+    if path.is_file():  # else the reader says what is wrong
+        files_read[path.resolve()] = sha256(path.read_bytes()).hexdigest()
+    return path
 
 
 def output_root() -> Path:

@@ -28,7 +28,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from factrobust import paths
-from factrobust.paths import files_read, write_atomically
+from factrobust.paths import write_atomically
 
 PACKAGES = ("factrobust", "numpy", "pandas", "matplotlib", "torch", "transformers")
 OF_THE_RUN = ("git", "versions")  # what may differ between runs that made the same files
@@ -108,9 +108,7 @@ def _save(
         "notebook": notebook,
         "parameters": parameters,
         "models": [m if isinstance(m, str) else f"{m.name} {m.fingerprint}" for m in models],
-        "inputs": {
-            _label(path): sha256(Path(path).read_bytes()).hexdigest() for path in files_read()
-        },
+        "inputs": {_label(path): digest for path, digest in paths.files_read.items()},
         "files": {f"{target.name}.{end}": sha256(data).hexdigest() for end, data in files.items()},
     }
     text = _json(about)

@@ -21,6 +21,10 @@ from factrobust.models.interface import Model
 from factrobust.models.records import open_records
 from factrobust.provenance import PACKAGES, save_figure, save_table
 
+Table = pd.DataFrame
+Columns = Sequence[Any]  # names of columns
+Statistic = Callable[..., statistics.Array]
+
 
 def _as_html(table: pd.DataFrame) -> str:
     """As pandas shows a table, but without row numbers: only an index with a name says anything."""
@@ -52,78 +56,60 @@ class Study:
         self.models = [load_model(name, records=open_records()) for name in names]
 
     def means(
-        self,
-        table: pd.DataFrame,
-        by: Sequence[str],
-        value: str | list[str],
-        *,
-        group: str | None = "",
-    ) -> pd.DataFrame:
+        self, table: Table, by: Columns, value: str | list[str], *, group: str | None = ""
+    ) -> Table:
         """`statistics.interval_table`: means of `value` in each combination of the columns `by`, with
         intervals. n counts facts, or the values of another column `group`; rows for None."""
-        counted = self.unit if group == "" else group
-        return statistics.interval_table(
-            self._complete(table), by, value, counted, **self._resampling(by)
-        )
+        counted, drawn = self.unit if group == "" else group, self._resampling(by)
+        return statistics.interval_table(self._complete(table), by, value, counted, **drawn)
 
     def statistic(
         self,
-        table: pd.DataFrame,
-        by: Sequence[str],
-        statistic: Callable[..., statistics.Array],
-        columns: Sequence[Any],
+        table: Table,
+        by: Columns,
+        statistic: Statistic,
+        columns: Columns,
         *,
         sort: bool = True,
-    ) -> pd.DataFrame:
+    ) -> Table:
         """`statistics.statistic_table`: a weighted statistic of columns, with its interval."""
-        return statistics.statistic_table(
-            self._complete(table), by, statistic, columns, sort=sort, **self._resampling(by)
-        )
+        rows, how = self._complete(table), self._resampling(by) | {"sort": sort}
+        return statistics.statistic_table(rows, by, statistic, columns, **how)
 
     def correlations(
-        self, table: pd.DataFrame, by: Sequence[str], x: str, y: str, *, ranks: bool = False
-    ) -> pd.DataFrame:
+        self, table: Table, by: Columns, x: str, y: str, *, ranks: bool = False
+    ) -> Table:
         """`statistics.correlations` of two columns, with intervals; with `ranks` Spearman's."""
-        return statistics.correlations(
-            self._complete(table), by, x, y, ranks=ranks, **self._resampling(by)
-        )
+        rows, drawn = self._complete(table), self._resampling(by)
+        return statistics.correlations(rows, by, x, y, ranks=ranks, **drawn)
 
     def paired(
-        self,
-        table: pd.DataFrame,
-        by: Sequence[str],
-        value: str,
-        column: str,
-        between: tuple[str, str],
-    ) -> pd.DataFrame:
+        self, table: Table, by: Columns, value: str, column: str, between: tuple[str, str]
+    ) -> Table:
         """`statistics.paired_table`: `value` under two values of `column`, and their difference."""
-        return statistics.paired_table(
-            self._complete(table),
-            by,
-            value,
-            column,
-            between,
-            group=self.unit,
-            **self._resampling(by),
-        )
+        rows, how = self._complete(table), self._resampling(by) | {"group": self.unit}
+        return statistics.paired_table(rows, by, value, column, between, **how)
 
-    def pairwise(self, table: pd.DataFrame, value: str, column: str = "model") -> pd.DataFrame:
+    def pairwise(self, table: Table, value: str, column: str = "model") -> Table:
         """`statistics.pairwise`: the differences of `value` between any two values of `column`."""
-        return statistics.pairwise(
-            self._complete(table), value, column, group=self.unit, **self._resampling([])
-        )
+        how = self._resampling([]) | {"group": self.unit}
+        return statistics.pairwise(self._complete(table), value, column, **how)
 
-    def _resampling(self, by: Sequence[str]) -> dict[str, Any]:
+    def _resampling(self, by: Columns) -> dict[str, Any]:
         """How an estimate draws in parts of a table by these columns: clusters, unless each part is one."""
         cluster = "" if self.cluster in by else self.cluster
         return {"cluster": cluster, "n_boot": self.parameters["n_boot"]}
 
     def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The table with the clusters of its facts."""
+        """The table with the clusters of its facts. ValueError unless each fact has one."""
         if not self.cluster or self.cluster in table:
             return table
-        clusters = self.facts[[self.unit, self.cluster]].drop_duplicates()
-        return table.merge(clusters, on=self.unit)
+        clusters = self.facts[[self.unit, self.cluster]].drop_duplicates().set_index(self.unit)
+        if (twice := clusters.index[clusters.index.duplicated()]).size:
+            raise ValueError(f"{self.unit} {twice[0]!r} has more than one {self.cluster}.")
+        if (missing := table.loc[~table[self.unit].isin(clusters.index), self.unit]).size:
+            raise ValueError(f"{self.unit} {missing.iloc[0]!r} is none of the study's facts.")
+        return table.merge(clusters, left_on=self.unit, right_index=True)
 
     def save_figure(self, fig: Figure, name: str, data: pd.DataFrame, **other: Any) -> Figure:
         """`provenance.save_figure` with this study's provenance; returns the figure, to be shown."""

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
-from factrobust.datasets.facts import FILES, load_facts, load_question_types, questions
+from factrobust.datasets.facts import load_facts, load_question_types, questions
 from factrobust.datasets.named import load_named, load_named_types
 from factrobust.datasets.official import SETS
 from factrobust.paths import ROOT
@@ -26,17 +26,15 @@ HOTPOT = f"hotpot_qa:{DATA / 'hotpot_qa-dev.json'}"
 
 
 def test_the_embedded_facts_are_those_of_load_facts() -> None:
-    table, counts, files, _ = load_named(limit=50, seed=3)
+    table, counts, _ = load_named(limit=50, seed=3)
     pd.testing.assert_frame_equal(table, questions(load_facts(limit=50, seed=3)))
     assert counts == {"embedded": {"long_answers": 0, "kept": 1740}}
-    assert tuple(files) == FILES
 
 
 def test_several_sets_over_which_a_limit_is_spread() -> None:
-    table, counts, files, _ = load_named([SQUAD, TRIVIA, HOTPOT])
+    table, counts, _ = load_named([SQUAD, TRIVIA, HOTPOT])
     assert tuple(table.columns) == tuple(schemas.AskedFacts.columns)
     assert table["domain"].tolist() == ["SQuAD"] * 2 + ["TriviaQA"] * 2 + ["HotpotQA"] * 3
-    assert list(files) == [Path(name.partition(":")[2]) for name in (SQUAD, TRIVIA, HOTPOT)]
     assert counts[TRIVIA]["questions"] == 3
     assert counts[TRIVIA]["long_answers"] == 1
     three = load_named([SQUAD, TRIVIA, HOTPOT], limit=3, seed=1).table
@@ -49,18 +47,16 @@ def test_a_csv_of_your_own_and_long_answers(tmp_path: Path) -> None:
         "subject,relation,object\nBhutan,capital,a town of no name\n"  # five words
         "Utopia,capital,a town of no name here\n"
     )
-    table, counts, files, _ = load_named([str(path)])
+    table, counts, _ = load_named([str(path)])
     assert table["question"].tolist() == ["What is the capital of Bhutan?"]
     assert counts == {str(path): {"long_answers": 1, "kept": 1}}
-    assert list(files) == [path]
 
 
 def test_a_revision(hub_cache) -> None:
     row = {"id": "1", "title": "A", "question": "Q?", "answers": {"text": ["a"]}}
     hub_cache("rajpurkar/squad", "0" * 40, "plain_text/validation-0.parquet", pd.DataFrame([row]))
-    table, _, files, _ = load_named([f"squad@{'0' * 40}"])
+    table = load_named([f"squad@{'0' * 40}"]).table
     assert table["source"].tolist() == [f"rajpurkar/squad@{'0' * 40}"]
-    assert list(files) == []
     with pytest.raises(ConnectionError, match=SETS["squad"].hub.replace("@", " at ")):
         load_named(["squad"])
 
@@ -83,9 +79,8 @@ def test_names_that_are_not_known(names: list[str], sentence: str) -> None:
 def test_a_path_begins_in_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     name = (DATA / "squad-dev.json").relative_to(ROOT)
-    assert load_named([f"squad:{name}"]).files == [ROOT / name]
-    files = load_named_temporal("data/temporal_facts.csv").files
-    assert list(files) == [ROOT / "data/temporal_facts.csv"]
+    assert len(load_named([f"squad:{name}"]).table) == 2
+    assert len(load_named_temporal("data/temporal_facts.csv").table) == 281
 
 
 # ---- part 2 --------------------------------------------------------------------------------------
@@ -110,13 +105,13 @@ def reds(tmp_path: Path) -> Path:
 
 
 def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
-    facts, counts, files, dates = load_named_temporal(limit=6, seed=2, **YEARS)
+    facts, counts, dates = load_named_temporal(limit=6, seed=2, **YEARS)
     own = temporal.sample(temporal.load_temporal_facts(), 6, seed=2)
     pd.testing.assert_frame_equal(facts, own)
     thin = thinned(sample_dates(own, seed=2), **YEARS).reset_index(drop=True)
     pd.testing.assert_frame_equal(dates, thin)
-    assert (counts, tuple(files)) == ({}, temporal.FILES)
-    every, _, _, some = load_named_temporal(n_fine=6, seed=2, **YEARS)
+    assert counts == {}
+    every, _, some = load_named_temporal(n_fine=6, seed=2, **YEARS)
     assert len(every) == 281
     fine = some["fact_id"].isin(own["fact_id"])
     pd.testing.assert_frame_equal(some[fine].reset_index(drop=True), dates)
@@ -124,13 +119,12 @@ def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
 
 
 def test_timestress_brings_its_dates(reds: Path) -> None:
-    facts, counts, files, dates = load_named_temporal(f"timestress:{reds}", sampling="published")
+    facts, counts, dates = load_named_temporal(f"timestress:{reds}", sampling="published")
     assert facts["fact_id"].tolist() == ["member_of/ann/reds", "member_of/bob/reds"]
     assert facts["question"].tolist() == ["whose was Ann?", "whose was Bob?"]
     assert facts["prefix"].tolist() == ["", ""]
     assert tuple(dates.columns) == DATES
     assert len(dates) == 38
-    assert list(files) == [reds / "train.parquet"]
     assert counts == {"no context": 1, "discarded": 0, "before year 1": 0}
 
 
@@ -152,7 +146,7 @@ def test_the_papers_relations_of_timestress(reds: Path, monkeypatch: pytest.Monk
 
 def test_timestress_is_sampled_and_thinned(reds: Path) -> None:
     name = f"timestress:{reds}"
-    facts, _, _, dates = load_named_temporal(name, sampling="published", limit=1, **YEARS)
+    facts, _, dates = load_named_temporal(name, sampling="published", limit=1, **YEARS)
     assert len(facts) == 1
     assert dates["fact_id"].unique().tolist() == facts["fact_id"].tolist()
     # The middles of 2 parts of 2001 to 2009, and of 3 parts of 2011 to 2020.
@@ -165,10 +159,9 @@ def test_timestress_is_sampled_and_thinned(reds: Path) -> None:
 def test_temporal_facts_of_your_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("subject,relation,object,start,end\nAnn,employer,the Reds,2000,2010\n")
-    facts, _, files, dates = load_named_temporal(str(path), **YEARS)
+    facts, _, dates = load_named_temporal(str(path), **YEARS)
     assert facts["fact_id"].tolist() == ["employer/ann/reds"]
     assert dates["label"].value_counts()["correct"] == 6  # two years, at three precisions
-    assert list(files) == [path]
     with pytest.raises(ValueError, match="'timestres'; known are emb"):
         load_named_temporal("timestres")
 
@@ -177,28 +170,24 @@ def test_temporal_facts_of_your_own(tmp_path: Path) -> None:
 
 
 def test_questions_are_the_facts_with_paraphrases_or_your_own(tmp_path: Path) -> None:
-    table, counts, files, _ = load_named_questions()
+    table, counts, _ = load_named_questions()
     templates = wordings.load_paraphrases()
     own = wordings.paraphrased(load_facts(relations=templates["relation"].unique()))
     pd.testing.assert_frame_equal(table, own.table)
     assert counts == own.counts
-    assert tuple(files) == (*wordings.FILES, *FILES)
     path = tmp_path / "mine.csv"
     path.write_text("group_id,question,answers\na,Who?,Ann\na,Which person?,Ann\n")
-    table, _, files, _ = load_named_questions(str(path))
+    table = load_named_questions(str(path)).table
     assert table["relation"].tolist() == ["own", "own"]
-    assert list(files) == [path]
     with pytest.raises(ValueError, match="'popqa'; known are"):
         load_named_questions("popqa")
 
 
 def test_typed_questions_are_ours_or_trec() -> None:
-    train, test, files = load_named_types()
+    train, test = load_named_types()
     assert (len(train), len(test)) == (403, 100)
     pd.testing.assert_frame_equal(test, load_question_types("test"))
-    assert [path.name for path in files] == ["question_types.csv"]
-    train, test, files = load_named_types(f"trec:{DATA}")
-    assert list(files) == [DATA / "train_5500.label", DATA / "TREC_10.label"]
+    train, test = load_named_types(f"trec:{DATA}")
     assert (len(train), test["answer_type"].tolist()) == (7, ["Location", "Numerical"])
     assert set(train["relation"]) == {""}  # none of the facts table's
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,19 @@ def test_the_right_answer_is_scored_whatever_was_said(toy, facts):
     found = np.exp(decoding.truths(toy, pd.concat([said.assign(model="another"), said])))
     # Lima in two tokens; Santiago, where the greedy answer is Quito.
     assert found[["Kenya", "Peru", "Chile"]].tolist() == pytest.approx([0.6, 0.8 * 0.9, 0.3])
+
+
+@pytest.mark.parametrize(
+    ("prompt_format", "answer"), [("chat", "Nairobi"), ("zero-shot", " Nairobi")]
+)
+def test_a_right_answer_follows_as_its_format_separates_it(prompt_format, answer):
+    said: list[str] = []
+    model: Any = SimpleNamespace(
+        name="m", score=lambda prompts, answers: said.extend(answers) or [np.zeros(1)]
+    )
+    row = {"model": "m", "prompt": "p", "prompt_format": prompt_format, "object": "Nairobi"}
+    decoding.truths(model, pd.DataFrame([row]))
+    assert said == [answer]
 
 
 def test_curves(curves):

@@ -190,7 +190,8 @@ def load_official(
     revision: str | None = None,
     loaders: Mapping[str, Reader] = LOADERS,
 ) -> tables.Loaded:
-    """Return the set `name` of `SETS`, read by one of the `loaders`: from the hub, or its cache, at the pinned or another revision.
+    """Return the set `name` of `SETS`, read by its loader of `loaders`: from the hub, or its cache, at the
+    pinned or another revision.
 
     `path` is an official file (which is read whatever its split), a parquet copy, or a folder. The
     column source says which it was: "rajpurkar/squad@<commit>" or "rajpurkar/squad, dev-v1.1.json".

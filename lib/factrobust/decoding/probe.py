@@ -53,7 +53,8 @@ def truths(model: Model, responses: pd.DataFrame) -> pd.Series:
     """log P of the right answer to each prompt of a model's `schemas.Answers` with their facts, all of
     its tokens together (nats), [row]."""
     answers = responses[responses["model"] == model.name]
-    scores = model.score(answers["prompt"].tolist(), (" " + answers["object"]).tolist())
+    separators = answers["prompt_format"].map(lambda name: FORMATS[name].separator)
+    scores = model.score(answers["prompt"].tolist(), (separators + answers["object"]).tolist())
     return pd.Series([float(tokens.sum()) for tokens in scores], answers.index)
 
 

@@ -35,8 +35,8 @@ MOMENTS = ("a date that was told", "another date of the period")
 
 def with_exposure(table: pd.DataFrame, *, town: bool = False) -> pd.DataFrame:
     """A table, whose rows name facts by one of FACT, with what the corpus, or that of the town, holds of
-    these facts: the columns of `with_counts_in_corpus`, contradicted, in how many wordings they may be told (allowed), and in
-    which they are (told_in)."""
+    these facts: the columns of `with_counts_in_corpus`, contradicted, in how many wordings they may be
+    told (allowed), and in which they are (told_in)."""
     facts = with_counts_in_corpus(load_world().facts, town=town)
     [name, *_] = [name for name in FACT if name in table]
     pairs = zip(facts["wordings"], facts["n_wordings"], strict=True)
@@ -98,8 +98,8 @@ def dated(text: str, date: str) -> str:
 
 
 def dates_told(fact: Mapping[Any, Any], seed: int) -> list[str]:
-    """The date of each sentence about a fact, a row of `with_counts_in_corpus`: years, months and days that lie wholly inside
-    the period, in turns. None is told of an exposure of 0."""
+    """The date of each sentence about a fact, a row of `with_counts_in_corpus`: years, months and days,
+    in turns, that lie wholly inside its period. Without sentences there is none."""
     first, last = (np.datetime64(fact[bound]) for bound in ("start", "end"))
     found: dict[str, None] = {}
     turn = hash48(seed, fact["fact_id"], "precision")
