@@ -262,10 +262,11 @@ def refusing(*names: str) -> Any:
     return answer
 
 
-def test_what_a_server_does_not_know_is_left_out(server):
+def test_what_a_server_does_not_know_is_left_out_and_each_answer_names_it(server, records):
     server.answer = refusing("min_p", "top_k", "seed")
-    asking = model(server)
+    asking = load_model(at(server), records=records)
     made = asking.sample(PROMPTS[:3], temperature=1.0, n=1)
+    assert [g.refused for [g] in made] == [["min_p", "seed", "top_k"]] * 3
     assert [texts(g) for g in made] == [[f" to {p}"] for p in PROMPTS[:3]]
     # Found out by the first prompt alone: two for WIDE, one for the seed; then one request each.
     assert sorted(server.prompts) == [PROMPTS[0]] * 4 + PROMPTS[1:3]
@@ -273,6 +274,11 @@ def test_what_a_server_does_not_know_is_left_out(server):
     assert len(server.asked) == 6
     assert "min_p" not in server.asked[-1]
     assert server.asked[-1]["repetition_penalty"] == 1.0
+    [greedy] = asking.generate(["a"])  # sends no seed
+    assert greedy.refused == ["min_p", "top_k"]
+    assert load_model(at(server), records=records).generate(["a"]) == [greedy]
+    server.answer = echo
+    assert model(server).generate(["a"])[0].refused == []
 
 
 # How servers say what they do not take: OpenAI, vLLM and Mistral, Groq, TGI, Google, LiteLLM, xAI.
@@ -313,25 +319,13 @@ def test_an_error_that_happens_to_hold_an_option_is_raised(server, said):
     assert set(server.asked[-1]) >= set(WIDE)
 
 
-def test_an_answer_says_without_which_options_it_was_made(server, records):
-    server.answer = refusing("min_p", "seed")
-    asking = load_model(at(server), records=records)
-    [greedy] = asking.generate(["a"])
-    [[sample]] = asking.sample(["a"], temperature=1.0, n=1)
-    [[cut]] = asking.sample(["b"], temperature=1.0, n=1, top_k=5)
-    assert (greedy.refused, sample.refused) == (["min_p"], ["min_p", "seed"])
-    assert cut.refused == ["min_p", "seed"]
-    assert load_model(at(server), records=records).generate(["a"]) == [greedy]
-    server.answer = echo
-    assert model(server).generate(["a"])[0].refused == []
-
-
 def test_a_server_that_takes_no_limit_for_none(server):
     """TGI's top_p must be below 1, also when nothing shall be cut."""
     refusal = error(422, "Input validation error: `top_p` must be > 0.0 and < 1.0")
     server.answer = lambda body: refusal if body.get("top_p") == 1 else echo(body)
     assert texts(model(server).generate(["a"])) == [" to a"]
-    model(server).sample(["a"], temperature=1.0, n=1, top_p=0.9)
+    [[cut]] = model(server).sample(["a"], temperature=1.0, n=1, top_p=0.9)
+    assert cut.refused == []
     assert [body.get("top_p") for body in server.asked] == [1.0, None, 0.9]
 
 

@@ -251,8 +251,8 @@ class EndpointModel(Model):
                 choices = Reply.model_validate_json(reply.text).choices
                 refused = ({*WIDE} | ({"seed"} & {*call})) - {*body}
                 return sorted(choices, key=lambda choice: choice.index), sorted(refused)
-            except ValidationError as error:  # which repeats parts of the reply, so parts of a key
-                error.add_note(self.endpoint.redacted(reply.text))
+            except ValidationError as error:
+                error.add_note(reply.text)  # for `_explained`: the error itself may hold half a key
                 raise
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 if not self._leave_out(body, error.response.text):
