@@ -5,6 +5,7 @@ import json
 import logging
 import runpy
 import warnings
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -251,3 +252,29 @@ def rows():
 def entries():
     """A function for the entries of a figure's legend."""
     return lambda fig: [text.get_text() for text in fig.legends[0].get_texts()]
+
+
+@pytest.fixture
+def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """put(repo, commit, name, content, ref="main") lays a file into an offline hub cache."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+    def put(
+        repo: str, commit: str, name: str, content: pd.DataFrame | bytes, ref: str | None = None
+    ) -> Path:
+        folder = tmp_path / "hub" / f"datasets--{repo.replace('/', '--')}"
+        file = folder / "snapshots" / commit / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, bytes):
+            file.write_bytes(content)
+        else:
+            content.to_parquet(file)
+        if ref:
+            (folder / "refs").mkdir(exist_ok=True)
+            (folder / "refs" / ref).write_text(commit)
+        return file
+
+    return put

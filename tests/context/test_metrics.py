@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.context import metrics as context
+from factrobust.context import metrics
 from factrobust.context.metrics import first_entropy, first_shift, mark_sources, preference
 from factrobust.context.rules import right
 
@@ -38,18 +38,18 @@ def mark(table: pd.DataFrame, *rule: str, **columns: object) -> pd.DataFrame:
 
 def test_perplexity_by_hand() -> None:
     # Two tokens of probability 1/2 and 1/8: 2 to the mean of 1 and 3 bits.
-    assert context.perplexity(np.log([1 / 2, 1 / 8])) == pytest.approx(4)
-    assert context.perplexity([0.0]) == 1
-    assert np.isnan(context.perplexity([]))
+    assert metrics.perplexity(np.log([1 / 2, 1 / 8])) == pytest.approx(4)
+    assert metrics.perplexity([0.0]) == 1
+    assert np.isnan(metrics.perplexity([]))
 
 
 def test_figure_4() -> None:
     # Printed are NLL 2.0566 and P2 4.1599; the probabilities are rounded.
     half = np.where(np.array(FIGURE_4) < 0.001, 5e-6, 0.005)
-    low, high = (context.perplexity(np.log(FIGURE_4 + x)) for x in (half, -half))
+    low, high = (metrics.perplexity(np.log(FIGURE_4 + x)) for x in (half, -half))
     assert low < 4.1599 < high
     assert np.log2([low, high]) == pytest.approx([2.0251, 2.1117], abs=5e-5)
-    assert np.log2(context.perplexity(np.log(FIGURE_4))) == pytest.approx(2.0664, abs=5e-5)
+    assert np.log2(metrics.perplexity(np.log(FIGURE_4))) == pytest.approx(2.0664, abs=5e-5)
     row = results([("p", "q", "q")], p2=4.1599, p3=1.0107, p4=1.0107)
     assert preference(row).tolist() == ["contextual"]
 
@@ -81,11 +81,11 @@ def test_what_is_the_same_is_in_no_share() -> None:
     assert marked["source"].tolist() == ["contextual", "same", "parametric"]
     assert marked["preference"].tolist() == ["contextual", None, "contextual"]
     for value, shares in (("source", [0.5, 0.5, 0, 0]), ("preference", [0, 1, 0])):
-        table = context.counts_by(marked, value=value)
+        table = metrics.counts_by(marked, value=value)
         assert table["share"].tolist() == shares
         assert table[["total", "n_missing"]].eq([2, 1]).all(axis=None)
-    assert context.perplexity_table(marked, n_boot=10)["count"].tolist() == [1, 1]
-    assert context.counts_by(mark(results(rows), "published"))["total"].eq(3).all()
+    assert metrics.perplexity_table(marked, n_boot=10)["count"].tolist() == [1, 1]
+    assert metrics.counts_by(mark(results(rows), "published"))["total"].eq(3).all()
 
 
 def test_kinds_of_what_either_rule_calls_other() -> None:
@@ -106,7 +106,7 @@ def test_kinds_of_what_either_rule_calls_other() -> None:
 def test_what_an_answer_with_a_context_says() -> None:
     rows = results([("Oslo", "Rome", "Oslo"), ("Oslo", "Rome", "Rome."), ("Oslo", "Rome", "Lima")])
     rows["correct"] = pd.array([True, False, False], dtype="boolean")
-    assert context.answer_source_label(rows).tolist() == [
+    assert metrics.answer_source_label(rows).tolist() == [
         "its memory",
         "the context",
         "something else",
@@ -187,13 +187,13 @@ def test_changes_between_the_rules() -> None:
     table = results(rows, p4=[np.nan, 1.2, 1.2, 2.0])
     asked = asked_about(table)
     both = pd.concat([table.assign(model="z"), table[3:]])
-    assert context.changes(both, asked, "source").to_numpy().tolist() == [
+    assert metrics.changes(both, asked, "source").to_numpy().tolist() == [
         ["z", "contextual", "contextual", 2, 0.5, "", "q1"],
         ["z", "parametric", "none", 1, 0.25, "", "q0"],
         ["z", "other", "parametric", 1, 0.25, "agrees", "q3"],
         ["m", "other", "parametric", 1, 1, "agrees", "q3"],
     ]
-    changed = context.changes(table, asked, "preference").drop(columns=["model", "kind_rule"])
+    changed = metrics.changes(table, asked, "preference").drop(columns=["model", "kind_rule"])
     assert changed.columns.tolist() == ["published", "robust", "n", "share", "example"]
     assert changed.to_numpy().tolist() == [
         ["contextual", "contextual", 3, 0.75, "q0"],
@@ -208,7 +208,7 @@ def marked(sources: list[str], **columns: object) -> pd.DataFrame:
 
 def test_counts_by_source() -> None:
     rows = marked(["other", "contextual", "contextual", "parametric"], category=list("bbba"))
-    table = context.counts_by(rows, n_boot=200)
+    table = metrics.counts_by(rows, n_boot=200)
     assert table[["source", "count", "share", "total", "n"]].to_numpy().tolist() == [
         *(["parametric", 1, 0.25, 4, 4], ["contextual", 2, 0.5, 4, 4]),
         *(["other", 1, 0.25, 4, 4], ["none", 0, 0, 4, 4]),
@@ -216,14 +216,14 @@ def test_counts_by_source() -> None:
     assert ((table["low"] <= table["share"]) & (table["share"] <= table["high"])).all()
     # 0 of 4: the upper bound is the share that gives no hit in 4 with probability 0.025.
     assert table.loc[3, ["low", "high"]].tolist() == pytest.approx([0, 1 - 0.025**0.25])
-    by = context.counts_by(rows, ["model", "category"], n_boot=10)
+    by = metrics.counts_by(rows, ["model", "category"], n_boot=10)
     assert by["category"].tolist() == ["b"] * 4 + ["a"] * 4
     assert by["count"].tolist() == [0, 2, 1, 0, 1, 0, 0, 0]
 
 
 def test_counts_of_kinds_leave_out_what_has_none() -> None:
     rows = marked(["other"] * 4, kind=pd.array([5, 5, None, 2], dtype="Int64"))
-    table = context.counts_by(rows, value="kind", n_boot=10).set_index("kind")
+    table = metrics.counts_by(rows, value="kind", n_boot=10).set_index("kind")
     assert table["count"].to_dict() == {1: 0, 2: 1, 3: 0, 4: 0, 5: 2, 6: 0, 7: 0}
     assert table["share"].sum() == pytest.approx(1)
     assert table[["total", "n_missing"]].eq([3, 1]).all(axis=None)
@@ -231,11 +231,11 @@ def test_counts_of_kinds_leave_out_what_has_none() -> None:
 
 def test_counts_of_objects_and_other_columns() -> None:
     rows = marked(["other"] * 4, object=list("xxyy"), preference=["tie", None, "tie", "tie"])
-    table = context.counts_by(rows, value="object", group="object", n_boot=10)
+    table = metrics.counts_by(rows, value="object", group="object", n_boot=10)
     # Objects are resampled: both x, one each, both y.
     columns = ["object", "count", "n", "low", "high"]
     assert table[columns].to_numpy().tolist() == [["x", 2, 2, 0, 1], ["y", 2, 2, 0, 1]]
-    preferred = context.counts_by(rows, value="preference", n_boot=10)
+    preferred = metrics.counts_by(rows, value="preference", n_boot=10)
     assert preferred["count"].tolist() == [0, 0, 3]
     assert preferred["n_missing"].tolist() == [1, 1, 1]
 
@@ -245,7 +245,7 @@ def test_shares_corrected_by_labels() -> None:
     rows = marked(["contextual"] * 8 + ["parametric"] * 2)
     labels = rows.iloc[[0, 1, 2, 3, 9]][["model", "question_id"]]
     labels = labels.assign(label=["parametric"] + ["contextual"] * 3 + ["parametric"])
-    table = context.corrected_shares(rows, labels).set_index("source")
+    table = metrics.corrected_shares(rows, labels).set_index("source")
     shares = table.loc["contextual", ["rule", "labelled", "mean"]].tolist()
     assert shares == pytest.approx([0.8, 3 / 5, 0.8 - 1 / 5])
     assert table.loc["parametric", "mean"] == pytest.approx(0.2 + 1 / 5)
@@ -256,13 +256,13 @@ def test_shares_corrected_by_labels() -> None:
     assert table.loc["same", "high"] == pytest.approx(1.959964 * np.sqrt(0.2 / 5))
     assert table["n_labelled"].eq(5).all()
     strange = rows.assign(model="of no label")
-    both = context.corrected_shares(pd.concat([rows, strange]), labels)
+    both = metrics.corrected_shares(pd.concat([rows, strange]), labels)
     pd.testing.assert_frame_equal(both.set_index("source"), table)
 
 
 def test_shares_of_printed_counts() -> None:
     counts = pd.DataFrame({"source": ["other", "contextual", "other"], "count": [0, 4, 3]})
-    table = context.shares(counts.assign(model=list("mmk")))
+    table = metrics.shares(counts.assign(model=list("mmk")))
     assert table[["total", "n", "share"]].values.tolist() == [[4, 4, 0], [4, 4, 1], [3, 3, 1]]
     assert table["low"].tolist() == pytest.approx([0, 0.025**0.25, 0.025 ** (1 / 3)])
     assert table["high"].tolist() == pytest.approx([1 - 0.025**0.25, 1, 1])
@@ -271,7 +271,7 @@ def test_shares_of_printed_counts() -> None:
 def test_perplexities() -> None:
     sources = ["contextual", "parametric", "contextual", "contextual", "contextual"]
     rows = marked(sources, p4=[1.0, 4.0, 3.0, 2.0, np.nan])
-    table = context.perplexity_table(rows, n_boot=100)
+    table = metrics.perplexity_table(rows, n_boot=100)
     assert table["source"].tolist() == ["parametric", "contextual"]  # in the order of SOURCES
     grounded = table.iloc[1]
     assert grounded[["count", "mean", "n", "std", "n_missing"]].tolist() == [3, 2, 3, 1, 1]
@@ -285,7 +285,7 @@ def test_perplexities() -> None:
 def test_degenerate_counts() -> None:
     rows = results([("[D", "no no no no no no", "Rome A: Lima"), ("", "Rome", "Rome")])
     rows = pd.concat([rows, results([("Paris", "Oslo", "Oslo")], model="n")])
-    table = context.degenerate_counts(rows).set_index(["model", "answer"])
+    table = metrics.degenerate_counts(rows).set_index(["model", "answer"])
     columns = ["empty", "option", "marks", "repeats", "degenerate", "n", "share"]
     assert table.loc[("m", "parametric"), columns].tolist() == [1, 1, 0, 0, 2, 2, 1]
     assert table.loc[("m", "counterfactual"), columns].tolist() == [0, 0, 0, 1, 1, 2, 0.5]
@@ -300,7 +300,7 @@ def test_p0_below_p1_is_no_theorem() -> None:
     rows = pd.DataFrame({"p0": [p0, 1.2, 1.5, np.nan, 1], "p1": [p1, 1.9, 1.5, 2.0, 2]})
     rows["model"] = "m"
     rows = rows.assign(n_tokens_parametric=[2, 1, 1, 0, 1], n_tokens_counterfactual=[2, 1, 1, 1, 2])
-    table = context.p0_exceptions(rows)
+    table = metrics.p0_exceptions(rows)
     columns = ["tokens", "n", "exceptions", "share", "n_missing"]
     assert table[columns].to_numpy().tolist() == [["more", 2, 1, 0.5, 1], ["one each", 2, 0, 0, 0]]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.context import plots as context
+from factrobust.context import plots
 from factrobust.plots import style
 
 SHARES = {"parametric": 0.25, "contextual": 0.6, "other": 0.1, "none": 0.05}
@@ -19,7 +19,7 @@ def sources(models, **keys):
 
 
 def test_source_shares_are_stacked_with_the_outer_intervals(check, models, rows, entries):
-    fig = check(context.source_shares(sources(models)), axes=1)
+    fig = check(plots.source_shares(sources(models)), axes=1)
     axis = fig.axes[0]
     names = [f"{style.model_name(m)} (n = 40)" for m in models]
     assert rows(axis) == names
@@ -36,7 +36,7 @@ def test_source_shares_are_stacked_with_the_outer_intervals(check, models, rows,
 def test_source_shares_by_another_column_have_a_panel_a_model(check, models, rows, entries):
     table = sources(models, base_id=["book_title", "city"])
     table.loc[table["source"] == "none", "share"] = 0
-    fig = check(context.source_shares(table, "base_id"), axes=len(models))
+    fig = check(plots.source_shares(table, "base_id"), axes=len(models))
     assert rows(fig.axes[0]) == ["book title (n = 40)", "city (n = 40)"]
     names = [style.model_name(m) for m in style.looks(models)]
     assert [axis.get_title() for axis in fig.axes] == names
@@ -44,17 +44,17 @@ def test_source_shares_by_another_column_have_a_panel_a_model(check, models, row
 
 
 def test_factor_effects(check, models, intervals, shows, rows):
-    table = intervals(model=models, factor=list(context.FACTORS))
-    form = {"rows": context.FACTORS, "at": 0}
-    axis = check(context.by_row(table, "factor", "change", **form), axes=1).axes[0]
-    assert rows(axis) == list(context.FACTORS.values())
+    table = intervals(model=models, factor=list(plots.FACTORS))
+    form = {"rows": plots.FACTORS, "at": 0}
+    axis = check(plots.by_row(table, "factor", "change", **form), axes=1).axes[0]
+    assert rows(axis) == list(plots.FACTORS.values())
     shows(axis, table, "mean")
 
 
 def test_followed_by_memory_has_points_on_lines(check, models, intervals, points, entries):
     bins = intervals(model=models, measure=["log_p0", "margin"], x=[0.5, 1.5])
     curves = intervals(model=models, measure=["log_p0", "margin"], x=[0.0, 1.0, 2.0])
-    fig = check(context.followed_by_memory(bins, curves), axes=2)
+    fig = check(plots.followed_by_memory(bins, curves), axes=2)
     assert [axis.get_xlabel().split("\n")[0] for axis in fig.axes] == [
         "weakness of the memory", "margin over the likeliest",
     ]  # fmt: skip
@@ -71,7 +71,7 @@ def test_followed_by_memory_has_points_on_lines(check, models, intervals, points
 
 def test_right_by_context(check, models, intervals, points, shows, rows):
     table = intervals(model=models, context=["false", "none"], facts=["known", "all"])
-    fig = check(context.right_by_context(table), axes=2)
+    fig = check(plots.right_by_context(table), axes=2)
     assert [axis.get_title().split("\n")[0] for axis in fig.axes] == [
         "all facts", "right without context",
     ]  # fmt: skip
@@ -91,7 +91,7 @@ def test_worked_example_shows_bits(check, points, rows):
     ]  # fmt: skip
     columns = ["answer", "context", "position", "token", "probability"]
     tokens = pd.DataFrame(cells, columns=columns)
-    fig = check(context.worked_example(tokens.sample(frac=1, random_state=0)), axes=1)
+    fig = check(plots.worked_example(tokens.sample(frac=1, random_state=0)), axes=1)
     (axis,) = fig.axes
     names = [f"parametric: ␣t{i}" for i in (0, 1)] + [f"counterfactual: ␣t{i}" for i in (0, 1, 2)]
     assert rows(axis) == names
@@ -104,7 +104,7 @@ def test_worked_example_shows_bits(check, points, rows):
 def test_a_number_by_category_where_some_have_no_interval(check, models, intervals, shows, rows):
     table = intervals(model=models, category=["painting", "historical_event", "P4 ≤ P3"])
     table.loc[table["category"] == "painting", ["low", "high"]] = np.nan  # as a paper prints it
-    axis = check(context.by_row(table, "category", "share", shares="x"), axes=1).axes[0]
+    axis = check(plots.by_row(table, "category", "share", shares="x"), axes=1).axes[0]
     assert rows(axis) == ["painting", "historical event", "P4 ≤ P3"]
     shows(axis, table, "mean")
 
@@ -113,7 +113,7 @@ def test_the_pipeline_shows_both_answers(check):
     example = pd.DataFrame({"object": ["Kenya", "Peru"], "parametric": ["Nairobi", "Lima"]})
     example["prefix"] = [f"{name}'s capital is" for name in example["object"]]
     example["question"] = [f"What is {name}'s capital?" for name in example["object"]]
-    fig = context.pipeline(example)
+    fig = plots.pipeline(example)
     texts = [text.get_text() for text in fig.axes[0].texts]
     assert "Prompt Q′\nContext: [Kenya's capital is Lima].\nWhat is Kenya's capital?" in texts
     assert "Answer from memory:\nparametric p = “Nairobi”" in texts

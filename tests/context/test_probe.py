@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from factrobust.context import probe as context
+from factrobust.context import probe
 from factrobust.context.facts import CONTEXTS, known_contexts
 from factrobust.context.metrics import ANSWERS, PERPLEXITIES, answer_counts, measured
 from factrobust.context.probe import counterfactuals
@@ -96,11 +96,11 @@ class Parrot(Model):
 def test_prompts_are_the_thesis(toy, questions):
     first, stated = questions[:1], "The capital of Kenya is Lima"
     plain = "Q: What is the capital of Kenya? A: The capital of Kenya is"
-    assert context.context_prompts(toy, first) == [plain]
-    assert context.context_prompts(toy, first, [stated]) == [f"Context: [{stated}]. {plain}"]
+    assert probe.context_prompts(toy, first) == [plain]
+    assert probe.context_prompts(toy, first, [stated]) == [f"Context: [{stated}]. {plain}"]
     chat = Parrot({})
     chat.prompt_format, chat.chat = "chat", ("<user>", "<model>")
-    assert context.context_prompts(chat, first, ["It is Lima"]) == [
+    assert probe.context_prompts(chat, first, ["It is Lima"]) == [
         "<user>Context: [It is Lima]. Q: What is the capital of Kenya? A:<model>"
         "The capital of Kenya is"
     ]
@@ -117,7 +117,7 @@ def test_prompts_are_the_thesis(toy, questions):
     ],
 )  # fmt: skip
 def test_perplexities_by_hand(toy, questions, name, texts, perplexities, n_tokens):
-    row = measured(context.ask(toy, questions)).set_index("object").loc[name]
+    row = measured(probe.ask(toy, questions)).set_index("object").loc[name]
     assert row[list(ANSWERS)].tolist() == texts
     assert row[list(PERPLEXITIES)].tolist() == pytest.approx(perplexities, rel=1e-5)
     assert row[["n_tokens_parametric", "n_tokens_counterfactual"]].tolist() == n_tokens
@@ -126,7 +126,7 @@ def test_perplexities_by_hand(toy, questions, name, texts, perplexities, n_token
 
 
 def test_empty_answers_are_kept_apart(toy, questions):
-    results = ContextResults.validate(measured(context.ask(toy, questions)))
+    results = ContextResults.validate(measured(probe.ask(toy, questions)))
     assert results["question_id"].tolist() == questions["question_id"].tolist()
     counts = answer_counts(results, questions, ["toy", "mute"])
     names = ["questions", "no_counterfactual", *(f"empty_{name}" for name in ANSWERS)]
@@ -146,7 +146,7 @@ def test_each_thing_is_asked_once(questions):
     parrot = Parrot({"The capital of Kenya is": "Nairobi", "The capital of Peru is": "Lima"})
     twice = pd.concat([questions, questions.assign(question_id=lambda t: t["question_id"] + "!")])
     twice["base_id"] = ["capital"] * 4 + ["again"] * 4
-    made = measured(context.ask(parrot, twice))
+    made = measured(probe.ask(parrot, twice))
     asked = [[r["prompt"] for r in job.requests] for job in parrot.jobs]
     assert [job.operation for job in parrot.jobs] == ["generate", "generate", "score"]
     assert asked[0] == [f"Q: {q} A: {p}" for q, p in questions[["question", "prefix"]].to_numpy()]
@@ -168,7 +168,7 @@ def test_an_initial_is_asked_again(toy_model, questions):
     certain |= {". ": "A", "A": "A", " Chad is": " Nai", " Nai": ".\n"}
     table = {token: {following: 1.0} for token, following in certain.items()}
     model = toy_model(table | {" Peru is": {" Lima": 0.6, " J": 0.4}})
-    made = context.greedy(model, questions[:3])
+    made = probe.greedy(model, questions[:3])
     assert made["text"].tolist() == ["J. Kenyatta", "Lima", "Nai"]
     assert made["token_ids"].map(len).tolist() == [3, 1, 1]
     assert made["tokens"].tolist() == [[" J", ".", " Kenyatta"], [" Lima"], [" Nai"]]
@@ -176,15 +176,15 @@ def test_an_initial_is_asked_again(toy_model, questions):
 
 def test_asked_in_chunks_and_in_any_order(toy, questions, monkeypatch):
     more = pd.concat([questions, questions.assign(base_id="b", question_id=list("abcd"))])
-    results = context.ask(toy, more, seed=5).set_index("question_id")
+    results = probe.ask(toy, more, seed=5).set_index("question_id")
     monkeypatch.setattr(prompts, "CHUNK", 1)
-    turned = context.ask(toy, more[::-1], seed=5).set_index("question_id")
+    turned = probe.ask(toy, more[::-1], seed=5).set_index("question_id")
     pd.testing.assert_frame_equal(turned.loc[results.index], results)
 
 
 def test_equal_answers_are_left_out_and_counted(questions):
     same = Parrot({"The capital of Oman is": "No idea!"})
-    results = context.ask(same, questions)
+    results = probe.ask(same, questions)
     assert len(results) == 0
     assert answer_counts(results, questions, ["parrot"])["no_counterfactual"].tolist() == [4]
 
@@ -212,7 +212,7 @@ def test_known_contexts_by_hand(toy_model, questions):
         }
     )  # fmt: skip
     questions = questions[:2].assign(answers=[["Nairobi"], ["Lima", "Ciudad de los Reyes"]])
-    made = measured(context.ask_known(toy, questions, known_contexts(questions, questions)))
+    made = measured(probe.ask_known(toy, questions, known_contexts(questions, questions)))
     assert made[["object", "context", *ANSWERS]].to_numpy().tolist() == [
         ["Kenya", CONTEXTS[0], "Nairobi", "Nairobi", "Nairobi"],
         ["Kenya", CONTEXTS[1], "Nairobi", "Lima", "Nairobi"],
@@ -245,18 +245,18 @@ def test_known_contexts_by_hand(toy_model, questions):
 def test_other_draws_and_the_raw_prompt(questions):
     parrot = Parrot({"The capital of Kenya is": "Nairobi", "The capital of Peru is": "Lima"})
     few = questions["question_id"][:1]
-    made = context.ask_again(parrot, questions, few, range(20))
+    made = probe.ask_again(parrot, questions, few, range(20))
     assert made["question_id"].tolist() == ["capital/kenya"] * 20
     assert made["draw"].tolist() == list(range(20))
     assert set(made["counterfactual"]) == {"Lima", "no idea"}
-    first = context.ask(parrot, questions).iloc[0]
+    first = probe.ask(parrot, questions).iloc[0]
     assert made.iloc[0][["parametric", "counterfactual"]].tolist() == [
         first["parametric"], first["counterfactual"],
     ]  # fmt: skip
     assert (made["prompt"] == "own").all()
     parrot.prompt_format, parrot.chat = "chat", ("<user>", " ")
     parrot.jobs.clear()
-    made = context.ask_again(parrot, questions, few, [3])
+    made = probe.ask_again(parrot, questions, few, [3])
     assert made["prompt"].tolist() == ["own", "raw"]
     assert made["counterfactual"].nunique() == 1
     sent = [request["prompt"] for job in parrot.jobs for request in job.requests]
@@ -267,15 +267,15 @@ def test_other_draws_and_the_raw_prompt(questions):
 
 def test_margin_over_the_likeliest_rival(toy, questions):
     known = questions[:2].assign(answers=[["Nairobi", "Nai"], ["Nairobi"]])
-    found = context.margins(toy, known, [["Lima"], ["Nairobi", "Lima"]])
+    found = probe.margins(toy, known, [["Lima"], ["Nairobi", "Lima"]])
     # Kenya: the likeliest of two accepted names, 0.8, over 0.2; Peru: 0.1 x 0.6 over 0.9.
     np.testing.assert_allclose(found, [math.log(0.8 / 0.2), math.log(0.1 * 0.6 / 0.9)], rtol=1e-4)
-    assert len(context.margins(toy, known[:0], [])) == 0
+    assert len(probe.margins(toy, known[:0], [])) == 0
 
 
 def test_tokens_of_both_answers(toy, questions):
-    kenya = context.ask(toy, questions).iloc[0]
-    table = context.answer_tokens(toy, questions, kenya)
+    kenya = probe.ask(toy, questions).iloc[0]
+    table = probe.answer_tokens(toy, questions, kenya)
     expected = [
         ("parametric", False, 1, " Nai", 0.8),
         ("parametric", False, 2, "robi", 0.6),
@@ -333,6 +333,6 @@ def test_uniform_over_questions_and_another_seed_another_draw():
 def test_a_judge_says_the_likeliest_word(toy_model):
     model = toy_model({" is": {" both": 0.6, " first": 0.4}})
     answers = pd.DataFrame({"question": ["Where?"], "parametric": "Oslo", "counterfactual": "Rome"})
-    assert context.judge(model, answers.assign(answer="Oslo")) == ["same"]
+    assert probe.judge(model, answers.assign(answer="Oslo")) == ["same"]
     model = toy_model({" is": {" neither": 0.3, " second": 0.7}})
-    assert context.judge(model, answers.assign(answer="Rome")) == ["contextual"]
+    assert probe.judge(model, answers.assign(answer="Rome")) == ["contextual"]

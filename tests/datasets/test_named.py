@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -12,12 +11,6 @@ from factrobust.datasets.named import load_named, load_named_types
 from factrobust.datasets.official import SETS
 from factrobust.paths import ROOT
 from factrobust.tables import FactsError
-from factrobust.time import facts as temporal
-from factrobust.time.dates import COLUMNS as DATES
-from factrobust.time.dates import sample_dates, thinned
-from factrobust.time.facts import load_named_temporal
-from factrobust.wording import facts as wordings
-from factrobust.wording.facts import load_named_questions
 
 DATA = Path(__file__).parent / "data"
 SQUAD = f"squad:{DATA / 'squad-dev.json'}"
@@ -55,7 +48,7 @@ def test_a_csv_of_your_own_and_long_answers(tmp_path: Path) -> None:
 def test_a_revision(hub_cache) -> None:
     row = {"id": "1", "title": "A", "question": "Q?", "answers": {"text": ["a"]}}
     hub_cache("rajpurkar/squad", "0" * 40, "plain_text/validation-0.parquet", pd.DataFrame([row]))
-    table = load_named([f"squad@{'0' * 40}"]).table
+    table, _, _ = load_named([f"squad@{'0' * 40}"])
     assert table["source"].tolist() == [f"rajpurkar/squad@{'0' * 40}"]
     with pytest.raises(ConnectionError, match=SETS["squad"].hub.replace("@", " at ")):
         load_named(["squad"])
@@ -80,107 +73,6 @@ def test_a_path_begins_in_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.chdir(tmp_path)
     name = (DATA / "squad-dev.json").relative_to(ROOT)
     assert len(load_named([f"squad:{name}"]).table) == 2
-    assert len(load_named_temporal("data/temporal_facts.csv").table) == 281
-
-
-# ---- part 2 --------------------------------------------------------------------------------------
-
-YEARS = {"n_correct": 2, "n_incorrect": 3}
-
-
-@pytest.fixture
-def reds(tmp_path: Path) -> Path:
-    """A folder of TimeStress's form: Ann and Bob were Reds from 2000 to 2010."""
-    labels = {y: "Correct" if y < 2010 else "Incorrect" for y in range(2001, 2021) if y != 2010}
-    rows = [("Ann", None, "whose was Ann? Reds", "No context")]
-    for who in ("Ann", "Bob"):
-        rows += [(who, f"{y}", f"In {y}, whose was {who}? Reds", x) for y, x in labels.items()]
-    table = pd.DataFrame(rows, columns=["SubjectLabel", "Time", "Statement", "IsCorrect"])
-    table = table.assign(SubjectID=table["SubjectLabel"], RelationID="1", ObjectID="1", FactPop="1")
-    table = table.assign(RelationLabel="member of", ObjectLabel="Reds")
-    (tmp_path / "timestress").mkdir()
-    path = tmp_path / "timestress" / "train.parquet"
-    table.assign(StartDate="2000", EndDate="2010").to_parquet(path)
-    return path.parent
-
-
-def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
-    facts, counts, dates = load_named_temporal(limit=6, seed=2, **YEARS)
-    own = temporal.sample(temporal.load_temporal_facts(), 6, seed=2)
-    pd.testing.assert_frame_equal(facts, own)
-    thin = thinned(sample_dates(own, seed=2), **YEARS).reset_index(drop=True)
-    pd.testing.assert_frame_equal(dates, thin)
-    assert counts == {}
-    every, _, some = load_named_temporal(n_fine=6, seed=2, **YEARS)
-    assert len(every) == 281
-    fine = some["fact_id"].isin(own["fact_id"])
-    pd.testing.assert_frame_equal(some[fine].reset_index(drop=True), dates)
-    assert set(some.loc[~fine, "precision"]) == {"year"}
-
-
-def test_timestress_brings_its_dates(reds: Path) -> None:
-    facts, counts, dates = load_named_temporal(f"timestress:{reds}", sampling="published")
-    assert facts["fact_id"].tolist() == ["member_of/ann/reds", "member_of/bob/reds"]
-    assert facts["question"].tolist() == ["whose was Ann?", "whose was Bob?"]
-    assert facts["prefix"].tolist() == ["", ""]
-    assert tuple(dates.columns) == DATES
-    assert len(dates) == 38
-    assert counts == {"no context": 1, "discarded": 0, "before year 1": 0}
-
-
-def test_the_papers_relations_of_timestress(reds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = reds / "train.parquet"
-    rows = pd.read_parquet(path)
-    other = rows.assign(RelationLabel="spouse", RelationID="2")
-    known = rows.assign(FactPop=np.where(rows["SubjectLabel"] == "Bob", "9", "1"))
-    pd.concat([known, other]).to_parquet(path)
-    assert len(load_named_temporal(f"timestress:{reds}").table) == 4
-    both = load_named_temporal(f"timestress_paper:{reds}", sampling="published")
-    assert both.table["fact_id"].tolist() == ["member_of/ann/reds", "member_of/bob/reds"]
-    monkeypatch.setattr(temporal, "PAPER_FACTS", 1)
-    one = load_named_temporal(f"timestress_paper:{reds}", sampling="published")
-    assert one.table["fact_id"].tolist() == ["member_of/bob/reds"]  # the more popular one
-    assert len(one.dates) == 19
-    assert set(temporal.PAPER_RELATIONS) == set(temporal.load_temporal_relations().index)
-
-
-def test_timestress_is_sampled_and_thinned(reds: Path) -> None:
-    name = f"timestress:{reds}"
-    facts, _, dates = load_named_temporal(name, sampling="published", limit=1, **YEARS)
-    assert len(facts) == 1
-    assert dates["fact_id"].unique().tolist() == facts["fact_id"].tolist()
-    # The middles of 2 parts of 2001 to 2009, and of 3 parts of 2011 to 2020.
-    assert dates["year"].tolist() == [2003, 2007, 2012, 2016, 2019]
-    assert dates.index.tolist() == [0, 1, 2, 3, 4]
-    # It has no date before 2001, so no side is balanced.
-    assert load_named_temporal(name, limit=1, **YEARS).dates["year"].tolist() == [2003, 2007]
-
-
-def test_temporal_facts_of_your_own(tmp_path: Path) -> None:
-    path = tmp_path / "mine.csv"
-    path.write_text("subject,relation,object,start,end\nAnn,employer,the Reds,2000,2010\n")
-    facts, _, dates = load_named_temporal(str(path), **YEARS)
-    assert facts["fact_id"].tolist() == ["employer/ann/reds"]
-    assert dates["label"].value_counts()["correct"] == 6  # two years, at three precisions
-    with pytest.raises(ValueError, match="'timestres'; known are emb"):
-        load_named_temporal("timestres")
-
-
-# ---- part 3 --------------------------------------------------------------------------------------
-
-
-def test_questions_are_the_facts_with_paraphrases_or_your_own(tmp_path: Path) -> None:
-    table, counts, _ = load_named_questions()
-    templates = wordings.load_paraphrases()
-    own = wordings.paraphrased(load_facts(relations=templates["relation"].unique()))
-    pd.testing.assert_frame_equal(table, own.table)
-    assert counts == own.counts
-    path = tmp_path / "mine.csv"
-    path.write_text("group_id,question,answers\na,Who?,Ann\na,Which person?,Ann\n")
-    table = load_named_questions(str(path)).table
-    assert table["relation"].tolist() == ["own", "own"]
-    with pytest.raises(ValueError, match="'popqa'; known are"):
-        load_named_questions("popqa")
 
 
 def test_typed_questions_are_ours_or_trec() -> None:

@@ -261,7 +261,7 @@ def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
         load("popqa_tp")
     popqa = write("popQA.tsv", HEADER, *BESIDE).read_bytes()
     hub_cache(*SETS["popqa"].hub.split("@"), "test.tsv", popqa)
-    table = load("popqa_tp").table
+    table, _, _ = load("popqa_tp")
     assert table["popularity"].tolist() == [100, 100, 0, 0]
     assert load("popqa").table["source"].unique().tolist() == [SETS["popqa"].hub]
 
@@ -283,108 +283,6 @@ def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
 )
 def test_garbled_letters_are_mended_and_right_ones_stay(garbled, whole):
     assert wordings._mended(garbled) == whole
-
-
-# ---- TimeStress ----------------------------------------------------------------------------------
-
-LAKERS = ("Q1", "LeBron X", "P54", "member of sports team", "Q2", "Reds", "2003", "2010-07-08")
-CLEO = ("Q3", "Cleopatra", "P26", "spouse", "Q4", "Mark Antony", "-037", "-030")
-OSAKA = ("Q5", "Ōsaka", "P1376", "capital of", "Q6", "Japan", "0652", "0655")
-STRESS = [
-    # fact, Time, Statement, IsCorrect, FactPop
-    (LAKERS, "2005", "In 2005, which team did X play for? Reds", "Correct", 1e5),
-    (LAKERS, "2010", "In 2010, which team did X play for? Reds", "Transitional", 1e5),
-    (LAKERS, None, "which team did X play for? Reds", "No context", 1e5),
-    (LAKERS, "2012-02", "In February 2012, which team did X play for? Reds", "Incorrect", 1e5),
-    (LAKERS, "2010-03", "In March 2010, which team did X play for? Reds", "Discarded", 1e5),
-    (CLEO, "-34", "In -34, who was her partner? Mark Antony", "Correct", 2e5),
-    (OSAKA, "0654-05-02", "On May 2, 654, whose capital was it? Japan", "Correct", 1e6),
-    (OSAKA, "0653", "In 653, whose capital was it? Japan", "Correct", 1e6),
-]
-STRESS_COLUMNS = [
-    *("SubjectID", "SubjectLabel", "RelationID", "RelationLabel", "ObjectID", "ObjectLabel"),
-    *("StartDate", "EndDate", "Time", "Statement", "IsCorrect", "FactPop"),
-]
-
-
-ROWS = pd.DataFrame([(*fact, *others) for fact, *others in STRESS], columns=STRESS_COLUMNS)
-
-
-@pytest.fixture
-def stress(tmp_path):
-    """The rows with some changes, in a file."""
-
-    def load_rows(name: str = "train.parquet", **changes):
-        ROWS.assign(**changes).to_parquet(tmp_path / name)
-        return load("timestress", tmp_path / name)
-
-    return load_rows
-
-
-def test_timestress(stress):
-    facts, counts, dates = stress()
-    schemas.TemporalFacts.validate(facts)
-    schemas.Dates.validate(dates)
-    # As asked without a date; of a fact that is not, as in a dated statement.
-    asked = ["which team did X play for?", "whose capital was it?"]
-    columns = ["fact_id", "start", "end", "question", "popularity", "aliases"]
-    assert facts[columns].to_numpy().tolist() == [
-        ["member_of_sports_team/lebron-x/reds", "2003", "2010-07-08", asked[0], 5, []],
-        ["capital_of/osaka/japan", "0652", "0655", asked[1], 6, []],
-    ]
-    assert facts["subject_popularity"].isna().all()
-    assert facts["source"].eq("Orange/TimeStress, train.parquet").all()
-    assert dates[["precision", "date", "year", "label"]].to_numpy().tolist() == [
-        ["year", "2005", 2005, "correct"],
-        ["year", "2010", 2010, "transitional"],
-        ["month", "2012-02", 2012, "incorrect"],
-        ["year", "0653", 653, "correct"],
-        ["day", "0654-05-02", 654, "correct"],
-    ]
-    assert counts == {"no context": 1, "discarded": 1, "before year 1": 1}
-    # 2003-01-01 to 2010-07-08 are 2745 days; 2005's middle is 731 + 182 days from the first.
-    assert dates.loc[0, "alpha"] == pytest.approx(913 / 2745 - 0.5)
-    assert dates.loc[0, "years_off"] == 0
-    # From 2010-07-08 to the middle of February 2012, the 15th: 541 + 31 + 15 days.
-    assert dates.loc[2, "years_off"] == pytest.approx(587 / 365.2425)
-
-
-def test_things_of_one_name_stay_apart(stress):
-    odd = ["On 1 June 2005, which team did X play for? Reds", *(row[2] for row in STRESS[1:])]
-    # The question without a date is preferred.
-    assert stress(Statement=odd).table.loc[0, "question"] == "which team did X play for?"
-    facts, _, dates = stress(SubjectID=["Q1"] * 3 + ["Q99"] * 2 + ["Q3"] + ["Q5"] * 2)
-    assert facts["fact_id"].is_unique
-    assert len(facts) == 3
-    assert set(dates["fact_id"]) == set(facts["fact_id"])
-
-
-def test_timestress_in_a_folder_a_csv_and_the_cache(stress, tmp_path, hub_cache):
-    facts, _, dates = stress()
-    folder = tmp_path / "data"
-    folder.mkdir()
-    for n, part in enumerate((ROWS[:4], ROWS[4:])):
-        part.to_parquet(folder / f"{n}.parquet")
-        name = f"data/train-0000{n}-of-00002.parquet"
-        hub_cache(*SETS["timestress"].hub.split("@"), name, part)
-    ROWS.to_csv(tmp_path / "train.csv", index=False)
-    for path in (folder, tmp_path / "train.csv", None):
-        same = load("timestress", path)
-        pd.testing.assert_frame_equal(same.dates, dates)
-        pd.testing.assert_frame_equal(same.table.assign(source=""), facts.assign(source=""))
-    assert set(same.table["source"]) == {SETS["timestress"].hub}
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("Time", "2005-13", r" cannot be read as timestress \(ValueError: '2005-13' is no date"),
-        ("IsCorrect", "Yes", r", row 1: the IsCorrect 'Yes' is not as TimeStress has it"),
-    ],
-)
-def test_a_bad_row_of_timestress(stress, column, value, message):
-    with pytest.raises(FactsError, match=rf"bad\.parquet{message}"):
-        stress("bad.parquet", **{column: [value, *ROWS[column][1:]]})
 
 
 # ---- TREC ----------------------------------------------------------------------------------------

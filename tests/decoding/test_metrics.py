@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from factrobust import statistics
-from factrobust.decoding import metrics as decoding
+from factrobust.decoding import metrics
 from factrobust.decoding.probe import GRID
 
 UNIFORM = [math.log(0.1)] * 10
@@ -51,8 +51,8 @@ def test_of_entropy_only_the_ratios_count(logs: list[float], shift: float) -> No
 
 
 def test_an_answer_has_the_mean_over_its_tokens() -> None:
-    assert decoding.answer_entropy([UNIFORM, CERTAIN, CERTAIN, CERTAIN]) == pytest.approx(0.25)
-    assert np.isnan(decoding.answer_entropy([]))
+    assert metrics.answer_entropy([UNIFORM, CERTAIN, CERTAIN, CERTAIN]) == pytest.approx(0.25)
+    assert np.isnan(metrics.answer_entropy([]))
 
 
 # --- the breaking temperature ----------------------------------------------------------------------
@@ -82,7 +82,7 @@ def competitors(gap: float, k: int) -> np.ndarray:
     ],
 )
 def test_first_break(accuracy: list[float], t_b: float) -> None:
-    assert decoding.first_break([0.2, 0.4, 0.6], accuracy) == t_b
+    assert metrics.first_break([0.2, 0.4, 0.6], accuracy) == t_b
 
 
 @pytest.mark.parametrize("k", [2, 3, 9, 1000, 200_000])
@@ -91,16 +91,16 @@ def test_equal_competitors_break_at_gap_over_log_k(gap: float, k: int) -> None:
     t_b = gap / math.log(k)
     if GRID[0] < t_b < GRID[-1]:
         logs = np.array([-np.log1p(k * np.exp(-gap / t)) for t in GRID], dtype=np.float32)
-        assert decoding.crossing(GRID, logs) == pytest.approx(t_b, rel=1e-3)
+        assert metrics.crossing(GRID, logs) == pytest.approx(t_b, rel=1e-3)
 
 
 def test_where_no_root_lies_between() -> None:
     never = curve([competitors(0.5, 1)])  # one competitor never wins
     assert np.all(never >= np.float32(np.log(0.5)))
-    assert decoding.crossing(GRID, never) == np.inf
+    assert metrics.crossing(GRID, never) == np.inf
     second = curve([np.array([0.0, 1.0, -1.0])])  # not the greedy answer: it gains from heat first
     assert second[0] < second[20]
-    assert np.isnan(decoding.crossing(GRID, second))
+    assert np.isnan(metrics.crossing(GRID, second))
 
 
 def test_random_logits_keep_the_promise_of_the_docstring() -> None:
@@ -116,7 +116,7 @@ def test_random_logits_keep_the_promise_of_the_docstring() -> None:
         assert np.all(np.diff(logs) <= 1e-5)  # falls, but for rounding
         if np.log(0.5) > log_p(tokens, GRID[-1]) and log_p(tokens, GRID[0]) > np.log(0.5):
             exact = brentq(lambda t, z=tokens: log_p(z, t) - np.log(0.5), GRID[0], GRID[-1])
-            errors.append(abs(decoding.crossing(GRID, logs) / exact - 1))
+            errors.append(abs(metrics.crossing(GRID, logs) / exact - 1))
     assert len(errors) > 40
     assert max(errors) < 1e-3
 
@@ -134,8 +134,8 @@ def test_bisection_equals_the_first_break_of_a_falling_curve(values: list[float]
         asked.append(t)
         return falling[t]
 
-    t_b, calls = decoding.bisect_break(accuracy, temperatures)
-    assert t_b == decoding.first_break(temperatures, list(falling.values()))
+    t_b, calls = metrics.bisect_break(accuracy, temperatures)
+    assert t_b == metrics.first_break(temperatures, list(falling.values()))
     assert calls == len(asked) <= math.ceil(math.log2(len(values) + 1))
     assert len(set(asked)) == len(asked)
 
@@ -156,34 +156,34 @@ def test_bisection_equals_the_first_break_of_a_falling_curve(values: list[float]
     ],
 )
 def test_frs_by_hand(h: float, t_b: float, d: float, f: float, score: float) -> None:
-    assert float(decoding.raw_frs(h, t_b, d)) == pytest.approx(f)
-    assert float(decoding.frs(h, t_b, d)) == pytest.approx(score)
+    assert float(metrics.raw_frs(h, t_b, d)) == pytest.approx(f)
+    assert float(metrics.frs(h, t_b, d)) == pytest.approx(score)
 
 
 @given(ENTROPY, TEMPERATURE, D)
 @settings(deadline=None)
 def test_bounds_of_frs(h: float, t_b: float, d: float) -> None:
-    assert float(decoding.raw_frs(h, t_b, d)) >= -1
-    assert float(decoding.raw_frs(h, 0)) == pytest.approx(1 - 2 * h)  # appendix B
-    assert 0 <= float(decoding.frs(h, t_b, d)) < 1
+    assert float(metrics.raw_frs(h, t_b, d)) >= -1
+    assert float(metrics.raw_frs(h, 0)) == pytest.approx(1 - 2 * h)  # appendix B
+    assert 0 <= float(metrics.frs(h, t_b, d)) < 1
     # Appendix G: no scores between 0.8 and 1.
-    assert float(decoding.frs(h, min(t_b, 2.0), d)) <= 0.8
+    assert float(metrics.frs(h, min(t_b, 2.0), d)) <= 0.8
 
 
 def test_appendix_b_at_infinity() -> None:
-    assert decoding.raw_frs([0, 0.5, 1], np.inf).tolist() == [np.inf, np.inf, 0]
-    assert decoding.frs([0, 0.5, 1], np.inf, unbroken=None).tolist() == [1, 1, 0.5]
-    assert decoding.frs([0, 0.5, 1], np.inf).tolist() == [1, 1, 1]  # figure 4: whatever the entropy
+    assert metrics.raw_frs([0, 0.5, 1], np.inf).tolist() == [np.inf, np.inf, 0]
+    assert metrics.frs([0, 0.5, 1], np.inf, unbroken=None).tolist() == [1, 1, 0.5]
+    assert metrics.frs([0, 0.5, 1], np.inf).tolist() == [1, 1, 1]  # figure 4: whatever the entropy
     # The equation approaches its limit.
-    assert decoding.frs([0.5, 1], 1e9, unbroken=None) == pytest.approx([1, 0.5], abs=1e-8)
+    assert metrics.frs([0.5, 1], 1e9, unbroken=None) == pytest.approx([1, 0.5], abs=1e-8)
 
 
 @given(ENTROPY, TEMPERATURE, st.floats(1e-3, 1), D)
 @settings(deadline=None)
 def test_rises_with_t_b_and_falls_with_entropy(h: float, t_b: float, more: float, d: float) -> None:
-    assert decoding.frs(h, t_b, d) < decoding.frs(h, t_b + more, d)
+    assert metrics.frs(h, t_b, d) < metrics.frs(h, t_b + more, d)
     if h + more <= 1:
-        assert decoding.frs(h, t_b, d) > decoding.frs(h + more, t_b, d)
+        assert metrics.frs(h, t_b, d) > metrics.frs(h + more, t_b, d)
 
 
 # --- tables ----------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ FACTS["aliases"] = [[], ["eight"], ["Washington, D.C."], []]
 def test_mark() -> None:
     texts = [" in Nairobi", " Eight", " Washington DC.", ""]
     tops = [[UNIFORM, CERTAIN], [CERTAIN], [CERTAIN] * 2, []]
-    marked = decoding.mark_greedy(FACTS.assign(text=texts, top_logprobs=tops))
+    marked = metrics.mark_greedy(FACTS.assign(text=texts, top_logprobs=tops))
     assert marked["exact_match"].tolist() == [False, True, True, False]
     assert marked["contains"].tolist() == [True, True, True, False]
     np.testing.assert_allclose(marked["entropy"], [0.5, 0, 0, np.nan], atol=1e-12)
@@ -205,12 +205,12 @@ def test_mark() -> None:
 def test_select_known_draws_by_hash() -> None:
     marked = pd.DataFrame({"model": list("aaaaab"), "fact_id": list("uvwxyu")})
     marked = marked.assign(domain=list("ggghhg"), exact_match=[False] + [True] * 5)
-    assert decoding.select_known(marked)["fact_id"].tolist() == list("vwxyu")
-    assert decoding.select_known(marked, 9)["fact_id"].tolist() == list("vwxyu")
+    assert metrics.select_known(marked)["fact_id"].tolist() == list("vwxyu")
+    assert metrics.select_known(marked, 9)["fact_id"].tolist() == list("vwxyu")
     # By SHA-256, v (4c94...) comes before w (50e7...), x (2d71...) before y (a1fc...).
-    assert decoding.select_known(marked, 1)["fact_id"].tolist() == list("vxu")
+    assert metrics.select_known(marked, 1)["fact_id"].tolist() == list("vxu")
     # The order of the table does not matter.
-    assert sorted(decoding.select_known(marked[::-1], 1)["fact_id"]) == list("uvx")
+    assert sorted(metrics.select_known(marked[::-1], 1)["fact_id"]) == list("uvx")
 
 
 def test_mark_detours() -> None:
@@ -219,7 +219,7 @@ def test_mark_detours() -> None:
     samples = pd.DataFrame({"model": "m", "fact_id": list("ppppqp"), "correct": [1, 0, 1, 0, 1, 1]})
     samples["token_ids"] = [[1, 2, 9], [1, 2, 5], [4, 1, 2], [1], [7], [4]]
     samples["text"] = [" Holland", " Hollands", " The Dutch", " H", " Holland", " old Holland"]
-    marked = decoding.mark_detours(samples.astype({"correct": bool}), known)
+    marked = metrics.mark_detours(samples.astype({"correct": bool}), known)
     assert marked[["begins", "detour", "listed", "spoiled"]].astype(int).to_numpy().tolist() == [
         *([1, 0, 0, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]),
     ]
@@ -229,11 +229,11 @@ def test_mark_samples() -> None:
     samples = FACTS.iloc[[1, 1, 0]].assign(text=[" 18 legs", " 8", ""])
     samples["logprobs"] = [[math.log(0.2), math.log(0.4)], [0.0], []]
     samples["tempered_logprobs"] = [[math.log(0.1), math.log(0.9)], [0.0], []]
-    marked = decoding.mark_samples(samples)
+    marked = metrics.mark_samples(samples)
     assert marked["correct"].tolist() == [False, True, False]
     np.testing.assert_allclose(marked["certainty"], [0.5, 1, np.nan])
     np.testing.assert_allclose(marked["certainty_at_1"], [0.3, 1, np.nan])
-    loose = decoding.mark_samples(samples, whole_words=False)
+    loose = metrics.mark_samples(samples, whole_words=False)
     assert loose["correct"].tolist() == [True, True, False]
 
 
@@ -241,11 +241,11 @@ def test_sampled_accuracy_and_its_break() -> None:
     cells = {("u", 0.4): [1, 0, 0, 0], ("u", 0.2): [1] * 4, ("v", 0.2): [1, 0], ("v", 0.4): [1, 0]}
     rows = [("toy", *cell, bool(x)) for cell, right in cells.items() for x in right]
     marked = pd.DataFrame(rows, columns=["model", "fact_id", "temperature", "correct"])
-    accuracy = decoding.sampled_accuracy(marked)
+    accuracy = metrics.sampled_accuracy(marked)
     found = accuracy.set_index(["fact_id", "temperature"])
     assert found["accuracy"].to_dict() == {cell: np.mean(right) for cell, right in cells.items()}
     assert found["n"].tolist() == [4, 4, 2, 2]
-    t_b = decoding.sampled_breaking(accuracy).set_index("fact_id")["t_b"]
+    t_b = metrics.sampled_breaking(accuracy).set_index("fact_id")["t_b"]
     assert t_b.to_dict() == {"u": 0.4, "v": np.inf}
 
 
@@ -253,7 +253,7 @@ def test_certainty_bins() -> None:
     marked = pd.DataFrame({"temperature": [0.2] * 6 + [0.4] * 2})
     marked["certainty"] = [0.0, 0.0999, 0.1, 1.0, 0.95, np.nan, 1.0 + 1e-9, 0.9]
     marked["correct"] = [False, False, False, True, False, True, True, True]
-    table = decoding.certainty_bins(marked, ["temperature"])
+    table = metrics.certainty_bins(marked, ["temperature"])
     columns = ["temperature", "bin", "correct", "count", "share", "n"]
     by_hand = [
         *([0.2, 0.0, 0, 2, 0.4, 5], [0.2, 0.1, 0, 1, 0.2, 5], [0.2, 0.9, 0, 1, 0.2, 5]),
@@ -266,14 +266,14 @@ def test_frs_table() -> None:
     known = pd.DataFrame({"model": "toy", "fact_id": ["u", "v", "w"], "entropy": [0.5, 1.0, 0.1]})
     known = known.assign(domain="g", answer_type="Location", relation="capital")
     t_b = pd.DataFrame({"model": "toy", "fact_id": ["v", "u"], "t_b": [np.inf, 1.0]})
-    scored = decoding.frs_table(known, t_b)
+    scored = metrics.frs_table(known, t_b)
     assert len(scored) == 2 * 5  # w has no breaking temperature
     cells = scored.set_index(["fact_id", "d"])["frs"]
     assert cells["u", 1] == pytest.approx(1.75 / 2.75)
     assert cells["u", 2] == pytest.approx(1.25 / 2.25)
     assert cells["u", 5] == pytest.approx((0.5**5 * 2 - 0.25 + 1) / (0.5**5 * 2 - 0.25 + 2))
     assert cells["v"].tolist() == [1] * 5
-    exact = decoding.frs_table(known, t_b, unbroken=None).set_index(["fact_id", "d"])["frs"]
+    exact = metrics.frs_table(known, t_b, unbroken=None).set_index(["fact_id", "d"])["frs"]
     assert exact["v"].tolist() == [0.5] * 5
 
 
@@ -283,25 +283,25 @@ def scored(scores: list[float], types: str) -> pd.DataFrame:
 
 
 def test_type_shares_of_the_extremes() -> None:
-    table = decoding.type_shares(scored([0.1, 0.2, 0.5, 0.6, 0.8, 0.9], "NLLHNN"), 2)
+    table = metrics.type_shares(scored([0.1, 0.2, 0.5, 0.6, 0.8, 0.9], "NLLHNN"), 2)
     assert set(table["fact_id"]) == {"fact/0", "fact/1", "fact/4", "fact/5"}
     # N: facts 4 and 5 among the best, 0 among the worst; L: fact 1 among the worst.
     assert table.groupby("answer_type")["robust"].mean().to_dict() == {"N": 2 / 3, "L": 0}
     # No more than a third of the facts each, 2 of 8, so that the middle stays out.
-    eight = decoding.type_shares(scored([0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1], "N" * 8), 1000)
+    eight = metrics.type_shares(scored([0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1], "N" * 8), 1000)
     assert eight["fact_id"].tolist() == ["fact/7", "fact/6", "fact/1", "fact/0"]
     # Facts without a score are left out.
-    table = decoding.type_shares(scored([0.3, np.nan, 0.1, 0.2], "NHLH"), 1000)
+    table = metrics.type_shares(scored([0.3, np.nan, 0.1, 0.2], "NHLH"), 1000)
     assert table[["fact_id", "robust"]].to_numpy().tolist() == [["fact/2", False], ["fact/0", True]]
 
 
 def test_type_shares_do_not_favour_the_end_of_the_alphabet_in_ties() -> None:
     # All equal: types must come out near one half, not N all among the worst.
-    table = decoding.type_shares(scored([1.0] * 600, "N" * 300 + "L" * 300), 200)
+    table = metrics.type_shares(scored([1.0] * 600, "N" * 300 + "L" * 300), 200)
     shares = table.groupby("answer_type")["robust"].mean()
     assert shares.between(0.4, 0.6).all()
     again = scored([1.0] * 600, "N" * 300 + "L" * 300).sample(frac=1, random_state=1)
-    other = decoding.type_shares(again, 200)
+    other = metrics.type_shares(again, 200)
     assert other["fact_id"].tolist() == table["fact_id"].tolist()
 
 
@@ -312,10 +312,10 @@ STEPS = (0.5, 1.0, 1.5)
 
 def test_distribution_by_hand() -> None:
     # Two samples break a temperature if both are wrong: q = (1 - p)^2.
-    found = decoding.breaking_distribution([[0.8, 0.5, 0.0]], 2)
+    found = metrics.breaking_distribution([[0.8, 0.5, 0.0]], 2)
     assert found[0] == pytest.approx([0.04, 0.96 * 0.25, 0.96 * 0.75, 0.0])
     # One of three right is under one half: q = (1 - p)^3 + 3 p (1 - p)^2.
-    found = decoding.breaking_distribution([[0.5, 1.0, 1.0]], 3)
+    found = metrics.breaking_distribution([[0.5, 1.0, 1.0]], 3)
     assert found[0] == pytest.approx([0.5, 0, 0, 0.5])
 
 
@@ -325,17 +325,17 @@ def test_distribution_is_that_of_drawn_samples() -> None:
     shares = rng.binomial(n, p, size=(draws, len(p))) / n
     t = np.arange(1, len(p) + 1)
     broken = np.where((shares < 0.5).any(axis=1), (shares < 0.5).argmax(axis=1), len(p))
-    assert decoding.first_break(t, shares[0]) in [*t, math.inf]
+    assert metrics.first_break(t, shares[0]) in [*t, math.inf]
     drawn = np.bincount(broken, minlength=len(p) + 1) / draws
     # 200,000 draws: a standard error of at most 0.0012.
-    assert decoding.breaking_distribution([p], n)[0] == pytest.approx(drawn, abs=0.005)
+    assert metrics.breaking_distribution([p], n)[0] == pytest.approx(drawn, abs=0.005)
 
 
 def test_sampling_error() -> None:
     rows = [("m", "a", t, math.log(p)) for t, p in zip(STEPS, (0.8, 0.5, 1e-9), strict=True)]
     rows += [("m", "a", 0.7, math.log(0.4))]  # not on the paper's grid
     curves = pd.DataFrame(rows, columns=["model", "fact_id", "temperature", "logprob"])
-    two, many = decoding.sampling_error(curves, STEPS, [2, 1001]).to_dict("records")
+    two, many = metrics.sampling_error(curves, STEPS, [2, 1001]).to_dict("records")
     # P = 0.04, 0.24, 0.72: the mean is 0.02 + 0.24 + 1.08, the mean square 0.01 + 0.24 + 1.62.
     assert two["on_grid"] == 1.5
     assert two["expected"] == pytest.approx(1.34)
@@ -344,15 +344,15 @@ def test_sampling_error() -> None:
     # At exactly one half, an odd number of samples breaks at 1.0 every other time, however many.
     assert many["expected"] == pytest.approx(1.25)
     unbroken = curves.assign(logprob=math.log(0.9))
-    assert decoding.sampling_error(unbroken, STEPS, [999])["expected"].item() == pytest.approx(2.0)
+    assert metrics.sampling_error(unbroken, STEPS, [999])["expected"].item() == pytest.approx(2.0)
 
 
 def test_merged_entropy() -> None:
     logs = np.log([0.4, 0.4, 0.1, 0.1])
     # " red" and "Red" are one answer of 0.8: -(0.8 log4 0.8 + 0.2 log4 0.1).
     hand = -(0.8 * math.log(0.8) + 0.2 * math.log(0.1)) / math.log(4)
-    assert decoding.merged_entropy([" red", "Red", "blue", "green"], logs) == pytest.approx(hand)
-    assert decoding.merged_entropy(["red", "Red", "RED ", " red"], logs) == 0
+    assert metrics.merged_entropy([" red", "Red", "blue", "green"], logs) == pytest.approx(hand)
+    assert metrics.merged_entropy(["red", "Red", "RED ", " red"], logs) == 0
 
 
 def test_entropies() -> None:
@@ -361,7 +361,7 @@ def test_entropies() -> None:
     known["top_logprobs"] = [[logs, np.log([0.5, 0.5]).tolist()]]
     known["top_tokens"] = [[["Red", "red"], ["x", "y"]]]
     known["entropies"] = [[math.log(10), 3 * math.log(10)]]
-    found = decoding.entropies(known).iloc[0]
+    found = metrics.entropies(known).iloc[0]
     plain = (-0.3 * math.log2(0.3) - 0.2 * math.log2(0.2) + 1) / 2
     assert found["published"] == 0.9
     assert found["not renormalised"] == pytest.approx(plain)
@@ -370,8 +370,8 @@ def test_entropies() -> None:
 
 
 def test_spellings_share_no_output() -> None:
-    forms = decoding.spellings(["Netherlands", "Holland", "Dutch Republic"], "Netherlands")
+    forms = metrics.spellings(["Netherlands", "Holland", "Dutch Republic"], "Netherlands")
     assert {"The Netherlands", "netherlands", "Holland", "holland"} <= set(forms)
     every = ["Netherlands", *forms]
     assert not [(a, b) for a in every for b in every if a != b and a.startswith(b)]
-    assert decoding.spellings(["US", "USA", "the US"]) == ["US", "The US", "the US", "us"]
+    assert metrics.spellings(["US", "USA", "the US"]) == ["US", "The US", "the US", "us"]

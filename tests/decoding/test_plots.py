@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgba
 
-from factrobust.decoding import plots as decoding
+from factrobust.decoding import plots
 from factrobust.plots import style
 
 T = [0.2, 1.0, 1.6, 2.0]
@@ -13,7 +13,7 @@ LOOK = style.looks(["gemma-3-270m"])["gemma-3-270m"]
 def test_known_shares(check, intervals, models, shows, rows):
     by_domain = intervals(model=models, domain=["arts", "science-history", "geography"])
     by_type = intervals(model=models, answer_type=["Human", "Numerical"], n=30)
-    axis = check(decoding.known_shares(by_domain, by_type), axes=1).axes[0]
+    axis = check(plots.known_shares(by_domain, by_type), axes=1).axes[0]
     assert rows(axis) == [
         "geography (n = 40)", "arts (n = 40)", "science and history (n = 40)",
         "Numerical (n = 30)", "Human (n = 30)",
@@ -28,7 +28,7 @@ def test_certainty_bins_stack_right_below_wrong_and_meet_at_the_accuracy(check, 
     half = one.query("correct").assign(temperature=0.4, share=0.25)  # lacks the wrong ones
     table = pd.concat([one.assign(temperature=2.0), half])
     table = pd.concat(table.assign(model=m) for m in models)
-    fig = check(decoding.certainty_bins(table), len(models))
+    fig = check(plots.certainty_bins(table), len(models))
     for axis in fig.axes:
         bars = np.array([bar.get_bbox().bounds for bar in axis.patches]).reshape(8, 2, 4)
         right, wrong = [0.2, 0.2, 0.1, 0], [0.2, 0.25, 0, 0.05]  # upwards, at t = 2
@@ -50,7 +50,7 @@ def test_entropy_by_breaking_puts_unbroken_facts_apart(check, intervals, models)
     one = pd.DataFrame({"entropy": [0.5, 0.3, 0.1, 0.2], "t_b": [0.4, 2.0, np.inf, np.nan]})
     facts = pd.concat(one.assign(model=model, fact_id=range(4)) for model in models)
     means = intervals(model=models, t_b=[0.4, 2.0, np.inf])
-    fig = check(decoding.entropy_by_breaking(facts, means, "by samples"), axes=len(models))
+    fig = check(plots.entropy_by_breaking(facts, means, "by samples"), axes=len(models))
     x, y = fig.axes[0].collections[0].get_offsets().T
     assert list(x) == pytest.approx([0.4, 2.0, 2.3], abs=0.051)
     assert list(y) == [0.5, 0.3, 0.1]
@@ -65,7 +65,7 @@ def test_entropy_by_breaking_puts_unbroken_facts_apart(check, intervals, models)
 def test_one_answer(check, rows, entries):
     names = ["Paris", "the nine next", "all other tokens"]
     shares = pd.DataFrame([[0.1, 0.3, 0.6], [0.9, 0.07, 0.03]], [2.0, 0.5], names)
-    fig = check(decoding.one_answer(shares), axes=1)
+    fig = check(plots.one_answer(shares), axes=1)
     bars = [bar.get_bbox().bounds[::2] for bar in fig.axes[0].patches]  # left, width
     expected = [(0, 0.9), (0, 0.1), (0.9, 0.07), (0.1, 0.3), (0.97, 0.03), (0.4, 0.6)]
     assert np.array(bars) == pytest.approx(np.array(expected))
@@ -79,7 +79,7 @@ def test_one_curve(check, points, entries):
     curve["model"] = "m"
     samples = pd.DataFrame({"temperature": [1, 2], "mean": [0.8, 0.4], "n": 10})
     samples = samples.assign(low=samples["mean"] - 0.2, high=samples["mean"] + 0.1)
-    axis = check(fig := decoding.one_curve(curve, 1.5, samples), axes=1).axes[0]
+    axis = check(fig := plots.one_curve(curve, 1.5, samples), axes=1).axes[0]
     line, *_ = axis.lines
     assert line.get_xdata().tolist() == [1, 2, 4]
     assert line.get_ydata() == pytest.approx([0.9, 0.3, 0.1])
@@ -92,7 +92,7 @@ def test_surfaces_have_entropy_along_x_and_say_their_values(check):
     h, t = (x.ravel() for x in np.meshgrid(np.linspace(0, 1, 21), np.linspace(0, 2, 11)))
     score = 0.4 * (1 - h) + 0.2 * t  # from 0 to 0.8
     table = pd.DataFrame({"entropy": h, "t_b": t, "f": 5 * score - 1, "frs": score})
-    fig = check(decoding.surfaces(table, {"f": "$f$", "frs": "FRS"}), axes=2)
+    fig = check(plots.surfaces(table, {"f": "$f$", "frs": "FRS"}), axes=2)
     assert [axis.get_title() for axis in fig.axes] == ["$f$", "FRS"]
     assert [(axis.get_xlim(), axis.get_ylim()) for axis in fig.axes] == [((0, 1), (0, 2))] * 2
     for axis, low, high in zip(fig.axes, (-1, 0), (3, 0.8), strict=True):
@@ -111,7 +111,7 @@ def test_frs_by_entropy_colours_t_b_and_marks_unbroken_facts_apart(check, models
         }
     )  # fmt: skip
     facts = pd.concat(one.assign(model=model) for model in models)
-    fig = check(decoding.frs_by_entropy(facts, "from $P_t$"), axes=len(models))
+    fig = check(plots.frs_by_entropy(facts, "from $P_t$"), axes=len(models))
     for axis in fig.axes:
         assert points(axis, style.ORANGE).tolist() == [[0.1, 1]]
         x, y = axis.collections[0].get_offsets().T
@@ -130,7 +130,7 @@ def test_frs_by_d_has_a_panel_a_domain(check, intervals, models, points, entries
     table = intervals(model=models, domain=["arts", "geography"], d=[1, 50])
     facts = pd.DataFrame({"model": models[0], "d": [1, 50, 50, 7], "frs": [0.5, 0.6, np.nan, 0.7]})
     facts = pd.concat([facts.assign(domain="arts"), facts[:1].assign(domain="geography")])
-    fig = check(decoding.frs_by_d(table, facts, "by samples"), axes=2)
+    fig = check(plots.frs_by_d(table, facts, "by samples"), axes=2)
     looks = style.looks(models)
     drawn = zip(fig.axes, ["geography", "arts"], [[0.5], [0.5, 0.6]], strict=True)
     for axis, domain, dots in drawn:
@@ -149,7 +149,7 @@ def test_frs_distribution_has_areas_that_are_shares_and_a_gap(check, models):
     frs = [0.2, 0.3, 0.3, 0.75, 0.8, 1.0, 1.0, np.nan]
     one = pd.DataFrame({"domain": "arts", "fact_id": range(8), "frs": frs})
     facts = pd.concat(one.assign(model=m) for m in models)
-    axis = check(decoding.frs_distribution(facts, "by samples"), axes=1).axes[0]
+    axis = check(plots.frs_distribution(facts, "by samples"), axes=1).axes[0]
     assert axis.get_title().startswith("arts\nn = 7 facts")
     assert len(axis.lines) == len(models)
     for line in axis.lines:
@@ -161,14 +161,14 @@ def test_frs_distribution_has_areas_that_are_shares_and_a_gap(check, models):
     assert areas == pytest.approx([2 / 7] * len(models))
     assert min(bar.get_x() for bar in bars) == 1
     assert (gap.get_x(), gap.get_x() + gap.get_width()) == pytest.approx((0.8, 1))
-    check(decoding.frs_distribution(facts[facts["fact_id"] == 0], "by samples"), axes=1)
+    check(plots.frs_distribution(facts[facts["fact_id"] == 0], "by samples"), axes=1)
 
 
 def test_agreement_draws_the_stairs_the_rings_and_what_lies_beyond(check, models):
     one = pd.DataFrame({"fact_id": range(4), "t_b_exact": [0.4, np.inf, 1, np.nan]})
     one = one.assign(t_b_sampled=[0.5, 1, 2.5, 1], detours=[True, False, False, True])
     table = pd.concat(one.assign(model=model) for model in models)
-    fig = check(decoding.agreement(table, [0.5, 1.0]), axes=len(models))
+    fig = check(plots.agreement(table, [0.5, 1.0]), axes=len(models))
     axis = fig.axes[0]
     drawn = np.asarray(axis.collections[0].get_offsets())
     assert drawn == pytest.approx(np.array([[0.4, 0.5], [2.3, 1], [1, 2.3]]))

@@ -12,8 +12,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from factrobust.datasets.facts import load_facts, questions
-from factrobust.decoding import metrics
-from factrobust.decoding import probe as decoding
+from factrobust.decoding import metrics, probe
 from factrobust.models.interface import Generation, Job, LacksError, Model, ModelError
 
 TABLE = {
@@ -55,12 +54,12 @@ def toy(toy_model):
 
 @pytest.fixture(scope="module")
 def known(toy, facts):
-    return metrics.select_known(metrics.mark_greedy(decoding.greedy(toy, facts)))
+    return metrics.select_known(metrics.mark_greedy(probe.greedy(toy, facts)))
 
 
 @pytest.fixture(scope="module")
 def curves(toy, known):
-    return decoding.curves(known)
+    return probe.curves(known)
 
 
 CURVES: dict[str, Any] = {
@@ -73,13 +72,13 @@ CURVES: dict[str, Any] = {
 
 
 def test_prompts_are_what_is_sent(toy, facts):
-    shown = decoding.prompts(toy, facts)
+    shown = probe.prompts(toy, facts)
     assert shown[0] == "Where is Kenya? To Kenya"
-    assert decoding.greedy(toy, facts)["prompt"].tolist() == shown
+    assert probe.greedy(toy, facts)["prompt"].tolist() == shown
 
 
 def test_greedy_answers(toy, facts, known):
-    made = decoding.greedy(toy, facts)
+    made = probe.greedy(toy, facts)
     pd.testing.assert_frame_equal(made[list(facts)], facts)
     made = made.set_index("fact_id")
     said = {name: f" {answer}" for name, answer in OBJECTS.items()}
@@ -91,8 +90,8 @@ def test_greedy_answers(toy, facts, known):
 
 
 def test_the_right_answer_is_scored_whatever_was_said(toy, facts):
-    said = decoding.greedy(toy, facts).set_index("fact_id", drop=False)
-    found = np.exp(decoding.truths(toy, pd.concat([said.assign(model="another"), said])))
+    said = probe.greedy(toy, facts).set_index("fact_id", drop=False)
+    found = np.exp(probe.truths(toy, pd.concat([said.assign(model="another"), said])))
     # Lima in two tokens; Santiago, where the greedy answer is Quito.
     assert found[["Kenya", "Peru", "Chile"]].tolist() == pytest.approx([0.6, 0.8 * 0.9, 0.3])
 
@@ -106,7 +105,7 @@ def test_a_right_answer_follows_as_its_format_separates_it(prompt_format, answer
         name="m", score=lambda prompts, answers: said.extend(answers) or [np.zeros(1)]
     )
     row = {"model": "m", "prompt": "p", "prompt_format": prompt_format, "object": "Nairobi"}
-    decoding.truths(model, pd.DataFrame([row]))
+    probe.truths(model, pd.DataFrame([row]))
     assert said == [answer]
 
 
@@ -123,7 +122,7 @@ def test_breaking_temperatures(curves):
     expected = {"Kenya": math.log(6) / math.log(4), "Peru": peru, "Ghana": 1.0}  # Kenya's: 1.2925
     never = dict.fromkeys(("Egypt", "Niamey"), math.inf)
     assert exact == pytest.approx(expected | never, rel=1e-3)
-    paper = metrics.grid_breaking(curves, decoding.TEMPERATURES).set_index("fact_id")["t_b"]
+    paper = metrics.grid_breaking(curves, probe.TEMPERATURES).set_index("fact_id")["t_b"]
     assert paper["Kenya"] == pytest.approx(1.4)
     assert paper["Egypt"] == math.inf
 
@@ -131,9 +130,9 @@ def test_breaking_temperatures(curves):
 def test_sampled_accuracies(toy, facts):
     temperatures, n = [0.4, 1.0, 2.4], 400
     asked = facts[facts["fact_id"] != "Chile"]
-    samples = decoding.sampled(toy, asked, temperatures=temperatures, n=n, seed=5)
+    samples = probe.sampled(toy, asked, temperatures=temperatures, n=n, seed=5)
     assert list(samples) == [
-        *(*decoding.ABOUT, "model", "temperature", "sample"),
+        *(*probe.ABOUT, "model", "temperature", "sample"),
         *("text", "token_ids", "logprobs", "tempered_logprobs"),
     ]
     assert len(samples) == 5 * 3 * n
@@ -163,13 +162,13 @@ def test_sampling_agrees_with_tempering_on_a_real_model(gemma):
     facts = questions(facts[facts["fact_id"].isin([f"capital/{name}" for name in chosen])])
     # Two tokens are enough for these answers; later ones cost most and change nothing.
     temperatures, n, short = [0.4, 0.8, 1.0, 1.2], 50, {"max_new_tokens": 2}
-    greedy = metrics.mark_greedy(decoding.greedy(gemma, facts, **short))
+    greedy = metrics.mark_greedy(probe.greedy(gemma, facts, **short))
     assert greedy["logprobs"].map(len).tolist().count(2) == 2
-    curves = decoding.tempered(gemma, greedy, temperatures).set_index(["fact_id", "temperature"])
-    own = decoding.curves(greedy).set_index(["fact_id", "temperature"])["logprob"]
+    curves = probe.tempered(gemma, greedy, temperatures).set_index(["fact_id", "temperature"])
+    own = probe.curves(greedy).set_index(["fact_id", "temperature"])["logprob"]
     np.testing.assert_allclose(own[curves.index], curves["logprob"], atol=1e-4)
 
-    samples = decoding.sampled(gemma, facts, temperatures=temperatures, n=n, seed=1, **short)
+    samples = probe.sampled(gemma, facts, temperatures=temperatures, n=n, seed=1, **short)
     said = greedy.set_index("fact_id")["text"][samples["fact_id"]]
     samples = metrics.mark_samples(samples)
     samples["direct"] = [t.startswith(g) for t, g in zip(samples["text"], said, strict=True)]
@@ -200,13 +199,13 @@ class Flat(Model):
 
 def test_curves_come_with_the_answers(toy, known):
     silent = known.head(2).assign(model="endpoint", curve=[[], []])
-    found = decoding.curves(pd.concat([known, silent]))
+    found = probe.curves(pd.concat([known, silent]))
     assert found.groupby("model")["fact_id"].nunique().to_dict() == {toy.name: 5}
-    assert found.groupby("fact_id")["temperature"].agg(list).tolist() == [[*decoding.GRID]] * 5
-    nothing = decoding.curves(silent)
+    assert found.groupby("fact_id")["temperature"].agg(list).tolist() == [[*probe.GRID]] * 5
+    nothing = probe.curves(silent)
     assert list(nothing) == list(found)
     assert metrics.exact_breaking(nothing).empty
-    assert metrics.grid_breaking(nothing, decoding.TEMPERATURES)["t_b"].dtype == float
+    assert metrics.grid_breaking(nothing, probe.TEMPERATURES)["t_b"].dtype == float
 
 
 def test_entropies_come_with_the_answers(known):
@@ -220,9 +219,9 @@ def test_entropies_come_with_the_answers(known):
 def test_truncated_answers_by_hand(toy, known):
     """Kenya's rivals have 0.1 against 0.6: below a fifth of it at t = 1, above at t = 2."""
     kenyan = known[known["fact_id"] == "Kenya"]
-    found = decoding.tempered(toy, kenyan, [1.0, 2.0], min_p=0.2)
+    found = probe.tempered(toy, kenyan, [1.0, 2.0], min_p=0.2)
     assert np.exp(found["logprob"]).tolist() == pytest.approx([1.0, CURVES["Kenya"](2.0)])
-    samples = decoding.sampled(toy, kenyan, temperatures=[1.0], n=50, min_p=0.2)
+    samples = probe.sampled(toy, kenyan, temperatures=[1.0], n=50, min_p=0.2)
     assert set(samples["text"]) == {" Nairobi"}
 
 
@@ -230,24 +229,24 @@ def test_spellings_add_up(toy, known):
     ghanas = known[known["fact_id"].isin(["Ghana", "Egypt"])]
     spelled = [["Giza"], ["big Accra", "Lagos"]]
     assert ghanas["fact_id"].tolist() == ["Egypt", "Ghana"]
-    found = decoding.with_spellings(toy, ghanas, spelled, [1.0, 2.0])
+    found = probe.with_spellings(toy, ghanas, spelled, [1.0, 2.0])
     assert np.exp(found["logprob"]).tolist() == pytest.approx([1.0] * 4, rel=1e-5)
     assert found["fact_id"].tolist() == ["Egypt", "Egypt", "Ghana", "Ghana"]
-    one = decoding.with_spellings(toy, ghanas, [[], ["big Accra"]], [1.0])
+    one = probe.with_spellings(toy, ghanas, [[], ["big Accra"]], [1.0])
     assert np.exp(one["logprob"]).tolist() == pytest.approx([0.9, 0.8], rel=1e-5)
 
 
 def test_what_models_lack(toy, facts, known):
     endpoint = Flat()
     endpoint.lacks = {"temper": "no logits"}
-    assert decoding.temperable([toy, endpoint]) == [toy]
-    assert decoding.temperable([]) == []
+    assert probe.temperable([toy, endpoint]) == [toy]
+    assert probe.temperable([]) == []
     with pytest.raises(LacksError, match="no logits"):
-        decoding.temperable([endpoint])
+        probe.temperable([endpoint])
     with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 10 are needed"):
-        decoding.greedy(endpoint, facts)
+        probe.greedy(endpoint, facts)
     assert endpoint.calls == 1
-    decoding.need_known(known, [toy])
-    decoding.need_known(known[:0], [])
+    probe.need_known(known, [toy])
+    probe.need_known(known[:0], [])
     with pytest.raises(LacksError, match=r"^toy: none of the greedy answers is right, so there is"):
-        decoding.need_known(known[:0], [toy])
+        probe.need_known(known[:0], [toy])

@@ -1,14 +1,17 @@
 import re
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from factrobust import schemas
+from factrobust.datasets.official import SETS, load_official
 from factrobust.paths import DATA
 from factrobust.tables import FactsError
 from factrobust.time import facts as temporal
-from factrobust.time.dates import classify, parse, sample_dates
+from factrobust.time.dates import classify, parse, sample_dates, thinned
 from factrobust.time.facts import load_successions, load_temporal_facts, moments, popularities
 
 RELATIONS = [
@@ -342,3 +345,192 @@ def test_gaps_returns_and_touching_bounds_are_allowed(load):
     assert terms["term"].tolist() == [0, 1, 2, 3]
     with pytest.raises(ValueError, match="n_years is 0; give a whole number from 1 up, or None"):
         moments(terms, 0)
+
+
+# ---- sets by their names ----------------------------------------------------------------------
+
+YEARS = {"n_correct": 2, "n_incorrect": 3}
+
+
+@pytest.fixture
+def reds(tmp_path: Path) -> Path:
+    """A folder of TimeStress's form: Ann and Bob were Reds from 2000 to 2010."""
+    labels = {y: "Correct" if y < 2010 else "Incorrect" for y in range(2001, 2021) if y != 2010}
+    rows = [("Ann", None, "whose was Ann? Reds", "No context")]
+    for who in ("Ann", "Bob"):
+        rows += [(who, f"{y}", f"In {y}, whose was {who}? Reds", x) for y, x in labels.items()]
+    table = pd.DataFrame(rows, columns=["SubjectLabel", "Time", "Statement", "IsCorrect"])
+    table = table.assign(SubjectID=table["SubjectLabel"], RelationID="1", ObjectID="1", FactPop="1")
+    table = table.assign(RelationLabel="member of", ObjectLabel="Reds")
+    (tmp_path / "timestress").mkdir()
+    path = tmp_path / "timestress" / "train.parquet"
+    table.assign(StartDate="2000", EndDate="2010").to_parquet(path)
+    return path.parent
+
+
+def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
+    facts, counts, dates = temporal.load_named_temporal(limit=6, seed=2, **YEARS)
+    own = temporal.sample(temporal.load_temporal_facts(), 6, seed=2)
+    pd.testing.assert_frame_equal(facts, own)
+    thin = thinned(sample_dates(own, seed=2), **YEARS).reset_index(drop=True)
+    pd.testing.assert_frame_equal(dates, thin)
+    assert counts == {}
+    every, _, some = temporal.load_named_temporal(n_fine=6, seed=2, **YEARS)
+    assert len(every) == 281
+    fine = some["fact_id"].isin(own["fact_id"])
+    pd.testing.assert_frame_equal(some[fine].reset_index(drop=True), dates)
+    assert set(some.loc[~fine, "precision"]) == {"year"}
+
+
+def test_timestress_brings_its_dates(reds: Path) -> None:
+    facts, counts, dates = temporal.load_named_temporal(f"timestress:{reds}", sampling="published")
+    assert facts["fact_id"].tolist() == ["member_of/ann/reds", "member_of/bob/reds"]
+    assert facts["question"].tolist() == ["whose was Ann?", "whose was Bob?"]
+    assert facts["prefix"].tolist() == ["", ""]
+    assert list(dates) == [*schemas.Dates.columns]
+    assert len(dates) == 38
+    assert counts == {"no context": 1, "discarded": 0, "before year 1": 0}
+
+
+def test_the_papers_relations_of_timestress(reds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = reds / "train.parquet"
+    rows = pd.read_parquet(path)
+    other = rows.assign(RelationLabel="spouse", RelationID="2")
+    known = rows.assign(FactPop=np.where(rows["SubjectLabel"] == "Bob", "9", "1"))
+    pd.concat([known, other]).to_parquet(path)
+    assert len(temporal.load_named_temporal(f"timestress:{reds}").table) == 4
+    both = temporal.load_named_temporal(f"timestress_paper:{reds}", sampling="published")
+    assert both.table["fact_id"].tolist() == ["member_of/ann/reds", "member_of/bob/reds"]
+    monkeypatch.setattr(temporal, "PAPER_FACTS", 1)
+    one = temporal.load_named_temporal(f"timestress_paper:{reds}", sampling="published")
+    assert one.table["fact_id"].tolist() == ["member_of/bob/reds"]  # the more popular one
+    assert len(one.dates) == 19
+    assert set(temporal.PAPER_RELATIONS) == set(temporal.load_temporal_relations().index)
+
+
+def test_timestress_is_sampled_and_thinned(reds: Path) -> None:
+    name = f"timestress:{reds}"
+    facts, _, dates = temporal.load_named_temporal(name, sampling="published", limit=1, **YEARS)
+    assert len(facts) == 1
+    assert dates["fact_id"].unique().tolist() == facts["fact_id"].tolist()
+    # The middles of 2 parts of 2001 to 2009, and of 3 parts of 2011 to 2020.
+    assert dates["year"].tolist() == [2003, 2007, 2012, 2016, 2019]
+    assert dates.index.tolist() == [0, 1, 2, 3, 4]
+    # It has no date before 2001, so no side is balanced.
+    assert temporal.load_named_temporal(name, limit=1, **YEARS).dates["year"].tolist() == [
+        2003,
+        2007,
+    ]
+
+
+def test_temporal_facts_of_your_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("subject,relation,object,start,end\nAnn,employer,the Reds,2000,2010\n")
+    facts, _, dates = temporal.load_named_temporal(str(path), **YEARS)
+    assert facts["fact_id"].tolist() == ["employer/ann/reds"]
+    assert dates["label"].value_counts()["correct"] == 6  # two years, at three precisions
+    with pytest.raises(ValueError, match="'timestres'; known are emb"):
+        temporal.load_named_temporal("timestres")
+
+
+# ---- TimeStress ----------------------------------------------------------------------------------
+
+load_stress = partial(load_official, loaders=temporal.LOADERS)
+LAKERS = ("Q1", "LeBron X", "P54", "member of sports team", "Q2", "Reds", "2003", "2010-07-08")
+CLEO = ("Q3", "Cleopatra", "P26", "spouse", "Q4", "Mark Antony", "-037", "-030")
+OSAKA = ("Q5", "Ōsaka", "P1376", "capital of", "Q6", "Japan", "0652", "0655")
+STRESS = [
+    # fact, Time, Statement, IsCorrect, FactPop
+    (LAKERS, "2005", "In 2005, which team did X play for? Reds", "Correct", 1e5),
+    (LAKERS, "2010", "In 2010, which team did X play for? Reds", "Transitional", 1e5),
+    (LAKERS, None, "which team did X play for? Reds", "No context", 1e5),
+    (LAKERS, "2012-02", "In February 2012, which team did X play for? Reds", "Incorrect", 1e5),
+    (LAKERS, "2010-03", "In March 2010, which team did X play for? Reds", "Discarded", 1e5),
+    (CLEO, "-34", "In -34, who was her partner? Mark Antony", "Correct", 2e5),
+    (OSAKA, "0654-05-02", "On May 2, 654, whose capital was it? Japan", "Correct", 1e6),
+    (OSAKA, "0653", "In 653, whose capital was it? Japan", "Correct", 1e6),
+]
+STRESS_COLUMNS = [
+    *("SubjectID", "SubjectLabel", "RelationID", "RelationLabel", "ObjectID", "ObjectLabel"),
+    *("StartDate", "EndDate", "Time", "Statement", "IsCorrect", "FactPop"),
+]
+
+
+ROWS = pd.DataFrame([(*fact, *others) for fact, *others in STRESS], columns=STRESS_COLUMNS)
+
+
+@pytest.fixture
+def stress(tmp_path):
+    """The rows with some changes, in a file."""
+
+    def load_rows(name: str = "train.parquet", **changes):
+        ROWS.assign(**changes).to_parquet(tmp_path / name)
+        return load_stress("timestress", tmp_path / name)
+
+    return load_rows
+
+
+def test_timestress(stress):
+    facts, counts, dates = stress()
+    schemas.TemporalFacts.validate(facts)
+    schemas.Dates.validate(dates)
+    # As asked without a date; of a fact that is not, as in a dated statement.
+    asked = ["which team did X play for?", "whose capital was it?"]
+    columns = ["fact_id", "start", "end", "question", "popularity", "aliases"]
+    assert facts[columns].to_numpy().tolist() == [
+        ["member_of_sports_team/lebron-x/reds", "2003", "2010-07-08", asked[0], 5, []],
+        ["capital_of/osaka/japan", "0652", "0655", asked[1], 6, []],
+    ]
+    assert facts["subject_popularity"].isna().all()
+    assert facts["source"].eq("Orange/TimeStress, train.parquet").all()
+    assert dates[["precision", "date", "year", "label"]].to_numpy().tolist() == [
+        ["year", "2005", 2005, "correct"],
+        ["year", "2010", 2010, "transitional"],
+        ["month", "2012-02", 2012, "incorrect"],
+        ["year", "0653", 653, "correct"],
+        ["day", "0654-05-02", 654, "correct"],
+    ]
+    assert counts == {"no context": 1, "discarded": 1, "before year 1": 1}
+    # 2003-01-01 to 2010-07-08 are 2745 days; 2005's middle is 731 + 182 days from the first.
+    assert dates.loc[0, "alpha"] == pytest.approx(913 / 2745 - 0.5)
+    assert dates.loc[0, "years_off"] == 0
+    # From 2010-07-08 to the middle of February 2012, the 15th: 541 + 31 + 15 days.
+    assert dates.loc[2, "years_off"] == pytest.approx(587 / 365.2425)
+
+
+def test_things_of_one_name_stay_apart(stress):
+    odd = ["On 1 June 2005, which team did X play for? Reds", *(row[2] for row in STRESS[1:])]
+    # The question without a date is preferred.
+    assert stress(Statement=odd).table.loc[0, "question"] == "which team did X play for?"
+    facts, _, dates = stress(SubjectID=["Q1"] * 3 + ["Q99"] * 2 + ["Q3"] + ["Q5"] * 2)
+    assert facts["fact_id"].is_unique
+    assert len(facts) == 3
+    assert set(dates["fact_id"]) == set(facts["fact_id"])
+
+
+def test_timestress_in_a_folder_a_csv_and_the_cache(stress, tmp_path, hub_cache):
+    facts, _, dates = stress()
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for n, part in enumerate((ROWS[:4], ROWS[4:])):
+        part.to_parquet(folder / f"{n}.parquet")
+        name = f"data/train-0000{n}-of-00002.parquet"
+        hub_cache(*SETS["timestress"].hub.split("@"), name, part)
+    ROWS.to_csv(tmp_path / "train.csv", index=False)
+    for path in (folder, tmp_path / "train.csv", None):
+        same = load_stress("timestress", path)
+        pd.testing.assert_frame_equal(same.dates, dates)
+        pd.testing.assert_frame_equal(same.table.assign(source=""), facts.assign(source=""))
+    assert set(same.table["source"]) == {SETS["timestress"].hub}
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("Time", "2005-13", r" cannot be read as timestress \(ValueError: '2005-13' is no date"),
+        ("IsCorrect", "Yes", r", row 1: the IsCorrect 'Yes' is not as TimeStress has it"),
+    ],
+)
+def test_a_bad_row_of_timestress(stress, column, value, message):
+    with pytest.raises(FactsError, match=rf"bad\.parquet{message}"):
+        stress("bad.parquet", **{column: [value, *ROWS[column][1:]]})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pandera.errors import SchemaError
 
 from factrobust import schemas
-from factrobust.time import metrics as time
+from factrobust.time import metrics
 
 
 def table(correct: list, incorrect: list, transitional: list = (), **columns) -> pd.DataFrame:
@@ -40,33 +40,33 @@ def cell(matched: pd.DataFrame, precision: str = "year") -> pd.Series:
 
 def test_one_fact_by_hand() -> None:
     # -1 beats all three, -2 ties with one and beats two, -3 beats one and loses to two.
-    row = cell(time.matches(table([-1, -2, -3], [-2, -2.5, -4], transitional=[9])))
-    assert row[time.COUNTS].tolist() == [3, 3, 9, 6, 1]
+    row = cell(metrics.matches(table([-1, -2, -3], [-2, -2.5, -4], transitional=[9])))
+    assert row[metrics.COUNTS].tolist() == [3, 3, 9, 6, 1]
     assert row[["win_rate", "robust", "margin", "chance"]].tolist() == [6 / 9, False, -1, 1 / 20]
-    matched = time.matches(table([-1], [-2]))
+    matched = metrics.matches(table([-1], [-2]))
     assert list(schemas.Matched.validate(matched)) == list(schemas.Matched.columns)
 
 
 def test_a_tie_is_no_win() -> None:
-    row = cell(time.matches(table([-1, -2], [-2, -3])))
+    row = cell(metrics.matches(table([-1, -2], [-2, -3])))
     assert row[["ties", "win_rate", "margin", "robust"]].tolist() == [1, 3 / 4, 0, False]
     # Only exactly equal floats tie.
-    row = cell(time.matches(table([-1, np.nextafter(-2, 0)], [-2, -3])))
+    row = cell(metrics.matches(table([-1, np.nextafter(-2, 0)], [-2, -3])))
     assert row[["ties", "win_rate", "robust"]].tolist() == [0, 1, True]
-    assert cell(time.matches(table([0.0], [-0.0])))["ties"] == 1
+    assert cell(metrics.matches(table([0.0], [-0.0])))["ties"] == 1
 
 
 def test_the_rule_of_later_years_wins_against_earlier_ones_once_for_all_models() -> None:
     both = pd.concat([table([-9, -9], [-1, -2]), table([0, 0], [0, 0], model="n")])
-    rule = time.later_is_likelier(both.replace({"year": {1901: 1904}}))
+    rule = metrics.later_is_likelier(both.replace({"year": {1901: 1904}}))
     assert rule["model"].unique().tolist() == ["later is likelier"]
-    assert cell(time.matches(rule))[["matches", "wins"]].tolist() == [4, 2]
+    assert cell(metrics.matches(rule))[["matches", "wins"]].tolist() == [4, 2]
 
 
 @pytest.mark.parametrize(("correct", "incorrect"), [([-1], []), ([], [-1]), ([], [])])
 def test_without_matches_nothing_is_defined(correct: list, incorrect: list) -> None:
     other = table([-1], [-2], fact_id="g")
-    matched = time.matches(pd.concat([table(correct, incorrect, transitional=[-1]), other]))
+    matched = metrics.matches(pd.concat([table(correct, incorrect, transitional=[-1]), other]))
     row = cell(matched[matched["fact_id"] == "f"])
     assert row[["win_rate", "margin", "chance"]].isna().all()
     assert row["robust"] is pd.NA
@@ -77,19 +77,19 @@ def test_without_matches_nothing_is_defined(correct: list, incorrect: list) -> N
 
 def test_global_joins_the_precisions() -> None:
     scores = three(([-1, -2], [-3]), ([-1], [-2, -3]), ([-1, -5], [-2, -6]))
-    row = cell(time.matches(scores), "global")
-    assert row[time.COUNTS].tolist() == [5, 5, 2 + 2 + 4, 2 + 2 + 3, 0]
+    row = cell(metrics.matches(scores), "global")
+    assert row[metrics.COUNTS].tolist() == [5, 5, 2 + 2 + 4, 2 + 2 + 3, 0]
     assert row[["win_rate", "robust", "margin"]].tolist() == [7 / 8, False, -3]
     assert row["chance"] == pytest.approx(1 / 3 / 3 / 6)
     robust = three(([-1], [-3]), ([-1], [-2]), ([-1], [-9]))
-    assert cell(time.matches(robust), "global")[["robust", "margin"]].tolist() == [True, 1]
+    assert cell(metrics.matches(robust), "global")[["robust", "margin"]].tolist() == [True, 1]
 
 
 @pytest.mark.parametrize("known", [-1, -9])
 def test_global_is_undefined_where_a_precision_is(known: float) -> None:
     partly = three(([known], [-3]), ([known], []), ([known], [-2]))
     for scores in (partly, partly[partly["precision"] != "month"]):
-        row = cell(time.matches(scores), "global")
+        row = cell(metrics.matches(scores), "global")
         assert row["robust"] is pd.NA
         assert row[["win_rate", "margin", "chance"]].isna().all()
         assert row["matches"] == 2
@@ -101,12 +101,12 @@ def test_cells_are_apart_and_in_order() -> None:
     won = three(*[([-1], [-2])] * 3, fact_id="z")
     scores = pd.concat([won, lost.assign(fact_id="a"), *others])
     # Rows of different precisions and labels mixed: the result is ordered all the same.
-    matched = time.matches(scores.sample(frac=1, random_state=3))
+    matched = metrics.matches(scores.sample(frac=1, random_state=3))
     assert matched["precision"].tolist() == ["year", "month", "day", "global"] * 4
     verdicts = matched.set_index(["model", "prompt_format", "fact_id"])["win_rate"]
     assert verdicts["m", "question", "z"].eq(1).all()
     assert verdicts.drop(("m", "question", "z")).eq(0).all()
-    first = time.matches(scores).drop_duplicates(time.KEY)
+    first = metrics.matches(scores).drop_duplicates(metrics.KEY)
     assert first["fact_id"].tolist() == ["z", "a", "z", "z"]
 
 
@@ -119,7 +119,7 @@ ANSWER = st.tuples(st.sampled_from("abc"), LABEL, st.integers(-5, 0))
 def test_brute_force(rows: list[tuple[str, str, int]]) -> None:
     scores = table([], [float(x) for _, _, x in rows])
     scores = scores.assign(fact_id=[f for f, _, _ in rows], label=[s for _, s, _ in rows])
-    matched = time.matches(scores)
+    matched = metrics.matches(scores)
     for row in matched[matched["precision"] == "year"].itertuples():
         fact = scores[scores["fact_id"] == row.fact_id]
         good, bad = (fact.loc[fact["label"] == s, "logprob"] for s in ("correct", "incorrect"))
@@ -132,13 +132,13 @@ def test_brute_force(rows: list[tuple[str, str, int]]) -> None:
 
 def test_every_match_by_itself() -> None:
     scores = table([-1, -2], [-2, -3], transitional=[9.0])  # 1900 and 1901 are incorrect
-    found = time.match_table(scores).set_index(["correct", "incorrect"])["outcome"].unstack()
+    found = metrics.match_table(scores).set_index(["correct", "incorrect"])["outcome"].unstack()
     assert found.index.tolist() == ["1902", "1903"]
     assert found.values.tolist() == [["won", "won"], ["tied", "won"]]
-    row = cell(time.matches(scores))
+    row = cell(metrics.matches(scores))
     assert (found == "won").to_numpy().sum() == row["wins"]
     freed = scores.assign(freed=-scores["logprob"])
-    assert (time.match_table(freed, "freed")["outcome"] == "lost").sum() == row["wins"]
+    assert (metrics.match_table(freed, "freed")["outcome"] == "lost").sum() == row["wins"]
 
 
 def test_fits_over_size() -> None:
@@ -146,12 +146,12 @@ def test_fits_over_size() -> None:
     rates["mean"] = [0.1, 0.3, 0.5, 0.2, 0.3, 0.1]
     rates["kind"] = ["pretrained"] * 4 + ["instruction-tuned"] * 2
     rates["family"] = ["a", "a", "a", "", "a", "a"]
-    table = time.size_fits(rates)  # two sizes are no line
+    table = metrics.size_fits(rates)  # two sizes are no line
     assert table[["family", "kind", "n"]].values.tolist() == [["a", "pretrained", 3]]
     line = table.loc[0, ["slope", "intercept", "smallest", "largest", "full"]].tolist()
     # 0.1 + 0.2 (log10 of the size - 8)
     assert line == pytest.approx([0.2, 0.1 - 0.2 * 8, 10**8, 10**10, 10**12.5])
-    assert time.size_fits(rates.assign(mean=0.5))["full"].tolist() == [np.inf]
+    assert metrics.size_fits(rates.assign(mean=0.5))["full"].tolist() == [np.inf]
 
 
 @pytest.mark.parametrize(("correct", "incorrect"), [(1, 1), (2, 5), (9, 56)])
@@ -159,38 +159,38 @@ def test_chance(correct: int, incorrect: int) -> None:
     # All correct dates first: C! I! of (C + I)! orders.
     orders = math.factorial(correct) * math.factorial(incorrect)
     expected = orders / math.factorial(correct + incorrect)
-    assert time.chance(correct, incorrect) == pytest.approx(expected)
-    assert time.chance(5000, 5000) == 0  # too small for a float, and no overflow
+    assert metrics.chance(correct, incorrect) == pytest.approx(expected)
+    assert metrics.chance(5000, 5000) == 0  # too small for a float, and no overflow
 
 
 def test_positions() -> None:
     scores = table([-1, -3], [-4]).assign(alpha=[-0.2, 0.49, 0.6])
-    placed = time.positions(scores)
+    placed = metrics.positions(scores)
     assert placed["position"].tolist() == [-0.25, 0.25, 0.75]
     edges = scores.assign(label="transitional", alpha=[-0.6, -0.45, 0.5])
-    assert time.positions(edges)["position"].tolist() == [-0.5, -0.5, 0.5]
+    assert metrics.positions(edges)["position"].tolist() == [-0.5, -0.5, 0.5]
     assert placed["relative"].tolist() == [-2, 1, -1]
-    assert time.positions(table([], [-4]))["relative"].isna().all()
+    assert metrics.positions(table([], [-4]))["relative"].isna().all()
 
 
 def test_popularity_bins_hold_equal_numbers_of_facts() -> None:
     names = [*"abcdefghij"]
     scores = pd.concat([table([-1], [-2], fact_id=name) for name in names])
     facts = pd.DataFrame({"fact_id": [*names, "not asked"], "popularity": [*range(9, -1, -1), 50]})
-    binned = time.popularity_bins(time.matches(scores), facts, bins=5)
+    binned = metrics.popularity_bins(metrics.matches(scores), facts, bins=5)
     assert len(binned) == 20  # year and global
     by_fact = binned.drop_duplicates("fact_id").set_index("fact_id")
     assert by_fact.loc[names, "popularity_bin"].tolist() == [4, 4, 3, 3, 2, 2, 1, 1, 0, 0]
     assert by_fact.loc["a", "popularity"] == 8.5
     # Equal values are parted by a hash, the same in any order.
     equal = facts.assign(popularity=3.0)
-    parted = time.popularity_bins(time.matches(scores), equal, bins=2)
-    again = time.popularity_bins(time.matches(scores), equal[::-1], bins=2)
+    parted = metrics.popularity_bins(metrics.matches(scores), equal, bins=2)
+    again = metrics.popularity_bins(metrics.matches(scores), equal[::-1], bins=2)
     assert parted["popularity_bin"].value_counts().to_dict() == {0: 10, 1: 10}
     pd.testing.assert_frame_equal(parted, again)
     # Facts without a value are left out.
     some = facts.assign(popularity=facts["popularity"].where(facts["fact_id"].isin([*"bd"])))
-    binned = time.popularity_bins(time.matches(scores), some, bins=2)
+    binned = metrics.popularity_bins(metrics.matches(scores), some, bins=2)
     assert binned["fact_id"].unique().tolist() == ["b", "d"]
 
 
@@ -229,23 +229,23 @@ FACTS = {"a": "111", "b": "100", "c": "110", "d": "000", "e": "1?0", "f": "01-"}
 
 
 def test_verdicts_and_their_variance() -> None:
-    table = time.verdicts(robust_at(FACTS)).set_index("fact_id")
+    table = metrics.verdicts(robust_at(FACTS)).set_index("fact_id")
     assert list(table) == ["model", "prompt_format", "year", "month", "day"]
     assert table[["year", "month", "day"]].isna().sum().tolist() == [0, 1, 1]
     both = pd.concat([robust_at(FACTS), robust_at(FACTS).assign(prompt_format="shots")])
-    variance = time.paired_variances(both, "question", "shots").set_index("fact_id")
+    variance = metrics.paired_variances(both, "question", "shots").set_index("fact_id")
     assert variance.index.tolist() == list("abcd")
     for fact, values in {"a": [1, 1, 1], "b": [1, 0, 0], "c": [1, 1, 0], "d": [0, 0, 0]}.items():
         assert table.loc[fact, ["year", "month", "day"]].tolist() == values
         assert variance.loc[fact, "few_shot"] == pytest.approx(np.var(values))
-    assert time.verdicts(robust_at({"a": "1--"}))[["month", "day"]].isna().all(axis=None)
+    assert metrics.verdicts(robust_at({"a": "1--"}))[["month", "day"]].isna().all(axis=None)
 
 
 def test_ratio_is_few_shot_over_standard() -> None:
     standard = robust_at({"a": "100", "b": "110", "c": "000", "d": "011", "e": "??1"})
     shots = robust_at({"a": "111", "b": "110", "c": "000", "d": "111", "e": "001"})
     both = pd.concat([standard, shots.assign(prompt_format="shots")])
-    pairs = time.paired_variances(both, standard="question", few_shot="shots")
+    pairs = metrics.paired_variances(both, standard="question", few_shot="shots")
     assert list(pairs) == ["model", "fact_id", "standard", "few_shot"]
     assert pairs["fact_id"].tolist() == list("abcd")  # e has no standard variance
     # Standard: a, b and d differ between precisions; few-shot: only b does.
@@ -268,7 +268,7 @@ TUNED = {"a": (0.7, False), "b": (1.0, True), "c": (0.8, False), "d": (1.0, True
 
 def test_duels_by_hand() -> None:
     chat = entered(TUNED, "tuned").assign(prompt_format="chat")
-    table = time.duels(chat, entered(BASE, "base"))
+    table = metrics.duels(chat, entered(BASE, "base"))
     sides = table[["first", "first_format", "second", "second_format"]].drop_duplicates()
     assert sides.values.tolist() == [["tuned", "chat", "base", "question"]]
     outcome = table.pivot(index="fact_id", columns="metric", values="outcome")
@@ -281,7 +281,7 @@ def test_duels_by_hand() -> None:
 def test_shares_hold_all_outcomes_and_precisions_are_apart() -> None:
     first = pd.concat([entered(TUNED, "t"), entered(BASE, "t", "day")])
     second = pd.concat([entered(BASE, "b"), entered(BASE, "b", "day")])
-    shares = time.duel_shares(time.duels(first, second))
+    shares = metrics.duel_shares(metrics.duels(first, second))
     shares = shares.set_index(["precision", "metric", "outcome"])
     counts = shares["count"].unstack()[["win", "tie", "lose"]]
     assert counts.loc["year"].to_numpy().tolist() == [[1, 1, 1], [2, 0, 1]]  # robust, win_rate
@@ -295,4 +295,4 @@ def test_bfloat16_rounds_as_torch_does() -> None:
     values = pd.Series(np.random.default_rng(0).normal(-20, 8, 1000).astype(np.float32))
     values.iloc[:4] = [-20.0, -20.0625, -20.1875, 0.1]  # two ties, one down and one up
     expected = torch.tensor(values.to_numpy()).bfloat16().float().numpy()
-    assert (time.round_to_bfloat16(values).to_numpy() == expected).all()
+    assert (metrics.round_to_bfloat16(values).to_numpy() == expected).all()

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from factrobust.plots import blocks, style
-from factrobust.time import plots as time
+from factrobust.time import plots
 
 PRECISIONS = ["year", "month", "day", "global"]
 FACTS = pd.DataFrame({"fact_id": ["a", "b"], "subject": ["Sri Lanka", "A club called 5$"]})
@@ -17,7 +17,7 @@ def test_timeline(check, rows, entries):
     cells = [("a", "year", "2010", "correct"), ("a", "day", "2015-01-09", "transitional")]
     cells += [(fact, "day", "2000-01-01", "incorrect") for fact in ("b", "of another fact")]
     dates = pd.DataFrame(cells, columns=["fact_id", "precision", "date", "label"])
-    fig = check(time.timeline(FACTS, dates), axes=1)
+    fig = check(plots.timeline(FACTS, dates), axes=1)
     axis = fig.axes[0]
     marks = {line.get_marker(): line.get_xydata() for line in axis.lines}
     assert marks["o"] == pytest.approx(np.array([[2010.5, -0.12]]), abs=0.01)
@@ -33,12 +33,12 @@ def test_timeline(check, rows, entries):
     assert [text.get_text() for text in axis.texts] == ["year", "day"]
     assert entries(fig) == ["validity", "correct", "transitional", "incorrect"]
     with pytest.raises(KeyError, match="wrong"):
-        time.timeline(FACTS, dates.assign(label="wrong"))
+        plots.timeline(FACTS, dates.assign(label="wrong"))
 
 
 def test_logprob_by_position(check, intervals, models, points):
     table = intervals(model=models, precision=["day", "year"], position=[0.75, -0.5, -0.25])
-    fig = check(time.logprob_by_position(table), axes=2)
+    fig = check(plots.logprob_by_position(table), axes=2)
     for axis, precision in zip(fig.axes, ["year", "day"], strict=True):
         for model, look in style.looks(models).items():
             own = table[(table["model"] == model) & (table["precision"] == precision)]
@@ -58,12 +58,12 @@ def test_rates_by_size(check, entries):
     table["parameters"] = [7e9, 268.1e6, 135e6]
     table = table.assign(mean=[0.3, 0.2, 0.1], low=[0.05, 0.05, np.nan])
     line = {"kind": "pretrained", "slope": 0.5, "intercept": -4, "smallest": 1e8, "largest": 1e10}
-    axis = check(time.rates_by_size(table, "robustness", pd.DataFrame([line])), axes=1).axes[0]
+    axis = check(plots.rates_by_size(table, "robustness", pd.DataFrame([line])), axes=1).axes[0]
     drawn = {tuple(own.get_xydata()[0]): own.get_mfc() for own in axis.lines[:3]}
     assert set(drawn) == {(7e9, 0.3), (268.1e6, 0.2), (135e6, 0.1)}
     assert [point for point, inside in drawn.items() if inside == "white"] == [(135e6, 0.1)]
     assert axis.lines[3].get_xydata().tolist() == [[1e8, 0], [1e10, 1]]
-    fig = time.rates_by_size(table, "robustness")
+    fig = plots.rates_by_size(table, "robustness")
     assert entries(fig)[0] == "gemma-3-270m (n = 60)"
     assert len(fig.axes[0].lines) == 3
 
@@ -71,7 +71,7 @@ def test_rates_by_size(check, entries):
 def test_over_years_shades_the_validity(check, models, intervals, entries):
     kinds = ["log P of the object", "minus that of others"]
     table = intervals(model=models, value=kinds, year=[1990, 2000])
-    fig = check(time.over_years(table, "1995-07-02", "2000"), axes=2)
+    fig = check(plots.over_years(table, "1995-07-02", "2000"), axes=2)
     for axis, kind in zip(fig.axes, kinds, strict=True):
         shade = axis.patches[0].get_bbox()
         assert (shade.x0, shade.x1) == pytest.approx((1995.5, 2001), abs=0.01)
@@ -86,7 +86,7 @@ def test_match_matrix(check, models, rows, entries):
     pairs += [("2002", "2010", "won")]
     table = pd.DataFrame(pairs, columns=["correct", "incorrect", "outcome"])
     table = table.merge(pd.Series(models, name="model"), how="cross")
-    fig = check(time.match_matrix(table), len(models))
+    fig = check(plots.match_matrix(table), len(models))
     for axis in fig.axes:
         assert axis.collections[0].get_array().tolist() == [[0, 1], [2, 0]]
         assert [text.get_text() for text in axis.get_xticklabels()] == ["1990", "2010"]
@@ -112,7 +112,7 @@ def test_confusion(check, models, rows):
     cells = [(*pair, value) for pair, value in share.items()]
     table = pd.DataFrame(cells, columns=["term", "predicted", "share"])
     table = table.merge(pd.Series(models, name="model"), how="cross")
-    fig = check(time.confusion(table, ["Ann", "Bob", "Cid"]), axes=len(models))
+    fig = check(plots.confusion(table, ["Ann", "Bob", "Cid"]), axes=len(models))
     grid = fig.axes[0].collections[0].get_array()
     assert np.ma.filled(grid, -1).tolist() == [[0.75, 0.25, -1], [-1, -1, -1], [1, -1, -1]]
     assert all(axis.yaxis_inverted() for axis in fig.axes)
@@ -129,7 +129,7 @@ def duels(pairs):
 
 def test_duel_shares(check, rows, entries):
     table = duels([("gemma-3-270m", "o/b")])
-    fig = check(time.duel_shares(table), axes=2)
+    fig = check(plots.duel_shares(table), axes=2)
     assert rows(fig.axes[0]) == ["year (n = 40)", "day (n = 40)"]
     assert [axis.get_title() for axis in fig.axes] == ["win rate", "robustness"]
     assert entries(fig) == ["gemma-3-270m better", "equal", "b better"]
@@ -140,16 +140,16 @@ def test_duel_shares(check, rows, entries):
 
 def test_several_duels_name_both_sides(check, rows, entries):
     table = duels([("a", "b"), ("c", "d")])
-    fig = check(time.duel_shares(table[table["precision"] == "year"]), axes=2)
+    fig = check(plots.duel_shares(table[table["precision"] == "year"]), axes=2)
     assert rows(fig.axes[0]) == ["a / b (n = 40)", "c / d (n = 40)"]
     assert entries(fig) == ["first better", "equal", "second better"]
     with pytest.raises(ValueError, match="duplicate entries"):
-        time.duel_shares(table)
+        plots.duel_shares(table)
 
 
 def test_dtype_difference_is_symmetric_around_zero(check, entries):
     table = pd.DataFrame({"model": "m", "difference": [-0.21, 0.0, 0.0, 0.1]})
-    fig = check(time.dtype_difference(table), axes=1)
+    fig = check(plots.dtype_difference(table), axes=1)
     outline = fig.axes[0].collections[0].get_paths()[0].vertices
     assert outline[:, 0].min() == pytest.approx(-0.21)
     assert {round(x, 6) for x, y in outline if y == 0.5} == {-0.01, 0.01}

@@ -11,7 +11,7 @@ import pytest
 
 from factrobust import schemas
 from factrobust.models.interface import Job, LacksError, Model
-from factrobust.time import probe as time
+from factrobust.time import probe
 from factrobust.time.metrics import matches
 
 RELATIONS = pd.DataFrame(
@@ -70,7 +70,7 @@ def test_statements(facts):
     dated = {"precision": ["month", "day"], "date": ["1992-02", "1992-02-29"]}
     ana = by_hand(range(1, 3), "club/ana").assign(**dated)
     dates = pd.concat([by_hand(range(2000, 2002)), ana])
-    made = time.statements(facts, dates, RELATIONS)
+    made = probe.statements(facts, dates, RELATIONS)
     assert list(made) == [*dates, "question", "prefix", "object"]
     assert made[["question", "prefix", "object"]].to_numpy().tolist() == [
         ["In 2000, who led Peru?", "In 2000, Peru was led by", "Juan Rey Sol"],
@@ -88,23 +88,23 @@ def test_statements(facts):
 def test_questions_of_the_facts_own(facts):
     own = facts.assign(question=["who ruled {it}?", "whose was Ana?"], prefix=["{it} obeyed", ""])
     dates = by_hand(range(2001, 2003))
-    made = time.statements(own, dates.assign(fact_id=["head/peru", "club/ana"]))
+    made = probe.statements(own, dates.assign(fact_id=["head/peru", "club/ana"]))
     assert made["question"].tolist() == ["In 2001, who ruled {it}?", "In 2002, whose was Ana?"]
     assert made["prefix"].tolist() == ["In 2001, {it} obeyed", ""]
 
 
 def test_the_default_relations_are_the_embedded_ones(facts):
-    made = time.statements(facts.assign(relation="head_of_state"), by_hand(range(2001, 2002)))
+    made = probe.statements(facts.assign(relation="head_of_state"), by_hand(range(2001, 2002)))
     assert made["question"].tolist() == ["In 2001, who was the head of state of Peru?"]
     with pytest.raises(KeyError, match="king"):
-        time.statements(facts.assign(relation="king"), by_hand(), RELATIONS)
+        probe.statements(facts.assign(relation="king"), by_hand(), RELATIONS)
 
 
 def test_win_rate_by_hand(facts):
     """The likeliest year is 2003. Correct 2001-2003 have -2, -1, 0 (and -0.5 for the last words);
     the best incorrect ones are 2005 (-2), which ties with 2001, and 2006 (-3)."""
     model = YearModel(lambda year: -abs(year - 2003.0))
-    scores = time.scored(model, time.statements(facts, by_hand(), RELATIONS))
+    scores = probe.scored(model, probe.statements(facts, by_hand(), RELATIONS))
     assert list(scores) == [
         *("model", "prompt_format", "fact_id", "precision", "date", "year", "alpha", "years_off"),
         *("label", "logprob", "n_tokens", "freed"),
@@ -122,12 +122,12 @@ def test_win_rate_by_hand(facts):
     assert not row["robust"]
     assert row["margin"] == 0
     better = YearModel(lambda year: -abs(year - 2002.0))
-    row = matches(time.scored(better, time.statements(facts, by_hand(), RELATIONS))).iloc[0]
+    row = matches(probe.scored(better, probe.statements(facts, by_hand(), RELATIONS))).iloc[0]
     assert row[["win_rate", "robust", "margin"]].tolist() == [1, True, 2]  # -1 against -3
 
 
 def test_prompts_are_what_is_sent(facts):
-    statements = time.statements(facts, by_hand(range(2001, 2003)), RELATIONS)
+    statements = probe.statements(facts, by_hand(range(2001, 2003)), RELATIONS)
     asked, begun = "In 2001, who led Peru?", "In 2001, Peru was led by"
     expected = {
         "prefix": (f"{asked} {begun}", " Juan Rey Sol"),
@@ -138,13 +138,13 @@ def test_prompts_are_what_is_sent(facts):
     }
     for name, sent in expected.items():
         model = YearModel(lambda year: -1.0)
-        scores = time.scored(model, statements, prompt_format=name)
+        scores = probe.scored(model, statements, prompt_format=name)
         assert sorted(model.asked)[0] == sent
-        assert time.prompts(model, statements, name)[0] == sent[0]
+        assert probe.prompts(model, statements, name)[0] == sent[0]
         assert scores["prompt_format"].unique().tolist() == [name]
-    assert time.prompts(model, statements) == time.prompts(model, statements, "prefix")
+    assert probe.prompts(model, statements) == probe.prompts(model, statements, "prefix")
     with pytest.raises(ValueError, match="'cloze' is unknown; choose one of two-shot"):
-        time.scored(model, statements, prompt_format="cloze")
+        probe.scored(model, statements, prompt_format="cloze")
 
 
 def test_object_in_the_question(toy_model):
@@ -152,9 +152,9 @@ def test_object_in_the_question(toy_model):
     answers = {"\nA:": {" Lima": 0.25, " Cusco": 0.75}, " Lima": {" FC": 0.5, " SC": 0.5}}
     model = toy_model(answers | {" FC": {" Lima": 1.0}})
     fact = {"subject": "Rosa of Lima FC", "relation": "club", "object": "Lima FC", "fact_id": "f"}
-    statements = time.statements(pd.DataFrame([fact]), by_hand(fact_id="f"), RELATIONS)
+    statements = probe.statements(pd.DataFrame([fact]), by_hand(fact_id="f"), RELATIONS)
     assert statements["question"].str.endswith("which club was Rosa of Lima FC in?").all()
-    scores = time.scored(model, statements, prompt_format="zero-shot")
+    scores = probe.scored(model, statements, prompt_format="zero-shot")
     assert scores["n_tokens"].eq(2).all()
     np.testing.assert_allclose(scores["logprob"], math.log(0.25 * 0.5), atol=1e-6)
 
@@ -167,15 +167,15 @@ def test_other_objects_are_never_the_subjects_own():
         ("g", "club", "Ana", "Lima", []),
     ]
     facts = pd.DataFrame(rows, columns=["fact_id", "relation", "subject", "object", "aliases"])
-    every = time.other_objects(facts, 9).set_index("fact_id")["others"].map(set)
+    every = probe.other_objects(facts, 9).set_index("fact_id")["others"].map(set)
     # Chile's juan is spelled like Peru's Juan; of Luz's spellings "the J." is "J." but for the article.
     assert every[["a", "b"]].tolist() == [{"Fidel", "Raul"}] * 2
     assert every[["c", "d"]].tolist() == [{"Rosa", "Fidel", "Raul"}] * 2
     assert every[["e", "g"]].tolist() == [{"Juan", "juan", "Rosa", "Luz"}, set()]
-    two = time.other_objects(facts[::-1], 2).set_index("fact_id")["others"]
+    two = probe.other_objects(facts[::-1], 2).set_index("fact_id")["others"]
     assert (two.map(len).sort_index() == [2, 2, 2, 2, 2, 2, 0]).all()
-    again = time.other_objects(facts, 2, seed=1).set_index("fact_id")["others"]
-    assert two.sort_index().tolist() == time.other_objects(facts, 2)["others"].tolist()
+    again = probe.other_objects(facts, 2, seed=1).set_index("fact_id")["others"]
+    assert two.sort_index().tolist() == probe.other_objects(facts, 2)["others"].tolist()
     assert any(two[name] != again[name] for name in "abcdef")
 
 
@@ -184,21 +184,21 @@ def test_freed_is_the_object_minus_the_mean_of_the_others(toy_model):
     model = toy_model({"\nA:": words})
     fact = {"subject": "Ana", "relation": "club", "object": "Lima", "fact_id": "f"}
     facts = pd.DataFrame([fact]).assign(others=[["Cusco", "Puno"]])
-    asked = time.statements(facts, by_hand(fact_id="f"), RELATIONS)
-    scores = time.scored(model, asked, prompt_format="zero-shot")
+    asked = probe.statements(facts, by_hand(fact_id="f"), RELATIONS)
+    scores = probe.scored(model, asked, prompt_format="zero-shot")
     # log 1/2 - (log 1/8 + log 1/4) / 2 = (-1 + 5/2) log 2
     np.testing.assert_allclose(scores["freed"], 1.5 * math.log(2), atol=1e-6)
     np.testing.assert_allclose(scores["logprob"], math.log(0.5), atol=1e-6)
-    alone = time.scored(model, asked.drop(columns="others"), prompt_format="zero-shot")
+    alone = probe.scored(model, asked.drop(columns="others"), prompt_format="zero-shot")
     assert alone.drop(columns="freed").equals(scores.drop(columns="freed"))
 
 
 def test_models_with_a_chat_template():
     plain, chatty = YearModel(lambda year: -1.0), YearModel(lambda year: -1.0)
     plain.chat, chatty.chat = None, ("<user>", "<model>")
-    assert time.tuned([plain, chatty]) == [chatty]
+    assert probe.tuned([plain, chatty]) == [chatty]
     with pytest.raises(LacksError, match=f"^{plain.name}: no chat template here to compare"):
-        time.tuned([plain])
+        probe.tuned([plain])
 
 
 def test_holders_of_an_office():
@@ -207,7 +207,7 @@ def test_holders_of_an_office():
     terms["holder"] = ["Ann", "Bob Roy", "Ann", "Cid"]
     terms["question"] = ["who ruled?"] * 3 + ["who?"]
     moments = pd.DataFrame({"chain": ["k", "k"], "term": [1, 2], "year": [1990, 2000]})
-    found = schemas.HolderScores.validate(time.holders(model, terms, moments))
+    found = schemas.HolderScores.validate(probe.holders(model, terms, moments))
     # A second word costs 0.25.
     columns = ["year", "term", "candidate", "true", "logprob", "prior"]
     assert found[columns].to_numpy().tolist() == [

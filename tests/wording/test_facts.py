@@ -1,4 +1,5 @@
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -202,3 +203,17 @@ def test_quality_pairs_never_ask_the_same_and_need_no_embedded_fact():
     assert set(map(tuple, shuffled[key].to_numpy())) == set(map(tuple, pairs[key].to_numpy()))
     mine = quality_pairs(groups({"sport": 2, "capital": 1}))
     assert mine["pair"].value_counts().to_dict() == {"paraphrase": 6, "other subject": 2}
+
+
+def test_questions_are_the_facts_with_paraphrases_or_your_own(tmp_path: Path) -> None:
+    table, counts, _ = wordings.load_named_questions()
+    templates = wordings.load_paraphrases()
+    own = wordings.paraphrased(load_facts(relations=templates["relation"].unique()))
+    pd.testing.assert_frame_equal(table, own.table)
+    assert counts == own.counts
+    path = tmp_path / "mine.csv"
+    path.write_text("group_id,question,answers\na,Who?,Ann\na,Which person?,Ann\n")
+    table, _, _ = wordings.load_named_questions(str(path))
+    assert table["relation"].tolist() == ["own", "own"]
+    with pytest.raises(ValueError, match="'popqa'; known are"):
+        wordings.load_named_questions("popqa")

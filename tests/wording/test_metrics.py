@@ -6,7 +6,7 @@ import pytest
 from pandera.errors import SchemaError
 
 from factrobust import schemas
-from factrobust.wording import metrics as wording
+from factrobust.wording import metrics
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from factrobust.wording import metrics as wording
     ],
 )
 def test_rules(text: str, answers: list[str], substring: bool, correct: bool) -> None:
-    marked = wording.mark_by_rules(said([text]).assign(answers=[answers]))
+    marked = metrics.mark_by_rules(said([text]).assign(answers=[answers]))
     assert marked[["substring", "correct"]].values.tolist() == [[substring, correct]]
 
 
@@ -64,8 +64,8 @@ def test_an_answer_inside_something_longer_is_not_stated(text, answers, question
     known = ["Equatorial Guinea", "Guinea-Bissau", "American football", "punk rock", "test pilot"]
     every = pd.DataFrame({"relation": "capital", "answers": [known, answers]})
     row = said([text]).assign(answers=[answers], question=question)
-    assert wording.mark_by_rules(row, every)["correct"].tolist() == [right]
-    other = wording.mark_by_rules(row, every.assign(relation="sport"))["correct"].tolist()
+    assert metrics.mark_by_rules(row, every)["correct"].tolist() == [right]
+    other = metrics.mark_by_rules(row, every.assign(relation="sport"))["correct"].tolist()
     assert other == [right or text in {"Guinea-Bissau", "American football"}]
 
 
@@ -94,16 +94,16 @@ def samples(model: str = "m") -> pd.DataFrame:
 def test_groups_by_hand():
     first = said(["Lyon", "Paris", "", "Niamey", "Romania"])
     second = said(["Paris", "Paris", "paris", " ", ""], "n")
-    marked = wording.mark_by_rules(pd.concat([first, second]))
-    sets = wording.text_groups(pd.concat([first, second]))
+    marked = metrics.mark_by_rules(pd.concat([first, second]))
+    sets = metrics.text_groups(pd.concat([first, second]))
     assert sets["texts"].tolist() == [
         *(["Lyon", "Paris", ""], ["Niamey", "Romania"], ["Paris", "Paris", "paris"], [" ", ""]),
     ]
-    drawn = wording.text_groups(pd.concat([samples(), samples("n")]))
+    drawn = metrics.text_groups(pd.concat([samples(), samples("n")]))
     drawn = drawn.assign(int_sim=[0.4, 1.0000001, 0.4, 1.0])
     drawn["clusters"] = [[0, 0, 0], [0, 0, 0], [0, 1, 2], [0, 1, 0]]
     bare = sets.assign(int_sim=[-0.2, 0.6, 0.8, 1.0])
-    table = wording.predictors(marked, sets.assign(int_sim=[-0.1, 0.5, 1.0, 1.0]), drawn, bare)
+    table = metrics.predictors(marked, sets.assign(int_sim=[-0.1, 0.5, 1.0, 1.0]), drawn, bare)
     assert list(schemas.Groups.validate(table)) == list(schemas.Groups.columns)
     assert table["model"].tolist() == ["m", "m", "n", "n"]
     columns = ["correct", "substring", "n_answers", "n_empty", "agreement", "log_popularity"]
@@ -128,24 +128,24 @@ def test_groups_by_hand():
 
 def test_order_of_rows_does_not_matter():
     responses = said(["Lyon", "Paris", "", "Niamey", "Romania"])
-    sets = wording.text_groups(responses).assign(int_sim=[0.1, 0.2])
-    drawn = wording.text_groups(samples()).assign(int_sim=[0.3, 0.4], clusters=[[0, 1, 0]] * 2)
-    plain = wording.predictors(wording.mark_by_rules(responses), sets, drawn, sets)
+    sets = metrics.text_groups(responses).assign(int_sim=[0.1, 0.2])
+    drawn = metrics.text_groups(samples()).assign(int_sim=[0.3, 0.4], clusters=[[0, 1, 0]] * 2)
+    plain = metrics.predictors(metrics.mark_by_rules(responses), sets, drawn, sets)
     turned = (part[::-1] for part in (sets, drawn, sets))
-    shuffled = wording.predictors(wording.mark_by_rules(responses[::-1]), *turned)
+    shuffled = metrics.predictors(metrics.mark_by_rules(responses[::-1]), *turned)
     pd.testing.assert_frame_equal(plain, shuffled[::-1].reset_index(drop=True))
 
 
 def test_a_model_that_is_named_twice_is_met():
     responses = said(["a", "b"]).assign(prompt="p", raw="a", logprobs=[[-1.0]] * 2)
-    marked = wording.mark_by_rules(responses)
+    marked = metrics.mark_by_rules(responses)
     schemas.MarkedResponses.validate(marked)
     with pytest.raises(SchemaError, match="not unique"):
         schemas.MarkedResponses.validate(pd.concat([marked, marked], ignore_index=True))
 
 
 def controls(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    return wording.text_groups(wording.control_groups(table, seed))
+    return metrics.text_groups(metrics.control_groups(table, seed))
 
 
 def test_controls_are_answers_to_other_questions_in_the_same_wording():
@@ -181,12 +181,12 @@ def test_equal_pairs_and_entropy_by_hand():
         [],
     ]
     expected = [1 / 2, 0, 1 / 3, 1, np.nan, np.nan]
-    assert wording.equal_pairs(groups).tolist() == pytest.approx(expected, nan_ok=True)
+    assert metrics.equal_pairs(groups).tolist() == pytest.approx(expected, nan_ok=True)
     quarter = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
     third = -(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3))
     entropies = [quarter, np.log(2), third, 0, np.nan, np.nan]
-    assert wording.string_entropy(groups).tolist() == pytest.approx(entropies, nan_ok=True)
-    assert wording.cluster_entropy([[0, 1, 1, 2]]).tolist() == pytest.approx([1.5 * np.log(2)])
+    assert metrics.string_entropy(groups).tolist() == pytest.approx(entropies, nan_ok=True)
+    assert metrics.cluster_entropy([[0, 1, 1, 2]]).tolist() == pytest.approx([1.5 * np.log(2)])
 
 
 def test_rouge_l_by_hand():
@@ -200,12 +200,12 @@ def test_rouge_l_by_hand():
     ]
     # Articles are gone: "police killed gunman", "b c d".
     expected = [4 / 6, (4 / 6 + 4 / 6 + 1) / 3, 2 / 4, 1 / 3, np.nan, 4 / 7]
-    assert wording.rouge_l(groups).tolist() == pytest.approx(expected, nan_ok=True)
+    assert metrics.rouge_l(groups).tolist() == pytest.approx(expected, nan_ok=True)
 
 
 def test_a_text_without_tokens_has_no_mean():
     rows = said(["Paris", "Lyon", ""]).assign(logprobs=[[-1.0, -3.0], [-1.0], []])
-    assert wording.text_groups(rows)["logprob"].tolist() == [-1.5]
+    assert metrics.text_groups(rows)["logprob"].tolist() == [-1.5]
 
 
 # -- which wording breaks which fact -----------------------------------------------------------------
@@ -226,15 +226,15 @@ def marked(tables: dict[str, np.ndarray], model: str = "m") -> pd.DataFrame:
 
 
 def test_sums_of_squares_and_components_by_hand():
-    assert wording.sums_of_squares(BY_HAND) == pytest.approx([8 / 9, 2 / 9, 10 / 9])
+    assert metrics.sums_of_squares(BY_HAND) == pytest.approx([8 / 9, 2 / 9, 10 / 9])
     # Mean squares 4/9, 1/9, 5/18: (8/18 - 5/18) / 3 and (2/18 - 5/18) / 3, which is below 0.
-    found = wording.components(np.ones((1, 3)), *BY_HAND.T)[:, 0]
+    found = metrics.components(np.ones((1, 3)), *BY_HAND.T)[:, 0]
     assert found == pytest.approx([1 / 18, -1 / 18, 5 / 18])
 
 
 def test_a_fact_drawn_twice_makes_no_common_effect_of_wordings():
     weights = np.array([[2.0, 1.0, 0.0], [3.0, 0.0, 0.0]])
-    parts = wording.components(weights, *BY_HAND.T)
+    parts = metrics.components(weights, *BY_HAND.T)
     # The pairs of facts 0 and 1 alone: fact 0 has no d, so that nothing is in common.
     assert parts[1, 0] == pytest.approx(0)
     # Of sum d^2 / 2, 0 and 1/3, the mean over three draws is 1/9; (1 - 1/3)^2 / 2 = 2/9 less 1/27.
@@ -248,7 +248,7 @@ def test_components_find_known_variances():
     for k in range(40):  # facts know, wordings do not matter: a share of 0
         known = rng.random((40, 1)) < 0.5
         chances[f"r{k}"] = rng.random((40, 5)) < np.where(known, 0.9, 0.1)
-    table = wording.variance_shares(marked(chances), n_boot=200).set_index(["relation", "source"])
+    table = metrics.variance_shares(marked(chances), n_boot=200).set_index(["relation", "source"])
     overall = table.loc["all"]
     # Of the variance 0.25, facts have 0.4^2 = 0.16 and each answer has 0.9 * 0.1 = 0.09.
     off = overall.loc[["fact", "wording", "interaction"], "share"] - [0.64, 0, 0.36]
@@ -263,7 +263,7 @@ def test_components_find_known_variances():
 def test_intervals_over_facts_hold_the_true_share_of_wordings():
     rng, chances = np.random.default_rng(2), np.array([0.1, 0.3, 0.5, 0.7, 0.9])
     tables = {f"r{k}": rng.random((30, 5)) < chances for k in range(100)}
-    table = wording.variance_shares(marked(tables), n_boot=200)
+    table = metrics.variance_shares(marked(tables), n_boot=200)
     shares = table[(table["source"] == "wording") & (table["relation"] != "all")]
     # Wordings have the variance 0.1 (n - 1), answers the mean of p (1 - p), 0.17.
     true = 0.1 / 0.27
@@ -273,7 +273,7 @@ def test_intervals_over_facts_hold_the_true_share_of_wordings():
 
 def test_wordings_that_decide_have_all_of_the_variance_and_a_small_p():
     decides = np.tile([1.0, 0.0, 0.0, 1.0], (12, 1))
-    table = wording.variance_shares(marked({"a": decides, "b": np.ones((3, 4))}), n_boot=99)
+    table = metrics.variance_shares(marked({"a": decides, "b": np.ones((3, 4))}), n_boot=99)
     assert set(table["relation"]) == {"a", "all"}  # b does not vary
     by = table[table["relation"] == "a"].set_index("source")
     assert by[["share", "squares"]].values == pytest.approx(np.array([[0, 0], [1, 1], [0, 0]]))
@@ -284,16 +284,16 @@ def test_wordings_that_decide_have_all_of_the_variance_and_a_small_p():
 def test_facts_that_lack_a_wording_and_lone_facts_are_left_out():
     rows = marked({"a": BY_HAND, "b": BY_HAND[:1]})
     short = rows.drop(index=rows.index[2])  # a/0 in wording 2
-    table = wording.variance_shares(short, n_boot=20)
+    table = metrics.variance_shares(short, n_boot=20)
     assert table.groupby("relation")["n"].first().to_dict() == {"a": 2, "all": 1}
-    assert wording.variance_shares(rows[rows["relation"] == "b"], n_boot=20).empty
+    assert metrics.variance_shares(rows[rows["relation"] == "b"], n_boot=20).empty
 
 
 def test_what_an_answer_says_beyond_its_question():
     asked = pd.DataFrame({"question": ["What is the capital of Japan?", *["Who wrote Dune?"] * 2]})
     asked["text"] = ["The capital of Japan is Tokyo", "dune, wrote", "Frank Herbert"]
     asked.index = [5, 6, 7]
-    told = wording.without_question(asked)["text"]
+    told = metrics.without_question(asked)["text"]
     assert told.to_dict() == {5: "tokyo", 6: "", 7: "frank herbert"}
 
 
@@ -301,17 +301,17 @@ def test_the_gallery_shows_what_is_typical_of_each_kind():
     scons = [0.9, 0.8, 0.7, 0.65, 0.4, 0.3, 0.2, 0.1]
     groups = pd.DataFrame({"model": "m", "group_id": [*"abcdefgh"], "scons": scons})
     groups["correct"] = [True, True, True, False, True, False, False, False]
-    table = wording.gallery(groups)
+    table = metrics.gallery(groups)
     # The median is 0.525; medians of the kinds are 0.8 (a, b, c), 0.65, 0.4 and 0.2 (f, g, h).
     assert table[["group_id", "n", "consistent"]].values.tolist() == [
         *(["b", 3, True], ["d", 1, True], ["e", 1, False], ["g", 3, False]),
     ]
-    assert wording.gallery(groups.assign(correct=True))["group_id"].tolist() == ["b", "f"]
+    assert metrics.gallery(groups.assign(correct=True))["group_id"].tolist() == ["b", "f"]
 
 
 def test_pairs_of_answers_have_their_numbers():
     sets = pd.DataFrame({"model": ["m"], "group_id": ["a"], "texts": [["x", "", "y"]]})
-    table = wording.answer_pairs(sets)
+    table = metrics.answer_pairs(sets)
     assert table[["first", "second", "answer_1", "answer_2"]].values.tolist() == [
         *([0, 1, "x", ""], [0, 2, "x", "y"], [1, 2, "", "y"]),
     ]
@@ -320,7 +320,7 @@ def test_pairs_of_answers_have_their_numbers():
 def test_correlations_across_relations_and_within_them():
     rows = [("a", 1, True), ("a", 3, False), *[("b", 0, True)] * 2, ("b", 3, False)]
     table = pd.DataFrame(rows, columns=["relation", "x", "correct"]).assign(model="m")
-    found = wording.relation_correlations(table, ["x"], n_boot=20).set_index("level")
+    found = metrics.relation_correlations(table, ["x"], n_boot=20).set_index("level")
     # Across: of the means 2 and 1 with 1/2 and 2/3. Within: sums of products -1 - 2, of squares of x
     # 2 + 6 and of the outcome 1/2 + 2/3.
     expected = {"across relations": -1, "within relations": -3 / np.sqrt(8 * 7 / 6)}

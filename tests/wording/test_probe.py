@@ -13,7 +13,7 @@ from scipy.stats import binom
 from factrobust.models import prompts
 from factrobust.models.interface import Generation, Job, LacksError, Model
 from factrobust.models.sentences import Encoder
-from factrobust.wording import probe as wording
+from factrobust.wording import probe
 
 TABLE = {
     " Kenya?": {" Nairobi": 0.8, " Mombasa": 0.2},
@@ -97,14 +97,14 @@ def test_prompt_is_the_papers(toy, questions):
     asked = {"question-answer": "Question:What is the capital of Kenya?\n Answer:"}
     asked |= {"prefix": "What is the capital of Kenya? To kenya", None: TEXTS[0]}  # as it is
     for form, prompt in asked.items():
-        assert wording.prompts(toy, questions[:1], *filter(None, [form])) == [prompt]
-    assert wording.paper_format("two-shot", ("<user>", "<model>")) == "chat"
-    assert wording.paper_format("question", None) == "question"  # as encoder-decoders are
-    assert wording.paper_format("two-shot", None) == "question-answer"
+        assert probe.prompts(toy, questions[:1], *filter(None, [form])) == [prompt]
+    assert probe.paper_format("two-shot", ("<user>", "<model>")) == "chat"
+    assert probe.paper_format("question", None) == "question"  # as encoder-decoders are
+    assert probe.paper_format("two-shot", None) == "question-answer"
 
 
 def test_greedy_answers(toy, questions):
-    made = wording.greedy(toy, questions)
+    made = probe.greedy(toy, questions)
     added = ["prompt", "text", "raw", "logprobs"]
     assert list(made) == ["model", "prompt_format", *questions, *added]
     pd.testing.assert_frame_equal(made[list(questions)], questions.reset_index(drop=True))
@@ -124,10 +124,10 @@ def test_greedy_answers(toy, questions):
 def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(questions, monkeypatch):
     monkeypatch.setattr(prompts, "CHUNK", 4)
     parrot = Parrot({"What is the capital of Kenya?": " Mombasa. Or"})
-    greedy = wording.greedy(parrot, questions)
+    greedy = probe.greedy(parrot, questions)
     # Not the format's own stop strings, which would make J out of J. K. Rowling.
     assert parrot.settings == {"max_new_tokens": 16, "stop": ["\n"]}
-    sampled = wording.sampled(parrot, questions, max_new_tokens=3)
+    sampled = probe.sampled(parrot, questions, max_new_tokens=3)
     distinct = list(dict.fromkeys(TEXTS))
     assert parrot.calls == [distinct[:4], distinct[4:]] * 2
     assert greedy["text"].tolist() == ["Mombasa", "?", "?", "Mombasa", "?", "?", "?", "?"]
@@ -139,7 +139,7 @@ def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(questions, mon
 
 def test_samples(toy, questions):
     n = 400
-    made = wording.sampled(toy, questions[:5], n=n, seed=3)
+    made = probe.sampled(toy, questions[:5], n=n, seed=3)
     assert list(made) == ["model", "prompt_format", *questions, "sample", "text", "logprobs"]
     first = made[made["text"] == "Nairobi"].iloc[0]
     assert first["logprobs"][0] == pytest.approx(math.log(0.8))  # not of 0.64 / 0.68, tempered
@@ -154,9 +154,9 @@ def test_samples(toy, questions):
     low, high = binom.interval(1 - ALPHA, n, 0.64 / 0.68)
     assert low <= hits <= high
     # A sample depends on the seed, the prompt and its number, not on the other questions.
-    alone = wording.sampled(toy, questions[1:2], n=5, seed=3)
+    alone = probe.sampled(toy, questions[1:2], n=5, seed=3)
     assert alone["text"].tolist() == texts["kenya#1"][:5]
-    again = wording.sampled(toy, questions[:1], n=n, seed=4)
+    again = probe.sampled(toy, questions[:1], n=n, seed=4)
     assert again["text"].tolist() != texts["kenya#0"]
 
 
@@ -174,10 +174,10 @@ class Longer:
 def test_meanings_by_cosine_and_by_entailment_both_ways():
     encoder = ByHand({"a": (1, 0), "b": (0, 2), "c": (3, 4)})  # b and c: 0.8, which is enough
     texts = pd.Series([["a", "b", "c", " a "], ["", "a", " "], ["c"]])
-    assert wording.meanings(texts, encoder).tolist() == [[0, 1, 1, 0], [0, 1, 0], [0]]
+    assert probe.meanings(texts, encoder).tolist() == [[0, 1, 1, 0], [0, 1, 0], [0]]
     words = pd.Series([["german politician", "politician", "legislator"]])
     # As long as each other, the last two entail each other.
-    assert wording.meanings(words, encoder, nli := Longer()).tolist() == [[0, 1, 1]]
+    assert probe.meanings(words, encoder, nli := Longer()).tolist() == [[0, 1, 1]]
     assert len(nli.asked) == 6
 
 
@@ -187,10 +187,10 @@ def test_pairs_are_compared_with_and_without_an_nli_model():
             return np.array([float(a == b) for a, b in groups])
 
     pairs = pd.DataFrame({"answer_1": ["actor", "Oslo"], "answer_2": ["an actor", "Oslo"]})
-    table = wording.compared(pairs, Equal())
+    table = probe.compared(pairs, Equal())
     assert table["cosine"].tolist() == [0, 1]
     assert "forward" not in table
-    table = wording.compared(pairs, Equal(), Longer())
+    table = probe.compared(pairs, Equal(), Longer())
     assert table["forward"].tolist() == [0.1, 0.9]  # "an actor" is the longer one
     assert table["backward"].tolist() == [0.9, 0.9]
 
@@ -207,6 +207,6 @@ def test_table_4():
 def test_models_of_which_nothing_can_be_predicted_are_left_out():
     table = pd.DataFrame({"model": ["a", "a", "b", "b"], "correct": [True, False, False, False]})
     model = SimpleNamespace(name="b")
-    assert wording.predictable(table, [model])["model"].tolist() == ["a", "a"]
+    assert probe.predictable(table, [model])["model"].tolist() == ["a", "a"]
     with pytest.raises(LacksError, match=r"^b: all answers are right, or all are wrong; ask other"):
-        wording.predictable(table[2:], [model])
+        probe.predictable(table[2:], [model])
