@@ -28,6 +28,9 @@ from factrobust.reproduce.profiles import Mode
 
 ROOT = Path(__file__).resolve().parent
 SHOWN = 8  # differences of a table
+# What no table rests on as an input: models and their answers, which have fingerprints of their own,
+# and how columns are described and checked.
+NO_INPUTS = ("data/records/", "data/world/models/", "data/models.csv", "data/columns.csv")
 UPDATE = "if this is meant, `make replay` and `git add figures notebooks`"
 
 
@@ -46,6 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
         shutil.rmtree(out, ignore_errors=True)  # of an earlier run
         out.mkdir(parents=True)
         variables = kernel_environment(Mode(ROOT, replay=True), notebook, out)
+        variables["PYTHONSTARTUP"] = str(ROOT / "tests" / "opened.py")
         with mock.patch.dict(os.environ, variables):
             start_kernel(self)
 
@@ -109,6 +113,16 @@ class SavedData(pytest.Item):
             difference = compare_tables((out / path).read_text("utf-8"), texts[path])
             if found := [*difference.others, *(place for _, place in difference.moves)]:
                 wrong.append("\n".join([f"{path} is not what it was; {UPDATE}:", *found[:SHOWN]]))
+        named = {
+            path
+            for about in out.glob("figures/**/*.json")
+            for path in json.loads(about.read_text("utf-8")).get("inputs", [])
+        }
+        opened = (out / "opened.txt").read_text("utf-8") if (out / "opened.txt").exists() else ""
+        read = {path for path in opened.split() if new and not path.startswith(NO_INPUTS)}
+        wrong += [
+            f"{path} was read, and no .json says so: see paths.noted" for path in read - named
+        ]
         if wrong:
             pytest.fail("\n".join(wrong), pytrace=False)
 

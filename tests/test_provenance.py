@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from factrobust import paths, provenance
 from factrobust.provenance import save_figure, save_table
 
+REPOSITORY = paths.ROOT
 NOTEBOOK = "notebooks/1-decoding/1.2-temperature.ipynb"
 NAME = "1-decoding/figure-01"
 DATA = pd.DataFrame({"temperature": [0.2, 2.0], "accuracy": [1 / 3, np.nan], "n": [3, 4]})
@@ -217,3 +218,17 @@ def test_writing_is_atomic(tmp_path):
         paths.write_atomically(target, "not bytes")
     assert target.read_bytes() == b"old"
     assert [file.name for file in tmp_path.iterdir()] == ["figure.csv"]
+
+
+def test_committed_results_come_from_commits(results):
+    """Each .json names a commit that exists, of a tree without changes."""
+    if git(REPOSITORY, "rev-parse", "--is-shallow-repository") != "false":
+        pytest.skip("a shallow clone holds no earlier commits")
+    origins = {
+        path.name: json.loads(path.read_text("utf-8"))["git"]
+        for path in results.glob("figures/**/*.json")
+    }
+    assert origins
+    assert [name for name, origin in origins.items() if origin["dirty"] is not False] == []
+    known = set(git(REPOSITORY, "rev-list", "HEAD").split())
+    assert [name for name, origin in origins.items() if origin["commit"] not in known] == []

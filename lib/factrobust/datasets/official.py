@@ -180,7 +180,7 @@ LOADERS: dict[str, Reader] = {
     "popqa": popqa,
 }
 # By name: the part whose probe asks the questions, repository@revision, a pattern of paths there.
-SETS = {str(row.set): row for row in pd.read_csv(DATA / "official.csv").itertuples()}
+SETS = {str(row.set): row for row in tables.read_csv(DATA / "official.csv").itertuples()}
 
 
 def load_official(
