@@ -31,6 +31,7 @@ from factrobust import paths
 from factrobust.paths import write_atomically
 
 PACKAGES = ("factrobust", "numpy", "pandas", "matplotlib", "torch", "transformers")
+MODELS = "data/models.csv"  # always read; of each model that was asked, its fingerprint is told
 OF_THE_RUN = ("git", "versions")  # what may differ between runs that made the same files
 # A run rewrites these, and notebooks. Of the notebook that is running, the code is compared.
 WRITTEN_BY_RUNS = (":(exclude)figures", ":(exclude)data/records")
@@ -103,12 +104,13 @@ def _save(
     named = (os.environ.get(name, "") for name in ("FACTROBUST_NOTEBOOK", "JPY_SESSION_NAME"))
     notebook = next((_label(path) for path in named if path.endswith(".ipynb")), None)
     target = paths.output_root() / "figures" / name
+    read = {_label(path): digest for path, digest in paths.files_read.items()}
     about = {
         "name": name,
         "notebook": notebook,
         "parameters": parameters,
         "models": [m if isinstance(m, str) else f"{m.name} {m.fingerprint}" for m in models],
-        "inputs": {_label(path): digest for path, digest in paths.files_read.items()},
+        "inputs": {label: digest for label, digest in read.items() if label != MODELS},
         "files": {f"{target.name}.{end}": sha256(data).hexdigest() for end, data in files.items()},
     }
     text = _json(about)
