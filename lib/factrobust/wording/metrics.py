@@ -17,7 +17,7 @@ import pandas as pd
 
 from factrobust import draws
 from factrobust.statistics import Array, Interval, bootstrap_statistic, correlations, ratio
-from factrobust.tables import stacked
+from factrobust.tables import TooFewError, stacked
 from factrobust.text import Groups, contains, normalise, per_pair
 
 KEY = ["model", "group_id"]
@@ -120,7 +120,7 @@ def control_groups(responses: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     They share the form of its answers, but not what these say. The questions of a relation stand in a
     circle, in an order drawn from the seed, and wording v takes the answer of the one v + 1 further:
     so every answer is taken once, and none of a question twice if the relation has more questions
-    than wordings. Relations of one question are left out.
+    than wordings. Relations of one question are left out; TooFewError if no other is left.
     """
     relations = responses.drop_duplicates("group_id").set_index("group_id")["relation"]
     names = relations.index.to_series()
@@ -128,6 +128,8 @@ def control_groups(responses: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     size = names.groupby(relations).transform("size")
     at = dict(zip(zip(relations, place, strict=True), names, strict=True))
     rows = responses[responses["group_id"].map(size) > 1]
+    if rows.empty:
+        raise TooFewError("No relation has two questions: ask about more facts (n_facts).")
     n, here = rows["group_id"].map(size), rows["group_id"].map(place)
     before = (here - 1 - rows["variant"] % (n - 1)) % n
     taken = [at[key] for key in zip(rows["relation"], before, strict=True)]
