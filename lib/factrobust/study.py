@@ -1,9 +1,7 @@
 """What every notebook's start shares: parameters, models, input files, saving, means with intervals.
 
 `globals()` hands over the notebook's parameters: its annotated variables (`seed: int = 0`). The rooms
-of the papers have studies of their own (`decoding.Study`, `time.Study`, ...), which load the data,
-ask every question and mark the answers. What a study saves has these parameters, the models and the
-files read as its provenance.
+have studies of their own (`decoding.Study`, ...), which load data, ask questions and mark answers.
 """
 
 import gc
@@ -35,9 +33,8 @@ def _as_html(table: pd.DataFrame) -> str:
 class Study:
     """Parameters, models and input files of a notebook: the provenance of what it saves.
 
-    Its estimates draw whole clusters of facts, `n_boot` times: relations in parts 1 and 3, subjects or
-    an office's terms in part 2. Where a table is split by these clusters, or a study has none, they draw
-    facts. Tables need a column `unit`; the clusters come from the study's facts.
+    Its estimates draw whole clusters of facts, `n_boot` times; facts, where a table is split by these
+    clusters, or a study has none. Tables need a column `unit`; the clusters come from the study's facts.
     """
 
     facts: pd.DataFrame
@@ -64,24 +61,16 @@ class Study:
         return statistics.interval_table(self._complete(table), by, value, counted, **drawn)
 
     def statistic(
-        self,
-        table: Table,
-        by: Columns,
-        statistic: Statistic,
-        columns: Columns,
-        *,
-        sort: bool = True,
+        self, table: Table, by: Columns, statistic: Statistic, columns: Columns, **how: Any
     ) -> Table:
         """`statistics.statistic_table`: a weighted statistic of columns, with its interval."""
-        rows, how = self._complete(table), self._resampling(by) | {"sort": sort}
+        rows, how = self._complete(table), self._resampling(by) | how
         return statistics.statistic_table(rows, by, statistic, columns, **how)
 
-    def correlations(
-        self, table: Table, by: Columns, x: str, y: str, *, ranks: bool = False
-    ) -> Table:
+    def correlations(self, table: Table, by: Columns, x: str, y: str, **how: Any) -> Table:
         """`statistics.correlations` of two columns, with intervals; with `ranks` Spearman's."""
-        rows, drawn = self._complete(table), self._resampling(by)
-        return statistics.correlations(rows, by, x, y, ranks=ranks, **drawn)
+        rows, how = self._complete(table), self._resampling(by) | how
+        return statistics.correlations(rows, by, x, y, **how)
 
     def paired(
         self, table: Table, by: Columns, value: str, column: str, between: tuple[str, str]
@@ -96,7 +85,6 @@ class Study:
         return statistics.pairwise(self._complete(table), value, column, **how)
 
     def _resampling(self, by: Columns) -> dict[str, Any]:
-        """How an estimate draws in parts of a table by these columns: clusters, unless each part is one."""
         cluster = "" if self.cluster in by else self.cluster
         return {"cluster": cluster, "n_boot": self.parameters["n_boot"]}
 
