@@ -49,8 +49,7 @@ class CausalLM(Model):
     """A transformers decoder-only model in memory. `Seq2SeqLM` does some steps in its own way.
 
     One forward pass has at most `tokens_per_batch` new tokens. The head is applied at most at
-    `logits_per_batch` positions at once, each of which costs a float32 vector over the vocabulary. A
-    batch that does not fit into memory is halved until it does.
+    `logits_per_batch` positions at once, each of which costs a float32 vector over the vocabulary.
     """
 
     _last_prefix = NO_PREFIX  # of the last job
@@ -122,8 +121,7 @@ class CausalLM(Model):
     def _along(
         self, answers: list[list[Answer]], prefix: SharedPrefix
     ) -> tuple[torch.Tensor, list[int]]:
-        """The hidden states [place, width] that predict the tokens of `answers` [row, answer], and the
-        place for each token of all answers in turn."""
+        """Hidden states [place, width] before `answers`' tokens, and the place for each token in turn."""
         packed, hidden, *_ = self._forward(answers, prefix)
         # Answers share places, since their first tokens follow the same prompt. The head is applied
         # once to each place.
@@ -141,8 +139,7 @@ class CausalLM(Model):
     ) -> list[np.ndarray]:
         """The result of score or temper for each answer.
 
-        Row `where[k]` of `hidden` [place, width] predicts token k of all answers in turn. The
-        log-softmax is float32.
+        Row `where[k]` of `hidden` [place, width] predicts token k of all answers in turn.
         """
         at = torch.tensor(where)
         targets = torch.tensor([token for ids in answers for token in ids])
@@ -296,8 +293,8 @@ class CausalLM(Model):
     def _shared_prefix(self, answers: list[Answer]) -> SharedPrefix:
         """The first tokens that all answers of a job share, with their keys.
 
-        Found before the batches, whose order is by chance. Jobs share their few-shot examples: if the
-        last job's prefix covers at least half of this one, its keys are used again.
+        Jobs share their few-shot examples: if the last job's prefix covers at least half of this one,
+        its keys are used again.
         """
         common = common_length([ids for ids, _ in answers])
         # The token before an answer predicts its first token, so it must be a new one.
@@ -317,10 +314,8 @@ class CausalLM(Model):
     def _forward(
         self, batch: list[list[Answer]], prefix: SharedPrefix
     ) -> tuple[list["Row"], torch.Tensor, Any, torch.Tensor]:
-        """Run the answers [row, answer] after their shared prefix.
-
-        Returns the rows, hidden states [row, q, width], cache, and positions of its keys [row, key].
-        """
+        """Run the answers [row, answer] after their shared prefix: the rows, hidden states
+        [row, q, width], cache, and positions of its keys [row, key]."""
         cache, shared = copy.deepcopy(prefix.keys), len(prefix.ids)
         cache.batch_repeat_interleave(len(batch))
         rows = [pack_answers(row, shared) for row in batch]
@@ -330,10 +325,7 @@ class CausalLM(Model):
         return rows, self.body.hidden(padded, cache, kv_positions), cache, kv_positions
 
     def _check(self, job: Job, lengths: list[int]) -> None:
-        """ModelError for texts beyond the network's context, and for ids of another vocabulary.
-
-        Some networks give nonsense beyond their context, without an error.
-        """
+        """ModelError for texts beyond the network's context, and for ids of another vocabulary."""
         most = getattr(self.body.config, "max_position_embeddings", None)
         if most and lengths and max(lengths) > most:
             raise ModelError(
@@ -389,7 +381,6 @@ class Row(NamedTuple):
 
 
 def common_length(sequences: list[list[int]]) -> int:
-    """Length of the longest common beginning."""
     return len(commonprefix(sequences))  # noqa: RUF071 (of lists, not of paths)
 
 
@@ -402,12 +393,8 @@ def pack_answers(answers: list[Answer], shared: int) -> Row:
     """One row for some answers: a tree of their tokens, in which equal beginnings are one branch.
 
     The first `shared` tokens are in the cache. Example: the prompt 5 6 7 has the answers 8 9 and 1, and
-    5 6 are in the cache. Then
-
-        pack_answers([([5, 6, 7, 8, 9], 3), ([5, 6, 7, 1], 3)], shared=2)
-
-    gives the tokens 7 8 at positions 2 3 with the predictors 0 1 0: 8 and 1 follow 7, 9 follows 8, and
-    nothing is asked of 9 and 1. A row may hold answers to several prompts.
+    5 6 are in the cache. The row has the tokens 7 8 at positions 2 3 with the predictors 0 1 0: 8 and 1
+    follow 7, 9 follows 8, and nothing is asked of 9 and 1. A row may hold answers to several prompts.
     """
     new: list[int] = []
     positions, parents, predictors = [], [], []
@@ -438,9 +425,8 @@ def rows_of(
     """Rows of answers (their numbers) that begin with the same tokens, and the tokens of each row.
 
     Answers are taken in the order of their tokens. One joins the row before if its prompt is there
-    already. It also joins if a quarter of its tokens after the first `cached` ones is there, except
-    with `keep_prompts_separate`. A row has at most BRANCHES answers and LONG tokens, shared ones
-    counted once.
+    already; unless `keep_prompts_separate`, also if a quarter of its tokens after the first `cached`
+    ones is. A row has at most BRANCHES answers and LONG tokens, shared ones counted once.
     """
     rows: list[list[int]] = []
     sizes: list[int] = []
@@ -489,7 +475,6 @@ class TreeLevel:
         self.seen = keys[None] < torch.tensor(lengths)[:, None]  # [node, key]
 
     def next_level(self, parents: list[int], drawn: list[int]) -> torch.Tensor:
-        """Go on to the next level (see `tree.NextLevel`)."""
         # 1. Rows whose answers have all ended leave the batch, in which they would still cost time.
         rows = [self.rows[parent] for parent in parents]
         live = sorted(set(rows))

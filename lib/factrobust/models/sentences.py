@@ -68,10 +68,7 @@ def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> Any:
 
 
 class Encoder(Judge):
-    """The cosine of texts' embeddings, in float32 on the CPU.
-
-    Another encoder may also be in sentence-transformers' format.
-    """
+    """The cosine of texts' embeddings, in float32 on the CPU."""
 
     def __init__(self, name: str | Path = MINILM, records: Records | None = None) -> None:
         super().__init__(name, records)
@@ -81,8 +78,7 @@ class Encoder(Judge):
         """Mean pairwise cosine of each group's texts (`text.int_sim`), in [-1, 1], float64 [group].
 
         The values are rounded to float32, the precision of the vectors. A group has at least two
-        texts; their order and the white space around them do not count. Finished groups are committed
-        batch by batch.
+        texts; their order and the white space around them do not count.
         """
         ordered = [sorted(text.strip() for text in group) for group in groups]
         settings = json.dumps({"max_tokens": MAX_TOKENS})
@@ -125,11 +121,8 @@ class Encoder(Judge):
 
     @cached_property
     def network(self) -> tuple[Any, Any]:
-        """The network, in float32 and evaluation mode, and its tokenizer.
-
-        Raises ModelError if a sentence-transformers folder says that its vectors are not means of the
-        last layer's states: without its other layers they would not be the encoder's.
-        """
+        """The network and its tokenizer; ModelError if a sentence-transformers folder says that its vectors
+        are not means of the last layer's states."""
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils import cached_file
 
@@ -155,15 +148,13 @@ class Encoder(Judge):
 class Entailment(Judge):
     """P(entailment) of pairs of texts, in float32, on a GPU if there is one.
 
-    The network classifies pairs, and one of its labels is "entailment". An example is
-    "microsoft/deberta-xlarge-mnli@<commit>".
+    One of the network's labels is "entailment", as of "microsoft/deberta-xlarge-mnli@<commit>".
     """
 
     def probability(self, pairs: Iterable[tuple[str, str]]) -> np.ndarray:
         """P(entailment) of each (premise, hypothesis), float64 [pair], in [0, 1].
 
-        Equal pairs are computed once, and finished batches are committed. Raises ModelError for a
-        network that is no NLI model, when it is loaded.
+        Raises ModelError for a network that is no NLI model, when it is loaded.
         """
         texts = [[premise, hypothesis] for premise, hypothesis in pairs]
         settings = json.dumps({"max_tokens": MAX_PAIR_TOKENS})
