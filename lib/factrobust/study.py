@@ -61,16 +61,24 @@ class Study:
         return statistics.interval_table(self._complete(table), by, value, counted, **drawn)
 
     def statistic(
-        self, table: Table, by: Columns, statistic: Statistic, columns: Columns, **how: Any
+        self,
+        table: Table,
+        by: Columns,
+        statistic: Statistic,
+        columns: Columns,
+        *,
+        sort: bool = True,
     ) -> Table:
         """`statistics.statistic_table`: a weighted statistic of columns, with its interval."""
-        rows, how = self._complete(table), self._resampling(by) | how
+        rows, how = self._complete(table), self._resampling(by) | {"sort": sort}
         return statistics.statistic_table(rows, by, statistic, columns, **how)
 
-    def correlations(self, table: Table, by: Columns, x: str, y: str, **how: Any) -> Table:
+    def correlations(
+        self, table: Table, by: Columns, x: str, y: str, *, ranks: bool = False
+    ) -> Table:
         """`statistics.correlations` of two columns, with intervals; with `ranks` Spearman's."""
-        rows, how = self._complete(table), self._resampling(by) | how
-        return statistics.correlations(rows, by, x, y, **how)
+        rows, drawn = self._complete(table), self._resampling(by)
+        return statistics.correlations(rows, by, x, y, ranks=ranks, **drawn)
 
     def paired(
         self, table: Table, by: Columns, value: str, column: str, between: tuple[str, str]

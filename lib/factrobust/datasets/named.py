@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from factrobust import schemas
-from factrobust.datasets import facts
+from factrobust.datasets import facts, world
 from factrobust.draws import sample_evenly
 from factrobust.paths import ROOT
 from factrobust.tables import FactsError, Loaded
@@ -34,19 +34,13 @@ def load_named(
     passages (SQuAD, ...) is a domain. The counts hold, by name, what the loader counted, and
     long_answers, the facts left out because no answer fits the probe's five tokens (`MAX_WORDS`).
 
-    Raises ValueError for a name that is unknown and for a bad limit, FactsError for a set without
-    facts, or two facts of one name.
+    Raises ValueError for an unknown name, FactsError for a set without facts, or two of one name.
     """
 
     def load(path: Path | None) -> Loaded:
         return Loaded(facts.questions(facts.load_facts(path)), {})
 
-    def of_world(town: bool) -> Loaded:
-        from factrobust.datasets import world
-
-        return world.loaded(town=town)
-
-    sets = {name: load_set(name, load, of_world) for name in names}
+    sets = {name: load_set(name, load, lambda town: world.loaded(town=town)) for name in names}
     if not sets:
         raise ValueError(f"no data set is named; give {EMBEDDED}, an official one or a CSV file")
     parts, counts = [], {}
@@ -71,8 +65,6 @@ def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame]:
     Both tables have the columns question, answer_type, relation (empty where it is none of the facts
     table's). `name` is "embedded" (questions of our own) or "trec:FOLDER", with the official files
     train_5500.label and TREC_10.label, whose questions also ask for descriptions and abbreviations.
-
-    Raises ValueError for an unknown name, FactsError for a file that is missing or malformed.
     """
     if name == EMBEDDED:
         train, test = (facts.load_question_types(split) for split in ("train", "test"))

@@ -46,8 +46,7 @@ def recorded() -> pd.DataFrame:
 
 
 def collect(root: Path, profile: str) -> pd.DataFrame:
-    """The calls of a profile: the columns of `recorded`, and `part`. Raises ValueError and its kind
-    for a profile that cannot be read."""
+    """The calls of a profile: the columns of `recorded`, and `part`; ProfileError as `parameters`."""
     calls, found = recorded(), []
     seen: set[tuple[str, str]] = set()
     for notebook, overrides in parameters(root, profile).items():
@@ -100,8 +99,7 @@ def cost(calls: pd.DataFrame, model: Settings, tflops: float, bandwidth: float) 
 
     Memory holds the weights, and keys and values of a batch. Every token takes two operations a
     parameter. Every batch, and every token of its answers, takes a pass: the weights are fetched, and
-    Python needs a millisecond a layer. The slower of the two counts. The hours are rather too many:
-    a beginning that prompts share is really read once, and counts for each of them here.
+    Python needs a millisecond a layer. The slower of the two counts.
     """
     bytes_each = BYTES[model.dtype]
     weights = model.parameters * bytes_each

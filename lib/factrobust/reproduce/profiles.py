@@ -43,19 +43,17 @@ class Mode:
     """One way of running the notebooks of the repository at `root`.
 
     The laptop profile runs with the notebooks' own parameters and replaces the committed notebooks,
-    figures and tables; every other profile writes to build/<profile>/. `replay` serves the model
-    calls from the committed records instead of computing them; otherwise a scheduler's address as
-    `cluster` has its workers compute them.
+    figures and tables; every other profile writes to build/<profile>/.
     """
 
     root: Path
     profile: str = LAPTOP
-    replay: bool = False
-    cluster: str | None = None
+    replay: bool = False  # from the committed records
+    cluster: str | None = None  # the address of a scheduler whose workers compute
 
     @property
     def name(self) -> str:
-        """Names the folders of this mode's work under build/."""
+        """Of the folders of this mode's work under build/."""
         return f"{self.profile}-replay" if self.replay else self.profile
 
     @property
@@ -102,8 +100,7 @@ def parameters(root: Path, profile: str) -> dict[str, dict[str, Any]]:
 
 
 def declared_parameters(notebook: Path) -> dict[str, Any]:
-    """The parameters of a notebook with their defaults, such as `n: int = 5`; none without a cell
-    tagged "parameters". Raises ProfileError for a default that is no literal."""
+    """The parameters of a notebook with their defaults; ProfileError for one that is no literal."""
     declared = inspect_notebook(str(notebook))
     try:
         return {name: ast.literal_eval(about["default"]) for name, about in declared.items()}
