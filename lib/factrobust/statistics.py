@@ -4,15 +4,12 @@ A fact has many rows (samples, dates, paraphrases), which resemble each other. S
 drawn with replacement, each with all its rows, and a fact that is drawn twice counts twice (cluster
 bootstrap: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). The 95%
 interval runs between the 0.025 and 0.975 quantiles of the statistic over the resamples. Rows are
-sorted before anything is drawn, so a result depends on the values, the groups and the seed, but not
-on the order of rows.
+sorted before anything is drawn, so that their order does not count.
 
 Edge cases in the whole module:
-- No rows: everything is NaN, and n is 0.
-- One fact: low and high are NaN, because one fact says nothing about the spread between facts.
+- No rows: everything is NaN, and n is 0. One fact: low and high are NaN.
 - All values are equal: low = high. But shares that are all 0 or all 1 have the exact binomial
   bounds, with the groups as trials, because no resample can show another value.
-- A missing or infinite value is an error: drop it first, and say so.
 """
 
 import functools
@@ -269,10 +266,7 @@ def explained(weights: Array, y: Array, *predictors: Array) -> Array:
 
 
 def binomial_interval(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
-    """Exact (Clopper-Pearson) 95% bounds of a share: `successes` out of `n` independent trials [row].
-
-    0 of n has the lower bound 0, n of n the upper bound 1.
-    """
+    """Exact (Clopper-Pearson) 95% bounds of a share: `successes` out of `n` independent trials [row]."""
     from scipy.special import betaincinv
 
     k, trials = np.broadcast_arrays(np.asarray(successes, float), np.asarray(n, float))
@@ -359,10 +353,8 @@ def exact_share(values: pd.Series) -> Interval:
 
 
 def exact_table(df: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
-    """Share of rows where the column `value` is true in every combination of the columns `by`.
-
-    Returns the columns of `by`, mean, low, high and n, for rows that are independent trials.
-    """
+    """Share of rows, independent trials, where the column `value` is true in every combination of the
+    columns `by`: these, mean, low, high and n."""
     table = df.groupby(list(by))[value].agg(mean="mean", n="size").reset_index()
     return with_bounds(table)[[*by, "mean", "low", "high", "n"]]
 
@@ -395,8 +387,8 @@ class Agreement(NamedTuple):
 def agreement(one: pd.Series, other: pd.Series) -> Agreement:
     """How well two series of labels of the same rows agree, [row].
 
-    kappa is 1 for full agreement, and 0 for the agreement of labels that are drawn at random with
-    the shares of each series. It is NaN if both series hold one and the same label everywhere.
+    kappa is 0 for the agreement of labels that are drawn at random with the shares of each series. It
+    is NaN if both series hold one and the same label everywhere.
     """
     share = exact_share(one == other)
     chance = (one.value_counts(normalize=True) * other.value_counts(normalize=True)).sum()

@@ -46,9 +46,7 @@ def read_table(
 ) -> pd.DataFrame:
     """Read a CSV or a TSV into a DataFrame of stripped strings, indexed by the line in the file.
 
-    Raises FactsError if the file is not UTF-8, has no rows, lacks a required column, repeats or
-    misspells a column, or holds a row with too many or too few cells. Empty lines are skipped.
-    Further columns are kept, so that a file may hold notes.
+    Raises FactsError for a bad file. Empty lines are skipped; further columns are kept as notes.
     """
     path = Path(path)
     comma = "\t" if path.suffix == ".tsv" else ","

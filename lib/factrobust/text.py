@@ -58,8 +58,8 @@ def exact_match(text: str, answers: Sequence[str]) -> bool:
 def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> bool:
     """Whether an accepted answer occurs in the text, after normalisation.
 
-    The paper's "contains" reads like a substring test, which finds the number 8 in "18" and Niger in
-    "Nigeria". `whole_words=False` does that. By default an answer must begin and end where words do.
+    The paper's "contains" reads like a substring test (`whole_words=False`), which finds Niger in
+    "Nigeria". By default an answer must begin and end where words do.
     """
     edge = " " if whole_words else ""
     found = f"{edge}{normalise(text)}{edge}"
@@ -70,8 +70,8 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
     """Mean pairwise cosine of each group's embeddings (equation 1), unclipped, in [-1, 1].
 
     The mean cosine of n unit vectors u follows from the length of their sum:
-    (|sum of u|^2 - n) / (n (n - 1)). `embed` is called once with the distinct, non-empty, stripped
-    texts, sorted. It returns their vectors, [text, dimension], of any length except 0.
+    (|sum of u|^2 - n) / (n (n - 1)). `embed` is called once, with the distinct, non-empty, stripped
+    texts, sorted, for their vectors, [text, dimension].
     """
     from scipy.sparse import csr_array
 

@@ -131,9 +131,8 @@ def load_question_types(split: str) -> pd.DataFrame:
     firm or a people is Human; a planet, a river or a building is a Location; a date is Numerical),
     without Abbreviation and Description. `relation` names the relation of the facts table that a
     question asks in other words, else "": without these rows (334 are left), a classifier is tested
-    on relations that it never saw. `split` is "test" for every fifth question of each type (100), "train"
-    for the rest (403); the file lists each type in random order, so that the test part is a random
-    stratified fifth.
+    on relations that it never saw. `split` is "test" for every fifth question of each type (100), which
+    the file lists in random order, "train" for the rest (403).
     """
     frame = tables.read_csv(QUESTION_TYPES, dtype=str, keep_default_na=False)
     is_test = frame.groupby("answer_type").cumcount() % TEST_EVERY == TEST_EVERY - 1

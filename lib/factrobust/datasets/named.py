@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from factrobust import schemas
-from factrobust.datasets import facts, world
+from factrobust.datasets import facts
 from factrobust.draws import sample_evenly
 from factrobust.paths import ROOT
 from factrobust.tables import FactsError, Loaded
@@ -40,7 +40,12 @@ def load_named(
     def load(path: Path | None) -> Loaded:
         return Loaded(facts.questions(facts.load_facts(path)), {})
 
-    sets = {name: load_set(name, load, lambda town: world.loaded(town=town)) for name in names}
+    def of_world(town: bool) -> Loaded:
+        from factrobust.datasets import world  # few need it
+
+        return world.loaded(town=town)
+
+    sets = {name: load_set(name, load, of_world) for name in names}
     if not sets:
         raise ValueError(f"no data set is named; give {EMBEDDED}, an official one or a CSV file")
     parts, counts = [], {}

@@ -137,10 +137,8 @@ class CausalLM(Model):
         answers: list[list[int]],
         settings: Mapping[str, Any],
     ) -> list[np.ndarray]:
-        """The result of score or temper for each answer.
-
-        Row `where[k]` of `hidden` [place, width] predicts token k of all answers in turn.
-        """
+        """The result of score or temper for each answer. Row `where[k]` of `hidden` [place, width] predicts
+        token k of all answers in turn."""
         at = torch.tensor(where)
         targets = torch.tensor([token for ids in answers for token in ids])
         temperatures = settings.get("temperatures")
@@ -291,11 +289,8 @@ class CausalLM(Model):
         return logits
 
     def _shared_prefix(self, answers: list[Answer]) -> SharedPrefix:
-        """The first tokens that all answers of a job share, with their keys.
-
-        Jobs share their few-shot examples: if the last job's prefix covers at least half of this one,
-        its keys are used again.
-        """
+        """The first tokens that all answers of a job share, with their keys: the last job's, if its prefix
+        covers at least half of this one (jobs share their few-shot examples)."""
         common = common_length([ids for ids, _ in answers])
         # The token before an answer predicts its first token, so it must be a new one.
         common = min(common, *(start - 1 for _, start in answers)) if answers else 0

@@ -67,10 +67,7 @@ class ClusterModel(Model):
 
 
 def connect(address: str, seconds: float = CONNECT_SECONDS) -> Any:
-    """A client of the Dask scheduler at `address`, such as "tcp://10.0.0.1:8786".
-
-    Raises ModelError if none answers within so many seconds.
-    """
+    """A client of the Dask scheduler at `address`; ModelError if none answers within so many seconds."""
     from distributed import Client
 
     # An error reports a lost connection once; these would repeat it.

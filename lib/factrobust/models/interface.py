@@ -35,16 +35,13 @@ class Generation:
     """One generated answer.
 
     `text` ends before the stop string and the space in front of it, or before the end token.
-    `token_ids` are the fewest tokens that cover it, and `logprobs` their log-probabilities (nats, at
-    temperature 1).
+    `token_ids` are the fewest tokens that cover it. Log-probabilities and entropies are in nats.
 
     Greedy answers have `top_logprobs`: at each position the ten likeliest (token, log-probability)
     pairs, best first. With temperatures they also have the `curve`, log P_t of the whole answer at
-    each temperature t, and the `entropies`, that of the whole distribution at each position (nats).
-    Samples have `tempered_logprobs`, under the distribution that they were drawn from.
-
-    `refused` are options of a request that an endpoint's server did not take (see `endpoint.WIDE`):
-    the answer was made without them.
+    each temperature t, and the `entropies` of the whole distribution at each position. Samples have
+    `tempered_logprobs`, under the distribution that they were drawn from. `refused` are options that
+    an endpoint's server did not take (see `endpoint.WIDE`).
     """
 
     prompt: str
@@ -71,20 +68,13 @@ class Job:
 
 
 class Model(ABC):
-    """A language model. Subclasses answer jobs; the four operations are the same for all.
+    """A language model. Subclasses answer jobs; the four operations are the same for all."""
 
-    Attributes:
-        name: the name it was loaded by.
-        fingerprint: what its numbers depend on: hash of the weights or hub revision, and dtype.
-        prompt_format: its default format, a key of `factrobust.models.prompts.FORMATS`.
-        chat: text before and after the user's message in its chat template; None without one.
-        lacks: the operations that it does not have, or "token_ids", each with a sentence about it.
-    """
-
-    name: str
-    fingerprint: str
-    prompt_format: str
-    chat: tuple[str, str] | None
+    name: str  # it was loaded by
+    fingerprint: str  # what its numbers depend on: hash of the weights or hub revision, and dtype
+    prompt_format: str  # its default, a key of `factrobust.models.prompts.FORMATS`
+    chat: tuple[str, str] | None  # text around the user's message in its chat template, if any
+    # The operations that it does not have, or "token_ids", each with a sentence about it.
     lacks: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, **about: Any) -> None:

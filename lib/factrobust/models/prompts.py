@@ -94,10 +94,8 @@ def render(
 
 
 def prompts(model: Model, questions: pd.DataFrame, prompt_format: str | None = None) -> list[str]:
-    """The exact text sent for each question, in the model's own format unless one is given.
-
-    `questions` has the columns question and prefix. Errors as for `render`.
-    """
+    """The exact text sent for each question (columns question, prefix), in the model's own format unless
+    one is given; errors as for `render`."""
     name, prefixes = prompt_format or model.prompt_format, questions["prefix"].tolist()
     return render(name, questions["question"].tolist(), prefixes, model.chat)
 

@@ -36,10 +36,7 @@ CHARACTERS = 4096  # in a batch, padding included
 
 class Judge:
     """A network that compares texts: "all-MiniLM-L6-v2" (embedded), or a folder or hub id in
-    transformers' format. With `records`, its numbers come from the store.
-
-    Raises ModelError for other names.
-    """
+    transformers' format. With `records`, its numbers come from the store."""
 
     def __init__(self, name: str | Path = MINILM, records: Records | None = None) -> None:
         self._records = records
@@ -146,16 +143,11 @@ class Encoder(Judge):
 
 
 class Entailment(Judge):
-    """P(entailment) of pairs of texts, in float32, on a GPU if there is one.
-
-    One of the network's labels is "entailment", as of "microsoft/deberta-xlarge-mnli@<commit>".
-    """
+    """P(entailment) of pairs of texts, in float32, on a GPU if there is one, by a network such as
+    "microsoft/deberta-xlarge-mnli@<commit>", one of whose labels is "entailment"."""
 
     def probability(self, pairs: Iterable[tuple[str, str]]) -> np.ndarray:
-        """P(entailment) of each (premise, hypothesis), float64 [pair], in [0, 1].
-
-        Raises ModelError for a network that is no NLI model, when it is loaded.
-        """
+        """P(entailment) of each (premise, hypothesis), float64 [pair], in [0, 1]."""
         texts = [[premise, hypothesis] for premise, hypothesis in pairs]
         settings = json.dumps({"max_tokens": MAX_PAIR_TOKENS})
         calls = [Call(self.fingerprint, LABEL, json.dumps(pair), settings) for pair in texts]

@@ -1,8 +1,8 @@
 """Greedy decoding and sampling over a tree of prefixes.
 
-Many samples of one prompt begin with the same tokens, most of all at low temperatures. Each distinct
-prefix is a node. A level of the tree is one forward pass, in which every node sees the prompt and its
-own ancestors. Samples in one node share its logits, at any temperature.
+Each distinct prefix of the samples of a prompt is a node. A level of the tree is one forward pass, in
+which every node sees the prompt and its own ancestors. Samples in a node share its logits, at any
+temperature.
 """
 
 import hashlib
@@ -111,11 +111,8 @@ def decode(
 def _pick(
     logits: torch.Tensor, groups: list[list[Stream]], level: int, settings: Mapping[str, Any]
 ) -> None:
-    """Append one token, with its log-probabilities, to each stream of `groups` [node].
-
-    `logits` are [node, vocabulary]. Sums over the vocabulary are float64, since a quarter of a million
-    float32 terms lose digits.
-    """
+    """Append one token, with its log-probabilities, to each stream of `groups` [node]; `logits` are
+    [node, vocabulary]. Sums are float64: a quarter of a million float32 terms lose digits."""
     logits -= logits.amax(dim=-1, keepdim=True)
     norm = log_norms(logits, [1.0]).float()
     shared: dict[float, dict[int, list[Stream]]] = {}  # temperature, node -> streams
@@ -214,9 +211,8 @@ def _draw(mass: torch.Tensor, before: torch.Tensor, numbers: torch.Tensor) -> to
     [node, stream, halving] choose between the halves by their weights.
 
     One number and the inverse distribution function would give the same distribution. But at high
-    temperatures thousands of tokens are about equally likely. Then the last digits of all weights
-    together decide which token is hit: another batch or processor changes one sample in a hundred.
-    The weight of a half hardly depends on last digits.
+    temperatures the last digits of all weights together decide which token is hit: another batch or
+    processor changes one sample in a hundred. The weight of a half hardly depends on last digits.
     """
     size = mass.shape[1]
     low = torch.zeros(numbers.shape[:2], dtype=torch.long, device=mass.device)

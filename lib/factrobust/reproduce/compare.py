@@ -1,8 +1,7 @@
 """What moved: two versions of a table, of all tables; the working tree and what git holds of it.
 
-A run rewrites figures/ and notebooks/ in place, and another processor rounds otherwise. What a replay
-of the committed records is compared with is therefore never the working tree, but git's copy: what is
-staged, which in a fresh clone is what was committed. Both then come from the same answers.
+A run rewrites figures/ and notebooks/ in place, and another processor rounds otherwise. So a replay of
+the committed records is compared with git's copy: what is staged, or else what was committed.
 """
 
 import csv

@@ -4,8 +4,8 @@
 
 data/records/calls.csv counts the calls of the laptop profile, each in the first notebook that makes
 it. Here a notebook's calls grow with one of its numbers n_...: the first that is new in its part, or
-else its first. They also grow with the dates that are asked of a fact. A model that did not run on
-the laptop gets the mean of those that did. This tells an order of magnitude.
+else its first; and with the dates that are asked of a fact. A model that did not run on the laptop gets
+the mean of those that did.
 """
 
 import argparse

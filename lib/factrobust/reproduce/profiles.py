@@ -63,10 +63,8 @@ class Mode:
 
 
 def find_notebooks(root: Path, only: str = "*") -> list[str]:
-    """Paths, relative to the root, of the notebooks in the order in which they run.
-
-    `only` is a glob such as "notebooks/1-*" or "*frs*", matched with the whole path.
-    """
+    """Paths, relative to the root, of the notebooks in the order in which they run. The glob `only` is
+    matched with the whole path."""
     paths = [path.relative_to(root) for path in (root / "notebooks").glob("**/*.ipynb")]
     shown = [p.as_posix() for p in paths if not any(part.startswith(".") for part in p.parts)]
     return [notebook for notebook in sorted(shown) if fnmatchcase(notebook, only)]
@@ -75,8 +73,7 @@ def find_notebooks(root: Path, only: str = "*") -> list[str]:
 def parameters(root: Path, profile: str) -> dict[str, dict[str, Any]]:
     """What a profile sets in each notebook (path relative to the root); nothing for "laptop".
 
-    Raises ProfileError for an unknown or malformed profile, and for a parameter that no notebook
-    under its glob declares.
+    Raises ProfileError for an unknown or malformed profile.
     """
     notebooks = find_notebooks(root)
     if profile == LAPTOP:
