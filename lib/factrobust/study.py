@@ -134,6 +134,5 @@ class Study:
         return pd.concat(answers, ignore_index=True) if answers else pd.DataFrame()
 
     def print_counts(self, counts: str) -> None:
-        """Say how much was asked, and of which models."""
         names = ", ".join(model.name for model in self.models)
         print(f"{counts}, asked of {names or 'no model'}")

@@ -167,12 +167,10 @@ def check_unique(frame: pd.DataFrame, columns: list[str], path: str | Path) -> N
 
 
 def filled(remedy: str) -> pa.Check:
-    """Check that a cell is not empty."""
     return pa.Check(lambda cells: cells.str.strip() != "", error=f"is empty; {remedy}")
 
 
 def one_of(known: Iterable[str], remedy: str = "choose one of") -> pa.Check:
-    """Check that a cell is one of the known words."""
     words = sorted(known)
     return pa.Check.isin(words, error=f"is unknown; {remedy} {', '.join(words)}")
 

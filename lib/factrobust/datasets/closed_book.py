@@ -2,8 +2,7 @@
 
 The paper says of SQuAD, TriviaQA and HotpotQA that each is "adjusted for the closed-book setting"
 (4.1.1), and no more. What is left out here is our reading of it: what cannot be answered whatever a
-model knows. That a question tacitly needs its passage ("When did the war end?") no rule can tell;
-the paper's next step leaves those out, which keeps what a model answers right.
+model knows. No rule can tell that a question tacitly needs its passage ("When did the war end?").
 """
 
 import json

@@ -3,8 +3,7 @@
 A name is "embedded" (this repository's data), "world" or "town" (`datasets.world`), that of an official
 data set (`official.SETS`: the hub's copy or its cache, at the pinned revision), the same with a revision
 ("squad@7b6d24c...") or a file ("squad:dev-v1.1.json"), or a CSV of your own ("my-facts.csv"). A path that
-is not absolute begins in the repository's folder, wherever the notebook lies. An unknown name raises
-ValueError; what the loaders raise is theirs.
+is not absolute begins in the repository's folder. An unknown name raises ValueError.
 """
 
 import re
@@ -94,9 +93,8 @@ def load_set(
     world: Callable[[bool], Loaded],
     loaders: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """A set by its name: of `load` without a path if it is embedded, with one if it is
-    a CSV; of `world`, which is told whether the town is meant; else an official one, of the `loaders`
-    (those of `datasets.official` by default)."""
+    """A set by its name: of `load` without a path if it is embedded, with one if it is a CSV; of `world`,
+    which is told whether the town is meant; else an official one, of the `loaders`."""
     if name == EMBEDDED:
         return load(None)
     if name in (WORLD, TOWN):

@@ -87,19 +87,16 @@ class CausalLM(Model):
         return bos is not None and self.tokenizer("a").input_ids[:1] == [bos]
 
     def _score(self, job: Job) -> Iterator[Batch]:
-        # 1. Prompt and answer become tokens together.
         encode = functools.partial(tokens.encode_pair, self.tokenizer, bos=self.bos)
         pairs = [encode(request["prompt"], request["answer"]) for request in job.requests]
         self._check(job, [len(ids) for ids, _ in pairs])
-        # 2. The first tokens that all of them share are read once.
         prefix = self._shared_prefix(pairs)
-        # 3. Answers to one prompt share a row, and so do prompts that begin with the same tokens. But
-        # longer rows change last digits, which low temperatures magnify.
+        # Longer rows change last digits, which low temperatures magnify.
         rows, sizes = rows_of(
             pairs, len(prefix.ids), keep_prompts_separate=job.operation == "temper"
         )
 
-        # 4. The same answers with other temperatures or cuts need the same hidden states.
+        # The same answers with other temperatures or cuts need the same hidden states.
         earlier: Any = self._tempered if job.operation == "temper" else {}
         found: dict[Any, tuple[torch.Tensor, list[int]]] = {}
         if job.operation == "temper":
@@ -279,8 +276,7 @@ class CausalLM(Model):
         kept = pad_sequence([each.nonzero()[:, 0] for each in seen], batch_first=True)
         row = torch.tensor(at[0])[:, None]
         cache.select(row, kept)
-        level = TreeLevel(self.body, cache, kv_positions[row, kept], list(map(len, prompts)))
-        return hidden[at], level.next_level
+        return hidden[at], levels(self.body, cache, kv_positions[row, kept], [*map(len, prompts)])
 
     def _whole(self, prompt: list[int], answer: list[int]) -> torch.Tensor:
         """The network's own logits after an answer, [vocabulary]."""
@@ -457,42 +453,41 @@ def pad_rows(rows: list[Row], shared: int, device: Any) -> Rows:
     return Rows(ids.to(device), positions.to(device), seen.to(device), (at[0], at[1]))
 
 
-class TreeLevel:
-    """The nodes of one level of a tree of answers. A row of the batch has the nodes of one prompt."""
+def levels(
+    body: Body, cache: Any, kv_positions: torch.Tensor, lengths: list[int]
+) -> tree.NextLevel:
+    """Levels of a tree of answers. A row of the batch has the nodes of one prompt."""
+    ahead = lengths  # the position of each row's next tokens
+    row_of = list(range(len(lengths)))  # each node
+    keys = torch.arange(kv_positions.shape[1])
+    known = keys[None] < torch.tensor(lengths)[:, None]  # [node, key]
 
-    def __init__(
-        self, body: Body, cache: Any, kv_positions: torch.Tensor, lengths: list[int]
-    ) -> None:
-        self.body, self.cache, self.kv_positions = body, cache, kv_positions
-        self.ahead = lengths  # the position of each row's next tokens
-        self.rows = list(range(len(lengths)))  # of each node
-        keys = torch.arange(kv_positions.shape[1])
-        self.seen = keys[None] < torch.tensor(lengths)[:, None]  # [node, key]
-
-    def next_level(self, parents: list[int], drawn: list[int]) -> torch.Tensor:
+    def next_level(parents: list[int], drawn: list[int]) -> torch.Tensor:
+        nonlocal ahead, kv_positions, known, row_of
         # 1. Rows whose answers have all ended leave the batch, in which they would still cost time.
-        rows = [self.rows[parent] for parent in parents]
+        rows = [row_of[parent] for parent in parents]
         live = sorted(set(rows))
-        if len(live) <= CROWDED * len(self.ahead):
-            left = torch.tensor(live, device=self.body.device)
-            self.cache.batch_select_indices(left)
-            self.kv_positions = self.kv_positions[left]
-            self.ahead = [self.ahead[row] for row in live]
+        if len(live) <= CROWDED * len(ahead):
+            left = torch.tensor(live, device=body.device)
+            cache.batch_select_indices(left)
+            kv_positions = kv_positions[left]
+            ahead = [ahead[row] for row in live]
             rows = [k for k, (_, group) in enumerate(groupby(rows)) for _ in group]
         # 2. The children of a row's nodes are its new tokens.
         columns = [k for _, group in groupby(rows) for k, _ in enumerate(group)]
         at = torch.tensor(rows), torch.tensor(columns)
-        n, width, earlier = len(self.ahead), max(columns) + 1, self.seen.shape[1]
+        n, width, earlier = len(ahead), max(columns) + 1, known.shape[1]
         ids = torch.zeros(n, width, dtype=torch.long)
         ids[at] = torch.tensor(drawn)
-        positions = torch.tensor(self.ahead)[:, None].expand(n, width)
+        positions = torch.tensor(ahead)[:, None].expand(n, width)
         # 3. A child sees what its parent saw, and itself.
         seen = torch.zeros(n, width, earlier + width, dtype=torch.bool)
         seen[:, :, earlier:] = torch.eye(width)
-        seen[*at, :earlier] = self.seen[parents]
-        self.rows, self.seen, self.ahead = rows, seen[at], [place + 1 for place in self.ahead]
+        seen[*at, :earlier] = known[parents]
+        row_of, known, ahead = rows, seen[at], [place + 1 for place in ahead]
         # 4. One forward pass for all of them.
-        device = self.body.device
-        new = Rows(ids.to(device), positions.to(device), seen.to(device), at)
-        self.kv_positions = torch.cat([self.kv_positions, new.positions], dim=1)
-        return self.body.hidden(new, self.cache, self.kv_positions)[at]
+        new = Rows(ids.to(body.device), positions.to(body.device), seen.to(body.device), at)
+        kv_positions = torch.cat([kv_positions, new.positions], dim=1)
+        return body.hidden(new, cache, kv_positions)[at]
+
+    return next_level

@@ -42,9 +42,8 @@ NO_SCORE = (
 TOP = 10  # alternatives kept at each position
 FEWER = 5  # for a server that refuses so many: legacy OpenAI and TGI tell five at most
 STOPS = 4  # OpenAI takes no more; answers are cut at the others here
-# Asks for the whole distribution, since some servers truncate it by default: vLLM as the model's makers
-# suggest, llama.cpp to the 40 likeliest tokens. OpenAI knows only the first of these, and TGI takes no
-# top_p of 1. A server that refuses one does not truncate by it.
+# Asks for the whole distribution, which vLLM and llama.cpp truncate by default. OpenAI knows only the
+# first of these, and TGI takes no top_p of 1. A server that refuses one does not truncate by it.
 WIDE: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
 TOPS = ("logprobs", "top_logprobs", "top_n_tokens")
 NAMES = re.compile(
@@ -345,7 +344,6 @@ class Choice(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _of_any_server(cls, choice: dict[str, Any]) -> dict[str, Any]:
-        """The text of a chat's message or of a completion, and its `_tokens`."""
         message, logprobs = choice.get("message") or {}, choice.get("logprobs") or {}
         text = message.get("content", choice.get("text"))
         text = message.get("refusal") if text is None else text
@@ -393,8 +391,7 @@ class Choice(BaseModel):
 def covering(tokens: Sequence[Token], text: str) -> int:
     """How many of the tokens cover `text`, the answer or its beginning.
 
-    All of them if their texts do not add up to it, as where half a letter is a replacement character. A
-    chat server may have dropped white space before the answer.
+    All of them if their texts do not add up to it, as where half a letter is a replacement character.
     """
     goal, whole = text.encode(), b"".join(token.text for token in tokens)
     start = whole.find(goal)
@@ -423,6 +420,4 @@ def refused_option(said: str, prompt: str) -> str | None:
 
 
 class Reply(BaseModel):
-    """The reply to a request."""
-
     choices: Annotated[list[Choice], Field(min_length=1)]

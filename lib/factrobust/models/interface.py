@@ -102,9 +102,8 @@ class Model(ABC):
     ) -> list[Generation]:
         """Greedy answers, one `Generation` a prompt. Generation ends at any string of `stop`.
 
-        With `temperatures` each answer has its `curve`, which is what `temper` gives for its token
-        ids. The caller needs `alternatives` likeliest tokens at each position, at most ten: a model that
-        gives fewer, as some endpoints do, raises ModelError at its first answer.
+        With `temperatures` each answer has its `curve` (`temper`). The caller needs `alternatives`
+        likeliest tokens at each position, at most ten: ModelError from a model that gives fewer.
         """
         settings = _decoding(max_new_tokens, stop)
         if temperatures:
@@ -164,10 +163,10 @@ class Model(ABC):
 
         since at t = 2 the odds of 4 to 1 become their square root, 2 to 1.
 
-        `cuts` truncate the tempered distribution in the order of transformers' `generate`. `top_k`
-        keeps so many likeliest tokens. Of these, `top_p` keeps the fewest whose probabilities sum to
-        it. Of these, `min_p` keeps those with at least that share of the largest probability. The
-        rest is renormalised. An answer that needs a dropped token has log P = -inf.
+        `cuts` truncate the tempered distribution in the order of transformers' `generate`: `top_k`
+        keeps so many likeliest tokens, of these `top_p` the fewest whose probabilities sum to it, and
+        of these `min_p` those with at least that share of the largest probability. The rest is
+        renormalised. An answer that needs a dropped token has log P = -inf.
         """
         grid = _temperatures(temperatures, len(temperatures))
         _require(bool(grid), "temperatures is empty; give at least one, such as 1.0")
@@ -285,7 +284,6 @@ def _temperatures(temperature: float | Sequence[float], n: int) -> list[float]:
 def _cuts(
     top_k: int | None = None, top_p: float | None = None, min_p: float | None = None
 ) -> dict[str, Any]:
-    """The settings that truncate, by name, as plain numbers."""
     _require(top_k is None or top_k >= 1, f"top_k must be at least 1 token, not {top_k}")
     for name, share in (("top_p", top_p), ("min_p", min_p)):
         _require(share is None or 0 < share <= 1, f"{name} must lie in (0, 1], not {share}")

@@ -100,9 +100,8 @@ def load_model(
     """The model of that name.
 
     `name` is an embedded model ("gemma-3-270m", "world-m"), a folder in transformers' format, a
-    .gguf file, or a hub id, with a revision after an @ ("org/model@0123abc"). Folders and hub ids may
-    hold encoder-decoder models (T5, BART; see `Seq2SeqLM`). A mapping is an OpenAI-compatible
-    endpoint, {"url": "http://localhost:8000/v1", "model": "llama"}: see `models.endpoint`.
+    .gguf file, or a hub id, with a revision after an @ ("org/model@0123abc"). A mapping is an
+    OpenAI-compatible endpoint (`models.endpoint`).
 
     `dtype` overrides that of data/models.csv. A model without a line there is float32. It is asked by
     its chat template; without one, an encoder-decoder by the bare question, others by two-shot.
@@ -328,11 +327,8 @@ def loading() -> Iterator[None]:
 
 
 def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
-    """Folder in transformers' format of a GGUF file in parts, converted on first use, which is slow.
-
-    `digest` is the first 16 digits of the file's SHA-256. Another version of transformers may
-    convert it otherwise, so the folder is named after both.
-    """
+    """Folder in transformers' format of a GGUF file in parts, converted on first use, which is slow. It is
+    named after the file's `digest` and transformers, of which another version may convert otherwise."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "factrobust" / f"{digest}-transformers-{version('transformers')}"
     if _is_whole(folder):

@@ -31,8 +31,6 @@ class ProfileError(ValueError):
 
 
 class _Profile(BaseModel, extra="forbid"):
-    """What a profile's file may hold."""
-
     description: str = ""
     defaults: dict[str, Any] = {}
     notebooks: dict[str, dict[str, Any]] = {}
