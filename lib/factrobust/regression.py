@@ -83,10 +83,8 @@ def log_likelihood(logits: Array, y: Array) -> float:
 
 def maximum_likelihood(design: Array, y: Array, clusters: ArrayLike | None = None) -> Any | None:
     """statsmodels' result, or None if Newton's method does not settle: then estimates diverge. Rows of
-    one of the `clusters` [row] may depend on each other.
-
-    By itself statsmodels would let an infinite estimate settle, for which ridge_factor is 0.
-    """
+    one of the `clusters` [row] may depend on each other. Without ridge_factor=0 an infinite estimate
+    would settle."""
     from statsmodels.discrete.discrete_model import Logit
 
     with warnings.catch_warnings():

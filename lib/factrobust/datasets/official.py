@@ -116,8 +116,7 @@ def popqa(files: list[Path], source: str) -> tables.Loaded:
 
     fact_id is the relation and PopQA's id ("place_of_birth/4222362"), question PopQA's own, prefix
     the embedded relation's with PopQA's subject; aliases are the possible answers without obj;
-    popularity is the subject's page views a month, log_popularity its natural logarithm (NaN where
-    they are 0 or missing).
+    popularity is the subject's page views a month, log_popularity its natural logarithm.
     """
     (path,) = files
     rows = read_rows(path, _POPQA)
@@ -152,7 +151,6 @@ def load_trec(path: str | Path) -> pd.DataFrame:
 
     `path` is an official file (train_5500.label: 5,452 questions, TREC_10.label: 500). The paper
     (appendix H) trains on all six types and leaves Abbreviation and Description out of its results.
-    Raises FactsError for a malformed line or file.
     """
     with reading(path, "TREC"):
         # One stray byte 0xF0 ("sister city") stands for a space, as the hub's copy reads it.

@@ -58,8 +58,7 @@ def asked(*, town: bool = False, dated: bool = False, every_wording: bool = Fals
     """The facts with or without dates, what the corpus holds of each, their question and prefix in
     wording 0, or a row a wording: the column variant.
 
-    popularity is log10(1 + exposure), log_popularity ln(1 + exposure): 0, not unknown, for what nobody
-    was told.
+    popularity is log10(1 + exposure), log_popularity ln(1 + exposure): 0 for what nobody was told.
     """
     world = load_world()
     wordings = world.wordings.rename(columns={"wording": "variant"}).drop(columns="statement")

@@ -35,8 +35,7 @@ REQUESTS = 48  # in a slice; with fewer, batches would be small
 class ClusterModel(Model):
     """A model that the workers of the Dask scheduler at `address` load and ask.
 
-    They call `load_model(load_name, dtype=dtype)` and refuse weights of another fingerprint. A job
-    raises ModelError if the scheduler cannot be reached or is lost.
+    A job raises ModelError if the scheduler cannot be reached or is lost.
     """
 
     def __init__(self, address: str, *, load_name: str, dtype: str, **about: Any) -> None:

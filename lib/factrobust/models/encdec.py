@@ -43,7 +43,6 @@ class EncoderDecoder(Body):
     """A network's encoder, its decoder without the head, and the head.
 
     `begin` is the decoder's start token, and the first token if the model forces one (BART's <s>).
-    Raises ModelError for a network without a start token, or with attention other than full.
     """
 
     def __init__(self, network: Any) -> None:
@@ -109,11 +108,9 @@ class Seq2SeqLM(CausalLM):
     """A transformers encoder-decoder model in memory.
 
     The encoder reads the prompt with the tokenizer's special tokens. The answer is the decoder's text,
-    tokenised separately and predicted after the decoder's start token. So prompt and answer cannot
-    merge, and a separator between them is the answer's first character. (T5's tokenizer drops a
-    leading space and has no newline: a stop string with a newline never ends an answer of T5.)
-
-    The end token does not count, as for decoder-only models, unless token ids end with it.
+    tokenised separately: a separator is its first character. (T5's tokenizer drops a leading space and
+    has no newline: a stop string with a newline never ends an answer of T5.) The end token does not
+    count, as for decoder-only models, unless token ids end with it.
     """
 
     body: EncoderDecoder

@@ -47,11 +47,8 @@ class Rows(NamedTuple):
 
 
 class Body:
-    """The network below its head, run with explicit masks; and its head.
-
-    Raises ModelError for a network that masks cannot control: one without position ids, or with other
-    attention than full and sliding.
-    """
+    """The network below its head, run with explicit masks; and its head. ModelError for a network that
+    masks cannot control: one without position ids, or with other attention than full and sliding."""
 
     begin: Sequence[int] = ()  # the tokens of a decoder before every answer
     scale: float = 1.0

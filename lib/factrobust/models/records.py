@@ -109,11 +109,8 @@ class Records:
         return [decode(texts[call]) if call in texts else None for call in calls]
 
     def put(self, calls: Sequence[Call], values: Sequence[Any]) -> None:
-        """Store a batch of values, none of them None, in one transaction.
-
-        A call that is stored already keeps its first value. Raises RecordsError if the file cannot be
-        written: then nothing of this batch is stored, and earlier batches stay.
-        """
+        """Store a batch of values, none of them None, in one transaction; RecordsError if the file cannot
+        be written. A call that is stored already keeps its first value."""
         assert self.path is not None  # a strict store raises for a missing call
         keys = [key_of(call) for call in calls]
         texts = [encode(value) for value in values]
@@ -131,11 +128,8 @@ class Records:
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A transaction on a working file, which is created if there is none. An error undoes it.
-
-    Nothing stays open across a fork, a full disk or a killed cell. Raises RecordsError for a file that
-    SQLite cannot use.
-    """
+    """A transaction on a working file, which is created if there is none. An error undoes it, and nothing
+    stays open across a fork, a full disk or a killed cell."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as db:
@@ -235,11 +229,8 @@ def collected(batches: Batches, n: int, label: str) -> list[Any]:
 
 @contextmanager
 def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
-    """Yield `advance(n)`; show a bar on stderr if the work takes more than two seconds.
-
-    In the runner's notebooks "label 340/1200, 02:10 left" goes to progress.txt in FACTROBUST_OUT
-    instead, which the runner shows. TQDM_DISABLE switches off the bar, but not the file.
-    """
+    """Yield `advance(n)`; show a bar on stderr if the work takes more than two seconds. In the runner's
+    notebooks a line goes to progress.txt in FACTROBUST_OUT instead, which the runner shows."""
     file = Path(os.environ.get("FACTROBUST_OUT", "no folder"), "progress.txt")
     to_file = file.parent.is_dir()
     shown: dict[str, Any] = {"leave": False}
@@ -296,11 +287,9 @@ def _damaged(file: Path, why: str) -> RecordsError:
 
 
 def encode(value: Any) -> str:
-    """JSON text of nested dicts (keys are sorted), lists, arrays, strings, numbers and None.
-
-    A float32 is written with the fewest digits that give it back (0.1 for np.float32(0.1)), any other
-    double in full with a capital E (1.1E0). Tuples and arrays come back as lists.
-    """
+    """JSON text of nested dicts (keys are sorted), lists, arrays, strings, numbers and None. A float32
+    is written with the fewest digits that give it back (0.1 for np.float32(0.1)), any other double in
+    full with a capital E (1.1E0)."""
     with np.errstate(over="ignore"):  # a double beyond float32 is tried as one
         return _text(value)
 

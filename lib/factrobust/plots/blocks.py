@@ -105,7 +105,7 @@ def curves(
     what: str = "facts",
     **options: Any,
 ) -> tuple[Figure, Panels]:
-    """A figure of `lines` against the column `x`, and dashed one `at` a height. `extra` are further
+    """A figure of `lines` against the column `x`, with a dashed one `at` a height. `extra` are further
     entries of the legend, `options` as `panels` takes them."""
     check(table, "model", panel, by, x)
     looks = looks_of(table[by])

@@ -46,12 +46,9 @@ logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what goes wrong is 
 
 
 class NotebookError(Exception):
-    """A notebook did not run to its end; the text tells a reader where and why.
+    """A notebook did not run to its end; the text tells a reader where and why."""
 
-    `alone`: for a reason that says nothing of the other notebooks.
-    """
-
-    alone = False
+    alone = False  # True for a reason that says nothing of the other notebooks
 
 
 class Manager(AsyncKernelManager):

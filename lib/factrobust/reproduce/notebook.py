@@ -62,11 +62,8 @@ def kernel_environment(mode: Mode, notebook: str, out: Path) -> dict[str, str]:
 
 
 def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> NotebookNode:
-    """Bring a notebook into its canonical form, in place, and return it.
-
-    Of the metadata what a reader needs stays, of outputs what `clean_outputs` leaves; execution counts
-    rise from 1. The cell with injected parameters goes, unless `keep_injected`.
-    """
+    """Bring a notebook into its canonical form, in place, and return it: without most metadata, without
+    the cell of injected parameters (unless `keep_injected`), with execution counts that rise from 1."""
     notebook.metadata = NotebookNode(kernelspec=dict(KERNEL), language_info={"name": "python"})
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     if not keep_injected:
