@@ -40,10 +40,8 @@ def need_count(name: str, count: int | None, least: int = 1) -> None:
 
 
 def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> pd.DataFrame:
-    """The rows in a random order in which every group comes once before any group comes twice.
-
-    All rows are returned; `limit` is what a caller takes of them. Raises ValueError if it is not a count.
-    """
+    """All rows in a random order in which every group comes once before any group comes twice. `limit` is
+    what a caller takes of them: ValueError if it is not a count."""
     need_count("limit", limit)
     order = frame.assign(draw=[hash48(seed, name) for name in frame["fact_id"]]).sort_values("draw")
     order["turn"] = order.groupby(groups).cumcount()

@@ -44,11 +44,8 @@ NOTHING = Interval(np.nan, np.nan, np.nan, 0)  # the interval of no rows
 def bootstrap_mean(
     values: ArrayLike, groups: ArrayLike | None = None, *, n_boot: int = 2000, seed: int = 0
 ) -> Interval:
-    """Mean of `values` [row] with its bootstrap interval.
-
-    With `groups` [row] (fact ids), whole groups are resampled and n counts groups; without, every row
-    is its own group. Raises ValueError for values that are not finite.
-    """
+    """Mean of `values` [row] with its bootstrap interval; ValueError for one that is not finite. With
+    `groups` [row] (fact ids), whole groups are resampled and counted; else every row is its own."""
     (rows,), inverse = _sorted([values], groups)
     sums, sizes = np.bincount(inverse, weights=rows), np.bincount(inverse)
     n = len(sizes)
@@ -316,9 +313,8 @@ def side_by_side(
 ) -> pd.DataFrame:
     """Intervals as texts for a reader: "96% [93, 97]" for each value of `rows` and `columns`.
 
-    With `digits`, they are numbers and no shares: "0.96 [0.93, 0.97]". `value`, low and high are the
-    columns of the estimate and its bounds. Rows and columns keep the order of the table; a cell
-    without an estimate is "".
+    With `digits`, they are numbers and no shares: "0.96 [0.93, 0.97]". Rows and columns keep the order
+    of the table; a cell without an estimate is "".
     """
     numbers = table[[value, "low", "high"]]
     cell = "{:.0f}% [{:.0f}, {:.0f}]" if digits is None else "{0:.{3}f} [{1:.{3}f}, {2:.{3}f}]"

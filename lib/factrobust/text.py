@@ -101,9 +101,8 @@ def mean_entailment(
     """Mean probability of entailment over the ordered pairs of each group, in [0, 1].
 
     Both directions count (Raj et al., 2022). `probability` is called once with the distinct pairs
-    (premise, hypothesis) of non-empty texts, sorted, and returns one number per pair. A text that
-    occurs twice in a group is also paired with itself, for which NLI models do not give 1 (paper 3,
-    table 3).
+    (premise, hypothesis) of non-empty texts, sorted. A text that occurs twice in a group is also paired
+    with itself, for which NLI models do not give 1 (paper 3, table 3).
     """
     counts = [Counter(permutations(map(str.strip, texts), 2)) for texts in groups]
     pairs = sorted({pair for group in counts for pair in group if all(pair)})

@@ -35,10 +35,8 @@ CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
 
 
 def recorded() -> pd.DataFrame:
-    """The calls of the laptop profile, with the models' names: a row a notebook, model, operation.
-
-    Sentence encoders, classifiers and training have no line in data/models.csv and are left out.
-    """
+    """The calls of the laptop profile, with the models' names: a row a notebook, model, operation, of
+    models that have a line in data/models.csv."""
     names = {line.sha256[:16]: name for name, line in read_settings(FILE).items() if line.sha256}
     calls = pd.read_csv(DATA / "records" / "calls.csv")
     digests = calls["model"].str.extract("^sha256:(.{16})", expand=False)
