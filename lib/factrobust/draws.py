@@ -16,8 +16,7 @@ def hash48(*key: object) -> int:
 
 
 def hash64(key: str, size: int = 8) -> int:
-    """A whole number drawn from the key, of 64 bits or of `size` bytes. To draw one of several names,
-    take the one with the smallest number: each is equally likely."""
+    """A whole number drawn from the key, of `size` bytes. The smallest number draws one of several keys."""
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=size).digest())
 
 
@@ -41,11 +40,8 @@ def need_count(name: str, count: int | None, least: int = 1) -> None:
 
 
 def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> pd.DataFrame:
-    """The rows in a random order in which every group comes once before any group comes twice.
-
-    The order depends on the fact_ids and the seed, never on the order of the rows. All rows are
-    returned; `limit` is what a caller takes of them. Raises ValueError if it is not a count.
-    """
+    """All rows in a random order in which every group comes once before any group comes twice. `limit` is
+    what a caller takes of them: ValueError if it is not a count."""
     need_count("limit", limit)
     order = frame.assign(draw=[hash48(seed, name) for name in frame["fact_id"]]).sort_values("draw")
     order["turn"] = order.groupby(groups).cumcount()

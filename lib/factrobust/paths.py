@@ -21,11 +21,8 @@ def noted(path: str | Path) -> Path:
 
 
 def output_root() -> Path:
-    """The folder under which figures and tables are written: the repository, by default.
-
-    The environment variable FACTROBUST_OUT (an absolute path) names another one, so that a test or an
-    unfinished notebook never overwrites the committed figures.
-    """
+    """The folder under which figures and tables are written: FACTROBUST_OUT (an absolute path), so that
+    a test or an unfinished notebook overwrites no committed figure, or else the repository."""
     return Path(os.environ.get("FACTROBUST_OUT", ROOT))
 
 

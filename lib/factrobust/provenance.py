@@ -1,14 +1,10 @@
 """Save figures and tables with what is needed to trace them and to draw them again.
 
-A figure NAME becomes NAME.pdf, NAME.png and NAME.csv, the plotted data. A table becomes NAME.csv,
-NAME.md and NAME.tex. All are in the figures folder. NAME.json beside them says where they come from:
-notebook, parameters, models, input files and their SHA-256, the SHA-256 of each file written, the git
-commit with its dirty flag, and package versions.
+NAME.json beside them says where they come from: notebook, parameters, models, input files and their
+SHA-256, the SHA-256 of each file written, the git commit with its dirty flag, and package versions.
 
-Files depend on their content alone: they hold no dates and no versions. A figure is made before the
-commit that holds it, so the commit in NAME.json is always an earlier one. If NAME.json were rewritten
-at each commit, changes that matter would be hard to see. So the committed NAME.json stays as it is
-if the new one differs only in commit, dirty flag and versions: these three describe the run that
+Files depend on their content alone: they hold no dates and no versions. The committed NAME.json stays
+as it is if the new one differs only in commit, dirty flag and versions: these describe the run that
 first made exactly these files from these inputs, unless that run's code was not committed.
 """
 
@@ -38,11 +34,10 @@ WRITTEN_BY_RUNS = (":(exclude)figures", ":(exclude)data/records")
 
 
 def save_figure(fig: Figure, name: str, data: pd.DataFrame, **about: Any) -> None:
-    """Write a figure as NAME.pdf and NAME.png (200 dpi), its plotted data and its provenance.
+    """Write a figure as NAME.pdf and NAME.png (200 dpi), and its data, one row per point, as NAME.csv.
 
-    `name` is like "1-decoding/figure-01". `data` holds what is drawn, one row per point. `about` are
-    the `parameters` and the `models` (or their names). The inputs are the data files read so far.
-    Raises TypeError for a parameter that JSON cannot hold.
+    `name` is like "1-decoding/figure-01". `about` are the `parameters` (TypeError for one that JSON
+    cannot hold) and the `models`, or their names. The inputs are the data files read so far.
     """
     from matplotlib import rc_context
 
@@ -62,8 +57,7 @@ def save_figure(fig: Figure, name: str, data: pd.DataFrame, **about: Any) -> Non
 def save_table(df: pd.DataFrame, name: str, *, decimals: int = 3, **about: Any) -> pd.DataFrame:
     """Write a table as NAME.csv (6 digits), NAME.md and NAME.tex (`decimals` places); return it.
 
-    Arguments and errors as for `save_figure`. A named index becomes columns; an unnamed one is left
-    out. Missing values are empty.
+    A named index becomes columns; an unnamed one is left out. Missing values are empty.
     """
     frame = _flat(df)
     number = f"{{:.{decimals}f}}".format
@@ -143,8 +137,7 @@ def _plain(value: Any) -> Any:
 
 
 def _label(path: str | Path) -> str:
-    """The path of a file inside the repository. Of other files only the name, which does not tell
-    anything about the machine."""
+    """The path of a file inside the repository; of others only the name, which tells of no machine."""
     path = paths.ROOT / path
     inside = path.is_relative_to(paths.ROOT)
     return path.relative_to(paths.ROOT).as_posix() if inside else path.name

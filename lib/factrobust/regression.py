@@ -1,11 +1,10 @@
 """Logistic regressions of few rows: by maximum likelihood where that is finite, else with priors.
 
 Where some predictors tell right from wrong without an error, as in a category that is all wrong, the
-likelihood grows for ever along them, and maximum-likelihood estimates are infinite (Albert and
-Anderson, Biometrika 71, 1984); with collinear columns they are not unique. Such a fit is penalised
-as a whole: each coefficient but the intercept gets a normal prior with mean 0 and standard deviation
-PRIOR_SD, in logits for one standard deviation of a predictor. Covariances, p-values and intervals are
-then those of the posterior's normal approximation, and the method says so.
+likelihood grows for ever along them (Albert and Anderson, Biometrika 71, 1984); with collinear columns
+its maximum is not unique. Then each coefficient but the intercept gets a normal prior with mean 0 and
+standard deviation PRIOR_SD, in logits for one standard deviation of a predictor. Covariances, p-values
+and intervals are those of the posterior's normal approximation, and the method says so.
 """
 
 import warnings
@@ -37,11 +36,8 @@ class Estimates:
 
 
 def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
-    """Estimates for a design and outcomes y (0 or 1): by maximum likelihood if finite and unique.
-
-    A penalised fit is "collinear" if the design's rank is too low, else "separated": then Newton's
-    method, which takes about 10 steps to a finite maximum, has not settled after ML_STEPS.
-    """
+    """Estimates for a design and outcomes y (0 or 1): by maximum likelihood if finite and unique, else
+    penalised: "collinear" if the design's rank is too low, "separated" if no fit has settled."""
     design, names = np.ascontiguousarray(columns), columns.columns
     collinear = np.linalg.matrix_rank(design) < design.shape[1]
     result = None if collinear else maximum_likelihood(design, y)
@@ -64,8 +60,7 @@ def ridge(design: Array, y: Array, precision: Array) -> tuple[Array, Array]:
     Levenberg and Marquardt's method, and the negative Hessian there [column, column].
 
     They are the mode under independent normal priors with mean 0 and variance 1 / precision [column]
-    (0: no prior), and the inverse of the Hessian is the normal approximation of the posterior's
-    covariance. Raises RuntimeError if it does not converge, which columns without a prior may cause.
+    (0: no prior). Raises RuntimeError if it does not converge, as columns without a prior may cause.
     """
 
     def slope(b: Array) -> Array:
@@ -88,11 +83,8 @@ def log_likelihood(logits: Array, y: Array) -> float:
 
 def maximum_likelihood(design: Array, y: Array, clusters: ArrayLike | None = None) -> Any | None:
     """statsmodels' result, or None if Newton's method does not settle: then estimates diverge. Rows of
-    one of the `clusters` [row] may depend on each other.
-
-    statsmodels by itself adds a little to the Hessian's diagonal, which would let an infinite
-    estimate settle; ridge_factor=0 takes it away.
-    """
+    one of the `clusters` [row] may depend on each other. Without ridge_factor=0 an infinite estimate
+    would settle."""
     from statsmodels.discrete.discrete_model import Logit
 
     with warnings.catch_warnings():

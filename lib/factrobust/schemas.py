@@ -2,8 +2,7 @@
 
 "A table `schemas.Scores`" in a docstring means a table with these columns; it may have more.
 `schemas.Scores.validate(table)` checks one. data/columns.csv says what a column means in every
-table, unless the schema here says otherwise. A table keeps the columns that say what was asked, so
-that nobody has to merge them again.
+table, unless the schema here says otherwise. A table keeps the columns that say what was asked.
 
 Log-probabilities are natural, in float32 as models give them, or sums of those in float64.
 """

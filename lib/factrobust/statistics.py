@@ -4,15 +4,12 @@ A fact has many rows (samples, dates, paraphrases), which resemble each other. S
 drawn with replacement, each with all its rows, and a fact that is drawn twice counts twice (cluster
 bootstrap: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). The 95%
 interval runs between the 0.025 and 0.975 quantiles of the statistic over the resamples. Rows are
-sorted before anything is drawn, so a result depends on the values, the groups and the seed, but not
-on the order of rows.
+sorted before anything is drawn, so that their order does not count.
 
 Edge cases in the whole module:
-- No rows: everything is NaN, and n is 0.
-- One fact: low and high are NaN, because one fact says nothing about the spread between facts.
+- No rows: everything is NaN, and n is 0. One fact: low and high are NaN.
 - All values are equal: low = high. But shares that are all 0 or all 1 have the exact binomial
   bounds, with the groups as trials, because no resample can show another value.
-- A missing or infinite value is an error: drop it first, and say so.
 """
 
 import functools
@@ -47,12 +44,8 @@ NOTHING = Interval(np.nan, np.nan, np.nan, 0)  # the interval of no rows
 def bootstrap_mean(
     values: ArrayLike, groups: ArrayLike | None = None, *, n_boot: int = 2000, seed: int = 0
 ) -> Interval:
-    """Mean of `values` [row] with its bootstrap interval.
-
-    With `groups` [row] (fact ids), whole groups are resampled and n counts groups. The mean of a
-    resample is the sum of the values / the number of rows of the groups that were drawn. Without
-    `groups`, every row is its own group. Raises ValueError for values that are not finite.
-    """
+    """Mean of `values` [row] with its bootstrap interval; ValueError for one that is not finite. With
+    `groups` [row] (fact ids), whole groups are resampled and counted; else every row is its own."""
     (rows,), inverse = _sorted([values], groups)
     sums, sizes = np.bincount(inverse, weights=rows), np.bincount(inverse)
     n = len(sizes)
@@ -72,9 +65,8 @@ def bootstrap_statistic(
     """Any weighted statistic of `columns` (arrays [row]) with its bootstrap interval.
 
     `statistic(weights, *columns)` gets how often each row was drawn, float [resample, row], and the
-    columns [row], sorted together. It returns one number per resample, [resample], as `ratio_of_sums`
-    or `slope` below. Resamples where it is NaN (undefined) are left out. Groups, errors and n as for
-    `bootstrap_mean`.
+    columns [row], sorted together; it returns numbers [resample], as `ratio_of_sums` or `slope` below.
+    Resamples where it is NaN are left out. Groups, errors and n as for `bootstrap_mean`.
     """
     rows, inverse = _sorted(columns, groups)
     n = int(inverse.max()) + 1 if len(inverse) else 0
@@ -84,19 +76,17 @@ def bootstrap_statistic(
 def bootstrap_correlation(
     x: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, *, n_boot: int = 2000
 ) -> Interval:
-    """Pearson's correlation of x and y [row] with its bootstrap interval; NaN if x or y is constant.
-    Groups, errors and n as for `bootstrap_mean`."""
+    """Pearson's correlation of x and y [row], as `bootstrap_statistic`; NaN if one is constant."""
     return bootstrap_statistic(_weighted_pearson, [x, y], groups, n_boot=n_boot)
 
 
 def paired_difference(
     a: pd.Series, b: pd.Series, groups: ArrayLike | None = None, *, n_boot: int = 2000
 ) -> Interval:
-    """Mean of a - b with its bootstrap interval. Both have the same facts as their index.
+    """`bootstrap_mean` of a - b, whose index are the same facts, else ValueError.
 
-    With `groups` [fact], whole groups are drawn and counted, as for `bootstrap_mean`. If no fact
-    differs, the bounds are minus and plus the exact upper bound of a share of 0: a difference may be
-    as rare in either direction. Raises ValueError for a fact that only one of the two has.
+    If no fact differs, the bounds are minus and plus the exact upper bound of a share of 0: a
+    difference may be as rare in either direction.
     """
     found = bootstrap_mean(a.astype(float) - b.astype(float), groups, n_boot=n_boot)
     return found._replace(low=-found.high) if found.mean == found.low == 0 else found
@@ -115,10 +105,9 @@ def paired_table(
 ) -> pd.DataFrame:
     """Compare the column `value` between two values of `column`, in each combination of `by`.
 
-    `between` names the two values; `df` has one row per `group` (fact) for each of them. Only facts
-    that have both count. Returns the columns of `by`, one column with the mean for each of the two
-    values, and mean, low, high and n (facts) of the second minus the first (`paired_difference`).
-    With a `cluster`, whole clusters are drawn, and a last column counts them.
+    `df` has one row per `group` (fact) for each of the two; only facts that have both count. Returns
+    the columns of `by`, a column with the mean for each, and mean, low, high and n (facts) of the
+    second minus the first. With a `cluster`, whole clusters are drawn, and a last column counts them.
     """
     rows = []
     for key, part in df.groupby(list(by), sort=False):
@@ -156,10 +145,8 @@ def estimates(
 ) -> pd.DataFrame:
     """Apply `estimate` to each part of a table: one row per combination of the columns `by`.
 
-    `estimate(part)` returns the values of `columns`, such as an Interval. With a `cluster`, it drew
-    whole clusters of that column: n is then the number of rows of the part, and a further column,
-    such as "relations", is the number of clusters. Without `sort`, parts keep the order in which
-    they first appear.
+    `estimate(part)` returns the values of `columns`. If it drew whole clusters of the column `cluster`,
+    n is the number of rows of the part, and a further column, such as "relations", that of clusters.
     """
     rows = []
     for key, part in df.groupby(list(by), sort=sort):
@@ -178,8 +165,8 @@ def statistic_table(
     n_boot: int = 2000,
     sort: bool = True,
 ) -> pd.DataFrame:
-    """`bootstrap_statistic` of some columns in each combination of the columns `by`, as a table of
-    `estimates`. With a `cluster`, whole clusters are drawn."""
+    """`bootstrap_statistic` of some columns in each combination of the columns `by`; whole clusters are
+    drawn, if a `cluster` is named."""
 
     def of(part: pd.DataFrame) -> Interval:
         groups = part[cluster] if cluster else None
@@ -276,10 +263,7 @@ def explained(weights: Array, y: Array, *predictors: Array) -> Array:
 
 
 def binomial_interval(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
-    """Exact (Clopper-Pearson) 95% bounds of a share: `successes` out of `n` independent trials [row].
-
-    The bounds are beta quantiles; 0 of n has the lower bound 0, n of n the upper bound 1.
-    """
+    """Exact (Clopper-Pearson) 95% bounds of a share: `successes` out of `n` independent trials [row]."""
     from scipy.special import betaincinv
 
     k, trials = np.broadcast_arrays(np.asarray(successes, float), np.asarray(n, float))
@@ -300,12 +284,9 @@ def interval_table(
     """Mean of the column `value` in every combination of the columns `by`, with its interval.
 
     Returns the columns of `by`, then mean, low, high and n (number of distinct `group`s, or of rows
-    if `group` is None), sorted by `by`. Combinations that do not occur are left out; an empty `by`
-    gives one row. If groups of one `cluster` ("relation") resemble each other, name it: then whole
-    clusters are drawn, and a further column, "relations", counts them. If `value` is a list of
-    columns, each has its own means, over the rows where it is not missing, and one name of `by` is
-    not in `df`: it gets the names of these columns (`tables.melted`). Raises ValueError as
-    `bootstrap_mean` does.
+    if `group` is None), sorted by `by`; an empty `by` gives one row. If groups of one `cluster`
+    ("relation") resemble each other, name it: then whole clusters are drawn, and a further column,
+    "relations", counts them. Several columns as `value` are `tables.melted` first.
     """
     by = list(by)
     if not isinstance(value, str):
@@ -332,9 +313,8 @@ def side_by_side(
 ) -> pd.DataFrame:
     """Intervals as texts for a reader: "96% [93, 97]" for each value of `rows` and `columns`.
 
-    With `digits`, they are numbers and no shares: "0.96 [0.93, 0.97]". `value`, low and high are the
-    columns of the estimate and its bounds. Rows and columns keep the order of the table; a cell
-    without an estimate is "".
+    With `digits`, they are numbers and no shares: "0.96 [0.93, 0.97]". Rows and columns keep the order
+    of the table; a cell without an estimate is "".
     """
     numbers = table[[value, "low", "high"]]
     cell = "{:.0f}% [{:.0f}, {:.0f}]" if digits is None else "{0:.{3}f} [{1:.{3}f}, {2:.{3}f}]"
@@ -348,21 +328,20 @@ def side_by_side(
 
 
 def as_mean(table: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Rename an estimate and its bounds (brier, brier_low, brier_high) to mean, low and high, which
-    figures need. Other columns with these names are dropped."""
+    """Rename an estimate and its bounds (brier, brier_low, brier_high) to mean, low and high; other
+    columns with these names are dropped."""
     names = {value: "mean", f"{value}_low": "low", f"{value}_high": "high"}
     return table.drop(columns=[*names.values()], errors="ignore").rename(columns=names)
 
 
 def with_bounds(table: pd.DataFrame, value: str = "mean") -> pd.DataFrame:
-    """Add low and high: the exact bounds (`binomial_interval`) of `value`, a share of n trials.
-    Both are columns of the table."""
+    """Add low and high, the exact bounds of the column `value`, shares of n (a column) trials."""
     low, high = binomial_interval((table[value] * table["n"]).round(), table["n"])
     return table.assign(low=low, high=high)
 
 
 def exact_share(values: pd.Series) -> Interval:
-    """The share of true values with its exact bounds (`binomial_interval`); NaN without a row."""
+    """The share of true values with its exact bounds; NaN without a row."""
     if not len(values):
         return NOTHING
     low, high = binomial_interval([values.sum()], [len(values)])
@@ -370,11 +349,8 @@ def exact_share(values: pd.Series) -> Interval:
 
 
 def exact_table(df: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
-    """Share of rows where the column `value` is true in every combination of the columns `by`.
-
-    Returns the columns of `by`, then mean, low, high (`binomial_interval`) and n (rows). Use it for
-    rows that are independent trials, such as the questions of a test.
-    """
+    """Share of rows, independent trials, where the column `value` is true in every combination of the
+    columns `by`: these, mean, low, high and n."""
     table = df.groupby(list(by))[value].agg(mean="mean", n="size").reset_index()
     return with_bounds(table)[[*by, "mean", "low", "high", "n"]]
 
@@ -382,8 +358,8 @@ def exact_table(df: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame
 def calibration_curve(predictions: pd.DataFrame, *, bins: int) -> pd.DataFrame:
     """Share of right answers a model and bin of predicted probability, with exact binomial bounds.
 
-    A question's probability is its mean over repeats, so each question is in one bin, and n adds up to
-    the questions that have one. A bin is named by its lower edge; `predicted` is the mean there.
+    A question's probability is its mean over repeats, so each question is in one bin, which is named by
+    its lower edge; `predicted` is the mean there.
     """
     keys = ["model", "group_id", "correct"]
     mean = predictions.groupby(keys, sort=False)["probability"].mean(skipna=False)
@@ -407,8 +383,8 @@ class Agreement(NamedTuple):
 def agreement(one: pd.Series, other: pd.Series) -> Agreement:
     """How well two series of labels of the same rows agree, [row].
 
-    kappa is 1 for full agreement, and 0 for the agreement of labels that are drawn at random with
-    the shares of each series. It is NaN if both series hold one and the same label everywhere.
+    kappa is 0 for the agreement of labels that are drawn at random with the shares of each series. It
+    is NaN if both series hold one and the same label everywhere.
     """
     share = exact_share(one == other)
     chance = (one.value_counts(normalize=True) * other.value_counts(normalize=True)).sum()
@@ -446,8 +422,8 @@ def _sorted(
 def _bootstrap(
     statistic: Callable[[Array], Array], n: int, n_boot: int, seed: int, width: int = 0
 ) -> Interval:
-    """`statistic` maps how often each of n groups was drawn, [resample, group], to [resample]. Its own
-    arrays have up to `width` numbers per resample."""
+    """`statistic` maps how often each of n groups was drawn, [resample, group], to [resample], by arrays
+    of up to `width` numbers per resample."""
     if n == 0:
         return NOTHING
     estimate = float(statistic(np.ones((1, n)))[0])
@@ -461,8 +437,7 @@ def _bootstrap(
 
 
 def _draws(n: int, n_boot: int, seed: int, block: int) -> Iterator[Array]:
-    """How often each of n groups is drawn, [resample, group]: n_boot resamples in blocks of at most
-    `block`. The size of the blocks does not change what is drawn."""
+    """How often each of n groups is drawn, [resample, group], in blocks, which change nothing."""
     if n * n_boot <= CELLS:
         drawn = _all_draws(n, n_boot, seed)
         yield from (drawn[start : start + block] for start in range(0, n_boot, block))
@@ -491,7 +466,6 @@ def _dot(weights: Array, values: NDArray[Any]) -> Array:
 
 
 def _weighted_pearson(weights: Array, x: Array, y: Array) -> Array:
-    """Pearson's r of the rows, each counted `weights` [resample, row] times."""
     covariance = _covariance(weights, x, y)
     variances = covariance[:, 0, 0], covariance[:, 1, 1]
     # What is left of a constant's variance is rounding: such a resample has no correlation.

@@ -1,9 +1,7 @@
 """What every notebook's start shares: parameters, models, input files, saving, means with intervals.
 
 `globals()` hands over the notebook's parameters: its annotated variables (`seed: int = 0`). The rooms
-of the papers have studies of their own (`decoding.Study`, `time.Study`, ...), which load the data,
-ask every question and mark the answers. What a study saves has these parameters, the models and the
-files read as its provenance.
+have studies of their own (`decoding.Study`, ...), which load data, ask questions and mark answers.
 """
 
 import gc
@@ -35,9 +33,8 @@ def _as_html(table: pd.DataFrame) -> str:
 class Study:
     """Parameters, models and input files of a notebook: the provenance of what it saves.
 
-    Its estimates draw whole clusters of facts, `n_boot` times: relations in parts 1 and 3, subjects or
-    an office's terms in part 2. Where a table is split by these clusters, or a study has none, they draw
-    facts. Tables need a column `unit`; the clusters come from the study's facts.
+    Its estimates draw whole clusters of facts, `n_boot` times; facts, where a table is split by these
+    clusters, or a study has none. Tables need a column `unit`; the clusters come from the study's facts.
     """
 
     facts: pd.DataFrame
@@ -96,7 +93,6 @@ class Study:
         return statistics.pairwise(self._complete(table), value, column, **how)
 
     def _resampling(self, by: Columns) -> dict[str, Any]:
-        """How an estimate draws in parts of a table by these columns: clusters, unless each part is one."""
         cluster = "" if self.cluster in by else self.cluster
         return {"cluster": cluster, "n_boot": self.parameters["n_boot"]}
 
@@ -138,6 +134,5 @@ class Study:
         return pd.concat(answers, ignore_index=True) if answers else pd.DataFrame()
 
     def print_counts(self, counts: str) -> None:
-        """Say how much was asked, and of which models."""
         names = ", ".join(model.name for model in self.models)
         print(f"{counts}, asked of {names or 'no model'}")

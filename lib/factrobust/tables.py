@@ -46,9 +46,7 @@ def read_table(
 ) -> pd.DataFrame:
     """Read a CSV or a TSV into a DataFrame of stripped strings, indexed by the line in the file.
 
-    Raises FactsError if the file is not UTF-8, has no rows, lacks a required column, repeats or
-    misspells a column, or holds a row with too many or too few cells. Empty lines are skipped.
-    Further columns are kept, so that a file may hold notes.
+    Raises FactsError for a bad file. Empty lines are skipped; further columns are kept as notes.
     """
     path = Path(path)
     comma = "\t" if path.suffix == ".tsv" else ","
@@ -85,7 +83,7 @@ def csv_schema(required: Iterable[str], **checks: Any) -> pa.DataFrameSchema:
 
 
 def read_checked(path: str | Path, schema: pa.DataFrameSchema) -> pd.DataFrame:
-    """Read a CSV with `read_table` and check it with `check_table` against its schema."""
+    """Read a CSV (`read_table`) and check it against its schema (`check_table`)."""
     optional = [name for name, column in schema.columns.items() if not column.required]
     required = [name for name in schema.columns if name not in optional]
     frame = read_table(path, required=required, optional=optional)
@@ -96,8 +94,7 @@ def read_checked(path: str | Path, schema: pa.DataFrameSchema) -> pd.DataFrame:
 def complete_table(
     frame: pd.DataFrame, schema: pa.DataFrameSchema, **defaults: str | pd.Series
 ) -> pd.DataFrame:
-    """Add the columns of the schema that the table lacks, with their default or "". Columns that are
-    not in the schema (notes) come last."""
+    """Add the columns of the schema that the table lacks, with their default or ""; notes come last."""
     notes = [column for column in frame if column not in schema.columns]
     missing = {name: defaults.get(name, "") for name in schema.columns if name not in frame}
     return frame.assign(**missing)[[*schema.columns, *notes]]
@@ -170,12 +167,10 @@ def check_unique(frame: pd.DataFrame, columns: list[str], path: str | Path) -> N
 
 
 def filled(remedy: str) -> pa.Check:
-    """Check that a cell is not empty."""
     return pa.Check(lambda cells: cells.str.strip() != "", error=f"is empty; {remedy}")
 
 
 def one_of(known: Iterable[str], remedy: str = "choose one of") -> pa.Check:
-    """Check that a cell is one of the known words."""
     words = sorted(known)
     return pa.Check.isin(words, error=f"is unknown; {remedy} {', '.join(words)}")
 
@@ -196,9 +191,8 @@ def stacked(tables: Mapping[Any, pd.DataFrame], column: str) -> pd.DataFrame:
 
 
 def melted(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> pd.DataFrame:
-    """Stack the columns `values` into one column of numbers, "value", beside the columns `by`. The one
-    name of `by` that the table lacks says which of `values` a number is from. Missing numbers are
-    left out."""
+    """Stack the columns `values` into one of numbers, "value", beside the columns `by`. The one name of
+    `by` that the table lacks says which of `values` a number is from. Missing numbers are left out."""
     [name] = {*by} - {*table}
     long = table.melt([column for column in by if column != name], list(values), name)
     return long.dropna(subset="value").astype({"value": float})
@@ -211,8 +205,7 @@ def alias_lists(aliases: pd.Series, objects: pd.Series) -> list[list[str]]:
 
 
 def slug(text: str) -> str:
-    """Lower-case words with hyphens between them, without accents and a leading "the". C++ becomes
-    c-plus-plus."""
+    """Lower-case words with hyphens between them, without accents and "the"; C++ is c-plus-plus."""
     text = text.removeprefix("the ").replace("+", " plus ").replace("#", " sharp ")
     plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     return re.sub(r"[^\w]+", "-", plain.casefold()).strip("-_")

@@ -8,9 +8,8 @@ separate words that touch ("Paris,France").
 
 A network, given as a function, tells how alike two texts are. A group holds the answers of a model to
 one question and its paraphrases, or its samples. Similarities are one float per group, [group], and
-NaN for a group with fewer than two texts, which has no pairs. A text of white space only is empty.
-Paper 3 says nothing about empty texts, whose embedding has no direction: here two empty texts are
-equal (similarity 1), and an empty and another text share nothing (0).
+NaN for a group with fewer than two texts. Paper 3 says nothing about empty texts, whose embedding has
+no direction: here two empty texts are equal (similarity 1), and an empty and another share nothing (0).
 """
 
 import re
@@ -39,9 +38,9 @@ PLAIN = str.maketrans("øłđðı", "olddi") | str.maketrans({"þ": "th", "æ": 
 def normalise(text: str) -> str:
     """Lower case, no diacritics, no punctuation, no articles, single spaces.
 
-    Apostrophes and full stops inside a word vanish ("U.S." -> "us", "O'Neill" -> "oneill"), as do
-    the commas of thousands ("1,000" -> "1000"); any other mark separates ("Coca-Cola" -> "coca
-    cola"). A decimal point stays ("1.5"). A text that is only articles stays as it is.
+    Apostrophes and full stops inside a word vanish ("U.S." -> "us", "O'Neill" -> "oneill"), as do the
+    commas of thousands; any other mark separates ("Coca-Cola" -> "coca cola"). A decimal point stays
+    ("1.5"), and so does a text that is only articles.
     """
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     plain = "".join(c for c in decomposed if not unicodedata.combining(c)).translate(PLAIN)
@@ -59,8 +58,8 @@ def exact_match(text: str, answers: Sequence[str]) -> bool:
 def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> bool:
     """Whether an accepted answer occurs in the text, after normalisation.
 
-    The paper's "contains" reads like a substring test, which finds the number 8 in "18" and Niger in
-    "Nigeria". `whole_words=False` does that. By default an answer must begin and end where words do.
+    The paper's "contains" reads like a substring test (`whole_words=False`), which finds Niger in
+    "Nigeria". By default an answer must begin and end where words do.
     """
     edge = " " if whole_words else ""
     found = f"{edge}{normalise(text)}{edge}"
@@ -71,8 +70,8 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
     """Mean pairwise cosine of each group's embeddings (equation 1), unclipped, in [-1, 1].
 
     The mean cosine of n unit vectors u follows from the length of their sum:
-    (|sum of u|^2 - n) / (n (n - 1)). `embed` is called once with the distinct, non-empty, stripped
-    texts, sorted. It returns their vectors, [text, dimension], of any length except 0.
+    (|sum of u|^2 - n) / (n (n - 1)). `embed` is called once, with the distinct, non-empty, stripped
+    texts, sorted, for their vectors, [text, dimension].
     """
     from scipy.sparse import csr_array
 
@@ -101,10 +100,9 @@ def mean_entailment(
 ) -> Array:
     """Mean probability of entailment over the ordered pairs of each group, in [0, 1].
 
-    Entailment is asymmetric, and both directions count (Raj et al., 2022). `probability` is called
-    once with the distinct pairs (premise, hypothesis) of non-empty texts, sorted, and returns one
-    number per pair. A text that occurs twice in a group is also paired with itself, because NLI
-    models do not give 1 for that pair (paper 3, table 3).
+    Both directions count (Raj et al., 2022). `probability` is called once with the distinct pairs
+    (premise, hypothesis) of non-empty texts, sorted. A text that occurs twice in a group is also paired
+    with itself, for which NLI models do not give 1 (paper 3, table 3).
     """
     counts = [Counter(permutations(map(str.strip, texts), 2)) for texts in groups]
     pairs = sorted({pair for group in counts for pair in group if all(pair)})
@@ -118,10 +116,9 @@ def clusters(groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike])
     """The cluster of each text of each group: 0, 1, ... in the order of the clusters' first texts.
 
     A text joins the first cluster whose first text says the same, or else begins a new one (Kuhn et
-    al., 2022). So later texts do not change the clusters of earlier ones. Texts that are equal after
-    normalisation say the same; an empty and another text do not. For all other pairs, `same` tells
-    whether they say the same. It is called once for all first clusters, once for all second ones,
-    and so on, with the distinct pairs of all groups, sorted.
+    al., 2022). Texts that are equal after normalisation say the same; an empty and another text do not.
+    For all other pairs `same` tells. It is called once for all first clusters, once for all second
+    ones, and so on, with the distinct pairs of all groups, sorted.
     """
     named = [[text.strip() for text in texts] for texts in groups]
     found: list[dict[str, int]] = [{} for _ in named]
@@ -143,7 +140,6 @@ def clusters(groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike])
 
 
 def per_pair(sums: ArrayLike, sizes: ArrayLike) -> Array:
-    """Means over the ordered pairs of each group, from their `sums` and the groups' `sizes` [group];
-    NaN for a group without a pair."""
+    """Means over the ordered pairs of each group, from their `sums` and the groups' `sizes` [group]."""
     n = np.asarray(sizes)
     return np.where(n > 1, sums / np.maximum(n * (n - 1.0), 1.0), np.nan)

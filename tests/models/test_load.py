@@ -251,7 +251,7 @@ def test_a_damaged_conversion_is_made_anew(embed, conversions, fault, monkeypatc
     elif fault == "lost":
         file.unlink()
     elif fault == "half-written":  # without its list of files
-        (folder / load.CHECKSUMS).unlink()
+        (folder / load.CHECKSUM).unlink()
     monkeypatch.setattr(load, "_whole", set())  # as in a new process
     assert converted() == folder
     assert file.read_text() == "half 0half 1"

@@ -2,8 +2,7 @@
 
 The paper says of SQuAD, TriviaQA and HotpotQA that each is "adjusted for the closed-book setting"
 (4.1.1), and no more. What is left out here is our reading of it: what cannot be answered whatever a
-model knows. That a question tacitly needs its passage ("When did the war end?") no rule can tell;
-the paper's next step leaves those out, which keeps what a model answers right.
+model knows. No rule can tell that a question tacitly needs its passage ("When did the war end?").
 """
 
 import json
@@ -42,18 +41,15 @@ class Question(NamedTuple):
 
 
 def closed_book(questions: Iterable[Question], name: str, source: str) -> Loaded:
-    """The questions that can be asked without a passage, as facts.
+    """The questions that can be asked without a passage, as facts: a table `schemas.AskedFacts`.
 
-    A table `schemas.AskedFacts`. fact_id is the data set and
-    its id ("squad/56be4db0acb8001400a502ec"), domain its name. relation holds what stands or falls
-    together: the article that a question is about ("squad/normans"), or where none is told the
-    question alone.
+    fact_id is the data set and its id ("squad/56be4db0acb8001400a502ec"), domain its name, relation the
+    article that a question is about ("squad/normans"), or where none is told the question alone.
 
     A question that occurs again is one fact with the answers of both. The counts sum up: questions
     (read) = facts + repeated_questions + left out. Left out are empty_questions, no_answers,
     needs_passage (the question speaks of its text) and ambiguous_questions (asked again with other
-    answers, so that only the passage tells which). Repeated (but for case) and
-    empty answers are left out.
+    answers, so that only the passage tells which).
     """
     rows = pd.DataFrame(questions, columns=Question._fields)
     rows["question"] = rows["question"].map(_plain)
@@ -139,8 +135,7 @@ def squad(content: Any) -> Iterator[Question]:
 
 def trivia_qa(content: Any) -> Iterator[Question]:
     """TriviaQA (Joshi et al. 2017), unfiltered. The object is the Value; aliases are the Aliases, then
-    those NormalizedAliases that differ from them by more than case (they spell "Ben & Jerry's" as "ben
-    jerry s")."""
+    those NormalizedAliases that differ from them by more than case."""
     for published in content["Data"] if isinstance(content, dict) else content:
         row = _snake_case(published)
         answer = _snake_case(row["answer"])

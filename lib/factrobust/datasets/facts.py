@@ -1,8 +1,4 @@
-"""Facts and their relations: load, validate, sample, turn into questions.
-
-A relation says how its facts are asked for. A table of facts may be yours; `load_question_types`
-reads the typed questions that a classifier of answers is trained with.
-"""
+"""Facts and their relations: load, validate, sample, turn into questions."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -53,16 +49,13 @@ RELATIONS_SCHEMA = tables.csv_schema(
 
 
 def load_relations() -> pd.DataFrame:
-    """Return the relations, indexed by name: question, prefix, answer_type, domain, popqa (bool)."""
+    """The relations, indexed by name: question, prefix, answer_type, domain, popqa (bool)."""
     table = read_relations(FILES[1])
     return table.assign(popqa=table["popqa"].eq("true"))
 
 
 def read_relations(path: str | Path, schema: pa.DataFrameSchema = RELATIONS_SCHEMA) -> pd.DataFrame:
-    """Read and check one relations file: all columns are texts, the index is the relation.
-
-    Raises FactsError with file, line and remedy.
-    """
+    """Read and check one relations file: all columns are texts, the index is the relation."""
     frame = tables.read_checked(path, schema)
     tables.check_unique(frame, ["relation"], path)
     return frame[[*schema.columns]].set_index("relation")
@@ -79,11 +72,8 @@ def load_facts(
 
     `path` is a CSV of your own (default: the embedded table); it needs only subject, relation and
     object. What it leaves out is filled in: fact_id from relation and subject, answer_type and domain
-    from the relation, popularity with NaN, the rest with nothing.
-
-    `relations` keeps the rows of the given relations; `limit` then takes `draws.sample_evenly`.
-
-    Raises FactsError for a bad file, ValueError for a bad limit.
+    from the relation, popularity with NaN, the rest with nothing. `relations` keeps those rows;
+    `limit` then takes `draws.sample_evenly`. Raises FactsError for a bad file.
     """
     path = FILES[0] if path is None else Path(path)
     table = load_relations()
@@ -109,11 +99,7 @@ def with_relations(schema: pa.DataFrameSchema, names: Iterable[str]) -> pa.DataF
 
 
 def questions(facts: pd.DataFrame) -> pd.DataFrame:
-    """Return the facts with the columns question and prefix: the relation's, subject filled in.
-
-    The prefix is the beginning of a sentence that the answer continues ("The capital of Kenya
-    is", without a space at its end).
-    """
+    """The facts with the columns question and prefix ("The capital of Kenya is"), subject filled in."""
     templates = load_relations().loc[facts["relation"], ["question", "prefix"]]
     filled = {str(n): [*map(worded, templates[n], facts["subject"])] for n in templates}
     return facts.assign(**filled)
@@ -145,9 +131,8 @@ def load_question_types(split: str) -> pd.DataFrame:
     firm or a people is Human; a planet, a river or a building is a Location; a date is Numerical),
     without Abbreviation and Description. `relation` names the relation of the facts table that a
     question asks in other words, else "": without these rows (334 are left), a classifier is tested
-    on relations that it never saw. `split` is "test" for every fifth question of each type (100), "train"
-    for the rest (403); the file lists each type in random order, so that the test part is a random
-    stratified fifth.
+    on relations that it never saw. `split` is "test" for every fifth question of each type (100), which
+    the file lists in random order, "train" for the rest (403).
     """
     frame = tables.read_csv(QUESTION_TYPES, dtype=str, keep_default_na=False)
     is_test = frame.groupby("answer_type").cumcount() % TEST_EVERY == TEST_EVERY - 1

@@ -3,8 +3,7 @@
 A name is "embedded" (this repository's data), "world" or "town" (`datasets.world`), that of an official
 data set (`official.SETS`: the hub's copy or its cache, at the pinned revision), the same with a revision
 ("squad@7b6d24c...") or a file ("squad:dev-v1.1.json"), or a CSV of your own ("my-facts.csv"). A path that
-is not absolute begins in the repository's folder, wherever the notebook lies. An unknown name raises
-ValueError; what the loaders raise is theirs.
+is not absolute begins in the repository's folder. An unknown name raises ValueError.
 """
 
 import re
@@ -34,15 +33,14 @@ def load_named(
     passages (SQuAD, ...) is a domain. The counts hold, by name, what the loader counted, and
     long_answers, the facts left out because no answer fits the probe's five tokens (`MAX_WORDS`).
 
-    Raises ValueError for a name that is unknown and for a bad limit, FactsError for a set without
-    facts, or two facts of one name.
+    Raises ValueError for an unknown name, FactsError for a set without facts, or two of one name.
     """
 
     def load(path: Path | None) -> Loaded:
         return Loaded(facts.questions(facts.load_facts(path)), {})
 
     def of_world(town: bool) -> Loaded:
-        from factrobust.datasets import world
+        from factrobust.datasets import world  # few need it
 
         return world.loaded(town=town)
 
@@ -71,8 +69,6 @@ def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame]:
     Both tables have the columns question, answer_type, relation (empty where it is none of the facts
     table's). `name` is "embedded" (questions of our own) or "trec:FOLDER", with the official files
     train_5500.label and TREC_10.label, whose questions also ask for descriptions and abbreviations.
-
-    Raises ValueError for an unknown name, FactsError for a file that is missing or malformed.
     """
     if name == EMBEDDED:
         train, test = (facts.load_question_types(split) for split in ("train", "test"))
@@ -97,9 +93,8 @@ def load_set(
     world: Callable[[bool], Loaded],
     loaders: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """A set by its name: of `load` without a path if it is embedded, with one if it is
-    a CSV; of `world`, which is told whether the town is meant; else an official one, of the `loaders`
-    (those of `datasets.official` by default)."""
+    """A set by its name: of `load` without a path if it is embedded, with one if it is a CSV; of `world`,
+    which is told whether the town is meant; else an official one, of the `loaders`."""
     if name == EMBEDDED:
         return load(None)
     if name in (WORLD, TOWN):

@@ -35,8 +35,7 @@ def local_files(path: Path) -> list[Path]:
 def fetch(repo: str, revision: str, pattern: str) -> tuple[list[Path], str]:
     """The files of a data set on the hub whose paths match the pattern, and the commit they are of.
 
-    Its cache serves where the hub cannot be reached, with a branch or short commit as it was when it
-    was fetched. Raises ConnectionError when neither has the files.
+    Its cache serves where the hub cannot be reached; ConnectionError when neither has the files.
     """
     from huggingface_hub import snapshot_download
 
@@ -59,7 +58,6 @@ def fetch(repo: str, revision: str, pattern: str) -> tuple[list[Path], str]:
 
 
 def _first_sentence(error: Exception) -> str:
-    """The first sentence of an error, on one line."""
     return shorten(f"{type(error).__name__}: {error}".split(". ")[0], 120)
 
 
@@ -118,8 +116,7 @@ def popqa(files: list[Path], source: str) -> tables.Loaded:
 
     fact_id is the relation and PopQA's id ("place_of_birth/4222362"), question PopQA's own, prefix
     the embedded relation's with PopQA's subject; aliases are the possible answers without obj;
-    popularity is the subject's page views a month, log_popularity its natural logarithm (NaN where
-    they are 0 or missing).
+    popularity is the subject's page views a month, log_popularity its natural logarithm.
     """
     (path,) = files
     rows = read_rows(path, _POPQA)
@@ -154,7 +151,6 @@ def load_trec(path: str | Path) -> pd.DataFrame:
 
     `path` is an official file (train_5500.label: 5,452 questions, TREC_10.label: 500). The paper
     (appendix H) trains on all six types and leaves Abbreviation and Description out of its results.
-    Raises FactsError for a malformed line or file.
     """
     with reading(path, "TREC"):
         # One stray byte 0xF0 ("sister city") stands for a space, as the hub's copy reads it.
@@ -195,8 +191,7 @@ def load_official(
 
     `path` is an official file (which is read whatever its split), a parquet copy, or a folder. The
     column source says which it was: "rajpurkar/squad@<commit>" or "rajpurkar/squad, dev-v1.1.json".
-    Raises FactsError with place and remedy for a bad file, ConnectionError when the hub's copy cannot
-    be fetched.
+    Raises FactsError for a bad file, ConnectionError when the hub's copy cannot be fetched.
     """
     entry: Any = SETS[name]
     repo, _, pinned = entry.hub.partition("@")

@@ -1,55 +1,23 @@
 """The invented world: its facts, and how often models are told them (`exposure.corpus`: in which
 sentences). data/world/README.md explains the tables."""
 
-from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 
 from factrobust import tables
-from factrobust.datasets import facts as fact_tables
 from factrobust.paths import DATA
 
 FOLDER = DATA / "world"
 SEEN = 8  # the first wordings of a relation; nobody sees the others
-_NAME = tables.filled("write a name")
-_WHOLE = pa.Check.str_matches(r"^\d+$", error="is no whole number of 0 or more; write one")
-_FLAG = tables.one_of(["true", "false"])
-_LIST = pa.Check.str_matches(
-    rf"^0(\|[1-{SEEN - 1}])*$", error=f"is no list such as 0|5|2 of 0 to {SEEN - 1}; write one"
-)
-_STATES = pa.Check.str_matches(
-    r"^[^{}]*\{subject\}[^{}]* \{object\}\.$",
-    error="must hold {subject} once and end with {object} and a full stop; put them there",
-)
-_ASKS = pa.Check.str_matches(
-    r"^[^{}]*\{subject\}[^{}]*\?$",
-    error="must hold {subject} once, no other braces, and end with a question mark; put them there",
-)
-_SOME = tables.number("write one, or leave it empty")
-SCHEMAS: dict[str, dict[str, Any]] = {
-    "relations": dict.fromkeys(("kind", "objects", "domain"), _NAME)
-    | {"relation": fact_tables.RELATION_NAME, "dated": _FLAG}
-    | {"answer_type": tables.one_of(tables.ANSWER_TYPES)},
-    "objects": {"list": _NAME, "object": _NAME},
-    "wordings": {"relation": _NAME, "wording": _WHOLE, "held_out": _FLAG}
-    | {"statement": _STATES, "question": _ASKS},
-    "facts": dict.fromkeys(("fact_id", "subject", "relation", "object", "rival"), _NAME)
-    | {"start": None, "end": None, "exposure": _WHOLE, "n_wordings": _WHOLE, "wordings": _LIST}
-    | dict.fromkeys(("n_dates", "contradicted", "town_exposure"), _SOME),
-    "spare": {"kind": _NAME, "name": _NAME},
-}
 _READ: dict[str, Any] = {
     "keep_default_na": False,
     "na_values": {"n_dates": [""], "town_exposure": [""]},
     "dtype": {"n_dates": "Int64", "town_exposure": "Int64"},
     "converters": {"wordings": lambda cell: [*map(int, cell.split("|"))]},
 }
-FILES = tuple(FOLDER / f"{name}.csv" for name in SCHEMAS)
 
 
 class World(NamedTuple):
@@ -62,36 +30,21 @@ class World(NamedTuple):
     spare: pd.DataFrame
 
 
-def load_world(folder: str | Path = FOLDER) -> World:
-    """Read and check the tables. Raises FactsError with file, line and remedy."""
-    times = tuple(path.stat().st_mtime_ns for path in sorted(Path(folder).glob("*.csv")))
-    return World(*(table.copy() for table in _tables(Path(folder), times)))
+FILES = tuple(FOLDER / f"{name}.csv" for name in World._fields)
+
+
+def load_world() -> World:
+    """The tables, which the tests check."""
+    return World(*(table.copy() for table in _tables()))
 
 
 @cache
-def _tables(folder: Path, times: tuple[int, ...]) -> World:
-    """`times` are those of the files' last changes: a notebook loads the world five times over."""
-    read: dict[str, pd.DataFrame] = {}
-    checked = {}
-    for name, each in SCHEMAS.items():
-        path = folder / f"{name}.csv"
-        checked[name] = tables.read_checked(path, tables.csv_schema(each, **each))
-        read[name] = tables.read_csv(path, **_READ)
-    _check(checked, folder / "facts.csv")
+def _tables() -> World:
+    """A notebook loads the world five times over."""
+    read = dict(zip(World._fields, (tables.read_csv(path, **_READ) for path in FILES), strict=True))
     read["relations"] = read["relations"].set_index("relation")
     read["wordings"]["prefix"] = read["wordings"]["statement"].str.removesuffix(" {object}.")
     return World(**read)
-
-
-def _check(read: Mapping[str, pd.DataFrame], path: Path) -> None:
-    """Raise FactsError for the first fact that the other tables do not allow."""
-    facts = read["facts"]
-    tables.check_unique(facts, ["fact_id"], path)
-    one = pa.DataFrameSchema({"relation": pa.Column(str)})
-    tables.check_table(facts, fact_tables.with_relations(one, read["relations"]["relation"]), path)
-    same = facts["object"].str.casefold().isin(facts["subject"].str.casefold())
-    fault = "the object is a subject, too; give one of the two another name"
-    tables.refuse(facts, same, path, fault)
 
 
 def loaded(*, town: bool = False) -> tables.Loaded:
@@ -105,8 +58,7 @@ def asked(*, town: bool = False, dated: bool = False, every_wording: bool = Fals
     """The facts with or without dates, what the corpus holds of each, their question and prefix in
     wording 0, or a row a wording: the column variant.
 
-    popularity is log10(1 + exposure), log_popularity ln(1 + exposure): 0, not unknown, for what nobody
-    was told.
+    popularity is log10(1 + exposure), log_popularity ln(1 + exposure): 0 for what nobody was told.
     """
     world = load_world()
     wordings = world.wordings.rename(columns={"wording": "variant"}).drop(columns="statement")

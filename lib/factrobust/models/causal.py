@@ -49,8 +49,7 @@ class CausalLM(Model):
     """A transformers decoder-only model in memory. `Seq2SeqLM` does some steps in its own way.
 
     One forward pass has at most `tokens_per_batch` new tokens. The head is applied at most at
-    `logits_per_batch` positions at once, each of which costs a float32 vector over the vocabulary. A
-    batch that does not fit into memory is halved until it does.
+    `logits_per_batch` positions at once, each of which costs a float32 vector over the vocabulary.
     """
 
     _last_prefix = NO_PREFIX  # of the last job
@@ -88,19 +87,16 @@ class CausalLM(Model):
         return bos is not None and self.tokenizer("a").input_ids[:1] == [bos]
 
     def _score(self, job: Job) -> Iterator[Batch]:
-        # 1. Prompt and answer become tokens together.
         encode = functools.partial(tokens.encode_pair, self.tokenizer, bos=self.bos)
         pairs = [encode(request["prompt"], request["answer"]) for request in job.requests]
         self._check(job, [len(ids) for ids, _ in pairs])
-        # 2. The first tokens that all of them share are read once.
         prefix = self._shared_prefix(pairs)
-        # 3. Answers to one prompt share a row, and so do prompts that begin with the same tokens. But
-        # longer rows change last digits, which low temperatures magnify.
+        # Longer rows change last digits, which low temperatures magnify.
         rows, sizes = rows_of(
             pairs, len(prefix.ids), keep_prompts_separate=job.operation == "temper"
         )
 
-        # 4. The same answers with other temperatures or cuts need the same hidden states.
+        # The same answers with other temperatures or cuts need the same hidden states.
         earlier: Any = self._tempered if job.operation == "temper" else {}
         found: dict[Any, tuple[torch.Tensor, list[int]]] = {}
         if job.operation == "temper":
@@ -122,8 +118,7 @@ class CausalLM(Model):
     def _along(
         self, answers: list[list[Answer]], prefix: SharedPrefix
     ) -> tuple[torch.Tensor, list[int]]:
-        """The hidden states [place, width] that predict the tokens of `answers` [row, answer], and the
-        place for each token of all answers in turn."""
+        """Hidden states [place, width] before `answers`' tokens, and the place for each token in turn."""
         packed, hidden, *_ = self._forward(answers, prefix)
         # Answers share places, since their first tokens follow the same prompt. The head is applied
         # once to each place.
@@ -139,11 +134,8 @@ class CausalLM(Model):
         answers: list[list[int]],
         settings: Mapping[str, Any],
     ) -> list[np.ndarray]:
-        """The result of score or temper for each answer.
-
-        Row `where[k]` of `hidden` [place, width] predicts token k of all answers in turn. The
-        log-softmax is float32.
-        """
+        """The result of score or temper for each answer. Row `where[k]` of `hidden` [place, width] predicts
+        token k of all answers in turn."""
         at = torch.tensor(where)
         targets = torch.tensor([token for ids in answers for token in ids])
         temperatures = settings.get("temperatures")
@@ -284,8 +276,7 @@ class CausalLM(Model):
         kept = pad_sequence([each.nonzero()[:, 0] for each in seen], batch_first=True)
         row = torch.tensor(at[0])[:, None]
         cache.select(row, kept)
-        level = TreeLevel(self.body, cache, kv_positions[row, kept], list(map(len, prompts)))
-        return hidden[at], level.next_level
+        return hidden[at], levels(self.body, cache, kv_positions[row, kept], [*map(len, prompts)])
 
     def _whole(self, prompt: list[int], answer: list[int]) -> torch.Tensor:
         """The network's own logits after an answer, [vocabulary]."""
@@ -294,11 +285,8 @@ class CausalLM(Model):
         return logits
 
     def _shared_prefix(self, answers: list[Answer]) -> SharedPrefix:
-        """The first tokens that all answers of a job share, with their keys.
-
-        Found before the batches, whose order is by chance. Jobs share their few-shot examples: if the
-        last job's prefix covers at least half of this one, its keys are used again.
-        """
+        """The first tokens that all answers of a job share, with their keys: the last job's, if its prefix
+        covers at least half of this one (jobs share their few-shot examples)."""
         common = common_length([ids for ids, _ in answers])
         # The token before an answer predicts its first token, so it must be a new one.
         common = min(common, *(start - 1 for _, start in answers)) if answers else 0
@@ -317,10 +305,8 @@ class CausalLM(Model):
     def _forward(
         self, batch: list[list[Answer]], prefix: SharedPrefix
     ) -> tuple[list["Row"], torch.Tensor, Any, torch.Tensor]:
-        """Run the answers [row, answer] after their shared prefix.
-
-        Returns the rows, hidden states [row, q, width], cache, and positions of its keys [row, key].
-        """
+        """Run the answers [row, answer] after their shared prefix: the rows, hidden states
+        [row, q, width], cache, and positions of its keys [row, key]."""
         cache, shared = copy.deepcopy(prefix.keys), len(prefix.ids)
         cache.batch_repeat_interleave(len(batch))
         rows = [pack_answers(row, shared) for row in batch]
@@ -330,10 +316,7 @@ class CausalLM(Model):
         return rows, self.body.hidden(padded, cache, kv_positions), cache, kv_positions
 
     def _check(self, job: Job, lengths: list[int]) -> None:
-        """ModelError for texts beyond the network's context, and for ids of another vocabulary.
-
-        Some networks give nonsense beyond their context, without an error.
-        """
+        """ModelError for texts beyond the network's context, and for ids of another vocabulary."""
         most = getattr(self.body.config, "max_position_embeddings", None)
         if most and lengths and max(lengths) > most:
             raise ModelError(
@@ -389,7 +372,6 @@ class Row(NamedTuple):
 
 
 def common_length(sequences: list[list[int]]) -> int:
-    """Length of the longest common beginning."""
     return len(commonprefix(sequences))  # noqa: RUF071 (of lists, not of paths)
 
 
@@ -402,12 +384,8 @@ def pack_answers(answers: list[Answer], shared: int) -> Row:
     """One row for some answers: a tree of their tokens, in which equal beginnings are one branch.
 
     The first `shared` tokens are in the cache. Example: the prompt 5 6 7 has the answers 8 9 and 1, and
-    5 6 are in the cache. Then
-
-        pack_answers([([5, 6, 7, 8, 9], 3), ([5, 6, 7, 1], 3)], shared=2)
-
-    gives the tokens 7 8 at positions 2 3 with the predictors 0 1 0: 8 and 1 follow 7, 9 follows 8, and
-    nothing is asked of 9 and 1. A row may hold answers to several prompts.
+    5 6 are in the cache. The row has the tokens 7 8 at positions 2 3 with the predictors 0 1 0: 8 and 1
+    follow 7, 9 follows 8, and nothing is asked of 9 and 1. A row may hold answers to several prompts.
     """
     new: list[int] = []
     positions, parents, predictors = [], [], []
@@ -438,9 +416,8 @@ def rows_of(
     """Rows of answers (their numbers) that begin with the same tokens, and the tokens of each row.
 
     Answers are taken in the order of their tokens. One joins the row before if its prompt is there
-    already. It also joins if a quarter of its tokens after the first `cached` ones is there, except
-    with `keep_prompts_separate`. A row has at most BRANCHES answers and LONG tokens, shared ones
-    counted once.
+    already; unless `keep_prompts_separate`, also if a quarter of its tokens after the first `cached`
+    ones is. A row has at most BRANCHES answers and LONG tokens, shared ones counted once.
     """
     rows: list[list[int]] = []
     sizes: list[int] = []
@@ -476,43 +453,41 @@ def pad_rows(rows: list[Row], shared: int, device: Any) -> Rows:
     return Rows(ids.to(device), positions.to(device), seen.to(device), (at[0], at[1]))
 
 
-class TreeLevel:
-    """The nodes of one level of a tree of answers. A row of the batch has the nodes of one prompt."""
+def levels(
+    body: Body, cache: Any, kv_positions: torch.Tensor, lengths: list[int]
+) -> tree.NextLevel:
+    """Levels of a tree of answers. A row of the batch has the nodes of one prompt."""
+    ahead = lengths  # the position of each row's next tokens
+    row_of = list(range(len(lengths)))  # each node
+    keys = torch.arange(kv_positions.shape[1])
+    known = keys[None] < torch.tensor(lengths)[:, None]  # [node, key]
 
-    def __init__(
-        self, body: Body, cache: Any, kv_positions: torch.Tensor, lengths: list[int]
-    ) -> None:
-        self.body, self.cache, self.kv_positions = body, cache, kv_positions
-        self.ahead = lengths  # the position of each row's next tokens
-        self.rows = list(range(len(lengths)))  # of each node
-        keys = torch.arange(kv_positions.shape[1])
-        self.seen = keys[None] < torch.tensor(lengths)[:, None]  # [node, key]
-
-    def next_level(self, parents: list[int], drawn: list[int]) -> torch.Tensor:
-        """Go on to the next level (see `tree.NextLevel`)."""
+    def next_level(parents: list[int], drawn: list[int]) -> torch.Tensor:
+        nonlocal ahead, kv_positions, known, row_of
         # 1. Rows whose answers have all ended leave the batch, in which they would still cost time.
-        rows = [self.rows[parent] for parent in parents]
+        rows = [row_of[parent] for parent in parents]
         live = sorted(set(rows))
-        if len(live) <= CROWDED * len(self.ahead):
-            left = torch.tensor(live, device=self.body.device)
-            self.cache.batch_select_indices(left)
-            self.kv_positions = self.kv_positions[left]
-            self.ahead = [self.ahead[row] for row in live]
+        if len(live) <= CROWDED * len(ahead):
+            left = torch.tensor(live, device=body.device)
+            cache.batch_select_indices(left)
+            kv_positions = kv_positions[left]
+            ahead = [ahead[row] for row in live]
             rows = [k for k, (_, group) in enumerate(groupby(rows)) for _ in group]
         # 2. The children of a row's nodes are its new tokens.
         columns = [k for _, group in groupby(rows) for k, _ in enumerate(group)]
         at = torch.tensor(rows), torch.tensor(columns)
-        n, width, earlier = len(self.ahead), max(columns) + 1, self.seen.shape[1]
+        n, width, earlier = len(ahead), max(columns) + 1, known.shape[1]
         ids = torch.zeros(n, width, dtype=torch.long)
         ids[at] = torch.tensor(drawn)
-        positions = torch.tensor(self.ahead)[:, None].expand(n, width)
+        positions = torch.tensor(ahead)[:, None].expand(n, width)
         # 3. A child sees what its parent saw, and itself.
         seen = torch.zeros(n, width, earlier + width, dtype=torch.bool)
         seen[:, :, earlier:] = torch.eye(width)
-        seen[*at, :earlier] = self.seen[parents]
-        self.rows, self.seen, self.ahead = rows, seen[at], [place + 1 for place in self.ahead]
+        seen[*at, :earlier] = known[parents]
+        row_of, known, ahead = rows, seen[at], [place + 1 for place in ahead]
         # 4. One forward pass for all of them.
-        device = self.body.device
-        new = Rows(ids.to(device), positions.to(device), seen.to(device), at)
-        self.kv_positions = torch.cat([self.kv_positions, new.positions], dim=1)
-        return self.body.hidden(new, self.cache, self.kv_positions)[at]
+        new = Rows(ids.to(body.device), positions.to(body.device), seen.to(body.device), at)
+        kv_positions = torch.cat([kv_positions, new.positions], dim=1)
+        return body.hidden(new, cache, kv_positions)[at]
+
+    return next_level

@@ -1,10 +1,9 @@
 """A model on several machines: in the memory of a Dask cluster's workers.
 
-A job is cut into slices. Each worker loads the model once and answers one slice after the other. A
-slice whose worker dies goes to another one, and a worker may join late. Results come back slice by
-slice to the process that asks, and only this one writes records. The slices do not depend on the
-number of workers, nor do the numbers. One process without a cluster makes other batches, and gives
-the same to 1e-4 nats.
+Each worker loads the model once and answers one slice of a job after the other. A slice whose worker
+dies goes to another one, and a worker may join late. Only the process that asks writes records. The
+slices do not depend on the number of workers, nor do the numbers. One process without a cluster makes
+other batches, and gives the same to 1e-4 nats.
 """
 
 import gc
@@ -36,8 +35,7 @@ REQUESTS = 48  # in a slice; with fewer, batches would be small
 class ClusterModel(Model):
     """A model that the workers of the Dask scheduler at `address` load and ask.
 
-    They call `load_model(load_name, dtype=dtype)` and refuse weights of another fingerprint. A job
-    raises ModelError if the scheduler cannot be reached or is lost.
+    A job raises ModelError if the scheduler cannot be reached or is lost.
     """
 
     def __init__(self, address: str, *, load_name: str, dtype: str, **about: Any) -> None:
@@ -68,11 +66,7 @@ class ClusterModel(Model):
 
 
 def connect(address: str, seconds: float = CONNECT_SECONDS) -> Any:
-    """A client of the Dask scheduler at `address`, such as "tcp://10.0.0.1:8786".
-
-    Says on stderr if it has no workers, for which a job would wait. Raises ModelError if no scheduler
-    answers within so many seconds.
-    """
+    """A client of the Dask scheduler at `address`; ModelError if none answers within so many seconds."""
     from distributed import Client
 
     # An error reports a lost connection once; these would repeat it.
@@ -96,10 +90,9 @@ def connect(address: str, seconds: float = CONNECT_SECONDS) -> Any:
 def cluster(where: str | None, workers: int | None = None) -> Iterator[str | None]:
     """The address of a scheduler for a block; None if `where` is None.
 
-    `where` is the address of a running scheduler. Or it is "local": a cluster of `workers` processes on
-    this machine, which share its cores, and end with the block. By default there is one for each core,
-    four at most; with GPUs only one, whose device_map uses all GPUs. Raises ModelError if the scheduler
-    cannot be reached.
+    `where` is the address of a running scheduler (ModelError if it cannot be reached). Or it is "local":
+    a cluster of `workers` processes on this machine, which share its cores, and end with the block. By
+    default there is one for each core, four at most; with GPUs only one, whose device_map uses them all.
     """
     if where != "local":
         if where is not None:
@@ -134,11 +127,8 @@ def cluster(where: str | None, workers: int | None = None) -> Iterator[str | Non
 
 
 def slices(job: Job) -> list[list[int]]:
-    """Slices of a job (numbers of requests), longest prompts first.
-
-    Requests with the same prompt share their computation, and prompts of similar length need little
-    padding: so both stand together.
-    """
+    """Slices of a job (numbers of requests), longest prompts first: equal prompts share their computation,
+    and prompts of similar length need little padding."""
     prompts = [request["prompt"] for request in job.requests]
     order = sorted(range(len(prompts)), key=lambda i: (-len(prompts[i]), prompts[i]))
     return [order[i : i + REQUESTS] for i in range(0, len(order), REQUESTS)]
@@ -149,10 +139,7 @@ _loaded: dict[str, Model] = {}  # by fingerprint
 
 
 def answer_slice(job: Job, *, name: str, dtype: str, fingerprint: str) -> list[Any]:
-    """The results of a slice in the order of its requests; runs on a worker.
-
-    Raises ModelError if the weights of that name have another fingerprint there.
-    """
+    """The results of a slice in the order of its requests; runs on a worker."""
     with _one_at_a_time:
         if fingerprint not in _loaded:
             _loaded.clear()  # its memory is for one model

@@ -1,10 +1,8 @@
 """Encoder-decoder transformers (T5, Flan-T5, BART): the same four operations.
 
-The encoder reads a prompt once for all its answers, temperatures and samples. As for decoder-only
-models, numbers are float32 log-softmax values at the positions that are asked for.
-
-A T5 decoder takes no position ids. So the nodes of the tree of answers (see `tree`) are rows of a
-batch: each row has its own past, and its prompt's keys and values.
+The encoder reads a prompt once for all its answers, temperatures and samples. A T5 decoder takes no
+position ids. So the nodes of the tree of answers (see `tree`) are rows of a batch: each row has its own
+past, and its prompt's keys and values.
 """
 
 import copy
@@ -45,7 +43,6 @@ class EncoderDecoder(Body):
     """A network's encoder, its decoder without the head, and the head.
 
     `begin` is the decoder's start token, and the first token if the model forces one (BART's <s>).
-    Raises ModelError for a network without a start token, or with attention other than full.
     """
 
     def __init__(self, network: Any) -> None:
@@ -111,12 +108,9 @@ class Seq2SeqLM(CausalLM):
     """A transformers encoder-decoder model in memory.
 
     The encoder reads the prompt with the tokenizer's special tokens. The answer is the decoder's text,
-    tokenised separately and predicted after the decoder's start token. So prompt and answer cannot
-    merge, and a separator between them is the answer's first character. (T5's tokenizer drops a
-    leading space and has no newline: a stop string with a newline never ends an answer of T5.)
-
-    The end token does not count, as for decoder-only models: `score` of a text is the log-probability
-    that the answer begins with it. To count the end token, give token ids that end with it.
+    tokenised separately: a separator is its first character. (T5's tokenizer drops a leading space and
+    has no newline: a stop string with a newline never ends an answer of T5.) The end token does not
+    count, as for decoder-only models, unless token ids end with it.
     """
 
     body: EncoderDecoder
@@ -156,11 +150,7 @@ class Seq2SeqLM(CausalLM):
         return max(prompt, len(self.body.begin) + answer)  # encoder and decoder each have a context
 
     def _together(
-        self,
-        prompts: list[list[int]],
-        answers: list[int],
-        prefix: SharedPrefix,
-        keep_prompts_separate: bool,
+        self, prompts: list[list[int]], answers: list[int], *_: Any, **__: Any
     ) -> tuple[list[list[int]], list[int]]:
         sizes = [(len(ids) + 1) * n for ids, n in zip(prompts, answers, strict=True)]
         return [[i] for i in range(len(prompts))], sizes
@@ -169,10 +159,7 @@ class Seq2SeqLM(CausalLM):
         return NO_PREFIX  # the encoder reads each prompt as a whole
 
     def _prefill(
-        self,
-        prompts: list[list[int]],
-        prefix: SharedPrefix = NO_PREFIX,
-        keep_prompts_separate: bool = False,
+        self, prompts: list[list[int]], *_: Any, **__: Any
     ) -> tuple[torch.Tensor, NextLevel]:
         hidden, encoded = self.body.encode(prompts)
 

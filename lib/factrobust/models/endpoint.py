@@ -3,14 +3,12 @@
     {url: https://api.openai.com/v1, model: gpt-4o-mini-2024-07-18, key_env: OPENAI_API_KEY}
     {url: http://localhost:8000/v1, model: meta-llama/Llama-3.1-8B, api: completions, concurrency: 32}
 
-`Endpoint` lists what such a mapping may hold. Servers (OpenAI, vLLM, SGLang, TGI, llama.cpp and others)
-differ in what they can do, and few say so. So the first request of an operation goes alone and asks for
-everything. What the server refuses by name is left out from then on, and each answer lists it
-(`Generation.refused`). `Endpoint.lacks` holds what no such server can do.
+`Endpoint` lists what such a mapping may hold. Servers differ in what they can do, and few say so. So
+the first request of an operation goes alone and asks for everything. What the server refuses by name is
+left out from then on, and each answer lists it (`Generation.refused`).
 
-Randomness is the server's. A seed from (seed, prompt, temperature, index) goes with each request, but
-one request may bring many samples, and servers use seeds as they like. Even greedy answers may depend
-on what else a server computes. Recorded answers do not change.
+Randomness is the server's: a seed goes with each request, which servers use as they like. Even greedy
+answers may depend on what else a server computes. Recorded answers do not change.
 """
 
 import hashlib
@@ -44,9 +42,8 @@ NO_SCORE = (
 TOP = 10  # alternatives kept at each position
 FEWER = 5  # for a server that refuses so many: legacy OpenAI and TGI tell five at most
 STOPS = 4  # OpenAI takes no more; answers are cut at the others here
-# Asks for the whole distribution, since some servers truncate it by default: vLLM as the model's makers
-# suggest, llama.cpp to the 40 likeliest tokens. OpenAI knows only the first of these, and TGI takes no
-# top_p of 1. A server that refuses one does not truncate by it.
+# Asks for the whole distribution, which vLLM and llama.cpp truncate by default. OpenAI knows only the
+# first of these, and TGI takes no top_p of 1. A server that refuses one does not truncate by it.
 WIDE: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
 TOPS = ("logprobs", "top_logprobs", "top_n_tokens")
 NAMES = re.compile(
@@ -65,22 +62,17 @@ Word = Annotated[str, Field(pattern=r"^\S+$")]
 class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
     """The settings of a mapping."""
 
-    # Host and path (usually /v1), and nothing else: no user, no password.
-    url: str = Field(pattern=r"^https?://[^\s/?#@]+[^\s?#@]*$")
+    url: str = Field(pattern=r"^https?://[^\s/?#@]+[^\s?#@]*$")  # no user, no password
     model: Word  # its name at the server
-    # The environment variable that holds the key; never the key itself.
-    key_env: str | None = Field(None, pattern="^[A-Z_][A-Z0-9_]*$")
+    key_env: str | None = Field(None, pattern="^[A-Z_][A-Z0-9_]*$")  # the variable with the key
     # completions: the server continues the prompt as it stands (pretrained models).
     api: Literal["chat", "completions"] = "chat"
     # The default prompt format. In a chat, one without template is a single message (paper 1).
     format: Literal[*FORMATS] = "two-shot"  # type: ignore[valid-type]
     concurrency: int = Field(8, ge=1)  # requests at a time
     timeout: int = Field(120, ge=1)  # whole seconds until a request counts as lost
-    # After 408, 409, 429, 5xx, a timeout or a lost connection; the client waits longer each time, or
-    # as long as Retry-After says.
-    retries: int = Field(8, ge=0)
-    # A limit for one loaded model; repeated requests count.
-    budget_requests: int | None = Field(None, ge=1)
+    retries: int = Field(8, ge=0)  # by openai's client, which waits longer each time
+    budget_requests: int | None = Field(None, ge=1)  # of one loaded model; repeated ones count
     revision: Word | None = None  # any word for the version that is served now
 
     @property
@@ -93,9 +85,8 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
     def fingerprint(self) -> str:
         """The part of a record's key that stands for the model: URL, model, api and revision.
 
-        Nobody can check the weights behind an endpoint: the same words count as the same model. If a
-        server may change what it serves under a name, ask for a dated model
-        ("gpt-4o-mini-2024-07-18"), or change `revision`.
+        Nobody can check the weights behind an endpoint. If a server may change what it serves under a
+        name, ask for a dated model ("gpt-4o-mini-2024-07-18"), or change `revision`.
         """
         words = [f"endpoint:{self.url.rstrip('/')}", self.model, self.api, self.revision]
         return " ".join(word for word in words if word)
@@ -119,10 +110,7 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
         raise ModelError(f"{self.url} needs a key: set the environment variable {self.key_env}")
 
     def redacted(self, said: str) -> str:
-        """A text for people without the key, which some servers repeat in what they say.
-
-        Never for a reply before it is read: a short key may stand in a number or a name by chance.
-        """
+        """A text for people without the key, which some servers repeat in what they say."""
         key = self.key()
         return said.replace(key, "***") if key else said
 
@@ -140,10 +128,9 @@ def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
 class EndpointModel(Model):
     """A model behind an endpoint. Each answer is yielded, and recorded, as it arrives.
 
-    `generate` asks at temperature 0 for ten alternatives a token; the server may give fewer or none.
-    `sample` asks for n answers at once, then for those that did not come, and only once at temperature
-    0. Samples have no log-probabilities (see `Choice.generation`). `score` needs a server that repeats
-    prompts with their log-probabilities (completions of vLLM, older OpenAI models).
+    `generate` asks for ten alternatives a token; the server may give fewer or none. `sample` asks for n
+    answers at once, then for those that did not come. `score` needs a server that repeats prompts with
+    their log-probabilities (completions of vLLM, older OpenAI models).
     """
 
     def __init__(self, endpoint: Endpoint, **about: Any) -> None:
@@ -282,10 +269,7 @@ class EndpointModel(Model):
         return body | ({"logprobs": True, "top_logprobs": top} if top else {})
 
     def _leave_out(self, body: dict[str, Any], said: str) -> bool:
-        """Note what in this request the server refuses; whether there is anything to leave out.
-
-        It names what it refuses, but for several samples. What the caller asked for stays.
-        """
+        """Note what in this request the server refuses; whether there is anything to leave out."""
         name = refused_option(said, body.get("prompt") or body["messages"][0]["content"])
         ours = name in body and name in ("seed", "echo", *WIDE)
         top = body.get("top_logprobs", body.get("logprobs"))
@@ -301,10 +285,7 @@ class EndpointModel(Model):
         return True
 
     def _explained(self, error: Exception, what: str) -> ModelError:
-        """One sentence for what went wrong, without the key.
-
-        It is raised elsewhere, so that the error itself, which may hold the key, is no context of it.
-        """
+        """One sentence for what went wrong, raised where the error, which may hold the key, is no context."""
         said = f"{error} {error.__cause__ or ''}"
         if isinstance(error, ValidationError):
             [fault, *_] = error.errors(include_input=False, include_url=False)
@@ -340,9 +321,8 @@ def _tokens(logprobs: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tokens of either of the two shapes that servers send, in the second one.
 
     Completions of OpenAI and vLLM have parallel lists: {"tokens": [" Nai", "robi"], "token_logprobs":
-    [-0.1, -0.2], "top_logprobs": [{" Nai": -0.1, ...}, ...]}. Chats and llama.cpp have a list of
-    tokens: {"content": [{"token": " Nai", "bytes": [32, ...], "logprob": -0.1, "top_logprobs": [...]},
-    ...]}.
+    [-0.1, -0.2], "top_logprobs": [{" Nai": -0.1, ...}, ...]}. Chats and llama.cpp have a list of tokens
+    as "content", each as `Token`.
     """
     if (content := logprobs.get("content")) is not None:
         return content
@@ -364,7 +344,6 @@ class Choice(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _of_any_server(cls, choice: dict[str, Any]) -> dict[str, Any]:
-        """The text of a chat's message or of a completion, and its `_tokens`."""
         message, logprobs = choice.get("message") or {}, choice.get("logprobs") or {}
         text = message.get("content", choice.get("text"))
         text = message.get("refusal") if text is None else text
@@ -375,11 +354,8 @@ class Choice(BaseModel):
     def generation(
         self, prompt: str, stop: Sequence[str], refused: Sequence[str] = (), *, greedy: bool
     ) -> Generation:
-        """The answer before the first stop string, with the log-probabilities of its tokens.
-
-        There are no token ids, which servers do not send. Samples have no log-probabilities: some
-        servers send those before, others those after the temperature, and none says which.
-        """
+        """The answer before the first stop string, with the log-probabilities of its tokens; not of
+        samples: some servers send those before the temperature, others those after it."""
         short = cut(self.text, stop)
         text = self.text if short is None else short
         tokens = self.tokens[: covering(self.tokens, text)] if greedy else []
@@ -393,8 +369,8 @@ class Choice(BaseModel):
     def scores(self, prompt: str, answer: str) -> np.ndarray:
         """log P of the answer's tokens, float32 [token], from a reply that repeats prompt and answer.
 
-        These are the smallest suffix of the tokens that covers the answer (paper 2, appendix D). One
-        new token may follow them. Raises ModelError if the tokens do not add up to the answer.
+        The tokens are as in `Model.score`; one new token may follow them. Raises ModelError if they do
+        not add up to the answer.
         """
         both, tokens = (prompt + answer).encode(), self.tokens
         ends_there = not self.text.partition(prompt + answer)[2]
@@ -415,8 +391,7 @@ class Choice(BaseModel):
 def covering(tokens: Sequence[Token], text: str) -> int:
     """How many of the tokens cover `text`, the answer or its beginning.
 
-    All of them if their texts do not add up to it, for example where half a letter is sent as a
-    replacement character. A chat server may have dropped white space before the answer.
+    All of them if their texts do not add up to it, as where half a letter is a replacement character.
     """
     goal, whole = text.encode(), b"".join(token.text for token in tokens)
     start = whole.find(goal)
@@ -429,11 +404,8 @@ def covering(tokens: Sequence[Token], text: str) -> int:
 
 
 def refused_option(said: str, prompt: str) -> str | None:
-    """The parameter of which a server's error says that it is not taken, if there is one.
-
-    Servers have no common form for this. It is the parameter that stands nearest to words of refusal
-    in a sentence: an error may hold others, in a list of what is supported or in the prompt.
-    """
+    """The parameter of which a server's error says that it is not taken, if there is one: that nearest
+    to words of refusal in a sentence. Others may stand in a list of what is supported or in the prompt."""
     for form in (prompt, json.dumps(prompt)[1:-1], json.dumps(prompt, ensure_ascii=False)[1:-1]):
         if NAMES.search(form):
             said = said.replace(form, " ")
@@ -448,6 +420,4 @@ def refused_option(said: str, prompt: str) -> str | None:
 
 
 class Reply(BaseModel):
-    """The reply to a request."""
-
     choices: Annotated[list[Choice], Field(min_length=1)]

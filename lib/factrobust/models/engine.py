@@ -47,16 +47,12 @@ class Rows(NamedTuple):
 
 
 class Body:
-    """The network below its head, run with explicit masks; and its head.
+    """The network below its head, run with explicit masks; and its head. ModelError for a network that
+    masks cannot control: one without position ids, or with other attention than full and sliding."""
 
-    `begin` are the tokens of a decoder before every answer. `scales` are factors that the head may
-    need on the hidden states. Raises ModelError for a network that masks cannot control: one without
-    position ids, or with other attention than full and sliding.
-    """
-
-    begin: Sequence[int] = ()
+    begin: Sequence[int] = ()  # the tokens of a decoder before every answer
     scale: float = 1.0
-    scales: Sequence[float] = (1.0,)
+    scales: Sequence[float] = (1.0,)  # that the head may need on the hidden states
 
     def __init__(self, network: Any) -> None:
         self.network = network
@@ -174,10 +170,8 @@ def attend(
     **other: Any,
 ) -> tuple[torch.Tensor, None]:
     """transformers' attention by torch, with queries [1, head, token, width] of the tokens at the
-    places `at` of the mask's rows [row, 1, q, kv]; without `at`, queries of all places.
-
-    Heads that share keys are computed as one head with more queries: no keys are copied.
-    """
+    places `at` of the mask's rows [row, 1, q, kv], or of all. Heads that share keys are computed as one
+    head with more queries: no keys are copied."""
     if attention_mask is None:
         return sdpa_attention_forward(module, query, key, value, None, scaling=scaling, **other)
     rows, _, width, _ = attention_mask.shape
@@ -211,9 +205,8 @@ def in_batches(
     """Run items in batches of similar size, longest first, and yield the result of each batch.
 
     A batch is padded to its largest item and has at most `budget` tokens (`sizes`: tokens of each
-    item). A batch that does not fit into memory is halved, and so is an item that is a list. Raises
-    ModelError with the model's `name` if one item alone does not fit. On a CPU, LANES batches run at
-    once, each with its share of the threads. The shortest come last, so that no lane waits long.
+    item). One that does not fit into memory is halved, and so is an item that is a list; ModelError if
+    an item alone does not fit. On a CPU, LANES batches run at once, each with its share of the threads.
     """
     batches: list[list[Any]] = []
     for i in sorted(range(len(items)), key=lambda i: sizes[i]):
@@ -275,12 +268,9 @@ def prepack(network: torch.nn.Module) -> None:
     """Let each float32 `Linear` of a network on the CPU pack its weight for oneDNN at its first use.
 
     torch's float32 products on the CPU are MKL's, which on many processors (all of AMD's) does not use
-    the AVX-512 units. oneDNN does, with weights in its own layout. Both ways are float32 and differ in
-    the last digits. Measured on two cores: 2.5 times the speed of MKL for a layer of the body, 3 to 4
-    times for the head at 8 to 64 rows.
-
-    For inference only: there are no gradients. A weight that nothing else uses (the embedding may)
-    keeps only its shape and dtype, so that memory does not grow.
+    the AVX-512 units. oneDNN does, with weights in its own layout: 2.5 times the speed for a layer, 3 to
+    4 times for the head (two cores, 8 to 64 rows), for inference only. A weight that nothing else uses
+    (the embedding may) keeps only its shape and dtype, so that memory does not grow.
     """
     if not available():
         return

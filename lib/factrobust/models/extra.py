@@ -24,11 +24,9 @@ APPLE = {
 class OpenELMConfig(Qwen3Config):
     """Apple's config.json as a Qwen 3 configuration, with the sizes of each layer.
 
-    OpenELM (Mehta et al. 2024) makes two of the pairs of paper 2. Its layers are Qwen 3's (RMS norms of
-    queries and keys before the rotation, grouped queries, a gated feed-forward network), but each has
-    its own number of heads and its own width. So these classes only read Apple's config.json and
-    names, and split its fused matrices. In bfloat16 the rotation is rounded as in Qwen 3. Apple's own
-    code, which transformers 5 no longer runs, rotates in float32.
+    OpenELM (Mehta et al. 2024) makes two of the pairs of paper 2. Its layers are Qwen 3's, but each has
+    its own number of heads and its own width. In bfloat16 the rotation is rounded as in Qwen 3; Apple's
+    own code, which transformers 5 no longer runs, rotates in float32.
     """
 
     model_type = "openelm"
@@ -46,7 +44,6 @@ class OpenELMConfig(Qwen3Config):
         super().__post_init__(**kwargs)
 
     def of_layer(self, index: int) -> Qwen3Config:
-        """The configuration of one layer."""
         layer = copy.copy(self)
         layer.num_attention_heads = (self.num_query_heads or [])[index]
         layer.num_key_value_heads = (self.num_kv_heads or [])[index]
@@ -62,8 +59,6 @@ def whole_multiple(size: float, divisor: int) -> int:
 
 
 class OpenELMModel(Qwen3Model):
-    """The network below its head."""
-
     config_class = OpenELMConfig
 
     def __init__(self, config: OpenELMConfig) -> None:
@@ -75,8 +70,6 @@ class OpenELMModel(Qwen3Model):
 
 
 class OpenELMForCausalLM(Qwen3ForCausalLM):
-    """The whole network."""
-
     config_class = OpenELMConfig
 
     def __init__(self, config: OpenELMConfig) -> None:
@@ -106,10 +99,9 @@ def register() -> None:
 class MptBody(Body):
     """MPT (MosaicML 2023; paper 3 has one), run with explicit positions and masks.
 
-    MPT has no position ids. Its attention prefers near keys (ALiBi, Press et al. 2022), and
-    transformers takes the distance from a key's place in the batch, which padding and branches shift.
-    Here the bias follows each key's own position. All else is transformers' own, and `CausalLM`
-    compares its logits with ours when it is loaded.
+    MPT's attention prefers near keys (ALiBi, Press et al. 2022), and transformers takes the distance from
+    a key's place in the batch, which padding and branches shift. Here the bias follows each key's own
+    position.
     """
 
     def __init__(self, network: Any) -> None:
@@ -121,7 +113,6 @@ class MptBody(Body):
         self.slopes = -self.base.build_mpt_alibi_tensor(self.config.n_heads, 2)[..., :1]
 
     def hidden(self, rows: Rows, cache: Any, kv_positions: torch.Tensor) -> torch.Tensor:
-        """Last hidden states [row, q, width]; the new keys and values are added to `cache`."""
         distance = kv_positions[:, None, None] - rows.positions[:, None, :, None]
         bias = self.slopes.to(distance.device) * distance  # [row, head, q, key]
         bias = bias.masked_fill(~rows.seen[:, None], -torch.inf)
@@ -135,7 +126,6 @@ class MptBody(Body):
 
 
 def _attended(attn: Any, states: torch.Tensor, bias: torch.Tensor, cache: Any) -> torch.Tensor:
-    """The output of a layer's attention, [row, q, width]."""
     rows, q, _ = states.shape
     mixed = attn.Wqkv(states)
     if attn.clip_qkv:

@@ -1,8 +1,7 @@
 """What a language model is to this project: four operations, and the records of their results.
 
-Every operation is a `Job`: a list of requests and the settings that they share. A model answers a
-job batch by batch, so that the record store can commit each batch as it arrives. The public methods
-below check the input, run the job and put the results in the order of the prompts.
+A model answers a `Job` batch by batch, so that the record store can commit each batch as it arrives.
+The public methods check the input, run the job and put the results in the order of the prompts.
 """
 
 import json
@@ -36,16 +35,13 @@ class Generation:
     """One generated answer.
 
     `text` ends before the stop string and the space in front of it, or before the end token.
-    `token_ids` are the fewest tokens that cover it, and `logprobs` their log-probabilities (nats, at
-    temperature 1).
+    `token_ids` are the fewest tokens that cover it. Log-probabilities and entropies are in nats.
 
     Greedy answers have `top_logprobs`: at each position the ten likeliest (token, log-probability)
     pairs, best first. With temperatures they also have the `curve`, log P_t of the whole answer at
-    each temperature t, and the `entropies`, that of the whole distribution at each position (nats).
-    Samples have `tempered_logprobs`, under the distribution that they were drawn from.
-
-    `refused` are options of a request that an endpoint's server did not take (see `endpoint.WIDE`):
-    the answer was made without them.
+    each temperature t, and the `entropies` of the whole distribution at each position. Samples have
+    `tempered_logprobs`, under the distribution that they were drawn from. `refused` are options that
+    an endpoint's server did not take (see `endpoint.WIDE`).
     """
 
     prompt: str
@@ -72,20 +68,13 @@ class Job:
 
 
 class Model(ABC):
-    """A language model. Subclasses answer jobs; the four operations are the same for all.
+    """A language model. Subclasses answer jobs; the four operations are the same for all."""
 
-    Attributes:
-        name: the name it was loaded by.
-        fingerprint: what its numbers depend on: hash of the weights or hub revision, and dtype.
-        prompt_format: its default format, a key of `factrobust.models.prompts.FORMATS`.
-        chat: text before and after the user's message in its chat template; None without one.
-        lacks: the operations that it does not have, or "token_ids", each with a sentence about it.
-    """
-
-    name: str
-    fingerprint: str
-    prompt_format: str
-    chat: tuple[str, str] | None
+    name: str  # it was loaded by
+    fingerprint: str  # what its numbers depend on: hash of the weights or hub revision, and dtype
+    prompt_format: str  # its default, a key of `factrobust.models.prompts.FORMATS`
+    chat: tuple[str, str] | None  # text around the user's message in its chat template, if any
+    # The operations that it does not have, or "token_ids", each with a sentence about it.
     lacks: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, **about: Any) -> None:
@@ -113,11 +102,8 @@ class Model(ABC):
     ) -> list[Generation]:
         """Greedy answers, one `Generation` a prompt. Generation ends at any string of `stop`.
 
-        With `temperatures` each answer has its `curve`, which is what `temper` gives for its token
-        ids. This costs little, since the logits along the answer are known.
-
-        The caller needs `alternatives` likeliest tokens at each position, at most ten. A model that
-        gives fewer, as some endpoints do, raises ModelError at its first answer.
+        With `temperatures` each answer has its `curve` (`temper`). The caller needs `alternatives`
+        likeliest tokens at each position, at most ten: ModelError from a model that gives fewer.
         """
         settings = _decoding(max_new_tokens, stop)
         if temperatures:
@@ -140,10 +126,9 @@ class Model(ABC):
         """`n` sampled answers a prompt, from softmax(logits / temperature) over the vocabulary.
 
         `temperature` is one number for all prompts, or one for each. Equal prompts share their
-        computation: to sample a prompt at several temperatures, repeat it in one call. A sample
-        depends on (seed, prompt, temperature, its index) alone. Other batches, threads or processors
-        change last digits, but almost never a draw (none of 10,600). Temperature 0 is greedy
-        (equation 2 of paper 1 in the limit). `cuts` truncate the distribution (see `temper`).
+        computation, also at several temperatures. A sample depends on (seed, prompt, temperature, its
+        index) alone: other batches or processors almost never change a draw (none of 10,600).
+        Temperature 0 is greedy (equation 2 of paper 1 in the limit). `cuts` truncate (see `temper`).
         """
         prompts = _texts(prompts)
         temperatures = _temperatures(temperature, len(prompts))
@@ -159,11 +144,9 @@ class Model(ABC):
     def score(self, prompts: Sequence[str], answers: Answers) -> list[np.ndarray]:
         """log P of each token of an answer after its prompt: one float32 array an answer.
 
-        An answer is a text or a list of token ids. Prompt and text are tokenised together. The
-        answer's tokens are the smallest suffix that covers its characters (paper 2, appendix D), so
-        a token across the boundary counts. Token ids are put behind those of the prompt: the ids of
-        a `Generation` give its log-probabilities again. (`Seq2SeqLM` tokenises prompt and text
-        separately.)
+        An answer is a text or a list of token ids. Prompt and text are tokenised together (but by
+        `Seq2SeqLM`). The answer's tokens are the smallest suffix that covers its characters (paper 2,
+        appendix D), so a token across the boundary counts. Token ids are put behind the prompt's.
         """
         return self._run(Job("score", _pairs(prompts, answers)))
 
@@ -172,9 +155,7 @@ class Model(ABC):
     ) -> np.ndarray:
         """log P_t(answer | prompt) at every temperature, array [prompt, temperature].
 
-        An answer is a text or a list of token ids, as in `score`. One teacher-forced pass serves all
-        temperatures: the logits along the answer do not depend on t. Temperatures under 1e-4 count
-        as 1e-4 (equation 2, paper 1).
+        Answers are as in `score`. Temperatures under 1e-4 count as 1e-4 (equation 2, paper 1).
 
         Example: a model continues with " Nairobi" in 80% and " Mombasa" in 20% of cases. Then
 
@@ -182,10 +163,10 @@ class Model(ABC):
 
         since at t = 2 the odds of 4 to 1 become their square root, 2 to 1.
 
-        `cuts` truncate the tempered distribution in the order of transformers' `generate`. `top_k`
-        keeps so many likeliest tokens. Of these, `top_p` keeps the fewest whose probabilities sum to
-        it. Of these, `min_p` keeps those with at least that share of the largest probability. The
-        rest is renormalised. An answer that needs a dropped token has log P = -inf.
+        `cuts` truncate the tempered distribution in the order of transformers' `generate`: `top_k`
+        keeps so many likeliest tokens, of these `top_p` the fewest whose probabilities sum to it, and
+        of these `min_p` those with at least that share of the largest probability. The rest is
+        renormalised. An answer that needs a dropped token has log P = -inf.
         """
         grid = _temperatures(temperatures, len(temperatures))
         _require(bool(grid), "temperatures is empty; give at least one, such as 1.0")
@@ -201,10 +182,8 @@ class Model(ABC):
         return collected(batches, len(job.requests), f"{self.name} {job.operation}")
 
     def _checked(self, batches: Batches, needed: int) -> Batches:
-        """The same batches; ModelError if the first answer has fewer alternatives than `needed`.
-
-        One position with enough of them will do: a server merges tokens whose texts are equal.
-        """
+        """The same batches; ModelError if the first answer has nowhere as many alternatives as `needed`
+        (a server merges tokens whose texts are equal)."""
         with closing(batches):  # type: ignore[type-var]
             for indices, answers in batches:
                 found = [at for g in answers if needed and g.text for at in g.top_logprobs or [[]]]
@@ -219,11 +198,8 @@ class Model(ABC):
 
 
 class RecordedModel(Model):
-    """Answers from the store. What is missing is computed, and committed batch by batch.
-
-    The model behind it is loaded at the first missing answer. A run that finds everything in the
-    records needs no weights, no torch, no server and no key.
-    """
+    """Answers from the store. For the first that is missing the model behind it is loaded: a run that
+    finds everything in the records needs no weights, no torch, no server and no key."""
 
     def __init__(self, records: Records, load: Callable[[], Model], **about: Any) -> None:
         super().__init__(**about)
@@ -250,7 +226,7 @@ class RecordedModel(Model):
 
 
 def need(found: object, models: Sequence[Model], why: str) -> None:
-    """Raise LacksError if nothing is found: why there is nothing to look at of these models."""
+    """Raise LacksError if nothing is found of these models, and say why."""
     if models and not found:
         raise LacksError(f"{', '.join(model.name for model in models)}: {why}")
 
@@ -308,7 +284,6 @@ def _temperatures(temperature: float | Sequence[float], n: int) -> list[float]:
 def _cuts(
     top_k: int | None = None, top_p: float | None = None, min_p: float | None = None
 ) -> dict[str, Any]:
-    """The settings that truncate, by name, as plain numbers."""
     _require(top_k is None or top_k >= 1, f"top_k must be at least 1 token, not {top_k}")
     for name, share in (("top_p", top_p), ("min_p", min_p)):
         _require(share is None or 0 < share <= 1, f"{name} must lie in (0, 1], not {share}")

@@ -7,7 +7,6 @@ import re
 import sys
 import tempfile
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ GROWN = DATA / "world" / "models"  # what `models.grow` made, a folder each
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "*.spm")
 MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")
-CHECKSUMS = "checksums.txt"  # of a conversion's files
+CHECKSUM = "sha256"  # of a conversion's files
 # For chat templates; the date that Llama 3's takes where it is told none.
 TODAY = datetime(2024, 7, 26)
 DATE_CODES = ("%Y", "%y", "%-m", "%m", "%B", "%b", "%-d", "%d", "%A", "%a", "%j", "%H", "%M", "%S")
@@ -75,16 +74,12 @@ COLUMNS = tuple(Settings.model_fields)
 
 
 def settings_of(name: str) -> Settings | None:
-    """The line of a model, for any revision after the @; None if there is none.
-
-    Raises FactsError, with the line and the remedy, for a wrong table.
-    """
+    """The line of a model, for any revision after the @; FactsError for a wrong table."""
     return read_settings(FILE).get(name.partition("@")[0])
 
 
 @cache
 def read_settings(path: Path) -> dict[str, Settings]:
-    """All lines by model."""
     table = tables.read_table(path, required=COLUMNS, optional=())
     tables.check_unique(table, ["model"], path)
     lines = {}
@@ -105,15 +100,14 @@ def load_model(
     """The model of that name.
 
     `name` is an embedded model ("gemma-3-270m", "world-m"), a folder in transformers' format, a
-    .gguf file, or a hub id, with a revision after an @ ("org/model@0123abc"). Folders and hub ids may
-    hold encoder-decoder models (T5, BART; see `Seq2SeqLM`). A mapping is an OpenAI-compatible
-    endpoint, {"url": "http://localhost:8000/v1", "model": "llama"}: see `models.endpoint`.
+    .gguf file, or a hub id, with a revision after an @ ("org/model@0123abc"). A mapping is an
+    OpenAI-compatible endpoint (`models.endpoint`).
 
     `dtype` overrides that of data/models.csv. A model without a line there is float32. It is asked by
     its chat template; without one, an encoder-decoder by the bare question, others by two-shot.
 
-    With `records`, answers come from the store. Weights are loaded, or the endpoint is asked, only for
-    missing ones; weights on the workers of the cluster FACTROBUST_CLUSTER, if that is set.
+    With `records`, answers come from the store, and only missing ones from the model; from the workers
+    of the cluster FACTROBUST_CLUSTER, if that is set.
 
     Raises ModelError for other names, and for weights that are not the pinned ones.
     """
@@ -186,22 +180,17 @@ class Weights:
     """The place of a model's weights, which is known before anything is loaded.
 
     Every process finds the same weights by `name`: a path is absolute, and a hub id has its commit.
-    `identity` is the part of a record's key that stands for them. `hub` is a repository and its commit,
-    and so is `tokenizer`, if that comes from another one.
     """
 
     name: str
-    identity: str
+    identity: str  # the part of a record's key that stands for them
     settings: Settings | None = None
-    hub: tuple[str, str] | None = None
-    tokenizer: tuple[str, str] | None = None
+    hub: tuple[str, str] | None = None  # a repository and its commit
+    tokenizer: tuple[str, str] | None = None  # the same, if it comes from another one
 
 
 def find_weights(name: str) -> Weights:
-    """The place of the weights of that name; reads the files of a folder once, and may ask the hub.
-
-    Raises ModelError for a name that cannot be loaded.
-    """
+    """The place of the weights of that name, for which the hub may be asked; ModelError if there is none."""
     settings = settings_of(name)
     if settings and settings.sha256:
         return Weights(name, f"sha256:{settings.sha256[:16]}", settings)
@@ -225,15 +214,11 @@ def find_weights(name: str) -> Weights:
             other = _hub_commit(settings.tokenizer, "tokenizer_config.json")
             identity += f" tokenizer {'@'.join(other)}"
         return Weights(there, identity, settings, hub, other)
+    bundled = [name for name, line in read_settings(FILE).items() if line.sha256]
     raise ModelError(
-        f"no model is called {name!r}; give one of {', '.join(bundled_models())}, an existing folder, "
+        f"no model is called {name!r}; give one of {', '.join(bundled)}, an existing folder, "
         "a .gguf file, a hub id such as org/model@revision, or the mapping of an endpoint"
     )
-
-
-def bundled_models() -> list[str]:
-    """The names of the models whose weights come with this project."""
-    return [name for name, line in read_settings(FILE).items() if line.sha256]
 
 
 def _hub_commit(name: str, file: str) -> tuple[str, str]:
@@ -249,10 +234,7 @@ def _hub_commit(name: str, file: str) -> tuple[str, str]:
 
 
 def location(weights: Weights) -> tuple[str, dict[str, Any]]:
-    """The arguments for from_pretrained. Embedded weights are checked, in half a second.
-
-    Only for hub models is the network used.
-    """
+    """The arguments for from_pretrained. Embedded weights are checked; only hub models use the network."""
     if weights.hub:
         return weights.hub[0], {"revision": weights.hub[1]}
     folder = Path(weights.name)
@@ -276,9 +258,6 @@ def location(weights: Weights) -> tuple[str, dict[str, Any]]:
 
 
 # -- weights on disk: those in packages, and GGUF files converted to safetensors ---------------------
-#
-# A GGUF file loads slowly, since its tokenizer is converted and its weights are dequantised each time.
-# So it is converted once into a cache folder; later loads take seconds.
 
 
 def sha256(paths: Iterable[Path]) -> str:
@@ -296,7 +275,7 @@ def model_files(folder: Path) -> list[Path]:
 
 
 def weights_digest(folder: Path) -> str:
-    """SHA-256 of the contents of a folder in GROWN, as data/models.csv and the records' keys have it."""
+    """SHA-256 of the contents of `model_files`, as data/models.csv has it for those in GROWN."""
     return sha256(model_files(folder))
 
 
@@ -348,11 +327,8 @@ def loading() -> Iterator[None]:
 
 
 def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
-    """Folder in transformers' format of a GGUF file in parts, converted on first use.
-
-    `digest` is the first 16 digits of the file's SHA-256. Another version of transformers may
-    convert it otherwise, so the folder is named after both. Raises ModelError as `parts` does.
-    """
+    """Folder in transformers' format of a GGUF file in parts, converted on first use, which is slow. It is
+    named after the file's `digest` and transformers, of which another version may convert otherwise."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "factrobust" / f"{digest}-transformers-{version('transformers')}"
     if _is_whole(folder):
@@ -365,7 +341,7 @@ def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
             print(f"factrobust: converting {what} into {folder}, about a minute", file=sys.stderr)
             with loading():
                 _convert(parts(), work := Path(scratch, "model"))
-            (work / CHECKSUMS).write_text(_checksums(work))
+            (work / CHECKSUM).write_text(weights_digest(work))
             work.rename(folder)
     return folder
 
@@ -373,28 +349,11 @@ def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
 def _is_whole(folder: Path) -> bool:
     """Whether a conversion's files are still those that were written. A process reads them once."""
     if folder not in _whole:
-        file = folder / CHECKSUMS
-        if not file.is_file() or file.read_text() != _checksums(folder):
+        file = folder / CHECKSUM
+        if not file.is_file() or file.read_text() != weights_digest(folder):
             return False
         _whole.add(folder)
     return True
-
-
-def _checksums(folder: Path) -> str:
-    """A line a file: its CRC-32 and its name.
-
-    This takes 0.5 s for a gigabyte, and finds what a full disk or a broken copy leaves. SHA-256 can
-    take seconds, and is not needed against accidents.
-    """
-    lines, buffer = [], memoryview(bytearray(1 << 20))
-    for path in sorted(folder.iterdir()):
-        if path.name != CHECKSUMS:
-            crc = 0
-            with open(path, "rb", buffering=0) as file:
-                while n := file.readinto(buffer):
-                    crc = zlib.crc32(buffer[:n], crc)
-            lines.append(f"{crc:08x} {path.name}\n")
-    return "".join(lines)
 
 
 def _convert(parts: list[Path], work: Path) -> None:
@@ -434,11 +393,8 @@ def chat_frame(tokenizer: Any) -> tuple[str, str] | None:
 
 
 def sizes(models: Sequence[Model]) -> pd.DataFrame:
-    """A table with one row a model: model, parameters, kind and family.
-
-    The kind is "instruction-tuned" for a model with a chat template, else "pretrained". The family is
-    empty where data/models.csv has none.
-    """
+    """A row a model: model, parameters, kind ("instruction-tuned" with a chat template, else
+    "pretrained") and family ("" where data/models.csv has none)."""
     rows = []
     for model in models:
         kind, line = "instruction-tuned" if model.chat else "pretrained", settings_of(model.name)
@@ -517,10 +473,7 @@ def _tokenizer(weights: Weights) -> Any:
 
 
 def parameter_count(name: str) -> int:
-    """Number of weights of the model of that name. An embedding that is also the head counts once.
-
-    From data/models.csv, or from the headers of safetensors files, which may be the hub's.
-    """
+    """Number of weights of the model: from data/models.csv, or from the headers of safetensors files."""
     if (settings := settings_of(name)) and settings.parameters:
         return settings.parameters
     import huggingface_hub as hub

@@ -1,6 +1,5 @@
 """How a question becomes a prompt: every format in one place.
 
-A format says what stands around a question, what joins prompt and answer, and where an answer ends.
 `two-shot` is paper 1's: two worked examples, then the question. Small instruction-tuned models answer
 in sentences. For them `chat-prefix` begins the assistant's turn ("The capital of Kenya is"): part 1
 needs the answer to come first.
@@ -60,9 +59,8 @@ FORMATS = {
     ),
 }
 
-# The text around a user's message, by its name in data/models.csv. For models whose tokenizer has no
-# chat template (paper 2 asks OpenELM-Instruct by Zephyr's), and for embedded models, so that a replay
-# loads no tokenizer (a test compares).
+# The text around a user's message, by its name in data/models.csv: for models without a chat template
+# (paper 2 asks OpenELM-Instruct by Zephyr's), and for embedded ones, so that a replay loads no tokenizer.
 CHATS = {
     "smollm2": (
         "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging "
@@ -82,7 +80,7 @@ def render(
 ) -> list[str]:
     """The prompt of each question. `chat` is the model's text around a user's message.
 
-    Raises ValueError for an unknown format, and for a chat format without a chat template.
+    Raises ValueError for an unknown format, or a chat format without a template.
     """
     if format not in FORMATS:
         raise ValueError(f"prompt format {format!r} is unknown; choose one of {', '.join(FORMATS)}")
@@ -96,11 +94,8 @@ def render(
 
 
 def prompts(model: Model, questions: pd.DataFrame, prompt_format: str | None = None) -> list[str]:
-    """The exact text sent for each question, in the model's own format unless one is given.
-
-    `questions` has the columns question and prefix. Raises ValueError for an unknown format, or a
-    chat format asked of a model without a template.
-    """
+    """The exact text sent for each question (columns question, prefix), in the model's own format unless
+    one is given; errors as for `render`."""
     name, prefixes = prompt_format or model.prompt_format, questions["prefix"].tolist()
     return render(name, questions["question"].tolist(), prefixes, model.chat)
 

@@ -1,9 +1,7 @@
 """A store of model calls, so that none is computed twice.
 
-A call is stored under the SHA-256 of everything that determines its result. New results go to a
-working SQLite file, batch by batch. data/export_records.py writes those that the notebooks need to
-parquet files under data/records/, which are committed. Code that runs a network asks the store first,
-by `ask` or `ask_all`.
+New results go to a working SQLite file, batch by batch. data/export_records.py writes those that the
+notebooks need to parquet files under data/records/, which are committed.
 """
 
 import functools
@@ -51,16 +49,12 @@ class RecordsError(RuntimeError):
 
 
 class Call(NamedTuple):
-    """Everything that determines the result of one model call, as text.
+    """Everything that determines the result of one model call, as text."""
 
-    `model` is the model's fingerprint ("sha256:a5fd3b62230aa5ec float32"). `parameters` is the
-    canonical JSON of the rest: answer, temperature, seed and so on.
-    """
-
-    model: str
+    model: str  # its fingerprint, such as "sha256:a5fd3b62230aa5ec float32"
     operation: str
     prompt: str
-    parameters: str
+    parameters: str  # canonical JSON of the rest: answer, temperature, seed and so on
 
 
 def key_of(call: Call) -> bytes:
@@ -75,9 +69,8 @@ class Records:
     """Results of model calls: a committed folder (read first, never written) and a working file.
 
     `path` is the SQLite file, if results may be written. `base` is the folder of parquet files, if
-    there is one. With `strict`, `get` raises RecordsError for a missing call. If the environment
-    variable FACTROBUST_NOTEBOOK names a notebook (and FACTROBUST_PROFILE is unset or "laptop"), calls
-    of the working file are marked as used by it. Marked calls are exported.
+    there is one. With `strict`, `get` raises RecordsError for a missing call. Calls of the working file
+    are marked as used by the notebook FACTROBUST_NOTEBOOK, if that is set; these are exported.
     """
 
     def __init__(
@@ -116,12 +109,8 @@ class Records:
         return [decode(texts[call]) if call in texts else None for call in calls]
 
     def put(self, calls: Sequence[Call], values: Sequence[Any]) -> None:
-        """Store a batch of values, none of them None, in one transaction.
-
-        Once this returns, the batch survives a kill. A call that is stored already keeps its first
-        value. Raises RecordsError if the file cannot be written: then nothing of this batch is stored,
-        and earlier batches stay.
-        """
+        """Store a batch of values, none of them None, in one transaction; RecordsError if the file cannot
+        be written. A call that is stored already keeps its first value."""
         assert self.path is not None  # a strict store raises for a missing call
         keys = [key_of(call) for call in calls]
         texts = [encode(value) for value in values]
@@ -131,8 +120,7 @@ class Records:
             _mark_used(db, keys)
 
     def forget_use(self, notebook: str) -> None:
-        """Delete a notebook's marks before its run, so that only calls which it still makes are
-        exported. No result is deleted."""
+        """Delete a notebook's marks before its run, so that what it no longer calls is not exported."""
         if self.path and self.path.exists():
             with opened(self.path) as db:
                 db.execute("DELETE FROM used WHERE notebook = ?", (notebook,))
@@ -140,11 +128,8 @@ class Records:
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A transaction on a working file, which is created if there is none. An error undoes it.
-
-    The file is opened each time. That takes a millisecond, and nothing stays open across a fork, a
-    full disk or a killed cell. Raises RecordsError for a file that SQLite cannot use.
-    """
+    """A transaction on a working file, which is created if there is none. An error undoes it, and nothing
+    stays open across a fork, a full disk or a killed cell."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as db:
@@ -180,8 +165,7 @@ def open_records() -> Records:
     """The store that the environment variable FACTROBUST_RECORDS names.
 
     Unset: the committed records first, then the working file. "fresh": only the working file.
-    "replay": only the committed records; a missing call raises RecordsError. A process shares one
-    store, so that it reads the committed files once.
+    "replay": only the committed records. A process reads these once.
     """
     return _shared(os.environ.get("FACTROBUST_RECORDS", ""), *places())
 
@@ -199,10 +183,9 @@ def _shared(mode: str, working: Path, committed: Path) -> Records:
 def ask(records: Records | None, calls: Sequence[Call], compute: Compute) -> Batches:
     """The values of calls, batch by batch: first those in the store, then the missing ones.
 
-    `compute` gets the positions of the missing calls, equal calls once. It yields positions with their
-    values, batch by batch, in any order. Each batch is stored before it is yielded, so that an
-    interrupted run keeps it. If nothing is missing, `compute` is not called. Without records
-    everything is missing.
+    `compute` gets the positions of the missing calls, if there are any, equal calls once; without
+    records, of all. It yields positions with their values, batch by batch, in any order. Each batch is
+    stored before it is yielded, so that an interrupted run keeps it.
 
     Example: of the calls [a, b, b, c] the store holds a. `compute([1, 3])` may yield ([3], ["C"]) and
     ([1], ["B"]). Then `ask` yields ([0], ["A"]), ([3], ["C"]) and ([1, 2], ["B", "B"]).
@@ -246,11 +229,8 @@ def collected(batches: Batches, n: int, label: str) -> list[Any]:
 
 @contextmanager
 def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
-    """Yield `advance(n)`; show a bar on stderr if the work takes more than two seconds.
-
-    In the runner's notebooks "label 340/1200, 02:10 left" goes to progress.txt in FACTROBUST_OUT
-    instead, which the runner shows. TQDM_DISABLE switches off the bar, but not the file.
-    """
+    """Yield `advance(n)`; show a bar on stderr if the work takes more than two seconds. In the runner's
+    notebooks a line goes to progress.txt in FACTROBUST_OUT instead, which the runner shows."""
     file = Path(os.environ.get("FACTROBUST_OUT", "no folder"), "progress.txt")
     to_file = file.parent.is_dir()
     shown: dict[str, Any] = {"leave": False}
@@ -268,8 +248,8 @@ def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
 
 
 def read_index(folder: Path) -> dict[str, Any]:
-    """A folder's index, empty if there is none. It holds the `notebooks` that use the records, and for
-    each of the `files` its model, operation, number of calls and SHA-256."""
+    """A folder's index: the `notebooks` that use the records, and for each of the `files` its model,
+    operation, number of calls and SHA-256."""
     file = folder / INDEX
     if not file.is_file():
         return {"schema": SCHEMA, "notebooks": [], "files": {}}
@@ -307,22 +287,16 @@ def _damaged(file: Path, why: str) -> RecordsError:
 
 
 def encode(value: Any) -> str:
-    """JSON text of nested dicts (keys are sorted), lists, arrays, strings, numbers and None.
-
-    A float32 is written with the fewest digits that give it back (0.1 for np.float32(0.1)), any other
-    double in full with a capital E (1.1E0). So `decode` returns exactly the same value. Tuples and
-    arrays come back as lists. Raises TypeError for other types.
-    """
+    """JSON text of nested dicts (keys are sorted), lists, arrays, strings, numbers and None. A float32
+    is written with the fewest digits that give it back (0.1 for np.float32(0.1)), any other double in
+    full with a capital E (1.1E0)."""
     with np.errstate(over="ignore"):  # a double beyond float32 is tried as one
         return _text(value)
 
 
 def decode(text: str) -> Any:
-    """The value that `encode` wrote, with every float the same bit for bit.
-
-    Most of the text of an answer is its alternatives, which few notebooks read. So the last field of
-    an object, if it is `top_logprobs`, is decoded when it is first read.
-    """
+    """The value that `encode` wrote. Most of the text of an answer is its alternatives, which few notebooks
+    read: the last field of an object, if it is `top_logprobs`, is decoded when it is first read."""
     rest, mark, alternatives = text.partition(',"top_logprobs":')  # inside a string it has \"
     if not (mark and text.startswith("{")):
         return _DECODER.decode(text)

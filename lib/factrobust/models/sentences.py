@@ -36,10 +36,7 @@ CHARACTERS = 4096  # in a batch, padding included
 
 class Judge:
     """A network that compares texts: "all-MiniLM-L6-v2" (embedded), or a folder or hub id in
-    transformers' format. With `records`, its numbers come from the store.
-
-    Raises ModelError for other names.
-    """
+    transformers' format. With `records`, its numbers come from the store."""
 
     def __init__(self, name: str | Path = MINILM, records: Records | None = None) -> None:
         self._records = records
@@ -68,10 +65,7 @@ def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> Any:
 
 
 class Encoder(Judge):
-    """The cosine of texts' embeddings, in float32 on the CPU.
-
-    Another encoder may also be in sentence-transformers' format.
-    """
+    """The cosine of texts' embeddings, in float32 on the CPU."""
 
     def __init__(self, name: str | Path = MINILM, records: Records | None = None) -> None:
         super().__init__(name, records)
@@ -80,9 +74,7 @@ class Encoder(Judge):
     def similarity(self, groups: Sequence[Sequence[str]]) -> np.ndarray:
         """Mean pairwise cosine of each group's texts (`text.int_sim`), in [-1, 1], float64 [group].
 
-        The values are rounded to float32, the precision of the vectors. A group has at least two
-        texts; their order and the white space around them do not count. Finished groups are committed
-        batch by batch.
+        Values are rounded to float32. The order of texts and the white space around them do not count.
         """
         ordered = [sorted(text.strip() for text in group) for group in groups]
         settings = json.dumps({"max_tokens": MAX_TOKENS})
@@ -125,11 +117,8 @@ class Encoder(Judge):
 
     @cached_property
     def network(self) -> tuple[Any, Any]:
-        """The network, in float32 and evaluation mode, and its tokenizer.
-
-        Raises ModelError if a sentence-transformers folder says that its vectors are not means of the
-        last layer's states: without its other layers they would not be the encoder's.
-        """
+        """The network and its tokenizer; ModelError if a sentence-transformers folder says that its vectors
+        are not means of the last layer's states."""
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils import cached_file
 
@@ -153,18 +142,11 @@ class Encoder(Judge):
 
 
 class Entailment(Judge):
-    """P(entailment) of pairs of texts, in float32, on a GPU if there is one.
-
-    The network classifies pairs, and one of its labels is "entailment". An example is
-    "microsoft/deberta-xlarge-mnli@<commit>".
-    """
+    """P(entailment) of pairs of texts, in float32, on a GPU if there is one, by a network such as
+    "microsoft/deberta-xlarge-mnli@<commit>", one of whose labels is "entailment"."""
 
     def probability(self, pairs: Iterable[tuple[str, str]]) -> np.ndarray:
-        """P(entailment) of each (premise, hypothesis), float64 [pair], in [0, 1].
-
-        Equal pairs are computed once, and finished batches are committed. Raises ModelError for a
-        network that is no NLI model, when it is loaded.
-        """
+        """P(entailment) of each (premise, hypothesis), float64 [pair], in [0, 1]."""
         texts = [[premise, hypothesis] for premise, hypothesis in pairs]
         settings = json.dumps({"max_tokens": MAX_PAIR_TOKENS})
         calls = [Call(self.fingerprint, LABEL, json.dumps(pair), settings) for pair in texts]

@@ -19,10 +19,7 @@ def _with_bos(tokenizer: Any, ids: list[int], bos: bool) -> list[int]:
 def encode_pair(
     tokenizer: Any, prompt: str, answer: str | list[int], *, bos: bool
 ) -> tuple[list[int], int]:
-    """Token ids of prompt + answer, and the place of the answer's first token (see `Model.score`).
-
-    Raises ModelError if no token stands before the answer.
-    """
+    """Token ids of prompt + answer, and the place of the answer's first token (see `Model.score`)."""
     if isinstance(answer, str):
         text, how = prompt + answer, {"return_offsets_mapping": True}
         found = tokenizer(text, add_special_tokens=False, **how)
@@ -64,10 +61,8 @@ def encode_target(tokenizer: Any, answer: str | list[int]) -> list[int]:
 
 
 def continuation(tokenizer: Any, last: int, generated: Sequence[int]) -> str:
-    """The text of the `generated` tokens after the prompt's `last` token.
-
-    Both are decoded together, because some decoders drop a space at the start of a text.
-    """
+    """The text of the `generated` tokens after the prompt's `last` token. Both are decoded together,
+    because some decoders drop a space at the start of a text."""
     options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
     before = tokenizer.decode([last], **options)
     both = tokenizer.decode([last, *generated], **options)

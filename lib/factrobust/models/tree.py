@@ -1,8 +1,8 @@
 """Greedy decoding and sampling over a tree of prefixes.
 
-Many samples of one prompt begin with the same tokens, most of all at low temperatures. Each distinct
-prefix is a node. A level of the tree is one forward pass, in which every node sees the prompt and its
-own ancestors. Samples in one node share its logits, at any temperature.
+Each distinct prefix of the samples of a prompt is a node. A level of the tree is one forward pass, in
+which every node sees the prompt and its own ancestors. Samples in a node share its logits, at any
+temperature.
 """
 
 import hashlib
@@ -35,26 +35,20 @@ NextLevel = Callable[[list[int], list[int]], torch.Tensor]
 
 @dataclass
 class Stream:
-    """An unfinished answer: its temperature, its random numbers [token, halving], and its tokens.
-
-    `top` holds at each position so many `alternatives`, the likeliest tokens, with their
-    log-probabilities. If temperatures are asked for, `curve` holds at each position the token's
-    log-probability at each of them, and `entropies` the entropy of the distribution (nats).
-    """
+    """An unfinished answer, whose lists hold a value a position (see `Generation`)."""
 
     temperature: float
-    uniforms: np.ndarray
-    alternatives: int = 0
+    uniforms: np.ndarray  # random numbers [token, halving]
+    alternatives: int = 0  # so many in `top`
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     tempered: list[float] = field(default_factory=list)
     top: list[tuple[list[int], list[float]]] = field(default_factory=list)
-    curve: list[np.ndarray] = field(default_factory=list)
+    curve: list[np.ndarray] = field(default_factory=list)  # a log-probability a temperature
     entropies: list[float] = field(default_factory=list)
 
 
 def new_streams(request: dict[str, Any], settings: dict[str, Any]) -> list[Stream]:
-    """The empty answers of one request of generate or sample."""
     if "n" not in settings:
         return [Stream(0.0, NO_NUMBERS, alternatives=TOP)]
     prompt, t = request["prompt"], request["temperature"]
@@ -83,12 +77,11 @@ def decode(
     """Extend the streams of each prompt, in place, until they end.
 
     `hidden` [prompt, width] are the last hidden states of the prompts. `head` gives the logits of at
-    most `chunk` of them. `ended(prompt, ids)` says whether an answer is complete. `settings` are the
-    job's: max_new_tokens, CUTS, and the `temperatures` for the curves of greedy answers.
+    most `chunk` of them. `ended(prompt, ids)` says whether an answer is complete.
 
-    Example: three streams of one prompt draw " a", " a" and " b". Level 0 has one node, the prompt.
-    One forward pass gives level 1 with two nodes: " a" with two streams, and " b". If " a" is
-    followed by " x" and " y", and " b" by the end, level 2 has the nodes " a x" and " a y".
+    Example: three streams of one prompt draw " a", " a" and " b". One forward pass gives level 1 with
+    two nodes: " a" with two streams, and " b". If " a" is followed by " x" and " y", and " b" by the
+    end, level 2 has the nodes " a x" and " a y".
     """
     nodes = list(enumerate(streams))  # (prompt, its streams that share this prefix)
     for level in range(settings["max_new_tokens"]):
@@ -118,11 +111,8 @@ def decode(
 def _pick(
     logits: torch.Tensor, groups: list[list[Stream]], level: int, settings: Mapping[str, Any]
 ) -> None:
-    """Append one token, with its log-probabilities, to each stream of `groups` [node].
-
-    `logits` are [node, vocabulary]. Sums over the vocabulary are float64, since a quarter of a million
-    float32 terms lose digits.
-    """
+    """Append one token, with its log-probabilities, to each stream of `groups` [node]; `logits` are
+    [node, vocabulary]. Sums are float64: a quarter of a million float32 terms lose digits."""
     logits -= logits.amax(dim=-1, keepdim=True)
     norm = log_norms(logits, [1.0]).float()
     shared: dict[float, dict[int, list[Stream]]] = {}  # temperature, node -> streams
@@ -177,8 +167,7 @@ def _curves(
 ) -> tuple[np.ndarray, list[float]]:
     """log P_t of the likeliest token [node, temperature], and the entropy at t = 1 of each node.
 
-    The maximum of `logits` is subtracted: that of the likeliest token is 0. `norm` is the log of the
-    sum of their exponentials.
+    That token's logit is 0. `norm` is the log of the sum of the logits' exponentials.
     """
     # Ten tokens are enough where a whole vocabulary of tokens like the tenth would add nothing.
     grid = [max(t, EPSILON) for t in grid]
@@ -222,9 +211,8 @@ def _draw(mass: torch.Tensor, before: torch.Tensor, numbers: torch.Tensor) -> to
     [node, stream, halving] choose between the halves by their weights.
 
     One number and the inverse distribution function would give the same distribution. But at high
-    temperatures thousands of tokens are about equally likely. Then the last digits of all weights
-    together decide which token is hit: another batch or processor changes one sample in a hundred.
-    The weight of a half hardly depends on last digits.
+    temperatures the last digits of all weights together decide which token is hit: another batch or
+    processor changes one sample in a hundred. The weight of a half hardly depends on last digits.
     """
     size = mass.shape[1]
     low = torch.zeros(numbers.shape[:2], dtype=torch.long, device=mass.device)
@@ -278,7 +266,6 @@ def floors(
 
 
 def descending(logits: torch.Tensor) -> torch.Tensor:
-    """Each row in descending order."""
     if logits.is_cuda:
         return logits.sort(dim=-1, descending=True).values
     # NumPy's sort of float32 takes 1.3 ms for 262,144 numbers, torch's 44.
@@ -298,8 +285,7 @@ def log_norms(
     """log sum_j exp(z_j / t) for each row of `shifted` and each t, float64 [row, temperature].
 
     `shifted` are logits minus their maximum, float32 [row, vocabulary]. With `low` [row, temperature]
-    (see `floors`), smaller logits do not count. A quarter of a million float32 terms lose digits: sums
-    within blocks are float32, those over blocks float64.
+    (see `floors`), smaller logits do not count. Sums within blocks are float32, over blocks float64.
     """
     rows, vocabulary = shifted.shape
     sums = torch.zeros(rows, len(temperatures), dtype=torch.float64, device=shifted.device)

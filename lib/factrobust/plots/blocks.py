@@ -1,9 +1,7 @@
 """What the figures are built of: panels, and in them lines, bars, rows of points and stacked shares.
 
-A table of "intervals by model and domain" has a row for each model and domain, with the columns
-mean, low, high and n of `statistics.interval_table`; a missing bound draws no interval, and further
-columns do no harm. A table without rows, or (of lines, rows of points, scattered facts) with several for
-the same thing, is a ValueError.
+Tables have the columns mean, low, high and n of `statistics.interval_table`; a missing bound draws no
+interval, and further columns do no harm.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -55,10 +53,9 @@ def panels(
 ) -> tuple[Figure, Panels]:
     """A figure with a panel each value of the column `by`; all share their axes, unless `share` says not.
 
-    Models stand three in a row, anything else side by side, and without `by` all is one panel. A
-    panel is called by its value, and if `what` is counted, such as "facts", by the n of its models
-    below. `labels` are those of x and y, `shares` the axes that show shares, such as "xy", and
-    `height` is a row's, in inches.
+    Models stand three in a row, anything else side by side. A panel is called by its value, and if
+    `what` is counted, such as "facts", by the n of its models below. `labels` are those of x and y,
+    `shares` the axes that show shares, such as "xy", and `height` is a row's, in inches.
     """
     check(table)
     models = list(style.looks(table["model"])) if "model" in table else []
@@ -108,11 +105,8 @@ def curves(
     what: str = "facts",
     **options: Any,
 ) -> tuple[Figure, Panels]:
-    """A figure of `lines` against the column `x`: a line each value of `by`.
-
-    Dashed: `at`. `extra` are further entries of the legend, `options` as `panels` takes them. Few
-    points of a line are marked.
-    """
+    """A figure of `lines` against the column `x`, with a dashed one `at` a height. `extra` are further
+    entries of the legend, `options` as `panels` takes them."""
     check(table, "model", panel, by, x)
     looks = looks_of(table[by])
     if table[x].nunique() > MARKED:
@@ -128,10 +122,8 @@ def curves(
 def lines(
     axis: Axes, table: pd.DataFrame, x: str, looks: Looks, by: str = "model", *, bars: bool = False
 ) -> None:
-    """Mean against the column `x`, a line each value of `by`, with its interval as a band.
-
-    With `bars`, intervals are bars, and lines stand so far aside of each other that none is hidden.
-    """
+    """Mean against the column `x`, a line each value of `by`, with its interval as a band; with `bars`
+    as bars, so far aside of each other that none is hidden."""
     here = [value for value in looks if (table[by] == value).any()]
     step = 0.03 * np.ptp(table[x]) if bars else 0
     for k, value in enumerate(here):
@@ -159,9 +151,9 @@ def forest(
 ) -> tuple[Figure, Panels]:
     """A figure of `dots`: a row each of `rows`, from the top, and a panel each value of `panel`.
 
-    Within a row, one `by` stands below the other. `rows` may be a mapping of values to their names;
-    else rows are named by their values, with the n of their models if `rows_n`. Dashed: `at`. The
-    legend says `by`, unless the rows do, with n if `legend_n`; `options` as `panels` takes them.
+    `rows` may be a mapping of values to their names; else rows are named by their values, with the n
+    of their models if `rows_n`. Dashed: `at`. The legend says `by`, unless the rows do, with n if
+    `legend_n`; `options` as `panels` takes them.
     """
     check(table, by, column, panel)
     names = [*rows.values()] if isinstance(rows, Mapping) else []
@@ -199,11 +191,8 @@ def dots(
     upright: bool = True,
     **changed: Any,
 ) -> None:
-    """Means with their intervals as points, at the places `at` of x; of y, unless `upright`.
-
-    Where the table has a column `hollow`, its points are white inside; `changed` as Axes.errorbar
-    takes them.
-    """
+    """Means with their intervals as points, at the places `at` of x; of y, unless `upright`. Where a
+    column `hollow` says so, they are white inside; `changed` as Axes.errorbar takes them."""
     table = table.assign(at=at, hollow=table.get("hollow", False))
     for value, look in looks.items():
         for hollow, part in table[table[by] == value].groupby("hollow"):
@@ -264,10 +253,8 @@ def stacks(
 def stack(
     axis: Axes, table: pd.DataFrame, column: str, rows: Sequence[Any], by: str, fills: Colours
 ) -> None:
-    """A bar in each row, a value of `column`, stacked from the left: the column share of each `by`.
-
-    `fills` holds the values of `by` in their order. Shares with room for it are written in.
-    """
+    """A bar in each row, a value of `column`, stacked from the left: the column share of each `by`, in
+    the order of `fills`. Shares with room for it are written in."""
     share = table.pivot(index=column, columns=by, values="share")
     share = share.reindex(index=list(rows), columns=list(fills)).fillna(0)
     left = share.cumsum(axis=1) - share
@@ -294,11 +281,8 @@ def cells(axis: Axes, grid: pd.DataFrame, cmap: Any, top: float) -> None:
 def scatter(
     table: pd.DataFrame, x: str, y: str, *, spread: float = 0, **options: Any
 ) -> tuple[Figure, Panels]:
-    """A figure of facts, those of a model in a panel with their number and how many are undefined.
-
-    `spread` sets points apart along x by so much in all; `options` as `panels` takes them. Returns
-    the rows that are drawn.
-    """
+    """A figure of facts, those of a model in a panel with their number and how many are undefined, and
+    the rows that are drawn. `spread` sets points apart along x; `options` as `panels` takes them."""
     check(table, "model", "fact_id")
     fig, parts = panels(table, "model", **options)
     drawn: Panels = []
@@ -339,7 +323,7 @@ def patches(fills: Colours) -> list[Any]:
 
 
 def legend(fig: Figure, handles: Sequence[Any]) -> Figure:
-    """The figure with a legend above its panels; what that takes beyond half an inch makes it higher."""
+    """The figure with a legend above its panels, which makes it higher by what exceeds half an inch."""
     longest = max(len(handle.get_label()) for handle in handles)
     fitting = max(1, int(fig.get_figwidth() // (0.062 * longest + 0.55)))  # inches an entry
     rows = -(-len(handles) // fitting)

@@ -1,9 +1,8 @@
 """One look for every figure: sizes, fonts, and which model is drawn how.
 
-Colours are those of Okabe and Ito (2008), which colour-blind readers tell apart, but for yellow, too
-pale for lines, and black, which intervals have; grey instead. A model has the same colour, marker
-and line in every figure (see `looks`), so a legend read once holds throughout. Sizes and fonts are
-in `factrobust.mplstyle`, which holds for all that is drawn once this module is imported.
+Colours are those of Okabe and Ito (2008), which colour-blind readers tell apart, but for yellow and
+black; grey instead. Sizes and fonts are in `factrobust.mplstyle`, which holds for all that is drawn
+once this module is imported.
 """
 
 import itertools
@@ -84,10 +83,9 @@ WORLD = {
 def looks(models: Iterable[str]) -> dict[str, Look]:
     """The look of each model, in the order of the figures: MODELS, those of WORLD, others by name.
 
-    A model of MODELS has the look of its position, one of WORLD its own. Any other gets one from a
-    checksum of its name, never that of an embedded model, and the next free one where two models of
-    a figure would share it; so its look is the same in every figure, as long as no such clash comes
-    and goes. Beyond seven models colours repeat, with another marker.
+    Any other than those of MODELS and WORLD gets a look from a checksum of its name, never that of an
+    embedded model, and the next free one where two models of a figure would share it. Beyond seven
+    models colours repeat, with another marker.
     """
     names = in_order(sorted(set(models)), (*MODELS, *WORLD))
     slots = {name: MODELS.index(name) for name in names if name in MODELS}
@@ -123,8 +121,7 @@ def ordered(column: pd.Series) -> list[Any]:
 
 
 def model_name(model: str) -> str:
-    """How a model is called in a figure: without the owner or the folders before its name; behind an
-    endpoint "name @host"."""
+    """How a model is called in a figure: without owner or folders; behind an endpoint "name @host"."""
     if "://" in model:
         url, *words = model.split()
         return f"{model_name(words[0]) if words else 'model'} @{urlsplit(url).hostname}"
@@ -197,20 +194,15 @@ def shares(axis: Axes, which: str = "y") -> None:
 def grid(
     rows: int, columns: int, width: float, height: float, **options: Any
 ) -> tuple[Figure, np.ndarray]:
-    """A figure of `width` x `height` inches and its axes [row, column]; `Figure.subplots`' options.
-
-    It is no figure of pyplot, which would show it a second time in a notebook.
-    """
+    """A figure of `width` x `height` inches and its axes [row, column]. It is no figure of pyplot, which
+    would show it a second time in a notebook."""
     fig = Figure(figsize=(width, height))
     return fig, fig.subplots(rows, columns, squeeze=False, **options)
 
 
 def _show_as_saved() -> None:
-    """Let notebooks show figures as they are saved, in JupyterLab and when the runner executes them.
-
-    Jupyter would crop each figure anew, which takes as long as drawing it and makes another picture.
-    Nothing happens outside of a kernel.
-    """
+    """Let notebooks show figures as they are saved: Jupyter would crop each anew, which takes as long as
+    drawing it and makes another picture."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if not hasattr(shell, "kernel"):
         return

@@ -1,11 +1,7 @@
 """Run the notebooks that are asked for, in order, and say what moved.
 
-Everything that a notebook makes is put in place at its end, or nothing is. While it runs, its
-elapsed time and its progress are shown (see factrobust.models.records). A model call that was computed is
-recorded at once, so a run that was interrupted goes on where it was.
-
-With --cluster the models are asked on the workers of a Dask cluster (see factrobust.models.cluster);
-their answers come back to this machine's records.
+Everything that a notebook makes is put in place at its end, or nothing is. A model call that was computed
+is recorded at once, so a run that was interrupted goes on where it was.
 """
 
 import argparse
@@ -50,12 +46,9 @@ logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what goes wrong is 
 
 
 class NotebookError(Exception):
-    """A notebook did not run to its end; the text tells a reader where and why.
+    """A notebook did not run to its end; the text tells a reader where and why."""
 
-    `alone`: for a reason that says nothing of the other notebooks.
-    """
-
-    alone = False
+    alone = False  # True for a reason that says nothing of the other notebooks
 
 
 class Manager(AsyncKernelManager):
@@ -84,11 +77,8 @@ class Run:
         )
 
     def execute(self) -> None:
-        """Run all cells, saving into `out` alone.
-
-        Raises NotebookError when a cell fails, the kernel dies, or the notebook was edited
-        meanwhile: the failed copy is then in build/failed/.
-        """
+        """Run all cells, saving into `out` alone. Raises NotebookError when a cell fails, the kernel dies,
+        or the notebook was edited meanwhile."""
         self.started = time.monotonic()
         shutil.rmtree(self.out, ignore_errors=True)
         (self.out / self.notebook).parent.mkdir(parents=True)
@@ -162,8 +152,8 @@ class Run:
 def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list[str]:
     """Run notebooks with these parameters, and put their results in place in the given order.
 
-    Returns those that failed for a reason of their own: that is no reason not to run the rest.
-    Raises NotebookError for any other that fails; it and those after it are as they were.
+    Returns those that failed for a reason of their own. Raises NotebookError for any other that fails;
+    it and those after it are as they were.
     """
     runs = [Run(mode, notebook, parameters) for notebook, parameters in wanted.items()]
     halted, left_out = threading.Event(), []
@@ -210,7 +200,6 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
 
 
 def _explain(error: Exception) -> str:
-    """Where and why a notebook failed."""
     if isinstance(error, DeadKernelError):
         return "the kernel died, most likely because the memory was used up."
     if not isinstance(error, PapermillExecutionError):

@@ -1,8 +1,7 @@
 """What moved: two versions of a table, of all tables; the working tree and what git holds of it.
 
-A run rewrites figures/ and notebooks/ in place, and another processor rounds otherwise. What a replay
-of the committed records is compared with is therefore never the working tree, but git's copy: what is
-staged, which in a fresh clone is what was committed. Both then come from the same answers.
+A run rewrites figures/ and notebooks/ in place, and another processor rounds otherwise. So a replay of
+the committed records is compared with git's copy: what is staged, or else what was committed.
 """
 
 import csv
@@ -34,23 +33,15 @@ def close(new: str, old: str) -> bool:
 
 
 class Comparison(NamedTuple):
-    """What differs between two versions of a table.
+    """What differs between two versions of a table."""
 
-    `numbers` were compared; `moves` holds each that is not close to what it was: its relative move
-    (infinite from zero) and where it stands; `others` changed words, columns, number of rows.
-    """
-
-    numbers: int
-    moves: list[tuple[float, str]]
-    others: list[str]
+    numbers: int  # that were compared
+    moves: list[tuple[float, str]]  # relative (infinite from zero), and where
+    others: list[str]  # words, columns, number of rows
 
 
 def compare_tables(new: str, old: str) -> Comparison:
-    """Compare two CSV texts with a header line cell by cell, rows and columns in order.
-
-    When the columns or the number of rows differ, only that is reported: pairing the rows of
-    different tables would report nonsense.
-    """
+    """Compare two CSV texts with a header line cell by cell; other columns or numbers of rows end it."""
     (header, *now), (old_header, *was) = (csv.reader(io.StringIO(text)) for text in (new, old))
     if header != old_header:
         return Comparison(0, [], [f"columns: {', '.join(old_header)} -> {', '.join(header)}"])
@@ -73,16 +64,14 @@ def compare_tables(new: str, old: str) -> Comparison:
 
 
 def present(root: Path) -> dict[str, str]:
-    """The texts of figures/**/*.csv, figures/**/*.json and notebooks/**/*.ipynb as they are now, by
-    path relative to the root."""
+    """The texts in FOLDERS with one of ENDINGS as they are now, by path relative to the root."""
     paths = (path for folder in FOLDERS for path in sorted((root / folder).rglob("*.*")))
     texts = {p.relative_to(root).as_posix(): p for p in paths if p.suffix in ENDINGS}
     return {name: path.read_text("utf-8") for name, path in texts.items()}
 
 
 def held_by_git(root: Path) -> dict[str, str] | None:
-    """The same texts as git would commit them now: what is staged, else what was committed. None
-    without git, or where one of these folders is not in it."""
+    """The same as git would commit them now; None without git, or where a folder is not in it."""
     git = ["git", "-C", str(root)]
     how: dict[str, Any] = {"check": True, "capture_output": True}
     try:
@@ -96,8 +85,7 @@ def held_by_git(root: Path) -> dict[str, str] | None:
 
 
 def differences(old: Mapping[str, str], new: Mapping[str, str], against: str) -> list[str]:
-    """What a reader should know of the differences between the tables of two versions of `present`;
-    `git diff` tells the rest."""
+    """What a reader should know of the differences between the tables of two versions of `present`."""
     both = sorted(path for path in old.keys() & new.keys() if path.endswith(".csv"))
     tables = {path: compare_tables(new[path], old[path]) for path in both}
     moves = [(*move, path) for path, table in tables.items() for move in table.moves]

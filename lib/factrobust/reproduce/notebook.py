@@ -62,12 +62,8 @@ def kernel_environment(mode: Mode, notebook: str, out: Path) -> dict[str, str]:
 
 
 def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> NotebookNode:
-    """Bring a notebook into its canonical form, in place, and return it.
-
-    Only the metadata that a reader needs stays; outputs lose what differs from run to run (see
-    `clean_outputs`); execution counts rise from 1. The cell with injected parameters goes, unless
-    `keep_injected`. A cell without an id gets its number.
-    """
+    """Bring a notebook into its canonical form, in place, and return it: without most metadata, without
+    the cell of injected parameters (unless `keep_injected`), with execution counts that rise from 1."""
     notebook.metadata = NotebookNode(kernelspec=dict(KERNEL), language_info={"name": "python"})
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     if not keep_injected:
@@ -88,11 +84,8 @@ def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> Noteboo
 
 
 def clean_outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """A cell's outputs without what differs between two equal runs.
-
-    Dropped: stderr (progress bars, warnings), output metadata, and all of a traceback but the error
-    itself. Rewritten: random ids and addresses. Chunks of one stream are merged.
-    """
+    """A cell's outputs without what differs between two equal runs: stderr, metadata, random ids and
+    addresses, all of a traceback but the error itself. Chunks of one stream are merged."""
     cleaned: list[NotebookNode] = []
     for output in outputs:
         output = NotebookNode(output)
@@ -121,7 +114,6 @@ def _clean(text: str) -> str:
 
 
 def to_text(notebook: NotebookNode) -> str:
-    """A notebook as the text of its file, which ends in one newline."""
     return str(nbformat.writes(notebook)).rstrip("\n") + "\n"
 
 

@@ -4,8 +4,8 @@
 
 data/records/calls.csv counts the calls of the laptop profile, each in the first notebook that makes
 it. Here a notebook's calls grow with one of its numbers n_...: the first that is new in its part, or
-else its first. They also grow with the dates that are asked of a fact. A model that did not run on
-the laptop gets the mean of those that did. This tells an order of magnitude.
+else its first; and with the dates that are asked of a fact. A model that did not run on the laptop gets
+the mean of those that did.
 """
 
 import argparse
@@ -35,10 +35,8 @@ CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
 
 
 def recorded() -> pd.DataFrame:
-    """The calls of the laptop profile, with the models' names: a row a notebook, model, operation.
-
-    Sentence encoders, classifiers and training have no line in data/models.csv and are left out.
-    """
+    """The calls of the laptop profile, with the models' names: a row a notebook, model, operation, of
+    models that have a line in data/models.csv."""
     names = {line.sha256[:16]: name for name, line in read_settings(FILE).items() if line.sha256}
     calls = pd.read_csv(DATA / "records" / "calls.csv")
     digests = calls["model"].str.extract("^sha256:(.{16})", expand=False)
@@ -46,8 +44,7 @@ def recorded() -> pd.DataFrame:
 
 
 def collect(root: Path, profile: str) -> pd.DataFrame:
-    """The calls of a profile: the columns of `recorded`, and `part`. Raises ValueError and its kind
-    for a profile that cannot be read."""
+    """The calls of a profile: the columns of `recorded`, and `part`; ProfileError as `parameters`."""
     calls, found = recorded(), []
     seen: set[tuple[str, str]] = set()
     for notebook, overrides in parameters(root, profile).items():
@@ -100,8 +97,7 @@ def cost(calls: pd.DataFrame, model: Settings, tflops: float, bandwidth: float) 
 
     Memory holds the weights, and keys and values of a batch. Every token takes two operations a
     parameter. Every batch, and every token of its answers, takes a pass: the weights are fetched, and
-    Python needs a millisecond a layer. The slower of the two counts. The hours are rather too many:
-    a beginning that prompts share is really read once, and counts for each of them here.
+    Python needs a millisecond a layer. The slower of the two counts.
     """
     bytes_each = BYTES[model.dtype]
     weights = model.parameters * bytes_each

@@ -31,8 +31,6 @@ class ProfileError(ValueError):
 
 
 class _Profile(BaseModel, extra="forbid"):
-    """What a profile's file may hold."""
-
     description: str = ""
     defaults: dict[str, Any] = {}
     notebooks: dict[str, dict[str, Any]] = {}
@@ -43,19 +41,17 @@ class Mode:
     """One way of running the notebooks of the repository at `root`.
 
     The laptop profile runs with the notebooks' own parameters and replaces the committed notebooks,
-    figures and tables; every other profile writes to build/<profile>/. `replay` serves the model
-    calls from the committed records instead of computing them; otherwise a scheduler's address as
-    `cluster` has its workers compute them.
+    figures and tables; every other profile writes to build/<profile>/.
     """
 
     root: Path
     profile: str = LAPTOP
-    replay: bool = False
-    cluster: str | None = None
+    replay: bool = False  # from the committed records
+    cluster: str | None = None  # the address of a scheduler whose workers compute
 
     @property
     def name(self) -> str:
-        """Names the folders of this mode's work under build/."""
+        """Of the folders of this mode's work under build/."""
         return f"{self.profile}-replay" if self.replay else self.profile
 
     @property
@@ -65,10 +61,8 @@ class Mode:
 
 
 def find_notebooks(root: Path, only: str = "*") -> list[str]:
-    """Paths, relative to the root, of the notebooks in the order in which they run.
-
-    `only` is a glob such as "notebooks/1-*" or "*frs*", matched with the whole path.
-    """
+    """Paths, relative to the root, of the notebooks in the order in which they run. The glob `only` is
+    matched with the whole path."""
     paths = [path.relative_to(root) for path in (root / "notebooks").glob("**/*.ipynb")]
     shown = [p.as_posix() for p in paths if not any(part.startswith(".") for part in p.parts)]
     return [notebook for notebook in sorted(shown) if fnmatchcase(notebook, only)]
@@ -77,8 +71,7 @@ def find_notebooks(root: Path, only: str = "*") -> list[str]:
 def parameters(root: Path, profile: str) -> dict[str, dict[str, Any]]:
     """What a profile sets in each notebook (path relative to the root); nothing for "laptop".
 
-    Raises ProfileError for an unknown or malformed profile, and for a parameter that no notebook
-    under its glob declares.
+    Raises ProfileError for an unknown or malformed profile.
     """
     notebooks = find_notebooks(root)
     if profile == LAPTOP:
@@ -102,8 +95,7 @@ def parameters(root: Path, profile: str) -> dict[str, dict[str, Any]]:
 
 
 def declared_parameters(notebook: Path) -> dict[str, Any]:
-    """The parameters of a notebook with their defaults, such as `n: int = 5`; none without a cell
-    tagged "parameters". Raises ProfileError for a default that is no literal."""
+    """The parameters of a notebook with their defaults; ProfileError for one that is no literal."""
     declared = inspect_notebook(str(notebook))
     try:
         return {name: ast.literal_eval(about["default"]) for name, about in declared.items()}
