@@ -77,15 +77,10 @@ COMMANDS = [
     Command("make clean"),
 ]
 ELSEWHERE = {
-    "env": "CI",
-    "test": "CI",
-    "lint": "CI",
-    "reproduce": "by hand, whole: 33 minutes",
-    "bench": "by hand: its parts have tests",
-    "constraints": "by hand, when packages are raised",
-    "lab": "by hand, in a browser",
-    "commands": "this one",
-}
+    "env": "CI", "test": "CI", "lint": "CI", "reproduce": "by hand, whole: 33 minutes",
+    "bench": "by hand: its parts have tests", "constraints": "by hand, when packages are raised",
+    "lab": "by hand, in a browser", "commands": "this one",
+}  # fmt: skip
 
 
 def prepare(url: str) -> None:

@@ -132,16 +132,9 @@ def test_replaying_a_notebook_loads_few_modules_and_no_model(tmp_path):
 
 
 PROMISED = [
-    "papermill",
-    "torch",
-    "transformers",
-    "openai",
-    "pandas",
-    "matplotlib",
-    "seaborn",
-    "statsmodels",
-    "scipy",
-]
+    "papermill", "torch", "transformers", "openai", "pandas", "matplotlib", "seaborn",
+    "statsmodels", "scipy",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("package", PROMISED)

@@ -126,16 +126,10 @@ def test_every_fact_names_a_page_and_ids_are_of_one_name_each():
     assert len(checks) == len(facts)  # every fact was typed twice
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "agrees"),
-    [
-        ("2001-07-01", "2009-05", True),
-        ("2001", "2009-05-02", True),
-        ("2002", "2009-05-02", False),
-        ("2001", "2009-05-03", False),
-        ("2001", "2009-06", False),
-    ],
-)
+@pytest.mark.parametrize(("start", "end", "agrees"), [
+    ("2001-07-01", "2009-05", True), ("2001", "2009-05-02", True), ("2002", "2009-05-02", False),
+    ("2001", "2009-05-03", False), ("2001", "2009-06", False),
+])  # fmt: skip
 def test_dates_agree_at_the_coarser_precision(temporal_builder, sources, start, end, agrees):
     folder = sources("employer", "Bob,Acme,,2001,2009-05-02\n")
     sources("checks", f"employer,Bob,Acme,{start},{end}\n")
