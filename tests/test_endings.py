@@ -55,17 +55,14 @@ def test_fewest_tokens():
     assert ending(made(" Washington", ",", " D", ".C", ".", " It")) == ("Washington, D.C", 4)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "text", "kept", "n"),
-    [
-        # SentencePiece tokenizers decode a single token without the space before it.
-        (["New", "York", ".", "It"], " New York. It", "New York", 2),
-        # Half a letter is a replacement character.
-        ([" S", "\ufffd", "\ufffd", "o", " Paulo", "."], " São Paulo.", "São Paulo", 5),
-        ([" caf", "\ufffd", "\ufffd", ".", " It"], " café. It", "café", 3),
-        ([" Nai", "<pad>", "robi", "."], " Nairobi.", "Nairobi", 3),
-    ],
-)
+@pytest.mark.parametrize(("tokens", "text", "kept", "n"), [
+    # SentencePiece tokenizers decode a single token without the space before it.
+    (["New", "York", ".", "It"], " New York. It", "New York", 2),
+    # Half a letter is a replacement character.
+    ([" S", "\ufffd", "\ufffd", "o", " Paulo", "."], " São Paulo.", "São Paulo", 5),
+    ([" caf", "\ufffd", "\ufffd", ".", " It"], " café. It", "café", 3),
+    ([" Nai", "<pad>", "robi", "."], " Nairobi.", "Nairobi", 3),
+])  # fmt: skip
 def test_tokens_that_do_not_stand_in_the_text(tokens, text, kept, n):
     assert ending(made(*tokens, text=text)) == (kept, n)
     untold = Generation("?", text, [1] * len(tokens), [-1.0] * len(tokens))

@@ -28,15 +28,12 @@ def test_every_resolved_disagreement_has_a_reason():
     assert (resolved["reason"].str.len() > 10).all()
 
 
-@pytest.mark.parametrize(
-    ("subject", "answer", "aliases", "leaky"),
-    [
-        ("Singapore", "Singapore", "", True),
-        ("São Tomé", "x", "sao tome", True),
-        ("Mexico", "Mexico City", "", False),  # part of the answer only
-        ("Chinatown", "China", "", False),  # part of a word only
-    ],
-)
+@pytest.mark.parametrize(("subject", "answer", "aliases", "leaky"), [
+    ("Singapore", "Singapore", "", True),
+    ("São Tomé", "x", "sao tome", True),
+    ("Mexico", "Mexico City", "", False),  # part of the answer only
+    ("Chinatown", "China", "", False),  # part of a word only
+])  # fmt: skip
 def test_leaks(facts_builder, subject, answer, aliases, leaky):
     relation = pd.Series({"question": "Where is {subject}?", "prefix": "It is"})
     row = facts_builder.Row(subject=subject, object=answer, aliases=aliases)

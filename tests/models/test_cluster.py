@@ -64,9 +64,6 @@ def on_cluster(folder, tmp_path, monkeypatch):
     return load
 
 
-# -- real processes --------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def noted(tmp_path_factory):
     return tmp_path_factory.mktemp("noted")
@@ -181,9 +178,6 @@ def test_workers_with_other_weights_are_refused(processes, folder):
         model.generate(["?"])
 
 
-# -- threads for workers ---------------------------------------------------------------------------
-
-
 @pytest.fixture
 def gate(monkeypatch):
     """Lets three slices through, or as many as `open_for` says; `prompts` of those that passed."""
@@ -246,13 +240,10 @@ def test_a_wrong_address_is_one_sentence(address):
         connect(address, 0.2)
 
 
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
-        (KilledWorker("x", SimpleNamespace(address="there"), 3), "KilledWorker: .*died"),
-        (ModuleNotFoundError("No module named 'x'"), "ModuleNotFoundError: No module named 'x'"),
-    ],
-)
+@pytest.mark.parametrize(("error", "sentence"), [
+    (KilledWorker("x", SimpleNamespace(address="there"), 3), "KilledWorker: .*died"),
+    (ModuleNotFoundError("No module named 'x'"), "ModuleNotFoundError: No module named 'x'"),
+])  # fmt: skip
 def test_a_cluster_that_cannot_answer_is_explained(
     threads, on_cluster, monkeypatch, error, sentence
 ):
@@ -263,9 +254,6 @@ def test_a_cluster_that_cannot_answer_is_explained(
     model = on_cluster(threads(1).scheduler_address)
     with pytest.raises(ModelError, match=f"{sentence}.*: what came back before is in"):
         model.generate(PROMPTS)
-
-
-# -- how a job is cut, and what a worker keeps -----------------------------------------------------
 
 
 @pytest.mark.parametrize(

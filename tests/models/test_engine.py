@@ -32,14 +32,11 @@ def test_budget_counts_padding():
     assert sorted(done) == list(range(6))
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        torch.OutOfMemoryError("CUDA out of memory"),
-        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
-        RuntimeError("shapes do not match"),
-    ],
-)
+@pytest.mark.parametrize("error", [
+    torch.OutOfMemoryError("CUDA out of memory"),
+    RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+    RuntimeError("shapes do not match"),
+])  # fmt: skip
 def test_out_of_memory_halves_and_other_errors_pass(error):
     ran: list[int] = []
 
@@ -117,9 +114,6 @@ def test_all_is_answered_with_scarce_memory(step, toy_model, tiny_t5, monkeypatc
         model.generate(prompts)
 
 
-# -- what is refused: other vocabularies, and networks that cannot be taken apart ------------------
-
-
 def test_ids_of_another_vocabulary(toy_model):
     toy = toy_model({" a": {" b": 1.0}}, name="mine")
     assert toy.score([" a"], [[15]])[0].shape == (1,)  # the vocabulary holds 16
@@ -160,8 +154,6 @@ def test_logits_that_are_not_the_heads(kind, toy_model, tiny_t5):
     with pytest.raises(ModelError, match=rf"y: {kind} does not run .*IndexError: no such layer"):
         build()
 
-
-# -- linear layers in oneDNN's layout: the same numbers, and no second copy of the weights ---------
 
 x86 = pytest.mark.skipif(not available(), reason="oneDNN's products are for x86 processors")
 

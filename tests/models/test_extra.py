@@ -161,12 +161,6 @@ def test_states_are_those_of_transformers(clip, lettered):
 
 
 @torch.inference_mode()
-def test_only_distances_count():
-    here, there = (last_states(mpt(), [5, 9, 60, 5, 7], start) for start in (0, 1000))
-    torch.testing.assert_close(here, there)
-
-
-@torch.inference_mode()
 def test_bfloat16_weighs_in_float32():
     """As transformers, which adds its bias in float32: nearer to it than both to the exact states."""
     model = mpt()

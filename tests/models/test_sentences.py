@@ -51,15 +51,12 @@ def test_fingerprint_follows_the_files_and_the_revision(tmp_path):
         Encoder("all-mpnet")
 
 
-@pytest.mark.parametrize(
-    ("config", "modules", "expected"),
-    [
-        ({"pooling_mode_cls_token": True}, [], r"by \['pooling_mode_cls_token'\]; give one"),
-        ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, [], "max_tokens"),
-        ({"word_embedding_dimension": 384}, [], r"by \[\]; give one .*with pooling_mode_mean"),
-        (None, ["Transformer", "Dense"], r"sentence_transformers\.models\.Dense"),
-    ],
-)
+@pytest.mark.parametrize(("config", "modules", "expected"), [
+    ({"pooling_mode_cls_token": True}, [], r"by \['pooling_mode_cls_token'\]; give one"),
+    ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, [], "max_tokens"),
+    ({"word_embedding_dimension": 384}, [], r"by \[\]; give one .*with pooling_mode_mean"),
+    (None, ["Transformer", "Dense"], r"sentence_transformers\.models\.Dense"),
+])  # fmt: skip
 def test_other_vectors_than_means_are_refused(tmp_path, config, modules, expected):
     (tmp_path / "tokenizer.json").touch()
     if config:

@@ -73,17 +73,14 @@ def test_logprobs_of_samples_by_hand(toy):
     assert g.top_logprobs == []
 
 
-@pytest.mark.parametrize(
-    ("t", "options", "possible"),
-    [
-        (1.0, {"top_k": 2}, 2),
-        (1.0, {"top_p": 0.79}, 2),  # 0.5 + 0.3 reaches 0.8,
-        (1.0, {"top_p": 0.81}, 3),  # so the smallest set of mass 0.81 needs the third token.
-        (5.0, {"top_p": 0.6}, 3),  # At t = 5 the first two hold 0.55.
-        (1.0, {"min_p": 0.25}, 3),  # 0.15 is more than a quarter of 0.5; at t = 1/2 the squares
-        (0.5, {"min_p": 0.25}, 2),  # 0.09 and 0.0225 stand against a quarter of 0.25.
-    ],
-)
+@pytest.mark.parametrize(("t", "options", "possible"), [
+    (1.0, {"top_k": 2}, 2),
+    (1.0, {"top_p": 0.79}, 2),  # 0.5 + 0.3 reaches 0.8,
+    (1.0, {"top_p": 0.81}, 3),  # so the smallest set of mass 0.81 needs the third token.
+    (5.0, {"top_p": 0.6}, 3),  # At t = 5 the first two hold 0.55.
+    (1.0, {"min_p": 0.25}, 3),  # 0.15 is more than a quarter of 0.5; at t = 1/2 the squares
+    (0.5, {"min_p": 0.25}, 2),  # 0.09 and 0.0225 stand against a quarter of 0.25.
+])  # fmt: skip
 def test_truncation_restricts(toy, t, options, possible):
     counts = first_letters(toy, temperature=t, n=500, **options)
     assert (counts > 0).tolist() == [k < possible for k in range(4)]
@@ -138,15 +135,12 @@ def test_greedy_limits(toy):
         assert row[0].logprobs == greedy.logprobs
 
 
-@pytest.mark.parametrize(
-    ("temperature", "logits", "token", "tempered"),
-    [
-        # 0.0 is the lowest uniform number: it hits no token of probability 0 before the first other.
-        (1.0, [-torch.inf, -torch.inf, 0.0, 0.0], 2, np.log(0.5)),
-        # Equation 2 at its lowest temperature, 1e-4: a gap of 1e-4 nats is one there.
-        (0.0, [-1e-4, 0.0, -5.0], 1, -np.log1p(np.exp(-1))),
-    ],
-)
+@pytest.mark.parametrize(("temperature", "logits", "token", "tempered"), [
+    # 0.0 is the lowest uniform number: it hits no token of probability 0 before the first other.
+    (1.0, [-torch.inf, -torch.inf, 0.0, 0.0], 2, np.log(0.5)),
+    # Equation 2 at its lowest temperature, 1e-4: a gap of 1e-4 nats is one there.
+    (0.0, [-1e-4, 0.0, -5.0], 1, -np.log1p(np.exp(-1))),
+])  # fmt: skip
 def test_a_pick_by_hand(temperature, logits, token, tempered):
     stream = Stream(temperature, np.zeros((1, HALVINGS)))
     tree._pick(torch.tensor([logits]), [[stream]], 0, {})

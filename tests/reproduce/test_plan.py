@@ -94,18 +94,15 @@ SETTINGS = Settings(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("device", "seconds"),
-    [
-        # 1,000 operations a second, 2 x 1,000 a token: 120 tokens of prompts and 36 of answers.
-        ((1e-9, 1e9), 2 * (120 + 36)),
-        # Twelve prompts of 10 tokens are two batches of 6. Both are read in a pass, and write 3
-        # tokens an answer in a pass each. A pass fetches 2,000 bytes at 1,000 a second.
-        ((1e6, 1e-6), (2 + 2 * 3) * 2),
-        # On any device a layer of a pass takes a millisecond.
-        ((1e6, 1e6), (2 + 2 * 3) * 2e-3),
-    ],
-)
+@pytest.mark.parametrize(("device", "seconds"), [
+    # 1,000 operations a second, 2 x 1,000 a token: 120 tokens of prompts and 36 of answers.
+    ((1e-9, 1e9), 2 * (120 + 36)),
+    # Twelve prompts of 10 tokens are two batches of 6. Both are read in a pass, and write 3
+    # tokens an answer in a pass each. A pass fetches 2,000 bytes at 1,000 a second.
+    ((1e6, 1e-6), (2 + 2 * 3) * 2),
+    # On any device a layer of a pass takes a millisecond.
+    ((1e6, 1e6), (2 + 2 * 3) * 2e-3),
+])  # fmt: skip
 def test_cost(device, seconds):
     calls = pd.DataFrame([(12, 120 * 3.7, 36)], columns=plan.NUMBERS)
     memory, hours = cost(calls, SETTINGS, *device)
