@@ -9,15 +9,7 @@ import torch
 import transformers as hf
 
 from factrobust.models import causal
-from factrobust.models.causal import (
-    BRANCHES,
-    NO_PREFIX,
-    common_length,
-    pack_answers,
-    pad_rows,
-    rows_of,
-    unanswered,
-)
+from factrobust.models.causal import NO_PREFIX, pack_answers, pad_rows, rows_of, unanswered
 from factrobust.models.engine import Body, Keys
 from factrobust.models.extra import OpenELMConfig, OpenELMForCausalLM
 from factrobust.models.interface import ModelError
@@ -82,12 +74,9 @@ def test_pack_answers_by_hand():
 
 
 def test_rows_of_answers_that_begin_alike_by_hand():
-    answers = [
-        ([1, 2, 3, 4, 9, 8], 4),  # of one prompt with the next,
-        ([1, 2, 3, 4, 7], 4),
-        ([1, 2, 3, 5, 6], 4),  # of another, but two of four tokens behind token 1 are the same
-        ([1, 9, 9, 9, 9], 4),
-    ]
+    # Two of one prompt; one of another, but two of four tokens behind token 1 are the same; one alone.
+    of_four = [1, 2, 3, 4, 9, 8], [1, 2, 3, 4, 7], [1, 2, 3, 5, 6], [1, 9, 9, 9, 9]
+    answers = [(ids, 4) for ids in of_four]
     # In the order of tokens: 2 3 4 7, then 9 8, then 5 6; and 9 9 9 9 alone.
     assert rows_of(answers) == ([[1, 0, 2], [3]], [9, 5])
     assert rows_of(answers, keep_prompts_separate=True) == ([[1, 0], [2], [3]], [7, 5, 5])
@@ -96,8 +85,8 @@ def test_rows_of_answers_that_begin_alike_by_hand():
     assert row.positions == [1, 2, 3, 4, 3]
     assert row.predictors == [2, 2, 3, 4]  # 7 and 9 follow 4, 8 follows 9, 6 follows 5
     assert row.links[4].tolist() == [True, True, False, False, True]  # 5 sees 2 and 3, not 4 and 9
-    full, sizes = rows_of([([1, 2, 3], 2)] * (BRANCHES + 1))
-    assert ([*map(len, full)], sizes) == ([BRANCHES, 1], [3, 3])
+    full, sizes = rows_of([([1, 2, 3], 2)] * (causal.BRANCHES + 1))
+    assert ([*map(len, full)], sizes) == ([causal.BRANCHES, 1], [3, 3])
     assert rows_of([]) == ([], [])
 
 
@@ -181,17 +170,19 @@ def test_beginning_is_the_jobs_and_not_of_the_batch_that_comes_first(smollm, ask
         smollm._last_prefix = NO_PREFIX
         found.append(smollm.score(prompts, [ANSWERS[4]] * 9))
         # The shortest prompt's last token predicts its answer, and is read with it.
-        assert len(smollm._last_prefix.ids) == common_length(ids) - 1 < common_length(ids[:-1]) // 2
+        assert (
+            len(smollm._last_prefix.ids)
+            == causal.common_length(ids) - 1
+            < causal.common_length(ids[:-1]) // 2
+        )
     assert all(map(np.array_equal, *found))
 
 
 def test_padding_goes_through_no_layer(smollm, monkeypatch):
     rows = [pack_answers([unanswered(ids)], 0) for ids in ([9, 7, 5, 8], [9, 5], [4, 4, 4])]
     padded = pad_rows(rows, 0, "cpu")
-    assert [x.tolist() for x in padded.at] == [
-        [0] * 4 + [1] * 2 + [2] * 3,
-        [0, 1, 2, 3, 0, 1, 0, 1, 2],
-    ]
+    row, place = [0] * 4 + [1] * 2 + [2] * 3, [0, 1, 2, 3, 0, 1, 0, 1, 2]
+    assert [x.tolist() for x in padded.at] == [row, place]
 
     def run() -> tuple[torch.Tensor, torch.Tensor]:
         keys = Keys()
@@ -236,7 +227,7 @@ def test_rows_whose_answers_have_ended_leave_the_batch(toy_model, watch):
     assert [rows for rows, _ in work.body] == [1, 5, 2, 2, 2, 2]
 
 
-def test_another_cut_of_the_same_answers_costs_the_head_alone(smollm, ask, watch):
+def test_another_cut_of_the_same_answers_costs_the_head_alone(smollm, ask, watch, monkeypatch):
     asked = ask(smollm, 3), ANSWERS[:3]
     other = smollm.temper(asked[0][::-1], asked[1], [1.0, 2.0], min_p=0.1)
     with watch(smollm) as first:
@@ -248,15 +239,11 @@ def test_another_cut_of_the_same_answers_costs_the_head_alone(smollm, ask, watch
     assert second.head == first.head
     assert not np.array_equal(cut, other)  # other answers: other hidden states
     smollm._tempered = {}
+    monkeypatch.setattr(causal, "KEPT_BYTES", 0)  # hidden states are kept only up to a size
     np.testing.assert_allclose(smollm.temper(*asked, [1.0, 2.0], min_p=0.1), cut, atol=1e-4)
-
-
-def test_hidden_states_are_kept_for_another_cut_only_up_to_a_size(smollm, ask, watch, monkeypatch):
-    monkeypatch.setattr(causal, "KEPT_BYTES", 0)
-    smollm.temper(ask(smollm, 3), ANSWERS[:3], [1.0])
-    with watch(smollm) as second:
-        smollm.temper(ask(smollm, 3), ANSWERS[:3], [2.0])
-    assert second.body
+    with watch(smollm) as third:
+        smollm.temper(*asked, [2.0])
+    assert third.body
 
 
 # -- ids as answers --------------------------------------------------------------------------------

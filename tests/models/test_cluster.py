@@ -138,10 +138,8 @@ def everything(model: Model) -> tuple[list[Any], list[Any]]:
 
 def test_two_processes_give_what_one_gives(processes, noted, on_cluster, single):
     """And a rerun finds all of it in the records, which this process wrote."""
-    (made, numbers), (expected, their_numbers) = (
-        everything(on_cluster(processes)),
-        everything(single),
-    )
+    made, numbers = everything(on_cluster(processes))
+    expected, their_numbers = everything(single)
     for g, e in zip(made, expected, strict=True):
         assert (g.text, g.token_ids) == (e.text, e.token_ids)
         np.testing.assert_allclose(g.logprobs, e.logprobs, atol=1e-5)

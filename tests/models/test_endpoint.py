@@ -756,11 +756,9 @@ def test_samples_come_from_the_whole_distribution(url, smollm):
     """llama.cpp samples from the 40 likeliest tokens, or fewer, unless told not to."""
     theirs = load_model({"url": url, "model": NAME, "api": "completions", "concurrency": 1})
     prompt, t, n = "The capital of Kenya is", 2.0, 60
-    made = [
-        g.text
-        for seed in range(n // 4)
-        for g in theirs.sample([prompt], temperature=t, n=4, max_new_tokens=1, seed=seed)[0]
-    ]
+    how = {"temperature": t, "n": 4, "max_new_tokens": 1}
+    fours = (theirs.sample([prompt], seed=seed, **how)[0] for seed in range(n // 4))
+    made = [g.text for four in fours for g in four]
     assert len(made) == n
     assert theirs.requests == n // 4
     assert len(set(made)) > n / 2  # neither one draw four times nor the few likeliest tokens

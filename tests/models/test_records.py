@@ -263,12 +263,10 @@ def test_every_flipped_byte_of_a_committed_file_is_found(base, toy):
 def test_an_index_of_another_schema_or_damaged_is_named(base, toy):
     file = base / records.INDEX
     index = file.read_text()
-    for text, sentence in {
-        index.replace(
-            '"schema": 2', '"schema": 7'
-        ): "of schema 7, but this library reads schema 2: run `make reproduce",
-        index[:-9]: rf"{file.name} is damaged .*git checkout",
-    }.items():
+    other = "of schema 7, but this library reads schema 2: run `make reproduce"
+    damaged = rf"{file.name} is damaged .*git checkout"
+    newer = index.replace('"schema": 2', '"schema": 7')
+    for text, sentence in {newer: other, index[:-9]: damaged}.items():
         file.write_text(text)
         with pytest.raises(RecordsError, match=sentence):
             Records(None, base).get(toy.calls(1))
