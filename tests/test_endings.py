@@ -53,6 +53,10 @@ def test_fewest_tokens():
     assert covering(answer, answer.text) == 5
     # The token that ends the answer may begin with its last letters.
     assert ending(made(" Washington", ",", " D", ".C", ".", " It")) == ("Washington, D.C", 4)
+    # Of equally likely tokens the chosen one need not be listed first.
+    answer = made(" Lima", ".", " It")
+    answer.top_logprobs[0] = [(" Nairobi", -0.5), (" Lima", -0.5)]
+    assert ending(answer) == ("Lima", 1)
 
 
 @pytest.mark.parametrize(("tokens", "text", "kept", "n"), [
@@ -67,13 +71,6 @@ def test_tokens_that_do_not_stand_in_the_text(tokens, text, kept, n):
     assert ending(made(*tokens, text=text)) == (kept, n)
     untold = Generation("?", text, [1] * len(tokens), [-1.0] * len(tokens))
     assert ending(untold) == (kept, len(tokens))  # a model that tells no tokens
-
-
-def test_equally_likely_tokens():
-    """The chosen one need not be listed first."""
-    answer = made(" Lima", ".", " It")
-    answer.top_logprobs[0] = [(" Nairobi", -0.5), (" Lima", -0.5)]
-    assert ending(answer) == ("Lima", 1)
 
 
 def test_no_letters_or_digits_is_empty():

@@ -15,12 +15,9 @@ def test_slug(text, name):
     assert slug(text) == name
 
 
-def test_stacked_tables_say_which_they_are():
+def test_stacked_tables_and_melted_columns_say_which_they_are():
     table = stacked({"a": pd.DataFrame({"x": [1]}), "b": pd.DataFrame({"x": [2, 3]})}, "of")
     assert table.values.tolist() == [[1, "a"], [2, "b"], [3, "b"]]
-
-
-def test_melted_columns_are_named_by_the_one_that_is_missing():
     table = pd.DataFrame({"fact": ["f", "g"], "sure": [0.5, None], "right": [True, False], "z": 1})
     long = melted(table, ["measure", "fact"], ["right", "sure"])
     assert long[["measure", "fact", "value"]].values.tolist() == [

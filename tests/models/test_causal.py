@@ -13,7 +13,6 @@ from factrobust.models.causal import NO_PREFIX, pack_answers, pad_rows, rows_of,
 from factrobust.models.engine import Body, Keys
 from factrobust.models.extra import OpenELMConfig, OpenELMForCausalLM
 from factrobust.models.interface import ModelError
-from factrobust.models.prompts import FORMATS
 
 ANSWERS = [" Nairobi", " William Shakespeare", " 1945", " Au", " Paris", " blue", " Pablo Picasso"]
 ANSWERS += [" the Japanese yen", " South America", " 8"]
@@ -40,22 +39,15 @@ def test_score_and_temper_are_the_networks_own(real, ask, reference):
 
 
 def test_greedy_is_transformers_greedy(real, ask):
-    """Ids equal those of transformers' generate, one prompt at a time; so do batches of one."""
+    """Ids equal those of transformers' generate, one prompt at a time."""
     prompts = ask(real, 5)[2:]
     answers = real.generate(prompts)
-    [alone] = real.generate(prompts[-1:])
-    assert alone.text == answers[-1].text
-    np.testing.assert_allclose(alone.logprobs, answers[-1].logprobs, atol=1e-4)
     how = {"do_sample": False, "max_new_tokens": 5, "pad_token_id": 0}
     for prompt, g in zip(prompts, answers, strict=True):
         ids = torch.tensor([real.tokenizer(prompt).input_ids])
         with torch.no_grad():
             out = real.body.network.generate(ids, attention_mask=torch.ones_like(ids), **how)[0]
         assert g.token_ids == [i for i in out[ids.shape[1] :].tolist() if i not in real.end_ids]
-    stop = FORMATS[real.prompt_format].stop
-    for short, g in zip(real.generate(prompts, stop=stop), answers, strict=True):
-        assert g.text.startswith(short.text)
-        assert not any(s in short.text for s in stop)
 
 
 def test_pack_answers_by_hand():
@@ -101,21 +93,6 @@ def test_pad_rows_by_hand():
 # -- rule 4: the head where it is needed, in float32 -----------------------------------------------
 
 
-def test_head_only_where_it_is_asked_for(gemma, ask, watch):
-    prompts = ask(gemma, 4)
-    with watch(gemma) as work:
-        scores = gemma.score(prompts, ANSWERS[:4])
-    assert sum(work.head) == sum(map(len, scores))
-    gemma._last_prefix = NO_PREFIX
-    with watch(gemma) as work:
-        gemma.temper(prompts[:1] * 5, [" Nairobi", " Paris", " Rome", " Oslo", " Lima"], [0.5, 1])
-    assert sum(work.head) == 1  # five answers of one token follow the same place
-    assert work.tokens == len(gemma.tokenizer(prompts[0]).input_ids)  # one prompt, not five
-    with watch(gemma) as work:
-        gemma.generate(prompts, max_new_tokens=2)
-    assert sum(work.head) == 8
-
-
 def test_head_of_a_bfloat16_network_is_float32():
     """Logits carry float32's digits although weights and hidden states do not."""
     network = NETWORKS["qwen2-full"]().to(torch.bfloat16)
@@ -130,21 +107,6 @@ def test_head_of_a_bfloat16_network_is_float32():
 # -- rule 5: shared work is done once --------------------------------------------------------------
 
 
-def test_one_prefill_for_all_temperatures_and_samples(gemma, ask, watch):
-    [prompt] = ask(gemma, 1)
-    length = len(gemma.tokenizer(prompt).input_ids)
-    gemma._last_prefix = NO_PREFIX
-    with watch(gemma) as work:
-        gemma.sample([prompt] * 3, temperature=[0.2, 0.6, 1.0], n=4, max_new_tokens=2)
-    assert sum(q for _, q in work.body[:-1]) == length  # the prompt (in two parts) once
-    assert work.body[-1][0] == 1
-    assert work.body[-1][1] <= 12  # then one token for each distinct first draw
-    with watch(gemma) as work:
-        gemma.temper([prompt], [" Nairobi"], np.linspace(0.1, 5, 40))
-    assert work.tokens == 1  # the prompt is in the cache but for its last token
-    assert sum(work.head) == 1
-
-
 def test_prefix_is_computed_once_across_calls(smollm, ask, watch):
     prompts = ask(smollm)
     smollm._last_prefix = NO_PREFIX
@@ -157,6 +119,9 @@ def test_prefix_is_computed_once_across_calls(smollm, ask, watch):
     assert len(second.body) == 1
     lengths = [len(smollm.tokenizer(p).input_ids) for p in prompts[5:8]]
     assert second.tokens < sum(lengths) / 2
+    with watch(smollm) as third:
+        smollm.temper(prompts[:1] * 3, [[5], [6], [7]], np.linspace(0.1, 5, 40))
+    assert sum(third.head) == 1  # three answers of one token follow the same place
 
 
 def test_beginning_is_the_jobs_and_not_of_the_batch_that_comes_first(smollm, ask, monkeypatch):

@@ -144,10 +144,9 @@ def last_states(model: MptForCausalLM, ids: list[int], start: int) -> torch.Tens
     return MptBody(model).hidden(rows, DynamicCache(), rows.positions)[0, -1]
 
 
-@pytest.mark.parametrize("clip", [None, 0.5])
 @torch.inference_mode()
-def test_states_are_those_of_transformers(clip, lettered):
-    model = mpt(attn_config={"clip_qkv": clip})
+def test_clipped_states_are_those_of_transformers(lettered):
+    model = mpt(attn_config={"clip_qkv": 0.5})
     ids = torch.randint(0, 64, (1, 30))
     expected = model.transformer(ids).last_hidden_state[0, -1]
     torch.testing.assert_close(last_states(model, ids[0].tolist(), 0), expected)

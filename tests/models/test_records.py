@@ -106,14 +106,6 @@ def test_work_that_does_not_last_says_nothing(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_committed_records_go_first(path, base, toy):
-    calls = toy.calls(52)
-    both = Records(path.with_name("w.sqlite"), base)
-    both.put([calls[0], calls[50]], ["working", "working"])
-    assert both.get([calls[0], calls[50], calls[51]]) == [0, "working", None]
-    assert Records(None, base).get([calls[0], calls[51]]) == [0, None]
-
-
 def test_other_profiles_and_interactive_use_leave_no_marks(path, toy, monkeypatch):
     store = Records(path)
     store.put(toy.calls(1), [0])
@@ -136,11 +128,11 @@ def test_modes_of_open_records(path, base, toy, tmp_path, monkeypatch):
     base.rename(tmp_path / "data" / "records")
     calls = toy.calls(52)
     two = [calls[0], calls[50]]
-    records.open_records().put([calls[50]], ["new"])
-    assert records.open_records().get(two) == [0, "new"]
+    records.open_records().put(two, ["working", "new"])
+    assert records.open_records().get(two) == [0, "new"]  # committed records go first
     assert records.open_records() is records.open_records()
     monkeypatch.setenv("FACTROBUST_RECORDS", "fresh")
-    assert records.open_records().get(two) == [None, "new"]
+    assert records.open_records().get(two) == ["working", "new"]
     monkeypatch.setenv("FACTROBUST_RECORDS", "replay")
     assert records.open_records().get(calls[:1]) == [0]
     model = "sha256:a5fd3b62230aa5ec float32"

@@ -32,15 +32,12 @@ def test_answer_is_the_smallest_suffix_that_covers_it(real, prompt, answer):
     assert (prompt + answer).endswith(decode(ids[start:]))
 
 
-def test_token_across_the_boundary_belongs_to_the_answer(real):
+def test_ids_follow_the_prompts_tokens_as_they_stand(real):
     prompt = "The capital of France is "
     apart = tokens.encode(real.tokenizer, prompt, bos=real.bos)
-    ids, start = tokens.encode_pair(real.tokenizer, prompt, "Paris", bos=real.bos)
-    assert real.tokenizer.decode(ids[start:]) == " Paris"
-    assert ids[: len(apart)] != apart  # glued, the lone space would have stayed
-    # Ids follow the prompt's tokens as they stand.
-    ids, start = tokens.encode_pair(real.tokenizer, prompt, [7, 8], bos=real.bos)
-    assert (ids, start) == ([*apart, 7, 8], len(apart))
+    assert tokens.encode_pair(real.tokenizer, prompt, [7, 8], bos=real.bos) == (
+        [*apart, 7, 8], len(apart),
+    )  # fmt: skip
 
 
 def test_bos_exactly_once(gemma, smollm):
