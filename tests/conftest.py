@@ -72,7 +72,6 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def world():
-    """The invented world."""
     from factrobust.datasets.world import load_world
 
     return load_world()
@@ -244,13 +243,11 @@ def bars():
 
 @pytest.fixture
 def rows():
-    """A function for the names of a panel's rows."""
     return lambda axis: [text.get_text() for text in axis.get_yticklabels()]
 
 
 @pytest.fixture
 def entries():
-    """A function for the entries of a figure's legend."""
     return lambda fig: [text.get_text() for text in fig.legends[0].get_texts()]
 
 

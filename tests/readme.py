@@ -77,7 +77,6 @@ def _cells(file: Path, where: str) -> dict[str, str]:
 
 
 def with_results(readme: str, figures: Path) -> str:
-    """The README's text with its results replaced."""
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     both = f"{results(figures)}\n\n{GROWN}\n\n{results(figures, OF_THE_WORLD)}"

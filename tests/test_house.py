@@ -53,7 +53,6 @@ def imports(path):
 
 
 def code_cells(path):
-    """The source of each code cell but that of the parameters."""
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code" and "parameters" not in cell["metadata"].get("tags", []):
             yield "".join(cell["source"])

@@ -16,13 +16,10 @@ def test_the_numbers_are_those_of_the_committed_tables(results):
     assert quoted == README, "run `python tests/readme.py`"
 
 
-def test_links_lead_to_files():
+def test_links_lead_to_files_and_targets_exist():
     links = re.findall(r"\]\(((?!https?:)[^)#]+)\)", README)
     assert links
     assert [link for link in links if not (paths.ROOT / link).exists()] == []
-
-
-def test_targets_exist():
     makefile = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
     for target in set(re.findall(r"`make ([a-z]+)", README)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target} is not a target"

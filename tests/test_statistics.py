@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from scipy import stats
 
 from factrobust import statistics
@@ -263,8 +264,6 @@ def test_an_exact_table_has_clopper_pearson_bounds():
 
 
 def test_explained_is_r_squared_of_least_squares():
-    import statsmodels.api as sm
-
     x = RNG.normal(size=(60, 2))
     y = 3 + x @ [0.5, -1] + RNG.normal(size=60)
     weights = RNG.integers(0, 3, size=(4, 60)).astype(float)

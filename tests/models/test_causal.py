@@ -82,14 +82,6 @@ def test_rows_of_answers_that_begin_alike_by_hand():
     assert rows_of([]) == ([], [])
 
 
-def test_pad_rows_by_hand():
-    rows = [pack_answers([unanswered(ids)], 1) for ids in ([9, 7], [9, 5, 6])]
-    padded = pad_rows(rows, 1, "cpu")
-    assert padded.ids.tolist() == [[7, 0], [5, 6]]
-    assert padded.positions.tolist() == [[1, 0], [1, 2]]
-    assert padded.seen.int().tolist() == [[[1, 1, 0], [1, 0, 1]], [[1, 1, 0], [1, 1, 1]]]
-
-
 # -- rule 4: the head where it is needed, in float32 -----------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """What both kinds of model share: batches that fit into memory, checks, and oneDNN's products."""
 
+import functools
 from itertools import chain
 from threading import Barrier, Lock
 from typing import Any
@@ -137,11 +138,8 @@ def test_logits_that_are_not_the_heads(kind, toy_model, tiny_t5):
     model = tiny_t5() if kind.startswith("T5") else toy_model({" a": {" b": 0.5, " c": 0.5}})
     network = model.body.network
 
-    def build() -> None:
-        type(model)(
-            network, model.tokenizer, name="y", fingerprint="y", prompt_format="prefix", chat=None
-        )
-
+    about = {"name": "y", "fingerprint": "y", "prompt_format": "prefix", "chat": None}
+    build = functools.partial(type(model), network, model.tokenizer, **about)
     build()
     network.register_forward_hook(lambda _, __, out: out.__setitem__("logits", out.logits * 0.5))
     with pytest.raises(ModelError, match=rf"y: the logits of {kind} differ from its head .*100%"):

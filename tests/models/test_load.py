@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import transformers
 from huggingface_hub import constants
 from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -270,8 +271,6 @@ def test_wrong_weights_are_refused(embed, conversions):
 @pytest.mark.parametrize("what", ["AutoModelForCausalLM", "AutoModel"])
 def test_threads_load_one_after_the_other(what, folder, monkeypatch):
     """transformers leaves its classes changed, weights untied, when two of its loads overlap."""
-    import transformers
-
     auto = getattr(transformers, what)
     read, meeting, met = auto.from_pretrained, threading.Barrier(2), []
 
@@ -386,7 +385,6 @@ class Watched:
         return self.toy
 
     def model(self, **changes: Any) -> RecordedModel:
-        """A model as a new process would have it."""
         about = {"name": "toy", "fingerprint": "toy", "prompt_format": "prefix", "chat": None}
         return RecordedModel(Records(self.store), self._load, **(about | changes))
 

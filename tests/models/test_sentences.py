@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import transformers as hf
 
 from factrobust.models import sentences
 from factrobust.models.interface import ModelError
@@ -75,7 +77,6 @@ def encoder():
 
 
 def with_tokenizer(folder: Path) -> Path:
-    """The folder, after the embedded tokenizer was copied into it."""
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(embedded() / name, folder)
     return folder
@@ -100,8 +101,6 @@ def computed(monkeypatch):
 
 def test_vectors_are_unit_means_of_the_states(encoder, monkeypatch):
     """Each text by itself, so that no padding can count; in one batch and in many."""
-    import torch
-
     together = encoder.embed(TEXTS)
     assert (together.shape, together.dtype) == ((8, 384), np.float32)
     network, tokenizer = encoder.network
@@ -169,9 +168,7 @@ assert not {{"torch", "transformers"}} & set(sys.modules)
 
 def test_an_encoder_of_ones_own(tmp_path):
     """In transformers' format, which does not say how its states become a vector."""
-    from transformers import BertConfig, BertModel
-
-    BertModel(BertConfig(**SMALL)).save_pretrained(tmp_path / "tiny")
+    hf.BertModel(hf.BertConfig(**SMALL)).save_pretrained(tmp_path / "tiny")
     encoder = Encoder(with_tokenizer(tmp_path / "tiny"))
     assert (encoder.name, encoder.embed(["samurai"]).shape) == ("tiny", (1, 16))
 
@@ -189,31 +186,26 @@ MNLI = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
     """Writes a folder with a classifier of these labels; the weights are always the same."""
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification, BertModel
 
     def build(labels: tuple[str, ...] = MNLI, *, head: bool = True) -> Path:
         folder = tmp_path_factory.mktemp("nli") / "tiny-nli"
         torch.manual_seed(0)
         names = {"id2label": dict(enumerate(labels)), "initializer_range": 1.0}
-        config = BertConfig(**SMALL, max_position_embeddings=64, **names)
-        (BertForSequenceClassification if head else BertModel)(config).save_pretrained(folder)
+        config = hf.BertConfig(**SMALL, max_position_embeddings=64, **names)
+        (hf.BertForSequenceClassification if head else hf.BertModel)(config).save_pretrained(folder)
         return with_tokenizer(folder)
 
     return build
 
 
 def test_is_the_softmax_of_the_networks_own_logits(classifier, computed, monkeypatch):
-    import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
     folder = classifier()
     nli = Entailment(folder)
     values = nli.probability(PAIRS)
     assert nli.name == "tiny-nli"
     assert (values.shape, values.dtype, len(computed)) == ((5,), np.float64, 1)
-    network = AutoModelForSequenceClassification.from_pretrained(folder).eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    network = hf.AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
     for (premise, hypothesis), probability in zip(PAIRS, values, strict=True):
         with torch.inference_mode():
             batch = tokenizer([premise], [hypothesis], return_tensors="pt")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare
+from transformers.generation import logits_process as hf
 
 from factrobust.models import tree
 from factrobust.models.tree import HALVINGS, Stream, floors, log_norms, uniforms, weights
@@ -23,7 +24,6 @@ def toy(toy_model):
 
 
 def first_letters(toy: Any, **options: Any) -> np.ndarray:
-    """How often each of the four first tokens was drawn."""
     [row] = toy.sample(["why?"], max_new_tokens=1, **options)
     counts = Counter(g.text for g in row)
     assert set(counts) <= set(FIRST)
@@ -105,8 +105,6 @@ def test_answers_under_truncation_by_hand(toy):
 )
 @pytest.mark.parametrize("t", [0.3, 1.0, 2.0])
 def test_truncation_is_that_of_transformers(t, cuts):
-    from transformers.generation import logits_process as hf
-
     warpers = {"top_k": hf.TopKLogitsWarper, "top_p": hf.TopPLogitsWarper}
     warpers["min_p"] = hf.MinPLogitsWarper
     z = torch.randn(20, 300, generator=torch.Generator().manual_seed(1)) * 2

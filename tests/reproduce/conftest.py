@@ -32,7 +32,6 @@ def root(tmp_path):
 
 @pytest.fixture
 def write(root):
-    """Write a notebook of code cells (strings) at a path relative to the root."""
 
     def write_notebook(path: str, *cells: str, parameters: str | None = None) -> Path:
         nodes = [v4.new_markdown_cell("# A notebook")]

@@ -22,7 +22,6 @@ def notebook(*cells: dict[str, Any], **metadata: Any) -> str:
 
 @pytest.fixture
 def canonical(tmp_path):
-    """The canonical form of a notebook's text."""
 
     def read(text: str) -> str:
         (tmp_path / "a.ipynb").write_text(text)

@@ -22,9 +22,7 @@ LAPTOP_CALLS = pd.DataFrame([
     ("1.1-a", "judge", "generate", 4.0, 37.0, 20.0),
     ("1.2-b", "small", "sample", 6.0, 100.0, 60.0), ("1.2-b", "small", "temper", 2.0, 100.0, 0.0),
 ], columns=COLUMNS)  # fmt: skip
-LAPTOP_CALLS = LAPTOP_CALLS.assign(
-    notebook=lambda rows: "notebooks/1-part/" + rows["notebook"] + ".ipynb"
-)
+LAPTOP_CALLS["notebook"] = "notebooks/1-part/" + LAPTOP_CALLS["notebook"] + ".ipynb"
 ASKED = 'models: list = ["small", "large"]\nn_questions: int = 9\n'
 
 
@@ -44,9 +42,8 @@ def planned(root, write, monkeypatch):
 
 
 def test_calls_grow_with_the_number_that_is_new_and_with_dates(planned):
-    unchanged = {
-        ("1.1", name, "generate"): n for name, n in (("small", 10), ("large", 30), ("judge", 4))
-    }
+    generated = {"small": 10, "large": 30, "judge": 4}
+    unchanged = {("1.1", name, "generate"): n for name, n in generated.items()}
     unchanged |= {("1.2", "small", "sample"): 6, ("1.2", "small", "temper"): 2}
     assert planned("{}") == unchanged
     # 18 questions for 9: twice as many in 1.1; in 1.2 what is new is n_known.
