@@ -27,12 +27,10 @@ BELOW |= dict.fromkeys(ROOMS, FLOOR) | {"exposure": {*FLOOR, *ROOMS}}
 BELOW |= {"reproduce": {*FLOOR, *ROOMS}, "__init__": {"models", "context"}}
 # In a room: what a module is, which of these it may import, and what of the floor it may not.
 KINDS = {
-    "facts": "facts dates rules corpus",
-    "probe": "probe classify",
+    "facts": "facts dates rules corpus", "probe": "probe classify",
     "metrics": "metrics placebo successions prediction regression attribution following",
-    "plots": "plots",
-    "study": "study grounding __init__",
-}
+    "plots": "plots", "study": "study grounding __init__",
+}  # fmt: skip
 INSIDE = {
     "facts": ({"facts"}, {"models", "plots", "study"}),
     "probe": ({"facts", "probe"}, {"plots", "study"}),

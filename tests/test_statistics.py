@@ -152,9 +152,7 @@ def test_ratio_of_sums_weighs_rows_and_is_undefined_over_zero():
     weights, above = np.array([[1.0, 1, 1], [2, 0, 0]]), np.array([1.0, 0, 2])
     assert statistics.ratio_of_sums(weights, above, np.array([1.0, 4, 1])).tolist() == [0.5, 1]
     assert np.isnan(statistics.ratio_of_sums(weights, above, np.zeros(3))).all()
-
-
-def test_mean_of_means_counts_each_part_alike():
+    # A mean of means counts each part alike.
     values, parts = np.array([1.0, 2, 3, 8]), np.array([0.0, 0, 0, 1])
     weights = np.array([[1.0, 1, 1, 1], [3, 0, 0, 2], [1, 1, 1, 0]])
     found = statistics.mean_of_means(weights, values, parts)
@@ -180,9 +178,7 @@ def test_intervals_side_by_side():
     assert wide.loc["n"].tolist() == ["0.25 [0.10, 0.40]", "0.75 [0.50, 0.90]"]
     wide = statistics.side_by_side(table, "source", ["model", "low"], "share")
     assert wide.columns.tolist() == [("n", 0.104), ("n", 0.5), ("m", 0.964)]
-
-
-def test_another_estimate_takes_the_place_of_the_mean():
+    # Another estimate takes the place of the mean.
     table = pd.DataFrame({"mean": [1], "n": [5], "brier": [2], "brier_low": [3], "brier_high": [4]})
     [row] = statistics.as_mean(table, "brier").to_dict("records")
     assert row == {"n": 5, "mean": 2, "low": 3, "high": 4}

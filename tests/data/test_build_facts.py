@@ -21,9 +21,6 @@ def test_a_disagreement_stops_the_build_unless_it_is_resolved(facts_builder):
         checks.finish()
     assert not checks.agree("capital:x", "Kenya", ["Nairobi"], ["Mombasa"])
     checks.finish()
-
-
-def test_every_resolved_disagreement_has_a_reason():
     resolved = pd.read_csv(DATA / "sources" / "resolved.csv", keep_default_na=False)
     assert (resolved["reason"].str.len() > 10).all()
 

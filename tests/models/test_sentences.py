@@ -215,6 +215,9 @@ def test_is_the_softmax_of_the_networks_own_logits(classifier, computed, monkeyp
     assert nli.probability([]).shape == (0,)
     monkeypatch.setattr(sentences, "CHARACTERS", 60)
     np.testing.assert_allclose(nli.probability(PAIRS[::-1])[::-1], values, atol=1e-5)
+    long = "a politician " * 500  # is cut: the network has 64 positions
+    values = nli.probability([(long, long), ("a politician", long)])
+    assert ((values > 0) & (values < 1)).all()
 
 
 def test_label_is_found_by_its_name(classifier):
@@ -240,13 +243,6 @@ def test_probabilities_are_recorded(classifier, computed, tmp_path):
     again = Entailment(folder, records=records)
     assert again.probability(PAIRS[::-1]).tolist() == values[4::-1].tolist()
     assert sum(map(len, computed)) == 10
-
-
-def test_long_pairs_are_cut(classifier):
-    """The network has 64 positions."""
-    long = "a politician " * 500
-    values = Entailment(classifier()).probability([(long, long), ("a politician", long)])
-    assert ((values > 0) & (values < 1)).all()
 
 
 def test_what_is_no_nli_model(classifier):

@@ -2,7 +2,6 @@
 
 import copy
 
-import numpy as np
 import pytest
 from tokenizers import normalizers
 
@@ -13,12 +12,10 @@ PAIRS = [
     ("Q: What is the capital of France?\nA:", " Paris"),
     ("The capital of France is ", "Paris"),  # the trailing space merges with the answer
     ("Is Paris the capital of Paris? Paris", " Paris"),  # the answer stands in the question too
-    ("The capital of Iceland is", " Reykjavík"),
-    ("日本の首都は", "東京"),
+    ("The capital of Iceland is", " Reykjavík"), ("日本の首都は", "東京"),
     ("A sign of joy:", " 😀🎉"),  # one character, several tokens
-    ("2 + 2 =", " 4"),
-    ("It is un", "believable"),
-]
+    ("2 + 2 =", " 4"), ("It is un", "believable"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("prompt", "answer"), PAIRS)
@@ -43,13 +40,9 @@ def test_ids_follow_the_prompts_tokens_as_they_stand(real):
 def test_bos_exactly_once(gemma, smollm):
     bos = gemma.tokenizer.bos_token_id
     for text in ("Paris", "<bos>Paris", gemma.tokenizer.bos_token + "<start_of_turn>user\nHi"):
-        ids = tokens.encode(gemma.tokenizer, text, bos=gemma.bos)
-        assert ids[0] == bos
-        assert ids.count(bos) == 1
-    np.testing.assert_array_equal(
-        gemma.score(["The capital of France is"], [" Paris"])[0],
-        gemma.score(["<bos>The capital of France is"], [" Paris"])[0],
-    )
+        pair, _ = tokens.encode_pair(gemma.tokenizer, text, "!", bos=gemma.bos)
+        for ids in (tokens.encode(gemma.tokenizer, text, bos=gemma.bos), pair):
+            assert (ids[0], ids.count(bos)) == (bos, 1)
     # This tokenizer adds none: the chat template's <|im_start|> is its BOS and stays alone.
     assert not smollm.bos
     prompt = "".join((smollm.chat[0], "Hi", smollm.chat[1]))

@@ -251,6 +251,12 @@ def test_stop_and_end(toy, toy_model):
     [empty, ended] = other.generate(["so?", "so!"], stop=["\n"])
     assert (empty.text, empty.token_ids, empty.logprobs) == ("", [], [])
     assert (ended.text, len(ended.token_ids)) == (" yes", 1)  # the end token is no part of it
+    # A token that holds a space and the stop string is no part of the answer.
+    toy = toy_model({"?": {" lira": 0.5, " x": 0.5}, " lira": {" (": 0.6, ".": 0.4}})
+    [g] = toy.generate(["so?"], temperatures=[1.0], stop=["("])
+    assert (g.text, len(g.token_ids)) == (" lira", 1)
+    assert np.exp([*g.logprobs, *g.curve]) == pytest.approx([0.5, 0.5])
+    assert toy.temper(["so?"], [g.token_ids], [1.0])[0] == pytest.approx(g.curve)
 
 
 def test_top_logprobs_by_hand(toy):
@@ -274,14 +280,6 @@ def test_the_curve_of_a_greedy_answer_by_hand(toy):
     # What is cut off the answer does not count.
     [short] = toy.generate(["why?"], temperatures=[1.0], stop=["."])
     assert (short.text, short.curve) == (" a", [pytest.approx(np.log(0.5))])
-
-
-def test_a_token_that_holds_a_space_and_the_stop_is_no_part_of_the_answer(toy_model):
-    toy = toy_model({"?": {" lira": 0.5, " x": 0.5}, " lira": {" (": 0.6, ".": 0.4}})
-    [g] = toy.generate(["so?"], temperatures=[1.0], stop=["("])
-    assert (g.text, len(g.token_ids)) == (" lira", 1)
-    assert np.exp([*g.logprobs, *g.curve]) == pytest.approx([0.5, 0.5])
-    assert toy.temper(["so?"], [g.token_ids], [1.0])[0] == pytest.approx(g.curve)
 
 
 def test_log_norms_equal_float64_at_all_temperatures():

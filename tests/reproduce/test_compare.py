@@ -86,9 +86,7 @@ def test_the_report_counts_moves_and_places_the_largest():
     # What another processor moves is told to be no fault.
     *_, meaning = differences(OLD, OLD | {OTHER: "x\n1.00001\n"}, "x")
     assert meaning.startswith("Moves of this size are no fault")
-
-
-def test_jitter_is_no_move_and_other_changes_are_named():
+    # Jitter is no move, and other changes are named.
     new = OLD | {OTHER: "x\n1.0000000001\n", "figures/1/x.json": "{}"}
     assert differences(OLD, new, "x")[1:] == ["No number moved by more than 1e-06 (relative)."]
     new = {FIRST: "model,frs\ngemma,0.5\n", "figures/new.csv": "x\n1\n"}
