@@ -29,14 +29,8 @@ MODEL = "sha256:a5fd3b62230aa5ec float32"
 MODELS = ["gemma-3-270m", "smollm2-135m-instruct", "my-own/model-with-quite-a-long-name"]
 
 
-@pytest.fixture(scope="session")
-def gemma():
-    return load_model("gemma-3-270m")
-
-
-@pytest.fixture(scope="session")
-def smollm():
-    return load_model("smollm2-135m-instruct")
+gemma = pytest.fixture(lambda: load_model("gemma-3-270m"), scope="session")
+smollm = pytest.fixture(lambda: load_model("smollm2-135m-instruct"), scope="session")
 
 
 @pytest.fixture
@@ -116,9 +110,7 @@ class Toy:
         return store
 
 
-@pytest.fixture
-def toy():
-    return Toy()
+toy = pytest.fixture(lambda: Toy())
 
 
 @pytest.fixture

@@ -20,26 +20,8 @@ def builder(name: str):
         sys.path.remove(str(DATA))
 
 
-@pytest.fixture(scope="session")
-def facts_builder():
-    return builder("build_facts")
-
-
-@pytest.fixture(scope="session")
-def temporal_builder():
-    return builder("build_temporal_facts")
-
-
-@pytest.fixture(scope="session")
-def world_builder():
-    return builder("build_world")
-
-
-@pytest.fixture(scope="session")
-def models_builder():
-    return builder("grow_models")
-
-
-@pytest.fixture(scope="session")
-def schooling():
-    return builder("schooling")
+facts_builder = pytest.fixture(lambda: builder("build_facts"), scope="session")
+temporal_builder = pytest.fixture(lambda: builder("build_temporal_facts"), scope="session")
+world_builder = pytest.fixture(lambda: builder("build_world"), scope="session")
+models_builder = pytest.fixture(lambda: builder("grow_models"), scope="session")
+schooling = pytest.fixture(lambda: builder("schooling"), scope="session")

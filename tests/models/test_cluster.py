@@ -42,9 +42,7 @@ def folder(toy_model, tmp_path_factory):
     return place
 
 
-@pytest.fixture(scope="module")
-def single(folder):
-    return factrobust.load_model(str(folder))
+single = pytest.fixture(lambda folder: factrobust.load_model(str(folder)), scope="module")
 
 
 @pytest.fixture(autouse=True)
@@ -64,9 +62,7 @@ def on_cluster(folder, tmp_path, monkeypatch):
     return load
 
 
-@pytest.fixture(scope="module")
-def noted(tmp_path_factory):
-    return tmp_path_factory.mktemp("noted")
+noted = pytest.fixture(lambda tmp_path_factory: tmp_path_factory.mktemp("noted"), scope="module")
 
 
 @pytest.fixture(scope="module")

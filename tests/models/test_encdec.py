@@ -53,9 +53,7 @@ def any_kind(request, t5, lettered):
     return t5 if request.param == "ends" else lettered(NETWORKS[request.param]())
 
 
-@pytest.fixture(scope="module")
-def t5(tiny_t5):
-    return tiny_t5()
+t5 = pytest.fixture(lambda tiny_t5: tiny_t5(), scope="module")
 
 
 def exact(model: Any, prompt: str, answer: list[int], t: float = 1.0) -> np.ndarray:

@@ -48,9 +48,7 @@ def server():
         yield running
 
 
-@pytest.fixture
-def records(tmp_path):
-    return Records(tmp_path / "records.sqlite")
+records = pytest.fixture(lambda tmp_path: Records(tmp_path / "records.sqlite"))
 
 
 def at(server: Any, **settings: Any) -> dict[str, Any]:

@@ -71,9 +71,7 @@ def test_other_vectors_than_means_are_refused(tmp_path, config, modules, expecte
         _ = Encoder(tmp_path).network
 
 
-@pytest.fixture(scope="module")
-def encoder():
-    return Encoder()
+encoder = pytest.fixture(lambda: Encoder(), scope="module")
 
 
 def with_tokenizer(folder: Path) -> Path:

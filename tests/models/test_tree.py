@@ -18,9 +18,7 @@ FIRST = (" a", " b", " c", " d")
 TABLE = {"?": dict(zip(FIRST, P, strict=True)), " a": {".": 0.6, "!": 0.4}, " b": {".": 1.0}}
 
 
-@pytest.fixture(scope="module")
-def toy(toy_model):
-    return toy_model(TABLE)
+toy = pytest.fixture(lambda toy_model: toy_model(TABLE), scope="module")
 
 
 def first_letters(toy: Any, **options: Any) -> np.ndarray:
