@@ -18,6 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from factrobust import load_model
+from factrobust.datasets.world import load_world
 from factrobust.models.records import Call, Records
 from factrobust.paths import ROOT
 from factrobust.plots import style
@@ -64,11 +65,7 @@ def results(tmp_path_factory):
     return folder if any(folder.iterdir()) else ROOT
 
 
-@pytest.fixture(scope="session")
-def world():
-    from factrobust.datasets.world import load_world
-
-    return load_world()
+world = pytest.fixture(lambda: load_world(), scope="session")
 
 
 @pytest.fixture(scope="session")

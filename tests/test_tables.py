@@ -30,9 +30,7 @@ def test_cells_are_stripped_and_indexed_by_line(tmp_path):
     path.write_text('name, n\r\n x ,1\r\n\r\n"a, ""b""",2\r\n', newline="")
     table = read_table(path, required=["name"], optional=["n"])
     assert table.to_dict("index") == {2: {"name": "x", "n": "1"}, 4: {"name": 'a, "b"', "n": "2"}}
-
-
-def test_bytes_that_are_not_utf_8_are_placed(tmp_path):
+    # Bytes that are not UTF-8 are placed.
     (tmp_path / "x").write_bytes(b"\xef\xbb\xbfa\xc3\xa9")
     assert read_text(tmp_path / "x") == "aé"
     (tmp_path / "x").write_bytes(b"a\n\xe9t")

@@ -250,10 +250,9 @@ def test_a_cluster_that_cannot_answer_is_explained(
         model.generate(PROMPTS)
 
 
-@pytest.mark.parametrize(
-    ("size", "expected"),
-    [(1, [[4], [1], [0], [3], [2]]), (2, [[4, 1], [0, 3], [2]]), (99, [[4, 1, 0, 3, 2]])],
-)
+@pytest.mark.parametrize(("size", "expected"), [
+    (1, [[4], [1], [0], [3], [2]]), (2, [[4, 1], [0, 3], [2]]), (99, [[4, 1, 0, 3, 2]]),
+])  # fmt: skip
 def test_slices_hold_prompts_of_like_length_and_equal_prompts_together(monkeypatch, size, expected):
     monkeypatch.setattr(cluster, "REQUESTS", size)
     texts = ["a" * 8, "b" * 24, "c" * 4, "a" * 8, "d" * 25]

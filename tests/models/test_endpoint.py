@@ -201,10 +201,9 @@ def test_seeds_depend_on_what_determines_a_sample(server):
     assert len({*usual, *(seed for made in others for seed in made)}) == len(usual) + 4
 
 
-@pytest.mark.parametrize(
-    ("most", "asked"),
-    [(5, [5]), (1, [5, None, None, None, None]), (2, [5, None, None, None]), (0, [5, *[None] * 5])],
-)
+@pytest.mark.parametrize(("most", "asked"), [
+    (5, [5]), (1, [5, None, None, None, None]), (2, [5, None, None, None]), (0, [5, *[None] * 5]),
+])  # fmt: skip
 def test_n_samples_from_servers_that_give_fewer(server, most, asked):
     """None at all where they refuse to make several."""
     count = iter(range(100))

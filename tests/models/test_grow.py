@@ -59,10 +59,6 @@ def test_rows_hold_whole_texts_in_their_order(world, tokenizer):
     assert [i for row in rows for i in row["input_ids"][1:]] == whole
 
 
-class Killed(BaseException):
-    pass
-
-
 class Rows(list[dict[str, list[int]]]):
     """Rows that note which of them were asked for, and die at one of them."""
 
@@ -72,7 +68,7 @@ class Rows(list[dict[str, list[int]]]):
 
     def __getitem__(self, i: Any) -> Any:
         if i == self.last:
-            raise Killed
+            raise KeyboardInterrupt
         self.asked.append(i)
         return super().__getitem__(i)
 
@@ -93,7 +89,7 @@ def test_a_killed_course_goes_on_at_the_same_text_with_the_same_weights(
 
     data = made[:40]
     whole = study(data, "whole")
-    with pytest.raises(Killed):
+    with pytest.raises(KeyboardInterrupt):
         study(Rows(data, last=27), "killed")
     again = Rows(data)
     resumed = study(again, "killed")

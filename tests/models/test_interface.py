@@ -9,10 +9,8 @@ import pytest
 
 from factrobust.models.interface import Generation, Job, LacksError, Model, ModelError
 
-
-@pytest.fixture(scope="module")
-def toy(toy_model):
-    return toy_model({" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}})
+TABLE = {" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}}
+toy = pytest.fixture(lambda toy_model: toy_model(TABLE), scope="module")
 
 
 BAD: list[tuple[str, Callable[[Any], Any]]] = [

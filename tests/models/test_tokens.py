@@ -80,13 +80,6 @@ def test_an_answer_needs_a_token_before_it(toy_model):
         toy.score(["\u200b"], [[2]])
 
 
-def test_cut_at_the_first_stop():
-    assert tokens.cut("Paris. Yes\n", ["\n", "."]) == "Paris"
-    assert tokens.cut(" won (KRW)", ["("]) == " won"
-    assert tokens.cut("Paris", ["\n", "."]) is None
-    assert tokens.cut("Paris", []) is None
-
-
 def test_continuation_keeps_the_leading_space_and_covering_counts_tokens(real):
     ids = tokens.encode(real.tokenizer, "It is Paris, France", bos=False)
     last, rest = ids[1], ids[2:]
