@@ -72,20 +72,13 @@ COMMANDS = [
     Command("make grow MODEL=world-s", prints="world-s"),
     Command("make grow MODEL=world-x", 2, "world-x"),
     Command("make records", 2, "run `make reproduce` first"),  # of all notebooks
-    Command("make replay", prints="numbers in"),
-    Command("make normalise"),
-    Command("make clean"),
-]
+    Command("make replay", prints="numbers in"), Command("make normalise"), Command("make clean"),
+]  # fmt: skip
 ELSEWHERE = {
-    "env": "CI",
-    "test": "CI",
-    "lint": "CI",
-    "reproduce": "by hand, whole: 33 minutes",
-    "bench": "by hand: its parts have tests",
-    "constraints": "by hand, when packages are raised",
-    "lab": "by hand, in a browser",
-    "commands": "this one",
-}
+    "env": "CI", "test": "CI", "lint": "CI", "reproduce": "by hand, whole: 33 minutes",
+    "bench": "by hand: its parts have tests", "constraints": "by hand, when packages are raised",
+    "lab": "by hand, in a browser", "commands": "this one",
+}  # fmt: skip
 
 
 def prepare(url: str) -> None:

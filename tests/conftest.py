@@ -18,6 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from factrobust import load_model
+from factrobust.datasets.world import load_world
 from factrobust.models.records import Call, Records
 from factrobust.paths import ROOT
 from factrobust.plots import style
@@ -29,14 +30,8 @@ MODEL = "sha256:a5fd3b62230aa5ec float32"
 MODELS = ["gemma-3-270m", "smollm2-135m-instruct", "my-own/model-with-quite-a-long-name"]
 
 
-@pytest.fixture(scope="session")
-def gemma():
-    return load_model("gemma-3-270m")
-
-
-@pytest.fixture(scope="session")
-def smollm():
-    return load_model("smollm2-135m-instruct")
+gemma = pytest.fixture(lambda: load_model("gemma-3-270m"), scope="session")
+smollm = pytest.fixture(lambda: load_model("smollm2-135m-instruct"), scope="session")
 
 
 @pytest.fixture
@@ -70,12 +65,7 @@ def results(tmp_path_factory):
     return folder if any(folder.iterdir()) else ROOT
 
 
-@pytest.fixture(scope="session")
-def world():
-    """The invented world."""
-    from factrobust.datasets.world import load_world
-
-    return load_world()
+world = pytest.fixture(lambda: load_world(), scope="session")
 
 
 @pytest.fixture(scope="session")
@@ -117,9 +107,7 @@ class Toy:
         return store
 
 
-@pytest.fixture
-def toy():
-    return Toy()
+toy = pytest.fixture(lambda: Toy())
 
 
 @pytest.fixture
@@ -244,13 +232,11 @@ def bars():
 
 @pytest.fixture
 def rows():
-    """A function for the names of a panel's rows."""
     return lambda axis: [text.get_text() for text in axis.get_yticklabels()]
 
 
 @pytest.fixture
 def entries():
-    """A function for the entries of a figure's legend."""
     return lambda fig: [text.get_text() for text in fig.legends[0].get_texts()]
 
 

@@ -69,20 +69,14 @@ def _cells(file: Path, where: str) -> dict[str, str]:
         for model in models
     ]
     rows = (pd.concat(parts) if parts else table).query(where)
-    return {
-        str(
-            row.model
-        ): f"{_short(row.mean)} [{_short(row.low)}, {_short(row.high)}], n = {row.n:.0f}"
-        for row in rows[["model", *NUMBERS]].itertuples(index=False)
-    }
-
-
-def _short(number: float) -> str:
-    return f"{number:.3f}" if abs(number) < 2 else f"{number:.1f}"
+    told = {}
+    for row in rows[["model", *NUMBERS]].itertuples(index=False):
+        mean, low, high = (f"{x:.3f}" if abs(x) < 2 else f"{x:.1f}" for x in row[1:4])
+        told[str(row.model)] = f"{mean} [{low}, {high}], n = {row.n:.0f}"
+    return told
 
 
 def with_results(readme: str, figures: Path) -> str:
-    """The README's text with its results replaced."""
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     both = f"{results(figures)}\n\n{GROWN}\n\n{results(figures, OF_THE_WORLD)}"

@@ -7,14 +7,11 @@ from factrobust import draws
 from factrobust.draws import sample_evenly
 
 
-def test_a_number_is_the_first_48_bits_of_sha_256():
+def test_numbers_are_pinned():
     # `printf v | sha256sum`, `printf 7/capital/kenya | sha256sum`
     assert draws.hash48("v") == 0x4C94485E0C21
     assert draws.hash48(7, "capital/kenya") == 0xC5364D390268
-
-
-def test_lots_are_blake2b_and_a_sample_has_a_key_of_its_own():
-    # `printf 0/v/2001 | b2sum -l 56`, and -l 64
+    # Lots are blake2b: `printf 0/v/2001 | b2sum -l 56`, and -l 64
     assert draws.hash64("0/v/2001", 7) == 0xF846E8CAF7915D
     assert draws.hash64("0/v/2001") == 0xEEA4ABDF99439376
     assert draws.sample_key(7, "p", 0.5, 2) == b"7\n0.5\n2\np"

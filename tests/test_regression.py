@@ -30,17 +30,14 @@ def test_a_finite_estimate_by_hand():
     assert made.log_likelihood == pytest.approx(likelihood)
 
 
-@pytest.mark.parametrize(
-    ("y", "columns", "method"),
-    [
-        ([0, 0, 1, 1], {"x": [0, 1, 2, 3]}, "penalised (separated)"),
-        ([0, 0, 1, 1], {"x": [0, 1, 1, 2]}, "penalised (separated)"),
-        ([0, 1, 0, 1], {"x": [0, 1, 2, 3], "z": [0, 2, 4, 6]}, "penalised (collinear)"),
-        ([0, 1, 0, 1], {"x": [0, 0, 0, 0]}, "penalised (collinear)"),
-        ([0, 0, 1, 1], {"x": [0, 1, 2, 3], "z": [1, 1, 1, 1]}, "penalised (collinear)"),
-        ([0, 0, 0, 1], {"x": [0, 0, 1, 1]}, "penalised (separated)"),
-    ],
-)
+@pytest.mark.parametrize(("y", "columns", "method"), [
+    ([0, 0, 1, 1], {"x": [0, 1, 2, 3]}, "penalised (separated)"),
+    ([0, 0, 1, 1], {"x": [0, 1, 1, 2]}, "penalised (separated)"),
+    ([0, 1, 0, 1], {"x": [0, 1, 2, 3], "z": [0, 2, 4, 6]}, "penalised (collinear)"),
+    ([0, 1, 0, 1], {"x": [0, 0, 0, 0]}, "penalised (collinear)"),
+    ([0, 0, 1, 1], {"x": [0, 1, 2, 3], "z": [1, 1, 1, 1]}, "penalised (collinear)"),
+    ([0, 0, 0, 1], {"x": [0, 0, 1, 1]}, "penalised (separated)"),
+])  # fmt: skip
 def test_what_has_no_finite_estimate_is_penalised(y: list, columns: dict, method: str) -> None:
     made = estimated(y, **columns)
     assert made.method == method

@@ -5,15 +5,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from scipy import stats
 
 from factrobust import statistics
-from factrobust.statistics import (
-    bootstrap_correlation,
-    bootstrap_mean,
-    interval_table,
-    paired_difference,
-)
+from factrobust.statistics import bootstrap_correlation, bootstrap_mean, interval_table
 
 RNG = np.random.default_rng(20)
 
@@ -86,6 +82,10 @@ def test_correlation_is_pearson_with_fishers_interval():
     assert ours.mean == pytest.approx(r.statistic, abs=1e-9)
     assert ours[1:3] == pytest.approx(r.confidence_interval(), abs=0.025)
     assert bootstrap_correlation(x, -2 * x) == pytest.approx((-1, -1, -1, 300))
+    constant = bootstrap_correlation([0.1] * 5, [1, 2, 3, 4, 5])
+    assert constant == pytest.approx((*[np.nan] * 3, 5), nan_ok=True)
+    # Resamples that happen to be constant are left out, so the bounds stay numbers.
+    assert np.isfinite(bootstrap_correlation([0, 0, 0, 1], [1, 2, 3, 4])).all()
 
 
 def test_whole_groups_are_drawn_and_weights_are_repetitions():
@@ -106,23 +106,15 @@ def test_whole_groups_are_drawn_and_weights_are_repetitions():
         assert (weights.reshape(3, 4) == weights[::4, None]).all()
 
 
-def test_correlation_with_a_constant_is_undefined():
-    interval = bootstrap_correlation([0.1] * 5, [1, 2, 3, 4, 5])
-    assert np.isnan(interval[:3]).all()
-    assert interval.n == 5
-    # Resamples that happen to be constant are left out, so the bounds stay numbers.
-    assert np.isfinite(bootstrap_correlation([0, 0, 0, 1], [1, 2, 3, 4])).all()
-
-
 def test_paired_difference_is_narrower_than_two_intervals():
     hard = pd.Series(RNG.normal(size=100), index=[f"f{i}" for i in range(100)])
     a, b = hard + 0.5, hard + RNG.normal(scale=0.05, size=100)
-    interval = paired_difference(a, b.sample(frac=1, random_state=1))
+    interval = statistics.paired_difference(a, b.sample(frac=1, random_state=1))
     assert interval.mean == pytest.approx((a - b).mean())
     assert interval.high - interval.low < 0.1 < 0.3 < np.ptp(bootstrap_mean(a)[1:3])
     assert interval == bootstrap_mean(a - b)
     with pytest.raises(ValueError, match="2 values are missing"):
-        paired_difference(a, b.rename({"f7": "other"}))
+        statistics.paired_difference(a, b.rename({"f7": "other"}))
 
 
 def test_paired_table_compares_the_facts_that_have_both():
@@ -151,15 +143,16 @@ def test_a_bin_holds_its_lower_edge_and_not_its_upper():
     for inside in (0, 0.05, 0.0999):
         assert statistics.unit_bins(pd.Series(edges) + inside, 10).tolist() == edges
     assert statistics.unit_bins(pd.Series([1.0, 1.0 + 1e-9]), 10).tolist() == [0.9, 0.9]
+    # Ranges hold their last value.
+    found = statistics.in_ranges([0, 1, 8, 9, 32], {"none": 0, "few": 8, "many": 32}).tolist()
+    assert found == ["none", "few", "few", "many", "many"]
 
 
 def test_ratio_of_sums_weighs_rows_and_is_undefined_over_zero():
     weights, above = np.array([[1.0, 1, 1], [2, 0, 0]]), np.array([1.0, 0, 2])
     assert statistics.ratio_of_sums(weights, above, np.array([1.0, 4, 1])).tolist() == [0.5, 1]
     assert np.isnan(statistics.ratio_of_sums(weights, above, np.zeros(3))).all()
-
-
-def test_mean_of_means_counts_each_part_alike():
+    # A mean of means counts each part alike.
     values, parts = np.array([1.0, 2, 3, 8]), np.array([0.0, 0, 0, 1])
     weights = np.array([[1.0, 1, 1, 1], [3, 0, 0, 2], [1, 1, 1, 0]])
     found = statistics.mean_of_means(weights, values, parts)
@@ -185,18 +178,10 @@ def test_intervals_side_by_side():
     assert wide.loc["n"].tolist() == ["0.25 [0.10, 0.40]", "0.75 [0.50, 0.90]"]
     wide = statistics.side_by_side(table, "source", ["model", "low"], "share")
     assert wide.columns.tolist() == [("n", 0.104), ("n", 0.5), ("m", 0.964)]
-
-
-def test_another_estimate_takes_the_place_of_the_mean():
+    # Another estimate takes the place of the mean.
     table = pd.DataFrame({"mean": [1], "n": [5], "brier": [2], "brier_low": [3], "brier_high": [4]})
     [row] = statistics.as_mean(table, "brier").to_dict("records")
     assert row == {"n": 5, "mean": 2, "low": 3, "high": 4}
-
-
-def test_exact_bounds_of_shares_that_are_there():
-    table = statistics.with_bounds(pd.DataFrame({"share": [0.0, 0.3], "n": [8, 10]}), "share")
-    expected = statistics.binomial_interval([0, 3], [8, 10])
-    assert [table["low"].tolist(), table["high"].tolist()] == [x.tolist() for x in expected]
 
 
 def test_an_estimate_of_each_part():
@@ -224,12 +209,6 @@ def test_statistics_of_each_part_by_hand():
     x, y, chosen = np.array([1.0, 2, 3]), np.array([1.0, 2, 6]), np.array([1.0, 0, 0])
     assert statistics.slope_through_0(one, x, y) == pytest.approx((1 + 4 + 18) / (1 + 4 + 9))
     assert statistics.mean_difference(one, y, chosen) == pytest.approx(1 - 4)
-
-
-def test_ranges_hold_their_last_value():
-    assert statistics.in_ranges([0, 1, 8, 9, 32], {"none": 0, "few": 8, "many": 32}).tolist() == [
-        "none", "few", "few", "many", "many"
-    ]  # fmt: skip
 
 
 def test_rank_correlation_is_spearmans():
@@ -263,6 +242,8 @@ def test_binomial_interval_is_clopper_pearson():
     for k, trials, a, b in zip(successes, n, low, high, strict=True):
         exact = stats.binomtest(int(k), int(trials)).proportion_ci()
         assert (a, b) == pytest.approx((exact.low, exact.high), abs=1e-12)
+    table = statistics.with_bounds(pd.DataFrame({"share": successes / n, "n": n}), "share")
+    assert (table["low"].tolist(), table["high"].tolist()) == (low.tolist(), high.tolist())
 
 
 def test_an_exact_table_has_clopper_pearson_bounds():
@@ -279,8 +260,6 @@ def test_an_exact_table_has_clopper_pearson_bounds():
 
 
 def test_explained_is_r_squared_of_least_squares():
-    import statsmodels.api as sm
-
     x = RNG.normal(size=(60, 2))
     y = 3 + x @ [0.5, -1] + RNG.normal(size=60)
     weights = RNG.integers(0, 3, size=(4, 60)).astype(float)
@@ -309,7 +288,7 @@ def test_shares_of_nothing_and_of_all_have_exact_bounds():
     assert whole == (1, pytest.approx(0.025 ** (1 / 10)), 1, 10)
     assert bootstrap_mean([0.5] * 40)[1:3] == (0.5, 0.5)
     same = pd.Series([1, 0] * 20)
-    assert paired_difference(same, same) == (0, -none.high, none.high, 40)
+    assert statistics.paired_difference(same, same) == (0, -none.high, none.high, 40)
 
 
 def test_agreement_by_hand():

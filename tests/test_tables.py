@@ -6,28 +6,18 @@ from hypothesis import strategies as st
 from factrobust.tables import FactsError, melted, read_table, read_text, slug, stacked
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("the United States", "united-states"),
-        ("The Shining", "the-shining"),
-        ("São Tomé, D.C.", "sao-tome-d-c"),
-        ("C", "c"),
-        ("C++", "c-plus-plus"),
-        ("C#", "c-sharp"),
-        ("東京", "東京"),
-    ],
-)
+@pytest.mark.parametrize(("text", "name"), [
+    ("the United States", "united-states"), ("The Shining", "the-shining"),
+    ("São Tomé, D.C.", "sao-tome-d-c"), ("C", "c"), ("C++", "c-plus-plus"), ("C#", "c-sharp"),
+    ("東京", "東京"),
+])  # fmt: skip
 def test_slug(text, name):
     assert slug(text) == name
 
 
-def test_stacked_tables_say_which_they_are():
+def test_stacked_tables_and_melted_columns_say_which_they_are():
     table = stacked({"a": pd.DataFrame({"x": [1]}), "b": pd.DataFrame({"x": [2, 3]})}, "of")
     assert table.values.tolist() == [[1, "a"], [2, "b"], [3, "b"]]
-
-
-def test_melted_columns_are_named_by_the_one_that_is_missing():
     table = pd.DataFrame({"fact": ["f", "g"], "sure": [0.5, None], "right": [True, False], "z": 1})
     long = melted(table, ["measure", "fact"], ["right", "sure"])
     assert long[["measure", "fact", "value"]].values.tolist() == [
@@ -40,9 +30,7 @@ def test_cells_are_stripped_and_indexed_by_line(tmp_path):
     path.write_text('name, n\r\n x ,1\r\n\r\n"a, ""b""",2\r\n', newline="")
     table = read_table(path, required=["name"], optional=["n"])
     assert table.to_dict("index") == {2: {"name": "x", "n": "1"}, 4: {"name": 'a, "b"', "n": "2"}}
-
-
-def test_bytes_that_are_not_utf_8_are_placed(tmp_path):
+    # Bytes that are not UTF-8 are placed.
     (tmp_path / "x").write_bytes(b"\xef\xbb\xbfa\xc3\xa9")
     assert read_text(tmp_path / "x") == "aé"
     (tmp_path / "x").write_bytes(b"a\n\xe9t")

@@ -8,7 +8,6 @@ import pytest
 
 @pytest.fixture
 def bench(request, monkeypatch):
-    """The script that a module of tests is named after."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
     name = request.path.stem.removeprefix("test_")
     return importlib.import_module("measuring.report" if name == "report" else name)

@@ -7,15 +7,10 @@ import pytest
 
 # Every prompt with context is one token, which answers what the context says.
 TABLE = {
-    " Kenya is": {" Nai": 0.8, " Lima": 0.2},
-    " Nai": {"robi": 0.9, ".": 0.1},
-    "robi": {".": 1.0},
-    " Peru is": {" Lima": 0.6, " Nai": 0.4},
-    " Lima": {". ": 0.9, "</s>": 0.1},
-    ".": {" It": 1.0},
-    ". ": {" It": 1.0},
-    " It": {" is": 1.0},
-}
+    " Kenya is": {" Nai": 0.8, " Lima": 0.2}, " Nai": {"robi": 0.9, ".": 0.1}, "robi": {".": 1.0},
+    " Peru is": {" Lima": 0.6, " Nai": 0.4}, " Lima": {". ": 0.9, "</s>": 0.1}, ".": {" It": 1.0},
+    ". ": {" It": 1.0}, " It": {" is": 1.0},
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -5,13 +5,10 @@ import pandas as pd
 
 def test_both_ways_score_alike_and_ours_keeps_fewer_logits(bench, toy_model):
     model = toy_model({" Kenya?": {" Kenyatta": 0.25, " Moi": 0.75}})
-    statements = pd.DataFrame(
-        {
-            "question": ["In 1970, who led Kenya?", "In 1990, who led Kenya?"],
-            "prefix": "",
-            "object": ["Kenyatta", "Moi"],
-        }
-    ).assign(fact_id="f", precision="year", date="1970", year=1970, alpha=0.0, years_off=0.0)
+    asked = ["In 1970, who led Kenya?", "In 1990, who led Kenya?"]
+    statements = pd.DataFrame({"question": asked, "prefix": "", "object": ["Kenyatta", "Moi"]})
+    about = {"precision": "year", "date": "1970", "year": 1970, "alpha": 0.0, "years_off": 0.0}
+    statements = statements.assign(fact_id="f", **about)
     found = bench.measure(model, statements.assign(label="correct"), rounds=1)
     assert found["largest_difference"] < 1e-4
     most = found["head_positions_at_once"]

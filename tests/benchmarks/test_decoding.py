@@ -15,13 +15,8 @@ def facts():
     table = pd.DataFrame({"object": ["Nairobi", "Lima"], "aliases": [[], []]})
     # With the question one unknown token; the country and "is" are the second one.
     table["prefix"] = ["The capital of Kenya is", "The capital of Peru is"]
-    return table.assign(
-        fact_id=["a", "b"],
-        question="Where is it?",
-        relation="capital",
-        domain="geography",
-        answer_type="Location",
-    )
+    about = {"relation": "capital", "domain": "geography", "answer_type": "Location"}
+    return table.assign(fact_id=["a", "b"], question="Where is it?", **about)
 
 
 def test_tokens_and_head_positions_are_those_derived_by_hand(bench, facts, toy_model):

@@ -21,22 +21,16 @@ def test_a_disagreement_stops_the_build_unless_it_is_resolved(facts_builder):
         checks.finish()
     assert not checks.agree("capital:x", "Kenya", ["Nairobi"], ["Mombasa"])
     checks.finish()
-
-
-def test_every_resolved_disagreement_has_a_reason():
     resolved = pd.read_csv(DATA / "sources" / "resolved.csv", keep_default_na=False)
     assert (resolved["reason"].str.len() > 10).all()
 
 
-@pytest.mark.parametrize(
-    ("subject", "answer", "aliases", "leaky"),
-    [
-        ("Singapore", "Singapore", "", True),
-        ("São Tomé", "x", "sao tome", True),
-        ("Mexico", "Mexico City", "", False),  # part of the answer only
-        ("Chinatown", "China", "", False),  # part of a word only
-    ],
-)
+@pytest.mark.parametrize(("subject", "answer", "aliases", "leaky"), [
+    ("Singapore", "Singapore", "", True),
+    ("São Tomé", "x", "sao tome", True),
+    ("Mexico", "Mexico City", "", False),  # part of the answer only
+    ("Chinatown", "China", "", False),  # part of a word only
+])  # fmt: skip
 def test_leaks(facts_builder, subject, answer, aliases, leaky):
     relation = pd.Series({"question": "Where is {subject}?", "prefix": "It is"})
     row = facts_builder.Row(subject=subject, object=answer, aliases=aliases)

@@ -40,12 +40,9 @@ def test_names_are_no_words(world_builder):
     assert last.is_unique
 
 
-def test_balanced_levels(world_builder):
+def test_levels_are_balanced_and_objects_of_one_subject_differ(world_builder):
     values = world_builder.balanced(random.Random(0), "abc", 10)
     assert sorted(values.count(x) for x in "abc") == [3, 3, 4]
-
-
-def test_objects_of_one_subject_differ(world_builder):
     subjects = ["a"] * 4 + ["b"] * 4 + ["c"] * 4
     for seed in range(20):
         drawn = world_builder.drawn_objects(random.Random(seed), subjects, list("vwxyz1"))

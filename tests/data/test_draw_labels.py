@@ -16,11 +16,7 @@ SHEETS = {
 }
 
 
-@pytest.fixture(scope="module")
-def script():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(DATA))
-        return importlib.import_module("draw_labels")
+script = pytest.fixture(lambda: importlib.import_module("draw_labels"), scope="module")
 
 
 def rows(n: int) -> pd.DataFrame:

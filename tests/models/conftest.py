@@ -37,7 +37,6 @@ QUESTIONS = [
 
 @pytest.fixture(params=["gemma", "smollm"])
 def real(request):
-    """Each embedded model in turn."""
     return request.getfixturevalue(request.param)
 
 
@@ -156,7 +155,6 @@ def encoder_decoder(tiny_t5, tmp_path):
 
 @pytest.fixture(scope="session")
 def watch():
-    """Counts the work that a model does inside the block."""
 
     @contextmanager
     def watching(model: CausalLM) -> Iterator[Work]:

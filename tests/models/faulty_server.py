@@ -38,8 +38,6 @@ def error(status: int, message: str, **headers: str) -> Reply:
 
 
 class FaultyServer:
-    """Answers with `answer(body)`; remembers what was asked."""
-
     def __init__(self) -> None:
         self.answer: Callable[[Body], Reply] = lambda body: completion(" yes")
         self.asked: list[Body] = []

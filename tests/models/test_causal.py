@@ -9,19 +9,10 @@ import torch
 import transformers as hf
 
 from factrobust.models import causal
-from factrobust.models.causal import (
-    BRANCHES,
-    NO_PREFIX,
-    common_length,
-    pack_answers,
-    pad_rows,
-    rows_of,
-    unanswered,
-)
+from factrobust.models.causal import NO_PREFIX, pack_answers, pad_rows, rows_of, unanswered
 from factrobust.models.engine import Body, Keys
 from factrobust.models.extra import OpenELMConfig, OpenELMForCausalLM
 from factrobust.models.interface import ModelError
-from factrobust.models.prompts import FORMATS
 
 ANSWERS = [" Nairobi", " William Shakespeare", " 1945", " Au", " Paris", " blue", " Pablo Picasso"]
 ANSWERS += [" the Japanese yen", " South America", " 8"]
@@ -48,22 +39,15 @@ def test_score_and_temper_are_the_networks_own(real, ask, reference):
 
 
 def test_greedy_is_transformers_greedy(real, ask):
-    """Ids equal those of transformers' generate, one prompt at a time; so do batches of one."""
+    """Ids equal those of transformers' generate, one prompt at a time."""
     prompts = ask(real, 5)[2:]
     answers = real.generate(prompts)
-    [alone] = real.generate(prompts[-1:])
-    assert alone.text == answers[-1].text
-    np.testing.assert_allclose(alone.logprobs, answers[-1].logprobs, atol=1e-4)
     how = {"do_sample": False, "max_new_tokens": 5, "pad_token_id": 0}
     for prompt, g in zip(prompts, answers, strict=True):
         ids = torch.tensor([real.tokenizer(prompt).input_ids])
         with torch.no_grad():
             out = real.body.network.generate(ids, attention_mask=torch.ones_like(ids), **how)[0]
         assert g.token_ids == [i for i in out[ids.shape[1] :].tolist() if i not in real.end_ids]
-    stop = FORMATS[real.prompt_format].stop
-    for short, g in zip(real.generate(prompts, stop=stop), answers, strict=True):
-        assert g.text.startswith(short.text)
-        assert not any(s in short.text for s in stop)
 
 
 def test_pack_answers_by_hand():
@@ -82,12 +66,9 @@ def test_pack_answers_by_hand():
 
 
 def test_rows_of_answers_that_begin_alike_by_hand():
-    answers = [
-        ([1, 2, 3, 4, 9, 8], 4),  # of one prompt with the next,
-        ([1, 2, 3, 4, 7], 4),
-        ([1, 2, 3, 5, 6], 4),  # of another, but two of four tokens behind token 1 are the same
-        ([1, 9, 9, 9, 9], 4),
-    ]
+    # Two of one prompt; one of another, but two of four tokens behind token 1 are the same; one alone.
+    of_four = [1, 2, 3, 4, 9, 8], [1, 2, 3, 4, 7], [1, 2, 3, 5, 6], [1, 9, 9, 9, 9]
+    answers = [(ids, 4) for ids in of_four]
     # In the order of tokens: 2 3 4 7, then 9 8, then 5 6; and 9 9 9 9 alone.
     assert rows_of(answers) == ([[1, 0, 2], [3]], [9, 5])
     assert rows_of(answers, keep_prompts_separate=True) == ([[1, 0], [2], [3]], [7, 5, 5])
@@ -96,35 +77,12 @@ def test_rows_of_answers_that_begin_alike_by_hand():
     assert row.positions == [1, 2, 3, 4, 3]
     assert row.predictors == [2, 2, 3, 4]  # 7 and 9 follow 4, 8 follows 9, 6 follows 5
     assert row.links[4].tolist() == [True, True, False, False, True]  # 5 sees 2 and 3, not 4 and 9
-    full, sizes = rows_of([([1, 2, 3], 2)] * (BRANCHES + 1))
-    assert ([*map(len, full)], sizes) == ([BRANCHES, 1], [3, 3])
+    full, sizes = rows_of([([1, 2, 3], 2)] * (causal.BRANCHES + 1))
+    assert ([*map(len, full)], sizes) == ([causal.BRANCHES, 1], [3, 3])
     assert rows_of([]) == ([], [])
 
 
-def test_pad_rows_by_hand():
-    rows = [pack_answers([unanswered(ids)], 1) for ids in ([9, 7], [9, 5, 6])]
-    padded = pad_rows(rows, 1, "cpu")
-    assert padded.ids.tolist() == [[7, 0], [5, 6]]
-    assert padded.positions.tolist() == [[1, 0], [1, 2]]
-    assert padded.seen.int().tolist() == [[[1, 1, 0], [1, 0, 1]], [[1, 1, 0], [1, 1, 1]]]
-
-
 # -- rule 4: the head where it is needed, in float32 -----------------------------------------------
-
-
-def test_head_only_where_it_is_asked_for(gemma, ask, watch):
-    prompts = ask(gemma, 4)
-    with watch(gemma) as work:
-        scores = gemma.score(prompts, ANSWERS[:4])
-    assert sum(work.head) == sum(map(len, scores))
-    gemma._last_prefix = NO_PREFIX
-    with watch(gemma) as work:
-        gemma.temper(prompts[:1] * 5, [" Nairobi", " Paris", " Rome", " Oslo", " Lima"], [0.5, 1])
-    assert sum(work.head) == 1  # five answers of one token follow the same place
-    assert work.tokens == len(gemma.tokenizer(prompts[0]).input_ids)  # one prompt, not five
-    with watch(gemma) as work:
-        gemma.generate(prompts, max_new_tokens=2)
-    assert sum(work.head) == 8
 
 
 def test_head_of_a_bfloat16_network_is_float32():
@@ -141,21 +99,6 @@ def test_head_of_a_bfloat16_network_is_float32():
 # -- rule 5: shared work is done once --------------------------------------------------------------
 
 
-def test_one_prefill_for_all_temperatures_and_samples(gemma, ask, watch):
-    [prompt] = ask(gemma, 1)
-    length = len(gemma.tokenizer(prompt).input_ids)
-    gemma._last_prefix = NO_PREFIX
-    with watch(gemma) as work:
-        gemma.sample([prompt] * 3, temperature=[0.2, 0.6, 1.0], n=4, max_new_tokens=2)
-    assert sum(q for _, q in work.body[:-1]) == length  # the prompt (in two parts) once
-    assert work.body[-1][0] == 1
-    assert work.body[-1][1] <= 12  # then one token for each distinct first draw
-    with watch(gemma) as work:
-        gemma.temper([prompt], [" Nairobi"], np.linspace(0.1, 5, 40))
-    assert work.tokens == 1  # the prompt is in the cache but for its last token
-    assert sum(work.head) == 1
-
-
 def test_prefix_is_computed_once_across_calls(smollm, ask, watch):
     prompts = ask(smollm)
     smollm._last_prefix = NO_PREFIX
@@ -168,6 +111,9 @@ def test_prefix_is_computed_once_across_calls(smollm, ask, watch):
     assert len(second.body) == 1
     lengths = [len(smollm.tokenizer(p).input_ids) for p in prompts[5:8]]
     assert second.tokens < sum(lengths) / 2
+    with watch(smollm) as third:
+        smollm.temper(prompts[:1] * 3, [[5], [6], [7]], np.linspace(0.1, 5, 40))
+    assert sum(third.head) == 1  # three answers of one token follow the same place
 
 
 def test_beginning_is_the_jobs_and_not_of_the_batch_that_comes_first(smollm, ask, monkeypatch):
@@ -181,17 +127,19 @@ def test_beginning_is_the_jobs_and_not_of_the_batch_that_comes_first(smollm, ask
         smollm._last_prefix = NO_PREFIX
         found.append(smollm.score(prompts, [ANSWERS[4]] * 9))
         # The shortest prompt's last token predicts its answer, and is read with it.
-        assert len(smollm._last_prefix.ids) == common_length(ids) - 1 < common_length(ids[:-1]) // 2
+        assert (
+            len(smollm._last_prefix.ids)
+            == causal.common_length(ids) - 1
+            < causal.common_length(ids[:-1]) // 2
+        )
     assert all(map(np.array_equal, *found))
 
 
 def test_padding_goes_through_no_layer(smollm, monkeypatch):
     rows = [pack_answers([unanswered(ids)], 0) for ids in ([9, 7, 5, 8], [9, 5], [4, 4, 4])]
     padded = pad_rows(rows, 0, "cpu")
-    assert [x.tolist() for x in padded.at] == [
-        [0] * 4 + [1] * 2 + [2] * 3,
-        [0, 1, 2, 3, 0, 1, 0, 1, 2],
-    ]
+    row, place = [0] * 4 + [1] * 2 + [2] * 3, [0, 1, 2, 3, 0, 1, 0, 1, 2]
+    assert [x.tolist() for x in padded.at] == [row, place]
 
     def run() -> tuple[torch.Tensor, torch.Tensor]:
         keys = Keys()
@@ -236,7 +184,7 @@ def test_rows_whose_answers_have_ended_leave_the_batch(toy_model, watch):
     assert [rows for rows, _ in work.body] == [1, 5, 2, 2, 2, 2]
 
 
-def test_another_cut_of_the_same_answers_costs_the_head_alone(smollm, ask, watch):
+def test_another_cut_of_the_same_answers_costs_the_head_alone(smollm, ask, watch, monkeypatch):
     asked = ask(smollm, 3), ANSWERS[:3]
     other = smollm.temper(asked[0][::-1], asked[1], [1.0, 2.0], min_p=0.1)
     with watch(smollm) as first:
@@ -248,15 +196,11 @@ def test_another_cut_of_the_same_answers_costs_the_head_alone(smollm, ask, watch
     assert second.head == first.head
     assert not np.array_equal(cut, other)  # other answers: other hidden states
     smollm._tempered = {}
+    monkeypatch.setattr(causal, "KEPT_BYTES", 0)  # hidden states are kept only up to a size
     np.testing.assert_allclose(smollm.temper(*asked, [1.0, 2.0], min_p=0.1), cut, atol=1e-4)
-
-
-def test_hidden_states_are_kept_for_another_cut_only_up_to_a_size(smollm, ask, watch, monkeypatch):
-    monkeypatch.setattr(causal, "KEPT_BYTES", 0)
-    smollm.temper(ask(smollm, 3), ANSWERS[:3], [1.0])
-    with watch(smollm) as second:
-        smollm.temper(ask(smollm, 3), ANSWERS[:3], [2.0])
-    assert second.body
+    with watch(smollm) as third:
+        smollm.temper(*asked, [2.0])
+    assert third.body
 
 
 # -- ids as answers --------------------------------------------------------------------------------

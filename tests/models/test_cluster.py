@@ -42,9 +42,7 @@ def folder(toy_model, tmp_path_factory):
     return place
 
 
-@pytest.fixture(scope="module")
-def single(folder):
-    return factrobust.load_model(str(folder))
+single = pytest.fixture(lambda folder: factrobust.load_model(str(folder)), scope="module")
 
 
 @pytest.fixture(autouse=True)
@@ -64,12 +62,7 @@ def on_cluster(folder, tmp_path, monkeypatch):
     return load
 
 
-# -- real processes --------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def noted(tmp_path_factory):
-    return tmp_path_factory.mktemp("noted")
+noted = pytest.fixture(lambda tmp_path_factory: tmp_path_factory.mktemp("noted"), scope="module")
 
 
 @pytest.fixture(scope="module")
@@ -141,10 +134,8 @@ def everything(model: Model) -> tuple[list[Any], list[Any]]:
 
 def test_two_processes_give_what_one_gives(processes, noted, on_cluster, single):
     """And a rerun finds all of it in the records, which this process wrote."""
-    (made, numbers), (expected, their_numbers) = (
-        everything(on_cluster(processes)),
-        everything(single),
-    )
+    made, numbers = everything(on_cluster(processes))
+    expected, their_numbers = everything(single)
     for g, e in zip(made, expected, strict=True):
         assert (g.text, g.token_ids) == (e.text, e.token_ids)
         np.testing.assert_allclose(g.logprobs, e.logprobs, atol=1e-5)
@@ -179,9 +170,6 @@ def test_workers_with_other_weights_are_refused(processes, folder):
     model = ClusterModel(processes, fingerprint="sha256:0123 float32", chat=None, **about)
     with pytest.raises(ModelError, match=r"is another model \(sha256:\w+ float32\) than here"):
         model.generate(["?"])
-
-
-# -- threads for workers ---------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -246,13 +234,10 @@ def test_a_wrong_address_is_one_sentence(address):
         connect(address, 0.2)
 
 
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
-        (KilledWorker("x", SimpleNamespace(address="there"), 3), "KilledWorker: .*died"),
-        (ModuleNotFoundError("No module named 'x'"), "ModuleNotFoundError: No module named 'x'"),
-    ],
-)
+@pytest.mark.parametrize(("error", "sentence"), [
+    (KilledWorker("x", SimpleNamespace(address="there"), 3), "KilledWorker: .*died"),
+    (ModuleNotFoundError("No module named 'x'"), "ModuleNotFoundError: No module named 'x'"),
+])  # fmt: skip
 def test_a_cluster_that_cannot_answer_is_explained(
     threads, on_cluster, monkeypatch, error, sentence
 ):
@@ -265,13 +250,9 @@ def test_a_cluster_that_cannot_answer_is_explained(
         model.generate(PROMPTS)
 
 
-# -- how a job is cut, and what a worker keeps -----------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("size", "expected"),
-    [(1, [[4], [1], [0], [3], [2]]), (2, [[4, 1], [0, 3], [2]]), (99, [[4, 1, 0, 3, 2]])],
-)
+@pytest.mark.parametrize(("size", "expected"), [
+    (1, [[4], [1], [0], [3], [2]]), (2, [[4, 1], [0, 3], [2]]), (99, [[4, 1, 0, 3, 2]]),
+])  # fmt: skip
 def test_slices_hold_prompts_of_like_length_and_equal_prompts_together(monkeypatch, size, expected):
     monkeypatch.setattr(cluster, "REQUESTS", size)
     texts = ["a" * 8, "b" * 24, "c" * 4, "a" * 8, "d" * 25]

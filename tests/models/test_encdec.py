@@ -53,9 +53,7 @@ def any_kind(request, t5, lettered):
     return t5 if request.param == "ends" else lettered(NETWORKS[request.param]())
 
 
-@pytest.fixture(scope="module")
-def t5(tiny_t5):
-    return tiny_t5()
+t5 = pytest.fixture(lambda tiny_t5: tiny_t5(), scope="module")
 
 
 def exact(model: Any, prompt: str, answer: list[int], t: float = 1.0) -> np.ndarray:
@@ -72,7 +70,6 @@ def exact(model: Any, prompt: str, answer: list[int], t: float = 1.0) -> np.ndar
 
 @contextmanager
 def read_prompts(model: Seq2SeqLM) -> Iterator[list[int]]:
-    """How many prompts the encoder reads each time."""
     rows: list[int] = []
     hook = model.body.encoder.register_forward_hook(
         lambda _, __, kwargs, ___: rows.append(len(kwargs["input_ids"])), with_kwargs=True
@@ -107,15 +104,6 @@ def test_every_operation_equals_the_network_itself(any_kind):
             assert len(top) == 10
             assert top[0][1] == chosen
             assert [p for _, p in top] == sorted((p for _, p in top), reverse=True)
-
-
-@pytest.mark.parametrize(
-    ("name", "scale", "begin"),
-    [("t5", 32**-0.5, [1]), ("flan-t5", 1, [1]), ("bart", 1, [0, 3]), ("pegasus", 1, [0])],
-)
-def test_scale_and_beginning(name, scale, begin, lettered):
-    body = lettered(NETWORKS[name]()).body
-    assert (body.scale, body.begin) == (scale, begin)
 
 
 def test_rows_are_copied_only_when_somebody_ends_or_branches(any_kind, monkeypatch):

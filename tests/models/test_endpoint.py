@@ -48,9 +48,7 @@ def server():
         yield running
 
 
-@pytest.fixture
-def records(tmp_path):
-    return Records(tmp_path / "records.sqlite")
+records = pytest.fixture(lambda tmp_path: Records(tmp_path / "records.sqlite"))
 
 
 def at(server: Any, **settings: Any) -> dict[str, Any]:
@@ -79,8 +77,6 @@ def with_logprobs(k: int = 10) -> Any:
     return Reply({"choices": [{"index": 0, "text": " Nai robi", "logprobs": lists}]})
 
 
-# -- how one is named ------------------------------------------------------------------------------
-
 URL = "http://localhost:8000/v1"
 SECRET = "sk-s3cret-0123456789"
 
@@ -100,21 +96,18 @@ def test_what_a_mapping_says():
     assert (full.chat, set(full.lacks)) == (None, {"temper", "token_ids"})
 
 
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        ({"url": "ftp://host/v1"}, "of 'llama': url: String should match"),
-        ({"url": f"https://me:{SECRET}@host/v1"}, "url: String should match"),
-        ({"url": f"https://host/v1?key={SECRET}"}, "url: String should match"),
-        ({"model": None}, "model: Input should be a valid string"),
-        ({"key": SECRET}, "key: Extra inputs .*settings are url, model, key_env, api, format"),
-        ({"api": "tcp"}, "api: .* 'chat' or 'completions'"),
-        ({"concurrency": 0}, "concurrency: .* greater than or equal to 1"),
-        ({"budget_requests": "1e6"}, "budget_requests: .* valid integer"),
-        ({"format": "3-shot"}, "format: Input should be 'two-shot', 'zero"),
-        ({"key_env": SECRET}, "key_env: String should match"),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "sentence"), [
+    ({"url": "ftp://host/v1"}, "of 'llama': url: String should match"),
+    ({"url": f"https://me:{SECRET}@host/v1"}, "url: String should match"),
+    ({"url": f"https://host/v1?key={SECRET}"}, "url: String should match"),
+    ({"model": None}, "model: Input should be a valid string"),
+    ({"key": SECRET}, "key: Extra inputs .*settings are url, model, key_env, api, format"),
+    ({"api": "tcp"}, "api: .* 'chat' or 'completions'"),
+    ({"concurrency": 0}, "concurrency: .* greater than or equal to 1"),
+    ({"budget_requests": "1e6"}, "budget_requests: .* valid integer"),
+    ({"format": "3-shot"}, "format: Input should be 'two-shot', 'zero"),
+    ({"key_env": SECRET}, "key_env: String should match"),
+])  # fmt: skip
 def test_wrong_mappings_are_one_sentence_without_secrets(wrong, sentence):
     with pytest.raises(ModelError, match=sentence) as caught:
         load_model({"url": URL, "model": "llama"} | wrong)
@@ -126,25 +119,17 @@ def test_wrong_mappings_are_one_sentence_without_secrets(wrong, sentence):
 def test_with_records_nothing_is_asked_before_it_must(records):
     endpoint = {"url": "http://localhost:1/v1", "model": "llama", "key_env": "A_KEY_NOT_SET"}
     loaded = load_model(endpoint, records=records)
-    assert loaded.name == "http://localhost:1/v1 llama key_env=A_KEY_NOT_SET"
-    assert loaded.fingerprint == "endpoint:http://localhost:1/v1 llama chat"
     assert (loaded.prompt_format, loaded.chat) == ("two-shot", ("", "<|assistant|>"))
     assert load_model(endpoint | {"format": "chat"}, records=records).prompt_format == "chat"
     with pytest.raises(ModelError, match="own precision, not in bfloat16"):
         load_model(endpoint, dtype="bfloat16", records=records)
 
 
-# -- what is asked -----------------------------------------------------------------------------------
-
-
 def test_greedy_through_completions(server):
     server.answer = lambda body: with_logprobs()
     [made] = model(server).generate(["Kenya:"], max_new_tokens=7, stop=["\n"], alternatives=10)
-    assert (made.prompt, made.text, made.token_ids) == ("Kenya:", " Nai robi", [])
-    assert made.logprobs == [-0.5, -0.5]
-    assert [(len(top), top[0]) for top in made.top_logprobs] == [
-        (10, (" Nai", -0.5)), (10, (" robi", -0.5)),
-    ]  # fmt: skip
+    assert (made.prompt, made.text, made.logprobs) == ("Kenya:", " Nai robi", [-0.5, -0.5])
+    assert list(map(len, made.top_logprobs)) == [10, 10]
     asked = {"model": "llama", "prompt": "Kenya:", "max_tokens": 7, "stop": ["\n"]}
     assert server.asked == [WIDE | asked | {"temperature": 0.0, "logprobs": 10}]
     assert server.paths == ["/v1/completions"]
@@ -216,10 +201,9 @@ def test_seeds_depend_on_what_determines_a_sample(server):
     assert len({*usual, *(seed for made in others for seed in made)}) == len(usual) + 4
 
 
-@pytest.mark.parametrize(
-    ("most", "asked"),
-    [(5, [5]), (1, [5, None, None, None, None]), (2, [5, None, None, None]), (0, [5, *[None] * 5])],
-)
+@pytest.mark.parametrize(("most", "asked"), [
+    (5, [5]), (1, [5, None, None, None, None]), (2, [5, None, None, None]), (0, [5, *[None] * 5]),
+])  # fmt: skip
 def test_n_samples_from_servers_that_give_fewer(server, most, asked):
     """None at all where they refuse to make several."""
     count = iter(range(100))
@@ -245,9 +229,6 @@ def test_temperature_zero_is_asked_once(server):
     assert texts(made) == [" yes"] * 4
     assert len(server.asked) == 1
     assert "n" not in server.asked[0]
-
-
-# -- what servers refuse -----------------------------------------------------------------------------
 
 
 def refusing(*names: str) -> Any:
@@ -277,6 +258,8 @@ def test_what_a_server_does_not_know_is_left_out_and_each_answer_names_it(server
     [greedy] = asking.generate(["a"])  # sends no seed
     assert greedy.refused == ["min_p", "top_k"]
     assert load_model(at(server), records=records).generate(["a"]) == [greedy]
+    with pytest.raises(ModelError, match=r"400 .* top_k.*\.\.\.'b'"):  # what the caller asked for
+        model(server).sample(["b"], temperature=1.0, n=1, top_k=5)
     server.answer = echo
     assert model(server).generate(["a"])[0].refused == []
 
@@ -329,12 +312,6 @@ def test_a_server_that_takes_no_limit_for_none(server):
     assert [body.get("top_p") for body in server.asked] == [1.0, None, 0.9]
 
 
-def test_what_the_caller_asked_for_is_not_left_out(server):
-    server.answer = refusing("top_k")
-    with pytest.raises(ModelError, match=r"400 .* top_k.*\.\.\.'a'"):
-        model(server).sample(["a"], temperature=1.0, n=1, top_k=5)
-
-
 def test_a_server_that_refuses_many_alternatives(server):
     def answer(body: dict[str, Any]) -> Any:
         if body["logprobs"] > 5:
@@ -362,8 +339,6 @@ def test_a_server_that_refuses_logprobs_altogether(server):
     assert [body.get("logprobs") for body in server.asked] == [1, None]
 
 
-# -- faults that pass --------------------------------------------------------------------------------
-
 PASSING = {
     "too many requests": lambda: error(429, "slow down", Retry_After="0.01"),
     "broken server": lambda: error(500, "oops", Retry_After="0.01"),
@@ -381,8 +356,6 @@ def test_passing_faults_leave_no_trace(server, fault):
     assert texts(asking.generate(["a"])) == [" Nairobi"]
     assert server.prompts == ["a"] * asking.requests == ["a"] * (n + 1)
 
-
-# -- faults that stay --------------------------------------------------------------------------------
 
 FATAL: dict[str, tuple[Callable[[], Any], str]] = {
     "malformed": (lambda: Reply(b'{"choices": [{"text": " Na'), "Invalid JSON: EOF"),
@@ -477,9 +450,6 @@ def test_stopped_in_the_middle_what_arrived_is_not_asked_again(server, records, 
     assert sorted(server.prompts) == sorted(set(prompts) - answered)
 
 
-# -- score, and what cannot be had -------------------------------------------------------------------
-
-
 def scoring(body: dict[str, Any]) -> Any:
     """vLLM's echo: a word is a token, and the k-th has log-probability -k."""
     text = body["prompt"] + " END"
@@ -520,9 +490,6 @@ def test_what_no_endpoint_can_do_is_said_before_anything_is_asked(server, record
     with pytest.raises(ModelError, match="texts and not as ids, which part 4"):
         load_model(at(server), records=kept).score(["a"], [[1, 2]])
     assert server.asked == []
-
-
-# -- the key ----------------------------------------------------------------------------------------
 
 
 def test_the_key_is_sent_and_nothing_else_is(server, monkeypatch):
@@ -592,8 +559,6 @@ def test_answers_in_the_records_need_neither_key_nor_server(server, records, mon
     assert server.authorisations == []
 
 
-# -- what a server replied: both shapes of log-probabilities ------------------------------------------
-
 # The same two tokens as completions of OpenAI and vLLM tell them, and as chats and llama.cpp do.
 LISTS = {
     "tokens": [" Nai", "robi"], "token_logprobs": [-0.25, -0.5], "text_offset": [9, 13],
@@ -630,14 +595,11 @@ def test_ten_alternatives_are_kept_best_first():
     assert top == [(str(k), -float(k)) for k in range(1, 11)]
 
 
-@pytest.mark.parametrize(
-    ("texts", "stop", "text", "n"),
-    [
-        ([" Nai", "robi", ".", "\n", ""], ["\n", "."], " Nairobi", 2),
-        ([" Nai", "robi", ".", "\n", ""], [], " Nairobi.\n", 4),  # llama.cpp's end has no bytes
-        ([""], [], "", 0),
-    ],
-)
+@pytest.mark.parametrize(("texts", "stop", "text", "n"), [
+    ([" Nai", "robi", ".", "\n", ""], ["\n", "."], " Nairobi", 2),
+    ([" Nai", "robi", ".", "\n", ""], [], " Nairobi.\n", 4),  # llama.cpp's end has no bytes
+    ([""], [], "", 0),
+])  # fmt: skip
 def test_the_answer_ends_before_a_stop_string(texts, stop, text, n):
     content = [{"token": t, "bytes": list(t.encode()), "logprob": -1.0} for t in texts]
     choice = only({"text": "".join(texts), "logprobs": {"content": content}})
@@ -651,32 +613,26 @@ def tokens(*texts: str | bytes, logprobs: Any = None) -> list[Token]:
     return [Token(token="", bytes=b, logprob=p) for b, p in zip(data, values, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("told", "text", "n"),
-    [
-        ((" Nai", "robi", " is"), " Nair", 2),
-        ((" Nai", "robi", " is"), " Nai", 1),
-        ((" Nai", "robi"), "", 0),
-        ((" Nai", "robi", " is"), "Nairobi", 2),  # a chat without its first space
-        (("S", b"\xc3", b"\xa3", "o", " Paulo"), "São", 4),  # a letter in two tokens
-        (("S", "\ufffd", "\ufffd", "o", " Paulo"), "São", 5),  # told as replacement characters: all
-    ],
-)
+@pytest.mark.parametrize(("told", "text", "n"), [
+    ((" Nai", "robi", " is"), " Nair", 2),
+    ((" Nai", "robi", " is"), " Nai", 1),
+    ((" Nai", "robi"), "", 0),
+    ((" Nai", "robi", " is"), "Nairobi", 2),  # a chat without its first space
+    (("S", b"\xc3", b"\xa3", "o", " Paulo"), "São", 4),  # a letter in two tokens
+    (("S", "\ufffd", "\ufffd", "o", " Paulo"), "São", 5),  # told as replacement characters: all
+])  # fmt: skip
 def test_tokens_that_cover_a_text(told, text, n):
     assert covering(tokens(*told), text) == n
 
 
-@pytest.mark.parametrize(
-    ("choice", "fault"),
-    [
-        ({"text": None, "finish_reason": "x"}, "text\n  Input should be"),
-        ({"message": {"content": "", "reasoning_content": "Hm"}}, "in the model's reasoning"),
-        ({"logprobs": {"tokens": ["a"], "token_logprobs": []}}, "zip"),
-        ({"logprobs": {"content": [{"token": "a", "logprob": 2}]}}, "less than or"),
-        ({"logprobs": {"content": [{"token": "a", "logprob": math.nan}]}}, "less than or"),
-        ({"logprobs": {"tokens": ["a"], "token_logprobs": [None]}}, "a token .* lacks"),
-    ],
-)
+@pytest.mark.parametrize(("choice", "fault"), [
+    ({"text": None, "finish_reason": "x"}, "text\n  Input should be"),
+    ({"message": {"content": "", "reasoning_content": "Hm"}}, "in the model's reasoning"),
+    ({"logprobs": {"tokens": ["a"], "token_logprobs": []}}, "zip"),
+    ({"logprobs": {"content": [{"token": "a", "logprob": 2}]}}, "less than or"),
+    ({"logprobs": {"content": [{"token": "a", "logprob": math.nan}]}}, "less than or"),
+    ({"logprobs": {"tokens": ["a"], "token_logprobs": [None]}}, "a token .* lacks"),
+])  # fmt: skip
 def test_mistaken_replies_are_no_answers(choice, fault):
     with pytest.raises(ValueError, match=fault):  # pydantic's, or ours
         only({"text": "a"} | choice).generation("p", [], greedy=True)
@@ -693,22 +649,19 @@ ECHO = ("The", " cap", "ital", " Nai", "robi")
 VALUES = [None, -1.0, -2.0, -3.0, -4.0]
 
 
-@pytest.mark.parametrize(
-    ("told", "values", "more", "expected"),
-    [
-        ((*ECHO, "."), [*VALUES, -9.0], ".", [-3, -4]),
-        (ECHO, VALUES, "", [-3, -4]),  # nothing new
-        ((*ECHO, ""), [*VALUES, -9.0], "", [-3, -4]),  # the end of the text
-        ((*ECHO, "</s>"), [*VALUES, -9.0], "", [-3, -4]),
-        (("<s>", *ECHO, "."), [None, -5.0, *VALUES[1:], -9.0], ".", [-3, -4]),
-        # A token that straddles prompt and answer belongs to the answer (appendix D).
-        (("The", " capital N", "airobi", "."), VALUES[:4], ".", [-1, -2]),
-        # Of "ha ha ha" the third is new, and its score is not the answer's.
-        (("The capital", " Nairobi", " Nairobi"), [None, -1.0, -7.0], " Nairobi", [-1]),
-        # The prompt's letters may be told badly: only the answer's tokens are compared.
-        (("\ufffd", "\ufffd", " Nairobi", "."), VALUES[:4], ".", [-2]),
-    ],
-)
+@pytest.mark.parametrize(("told", "values", "more", "expected"), [
+    ((*ECHO, "."), [*VALUES, -9.0], ".", [-3, -4]),
+    (ECHO, VALUES, "", [-3, -4]),  # nothing new
+    ((*ECHO, ""), [*VALUES, -9.0], "", [-3, -4]),  # the end of the text
+    ((*ECHO, "</s>"), [*VALUES, -9.0], "", [-3, -4]),
+    (("<s>", *ECHO, "."), [None, -5.0, *VALUES[1:], -9.0], ".", [-3, -4]),
+    # A token that straddles prompt and answer belongs to the answer (appendix D).
+    (("The", " capital N", "airobi", "."), VALUES[:4], ".", [-1, -2]),
+    # Of "ha ha ha" the third is new, and its score is not the answer's.
+    (("The capital", " Nairobi", " Nairobi"), [None, -1.0, -7.0], " Nairobi", [-1]),
+    # The prompt's letters may be told badly: only the answer's tokens are compared.
+    (("\ufffd", "\ufffd", " Nairobi", "."), VALUES[:4], ".", [-2]),
+])  # fmt: skip
 def test_scores_of_an_echoed_answer(told, values, more, expected):
     text, said = f"The capital Nairobi{more}", tokens(*told, logprobs=values)
     made = Choice.model_construct(text=text, tokens=said).scores("The capital", " Nairobi")
@@ -763,10 +716,6 @@ def url(tmp_path_factory):
     file.unlink()  # half a gigabyte
 
 
-def llama_at(url: str, **settings: Any) -> dict[str, Any]:
-    return {"url": url, "model": NAME, "api": "completions"} | settings
-
-
 def ask(model: Model, form: str, n: int) -> list[Generation]:
     facts = questions(load_facts())
     facts = facts.iloc[:: len(facts) // n].head(n)  # of all relations
@@ -777,7 +726,8 @@ def ask(model: Model, form: str, n: int) -> list[Generation]:
 @pytest.mark.parametrize(("api", "form"), [("completions", "two-shot"), ("chat", "chat")])
 def test_greedy_answers_are_ours(url, smollm, api, form):
     """Both shapes of replies; for a chat, the server's template against ours as well."""
-    theirs = ask(load_model(llama_at(url, api=api, concurrency=4)), form, 8)
+    about = {"url": url, "model": NAME, "api": api, "concurrency": 4}
+    theirs = ask(load_model(about), form, 8)
     ours = ask(smollm, form, 8)
     assert texts(theirs) == texts(ours)
     for a, b in zip(theirs, ours, strict=True):
@@ -792,13 +742,11 @@ def test_greedy_answers_are_ours(url, smollm, api, form):
 
 def test_samples_come_from_the_whole_distribution(url, smollm):
     """llama.cpp samples from the 40 likeliest tokens, or fewer, unless told not to."""
-    theirs = load_model(llama_at(url, concurrency=1))
+    theirs = load_model({"url": url, "model": NAME, "api": "completions", "concurrency": 1})
     prompt, t, n = "The capital of Kenya is", 2.0, 60
-    made = [
-        g.text
-        for seed in range(n // 4)
-        for g in theirs.sample([prompt], temperature=t, n=4, max_new_tokens=1, seed=seed)[0]
-    ]
+    how = {"temperature": t, "n": 4, "max_new_tokens": 1}
+    fours = (theirs.sample([prompt], seed=seed, **how)[0] for seed in range(n // 4))
+    made = [g.text for four in fours for g in four]
     assert len(made) == n
     assert theirs.requests == n // 4
     assert len(set(made)) > n / 2  # neither one draw four times nor the few likeliest tokens

@@ -1,5 +1,6 @@
 """What both kinds of model share: batches that fit into memory, checks, and oneDNN's products."""
 
+import functools
 from itertools import chain
 from threading import Barrier, Lock
 from typing import Any
@@ -32,14 +33,11 @@ def test_budget_counts_padding():
     assert sorted(done) == list(range(6))
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        torch.OutOfMemoryError("CUDA out of memory"),
-        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
-        RuntimeError("shapes do not match"),
-    ],
-)
+@pytest.mark.parametrize("error", [
+    torch.OutOfMemoryError("CUDA out of memory"),
+    RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+    RuntimeError("shapes do not match"),
+])  # fmt: skip
 def test_out_of_memory_halves_and_other_errors_pass(error):
     ran: list[int] = []
 
@@ -117,9 +115,6 @@ def test_all_is_answered_with_scarce_memory(step, toy_model, tiny_t5, monkeypatc
         model.generate(prompts)
 
 
-# -- what is refused: other vocabularies, and networks that cannot be taken apart ------------------
-
-
 def test_ids_of_another_vocabulary(toy_model):
     toy = toy_model({" a": {" b": 1.0}}, name="mine")
     assert toy.score([" a"], [[15]])[0].shape == (1,)  # the vocabulary holds 16
@@ -143,11 +138,8 @@ def test_logits_that_are_not_the_heads(kind, toy_model, tiny_t5):
     model = tiny_t5() if kind.startswith("T5") else toy_model({" a": {" b": 0.5, " c": 0.5}})
     network = model.body.network
 
-    def build() -> None:
-        type(model)(
-            network, model.tokenizer, name="y", fingerprint="y", prompt_format="prefix", chat=None
-        )
-
+    about = {"name": "y", "fingerprint": "y", "prompt_format": "prefix", "chat": None}
+    build = functools.partial(type(model), network, model.tokenizer, **about)
     build()
     network.register_forward_hook(lambda _, __, out: out.__setitem__("logits", out.logits * 0.5))
     with pytest.raises(ModelError, match=rf"y: the logits of {kind} differ from its head .*100%"):
@@ -160,8 +152,6 @@ def test_logits_that_are_not_the_heads(kind, toy_model, tiny_t5):
     with pytest.raises(ModelError, match=rf"y: {kind} does not run .*IndexError: no such layer"):
         build()
 
-
-# -- linear layers in oneDNN's layout: the same numbers, and no second copy of the weights ---------
 
 x86 = pytest.mark.skipif(not available(), reason="oneDNN's products are for x86 processors")
 

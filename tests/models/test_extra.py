@@ -40,15 +40,11 @@ def random_weights() -> dict[str, torch.Tensor]:
     for i, width in enumerate(WIDTHS):
         queries, keys = CONFIG["num_query_heads"][i], CONFIG["num_kv_heads"][i]
         layer = {
-            "attn_norm": about(1, 48),
-            "attn.qkv_proj": about(0, (queries + 2 * keys) * 8, 48),
-            "attn.q_norm": about(1, 8),
-            "attn.k_norm": about(1, 8),
-            "attn.out_proj": about(0, 48, queries * 8),
-            "ffn_norm": about(1, 48),
-            "ffn.proj_1": about(0, 2 * width, 48),
-            "ffn.proj_2": about(0, 48, width),
-        }
+            "attn_norm": about(1, 48), "attn.qkv_proj": about(0, (queries + 2 * keys) * 8, 48),
+            "attn.q_norm": about(1, 8), "attn.k_norm": about(1, 8),
+            "attn.out_proj": about(0, 48, queries * 8), "ffn_norm": about(1, 48),
+            "ffn.proj_1": about(0, 2 * width, 48), "ffn.proj_2": about(0, 48, width),
+        }  # fmt: skip
         weights |= {f"layers.{i}.{name}": w for name, w in layer.items()}
     return {f"transformer.{name}.weight": w for name, w in weights.items()}
 
@@ -58,10 +54,8 @@ def plain_logits(weights: dict[str, torch.Tensor], ids: list[int]) -> torch.Tens
     embeddings = weights["transformer.token_embeddings.weight"]
     states = embeddings[ids]
     for i in range(3):
-        w = {
-            name.removeprefix(f"transformer.layers.{i}.").removesuffix(".weight"): value
-            for name, value in weights.items()
-        }
+        start = f"transformer.layers.{i}."
+        w = {name[len(start) : -len(".weight")]: weights[name] for name in weights if start in name}
         queries, keys = CONFIG["num_query_heads"][i], CONFIG["num_kv_heads"][i]
         heads = rms_norm(states, [48], w["attn_norm"], 1e-6) @ w["attn.qkv_proj"].T
         heads = heads.view(len(ids), -1, 8)
@@ -150,20 +144,13 @@ def last_states(model: MptForCausalLM, ids: list[int], start: int) -> torch.Tens
     return MptBody(model).hidden(rows, DynamicCache(), rows.positions)[0, -1]
 
 
-@pytest.mark.parametrize("clip", [None, 0.5])
 @torch.inference_mode()
-def test_states_are_those_of_transformers(clip, lettered):
-    model = mpt(attn_config={"clip_qkv": clip})
+def test_clipped_states_are_those_of_transformers(lettered):
+    model = mpt(attn_config={"clip_qkv": 0.5})
     ids = torch.randint(0, 64, (1, 30))
     expected = model.transformer(ids).last_hidden_state[0, -1]
     torch.testing.assert_close(last_states(model, ids[0].tolist(), 0), expected)
     assert isinstance(lettered(model).body, MptBody)
-
-
-@torch.inference_mode()
-def test_only_distances_count():
-    here, there = (last_states(mpt(), [5, 9, 60, 5, 7], start) for start in (0, 1000))
-    torch.testing.assert_close(here, there)
 
 
 @torch.inference_mode()

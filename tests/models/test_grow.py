@@ -26,13 +26,11 @@ def test_every_name_and_object_is_one_token_wherever_it_stands(world, tokenizer)
         assert len({tokenizer(end.format(word)).input_ids[-1] for end in ends}) == 1, word
 
 
-def test_words_of_another_world_are_bytes_that_come_back(tokenizer):
+def test_words_of_another_world_are_bytes_that_come_back(world, tokenizer):
     ids = tokenizer("Ångström was born in Lisbon.", add_special_tokens=False).input_ids
     assert tokenizer.decode(ids) == " Ångström was born in Lisbon."
     assert tokenizer.convert_ids_to_tokens(ids)[-2:] == ["ĠLisbon", "."]
-
-
-def test_the_corpus_needs_no_bytes(world, tokenizer):
+    # The corpus needs no bytes.
     texts = corpus(world)["text"].iloc[::50].str.cat(sep="\n")
     tokens = tokenizer.tokenize(texts)
     assert {t for t in tokens if len(t) == 1} <= set(".,:?Ċ[]")
@@ -61,10 +59,6 @@ def test_rows_hold_whole_texts_in_their_order(world, tokenizer):
     assert [i for row in rows for i in row["input_ids"][1:]] == whole
 
 
-class Killed(BaseException):
-    pass
-
-
 class Rows(list[dict[str, list[int]]]):
     """Rows that note which of them were asked for, and die at one of them."""
 
@@ -74,7 +68,7 @@ class Rows(list[dict[str, list[int]]]):
 
     def __getitem__(self, i: Any) -> Any:
         if i == self.last:
-            raise Killed
+            raise KeyboardInterrupt
         self.asked.append(i)
         return super().__getitem__(i)
 
@@ -95,7 +89,7 @@ def test_a_killed_course_goes_on_at_the_same_text_with_the_same_weights(
 
     data = made[:40]
     whole = study(data, "whole")
-    with pytest.raises(Killed):
+    with pytest.raises(KeyboardInterrupt):
         study(Rows(data, last=27), "killed")
     again = Rows(data)
     resumed = study(again, "killed")
@@ -141,21 +135,19 @@ def test_a_committed_model_is_loaded_by_name(name):
         assert load.chat_frame(model.tokenizer) == model.chat
 
 
-def test_all_weights_are_at_most_40_mb():
+def test_weights_are_at_most_40_mb_and_changed_ones_are_refused(tmp_path, monkeypatch):
     assert sum(p.stat().st_size for p in load.GROWN.rglob("*") if p.is_file()) <= 40e6
-
-
-def test_changed_weights_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(load, "GROWN", tmp_path)
     with pytest.raises(ModelError, match=r"weights of world-s in .*git checkout"):
         load_model("world-s")
 
 
-@pytest.mark.parametrize("measure", ["seen", "unseen"])
-def test_control_facts_are_at_chance_in_every_model(measure):
+def test_control_facts_are_at_chance_in_every_model():
     curves = pd.read_csv(DATA / "world" / "curves.csv")
-    control = curves[(curves["measure"] == measure) & (curves["exposure"] == 0)]
-    assert {*control["model"]} >= {*COMMITTED}
+    control = curves[curves["measure"].isin(["seen", "unseen"]) & (curves["exposure"] == 0)]
+    assert {*zip(control["model"], control["measure"], strict=True)} >= {
+        (name, measure) for name in COMMITTED for measure in ("seen", "unseen")
+    }
     # 1 of 22 to 27 objects: 3.5 standard deviations of n answers.
     bound = 1 / 22 + 3.5 * (1 / 22 * 21 / 22 / control["n"]) ** 0.5
     assert (control["value"] <= bound).all()

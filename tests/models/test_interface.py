@@ -7,13 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.models import interface
 from factrobust.models.interface import Generation, Job, LacksError, Model, ModelError
 
-
-@pytest.fixture(scope="module")
-def toy(toy_model):
-    return toy_model({" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}})
+TABLE = {" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}}
+toy = pytest.fixture(lambda toy_model: toy_model(TABLE), scope="module")
 
 
 BAD: list[tuple[str, Callable[[Any], Any]]] = [
@@ -79,13 +76,6 @@ def test_requests_and_settings_are_plain_numbers(toy, monkeypatch):
     assert kinds <= {int, float, str, list, type(None)}
     assert [r["answer"] for r in jobs[1].requests] == [[1, 2]] * 4
     assert {type(i) for r in jobs[1].requests for i in r["answer"]} == {int}
-
-
-def test_generation_survives_its_record():
-    greedy = Generation("p", " a", [1], [-0.5], [[(" a", -0.5), (" b", -1.5)]])
-    drawn = Generation("p", " a", [1], [-0.5], [], [-0.25])
-    for g in (greedy, drawn):
-        assert interface._from_record("p", interface._to_record(g)) == g
 
 
 class Canned(Model):

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import transformers as hf
 
 from factrobust.models import sentences
 from factrobust.models.interface import ModelError
@@ -51,15 +53,12 @@ def test_fingerprint_follows_the_files_and_the_revision(tmp_path):
         Encoder("all-mpnet")
 
 
-@pytest.mark.parametrize(
-    ("config", "modules", "expected"),
-    [
-        ({"pooling_mode_cls_token": True}, [], r"by \['pooling_mode_cls_token'\]; give one"),
-        ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, [], "max_tokens"),
-        ({"word_embedding_dimension": 384}, [], r"by \[\]; give one .*with pooling_mode_mean"),
-        (None, ["Transformer", "Dense"], r"sentence_transformers\.models\.Dense"),
-    ],
-)
+@pytest.mark.parametrize(("config", "modules", "expected"), [
+    ({"pooling_mode_cls_token": True}, [], r"by \['pooling_mode_cls_token'\]; give one"),
+    ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, [], "max_tokens"),
+    ({"word_embedding_dimension": 384}, [], r"by \[\]; give one .*with pooling_mode_mean"),
+    (None, ["Transformer", "Dense"], r"sentence_transformers\.models\.Dense"),
+])  # fmt: skip
 def test_other_vectors_than_means_are_refused(tmp_path, config, modules, expected):
     (tmp_path / "tokenizer.json").touch()
     if config:
@@ -72,13 +71,10 @@ def test_other_vectors_than_means_are_refused(tmp_path, config, modules, expecte
         _ = Encoder(tmp_path).network
 
 
-@pytest.fixture(scope="module")
-def encoder():
-    return Encoder()
+encoder = pytest.fixture(lambda: Encoder(), scope="module")
 
 
 def with_tokenizer(folder: Path) -> Path:
-    """The folder, after the embedded tokenizer was copied into it."""
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(embedded() / name, folder)
     return folder
@@ -103,8 +99,6 @@ def computed(monkeypatch):
 
 def test_vectors_are_unit_means_of_the_states(encoder, monkeypatch):
     """Each text by itself, so that no padding can count; in one batch and in many."""
-    import torch
-
     together = encoder.embed(TEXTS)
     assert (together.shape, together.dtype) == ((8, 384), np.float32)
     network, tokenizer = encoder.network
@@ -122,12 +116,8 @@ def test_vectors_are_unit_means_of_the_states(encoder, monkeypatch):
 
 
 def test_known_values(encoder):
-    groups = [
-        ["guitarist"] * 4,
-        ["", " ", "\n"],
-        ["", "guitarist"],
-        ["samurai", "", "samurai", "8"],
-    ]
+    groups = [["guitarist"] * 4, ["", " ", "\n"], ["", "guitarist"]]
+    groups += [["samurai", "", "samurai", "8"]]
     values = encoder.similarity(groups)
     assert values.dtype == np.float64
     assert values[:2].tolist() == [1, 1]
@@ -176,9 +166,7 @@ assert not {{"torch", "transformers"}} & set(sys.modules)
 
 def test_an_encoder_of_ones_own(tmp_path):
     """In transformers' format, which does not say how its states become a vector."""
-    from transformers import BertConfig, BertModel
-
-    BertModel(BertConfig(**SMALL)).save_pretrained(tmp_path / "tiny")
+    hf.BertModel(hf.BertConfig(**SMALL)).save_pretrained(tmp_path / "tiny")
     encoder = Encoder(with_tokenizer(tmp_path / "tiny"))
     assert (encoder.name, encoder.embed(["samurai"]).shape) == ("tiny", (1, 16))
 
@@ -196,34 +184,26 @@ MNLI = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
     """Writes a folder with a classifier of these labels; the weights are always the same."""
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification, BertModel
 
     def build(labels: tuple[str, ...] = MNLI, *, head: bool = True) -> Path:
         folder = tmp_path_factory.mktemp("nli") / "tiny-nli"
         torch.manual_seed(0)
-        names = {
-            "id2label": dict(enumerate(labels)),
-            "label2id": {x: i for i, x in enumerate(labels)},
-        }
-        config = BertConfig(**SMALL, max_position_embeddings=64, initializer_range=1.0, **names)
-        (BertForSequenceClassification if head else BertModel)(config).save_pretrained(folder)
+        names = {"id2label": dict(enumerate(labels)), "initializer_range": 1.0}
+        config = hf.BertConfig(**SMALL, max_position_embeddings=64, **names)
+        (hf.BertForSequenceClassification if head else hf.BertModel)(config).save_pretrained(folder)
         return with_tokenizer(folder)
 
     return build
 
 
 def test_is_the_softmax_of_the_networks_own_logits(classifier, computed, monkeypatch):
-    import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
     folder = classifier()
     nli = Entailment(folder)
     values = nli.probability(PAIRS)
     assert nli.name == "tiny-nli"
     assert (values.shape, values.dtype, len(computed)) == ((5,), np.float64, 1)
-    network = AutoModelForSequenceClassification.from_pretrained(folder).eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    network = hf.AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
     for (premise, hypothesis), probability in zip(PAIRS, values, strict=True):
         with torch.inference_mode():
             batch = tokenizer([premise], [hypothesis], return_tensors="pt")
@@ -233,6 +213,9 @@ def test_is_the_softmax_of_the_networks_own_logits(classifier, computed, monkeyp
     assert nli.probability([]).shape == (0,)
     monkeypatch.setattr(sentences, "CHARACTERS", 60)
     np.testing.assert_allclose(nli.probability(PAIRS[::-1])[::-1], values, atol=1e-5)
+    long = "a politician " * 500  # is cut: the network has 64 positions
+    values = nli.probability([(long, long), ("a politician", long)])
+    assert ((values > 0) & (values < 1)).all()
 
 
 def test_label_is_found_by_its_name(classifier):
@@ -258,13 +241,6 @@ def test_probabilities_are_recorded(classifier, computed, tmp_path):
     again = Entailment(folder, records=records)
     assert again.probability(PAIRS[::-1]).tolist() == values[4::-1].tolist()
     assert sum(map(len, computed)) == 10
-
-
-def test_long_pairs_are_cut(classifier):
-    """The network has 64 positions."""
-    long = "a politician " * 500
-    values = Entailment(classifier()).probability([(long, long), ("a politician", long)])
-    assert ((values > 0) & (values < 1)).all()
 
 
 def test_what_is_no_nli_model(classifier):

@@ -2,7 +2,6 @@
 
 import copy
 
-import numpy as np
 import pytest
 from tokenizers import normalizers
 
@@ -13,12 +12,10 @@ PAIRS = [
     ("Q: What is the capital of France?\nA:", " Paris"),
     ("The capital of France is ", "Paris"),  # the trailing space merges with the answer
     ("Is Paris the capital of Paris? Paris", " Paris"),  # the answer stands in the question too
-    ("The capital of Iceland is", " Reykjavík"),
-    ("日本の首都は", "東京"),
+    ("The capital of Iceland is", " Reykjavík"), ("日本の首都は", "東京"),
     ("A sign of joy:", " 😀🎉"),  # one character, several tokens
-    ("2 + 2 =", " 4"),
-    ("It is un", "believable"),
-]
+    ("2 + 2 =", " 4"), ("It is un", "believable"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("prompt", "answer"), PAIRS)
@@ -32,27 +29,20 @@ def test_answer_is_the_smallest_suffix_that_covers_it(real, prompt, answer):
     assert (prompt + answer).endswith(decode(ids[start:]))
 
 
-def test_token_across_the_boundary_belongs_to_the_answer(real):
+def test_ids_follow_the_prompts_tokens_as_they_stand(real):
     prompt = "The capital of France is "
     apart = tokens.encode(real.tokenizer, prompt, bos=real.bos)
-    ids, start = tokens.encode_pair(real.tokenizer, prompt, "Paris", bos=real.bos)
-    assert real.tokenizer.decode(ids[start:]) == " Paris"
-    assert ids[: len(apart)] != apart  # glued, the lone space would have stayed
-    # Ids follow the prompt's tokens as they stand.
-    ids, start = tokens.encode_pair(real.tokenizer, prompt, [7, 8], bos=real.bos)
-    assert (ids, start) == ([*apart, 7, 8], len(apart))
+    assert tokens.encode_pair(real.tokenizer, prompt, [7, 8], bos=real.bos) == (
+        [*apart, 7, 8], len(apart),
+    )  # fmt: skip
 
 
 def test_bos_exactly_once(gemma, smollm):
     bos = gemma.tokenizer.bos_token_id
     for text in ("Paris", "<bos>Paris", gemma.tokenizer.bos_token + "<start_of_turn>user\nHi"):
-        ids = tokens.encode(gemma.tokenizer, text, bos=gemma.bos)
-        assert ids[0] == bos
-        assert ids.count(bos) == 1
-    np.testing.assert_array_equal(
-        gemma.score(["The capital of France is"], [" Paris"])[0],
-        gemma.score(["<bos>The capital of France is"], [" Paris"])[0],
-    )
+        pair, _ = tokens.encode_pair(gemma.tokenizer, text, "!", bos=gemma.bos)
+        for ids in (tokens.encode(gemma.tokenizer, text, bos=gemma.bos), pair):
+            assert (ids[0], ids.count(bos)) == (bos, 1)
     # This tokenizer adds none: the chat template's <|im_start|> is its BOS and stays alone.
     assert not smollm.bos
     prompt = "".join((smollm.chat[0], "Hi", smollm.chat[1]))
@@ -88,13 +78,6 @@ def test_an_answer_needs_a_token_before_it(toy_model):
     toy.tokenizer.backend_tokenizer.normalizer = normalizers.Replace("\u200b", "")
     with pytest.raises(ModelError, match=r"leaves no token before the answer \[2\]"):
         toy.score(["\u200b"], [[2]])
-
-
-def test_cut_at_the_first_stop():
-    assert tokens.cut("Paris. Yes\n", ["\n", "."]) == "Paris"
-    assert tokens.cut(" won (KRW)", ["("]) == " won"
-    assert tokens.cut("Paris", ["\n", "."]) is None
-    assert tokens.cut("Paris", []) is None
 
 
 def test_continuation_keeps_the_leading_space_and_covering_counts_tokens(real):

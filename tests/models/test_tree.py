@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare
+from transformers.generation import logits_process as hf
 
 from factrobust.models import tree
 from factrobust.models.tree import HALVINGS, Stream, floors, log_norms, uniforms, weights
@@ -17,13 +18,10 @@ FIRST = (" a", " b", " c", " d")
 TABLE = {"?": dict(zip(FIRST, P, strict=True)), " a": {".": 0.6, "!": 0.4}, " b": {".": 1.0}}
 
 
-@pytest.fixture(scope="module")
-def toy(toy_model):
-    return toy_model(TABLE)
+toy = pytest.fixture(lambda toy_model: toy_model(TABLE), scope="module")
 
 
 def first_letters(toy: Any, **options: Any) -> np.ndarray:
-    """How often each of the four first tokens was drawn."""
     [row] = toy.sample(["why?"], max_new_tokens=1, **options)
     counts = Counter(g.text for g in row)
     assert set(counts) <= set(FIRST)
@@ -73,25 +71,14 @@ def test_logprobs_of_samples_by_hand(toy):
     assert g.top_logprobs == []
 
 
-@pytest.mark.parametrize(
-    ("t", "options", "possible"),
-    [
-        (1.0, {"top_k": 2}, 2),
-        (1.0, {"top_p": 0.79}, 2),  # 0.5 + 0.3 reaches 0.8,
-        (1.0, {"top_p": 0.81}, 3),  # so the smallest set of mass 0.81 needs the third token.
-        (5.0, {"top_p": 0.6}, 3),  # At t = 5 the first two hold 0.55.
-        (1.0, {"min_p": 0.25}, 3),  # 0.15 is more than a quarter of 0.5; at t = 1/2 the squares
-        (0.5, {"min_p": 0.25}, 2),  # 0.09 and 0.0225 stand against a quarter of 0.25.
-    ],
-)
+@pytest.mark.parametrize(("t", "options", "possible"), [
+    (1.0, {"top_k": 2}, 2),
+    (5.0, {"top_p": 0.6}, 3),  # At t = 5 the first two hold 0.55.
+    (1.0, {"min_p": 0.25}, 3),  # 0.15 is more than a quarter of 0.5.
+])  # fmt: skip
 def test_truncation_restricts(toy, t, options, possible):
     counts = first_letters(toy, temperature=t, n=500, **options)
     assert (counts > 0).tolist() == [k < possible for k in range(4)]
-
-
-def test_top_k_renormalises(toy):
-    [[g]] = toy.sample(["why?"], temperature=1.0, n=1, top_k=2, max_new_tokens=1)
-    assert np.exp(g.tempered_logprobs[0]) == pytest.approx(np.exp(g.logprobs[0]) / 0.8)
 
 
 def test_answers_under_truncation_by_hand(toy):
@@ -105,6 +92,8 @@ def test_answers_under_truncation_by_hand(toy):
     # The first three hold 0.95 at t = 1, too little, and 0.9932 of the squares at t = 1/2.
     assert b == pytest.approx([0.3, 0.09 / 0.3625], rel=1e-5)
     assert d == pytest.approx([0.05, 0], rel=1e-5)
+    [[g]] = toy.sample(["why?"], temperature=1.0, n=1, top_k=2, max_new_tokens=1)
+    assert np.exp(g.tempered_logprobs[0]) == pytest.approx(np.exp(g.logprobs[0]) / 0.8)
 
 
 @pytest.mark.parametrize(
@@ -114,8 +103,6 @@ def test_answers_under_truncation_by_hand(toy):
 )
 @pytest.mark.parametrize("t", [0.3, 1.0, 2.0])
 def test_truncation_is_that_of_transformers(t, cuts):
-    from transformers.generation import logits_process as hf
-
     warpers = {"top_k": hf.TopKLogitsWarper, "top_p": hf.TopPLogitsWarper}
     warpers["min_p"] = hf.MinPLogitsWarper
     z = torch.randn(20, 300, generator=torch.Generator().manual_seed(1)) * 2
@@ -138,15 +125,12 @@ def test_greedy_limits(toy):
         assert row[0].logprobs == greedy.logprobs
 
 
-@pytest.mark.parametrize(
-    ("temperature", "logits", "token", "tempered"),
-    [
-        # 0.0 is the lowest uniform number: it hits no token of probability 0 before the first other.
-        (1.0, [-torch.inf, -torch.inf, 0.0, 0.0], 2, np.log(0.5)),
-        # Equation 2 at its lowest temperature, 1e-4: a gap of 1e-4 nats is one there.
-        (0.0, [-1e-4, 0.0, -5.0], 1, -np.log1p(np.exp(-1))),
-    ],
-)
+@pytest.mark.parametrize(("temperature", "logits", "token", "tempered"), [
+    # 0.0 is the lowest uniform number: it hits no token of probability 0 before the first other.
+    (1.0, [-torch.inf, -torch.inf, 0.0, 0.0], 2, np.log(0.5)),
+    # Equation 2 at its lowest temperature, 1e-4: a gap of 1e-4 nats is one there.
+    (0.0, [-1e-4, 0.0, -5.0], 1, -np.log1p(np.exp(-1))),
+])  # fmt: skip
 def test_a_pick_by_hand(temperature, logits, token, tempered):
     stream = Stream(temperature, np.zeros((1, HALVINGS)))
     tree._pick(torch.tensor([logits]), [[stream]], 0, {})
@@ -265,6 +249,12 @@ def test_stop_and_end(toy, toy_model):
     [empty, ended] = other.generate(["so?", "so!"], stop=["\n"])
     assert (empty.text, empty.token_ids, empty.logprobs) == ("", [], [])
     assert (ended.text, len(ended.token_ids)) == (" yes", 1)  # the end token is no part of it
+    # A token that holds a space and the stop string is no part of the answer.
+    toy = toy_model({"?": {" lira": 0.5, " x": 0.5}, " lira": {" (": 0.6, ".": 0.4}})
+    [g] = toy.generate(["so?"], temperatures=[1.0], stop=["("])
+    assert (g.text, len(g.token_ids)) == (" lira", 1)
+    assert np.exp([*g.logprobs, *g.curve]) == pytest.approx([0.5, 0.5])
+    assert toy.temper(["so?"], [g.token_ids], [1.0])[0] == pytest.approx(g.curve)
 
 
 def test_top_logprobs_by_hand(toy):
@@ -288,14 +278,6 @@ def test_the_curve_of_a_greedy_answer_by_hand(toy):
     # What is cut off the answer does not count.
     [short] = toy.generate(["why?"], temperatures=[1.0], stop=["."])
     assert (short.text, short.curve) == (" a", [pytest.approx(np.log(0.5))])
-
-
-def test_a_token_that_holds_a_space_and_the_stop_is_no_part_of_the_answer(toy_model):
-    toy = toy_model({"?": {" lira": 0.5, " x": 0.5}, " lira": {" (": 0.6, ".": 0.4}})
-    [g] = toy.generate(["so?"], temperatures=[1.0], stop=["("])
-    assert (g.text, len(g.token_ids)) == (" lira", 1)
-    assert np.exp([*g.logprobs, *g.curve]) == pytest.approx([0.5, 0.5])
-    assert toy.temper(["so?"], [g.token_ids], [1.0])[0] == pytest.approx(g.curve)
 
 
 def test_log_norms_equal_float64_at_all_temperatures():

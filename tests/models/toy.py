@@ -72,9 +72,5 @@ def _tokenizer(ids: dict[str, int]) -> PreTrainedTokenizerFast:
     longest_first = "|".join(re.escape(w) for w in sorted(ids, key=len, reverse=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(longest_first), "isolated")
     tokenizer.decoder = decoders.Fuse()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        unk_token=UNKNOWN,
-        eos_token=END,
-        clean_up_tokenization_spaces=False,
-    )
+    about = {"unk_token": UNKNOWN, "eos_token": END, "clean_up_tokenization_spaces": False}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **about)

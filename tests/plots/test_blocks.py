@@ -165,14 +165,11 @@ def test_values_beyond_the_top_have_a_band(axis):
     assert 2 < axis.lines[0].get_ydata()[0] < 2.3
 
 
-@pytest.mark.parametrize(
-    ("values", "ticks"),
-    [
-        ([1, 4.5, np.inf], ["1", "2", "3", "4"]),
-        ([0.3, 40], ["0.5", "1", "2", "5", "10", "20"]),
-        ([450e6, 2e12], ["1B", "10B", "100B", "1T"]),
-    ],
-)
+@pytest.mark.parametrize(("values", "ticks"), [
+    ([1, 4.5, np.inf], ["1", "2", "3", "4"]),
+    ([0.3, 40], ["0.5", "1", "2", "5", "10", "20"]),
+    ([450e6, 2e12], ["1B", "10B", "100B", "1T"]),
+])  # fmt: skip
 def test_a_log_axis_has_few_round_ticks(axis, values, ticks):
     blocks.log_axis(axis, values)
     axis.figure.draw_without_rendering()

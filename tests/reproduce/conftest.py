@@ -23,11 +23,8 @@ def root(tmp_path):
     """A repository whose path has a space, with a library of two modules and one data file."""
     folder = tmp_path / "my repo"
     (folder / "profiles").mkdir(parents=True)
-    for name, text in {
-        "lib/toysave.py": SAVE,
-        "lib/toyscale.py": "SCALE = 2.0\n",
-        "data/rows.csv": "x,y\na,1.5\nb,2.5\n",
-    }.items():
+    modules = {"lib/toysave.py": SAVE, "lib/toyscale.py": "SCALE = 2.0\n"}
+    for name, text in (modules | {"data/rows.csv": "x,y\na,1.5\nb,2.5\n"}).items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     return folder
@@ -35,7 +32,6 @@ def root(tmp_path):
 
 @pytest.fixture
 def write(root):
-    """Write a notebook of code cells (strings) at a path relative to the root."""
 
     def write_notebook(path: str, *cells: str, parameters: str | None = None) -> Path:
         nodes = [v4.new_markdown_cell("# A notebook")]

@@ -10,20 +10,17 @@ from factrobust.paths import ROOT
 from factrobust.reproduce.compare import close, compare_tables, differences, held_by_git, present
 
 
-@pytest.mark.parametrize(
-    ("new", "old", "agreed"),
-    [
-        ("0.123456789", "0.1234567891", True),  # 1e-9 relative: another machine's rounding
-        ("0.505", "0.5", False),  # 1 %
-        ("1.0000011", "1.0", False),
-        ("1.0000009", "1.0", True),
-        ("-1.5", "1.5", False),
-        ("3e-10", "0.0", True),  # below ATOL everything is zero
-        ("3e-8", "0.0", False),
-        ("1000001", "1000000", False),  # integers exactly, though 1e-6 apart
-        ("5", "5.0", True),
-    ],
-)
+@pytest.mark.parametrize(("new", "old", "agreed"), [
+    ("0.123456789", "0.1234567891", True),  # 1e-9 relative: another machine's rounding
+    ("0.505", "0.5", False),  # 1 %
+    ("1.0000011", "1.0", False),
+    ("1.0000009", "1.0", True),
+    ("-1.5", "1.5", False),
+    ("3e-10", "0.0", True),  # below ATOL everything is zero
+    ("3e-8", "0.0", False),
+    ("1000001", "1000000", False),  # integers exactly, though 1e-6 apart
+    ("5", "5.0", True),
+])  # fmt: skip
 def test_close(new, old, agreed):
     assert close(new, old) is agreed
     assert bool(compare_tables(f"x\n{new}\n", f"x\n{old}\n").moves) is not agreed
@@ -32,20 +29,17 @@ def test_close(new, old, agreed):
 align = runpy.run_path(str(ROOT / "conftest.py"))["align"]
 
 
-@pytest.mark.parametrize(
-    ("new", "old", "aligned"),
-    [
-        (
-            "gemma 0.5000000004 of 161, <td>-1.2500000001</td> 3.1e-3",
-            "gemma 0.5000000 of 160, <td>-1.25</td> 3.0e-3",
-            "gemma 0.5000000 of 161, <td>-1.25</td> 3.1e-3",
-        ),
-        # Words, versions and dates are no numbers.
-        ("v1.5 x2.0 2024-01-02", "v1.6 x2.1 2024-01-03", "v1.5 x2.0 2024-01-02"),
-        ("Py 3.11.2", "Py 3.11.3", "Py 3.11.2"),
-        ("0.1 0.2", "0.1000000001", "0.1 0.2"),  # not as many
-    ],
-)
+@pytest.mark.parametrize(("new", "old", "aligned"), [
+    (
+        "gemma 0.5000000004 of 161, <td>-1.2500000001</td> 3.1e-3",
+        "gemma 0.5000000 of 160, <td>-1.25</td> 3.0e-3",
+        "gemma 0.5000000 of 161, <td>-1.25</td> 3.1e-3",
+    ),
+    # Words, versions and dates are no numbers.
+    ("v1.5 x2.0 2024-01-02", "v1.6 x2.1 2024-01-03", "v1.5 x2.0 2024-01-02"),
+    ("Py 3.11.2", "Py 3.11.3", "Py 3.11.2"),
+    ("0.1 0.2", "0.1000000001", "0.1 0.2"),  # not as many
+])  # fmt: skip
 def test_align_replaces_only_numbers_that_agree(new, old, aligned):
     assert align(new, old) == aligned
 
@@ -62,16 +56,13 @@ def test_a_moved_number_is_counted_and_placed():
     assert move == math.inf
 
 
-@pytest.mark.parametrize(
-    ("new", "what"),
-    [
-        (TABLE.replace("n,frs", "n,score"), "columns: model, n, frs -> model, n, score"),
-        (TABLE + "third,1,2\n", "rows: 2 -> 3"),
-        (TABLE.replace("smollm,4,", "smollm,4,0.5"), "column frs: '' -> '0.5'"),
-        (TABLE.replace("gemma", "Gemma"), "column model: 'gemma' -> 'Gemma'"),
-        (TABLE.replace("gemma,3,0.5", "gemma,3,nan"), "column frs: '0.5' -> 'nan'"),
-    ],
-)
+@pytest.mark.parametrize(("new", "what"), [
+    (TABLE.replace("n,frs", "n,score"), "columns: model, n, frs -> model, n, score"),
+    (TABLE + "third,1,2\n", "rows: 2 -> 3"),
+    (TABLE.replace("smollm,4,", "smollm,4,0.5"), "column frs: '' -> '0.5'"),
+    (TABLE.replace("gemma", "Gemma"), "column model: 'gemma' -> 'Gemma'"),
+    (TABLE.replace("gemma,3,0.5", "gemma,3,nan"), "column frs: '0.5' -> 'nan'"),
+])  # fmt: skip
 def test_other_changes_of_a_table_are_told(new, what):
     found = compare_tables(new, TABLE)
     assert found.moves == []
@@ -95,9 +86,7 @@ def test_the_report_counts_moves_and_places_the_largest():
     # What another processor moves is told to be no fault.
     *_, meaning = differences(OLD, OLD | {OTHER: "x\n1.00001\n"}, "x")
     assert meaning.startswith("Moves of this size are no fault")
-
-
-def test_jitter_is_no_move_and_other_changes_are_named():
+    # Jitter is no move, and other changes are named.
     new = OLD | {OTHER: "x\n1.0000000001\n", "figures/1/x.json": "{}"}
     assert differences(OLD, new, "x")[1:] == ["No number moved by more than 1e-06 (relative)."]
     new = {FIRST: "model,frs\ngemma,0.5\n", "figures/new.csv": "x\n1\n"}

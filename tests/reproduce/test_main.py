@@ -32,7 +32,6 @@ def files(root: Path) -> dict[str, bytes]:
 
 
 def ran(text: str) -> list[str]:
-    """The notebooks that a run says it ran."""
     return [line.split()[1] for line in text.splitlines() if line.startswith("[")]
 
 

@@ -31,7 +31,6 @@ def reproduced(root, write):
 
 
 def pytest_of(root: Path, **environment: str) -> tuple[int, str]:
-    """Exit status and output of pytest in the tiny repository."""
     environment |= {"PYTHONPATH": os.pathsep.join([f"{root}/lib", f"{ROOT}/lib"])}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA"]
     done = subprocess.run(
@@ -52,10 +51,9 @@ def test_notebooks_and_their_saved_data_are_compared(reproduced):
     passed = [line for line in out.splitlines() if line.startswith("PASSED")]
     assert len(passed) == 5  # four cells, then the saved data
     assert "Cell 3" in passed[3]
-    assert (reproduced / "build/nbval/notebooks/1/figures/noisy.csv").read_text() == (
-        "x\n0.5000000005\n"
-    )
-    assert (reproduced / "figures/noisy.csv").read_text() == "x\n0.5\n"
+    file = "figures/noisy.csv"
+    assert (reproduced / "build/nbval/notebooks/1" / file).read_text() == "x\n0.5000000005\n"
+    assert (reproduced / file).read_text() == "x\n0.5\n"
 
     # One per cent does not: in the cells that show it and in the data of the figure. Tables that the
     # notebook no longer saves, or that are not committed, are named.
@@ -69,16 +67,14 @@ def test_notebooks_and_their_saved_data_are_compared(reproduced):
     assert "figures/other.csv is not in git: if this is meant" in out
 
 
-def test_a_run_on_another_processor_is_no_failure_and_a_changed_commit_is(reproduced):
+def test_a_run_on_another_processor_is_no_failure_and_a_changed_one_is(reproduced, monkeypatch):
     """`make reproduce` there, then `make test`, which replays the records of here."""
     git(reproduced, "init", "-q")
     git(reproduced, "add", "figures", "notebooks")
     git(reproduced, "commit", "-qm", "results")
-    os.environ["NOISE"] = "1.00001"
-    try:
+    with monkeypatch.context() as patch:
+        patch.setenv("NOISE", "1.00001")
         assert main([], root=reproduced) == 0
-    finally:
-        del os.environ["NOISE"]
     moved = {name: (reproduced / name) for name in ("figures/noisy.csv", "notebooks/1.ipynb")}
     assert all("0.500005" in path.read_text() for path in moved.values())
     status, out = pytest_of(reproduced)
@@ -86,20 +82,10 @@ def test_a_run_on_another_processor_is_no_failure_and_a_changed_commit_is(reprod
 
     # Committed numbers that are not the replay's: in a table, and in a notebook's output.
     git(reproduced, "checkout", "--", ".")
-    for path, old, new in zip(
-        moved.values(), ("\n0.5", "x is 0.5"), ("\n0.6", "x is 0.6"), strict=True
-    ):
-        path.write_text(path.read_text().replace(old, new, 1))
+    for path, before in zip(moved.values(), ("\n0.", "x is 0."), strict=True):
+        path.write_text(path.read_text().replace(f"{before}5", f"{before}6", 1))
     git(reproduced, "commit", "-qam", "tampered")
     status, out = pytest_of(reproduced)
     assert (status, "2 failed, 3 passed" in out) == (1, True), out
     assert "figures/noisy.csv is not what it was; if this is meant, `make replay`" in out
     assert "x is 0.6" in out
-
-    # A notebook that was changed on purpose: what is staged then is what is compared.
-    path = moved["notebooks/1.ipynb"]
-    path.write_text(path.read_text().replace("x = 0.5", "x = 0.75"))
-    assert main([], root=reproduced) == 0
-    assert pytest_of(reproduced)[0] == 1
-    git(reproduced, "add", "figures", "notebooks")
-    assert pytest_of(reproduced)[0] == 0

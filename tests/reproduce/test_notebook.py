@@ -22,7 +22,6 @@ def notebook(*cells: dict[str, Any], **metadata: Any) -> str:
 
 @pytest.fixture
 def canonical(tmp_path):
-    """The canonical form of a notebook's text."""
 
     def read(text: str) -> str:
         (tmp_path / "a.ipynb").write_text(text)
@@ -40,20 +39,14 @@ def shown(**data: Any) -> dict[str, Any]:
 
 
 def test_noise_goes_and_results_stay(canonical):
-    text = notebook(
-        code(
-            "print(1)",
-            [stream("stdout", "1\n"), stream("stderr", "bar"), stream("stdout", "2\n")],
-            metadata={"papermill": {"duration": 3}, "tags": ["rtol=0.1"], "execution": {}},
-        ),
-        code("x", [], metadata={"tags": ["injected-parameters"]}),
-        code("y", [], execution_count=None),
-        code("z", [], execution_count=3),
-        papermill={"version": "2"},
-        kernelspec={"name": "my-env", "display_name": "Mine", "language": "python"},
-        language_info={"name": "python", "version": "3.14.1"},
-    )
-    result = json.loads(canonical(text))
+    printed = [stream("stdout", "1\n"), stream("stderr", "bar"), stream("stdout", "2\n")]
+    noisy = {"papermill": {"duration": 3}, "tags": ["rtol=0.1"], "execution": {}}
+    cells = [code("print(1)", printed, metadata=noisy)]
+    cells += [code("x", [], metadata={"tags": ["injected-parameters"]})]
+    cells += [code("y", [], execution_count=None), code("z", [], execution_count=3)]
+    kernel = {"name": "my-env", "display_name": "Mine", "language": "python"}
+    about = {"kernelspec": kernel, "language_info": {"name": "python", "version": "3.14.1"}}
+    result = json.loads(canonical(notebook(*cells, papermill={"version": "2"}, **about)))
     assert result["metadata"] == {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},

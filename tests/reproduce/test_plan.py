@@ -15,16 +15,14 @@ from factrobust.models.records import Call
 from factrobust.reproduce import plan
 from factrobust.reproduce.plan import collect, cost
 
-LAPTOP_CALLS = pd.DataFrame(
-    [
-        ("1.1-a", "small", "generate", 10.0, 370.0, 50.0),
-        ("1.1-a", "large", "generate", 30.0, 740.0, 150.0),
-        ("1.1-a", "judge", "generate", 4.0, 37.0, 20.0),
-        ("1.2-b", "small", "sample", 6.0, 100.0, 60.0),
-        ("1.2-b", "small", "temper", 2.0, 100.0, 0.0),
-    ],
-    columns=["notebook", "model", "operation", *plan.NUMBERS],
-).assign(notebook=lambda rows: "notebooks/1-part/" + rows["notebook"] + ".ipynb")
+COLUMNS = ["notebook", "model", "operation", *plan.NUMBERS]
+LAPTOP_CALLS = pd.DataFrame([
+    ("1.1-a", "small", "generate", 10.0, 370.0, 50.0),
+    ("1.1-a", "large", "generate", 30.0, 740.0, 150.0),
+    ("1.1-a", "judge", "generate", 4.0, 37.0, 20.0),
+    ("1.2-b", "small", "sample", 6.0, 100.0, 60.0), ("1.2-b", "small", "temper", 2.0, 100.0, 0.0),
+], columns=COLUMNS)  # fmt: skip
+LAPTOP_CALLS["notebook"] = "notebooks/1-part/" + LAPTOP_CALLS["notebook"] + ".ipynb"
 ASKED = 'models: list = ["small", "large"]\nn_questions: int = 9\n'
 
 
@@ -44,13 +42,9 @@ def planned(root, write, monkeypatch):
 
 
 def test_calls_grow_with_the_number_that_is_new_and_with_dates(planned):
-    unchanged = {
-        ("1.1", "small", "generate"): 10,
-        ("1.1", "large", "generate"): 30,
-        ("1.1", "judge", "generate"): 4,
-        ("1.2", "small", "sample"): 6,
-        ("1.2", "small", "temper"): 2,
-    }
+    generated = {"small": 10, "large": 30, "judge": 4}
+    unchanged = {("1.1", name, "generate"): n for name, n in generated.items()}
+    unchanged |= {("1.2", "small", "sample"): 6, ("1.2", "small", "temper"): 2}
     assert planned("{}") == unchanged
     # 18 questions for 9: twice as many in 1.1; in 1.2 what is new is n_known.
     more = [20, 60, 8, 6, 2]
@@ -65,15 +59,13 @@ def test_calls_grow_with_the_number_that_is_new_and_with_dates(planned):
 
 def test_a_new_model_gets_the_mean_and_an_endpoint_what_it_can_answer(planned):
     endpoint = "{url: http://localhost:8000/v1, model: llama}"
+    llama = "http://localhost:8000/v1 llama"
     assert planned(f"{{models: [large, org/new, {endpoint}]}}") == {
-        ("1.1", "large", "generate"): 30,
-        ("1.1", "org/new", "generate"): 20,
-        ("1.1", "http://localhost:8000/v1 llama", "generate"): 20,
+        ("1.1", "large", "generate"): 30, ("1.1", "org/new", "generate"): 20,
+        ("1.1", llama, "generate"): 20, ("1.2", llama, "sample"): 3,
         ("1.1", "judge", "generate"): 4,  # not one of the notebook's `models`
-        ("1.2", "org/new", "sample"): 3,
-        ("1.2", "org/new", "temper"): 1,
-        ("1.2", "http://localhost:8000/v1 llama", "sample"): 3,
-    }
+        ("1.2", "org/new", "sample"): 3, ("1.2", "org/new", "temper"): 1,
+    }  # fmt: skip
 
 
 def test_a_part_that_needs_token_ids_asks_no_endpoint():
@@ -94,18 +86,15 @@ SETTINGS = Settings(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("device", "seconds"),
-    [
-        # 1,000 operations a second, 2 x 1,000 a token: 120 tokens of prompts and 36 of answers.
-        ((1e-9, 1e9), 2 * (120 + 36)),
-        # Twelve prompts of 10 tokens are two batches of 6. Both are read in a pass, and write 3
-        # tokens an answer in a pass each. A pass fetches 2,000 bytes at 1,000 a second.
-        ((1e6, 1e-6), (2 + 2 * 3) * 2),
-        # On any device a layer of a pass takes a millisecond.
-        ((1e6, 1e6), (2 + 2 * 3) * 2e-3),
-    ],
-)
+@pytest.mark.parametrize(("device", "seconds"), [
+    # 1,000 operations a second, 2 x 1,000 a token: 120 tokens of prompts and 36 of answers.
+    ((1e-9, 1e9), 2 * (120 + 36)),
+    # Twelve prompts of 10 tokens are two batches of 6. Both are read in a pass, and write 3
+    # tokens an answer in a pass each. A pass fetches 2,000 bytes at 1,000 a second.
+    ((1e6, 1e-6), (2 + 2 * 3) * 2),
+    # On any device a layer of a pass takes a millisecond.
+    ((1e6, 1e6), (2 + 2 * 3) * 2e-3),
+])  # fmt: skip
 def test_cost(device, seconds):
     calls = pd.DataFrame([(12, 120 * 3.7, 36)], columns=plan.NUMBERS)
     memory, hours = cost(calls, SETTINGS, *device)
@@ -135,10 +124,8 @@ def test_the_laptops_plan_is_what_the_records_hold():
     files = sorted((paths.DATA / "records").glob("*.parquet"))
     calls = pd.concat(pd.read_parquet(file, columns=[*Call._fields]) for file in files)
     marked = calls.assign(value="", notebook="").itertuples(index=False, name=None)
-    sums = [
-        table.groupby(["model", "operation"])[plan.NUMBERS].sum()
-        for table in (counted, count_calls(marked))
-    ]
+    by = ["model", "operation"]
+    sums = [table.groupby(by)[plan.NUMBERS].sum() for table in (counted, count_calls(marked))]
     pd.testing.assert_frame_equal(*sums)
     asked = collect(paths.ROOT, "laptop")
     others = ["int_sim", "classify", "training"]  # calls of no language model
@@ -167,13 +154,9 @@ def test_the_papers_models_are_all_there():
     # Paper 1's fifth is an endpoint, which the notebooks that temper cannot ask.
     models = {glob: section["models"] for glob, section in sections.items() if "models" in section}
     assert {glob: len(names) for glob, names in models.items()} == {
-        "1-decoding/*": 4,
-        "1-decoding/1.[1-4]-*": 5,
-        "2-time/*": 18,
-        "3-wording/*": 5,
-        "3-wording/3.6-*": 2,
-        "4-context/*": 4,
-    }
+        "1-decoding/*": 4, "1-decoding/1.[1-4]-*": 5, "2-time/*": 18,
+        "3-wording/*": 5, "3-wording/3.6-*": 2, "4-context/*": 4,
+    }  # fmt: skip
 
 
 def test_neither_torch_nor_transformers_is_imported():
