@@ -54,19 +54,16 @@ def test_figure_4() -> None:
     assert preference(row).tolist() == ["contextual"]
 
 
-@pytest.mark.parametrize(
-    ("parametric", "counterfactual", "contextual", "published", "robust"),
-    [
-        ("June 14, 1928", "965 AD", "965 AD", "contextual", "contextual"),  # table 4
-        ("Emperor Hadrian", "Napoleon Bonaparte", "Hadrian, the Roman Emperor", "other",
-         "parametric"),  # table 16
-        ("Randle McMurphy", "Achilles", "Not Achilles", "other", "other"),
-        ("1", "1969", "1969", "parametric", "contextual"),  # "1" begins "1969"
-        ("Paris", "London", "", "parametric", "none"),
-        ("(D", "[D", "[D", "contextual", "same"),
-        ("Paris", "Paris.", "Paris", "parametric", "same"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("parametric", "counterfactual", "contextual", "published", "robust"), [
+    ("June 14, 1928", "965 AD", "965 AD", "contextual", "contextual"),  # table 4
+    ("Emperor Hadrian", "Napoleon Bonaparte", "Hadrian, the Roman Emperor", "other",
+     "parametric"),  # table 16
+    ("Randle McMurphy", "Achilles", "Not Achilles", "other", "other"),
+    ("1", "1969", "1969", "parametric", "contextual"),  # "1" begins "1969"
+    ("Paris", "London", "", "parametric", "none"),
+    ("(D", "[D", "[D", "contextual", "same"),
+    ("Paris", "Paris.", "Paris", "parametric", "same"),
+])  # fmt: skip
 def test_sources(parametric, counterfactual, contextual, published, robust) -> None:
     table = results([(parametric, counterfactual, contextual)])
     marked = mark(table)
@@ -128,26 +125,23 @@ def test_preference() -> None:
         preference(table, "loose")
 
 
-@pytest.mark.parametrize(
-    ("text", "answers", "is_right"),
-    [
-        ("the city of Paris, France", ["Paris"], True),
-        ("Nigeria", ["Niger"], False),
-        ("not Paris", ["Paris"], False),
-        ("not London, but Paris", ["Paris"], True),
-        ("Paris, not London", ["London"], False),
-        ("To Have and Have Not", ["To Have and Have Not"], True),
-        ("21 January 1924", ["January 21, 1924"], True),
-        ("1924", ["January 21, 1924"], False),  # less precise
-        ("January 21, 1924", ["1924"], True),
-        ("1,000,000", ["1000000"], True),
-        ("between 1 and 1000", ["500"], False),
-        ("1-1000", ["500"], False),
-        ("12 years", ["12 months"], False),
-        ("", ["Paris"], False),
-        ("Paris", ["", "London"], False),
-    ],
-)
+@pytest.mark.parametrize(("text", "answers", "is_right"), [
+    ("the city of Paris, France", ["Paris"], True),
+    ("Nigeria", ["Niger"], False),
+    ("not Paris", ["Paris"], False),
+    ("not London, but Paris", ["Paris"], True),
+    ("Paris, not London", ["London"], False),
+    ("To Have and Have Not", ["To Have and Have Not"], True),
+    ("21 January 1924", ["January 21, 1924"], True),
+    ("1924", ["January 21, 1924"], False),  # less precise
+    ("January 21, 1924", ["1924"], True),
+    ("1,000,000", ["1000000"], True),
+    ("between 1 and 1000", ["500"], False),
+    ("1-1000", ["500"], False),
+    ("12 years", ["12 months"], False),
+    ("", ["Paris"], False),
+    ("Paris", ["", "London"], False),
+])  # fmt: skip
 def test_right(text: str, answers: list[str], is_right: bool) -> None:
     assert right(text, answers) is is_right
 

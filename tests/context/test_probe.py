@@ -107,15 +107,12 @@ def test_prompts_are_the_thesis(toy, questions):
 
 
 # The inverse of the geometric mean probability of the tokens.
-@pytest.mark.parametrize(
-    ("name", "texts", "perplexities", "n_tokens"),
-    [
-        ("Kenya", ["Nairobi", "Lima", "Lima"],
-         [(0.8 * 0.6) ** -0.5, 1 / 0.2, (0.3 * 0.6) ** -0.5, 1 / 0.7, 1 / 0.7], [2, 1]),
-        ("Peru", ["Lima", "Nairobi", "Lima"],
-         [1 / 0.9, (0.1 * 0.6) ** -0.5, 1 / 0.75, (0.25 * 0.6) ** -0.5, 1 / 0.75], [1, 2]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "texts", "perplexities", "n_tokens"), [
+    ("Kenya", ["Nairobi", "Lima", "Lima"],
+     [(0.8 * 0.6) ** -0.5, 1 / 0.2, (0.3 * 0.6) ** -0.5, 1 / 0.7, 1 / 0.7], [2, 1]),
+    ("Peru", ["Lima", "Nairobi", "Lima"],
+     [1 / 0.9, (0.1 * 0.6) ** -0.5, 1 / 0.75, (0.25 * 0.6) ** -0.5, 1 / 0.75], [1, 2]),
+])  # fmt: skip
 def test_perplexities_by_hand(toy, questions, name, texts, perplexities, n_tokens):
     row = measured(probe.ask(toy, questions)).set_index("object").loc[name]
     assert row[list(ANSWERS)].tolist() == texts

@@ -52,24 +52,21 @@ def test_what_the_rules_cannot_decide(kind: int, p: str, c: str, a: str, right: 
     assert decide(p, c, a, right_answers=right) == ("other", 2, "rest")
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("(D", "[D", True),
-        ("[D", "d", True),
-        ("“Guernica”", "the guernica.", True),
-        ("Bogotá", "bogota", True),
-        ("the city of Paris", "Paris", True),
-        ("10.5 degrees Celsius", "10.5 degrees", True),
-        ("July 12, 1997", "12 July 1997", True),
-        ("1,000", "1000", True),
-        ("Paris", "Paris, France", False),  # says more
-        ("(D", "(C", False),
-        ("-71", "71", False),
-        ("Niger", "Nigeria", False),
-        ("12 months", "12 years", False),
-    ],
-)
+@pytest.mark.parametrize(("one", "other", "same"), [
+    ("(D", "[D", True),
+    ("[D", "d", True),
+    ("“Guernica”", "the guernica.", True),
+    ("Bogotá", "bogota", True),
+    ("the city of Paris", "Paris", True),
+    ("10.5 degrees Celsius", "10.5 degrees", True),
+    ("July 12, 1997", "12 July 1997", True),
+    ("1,000", "1000", True),
+    ("Paris", "Paris, France", False),  # says more
+    ("(D", "(C", False),
+    ("-71", "71", False),
+    ("Niger", "Nigeria", False),
+    ("12 months", "12 years", False),
+])  # fmt: skip
 def test_same_answers(one: str, other: str, same: bool) -> None:
     assert answer_rules.same_answer(one, other) is answer_rules.same_answer(other, one) is same
     assert (decide(one, other, one).source == "same") is same
@@ -175,20 +172,17 @@ def test_every_answer_gets_a_source(parametric: str, counterfactual: str, answer
         assert kind == 1
 
 
-@pytest.mark.parametrize(
-    ("parametric", "counterfactual", "answer", "code", "text"),
-    [
-        ("Paris, France", "Rome", "the city of Paris", "other", "other"),  # "city" is in the way
-        ("Paris, France", "Rome", "Paris", "parametric", "parametric"),
-        ("Rosario", "Kensington, London, England", "London", "other", "contextual"),  # table 16
-        ("Rosario", "Kensington, London, England", "England, London", "other", "other"),
-        ("12", "120", "120", "parametric", "contextual"),  # "12" begins "120"; whole words
-        ("15.1", "16", "15.999", "other", "parametric"),  # what follows a full stop goes
-        ("1,000", "10", "1000", "parametric", "parametric"),
-        ("the U.N", "Rome", "the", "parametric", "parametric"),  # no words: of any
-        ("Netherlands", "Nerlands", "nerlands", "parametric", "contextual"),  # "the" in a word
-    ],
-)
+@pytest.mark.parametrize(("parametric", "counterfactual", "answer", "code", "text"), [
+    ("Paris, France", "Rome", "the city of Paris", "other", "other"),  # "city" is in the way
+    ("Paris, France", "Rome", "Paris", "parametric", "parametric"),
+    ("Rosario", "Kensington, London, England", "London", "other", "contextual"),  # table 16
+    ("Rosario", "Kensington, London, England", "England, London", "other", "other"),
+    ("12", "120", "120", "parametric", "contextual"),  # "12" begins "120"; whole words
+    ("15.1", "16", "15.999", "other", "parametric"),  # what follows a full stop goes
+    ("1,000", "10", "1000", "parametric", "parametric"),
+    ("the U.N", "Rome", "the", "parametric", "parametric"),  # no words: of any
+    ("Netherlands", "Nerlands", "nerlands", "parametric", "contextual"),  # "the" in a word
+])  # fmt: skip
 def test_the_thesiss_rules(parametric, counterfactual, answer, code, text) -> None:
     assert answer_rules.published_source(parametric, counterfactual, answer) == code
     assert answer_rules.text_source(parametric, counterfactual, answer) == text

@@ -183,15 +183,12 @@ def test_the_answers_of_a_test_split_are_unknown(tmp_path: Path) -> None:
     assert load_official("trivia_qa", path).counts["no_answers"] == len(copy)
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new", "sentence"),
-    [
-        ("squad", '"answers"', '"answer"', "KeyError: 'answers'"),
-        ("squad", '"text": "Vänern"', '"text": 5', "AttributeError: 'int'"),
-        ("trivia_qa", '"Aliases"', '"Alias"', "KeyError: 'aliases'"),
-        ("hotpot_qa", '"answer"', '"no answer"', "KeyError: 'answer'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "old", "new", "sentence"), [
+    ("squad", '"answers"', '"answer"', "KeyError: 'answers'"),
+    ("squad", '"text": "Vänern"', '"text": 5', "AttributeError: 'int'"),
+    ("trivia_qa", '"Aliases"', '"Alias"', "KeyError: 'aliases'"),
+    ("hotpot_qa", '"answer"', '"no answer"', "KeyError: 'answer'"),
+])  # fmt: skip
 def test_a_bad_file_gives_one_sentence(tmp_path, name, old, new, sentence) -> None:
     path = tmp_path / "dev.json"
     text = FILES[name].read_text(encoding="utf-8")

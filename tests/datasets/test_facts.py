@@ -54,26 +54,23 @@ def test_no_question_holds_its_answer(facts):
     assert leaks == []
 
 
-@pytest.mark.parametrize(
-    ("name", "answer", "also"),
-    [
-        ("capital/kenya", "Nairobi", None),
-        ("capital/united-states", "Washington, D.C.", "Washington"),
-        ("capital/ukraine", "Kyiv", "Kiev"),
-        ("capital_of/canberra", "Australia", None),
-        ("country/chicago", "United States", "the United States"),
-        ("continent/brazil", "South America", None),
-        ("currency/japan", "yen", "Japanese yen"),
-        ("calling_code/germany", "+49", "49"),
-        ("atomic_number/oxygen", "8", None),
-        ("chemical_symbol/gold", "Au", None),
-        ("count/days-in-a-week", "7", "seven"),
-        ("director/jaws", "Steven Spielberg", "Spielberg"),
-        ("author/war-and-peace", "Leo Tolstoy", "Tolstoy"),
-        ("event_year/battle-of-hastings", "1066", None),
-        ("mother/elizabeth-i-of-england", "Anne Boleyn", None),
-    ],
-)
+@pytest.mark.parametrize(("name", "answer", "also"), [
+    ("capital/kenya", "Nairobi", None),
+    ("capital/united-states", "Washington, D.C.", "Washington"),
+    ("capital/ukraine", "Kyiv", "Kiev"),
+    ("capital_of/canberra", "Australia", None),
+    ("country/chicago", "United States", "the United States"),
+    ("continent/brazil", "South America", None),
+    ("currency/japan", "yen", "Japanese yen"),
+    ("calling_code/germany", "+49", "49"),
+    ("atomic_number/oxygen", "8", None),
+    ("chemical_symbol/gold", "Au", None),
+    ("count/days-in-a-week", "7", "seven"),
+    ("director/jaws", "Steven Spielberg", "Spielberg"),
+    ("author/war-and-peace", "Leo Tolstoy", "Tolstoy"),
+    ("event_year/battle-of-hastings", "1066", None),
+    ("mother/elizabeth-i-of-england", "Anne Boleyn", None),
+])  # fmt: skip
 def test_facts_known_by_hand(facts, name, answer, also):
     fact = facts.set_index("fact_id").loc[name]
     assert fact["object"] == answer
@@ -139,28 +136,25 @@ def changed(old: str, new: str, before: str = "") -> str:
     return HEADER + before + GOOD.replace(old, new)
 
 
-@pytest.mark.parametrize(
-    ("text", "where", "what", "remedy"),
-    [
-        ("subject,relation\nKenya,capital\n", "line 1", "'object' is missing", "add it to the"),
-        ("subject,relation,objct\nKenya,capital,x\n", "line 1", "'object'", "rename 'objct'"),
-        ("subject,relation,object,alias\nK,capital,N,x\n", "line 1", "'aliases'", "rename 'alias'"),
-        (TWICE, "line 1", "occurs twice", "rename"),
-        (HEADER + GOOD + "\n" + GOOD, "line 4", "'Kenya' is already in line 2", "delete one"),
-        (changed("Kenya", "Mali", GOOD), "line 3", "'a/1' is already", "delete one"),
-        (changed("Kenya", "KENYA", GOOD), "line 3", "already in line 2", "aliases"),
-        (changed(",4", ",high"), "line 2", "popularity 'high' is not a", "write one"),
-        (changed(",4", ",-1"), "line 2", "popularity '-1' is not a", "leave it empty"),
-        (changed("Nairobi", " "), "line 2", "object cell is empty", "write the answer"),
-        (SEVERAL, "line 4", "object cell is empty", "write the answer"),
-        (changed("capital", "captial"), "line 2", "'captial' is unknown", "choose one"),
-        (changed("Location", "Place"), "line 2", "'Place' is unknown", "Entity, Human"),
-        (changed("Nairobi", "Nairobi, city"), "line 2", "9 cells", "double quotes"),
-        (changed("Nairobi", '"Nairobi'), "line 2", "not a CSV row", "close the double"),
-        (HEADER, "", "no rows", "add at least one row"),
-        ("", "line 1", "'subject' is missing", "add it to the header"),
-    ],
-)
+@pytest.mark.parametrize(("text", "where", "what", "remedy"), [
+    ("subject,relation\nKenya,capital\n", "line 1", "'object' is missing", "add it to the"),
+    ("subject,relation,objct\nKenya,capital,x\n", "line 1", "'object'", "rename 'objct'"),
+    ("subject,relation,object,alias\nK,capital,N,x\n", "line 1", "'aliases'", "rename 'alias'"),
+    (TWICE, "line 1", "occurs twice", "rename"),
+    (HEADER + GOOD + "\n" + GOOD, "line 4", "'Kenya' is already in line 2", "delete one"),
+    (changed("Kenya", "Mali", GOOD), "line 3", "'a/1' is already", "delete one"),
+    (changed("Kenya", "KENYA", GOOD), "line 3", "already in line 2", "aliases"),
+    (changed(",4", ",high"), "line 2", "popularity 'high' is not a", "write one"),
+    (changed(",4", ",-1"), "line 2", "popularity '-1' is not a", "leave it empty"),
+    (changed("Nairobi", " "), "line 2", "object cell is empty", "write the answer"),
+    (SEVERAL, "line 4", "object cell is empty", "write the answer"),
+    (changed("capital", "captial"), "line 2", "'captial' is unknown", "choose one"),
+    (changed("Location", "Place"), "line 2", "'Place' is unknown", "Entity, Human"),
+    (changed("Nairobi", "Nairobi, city"), "line 2", "9 cells", "double quotes"),
+    (changed("Nairobi", '"Nairobi'), "line 2", "not a CSV row", "close the double"),
+    (HEADER, "", "no rows", "add at least one row"),
+    ("", "line 1", "'subject' is missing", "add it to the header"),
+])  # fmt: skip
 def test_bad_file_gives_one_sentence(tmp_path, text, where, what, remedy):
     path = tmp_path / "mine.csv"
     path.write_text(text, encoding="utf-8")
@@ -182,16 +176,13 @@ def test_embedded_relations():
     assert table.loc["capital", "prefix"] == "The capital of {subject} is"
 
 
-@pytest.mark.parametrize(
-    ("row", "what"),
-    [
-        ("river,Which river?,The river of {subject} is,Location", "question 'Which river\\?' must"),
-        ("river,{subject}?,{subject} {x},Location", "prefix .* no other braces"),
-        ("The River,{subject}?,{subject} is,Location", "'The River' is no short name; write"),
-        ("river,{subject}?,{subject} is,Place", "'Place' is unknown; choose one of Entity"),
-        ("sea,{subject}?,{subject} is,Entity\nsea,{subject}?,{subject} is,Entity", "already in"),
-    ],
-)
+@pytest.mark.parametrize(("row", "what"), [
+    ("river,Which river?,The river of {subject} is,Location", "question 'Which river\\?' must"),
+    ("river,{subject}?,{subject} {x},Location", "prefix .* no other braces"),
+    ("The River,{subject}?,{subject} is,Location", "'The River' is no short name; write"),
+    ("river,{subject}?,{subject} is,Place", "'Place' is unknown; choose one of Entity"),
+    ("sea,{subject}?,{subject} is,Entity\nsea,{subject}?,{subject} is,Entity", "already in"),
+])  # fmt: skip
 def test_bad_relation_gives_one_sentence(tmp_path, row, what):
     path = tmp_path / "mine.csv"
     rows = row.replace("\n", ",arts,false\n")

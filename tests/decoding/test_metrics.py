@@ -25,18 +25,15 @@ D = st.sampled_from([0.5, 1, 2, 5, 10, 50])
 # --- entropy --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("logs", "entropy"),
-    [
-        *(([math.log(mass / 10)] * 10, 1) for mass in (1.0, 0.3, 1e-6)),  # whatever their mass
-        (CERTAIN, 0),
-        ([0.0] + [-1e9] * 9, 0),
-        ([math.log(0.5)] * 2 + [-math.inf] * 8, 0.30103),  # - 2 x 0.5 log10 0.5 = log10 2
-        # - (0.75 log2 0.75 + 0.25 log2 0.25) = 0.811278 for two; over log2(4) = 2 for four.
-        ([math.log(0.75), math.log(0.25)], 0.811278),
-        ([math.log(0.75), math.log(0.25), -math.inf, -math.inf], 0.405639),
-    ],
-)
+@pytest.mark.parametrize(("logs", "entropy"), [
+    *(([math.log(mass / 10)] * 10, 1) for mass in (1.0, 0.3, 1e-6)),  # whatever their mass
+    (CERTAIN, 0),
+    ([0.0] + [-1e9] * 9, 0),
+    ([math.log(0.5)] * 2 + [-math.inf] * 8, 0.30103),  # - 2 x 0.5 log10 0.5 = log10 2
+    # - (0.75 log2 0.75 + 0.25 log2 0.25) = 0.811278 for two; over log2(4) = 2 for four.
+    ([math.log(0.75), math.log(0.25)], 0.811278),
+    ([math.log(0.75), math.log(0.25), -math.inf, -math.inf], 0.405639),
+])  # fmt: skip
 def test_entropy_by_hand(logs: list[float], entropy: float) -> None:
     assert statistics.top_entropy(logs) == pytest.approx(entropy, abs=1e-6)
 
@@ -71,16 +68,13 @@ def competitors(gap: float, k: int) -> np.ndarray:
     return np.array([0.0] + [-gap] * k)
 
 
-@pytest.mark.parametrize(
-    ("accuracy", "t_b"),
-    [
-        ([1.0, 0.9, 0.4], 0.6),
-        ([1.0, 0.5, 0.5], np.inf),  # one half is not below one half
-        ([1.0, 0.4, 0.9], 0.4),  # the first drop counts, also if the accuracy comes back
-        ([0.4, 1.0, 1.0], 0.2),
-        ([1.0, 1.0, 1.0], np.inf),
-    ],
-)
+@pytest.mark.parametrize(("accuracy", "t_b"), [
+    ([1.0, 0.9, 0.4], 0.6),
+    ([1.0, 0.5, 0.5], np.inf),  # one half is not below one half
+    ([1.0, 0.4, 0.9], 0.4),  # the first drop counts, also if the accuracy comes back
+    ([0.4, 1.0, 1.0], 0.2),
+    ([1.0, 1.0, 1.0], np.inf),
+])  # fmt: skip
 def test_first_break(accuracy: list[float], t_b: float) -> None:
     assert metrics.first_break([0.2, 0.4, 0.6], accuracy) == t_b
 
@@ -143,18 +137,15 @@ def test_bisection_equals_the_first_break_of_a_falling_curve(values: list[float]
 # --- the Factual Robustness Score -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("h", "t_b", "d", "f", "score"),
-    [
-        (0.0, 0.0, 1, 1.0, 2 / 3),
-        (1.0, 0.0, 1, -1.0, 0.0),
-        (0.5, 1.0, 1, 0.75, 1.75 / 2.75),  # 0.5 x 2 - 0.5 / 2
-        (0.5, 1.0, 2, 0.25, 1.25 / 2.25),  # 0.25 x 2 - 0.5 / 2
-        (0.2, 0.6, 1, 1.155, 2.155 / 3.155),  # 0.8 x 1.6 - 0.2 / 1.6
-        (0.0, 2.0, 50, 3.0, 0.8),
-        (1.0, 3.0, 5, -0.25, 0.75 / 1.75),
-    ],
-)
+@pytest.mark.parametrize(("h", "t_b", "d", "f", "score"), [
+    (0.0, 0.0, 1, 1.0, 2 / 3),
+    (1.0, 0.0, 1, -1.0, 0.0),
+    (0.5, 1.0, 1, 0.75, 1.75 / 2.75),  # 0.5 x 2 - 0.5 / 2
+    (0.5, 1.0, 2, 0.25, 1.25 / 2.25),  # 0.25 x 2 - 0.5 / 2
+    (0.2, 0.6, 1, 1.155, 2.155 / 3.155),  # 0.8 x 1.6 - 0.2 / 1.6
+    (0.0, 2.0, 50, 3.0, 0.8),
+    (1.0, 3.0, 5, -0.25, 0.75 / 1.75),
+])  # fmt: skip
 def test_frs_by_hand(h: float, t_b: float, d: float, f: float, score: float) -> None:
     assert float(metrics.raw_frs(h, t_b, d)) == pytest.approx(f)
     assert float(metrics.frs(h, t_b, d)) == pytest.approx(score)

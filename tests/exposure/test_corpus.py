@@ -317,19 +317,16 @@ def copied(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new", "sentence"),
-    [
-        ("facts", ",exposure,", ",shown,", r"facts\.csv, line 1: the column 'exposure' is missing"),
-        ("facts", ",512,", ",-1,", r"line \d+: the exposure '-1' is no whole number of 0 or more"),
-        ("facts", ",birthplace,", ",born,", "line 2: the relation 'born' is unknown; add it to"),
-        ("facts", ",0|", ",9|", r"line \d+: the wordings '9\|.* is no list such as 0"),
-        ("wordings", "{subject} was born in the", "Ann was born in the", "must hold {subject} once"),
-        ("wordings", "city of {object}.", "{object} city.", "end with {object} and a full stop"),
-        ("wordings", "was {subject} born?", "was {subject} born", "end with a question mark"),
-        ("relations", "birthplace,person", "birthplace,", r"line 2: the kind cell is empty"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "old", "new", "sentence"), [
+    ("facts", ",exposure,", ",shown,", r"facts\.csv, line 1: the column 'exposure' is missing"),
+    ("facts", ",512,", ",-1,", r"line \d+: the exposure '-1' is no whole number of 0 or more"),
+    ("facts", ",birthplace,", ",born,", "line 2: the relation 'born' is unknown; add it to"),
+    ("facts", ",0|", ",9|", r"line \d+: the wordings '9\|.* is no list such as 0"),
+    ("wordings", "{subject} was born in the", "Ann was born in the", "must hold {subject} once"),
+    ("wordings", "city of {object}.", "{object} city.", "end with {object} and a full stop"),
+    ("wordings", "was {subject} born?", "was {subject} born", "end with a question mark"),
+    ("relations", "birthplace,person", "birthplace,", r"line 2: the kind cell is empty"),
+])  # fmt: skip
 def test_a_bad_table_is_one_sentence(name, old, new, sentence, copied):
     path = copied / f"{name}.csv"
     text = path.read_text(encoding="utf-8")

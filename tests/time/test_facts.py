@@ -165,25 +165,22 @@ def test_how_many_popularities_are_known(facts):
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (HEADER + GOOD.replace("2005-11-19", ""), "line 2: the start cell is empty; write when .*"),
-        (HEADER + GOOD.replace("05-11-19", "05-11-31"), "line 2: the start '2005-11-31' is no date .*"),
-        (HEADER + GOOD.replace("2015-01-09", "2013-02-29"), "line 2: the end '2013-02-29' is no date of"),
-        (HEADER + GOOD + "A,employer,B,2009,2001\n", "line 3: .* from 2009 to 2001 ends before .* swap"),
-        (HEADER + "A,employer,B,2009,2010\n", "line 2: .* from 2009 to 2010 has no whole .* delete the line"),
-        (HEADER + GOOD + GOOD, "line 3: .* is already in line 2; .*delete one"),
-        (HEADER + GOOD.replace("head_of_state", "spouse"), "line 2: .*'spouse' is unknown; .*choose"),
-        (OFFICE + FIRST + SECOND.replace("1970-06-19", "1970-06-18"), "line 3: the term of 'Heath' begins before"),
-        (OFFICE + SECOND + FIRST, "line 3: the term of 'Wilson' begins before the last one of its chain ends"),
-        (OFFICE + FIRST + SECOND.replace("1974-03", "") + THIRD, "line 4: the term of 'Wilson' begins before"),
-        (OFFICE + FIRST + SECOND.replace("1974-03", "1969"), "line 3: the term of 'Heath' ends before it begins"),
-        (OFFICE + FIRST + SECOND.replace("1970-06-19", ""), "line 3: the start cell is empty"),
-        (OFFICE + FIRST + SECOND.replace("1974-03", "1974-13"), "line 3: the end '1974-13' is no date"),
-        (OFFICE + FIRST + SECOND.replace("Heath", ""), "line 3: the holder cell is empty; write who held"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "message"), [
+    (HEADER + GOOD.replace("2005-11-19", ""), "line 2: the start cell is empty; write when .*"),
+    (HEADER + GOOD.replace("05-11-19", "05-11-31"), "line 2: the start '2005-11-31' is no date .*"),
+    (HEADER + GOOD.replace("2015-01-09", "2013-02-29"), "line 2: the end '2013-02-29' is no date of"),
+    (HEADER + GOOD + "A,employer,B,2009,2001\n", "line 3: .* from 2009 to 2001 ends before .* swap"),
+    (HEADER + "A,employer,B,2009,2010\n", "line 2: .* from 2009 to 2010 has no whole .* delete the line"),
+    (HEADER + GOOD + GOOD, "line 3: .* is already in line 2; .*delete one"),
+    (HEADER + GOOD.replace("head_of_state", "spouse"), "line 2: .*'spouse' is unknown; .*choose"),
+    (OFFICE + FIRST + SECOND.replace("1970-06-19", "1970-06-18"), "line 3: the term of 'Heath' begins before"),
+    (OFFICE + SECOND + FIRST, "line 3: the term of 'Wilson' begins before the last one of its chain ends"),
+    (OFFICE + FIRST + SECOND.replace("1974-03", "") + THIRD, "line 4: the term of 'Wilson' begins before"),
+    (OFFICE + FIRST + SECOND.replace("1974-03", "1969"), "line 3: the term of 'Heath' ends before it begins"),
+    (OFFICE + FIRST + SECOND.replace("1970-06-19", ""), "line 3: the start cell is empty"),
+    (OFFICE + FIRST + SECOND.replace("1974-03", "1974-13"), "line 3: the end '1974-13' is no date"),
+    (OFFICE + FIRST + SECOND.replace("Heath", ""), "line 3: the holder cell is empty; write who held"),
+])  # fmt: skip
 def test_bad_file_gives_one_sentence(load, text, message):
     with pytest.raises(FactsError, match=rf"^.*mine\.csv, {message}.*\.$"):
         load(text)
@@ -196,19 +193,16 @@ def test_periods_that_touch_are_two(load):
     assert len(load(HEADER + on_one_day)) == 2
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "years"),
-    [
-        ("2001", "2003", 1),
-        ("2001", "2002", 0),
-        ("2001-12-31", "2003-01-01", 1),
-        ("2002-01-01", "2003-12-31", 0),  # each bound's own day may be either side of the change
-        ("2001-12", "2003-01", 1),
-        ("2001-01-01", "2001-02-01", 0),
-        ("2005", "2001", 0),
-        ("1999-05-02", "2010", 10),
-    ],
-)
+@pytest.mark.parametrize(("start", "end", "years"), [
+    ("2001", "2003", 1),
+    ("2001", "2002", 0),
+    ("2001-12-31", "2003-01-01", 1),
+    ("2002-01-01", "2003-12-31", 0),  # each bound's own day may be either side of the change
+    ("2001-12", "2003-01", 1),
+    ("2001-01-01", "2001-02-01", 0),
+    ("2005", "2001", 0),
+    ("1999-05-02", "2010", 10),
+])  # fmt: skip
 def test_whole_years_by_hand(start, end, years):
     assert temporal.whole_years(pd.Series([start]), pd.Series([end])).tolist() == [years]
 
@@ -313,19 +307,16 @@ def test_own_file_of_terms(load):
     assert asked.to_dict() == {who: [*range(a, b + 1)] for who, (a, b) in years.items()}
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "n_years", "years"),
-    [
-        ("2000-12-31", "2006-01-01", None, [2001, 2002, 2003, 2004, 2005]),
-        ("2001-01-01", "2005-12-31", None, [2002, 2003, 2004]),  # the bounds touch 2001 and 2005
-        ("2000", "2006", 1, [2003]),
-        ("2000", "2005", 1, [2003]),  # the later one in the middle of 2001 to 2004
-        ("2000", "2006", 2, [2002, 2004]),  # (i + 1/2) 5 / 2 is 1.25 and 3.75
-        ("2000", "2006", 3, [2001, 2003, 2005]),  # 0.83, 2.5, 4.17
-        ("2000", "2003", 9, [2001, 2002]),
-        ("2000-06", "2001-06", 1, []),
-    ],
-)
+@pytest.mark.parametrize(("start", "end", "n_years", "years"), [
+    ("2000-12-31", "2006-01-01", None, [2001, 2002, 2003, 2004, 2005]),
+    ("2001-01-01", "2005-12-31", None, [2002, 2003, 2004]),  # the bounds touch 2001 and 2005
+    ("2000", "2006", 1, [2003]),
+    ("2000", "2005", 1, [2003]),  # the later one in the middle of 2001 to 2004
+    ("2000", "2006", 2, [2002, 2004]),  # (i + 1/2) 5 / 2 is 1.25 and 3.75
+    ("2000", "2006", 3, [2001, 2003, 2005]),  # 0.83, 2.5, 4.17
+    ("2000", "2003", 9, [2001, 2002]),
+    ("2000-06", "2001-06", 1, []),
+])  # fmt: skip
 def test_moments(load, start, end, n_years, years):
     terms = load(
         f"{OFFICE}a,the king,Ann,1990,1994\na,the king,Bob,{start},{end}\n"
@@ -524,13 +515,10 @@ def test_timestress_in_a_folder_a_csv_and_the_cache(stress, tmp_path, hub_cache)
     assert set(same.table["source"]) == {SETS["timestress"].hub}
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("Time", "2005-13", r" cannot be read as timestress \(ValueError: '2005-13' is no date"),
-        ("IsCorrect", "Yes", r", row 1: the IsCorrect 'Yes' is not as TimeStress has it"),
-    ],
-)
+@pytest.mark.parametrize(("column", "value", "message"), [
+    ("Time", "2005-13", r" cannot be read as timestress \(ValueError: '2005-13' is no date"),
+    ("IsCorrect", "Yes", r", row 1: the IsCorrect 'Yes' is not as TimeStress has it"),
+])  # fmt: skip
 def test_a_bad_row_of_timestress(stress, column, value, message):
     with pytest.raises(FactsError, match=rf"bad\.parquet{message}"):
         stress("bad.parquet", **{column: [value, *ROWS[column][1:]]})

@@ -194,15 +194,12 @@ def test_popularity_bins_hold_equal_numbers_of_facts() -> None:
     assert binned["fact_id"].unique().tolist() == ["b", "d"]
 
 
-@pytest.mark.parametrize(
-    ("column", "values"),
-    [
-        ("precision", "week"),
-        ("logprob", [-1, -2, -np.inf]),
-        ("logprob", [-1, -2, np.nan]),
-        ("date", ["1900", "1901", "1900"]),
-    ],
-)
+@pytest.mark.parametrize(("column", "values"), [
+    ("precision", "week"),
+    ("logprob", [-1, -2, -np.inf]),
+    ("logprob", [-1, -2, np.nan]),
+    ("date", ["1900", "1901", "1900"]),
+])  # fmt: skip
 def test_bad_scores(column: str, values: object) -> None:
     scores = schemas.Scores.validate(table([-1.0, -2.0], [-3.0]))
     with pytest.raises(SchemaError, match=column):

@@ -127,17 +127,14 @@ def test_names_of_your_own_are_kept(write):
     assert table["prefix"].tolist() == ["One is", "Uno is"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "what"),
-    [
-        ("Pacific|the Pacific|Pacific", "| |", r"line 3: the answers '\| \|' is no answer; write"),
-        (",place,\nmoon", ",place,often\nmoon", r"line 3: the popularity 'often' is not a number"),
-        ("person,1000\nsea", "thing,1000\nsea", r"line 4: the relation 'person' differs from that"),
-        ("Neil Armstrong|", "Buzz|", r"line 4: the answers 'Neil Armstrong\|Armstrong' differs"),
-        ("moon,Name", "sun,Name", r"^2 of 3 groups have one question only, 'moon' first: give e"),
-        ("Name the first person on the Moon.", "Who first walked on the Moon?", r"^1 of 2 groups"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "what"), [
+    ("Pacific|the Pacific|Pacific", "| |", r"line 3: the answers '\| \|' is no answer; write"),
+    (",place,\nmoon", ",place,often\nmoon", r"line 3: the popularity 'often' is not a number"),
+    ("person,1000\nsea", "thing,1000\nsea", r"line 4: the relation 'person' differs from that"),
+    ("Neil Armstrong|", "Buzz|", r"line 4: the answers 'Neil Armstrong\|Armstrong' differs"),
+    ("moon,Name", "sun,Name", r"^2 of 3 groups have one question only, 'moon' first: give e"),
+    ("Name the first person on the Moon.", "Who first walked on the Moon?", r"^1 of 2 groups"),
+])  # fmt: skip
 def test_a_bad_table_gives_one_sentence(write, old, new, what):
     with pytest.raises(FactsError, match=what):
         load_questions(write(MINE.replace(old, new, 1)))

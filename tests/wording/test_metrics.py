@@ -9,25 +9,22 @@ from factrobust import schemas
 from factrobust.wording import metrics
 
 
-@pytest.mark.parametrize(
-    ("text", "answers", "substring", "correct"),
-    [
-        ("film director", ["director"], True, True),  # the paper's example
-        ("He is an Actor.", ["actor"], True, True),  # capitalised
-        ("he is an actor", ["Actor"], True, True),  # lower case
-        ("ACTOR", ["actor"], False, True),  # no such spelling is tried
-        ("the united kingdom", ["United Kingdom"], True, True),
-        ("the United kingdom", ["United Kingdom"], True, True),  # capitalize lowers the rest
-        ("Nigeria", ["Niger"], True, False),
-        ("Hungary", ["un"], True, False),
-        ("São Paulo", ["Sao Paulo"], False, True),
-        ("Sao Paulo", ["Lima", "Sao Paulo "], True, True),
-        ("rock'n'roll", ["rock"], True, False),
-        ("", ["Paris"], False, False),
-        ("Paris", ["", "  "], False, False),
-        ("Paris", [], False, False),
-    ],
-)
+@pytest.mark.parametrize(("text", "answers", "substring", "correct"), [
+    ("film director", ["director"], True, True),  # the paper's example
+    ("He is an Actor.", ["actor"], True, True),  # capitalised
+    ("he is an actor", ["Actor"], True, True),  # lower case
+    ("ACTOR", ["actor"], False, True),  # no such spelling is tried
+    ("the united kingdom", ["United Kingdom"], True, True),
+    ("the United kingdom", ["United Kingdom"], True, True),  # capitalize lowers the rest
+    ("Nigeria", ["Niger"], True, False),
+    ("Hungary", ["un"], True, False),
+    ("São Paulo", ["Sao Paulo"], False, True),
+    ("Sao Paulo", ["Lima", "Sao Paulo "], True, True),
+    ("rock'n'roll", ["rock"], True, False),
+    ("", ["Paris"], False, False),
+    ("Paris", ["", "  "], False, False),
+    ("Paris", [], False, False),
+])  # fmt: skip
 def test_rules(text: str, answers: list[str], substring: bool, correct: bool) -> None:
     marked = metrics.mark_by_rules(said([text]).assign(answers=[answers]))
     assert marked[["substring", "correct"]].values.tolist() == [[substring, correct]]
@@ -37,29 +34,26 @@ CLUB = "What does Chelsea Football Club play?"
 SINGAPORE = "What is the capital of Singapore?"
 
 
-@pytest.mark.parametrize(
-    ("text", "answers", "question", "right"),
-    [
-        ("It is Equatorial Guinea.", ["Guinea"], "", False),  # an answer of another fact
-        ("Equatorial Guinea and Guinea", ["Guinea"], "", True),  # once by itself
-        ("Equatorial Guinea", ["Guinea", "Equatorial Guinea"], "", True),  # accepted as it is
-        ("Guinea-Bissau", ["Guinea"], "", False),
-        ("New Mexico", ["Mexico"], "", False),
-        ("the north of Mexico", ["Mexico"], "", True),
-        ("South Korea", ["Korea", "South Korea"], "", True),
-        ("punk rock", ["rock"], "", True),  # in small letters: a kind of it
-        ("American football", ["football"], "", False),
-        ("a test pilot", ["pilot"], "", True),
-        ("Chelsea Football Club plays rugby", ["football"], CLUB, False),
-        ("Chelsea Football Club plays football", ["football"], CLUB, True),
-        ("The capital of Singapore is Singapore.", ["Singapore"], SINGAPORE, True),
-        ("The capital of Singapore", ["Singapore"], SINGAPORE, False),
-        ("Boston, Massachusetts", ["US", "USA"], "", False),
-        ("It is Jane Austen's novel.", ["Austen"], "", True),
-        ("the holy book of the Sikhs", ["Sikh"], "", True),
-        ("debated among composers", ["composer"], "", False),  # no name
-    ],
-)
+@pytest.mark.parametrize(("text", "answers", "question", "right"), [
+    ("It is Equatorial Guinea.", ["Guinea"], "", False),  # an answer of another fact
+    ("Equatorial Guinea and Guinea", ["Guinea"], "", True),  # once by itself
+    ("Equatorial Guinea", ["Guinea", "Equatorial Guinea"], "", True),  # accepted as it is
+    ("Guinea-Bissau", ["Guinea"], "", False),
+    ("New Mexico", ["Mexico"], "", False),
+    ("the north of Mexico", ["Mexico"], "", True),
+    ("South Korea", ["Korea", "South Korea"], "", True),
+    ("punk rock", ["rock"], "", True),  # in small letters: a kind of it
+    ("American football", ["football"], "", False),
+    ("a test pilot", ["pilot"], "", True),
+    ("Chelsea Football Club plays rugby", ["football"], CLUB, False),
+    ("Chelsea Football Club plays football", ["football"], CLUB, True),
+    ("The capital of Singapore is Singapore.", ["Singapore"], SINGAPORE, True),
+    ("The capital of Singapore", ["Singapore"], SINGAPORE, False),
+    ("Boston, Massachusetts", ["US", "USA"], "", False),
+    ("It is Jane Austen's novel.", ["Austen"], "", True),
+    ("the holy book of the Sikhs", ["Sikh"], "", True),
+    ("debated among composers", ["composer"], "", False),  # no name
+])  # fmt: skip
 def test_an_answer_inside_something_longer_is_not_stated(text, answers, question, right) -> None:
     known = ["Equatorial Guinea", "Guinea-Bissau", "American football", "punk rock", "test pilot"]
     every = pd.DataFrame({"relation": "capital", "answers": [known, answers]})

@@ -116,15 +116,12 @@ def test_standardised_on_the_rows_fitted_only(simulate) -> None:
     assert together[::9].tolist() == pytest.approx(alone)
 
 
-@pytest.mark.parametrize(
-    ("predictors", "names"),
-    [
-        (["QCat"], ["intercept", "QCat[T.b]", "QCat[T.c]"]),
-        (["SPop", "Cert"], ["intercept", "log_SPop", "Cert"]),
-        (["agreement"], ["intercept", "agreement"]),
-        ([], ["intercept"]),
-    ],
-)
+@pytest.mark.parametrize(("predictors", "names"), [
+    (["QCat"], ["intercept", "QCat[T.b]", "QCat[T.c]"]),
+    (["SPop", "Cert"], ["intercept", "log_SPop", "Cert"]),
+    (["agreement"], ["intercept", "agreement"]),
+    ([], ["intercept"]),
+])  # fmt: skip
 def test_other_sets_of_predictors(simulate, predictors: list[str], names: list[str]) -> None:
     groups = simulate(300).assign(agreement=np.linspace(0, 1, 300))
     made = fit(groups, predictors)
