@@ -153,10 +153,8 @@ def test_outcomes_leave_out_what_cannot_be_told():
 
 @pytest.mark.parametrize(("context", "answer", "stated"), [
     ("The capital of Peru is Lima", "the city of Lima, in Peru", True),
-    ("The capital of Peru is Lima", "Nairobi", False),
-    ("It was built in 1969", "1", False),
-    ("The capital of Peru is Lima", "", False),
-    ("The sign of gold is Au", "Au", True),
+    ("The capital of Peru is Lima", "Nairobi", False), ("It was built in 1969", "1", False),
+    ("The capital of Peru is Lima", "", False), ("The sign of gold is Au", "Au", True),
 ])  # fmt: skip
 def test_words_of_the_context(context, answer, stated):
     assert states(context, answer) is stated

@@ -104,10 +104,8 @@ def test_what_an_answer_with_a_context_says() -> None:
     rows = results([("Oslo", "Rome", "Oslo"), ("Oslo", "Rome", "Rome."), ("Oslo", "Rome", "Lima")])
     rows["correct"] = pd.array([True, False, False], dtype="boolean")
     assert metrics.answer_source_label(rows).tolist() == [
-        "its memory",
-        "the context",
-        "something else",
-    ]
+        "its memory", "the context", "something else",
+    ]  # fmt: skip
 
 
 def test_preference() -> None:
@@ -126,21 +124,15 @@ def test_preference() -> None:
 
 
 @pytest.mark.parametrize(("text", "answers", "is_right"), [
-    ("the city of Paris, France", ["Paris"], True),
-    ("Nigeria", ["Niger"], False),
-    ("not Paris", ["Paris"], False),
-    ("not London, but Paris", ["Paris"], True),
+    ("the city of Paris, France", ["Paris"], True), ("Nigeria", ["Niger"], False),
+    ("not Paris", ["Paris"], False), ("not London, but Paris", ["Paris"], True),
     ("Paris, not London", ["London"], False),
     ("To Have and Have Not", ["To Have and Have Not"], True),
     ("21 January 1924", ["January 21, 1924"], True),
     ("1924", ["January 21, 1924"], False),  # less precise
-    ("January 21, 1924", ["1924"], True),
-    ("1,000,000", ["1000000"], True),
-    ("between 1 and 1000", ["500"], False),
-    ("1-1000", ["500"], False),
-    ("12 years", ["12 months"], False),
-    ("", ["Paris"], False),
-    ("Paris", ["", "London"], False),
+    ("January 21, 1924", ["1924"], True), ("1,000,000", ["1000000"], True),
+    ("between 1 and 1000", ["500"], False), ("1-1000", ["500"], False),
+    ("12 years", ["12 months"], False), ("", ["Paris"], False), ("Paris", ["", "London"], False),
 ])  # fmt: skip
 def test_right(text: str, answers: list[str], is_right: bool) -> None:
     assert right(text, answers) is is_right

@@ -33,17 +33,11 @@ def asked_with(country: str, answer: str, about: str = "") -> str:
 
 # Only the last token counts, so a prompt with context is one token.
 PLAIN = {
-    " Kenya is": {" Nai": 0.8, " Lima": 0.2},
-    " Nai": {"robi": 0.6, "vasha": 0.4},
-    "robi": {".": 1.0},
-    " Peru is": {" Lima": 0.9, " Nai": 0.1},
-    " Lima": {".": 1.0},
-    ".": {" It": 1.0},
-    " It": {" is": 1.0},
-    " Chad is": {":": 0.6, " Lima": 0.3, " Nai": 0.1},
-    ":": {"\n": 1.0},
-    " Oman is": {"\n": 0.8, " Lima": 0.1, " Nai": 0.1},
-}
+    " Kenya is": {" Nai": 0.8, " Lima": 0.2}, " Nai": {"robi": 0.6, "vasha": 0.4},
+    "robi": {".": 1.0}, " Peru is": {" Lima": 0.9, " Nai": 0.1}, " Lima": {".": 1.0},
+    ".": {" It": 1.0}, " It": {" is": 1.0}, " Chad is": {":": 0.6, " Lima": 0.3, " Nai": 0.1},
+    ":": {"\n": 1.0}, " Oman is": {"\n": 0.8, " Lima": 0.1, " Nai": 0.1},
+}  # fmt: skip
 TABLE = PLAIN | {
     asked_with("Kenya", "Lima"): {" Lima": 0.7, " Nai": 0.3},
     asked_with("Peru", "Nairobi"): {" Lima": 0.75, " Nai": 0.25},
@@ -274,13 +268,10 @@ def test_tokens_of_both_answers(toy, questions):
     kenya = probe.ask(toy, questions).iloc[0]
     table = probe.answer_tokens(toy, questions, kenya)
     expected = [
-        ("parametric", False, 1, " Nai", 0.8),
-        ("parametric", False, 2, "robi", 0.6),
-        ("parametric", True, 1, " Nai", 0.3),
-        ("parametric", True, 2, "robi", 0.6),
-        ("counterfactual", False, 1, " Lima", 0.2),
-        ("counterfactual", True, 1, " Lima", 0.7),
-    ]
+        ("parametric", False, 1, " Nai", 0.8), ("parametric", False, 2, "robi", 0.6),
+        ("parametric", True, 1, " Nai", 0.3), ("parametric", True, 2, "robi", 0.6),
+        ("counterfactual", False, 1, " Lima", 0.2), ("counterfactual", True, 1, " Lima", 0.7),
+    ]  # fmt: skip
     assert [tuple(row[:4]) for row in table.to_numpy()] == [row[:4] for row in expected]
     assert table["probability"].tolist() == pytest.approx([row[4] for row in expected])
 

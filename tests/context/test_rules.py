@@ -53,18 +53,12 @@ def test_what_the_rules_cannot_decide(kind: int, p: str, c: str, a: str, right: 
 
 
 @pytest.mark.parametrize(("one", "other", "same"), [
-    ("(D", "[D", True),
-    ("[D", "d", True),
-    ("“Guernica”", "the guernica.", True),
-    ("Bogotá", "bogota", True),
-    ("the city of Paris", "Paris", True),
-    ("10.5 degrees Celsius", "10.5 degrees", True),
-    ("July 12, 1997", "12 July 1997", True),
+    ("(D", "[D", True), ("[D", "d", True), ("“Guernica”", "the guernica.", True),
+    ("Bogotá", "bogota", True), ("the city of Paris", "Paris", True),
+    ("10.5 degrees Celsius", "10.5 degrees", True), ("July 12, 1997", "12 July 1997", True),
     ("1,000", "1000", True),
     ("Paris", "Paris, France", False),  # says more
-    ("(D", "(C", False),
-    ("-71", "71", False),
-    ("Niger", "Nigeria", False),
+    ("(D", "(C", False), ("-71", "71", False), ("Niger", "Nigeria", False),
     ("12 months", "12 years", False),
 ])  # fmt: skip
 def test_same_answers(one: str, other: str, same: bool) -> None:

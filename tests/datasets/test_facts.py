@@ -55,17 +55,12 @@ def test_no_question_holds_its_answer(facts):
 
 
 @pytest.mark.parametrize(("name", "answer", "also"), [
-    ("capital/kenya", "Nairobi", None),
-    ("capital/united-states", "Washington, D.C.", "Washington"),
-    ("capital/ukraine", "Kyiv", "Kiev"),
-    ("capital_of/canberra", "Australia", None),
+    ("capital/kenya", "Nairobi", None), ("capital/united-states", "Washington, D.C.", "Washington"),
+    ("capital/ukraine", "Kyiv", "Kiev"), ("capital_of/canberra", "Australia", None),
     ("country/chicago", "United States", "the United States"),
-    ("continent/brazil", "South America", None),
-    ("currency/japan", "yen", "Japanese yen"),
-    ("calling_code/germany", "+49", "49"),
-    ("atomic_number/oxygen", "8", None),
-    ("chemical_symbol/gold", "Au", None),
-    ("count/days-in-a-week", "7", "seven"),
+    ("continent/brazil", "South America", None), ("currency/japan", "yen", "Japanese yen"),
+    ("calling_code/germany", "+49", "49"), ("atomic_number/oxygen", "8", None),
+    ("chemical_symbol/gold", "Au", None), ("count/days-in-a-week", "7", "seven"),
     ("director/jaws", "Steven Spielberg", "Spielberg"),
     ("author/war-and-peace", "Leo Tolstoy", "Tolstoy"),
     ("event_year/battle-of-hastings", "1066", None),

@@ -252,14 +252,9 @@ def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
 
 
 @pytest.mark.parametrize(("garbled", "whole"), [
-    ("Leona Deti√®ge", "Leona Detiège"),
-    ("√ûorsteinn Bachmann", "Þorsteinn Bachmann"),
-    ("Ivica Brziƒá", "Ivica Brzić"),
-    ("Leipzig‚ÄìDresden", "Leipzig–Dresden"),
-    ("\uf8ffüèà", "🏈"),
-    ("–ú–æ—Å–∫–≤–∞", "Москва"),
-    ("Bra»ôov", "Brașov"),
-    ("Hu·∫ø", "Huế"),
+    ("Leona Deti√®ge", "Leona Detiège"), ("√ûorsteinn Bachmann", "Þorsteinn Bachmann"),
+    ("Ivica Brziƒá", "Ivica Brzić"), ("Leipzig‚ÄìDresden", "Leipzig–Dresden"), ("\uf8ffüèà", "🏈"),
+    ("–ú–æ—Å–∫–≤–∞", "Москва"), ("Bra»ôov", "Brașov"), ("Hu·∫ø", "Huế"),
     *((right, right) for right in ("Beyoncé", "L’État", "«États»", "São Paulo", "CAFÉ™", "√2")),
     *((right, right) for right in ("Paris–Évreux", "Århus", "北京", "Deti\ufffdge", "Oslo")),
 ])  # fmt: skip

@@ -138,13 +138,11 @@ def test_bisection_equals_the_first_break_of_a_falling_curve(values: list[float]
 
 
 @pytest.mark.parametrize(("h", "t_b", "d", "f", "score"), [
-    (0.0, 0.0, 1, 1.0, 2 / 3),
-    (1.0, 0.0, 1, -1.0, 0.0),
+    (0.0, 0.0, 1, 1.0, 2 / 3), (1.0, 0.0, 1, -1.0, 0.0),
     (0.5, 1.0, 1, 0.75, 1.75 / 2.75),  # 0.5 x 2 - 0.5 / 2
     (0.5, 1.0, 2, 0.25, 1.25 / 2.25),  # 0.25 x 2 - 0.5 / 2
     (0.2, 0.6, 1, 1.155, 2.155 / 3.155),  # 0.8 x 1.6 - 0.2 / 1.6
-    (0.0, 2.0, 50, 3.0, 0.8),
-    (1.0, 3.0, 5, -0.25, 0.75 / 1.75),
+    (0.0, 2.0, 50, 3.0, 0.8), (1.0, 3.0, 5, -0.25, 0.75 / 1.75),
 ])  # fmt: skip
 def test_frs_by_hand(h: float, t_b: float, d: float, f: float, score: float) -> None:
     assert float(metrics.raw_frs(h, t_b, d)) == pytest.approx(f)

@@ -25,10 +25,8 @@ def table(*bounds: tuple[str, str], **columns) -> pd.DataFrame:
 @pytest.mark.parametrize(("text", "first", "last"), [
     ("1900-02", "1900-02-01", "1900-02-28"),  # no leap year: divisible by 100
     ("2000-02", "2000-02-01", "2000-02-29"),  # a leap year: divisible by 400
-    ("2004-02", "2004-02-01", "2004-02-29"),
-    ("2004-02-29", "2004-02-29", "2004-02-29"),
-    ("9999", "9999-01-01", "9999-12-31"),
-    ("0001", "0001-01-01", "0001-12-31"),
+    ("2004-02", "2004-02-01", "2004-02-29"), ("2004-02-29", "2004-02-29", "2004-02-29"),
+    ("9999", "9999-01-01", "9999-12-31"), ("0001", "0001-01-01", "0001-12-31"),
 ])  # fmt: skip
 def test_a_date_is_the_interval_of_its_days(text, first, last):
     assert dating.is_date(text)
@@ -350,9 +348,7 @@ def test_numbers_to_keep_must_be_counts():
 
 
 @pytest.mark.parametrize(("date", "words"), [
-    ("2019", "In 2019"),
-    ("2019-12", "In December 2019"),
-    ("2019-12-01", "On December 1, 2019"),
+    ("2019", "In 2019"), ("2019-12", "In December 2019"), ("2019-12-01", "On December 1, 2019"),
     ("2004-02-29", "On February 29, 2004"),
     *[(f"2001-{n:02}", f"In {name} 2001") for n, name in enumerate(calendar.month_name) if n],
 ])  # fmt: skip

@@ -147,22 +147,16 @@ def test_popularities_of_different_counts_are_kept_apart(load):
     long = popularities(mine)
     assert list(long.columns) == ["fact_id", "what", "popularity"]
     assert long.sort_values("popularity").drop(columns="fact_id").to_numpy().tolist() == [
-        ["subject (views)", 3],
-        ["fact", 3.5],
-        ["object (views)", 4],
-        ["subject (people)", 5],
-        ["object (views)", 6],
-        ["subject", 7],
-    ]
+        ["subject (views)", 3], ["fact", 3.5], ["object (views)", 4], ["subject (people)", 5],
+        ["object (views)", 6], ["subject", 7],
+    ]  # fmt: skip
     assert set(long["fact_id"]) == set(mine["fact_id"][:3])
 
 
 def test_how_many_popularities_are_known(facts):
     assert popularities(facts)["what"].value_counts().to_dict() == {
-        "subject (views)": 121,
-        "subject (people)": 86,
-        "object (views)": 79,
-    }
+        "subject (views)": 121, "subject (people)": 86, "object (views)": 79,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -194,13 +188,9 @@ def test_periods_that_touch_are_two(load):
 
 
 @pytest.mark.parametrize(("start", "end", "years"), [
-    ("2001", "2003", 1),
-    ("2001", "2002", 0),
-    ("2001-12-31", "2003-01-01", 1),
+    ("2001", "2003", 1), ("2001", "2002", 0), ("2001-12-31", "2003-01-01", 1),
     ("2002-01-01", "2003-12-31", 0),  # each bound's own day may be either side of the change
-    ("2001-12", "2003-01", 1),
-    ("2001-01-01", "2001-02-01", 0),
-    ("2005", "2001", 0),
+    ("2001-12", "2003-01", 1), ("2001-01-01", "2001-02-01", 0), ("2005", "2001", 0),
     ("1999-05-02", "2010", 10),
 ])  # fmt: skip
 def test_whole_years_by_hand(start, end, years):
@@ -253,15 +243,11 @@ def test_counts_that_the_readme_says(terms):
 
 def test_holders_known_by_hand(terms):
     known = {
-        ("us-president", 1962): "John F. Kennedy",
-        ("us-president", 2020): "Donald Trump",
-        ("uk-prime-minister", 1975): "Harold Wilson",
-        ("uk-prime-minister", 1968): "Harold Wilson",
-        ("germany-chancellor", 1997): "Helmut Kohl",
-        ("pope", 1990): "John Paul II",
-        ("un-secretary-general", 1999): "Kofi Annan",
-        ("new-york-mayor", 2003): "Michael Bloomberg",
-    }
+        ("us-president", 1962): "John F. Kennedy", ("us-president", 2020): "Donald Trump",
+        ("uk-prime-minister", 1975): "Harold Wilson", ("uk-prime-minister", 1968): "Harold Wilson",
+        ("germany-chancellor", 1997): "Helmut Kohl", ("pope", 1990): "John Paul II",
+        ("un-secretary-general", 1999): "Kofi Annan", ("new-york-mayor", 2003): "Michael Bloomberg",
+    }  # fmt: skip
     asked = moments(terms).set_index(["chain", "year"])["holder"]
     assert asked.loc[[*known]].tolist() == [*known.values()]
 
@@ -295,11 +281,9 @@ def test_own_file_of_terms(load):
     )
     assert tuple(terms.columns) == (*temporal.TERM_COLUMNS, "note")
     assert terms[["term", "end", "prefix"]].to_numpy().tolist() == [
-        [0, "1970-06", "the prime minister was"],
-        [0, "1967", "the actor of James Bond was"],
-        [1, "", "the prime minister was"],
-        [1, "1969-12", "James Bond was"],
-    ]
+        [0, "1970-06", "the prime minister was"], [0, "1967", "the actor of James Bond was"],
+        [1, "", "the prime minister was"], [1, "1969-12", "James Bond was"],
+    ]  # fmt: skip
     assert terms.loc[0, "aliases"] == ["Harold Wilson"]
     assert terms.loc[1, "question"] == "who was James Bond?"
     asked = moments(terms).groupby(["holder", "term"])["year"].apply(list)
@@ -475,12 +459,10 @@ def test_timestress(stress):
     assert facts["subject_popularity"].isna().all()
     assert facts["source"].eq("Orange/TimeStress, train.parquet").all()
     assert dates[["precision", "date", "year", "label"]].to_numpy().tolist() == [
-        ["year", "2005", 2005, "correct"],
-        ["year", "2010", 2010, "transitional"],
-        ["month", "2012-02", 2012, "incorrect"],
-        ["year", "0653", 653, "correct"],
+        ["year", "2005", 2005, "correct"], ["year", "2010", 2010, "transitional"],
+        ["month", "2012-02", 2012, "incorrect"], ["year", "0653", 653, "correct"],
         ["day", "0654-05-02", 654, "correct"],
-    ]
+    ]  # fmt: skip
     assert counts == {"no context": 1, "discarded": 1, "before year 1": 1}
     # 2003-01-01 to 2010-07-08 are 2745 days; 2005's middle is 731 + 182 days from the first.
     assert dates.loc[0, "alpha"] == pytest.approx(913 / 2745 - 0.5)

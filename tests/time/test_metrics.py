@@ -195,9 +195,7 @@ def test_popularity_bins_hold_equal_numbers_of_facts() -> None:
 
 
 @pytest.mark.parametrize(("column", "values"), [
-    ("precision", "week"),
-    ("logprob", [-1, -2, -np.inf]),
-    ("logprob", [-1, -2, np.nan]),
+    ("precision", "week"), ("logprob", [-1, -2, -np.inf]), ("logprob", [-1, -2, np.nan]),
     ("date", ["1900", "1901", "1900"]),
 ])  # fmt: skip
 def test_bad_scores(column: str, values: object) -> None:

@@ -28,11 +28,8 @@ def simulate() -> Simulate:
         table = pd.DataFrame({
             "model": model,
             "group_id": [f"{relations[k]}/{row}" for row, k in enumerate(i)],
-            "relation": [relations[k] for k in i],
-            "correct": rng.random(n) < expit(logits),
-            "log_popularity": x[:, 0],
-            "scons": x[:, 1],
-            "cert": x[:, 2],
+            "relation": [relations[k] for k in i], "correct": rng.random(n) < expit(logits),
+            "log_popularity": x[:, 0], "scons": x[:, 1], "cert": x[:, 2],
         })  # fmt: skip
         return table.assign(**columns)
 

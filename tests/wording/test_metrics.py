@@ -16,14 +16,10 @@ from factrobust.wording import metrics
     ("ACTOR", ["actor"], False, True),  # no such spelling is tried
     ("the united kingdom", ["United Kingdom"], True, True),
     ("the United kingdom", ["United Kingdom"], True, True),  # capitalize lowers the rest
-    ("Nigeria", ["Niger"], True, False),
-    ("Hungary", ["un"], True, False),
-    ("São Paulo", ["Sao Paulo"], False, True),
-    ("Sao Paulo", ["Lima", "Sao Paulo "], True, True),
-    ("rock'n'roll", ["rock"], True, False),
-    ("", ["Paris"], False, False),
-    ("Paris", ["", "  "], False, False),
-    ("Paris", [], False, False),
+    ("Nigeria", ["Niger"], True, False), ("Hungary", ["un"], True, False),
+    ("São Paulo", ["Sao Paulo"], False, True), ("Sao Paulo", ["Lima", "Sao Paulo "], True, True),
+    ("rock'n'roll", ["rock"], True, False), ("", ["Paris"], False, False),
+    ("Paris", ["", "  "], False, False), ("Paris", [], False, False),
 ])  # fmt: skip
 def test_rules(text: str, answers: list[str], substring: bool, correct: bool) -> None:
     marked = metrics.mark_by_rules(said([text]).assign(answers=[answers]))
@@ -38,13 +34,11 @@ SINGAPORE = "What is the capital of Singapore?"
     ("It is Equatorial Guinea.", ["Guinea"], "", False),  # an answer of another fact
     ("Equatorial Guinea and Guinea", ["Guinea"], "", True),  # once by itself
     ("Equatorial Guinea", ["Guinea", "Equatorial Guinea"], "", True),  # accepted as it is
-    ("Guinea-Bissau", ["Guinea"], "", False),
-    ("New Mexico", ["Mexico"], "", False),
+    ("Guinea-Bissau", ["Guinea"], "", False), ("New Mexico", ["Mexico"], "", False),
     ("the north of Mexico", ["Mexico"], "", True),
     ("South Korea", ["Korea", "South Korea"], "", True),
     ("punk rock", ["rock"], "", True),  # in small letters: a kind of it
-    ("American football", ["football"], "", False),
-    ("a test pilot", ["pilot"], "", True),
+    ("American football", ["football"], "", False), ("a test pilot", ["pilot"], "", True),
     ("Chelsea Football Club plays rugby", ["football"], CLUB, False),
     ("Chelsea Football Club plays football", ["football"], CLUB, True),
     ("The capital of Singapore is Singapore.", ["Singapore"], SINGAPORE, True),
@@ -168,12 +162,8 @@ def test_controls_are_answers_to_other_questions_in_the_same_wording():
 def test_equal_pairs_and_entropy_by_hand():
     groups = [
         ["Paris", "paris.", "the Paris", "Lyon"],  # 3 of 6 pairs; shares 3/4, 1/4
-        ["Paris", "Lyon"],
-        ["", " ", "Lyon"],
-        ["Paris", "Paris"],
-        ["Paris"],
-        [],
-    ]
+        ["Paris", "Lyon"], ["", " ", "Lyon"], ["Paris", "Paris"], ["Paris"], [],
+    ]  # fmt: skip
     expected = [1 / 2, 0, 1 / 3, 1, np.nan, np.nan]
     assert metrics.equal_pairs(groups).tolist() == pytest.approx(expected, nan_ok=True)
     quarter = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))

@@ -379,8 +379,6 @@ def test_what_is_paid_for() -> None:
     table = prediction.equal_budget_texts(answers, samples, [2, 3]).drop(columns="model")
     # The second question has two wordings: more samples than that are not paid for either.
     assert table.values.tolist() == [
-        ["q", 2, 2, ["g", "p1"], ["g", "s1"]],
-        ["q", 3, 3, ["g", "p1", "p2"], ["g", "s1", "s2"]],
-        ["r", 2, 2, ["h", "p3"], ["h", "t1"]],
-        ["r", 3, 2, ["h", "p3"], ["h", "t1"]],
-    ]
+        ["q", 2, 2, ["g", "p1"], ["g", "s1"]], ["q", 3, 3, ["g", "p1", "p2"], ["g", "s1", "s2"]],
+        ["r", 2, 2, ["h", "p3"], ["h", "t1"]], ["r", 3, 2, ["h", "p3"], ["h", "t1"]],
+    ]  # fmt: skip
