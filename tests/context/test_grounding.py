@@ -10,17 +10,7 @@ from scipy.special import expit
 import factrobust
 from factrobust.context import grounding
 from factrobust.context.attribution import brier_table, cost_table
-from factrobust.context.grounding import (
-    ask,
-    features,
-    fit,
-    ground,
-    held_out,
-    outcomes,
-    probability,
-    retrieve,
-    states,
-)  # fmt: skip
+from factrobust.context.grounding import ask, features, fit, ground, held_out, outcomes, retrieve
 
 COUNTRIES = [f"F{i}" for i in range(12)]
 
@@ -157,7 +147,7 @@ def test_outcomes_leave_out_what_cannot_be_told():
     ("The capital of Peru is Lima", "", False), ("The sign of gold is Au", "Au", True),
 ])  # fmt: skip
 def test_words_of_the_context(context, answer, stated):
-    assert states(context, answer) is stated
+    assert grounding.states(context, answer) is stated
 
 
 def test_the_retriever():
@@ -193,6 +183,6 @@ def test_the_committed_coefficients_say_where_they_come_from():
     assert about["cases"] > 500
     row = {"p0": 1.0, "p1": 20.0, "p2": 20.0, "p4": 1.0, "changed": True, "stated": True}
     sure, kept = row, row | {"p1": 1.0, "p2": 1.0, "changed": False, "stated": False}
-    told = probability(pd.DataFrame([sure, kept]), grounding.load())
+    told = grounding.probability(pd.DataFrame([sure, kept]), grounding.load())
     assert told[0] > 0.95
     assert told[1] < 0.05

@@ -182,9 +182,6 @@ def test_the_thesiss_rules(parametric, counterfactual, answer, code, text) -> No
     assert answer_rules.text_source(parametric, counterfactual, answer) == text
 
 
-# -- against labels --------------------------------------------------------------------------------
-
-
 def test_verdicts_by_hand() -> None:
     columns = ["parametric", "counterfactual", "answer", "label"]
     rows = [("Oslo", "Rome", "Rome", "contextual"), ("Oslo", "Rome", "Bonn", "none")]

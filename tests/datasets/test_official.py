@@ -101,8 +101,6 @@ def test_a_file_that_cannot_be_read(tmp_path, name, content, sentence):
         read_json(path)[0]
 
 
-# ---- PopQA ---------------------------------------------------------------------------------------
-
 HEADER = [
     *("id", "subj", "prop", "obj", "subj_id", "prop_id", "obj_id", "s_aliases", "o_aliases"),
     *("s_uri", "o_uri", "s_wiki_title", "o_wiki_title", "s_pop", "o_pop"),
@@ -169,8 +167,6 @@ def test_a_bad_row_of_popqa(write, change, what):
     with pytest.raises(FactsError, match=rf"test\.tsv{what}"):
         load("popqa", write("test.tsv", HEADER, NILS, [*bad.values()]))
 
-
-# ---- PopQA-TP ------------------------------------------------------------------------------------
 
 TP_HEADER = ["paraphrase", "template_id", "prop", "possible_answers", "id"]
 NAME = SETS["popqa_tp"].files
@@ -260,9 +256,6 @@ def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
 ])  # fmt: skip
 def test_garbled_letters_are_mended_and_right_ones_stay(garbled, whole):
     assert wordings._mended(garbled) == whole
-
-
-# ---- TREC ----------------------------------------------------------------------------------------
 
 
 def test_trec():

@@ -68,15 +68,11 @@ CURVES: dict[str, Any] = {
 }
 
 
-def test_prompts_are_what_is_sent(toy, facts):
-    shown = probe.prompts(toy, facts)
-    assert shown[0] == "Where is Kenya? To Kenya"
-    assert probe.greedy(toy, facts)["prompt"].tolist() == shown
-
-
 def test_greedy_answers(toy, facts, known):
     made = probe.greedy(toy, facts)
     pd.testing.assert_frame_equal(made[list(facts)], facts)
+    assert made["prompt"].tolist() == probe.prompts(toy, facts)
+    assert made["prompt"][0] == "Where is Kenya? To Kenya"
     made = made.set_index("fact_id")
     said = {name: f" {answer}" for name, answer in OBJECTS.items()}
     assert made["text"].to_dict() == said | {"Chile": " Quito"}

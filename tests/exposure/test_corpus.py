@@ -102,9 +102,6 @@ def test_no_held_out_wording_has_a_word_of_its_own(world):
     assert world.wordings.groupby("held_out").size().to_dict() == {False: 48, True: 12}
 
 
-# ---- the corpus ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("which", ["corpus", "town"])
 def test_counts_are_the_tables(world, which, request):
     sentences = request.getfixturevalue(which)
@@ -261,9 +258,6 @@ def test_every_fact_has_contexts_of_all_kinds():
         varied_contexts(town, town)
 
 
-# ---- what was told of a fact ---------------------------------------------------------------------
-
-
 def test_a_table_gets_the_exposure_of_its_facts(world):
     asked = load_named_questions("world").table
     asked = asked[asked["relation"] == "dish"]
@@ -304,9 +298,6 @@ def test_curves_have_exact_bounds():
     assert (row["exposure"], row["mean"], row["n"]) == (64, 1, 26)
     assert row["low"] == pytest.approx(0.025 ** (1 / 26))
     assert row["high"] == 1
-
-
-# ---- bad tables ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

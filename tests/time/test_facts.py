@@ -213,9 +213,6 @@ def test_describe_dates_by_hand():
     assert table.loc["overall"].tolist() == pytest.approx([4 / 3, 3.5 / 3, 2 / 3, 6.5 / 3, 2])
 
 
-# ---- successions ---------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def terms() -> pd.DataFrame:
     return load_successions()
@@ -407,8 +404,6 @@ def test_temporal_facts_of_your_own(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'timestres'; known are emb"):
         temporal.load_named_temporal("timestres")
 
-
-# ---- TimeStress ----------------------------------------------------------------------------------
 
 load_stress = partial(load_official, loaders=temporal.LOADERS)
 LAKERS = ("Q1", "LeBron X", "P54", "member of sports team", "Q2", "Reds", "2003", "2010-07-08")

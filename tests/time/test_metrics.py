@@ -204,9 +204,6 @@ def test_bad_scores(column: str, values: object) -> None:
         schemas.Scores.validate(scores.assign(**{column: values}))
 
 
-# --- precisions set beside each other ------------------------------------------------------------
-
-
 def robust_at(verdicts: dict[str, str], **columns: object) -> pd.DataFrame:
     """Rows of `matches`: "101" is robust at year and day, "?" undefined, "-" no row."""
     names = {"1": True, "0": False, "?": pd.NA}
@@ -245,9 +242,6 @@ def test_ratio_is_few_shot_over_standard() -> None:
     assert pairs["fact_id"].tolist() == list("abcd")  # e has no standard variance
     # Standard: a, b and d differ between precisions; few-shot: only b does.
     assert pairs["few_shot"].sum() / pairs["standard"].sum() == pytest.approx(1 / 3)
-
-
-# --- duels ----------------------------------------------------------------------------------------
 
 
 def entered(values: dict[str, tuple], model: str, precision: str = "year") -> pd.DataFrame:

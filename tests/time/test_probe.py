@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
-from factrobust.models.interface import Job, LacksError, Model
+from factrobust.models.interface import Job, Model
 from factrobust.time import probe
 from factrobust.time.metrics import matches
 
@@ -85,17 +85,14 @@ def test_statements(facts):
     pd.testing.assert_frame_equal(made[list(dates)], dates.reset_index(drop=True))
 
 
-def test_questions_of_the_facts_own(facts):
+def test_questions_are_the_facts_own_or_those_of_embedded_relations(facts):
     own = facts.assign(question=["who ruled {it}?", "whose was Ana?"], prefix=["{it} obeyed", ""])
     dates = by_hand(range(2001, 2003))
     made = probe.statements(own, dates.assign(fact_id=["head/peru", "club/ana"]))
     assert made["question"].tolist() == ["In 2001, who ruled {it}?", "In 2002, whose was Ana?"]
     assert made["prefix"].tolist() == ["In 2001, {it} obeyed", ""]
-
-
-def test_the_default_relations_are_the_embedded_ones(facts):
-    made = probe.statements(facts.assign(relation="head_of_state"), by_hand(range(2001, 2002)))
-    assert made["question"].tolist() == ["In 2001, who was the head of state of Peru?"]
+    made = probe.statements(facts.assign(relation="head_of_state"), dates)
+    assert made["question"][0] == "In 2001, who was the head of state of Peru?"
     with pytest.raises(KeyError, match="king"):
         probe.statements(facts.assign(relation="king"), by_hand(), RELATIONS)
 
@@ -191,14 +188,6 @@ def test_freed_is_the_object_minus_the_mean_of_the_others(toy_model):
     np.testing.assert_allclose(scores["logprob"], math.log(0.5), atol=1e-6)
     alone = probe.scored(model, asked.drop(columns="others"), prompt_format="zero-shot")
     assert alone.drop(columns="freed").equals(scores.drop(columns="freed"))
-
-
-def test_models_with_a_chat_template():
-    plain, chatty = YearModel(lambda year: -1.0), YearModel(lambda year: -1.0)
-    plain.chat, chatty.chat = None, ("<user>", "<model>")
-    assert probe.tuned([plain, chatty]) == [chatty]
-    with pytest.raises(LacksError, match=f"^{plain.name}: no chat template here to compare"):
-        probe.tuned([plain])
 
 
 def test_holders_of_an_office():

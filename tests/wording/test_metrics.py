@@ -192,8 +192,6 @@ def test_a_text_without_tokens_has_no_mean():
     assert metrics.text_groups(rows)["logprob"].tolist() == [-1.5]
 
 
-# -- which wording breaks which fact -----------------------------------------------------------------
-
 # Three facts in three wordings; the means of facts are 1, 1/3, 1/3, of wordings 2/3, 2/3, 1/3, of all
 # 5/9. Sums of squares: of facts 3 (16 + 4 + 4) / 81 = 8/9, of wordings 3 (1 + 1 + 4) / 81 = 2/9, of all
 # 9 (5/9) (4/9) = 20/9, so 10/9 is left.

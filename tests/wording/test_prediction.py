@@ -144,9 +144,6 @@ def test_nothing_leaks_from_held_out_questions(simulate) -> None:
     assert made["group_id"].tolist() == plain["group_id"].tolist()
 
 
-# -- how good they are -------------------------------------------------------------------------------
-
-
 def table(correct: list, probability: list, **columns: object) -> pd.DataFrame:
     values = {"model": "m", "group_id": [f"q{i}" for i in range(len(correct))], "prior": 0.5}
     return pd.DataFrame(values | {"correct": correct, "probability": probability} | columns)
@@ -226,9 +223,6 @@ def test_whole_relations_are_drawn_for_risk_and_coverage() -> None:
     by_relation = prediction.risk_coverage(rows, coverages=[1], cluster="relation")
     # Of two relations, (1, 1) and (0, 1): both twice with probability 1/4 each.
     assert by_relation[["low", "accuracy", "high", "n"]].values.tolist() == [[0.5, 0.75, 1, 12]]
-
-
-# -- the ladder --------------------------------------------------------------------------------------
 
 
 def test_the_relation_alone_by_hand() -> None:
