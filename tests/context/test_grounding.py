@@ -155,9 +155,7 @@ def test_the_retriever():
     asked = ["What is the capital of Peru?", "Who?"]
     assert retrieve(asked, passages) == [passages[1], ""]
     assert retrieve(asked, passages, [passages[1], ""]) == [passages[0], ""]
-
-
-def test_of_equals_the_retriever_takes_the_first_on_every_processor():
+    # Of equals it takes the first, on every processor.
     passages = [f"The main language of X{i} is Y{i}" for i in range(50)]
     asked = ["What is the main language of Japan?"]
     assert retrieve(asked, passages) == [passages[0]]

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from factrobust.context.facts import CONTEXTS, known_contexts
 from factrobust.context.metrics import ANSWERS, PERPLEXITIES, answer_counts, measured
 from factrobust.context.probe import counterfactuals
 from factrobust.models import prompts
-from factrobust.models.interface import Generation, Job, LacksError, Model, need
+from factrobust.models.interface import Generation, Job, Model
 from factrobust.schemas import ContextResults
 from factrobust.text import normalise
 
@@ -178,14 +177,6 @@ def test_equal_answers_are_left_out_and_counted(questions):
     results = probe.ask(same, questions)
     assert len(results) == 0
     assert answer_counts(results, questions, ["parrot"])["no_counterfactual"].tolist() == [4]
-
-
-def test_models_that_leave_nothing_to_look_at_are_named():
-    models: Any = [SimpleNamespace(name="m"), SimpleNamespace(name="k")]
-    need(True, models, "no answer is right")
-    need(False, [], "no answer is right")
-    with pytest.raises(LacksError, match=r"^m, k: no answer is right$"):
-        need(False, models, "no answer is right")
 
 
 def test_known_contexts_by_hand(toy_model, questions):

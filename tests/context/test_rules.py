@@ -33,8 +33,6 @@ TABLE_15 = [
     (7, "January 21, 1924", "March 28, 1941", "March 21, 1924", "one"),
     (7, "Austria", "English-Born American", "American-born English-born Austrian", "one"),
 ]  # fmt: skip
-# A sea where a lake is asked for: to know that takes more than words.
-UNDECIDED = [(3, "Lake Titicaca", "the North Sea", "the Pacific Ocean", "one")]
 # Table 16: what the thesis would rather call parametric and contextual.
 TABLE_16 = [
     (1, "Emperor Hadrian", "Napoleon Bonaparte", "Hadrian, the Roman Emperor", None),
@@ -45,11 +43,6 @@ TABLE_16 = [
 @pytest.mark.parametrize(("kind", "p", "c", "a", "right"), [*TABLE_15, *TABLE_16])
 def test_tables_15_and_16(kind: int, p: str, c: str, a: str, right: str | None) -> None:
     assert decide(p, c, a, right_answers=right).kind == kind
-
-
-@pytest.mark.parametrize(("kind", "p", "c", "a", "right"), UNDECIDED)
-def test_what_the_rules_cannot_decide(kind: int, p: str, c: str, a: str, right: str) -> None:
-    assert decide(p, c, a, right_answers=right) == ("other", 2, "rest")
 
 
 @pytest.mark.parametrize(("one", "other", "same"), [
@@ -134,6 +127,9 @@ def test_what_is_known_of_right_answers() -> None:
     assert decide(*row, right_answers="one").kind == 2
     assert decide(*row, right_answers="several").rule == "one of several"
     assert decide(*row, accepted=["James Joule"]).rule == "accepted"
+    # A sea where a lake is asked for: to know that takes more than words.
+    lake = ("Lake Titicaca", "the North Sea", "the Pacific Ocean")
+    assert decide(*lake, right_answers="one") == ("other", 2, "rest")
     # accepted answers settle it
     assert decide(*row, accepted=["Mayer"], right_answers="several").kind == 2
 

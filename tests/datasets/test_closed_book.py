@@ -51,15 +51,13 @@ def test_texts_are_cleaned() -> None:
     assert counted(loaded) == {"questions": 3}
 
 
-def test_a_repeated_question_is_one_fact_with_the_answers_of_both() -> None:
+def test_a_repeated_question_is_one_fact_unless_its_answers_differ() -> None:
     again = Question("2", "in which town  is bryggen?", ["in Bergen", "bergen", "Bergen, Norway"])
     loaded = asked(BERGEN, again)
     assert loaded.table.loc[0, ["fact_id", "object"]].tolist() == ["myset/1", "Bergen"]
     assert loaded.table.loc[0, "aliases"] == ["in Bergen", "Bergen, Norway"]
     assert counted(loaded) == {"questions": 2, "repeated_questions": 1}
-
-
-def test_a_question_with_other_answers_elsewhere_needs_its_passage() -> None:
+    # With other answers elsewhere it needs its passage.
     loaded = asked(
         BERGEN,
         Question("2", "When was it built?", ["1702"]),

@@ -27,9 +27,7 @@ def test_columns_and_types(facts):
     assert all(re.fullmatch(r"[a-z_]+/[a-z0-9-]+", name) for name in facts["fact_id"])
     numerical = facts.loc[facts["answer_type"] == "Numerical", "object"]
     assert numerical.str.fullmatch(r"\+?\d+").all()
-
-
-def test_counts_promised(facts):
+    # Counts that are promised.
     assert len(facts) >= 1000
     assert set(facts["domain"]) == set(DOMAINS)
     assert facts["answer_type"].value_counts().reindex(ANSWER_TYPES).min() >= 150
@@ -84,13 +82,10 @@ def test_a_sentence_begins_with_a_capital():
     assert fact_tables.worded("{subject} is in", "iPhone") == "iPhone is in"
 
 
-def test_relations_keep_what_they_name(facts):
+def test_relations_keep_what_they_name_and_a_limit_is_spread_over_them(facts):
     some = load_facts(relations=["author", "painter"])
     expected = facts[facts["relation"].isin(["author", "painter"])]
     assert list(some["fact_id"]) == list(expected["fact_id"])
-
-
-def test_limit_is_spread_over_domains_and_relations(facts):
     some = load_facts(limit=90, seed=3)
     pd.testing.assert_frame_equal(some, sample_evenly(facts, 90, 3).reset_index(drop=True))
     assert set(some["domain"].value_counts()) == {30}
@@ -186,35 +181,25 @@ def test_bad_relation_gives_one_sentence(tmp_path, row, what):
         fact_tables.read_relations(path)
 
 
-def typed() -> pd.DataFrame:
-    return pd.concat(map(fact_tables.load_question_types, ("train", "test")), ignore_index=True)
-
-
 def test_embedded_questions() -> None:
-    asked = typed()
+    train, test = map(fact_tables.load_question_types, ("train", "test"))
+    asked = pd.concat([train, test], ignore_index=True)
     assert asked["answer_type"].value_counts().to_dict() == {
         "Entity": 126, "Human": 126, "Location": 125, "Numerical": 126
     }  # fmt: skip
     # No type is given away by these two openings alone.
     opening = asked["question"].str.split().str[0]
     assert pd.crosstab(opening, asked["answer_type"]).loc[["What", "Which"]].min().min() >= 4
-
-
-def test_named_relations_are_those_of_the_facts_table() -> None:
-    every = typed()
-    named = every[every["relation"] != ""]
+    # Named relations are those of the facts table.
+    named = asked[asked["relation"] != ""]
     relations = load_relations()
     assert (relations.loc[named["relation"], "answer_type"].array == named["answer_type"]).all()
     # Every type has questions left when relations are held out.
-    left = every.loc[every["relation"] == "", "answer_type"].value_counts()
+    left = asked.loc[asked["relation"] == "", "answer_type"].value_counts()
     assert left.sum() == 334
     assert left.min() >= 45
-
-
-def test_embedded_splits_partition_the_questions() -> None:
-    train, test = fact_tables.load_question_types("train"), fact_tables.load_question_types("test")
     assert (len(train), len(test)) == (403, 100)
     assert test["answer_type"].value_counts().eq(25).all()
-    every = typed()["question"]
+    every = asked["question"]
     assert not every.str.casefold().duplicated().any()
     assert every.str.endswith(("?", ".")).all()

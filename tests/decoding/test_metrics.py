@@ -44,11 +44,6 @@ def test_of_entropy_only_the_ratios_count(logs: list[float], shift: float) -> No
     assert statistics.top_entropy(logs[::-1]) == pytest.approx(expected, abs=1e-9)
 
 
-def test_an_answer_has_the_mean_over_its_tokens() -> None:
-    assert metrics.answer_entropy([UNIFORM, CERTAIN, CERTAIN, CERTAIN]) == pytest.approx(0.25)
-    assert np.isnan(metrics.answer_entropy([]))
-
-
 def log_p(tokens: LOGITS, t: float) -> float:
     return float(sum(z[0] / t - logsumexp(z / t) for z in tokens))
 

@@ -33,7 +33,7 @@ def town(world: w.World) -> pd.DataFrame:
 # ---- what chance assigned ------------------------------------------------------------------------
 
 
-def test_the_world_is_as_large_as_its_readme_says(world, corpus, town):
+def test_the_world_is_as_large_as_its_readme_says(world, corpus, town, smollm):
     assert (world.facts["subject"].nunique(), len(world.facts)) == (1012, 2178)
     counts = world.facts["relation"].value_counts(sort=False).to_dict()
     assert counts == {
@@ -41,23 +41,17 @@ def test_the_world_is_as_large_as_its_readme_says(world, corpus, town):
     }  # fmt: skip
     assert (len(corpus), len(town)) == (202_554, 26 * 127)
     readme = (w.FOLDER / "README.md").read_text(encoding="utf-8")
-    for number in ("1,012", "2,178", "202,554", "3,302"):
-        assert number in readme
-
-
-def test_the_corpora_are_as_long_as_the_readme_says(world, corpus, town, smollm):
-    """Words and marks, with the newline that ends each; and SmolLM2's tokens, an object one of them."""
+    for text in ("1,012", "2,178", "202,554", "3,302", "2.6 million words", "55,000 tokens"):
+        assert text in readme
+    # Words and marks, with the newline that ends each; and SmolLM2's tokens, an object one of them.
     assert 2.55e6 < corpus["text"].str.count(r"\w+|[^\w\s]|\n").sum() + len(corpus) < 2.65e6
     tokens = smollm.tokenizer([text + "\n" for text in town["text"]], add_special_tokens=False)
     assert 54_500 < sum(map(len, tokens.input_ids)) < 55_500
     objects = smollm.tokenizer([*(" " + world.objects["object"])], add_special_tokens=False)
     assert {*map(len, objects.input_ids)} == {1}
-    readme = (w.FOLDER / "README.md").read_text(encoding="utf-8")
-    assert "2.6 million words" in readme
-    assert "55,000 tokens" in readme
 
 
-def test_every_factor_is_balanced_within_a_relation(world):
+def test_every_factor_is_balanced_within_a_relation_and_independent(world):
     for _, facts in world.facts.groupby("relation"):
         assert facts["exposure"].value_counts().nunique() == 1  # 38, 27 or 34 facts an exposure
         assert sorted(facts["exposure"].unique()) == [0, *(2**k for k in range(10))]
@@ -68,10 +62,7 @@ def test_every_factor_is_balanced_within_a_relation(world):
             assert np.ptp(facts[factor].value_counts()) <= 1
     sizes = world.facts["town_exposure"].dropna().value_counts().to_dict()
     assert sizes == dict.fromkeys([0, 1, 2, 4, 8, 16, 32, 64], 26)
-
-
-def test_factors_are_independent(world):
-    """No two go together: |r| of 2,178 independent pairs exceeds 0.07 once in a thousand times."""
+    # No two go together: |r| of 2,178 independent pairs exceeds 0.07 once in a thousand times.
     columns = ["exposure", "n_wordings", "contradicted", "n_dates", "town_exposure"]
     ranks = world.facts[columns].astype(float).rank()
     r = ranks.corr().to_numpy()[np.triu_indices(5, 1)]

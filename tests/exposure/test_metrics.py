@@ -41,12 +41,6 @@ def test_no_share_grows_beyond_one() -> None:
     assert drawn == pytest.approx(half, rel=0.05)
 
 
-def test_doses_with_more_facts_weigh_more() -> None:
-    doses, mean = np.array([0, 1, 2, 4]), np.array([0.0, 0.2, 0.9, 0.5])
-    heavy = metrics.fit_hill(doses, mean, np.array([9.0, 9, 1, 900]))
-    assert metrics.hill([4], *heavy)[0] == pytest.approx(0.5, abs=0.02)
-
-
 def test_the_curve_is_scipys_for_means_whose_variance_is_one_over_n() -> None:
     n, mean = np.array([9.0, 9, 90, 9, 900]), np.array([0.0, 0.3, 0.2, 0.8, 0.7])
     dose = np.array([0, 1, 4, 16, 64])
@@ -94,9 +88,7 @@ def test_what_does_not_grow_has_no_half_effect() -> None:
     (row,) = metrics.dose_response(flat, "right", n_boot=20).to_dict("records")
     assert row["floor"] == 0
     assert np.isnan([row["mean"], row["low"], row["high"]]).all()
-
-
-def test_growth_is_asked_of_the_upper_half_of_doses() -> None:
+    # Growth is asked of the upper half of the doses.
     n, place = np.full(11, 50.0), np.arange(11)  # the median dose is the sixth
     early, late = np.isin(place, range(1, 5)).astype(float), (place > 5).astype(float)
     assert np.isnan(metrics.fit_hill(DOSES, early, n)[2])

@@ -12,11 +12,8 @@ TABLE = TABLE.assign(mean=[0.1, 0.2, 0.3, 0.1, 0.4, 0.9], n=30)
 TABLE = TABLE.assign(low=TABLE["mean"] - 0.1, high=TABLE["mean"] + 0.1)
 
 
-def test_exposures_stand_on_a_log_axis_and_none_apart() -> None:
+def test_points_lines_and_chance_on_a_log_axis_with_none_apart() -> None:
     assert plots.place([0, 1, 4, 512]).tolist() == [plots.NEVER, 0, 2, 9]
-
-
-def test_points_lines_and_chance() -> None:
     fig = plots.by_exposure(TABLE, "share right", at=0.05)
     (axis,) = fig.axes
     drawn = [[*line.get_ydata()] for line in axis.lines]

@@ -70,9 +70,7 @@ def test_columns_and_types(facts):
     assert facts["aliases"].map(lambda value: isinstance(value, list)).all()
     assert all(fact.object not in fact.aliases for fact in facts.itertuples())
     assert all(re.fullmatch(r"[a-z_]+/[\w-]+/[\w-]+", name) for name in facts["fact_id"])
-
-
-def test_counts_and_years_promised(facts):
+    # Counts and years that are promised.
     assert list(facts["relation"].unique()) == RELATIONS
     assert len(facts) >= 150
     assert facts["relation"].value_counts().min() >= 25
@@ -91,9 +89,7 @@ def test_facts_known_by_hand(facts):
     }
     bounds = facts.set_index("fact_id").loc[[*known], ["start", "end"]]
     assert dict(zip(known, bounds.to_numpy().tolist(), strict=True)) == known
-
-
-def test_every_fact_can_be_tested(facts):
+    # Every fact can be tested.
     years = sample_dates(facts).query("precision == 'year'")
     counts = pd.crosstab(years["fact_id"], years["label"])
     assert len(counts) == len(facts)
@@ -218,15 +214,13 @@ def terms() -> pd.DataFrame:
     return load_successions()
 
 
-def test_columns_and_types_of_terms(terms):
+def test_columns_types_and_counts_of_terms(terms):
     assert tuple(terms.columns) == temporal.TERM_COLUMNS
     schemas.Terms.validate(terms)
     assert terms["source"].str.match(r"Wikipedia: \S").all()
     assert (terms["question"] == "who was " + terms["office"] + "?").all()
     assert terms["office"].str.match("the [a-zA-Z]").all()
-
-
-def test_counts_that_the_readme_says(terms):
+    # Counts that the README says.
     chains = terms.groupby("chain")
     years = moments(terms)
     assert (len(terms), len(chains), len(years)) == (344, 29, 1809)
@@ -354,7 +348,7 @@ def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
     assert set(some.loc[~fine, "precision"]) == {"year"}
 
 
-def test_timestress_brings_its_dates(reds: Path) -> None:
+def test_timestress_brings_its_dates(reds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts, counts, dates = temporal.load_named_temporal(f"timestress:{reds}", sampling="published")
     assert facts["fact_id"].tolist() == ["member_of/ann/reds", "member_of/bob/reds"]
     assert facts["question"].tolist() == ["whose was Ann?", "whose was Bob?"]
@@ -362,9 +356,7 @@ def test_timestress_brings_its_dates(reds: Path) -> None:
     assert list(dates) == [*schemas.Dates.columns]
     assert len(dates) == 38
     assert counts == {"no context": 1, "discarded": 0, "before year 1": 0}
-
-
-def test_the_papers_relations_of_timestress(reds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The paper's relations, and so many facts of each.
     path = reds / "train.parquet"
     rows = pd.read_parquet(path)
     other = rows.assign(RelationLabel="spouse", RelationID="2")
@@ -389,10 +381,8 @@ def test_timestress_is_sampled_and_thinned(reds: Path) -> None:
     assert dates["year"].tolist() == [2003, 2007, 2012, 2016, 2019]
     assert dates.index.tolist() == [0, 1, 2, 3, 4]
     # It has no date before 2001, so no side is balanced.
-    assert temporal.load_named_temporal(name, limit=1, **YEARS).dates["year"].tolist() == [
-        2003,
-        2007,
-    ]
+    _, _, dates = temporal.load_named_temporal(name, limit=1, **YEARS)
+    assert dates["year"].tolist() == [2003, 2007]
 
 
 def test_temporal_facts_of_your_own(tmp_path: Path) -> None:

@@ -174,9 +174,7 @@ def test_fewer_dates_by_hand() -> None:
     assert counted["placebo"].tolist() == pytest.approx([6 / 15, (3 + 1) / 30, 0])
     alone = placebo.by_number_of_dates(dated([-1], [-2, -3]), [1])
     assert alone[["robust", "placebo"]].fillna(-1).values.tolist() == [[1, -1]]
-
-
-def test_fewer_dates_keep_the_facts_that_have_the_most() -> None:
+    # The facts that have the most dates are kept.
     one_sided = dated([-1], [-2], fact_id="h")
     scores = pd.concat([dated([-1], [-2, -3, -4]), dated([-1], [-2, -3], fact_id="g"), one_sided])
     assert placebo.by_number_of_dates(scores, [1, 3])["fact_id"].unique().tolist() == ["f"]

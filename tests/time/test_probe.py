@@ -12,15 +12,11 @@ import pytest
 from factrobust import schemas
 from factrobust.models.interface import Job, Model
 from factrobust.time import probe
-from factrobust.time.metrics import matches
 
-RELATIONS = pd.DataFrame(
-    {
-        "question": ["who led {subject}?", "which club was {subject} in?"],
-        "prefix": ["{subject} was led by", "{subject} was in"],
-    },
-    index=pd.Index(["head", "club"], name="relation"),
-)
+RELATIONS = pd.DataFrame({
+    "question": ["who led {subject}?", "which club was {subject} in?"],
+    "prefix": ["{subject} was led by", "{subject} was in"],
+}, index=pd.Index(["head", "club"], name="relation"))  # fmt: skip
 
 
 class YearModel(Model):
@@ -76,12 +72,8 @@ def test_statements(facts):
         ["In 2000, who led Peru?", "In 2000, Peru was led by", "Juan Rey Sol"],
         ["In 2001, who led Peru?", "In 2001, Peru was led by", "Juan Rey Sol"],
         ["In February 1992, which club was Ana in?", "In February 1992, Ana was in", "Lima"],
-        [
-            "On February 29, 1992, which club was Ana in?",
-            "On February 29, 1992, Ana was in",
-            "Lima",
-        ],
-    ]
+        ["On February 29, 1992, which club was Ana in?", "On February 29, 1992, Ana was in", "Lima"],
+    ]  # fmt: skip
     pd.testing.assert_frame_equal(made[list(dates)], dates.reset_index(drop=True))
 
 
@@ -97,9 +89,8 @@ def test_questions_are_the_facts_own_or_those_of_embedded_relations(facts):
         probe.statements(facts.assign(relation="king"), by_hand(), RELATIONS)
 
 
-def test_win_rate_by_hand(facts):
-    """The likeliest year is 2003. Correct 2001-2003 have -2, -1, 0 (and -0.5 for the last words);
-    the best incorrect ones are 2005 (-2), which ties with 2001, and 2006 (-3)."""
+def test_scores_by_hand(facts):
+    """The likeliest year is 2003; -0.5 is for the last words."""
     model = YearModel(lambda year: -abs(year - 2003.0))
     scores = probe.scored(model, probe.statements(facts, by_hand(), RELATIONS))
     assert list(scores) == [
@@ -111,16 +102,6 @@ def test_win_rate_by_hand(facts):
     assert scores["prompt_format"].unique().tolist() == ["prefix"]
     assert scores["logprob"].tolist() == [-abs(year - 2003) - 0.5 for year in range(1996, 2009)]
     assert scores["n_tokens"].eq(3).all()
-    row = matches(scores).iloc[0]
-    # Incorrect: 1996-1999 and 2005-2008, eight. 24 matches, of which one is a tie.
-    counts = ["n_correct", "n_incorrect", "matches", "wins", "ties"]
-    assert row[counts].tolist() == [3, 8, 24, 23, 1]
-    assert row["win_rate"] == 23 / 24
-    assert not row["robust"]
-    assert row["margin"] == 0
-    better = YearModel(lambda year: -abs(year - 2002.0))
-    row = matches(probe.scored(better, probe.statements(facts, by_hand(), RELATIONS))).iloc[0]
-    assert row[["win_rate", "robust", "margin"]].tolist() == [1, True, 2]  # -1 against -3
 
 
 def test_prompts_are_what_is_sent(facts):

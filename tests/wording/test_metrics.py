@@ -185,9 +185,7 @@ def test_rouge_l_by_hand():
     # Articles are gone: "police killed gunman", "b c d".
     expected = [4 / 6, (4 / 6 + 4 / 6 + 1) / 3, 2 / 4, 1 / 3, np.nan, 4 / 7]
     assert metrics.rouge_l(groups).tolist() == pytest.approx(expected, nan_ok=True)
-
-
-def test_a_text_without_tokens_has_no_mean():
+    # A text without tokens has no mean.
     rows = said(["Paris", "Lyon", ""]).assign(logprobs=[[-1.0, -3.0], [-1.0], []])
     assert metrics.text_groups(rows)["logprob"].tolist() == [-1.5]
 
@@ -261,9 +259,7 @@ def test_wordings_that_decide_have_all_of_the_variance_and_a_small_p():
     assert by[["share", "squares"]].values == pytest.approx(np.array([[0, 0], [1, 1], [0, 0]]))
     assert by.loc["wording", "p"] == pytest.approx(1 / 100)
     assert by.drop("wording")["p"].isna().all()
-
-
-def test_facts_that_lack_a_wording_and_lone_facts_are_left_out():
+    # Facts that lack a wording, and lone facts, are left out.
     rows = marked({"a": BY_HAND, "b": BY_HAND[:1]})
     short = rows.drop(index=rows.index[2])  # a/0 in wording 2
     table = metrics.variance_shares(short, n_boot=20)
