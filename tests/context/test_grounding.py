@@ -61,9 +61,7 @@ def test_a_question_by_hand(toy_model):
 
 
 def test_features_by_hand():
-    table = pd.DataFrame(
-        {"p0": [2.0, 2.0], "p1": [8.0, 8.0], "p2": [32.0, np.nan], "p4": [4.0, 4.0]}
-    )
+    table = pd.DataFrame({"p0": 2.0, "p1": 8.0, "p2": [32.0, np.nan], "p4": 4.0})
     found = features(table.assign(changed=True, stated=False)) / np.log(2)
     expected = {"given": 2, "memory": 1, "raised": 3 - 2, "lowered": 5 - 1}
     flags = {"changed": 1 / np.log(2), "stated": 0}
@@ -164,9 +162,7 @@ def test_the_retriever():
 
 def test_what_is_retrieved_for_facts():
     pool = pd.DataFrame({"object": ["Kenya", "Peru"], "answers": [["Nairobi"], ["Lima"]]})
-    pool = pool.assign(
-        question_id=pool["object"], prefix="The capital of " + pool["object"] + " is"
-    )
+    pool["question_id"], pool["prefix"] = pool["object"], "The capital of " + pool["object"] + " is"
     pool["question"] = "What is the capital of " + pool["object"] + "?"
     found = grounding.retrieved(pool[:1], pool).set_index("context")
     stated = {"retrieved": "Nairobi", "fact missing": "Lima", "question": ""}

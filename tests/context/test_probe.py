@@ -272,9 +272,8 @@ ALPHA = 1e-4
 
 def answered(*texts: str, base: str = "b") -> pd.DataFrame:
     """Answers to one base question about objects 0, 1, ..."""
-    return pd.DataFrame(
-        {"base_id": base, "object": [str(i) for i in range(len(texts))], "text": list(texts)}
-    )
+    names = [str(i) for i in range(len(texts))]
+    return pd.DataFrame({"base_id": base, "object": names, "text": list(texts)})
 
 
 @given(st.lists(st.sampled_from(["", "Paris", "the paris", "Rome", "Oslo"]), max_size=9))

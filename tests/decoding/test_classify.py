@@ -80,9 +80,8 @@ assert not {{"torch", "transformers"}} & sys.modules.keys()
 
 def test_only_empty_types_are_filled(store):
     questions = TEST["question"].tolist()[:3]
-    facts = pd.DataFrame(
-        {"question": questions, "answer_type": ["", "Numerical", ""]}, index=[7, 8, 9]
-    )
+    given = {"question": questions, "answer_type": ["", "Numerical", ""]}
+    facts = pd.DataFrame(given, index=[7, 8, 9])
     expected = type_questions(Records(store), TRAIN, questions, **FAST)["answer_type"].tolist()
     typed = with_types(Records(store, strict=True), facts, TRAIN, **FAST)
     assert typed["answer_type"].tolist() == [expected[0], "Numerical", expected[2]]

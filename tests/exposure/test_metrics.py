@@ -100,9 +100,8 @@ def test_what_does_not_grow_has_no_half_effect() -> None:
 def test_each_of_several_measures_has_its_own_curve() -> None:
     rows = facts(metrics.hill(DOSES, 0.05, 0.95, 20, 1.4), 40)
     rows["sure"] = rows["right"].where(rows["exposure"] > 0) * 0.5
-    table = metrics.dose_response(
-        rows.fillna({"sure": 0.0}), ["right", "sure"], ["measure", "model"]
-    )
+    rows = rows.fillna({"sure": 0.0})
+    table = metrics.dose_response(rows, ["right", "sure"], ["measure", "model"])
     assert table["measure"].tolist() == ["right", "sure"]
     assert table.loc[0].drop("measure").equals(metrics.dose_response(rows, "right").loc[0])
     assert table["top"][1] == pytest.approx(table["top"][0] / 2, rel=0.1)
@@ -142,9 +141,8 @@ def test_ranks_and_what_is_added_by_hand() -> None:
     # a measure that holds the rest, all is explained: 0.36 is added.
     rows = pd.DataFrame({"exposure": [1, 2, 4, 8], "logprob": [-9, -5, -1, -2]})
     rows = rows.assign(model="m", all=[1, 2, 3, 4])
-    table = metrics.rank_by_exposure(rows, ["logprob", "all"], n_boot=10).set_index(
-        ["measure", "what"]
-    )
+    table = metrics.rank_by_exposure(rows, ["logprob", "all"], n_boot=10)
+    table = table.set_index(["measure", "what"])
     expected = {("logprob", "rank correlation"): 0.8, ("all", "rank correlation"): 1}
     assert table["mean"].to_dict() == pytest.approx(expected | {("all", "added"): 0.36})
 
@@ -155,9 +153,8 @@ def test_noise_adds_nothing_and_a_second_view_adds_something() -> None:
     first, second, noise = (np.log1p(dose) * a + rng.normal(0, 1, len(dose)) for a in (1, 1, 0))
     rows = pd.DataFrame({"model": "m", "exposure": dose, "logprob": first, "noise": noise})
     rows["second"] = second
-    table = metrics.rank_by_exposure(rows, ["noise", "second"], n_boot=200).set_index(
-        ["measure", "what"]
-    )
+    table = metrics.rank_by_exposure(rows, ["noise", "second"], n_boot=200)
+    table = table.set_index(["measure", "what"])
     assert table.loc[("noise", "added"), "mean"] < 0.01
     assert table.loc[("second", "added"), "low"] > 0.01
 

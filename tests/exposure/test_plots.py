@@ -44,9 +44,8 @@ def test_series_look_like_no_model() -> None:
     fig = plots.by_exposure(many[many["model"] == "world-m"], "share right", by="false")
     drawn = {line.get_color() for line in fig.axes[0].lines}
     assert len(drawn) == 5
-    assert not drawn & {
-        look.colour for look in (*style.WORLD.values(), *style.looks(style.MODELS).values())
-    }
+    known = *style.WORLD.values(), *style.looks(style.MODELS).values()
+    assert not drawn & {look.colour for look in known}
 
 
 def test_looks_may_be_given() -> None:

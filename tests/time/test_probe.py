@@ -57,9 +57,8 @@ def by_hand(years: range = range(1996, 2009), fact_id: str = "head/peru") -> pd.
     labels = [s if o == 0 else "incorrect" for o, s in zip(off, inner, strict=True)]
     table = pd.DataFrame({"fact_id": fact_id, "precision": "year", "year": list(years)})
     table.insert(2, "date", table["year"].astype(str))
-    return table.assign(
-        alpha=(table["year"] - 2002) / 5, years_off=[float(o) for o in off], label=labels
-    )
+    table["alpha"], table["years_off"] = (table["year"] - 2002) / 5, np.array(off, float)
+    return table.assign(label=labels)
 
 
 def test_statements(facts):

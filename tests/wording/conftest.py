@@ -43,6 +43,5 @@ def spector() -> pd.DataFrame:
 
     data = sm.datasets.spector.load_pandas().data
     ids = [f"student/{i}" for i in range(len(data))]
-    return data.assign(
-        model="m", group_id=ids, relation="economics", correct=data["GRADE"].astype(bool)
-    )
+    data["correct"] = data["GRADE"].astype(bool)
+    return data.assign(model="m", group_id=ids, relation="economics")

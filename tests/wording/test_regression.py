@@ -179,9 +179,8 @@ def test_without_interactions_a_predictor_has_one_slope(simulate) -> None:
 
 def test_summary(simulate) -> None:
     other, wrong = simulate(300, model="n", seed=4), simulate(30, model="o", correct=False)
-    table = regression.summary(
-        pd.concat([simulate(300), other, wrong]), [regression.FULL, ("Cert",)]
-    )
+    groups = pd.concat([simulate(300), other, wrong])
+    table = regression.summary(groups, [regression.FULL, ("Cert",)])
     assert table["predictors"].tolist() == ["QCat, SPop, SCons, Cert", "Cert"] * 3
     assert table[["model", "n", "fit"]].values.tolist() == [
         *[["m", 300, "maximum likelihood"]] * 2,
