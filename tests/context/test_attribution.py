@@ -53,9 +53,7 @@ def test_bounds_of_an_auc_of_four_cases() -> None:
     found = auc(y, x)
     assert found[:3] == pytest.approx((0.9288, 0.4796, 0.9946), abs=1e-4)
     assert auc(1 - y, -x)[:3] == pytest.approx(found[:3])
-
-
-def test_bounds_of_complete_separation_are_exact() -> None:
+    # Bounds of complete separation are exact.
     found = auc([0] * 9 + [1] * 4, range(13))
     assert found[:3] == (1, pytest.approx(0.025**0.25), 1)  # 4 of 4
     assert auc([1] * 4 + [0] * 9, range(13))[:3] == (0, 0, pytest.approx(1 - 0.025**0.25))
@@ -96,7 +94,7 @@ def said() -> pd.DataFrame:
     return pd.concat(cases.assign(way=way, probability=p) for way, p in ways.items())
 
 
-def test_costs_by_hand() -> None:
+def test_costs_and_brier_scores_by_hand() -> None:
     found = cost_table(said(), costs=(1, 3), n_boot=200).set_index(["way", "cost"])
     # At 1 the third is passed, at 3 only the first: passing needs p >= 3/4.
     assert found["mean"].to_dict() == {
@@ -110,15 +108,10 @@ def test_costs_by_hand() -> None:
     assert found.loc["always", "difference"].isna().all()
     assert (found["low"] <= found["mean"]).all()
     assert found["n"].eq(4).all()
-
-
-def test_a_probability_that_is_just_worth_passing() -> None:
     # 3 times 1/4 is 3/4: passing and withholding cost alike, and the answer is passed.
     rows = said().query("way == 'p'").assign(probability=0.75)
     assert cost_table(rows, costs=(3,), n_boot=10)["passed_wrong"].item() == 1 / 2
-
-
-def test_brier_scores() -> None:
+    # Brier scores of the same.
     found = brier_table(said(), n_boot=50).set_index("way")
     assert found["brier"].tolist() == pytest.approx([1 / 2, 1 / 2, (0.01 + 0.16 + 0.36 + 0.04) / 4])
     assert found["auc"].tolist() == [0.5, 0.5, 3.5 / 4]

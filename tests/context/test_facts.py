@@ -67,9 +67,7 @@ def test_embedded_questions_are_table_7s(embedded):
     assert table.loc["person", "example"] == (
         "On what date was Ada Lovelace born? Ada Lovelace was born on ..."
     )
-
-
-def test_embedded_sentences_can_be_completed(embedded):
+    # Their sentences can be completed.
     for column in ("question", "prefix"):
         assert not embedded[column].str.contains(r"[{}]|  ").any()
     assert embedded["question"].str.endswith("?").all()
@@ -138,25 +136,22 @@ def test_the_thesis_own_files(files):
     ]
 
 
-@pytest.mark.parametrize(
-    ("changed", "old", "new", "what"),
-    [
-        ("base", "is {object}?", "is it?", r"base.csv, line 2: the question .* has no slot"),
-        ("base", "{object}?", "{object}", "line 2: the question .* has no question mark"),
-        ("base", "{object}?", "{city} {object}?", "line 2: the question .* has braces other"),
-        ("base", "{object} is in", "{city} is in", "line 2: the prefix .* has braces other"),
-        ("base", "{object} is in", "", "line 2: the prefix cell is empty"),
-        ("base", "\nriver,", "\nlake,", r"line 3: the category 'lake' has 0 objects in .*objects.csv"),
-        ("objects", "The Rhine,river,3\n", "", r"base.csv, line 3: the category 'river' has 1 obj"),
-        ("objects", "Oslo,", "kyoto!,", r"line 4: category 'city', name 'kyoto' is already in line 2"),
-        ("objects", "4.5", "often", "line 2: the popularity 'often' is not a number of 0 or more"),
-        ("objects", "Kyoto,", ",", "line 2: the object cell is empty"),
-        ("thesis", "{city} in? {city}", "it? It", r"base.txt, line 1: the category cell is"),
-        ("thesis", "old?", "old.", "line 4: the question .* has no question mark at its end"),
-        ("thesis", "old?", "on {river}?", "line 4: the question .* has braces other than those of"),
-        ("thesis", "{city} dates from", "", "line 4: the prefix cell is empty"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changed", "old", "new", "what"), [
+    ("base", "is {object}?", "is it?", r"base.csv, line 2: the question .* has no slot"),
+    ("base", "{object}?", "{object}", "line 2: the question .* has no question mark"),
+    ("base", "{object}?", "{city} {object}?", "line 2: the question .* has braces other"),
+    ("base", "{object} is in", "{city} is in", "line 2: the prefix .* has braces other"),
+    ("base", "{object} is in", "", "line 2: the prefix cell is empty"),
+    ("base", "\nriver,", "\nlake,", r"line 3: the category 'lake' has 0 objects in .*objects.csv"),
+    ("objects", "The Rhine,river,3\n", "", r"base.csv, line 3: the category 'river' has 1 obj"),
+    ("objects", "Oslo,", "kyoto!,", r"line 4: category 'city', name 'kyoto' is already in line 2"),
+    ("objects", "4.5", "often", "line 2: the popularity 'often' is not a number of 0 or more"),
+    ("objects", "Kyoto,", ",", "line 2: the object cell is empty"),
+    ("thesis", "{city} in? {city}", "it? It", r"base.txt, line 1: the category cell is"),
+    ("thesis", "old?", "old.", "line 4: the question .* has no question mark at its end"),
+    ("thesis", "old?", "on {river}?", "line 4: the question .* has braces other than those of"),
+    ("thesis", "{city} dates from", "", "line 4: the prefix cell is empty"),
+])  # fmt: skip
 def test_bad_files_give_one_sentence(files, changed, old, new, what):
     texts = {"base": BASE, "objects": OBJECTS, "thesis": THESIS}
     assert old in texts[changed]
@@ -242,7 +237,11 @@ def test_figure_4_is_worked_out_from_its_tokens():
     value = load_published("4-context-figure-4").set_index("quantity")["value"]
     p = tokens.loc[tokens["answer"] == "parametric", "probability"]
     assert "".join(tokens.loc[p.index, "token"]).startswith(" the collection of the National")
-    assert 2 ** -np.log2(p).mean() == pytest.approx(value["P2"], rel=0.01)
+    # Printed are 2.0566 and P2 4.1599; what the probabilities give, and the bounds of their rounding.
+    half = np.where(p < 0.001, 5e-6, 0.005)
+    bits = [-np.log2(x).mean() for x in (p, p + half, p - half)]
+    assert bits == pytest.approx([2.0664, 2.0251, 2.1117], abs=5e-5)
+    assert bits[1] < np.log2(value["P2"]) < bits[2]
     assert 2 ** value["NLL(q|Q')"] == pytest.approx(value["P3"], abs=1e-4)
 
 
@@ -280,16 +279,13 @@ def test_true_irrelevant_and_false_contexts_by_hand():
     ]
 
 
-@pytest.mark.parametrize(
-    ("mine", "other"),
-    [
-        (["Naples"], ["the naples"]),  # the same but for case and articles
-        (["Burma"], ["Myanmar", "Burma"]),  # mine is another name of the other
-        (["Myanmar", "Burma"], ["Burma"]),  # the other is another name of mine
-        (["1,000"], ["1000"]),
-        (["Washington"], ["Washington, D.C."]),  # the other one states mine
-    ],
-)
+@pytest.mark.parametrize(("mine", "other"), [
+    (["Naples"], ["the naples"]),  # the same but for case and articles
+    (["Burma"], ["Myanmar", "Burma"]),  # mine is another name of the other
+    (["Myanmar", "Burma"], ["Burma"]),  # the other is another name of mine
+    (["1,000"], ["1000"]),
+    (["Washington"], ["Washington, D.C."]),  # the other one states mine
+])  # fmt: skip
 def test_an_answer_that_would_be_right_is_never_stated(mine, other):
     questions = facts_about({"a": mine, "b": other, "c": ["Lima"]})
     for seed in range(20):
@@ -382,15 +378,12 @@ def test_results_of_elsewhere(tmp_path):
     assert contexts.read_results(again).equals(table)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "what"),
-    [
-        ("base_cf_proba,", "cf,", r"llama.csv: these columns are missing: p1; add them, by"),
-        ("2.5,", ",", "line 2: the perplexity p1 of .* is '', and not a number from 1 up"),
-        ("3.5,", "often,", r"line 2: the perplexity p2 of the answer 'a poet' is 'often'"),
-        ("a god,1,", "a god,0.9,", "line 3: the perplexity p4 of the answer 'a god' is '0.9'"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "what"), [
+    ("base_cf_proba,", "cf,", r"llama.csv: these columns are missing: p1; add them, by"),
+    ("2.5,", ",", "line 2: the perplexity p1 of .* is '', and not a number from 1 up"),
+    ("3.5,", "often,", r"line 2: the perplexity p2 of the answer 'a poet' is 'often'"),
+    ("a god,1,", "a god,0.9,", "line 3: the perplexity p4 of the answer 'a god' is '0.9'"),
+])  # fmt: skip
 def test_a_bad_file_of_results_gives_one_sentence(tmp_path, old, new, what):
     path = tmp_path / "llama.csv"
     path.write_text(STORED.replace(old, new, 1), encoding="utf-8")

@@ -10,17 +10,7 @@ from scipy.special import expit
 import factrobust
 from factrobust.context import grounding
 from factrobust.context.attribution import brier_table, cost_table
-from factrobust.context.grounding import (
-    ask,
-    features,
-    fit,
-    ground,
-    held_out,
-    outcomes,
-    probability,
-    retrieve,
-    states,
-)  # fmt: skip
+from factrobust.context.grounding import ask, features, fit, ground, held_out, outcomes, retrieve
 
 COUNTRIES = [f"F{i}" for i in range(12)]
 
@@ -71,9 +61,7 @@ def test_a_question_by_hand(toy_model):
 
 
 def test_features_by_hand():
-    table = pd.DataFrame(
-        {"p0": [2.0, 2.0], "p1": [8.0, 8.0], "p2": [32.0, np.nan], "p4": [4.0, 4.0]}
-    )
+    table = pd.DataFrame({"p0": 2.0, "p1": 8.0, "p2": [32.0, np.nan], "p4": 4.0})
     found = features(table.assign(changed=True, stated=False)) / np.log(2)
     expected = {"given": 2, "memory": 1, "raised": 3 - 2, "lowered": 5 - 1}
     flags = {"changed": 1 / np.log(2), "stated": 0}
@@ -151,18 +139,13 @@ def test_outcomes_leave_out_what_cannot_be_told():
     assert found["from_context"].tolist() == [True, False, False, False]
 
 
-@pytest.mark.parametrize(
-    ("context", "answer", "stated"),
-    [
-        ("The capital of Peru is Lima", "the city of Lima, in Peru", True),
-        ("The capital of Peru is Lima", "Nairobi", False),
-        ("It was built in 1969", "1", False),
-        ("The capital of Peru is Lima", "", False),
-        ("The sign of gold is Au", "Au", True),
-    ],
-)
+@pytest.mark.parametrize(("context", "answer", "stated"), [
+    ("The capital of Peru is Lima", "the city of Lima, in Peru", True),
+    ("The capital of Peru is Lima", "Nairobi", False), ("It was built in 1969", "1", False),
+    ("The capital of Peru is Lima", "", False), ("The sign of gold is Au", "Au", True),
+])  # fmt: skip
 def test_words_of_the_context(context, answer, stated):
-    assert states(context, answer) is stated
+    assert grounding.states(context, answer) is stated
 
 
 def test_the_retriever():
@@ -170,9 +153,7 @@ def test_the_retriever():
     asked = ["What is the capital of Peru?", "Who?"]
     assert retrieve(asked, passages) == [passages[1], ""]
     assert retrieve(asked, passages, [passages[1], ""]) == [passages[0], ""]
-
-
-def test_of_equals_the_retriever_takes_the_first_on_every_processor():
+    # Of equals it takes the first, on every processor.
     passages = [f"The main language of X{i} is Y{i}" for i in range(50)]
     asked = ["What is the main language of Japan?"]
     assert retrieve(asked, passages) == [passages[0]]
@@ -181,9 +162,7 @@ def test_of_equals_the_retriever_takes_the_first_on_every_processor():
 
 def test_what_is_retrieved_for_facts():
     pool = pd.DataFrame({"object": ["Kenya", "Peru"], "answers": [["Nairobi"], ["Lima"]]})
-    pool = pool.assign(
-        question_id=pool["object"], prefix="The capital of " + pool["object"] + " is"
-    )
+    pool["question_id"], pool["prefix"] = pool["object"], "The capital of " + pool["object"] + " is"
     pool["question"] = "What is the capital of " + pool["object"] + "?"
     found = grounding.retrieved(pool[:1], pool).set_index("context")
     stated = {"retrieved": "Nairobi", "fact missing": "Lima", "question": ""}
@@ -198,6 +177,6 @@ def test_the_committed_coefficients_say_where_they_come_from():
     assert about["cases"] > 500
     row = {"p0": 1.0, "p1": 20.0, "p2": 20.0, "p4": 1.0, "changed": True, "stated": True}
     sure, kept = row, row | {"p1": 1.0, "p2": 1.0, "changed": False, "stated": False}
-    told = probability(pd.DataFrame([sure, kept]), grounding.load())
+    told = grounding.probability(pd.DataFrame([sure, kept]), grounding.load())
     assert told[0] > 0.95
     assert told[1] < 0.05

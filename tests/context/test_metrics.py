@@ -12,9 +12,6 @@ from factrobust.context import metrics
 from factrobust.context.metrics import first_entropy, first_shift, mark_sources, preference
 from factrobust.context.rules import right
 
-# Figure 4: the printed probabilities of the parametric answer's tokens.
-FIGURE_4 = [0.94, 4e-05, 0.87, 0.93, 0.06, 0.92, 0.26, 0.04, 0.61, 0.98, 0.72, 0.49, 0.59, 0.90]
-
 
 def results(rows: list[tuple[str, str, str]], **columns: object) -> pd.DataFrame:
     """Rows of parametric, counterfactual and contextual answers, question q0, q1, ..."""
@@ -43,30 +40,16 @@ def test_perplexity_by_hand() -> None:
     assert np.isnan(metrics.perplexity([]))
 
 
-def test_figure_4() -> None:
-    # Printed are NLL 2.0566 and P2 4.1599; the probabilities are rounded.
-    half = np.where(np.array(FIGURE_4) < 0.001, 5e-6, 0.005)
-    low, high = (metrics.perplexity(np.log(FIGURE_4 + x)) for x in (half, -half))
-    assert low < 4.1599 < high
-    assert np.log2([low, high]) == pytest.approx([2.0251, 2.1117], abs=5e-5)
-    assert np.log2(metrics.perplexity(np.log(FIGURE_4))) == pytest.approx(2.0664, abs=5e-5)
-    row = results([("p", "q", "q")], p2=4.1599, p3=1.0107, p4=1.0107)
-    assert preference(row).tolist() == ["contextual"]
-
-
-@pytest.mark.parametrize(
-    ("parametric", "counterfactual", "contextual", "published", "robust"),
-    [
-        ("June 14, 1928", "965 AD", "965 AD", "contextual", "contextual"),  # table 4
-        ("Emperor Hadrian", "Napoleon Bonaparte", "Hadrian, the Roman Emperor", "other",
-         "parametric"),  # table 16
-        ("Randle McMurphy", "Achilles", "Not Achilles", "other", "other"),
-        ("1", "1969", "1969", "parametric", "contextual"),  # "1" begins "1969"
-        ("Paris", "London", "", "parametric", "none"),
-        ("(D", "[D", "[D", "contextual", "same"),
-        ("Paris", "Paris.", "Paris", "parametric", "same"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("parametric", "counterfactual", "contextual", "published", "robust"), [
+    ("June 14, 1928", "965 AD", "965 AD", "contextual", "contextual"),  # table 4
+    ("Emperor Hadrian", "Napoleon Bonaparte", "Hadrian, the Roman Emperor", "other",
+     "parametric"),  # table 16
+    ("Randle McMurphy", "Achilles", "Not Achilles", "other", "other"),
+    ("1", "1969", "1969", "parametric", "contextual"),  # "1" begins "1969"
+    ("Paris", "London", "", "parametric", "none"),
+    ("(D", "[D", "[D", "contextual", "same"),
+    ("Paris", "Paris.", "Paris", "parametric", "same"),
+])  # fmt: skip
 def test_sources(parametric, counterfactual, contextual, published, robust) -> None:
     table = results([(parametric, counterfactual, contextual)])
     marked = mark(table)
@@ -107,10 +90,8 @@ def test_what_an_answer_with_a_context_says() -> None:
     rows = results([("Oslo", "Rome", "Oslo"), ("Oslo", "Rome", "Rome."), ("Oslo", "Rome", "Lima")])
     rows["correct"] = pd.array([True, False, False], dtype="boolean")
     assert metrics.answer_source_label(rows).tolist() == [
-        "its memory",
-        "the context",
-        "something else",
-    ]
+        "its memory", "the context", "something else",
+    ]  # fmt: skip
 
 
 def test_preference() -> None:
@@ -128,26 +109,17 @@ def test_preference() -> None:
         preference(table, "loose")
 
 
-@pytest.mark.parametrize(
-    ("text", "answers", "is_right"),
-    [
-        ("the city of Paris, France", ["Paris"], True),
-        ("Nigeria", ["Niger"], False),
-        ("not Paris", ["Paris"], False),
-        ("not London, but Paris", ["Paris"], True),
-        ("Paris, not London", ["London"], False),
-        ("To Have and Have Not", ["To Have and Have Not"], True),
-        ("21 January 1924", ["January 21, 1924"], True),
-        ("1924", ["January 21, 1924"], False),  # less precise
-        ("January 21, 1924", ["1924"], True),
-        ("1,000,000", ["1000000"], True),
-        ("between 1 and 1000", ["500"], False),
-        ("1-1000", ["500"], False),
-        ("12 years", ["12 months"], False),
-        ("", ["Paris"], False),
-        ("Paris", ["", "London"], False),
-    ],
-)
+@pytest.mark.parametrize(("text", "answers", "is_right"), [
+    ("the city of Paris, France", ["Paris"], True), ("Nigeria", ["Niger"], False),
+    ("not Paris", ["Paris"], False), ("not London, but Paris", ["Paris"], True),
+    ("Paris, not London", ["London"], False),
+    ("To Have and Have Not", ["To Have and Have Not"], True),
+    ("21 January 1924", ["January 21, 1924"], True),
+    ("1924", ["January 21, 1924"], False),  # less precise
+    ("January 21, 1924", ["1924"], True), ("1,000,000", ["1000000"], True),
+    ("between 1 and 1000", ["500"], False), ("1-1000", ["500"], False),
+    ("12 years", ["12 months"], False), ("", ["Paris"], False), ("Paris", ["", "London"], False),
+])  # fmt: skip
 def test_right(text: str, answers: list[str], is_right: bool) -> None:
     assert right(text, answers) is is_right
 
@@ -227,9 +199,7 @@ def test_counts_of_kinds_leave_out_what_has_none() -> None:
     assert table["count"].to_dict() == {1: 0, 2: 1, 3: 0, 4: 0, 5: 2, 6: 0, 7: 0}
     assert table["share"].sum() == pytest.approx(1)
     assert table[["total", "n_missing"]].eq([3, 1]).all(axis=None)
-
-
-def test_counts_of_objects_and_other_columns() -> None:
+    # Objects and other columns can be counted, too.
     rows = marked(["other"] * 4, object=list("xxyy"), preference=["tie", None, "tie", "tie"])
     table = metrics.counts_by(rows, value="object", group="object", n_boot=10)
     # Objects are resampled: both x, one each, both y.

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from factrobust.context.facts import CONTEXTS, known_contexts
 from factrobust.context.metrics import ANSWERS, PERPLEXITIES, answer_counts, measured
 from factrobust.context.probe import counterfactuals
 from factrobust.models import prompts
-from factrobust.models.interface import Generation, Job, LacksError, Model, need
+from factrobust.models.interface import Generation, Job, Model
 from factrobust.schemas import ContextResults
 from factrobust.text import normalise
 
@@ -33,17 +32,11 @@ def asked_with(country: str, answer: str, about: str = "") -> str:
 
 # Only the last token counts, so a prompt with context is one token.
 PLAIN = {
-    " Kenya is": {" Nai": 0.8, " Lima": 0.2},
-    " Nai": {"robi": 0.6, "vasha": 0.4},
-    "robi": {".": 1.0},
-    " Peru is": {" Lima": 0.9, " Nai": 0.1},
-    " Lima": {".": 1.0},
-    ".": {" It": 1.0},
-    " It": {" is": 1.0},
-    " Chad is": {":": 0.6, " Lima": 0.3, " Nai": 0.1},
-    ":": {"\n": 1.0},
-    " Oman is": {"\n": 0.8, " Lima": 0.1, " Nai": 0.1},
-}
+    " Kenya is": {" Nai": 0.8, " Lima": 0.2}, " Nai": {"robi": 0.6, "vasha": 0.4},
+    "robi": {".": 1.0}, " Peru is": {" Lima": 0.9, " Nai": 0.1}, " Lima": {".": 1.0},
+    ".": {" It": 1.0}, " It": {" is": 1.0}, " Chad is": {":": 0.6, " Lima": 0.3, " Nai": 0.1},
+    ":": {"\n": 1.0}, " Oman is": {"\n": 0.8, " Lima": 0.1, " Nai": 0.1},
+}  # fmt: skip
 TABLE = PLAIN | {
     asked_with("Kenya", "Lima"): {" Lima": 0.7, " Nai": 0.3},
     asked_with("Peru", "Nairobi"): {" Lima": 0.75, " Nai": 0.25},
@@ -107,15 +100,12 @@ def test_prompts_are_the_thesis(toy, questions):
 
 
 # The inverse of the geometric mean probability of the tokens.
-@pytest.mark.parametrize(
-    ("name", "texts", "perplexities", "n_tokens"),
-    [
-        ("Kenya", ["Nairobi", "Lima", "Lima"],
-         [(0.8 * 0.6) ** -0.5, 1 / 0.2, (0.3 * 0.6) ** -0.5, 1 / 0.7, 1 / 0.7], [2, 1]),
-        ("Peru", ["Lima", "Nairobi", "Lima"],
-         [1 / 0.9, (0.1 * 0.6) ** -0.5, 1 / 0.75, (0.25 * 0.6) ** -0.5, 1 / 0.75], [1, 2]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "texts", "perplexities", "n_tokens"), [
+    ("Kenya", ["Nairobi", "Lima", "Lima"],
+     [(0.8 * 0.6) ** -0.5, 1 / 0.2, (0.3 * 0.6) ** -0.5, 1 / 0.7, 1 / 0.7], [2, 1]),
+    ("Peru", ["Lima", "Nairobi", "Lima"],
+     [1 / 0.9, (0.1 * 0.6) ** -0.5, 1 / 0.75, (0.25 * 0.6) ** -0.5, 1 / 0.75], [1, 2]),
+])  # fmt: skip
 def test_perplexities_by_hand(toy, questions, name, texts, perplexities, n_tokens):
     row = measured(probe.ask(toy, questions)).set_index("object").loc[name]
     assert row[list(ANSWERS)].tolist() == texts
@@ -187,14 +177,6 @@ def test_equal_answers_are_left_out_and_counted(questions):
     results = probe.ask(same, questions)
     assert len(results) == 0
     assert answer_counts(results, questions, ["parrot"])["no_counterfactual"].tolist() == [4]
-
-
-def test_models_that_leave_nothing_to_look_at_are_named():
-    models: Any = [SimpleNamespace(name="m"), SimpleNamespace(name="k")]
-    need(True, models, "no answer is right")
-    need(False, [], "no answer is right")
-    with pytest.raises(LacksError, match=r"^m, k: no answer is right$"):
-        need(False, models, "no answer is right")
 
 
 def test_known_contexts_by_hand(toy_model, questions):
@@ -277,13 +259,10 @@ def test_tokens_of_both_answers(toy, questions):
     kenya = probe.ask(toy, questions).iloc[0]
     table = probe.answer_tokens(toy, questions, kenya)
     expected = [
-        ("parametric", False, 1, " Nai", 0.8),
-        ("parametric", False, 2, "robi", 0.6),
-        ("parametric", True, 1, " Nai", 0.3),
-        ("parametric", True, 2, "robi", 0.6),
-        ("counterfactual", False, 1, " Lima", 0.2),
-        ("counterfactual", True, 1, " Lima", 0.7),
-    ]
+        ("parametric", False, 1, " Nai", 0.8), ("parametric", False, 2, "robi", 0.6),
+        ("parametric", True, 1, " Nai", 0.3), ("parametric", True, 2, "robi", 0.6),
+        ("counterfactual", False, 1, " Lima", 0.2), ("counterfactual", True, 1, " Lima", 0.7),
+    ]  # fmt: skip
     assert [tuple(row[:4]) for row in table.to_numpy()] == [row[:4] for row in expected]
     assert table["probability"].tolist() == pytest.approx([row[4] for row in expected])
 
@@ -293,9 +272,8 @@ ALPHA = 1e-4
 
 def answered(*texts: str, base: str = "b") -> pd.DataFrame:
     """Answers to one base question about objects 0, 1, ..."""
-    return pd.DataFrame(
-        {"base_id": base, "object": [str(i) for i in range(len(texts))], "text": list(texts)}
-    )
+    names = [str(i) for i in range(len(texts))]
+    return pd.DataFrame({"base_id": base, "object": names, "text": list(texts)})
 
 
 @given(st.lists(st.sampled_from(["", "Paris", "the paris", "Rome", "Oslo"]), max_size=9))

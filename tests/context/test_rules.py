@@ -33,8 +33,6 @@ TABLE_15 = [
     (7, "January 21, 1924", "March 28, 1941", "March 21, 1924", "one"),
     (7, "Austria", "English-Born American", "American-born English-born Austrian", "one"),
 ]  # fmt: skip
-# A sea where a lake is asked for: to know that takes more than words.
-UNDECIDED = [(3, "Lake Titicaca", "the North Sea", "the Pacific Ocean", "one")]
 # Table 16: what the thesis would rather call parametric and contextual.
 TABLE_16 = [
     (1, "Emperor Hadrian", "Napoleon Bonaparte", "Hadrian, the Roman Emperor", None),
@@ -47,29 +45,15 @@ def test_tables_15_and_16(kind: int, p: str, c: str, a: str, right: str | None) 
     assert decide(p, c, a, right_answers=right).kind == kind
 
 
-@pytest.mark.parametrize(("kind", "p", "c", "a", "right"), UNDECIDED)
-def test_what_the_rules_cannot_decide(kind: int, p: str, c: str, a: str, right: str) -> None:
-    assert decide(p, c, a, right_answers=right) == ("other", 2, "rest")
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("(D", "[D", True),
-        ("[D", "d", True),
-        ("“Guernica”", "the guernica.", True),
-        ("Bogotá", "bogota", True),
-        ("the city of Paris", "Paris", True),
-        ("10.5 degrees Celsius", "10.5 degrees", True),
-        ("July 12, 1997", "12 July 1997", True),
-        ("1,000", "1000", True),
-        ("Paris", "Paris, France", False),  # says more
-        ("(D", "(C", False),
-        ("-71", "71", False),
-        ("Niger", "Nigeria", False),
-        ("12 months", "12 years", False),
-    ],
-)
+@pytest.mark.parametrize(("one", "other", "same"), [
+    ("(D", "[D", True), ("[D", "d", True), ("“Guernica”", "the guernica.", True),
+    ("Bogotá", "bogota", True), ("the city of Paris", "Paris", True),
+    ("10.5 degrees Celsius", "10.5 degrees", True), ("July 12, 1997", "12 July 1997", True),
+    ("1,000", "1000", True),
+    ("Paris", "Paris, France", False),  # says more
+    ("(D", "(C", False), ("-71", "71", False), ("Niger", "Nigeria", False),
+    ("12 months", "12 years", False),
+])  # fmt: skip
 def test_same_answers(one: str, other: str, same: bool) -> None:
     assert answer_rules.same_answer(one, other) is answer_rules.same_answer(other, one) is same
     assert (decide(one, other, one).source == "same") is same
@@ -143,6 +127,9 @@ def test_what_is_known_of_right_answers() -> None:
     assert decide(*row, right_answers="one").kind == 2
     assert decide(*row, right_answers="several").rule == "one of several"
     assert decide(*row, accepted=["James Joule"]).rule == "accepted"
+    # A sea where a lake is asked for: to know that takes more than words.
+    lake = ("Lake Titicaca", "the North Sea", "the Pacific Ocean")
+    assert decide(*lake, right_answers="one") == ("other", 2, "rest")
     # accepted answers settle it
     assert decide(*row, accepted=["Mayer"], right_answers="several").kind == 2
 
@@ -175,26 +162,20 @@ def test_every_answer_gets_a_source(parametric: str, counterfactual: str, answer
         assert kind == 1
 
 
-@pytest.mark.parametrize(
-    ("parametric", "counterfactual", "answer", "code", "text"),
-    [
-        ("Paris, France", "Rome", "the city of Paris", "other", "other"),  # "city" is in the way
-        ("Paris, France", "Rome", "Paris", "parametric", "parametric"),
-        ("Rosario", "Kensington, London, England", "London", "other", "contextual"),  # table 16
-        ("Rosario", "Kensington, London, England", "England, London", "other", "other"),
-        ("12", "120", "120", "parametric", "contextual"),  # "12" begins "120"; whole words
-        ("15.1", "16", "15.999", "other", "parametric"),  # what follows a full stop goes
-        ("1,000", "10", "1000", "parametric", "parametric"),
-        ("the U.N", "Rome", "the", "parametric", "parametric"),  # no words: of any
-        ("Netherlands", "Nerlands", "nerlands", "parametric", "contextual"),  # "the" in a word
-    ],
-)
+@pytest.mark.parametrize(("parametric", "counterfactual", "answer", "code", "text"), [
+    ("Paris, France", "Rome", "the city of Paris", "other", "other"),  # "city" is in the way
+    ("Paris, France", "Rome", "Paris", "parametric", "parametric"),
+    ("Rosario", "Kensington, London, England", "London", "other", "contextual"),  # table 16
+    ("Rosario", "Kensington, London, England", "England, London", "other", "other"),
+    ("12", "120", "120", "parametric", "contextual"),  # "12" begins "120"; whole words
+    ("15.1", "16", "15.999", "other", "parametric"),  # what follows a full stop goes
+    ("1,000", "10", "1000", "parametric", "parametric"),
+    ("the U.N", "Rome", "the", "parametric", "parametric"),  # no words: of any
+    ("Netherlands", "Nerlands", "nerlands", "parametric", "contextual"),  # "the" in a word
+])  # fmt: skip
 def test_the_thesiss_rules(parametric, counterfactual, answer, code, text) -> None:
     assert answer_rules.published_source(parametric, counterfactual, answer) == code
     assert answer_rules.text_source(parametric, counterfactual, answer) == text
-
-
-# -- against labels --------------------------------------------------------------------------------
 
 
 def test_verdicts_by_hand() -> None:

@@ -33,12 +33,10 @@ def test_context_again_has_other_draws_and_the_raw_prompt(notebook):
     assert draws == {(GEMMA, "own"): 2, (SMOLLM, "own"): 2, (SMOLLM, "raw"): 1}
 
 
-def test_the_kinds_of_contexts_that_are_named(notebook):
+def test_the_contexts_and_models_that_are_named(notebook):
     named = notebook(models=[], data="world", n_facts=4, contexts=["false"])
     assert context.KnownContexts(named).contexts["context"].tolist() == ["false"] * 4
-
-
-def test_without_models_only_the_questions_are_there(notebook):
+    # Without models only the questions are there.
     study = context.Study(notebook(models=[], n_objects=2))
     assert len(study.questions) == 200
     assert study.results.empty

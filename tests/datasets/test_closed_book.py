@@ -51,15 +51,13 @@ def test_texts_are_cleaned() -> None:
     assert counted(loaded) == {"questions": 3}
 
 
-def test_a_repeated_question_is_one_fact_with_the_answers_of_both() -> None:
+def test_a_repeated_question_is_one_fact_unless_its_answers_differ() -> None:
     again = Question("2", "in which town  is bryggen?", ["in Bergen", "bergen", "Bergen, Norway"])
     loaded = asked(BERGEN, again)
     assert loaded.table.loc[0, ["fact_id", "object"]].tolist() == ["myset/1", "Bergen"]
     assert loaded.table.loc[0, "aliases"] == ["in Bergen", "Bergen, Norway"]
     assert counted(loaded) == {"questions": 2, "repeated_questions": 1}
-
-
-def test_a_question_with_other_answers_elsewhere_needs_its_passage() -> None:
+    # With other answers elsewhere it needs its passage.
     loaded = asked(
         BERGEN,
         Question("2", "When was it built?", ["1702"]),
@@ -183,15 +181,12 @@ def test_the_answers_of_a_test_split_are_unknown(tmp_path: Path) -> None:
     assert load_official("trivia_qa", path).counts["no_answers"] == len(copy)
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new", "sentence"),
-    [
-        ("squad", '"answers"', '"answer"', "KeyError: 'answers'"),
-        ("squad", '"text": "Vänern"', '"text": 5', "AttributeError: 'int'"),
-        ("trivia_qa", '"Aliases"', '"Alias"', "KeyError: 'aliases'"),
-        ("hotpot_qa", '"answer"', '"no answer"', "KeyError: 'answer'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "old", "new", "sentence"), [
+    ("squad", '"answers"', '"answer"', "KeyError: 'answers'"),
+    ("squad", '"text": "Vänern"', '"text": 5', "AttributeError: 'int'"),
+    ("trivia_qa", '"Aliases"', '"Alias"', "KeyError: 'aliases'"),
+    ("hotpot_qa", '"answer"', '"no answer"', "KeyError: 'answer'"),
+])  # fmt: skip
 def test_a_bad_file_gives_one_sentence(tmp_path, name, old, new, sentence) -> None:
     path = tmp_path / "dev.json"
     text = FILES[name].read_text(encoding="utf-8")

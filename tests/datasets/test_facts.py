@@ -27,9 +27,7 @@ def test_columns_and_types(facts):
     assert all(re.fullmatch(r"[a-z_]+/[a-z0-9-]+", name) for name in facts["fact_id"])
     numerical = facts.loc[facts["answer_type"] == "Numerical", "object"]
     assert numerical.str.fullmatch(r"\+?\d+").all()
-
-
-def test_counts_promised(facts):
+    # Counts that are promised.
     assert len(facts) >= 1000
     assert set(facts["domain"]) == set(DOMAINS)
     assert facts["answer_type"].value_counts().reindex(ANSWER_TYPES).min() >= 150
@@ -54,26 +52,18 @@ def test_no_question_holds_its_answer(facts):
     assert leaks == []
 
 
-@pytest.mark.parametrize(
-    ("name", "answer", "also"),
-    [
-        ("capital/kenya", "Nairobi", None),
-        ("capital/united-states", "Washington, D.C.", "Washington"),
-        ("capital/ukraine", "Kyiv", "Kiev"),
-        ("capital_of/canberra", "Australia", None),
-        ("country/chicago", "United States", "the United States"),
-        ("continent/brazil", "South America", None),
-        ("currency/japan", "yen", "Japanese yen"),
-        ("calling_code/germany", "+49", "49"),
-        ("atomic_number/oxygen", "8", None),
-        ("chemical_symbol/gold", "Au", None),
-        ("count/days-in-a-week", "7", "seven"),
-        ("director/jaws", "Steven Spielberg", "Spielberg"),
-        ("author/war-and-peace", "Leo Tolstoy", "Tolstoy"),
-        ("event_year/battle-of-hastings", "1066", None),
-        ("mother/elizabeth-i-of-england", "Anne Boleyn", None),
-    ],
-)
+@pytest.mark.parametrize(("name", "answer", "also"), [
+    ("capital/kenya", "Nairobi", None), ("capital/united-states", "Washington, D.C.", "Washington"),
+    ("capital/ukraine", "Kyiv", "Kiev"), ("capital_of/canberra", "Australia", None),
+    ("country/chicago", "United States", "the United States"),
+    ("continent/brazil", "South America", None), ("currency/japan", "yen", "Japanese yen"),
+    ("calling_code/germany", "+49", "49"), ("atomic_number/oxygen", "8", None),
+    ("chemical_symbol/gold", "Au", None), ("count/days-in-a-week", "7", "seven"),
+    ("director/jaws", "Steven Spielberg", "Spielberg"),
+    ("author/war-and-peace", "Leo Tolstoy", "Tolstoy"),
+    ("event_year/battle-of-hastings", "1066", None),
+    ("mother/elizabeth-i-of-england", "Anne Boleyn", None),
+])  # fmt: skip
 def test_facts_known_by_hand(facts, name, answer, also):
     fact = facts.set_index("fact_id").loc[name]
     assert fact["object"] == answer
@@ -92,13 +82,10 @@ def test_a_sentence_begins_with_a_capital():
     assert fact_tables.worded("{subject} is in", "iPhone") == "iPhone is in"
 
 
-def test_relations_keep_what_they_name(facts):
+def test_relations_keep_what_they_name_and_a_limit_is_spread_over_them(facts):
     some = load_facts(relations=["author", "painter"])
     expected = facts[facts["relation"].isin(["author", "painter"])]
     assert list(some["fact_id"]) == list(expected["fact_id"])
-
-
-def test_limit_is_spread_over_domains_and_relations(facts):
     some = load_facts(limit=90, seed=3)
     pd.testing.assert_frame_equal(some, sample_evenly(facts, 90, 3).reset_index(drop=True))
     assert set(some["domain"].value_counts()) == {30}
@@ -139,28 +126,25 @@ def changed(old: str, new: str, before: str = "") -> str:
     return HEADER + before + GOOD.replace(old, new)
 
 
-@pytest.mark.parametrize(
-    ("text", "where", "what", "remedy"),
-    [
-        ("subject,relation\nKenya,capital\n", "line 1", "'object' is missing", "add it to the"),
-        ("subject,relation,objct\nKenya,capital,x\n", "line 1", "'object'", "rename 'objct'"),
-        ("subject,relation,object,alias\nK,capital,N,x\n", "line 1", "'aliases'", "rename 'alias'"),
-        (TWICE, "line 1", "occurs twice", "rename"),
-        (HEADER + GOOD + "\n" + GOOD, "line 4", "'Kenya' is already in line 2", "delete one"),
-        (changed("Kenya", "Mali", GOOD), "line 3", "'a/1' is already", "delete one"),
-        (changed("Kenya", "KENYA", GOOD), "line 3", "already in line 2", "aliases"),
-        (changed(",4", ",high"), "line 2", "popularity 'high' is not a", "write one"),
-        (changed(",4", ",-1"), "line 2", "popularity '-1' is not a", "leave it empty"),
-        (changed("Nairobi", " "), "line 2", "object cell is empty", "write the answer"),
-        (SEVERAL, "line 4", "object cell is empty", "write the answer"),
-        (changed("capital", "captial"), "line 2", "'captial' is unknown", "choose one"),
-        (changed("Location", "Place"), "line 2", "'Place' is unknown", "Entity, Human"),
-        (changed("Nairobi", "Nairobi, city"), "line 2", "9 cells", "double quotes"),
-        (changed("Nairobi", '"Nairobi'), "line 2", "not a CSV row", "close the double"),
-        (HEADER, "", "no rows", "add at least one row"),
-        ("", "line 1", "'subject' is missing", "add it to the header"),
-    ],
-)
+@pytest.mark.parametrize(("text", "where", "what", "remedy"), [
+    ("subject,relation\nKenya,capital\n", "line 1", "'object' is missing", "add it to the"),
+    ("subject,relation,objct\nKenya,capital,x\n", "line 1", "'object'", "rename 'objct'"),
+    ("subject,relation,object,alias\nK,capital,N,x\n", "line 1", "'aliases'", "rename 'alias'"),
+    (TWICE, "line 1", "occurs twice", "rename"),
+    (HEADER + GOOD + "\n" + GOOD, "line 4", "'Kenya' is already in line 2", "delete one"),
+    (changed("Kenya", "Mali", GOOD), "line 3", "'a/1' is already", "delete one"),
+    (changed("Kenya", "KENYA", GOOD), "line 3", "already in line 2", "aliases"),
+    (changed(",4", ",high"), "line 2", "popularity 'high' is not a", "write one"),
+    (changed(",4", ",-1"), "line 2", "popularity '-1' is not a", "leave it empty"),
+    (changed("Nairobi", " "), "line 2", "object cell is empty", "write the answer"),
+    (SEVERAL, "line 4", "object cell is empty", "write the answer"),
+    (changed("capital", "captial"), "line 2", "'captial' is unknown", "choose one"),
+    (changed("Location", "Place"), "line 2", "'Place' is unknown", "Entity, Human"),
+    (changed("Nairobi", "Nairobi, city"), "line 2", "9 cells", "double quotes"),
+    (changed("Nairobi", '"Nairobi'), "line 2", "not a CSV row", "close the double"),
+    (HEADER, "", "no rows", "add at least one row"),
+    ("", "line 1", "'subject' is missing", "add it to the header"),
+])  # fmt: skip
 def test_bad_file_gives_one_sentence(tmp_path, text, where, what, remedy):
     path = tmp_path / "mine.csv"
     path.write_text(text, encoding="utf-8")
@@ -182,16 +166,13 @@ def test_embedded_relations():
     assert table.loc["capital", "prefix"] == "The capital of {subject} is"
 
 
-@pytest.mark.parametrize(
-    ("row", "what"),
-    [
-        ("river,Which river?,The river of {subject} is,Location", "question 'Which river\\?' must"),
-        ("river,{subject}?,{subject} {x},Location", "prefix .* no other braces"),
-        ("The River,{subject}?,{subject} is,Location", "'The River' is no short name; write"),
-        ("river,{subject}?,{subject} is,Place", "'Place' is unknown; choose one of Entity"),
-        ("sea,{subject}?,{subject} is,Entity\nsea,{subject}?,{subject} is,Entity", "already in"),
-    ],
-)
+@pytest.mark.parametrize(("row", "what"), [
+    ("river,Which river?,The river of {subject} is,Location", "question 'Which river\\?' must"),
+    ("river,{subject}?,{subject} {x},Location", "prefix .* no other braces"),
+    ("The River,{subject}?,{subject} is,Location", "'The River' is no short name; write"),
+    ("river,{subject}?,{subject} is,Place", "'Place' is unknown; choose one of Entity"),
+    ("sea,{subject}?,{subject} is,Entity\nsea,{subject}?,{subject} is,Entity", "already in"),
+])  # fmt: skip
 def test_bad_relation_gives_one_sentence(tmp_path, row, what):
     path = tmp_path / "mine.csv"
     rows = row.replace("\n", ",arts,false\n")
@@ -200,35 +181,25 @@ def test_bad_relation_gives_one_sentence(tmp_path, row, what):
         fact_tables.read_relations(path)
 
 
-def typed() -> pd.DataFrame:
-    return pd.concat(map(fact_tables.load_question_types, ("train", "test")), ignore_index=True)
-
-
 def test_embedded_questions() -> None:
-    asked = typed()
+    train, test = map(fact_tables.load_question_types, ("train", "test"))
+    asked = pd.concat([train, test], ignore_index=True)
     assert asked["answer_type"].value_counts().to_dict() == {
         "Entity": 126, "Human": 126, "Location": 125, "Numerical": 126
     }  # fmt: skip
     # No type is given away by these two openings alone.
     opening = asked["question"].str.split().str[0]
     assert pd.crosstab(opening, asked["answer_type"]).loc[["What", "Which"]].min().min() >= 4
-
-
-def test_named_relations_are_those_of_the_facts_table() -> None:
-    every = typed()
-    named = every[every["relation"] != ""]
+    # Named relations are those of the facts table.
+    named = asked[asked["relation"] != ""]
     relations = load_relations()
     assert (relations.loc[named["relation"], "answer_type"].array == named["answer_type"]).all()
     # Every type has questions left when relations are held out.
-    left = every.loc[every["relation"] == "", "answer_type"].value_counts()
+    left = asked.loc[asked["relation"] == "", "answer_type"].value_counts()
     assert left.sum() == 334
     assert left.min() >= 45
-
-
-def test_embedded_splits_partition_the_questions() -> None:
-    train, test = fact_tables.load_question_types("train"), fact_tables.load_question_types("test")
     assert (len(train), len(test)) == (403, 100)
     assert test["answer_type"].value_counts().eq(25).all()
-    every = typed()["question"]
+    every = asked["question"]
     assert not every.str.casefold().duplicated().any()
     assert every.str.endswith(("?", ".")).all()

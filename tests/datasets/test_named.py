@@ -54,16 +54,13 @@ def test_a_revision(hub_cache) -> None:
         load_named(["squad"])
 
 
-@pytest.mark.parametrize(
-    ("names", "sentence"),
-    [
-        (["sqaud"], "no data set is called 'sqaud'; known are embedded, world, town, squad,"),
-        (["popqa@"], "no data set is called 'popqa@'; known are"),
-        (["facts.tsv"], r"no data set is called 'facts\.tsv'; known are embedded"),
-        ([], "no data set is named; give embedded, an official"),
-        ([SQUAD, f"squad:{DATA}/../data/squad-dev.json"], "two facts of squad:.* are called squad/a1"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("names", "sentence"), [
+    (["sqaud"], "no data set is called 'sqaud'; known are embedded, world, town, squad,"),
+    (["popqa@"], "no data set is called 'popqa@'; known are"),
+    (["facts.tsv"], r"no data set is called 'facts\.tsv'; known are embedded"),
+    ([], "no data set is named; give embedded, an official"),
+    ([SQUAD, f"squad:{DATA}/../data/squad-dev.json"], "two facts of squad:.* are called squad/a1"),
+])  # fmt: skip
 def test_names_that_are_not_known(names: list[str], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         load_named(names)

@@ -13,13 +13,7 @@ import pytest
 from factrobust import schemas
 from factrobust.datasets import official
 from factrobust.datasets.closed_book import read_json
-from factrobust.datasets.official import (
-    SETS,
-    fetch,
-    load_trec,
-    local_files,
-    read_rows,
-)
+from factrobust.datasets.official import SETS, fetch, load_trec, local_files, read_rows
 from factrobust.paths import files_read
 from factrobust.tables import FactsError
 from factrobust.time import facts as dated
@@ -92,16 +86,13 @@ def test_the_files_of_a_folder(tmp_path):
     assert local_files(tmp_path / "README.md") == [tmp_path / "README.md"]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("a.json", b'{"a": "\xe9"}', r"a\.json cannot be read as X \(UnicodeDecodeError"),
-        ("a.json", b'{"a": "cut', r"\(JSONDecodeError: Unterminated string .*line 1 column 7"),
-        ("a.json", b"[]", r"\(IndexError: .*\); give the set's own file, with answers, unpacked"),
-        ("a.json", None, r"\(FileNotFoundError"),
-        ("a.parquet", b"PAR1 and no more", r"\(ArrowInvalid"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "sentence"), [
+    ("a.json", b'{"a": "\xe9"}', r"a\.json cannot be read as X \(UnicodeDecodeError"),
+    ("a.json", b'{"a": "cut', r"\(JSONDecodeError: Unterminated string .*line 1 column 7"),
+    ("a.json", b"[]", r"\(IndexError: .*\); give the set's own file, with answers, unpacked"),
+    ("a.json", None, r"\(FileNotFoundError"),
+    ("a.parquet", b"PAR1 and no more", r"\(ArrowInvalid"),
+])  # fmt: skip
 def test_a_file_that_cannot_be_read(tmp_path, name, content, sentence):
     path = tmp_path / name
     if content is not None:
@@ -109,8 +100,6 @@ def test_a_file_that_cannot_be_read(tmp_path, name, content, sentence):
     with pytest.raises(FactsError, match=sentence), official.reading(path, "X"):
         read_json(path)[0]
 
-
-# ---- PopQA ---------------------------------------------------------------------------------------
 
 HEADER = [
     *("id", "subj", "prop", "obj", "subj_id", "prop_id", "obj_id", "s_aliases", "o_aliases"),
@@ -166,23 +155,18 @@ def test_popqa(write, tmp_path):
         pd.testing.assert_frame_equal(same.assign(source=""), facts.assign(source=""))
 
 
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        ({"possible_answers": '["golf", "go'}, r" .* popqa \(JSONDecodeError: Unterminated string"),
-        ({"s_pop": "many"}, r" cannot be read as popqa \(ValueError: .* string .many. at"),
-        ({"prop": "spouse"}, r", line 3: the prop 'spouse' is none of PopQA's 16"),
-        ({"subj": ""}, r", line 3: the subj cell is empty; remove the row"),
-        ({"id": 11}, r", line 3: id '11' is already in line 2"),
-    ],
-)
+@pytest.mark.parametrize(("change", "what"), [
+    ({"possible_answers": '["golf", "go'}, r" .* popqa \(JSONDecodeError: Unterminated string"),
+    ({"s_pop": "many"}, r" cannot be read as popqa \(ValueError: .* string .many. at"),
+    ({"prop": "spouse"}, r", line 3: the prop 'spouse' is none of PopQA's 16"),
+    ({"subj": ""}, r", line 3: the subj cell is empty; remove the row"),
+    ({"id": 11}, r", line 3: id '11' is already in line 2"),
+])  # fmt: skip
 def test_a_bad_row_of_popqa(write, change, what):
     bad = dict(zip(HEADER, popqa_row(14, "S", "sport", ["golf"], 5, "Q?"), strict=True)) | change
     with pytest.raises(FactsError, match=rf"test\.tsv{what}"):
         load("popqa", write("test.tsv", HEADER, NILS, [*bad.values()]))
 
-
-# ---- PopQA-TP ------------------------------------------------------------------------------------
 
 TP_HEADER = ["paraphrase", "template_id", "prop", "possible_answers", "id"]
 NAME = SETS["popqa_tp"].files
@@ -238,13 +222,10 @@ def test_popqa_chooses_the_groups_of_popqa_tp(write):
         load("popqa_tp", path)
 
 
-@pytest.mark.parametrize(
-    ("at", "new", "what"),
-    [
-        ((1, 3), '["Norge"]', r"line 3: the possible_answers .* differs from that of the first"),
-        ((1, 1), 2, r"line 4: prop 'country', id '21', template_id '2' is already in line 3"),
-    ],
-)
+@pytest.mark.parametrize(("at", "new", "what"), [
+    ((1, 3), '["Norge"]', r"line 3: the possible_answers .* differs from that of the first"),
+    ((1, 1), 2, r"line 4: prop 'country', id '21', template_id '2' is already in line 3"),
+])  # fmt: skip
 def test_a_bad_row_of_popqa_tp(write, at, new, what):
     rows = [list(row) for row in TP_ROWS]
     rows[at[0]][at[1]] = new
@@ -266,26 +247,15 @@ def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
     assert load("popqa").table["source"].unique().tolist() == [SETS["popqa"].hub]
 
 
-@pytest.mark.parametrize(
-    ("garbled", "whole"),
-    [
-        ("Leona Deti√®ge", "Leona Detiège"),
-        ("√ûorsteinn Bachmann", "Þorsteinn Bachmann"),
-        ("Ivica Brziƒá", "Ivica Brzić"),
-        ("Leipzig‚ÄìDresden", "Leipzig–Dresden"),
-        ("\uf8ffüèà", "🏈"),
-        ("–ú–æ—Å–∫–≤–∞", "Москва"),
-        ("Bra»ôov", "Brașov"),
-        ("Hu·∫ø", "Huế"),
-        *((right, right) for right in ("Beyoncé", "L’État", "«États»", "São Paulo", "CAFÉ™", "√2")),
-        *((right, right) for right in ("Paris–Évreux", "Århus", "北京", "Deti\ufffdge", "Oslo")),
-    ],
-)
+@pytest.mark.parametrize(("garbled", "whole"), [
+    ("Leona Deti√®ge", "Leona Detiège"), ("√ûorsteinn Bachmann", "Þorsteinn Bachmann"),
+    ("Ivica Brziƒá", "Ivica Brzić"), ("Leipzig‚ÄìDresden", "Leipzig–Dresden"), ("\uf8ffüèà", "🏈"),
+    ("–ú–æ—Å–∫–≤–∞", "Москва"), ("Bra»ôov", "Brașov"), ("Hu·∫ø", "Huế"),
+    *((right, right) for right in ("Beyoncé", "L’État", "«États»", "São Paulo", "CAFÉ™", "√2")),
+    *((right, right) for right in ("Paris–Évreux", "Århus", "北京", "Deti\ufffdge", "Oslo")),
+])  # fmt: skip
 def test_garbled_letters_are_mended_and_right_ones_stay(garbled, whole):
     assert wordings._mended(garbled) == whole
-
-
-# ---- TREC ----------------------------------------------------------------------------------------
 
 
 def test_trec():

@@ -34,7 +34,7 @@ def test_text_and_table_2_hold_the_headlines():
     assert table.to_dict() == settings
 
 
-def test_time_tables_hold_the_papers_counts():
+def test_time_tables_hold_the_papers_counts_and_pairs_of_models():
     counts = load_published("2-time-table-2").set_index("quantity")["value"]
     text = load_published("2-time-text")
     asked = text.drop_duplicates("quantity").set_index("quantity")["value"]
@@ -45,28 +45,16 @@ def test_time_tables_hold_the_papers_counts():
     product = counts["correct_dates_per_fact"] * counts["incorrect_dates_per_fact"]
     assert counts["tests_per_fact"] > product
     assert load_published("2-time-table-1")["label"].tolist() == ["incorrect"] * 4 + ["correct"] * 2
-
-
-def test_time_models_are_the_papers_pairs():
     models = load_published("2-time-models")
-    text = load_published("2-time-text").set_index("quantity")["value"]
-    assert len(models) == text["models"]
+    assert len(models) == asked["models"]
     assert models["model"].is_unique
     kinds = models.groupby("pair")["kind"].apply(sorted)
     assert kinds.map(lambda kind: kind == ["instruction-tuned", "pretrained"]).all()
     assert models.groupby("pair")["parameters"].nunique().eq(1).all()
-
-
-def test_time_text_says_where_it_contradicts_itself():
-    text = load_published("2-time-text")
+    # The text contradicts itself, and says so.
     llama = text[(text["quantity"] == "robustness") & (text["model"] == "Llama-3.1-70B")]
     assert llama["value"].tolist() == [0.26, 0.23]
     assert llama["note"].str.contains("of the same model").all()
-
-
-def wording_coefficients() -> pd.DataFrame:
-    """Tables 10 to 14 of paper 3: a model each."""
-    return pd.concat([load_published(f"3-wording-table-{number}") for number in range(10, 15)])
 
 
 def test_wording_table_1_adds_up_but_for_author():
@@ -98,7 +86,8 @@ def test_wording_table_7_is_of_odds_ratios():
 
 
 def test_wording_coefficients_add_up_where_they_are_said_to():
-    table = wording_coefficients()
+    # Tables 10 to 14 of paper 3: a model each.
+    table = pd.concat([load_published(f"3-wording-table-{number}") for number in range(10, 15)])
     off = table["check"].str.startswith("does not add up")
     assert off.sum() == 8
     assert table["check"].str.match(r"ok$|restored: |does not add up: ").all()
@@ -110,10 +99,7 @@ def test_wording_coefficients_add_up_where_they_are_said_to():
     assert slack[~off].max() < 0.0015
     assert middle[~off].max() < 0.0015
     assert ((slack > 0.0015) | (middle > 0.0015))[off].all()
-
-
-def test_wording_coefficients_of_16_categories_but_for_lost_rows():
-    table = wording_coefficients()
+    # Of 16 categories, but for lost rows.
     assert not table.duplicated(["model", "term"]).any()
     text = load_published("3-wording-text")
     lost = text[text["quantity"] == "coefficient_rows_lost"].set_index("model")["value"]

@@ -104,12 +104,10 @@ def test_surfaces_have_entropy_along_x_and_say_their_values(check):
 
 
 def test_frs_by_entropy_colours_t_b_and_marks_unbroken_facts_apart(check, models, points, entries):
-    one = pd.DataFrame(
-        {
-            "entropy": [0.5, 0.1, 0.2, 0.3, 0.9, np.nan], "frs": [0.4, 1, 0.7, 0.6, 0.1, np.nan],
-            "t_b": [1, np.inf, 0.4, 1, 0.6, 1], "d": 1.0, "fact_id": range(6),
-        }
-    )  # fmt: skip
+    one = pd.DataFrame({
+        "entropy": [0.5, 0.1, 0.2, 0.3, 0.9, np.nan], "frs": [0.4, 1, 0.7, 0.6, 0.1, np.nan],
+        "t_b": [1, np.inf, 0.4, 1, 0.6, 1], "d": 1.0, "fact_id": range(6),
+    })  # fmt: skip
     facts = pd.concat(one.assign(model=model) for model in models)
     fig = check(plots.frs_by_entropy(facts, "from $P_t$"), axes=len(models))
     for axis in fig.axes:

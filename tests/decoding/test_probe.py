@@ -19,19 +19,16 @@ TABLE = {
     # One token ahead of four equal ones: P_t = 1 / (1 + 4 (1/6)^(1/t)), t_b = log 6 / log 4.
     " Kenya": {" Nairobi": 0.6, " Mombasa": 0.1, " Kisumu": 0.1, " Nakuru": 0.1, " Lamu": 0.1},
     # Two tokens: P_t = 1 / (1 + (1/4)^(1/t)) x 1 / (1 + 2 (1/18)^(1/t)).
-    " Peru": {" Li": 0.8, " Cu": 0.2},
-    " Li": {"ma": 0.9, "ga": 0.05, "on": 0.05},
+    " Peru": {" Li": 0.8, " Cu": 0.2}, " Li": {"ma": 0.9, "ga": 0.05, "on": 0.05},
     # One competitor: above one half at any temperature.
     " Egypt": {" Cairo": 0.9, " Giza": 0.1},
     # A detour: " big Accra" is right, too. P_1 is one half.
-    " Ghana": {" Accra": 0.5, " big": 0.3, " Lagos": 0.2},
-    " big": {" Accra": 1.0},
+    " Ghana": {" Accra": 0.5, " big": 0.3, " Lagos": 0.2}, " big": {" Accra": 1.0},
     # The greedy answer is wrong.
     " Chile": {" Quito": 0.7, " Santiago": 0.3},
     # The answer begins a longer word in two of five samples.
-    " Niamey": {" Niger": 1.0},
-    " Niger": {"</s>": 0.6, "ia": 0.4},
-}
+    " Niamey": {" Niger": 1.0}, " Niger": {"</s>": 0.6, "ia": 0.4},
+}  # fmt: skip
 OBJECTS = {"Kenya": "Nairobi", "Peru": "Lima", "Egypt": "Cairo", "Ghana": "Accra"}
 OBJECTS |= {"Chile": "Santiago", "Niamey": "Niger"}
 ALPHA = 1e-4
@@ -71,15 +68,11 @@ CURVES: dict[str, Any] = {
 }
 
 
-def test_prompts_are_what_is_sent(toy, facts):
-    shown = probe.prompts(toy, facts)
-    assert shown[0] == "Where is Kenya? To Kenya"
-    assert probe.greedy(toy, facts)["prompt"].tolist() == shown
-
-
 def test_greedy_answers(toy, facts, known):
     made = probe.greedy(toy, facts)
     pd.testing.assert_frame_equal(made[list(facts)], facts)
+    assert made["prompt"].tolist() == probe.prompts(toy, facts)
+    assert made["prompt"][0] == "Where is Kenya? To Kenya"
     made = made.set_index("fact_id")
     said = {name: f" {answer}" for name, answer in OBJECTS.items()}
     assert made["text"].to_dict() == said | {"Chile": " Quito"}

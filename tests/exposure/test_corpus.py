@@ -34,7 +34,7 @@ def town(world: w.World) -> pd.DataFrame:
 # ---- what chance assigned ------------------------------------------------------------------------
 
 
-def test_the_world_is_as_large_as_its_readme_says(world, corpus, town):
+def test_the_world_is_as_large_as_its_readme_says(world, corpus, town, smollm):
     assert (world.facts["subject"].nunique(), len(world.facts)) == (1012, 2178)
     counts = world.facts["relation"].value_counts(sort=False).to_dict()
     assert counts == {
@@ -42,23 +42,17 @@ def test_the_world_is_as_large_as_its_readme_says(world, corpus, town):
     }  # fmt: skip
     assert (len(corpus), len(town)) == (202_554, 26 * 127)
     readme = (w.FOLDER / "README.md").read_text(encoding="utf-8")
-    for number in ("1,012", "2,178", "202,554", "3,302"):
-        assert number in readme
-
-
-def test_the_corpora_are_as_long_as_the_readme_says(world, corpus, town, smollm):
-    """Words and marks, with the newline that ends each; and SmolLM2's tokens, an object one of them."""
+    for text in ("1,012", "2,178", "202,554", "3,302", "2.6 million words", "55,000 tokens"):
+        assert text in readme
+    # Words and marks, with the newline that ends each; and SmolLM2's tokens, an object one of them.
     assert 2.55e6 < corpus["text"].str.count(r"\w+|[^\w\s]|\n").sum() + len(corpus) < 2.65e6
     tokens = smollm.tokenizer([text + "\n" for text in town["text"]], add_special_tokens=False)
     assert 54_500 < sum(map(len, tokens.input_ids)) < 55_500
     objects = smollm.tokenizer([*(" " + world.objects["object"])], add_special_tokens=False)
     assert {*map(len, objects.input_ids)} == {1}
-    readme = (w.FOLDER / "README.md").read_text(encoding="utf-8")
-    assert "2.6 million words" in readme
-    assert "55,000 tokens" in readme
 
 
-def test_every_factor_is_balanced_within_a_relation(world):
+def test_every_factor_is_balanced_within_a_relation_and_independent(world):
     for _, facts in world.facts.groupby("relation"):
         assert facts["exposure"].value_counts().nunique() == 1  # 38, 27 or 34 facts an exposure
         assert sorted(facts["exposure"].unique()) == [0, *(2**k for k in range(10))]
@@ -69,10 +63,7 @@ def test_every_factor_is_balanced_within_a_relation(world):
             assert np.ptp(facts[factor].value_counts()) <= 1
     sizes = world.facts["town_exposure"].dropna().value_counts().to_dict()
     assert sizes == dict.fromkeys([0, 1, 2, 4, 8, 16, 32, 64], 26)
-
-
-def test_factors_are_independent(world):
-    """No two go together: |r| of 2,178 independent pairs exceeds 0.07 once in a thousand times."""
+    # No two go together: |r| of 2,178 independent pairs exceeds 0.07 once in a thousand times.
     columns = ["exposure", "n_wordings", "contradicted", "n_dates", "town_exposure"]
     ranks = world.facts[columns].astype(float).rank()
     r = ranks.corr().to_numpy()[np.triu_indices(5, 1)]
@@ -101,9 +92,6 @@ def test_no_held_out_wording_has_a_word_of_its_own(world):
         ]
         assert words[1] <= words[0]
     assert world.wordings.groupby("held_out").size().to_dict() == {False: 48, True: 12}
-
-
-# ---- the corpus ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("which", ["corpus", "town"])
@@ -260,9 +248,6 @@ def test_every_fact_has_contexts_of_all_kinds():
     town = load_named_context("town")  # birthplaces alone
     with pytest.raises(ValueError, match=r"to birthplace/.* no fact of another kind and domain"):
         varied_contexts(town, town)
-
-
-# ---- what was told of a fact ---------------------------------------------------------------------
 
 
 def test_a_table_gets_the_exposure_of_its_facts(world):

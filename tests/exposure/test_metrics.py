@@ -41,12 +41,6 @@ def test_no_share_grows_beyond_one() -> None:
     assert drawn == pytest.approx(half, rel=0.05)
 
 
-def test_doses_with_more_facts_weigh_more() -> None:
-    doses, mean = np.array([0, 1, 2, 4]), np.array([0.0, 0.2, 0.9, 0.5])
-    heavy = metrics.fit_hill(doses, mean, np.array([9.0, 9, 1, 900]))
-    assert metrics.hill([4], *heavy)[0] == pytest.approx(0.5, abs=0.02)
-
-
 def test_the_curve_is_scipys_for_means_whose_variance_is_one_over_n() -> None:
     n, mean = np.array([9.0, 9, 90, 9, 900]), np.array([0.0, 0.3, 0.2, 0.8, 0.7])
     dose = np.array([0, 1, 4, 16, 64])
@@ -94,9 +88,7 @@ def test_what_does_not_grow_has_no_half_effect() -> None:
     (row,) = metrics.dose_response(flat, "right", n_boot=20).to_dict("records")
     assert row["floor"] == 0
     assert np.isnan([row["mean"], row["low"], row["high"]]).all()
-
-
-def test_growth_is_asked_of_the_upper_half_of_doses() -> None:
+    # Growth is asked of the upper half of the doses.
     n, place = np.full(11, 50.0), np.arange(11)  # the median dose is the sixth
     early, late = np.isin(place, range(1, 5)).astype(float), (place > 5).astype(float)
     assert np.isnan(metrics.fit_hill(DOSES, early, n)[2])
@@ -108,9 +100,8 @@ def test_growth_is_asked_of_the_upper_half_of_doses() -> None:
 def test_each_of_several_measures_has_its_own_curve() -> None:
     rows = facts(metrics.hill(DOSES, 0.05, 0.95, 20, 1.4), 40)
     rows["sure"] = rows["right"].where(rows["exposure"] > 0) * 0.5
-    table = metrics.dose_response(
-        rows.fillna({"sure": 0.0}), ["right", "sure"], ["measure", "model"]
-    )
+    rows = rows.fillna({"sure": 0.0})
+    table = metrics.dose_response(rows, ["right", "sure"], ["measure", "model"])
     assert table["measure"].tolist() == ["right", "sure"]
     assert table.loc[0].drop("measure").equals(metrics.dose_response(rows, "right").loc[0])
     assert table["top"][1] == pytest.approx(table["top"][0] / 2, rel=0.1)
@@ -150,9 +141,8 @@ def test_ranks_and_what_is_added_by_hand() -> None:
     # a measure that holds the rest, all is explained: 0.36 is added.
     rows = pd.DataFrame({"exposure": [1, 2, 4, 8], "logprob": [-9, -5, -1, -2]})
     rows = rows.assign(model="m", all=[1, 2, 3, 4])
-    table = metrics.rank_by_exposure(rows, ["logprob", "all"], n_boot=10).set_index(
-        ["measure", "what"]
-    )
+    table = metrics.rank_by_exposure(rows, ["logprob", "all"], n_boot=10)
+    table = table.set_index(["measure", "what"])
     expected = {("logprob", "rank correlation"): 0.8, ("all", "rank correlation"): 1}
     assert table["mean"].to_dict() == pytest.approx(expected | {("all", "added"): 0.36})
 
@@ -163,9 +153,8 @@ def test_noise_adds_nothing_and_a_second_view_adds_something() -> None:
     first, second, noise = (np.log1p(dose) * a + rng.normal(0, 1, len(dose)) for a in (1, 1, 0))
     rows = pd.DataFrame({"model": "m", "exposure": dose, "logprob": first, "noise": noise})
     rows["second"] = second
-    table = metrics.rank_by_exposure(rows, ["noise", "second"], n_boot=200).set_index(
-        ["measure", "what"]
-    )
+    table = metrics.rank_by_exposure(rows, ["noise", "second"], n_boot=200)
+    table = table.set_index(["measure", "what"])
     assert table.loc[("noise", "added"), "mean"] < 0.01
     assert table.loc[("second", "added"), "low"] > 0.01
 

@@ -12,11 +12,8 @@ TABLE = TABLE.assign(mean=[0.1, 0.2, 0.3, 0.1, 0.4, 0.9], n=30)
 TABLE = TABLE.assign(low=TABLE["mean"] - 0.1, high=TABLE["mean"] + 0.1)
 
 
-def test_exposures_stand_on_a_log_axis_and_none_apart() -> None:
+def test_points_lines_and_chance_on_a_log_axis_with_none_apart() -> None:
     assert plots.place([0, 1, 4, 512]).tolist() == [plots.NEVER, 0, 2, 9]
-
-
-def test_points_lines_and_chance() -> None:
     fig = plots.by_exposure(TABLE, "share right", at=0.05)
     (axis,) = fig.axes
     drawn = [[*line.get_ydata()] for line in axis.lines]
@@ -47,9 +44,8 @@ def test_series_look_like_no_model() -> None:
     fig = plots.by_exposure(many[many["model"] == "world-m"], "share right", by="false")
     drawn = {line.get_color() for line in fig.axes[0].lines}
     assert len(drawn) == 5
-    assert not drawn & {
-        look.colour for look in (*style.WORLD.values(), *style.looks(style.MODELS).values())
-    }
+    known = *style.WORLD.values(), *style.looks(style.MODELS).values()
+    assert not drawn & {look.colour for look in known}
 
 
 def test_looks_may_be_given() -> None:

@@ -8,13 +8,8 @@ from factrobust.models import grow
 
 def test_a_tiny_model_learns_what_it_is_told_often():
     given = {
-        "relation": "birthplace",
-        "width": 64,
-        "layers": 2,
-        "rate": 3e-3,
-        "moments": 5,
-        "seed": 0,
-    }
+        "relation": "birthplace", "width": 64, "layers": 2, "rate": 3e-3, "moments": 5, "seed": 0,
+    }  # fmt: skip
     study = exposure.Training({"__annotations__": given} | given)
     loss, known = study.train()
     assert len(study.sentences) == 38_874
@@ -33,13 +28,8 @@ def test_a_training_is_done_anew_for_another_code_or_version(monkeypatch, tmp_pa
     trained, watched = [], grow.watched
     monkeypatch.setattr(grow, "watched", lambda *a, **k: trained.append(1) or watched(*a, **k))
     given = {
-        "relation": "birthplace",
-        "width": 32,
-        "layers": 1,
-        "rate": 1e-2,
-        "moments": 2,
-        "seed": 0,
-    }
+        "relation": "birthplace", "width": 32, "layers": 1, "rate": 1e-2, "moments": 2, "seed": 0,
+    }  # fmt: skip
     study = exposure.Training({"__annotations__": given} | given)
     study.sentences = study.sentences.iloc[:1000]
     loss, known = study.train()

@@ -70,9 +70,7 @@ def test_columns_and_types(facts):
     assert facts["aliases"].map(lambda value: isinstance(value, list)).all()
     assert all(fact.object not in fact.aliases for fact in facts.itertuples())
     assert all(re.fullmatch(r"[a-z_]+/[\w-]+/[\w-]+", name) for name in facts["fact_id"])
-
-
-def test_counts_and_years_promised(facts):
+    # Counts and years that are promised.
     assert list(facts["relation"].unique()) == RELATIONS
     assert len(facts) >= 150
     assert facts["relation"].value_counts().min() >= 25
@@ -91,9 +89,7 @@ def test_facts_known_by_hand(facts):
     }
     bounds = facts.set_index("fact_id").loc[[*known], ["start", "end"]]
     assert dict(zip(known, bounds.to_numpy().tolist(), strict=True)) == known
-
-
-def test_every_fact_can_be_tested(facts):
+    # Every fact can be tested.
     years = sample_dates(facts).query("precision == 'year'")
     counts = pd.crosstab(years["fact_id"], years["label"])
     assert len(counts) == len(facts)
@@ -147,43 +143,34 @@ def test_popularities_of_different_counts_are_kept_apart(load):
     long = popularities(mine)
     assert list(long.columns) == ["fact_id", "what", "popularity"]
     assert long.sort_values("popularity").drop(columns="fact_id").to_numpy().tolist() == [
-        ["subject (views)", 3],
-        ["fact", 3.5],
-        ["object (views)", 4],
-        ["subject (people)", 5],
-        ["object (views)", 6],
-        ["subject", 7],
-    ]
+        ["subject (views)", 3], ["fact", 3.5], ["object (views)", 4], ["subject (people)", 5],
+        ["object (views)", 6], ["subject", 7],
+    ]  # fmt: skip
     assert set(long["fact_id"]) == set(mine["fact_id"][:3])
 
 
 def test_how_many_popularities_are_known(facts):
     assert popularities(facts)["what"].value_counts().to_dict() == {
-        "subject (views)": 121,
-        "subject (people)": 86,
-        "object (views)": 79,
-    }
+        "subject (views)": 121, "subject (people)": 86, "object (views)": 79,
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (HEADER + GOOD.replace("2005-11-19", ""), "line 2: the start cell is empty; write when .*"),
-        (HEADER + GOOD.replace("05-11-19", "05-11-31"), "line 2: the start '2005-11-31' is no date .*"),
-        (HEADER + GOOD.replace("2015-01-09", "2013-02-29"), "line 2: the end '2013-02-29' is no date of"),
-        (HEADER + GOOD + "A,employer,B,2009,2001\n", "line 3: .* from 2009 to 2001 ends before .* swap"),
-        (HEADER + "A,employer,B,2009,2010\n", "line 2: .* from 2009 to 2010 has no whole .* delete the line"),
-        (HEADER + GOOD + GOOD, "line 3: .* is already in line 2; .*delete one"),
-        (HEADER + GOOD.replace("head_of_state", "spouse"), "line 2: .*'spouse' is unknown; .*choose"),
-        (OFFICE + FIRST + SECOND.replace("1970-06-19", "1970-06-18"), "line 3: the term of 'Heath' begins before"),
-        (OFFICE + SECOND + FIRST, "line 3: the term of 'Wilson' begins before the last one of its chain ends"),
-        (OFFICE + FIRST + SECOND.replace("1974-03", "") + THIRD, "line 4: the term of 'Wilson' begins before"),
-        (OFFICE + FIRST + SECOND.replace("1974-03", "1969"), "line 3: the term of 'Heath' ends before it begins"),
-        (OFFICE + FIRST + SECOND.replace("1970-06-19", ""), "line 3: the start cell is empty"),
-        (OFFICE + FIRST + SECOND.replace("1974-03", "1974-13"), "line 3: the end '1974-13' is no date"),
-        (OFFICE + FIRST + SECOND.replace("Heath", ""), "line 3: the holder cell is empty; write who held"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "message"), [
+    (HEADER + GOOD.replace("2005-11-19", ""), "line 2: the start cell is empty; write when .*"),
+    (HEADER + GOOD.replace("05-11-19", "05-11-31"), "line 2: the start '2005-11-31' is no date .*"),
+    (HEADER + GOOD.replace("2015-01-09", "2013-02-29"), "line 2: the end '2013-02-29' is no date of"),
+    (HEADER + GOOD + "A,employer,B,2009,2001\n", "line 3: .* from 2009 to 2001 ends before .* swap"),
+    (HEADER + "A,employer,B,2009,2010\n", "line 2: .* from 2009 to 2010 has no whole .* delete the line"),
+    (HEADER + GOOD + GOOD, "line 3: .* is already in line 2; .*delete one"),
+    (HEADER + GOOD.replace("head_of_state", "spouse"), "line 2: .*'spouse' is unknown; .*choose"),
+    (OFFICE + FIRST + SECOND.replace("1970-06-19", "1970-06-18"), "line 3: the term of 'Heath' begins before"),
+    (OFFICE + SECOND + FIRST, "line 3: the term of 'Wilson' begins before the last one of its chain ends"),
+    (OFFICE + FIRST + SECOND.replace("1974-03", "") + THIRD, "line 4: the term of 'Wilson' begins before"),
+    (OFFICE + FIRST + SECOND.replace("1974-03", "1969"), "line 3: the term of 'Heath' ends before it begins"),
+    (OFFICE + FIRST + SECOND.replace("1970-06-19", ""), "line 3: the start cell is empty"),
+    (OFFICE + FIRST + SECOND.replace("1974-03", "1974-13"), "line 3: the end '1974-13' is no date"),
+    (OFFICE + FIRST + SECOND.replace("Heath", ""), "line 3: the holder cell is empty; write who held"),
+])  # fmt: skip
 def test_bad_file_gives_one_sentence(load, text, message):
     with pytest.raises(FactsError, match=rf"^.*mine\.csv, {message}.*\.$"):
         load(text)
@@ -196,19 +183,12 @@ def test_periods_that_touch_are_two(load):
     assert len(load(HEADER + on_one_day)) == 2
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "years"),
-    [
-        ("2001", "2003", 1),
-        ("2001", "2002", 0),
-        ("2001-12-31", "2003-01-01", 1),
-        ("2002-01-01", "2003-12-31", 0),  # each bound's own day may be either side of the change
-        ("2001-12", "2003-01", 1),
-        ("2001-01-01", "2001-02-01", 0),
-        ("2005", "2001", 0),
-        ("1999-05-02", "2010", 10),
-    ],
-)
+@pytest.mark.parametrize(("start", "end", "years"), [
+    ("2001", "2003", 1), ("2001", "2002", 0), ("2001-12-31", "2003-01-01", 1),
+    ("2002-01-01", "2003-12-31", 0),  # each bound's own day may be either side of the change
+    ("2001-12", "2003-01", 1), ("2001-01-01", "2001-02-01", 0), ("2005", "2001", 0),
+    ("1999-05-02", "2010", 10),
+])  # fmt: skip
 def test_whole_years_by_hand(start, end, years):
     assert temporal.whole_years(pd.Series([start]), pd.Series([end])).tolist() == [years]
 
@@ -229,23 +209,18 @@ def test_describe_dates_by_hand():
     assert table.loc["overall"].tolist() == pytest.approx([4 / 3, 3.5 / 3, 2 / 3, 6.5 / 3, 2])
 
 
-# ---- successions ---------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def terms() -> pd.DataFrame:
     return load_successions()
 
 
-def test_columns_and_types_of_terms(terms):
+def test_columns_types_and_counts_of_terms(terms):
     assert tuple(terms.columns) == temporal.TERM_COLUMNS
     schemas.Terms.validate(terms)
     assert terms["source"].str.match(r"Wikipedia: \S").all()
     assert (terms["question"] == "who was " + terms["office"] + "?").all()
     assert terms["office"].str.match("the [a-zA-Z]").all()
-
-
-def test_counts_that_the_readme_says(terms):
+    # Counts that the README says.
     chains = terms.groupby("chain")
     years = moments(terms)
     assert (len(terms), len(chains), len(years)) == (344, 29, 1809)
@@ -259,15 +234,11 @@ def test_counts_that_the_readme_says(terms):
 
 def test_holders_known_by_hand(terms):
     known = {
-        ("us-president", 1962): "John F. Kennedy",
-        ("us-president", 2020): "Donald Trump",
-        ("uk-prime-minister", 1975): "Harold Wilson",
-        ("uk-prime-minister", 1968): "Harold Wilson",
-        ("germany-chancellor", 1997): "Helmut Kohl",
-        ("pope", 1990): "John Paul II",
-        ("un-secretary-general", 1999): "Kofi Annan",
-        ("new-york-mayor", 2003): "Michael Bloomberg",
-    }
+        ("us-president", 1962): "John F. Kennedy", ("us-president", 2020): "Donald Trump",
+        ("uk-prime-minister", 1975): "Harold Wilson", ("uk-prime-minister", 1968): "Harold Wilson",
+        ("germany-chancellor", 1997): "Helmut Kohl", ("pope", 1990): "John Paul II",
+        ("un-secretary-general", 1999): "Kofi Annan", ("new-york-mayor", 2003): "Michael Bloomberg",
+    }  # fmt: skip
     asked = moments(terms).set_index(["chain", "year"])["holder"]
     assert asked.loc[[*known]].tolist() == [*known.values()]
 
@@ -301,11 +272,9 @@ def test_own_file_of_terms(load):
     )
     assert tuple(terms.columns) == (*temporal.TERM_COLUMNS, "note")
     assert terms[["term", "end", "prefix"]].to_numpy().tolist() == [
-        [0, "1970-06", "the prime minister was"],
-        [0, "1967", "the actor of James Bond was"],
-        [1, "", "the prime minister was"],
-        [1, "1969-12", "James Bond was"],
-    ]
+        [0, "1970-06", "the prime minister was"], [0, "1967", "the actor of James Bond was"],
+        [1, "", "the prime minister was"], [1, "1969-12", "James Bond was"],
+    ]  # fmt: skip
     assert terms.loc[0, "aliases"] == ["Harold Wilson"]
     assert terms.loc[1, "question"] == "who was James Bond?"
     asked = moments(terms).groupby(["holder", "term"])["year"].apply(list)
@@ -313,19 +282,16 @@ def test_own_file_of_terms(load):
     assert asked.to_dict() == {who: [*range(a, b + 1)] for who, (a, b) in years.items()}
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "n_years", "years"),
-    [
-        ("2000-12-31", "2006-01-01", None, [2001, 2002, 2003, 2004, 2005]),
-        ("2001-01-01", "2005-12-31", None, [2002, 2003, 2004]),  # the bounds touch 2001 and 2005
-        ("2000", "2006", 1, [2003]),
-        ("2000", "2005", 1, [2003]),  # the later one in the middle of 2001 to 2004
-        ("2000", "2006", 2, [2002, 2004]),  # (i + 1/2) 5 / 2 is 1.25 and 3.75
-        ("2000", "2006", 3, [2001, 2003, 2005]),  # 0.83, 2.5, 4.17
-        ("2000", "2003", 9, [2001, 2002]),
-        ("2000-06", "2001-06", 1, []),
-    ],
-)
+@pytest.mark.parametrize(("start", "end", "n_years", "years"), [
+    ("2000-12-31", "2006-01-01", None, [2001, 2002, 2003, 2004, 2005]),
+    ("2001-01-01", "2005-12-31", None, [2002, 2003, 2004]),  # the bounds touch 2001 and 2005
+    ("2000", "2006", 1, [2003]),
+    ("2000", "2005", 1, [2003]),  # the later one in the middle of 2001 to 2004
+    ("2000", "2006", 2, [2002, 2004]),  # (i + 1/2) 5 / 2 is 1.25 and 3.75
+    ("2000", "2006", 3, [2001, 2003, 2005]),  # 0.83, 2.5, 4.17
+    ("2000", "2003", 9, [2001, 2002]),
+    ("2000-06", "2001-06", 1, []),
+])  # fmt: skip
 def test_moments(load, start, end, n_years, years):
     terms = load(
         f"{OFFICE}a,the king,Ann,1990,1994\na,the king,Bob,{start},{end}\n"
@@ -382,7 +348,7 @@ def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
     assert set(some.loc[~fine, "precision"]) == {"year"}
 
 
-def test_timestress_brings_its_dates(reds: Path) -> None:
+def test_timestress_brings_its_dates(reds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts, counts, dates = temporal.load_named_temporal(f"timestress:{reds}", sampling="published")
     assert facts["fact_id"].tolist() == ["member_of/ann/reds", "member_of/bob/reds"]
     assert facts["question"].tolist() == ["whose was Ann?", "whose was Bob?"]
@@ -390,9 +356,7 @@ def test_timestress_brings_its_dates(reds: Path) -> None:
     assert list(dates) == [*schemas.Dates.columns]
     assert len(dates) == 38
     assert counts == {"no context": 1, "discarded": 0, "before year 1": 0}
-
-
-def test_the_papers_relations_of_timestress(reds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The paper's relations, and so many facts of each.
     path = reds / "train.parquet"
     rows = pd.read_parquet(path)
     other = rows.assign(RelationLabel="spouse", RelationID="2")
@@ -417,10 +381,8 @@ def test_timestress_is_sampled_and_thinned(reds: Path) -> None:
     assert dates["year"].tolist() == [2003, 2007, 2012, 2016, 2019]
     assert dates.index.tolist() == [0, 1, 2, 3, 4]
     # It has no date before 2001, so no side is balanced.
-    assert temporal.load_named_temporal(name, limit=1, **YEARS).dates["year"].tolist() == [
-        2003,
-        2007,
-    ]
+    _, _, dates = temporal.load_named_temporal(name, limit=1, **YEARS)
+    assert dates["year"].tolist() == [2003, 2007]
 
 
 def test_temporal_facts_of_your_own(tmp_path: Path) -> None:
@@ -432,8 +394,6 @@ def test_temporal_facts_of_your_own(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'timestres'; known are emb"):
         temporal.load_named_temporal("timestres")
 
-
-# ---- TimeStress ----------------------------------------------------------------------------------
 
 load_stress = partial(load_official, loaders=temporal.LOADERS)
 LAKERS = ("Q1", "LeBron X", "P54", "member of sports team", "Q2", "Reds", "2003", "2010-07-08")
@@ -484,12 +444,10 @@ def test_timestress(stress):
     assert facts["subject_popularity"].isna().all()
     assert facts["source"].eq("Orange/TimeStress, train.parquet").all()
     assert dates[["precision", "date", "year", "label"]].to_numpy().tolist() == [
-        ["year", "2005", 2005, "correct"],
-        ["year", "2010", 2010, "transitional"],
-        ["month", "2012-02", 2012, "incorrect"],
-        ["year", "0653", 653, "correct"],
+        ["year", "2005", 2005, "correct"], ["year", "2010", 2010, "transitional"],
+        ["month", "2012-02", 2012, "incorrect"], ["year", "0653", 653, "correct"],
         ["day", "0654-05-02", 654, "correct"],
-    ]
+    ]  # fmt: skip
     assert counts == {"no context": 1, "discarded": 1, "before year 1": 1}
     # 2003-01-01 to 2010-07-08 are 2745 days; 2005's middle is 731 + 182 days from the first.
     assert dates.loc[0, "alpha"] == pytest.approx(913 / 2745 - 0.5)
@@ -524,13 +482,10 @@ def test_timestress_in_a_folder_a_csv_and_the_cache(stress, tmp_path, hub_cache)
     assert set(same.table["source"]) == {SETS["timestress"].hub}
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("Time", "2005-13", r" cannot be read as timestress \(ValueError: '2005-13' is no date"),
-        ("IsCorrect", "Yes", r", row 1: the IsCorrect 'Yes' is not as TimeStress has it"),
-    ],
-)
+@pytest.mark.parametrize(("column", "value", "message"), [
+    ("Time", "2005-13", r" cannot be read as timestress \(ValueError: '2005-13' is no date"),
+    ("IsCorrect", "Yes", r", row 1: the IsCorrect 'Yes' is not as TimeStress has it"),
+])  # fmt: skip
 def test_a_bad_row_of_timestress(stress, column, value, message):
     with pytest.raises(FactsError, match=rf"bad\.parquet{message}"):
         stress("bad.parquet", **{column: [value, *ROWS[column][1:]]})

@@ -194,22 +194,14 @@ def test_popularity_bins_hold_equal_numbers_of_facts() -> None:
     assert binned["fact_id"].unique().tolist() == ["b", "d"]
 
 
-@pytest.mark.parametrize(
-    ("column", "values"),
-    [
-        ("precision", "week"),
-        ("logprob", [-1, -2, -np.inf]),
-        ("logprob", [-1, -2, np.nan]),
-        ("date", ["1900", "1901", "1900"]),
-    ],
-)
+@pytest.mark.parametrize(("column", "values"), [
+    ("precision", "week"), ("logprob", [-1, -2, -np.inf]), ("logprob", [-1, -2, np.nan]),
+    ("date", ["1900", "1901", "1900"]),
+])  # fmt: skip
 def test_bad_scores(column: str, values: object) -> None:
     scores = schemas.Scores.validate(table([-1.0, -2.0], [-3.0]))
     with pytest.raises(SchemaError, match=column):
         schemas.Scores.validate(scores.assign(**{column: values}))
-
-
-# --- precisions set beside each other ------------------------------------------------------------
 
 
 def robust_at(verdicts: dict[str, str], **columns: object) -> pd.DataFrame:
@@ -232,27 +224,16 @@ def test_verdicts_and_their_variance() -> None:
     table = metrics.verdicts(robust_at(FACTS)).set_index("fact_id")
     assert list(table) == ["model", "prompt_format", "year", "month", "day"]
     assert table[["year", "month", "day"]].isna().sum().tolist() == [0, 1, 1]
-    both = pd.concat([robust_at(FACTS), robust_at(FACTS).assign(prompt_format="shots")])
-    variance = metrics.paired_variances(both, "question", "shots").set_index("fact_id")
-    assert variance.index.tolist() == list("abcd")
+    shots = robust_at(FACTS | {"b": "111"}).assign(prompt_format="shots")
+    pairs = metrics.paired_variances(pd.concat([robust_at(FACTS), shots]), "question", "shots")
+    assert list(pairs) == ["model", "fact_id", "standard", "few_shot"]
+    variance = pairs.set_index("fact_id")
+    assert variance.index.tolist() == list("abcd")  # e and f lack one
+    assert variance.loc["b", "few_shot"] == 0
     for fact, values in {"a": [1, 1, 1], "b": [1, 0, 0], "c": [1, 1, 0], "d": [0, 0, 0]}.items():
         assert table.loc[fact, ["year", "month", "day"]].tolist() == values
-        assert variance.loc[fact, "few_shot"] == pytest.approx(np.var(values))
+        assert variance.loc[fact, "standard"] == pytest.approx(np.var(values))
     assert metrics.verdicts(robust_at({"a": "1--"}))[["month", "day"]].isna().all(axis=None)
-
-
-def test_ratio_is_few_shot_over_standard() -> None:
-    standard = robust_at({"a": "100", "b": "110", "c": "000", "d": "011", "e": "??1"})
-    shots = robust_at({"a": "111", "b": "110", "c": "000", "d": "111", "e": "001"})
-    both = pd.concat([standard, shots.assign(prompt_format="shots")])
-    pairs = metrics.paired_variances(both, standard="question", few_shot="shots")
-    assert list(pairs) == ["model", "fact_id", "standard", "few_shot"]
-    assert pairs["fact_id"].tolist() == list("abcd")  # e has no standard variance
-    # Standard: a, b and d differ between precisions; few-shot: only b does.
-    assert pairs["few_shot"].sum() / pairs["standard"].sum() == pytest.approx(1 / 3)
-
-
-# --- duels ----------------------------------------------------------------------------------------
 
 
 def entered(values: dict[str, tuple], model: str, precision: str = "year") -> pd.DataFrame:

@@ -84,9 +84,6 @@ def test_the_p_value_counts_blocks() -> None:
     assert parted.query("relation == 'r'").set_index("measure")[one.columns].equals(one)
 
 
-# ---- models whose knowledge is known -------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def facts() -> pd.DataFrame:
     rng = np.random.default_rng(5)
@@ -119,17 +116,14 @@ def scored(facts: pd.DataFrame, sampling: str, score: Score) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("drift", [rising, falling])
-def test_drift_alone_passes_as_knowledge_where_dates_are_not_balanced(facts, drift) -> None:
+def test_drift_alone_passes_as_knowledge_only_where_dates_are_not_balanced(facts, drift) -> None:
     matched = matches(scored(facts, "published", drift))
     year = matched[matched["precision"] == "year"].dropna(subset=["robust"])
     assert abs(year["win_rate"].mean() - 0.5) > 0.1
     if drift is rising:  # later dates win, and few lie after a fact that ended lately
         share = interval_table(year.astype({"robust": float}), [], "robust").iloc[0]
         assert share["low"] > year["chance"].mean()
-
-
-@pytest.mark.parametrize("drift", [rising, falling])
-def test_drift_alone_is_no_better_than_its_placebos_where_they_are(facts, drift) -> None:
+    # Where they are balanced, it is no better than its placebos.
     found = placebo.placebo(windows(scored(facts, "balanced", drift)))
     assert len(found) > 40
     assert found[["win_rate", "placebo_win_rate"]].to_numpy() == pytest.approx(1 / 2)
@@ -180,9 +174,7 @@ def test_fewer_dates_by_hand() -> None:
     assert counted["placebo"].tolist() == pytest.approx([6 / 15, (3 + 1) / 30, 0])
     alone = placebo.by_number_of_dates(dated([-1], [-2, -3]), [1])
     assert alone[["robust", "placebo"]].fillna(-1).values.tolist() == [[1, -1]]
-
-
-def test_fewer_dates_keep_the_facts_that_have_the_most() -> None:
+    # The facts that have the most dates are kept.
     one_sided = dated([-1], [-2], fact_id="h")
     scores = pd.concat([dated([-1], [-2, -3, -4]), dated([-1], [-2, -3], fact_id="g"), one_sided])
     assert placebo.by_number_of_dates(scores, [1, 3])["fact_id"].unique().tolist() == ["f"]
@@ -228,13 +220,9 @@ def test_auc_of_each_boundary() -> None:
     assert rising.to_dict() == {"start": 1, "end": 0}
 
 
-def test_decoded_block_by_hand() -> None:
-    assert placebo.decoded_block(np.array([0.0, 0, 5, 6, 5, 0, 0])) == (2, 4)
-    assert placebo.decoded_block(np.array([4.0, 4, 1, 1])) == (0, 1)  # it may stand at the edge
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_decoded_block_is_the_step_up_of_least_squares(seed: int) -> None:
+    assert placebo.decoded_block(np.array([4.0, 4, 1, 1])) == (0, 1)  # it may stand at the edge
     values = np.random.default_rng(seed).normal(size=9)
     every = [(a, b) for a in range(9) for b in range(a + 1, 10) if b - a < 9]
 

@@ -136,9 +136,7 @@ def test_duel_shares(check, rows, entries):
     first = [patch for patch in fig.axes[0].patches if patch.get_y() < 0.5]
     assert [patch.get_x() for patch in first] == pytest.approx([0, 0.5, 0.6])
     assert [text.get_text() for text in fig.axes[0].texts] == ["50%", "50%", "", "", "40%", "40%"]
-
-
-def test_several_duels_name_both_sides(check, rows, entries):
+    # Several duels name both sides.
     table = duels([("a", "b"), ("c", "d")])
     fig = check(plots.duel_shares(table[table["precision"] == "year"]), axes=2)
     assert rows(fig.axes[0]) == ["a / b (n = 40)", "c / d (n = 40)"]

@@ -10,17 +10,13 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
-from factrobust.models.interface import Job, LacksError, Model
+from factrobust.models.interface import Job, Model
 from factrobust.time import probe
-from factrobust.time.metrics import matches
 
-RELATIONS = pd.DataFrame(
-    {
-        "question": ["who led {subject}?", "which club was {subject} in?"],
-        "prefix": ["{subject} was led by", "{subject} was in"],
-    },
-    index=pd.Index(["head", "club"], name="relation"),
-)
+RELATIONS = pd.DataFrame({
+    "question": ["who led {subject}?", "which club was {subject} in?"],
+    "prefix": ["{subject} was led by", "{subject} was in"],
+}, index=pd.Index(["head", "club"], name="relation"))  # fmt: skip
 
 
 class YearModel(Model):
@@ -61,9 +57,8 @@ def by_hand(years: range = range(1996, 2009), fact_id: str = "head/peru") -> pd.
     labels = [s if o == 0 else "incorrect" for o, s in zip(off, inner, strict=True)]
     table = pd.DataFrame({"fact_id": fact_id, "precision": "year", "year": list(years)})
     table.insert(2, "date", table["year"].astype(str))
-    return table.assign(
-        alpha=(table["year"] - 2002) / 5, years_off=[float(o) for o in off], label=labels
-    )
+    table["alpha"], table["years_off"] = (table["year"] - 2002) / 5, np.array(off, float)
+    return table.assign(label=labels)
 
 
 def test_statements(facts):
@@ -76,33 +71,25 @@ def test_statements(facts):
         ["In 2000, who led Peru?", "In 2000, Peru was led by", "Juan Rey Sol"],
         ["In 2001, who led Peru?", "In 2001, Peru was led by", "Juan Rey Sol"],
         ["In February 1992, which club was Ana in?", "In February 1992, Ana was in", "Lima"],
-        [
-            "On February 29, 1992, which club was Ana in?",
-            "On February 29, 1992, Ana was in",
-            "Lima",
-        ],
-    ]
+        ["On February 29, 1992, which club was Ana in?", "On February 29, 1992, Ana was in", "Lima"],
+    ]  # fmt: skip
     pd.testing.assert_frame_equal(made[list(dates)], dates.reset_index(drop=True))
 
 
-def test_questions_of_the_facts_own(facts):
+def test_questions_are_the_facts_own_or_those_of_embedded_relations(facts):
     own = facts.assign(question=["who ruled {it}?", "whose was Ana?"], prefix=["{it} obeyed", ""])
     dates = by_hand(range(2001, 2003))
     made = probe.statements(own, dates.assign(fact_id=["head/peru", "club/ana"]))
     assert made["question"].tolist() == ["In 2001, who ruled {it}?", "In 2002, whose was Ana?"]
     assert made["prefix"].tolist() == ["In 2001, {it} obeyed", ""]
-
-
-def test_the_default_relations_are_the_embedded_ones(facts):
-    made = probe.statements(facts.assign(relation="head_of_state"), by_hand(range(2001, 2002)))
-    assert made["question"].tolist() == ["In 2001, who was the head of state of Peru?"]
+    made = probe.statements(facts.assign(relation="head_of_state"), dates)
+    assert made["question"][0] == "In 2001, who was the head of state of Peru?"
     with pytest.raises(KeyError, match="king"):
         probe.statements(facts.assign(relation="king"), by_hand(), RELATIONS)
 
 
-def test_win_rate_by_hand(facts):
-    """The likeliest year is 2003. Correct 2001-2003 have -2, -1, 0 (and -0.5 for the last words);
-    the best incorrect ones are 2005 (-2), which ties with 2001, and 2006 (-3)."""
+def test_scores_by_hand(facts):
+    """The likeliest year is 2003; -0.5 is for the last words."""
     model = YearModel(lambda year: -abs(year - 2003.0))
     scores = probe.scored(model, probe.statements(facts, by_hand(), RELATIONS))
     assert list(scores) == [
@@ -114,16 +101,6 @@ def test_win_rate_by_hand(facts):
     assert scores["prompt_format"].unique().tolist() == ["prefix"]
     assert scores["logprob"].tolist() == [-abs(year - 2003) - 0.5 for year in range(1996, 2009)]
     assert scores["n_tokens"].eq(3).all()
-    row = matches(scores).iloc[0]
-    # Incorrect: 1996-1999 and 2005-2008, eight. 24 matches, of which one is a tie.
-    counts = ["n_correct", "n_incorrect", "matches", "wins", "ties"]
-    assert row[counts].tolist() == [3, 8, 24, 23, 1]
-    assert row["win_rate"] == 23 / 24
-    assert not row["robust"]
-    assert row["margin"] == 0
-    better = YearModel(lambda year: -abs(year - 2002.0))
-    row = matches(probe.scored(better, probe.statements(facts, by_hand(), RELATIONS))).iloc[0]
-    assert row[["win_rate", "robust", "margin"]].tolist() == [1, True, 2]  # -1 against -3
 
 
 def test_prompts_are_what_is_sent(facts):
@@ -191,14 +168,6 @@ def test_freed_is_the_object_minus_the_mean_of_the_others(toy_model):
     np.testing.assert_allclose(scores["logprob"], math.log(0.5), atol=1e-6)
     alone = probe.scored(model, asked.drop(columns="others"), prompt_format="zero-shot")
     assert alone.drop(columns="freed").equals(scores.drop(columns="freed"))
-
-
-def test_models_with_a_chat_template():
-    plain, chatty = YearModel(lambda year: -1.0), YearModel(lambda year: -1.0)
-    plain.chat, chatty.chat = None, ("<user>", "<model>")
-    assert probe.tuned([plain, chatty]) == [chatty]
-    with pytest.raises(LacksError, match=f"^{plain.name}: no chat template here to compare"):
-        probe.tuned([plain])
 
 
 def test_holders_of_an_office():

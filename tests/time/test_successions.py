@@ -44,9 +44,7 @@ def test_who_is_named_by_hand() -> None:
     counts = successions.confusion(table).set_index(["term", "predicted"])
     assert counts["count"].unstack().values.tolist() == [[1, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 1]]
     assert counts.loc[(0, 1), ["share", "n"]].tolist() == [1 / 2, 2]
-
-
-def test_the_term_of_who_came_back_is_the_nearest() -> None:
+    # The term of who came back is the nearest.
     table = successions.predicted(asked({(2010, 3): "Ann", (1992, 1): "Ann"}))
     assert sorted(table["predicted"]) == [0, 2]
     assert table["distance"].tolist() == [1, 1]

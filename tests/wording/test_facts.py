@@ -1,5 +1,4 @@
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,13 +12,19 @@ from factrobust.wording.facts import load_paraphrases, load_questions, paraphras
 
 
 @pytest.fixture
-def facts(tmp_path):
-    def facts(text):
-        path = tmp_path / "facts.csv"
-        path.write_text("subject,relation,object,aliases,popularity\n" + text)
-        return load_facts(path)
+def write(tmp_path):
+    def write(text):
+        path = tmp_path / "mine.csv"
+        path.write_text(text)
+        return path
 
-    return facts
+    return write
+
+
+@pytest.fixture
+def facts(write):
+    header = "subject,relation,object,aliases,popularity\n"
+    return lambda text: load_facts(write(header + text))
 
 
 def test_embedded_templates_are_as_many_as_the_papers_and_sentences_of_their_own():
@@ -51,7 +56,7 @@ def test_embedded_facts_are_all_asked():
     assert counts == {"repeated_questions": 0, "no_popularity": facts["popularity"].eq(0).sum()}
 
 
-def test_one_fact_by_hand(facts):
+def test_facts_by_hand(facts):
     table = paraphrased(facts("the Netherlands,capital_of,X,Y|Z,2.5\n")).table
     assert table[["question_id", "variant", "question"]].to_numpy().tolist() == [
         ["capital_of/netherlands#0", 0, "The Netherlands is the capital of which country?"],
@@ -65,15 +70,11 @@ def test_one_fact_by_hand(facts):
     assert table["popularity"].eq(2.5).all()
     # ln of 10 ** 2.5
     assert table["log_popularity"].tolist() == pytest.approx([2.5 * math.log(10)] * 4)
-
-
-def test_a_sentence_has_one_full_stop(facts):
+    # A sentence has one full stop.
     table = paraphrased(facts("Martin Luther King Jr.,father,X,,1\n")).table
     assert "Name the father of Martin Luther King Jr." in table["question"].tolist()
     assert not table["question"].str.contains("..", regex=False).any()
-
-
-def test_popularity_of_zero_or_none_has_no_logarithm(facts):
+    # A popularity of zero or none has no logarithm.
     table, counts, *_ = paraphrased(facts("A,father,X,,0\nB,father,X,,\nC,father,X,,1\n"))
     unknown = table.loc[table["log_popularity"].isna(), "group_id"].unique()
     assert unknown.tolist() == ["father/a", "father/b"]
@@ -95,16 +96,6 @@ sea,Which is the largest ocean?,Pacific|the Pacific|Pacific,place,
 """
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(text):
-        path = tmp_path / "mine.csv"
-        path.write_text(text)
-        return path
-
-    return write
-
-
 def test_own_questions(write):
     table, counts, *_ = load_questions(write(MINE))
     assert tuple(table.columns) == wordings.COLUMNS
@@ -118,26 +109,21 @@ def test_own_questions(write):
     assert table.loc[0, "log_popularity"] == pytest.approx(math.log(1000))
     assert table.loc[2:, ["popularity", "log_popularity"]].isna().all(axis=None)
     assert counts == {"repeated_questions": 1, "no_popularity": 1}
-
-
-def test_names_of_your_own_are_kept(write):
+    # Names of your own are kept.
     text = "question_id,group_id,question,answers,prefix\nx,a,One?,1,One is\ny,a,Uno?,1,Uno is\n"
     table = load_questions(write(text)).table
     assert table["question_id"].tolist() == ["x", "y"]
     assert table["prefix"].tolist() == ["One is", "Uno is"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "what"),
-    [
-        ("Pacific|the Pacific|Pacific", "| |", r"line 3: the answers '\| \|' is no answer; write"),
-        (",place,\nmoon", ",place,often\nmoon", r"line 3: the popularity 'often' is not a number"),
-        ("person,1000\nsea", "thing,1000\nsea", r"line 4: the relation 'person' differs from that"),
-        ("Neil Armstrong|", "Buzz|", r"line 4: the answers 'Neil Armstrong\|Armstrong' differs"),
-        ("moon,Name", "sun,Name", r"^2 of 3 groups have one question only, 'moon' first: give e"),
-        ("Name the first person on the Moon.", "Who first walked on the Moon?", r"^1 of 2 groups"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "what"), [
+    ("Pacific|the Pacific|Pacific", "| |", r"line 3: the answers '\| \|' is no answer; write"),
+    (",place,\nmoon", ",place,often\nmoon", r"line 3: the popularity 'often' is not a number"),
+    ("person,1000\nsea", "thing,1000\nsea", r"line 4: the relation 'person' differs from that"),
+    ("Neil Armstrong|", "Buzz|", r"line 4: the answers 'Neil Armstrong\|Armstrong' differs"),
+    ("moon,Name", "sun,Name", r"^2 of 3 groups have one question only, 'moon' first: give e"),
+    ("Name the first person on the Moon.", "Who first walked on the Moon?", r"^1 of 2 groups"),
+])  # fmt: skip
 def test_a_bad_table_gives_one_sentence(write, old, new, what):
     with pytest.raises(FactsError, match=what):
         load_questions(write(MINE.replace(old, new, 1)))
@@ -205,14 +191,13 @@ def test_quality_pairs_never_ask_the_same_and_need_no_embedded_fact():
     assert mine["pair"].value_counts().to_dict() == {"paraphrase": 6, "other subject": 2}
 
 
-def test_questions_are_the_facts_with_paraphrases_or_your_own(tmp_path: Path) -> None:
+def test_questions_are_the_facts_with_paraphrases_or_your_own(write) -> None:
     table, counts, _ = wordings.load_named_questions()
     templates = wordings.load_paraphrases()
     own = wordings.paraphrased(load_facts(relations=templates["relation"].unique()))
     pd.testing.assert_frame_equal(table, own.table)
     assert counts == own.counts
-    path = tmp_path / "mine.csv"
-    path.write_text("group_id,question,answers\na,Who?,Ann\na,Which person?,Ann\n")
+    path = write("group_id,question,answers\na,Who?,Ann\na,Which person?,Ann\n")
     table, _, _ = wordings.load_named_questions(str(path))
     assert table["relation"].tolist() == ["own", "own"]
     with pytest.raises(ValueError, match="'popqa'; known are"):

@@ -9,25 +9,18 @@ from factrobust import schemas
 from factrobust.wording import metrics
 
 
-@pytest.mark.parametrize(
-    ("text", "answers", "substring", "correct"),
-    [
-        ("film director", ["director"], True, True),  # the paper's example
-        ("He is an Actor.", ["actor"], True, True),  # capitalised
-        ("he is an actor", ["Actor"], True, True),  # lower case
-        ("ACTOR", ["actor"], False, True),  # no such spelling is tried
-        ("the united kingdom", ["United Kingdom"], True, True),
-        ("the United kingdom", ["United Kingdom"], True, True),  # capitalize lowers the rest
-        ("Nigeria", ["Niger"], True, False),
-        ("Hungary", ["un"], True, False),
-        ("São Paulo", ["Sao Paulo"], False, True),
-        ("Sao Paulo", ["Lima", "Sao Paulo "], True, True),
-        ("rock'n'roll", ["rock"], True, False),
-        ("", ["Paris"], False, False),
-        ("Paris", ["", "  "], False, False),
-        ("Paris", [], False, False),
-    ],
-)
+@pytest.mark.parametrize(("text", "answers", "substring", "correct"), [
+    ("film director", ["director"], True, True),  # the paper's example
+    ("He is an Actor.", ["actor"], True, True),  # capitalised
+    ("he is an actor", ["Actor"], True, True),  # lower case
+    ("ACTOR", ["actor"], False, True),  # no such spelling is tried
+    ("the united kingdom", ["United Kingdom"], True, True),
+    ("the United kingdom", ["United Kingdom"], True, True),  # capitalize lowers the rest
+    ("Nigeria", ["Niger"], True, False), ("Hungary", ["un"], True, False),
+    ("São Paulo", ["Sao Paulo"], False, True), ("Sao Paulo", ["Lima", "Sao Paulo "], True, True),
+    ("rock'n'roll", ["rock"], True, False), ("", ["Paris"], False, False),
+    ("Paris", ["", "  "], False, False), ("Paris", [], False, False),
+])  # fmt: skip
 def test_rules(text: str, answers: list[str], substring: bool, correct: bool) -> None:
     marked = metrics.mark_by_rules(said([text]).assign(answers=[answers]))
     assert marked[["substring", "correct"]].values.tolist() == [[substring, correct]]
@@ -37,29 +30,24 @@ CLUB = "What does Chelsea Football Club play?"
 SINGAPORE = "What is the capital of Singapore?"
 
 
-@pytest.mark.parametrize(
-    ("text", "answers", "question", "right"),
-    [
-        ("It is Equatorial Guinea.", ["Guinea"], "", False),  # an answer of another fact
-        ("Equatorial Guinea and Guinea", ["Guinea"], "", True),  # once by itself
-        ("Equatorial Guinea", ["Guinea", "Equatorial Guinea"], "", True),  # accepted as it is
-        ("Guinea-Bissau", ["Guinea"], "", False),
-        ("New Mexico", ["Mexico"], "", False),
-        ("the north of Mexico", ["Mexico"], "", True),
-        ("South Korea", ["Korea", "South Korea"], "", True),
-        ("punk rock", ["rock"], "", True),  # in small letters: a kind of it
-        ("American football", ["football"], "", False),
-        ("a test pilot", ["pilot"], "", True),
-        ("Chelsea Football Club plays rugby", ["football"], CLUB, False),
-        ("Chelsea Football Club plays football", ["football"], CLUB, True),
-        ("The capital of Singapore is Singapore.", ["Singapore"], SINGAPORE, True),
-        ("The capital of Singapore", ["Singapore"], SINGAPORE, False),
-        ("Boston, Massachusetts", ["US", "USA"], "", False),
-        ("It is Jane Austen's novel.", ["Austen"], "", True),
-        ("the holy book of the Sikhs", ["Sikh"], "", True),
-        ("debated among composers", ["composer"], "", False),  # no name
-    ],
-)
+@pytest.mark.parametrize(("text", "answers", "question", "right"), [
+    ("It is Equatorial Guinea.", ["Guinea"], "", False),  # an answer of another fact
+    ("Equatorial Guinea and Guinea", ["Guinea"], "", True),  # once by itself
+    ("Equatorial Guinea", ["Guinea", "Equatorial Guinea"], "", True),  # accepted as it is
+    ("Guinea-Bissau", ["Guinea"], "", False), ("New Mexico", ["Mexico"], "", False),
+    ("the north of Mexico", ["Mexico"], "", True),
+    ("South Korea", ["Korea", "South Korea"], "", True),
+    ("punk rock", ["rock"], "", True),  # in small letters: a kind of it
+    ("American football", ["football"], "", False), ("a test pilot", ["pilot"], "", True),
+    ("Chelsea Football Club plays rugby", ["football"], CLUB, False),
+    ("Chelsea Football Club plays football", ["football"], CLUB, True),
+    ("The capital of Singapore is Singapore.", ["Singapore"], SINGAPORE, True),
+    ("The capital of Singapore", ["Singapore"], SINGAPORE, False),
+    ("Boston, Massachusetts", ["US", "USA"], "", False),
+    ("It is Jane Austen's novel.", ["Austen"], "", True),
+    ("the holy book of the Sikhs", ["Sikh"], "", True),
+    ("debated among composers", ["composer"], "", False),  # no name
+])  # fmt: skip
 def test_an_answer_inside_something_longer_is_not_stated(text, answers, question, right) -> None:
     known = ["Equatorial Guinea", "Guinea-Bissau", "American football", "punk rock", "test pilot"]
     every = pd.DataFrame({"relation": "capital", "answers": [known, answers]})
@@ -174,12 +162,8 @@ def test_controls_are_answers_to_other_questions_in_the_same_wording():
 def test_equal_pairs_and_entropy_by_hand():
     groups = [
         ["Paris", "paris.", "the Paris", "Lyon"],  # 3 of 6 pairs; shares 3/4, 1/4
-        ["Paris", "Lyon"],
-        ["", " ", "Lyon"],
-        ["Paris", "Paris"],
-        ["Paris"],
-        [],
-    ]
+        ["Paris", "Lyon"], ["", " ", "Lyon"], ["Paris", "Paris"], ["Paris"], [],
+    ]  # fmt: skip
     expected = [1 / 2, 0, 1 / 3, 1, np.nan, np.nan]
     assert metrics.equal_pairs(groups).tolist() == pytest.approx(expected, nan_ok=True)
     quarter = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
@@ -201,14 +185,10 @@ def test_rouge_l_by_hand():
     # Articles are gone: "police killed gunman", "b c d".
     expected = [4 / 6, (4 / 6 + 4 / 6 + 1) / 3, 2 / 4, 1 / 3, np.nan, 4 / 7]
     assert metrics.rouge_l(groups).tolist() == pytest.approx(expected, nan_ok=True)
-
-
-def test_a_text_without_tokens_has_no_mean():
+    # A text without tokens has no mean.
     rows = said(["Paris", "Lyon", ""]).assign(logprobs=[[-1.0, -3.0], [-1.0], []])
     assert metrics.text_groups(rows)["logprob"].tolist() == [-1.5]
 
-
-# -- which wording breaks which fact -----------------------------------------------------------------
 
 # Three facts in three wordings; the means of facts are 1, 1/3, 1/3, of wordings 2/3, 2/3, 1/3, of all
 # 5/9. Sums of squares: of facts 3 (16 + 4 + 4) / 81 = 8/9, of wordings 3 (1 + 1 + 4) / 81 = 2/9, of all
@@ -279,9 +259,7 @@ def test_wordings_that_decide_have_all_of_the_variance_and_a_small_p():
     assert by[["share", "squares"]].values == pytest.approx(np.array([[0, 0], [1, 1], [0, 0]]))
     assert by.loc["wording", "p"] == pytest.approx(1 / 100)
     assert by.drop("wording")["p"].isna().all()
-
-
-def test_facts_that_lack_a_wording_and_lone_facts_are_left_out():
+    # Facts that lack a wording, and lone facts, are left out.
     rows = marked({"a": BY_HAND, "b": BY_HAND[:1]})
     short = rows.drop(index=rows.index[2])  # a/0 in wording 2
     table = metrics.variance_shares(short, n_boot=20)

@@ -89,10 +89,10 @@ def test_relations_stand_by_their_mean_in_the_first_panel(check, intervals, mode
 
 
 def test_correctness_by_consistency(check, models, intervals, points):
-    table = intervals(model=models, relation=RELATIONS, n=12).rename(
-        columns={"mean": "correctness"}
+    table = intervals(model=models, relation=RELATIONS, n=12)
+    table = table.rename(columns={"mean": "correctness"}).assign(
+        consistency=1 - table["mean"], r=0.536
     )
-    table = table.assign(consistency=1 - table["correctness"], r=0.536)
     fig = check(plots.correctness_by_consistency(table, ["author", "sport"]), axes=len(models))
     for axis, (model, look) in zip(fig.axes, style.looks(models).items(), strict=True):
         own = table[table["model"] == model]

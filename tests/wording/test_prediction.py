@@ -14,17 +14,14 @@ from factrobust.wording import prediction
 from factrobust.wording.regression import fit, predict
 
 
-def test_folds_are_stratified(simulate) -> None:
+def test_folds_are_stratified_and_drawn_by_the_seed(simulate) -> None:
     groups = simulate(103, relations="abcde")
     fold = prediction.folds(groups, 5)
     assert sorted(np.bincount(fold).tolist()) == [20, 20, 21, 21, 21]
     counts = groups.assign(fold=fold).groupby(["relation", "correct", "fold"]).size().unstack()
     counts = counts.reindex(columns=range(5)).fillna(0)
     assert (counts.max(axis=1) - counts.min(axis=1)).max() <= 1
-
-
-def test_folds_depend_on_questions_and_seed_only(simulate) -> None:
-    groups = simulate(100)
+    # They depend on questions and seed only.
     fold = pd.Series(prediction.folds(groups, 4, 7), index=groups["group_id"])
     shuffled = groups.sample(frac=1, random_state=0)
     again = pd.Series(prediction.folds(shuffled, 4, 7), index=shuffled["group_id"])
@@ -144,9 +141,6 @@ def test_nothing_leaks_from_held_out_questions(simulate) -> None:
     assert made["group_id"].tolist() == plain["group_id"].tolist()
 
 
-# -- how good they are -------------------------------------------------------------------------------
-
-
 def table(correct: list, probability: list, **columns: object) -> pd.DataFrame:
     values = {"model": "m", "group_id": [f"q{i}" for i in range(len(correct))], "prior": 0.5}
     return pd.DataFrame(values | {"correct": correct, "probability": probability} | columns)
@@ -193,12 +187,23 @@ def test_equal_scores_are_answered_in_any_order(rows: list, data: st.DataObject 
     assert curve["accuracy"].tolist() == pytest.approx([expected])
 
 
-def test_risk_coverage_averages_repeats_and_counts_what_is_missing() -> None:
+def test_risk_coverage_averages_repeats_and_leaves_room_for_doubt() -> None:
     first = table([True, False, True], [0.9, 0.1, np.nan], repeat=0)
     second = table([True, False, True], [0.1, 0.9, 0.5], repeat=1)
     curve = prediction.risk_coverage(pd.concat([first, second]), coverages=[0.5, 1], n_boot=50)
     assert curve["accuracy"].tolist() == pytest.approx([0.5, 0.5])
     assert curve[["n", "n_missing"]].values.tolist() == [[2, 1]] * 2
+    # All right answers may be so by chance.
+    rows = table([True] * 6 + [False] * 6, [0.9] * 6 + [0.1] * 6)
+    curve = prediction.risk_coverage(rows, coverages=[0.5], n_boot=50)
+    low = binomial_interval(6, 6)[0]
+    assert curve[["accuracy", "low", "high"]].values.tolist() == [[1, pytest.approx(float(low)), 1]]
+    # Whole relations may be drawn.
+    rows = table([True, True, False, True] * 3, [0.9, 0.8, 0.7, 0.6] * 3)
+    rows["relation"] = ["a", "a", "b", "b"] * 3
+    by_relation = prediction.risk_coverage(rows, coverages=[1], cluster="relation")
+    # Of two relations, (1, 1) and (0, 1): both twice with probability 1/4 each.
+    assert by_relation[["low", "accuracy", "high", "n"]].values.tolist() == [[0.5, 0.75, 1, 12]]
 
 
 def test_resamples_weigh_questions() -> None:
@@ -213,33 +218,13 @@ def test_resamples_weigh_questions() -> None:
         assert found.tolist() == pytest.approx(curve["accuracy"].tolist())
 
 
-def test_all_right_answers_leave_room_for_doubt() -> None:
-    rows = table([True] * 6 + [False] * 6, [0.9] * 6 + [0.1] * 6)
-    curve = prediction.risk_coverage(rows, coverages=[0.5], n_boot=50)
-    low = binomial_interval(6, 6)[0]
-    assert curve[["accuracy", "low", "high"]].values.tolist() == [[1, pytest.approx(float(low)), 1]]
-
-
-def test_whole_relations_are_drawn_for_risk_and_coverage() -> None:
-    rows = table([True, True, False, True] * 3, [0.9, 0.8, 0.7, 0.6] * 3)
-    rows["relation"] = ["a", "a", "b", "b"] * 3
-    by_relation = prediction.risk_coverage(rows, coverages=[1], cluster="relation")
-    # Of two relations, (1, 1) and (0, 1): both twice with probability 1/4 each.
-    assert by_relation[["low", "accuracy", "high", "n"]].values.tolist() == [[0.5, 0.75, 1, 12]]
-
-
-# -- the ladder --------------------------------------------------------------------------------------
-
-
 def test_the_relation_alone_by_hand() -> None:
     train = pd.DataFrame({"relation": list("aaab"), "correct": [True, True, False, False]})
     test = pd.DataFrame({"relation": list("abz")})
     # One answer with the overall share, 1/2, is added to 2 of 3, 0 of 1 and 0 of 0.
     shares = prediction.relation_share(train, test)
     assert shares.tolist() == pytest.approx([2.5 / 4, 0.5 / 2, 0.5])
-
-
-def test_the_relation_alone_left_out_one_by_one() -> None:
+    # Each question left out, one by one.
     groups = table([True, True, False, False, True], [0.0] * 5, relation=list("aaabb"))
     made = prediction.cross_validate(groups, ["QCat"], k=5, repeats=1).set_index("group_id")
     # Without itself: a right answer of a leaves 1 of 2 (overall 2 of 4), the wrong one 2 of 2 (3 of 4).
@@ -379,8 +364,6 @@ def test_what_is_paid_for() -> None:
     table = prediction.equal_budget_texts(answers, samples, [2, 3]).drop(columns="model")
     # The second question has two wordings: more samples than that are not paid for either.
     assert table.values.tolist() == [
-        ["q", 2, 2, ["g", "p1"], ["g", "s1"]],
-        ["q", 3, 3, ["g", "p1", "p2"], ["g", "s1", "s2"]],
-        ["r", 2, 2, ["h", "p3"], ["h", "t1"]],
-        ["r", 3, 2, ["h", "p3"], ["h", "t1"]],
-    ]
+        ["q", 2, 2, ["g", "p1"], ["g", "s1"]], ["q", 3, 3, ["g", "p1", "p2"], ["g", "s1", "s2"]],
+        ["r", 2, 2, ["h", "p3"], ["h", "t1"]], ["r", 3, 2, ["h", "p3"], ["h", "t1"]],
+    ]  # fmt: skip

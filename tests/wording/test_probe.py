@@ -16,32 +16,19 @@ from factrobust.models.sentences import Encoder
 from factrobust.wording import probe
 
 TABLE = {
-    " Kenya?": {" Nairobi": 0.8, " Mombasa": 0.2},
-    " Kenyans?": {" Mombasa": 0.7, " Nairobi": 0.3},
-    " Nairobi": {".": 0.9, ",": 0.1},
-    " Mombasa": {".": 1.0},
-    ".": {" It": 0.6, " He": 0.4},
-    " It": {" is": 1.0},
-    " is": {"\n": 1.0},
-    "\n": {" never": 1.0},
-    " Peru?": {" Li": 0.7, " Cu": 0.3},
-    " Li": {"ma": 0.9, "ga": 0.1},
-    " Chad?": {"\n": 1.0},
-    " Washington?": {" D": 1.0},
-    " D": {".C": 1.0},
-    ".C": {". ": 1.0},
-    ". ": {"This": 1.0},
-}
+    " Kenya?": {" Nairobi": 0.8, " Mombasa": 0.2}, " Kenyans?": {" Mombasa": 0.7, " Nairobi": 0.3},
+    " Nairobi": {".": 0.9, ",": 0.1}, " Mombasa": {".": 1.0}, ".": {" It": 0.6, " He": 0.4},
+    " It": {" is": 1.0}, " is": {"\n": 1.0}, "\n": {" never": 1.0},
+    " Peru?": {" Li": 0.7, " Cu": 0.3}, " Li": {"ma": 0.9, "ga": 0.1}, " Chad?": {"\n": 1.0},
+    " Washington?": {" D": 1.0}, " D": {".C": 1.0}, ".C": {". ": 1.0}, ". ": {"This": 1.0},
+}  # fmt: skip
 QUESTIONS = [
     ("kenya#0", "What is the capital of Kenya?"),
-    ("kenya#1", "What is the capital of the Kenyans?"),
-    ("kenya#2", "Which city rules Kenya?"),
-    ("kenya#3", "What is the capital of Kenya?"),
-    ("peru#0", "Where is the government of Peru?"),
-    ("peru#1", "Which city rules Chad?"),
-    ("dc#0", "Who is Washington?"),
+    ("kenya#1", "What is the capital of the Kenyans?"), ("kenya#2", "Which city rules Kenya?"),
+    ("kenya#3", "What is the capital of Kenya?"), ("peru#0", "Where is the government of Peru?"),
+    ("peru#1", "Which city rules Chad?"), ("dc#0", "Who is Washington?"),
     ("dc#1", "Who is this Washington?"),
-]
+]  # fmt: skip
 TEXTS = [text for _, text in QUESTIONS]
 ALPHA = 1e-4
 
@@ -109,9 +96,7 @@ def test_greedy_answers(toy, questions):
     assert list(made) == ["model", "prompt_format", *questions, *added]
     pd.testing.assert_frame_equal(made[list(questions)], questions.reset_index(drop=True))
     assert made["prompt"].tolist() == TEXTS
-    assert made[["model", "prompt_format"]].drop_duplicates().values.tolist() == [
-        ["toy", "question"]
-    ]
+    assert made[["model", "prompt_format"]].eq(["toy", "question"]).all(axis=None)
     nairobi = ["Nairobi", "Mombasa", "Nairobi", "Nairobi"]
     assert made["text"].tolist() == [*nairobi, "Lima", "", "D.C.", "D.C."]
     # What was cut, and nothing after the first line.

@@ -26,6 +26,7 @@ def test_wording_asks_about_facts_of_the_exposures_that_are_named(notebook):
     study = wording.Study(notebook(**given))
     assert set(study.questions["log_popularity"].round(6)) == {0.0, 4.174387}  # ln 1, ln 65
     assert study.questions["group_id"].nunique() == 2 * 130
+    assert study.responses.empty  # without models only the questions are there
 
 
 def test_wording_asks_the_variants_that_are_named(notebook):
@@ -41,8 +42,3 @@ def test_wording_asks_a_tuned_model_as_the_paper_asks_others(notebook):
     assert study.formats == {SMOLLM: "question-answer"}
     assert study.responses["prompt"].str.startswith("Question:").all()
     assert len(study.answer_sets) == 16
-
-
-def test_without_models_only_the_questions_are_there(notebook):
-    given = {"data": "embedded", "n_facts": 16, "sentence_encoder": "all-MiniLM-L6-v2"}
-    assert wording.Study(notebook(models=[], **given)).responses.empty
