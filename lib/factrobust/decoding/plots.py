@@ -1,9 +1,5 @@
-"""Figures of part 1: what temperature does to known facts, their scores, and exact breaking
-temperatures (paper 1, and beyond it).
-
-Each function takes ready tables and returns a matplotlib Figure. Tables and errors as `plots.blocks`
-says.
-"""
+"""Figures of part 1: temperature and known facts (paper 1, and beyond it). Tables and errors as
+`plots.blocks` says."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -59,12 +55,11 @@ def by_decoder(exact: pd.DataFrame, sampled: pd.DataFrame) -> Figure:
 
 
 def certainty_bins(table: pd.DataFrame) -> Figure:
-    """Figures 2, 6, 7: how certain sampled answers are, right below wrong ones, a bar a temperature.
+    """Figures 2, 6, 7: how certain sampled answers are, right below wrong ones, a bar a
+    temperature.
 
-    `table`: model, temperature, bin (lower edge), correct, share, n (samples), of ten bins of width
-    0.1 (`decoding.metrics.certainty_bins`), which are added up to LEVELS. A panel a model; right
-    answers are stacked from the most certain up, wrong ones from the least, so that the colours meet
-    at the accuracy, a black line.
+    `table` of `decoding.metrics.certainty_bins`, a panel a model; its bins are added up to LEVELS.
+    The least certain answers meet at the accuracy, a black line.
     """
     temperatures = sorted(table["temperature"].unique())
     labels = ("temperature $t$", "share of samples, by certainty")
@@ -95,8 +90,8 @@ def certainty_bins(table: pd.DataFrame) -> Figure:
 def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame, estimator: str) -> Figure:
     """Figure 3: entropy of the greedy answer by the temperature that breaks the fact.
 
-    `points`: model, fact_id, entropy, t_b on the temperatures tried, inf for a fact that did not break;
-    `means`: intervals of the entropy by model and t_b; `estimator` says how t_b was found.
+    `points`: model, fact_id, entropy, t_b (inf: unbroken); `means`: intervals of the entropy by
+    model and t_b; `estimator` says how t_b was found.
     """
     points, means = (t.assign(t_b=t["t_b"].clip(upper=1.15 * TOP)) for t in (points, means))
     fig, panels = blocks.scatter(
@@ -115,8 +110,8 @@ def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame, estimator: st
 def one_answer(shares: pd.DataFrame) -> Figure:
     """How temperature spreads one position's probability: a bar each temperature.
 
-    `shares`: a row a temperature, a column a token (or what several are called together); the first
-    is the greedy answer, the others are ever lighter grey.
+    `shares`: a row a temperature, a column a token or a group of tokens; the first is the greedy
+    answer.
     """
     names, temperatures = list(map(str, shares)), sorted(shares.index)
     tokens = shares.rename_axis("temperature").reset_index()
@@ -157,8 +152,7 @@ def one_curve(curve: pd.DataFrame, t_b: float, samples: pd.DataFrame) -> Figure:
 def surfaces(table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     """Figures 8 and 9: scores over entropy and breaking temperature, as contours.
 
-    `table`: entropy, t_b (a grid of both), and scores; `titles` are those of the columns of scores, a
-    panel each. Lines between two colours say their value, every second one in narrow panels.
+    `table`: entropy, t_b (a grid of both), and the columns of scores, a panel each with its title.
     """
     every = 1 if len(titles) <= 2 else 2
     fig, axes = style.grid(1, len(titles), DOUBLE, 2.4, sharex=True, sharey=True)
@@ -178,9 +172,9 @@ def surfaces(table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
 
 
 def frs_by_entropy(points: pd.DataFrame, estimator: str) -> Figure:
-    """Figure 4: FRS against entropy, coloured by t_b, a panel a model; facts that nothing broke apart.
+    """Figure 4: FRS against entropy, coloured by t_b, a panel a model.
 
-    `points`: model, fact_id, entropy, frs, t_b (inf: unbroken), d, the same in all rows; `estimator`
+    `points`: model, fact_id, entropy, frs, t_b (inf: unbroken, drawn apart), one d; `estimator`
     says how t_b was found. A thin line joins the facts that break at the same temperature.
     """
     labels = ("initial entropy $H$", f"FRS ($d$ = {points['d'].iloc[0]:g}), $t_b$ {estimator}")
@@ -203,8 +197,7 @@ def frs_by_entropy(points: pd.DataFrame, estimator: str) -> Figure:
 def frs_by_d(table: pd.DataFrame, points: pd.DataFrame, estimator: str) -> Figure:
     """Figures 10-12: mean FRS with its interval by d, models side by side, a panel a domain.
 
-    `table`: intervals by model, domain and d; `points`, single facts drawn faintly: model, domain, d,
-    frs; `estimator` says how t_b was found.
+    `table`: intervals by model, domain and d; `points` (single facts): model, domain, d, frs.
     """
     looks, ds = style.looks(table["model"]), sorted(table["d"].unique())
     points = points[points["d"].isin(ds)].dropna(subset=["frs"])
@@ -231,9 +224,8 @@ def frs_by_d(table: pd.DataFrame, points: pd.DataFrame, estimator: str) -> Figur
 def frs_distribution(points: pd.DataFrame, estimator: str) -> Figure:
     """Figure 13: the density of FRS, a line a model, a panel a domain.
 
-    `points`: model, domain, fact_id, frs; `estimator` says how t_b was found. Areas are shares of
-    facts: under the line, a Gaussian kernel density mirrored at 0 and at the gap, those that broke;
-    in the bar beyond 1 those that did not. No fact can score in GAP, which is grey.
+    `points`: model, domain, fact_id, frs. Broken facts are a Gaussian kernel density, mirrored at 0
+    and at the gap; unbroken ones are a bar beyond 1. No fact can score in GAP, which is grey.
     """
     from scipy.stats import gaussian_kde
 
@@ -261,10 +253,10 @@ def frs_distribution(points: pd.DataFrame, estimator: str) -> Figure:
 
 
 def agreement(table: pd.DataFrame, temperatures: Sequence[float]) -> Figure:
-    """Sampled t_b against exact t_b, a panel a model; stairs: what samples without noise would give.
+    """Sampled t_b against exact t_b, a panel a model; stairs: samples without noise.
 
-    `table`: model, fact_id, t_b_exact, t_b_sampled (one of `temperatures`), and detours, true for
-    facts to be ringed. Values above TOP (inf too) stand in a band at the axis' end.
+    `table`: model, fact_id, t_b_exact, t_b_sampled (one of `temperatures`), detours (true: ringed).
+    Values above TOP stand in a band at the axis' end.
     """
     x, y = "t_b_exact", "t_b_sampled"
     table = table.assign(**{c: table[c].mask(table[c] > TOP, 1.15 * TOP) for c in (x, y)})

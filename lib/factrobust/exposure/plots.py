@@ -35,11 +35,10 @@ def by_exposure(
     shares: str = "y",
     looks: blocks.Looks | None = None,
 ) -> Figure:
-    """A measure against the exposure: points with their intervals, one of `looks` each value of `by`.
+    """A measure against the exposure: points with intervals, one of `looks` each value of `by`.
 
-    `table`: intervals by model (or `by`), exposure and, with a panel each value of it, `panel`.
-    `curves`, of `exposure.metrics.fitted_curves`, are drawn as lines; without them points are joined.
-    Dashed: `at`, such as chance. Exposure 0 stands apart, at the left.
+    `table`: intervals by `by`, exposure and, if given, `panel`. `curves`, of
+    `exposure.metrics.fitted_curves`, are lines; without them points are joined. Dashed: `at`.
     """
     blocks.check(table, by, panel, "exposure")
     series = dict(zip(style.ordered(table[by]), cycle(SERIES), strict=False))
