@@ -1,9 +1,7 @@
-"""Figures of part 4, memory or context (thesis, 4.2 to 6.1): where answers come from, how surprising
-they are, how well that tells their source, and what true and false contexts do.
+"""Figures of part 4, memory or context (thesis, 4.2 to 6.1). Tables and errors as `plots.blocks`
+says.
 
-A source has the same colour in every figure: orange for memory, blue for the context. These two stay
-apart for all colour-blind readers; where colours are not printed, places and lines tell them apart.
-Tables and errors as `plots.blocks` says.
+Memory is orange and the context blue in every figure, which all colour-blind readers tell apart.
 """
 
 from typing import Any
@@ -42,8 +40,8 @@ MEASURES = {
 def pipeline(example: pd.DataFrame) -> Figure:
     """Figure 3 drawn anew: from a base question to the source of an answer, and what is scored.
 
-    `example` are two questions of one base question: object, question, prefix, parametric (the answer).
-    The first is asked with the second's answer in its context.
+    `example` are two questions of one base question: object, question, prefix, parametric. The
+    first has the second's answer in its context.
     """
     one, two = example.to_dict("records")
     p, q = one["parametric"], two["parametric"]
@@ -80,12 +78,11 @@ def pipeline(example: pd.DataFrame) -> Figure:
 
 
 def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
-    """Figures 5 to 7 (tables 8 to 10): where the answers come from, a bar a model, or a panel a model
-    and a bar each value of `column`, such as "category", in the table's order.
+    """Figures 5 to 7 (tables 8 to 10): where the answers come from, a bar a model, or a panel a
+    model and a bar each value of `column`.
 
-    `table`, of `context.metrics.counts_by`: model, the column, source, share, low, high, n. The
-    parametric share is read from the left, the contextual one from the right, with their intervals
-    above and below; what is neither lies between them.
+    `table` of `context.metrics.counts_by`. The parametric share is read from the left, the
+    contextual one from the right, with intervals.
     """
     rows = style.in_order(table[column], style.ORDER.get(column, ()))  # the thesis's models last
     sources = style.ordered(table.loc[table["share"] > 0, "source"])
@@ -107,9 +104,8 @@ def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
 def right_by_context(table: pd.DataFrame) -> Figure:
     """Share of right answers by the kind of context, a row a kind, models side by side.
 
-    `table`: intervals by model, context ("none", "true", "irrelevant" or "false") and, a panel each,
-    facts ("all", "known" or "unknown": whether the model is right without context; rows that are not
-    there stay empty).
+    `table`: intervals by model, context and facts ("all"; "known" or "unknown" without context), a
+    panel each.
     """
     table = table.sort_values("facts", kind="stable")
     return blocks.forest(
@@ -121,8 +117,8 @@ def right_by_context(table: pd.DataFrame) -> Figure:
 def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
     """The share of answers that follow a false context against how strong the memory is.
 
-    Points: `bins`, of `context.following.binned`; lines: `curves` of the same module, the fit with its
-    interval. Both: model, measure (a panel each), x (its value), mean, low, high, n (facts).
+    `bins` (points) and `curves` (lines) of `context.following`: model, measure (a panel each), x,
+    interval.
     """
     looks = blocks.looks_of(bins["model"])
     fig, panels = blocks.panels(
@@ -140,9 +136,8 @@ def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
 def worked_example(tokens: pd.DataFrame) -> Figure:
     """Figure 4: how surprising the tokens of both answers to one question are, a row a token.
 
-    `tokens`, of `context.probe.answer_tokens`: answer, context (bool: whether the counterfactual
-    stands in the prompt), position, token, probability. A point is -log2 of the probability: the
-    mean of an answer's points is log2 of its perplexity.
+    `tokens` of `context.probe.answer_tokens`. A point is -log2 of the probability: the mean of an
+    answer's points is log2 of its perplexity.
     """
     table = tokens.sort_values(["answer", "position"], ascending=[False, True]).assign(
         place=tokens["answer"] + tokens["position"].astype(str),
@@ -159,11 +154,10 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
 
 
 def by_row(table: pd.DataFrame, column: str, xlabel: str, **options: Any) -> Figure:
-    """Figures 6 to 10, and effects of FACTORS: a number a value of a column, a row each, models side
-    by side.
+    """Figures 6 to 10, and effects of FACTORS: a row each value of a column, models side by side.
 
-    `table`: model, the column, mean, low, high (missing where a paper prints none), n; `options` as
-    `blocks.forest` takes them.
+    `table`: intervals by model and the column (missing where a paper prints none); `options` of
+    `blocks.forest`.
     """
     options |= {"width": DOUBLE, "legend_n": True}
     return blocks.forest(table, column, xlabel=xlabel, **options)[0]
