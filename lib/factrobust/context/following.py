@@ -105,10 +105,8 @@ def curves(
 def binned(
     rows: pd.DataFrame, measures: Sequence[str], bins: int, *, n_boot: int = 2000
 ) -> pd.DataFrame:
-    """Share of following between quantiles of each of the measures, by facts as clusters.
-
-    Columns: model, measure, x (its mean in the bin), mean, low, high, n (facts).
-    """
+    """Share of following between quantiles of each of the measures, by facts as clusters. Columns:
+    model, measure, x (its mean in the bin), mean, low, high, n (facts)."""
     parts, keys = [], ["model", "bin"]
     for measure in measures:
         ranks = rows.groupby("model")[measure].rank(method="min", pct=True)

@@ -221,11 +221,8 @@ def counts_by(
 
 
 def shares(counts: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame:
-    """Counts that a paper prints with their shares of the total over the columns `by`.
-
-    `counts` has those, count, and what was counted. Adds total, share, low, high (exact binomial)
-    and n.
-    """
+    """Counts that a paper prints with their shares of the total over the columns `by`. `counts` has
+    those, count, and what was counted. Adds total, share, low, high (exact binomial) and n."""
     total = counts.groupby(list(by), sort=False)["count"].transform("sum")
     low, high = binomial_interval(counts["count"], total)
     return counts.assign(total=total, share=counts["count"] / total, low=low, high=high, n=total)

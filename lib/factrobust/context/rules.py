@@ -284,10 +284,7 @@ def _denied(text: str) -> tuple[str, ...]:
 
 def right(text: str, answers: Sequence[str]) -> bool:
     """Whether a text states an accepted answer: its words, or the same leading numbers, in any
-    order.
-
-    A date must be as precise as the answer. What is negated is not stated ("not Paris").
-    """
+    order. A date must be as precise as the answer. What is negated is not stated ("not Paris")."""
     before = NEGATION.split(text)[0].strip()
     stated = before or text.partition(" but ")[2].strip()
     if exact_match(text, answers) or contains(stated, answers):

@@ -58,10 +58,8 @@ def with_types(
 
 @dataclass
 class QuestionTypeClassifier:
-    """A fine-tuned encoder, the mean of its token states, and a linear layer over the types.
-
-    The paper's DistilBERT reads the first token's state; MiniLM was trained with the mean.
-    """
+    """A fine-tuned encoder, the mean of its token states, and a linear layer over the types. The
+    paper's DistilBERT reads the first token's state; MiniLM was trained with the mean."""
 
     encoder: Any
     tokenizer: Any

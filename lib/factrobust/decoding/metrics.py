@@ -109,10 +109,8 @@ def mark_greedy(responses: pd.DataFrame, *, whole_words: bool = True) -> pd.Data
 
 
 def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.DataFrame:
-    """The facts that a model knows: exactly matched greedy answers (4.1.2).
-
-    With `per_domain`, at most so many for each model and domain, drawn by a hash of fact_id.
-    """
+    """The facts that a model knows: exactly matched greedy answers (4.1.2). With `per_domain`, at
+    most so many for each model and domain, drawn by a hash of fact_id."""
     known = marked[marked["exact_match"]]
     lots = known.assign(lot=known["fact_id"].map(draws.hash48))
     most = len(known) if per_domain is None else per_domain
@@ -136,11 +134,8 @@ def sampled_accuracy(marked: pd.DataFrame) -> pd.DataFrame:
 
 
 def certainty_bins(marked: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Share of right and of wrong responses in ten bins of certainty (figure 2).
-
-    Bins are [0, 0.1), ... [0.9, 1]; shares sum to 1 within `by`. Responses without a token are left
-    out.
-    """
+    """Share of right and of wrong responses in ten bins of certainty (figure 2). Bins are [0, 0.1),
+    ... [0.9, 1]; shares sum to 1 within `by`. Responses without a token are left out."""
     rows = marked.dropna(subset=["certainty"])
     cells = rows.assign(bin=unit_bins(rows["certainty"], 10)).groupby([*by, "bin", "correct"])
     table = cells.size().rename("count").reset_index()
@@ -172,10 +167,8 @@ def exact_breaking(curves: pd.DataFrame) -> pd.DataFrame:
 def frs_table(
     known: pd.DataFrame, breaking_temperatures: pd.DataFrame, *, unbroken: float | None = 1.0
 ) -> pd.DataFrame:
-    """FRS of each known fact for every d of table 1: `schemas.Robustness`, and relation.
-
-    Facts without a breaking temperature are left out. For `unbroken` see `frs`.
-    """
+    """FRS of each known fact for every d of table 1: `schemas.Robustness`, and relation. Facts
+    without a breaking temperature are left out. For `unbroken` see `frs`."""
     columns = [*KEY, "domain", "answer_type", "entropy", "relation"]
     joined = known[columns].merge(breaking_temperatures, on=KEY, validate="one_to_one")
     table = pd.DataFrame({"d": D_VALUES}).merge(joined, how="cross")
@@ -272,9 +265,7 @@ def sampling_error(
 
 def merged_entropy(tokens: Sequence[str], logprobs: Sequence[float]) -> float:
     """`top_entropy` where tokens that differ only in case or spaces count as one (" red", "Red").
-
-    The logarithm's base stays the number of tokens given, so that merging never adds entropy.
-    """
+    The logarithm's base stays the number of tokens given, so that merging never adds entropy."""
     groups: dict[str, list[float]] = {}
     for token, logprob in zip(tokens, logprobs, strict=True):
         groups.setdefault(token.strip().casefold(), []).append(logprob)

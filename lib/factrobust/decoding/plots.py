@@ -23,9 +23,7 @@ GAP = (0.8, 1.0)  # FRS that no fact can have
 
 def known_shares(by_domain: pd.DataFrame, by_type: pd.DataFrame) -> Figure:
     """Share of facts that each model answers exactly, by domain and by answer type (4.1.2).
-
-    `by_domain`: intervals by model and domain; `by_type`: by model and answer_type.
-    """
+    `by_domain`: intervals by model and domain; `by_type`: by model and answer_type."""
     domains, types = style.ordered(by_domain["domain"]), style.ordered(by_type["answer_type"])
     both = {"domain": "domain, answer type", "answer_type": "domain, answer type"}
     table = pd.concat(part.rename(columns=both) for part in (by_domain, by_type))
@@ -108,11 +106,8 @@ def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame, estimator: st
 
 
 def one_answer(shares: pd.DataFrame) -> Figure:
-    """How temperature spreads one position's probability: a bar each temperature.
-
-    `shares`: a row a temperature, a column a token or a group of tokens; the first is the greedy
-    answer.
-    """
+    """How temperature spreads one position's probability: a bar each temperature. `shares`: a row a
+    temperature, a column a token or a group of tokens; the first is the greedy answer."""
     names, temperatures = list(map(str, shares)), sorted(shares.index)
     tokens = shares.rename_axis("temperature").reset_index()
     tokens = tokens.melt("temperature", var_name="token", value_name="share")
@@ -127,9 +122,7 @@ def one_answer(shares: pd.DataFrame) -> Figure:
 
 def one_curve(curve: pd.DataFrame, t_b: float, samples: pd.DataFrame) -> Figure:
     """P_t(answer) of one fact against temperature, where it breaks, and shares of right samples.
-
-    `curve`: a table `schemas.Curves` of one fact; `samples`: temperature, mean, low, high, n.
-    """
+    `curve`: a table `schemas.Curves` of one fact; `samples`: temperature, mean, low, high, n."""
     look, top = next(iter(style.looks(curve["model"]).values())), 1.5 * samples["temperature"].max()
     labels = ("temperature $t$", "probability of the answer")
     fig, ((axis, part),) = blocks.panels(curve, labels=labels, shares="y")
@@ -150,10 +143,8 @@ def one_curve(curve: pd.DataFrame, t_b: float, samples: pd.DataFrame) -> Figure:
 
 
 def surfaces(table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
-    """Figures 8 and 9: scores over entropy and breaking temperature, as contours.
-
-    `table`: entropy, t_b (a grid of both), and the columns of scores, a panel each with its title.
-    """
+    """Figures 8 and 9: scores over entropy and breaking temperature, as contours. `table`: entropy,
+    t_b (a grid of both), and the columns of scores, a panel each with its title."""
     every = 1 if len(titles) <= 2 else 2
     fig, axes = style.grid(1, len(titles), DOUBLE, 2.4, sharex=True, sharey=True)
     for axis, (column, title) in zip(axes[0], titles.items(), strict=True):
@@ -196,9 +187,7 @@ def frs_by_entropy(points: pd.DataFrame, estimator: str) -> Figure:
 
 def frs_by_d(table: pd.DataFrame, points: pd.DataFrame, estimator: str) -> Figure:
     """Figures 10-12: mean FRS with its interval by d, models side by side, a panel a domain.
-
-    `table`: intervals by model, domain and d; `points` (single facts): model, domain, d, frs.
-    """
+    `table`: intervals by model, domain and d; `points` (single facts): model, domain, d, frs."""
     looks, ds = style.looks(table["model"]), sorted(table["d"].unique())
     points = points[points["d"].isin(ds)].dropna(subset=["frs"])
     labels = ("$d$, penalty of entropy", f"FRS, $t_b$ {estimator}")

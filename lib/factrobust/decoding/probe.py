@@ -1,7 +1,5 @@
-"""Part 1: ask for facts greedily, sample the answers, temper the greedy answer.
-
-Facts have the columns `question` and `prefix`; there is one row a response, marked by the metrics.
-"""
+"""Part 1: ask for facts greedily, sample the answers, temper the greedy answer. Facts have the
+columns `question` and `prefix`; there is one row a response, marked by the metrics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -66,11 +64,8 @@ def sampled(
     max_new_tokens: int = MAX_NEW_TOKENS,
     **cuts: Any,
 ) -> pd.DataFrame:
-    """The paper's procedure: n samples at each temperature, one row a sample.
-
-    `cuts` truncate (top_k, top_p, min_p of `Model.sample`). Returns `schemas.Samples` with ABOUT of
-    the facts.
-    """
+    """The paper's procedure: n samples at each temperature, one row a sample. `cuts` truncate
+    (top_k, top_p, min_p of `Model.sample`). Returns `schemas.Samples` with ABOUT of the facts."""
     # All temperatures of a prompt in one call: they share its computation.
     sent = [prompt for prompt in prompts(model, facts) for _ in temperatures]
     how = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens} | cuts

@@ -151,10 +151,8 @@ def by_date(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def doublings(rows: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
-    """How well each measure tells facts of an exposure from those of the next smaller one.
-
-    A row a measure and exposure: mean, low and high of the `auc`, n (facts of both).
-    """
+    """How well each measure tells facts of an exposure from those of the next smaller one. A row a
+    measure and exposure: mean, low and high of the `auc`, n (facts of both)."""
     table = []
     for measure in measures:
         known = rows.dropna(subset=[measure])

@@ -39,11 +39,8 @@ RELATIONS_SCHEMA = fact_tables.RELATIONS_SCHEMA.select_columns(["relation", "que
 
 
 def load_temporal_relations() -> pd.DataFrame:
-    """How temporal facts are asked for, indexed by relation: question, prefix.
-
-    Both hold {subject} once and go on after a date ("In 2019, ..."); the object continues the
-    prefix.
-    """
+    """How temporal facts are asked for, indexed by relation: question, prefix. Both hold {subject}
+    once and go on after a date ("In 2019, ..."); the object continues the prefix."""
     return fact_tables.read_relations(FILES[1], RELATIONS_SCHEMA)
 
 

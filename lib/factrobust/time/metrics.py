@@ -156,10 +156,8 @@ def size_fits(rates: pd.DataFrame) -> pd.DataFrame:
 
 
 def duels(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Does `first` win, tie or lose against `second`, each of one model and prompt format?
-
-    A row a fact, precision and metric (DUELLED) that both have; difference is first minus second.
-    """
+    """Does `first` win, tie or lose against `second`, each of one model and prompt format? A row a
+    fact, precision and metric (DUELLED) that both have; difference is first minus second."""
     sides = []
     for place, table in (("first", first), ("second", second)):
         values = table.astype(dict.fromkeys(DUELLED, "Float64"))

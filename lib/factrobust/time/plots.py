@@ -179,10 +179,8 @@ def duel_shares(table: pd.DataFrame) -> Figure:
 
 
 def dtype_difference(table: pd.DataFrame) -> Figure:
-    """How much bfloat16 moves log-probabilities: a histogram in steps a model.
-
-    `table`, a row a statement: model, difference (nats, bfloat16 minus float32).
-    """
+    """How much bfloat16 moves log-probabilities: a histogram in steps a model. `table`, a row a
+    statement: model, difference (nats, bfloat16 minus float32)."""
     import seaborn as sns  # takes a second, and few figures need it
 
     reach = float(table["difference"].abs().max()) or 1e-9

@@ -176,10 +176,8 @@ def equal_pairs(groups: Groups) -> Array:
 
 
 def cluster_entropy(groups: Sequence[Sequence[Hashable]]) -> Array:
-    """Entropy -sum p ln p of the shares p of equal members of each group, in [0, ln n].
-
-    Of clusters of samples it is the semantic entropy of Farquhar et al. (2024).
-    """
+    """Entropy -sum p ln p of the shares p of equal members of each group, in [0, ln n]. Of clusters
+    of samples it is the semantic entropy of Farquhar et al. (2024)."""
     counts = [_counts(members) for members in groups]
     return np.array([c / c.sum() @ np.log(c.sum() / c) if c.sum() > 1 else np.nan for c in counts])
 
@@ -245,9 +243,7 @@ def gallery(groups: pd.DataFrame) -> pd.DataFrame:
 
 def answer_pairs(groups: pd.DataFrame) -> pd.DataFrame:
     """Every pair of answers of each group (`schemas.AnswerSets`): what equation 1 averages over.
-
-    Columns: model, group_id, first and second (numbers from 0), answer_1 and answer_2.
-    """
+    Columns: model, group_id, first and second (numbers from 0), answer_1 and answer_2."""
     rows = [
         (model, group, i, j, one, other)
         for model, group, texts in groups[["model", "group_id", "texts"]].itertuples(index=False)

@@ -52,11 +52,8 @@ def similarities(table: pd.DataFrame) -> Figure:
 
 
 def quality(table: pd.DataFrame) -> Figure:
-    """Cosine of the original question to its paraphrases and to questions that are none.
-
-    `table`: intervals by relation and pair of `wording.facts.quality_pairs`, ordered by the
-    paraphrases.
-    """
+    """Cosine of the original question to its paraphrases and to questions that are none. `table`:
+    intervals by relation and pair of `wording.facts.quality_pairs`, ordered by the paraphrases."""
     rows = blocks.by_mean(table[table["pair"] == "paraphrase"], "relation")
     looks = blocks.looks_of(table["pair"])
     labels = ("cosine to the original question", "")
@@ -68,10 +65,8 @@ def quality(table: pd.DataFrame) -> Figure:
 
 
 def by_wording(table: pd.DataFrame) -> Figure:
-    """Share of right answers to each wording, a row a relation and a panel a model.
-
-    `table`: intervals by model, relation and variant (0, the original: a bar; paraphrases: points).
-    """
+    """Share of right answers to each wording, a row a relation and a panel a model. `table`:
+    intervals by model, relation and variant (0, the original: a bar; paraphrases: points)."""
     relations = blocks.by_mean(table, "relation")
     fig, panels = blocks.panels(
         table, "model", height=0.9 + 0.19 * len(relations), shares="x", what="facts a relation",
@@ -167,11 +162,8 @@ def labelled_pairs(table: pd.DataFrame, at: float) -> Figure:
 
 
 def predictor_distributions(table: pd.DataFrame) -> Figure:
-    """Figure 4: densities of a predictor within each relation, a panel a predictor.
-
-    `table`, a row a question: model, relation, predictor, value. Two models share a row, with
-    quartiles.
-    """
+    """Figure 4: densities of a predictor within each relation, a panel a predictor. `table`, a row
+    a question: model, relation, predictor, value. Two models share a row, with quartiles."""
     import seaborn as sns  # takes a second
 
     looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
@@ -222,9 +214,7 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
 
 def ladder(table: pd.DataFrame) -> Figure:
     """How much better each predictor is than the relation alone (dashed), a panel a measure.
-
-    `table` of `wording.prediction.compared`; the Brier score is left to the table.
-    """
+    `table` of `wording.prediction.compared`; the Brier score is left to the table."""
     shown = table[(table["predictor"] != RELATION) & table["measure"].isin(MEASURES)]
     shown = as_mean(shown.replace({"measure": MEASURES}), "difference")
     names: dict[str, Any] = {"panel": "measure", "what": "questions", "xlabel": f"minus {RELATION}"}
@@ -233,10 +223,7 @@ def ladder(table: pd.DataFrame) -> Figure:
 
 def equal_cost(table: pd.DataFrame, value: str) -> Figure:
     """AUC against the number of answers paid for, a line a predictor, a panel a model; dashed:
-    chance.
-
-    `table`: intervals by model, predictor and budget; `value` is the label of y.
-    """
+    chance. `table`: intervals by model, predictor and budget; `value` is the label of y."""
     return blocks.curves(
         table, "budget", panel="model", by="predictor", what="questions", at=0.5,
         labels=("answers paid for (at most)", value), extra=[blocks.key("chance", **style.REFERENCE)],
@@ -244,11 +231,8 @@ def equal_cost(table: pd.DataFrame, value: str) -> Figure:
 
 
 def calibration(table: pd.DataFrame) -> Figure:
-    """Share of right answers against the predicted probability, in bins; a panel a model.
-
-    `table` of `statistics.calibration_curve`, by model; each point has its n below. Dashed:
-    calibrated.
-    """
+    """Share of right answers against the predicted probability, in bins; a panel a model. `table`
+    of `statistics.calibration_curve`, by model; each point has its n below. Dashed: calibrated."""
     labels = ("predicted probability of a right answer", "share of right answers")
     fig, panels = blocks.curves(
         table.rename(columns={"observed": "mean"}), "predicted", panel="model", bars=True,

@@ -103,10 +103,8 @@ def ladder(
 
 
 def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
-    """Share of right answers in each test row's relation among the training rows, [row].
-
-    One answer with the overall share is added to each relation, so that no share is 0 or 1.
-    """
+    """Share of right answers in each test row's relation among the training rows, [row]. One answer
+    with the overall share is added to each relation, so that no share is 0 or 1."""
     right = train.groupby("relation")["correct"].agg(["sum", "size"]).astype(float)
     known = right.reindex(test["relation"], fill_value=0.0).to_numpy()
     return (known[:, 0] + train["correct"].mean()) / (known[:, 1] + 1)
@@ -234,10 +232,7 @@ def _sums(rows: pd.DataFrame, value: str) -> dict[str, Sums]:
 
 def _fraction(weights: Array, above: Array, below: Array) -> Array:
     """The ratio of sums in resamples that draw relations `weights` times, [resample]; NaN for 0 /
-    0.
-
-    A relation drawn twice is two relations, and its answers make no pairs with their copies.
-    """
+    0. A relation drawn twice is two relations, and its answers make no pairs with their copies."""
     if above.ndim == 1:
         return ratio_of_sums(weights, above, below)
     across = 1 - np.eye(len(above))

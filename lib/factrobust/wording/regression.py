@@ -100,10 +100,8 @@ def undefined(groups: pd.DataFrame) -> str | None:
 def summary(
     groups: pd.DataFrame, sets: Sequence[Sequence[str]] = REDUCED, *, interactions: bool = True
 ) -> pd.DataFrame:
-    """Goodness of fit on all rows, one row a model and set of predictors (table 8).
-
-    A model for which no regression can be fitted has NaN and the reason in `fit`.
-    """
+    """Goodness of fit on all rows, one row a model and set of predictors (table 8). A model for
+    which no regression can be fitted has NaN and the reason in `fit`."""
     rows: list[tuple] = []
     for (model, part), names in product(groups.groupby("model", sort=False), sets):
         numbers: tuple = (np.nan, np.nan, np.nan, len(part), f"none: {undefined(part)}")
@@ -176,10 +174,7 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
 
 def wald(fitted: Fit) -> pd.DataFrame:
     """Wald's chi-square b' V^-1 b of each term of the formula (table 9): are its `df` coefficients
-    0?
-
-    With interactions, a numeric term is its slope in the reference category.
-    """
+    0? With interactions, a numeric term is its slope in the reference category."""
     terms = fitted.coefficients.index.str.replace(CATEGORY, "QCat", regex=True)
     rows = []
     for term in terms.unique():

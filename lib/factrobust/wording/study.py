@@ -100,10 +100,8 @@ class Study(study.Study):
 
     @cached_property
     def groups(self) -> pd.DataFrame:
-        """`wording.metrics.predictors`, a row a model and question.
-
-        Questions without a popularity are left out; where none has one it is 0.
-        """
+        """`wording.metrics.predictors`, a row a model and question. Questions without a popularity
+        are left out; where none has one it is 0."""
         sets = self.answer_sets, self.sample_sets, self.bare_sets
         table = schemas.Groups.validate(metrics.predictors(self.marked, *sets))
         missing = table["log_popularity"].isna()
