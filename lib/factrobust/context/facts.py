@@ -107,10 +107,9 @@ def load_named_context(name: str, *, limit: int | None = None, seed: int = 0) ->
         questions = facts_as_questions(loaded(town=name == "town").table)
         ranks = draws.ranks(questions["question_id"], questions["base_id"], seed)
         return questions[ranks < (limit or len(questions))].reset_index(drop=True)
-    kind, _, folder = name.partition(":")
-    if (kind, folder) == ("embedded", ""):
+    if name == "embedded":
         return load_context_questions(limit=limit, seed=seed)
-    if kind != "thesis" or not folder:
+    if not (folder := name.removeprefix("thesis:")) or folder == name:
         known = "'embedded', 'world', 'town' or 'thesis:FOLDER'"
         raise ValueError(f"questions is {name!r}; write {known}")
     files = Path(folder) / "base_questions.txt", Path(folder) / "objects.csv"

@@ -34,7 +34,13 @@ class Study(study.Study):
         self.results = metrics.measured(self.results)
         self.counts = metrics.answer_counts(self.results, self.questions, names)
         if self.parameters.get("results"):
-            self.results, self.questions = self._with_results(self.parameters["results"])
+            theirs = facts.read_results(self.parameters["results"])  # whose truth is unknown
+            new = theirs[~theirs["question_id"].isin(self.questions["question_id"])]
+            new = new[["question_id", "base_id"]].drop_duplicates("question_id")
+            empty = pd.Series([[]] * len(new), new.index, dtype=object)
+            new = new.assign(right_answers="", answers=empty)
+            self.questions = pd.concat([self.questions, new], ignore_index=True)
+            self.results = pd.concat([self.results, theirs], ignore_index=True)
         marked = metrics.mark_sources(self.results, self.questions)
         self.marked = schemas.MarkedContext.validate(marked)
         print(f"{len(self.questions)} questions, {len(self.results)} answered with a context")
@@ -61,17 +67,6 @@ class Study(study.Study):
         seeds = range(seed, seed + self.parameters["n_draws"])
         found = self.concat_over_models(lambda model: probe.ask_again(model, self.pool, few, seeds))
         return metrics.mark_sources(metrics.measured(found), self.pool)
-
-    def _with_results(self, path: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Our results and questions with those of a file, whose truth is unknown, below them."""
-        theirs = facts.read_results(path)
-        new = theirs[~theirs["question_id"].isin(self.questions["question_id"])]
-        new = new[["question_id", "base_id"]].drop_duplicates("question_id")
-        new = new.assign(
-            right_answers="", answers=pd.Series([[]] * len(new), new.index, dtype=object)
-        )
-        both = pd.concat([self.questions, new], ignore_index=True)
-        return pd.concat([self.results, theirs], ignore_index=True), both
 
 
 class KnownContexts(Study):

@@ -213,13 +213,6 @@ def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return marked.assign(listed=marked["detour"] & spelled)
 
 
-# -- what ten samples a temperature can tell of a breaking temperature, and what they miss ----------
-#
-# The paper reads t_b off samples: the first temperature at which fewer than half of them are right.
-# Given P_t, the probability of a right sample at each temperature, that estimate has a distribution
-# which needs no simulation; everything here follows from it.
-
-
 def breaking_distribution(probabilities: ArrayLike, n: int) -> NDArray[np.float64]:
     """How often the paper's scan breaks at each temperature, and (last) at none of them.
 

@@ -1,11 +1,9 @@
 """Figures of part 5, dose and response. Tables and errors as `plots.blocks` says."""
 
-from collections.abc import Iterable
 from itertools import cycle
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
@@ -60,7 +58,9 @@ def by_exposure(
             axis.plot(at_line, line["mean"], color=look.colour, ls=look.line, lw=1.1)
         if at is not None:
             axis.axhline(at, **style.REFERENCE)
-        name_exposures(axis, table["exposure"])
+        powers = [4**k for k in range(12) if 4**k <= table["exposure"].max()]
+        named = [0] * (0 in table["exposure"].values) + powers
+        axis.set_xticks(place(named), [str(number) for number in named])
     return blocks.legend(fig, blocks.keys(looks))
 
 
@@ -68,10 +68,3 @@ def place(exposure: ArrayLike) -> NDArray[np.float64]:
     """Where exposures stand on the axis."""
     number = np.asarray(exposure, float)
     return np.where(number > 0, np.log2(np.maximum(number, 1)), NEVER)
-
-
-def name_exposures(axis: Axes, exposures: Iterable[float]) -> None:
-    """Ticks at powers of four, and at 0 if there is one."""
-    shown = {*exposures}
-    named = [0] * (0 in shown) + [4**k for k in range(12) if 4**k <= max(shown)]
-    axis.set_xticks(place(named), [str(number) for number in named])

@@ -172,7 +172,18 @@ def load_successions(path: str | Path = OFFICES, offices: Sequence[str] = ()) ->
     begins or begins before the last one ends; ValueError for an unknown office.
     """
     frame = tables.read_checked(path, TERMS_SCHEMA)
-    _check_chains(frame, path)
+    begun, over = parse(frame["start"]), parse(_ends(frame))
+    chains = frame.assign(begun=begun[1], over=over[0]).groupby("chain")
+    before = chains["over"].shift()  # NaT, which is before nothing, of a first term
+    tables.refuse(
+        frame, begun[0] > over[1], path,
+        "the term of {holder!r} ends before it begins; swap the two dates, or mend the wrong one",
+    )  # fmt: skip
+    tables.refuse(
+        frame, before > begun[1], path,
+        "the term of {holder!r} begins before the last one of its chain ends; mend a date, or put the "
+        "terms in order",
+    )  # fmt: skip
     known = frame["chain"].unique().tolist()
     for name in offices:
         if name not in known:
@@ -189,22 +200,6 @@ def load_successions(path: str | Path = OFFICES, offices: Sequence[str] = ()) ->
 
 def _ends(terms: pd.DataFrame) -> pd.Series:
     return terms["end"].replace("", str(YEARS[1] + 1))
-
-
-def _check_chains(frame: pd.DataFrame, path: str | Path) -> None:
-    """Raise FactsError for the first term that does not fit into its chain."""
-    begun, over = parse(frame["start"]), parse(_ends(frame))
-    chains = frame.assign(begun=begun[1], over=over[0]).groupby("chain")
-    before = chains["over"].shift()  # NaT, which is before nothing, of a first term
-    tables.refuse(
-        frame, begun[0] > over[1], path,
-        "the term of {holder!r} ends before it begins; swap the two dates, or mend the wrong one",
-    )  # fmt: skip
-    tables.refuse(
-        frame, before > begun[1], path,
-        "the term of {holder!r} begins before the last one of its chain ends; mend a date, or put the "
-        "terms in order",
-    )  # fmt: skip
 
 
 def moments(terms: pd.DataFrame, n_years: int | None = None) -> pd.DataFrame:

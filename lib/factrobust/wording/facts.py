@@ -58,18 +58,14 @@ def paraphrased(facts: pd.DataFrame) -> tables.Loaded:
         variant=0,
         answers=pd.Series(fact_tables.answers(originals), index=originals.index, dtype=object),
     )[["subject", *COLUMNS[1:]]]
-    return grouped(pd.concat([originals, _reworded(originals)], ignore_index=True))
-
-
-def _reworded(originals: pd.DataFrame) -> pd.DataFrame:
-    """Every fact with every template of its relation in the place of its question."""
     templates = load_paraphrases()
     templates = templates.assign(variant=templates.groupby("relation").cumcount() + 1)
     rows = originals.drop(columns="variant").merge(templates, on="relation")
     # "Name the father of Martin Luther King Jr." has one full stop.
     twice = rows["subject"].str.endswith(".") & rows["paraphrase"].str.endswith("{subject}.")
     texts = np.where(twice, rows["paraphrase"].str.removesuffix("."), rows["paraphrase"])
-    return rows.assign(question=[*map(fact_tables.worded, texts, rows["subject"])])
+    rows["question"] = [*map(fact_tables.worded, texts, rows["subject"])]
+    return grouped(pd.concat([originals, rows], ignore_index=True))
 
 
 def load_questions(path: str | Path | None = None) -> tables.Loaded:

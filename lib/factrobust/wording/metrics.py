@@ -253,8 +253,6 @@ def answer_pairs(groups: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-# -- which wording breaks which fact ---------------------------------------------------------------
-#
 # A relation's facts i and wordings v make a table of answers x_iv, 1 if right, else 0. With the mean
 # f_i of a fact, m_v of a wording and g of all, the sum of squares has the parts of n facts, V wordings
 # and the interaction (a wording that breaks this fact and not that one):
