@@ -198,10 +198,8 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
 
 def margins(model: Model, questions: pd.DataFrame, rivals: Sequence[Sequence[str]]) -> np.ndarray:
     """How much likelier the right answer is without a context than its likeliest rival, [question].
-
     log P of the likeliest accepted answer minus that of the likeliest of `rivals`, in nats, summed
-    over tokens.
-    """
+    over tokens."""
     prompts = context_prompts(model, questions)
     sides = [*zip(prompts, questions["answers"], strict=True), *zip(prompts, rivals, strict=True)]
     pairs = [(prompt, f" {text}") for prompt, texts in sides for text in texts]
@@ -234,10 +232,8 @@ SAID = {"first": "parametric", "second": "contextual", "both": "same", "neither"
 
 def judge(model: Model, answers: pd.DataFrame) -> list[str]:
     """Where a model, asked as a judge, says that answers come from, [row]: values of SAID.
-
     `answers` has question, parametric, counterfactual and answer. The likeliest of four words ends
-    a sentence about them.
-    """
+    a sentence about them."""
     texts = [
         f"Question: {row.question}\nFirst answer: {row.parametric}\nSecond answer: "
         f"{row.counterfactual}\nThird answer: {row.answer}\nWhich of the first two answers says the "
@@ -254,10 +250,8 @@ def judge(model: Model, answers: pd.DataFrame) -> list[str]:
 
 def answer_tokens(model: Model, questions: pd.DataFrame, response: pd.Series) -> pd.DataFrame:
     """How likely each token of both answers is, without and with the counterfactual in the prompt.
-
     `response` is a row of `ask`, `questions` what was asked. Columns: answer ("parametric" or
-    "counterfactual"), context (bool), position (1, 2, ...), token, probability.
-    """
+    "counterfactual"), context (bool), position (1, 2, ...), token, probability."""
     question = questions[questions["question_id"] == response["question_id"]]
     context = f"{question['prefix'].iloc[0]} {response['counterfactual']}"
     prompts = [context_prompts(model, question, stated)[0] for stated in (None, [context])]

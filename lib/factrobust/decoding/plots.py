@@ -37,9 +37,8 @@ def known_shares(by_domain: pd.DataFrame, by_type: pd.DataFrame) -> Figure:
 
 def by_decoder(exact: pd.DataFrame, sampled: pd.DataFrame) -> Figure:
     """What truncation saves: a line a decoder, a panel a model; shares of right samples as points.
-
-    `exact`, of P_t of the greedy answer, and `sampled`: intervals by model, decoder and temperature.
-    """
+    `exact`, of P_t of the greedy answer, and `sampled`: intervals by model, decoder and
+    temperature."""
     labels = ("temperature $t$", "probability of a right answer")
     fig, panels = blocks.curves(
         exact, "temperature", panel="model", by="decoder", labels=labels, shares="y", what=""
@@ -54,11 +53,8 @@ def by_decoder(exact: pd.DataFrame, sampled: pd.DataFrame) -> Figure:
 
 def certainty_bins(table: pd.DataFrame) -> Figure:
     """Figures 2, 6, 7: how certain sampled answers are, right below wrong ones, a bar a
-    temperature.
-
-    `table` of `decoding.metrics.certainty_bins`, a panel a model; its bins are added up to LEVELS.
-    The least certain answers meet at the accuracy, a black line.
-    """
+    temperature. `table` of `decoding.metrics.certainty_bins`, a panel a model; its bins are added
+    up to LEVELS. The least certain answers meet at the accuracy, a black line."""
     temperatures = sorted(table["temperature"].unique())
     labels = ("temperature $t$", "share of samples, by certainty")
     fig, panels = blocks.panels(table, "model", what="samples", labels=labels, shares="y")
@@ -86,11 +82,9 @@ def certainty_bins(table: pd.DataFrame) -> Figure:
 
 
 def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame, estimator: str) -> Figure:
-    """Figure 3: entropy of the greedy answer by the temperature that breaks the fact.
-
-    `points`: model, fact_id, entropy, t_b (inf: unbroken); `means`: intervals of the entropy by
-    model and t_b; `estimator` says how t_b was found.
-    """
+    """Figure 3: entropy of the greedy answer by the temperature that breaks the fact. `points`:
+    model, fact_id, entropy, t_b (inf: unbroken); `means`: intervals of the entropy by model and
+    t_b; `estimator` says how t_b was found."""
     points, means = (t.assign(t_b=t["t_b"].clip(upper=1.15 * TOP)) for t in (points, means))
     fig, panels = blocks.scatter(
         points, "t_b", "entropy", spread=0.05 * TOP, shares="y",
@@ -163,11 +157,9 @@ def surfaces(table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
 
 
 def frs_by_entropy(points: pd.DataFrame, estimator: str) -> Figure:
-    """Figure 4: FRS against entropy, coloured by t_b, a panel a model.
-
-    `points`: model, fact_id, entropy, frs, t_b (inf: unbroken, drawn apart), one d; `estimator`
-    says how t_b was found. A thin line joins the facts that break at the same temperature.
-    """
+    """Figure 4: FRS against entropy, coloured by t_b, a panel a model. `points`: model, fact_id,
+    entropy, frs, t_b (inf: unbroken, drawn apart), one d; `estimator` says how t_b was found. A
+    thin line joins the facts that break at the same temperature."""
     labels = ("initial entropy $H$", f"FRS ($d$ = {points['d'].iloc[0]:g}), $t_b$ {estimator}")
     fig, panels = blocks.scatter(points, "entropy", "frs", labels=labels, shares="xy", height=3.2)
     shades = colormaps["viridis"](np.linspace(0, 0.92, len(CLASSES)))
@@ -211,11 +203,9 @@ def frs_by_d(table: pd.DataFrame, points: pd.DataFrame, estimator: str) -> Figur
 
 
 def frs_distribution(points: pd.DataFrame, estimator: str) -> Figure:
-    """Figure 13: the density of FRS, a line a model, a panel a domain.
-
-    `points`: model, domain, fact_id, frs. Broken facts are a Gaussian kernel density, mirrored at 0
-    and at the gap; unbroken ones are a bar beyond 1. No fact can score in GAP, which is grey.
-    """
+    """Figure 13: the density of FRS, a line a model, a panel a domain. `points`: model, domain,
+    fact_id, frs. Broken facts are a Gaussian kernel density, mirrored at 0 and at the gap; unbroken
+    ones are a bar beyond 1. No fact can score in GAP, which is grey."""
     from scipy.stats import gaussian_kde
 
     drawn = points.dropna(subset=["frs"])
@@ -242,11 +232,9 @@ def frs_distribution(points: pd.DataFrame, estimator: str) -> Figure:
 
 
 def agreement(table: pd.DataFrame, temperatures: Sequence[float]) -> Figure:
-    """Sampled t_b against exact t_b, a panel a model; stairs: samples without noise.
-
-    `table`: model, fact_id, t_b_exact, t_b_sampled (one of `temperatures`), detours (true: ringed).
-    Values above TOP stand in a band at the axis' end.
-    """
+    """Sampled t_b against exact t_b, a panel a model; stairs: samples without noise. `table`:
+    model, fact_id, t_b_exact, t_b_sampled (one of `temperatures`), detours (true: ringed). Values
+    above TOP stand in a band at the axis' end."""
     x, y = "t_b_exact", "t_b_sampled"
     table = table.assign(**{c: table[c].mask(table[c] > TOP, 1.15 * TOP) for c in (x, y)})
     labels = ("exact $t_b$", "sampled $t_b$")

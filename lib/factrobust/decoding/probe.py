@@ -28,10 +28,8 @@ def greedy(
     temperatures: Sequence[float] = GRID,
 ) -> pd.DataFrame:
     """Greedy answers, one row a fact in their order: `schemas.Answers` with the facts' columns.
-
     Where answers can be tempered, their `curve` at `temperatures` comes along. ModelError if the
-    model gives no alternatives, which the entropy needs.
-    """
+    model gives no alternatives, which the entropy needs."""
     how: dict[str, Any] = {"max_new_tokens": max_new_tokens, "alternatives": ALTERNATIVES}
     how["temperatures"] = () if "temper" in model.lacks else temperatures
     stop = FORMATS[model.prompt_format].stop
@@ -84,11 +82,9 @@ def sampled(
 
 
 def curves(responses: pd.DataFrame, temperatures: Sequence[float] = GRID) -> pd.DataFrame:
-    """log P_t of greedy answers at their temperatures: `schemas.Answers` to `schemas.Curves`.
-
-    An output counts that begins with the answer's tokens ("Niger" goes on to "ia"); other tokens
-    for the same text do not count. Answers that cannot be tempered are left out.
-    """
+    """log P_t of greedy answers at their temperatures: `schemas.Answers` to `schemas.Curves`. An
+    output counts that begins with the answer's tokens ("Niger" goes on to "ia"); other tokens for
+    the same text do not count. Answers that cannot be tempered are left out."""
     found = responses[responses["curve"].map(len) > 0]
     return _curves(found, np.array(found["curve"].tolist(), dtype=float), temperatures)
 
@@ -108,10 +104,8 @@ def with_spellings(
     temperatures: Sequence[float] = GRID,
 ) -> pd.DataFrame:
     """log P_t of greedy answers or one of the `spellings` of each: `schemas.Curves`, a lower bound.
-
     No spelling may begin with another or with the answer (`decoding.metrics.spellings`). Each
-    counts in its usual tokens alone.
-    """
+    counts in its usual tokens alone."""
     answers = responses[["prompt", "text"]].to_numpy().tolist()
     pairs = [(i, prompt, text.rstrip()) for i, (prompt, text) in enumerate(answers)]
     for i, (prompt, text) in enumerate(answers):

@@ -34,10 +34,8 @@ def by_exposure(
     looks: blocks.Looks | None = None,
 ) -> Figure:
     """A measure against the exposure: points with intervals, one of `looks` each value of `by`.
-
     `table`: intervals by `by`, exposure and, if given, `panel`. `curves`, of
-    `exposure.metrics.fitted_curves`, are lines; without them points are joined. Dashed: `at`.
-    """
+    `exposure.metrics.fitted_curves`, are lines; without them points are joined. Dashed: `at`."""
     blocks.check(table, by, panel, "exposure")
     series = dict(zip(style.ordered(table[by]), cycle(SERIES), strict=False))
     looks = looks or (style.looks(table[by]) if by == "model" else series)

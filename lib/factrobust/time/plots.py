@@ -25,11 +25,9 @@ LANE = 0.24  # between the precisions of a fact, where rows are 1 apart
 
 
 def timeline(facts: pd.DataFrame, dates: pd.DataFrame) -> Figure:
-    """A few facts in time: validity as a bar, tested dates as marks by label, a row a fact.
-
-    `facts` (`schemas.TemporalFacts`) keep their order; `dates` (`schemas.Dates`) have a lane a
-    precision. Days that a bound leaves open are paler.
-    """
+    """A few facts in time: validity as a bar, tested dates as marks by label, a row a fact. `facts`
+    (`schemas.TemporalFacts`) keep their order; `dates` (`schemas.Dates`) have a lane a precision.
+    Days that a bound leaves open are paler."""
     lanes = style.ordered(dates["precision"])
     shift = {lane: style.aside(k, len(lanes), LANE) for k, lane in enumerate(lanes)}
     fig, axes = style.grid(1, 1, DOUBLE, 0.75 + (0.24 + 0.11 * len(lanes)) * len(facts))
@@ -62,11 +60,8 @@ def _years(days: Days) -> NDArray[np.float64]:
 
 def over_years(table: pd.DataFrame, start: str, end: str) -> Figure:
     """Scores of one fact by year, with its validity shaded: a line a model, a panel a kind of
-    score.
-
-    `table`: model, year, value (the panel's name), mean (nats). The fact held from `start` to `end`
-    (dates).
-    """
+    score. `table`: model, year, value (the panel's name), mean (nats). The fact held from `start`
+    to `end` (dates)."""
     held = [float(_years(parse(bound)[side])) for side, bound in enumerate((start, end))]
     fig, panels = blocks.curves(
         table.assign(low=np.nan, high=np.nan, n=1), "year", panel="value", what="", sharey=False,
@@ -97,10 +92,8 @@ def match_matrix(table: pd.DataFrame) -> Figure:
 
 def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
     """Whom a model names (columns) in the years of each term of an office (rows): a panel a model.
-
     `table` of `time.successions.confusion`, of one chain; `holders` are the names of its terms.
-    Right is on the diagonal; terms that were not asked are empty.
-    """
+    Right is on the diagonal; terms that were not asked are empty."""
     names = [style.printable(name) for name in holders]
     terms, models = range(len(names)), table["model"].nunique()
     width, height = DOUBLE if models > 1 else None, 1.2 + 0.17 * len(names)
@@ -117,11 +110,9 @@ def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
 
 
 def logprob_by_position(table: pd.DataFrame) -> Figure:
-    """Figure 3: log-probability of the object by where the date lies, a panel a precision.
-
-    `table`: intervals of relative (nats) by model, precision and position of
-    `time.metrics.positions`; transitional dates are hollow, the validity is shaded.
-    """
+    """Figure 3: log-probability of the object by where the date lies, a panel a precision. `table`:
+    intervals of relative (nats) by model, precision and position of `time.metrics.positions`;
+    transitional dates are hollow, the validity is shaded."""
     looks = style.looks(table["model"])
     nats = "log-probability minus that\nof correct dates (nats)"
     labels = ("date $\\alpha$ (lengths of validity)", nats)
@@ -138,11 +129,9 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
 
 
 def rates_by_size(table: pd.DataFrame, value: str, fits: pd.DataFrame | None = None) -> Figure:
-    """Figure 7: a value of models by their number of parameters, on a log axis.
-
-    `table`: intervals by model, parameters and kind ("instruction-tuned" is hollow); `value` is the
-    label of y. `fits`, of `time.metrics.size_fits`, are lines, dashed for tuned models.
-    """
+    """Figure 7: a value of models by their number of parameters, on a log axis. `table`: intervals
+    by model, parameters and kind ("instruction-tuned" is hollow); `value` is the label of y.
+    `fits`, of `time.metrics.size_fits`, are lines, dashed for tuned models."""
     fig, ((axis, _),) = blocks.panels(table, labels=("parameters (log scale)", value), width=DOUBLE)
     looks = style.looks(table["model"])
     table = table.assign(hollow=table["kind"] == "instruction-tuned")
@@ -158,10 +147,8 @@ def rates_by_size(table: pd.DataFrame, value: str, fits: pd.DataFrame | None = N
 
 def duel_shares(table: pd.DataFrame) -> Figure:
     """Figure 9: share of facts that a model wins, ties or loses against another, as stacked bars.
-
     `table` of `time.metrics.duel_shares`. A panel a metric; a row a precision, or of several duels
-    a duel.
-    """
+    a duel."""
     first, second = (table[side].map(style.model_name) for side in ("first", "second"))
     duels, sides = first + " / " + second, (first.iloc[0], second.iloc[0])
     column = "precision"

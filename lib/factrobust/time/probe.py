@@ -1,9 +1,6 @@
-"""Part 2: how probable is a fact's object after a question with a date?
-
-A date makes some answers likelier whatever is asked. So (ours) a few `other_objects` of the
-relation are scored after the same question; log P(object) minus the mean of theirs is freed of that
-drift.
-"""
+"""Part 2: how probable is a fact's object after a question with a date? A date makes some answers
+likelier whatever is asked. So (ours) a few `other_objects` of the relation are scored after the
+same question; log P(object) minus the mean of theirs is freed of that drift."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -47,11 +44,8 @@ def statements(
 
 def other_objects(facts: pd.DataFrame, n: int, *, seed: int = 0) -> pd.DataFrame:
     """`schemas.TemporalFacts` with a column `others`: n objects of other facts of the relation (or
-    fewer).
-
-    Never one that the fact's subject has in this relation, nor its alias. A draw depends on the
-    seed and the objects of the relation, not on the facts' order.
-    """
+    fewer). Never one that the fact's subject has in this relation, nor its alias. A draw depends on
+    the seed and the objects of the relation, not on the facts' order."""
     spelled: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     owned: dict[tuple[str, str], set[str]] = defaultdict(set)
     rows = facts[["relation", "subject", "object", "aliases", "fact_id"]].values.tolist()
@@ -105,11 +99,8 @@ def scored(
 
 def holders(model: Model, terms: pd.DataFrame, moments: pd.DataFrame) -> pd.DataFrame:
     """log P of every holder of an office after the question who held it in a year:
-    `schemas.HolderScores`.
-
-    A row a moment of `moments` (chain, term, year) and term of its chain in `terms`
-    (`time.facts.load_successions`). The prior is after the question without a date.
-    """
+    `schemas.HolderScores`. A row a moment of `moments` (chain, term, year) and term of its chain in
+    `terms` (`time.facts.load_successions`). The prior is after the question without a date."""
     every = terms[["chain", "term", "holder", *WORDING]].rename(columns={"term": "candidate"})
     right = terms[["chain", "term", "holder"]].rename(columns={"holder": "right"})
     dated = moments[["chain", "term", "year"]].merge(right, on=["chain", "term"])

@@ -23,10 +23,8 @@ FEW = 5  # questions of a bin that a line goes through
 
 def similarities(table: pd.DataFrame) -> Figure:
     """Cosine of each pair of answers to one question, a panel a model, with the answers at the
-    left.
-
-    `table`, a row a pair: model, first, second (numbers of answers), answer_1, answer_2, cosine.
-    """
+    left. `table`, a row a pair: model, first, second (numbers of answers), answer_1, answer_2,
+    cosine."""
     models = list(style.looks(table["model"]))
     n = 1 + table["second"].nunique()
     fig, axes = style.grid(len(models), 1, style.DOUBLE, (0.6 + 0.2 * n) * len(models))
@@ -88,11 +86,9 @@ def by_wording(table: pd.DataFrame) -> Figure:
 
 
 def variance(table: pd.DataFrame) -> Figure:
-    """Shares of the variance of right answers, a bar a relation and a panel a model.
-
-    `table` of `wording.metrics.variance_shares`; a component below 0 counts as 0. Relations stand
-    by the mean share of wordings, "all" on top.
-    """
+    """Shares of the variance of right answers, a bar a relation and a panel a model. `table` of
+    `wording.metrics.variance_shares`; a component below 0 counts as 0. Relations stand by the mean
+    share of wordings, "all" on top."""
     table = table.assign(share=table["share"].clip(lower=0))
     table["n"] = table["n"].mask(table["relation"] == "all").ffill()
     table["share"] /= table.groupby(["model", "relation"])["share"].transform("sum")
@@ -108,10 +104,8 @@ def variance(table: pd.DataFrame) -> Figure:
 
 def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model") -> Figure:
     """Figures 1 and 2: means by relation, a row each, a panel each value of the column `panel`.
-
     `table`: intervals by relation, `panel` and `by`. Relations stand by their mean in the first
-    panel.
-    """
+    panel."""
     first = style.ordered(table[panel])[0]
     rows = blocks.by_mean(table[table[panel] == first], "relation")
     what = "questions a relation"
@@ -119,11 +113,9 @@ def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model")
 
 
 def correctness_by_consistency(table: pd.DataFrame, named: Sequence[str]) -> Figure:
-    """Figure 3: correctness of each relation against its consistency, a panel a model.
-
-    `table`: model, relation, correctness, consistency, n, r (of the model); `named` relations are
-    labelled.
-    """
+    """Figure 3: correctness of each relation against its consistency, a panel a model. `table`:
+    model, relation, correctness, consistency, n, r (of the model); `named` relations are
+    labelled."""
     fig, panels = blocks.panels(
         table, "model", height=3.0, what="questions a relation",
         labels=("consistency (SCons)", "correctness"), shares="y",
@@ -140,9 +132,8 @@ def correctness_by_consistency(table: pd.DataFrame, named: Sequence[str]) -> Fig
 
 def labelled_pairs(table: pd.DataFrame, at: float) -> Figure:
     """Cosines of pairs of answers that a reader found the same or not, a panel a `measure`.
-
-    `table`: measure, label, cosine. Dashed: the cosine `at` which clusters begin to say the same.
-    """
+    `table`: measure, label, cosine. Dashed: the cosine `at` which clusters begin to say the
+    same."""
     import seaborn as sns  # takes a second
 
     fills = {"same": style.RIGHT, "different": style.WRONG}
@@ -184,11 +175,9 @@ def predictor_distributions(table: pd.DataFrame) -> Figure:
 
 
 def binned_correctness(table: pd.DataFrame) -> Figure:
-    """Figure 5: share of right answers against each predictor, a row a relation.
-
-    `table` of `wording.regression.binned_correctness`. Each shaded row reaches from 0 (below) to 1;
-    a point's area grows with n, and a line joins bins of at least FEW questions.
-    """
+    """Figure 5: share of right answers against each predictor, a row a relation. `table` of
+    `wording.regression.binned_correctness`. Each shaded row reaches from 0 (below) to 1; a point's
+    area grows with n, and a line joins bins of at least FEW questions."""
     looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
     y = table["relation"].map(relations.index) + 0.4 - 0.8 * table["correct"]
     table = table.assign(y=y, predictor=table["predictor"].str.lower().replace(PREDICTORS))
@@ -249,10 +238,8 @@ def calibration(table: pd.DataFrame) -> Figure:
 
 def risk_coverage(table: pd.DataFrame) -> Figure:
     """Accuracy when only the most certain questions are answered, a line a score, a panel a model.
-
     `table` of `wording.prediction.risk_coverage`, with score (at most five). Dashed: of all
-    questions.
-    """
+    questions."""
     fig, panels = blocks.curves(
         table.rename(columns={"accuracy": "mean"}), "coverage", panel="model", by="score",
         what="questions", labels=("share of questions answered", "share of right answers"),

@@ -35,10 +35,8 @@ def greedy(
     max_new_tokens: int = MAX_NEW_TOKENS,
 ) -> pd.DataFrame:
     """Greedy answers to `schemas.Questions`, in their order: `schemas.Responses` with the
-    questions' columns.
-
-    text is the first sentence, raw the first line. Equal prompts are asked once.
-    """
+    questions' columns. text is the first sentence, raw the first line. Equal prompts are asked
+    once."""
     sent = prompts(model, questions, prompt_format)
     answers = {
         generation.prompt: (first_sentence(generation.text), generation.text, generation.logprobs)
@@ -59,11 +57,9 @@ def sampled(
     prompt_format: str | None = None,
     max_new_tokens: int = MAX_NEW_TOKENS,
 ) -> pd.DataFrame:
-    """n sampled answers to each question (in the paper the originals), one row a sample.
-
-    Columns: model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence),
-    logprobs (untempered, of all that was said). Equal prompts are asked once.
-    """
+    """n sampled answers to each question (in the paper the originals), one row a sample. Columns:
+    model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence), logprobs
+    (untempered, of all that was said). Equal prompts are asked once."""
     sent = prompts(model, questions, prompt_format)
     options: dict[str, Any] = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens}
     samples: dict[str, list[tuple[str, list[float]]]] = {}
@@ -79,11 +75,9 @@ def sampled(
 
 
 def meanings(groups: pd.Series, encoder: Encoder, nli: Entailment | None = None) -> pd.Series:
-    """The cluster of each text of each group, a list (`text.clusters`), with the same index.
-
-    Texts say the same where each entails the other with a probability of ENTAILED or more (Kuhn et
-    al., 2022); without an NLI model, where their cosine is SAME or more.
-    """
+    """The cluster of each text of each group, a list (`text.clusters`), with the same index. Texts
+    say the same where each entails the other with a probability of ENTAILED or more (Kuhn et al.,
+    2022); without an NLI model, where their cosine is SAME or more."""
 
     def same(pairs: list[tuple[str, str]]) -> np.ndarray:
         if nli is None:
