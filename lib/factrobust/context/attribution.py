@@ -1,10 +1,8 @@
 """How well do scores and probabilities tell that an answer came from the context (thesis, 6.1.3)?
 
-A case is an answer with its outcome `from_context`: it says what the context states. All others, those
-from memory and those that say a third thing, are not from the context, as a deployed detector meets
-them (`cases`, `grounding.outcomes`). A user of retrieved texts passes an answer on as grounded, or
-withholds it. What a mistake costs is the reader's to say: passing one that is not from the context
-costs `cost` times as much as withholding one that is.
+A case is an answer with its outcome `from_context`: it says what the context states. Answers from
+memory, or with a third content, are not from the context. A user passes an answer on as grounded,
+or withholds it; passing a wrong one costs `cost` times as much as withholding a right one.
 """
 
 from collections.abc import Sequence
@@ -48,10 +46,11 @@ SCORES = {
 
 
 def cases(marked: pd.DataFrame) -> pd.DataFrame:
-    """The sound answers (`schemas.MarkedContext`) that say something, from memory, context or neither.
+    """The sound answers (`schemas.MarkedContext`) that say something, from memory, context or
+    neither.
 
-    Columns: model, question_id, base_id, source, from_context (bool), and the SCORES for whose columns
-    `marked` has numbers (natural logarithms, nats; NaN where one is missing); higher means context.
+    Columns: model, question_id, base_id, source, from_context, and the SCORES for which `marked`
+    has numbers (nats; NaN where one is missing); higher means context.
     """
     telling = marked["sound"] & marked["source"].isin(["parametric", "contextual", "other"])
     rows = marked[telling].reset_index(drop=True)
@@ -78,10 +77,10 @@ class Auc(NamedTuple):
 def auc(from_context: ArrayLike, score: ArrayLike) -> Auc:
     """Probability that a case from the context has the higher score, [row]; ties count half.
 
-    The bounds are 95% ones of Hanley and McNeil (Radiology 143, 1982) on the logit scale, which hold
-    for few cases, too; of the two variances that their formula gives, as either sort is called the
-    positives, the larger. For an AUC of 1 or 0 the bound is exact: it is that of min(n_context, n_not)
-    successes in as many trials. Cases count as independent; NaN without one of either sort.
+    The 95% bounds are of Hanley and McNeil (Radiology 143, 1982) on the logit scale, with the
+    larger of the two variances that the formula gives. For an AUC of 1 or 0 the bound is that of
+    min(n_context, n_not) successes in as many trials. Cases count as independent; NaN without one
+    of either sort.
     """
     y, x = np.asarray(from_context, dtype=bool), np.asarray(score, dtype=float)
     y, x = y[np.isfinite(x)], x[np.isfinite(x)]
@@ -102,7 +101,7 @@ def auc(from_context: ArrayLike, score: ArrayLike) -> Auc:
 def auc_table(
     table: pd.DataFrame, scores: Sequence[str] = tuple(SCORES), outcome: str = OUTCOME
 ) -> pd.DataFrame:
-    """`auc` of the columns `scores`: a row a model and score: model, score, those of `Auc`."""
+    """`auc` of the columns `scores`, a row a model and score."""
     models = table.groupby("model", sort=False)
     rows = [(m, name, *auc(part[outcome], part[name])) for m, part in models for name in scores]
     return pd.DataFrame(rows, columns=["model", "score", *Auc._fields])
@@ -115,14 +114,12 @@ def cost_table(
     *,
     n_boot: int = 2000,
 ) -> pd.DataFrame:
-    """What the mistakes of each way of telling cost an answer, if passing one that is not from the
-    context costs `cost`, and withholding one that is costs 1.
+    """What the mistakes of each way of telling cost an answer, if passing a wrong one costs `cost`.
 
-    `answers` has way, probability, from_context and case (which names the same answer under all ways).
-    An answer is passed if that is expected to cost less: (1 - p) cost <= p, so a way that says 0 or 1
-    means it at any cost. Columns: by, way, cost, mean, low, high, passed_wrong and withheld (shares of
-    all answers), difference, difference_low, difference_high (to the way "always", on the same
-    answers), n (answers). Intervals draw whole questions.
+    `answers` has way, probability, from_context and case (which names the same answer under all
+    ways). An answer is passed if (1 - p) cost <= p. Columns: by, way, cost, mean, low, high,
+    passed_wrong and withheld (shares of all answers), difference, difference_low, difference_high
+    (to the way "always"), n. Intervals draw whole questions.
     """
     rows = []
     for (key, table), cost in product(answers.groupby(list(by), sort=False, observed=True), costs):
@@ -145,8 +142,8 @@ def cost_table(
 def brier_table(
     answers: pd.DataFrame, by: Sequence[str] = ("model",), *, n_boot: int = 2000
 ) -> pd.DataFrame:
-    """Mean squared error of the probabilities of each way, and their `auc`: by, way, brier, brier_low,
-    brier_high, those of `Auc`. The Brier score's intervals draw whole questions."""
+    """Mean squared error of each way's probabilities, with intervals that draw questions, and
+    `auc`."""
     rows = []
     for key, part in answers.groupby([*by, "way"], sort=False):
         squares = (part["probability"] - part[OUTCOME]) ** 2

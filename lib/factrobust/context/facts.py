@@ -1,14 +1,8 @@
 """Part 4's questions: base questions with a slot, the objects of a category that fill it.
 
 The answers for the other objects of a base question have the same form, so one of them can stand in
-the context of a question as a counterfactual (the thesis, section 3.1).
-
-Facts, whose truth is known, are questions of the same form (`facts_as_questions`), and their contexts
-are made here. `known_contexts` are true, irrelevant or false. The last two state the same answer, that
-of another fact of the relation: about its own subject, which is true and beside the question, or about
-the subject that is asked for, which is false. They differ in one name, so that a model that reads whom
-a context is about is told from one that repeats whatever stands there. `varied_contexts` vary in what
-might make a context win over a memory.
+the context of a question as a counterfactual (the thesis, section 3.1). Facts, whose truth is
+known, are questions of the same form (`facts_as_questions`), and their contexts are made here.
 """
 
 import re
@@ -67,19 +61,15 @@ def load_context_questions(
     limit: int | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return every base question about every object of its category, one row a question.
+    """Every base question about every object of its category: `schemas.ContextQuestions`.
 
-    `base_path` is a file for `read_base_questions`. `objects_path` has object and category; popularity
-    may be left out. Default: the embedded 100 base questions and 411 objects, 4,760 questions.
-
-    It is a table `schemas.ContextQuestions`; answers are empty, for the truth is not known,
-    right_answers where that is not known, and popularity is NaN where it is unknown.
-
-    `limit` keeps a seeded sample of so many objects of each base question (2 or more, so that each has
-    a counterfactual).
+    `base_path` is a file for `read_base_questions`, `objects_path` a CSV with object, category and
+    perhaps popularity; by default the embedded 100 base questions and 411 objects. answers are
+    empty, because the truth is not known. `limit` keeps a seeded sample of so many objects (2 or
+    more) of each base question.
 
     Raises FactsError with file, line and remedy for a base question without a slot or a question
-    mark, a category with no object or with one only; ValueError for a bad limit.
+    mark, or a category of fewer than two objects; ValueError for a bad limit.
     """
     draws.need_count("limit", limit, 2)
     base = read_base_questions(base_path)
@@ -108,22 +98,18 @@ def load_context_questions(
 
 
 def load_named_context(name: str, *, limit: int | None = None, seed: int = 0) -> pd.DataFrame:
-    """Questions by the name that a notebook's parameter has.
-
-    "embedded", "world" or "town" (`datasets.world`: relations as base questions), or "thesis:FOLDER" with
-    the thesis's own base_questions.txt and objects.csv. Raises ValueError for another name, and as
-    `load_context_questions` does.
-    """
+    """Questions by name: "embedded", "world" or "town" (`datasets.world`: relations as base
+    questions), or "thesis:FOLDER" with base_questions.txt and objects.csv. ValueError for another
+    name."""
     if name in ("world", "town"):
         from factrobust.datasets.world import loaded
 
         questions = facts_as_questions(loaded(town=name == "town").table)
         ranks = draws.ranks(questions["question_id"], questions["base_id"], seed)
         return questions[ranks < (limit or len(questions))].reset_index(drop=True)
-    kind, _, folder = name.partition(":")
-    if (kind, folder) == ("embedded", ""):
+    if name == "embedded":
         return load_context_questions(limit=limit, seed=seed)
-    if kind != "thesis" or not folder:
+    if not (folder := name.removeprefix("thesis:")) or folder == name:
         known = "'embedded', 'world', 'town' or 'thesis:FOLDER'"
         raise ValueError(f"questions is {name!r}; write {known}")
     files = Path(folder) / "base_questions.txt", Path(folder) / "objects.csv"
@@ -133,11 +119,11 @@ def load_named_context(name: str, *, limit: int | None = None, seed: int = 0) ->
 def read_base_questions(path: str | Path) -> pd.DataFrame:
     """Return base questions with the columns of `BASE_SCHEMA`, indexed by line.
 
-    A CSV has category, question and prefix, {object} in the question (and, usually, in the prefix);
-    base_id ("city-01") is made up where the file has no such column, attribute and right_answers
-    ("one", or "several" where more than one answer is right) are left empty. A .txt file is as the
-    thesis's base_questions.txt: "What country is {city} in? {city} is in" a line, the category in
-    braces, split at the first question mark. Raises FactsError with file, line and remedy.
+    A CSV has category, question and prefix, {object} in the question and usually in the prefix;
+    base_id ("city-01") may be left out, and so may attribute and right_answers ("one" or
+    "several"). A .txt file has lines as the thesis's: "What country is {city} in? {city} is in",
+    the category in braces, split at the first question mark. Raises FactsError with file, line and
+    remedy.
     """
     path = Path(path)
     base = _thesis_lines(path) if path.suffix == ".txt" else tables.read_checked(path, BASE_SCHEMA)
@@ -162,20 +148,16 @@ def _thesis_lines(path: Path) -> pd.DataFrame:
 
 
 def load_base_question_traits() -> pd.DataFrame:
-    """Return what the answers to the embedded base questions are like, indexed by base_id.
-
-    Columns: attribute, answer_kind ("date", "person", "number", ...), unit (of a number, else
-    empty), right_answers ("one", or "several" where more than one answer is right).
-    """
+    """Return traits of the embedded base questions, indexed by base_id: attribute, answer_kind
+    ("date", "person", ...), unit (of a number), right_answers ("one", "several")."""
     return tables.read_csv(TRAITS, dtype=str, keep_default_na=False, index_col="base_id")
 
 
 def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
     """Return facts (`datasets.facts.load_facts`) as questions of this part, whose truth is known.
 
-    A relation is a base question, its subjects are the objects: question_id is the fact_id, base_id
-    and attribute are the relation, category is the domain, answers the accepted ones, the canonical
-    one first; answer_type says which kind of answer it is.
+    A relation is a base question, its subjects are the objects. answers are the accepted ones, the
+    canonical one first; answer_type is added.
     """
     facts = facts if "question" in facts else fact_tables.questions(facts)
     table = facts.assign(
@@ -191,15 +173,14 @@ def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
 
 
 def known_contexts(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
-    """The CONTEXTS of each question, three rows a question, in their order.
+    """The CONTEXTS of each question, three rows each: question_id, context, sentence (without a
+    full stop), stated (the answer in it).
 
-    `questions` and `pool`, from which the other facts are drawn, are tables of `facts_as_questions`;
-    Columns:
-    question_id, context, sentence (without a full stop), stated (the answer in it).
-
-    Uniform over the facts of the pool with the same base_id of which neither accepts the other's
-    answer. A question's draw depends on the seed and on these facts, not on their order; in a larger
-    pool it differs only if an added fact is drawn.
+    "irrelevant" and "false" state the same answer of another fact of the relation, about its own
+    subject or about the one asked for: so a model that reads whom a context is about is told from
+    one that repeats it. The other fact is drawn from the `pool` (of `facts_as_questions`),
+    uniformly among those with the same base_id of which neither accepts the other's answer, by the
+    seed and these facts alone.
     """
     facts = {key: part.to_dict("records") for key, part in pool.groupby("base_id", sort=False)}
     rows = []
@@ -216,11 +197,8 @@ def known_contexts(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0
 
 
 def rivals(questions: pd.DataFrame, pool: pd.DataFrame) -> list[list[str]]:
-    """For each question N_RIVALS different wrong answers (fewer, if there are no more): those to the
-    facts of the pool with the same base_id whose subject is nearly as popular, nearest first.
-
-    Arguments and what is wrong as for `known_contexts`; equally near facts in the order of their names.
-    """
+    """For each question N_RIVALS different wrong answers (or fewer), as in `known_contexts`: to the
+    facts with the same base_id whose subject is nearest in popularity, nearest first."""
     parts = dict(iter(pool.sort_values("question_id").groupby("base_id")))
     found = []
     for question in questions.to_dict("records"):
@@ -237,14 +215,13 @@ def varied_contexts(
 ) -> pd.DataFrame:
     """`n` false contexts of each question, an even number, whose FACTORS vary at random.
 
-    Columns: question_id; near (it states one of the `rivals`, else something absurd: an answer of
-    another kind, from another category), repeated (said three times), attributed (SOURCE before it),
-    early (before two other sentences, else right before the question), bools; sentence, stated. The
-    other sentences are true, short (SHORT characters at most), and of another kind and category, too.
+    Columns: question_id; near (it states one of the `rivals`, else an answer of another kind and
+    category), repeated (three times), attributed (after SOURCE), early (before two other sentences,
+    which are true, short and of another kind and category), bools; sentence, stated.
 
-    Each factor holds for half of a question's contexts, arranged by a draw of its own: so no factor
-    goes with another one or with the question, and any other such arrangement was as likely. Raises
-    ValueError for an odd n, and for a pool of one kind of facts.
+    Each factor holds for half of a question's contexts, by a draw of its own, so that it is
+    independent of the others and of the question. ValueError for an odd n, and for a pool of one
+    kind of facts.
     """
     if n < 2 or n % 2:
         raise ValueError(f"n is {n!r}; each factor holds for half of the contexts: make it even")
@@ -279,7 +256,7 @@ def varied_contexts(
 
 
 def _false_of(question: Fact, facts: Iterable[Fact]) -> Iterator[Fact]:
-    """Those of the facts of which neither accepts the other's answer; asked for one by one."""
+    """The facts of which neither accepts the other's answer, one by one."""
     answers = question["answers"]
     for fact in facts:
         if not right(fact["answers"][0], answers) and not right(answers[0], fact["answers"]):
@@ -299,14 +276,13 @@ SCORED = {  # the answer that each perplexity is of
 
 
 def read_results(path: str | Path) -> pd.DataFrame:
-    """Return results that were computed elsewhere as `schemas.ContextResults`, as our own are.
+    """Return results that were computed elsewhere as `schemas.ContextResults`.
 
-    `path` is a CSV with category, base_id, object, parametric, counterfactual, contextual and p0 to p3,
-    or the thesis's names for them (THESIS); of Thing and Object the one that is filled in counts. p4,
-    the further numbers, model (else the file's name) and question_id may be left out. All other
-    columns are dropped, so that no name stands twice. Raises FactsError with file, line and remedy for
-    a missing column, and for a perplexity of an answer with letters or digits that is no number from 1
-    up.
+    `path` is a CSV with category, base_id, object, parametric, counterfactual, contextual and p0 to
+    p3, or the thesis's names for them (THESIS); of Thing and Object the filled one counts. p4, the
+    further numbers, model (else the file's name) and question_id may be left out; other columns are
+    dropped. Raises FactsError with file, line and remedy for a missing column, and for a perplexity
+    below 1 of an answer that says something.
     """
     path = Path(path)
     table = tables.read_table(path)
@@ -337,10 +313,8 @@ def read_results(path: str | Path) -> pd.DataFrame:
 
 
 def describe(questions: pd.DataFrame) -> pd.DataFrame:
-    """Table 7, a row a category and their "total": base_questions, objects, questions, an example.
-
-    The example (table 1) is the category's first question with the beginning of its answer.
-    """
+    """Table 7, a row a category and "total": base_questions, objects, questions, an example (table
+    1)."""
     groups = questions.groupby("category", sort=False)
     counts = {"base_questions": groups["base_id"].nunique(), "objects": groups["object"].nunique()}
     table = pd.DataFrame(counts | {"questions": groups.size()})

@@ -1,8 +1,8 @@
 """Which contexts win over which memories? Facts that a model knows, asked with contexts that vary.
 
-Rows are those of `context.probe.ask_known` with `context.facts.varied_contexts`, marked by
-`context.metrics.mark_sources`. An answer follows the context if its source is contextual; how weak the
-memory is, is log P0, the logarithm of the memory's perplexity without a context (nats a token).
+Rows are `context.facts.varied_contexts`, asked and marked. An answer follows the context if its
+source is contextual; log P0, the memory's perplexity without a context (nats a token), says how
+weak it is.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,11 +19,8 @@ MARGIN = float(np.log(2))  # a fact is known if the right answer is twice as lik
 
 
 def followed(marked: pd.DataFrame) -> pd.DataFrame:
-    """The answers with followed (1 or 0), log_p0, and the pull of their context.
-
-    pull is log P2 - log P3, nats a token: how much better the context's answer fits than the memory,
-    both with the context there. It says more than followed where nearly every answer follows.
-    """
+    """The answers with followed (1 or 0), log_p0, and the pull of their context, log P2 - log P3
+    (nats a token), which still tells where nearly every answer follows."""
     logs = {name: np.log(marked[name]) for name in ("p0", "p2", "p3")}
     table = marked.assign(followed=(marked["source"] == "contextual").astype(float))
     return table.assign(log_p0=logs["p0"], pull=logs["p2"] - logs["p3"])
@@ -34,12 +31,10 @@ def effects(
 ) -> pd.DataFrame:
     """What each factor of a context changes on average, a row a model and factor.
 
-    with_it and without_it are the means of the column `value` over facts; mean, low and high those of
-    the difference, each fact's own, with facts drawn anew; n counts them. p_value is that of the
-    randomisation: each arrangement of a factor over a fact's contexts was as likely, and this is the
-    share of `n_boot` further arrangements (and the one there is) whose difference is as large in
-    absolute value. So nothing is assumed of how answers depend on anything else. Facts whose contexts
-    all have the factor, or all lack it, are left out.
+    with_it and without_it are means of `value` over facts; mean, low and high are of each fact's
+    difference, with facts drawn; n counts them. p_value is of the randomisation: the share of
+    `n_boot` random arrangements of a factor over a fact's contexts (and the real one) with as large
+    an absolute difference. Facts whose contexts all have the factor, or all lack it, are left out.
     """
     table = []
     for (model, part), factor in product(rows.groupby("model", sort=False), factors):
@@ -54,7 +49,7 @@ def effects(
 
 
 def _randomised(rows: pd.DataFrame, found: float, n: int) -> float:
-    """Share of arrangements of `on` within facts whose mean difference is as large as the one found."""
+    """Share of arrangements of `on` within facts whose mean difference is as large as `found`."""
     generator, total = np.random.default_rng(0), np.zeros(n)
     facts = rows.groupby("question_id")
     for _, fact in facts:
@@ -68,11 +63,10 @@ def _randomised(rows: pd.DataFrame, found: float, n: int) -> float:
 def fit(rows: pd.DataFrame, terms: Sequence[str]) -> pd.DataFrame:
     """Logistic regression of followed on the columns `terms`, a row a model and coefficient.
 
-    Columns: model, term ("intercept" first), coefficient, low, high (logits for one unit of the term),
-    p_value, fit, n (rows), facts. Intervals are Wald's with a covariance clustered by facts
-    (statsmodels). Where no maximum is finite (all answers follow, or a term tells without an error which
-    do), the fit is penalised, `regression.ridge` with normal priors of PRIOR_SD on all coefficients,
-    intervals are the posterior's, which takes rows for independent, and `fit` says so.
+    Columns: model, term ("intercept" first), coefficient, low, high (logits), p_value, fit, n
+    (rows), facts. Intervals are Wald's with a covariance clustered by facts. Without a finite
+    maximum the fit is `regression.ridge` with normal priors of PRIOR_SD, intervals are the
+    posterior's, and `fit` says so.
     """
     table = []
     for model, part in rows.groupby("model", sort=False):
@@ -89,11 +83,10 @@ def fit(rows: pd.DataFrame, terms: Sequence[str]) -> pd.DataFrame:
 def curves(
     rows: pd.DataFrame, measures: Sequence[str], factors: Sequence[str], points: int = 50
 ) -> pd.DataFrame:
-    """The probability of following against each of the measures, by `fit` of it and the factors: the
-    mean over the rows' factors.
+    """The probability of following against each of the measures, by `fit` of it and the factors:
+    the mean over the rows' factors.
 
-    Columns: model, measure, x (its value, `points` over its range), mean, low, high (by the delta
-    method, on the scale of logits), n (facts).
+    Columns: model, measure, x, mean, low, high (by the delta method, on logits), n (facts).
     """
     table = []
     for measure, (model, part) in product(measures, rows.groupby("model", sort=False)):
@@ -112,10 +105,8 @@ def curves(
 def binned(
     rows: pd.DataFrame, measures: Sequence[str], bins: int, *, n_boot: int = 2000
 ) -> pd.DataFrame:
-    """Share of following between quantiles of each of the measures, by facts as clusters.
-
-    Columns: model, measure, x (its mean in the bin), mean, low, high, n (facts).
-    """
+    """Share of following between quantiles of each of the measures, by facts as clusters. Columns:
+    model, measure, x (its mean in the bin), mean, low, high, n (facts)."""
     parts, keys = [], ["model", "bin"]
     for measure in measures:
         ranks = rows.groupby("model")[measure].rank(method="min", pct=True)
@@ -130,9 +121,9 @@ def break_even(right: pd.DataFrame, *, n_boot: int = 2000) -> pd.DataFrame:
     """The share of bad contexts among true ones from which on they do more harm than good: (true -
     none) / (true - bad), of the shares of right answers with such contexts and without one.
 
-    `right` has model, question_id, context ("none", "true", and bad kinds) and correct. Columns: model,
-    bad_contexts, model_knows ("as they are"; or "nine in ten": known facts count for 0.9 of all, and
-    fare as they do), mean, low, high, n (facts, which are drawn).
+    `right` has model, question_id, context ("none", "true", and bad kinds) and correct. Columns:
+    model, bad_contexts, model_knows ("as they are", or "nine in ten": known facts weigh 0.9 in
+    all), mean, low, high, n (facts, which are drawn).
     """
 
     def share(weights: Array, *columns: Array) -> Array:

@@ -6,12 +6,11 @@
                    "The capital of Kenya is Lima", prefix="The capital of Kenya is")
     found.answer, found.source, found.probability
 
-The question is asked without the context, which gives the memory's answer, and with it. Both answers
-are scored both ways: these are the thesis's perplexities P0 to P4 (`context.probe`), with the answer
-given for the counterfactual, because what an unknown context states is not known; so P3 is P4. The
-probability is that of a logistic regression on `features`, fitted on facts whose contexts are known
-(`fit`, `data/fit_ground.py`), on small models: on another one fit it anew, or hold its errors against
-cases of your own (`held_out`, `context.attribution`).
+The question is asked without the context (memory's answer) and with it, and both answers are scored
+both ways: the thesis's P0 to P4 (`context.probe`), with the answer given for the counterfactual, so
+P3 is P4. The probability is of a logistic regression on `features`, fitted on known contexts of
+small models (`fit`, `data/fit_ground.py`); for another model fit it anew, or test it on your own
+cases (`held_out`).
 """
 
 import json
@@ -47,8 +46,8 @@ WAYS = {
 
 
 class Grounded(NamedTuple):
-    """What `ground` finds. source: "context" (only the context has the answer), "memory" (only memory
-    has), "both", or "neither"; probability: that the answer came from the context."""
+    """What `ground` finds. source: which has the answer, "context", "memory", "both" or "neither";
+    probability: that the answer came from the context."""
 
     memory: str
     answer: str
@@ -66,8 +65,8 @@ def ground(
 ) -> Grounded:
     """Ask a model a question with a context, and tell whether the answer came from it.
 
-    `prefix` begins the answer ("The capital of Kenya is"), which small models need; `detector` is
-    that of data/ground.json by default. Raises ValueError for an empty question or context.
+    `prefix` begins the answer, which small models need; `detector` is by default that of
+    data/ground.json. Raises ValueError for an empty question or context.
     """
     if not question.strip() or not context.strip():
         raise ValueError("question and context must not be empty: an answer has no source then")
@@ -84,8 +83,8 @@ def ground(
 def ask(model: Model, questions: pd.DataFrame, contexts: Sequence[str]) -> pd.DataFrame:
     """Ask each question (`schemas.ContextQuestions`) without and with its context, [question].
 
-    Columns: those of `schemas.ContextResults` but counterfactual, and changed (parametric and contextual
-    do not say the same), stated (the context's words hold the contextual answer).
+    Columns of `schemas.ContextResults` but counterfactual; changed (the answers do not say the
+    same), stated (the context's words hold the contextual answer).
     """
     memory, given = greedy(model, questions), greedy(model, questions, contexts)
     table = measured(scored(model, memory, given, given["token_ids"].map(tuple)))
@@ -101,11 +100,10 @@ def states(context: str, answer: str) -> bool:
 
 
 def outcomes(table: pd.DataFrame, stated: Sequence[str]) -> pd.DataFrame:
-    """The rows of `ask` whose source can be told, with the outcome `from_context`, by
-    `context.rules.decide`.
+    """The rows of `ask` whose source can be told, with `from_context`, by `context.rules.decide`.
 
-    `stated` is what each context states, "" for nothing, [row]. Others are not from the context. Left
-    out are rows whose memory says what the context states, and texts that say nothing.
+    `stated` is what each context states, "" for nothing, [row]. Left out are rows whose memory says
+    what the context states, and texts that say nothing.
     """
     triples = zip(table["parametric"], stated, table["contextual"], strict=True)
     sources = np.array([decide(*texts).source for texts in triples], dtype=object)
@@ -119,8 +117,8 @@ def outcomes(table: pd.DataFrame, stated: Sequence[str]) -> pd.DataFrame:
 def features(table: pd.DataFrame) -> pd.DataFrame:
     """What the regression sees of rows of `ask`; natural logarithms, 0 where an answer is empty.
 
-    given: log P4; memory: log P0; raised: log P1 - log P4, how much likelier the context made the
-    answer given; lowered: log P2 - log P0, how much unlikelier it made memory's; changed, stated: 0, 1.
+    given: log P4; memory: log P0; raised: log P1 - log P4; lowered: log P2 - log P0; changed,
+    stated: 0, 1.
     """
     log = np.log(table[["p0", "p1", "p2", "p4"]].astype(float))
     values = {"given": log["p4"], "memory": log["p0"]}
@@ -132,8 +130,8 @@ def features(table: pd.DataFrame) -> pd.DataFrame:
 def fit(
     cases: pd.DataFrame, names: Sequence[str] = WAYS["... and the context's words"]
 ) -> Detector:
-    """Coefficients of a logistic regression of from_context on the features `names` of cases
-    (`outcomes`), with slight priors (PRECISION, see `regression.ridge`)."""
+    """Coefficients of a logistic regression of from_context on the features `names` of `outcomes`,
+    with slight priors (PRECISION)."""
     x = np.column_stack([np.ones(len(cases)), features(cases)[list(names)].to_numpy()])
     precision = np.where(np.arange(x.shape[1]) > 0, *PRECISION)
     beta, _ = ridge(x, cases["from_context"].to_numpy(dtype=float), precision)
@@ -155,12 +153,11 @@ def load() -> Detector:
 def held_out(
     cases: pd.DataFrame, *, over: str = "base_id", k: int = 5, seed: int = 0
 ) -> pd.DataFrame:
-    """Probabilities of cases (`outcomes`) by every way of telling, out of fold: each is told by a fit on
-    cases of other values of `over` (relations; or models).
+    """Probabilities of cases (`outcomes`) by every way of telling, each by a fit on cases of other
+    values of `over` (relations, or models).
 
-    Adds case (number of the row), way and probability, a block of all rows each: the regressions of
-    WAYS, and without one "always" the context, "asked twice" (the answers differ), "found in it" (its
-    words hold the answer).
+    Adds case (number of the row), way and probability: the regressions of WAYS, "always" the
+    context, "asked twice" (the answers differ), "found in it" (its words hold the answer).
     """
     table = cases.assign(case=np.arange(len(cases)))
     names = sorted(cases[over].unique(), key=lambda name: draws.hash48(seed, name))
@@ -174,8 +171,8 @@ def held_out(
 
 
 def cases(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
-    """`outcomes` of asking a model with each of the `contexts`: question_id, context (its kind),
-    sentence, stated (the answer in it, "" for none), as of `retrieved`. Adds their kind as `kind`."""
+    """`outcomes` of asking a model with each of the `contexts` (question_id, context, sentence,
+    stated, as of `retrieved`), with their context as `kind`."""
     rows = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
     table = ask(model, rows, contexts["sentence"].tolist())
     return outcomes(table.assign(kind=contexts["context"].to_numpy()), contexts["stated"].tolist())
@@ -184,9 +181,9 @@ def cases(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.D
 def retrieved(questions: pd.DataFrame, pool: pd.DataFrame) -> pd.DataFrame:
     """What BM25 finds for questions, as contexts for `cases`, three of each question.
 
-    Among the sentences that state the facts of the `pool` (`context.facts.facts_as_questions`):
-    context "retrieved"; the same if the fact asked for is not there: "fact missing"; among the pool's
-    questions, which state nothing: "question".
+    "retrieved" is among the sentences of the `pool`'s facts (`context.facts.facts_as_questions`);
+    "fact missing" the same without the fact asked for; "question" among the pool's questions, which
+    state nothing.
     """
     answers = pool["answers"].str[0]
     states_it = dict(zip(pool["prefix"] + " " + answers, answers, strict=True))
@@ -206,8 +203,8 @@ def retrieved(questions: pd.DataFrame, pool: pd.DataFrame) -> pd.DataFrame:
 def retrieve(
     queries: Sequence[str], passages: Sequence[str], but: Sequence[str] | None = None
 ) -> list[str]:
-    """The passage that BM25 ranks first for each query, by `bm25s` as it comes, and of equals the first;
-    not the one that `but` names for it. "" where no passage shares a word."""
+    """The passage that BM25 ranks first for each query, the first of equals, not the one that `but`
+    names; "" where no passage shares a word."""
     import bm25s
 
     index = bm25s.BM25()

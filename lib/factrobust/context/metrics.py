@@ -1,21 +1,15 @@
 """Does an answer come from memory or from the context (thesis, 3.2.2 and 3.3)?
 
-Responses are the rows of `context.probe.ask`: the answer without context (parametric), the one that
-the context states (counterfactual), the answer given with the context (contextual), and the
-log-probabilities of their tokens; results are the same with perplexities (`measured`), and marked
-results with the source of each answer (`mark_sources`).
+Responses of `context.probe.ask` become results with perplexities (`measured`), and marked results
+with the source of each answer (`mark_sources`). Two rules of `context.rules` tell sources (`rule`):
 
-Two rules, here and in all functions that take `rule`, by which sources are told in
-`context.rules`:
+"published" is the thesis's code. Source: `published_source`. Preference: parametric if P4 > P3,
+which says nothing of the parametric answer; a missing perplexity is contextual.
 
-"published" is what the thesis's code does. Source: `published_source`. Preference: parametric if
-P4 > P3, the perplexity of the answer given over that of the counterfactual, which says nothing of the
-parametric answer; a missing perplexity is contextual.
-
-"robust" is the default. Source: `decide`; where parametric and counterfactual answers say the "same",
-neither is the source, and the row is left out of every share. Preference: the text's definition
-(3.3.3, figure 4), parametric if P2 < P3, contextual if P2 > P3; equal perplexities are a "tie"
-(answers of one token do tie), missing ones are missing.
+"robust" is the default. Source: `decide`; "same" rows, where parametric and counterfactual answers
+say the same, are left out of every share. Preference: the text's definition (3.3.3, figure 4),
+parametric if P2 < P3, contextual if P2 > P3, "tie" if equal (as answers of one token), missing if
+one is missing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,10 +42,8 @@ Alternatives = Sequence[tuple[str, float]]  # (token, natural log-probability), 
 
 
 def measured(responses: pd.DataFrame) -> pd.DataFrame:
-    """Responses of `context.probe.ask` or `ask_known` with their numbers: `schemas.ContextResults`.
-
-    A perplexity is NaN for an empty answer, and for one that was not scored.
-    """
+    """Responses of `context.probe.ask` or `ask_known` with their numbers:
+    `schemas.ContextResults`."""
     lists = responses.reindex(columns=[f"logprobs_{name}" for name in PERPLEXITIES])
     lists = lists.set_axis(PERPLEXITIES, axis="columns").astype(object)
     first, with_context = responses["first"], responses["first_context"]
@@ -67,19 +59,14 @@ def measured(responses: pd.DataFrame) -> pd.DataFrame:
 
 
 def perplexity(logprobs: ArrayLike) -> float:
-    """exp of the mean negative natural log-probability of an answer's tokens, [token].
-
-    It equals 2 to the mean negative log2 probability (equations 1 and 2). NaN without tokens.
-    """
+    """exp of the mean negative natural log-probability of an answer's tokens, [token] (equations 1
+    and 2). NaN without tokens."""
     x = np.asarray(logprobs, dtype=float)
     return float(np.exp(-x.mean())) if x.size else np.nan
 
 
 def first_entropy(alternatives: Alternatives) -> float:
-    """Entropy in nats of the likeliest first tokens, renormalised to sum to one.
-
-    It is at most ln k for k tokens (models give ten); NaN for fewer than two.
-    """
+    """Entropy in nats of the likeliest first tokens, renormalised; NaN for fewer than two."""
     logs = [p for _, p in alternatives]
     return top_entropy(logs) * float(np.log(len(logs))) if len(logs) > 1 else float("nan")
 
@@ -87,9 +74,8 @@ def first_entropy(alternatives: Alternatives) -> float:
 def first_shift(one: Alternatives, other: Alternatives) -> float:
     """Jensen-Shannon distance of two first-token distributions, 0 (equal) to sqrt(ln 2).
 
-    The square root of the divergence, with the natural logarithm, over the union of the tokens of
-    both lists and the rest. A token that is in one list only counts in the other's rest, so what is
-    beyond the lists makes the distance somewhat too large. NaN if a list is empty.
+    It is over the union of both lists' tokens and the rest. A token in one list only counts in the
+    other's rest, so the distance is somewhat too large. NaN if a list is empty.
     """
     if not one or not other:
         return float("nan")
@@ -105,8 +91,8 @@ def answer_counts(
 ) -> pd.DataFrame:
     """What became of the questions, a row a model (the index).
 
-    Columns: questions, no_counterfactual (those that `context.probe.ask` left out of the results),
-    and of each of ANSWERS how many have no letter or digit: empty_parametric, ...
+    Columns: questions, no_counterfactual (left out by `context.probe.ask`), and how many of each of
+    ANSWERS have no letter or digit: empty_parametric, ...
     """
     texts = results[list(ANSWERS)].map(lambda text: not any(c.isalnum() for c in text)).astype(bool)
     counts = texts.groupby(results["model"]).sum().add_prefix("empty_")
@@ -119,7 +105,7 @@ def answer_counts(
 
 
 def answer_source_label(marked: pd.DataFrame) -> Any:
-    """What each answer with a context says, [row]: "its memory" if it is right, else "the context" if it
+    """What each answer with a context says, [row]: "its memory" if right, else "the context" if it
     states the same, else "something else"."""
     pairs = zip(marked["contextual"], marked["counterfactual"], strict=True)
     follows = [right(text, [stated]) for text, stated in pairs]
@@ -138,13 +124,13 @@ def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
 def mark_sources(
     results: pd.DataFrame, questions: pd.DataFrame, rule: str = "robust"
 ) -> pd.DataFrame:
-    """`schemas.ContextResults` with the source of each answer by one of the rules: `schemas.MarkedContext`.
+    """The source of each answer of `schemas.ContextResults` by a rule: `schemas.MarkedContext`.
 
     Source is "same" or one of SOURCES ("published" knows no "none"); kind (1 to 7, of
-    `context.rules`) is that of the answers that this rule or the published one calls other. An
-    answer is `sound` if none of the three texts is degenerate and the first two are not the same.
-    `questions` are those that were asked (`schemas.ContextQuestions`): if only one answer is right, the
-    accepted ones are names of one thing.
+    `context.rules`) is of answers that this rule or the published one calls other. An answer is
+    `sound` if none of the three texts is degenerate and the first two differ. `questions` are those
+    asked (`schemas.ContextQuestions`): if only one answer is right, the accepted ones are names of
+    one thing.
     """
     of_rows = questions.set_index("question_id").loc[results["question_id"]]
     accepted, names = of_rows["answers"].tolist(), _names(questions)
@@ -171,8 +157,8 @@ def mark_sources(
 
 
 def _names(questions: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """One name for all accepted spellings of an answer, by base question and normalised spelling, if
-    one answer is right; of a spelling that two questions accept, the first one's."""
+    """One name for all accepted spellings of an answer, by base question and normalised spelling,
+    if one answer is right; the first question's, where two accept a spelling."""
     found: dict[tuple[str, str], str] = {}
     for row in questions[questions["right_answers"] != "several"].to_dict("records"):
         for answer in filter(None, map(normalise, row["answers"])):
@@ -183,9 +169,9 @@ def _names(questions: pd.DataFrame) -> dict[tuple[str, str], str]:
 def changes(results: pd.DataFrame, questions: pd.DataFrame, verdict: str) -> pd.DataFrame:
     """What changes between the rules: how often each pair of verdicts occurs, most frequent first.
 
-    `verdict` is "source" or "preference". Columns: model, published, robust ("" if missing), n, share
-    (of the model's rows), kind_rule (what most often decided the robust source; "" where the rules
-    agree), example (a question_id).
+    `verdict` is "source" or "preference". Columns: model, published, robust ("" if missing), n,
+    share (of the model's rows), kind_rule (what most often decided the robust source, where the
+    rules differ), example.
     """
     by_rule = {rule: mark_sources(results, questions, rule) for rule in ("published", "robust")}
     verdicts = {rule: marked[verdict].fillna("") for rule, marked in by_rule.items()}
@@ -210,16 +196,15 @@ def counts_by(
     group: str = "question_id",
     n_boot: int = 2000,
 ) -> pd.DataFrame:
-    """How often each value occurs, and its share of the rows that have one (tables 8 to 10, 13, 14).
+    """How often each value occurs, and its share of the rows that have one (tables 8 to 10, 13,
+    14).
 
-    `value` is source, preference or kind, whose values are all listed, or any other column. Columns:
-    those of `by`, value, count, total (rows with a value), share, low, high, n (number of `group`s),
-    n_missing (rows without a value, or whose source is "same"). Sources, preferences and kinds stand in
-    their order, other columns of `by` in that of their first rows.
+    `value` is source, preference or kind, whose values are all listed, or another column. Columns:
+    `by`, value, count, total (rows with a value), share, low, high, n (`group`s), n_missing (other
+    rows).
 
-    Where each group has one row, low and high are exact binomial bounds (Clopper-Pearson), which say
-    how little 0 of 8 tells; resampling would say that it is 0 for sure. Where a group has several
-    rows, whole groups are resampled (`bootstrap_mean`).
+    Bounds are exact binomial (Clopper-Pearson) where each group has one row, because resampling
+    calls 0 of 8 sure; else whole groups are resampled.
     """
     rows = []
     order = ORDERED.get(value, tuple(marked[value].dropna().unique()))
@@ -236,11 +221,8 @@ def counts_by(
 
 
 def shares(counts: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame:
-    """Counts that a paper prints with their shares of the total over the columns `by`.
-
-    `counts` has those, count, and what was counted, such as source. Adds total, share, low and high
-    (exact binomial bounds, as if questions were independent) and n (the total), as in `counts_by`.
-    """
+    """Counts that a paper prints with their shares of the total over the columns `by`. `counts` has
+    those, count, and what was counted. Adds total, share, low, high (exact binomial) and n."""
     total = counts.groupby(list(by), sort=False)["count"].transform("sum")
     low, high = binomial_interval(counts["count"], total)
     return counts.assign(total=total, share=counts["count"] / total, low=low, high=high, n=total)
@@ -255,10 +237,9 @@ def perplexity_table(
 ) -> pd.DataFrame:
     """Distribution of a perplexity, or any other number (tables 11 and 12).
 
-    The thesis groups P4, the perplexity of the answer given, by the published preference: then the
-    groups differ by their selection, P4 > P3. Columns: those of `by`, count, mean, low, high (of the
-    mean), n (questions), std, 25%, 50%, 75%, n_missing (rows without a finite number). Rows whose
-    source is "same" are left out.
+    The thesis groups P4 by the published preference, and so selects groups by P4 > P3. Columns:
+    `by`, count, mean, low, high (of the mean), n (questions), std, 25%, 50%, 75%, n_missing (rows
+    without a finite number). Rows whose source is "same" are left out.
     """
     rows = []
     marked = marked[marked["source"] != "same"] if "source" in marked else marked
@@ -273,11 +254,8 @@ def perplexity_table(
 
 
 def degenerate_counts(results: pd.DataFrame) -> pd.DataFrame:
-    """How many answers are degenerate (see `degeneracy`).
-
-    Columns: model, answer (one of ANSWERS), those of DEGENERATE, degenerate (their sum), n
-    (rows), share.
-    """
+    """How many answers are degenerate (`degeneracy`): model, answer, DEGENERATE, degenerate (their
+    sum), n, share."""
     rows = results.melt("model", list(ANSWERS), "answer", "text")
     why = rows.pop("text").map(degeneracy)
     rows = rows.assign(**{name: why == name for name in DEGENERATE}, degenerate=why.notna(), n=1)
@@ -289,10 +267,8 @@ def degenerate_counts(results: pd.DataFrame) -> pd.DataFrame:
 def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
     """How often P0 > P1, which the thesis excludes by definition (3.3.2).
 
-    The parametric answer is greedy, so its first token is the likeliest; but a mean over several
-    tokens may be lower for another answer. Only where both answers have one token is P0 <= P1 sure
-    (if generation could choose from all tokens, as scoring does). Columns: model, tokens ("one each"
-    or "more"), n (rows with both perplexities), exceptions, share, n_missing.
+    Greedy decoding finds the likeliest first token; only where both answers have one token is P0 <=
+    P1 sure. Columns: model, tokens ("one each" or "more"), n, exceptions, share, n_missing.
     """
     one = (results[["n_tokens_parametric", "n_tokens_counterfactual"]] == 1).all(axis=1)
     known = results[["p0", "p1"]].notna().all(axis=1)
@@ -304,14 +280,14 @@ def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def corrected_shares(marked: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Table 8 as it would be if all answers were labelled: the rule's shares and its errors' effect.
+    """Table 8 as it would be if all answers were labelled: the rule's shares and its errors'
+    effect.
 
-    `labels` are some of the answers of `marked`, drawn at random, with model, question_id and label
-    (`datasets.published.load_labels`); a model without any is left out. Columns: model, source, rule
-    (its share of all answers), labelled (the label's share of the labelled ones), mean = rule + mean over
-    the labelled ones of label - rule, each 1 for this source and else 0, with low and high, n, n_labelled.
-    The bounds are normal, with the variance of both terms (prediction-powered inference: Angelopoulos
-    et al., Science 382, 2023), and at least those that one more error would give.
+    `labels` (model, question_id, label) are of a random sample of `marked`; models without any are
+    left out. Columns: model, source, rule (its share of all answers), labelled (the label's share),
+    mean = rule + mean of label - rule, low, high, n, n_labelled. Bounds are normal with the
+    variance of both terms (prediction-powered inference: Angelopoulos et al., Science 382, 2023),
+    at least those of one more error.
     """
     both = marked.merge(labels[["model", "question_id", "label"]], how="left")
     both, rows = both[both.groupby("model")["label"].transform("count") > 0], []
@@ -329,8 +305,8 @@ def corrected_shares(marked: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame
 
 
 def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
-    """The parts of a table by the columns `by`, column by column in the order of ORDERED, or else of
-    the first rows; missing values last."""
+    """The parts of a table by the columns `by`, in the order of ORDERED or of the first rows;
+    missing last."""
     orders = {name: [*ORDERED.get(name, ()), *table[name].dropna().unique()] for name in by}
     ranked = {n: pd.Categorical(table[n], [*dict.fromkeys(order)]) for n, order in orders.items()}
     return iter(table.assign(**ranked).groupby(list(by), observed=True, dropna=False))

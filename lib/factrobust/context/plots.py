@@ -1,10 +1,6 @@
-"""Figures of part 4, memory or context (thesis, 4.2 to 6.1): where answers come from, how surprising
-they are, how well that tells their source, and what true and false contexts do.
-
-A source has the same colour in every figure: orange for memory, blue for the context. These two stay
-apart for all colour-blind readers; where colours are not printed, places and lines tell them apart.
-Tables and errors as `plots.blocks` says.
-"""
+"""Figures of part 4, memory or context (thesis, 4.2 to 6.1). Tables and errors as `plots.blocks`
+says. Memory is orange and the context blue in every figure, which all colour-blind readers tell
+apart."""
 
 from typing import Any
 
@@ -41,10 +37,8 @@ MEASURES = {
 
 def pipeline(example: pd.DataFrame) -> Figure:
     """Figure 3 drawn anew: from a base question to the source of an answer, and what is scored.
-
-    `example` are two questions of one base question: object, question, prefix, parametric (the answer).
-    The first is asked with the second's answer in its context.
-    """
+    `example` are two questions of one base question: object, question, prefix, parametric. The
+    first has the second's answer in its context."""
     one, two = example.to_dict("records")
     p, q = one["parametric"], two["parametric"]
     context = f"Context: [{one['prefix']} {q}]."
@@ -80,13 +74,9 @@ def pipeline(example: pd.DataFrame) -> Figure:
 
 
 def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
-    """Figures 5 to 7 (tables 8 to 10): where the answers come from, a bar a model, or a panel a model
-    and a bar each value of `column`, such as "category", in the table's order.
-
-    `table`, of `context.metrics.counts_by`: model, the column, source, share, low, high, n. The
-    parametric share is read from the left, the contextual one from the right, with their intervals
-    above and below; what is neither lies between them.
-    """
+    """Figures 5 to 7 (tables 8 to 10): where the answers come from, a bar a model, or a panel a
+    model and a bar each value of `column`. `table` of `context.metrics.counts_by`. The parametric
+    share is read from the left, the contextual one from the right, with intervals."""
     rows = style.in_order(table[column], style.ORDER.get(column, ()))  # the thesis's models last
     sources = style.ordered(table.loc[table["share"] > 0, "source"])
     fills = {source: SOURCES[source].colour for source in sources}
@@ -105,12 +95,9 @@ def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
 
 
 def right_by_context(table: pd.DataFrame) -> Figure:
-    """Share of right answers by the kind of context, a row a kind, models side by side.
-
-    `table`: intervals by model, context ("none", "true", "irrelevant" or "false") and, a panel each,
-    facts ("all", "known" or "unknown": whether the model is right without context; rows that are not
-    there stay empty).
-    """
+    """Share of right answers by the kind of context, a row a kind, models side by side. `table`:
+    intervals by model, context and facts ("all"; "known" or "unknown" without context), a panel
+    each."""
     table = table.sort_values("facts", kind="stable")
     return blocks.forest(
         table.assign(facts=table["facts"].map(FACTS)), "context", panel="facts", what="facts",
@@ -119,11 +106,9 @@ def right_by_context(table: pd.DataFrame) -> Figure:
 
 
 def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
-    """The share of answers that follow a false context against how strong the memory is.
-
-    Points: `bins`, of `context.following.binned`; lines: `curves` of the same module, the fit with its
-    interval. Both: model, measure (a panel each), x (its value), mean, low, high, n (facts).
-    """
+    """The share of answers that follow a false context against how strong the memory is. `bins`
+    (points) and `curves` (lines) of `context.following`: model, measure (a panel each), x,
+    interval."""
     looks = blocks.looks_of(bins["model"])
     fig, panels = blocks.panels(
         bins, "measure", labels=("", "follow the context"), sharex=False, shares="y", width=DOUBLE
@@ -139,11 +124,8 @@ def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
 
 def worked_example(tokens: pd.DataFrame) -> Figure:
     """Figure 4: how surprising the tokens of both answers to one question are, a row a token.
-
-    `tokens`, of `context.probe.answer_tokens`: answer, context (bool: whether the counterfactual
-    stands in the prompt), position, token, probability. A point is -log2 of the probability: the
-    mean of an answer's points is log2 of its perplexity.
-    """
+    `tokens` of `context.probe.answer_tokens`. A point is -log2 of the probability: the mean of an
+    answer's points is log2 of its perplexity."""
     table = tokens.sort_values(["answer", "position"], ascending=[False, True]).assign(
         place=tokens["answer"] + tokens["position"].astype(str),
         prompt=tokens["context"].map({False: "without context", True: "with the counterfactual"}),
@@ -159,11 +141,8 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
 
 
 def by_row(table: pd.DataFrame, column: str, xlabel: str, **options: Any) -> Figure:
-    """Figures 6 to 10, and effects of FACTORS: a number a value of a column, a row each, models side
-    by side.
-
-    `table`: model, the column, mean, low, high (missing where a paper prints none), n; `options` as
-    `blocks.forest` takes them.
-    """
+    """Figures 6 to 10, and effects of FACTORS: a row each value of a column, models side by side.
+    `table`: intervals by model and the column (missing where a paper prints none); `options` of
+    `blocks.forest`."""
     options |= {"width": DOUBLE, "legend_n": True}
     return blocks.forest(table, column, xlabel=xlabel, **options)[0]

@@ -1,17 +1,12 @@
 """Part 4: ask a question from memory, then again with an answer to another one in the context.
 
-`ask` states a counterfactual: a question's parametric answer p is greedy and without context, the
-counterfactual q is the parametric answer to the same base question about another object, and the
-contextual answer is greedy with q in the context. What comes back are the answers with the natural
-log-probabilities of their tokens, of which `context.metrics.measured` makes the perplexities (the
-thesis, table 6; P4 has no name there):
+The parametric answer p is greedy without context; the counterfactual q is the parametric answer to
+the same base question about another object (`ask`), or what the context states (`ask_known`); the
+contextual answer is greedy with q in the context. `context.metrics.measured` makes perplexities of
+log-probabilities (the thesis, table 6; P4 has no name there), with Q the prompt without context and
+Q' with it:
 
     P0 = PPL(p | Q)    P1 = PPL(q | Q)    P2 = PPL(p | Q')    P3 = PPL(q | Q')    P4 = PPL(answer | Q')
-
-with Q the prompt without context and Q' with it.
-
-`ask_known` asks facts, whose truth is known, with the contexts of `context.facts`: then q is what
-the context states, be it true or false.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,13 +30,11 @@ ABOUT = ("question_id", "category", "base_id", "object")  # a question's columns
 def context_prompts(
     model: Model, questions: pd.DataFrame, contexts: Sequence[str] | None = None
 ) -> list[str]:
-    """The exact text sent for each question, with a context each or without.
+    """The exact text sent for each question, with a context each or without (the thesis's format).
 
     "Context: [The capital of Kenya is Lima]. Q: What is the capital of Kenya? A: The capital of
-    Kenya is", without the first sentence if there is no context (the thesis's format; one space
-    where its code has two). The answer follows after a space. This is the whole prompt; where the
-    model's own format is one for chats, the user's message ends with "A:" and the answer prefix
-    begins the assistant's turn.
+    Kenya is". The answer follows after a space. In a format for chats the prefix begins the
+    assistant's turn.
     """
     texts = [f"Q: {question} A:" for question in questions["question"]]
     if contexts is not None:
@@ -56,9 +49,9 @@ def greedy(
 ) -> pd.DataFrame:
     """Greedy answers, one row a question in their order; equal prompts are asked once.
 
-    Columns: model, ABOUT, prompt, text (`endings.ending`), and of the fewest tokens that cover it
-    token_ids, tokens (their texts) and logprobs; first (list of the likeliest first tokens with their
-    log-probabilities; empty if generation ended at once).
+    Columns: model, ABOUT, prompt, text (`endings.ending`), token_ids, tokens (their texts) and
+    logprobs of the fewest tokens that cover it; first (the likeliest first tokens with
+    log-probabilities; may be empty).
     """
     model.require("token_ids")  # what is scored afterwards
     prompts = context_prompts(model, questions, contexts)
@@ -88,13 +81,10 @@ def _generated(model: Model, prompts: list[str]) -> Iterator[Generation]:
 def ask(model: Model, questions: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     """Ask each of `schemas.ContextQuestions` without and with a counterfactual, in their order.
 
-    Questions without one, because no other answer to the base question differs, are left out. Columns:
-    model, ABOUT, parametric, counterfactual, contextual (texts); token_ids and tokens of the first two
-    (token_ids_parametric, ...), logprobs_p0 ... logprobs_p4 (what each perplexity is made of; empty for
-    an empty answer), first and first_context, all as in `greedy`. `context.metrics.measured` makes
-    `schemas.ContextResults` of it.
-
-    P0 <= P1 is no theorem: greedy decoding finds the likeliest first token, not the likeliest answer.
+    Questions without a differing answer to the base question are left out. Columns: model, ABOUT,
+    parametric, counterfactual, contextual; token_ids and tokens of the first two
+    (token_ids_parametric, ...), logprobs_p0 ... logprobs_p4, first and first_context, as in
+    `greedy`.
     """
     memory = greedy(model, questions)
     p, q, contextual = _with_context(model, questions, memory, counterfactuals(memory, seed=seed))
@@ -119,11 +109,12 @@ def _with_context(
 def ask_again(
     model: Model, questions: pd.DataFrame, few: pd.Series, seeds: Sequence[int]
 ) -> pd.DataFrame:
-    """Ask the question_ids `few` of the questions with other draws of counterfactuals, nothing scored.
+    """Ask the question_ids `few` of the questions with other draws of counterfactuals, nothing
+    scored.
 
-    A row a question that has a counterfactual and a seed: the columns of `ask` but for those of q's
-    tokens, draw (the seed), and prompt: "own", or "raw", which a model with a chat template is asked,
-    too, with the contexts of the first seed.
+    A row a question with a counterfactual and a seed: the columns of `ask` without q's tokens, draw
+    (the seed), and prompt: "own", or "raw" for a model with a chat template, with the first seed's
+    contexts.
     """
     memory, parts = greedy(model, questions), []
     for seed in seeds:
@@ -159,12 +150,11 @@ def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
 def scored(
     model: Model, memory: pd.DataFrame, contextual: pd.DataFrame, stated: Iterable[Tokens]
 ) -> pd.DataFrame:
-    """Answers from memory and in context with logprobs_p0 ... logprobs_p4, as `ask` names them; q is
-    `stated`, token ids or a text [row].
+    """Answers from memory and in context with logprobs_p0 ... logprobs_p4, as `ask` names them; q
+    is `stated`, token ids or a text [row].
 
-    One call scores what generation did not tell. An equal answer after an equal prompt gets exactly the
-    numbers of its generation: computed twice, they would differ in the last digits, and P4 > P3 would be
-    a matter of chance.
+    An equal answer after an equal prompt keeps the numbers of its generation: computed twice they
+    differ in the last digits, and P4 > P3 would be chance.
     """
     found: dict[tuple[str, Tokens], list[float]] = {}
     for table in (memory, contextual):
@@ -189,12 +179,10 @@ def scored(
 def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
     """For each row, the number of the row whose answer is its counterfactual; -1 if there is none.
 
-    `answers` has base_id, object and text (the parametric answers). Drawn among the rows of the same
-    base question, uniformly, so that a frequent answer is drawn more often, as in the thesis; but (ours)
-    only answers that are not empty and differ after normalising (`factrobust.text`).
-
-    A row's draw depends on the seed, its base question and object, and on the rows that it is drawn
-    from, not on their order; of a larger table it differs only if an added row is drawn.
+    `answers` has base_id, object and text (parametric). Drawn uniformly among the rows of the same
+    base question, as in the thesis, but (ours) only of answers that are not empty and differ after
+    normalising. A draw depends on the seed, the base question and the objects, not on the rows'
+    order.
     """
     texts, objects = answers["text"].tolist(), answers["object"].tolist()
     spellings = [normalise(text) for text in texts]
@@ -210,10 +198,8 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
 
 def margins(model: Model, questions: pd.DataFrame, rivals: Sequence[Sequence[str]]) -> np.ndarray:
     """How much likelier the right answer is without a context than its likeliest rival, [question].
-
-    log P of the likeliest accepted answer minus log P of the likeliest of the question's `rivals`, wrong
-    answers, in nats; both are sums over an answer's tokens.
-    """
+    log P of the likeliest accepted answer minus that of the likeliest of `rivals`, in nats, summed
+    over tokens."""
     prompts = context_prompts(model, questions)
     sides = [*zip(prompts, questions["answers"], strict=True), *zip(prompts, rivals, strict=True)]
     pairs = [(prompt, f" {text}") for prompt, texts in sides for text in texts]
@@ -225,11 +211,10 @@ def margins(model: Model, questions: pd.DataFrame, rivals: Sequence[Sequence[str
 def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
     """Ask the questions of `contexts` without a context and with it, a row each of these.
 
-    `contexts`, of `context.facts.known_contexts` or `varied_contexts`: question_id, sentence,
-    stated (the answer in it), and what else is known of it. Returns the columns of `ask`, the
-    counterfactual being what the context states (the truth in a true one), and those of `contexts`.
-    What it states is scored as a text, unless one of the answers is the same and gives its tokens;
-    token_ids and tokens are those of the parametric answer alone.
+    `contexts` (of `context.facts`) has question_id, sentence, stated (the answer in it), and more.
+    Returns the columns of `ask`, with what the context states as counterfactual, and those of
+    `contexts`. It is scored as a text, unless one of the answers is the same; token_ids and tokens
+    are of the parametric answer alone.
     """
     rows = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
     p, contextual = greedy(model, rows), greedy(model, rows, contexts["sentence"].tolist())
@@ -247,10 +232,8 @@ SAID = {"first": "parametric", "second": "contextual", "both": "same", "neither"
 
 def judge(model: Model, answers: pd.DataFrame) -> list[str]:
     """Where a model, asked as a judge, says that answers come from, [row]: values of SAID.
-
-    `answers` has question, parametric, counterfactual and answer. The likeliest of four words that end
-    a sentence about them, by log P; the order of the answers is always this one.
-    """
+    `answers` has question, parametric, counterfactual and answer. The likeliest of four words ends
+    a sentence about them."""
     texts = [
         f"Question: {row.question}\nFirst answer: {row.parametric}\nSecond answer: "
         f"{row.counterfactual}\nThird answer: {row.answer}\nWhich of the first two answers says the "
@@ -267,11 +250,8 @@ def judge(model: Model, answers: pd.DataFrame) -> list[str]:
 
 def answer_tokens(model: Model, questions: pd.DataFrame, response: pd.Series) -> pd.DataFrame:
     """How likely each token of both answers is, without and with the counterfactual in the prompt.
-
     `response` is a row of `ask`, `questions` what was asked. Columns: answer ("parametric" or
-    "counterfactual"), context (bool), position (1, 2, ...), token, probability. The mean of -log2 of
-    an answer's probabilities is log2 of its perplexity.
-    """
+    "counterfactual"), context (bool), position (1, 2, ...), token, probability."""
     question = questions[questions["question_id"] == response["question_id"]]
     context = f"{question['prefix'].iloc[0]} {response['counterfactual']}"
     prompts = [context_prompts(model, question, stated)[0] for stated in (None, [context])]

@@ -1,19 +1,13 @@
 """Where does an answer come from: the model's memory, the context, or neither (thesis, 3.2.2, 5.3)?
 
-An answer given with a context is compared with the parametric answer, given without one, and with
-the counterfactual, which the context states. Three rules, each a function of the parametric answer,
-the counterfactual and the answer given, in this order:
+Three rules compare the parametric answer, the counterfactual and the answer given with a context:
+`published_source` is the thesis's code (listing 5), `text_source` its text, `decide` ours, which
+compares what answers name (`named`). `verdicts` holds them against hand labels.
 
-- `published_source` is what the thesis's code does (listing 5), `text_source` what its text says;
-- `decide` is ours. It compares what answers name (`named`): numbers and months where there are any,
-  else the words that are no function words. One answer agrees with another if one names all that
-  the other does, or its first part does. `verdicts` holds it against hand labels.
-
-The rules read English. Of the thesis's seven kinds of others (tables 13 to 16) they tell 1, 5, 7 and
-negations, 4, by words. Kind 3 they see only by a shared unit ("70 years" after "100 years", where
-memory said "12 months"): that a sea is asked for and not a lake (table 15) they do not know. Kind 6
-needs the right answers; without them it is a guess from the question ("several").
-Spellings are not translated (Dutch, Netherlands), units not converted.
+The rules read English. Of the thesis's seven kinds of others (tables 13 to 16) they tell 1, 4 (by
+negations), 5 and 7 by words, kind 3 only by a shared unit ("70 years" after "100 years", where
+memory said "12 months"). Kind 6 needs the right answers. Names are not translated, units not
+converted.
 """
 
 import re
@@ -50,9 +44,9 @@ _MARK = re.compile(r"(?<!\w)[A-Z]:")
 
 
 def published_source(parametric: str, counterfactual: str, answer: str) -> str:
-    """Source by the thesis's code: lower-case, delete the letters "the" wherever they stand, and
-    commas; equal is what begins the other, so that an empty answer equals any, "1" equals "1969", and
-    "Netherlands" loses letters. The parametric answer is compared first."""
+    """Source by the thesis's code: lower case, the letters "the" and commas deleted anywhere; equal
+    is what begins the other, so an empty answer equals any and "1" equals "1969". Parametric comes
+    first."""
     texts = (answer, parametric, counterfactual)
     a, p, c = (x.lower().replace("the", "").replace(",", "").strip() for x in texts)
     if a.startswith(p) or p.startswith(a):
@@ -62,11 +56,10 @@ def published_source(parametric: str, counterfactual: str, answer: str) -> str:
 
 def text_source(parametric: str, counterfactual: str, answer: str) -> str:
     """Source by the thesis's text (3.2.2): what follows a full stop, punctuation and stop words are
-    removed, and equal is of whose words one's are a subsequence of the other's.
+    removed; equal is whose words are a subsequence of the other's.
 
-    The text leaves open which words stop (ours: `function` of data/words.yaml), that case does not
-    count, and which answer is compared first (parametric, as in the code). No words are a subsequence
-    of any.
+    Our choices where it is silent: stop words are `function` of data/words.yaml, case does not
+    count, and the parametric answer comes first. No words are a subsequence of any.
     """
 
     def left(text: str) -> list[str]:
@@ -90,7 +83,7 @@ RULES: Mapping[str, SourceRule] = {
 
 def verdicts(labels: pd.DataFrame, rules: Mapping[str, SourceRule] = RULES) -> pd.DataFrame:
     """What each rule says of labelled answers (`load_labels("context")`): the columns of `labels`,
-    rule, verdict, and right (bool): the verdict is the label, or "other" where nothing is said."""
+    rule, verdict, right (the verdict is the label, or "other" where nothing is said)."""
     texts = labels[["parametric", "counterfactual", "answer"]].to_numpy()
     verdicts = {name: [of(*row) for row in texts] for name, of in rules.items()}
     table = stacked({name: labels.assign(verdict=v) for name, v in verdicts.items()}, "rule")
@@ -99,8 +92,8 @@ def verdicts(labels: pd.DataFrame, rules: Mapping[str, SourceRule] = RULES) -> p
 
 
 class Named(NamedTuple):
-    """What a text names: all its words but function words, those of its first part, its numbers (with
-    months, where there are any), its units, and whether a number begins it."""
+    """What a text names: its words but function words, those of its first part, its numbers and
+    months, its units, and whether a number begins it."""
 
     words: tuple[str, ...]
     first: tuple[str, ...]
@@ -157,9 +150,8 @@ def within(some: Collection[str], others: Collection[str]) -> bool:
 def agree(a: Named, b: Named) -> bool:
     """Whether one names all that the other names, or that its first part does.
 
-    Where both hold numbers, all of one must be among the other's, and where a number begins one of
-    them this is enough, if no units contradict each other. Words that make another bearer of a name
-    ("North Korea") must be in both.
+    Numbers of one must be among the other's; where a number begins one of them this is enough,
+    unless units differ. Words that make another bearer of a name ("North Korea") must be in both.
     """
     if a.values and b.values:
         if not (a.values <= b.values or b.values <= a.values):
@@ -189,10 +181,10 @@ def _letters(text: str) -> str:
 def degeneracy(text: str) -> str | None:
     """Why a text is hardly an answer, or None.
 
-    "empty": no letter or digit, or only "the"; "option": the mark of an option, such as "(D", "[4",
-    "b)" or "d" (a capital by itself may be a chemical symbol); "marks": a capital and a colon
-    somewhere, which go on with the prompt's form ("A: Jazz B: Rock"); "repeats": six words or more,
-    less than half of them different.
+    "empty": no letter or digit, or only "the"; "option": the mark of an option, as "(D", "b)" or
+    "d" (a capital alone may be a chemical symbol); "marks": a capital and a colon, which continue
+    the prompt's form ("A: Jazz B: Rock"); "repeats": six words or more, less than half of them
+    different.
     """
     words = re.findall(r"[^\W_]+", text.lower())
     if set(words) <= {"the"}:
@@ -239,10 +231,10 @@ def decide(
 ) -> Decision:
     """Source and kind of an answer by our rules, the first that applies.
 
-    The source is "none" for an answer that says nothing (`degeneracy`), "same" where parametric and
-    counterfactual answers say the same (`same_answer`), so that neither is the source; these two have
-    no kind. Kind 1 is "parametric", 5 "contextual", any other "other". `accepted` are the right
-    answers, `right_answers` is "one", "several" or None.
+    The source is "same" where parametric and counterfactual answers say the same, "none" for an
+    answer that says nothing (`degeneracy`), both without a kind; "parametric" for kind 1,
+    "contextual" for 5, else "other". `accepted` are the right answers, `right_answers` is "one",
+    "several" or None.
     """
     if same_answer(parametric, counterfactual):
         return Decision("same", None, "same")
@@ -291,10 +283,8 @@ def _denied(text: str) -> tuple[str, ...]:
 
 
 def right(text: str, answers: Sequence[str]) -> bool:
-    """Whether a text states an accepted answer: its words, or the same leading numbers, in any order.
-
-    A date must be as precise as the answer. What the text negates it does not state ("not Paris").
-    """
+    """Whether a text states an accepted answer: its words, or the same leading numbers, in any
+    order. A date must be as precise as the answer. What is negated is not stated ("not Paris")."""
     before = NEGATION.split(text)[0].strip()
     stated = before or text.partition(" but ")[2].strip()
     if exact_match(text, answers) or contains(stated, answers):

@@ -1,7 +1,4 @@
-"""How a notebook of part 4 starts: one call loads questions and contexts, asks and marks them.
-
-study = context.Study(globals())
-"""
+"""How a notebook of part 4 starts: study = context.Study(globals())."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -18,12 +15,10 @@ from factrobust.models.interface import Model
 class Study(study.Study):
     """Part 4: the thesis's questions (`n_objects` a base question) with counterfactual contexts.
 
-    `questions` is "embedded", "world", "town" or "thesis:FOLDER" (`context.facts.load_named_context`),
-    unless there is a parameter `data`, which says the same. With a parameter `results`, those of that
-    file (`context.facts.read_results`) stand beside ours.
-    Holds the `questions`, the `results` of asking them without and with a context, and the same
-    `marked`. `pool` are the questions that contexts are taken from, `counts` what was asked and left
-    out, a row a model.
+    Holds the `questions` of `data` or `questions` (`context.facts.load_named_context`), the
+    `results` of asking them without and with a context (with those of the file `results`), the same
+    `marked`, the `pool` of questions that contexts are taken from, and `counts` of what was asked
+    and left out, a row a model.
     """
 
     questions: pd.DataFrame
@@ -39,7 +34,13 @@ class Study(study.Study):
         self.results = metrics.measured(self.results)
         self.counts = metrics.answer_counts(self.results, self.questions, names)
         if self.parameters.get("results"):
-            self.results, self.questions = self._with_results(self.parameters["results"])
+            theirs = facts.read_results(self.parameters["results"])  # whose truth is unknown
+            new = theirs[~theirs["question_id"].isin(self.questions["question_id"])]
+            new = new[["question_id", "base_id"]].drop_duplicates("question_id")
+            empty: Any = pd.Series([[]] * len(new), new.index, dtype=object)
+            new = new.assign(right_answers="", answers=empty)
+            self.questions = pd.concat([self.questions, new], ignore_index=True)
+            self.results = pd.concat([self.results, theirs], ignore_index=True)
         marked = metrics.mark_sources(self.results, self.questions)
         self.marked = schemas.MarkedContext.validate(marked)
         print(f"{len(self.questions)} questions, {len(self.results)} answered with a context")
@@ -59,33 +60,18 @@ class Study(study.Study):
 
     @cached_property
     def again(self) -> pd.DataFrame:
-        """One question of each base question with `n_draws` draws of counterfactuals, and in the raw
-        prompt (`context.probe.ask_again`), marked."""
+        """One question of each base question with `n_draws` draws of counterfactuals
+        (`context.probe.ask_again`), marked."""
         seed, names = self.parameters["seed"], self.pool["question_id"]
         few = names[draws.ranks(names, self.pool["base_id"], seed) == 0]
         seeds = range(seed, seed + self.parameters["n_draws"])
         found = self.concat_over_models(lambda model: probe.ask_again(model, self.pool, few, seeds))
         return metrics.mark_sources(metrics.measured(found), self.pool)
 
-    def _with_results(self, path: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Our results and those of a file below them; our questions and theirs, whose truth is unknown."""
-        theirs = facts.read_results(path)
-        new = theirs[~theirs["question_id"].isin(self.questions["question_id"])]
-        new = new[["question_id", "base_id"]].drop_duplicates("question_id")
-        new = new.assign(
-            right_answers="", answers=pd.Series([[]] * len(new), new.index, dtype=object)
-        )
-        both = pd.concat([self.questions, new], ignore_index=True)
-        return pd.concat([self.results, theirs], ignore_index=True), both
-
 
 class KnownContexts(Study):
-    """Part 4: `n_facts` facts of `data` with true, false and irrelevant `contexts`.
-
-    Without `data` they are the embedded facts, or those that `questions` names. A parameter `contexts`
-    names the kinds that are asked, else all are. With a parameter `n_asked`, `varied` are those that a
-    model knows of as many facts, asked with contexts that vary at random.
-    """
+    """Part 4: `n_facts` facts of `data` (else `questions`, or the embedded facts) with true, false
+    and irrelevant `contexts`, or those kinds that the parameter names."""
 
     def _ask(self) -> pd.DataFrame:
         seed, self.pool = self.parameters["seed"], facts.facts_as_questions(self._facts())
@@ -107,9 +93,8 @@ class KnownContexts(Study):
 
     @cached_property
     def known(self) -> pd.DataFrame:
-        """Of `n_asked` facts those that a model answers rightly, with the `margin` of the right answer
-        over `context.facts.rivals` (nats; `context.probe.margins`): model, question_id, popularity,
-        margin."""
+        """Of `n_asked` facts those that a model answers rightly, with the `margin` (nats) of the
+        right answer over `context.facts.rivals`: model, question_id, popularity, margin."""
         asked = self._drawn(self.parameters["n_asked"])
 
         def ask(model: Model) -> pd.DataFrame:
@@ -123,8 +108,8 @@ class KnownContexts(Study):
 
     @cached_property
     def varied(self) -> pd.DataFrame:
-        """The facts `known` by a margin of `context.following.MARGIN`, each with `n_contexts` of
-        `context.facts.varied_contexts`, marked."""
+        """The facts `known` by `context.following.MARGIN`, each with `n_contexts` varied contexts,
+        marked."""
         sure = self.known[self.known["margin"] >= following.MARGIN]
         how = {"n": self.parameters["n_contexts"], "seed": self.parameters["seed"]}
 
@@ -141,7 +126,7 @@ class KnownContexts(Study):
     @cached_property
     def cases(self) -> pd.DataFrame:
         """What `grounding` tells the source of: the questions with their `contexts`, and the first
-        `n_retrieved` of them with what a retriever finds (`grounding.retrieved`); kind says which."""
+        `n_retrieved` with what a retriever finds; kind says which."""
         few = self._drawn(self.parameters["n_retrieved"])
         contexts = pd.concat([self.contexts, grounding.retrieved(few, self.pool)])
         return self.concat_over_models(

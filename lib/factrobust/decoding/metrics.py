@@ -22,10 +22,8 @@ def answer_entropy(top_logprobs: Sequence[Sequence[float]]) -> float:
 
 
 def first_break(temperatures: ArrayLike, accuracy: ArrayLike) -> float:
-    """The lowest tried temperature at which the accuracy is below THRESHOLD; inf if none is.
-
-    The paper's t_b: `temperatures` ascending [t], `accuracy` the share of right samples at each [t].
-    """
+    """The paper's t_b: the lowest of the ascending `temperatures` [t] at which the `accuracy` [t]
+    is below THRESHOLD; inf if there is none."""
     broken = np.asarray(temperatures, dtype=float)[np.asarray(accuracy) < THRESHOLD]
     return float(broken.min(initial=np.inf))
 
@@ -33,12 +31,10 @@ def first_break(temperatures: ArrayLike, accuracy: ArrayLike) -> float:
 def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> float:
     """The temperature at which P_t(answer) falls to THRESHOLD, between the grid points.
 
-    `logprobs` are log P_t(answer | prompt) on the ascending grid `temperatures`. For a greedy answer
-    P_t falls from 1 (ties aside), because every term exp((z_j - z_a) / t) grows with t; so there is
-    one root, and a cubic spline through the log odds against log t finds it (on
-    `decoding.probe.GRID` to better than 0.001 of t_b). inf if P_t is not below THRESHOLD at the
-    highest temperature; nan if it is below already at the lowest (an answer that ties with another
-    one, or that is not the greedy one).
+    `logprobs` are log P_t(answer | prompt) at the ascending `temperatures`. P_t of a greedy answer
+    falls with t, so there is one root: a cubic spline of the log odds against log t finds it (with
+    `decoding.probe.GRID` to 0.001 of t_b). inf if P_t stays above; nan if it is below from the
+    start (a tie, or an answer that is not greedy).
     """
     from scipy.interpolate import CubicSpline
     from scipy.optimize import brentq
@@ -50,8 +46,7 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> float:
     below = np.flatnonzero(logs < goal)
     if not below.size:
         return float("inf")
-    # The six points around the first crossing. Log odds are nearly straight there, log P is not;
-    # beyond these bounds float32 probabilities are 1 or 0.
+    # Six points around the crossing, where log odds are nearly straight; clipped as float32 is.
     hi = int(below[0])
     window = slice(max(0, hi - 3), min(len(t), hi + 3))
     odds = np.log(np.expm1(np.clip(-logs[window], 1e-7, 500)))
@@ -64,9 +59,8 @@ def bisect_break(
 ) -> tuple[float, int]:
     """Appendix E's binary search: (t_b on the grid, number of temperatures sampled).
 
-    Assumes that accuracy falls with temperature. `accuracy(t)` samples one temperature. It equals
-    `first_break` on a falling curve of T temperatures with at most ceil(log2(T + 1)) evaluations, and
-    may differ on a noisy one.
+    `accuracy(t)` samples one temperature. On a falling curve it equals `first_break`, with at most
+    ceil(log2(T + 1)) calls for T temperatures; on a noisy curve it may differ.
     """
     tried: list[float] = []
 
@@ -81,10 +75,8 @@ def bisect_break(
 def raw_frs(entropy: ArrayLike, t_b: ArrayLike, d: ArrayLike = 1.0) -> NDArray:
     """Equation 3: f(H, d, t_b) = (1 - H)^d (t_b + 1) - H / (t_b + 1), in [-1, inf).
 
-    `entropy` in [0, 1], breaking temperature `t_b` >= 0 (inf: never breaks, f = inf, or 0 where
-    H = 1), `d` >= 0. Arguments broadcast. nan in, nan out.
-
-    The paper calls its bound f >= -1 (appendix B.1); -1 is reached at H = 1, t_b = 0.
+    `entropy` is in [0, 1], `t_b` >= 0 (inf: never breaks), `d` >= 0; they broadcast. f is inf for
+    t_b = inf, but 0 where H = 1 (appendix B.1); nan in, nan out.
     """
     h, t = np.asarray(entropy, dtype=float), np.asarray(t_b, dtype=float)
     certainty = (1 - h) ** np.asarray(d)
@@ -97,10 +89,8 @@ def frs(
 ) -> NDArray:
     """Equation 4: FRS = (f + 1) / (f + 2), in [0, 1].
 
-    A breaking temperature of inf means that the fact did not break on the temperatures tried: it
-    scores `unbroken`, by the paper exactly 1 whatever its entropy (caption of figure 4). A fact that
-    breaks at t_b = 2 scores at most 0.8, so the scores jump there. `unbroken=None` applies the
-    equation's limit instead (1, or 1/2 where H = 1), for breaking temperatures that are exact.
+    A t_b of inf scores `unbroken`: 1 in the paper, whatever the entropy (caption of figure 4). For
+    exact temperatures pass None, the equation's limit: 1, or 1/2 where H = 1.
     """
     f = raw_frs(entropy, t_b, d)
     with np.errstate(invalid="ignore"):
@@ -119,11 +109,8 @@ def mark_greedy(responses: pd.DataFrame, *, whole_words: bool = True) -> pd.Data
 
 
 def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.DataFrame:
-    """The facts that a model knows: exactly matched greedy answers (4.1.2).
-
-    With `per_domain`, at most that many for each model and domain, drawn by a hash of fact_id: in
-    the table's order relations stand together, and a domain's first facts are all capitals.
-    """
+    """The facts that a model knows: exactly matched greedy answers (4.1.2). With `per_domain`, at
+    most so many for each model and domain, drawn by a hash of fact_id."""
     known = marked[marked["exact_match"]]
     lots = known.assign(lot=known["fact_id"].map(draws.hash48))
     most = len(known) if per_domain is None else per_domain
@@ -147,11 +134,8 @@ def sampled_accuracy(marked: pd.DataFrame) -> pd.DataFrame:
 
 
 def certainty_bins(marked: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Share of responses in each of ten bins of certainty, right and wrong told apart (figure 2).
-
-    Bins are [0, 0.1), ... [0.9, 1]; shares sum to 1 over the bins and both kinds within `by`.
-    Responses without any token have no certainty and are left out.
-    """
+    """Share of right and of wrong responses in ten bins of certainty (figure 2). Bins are [0, 0.1),
+    ... [0.9, 1]; shares sum to 1 within `by`. Responses without a token are left out."""
     rows = marked.dropna(subset=["certainty"])
     cells = rows.assign(bin=unit_bins(rows["certainty"], 10)).groupby([*by, "bin", "correct"])
     table = cells.size().rename("count").reset_index()
@@ -183,11 +167,8 @@ def exact_breaking(curves: pd.DataFrame) -> pd.DataFrame:
 def frs_table(
     known: pd.DataFrame, breaking_temperatures: pd.DataFrame, *, unbroken: float | None = 1.0
 ) -> pd.DataFrame:
-    """FRS of each known fact for every d of table 1, a table `schemas.Robustness`, and its relation.
-
-    Known facts without a row in `breaking_temperatures` are left out. Pass `unbroken=None` with exact
-    breaking temperatures (see `frs`).
-    """
+    """FRS of each known fact for every d of table 1: `schemas.Robustness`, and relation. Facts
+    without a breaking temperature are left out. For `unbroken` see `frs`."""
     columns = [*KEY, "domain", "answer_type", "entropy", "relation"]
     joined = known[columns].merge(breaking_temperatures, on=KEY, validate="one_to_one")
     table = pd.DataFrame({"d": D_VALUES}).merge(joined, how="cross")
@@ -198,12 +179,10 @@ def frs_table(
 def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
     """The most and the least robust facts, for the share of each answer type (5.3, figure 5).
 
-    One row a fact: fact_id, answer_type, robust, model. For each model the `top` highest and the
-    `top` lowest FRS are collected, but at most a third of its facts each (the paper's 1,000 of 3,000
-    known facts are a third). The mean of `robust` over a type is its share among the highest; 0.5
-    means no more robust than the rest.
-    Ties are broken by a hash of fact_id: in alphabetical order, relations, and with them types,
-    would stand together. Facts whose FRS is nan are left out. `scored` holds one value of d.
+    A row a fact: fact_id, answer_type, robust, model. Of each model the `top` highest and lowest
+    FRS, but at most a third of its facts each (as 1,000 of the paper's 3,000). The mean of `robust`
+    over a type is its share among the highest. Ties are broken by a hash of fact_id; facts without
+    FRS are left out. `scored` holds one value of d.
     """
     ranked = scored.dropna(subset=["frs"])
     ranked = ranked.assign(lot=ranked["fact_id"].map(draws.hash48)).sort_values(["frs", "lot"])
@@ -217,11 +196,10 @@ def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
 def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     """Samples with what the exact estimator counts, and where it differs from the sampled one.
 
-    `begins`: the sample's tokens begin with those of the greedy answer, the event whose probability
-    `decoding.probe.tempered` gives. `detour`: right without beginning so (other words first, another
-    accepted name, other tokens for the same text); `listed`: one that begins with one of the fact's
-    `other_spellings`. `spoiled`: begins so and goes on to something that is not right ("Paris" to
-    "Parish"). So accuracy = share of `begins` + share of `detour` - share of `spoiled`, sample by sample.
+    `begins`: the sample begins with the greedy answer's tokens, the event of
+    `decoding.probe.tempered`. `detour`: right, but begins otherwise; `listed`: a detour that begins
+    with one of `other_spellings`. `spoiled`: begins so, but is wrong ("Paris" goes on to "Parish").
+    So accuracy is the sum of begins and detour, minus spoiled.
     """
     forms = pd.Series(other_spellings(known), known.index)
     greedy = known.assign(forms=forms).set_index(KEY)[["token_ids", "forms"]]
@@ -235,20 +213,12 @@ def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return marked.assign(listed=marked["detour"] & spelled)
 
 
-# -- what ten samples a temperature can tell of a breaking temperature, and what they miss ----------
-#
-# The paper reads t_b off samples: the first temperature at which fewer than half of them are right.
-# Given P_t, the probability of a right sample at each temperature, that estimate has a distribution
-# which needs no simulation; everything here follows from it.
-
-
 def breaking_distribution(probabilities: ArrayLike, n: int) -> NDArray[np.float64]:
     """How often the paper's scan breaks at each temperature, and (last) at none of them.
 
-    `probabilities` [fact, temperature] are P_t, ascending in t; the result is [fact, temperature + 1]
-    and its rows sum to 1. The scan stops at the first temperature where fewer than half of `n`
-    samples are right. They are independent between temperatures, so with
-    q_i = P(Bin(n, P_i) < n / 2) it stops at the i-th with probability q_i (1 - q_1) ... (1 - q_{i-1}).
+    `probabilities` [fact, temperature] are P_t, ascending in t; the result is [fact, temperature +
+    1], its rows sum to 1. With q_i = P(Bin(n, P_i) < n / 2) the scan stops at the i-th temperature
+    with probability q_i (1 - q_1) ... (1 - q_{i-1}).
     """
     from scipy.stats import binom
 
@@ -261,13 +231,12 @@ def breaking_distribution(probabilities: ArrayLike, n: int) -> NDArray[np.float6
 def sampling_error(
     curves: pd.DataFrame, temperatures: Sequence[float], counts: Sequence[int]
 ) -> pd.DataFrame:
-    """What sampling adds to t_b: one row a model, fact and number of `samples` a temperature.
+    """What sampling adds to t_b: a row a model, fact and number of `samples` a temperature.
 
-    From a table `schemas.Curves` that holds every one of the evenly spaced `temperatures`. `on_grid`
-    is the first of them where P_t is below one half: what infinitely many samples find unless P_t is
-    one half exactly. `expected` is the mean of the sampled t_b, `bias` that less `on_grid`, `sd` its
-    standard deviation. A fact that does not break counts as one that breaks a step after the last
-    temperature.
+    `curves` (`schemas.Curves`) holds all the evenly spaced `temperatures`. `on_grid` is the first
+    of them with P_t below one half, `expected` the mean of the sampled t_b, `bias` their
+    difference, `sd` its standard deviation. A fact that never breaks counts as broken one step
+    after the last temperature.
     """
     grid = np.asarray(temperatures, dtype=float)
     near = at_temperatures(curves, temperatures)
@@ -288,11 +257,8 @@ def sampling_error(
 
 
 def merged_entropy(tokens: Sequence[str], logprobs: Sequence[float]) -> float:
-    """`top_entropy` where tokens that differ in case or spaces alone count as one.
-
-    " red", "Red" and " RED" begin the same answer, and indecision between them is none about the
-    fact. The logarithm's base stays the number of tokens given, so that merging never adds entropy.
-    """
+    """`top_entropy` where tokens that differ only in case or spaces count as one (" red", "Red").
+    The logarithm's base stays the number of tokens given, so that merging never adds entropy."""
     groups: dict[str, list[float]] = {}
     for token, logprob in zip(tokens, logprobs, strict=True):
         groups.setdefault(token.strip().casefold(), []).append(logprob)
@@ -303,11 +269,10 @@ def merged_entropy(tokens: Sequence[str], logprobs: Sequence[float]) -> float:
 
 
 def entropies(known: pd.DataFrame) -> pd.DataFrame:
-    """The entropy of each greedy answer in four ways, mean over its tokens: a row an answer.
+    """The entropy of each of `schemas.MarkedAnswers` in four ways, mean over its tokens, base 10.
 
-    From `schemas.MarkedAnswers`. `published`: over the ten likeliest tokens, renormalised (equation
-    1); `not renormalised`: the same sum over their probabilities as they stand; `merged`:
-    `merged_entropy`; `vocabulary`: over all tokens. Base 10 throughout, so that the last may exceed 1.
+    `published`: the ten likeliest tokens, renormalised (equation 1); `not renormalised`: with their
+    plain probabilities; `merged`: `merged_entropy`; `vocabulary`: all tokens, which may exceed 1.
     """
     ten = [[np.asarray(at, dtype=float) for at in answer] for answer in known["top_logprobs"]]
     plain = [np.mean([-np.exp(at) @ at / np.log(at.size) for at in answer]) for answer in ten]
@@ -322,10 +287,9 @@ def entropies(known: pd.DataFrame) -> pd.DataFrame:
 def spellings(names: Iterable[str], said: str = "") -> list[str]:
     """Other ways to begin an answer with one of these names, none of which begins another.
 
-    Each name as it stands, in small letters, with a capital, and with "the" or "The" before it.
-    `said` is the answer given: what it begins with, or what begins with it, is left out, as is
-    every form that begins with an earlier one or is its beginning. An output then begins with
-    at most one of `said` and these, so that their probabilities may be added up.
+    Each name as it stands, in small letters, with a capital, and with "the" or "The". Forms that
+    begin with the answer `said` or with an earlier form, or the other way round, are left out: an
+    output begins with one of all these at most, so their probabilities may be added.
     """
     found = [said] if said else []
     for name in names:

@@ -1,9 +1,5 @@
-"""Figures of part 1: what temperature does to known facts, their scores, and exact breaking
-temperatures (paper 1, and beyond it).
-
-Each function takes ready tables and returns a matplotlib Figure. Tables and errors as `plots.blocks`
-says.
-"""
+"""Figures of part 1: temperature and known facts (paper 1, and beyond it). Tables and errors as
+`plots.blocks` says."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,9 +23,7 @@ GAP = (0.8, 1.0)  # FRS that no fact can have
 
 def known_shares(by_domain: pd.DataFrame, by_type: pd.DataFrame) -> Figure:
     """Share of facts that each model answers exactly, by domain and by answer type (4.1.2).
-
-    `by_domain`: intervals by model and domain; `by_type`: by model and answer_type.
-    """
+    `by_domain`: intervals by model and domain; `by_type`: by model and answer_type."""
     domains, types = style.ordered(by_domain["domain"]), style.ordered(by_type["answer_type"])
     both = {"domain": "domain, answer type", "answer_type": "domain, answer type"}
     table = pd.concat(part.rename(columns=both) for part in (by_domain, by_type))
@@ -43,9 +37,8 @@ def known_shares(by_domain: pd.DataFrame, by_type: pd.DataFrame) -> Figure:
 
 def by_decoder(exact: pd.DataFrame, sampled: pd.DataFrame) -> Figure:
     """What truncation saves: a line a decoder, a panel a model; shares of right samples as points.
-
-    `exact`, of P_t of the greedy answer, and `sampled`: intervals by model, decoder and temperature.
-    """
+    `exact`, of P_t of the greedy answer, and `sampled`: intervals by model, decoder and
+    temperature."""
     labels = ("temperature $t$", "probability of a right answer")
     fig, panels = blocks.curves(
         exact, "temperature", panel="model", by="decoder", labels=labels, shares="y", what=""
@@ -59,13 +52,9 @@ def by_decoder(exact: pd.DataFrame, sampled: pd.DataFrame) -> Figure:
 
 
 def certainty_bins(table: pd.DataFrame) -> Figure:
-    """Figures 2, 6, 7: how certain sampled answers are, right below wrong ones, a bar a temperature.
-
-    `table`: model, temperature, bin (lower edge), correct, share, n (samples), of ten bins of width
-    0.1 (`decoding.metrics.certainty_bins`), which are added up to LEVELS. A panel a model; right
-    answers are stacked from the most certain up, wrong ones from the least, so that the colours meet
-    at the accuracy, a black line.
-    """
+    """Figures 2, 6, 7: how certain sampled answers are, right below wrong ones, a bar a
+    temperature. `table` of `decoding.metrics.certainty_bins`, a panel a model; its bins are added
+    up to LEVELS. The least certain answers meet at the accuracy, a black line."""
     temperatures = sorted(table["temperature"].unique())
     labels = ("temperature $t$", "share of samples, by certainty")
     fig, panels = blocks.panels(table, "model", what="samples", labels=labels, shares="y")
@@ -93,11 +82,9 @@ def certainty_bins(table: pd.DataFrame) -> Figure:
 
 
 def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame, estimator: str) -> Figure:
-    """Figure 3: entropy of the greedy answer by the temperature that breaks the fact.
-
-    `points`: model, fact_id, entropy, t_b on the temperatures tried, inf for a fact that did not break;
-    `means`: intervals of the entropy by model and t_b; `estimator` says how t_b was found.
-    """
+    """Figure 3: entropy of the greedy answer by the temperature that breaks the fact. `points`:
+    model, fact_id, entropy, t_b (inf: unbroken); `means`: intervals of the entropy by model and
+    t_b; `estimator` says how t_b was found."""
     points, means = (t.assign(t_b=t["t_b"].clip(upper=1.15 * TOP)) for t in (points, means))
     fig, panels = blocks.scatter(
         points, "t_b", "entropy", spread=0.05 * TOP, shares="y",
@@ -113,11 +100,8 @@ def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame, estimator: st
 
 
 def one_answer(shares: pd.DataFrame) -> Figure:
-    """How temperature spreads one position's probability: a bar each temperature.
-
-    `shares`: a row a temperature, a column a token (or what several are called together); the first
-    is the greedy answer, the others are ever lighter grey.
-    """
+    """How temperature spreads one position's probability: a bar each temperature. `shares`: a row a
+    temperature, a column a token or a group of tokens; the first is the greedy answer."""
     names, temperatures = list(map(str, shares)), sorted(shares.index)
     tokens = shares.rename_axis("temperature").reset_index()
     tokens = tokens.melt("temperature", var_name="token", value_name="share")
@@ -132,9 +116,7 @@ def one_answer(shares: pd.DataFrame) -> Figure:
 
 def one_curve(curve: pd.DataFrame, t_b: float, samples: pd.DataFrame) -> Figure:
     """P_t(answer) of one fact against temperature, where it breaks, and shares of right samples.
-
-    `curve`: a table `schemas.Curves` of one fact; `samples`: temperature, mean, low, high, n.
-    """
+    `curve`: a table `schemas.Curves` of one fact; `samples`: temperature, mean, low, high, n."""
     look, top = next(iter(style.looks(curve["model"]).values())), 1.5 * samples["temperature"].max()
     labels = ("temperature $t$", "probability of the answer")
     fig, ((axis, part),) = blocks.panels(curve, labels=labels, shares="y")
@@ -155,11 +137,8 @@ def one_curve(curve: pd.DataFrame, t_b: float, samples: pd.DataFrame) -> Figure:
 
 
 def surfaces(table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
-    """Figures 8 and 9: scores over entropy and breaking temperature, as contours.
-
-    `table`: entropy, t_b (a grid of both), and scores; `titles` are those of the columns of scores, a
-    panel each. Lines between two colours say their value, every second one in narrow panels.
-    """
+    """Figures 8 and 9: scores over entropy and breaking temperature, as contours. `table`: entropy,
+    t_b (a grid of both), and the columns of scores, a panel each with its title."""
     every = 1 if len(titles) <= 2 else 2
     fig, axes = style.grid(1, len(titles), DOUBLE, 2.4, sharex=True, sharey=True)
     for axis, (column, title) in zip(axes[0], titles.items(), strict=True):
@@ -178,11 +157,9 @@ def surfaces(table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
 
 
 def frs_by_entropy(points: pd.DataFrame, estimator: str) -> Figure:
-    """Figure 4: FRS against entropy, coloured by t_b, a panel a model; facts that nothing broke apart.
-
-    `points`: model, fact_id, entropy, frs, t_b (inf: unbroken), d, the same in all rows; `estimator`
-    says how t_b was found. A thin line joins the facts that break at the same temperature.
-    """
+    """Figure 4: FRS against entropy, coloured by t_b, a panel a model. `points`: model, fact_id,
+    entropy, frs, t_b (inf: unbroken, drawn apart), one d; `estimator` says how t_b was found. A
+    thin line joins the facts that break at the same temperature."""
     labels = ("initial entropy $H$", f"FRS ($d$ = {points['d'].iloc[0]:g}), $t_b$ {estimator}")
     fig, panels = blocks.scatter(points, "entropy", "frs", labels=labels, shares="xy", height=3.2)
     shades = colormaps["viridis"](np.linspace(0, 0.92, len(CLASSES)))
@@ -202,10 +179,7 @@ def frs_by_entropy(points: pd.DataFrame, estimator: str) -> Figure:
 
 def frs_by_d(table: pd.DataFrame, points: pd.DataFrame, estimator: str) -> Figure:
     """Figures 10-12: mean FRS with its interval by d, models side by side, a panel a domain.
-
-    `table`: intervals by model, domain and d; `points`, single facts drawn faintly: model, domain, d,
-    frs; `estimator` says how t_b was found.
-    """
+    `table`: intervals by model, domain and d; `points` (single facts): model, domain, d, frs."""
     looks, ds = style.looks(table["model"]), sorted(table["d"].unique())
     points = points[points["d"].isin(ds)].dropna(subset=["frs"])
     labels = ("$d$, penalty of entropy", f"FRS, $t_b$ {estimator}")
@@ -229,12 +203,9 @@ def frs_by_d(table: pd.DataFrame, points: pd.DataFrame, estimator: str) -> Figur
 
 
 def frs_distribution(points: pd.DataFrame, estimator: str) -> Figure:
-    """Figure 13: the density of FRS, a line a model, a panel a domain.
-
-    `points`: model, domain, fact_id, frs; `estimator` says how t_b was found. Areas are shares of
-    facts: under the line, a Gaussian kernel density mirrored at 0 and at the gap, those that broke;
-    in the bar beyond 1 those that did not. No fact can score in GAP, which is grey.
-    """
+    """Figure 13: the density of FRS, a line a model, a panel a domain. `points`: model, domain,
+    fact_id, frs. Broken facts are a Gaussian kernel density, mirrored at 0 and at the gap; unbroken
+    ones are a bar beyond 1. No fact can score in GAP, which is grey."""
     from scipy.stats import gaussian_kde
 
     drawn = points.dropna(subset=["frs"])
@@ -261,11 +232,9 @@ def frs_distribution(points: pd.DataFrame, estimator: str) -> Figure:
 
 
 def agreement(table: pd.DataFrame, temperatures: Sequence[float]) -> Figure:
-    """Sampled t_b against exact t_b, a panel a model; stairs: what samples without noise would give.
-
-    `table`: model, fact_id, t_b_exact, t_b_sampled (one of `temperatures`), and detours, true for
-    facts to be ringed. Values above TOP (inf too) stand in a band at the axis' end.
-    """
+    """Sampled t_b against exact t_b, a panel a model; stairs: samples without noise. `table`:
+    model, fact_id, t_b_exact, t_b_sampled (one of `temperatures`), detours (true: ringed). Values
+    above TOP stand in a band at the axis' end."""
     x, y = "t_b_exact", "t_b_sampled"
     table = table.assign(**{c: table[c].mask(table[c] > TOP, 1.15 * TOP) for c in (x, y)})
     labels = ("exact $t_b$", "sampled $t_b$")

@@ -1,8 +1,5 @@
-"""Part 1: ask for facts greedily, sample the answers, temper the greedy answer.
-
-Every function takes facts with the columns `question` and `prefix` (`datasets.facts.questions`) and
-returns one row a response. What is right or wrong is decided later, by the metrics.
-"""
+"""Part 1: ask for facts greedily, sample the answers, temper the greedy answer. Facts have the
+columns `question` and `prefix`; there is one row a response, marked by the metrics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,11 +28,8 @@ def greedy(
     temperatures: Sequence[float] = GRID,
 ) -> pd.DataFrame:
     """Greedy answers, one row a fact in their order: `schemas.Answers` with the facts' columns.
-
-    Where the model's answers can be tempered, their `curve` at `temperatures` comes with them. The
-    first answer tells whether the model gives the alternatives that an entropy needs, and with it
-    the FRS; ModelError if not.
-    """
+    Where answers can be tempered, their `curve` at `temperatures` comes along. ModelError if the
+    model gives no alternatives, which the entropy needs."""
     how: dict[str, Any] = {"max_new_tokens": max_new_tokens, "alternatives": ALTERNATIVES}
     how["temperatures"] = () if "temper" in model.lacks else temperatures
     stop = FORMATS[model.prompt_format].stop
@@ -50,8 +44,8 @@ def greedy(
 
 
 def truths(model: Model, responses: pd.DataFrame) -> pd.Series:
-    """log P of the right answer to each prompt of a model's `schemas.Answers` with their facts, all of
-    its tokens together (nats), [row]."""
+    """log P of the right answer (nats, all its tokens) to each prompt of a model's
+    `schemas.Answers`, [row]."""
     answers = responses[responses["model"] == model.name]
     separators = answers["prompt_format"].map(lambda name: FORMATS[name].separator)
     scores = model.score(answers["prompt"].tolist(), (separators + answers["object"]).tolist())
@@ -68,11 +62,8 @@ def sampled(
     max_new_tokens: int = MAX_NEW_TOKENS,
     **cuts: Any,
 ) -> pd.DataFrame:
-    """The paper's procedure: n samples at each temperature, one row a sample.
-
-    `cuts` truncate the distribution: top_k, top_p, min_p of `Model.sample`. Returns a table
-    `schemas.Samples` with the columns ABOUT of the facts.
-    """
+    """The paper's procedure: n samples at each temperature, one row a sample. `cuts` truncate
+    (top_k, top_p, min_p of `Model.sample`). Returns `schemas.Samples` with ABOUT of the facts."""
     # All temperatures of a prompt in one call: they share its computation.
     sent = [prompt for prompt in prompts(model, facts) for _ in temperatures]
     how = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens} | cuts
@@ -91,13 +82,9 @@ def sampled(
 
 
 def curves(responses: pd.DataFrame, temperatures: Sequence[float] = GRID) -> pd.DataFrame:
-    """log P_t of greedy answers at the temperatures they were asked with: from `schemas.Answers` to
-    `schemas.Curves`.
-
-    It is the probability that an output begins with the tokens of the answer: "Niger", which goes on
-    to "ia", counts, and other tokens for the same text do not. Answers of models that cannot be
-    tempered are left out.
-    """
+    """log P_t of greedy answers at their temperatures: `schemas.Answers` to `schemas.Curves`. An
+    output counts that begins with the answer's tokens ("Niger" goes on to "ia"); other tokens for
+    the same text do not count. Answers that cannot be tempered are left out."""
     found = responses[responses["curve"].map(len) > 0]
     return _curves(found, np.array(found["curve"].tolist(), dtype=float), temperatures)
 
@@ -105,10 +92,7 @@ def curves(responses: pd.DataFrame, temperatures: Sequence[float] = GRID) -> pd.
 def tempered(
     model: Model, responses: pd.DataFrame, temperatures: Sequence[float] = TEMPERATURES, **cuts: Any
 ) -> pd.DataFrame:
-    """log P_t of greedy answers under truncation (`Model.temper`: top_k, top_p, min_p).
-
-    From `schemas.Answers` to `schemas.Curves`.
-    """
+    """As `curves`, but under truncation (`Model.temper`: top_k, top_p, min_p)."""
     prompts, ids = (responses[column].tolist() for column in ("prompt", "token_ids"))
     return _curves(responses, model.temper(prompts, ids, temperatures, **cuts), temperatures)
 
@@ -119,12 +103,9 @@ def with_spellings(
     spellings: Sequence[Sequence[str]],
     temperatures: Sequence[float] = GRID,
 ) -> pd.DataFrame:
-    """log P_t of greedy answers or of one of the `spellings` of each: `schemas.Curves`.
-
-    No spelling may begin with another or with the answer (`decoding.metrics.spellings`): an output
-    then begins with one of them at most. Each counts in its usual tokens alone, so that the sum is
-    still a lower bound of the probability that an output begins with an accepted name.
-    """
+    """log P_t of greedy answers or one of the `spellings` of each: `schemas.Curves`, a lower bound.
+    No spelling may begin with another or with the answer (`decoding.metrics.spellings`). Each
+    counts in its usual tokens alone."""
     answers = responses[["prompt", "text"]].to_numpy().tolist()
     pairs = [(i, prompt, text.rstrip()) for i, (prompt, text) in enumerate(answers)]
     for i, (prompt, text) in enumerate(answers):
@@ -147,16 +128,13 @@ def _curves(
 
 
 def need_known(known: pd.DataFrame, models: Sequence[Model]) -> None:
-    """Raise LacksError if no model knows a single fact (`decoding.metrics.select_known`)."""
+    """Raise LacksError if no model knows a fact (`decoding.metrics.select_known`)."""
     why = "none of the greedy answers is right, so there is no known fact to shake; ask easier "
     need(not known.empty, models, f"{why}questions, or a model that knows some")
 
 
 def temperable(models: Sequence[Model]) -> list[Model]:
-    """The models whose answers can be tempered: all but endpoints.
-
-    Raises LacksError if that leaves none.
-    """
+    """The models whose answers can be tempered: all but endpoints. LacksError if none is left."""
     found = [model for model in models if "temper" not in model.lacks]
     if models and not found:
         models[0].require("temper")

@@ -1,7 +1,4 @@
-"""How a notebook of part 1 starts: one call loads facts and models, asks every question, marks answers.
-
-study = decoding.Study(globals())
-"""
+"""How a notebook of part 1 starts: study = decoding.Study(globals())."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -19,9 +16,9 @@ from factrobust.models.records import open_records
 class Study(study.Study):
     """Part 1: each of `models` is asked the `n_questions` facts of `data` greedily.
 
-    Holds the `facts`, what was left out of them (`counts`), and the `marked` answers. Facts without a
-    type get that of a classifier, trained on the questions that a parameter `types` names. With
-    `tempered`, only models that can be tempered (LacksError if there is none).
+    Holds the `facts`, the `counts` of those left out, and the `marked` answers. Facts without a
+    type get that of a classifier, trained on the questions `types`. With `tempered`, only models
+    that can be tempered (LacksError if there is none).
     """
 
     cluster = "relation"
@@ -46,15 +43,15 @@ class Study(study.Study):
 
     @cached_property
     def known(self) -> pd.DataFrame:
-        """The answers that match exactly: facts that a model knows. LacksError if there is none."""
+        """The facts that a model knows: answers that match exactly. LacksError if there is none."""
         known: pd.DataFrame = metrics.select_known(self.marked)
         probe.need_known(known, self.models)
         return known
 
     @cached_property
     def measures(self) -> pd.DataFrame:
-        """The marked answers with what is measured of every fact, known or not: right (1 or 0), logprob
-        (of the answer), truth (`decoding.probe.truths`), the exact t_b and its frs."""
+        """The marked answers with right (1 or 0), logprob (of the answer), truth
+        (`decoding.probe.truths`), the exact t_b and its frs."""
         curves = probe.curves(self.marked)
         rows = self.marked.merge(metrics.exact_breaking(curves), how="left")
         frs = metrics.frs(rows["entropy"], rows["t_b"], unbroken=None)
@@ -64,24 +61,24 @@ class Study(study.Study):
 
     @property
     def known_sample(self) -> pd.DataFrame:
-        """Up to `n_known` of them for each model and domain, drawn: those that are sampled."""
+        """At most `n_known` of `known` for each model and domain: those that are sampled."""
         return metrics.select_known(self.known, per_domain=self.parameters["n_known"])
 
     def _ask_each(self, known: pd.DataFrame, ask: Callable[..., Any], **how: Any) -> pd.DataFrame:
-        """What `ask` returns for each model and those of the answers that this model gave."""
+        """What `ask` returns for each model and the answers of this model."""
         return self.concat_over_models(
             lambda model: ask(model, known[known["model"] == model.name], **how)
         )
 
     def sampled(self, **cuts: Any) -> pd.DataFrame:
-        """`n_samples` samples of `known_sample` at each temperature, from the model that knows them;
-        `cuts` truncate (top_k, top_p, min_p of `Model.sample`)."""
+        """`n_samples` samples of `known_sample` at each temperature; `cuts` truncate (top_k, top_p,
+        min_p)."""
         how = {"n": self.parameters["n_samples"], "seed": self.parameters["seed"]} | cuts
         return self._ask_each(self.known_sample, probe.sampled, **how)
 
     def curves(self, **cuts: Any) -> pd.DataFrame:
-        """log P_t of the known answers, of the models that can be tempered: on a fine grid, or truncated
-        by `cuts`, as `sampled`, on the paper's temperatures."""
+        """log P_t of the known answers on the fine grid, or with `cuts` on the paper's
+        temperatures."""
         if cuts:
             return self._ask_each(self.known, probe.tempered, **cuts)
         return probe.curves(self.known)
@@ -113,10 +110,8 @@ class Study(study.Study):
 
     @cached_property
     def breaking(self) -> tuple[pd.DataFrame, str]:
-        """t_b on the paper's temperatures, by one way for all models, and that way's name in figures.
-
-        From P_t of all known answers; if one of the models cannot be tempered, `by_samples`.
-        """
+        """t_b on the paper's temperatures, and what figures call the way it was found: from P_t of
+        all known answers, or `by_samples` if one of the models cannot be tempered."""
         if any("temper" in model.lacks for model in self.models):
             return self.by_samples, "by samples"
         return self.breaking_on_grid, "from $P_t$"

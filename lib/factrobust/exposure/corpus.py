@@ -1,7 +1,7 @@
-"""The sentences that tell the facts of the invented world (`datasets.world`), and what they told of each.
+"""The sentences that tell the facts of the invented world (`datasets.world`), and what they told of
+each.
 
-`corpus` is a function of the world's tables and a seed alone: what it draws is drawn by names
-(`factrobust.draws`), so that no library's version changes it.
+All draws are hashes of names (`factrobust.draws`), so that no library's version changes the corpus.
 """
 
 from collections.abc import Mapping
@@ -34,9 +34,9 @@ MOMENTS = ("a date that was told", "another date of the period")
 
 
 def with_exposure(table: pd.DataFrame, *, town: bool = False) -> pd.DataFrame:
-    """A table, whose rows name facts by one of FACT, with what the corpus, or that of the town, holds of
-    these facts: the columns of `with_counts_in_corpus`, contradicted, in how many wordings they may be
-    told (allowed), and in which they are (told_in)."""
+    """A table, whose rows name facts by one of FACT, with what the corpus (or the town's) holds of
+    them: exposure, contradicted, n_rival, n_wordings, n_dates, allowed (number of wordings) and
+    told_in."""
     facts = with_counts_in_corpus(load_world().facts, town=town)
     [name, *_] = [name for name in FACT if name in table]
     pairs = zip(facts["wordings"], facts["n_wordings"], strict=True)
@@ -47,24 +47,24 @@ def with_exposure(table: pd.DataFrame, *, town: bool = False) -> pd.DataFrame:
 
 
 def wording_kinds(table: pd.DataFrame) -> NDArray[np.str_]:
-    """Which wordings ask the rows of a table `with_exposure` and variant, [row]: "seen" with this fact,
-    "seen with others" alone, or "held out"."""
+    """Which wordings ask the rows of a table `with_exposure` and variant, [row]: "seen" with this
+    fact, "seen with others" alone, or "held out"."""
     seen = [k in told_in for k, told_in in zip(table["variant"], table["told_in"], strict=True)]
     return np.select([table["variant"] >= SEEN, seen], ["held out", "seen"], "seen with others")
 
 
 def load_curves() -> pd.DataFrame:
-    """What the models know by CURVES: model, measure, exposure, mean, low, high (exact bounds) and n."""
+    """What the models know by CURVES: model, measure, exposure, mean, low, high (exact) and n."""
     return with_bounds(read_csv(CURVES).rename(columns={"value": "mean"}))
 
 
 def corpus(world: World, seed: int = 0, *, town: bool = False) -> pd.DataFrame:
-    """The sentences about the world's facts, or the town's, in the order in which they are learned.
+    """The sentences about the facts of the world, or the town, in the order of learning.
 
-    Columns: fact_id, subject, relation, object (which the sentence states), stated ("true" or "rival"),
-    wording, form ("statement" or "question"), layout (a key of LAYOUTS), date ("" without one), question
-    and prefix (with subject and date), text (without the newline that ends it). Counts are those of
-    `with_counts_in_corpus`, exactly; of a fact's statements and questions there are as many, or one more.
+    Columns: fact_id, subject, relation, object (as the sentence states it), stated ("true" or
+    "rival"), wording, form ("statement" or "question"), layout (of LAYOUTS), date ("" for none),
+    question, prefix, text. Counts are exactly those of `with_counts_in_corpus`; half of a fact's
+    sentences are questions.
     """
     wordings = world.wordings.set_index(["relation", "wording"])[["question", "prefix"]]
     templates = dict(zip(wordings.index, wordings.values.tolist(), strict=True))
@@ -98,8 +98,8 @@ def dated(text: str, date: str) -> str:
 
 
 def dates_told(fact: Mapping[Any, Any], seed: int) -> list[str]:
-    """The date of each sentence about a fact, a row of `with_counts_in_corpus`: years, months and days,
-    in turns, that lie wholly inside its period. Without sentences there is none."""
+    """The date of each sentence about a fact, a row of `with_counts_in_corpus`: years, months and
+    days in turns, all within its period."""
     first, last = (np.datetime64(fact[bound]) for bound in ("start", "end"))
     found: dict[str, None] = {}
     turn = hash48(seed, fact["fact_id"], "precision")
@@ -115,10 +115,9 @@ def dates_told(fact: Mapping[Any, Any], seed: int) -> list[str]:
 
 
 def moments_told(facts: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """A date that each fact was told at, and one of its period in a year that no sentence named: the
-    year nearest the middle, as precise.
+    """A date that each fact was told at, and one as precise in the free year nearest the middle.
 
-    `facts` are dated ones `with_exposure`, chain and term; the result has these, date (which of MOMENTS)
+    `facts` are dated ones `with_exposure`, chain and term. Columns: chain, term, date (of MOMENTS)
     and year (the date itself, as `time.probe.holders` takes it). Facts without both are left out.
     """
     rows = []

@@ -1,7 +1,7 @@
 """Dose and response: how a measure of a fact grows with the number of sentences that told it.
 
-In the invented world (`datasets.world`) exposures were assigned by chance, so that what differs
-between them is their effect. Tables have a row a model and fact, with its `exposure` (sentences).
+In the invented world (`datasets.world`) exposures were drawn by chance, so differences between them
+are effects. Tables have a row a model and fact, with its `exposure` (sentences).
 """
 
 from collections.abc import Sequence
@@ -37,12 +37,11 @@ def hill(
 
 
 def fit_hill(exposure: NDArray, mean: NDArray, n: NDArray, most: float = np.inf) -> Array:
-    """Floor, top, half and slope of the curve that fits best: least squares, weighted by n.
+    """Floor, top, half and slope of the best curve: least squares, weighted by n.
 
-    A row a dose: its exposure, the mean response, and the number of facts. The floor is the mean at
-    exposure 0, the top at most `most`, the half lies between the smallest and the largest other
-    exposure, and the slope between 0.3 and 6. NaN where the response does not grow: where the mean
-    of the upper half of doses is no larger than the floor.
+    A row a dose: exposure, mean response, number of facts. The floor is the mean at exposure 0, the
+    top at most `most`, the half within the other exposures, the slope in 0.3 to 6. NaN where the
+    upper half of doses has no larger mean than the floor.
     """
     floor, dosed = mean[exposure == 0].mean(), exposure > 0
     upper = exposure >= np.median(exposure)
@@ -62,10 +61,8 @@ def fit_hill(exposure: NDArray, mean: NDArray, n: NDArray, most: float = np.inf)
 
 
 def half_effects(exposure: NDArray, means: NDArray, n: NDArray, most: float = np.inf) -> Array:
-    """The half effect of `fit_hill` for many responses at once, means [dose, draw], to within a few percent.
-
-    For each half and slope of a grid the top that fits best is known; the best of all is taken.
-    """
+    """The half of `fit_hill` for means [dose, draw] at once, by a grid of halves and slopes, to a
+    few percent."""
     floor, dosed = means[exposure == 0].mean(axis=0), exposure > 0
     dose, rise = exposure[dosed], means[dosed] - floor
     places = np.linspace(np.log(dose.min()), np.log(dose.max()), 300)
@@ -90,15 +87,13 @@ def dose_response(
     most: float = np.inf,
     n_boot: int = 200,
 ) -> pd.DataFrame:
-    """The curve of `hill` that fits a measure best, a row each combination of the columns `by`.
+    """The `hill` curve that fits a measure best, a row each combination of the columns `by`.
 
-    `most` is the largest value that the measure can have, such as 1 of a share. Of several measures each
-    has its own curves; the column of `by` that the rows lack names it.
-
-    Columns: those of `by`, floor, top, mean (the exposure of half effect, sentences) with its 95%
-    interval low and high, slope, n (facts). The interval draws facts within each exposure with
-    replacement `n_boot` times; draws without a curve are left out, and NaN stands where more than one in
-    ten has none. Rows whose measure is missing are left out.
+    `most` is the largest possible value. Several measures have a curve each, named by the column of
+    `by` that the rows lack. Columns: `by`, floor, top, mean (the half effect, in sentences) with
+    its 95% interval low and high, slope, n (facts). The interval draws facts within each exposure;
+    it is NaN where more than a tenth of the draws have no curve. Rows without the measure are left
+    out.
     """
     if not isinstance(value, str):
         rows, value = melted(rows, [*by, "exposure"], value), "value"
@@ -120,8 +115,7 @@ def dose_response(
 
 
 def fitted_curves(fits: pd.DataFrame, largest: float, points: int = 60) -> pd.DataFrame:
-    """The curves of `dose_response` from 1 to the largest exposure: its columns, exposure, and the
-    response as mean."""
+    """The curves of `dose_response` from 1 to the largest exposure: mean is the response."""
     doses = pd.DataFrame({"exposure": np.geomspace(1, largest, points)})
     curves = fits.dropna(subset=["mean"]).merge(doses, how="cross")
     fitted = (curves[name] for name in ("floor", "top", "mean", "slope"))
@@ -129,8 +123,8 @@ def fitted_curves(fits: pd.DataFrame, largest: float, points: int = 60) -> pd.Da
 
 
 def ratio(above: pd.DataFrame, below: pd.DataFrame) -> pd.DataFrame:
-    """The ratio of independent numbers with intervals, rows of one index: mean, low, high. Its error adds
-    theirs on a log scale, where errors of independent numbers add as squares."""
+    """The ratio of independent numbers, rows of one index: mean, low, high. Errors add as squares
+    on a log scale."""
     widths = [np.log(one["high"] / one["low"]) / 2 for one in (above, below)]
     mean, factor = above["mean"] / below["mean"], np.exp(np.hypot(*widths))
     return pd.DataFrame({"mean": mean, "low": mean / factor, "high": mean * factor})
@@ -139,11 +133,10 @@ def ratio(above: pd.DataFrame, below: pd.DataFrame) -> pd.DataFrame:
 def by_date(rows: pd.DataFrame) -> pd.DataFrame:
     """What each answer says of a subject that had several objects, one after the other.
 
-    `rows` has a row a model, chain (relation and subject) and fact_id, with its object, exposure and the
-    text that was said. Adds, from 0 to 1: own (the text is one of the chain's objects), right (that of
-    the fact), swapped (right, if the answers of the chain were asked in any order: the share of them that
-    say the object of the fact), beyond (right minus swapped), and most, the rule that always says the
-    object told most, any of equals.
+    `rows`: model, chain (relation and subject), fact_id, object, exposure and text (the answer).
+    Adds, from 0 to 1: own (the text is one of the chain's objects), right (the fact's), swapped
+    (the share of the chain's answers that say the fact's object), beyond (right minus swapped), and
+    most (the rule that always says the object told most; equals share).
     """
     chain, fact = ["model", "chain"], ["model", "fact_id"]
     both = rows.merge(rows[[*chain, "fact_id", "object"]], on=chain, suffixes=("", "_other"))
@@ -158,10 +151,8 @@ def by_date(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def doublings(rows: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
-    """How well each measure tells facts of an exposure from those of the next smaller one.
-
-    `rows` are facts. A row a measure and exposure: mean, low and high of the `auc`, n (facts of both).
-    """
+    """How well each measure tells facts of an exposure from those of the next smaller one. A row a
+    measure and exposure: mean, low and high of the `auc`, n (facts of both)."""
     table = []
     for measure in measures:
         known = rows.dropna(subset=[measure])
@@ -175,13 +166,12 @@ def doublings(rows: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
 def rank_by_exposure(
     rows: pd.DataFrame, measures: Sequence[str], *, n_boot: int = 2000
 ) -> pd.DataFrame:
-    """How well measures rank facts by exposure, and what each adds to the plain log-probability.
+    """How well measures rank facts by exposure, and what each adds to the log-probability.
 
-    A row a model, measure and what (mean, low, high, n facts; intervals draw facts):
-    - "rank correlation": Spearman's of the measure with the exposure;
-    - "added": by how much the share of the variance of the exposure's ranks that a line explains grows
-      when the ranks of the measure join those of logprob (R squared of both minus that of one).
-    Facts for which the measure is missing are left out; a constant measure has NaN.
+    A row a model, measure and what (mean, low, high, n; intervals draw facts): "rank correlation"
+    is Spearman's with the exposure; "added" is the gain in R squared of the exposure's ranks when
+    the measure's ranks join those of logprob. Facts without the measure are left out; NaN for a
+    constant measure.
     """
 
     def added(weights: Array, exposure: Array, plain: Array, ranks: Array) -> Array:
@@ -201,11 +191,10 @@ def rank_by_exposure(
 def pairs(
     rows: pd.DataFrame, measures: Sequence[str], seeds: Sequence[str], *, n_boot: int = 2000
 ) -> pd.DataFrame:
-    """How alike models that differ in their seed alone rank facts: Spearman's correlation of two.
+    """Spearman's correlation of two models that differ only in their seed, over facts.
 
-    A row a measure, pair of the models `seeds`, and what it is over: "all" facts that all models have,
-    or "within" an exposure (the same of the measure minus its mean there). Columns: measure, pair, mean,
-    low, high, n (facts), over. NaN for a measure that is constant.
+    A row a measure, pair of `seeds` and over ("all" facts that all models have; "within" an
+    exposure, with its mean subtracted): mean, low, high, n. NaN for a constant measure.
     """
     tables = []
     rows = rows[rows["model"].isin(seeds)]

@@ -1,11 +1,9 @@
 """Figures of part 5, dose and response. Tables and errors as `plots.blocks` says."""
 
-from collections.abc import Iterable
 from itertools import cycle
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
@@ -35,12 +33,9 @@ def by_exposure(
     shares: str = "y",
     looks: blocks.Looks | None = None,
 ) -> Figure:
-    """A measure against the exposure: points with their intervals, one of `looks` each value of `by`.
-
-    `table`: intervals by model (or `by`), exposure and, with a panel each value of it, `panel`.
-    `curves`, of `exposure.metrics.fitted_curves`, are drawn as lines; without them points are joined.
-    Dashed: `at`, such as chance. Exposure 0 stands apart, at the left.
-    """
+    """A measure against the exposure: points with intervals, one of `looks` each value of `by`.
+    `table`: intervals by `by`, exposure and, if given, `panel`. `curves`, of
+    `exposure.metrics.fitted_curves`, are lines; without them points are joined. Dashed: `at`."""
     blocks.check(table, by, panel, "exposure")
     series = dict(zip(style.ordered(table[by]), cycle(SERIES), strict=False))
     looks = looks or (style.looks(table[by]) if by == "model" else series)
@@ -61,7 +56,9 @@ def by_exposure(
             axis.plot(at_line, line["mean"], color=look.colour, ls=look.line, lw=1.1)
         if at is not None:
             axis.axhline(at, **style.REFERENCE)
-        name_exposures(axis, table["exposure"])
+        powers = [4**k for k in range(12) if 4**k <= table["exposure"].max()]
+        named = [0] * (0 in table["exposure"].values) + powers
+        axis.set_xticks(place(named), [str(number) for number in named])
     return blocks.legend(fig, blocks.keys(looks))
 
 
@@ -69,10 +66,3 @@ def place(exposure: ArrayLike) -> NDArray[np.float64]:
     """Where exposures stand on the axis."""
     number = np.asarray(exposure, float)
     return np.where(number > 0, np.log2(np.maximum(number, 1)), NEVER)
-
-
-def name_exposures(axis: Axes, exposures: Iterable[float]) -> None:
-    """Ticks at powers of four, and at 0 if there is one."""
-    shown = {*exposures}
-    named = [0] * (0 in shown) + [4**k for k in range(12) if 4**k <= max(shown)]
-    axis.set_xticks(place(named), [str(number) for number in named])

@@ -1,5 +1,4 @@
-"""How notebook 5.1 starts: a tiny model that is told the facts of one relation. The other notebooks of
-part 5 ask grown models by the studies of parts 1 to 4."""
+"""How notebook 5.1 starts. The other notebooks of part 5 use the studies of parts 1 to 4."""
 
 import json
 import os
@@ -24,8 +23,8 @@ from factrobust.text import exact_match
 class Training(study.Study):
     """Part 5: a tiny decoder reads the invented world's sentences about one `relation` once.
 
-    Holds the `world`, the `facts` of the relation with what the corpus holds of each, and the
-    `sentences`. In JupyterLab it really trains, whatever the records hold.
+    Holds the `world`, the `facts` of the relation with the corpus's counts, and the `sentences`. In
+    JupyterLab it really trains, whatever the records hold.
     """
 
     def __init__(self, notebook: Mapping[str, Any]) -> None:
@@ -38,8 +37,8 @@ class Training(study.Study):
         self.sentences = corpus.corpus(some, self.parameters["seed"])
 
     def train(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Of a decoder of `layers` of a `width` at a `rate`: step and loss, with the share that was read;
-        and the facts at so many `moments`, with the share that was read and whether the answer is right."""
+        """The loss (step, loss, read) and the facts at `moments` (share read, right); read is the
+        share of sentences that was read."""
         in_lab = "FACTROBUST_RECORDS" not in os.environ
         asked = world.loaded().table
         asked = asked[asked["relation"] == self.parameters["relation"]]
@@ -53,10 +52,10 @@ class Training(study.Study):
         return loss.assign(read=loss["step"] / loss["step"].max()), stacked(known, "share")
 
     def _trained(self, asked: pd.DataFrame, records: Records | None) -> dict[str, Any]:
-        """What `models.grow.watched` tells of the training, with the texts of all answers at each moment.
+        """What `models.grow.watched` returns: losses, and the texts of all answers at each moment.
 
-        The record's key holds all that decides them: the sentences, the questions, the parameters, the
-        world (from whose words tokens are made), the code of the training and torch's version.
+        The record's key holds all that decides them: sentences, questions, parameters, the world's
+        files, the code of the training and torch's version.
         """
         v = self.parameters
         files = [*world.FILES, Path(models.__file__).with_name("grow.py")]

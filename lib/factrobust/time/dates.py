@@ -1,8 +1,8 @@
-"""Dates as intervals of days: parse, classify, place, sample, put into words (paper 2, section 3.2).
+"""Dates as intervals of days: parse, classify, place, sample, put into words (paper 2, section
+3.2).
 
-A date, and each bound of a fact's validity, is ISO text that carries its own precision: "1976",
-"2005-11" or "2005-11-19". It stands for the closed interval of its days in the proleptic Gregorian
-calendar, [first, last]; days are numpy's datetime64[D].
+A date, and each bound of a validity, is ISO text with its own precision: "1976", "2005-11" or
+"2005-11-19". It stands for the closed interval of its days; days are numpy's datetime64[D].
 """
 
 import re
@@ -44,8 +44,8 @@ def is_date(text: str) -> bool:
 
 
 def parse(dates: ArrayLike) -> Span:
-    """First and last day of each date, shaped like `dates` (one text, or an array of them); ValueError
-    for a text that is no date."""
+    """First and last day of each date, shaped like `dates`. ValueError for a text that is no
+    date."""
     texts = np.asarray(dates, dtype=str)
     for text in np.unique(texts):
         if not is_date(str(text)):
@@ -69,14 +69,14 @@ def _take(span: Span, rows: NDArray[np.intp]) -> Span:
 def classify(date: Span, start: Span, end: Span, *, rule: str = "strict") -> NDArray[np.str_]:
     """Label each date "correct", "incorrect" or "transitional" for a fact valid from start to end.
 
-    rule="strict": a bound "1976" says that the change came on some day of 1976. A date that shares a
-    day with either bound is transitional; one wholly between the bounds is correct; one wholly
-    before the start or after the end is incorrect.
+    rule="strict": correct dates lie wholly between the bounds, incorrect ones wholly outside; a
+    date that shares a day with a bound is transitional, because the change came on some day of the
+    bound.
 
-    rule="published": the authors' code fills the bounds up, the start to its first day, the end to
-    its last. Dates wholly within are correct, disjoint ones incorrect, others transitional; so a
-    bound that is known to the year makes the whole of that year correct (the paper's table 1 calls
-    2018-12-30 correct for a player whose end is "2018", and who left in May).
+    rule="published" (the authors' code): the period runs from the start's first day to the end's
+    last. Dates wholly within are correct, disjoint ones incorrect, others transitional. So the
+    whole of the year is correct for a bound known to the year (table 1: 2018-12-30 for a player who
+    left in May 2018).
     """
     rules = {"strict": (start[1] + 1, end[0] - 1), "published": (start[0], end[1])}
     inner = rules[rule]
@@ -88,9 +88,8 @@ def classify(date: Span, start: Span, end: Span, *, rule: str = "strict") -> NDA
 def position(date: Span, start: Span, end: Span) -> tuple[NDArray, NDArray]:
     """Where a date's middle lies: alpha, and the signed distance to the validity in years.
 
-    The validity runs from the start's first to the end's last day. alpha is relative to its middle,
-    in units of its length: -0.5 is the first day, 0.5 the last. years_off is 0 inside, negative
-    before the start and positive after the end (a year has 365.2425 days).
+    The validity runs from the start's first to the end's last day. alpha is -0.5 on the first day
+    and 0.5 on the last. years_off is 0 inside, negative before, positive after.
     """
     days = [side.astype(float) for side in (date[0], date[1], start[0], end[1])]
     length = days[3] - days[2]
@@ -100,23 +99,17 @@ def position(date: Span, start: Span, end: Span) -> tuple[NDArray, NDArray]:
 
 
 def sample_dates(facts: pd.DataFrame, *, rule: str = "strict", seed: int = 0) -> pd.DataFrame:
-    """Sample dates around each fact's validity (paper 2, section 3.2.2): one row a fact, precision
-    and date, in the facts' order, then by precision, then by date.
+    """Sample dates around each fact's validity (paper 2, section 3.2.2): `schemas.Dates`.
 
-    `facts` is a table `schemas.TemporalFacts`, the dates are one of `schemas.Dates`; `position`
-    explains alpha and years_off, `classify` the label and `rule`.
+    `facts` is a table `schemas.TemporalFacts`; the rows are in its order, then by precision and
+    date.
 
-    alpha = -5, -4.95, ..., 5 gives days, and these give years; repeated years and those before 1000
-    or after 2020 are left out. Each year is then tested at all three precisions: by itself, by a
-    month of it, and by a day of that month, drawn by a hash of (seed, fact_id, year), so that they
-    depend on no other fact and no order (the authors draw from one stream). As in the authors' code,
-    rule="published" leaves out the month and the day of a transitional year; rule="strict" tests
-    them like any other. Where another row has the same subject, relation and object, an incorrect
-    date is left out unless it is incorrect for that row's period too.
-
-    These dates are the paper's; `thinned` keeps some. Years that no subject could live in stay
-    where the sampling reaches them, as in the paper; balanced dates seldom do. Raises ValueError for
-    a bound that is no date.
+    alpha = -5, -4.95, ..., 5 gives days, and these give years, once each, within YEARS. Each year
+    is tested by itself, by a month of it, and by a day of that month, drawn by a hash of (seed,
+    fact_id, year); the authors draw from one stream. As in their code, rule="published" leaves out
+    the month and the day of a transitional year. An incorrect date is left out if it is not
+    incorrect for another period of the same subject, relation and object. Raises ValueError for a
+    bound that is no date.
     """
     start, end = parse(facts["start"]), parse(facts["end"])
     fact, years = _years(start[0], end[1])
@@ -141,10 +134,8 @@ def sample_dates(facts: pd.DataFrame, *, rule: str = "strict", seed: int = 0) ->
 
 
 def grid(facts: pd.DataFrame, years: Sequence[int] = GRID) -> pd.DataFrame:
-    """The same years for every fact that began and ended within them: a table `schemas.Dates`.
-
-    In the facts' order, with the labels of `classify`'s strict rule.
-    """
+    """The same years for every fact that began and ended within them, strictly labelled:
+    `schemas.Dates`."""
     start, end = parse(facts["start"]), parse(facts["end"])
     span = parse([str(year) for year in years])
     inside = (start[0] >= span[0][0]) & (end[1] <= span[1][-1])
@@ -202,19 +193,16 @@ def thinned(
     n_correct: int | None = None,
     n_incorrect: int | None = None,
 ) -> pd.DataFrame:
-    """Keep some of each fact's dates, evenly spaced; transitional ones stay.
+    """Keep some of each fact's dates (`schemas.Dates`), evenly spaced; transitional ones stay.
 
     sampling="balanced" (ours): at each precision at most n_correct correct dates, and on both sides
-    of the validity the same number of incorrect ones: at most n_incorrect (None: all), no more than
-    the other side has, and none that lies over a year farther off than the other side reaches (the
-    years end in 2020, so that the side before a fact reaches farther, where its object may be unlikely
-    for other reasons). A fact with an empty side keeps no incorrect date there: see `balance`.
+    of the validity the same number of incorrect ones, at most n_incorrect. None lies over a year
+    farther off than the other side reaches: years end in 2020, and early ones may be unlikely for
+    other reasons. With an empty side no incorrect date stays (see `balance`).
 
-    sampling="published": the paper's dates as they fall. n_correct and n_incorrect, of both sides
-    together, thin its years by their label as years, and all precisions keep the same years.
-
-    `dates` is a table `schemas.Dates`, a fact's dates at a precision in their order. Raises ValueError
-    for a number that is no count.
+    sampling="published": the paper's dates. n_correct and n_incorrect, of both sides together, thin
+    its years by their label as years, and all precisions keep the same years. ValueError for a bad
+    count.
     """
     need_count("n_correct", n_correct)
     need_count("n_incorrect", n_incorrect)
@@ -238,7 +226,8 @@ def thinned(
 
 
 def even(groups: list[pd.Series], count: pd.Series) -> pd.Series:
-    """Whether each row is among the `count` (its group's; NaN keeps all) that stay, evenly spaced."""
+    """Whether each row is among the `count` rows of its group that stay, evenly spaced (NaN: all
+    stay)."""
     grouped = count.groupby(groups)
     place, total = grouped.cumcount(), grouped.transform("size")
     n = np.minimum(count.fillna(np.inf), total).astype(int)
@@ -250,10 +239,9 @@ def even(groups: list[pd.Series], count: pd.Series) -> pd.Series:
 def balance(dates: pd.DataFrame) -> pd.DataFrame:
     """How many incorrect dates lie before the validity and after it, and what that is worth.
 
-    One row a precision of `dates` (`schemas.Dates`): precision, facts (with any date there), one_sided
-    (of these without an incorrect date on one side, or on both: of balanced dates those without a
-    match), before and after (incorrect dates a fact); and for the rule that a later date is likelier
-    win_rate (over the facts with an incorrect date) and robust (facts: none of theirs lies after).
+    A row a precision of `dates` (`schemas.Dates`): precision, facts, one_sided (facts without
+    incorrect dates on a side), before and after (incorrect dates a fact); and for the rule that
+    later dates are likelier win_rate, and robust (number of facts with none after).
     """
     wrong = dates[dates["label"] == "incorrect"]
     early = (wrong["years_off"] < 0).groupby([wrong["precision"], wrong["fact_id"]])
@@ -270,7 +258,7 @@ def balance(dates: pd.DataFrame) -> pd.DataFrame:
 @cache
 def verbalise(date: str) -> str:
     """A date as it opens a question (appendix E): "In 2019", "In December 2019", "On December 1,
-    2019". Raises ValueError for what is no date."""
+    2019"."""
     parse(date)  # checks it
     year, *rest = map(int, date.split("-"))
     if not rest:

@@ -1,5 +1,5 @@
-"""Temporal facts: quintuples (subject, relation, object, start, end), their questions, their counts; and
-the holders of offices, with the years to ask for them."""
+"""Temporal facts (subject, relation, object, start, end), their questions and counts; holders of
+offices."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -39,26 +39,22 @@ RELATIONS_SCHEMA = fact_tables.RELATIONS_SCHEMA.select_columns(["relation", "que
 
 
 def load_temporal_relations() -> pd.DataFrame:
-    """Return how temporal facts are asked for, indexed by relation: question, prefix.
-
-    Both hold {subject} once and go on after a date ("In 2019, ..."), so they begin in lower case and
-    know nothing of the date's precision; the object continues the prefix.
-    """
+    """How temporal facts are asked for, indexed by relation: question, prefix. Both hold {subject}
+    once and go on after a date ("In 2019, ..."); the object continues the prefix."""
     return fact_tables.read_relations(FILES[1], RELATIONS_SCHEMA)
 
 
 def load_temporal_facts(path: str | Path | None = None) -> pd.DataFrame:
     """Return temporal facts, in the file's order: a table `schemas.TemporalFacts`.
 
-    start and end hold the days on which the change may have come. `path` is a CSV of your own (default:
-    the embedded table); it needs only subject, relation, object, start and end. The rest is filled in:
-    fact_id from relation, subject and object (and start, for a fact that holds in several periods),
-    popularity with the mean of the other two where both count the same, else NaN, the rest with
-    nothing.
+    `path` is a CSV of your own (default: the embedded table) with at least subject, relation,
+    object, start and end. fact_id is made of relation, subject and object (and start, if they
+    repeat), popularity the mean of the other two where both count the same, else NaN; the rest is
+    empty.
 
-    Raises FactsError with file and line for a bad file: an end before the start, a bound that is
-    missing or no date, a period without a whole calendar year surely inside (it has no correct
-    year), a repeated fact, a relation without a question.
+    Raises FactsError with file and line for a bad file: a bound that is missing or no date, an end
+    before the start, a period without a whole calendar year inside, a repeated fact, a relation
+    without a question.
     """
     path = FILES[0] if path is None else Path(path)
     frame = tables.read_checked(path, SCHEMA)
@@ -112,9 +108,8 @@ def complete(frame: pd.DataFrame) -> pd.DataFrame:
 def popularities(facts: pd.DataFrame) -> pd.DataFrame:
     """The known popularities, a row a fact and what is popular: fact_id, what, popularity.
 
-    what is "subject (views)", "subject (people)", "object (views)", ...: numbers of different counts
-    are not compared. "subject" and "object" are of a table that does not say what it counts, "fact"
-    is the fact's own.
+    what is "subject (views)", "object (people)", ...: different counts are not compared. "subject"
+    and "object" stand where the table does not say what it counts; "fact" is the fact's own.
     """
     sides = facts.assign(fact_popularity=facts["popularity"], fact_counts="")
     parts = [
@@ -134,13 +129,12 @@ def _names(frame: pd.DataFrame) -> pd.Series:
 
 
 def describe_dates(dates: pd.DataFrame) -> pd.DataFrame:
-    """Of table 2: average numbers of dates and tests a fact, one row a precision.
+    """Table 2: average numbers of dates and tests a fact, a row a precision, and "overall", their
+    mean.
 
-    Columns: correct, incorrect, transitional (dates a fact), tests (correct times incorrect ones, of
-    one fact at one precision), n (facts). A fact without a date of some kind counts as 0. The row
-    "overall" is the mean of the three precisions; all dates are thrice that. The paper does not say how
-    its table counts: its correct and incorrect dates are such means, its 1.74 transitional ones are
-    none, since its rule leaves the months and days of a transitional year out (at most 2 of 3 remain).
+    Columns: correct, incorrect, transitional, tests (correct times incorrect dates), n (facts). A
+    fact without a date of a kind counts as 0. The paper's 1.74 transitional dates are no such mean:
+    its rule leaves at most 2 of 3.
     """
     every = pd.MultiIndex.from_product(
         [dates["fact_id"].unique(), PRECISIONS], names=["fact_id", "precision"]
@@ -168,20 +162,28 @@ TERMS_SCHEMA = tables.csv_schema(_OF_TERMS, **_CELLS)
 
 
 def load_successions(path: str | Path = OFFICES, offices: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the terms of offices, each office's in the order of time: a table `schemas.Terms`.
+    """Return the terms of `offices` (default: all), each in the order of time: `schemas.Terms`.
 
-    `path` is a CSV of your own (default: the embedded table); it needs chain, office, holder, start
-    and end, and each chain's terms in order. An empty end says that the term lasted beyond 2020. Gaps
-    are allowed, for acting holders and vacancies, and so is a holder's return. question and prefix may
-    be given; else they are "who was {office}?" and "{office} was", to go on after a date. `offices` names
-    the chains that are kept, by default all.
+    `path` is a CSV of your own (default: the embedded table) with at least chain, office, holder,
+    start and end. An empty end means that the term lasted beyond 2020. Gaps and returns are
+    allowed. question and prefix are "who was {office}?" and "{office} was" where not given.
 
-    Raises FactsError with file and line for a bad file: a bound that is no date, a term that ends
-    before it begins or begins before the last one ends; ValueError for an office that the table has
-    not.
+    Raises FactsError with file and line for a bound that is no date, or a term that ends before it
+    begins or begins before the last one ends; ValueError for an unknown office.
     """
     frame = tables.read_checked(path, TERMS_SCHEMA)
-    _check_chains(frame, path)
+    begun, over = parse(frame["start"]), parse(_ends(frame))
+    chains = frame.assign(begun=begun[1], over=over[0]).groupby("chain")
+    before = chains["over"].shift()  # NaT, which is before nothing, of a first term
+    tables.refuse(
+        frame, begun[0] > over[1], path,
+        "the term of {holder!r} ends before it begins; swap the two dates, or mend the wrong one",
+    )  # fmt: skip
+    tables.refuse(
+        frame, before > begun[1], path,
+        "the term of {holder!r} begins before the last one of its chain ends; mend a date, or put the "
+        "terms in order",
+    )  # fmt: skip
     known = frame["chain"].unique().tolist()
     for name in offices:
         if name not in known:
@@ -200,29 +202,11 @@ def _ends(terms: pd.DataFrame) -> pd.Series:
     return terms["end"].replace("", str(YEARS[1] + 1))
 
 
-def _check_chains(frame: pd.DataFrame, path: str | Path) -> None:
-    """Raise FactsError for the first term that does not fit into its chain."""
-    begun, over = parse(frame["start"]), parse(_ends(frame))
-    chains = frame.assign(begun=begun[1], over=over[0]).groupby("chain")
-    before = chains["over"].shift()  # NaT, which is before nothing, of a first term
-    tables.refuse(
-        frame, begun[0] > over[1], path,
-        "the term of {holder!r} ends before it begins; swap the two dates, or mend the wrong one",
-    )  # fmt: skip
-    tables.refuse(
-        frame, before > begun[1], path,
-        "the term of {holder!r} begins before the last one of its chain ends; mend a date, or put the "
-        "terms in order",
-    )  # fmt: skip
-
-
 def moments(terms: pd.DataFrame, n_years: int | None = None) -> pd.DataFrame:
-    """The years to ask for the holder: chain, term, year and holder, who is right, in their order.
+    """The years to ask for the holder: chain, term, year and holder, in their order.
 
-    Of the calendar years wholly inside a term (the bounds do not touch them; a short term has none) at
-    most `n_years`, evenly spaced: of one the middle year, or the later of two. None takes all.
-
-    Raises ValueError for a number that is no count.
+    At most `n_years` (None: all) of the calendar years wholly inside a term, evenly spaced; of one
+    the middle year, or the later of two. Raises ValueError for a number that is no count.
     """
     need_count("n_years", n_years)
     inside = whole_years(terms["start"], _ends(terms))
@@ -258,17 +242,14 @@ PAPER_FACTS = 100
 def timestress(files: list[Path], source: str, *, as_paper: bool = False) -> Loaded:
     """The facts and the dates of TimeStress (2,003 facts of 86 relations, CC BY-SA 4.0).
 
-    With `as_paper`, of the paper's six relations the (up to) 100 most popular facts each; the set was
-    published later, so that they need not be the paper's own 600.
+    With `as_paper`, of the paper's six relations the 100 most popular facts each: the set was
+    published later, and they need not be the paper's own.
 
-    A table `schemas.TemporalFacts`, with question, the authors' wording, which varies from fact to
-    fact, to be put after a date, and prefix (empty). Relations are their labels with underscores
-    ("member_of_sports_team"); popularity is log10 of FactPop, their geometric mean of the visits to
-    the subject's and the object's page.
-
-    The dates are a table `schemas.Dates`, with the authors' labels (rule "published"). Left out and
-    counted: "no context" (a question without a date), "discarded" (the month and day of a year that
-    is transitional), "before year 1" (in the date or a bound).
+    The facts are `schemas.TemporalFacts`, with the authors' question, to go on after a date, and an
+    empty prefix; popularity is log10 of FactPop, the geometric mean of the visits to both pages.
+    The dates are `schemas.Dates` with the authors' labels (rule "published"). Left out and counted:
+    "no context" (a question without a date), "discarded" (month and day of a transitional year),
+    "before year 1".
     """
     parts = [read_rows(path, _STRESS) for path in files]
     rows = pd.concat(parts, ignore_index=True).rename(columns=TIMESTRESS)
@@ -355,13 +336,11 @@ def load_named_temporal(
     seed: int = 0,
     **kept: Any,
 ) -> Loaded:
-    """Return temporal facts and the dates to ask about them with, for part 2's probe.
+    """Return temporal facts (`schemas.TemporalFacts`) and the dates to ask about them with.
 
-    A table `schemas.TemporalFacts`, of TimeStress with question and prefix (empty). TimeStress brings
-    its authors' dates and labels; for other facts dates are sampled. Both are thinned as
-    `thinned` says (`kept`: n_correct, n_incorrect). `limit` takes a seeded sample of
-    facts, spread evenly over relations; so does n_fine for those that keep their months, days and
-    transitional dates (None: all); the others have the years alone that play matches.
+    TimeStress brings dates, for other facts they are sampled; both are `thinned` (`sampling`,
+    `kept`). `limit` takes a seeded sample of facts, spread evenly over relations. n_fine of them
+    (None: all) keep months, days and transitional dates, the others only years that play matches.
 
     Raises ValueError for an unknown name, a bad limit, and a number of years that is no count.
     """

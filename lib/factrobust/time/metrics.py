@@ -1,9 +1,9 @@
 """Part 2's matches: does every correct date beat every incorrect one?
 
-A match sets a correct date of a fact against an incorrect one at the same precision; the correct
-date wins if the object is more probable after it, strictly (paper 2, equation 1). Transitional
-dates play no matches. Scores are a table `schemas.Scores`, matched rows a table `schemas.Matched`.
-What compares precisions (4.4, 4.6) leaves out facts that are undefined at one of those concerned.
+In a match a correct date meets an incorrect one of the same fact and precision; it wins if the
+object is strictly more probable after it (paper 2, equation 1). Scores are `schemas.Scores`,
+matched rows `schemas.Matched`. Comparisons of precisions (4.4, 4.6) leave out facts undefined at
+one of them.
 """
 
 import math
@@ -27,11 +27,10 @@ WIDTH = 0.5  # of a bin of alpha
 def matches(scores: pd.DataFrame) -> pd.DataFrame:
     """Win rate W and robustness R of each cell of `schemas.Matched` (3.2.2).
 
-    The margin is the lowest correct minus the highest incorrect logprob, so robust means margin > 0.
-    A fact without correct or without incorrect dates plays no match: win_rate, margin and chance are
-    NaN and robust is NA, never 1. Rows of precision "global" join the three precisions: win_rate is
-    over all matches, robust means robust at all three, chance is the product (as if the precisions
-    were independent). They are undefined where one of the three is undefined or was not asked.
+    The margin is the lowest correct minus the highest incorrect logprob; robust means margin > 0.
+    Without a match win_rate, margin and chance are NaN and robust is NA. Rows of precision "global"
+    join the three precisions (NaN if one is undefined): win_rate over all matches, robust at all
+    three, chance their product.
     """
     logprobs, rows = scores["logprob"].to_numpy(dtype=float), []
     masks = [(scores["label"] == label).to_numpy(dtype=bool) for label in ("correct", "incorrect")]
@@ -57,8 +56,8 @@ def matches(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def match_table(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
-    """Every match by itself: a row a cell and pair of dates, with correct and incorrect (the dates)
-    and outcome ("won", "tied" or "lost" by the correct one)."""
+    """Every match: a row a cell and pair of dates, with correct and incorrect (the dates) and
+    outcome ("won", "tied" or "lost" by the correct one)."""
     parts = [scores[scores["label"] == label] for label in ("correct", "incorrect")]
     good, bad = (part[[*CELL, "date", value]] for part in parts)
     both = good.merge(bad, on=CELL, suffixes=("", "_other"))
@@ -71,8 +70,8 @@ def match_table(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
 def chance(n_correct: int, n_incorrect: int) -> float:
     """Probability 1 / C(n_correct + n_incorrect, n_correct) that all correct dates come first.
 
-    It holds for scores in random order without ties. Scores that change smoothly with the year
-    come out robust by luck more often than that. NaN where there is no match.
+    It holds for a random order without ties; smooth scores are robust by luck more often. NaN
+    without match.
     """
     if n_correct < 1 or n_incorrect < 1:
         return math.nan
@@ -88,10 +87,9 @@ def later_is_likelier(scores: pd.DataFrame) -> pd.DataFrame:
 def positions(scores: pd.DataFrame) -> pd.DataFrame:
     """Scores with the position of their date, for log-probability against alpha (figure 3).
 
-    Adds `position`, the centre of the bin of alpha (bins of WIDTH from 0 on, so that 0.5, the edge of
-    the validity, is an edge of bins), or of a transitional date the edge that it lies at, -0.5 or 0.5;
-    and `relative`, logprob minus its mean over the fact's correct dates at this precision (NaN without
-    any): far positions hold other facts than near ones, which would move the plain mean.
+    Adds `position`, the centre of a bin of alpha of WIDTH, or for a transitional date its edge,
+    -0.5 or 0.5; and `relative`, logprob minus its mean over the fact's correct dates at this
+    precision, because far positions hold other facts than near ones.
     """
     correct = scores["logprob"].where(scores["label"] == "correct")
     mean = correct.groupby([scores[name] for name in CELL]).transform("mean")
@@ -104,9 +102,9 @@ def positions(scores: pd.DataFrame) -> pd.DataFrame:
 def popularity_bins(matched: pd.DataFrame, facts: pd.DataFrame, *, bins: int = 5) -> pd.DataFrame:
     """Matched rows with the popularity of their fact in bins of equal numbers of facts (figure 8).
 
-    `facts` has fact_id and popularity, counts of one kind (`temporal.popularities`). Adds
-    popularity_bin (0: least popular) and popularity (its mean over the bin's facts). Equal values are
-    ordered by a hash of fact_id. Rows of facts without a value are left out.
+    `facts` has fact_id and popularity (`time.facts.popularities`). Adds popularity_bin (0: least
+    popular) and popularity (the bin's mean). Ties are ordered by a hash of fact_id; unknown ones
+    are left out.
     """
     ordered = facts[facts["fact_id"].isin(matched["fact_id"])].dropna(subset=["popularity"])
     ordered = ordered.assign(lot=ordered["fact_id"].map(draws.hash48))
@@ -125,14 +123,12 @@ def verdicts(matched: pd.DataFrame) -> pd.DataFrame:
 
 
 def paired_variances(matched: pd.DataFrame, standard: str, few_shot: str) -> pd.DataFrame:
-    """Population variances of a fact's three R's (paper 2, 4.6) in two prompt formats: model, fact_id,
-    standard, few_shot. Only facts with both.
+    """Population variances of a fact's three R's (paper 2, 4.6) in two prompt formats: model,
+    fact_id, standard, few_shot. Only facts with both.
 
-    Of three values 0 or 1 it is 0 if they are equal and 2/9 if not, so that its mean is 2/9 of the
-    share of facts whose verdict depends on the precision; it needs all three. Figure 6 is the ratio
-    of the means (`statistics.ratio_of_sums` of few_shot and standard); below 1 the few-shot prompt
-    brought the precisions together. Section 4.6 says to divide the standard mean by the few-shot one
-    and reads a ratio below 1 as a reduction, which exclude each other; we keep the reading.
+    Figure 6 is the ratio of the means (`statistics.ratio_of_sums` of few_shot and standard); below
+    1 the few-shot prompt brought the precisions together. Section 4.6 divides the other way round,
+    but reads a ratio below 1 as a reduction; we keep the reading.
     """
     robust = verdicts(matched).set_index(KEY).sum(axis=1, skipna=False) / len(PRECISIONS)
     pairs = (robust * (1 - robust)).unstack("prompt_format")[[standard, few_shot]].dropna()
@@ -143,9 +139,9 @@ def size_fits(rates: pd.DataFrame) -> pd.DataFrame:
     """Least-squares line of a rate over log10 of the parameters, for every family and kind of at
     least three sizes (figure 7).
 
-    `rates` has mean, parameters, kind and family (`models.load.sizes`), a row a model. Columns:
-    family, kind, slope (a tenfold size), intercept, n, smallest, largest (sizes), and
-    full, the size at which the line reaches 1, as the paper extrapolates (inf if it does not rise).
+    `rates`, a row a model: mean, parameters, kind, family (`models.load.sizes`). Columns: family,
+    kind, slope (a tenfold size), intercept, n, smallest, largest (sizes), full (where the line
+    reaches 1, or inf).
     """
     rows = []
     for key, part in rates[rates["family"] != ""].groupby(["family", "kind"], sort=False):
@@ -160,11 +156,8 @@ def size_fits(rates: pd.DataFrame) -> pd.DataFrame:
 
 
 def duels(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Does `first` win, tie or lose against `second`, each of one model and prompt format?
-
-    One row for each fact, precision and metric (DUELLED) that both `schemas.Matched` have a value for;
-    difference is first minus second.
-    """
+    """Does `first` win, tie or lose against `second`, each of one model and prompt format? A row a
+    fact, precision and metric (DUELLED) that both have; difference is first minus second."""
     sides = []
     for place, table in (("first", first), ("second", second)):
         values = table.astype(dict.fromkeys(DUELLED, "Float64"))

@@ -1,14 +1,13 @@
 """Part 2, beyond the paper: would other dates do as well as those at which the fact held?
 
-In order of time, a fact's correct dates at a precision are one block among its incorrect ones
-(transitional dates are out). Any other block of as many dates, with at least one date on both sides,
-is a placebo: its win rate W and robustness R say what the scores' drift with the years gives to dates
-that are not the validity. Where dates are balanced (`time.dates.thinned`), scores that only rise
-or only fall have W = 1/2 and R = 0 at the validity, and the same on average over the placebos; what is
-left is a bump. A bump that all objects have at the same years is taken away by `freed` scores.
+In order of time, a fact's correct dates at a precision are one block among its incorrect ones. Any
+other block of as many dates, with a date on both sides, is a placebo: its win rate W and robustness
+R show what drift with the years gives to wrong dates. With balanced dates (`time.dates.thinned`),
+scores that only rise or fall have W = 1/2 and R = 0 at the validity and, on average, at the
+placebos.
 
-Functions of a table `schemas.Scores` take which column of it counts, logprob or freed (of the drift that
-other objects share).
+`value` is the column of `schemas.Scores` that counts: logprob, or freed (of what other objects
+share).
 """
 
 import math
@@ -32,9 +31,8 @@ LENGTHS = {"up to 1": 1.0, "1 to 3": 3.0, "over 3": np.inf}  # of the validity
 def windows(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     """W and R of every block of a fact's dates that could be its validity (equations 1 and 2).
 
-    One row a cell (model, prompt_format, fact_id, precision) and block: before (dates before it), true
-    (whether it is the validity), win_rate (ties are not won) and robust (0 or 1). Cells whose validity
-    has no incorrect date on one side, or that miss a value, are left out.
+    A row a cell and block: before (dates before it), true (it is the validity), win_rate (ties are
+    not won), robust (0 or 1). Cells are those of `in_time`.
     """
     rows = []
     for cell, values, k, first in in_time(scores, value):
@@ -46,8 +44,8 @@ def windows(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
 
 
 def in_time(scores: pd.DataFrame, value: str = "logprob") -> Iterator[tuple[Any, Array, int, int]]:
-    """Each cell that `blocks` keeps: its values in order of time, and of its correct dates, which
-    stand together, the number and the place of the first."""
+    """Each cell with incorrect dates on both sides and all values: the values in order of time, the
+    number of its correct dates, and the place of the first."""
     dated = scores[scores["label"] != "transitional"].sort_values("date", kind="stable")
     every, right = dated[value].to_numpy(dtype=float), (dated["label"] == "correct").to_numpy()
     for cell, places in dated.groupby(CELL, sort=False).indices.items():
@@ -69,9 +67,8 @@ def _wins(values: Array, k: int) -> NDArray[np.int64]:
 def placebo(blocks: pd.DataFrame) -> pd.DataFrame:
     """The validity beside the mean of all other `blocks` of its fact, exactly.
 
-    One row a cell: blocks (their number, with the true one), and for W and R win_rate,
-    placebo_win_rate, win_rate_difference (first minus second), robust, ... Cells without another block
-    are left out.
+    A row a cell: blocks (their number), and for W and R win_rate, placebo_win_rate,
+    win_rate_difference, robust, ... Cells without another block are left out.
     """
     true, others = blocks[blocks["true"]], blocks[~blocks["true"]]
     cells = others.groupby(CELL, sort=False)[[*MEASURES]].mean()
@@ -90,16 +87,15 @@ def placebo_test(
     n_boot: int = 2000,
     n_draws: int = 9999,
 ) -> pd.DataFrame:
-    """Is the validity above its placebos, over facts? A row a model, format, precision and measure, and
-    of the columns `by` of the facts.
+    """Is the validity above its placebos? A row a model, format, precision, `by` (of facts) and
+    measure.
 
-    validity and placebo are means over facts, mean, low and high those of the difference, with whole
-    subjects drawn (`facts` has fact_id and subject); n counts facts, subjects their subjects. p is that
-    of a permutation test against "above": if the place of the validity said nothing about the scores,
-    each block were as likely to be the true one, so in each of `n_draws` draws every fact's block is
-    drawn among all of its own, and p = (1 + draws with at least the mean seen) / (1 + n_draws). Facts
-    of one subject, whose questions are the same, are drawn at the same quantile of their blocks. Drift
-    spreads the win rates of blocks, not that of the balanced validity: then p errs on the safe side.
+    validity and placebo are means over facts; mean, low and high are of the difference, with whole
+    subjects drawn (`facts` has fact_id and subject); n counts facts, subjects their subjects. p is
+    of a permutation test: in each of `n_draws` draws every fact's true block is drawn among all of
+    its own, facts of one subject at the same quantile; p = (1 + draws with at least the mean seen)
+    / (1 + n_draws). Drift spreads the win rates of blocks, not of the balanced validity: then p
+    errs on the safe side.
     """
     keys, rows = [*KEY[:2], "precision", *by], []
     found = placebo(blocks).merge(facts[["fact_id", "subject", *by]], on="fact_id")
@@ -134,12 +130,10 @@ def _permuted(blocks: pd.DataFrame, n_draws: int) -> dict[str, float]:
 def by_number_of_dates(scores: pd.DataFrame, incorrect: Sequence[int]) -> pd.DataFrame:
     """Probability that a fact is robust when fewer of its incorrect dates are tested.
 
-    For every k of `incorrect`, the share of all ways to choose k of a fact's n incorrect dates for
-    which every match is won. It is counted, not sampled: C(b, k) / C(n, k) if b of them lie strictly
-    below the lowest correct one. A row a cell of the scores and k (`n_incorrect`): n_correct, robust,
-    placebo, the mean of the same over the other blocks of as many dates (NaN without any), and
-    chance. Only facts that have dates on both sides and the largest number of `incorrect` dates at
-    the precision, so that all points of a curve are of the same facts.
+    For every k of `incorrect`: the share C(b, k) / C(n, k) of the choices of k of n incorrect dates
+    with every match won, where b lie below the lowest correct one. A row a cell and k
+    (n_incorrect): n_correct, robust, placebo (the mean over other blocks, or NaN), chance. Only
+    facts with max(incorrect) incorrect dates, so that all points of a curve are of the same facts.
     """
     rows = []
     for cell, values, size, first in in_time(scores):
@@ -154,19 +148,12 @@ def by_number_of_dates(scores: pd.DataFrame, incorrect: Sequence[int]) -> pd.Dat
     return pd.DataFrame(rows, columns=columns)
 
 
-# -- how near to the truth, where robustness is all or nothing -------------------------------------
-#
-# Incorrect dates one by one, by their side and distance; the two boundaries of a validity apart; and the
-# years that a model's scores themselves point at.
-
-
 def beaten(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
-    """How each incorrect date fares: the win rate W by side and distance.
+    """How each incorrect date fares: the columns of the scores, and
 
-    The columns of the scores and side ("before" the start or "after" the end), won (share of the
-    correct dates of its fact and precision that are likelier, strictly), drawn (equally likely ones),
-    and its distance from the validity in bins of years (YEARS) and of lengths of the validity (LENGTHS).
-    Facts without a correct date at a precision, or that miss a value, are left out there.
+    side ("before" or "after"), won (share of the fact's correct dates that are strictly likelier),
+    drawn (equally likely), years and lengths (its distance in YEARS and LENGTHS). Facts without a
+    correct date at a precision, or without a value, are left out there.
     """
     missing = scores[value].isna().groupby([scores[name] for name in CELL]).transform("any")
     rows = scores[~missing]
@@ -183,9 +170,8 @@ def beaten(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
 def boundary_auc(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     """How well the dates at a boundary are told apart: a row a cell of the scores and boundary.
 
-    boundary is "start" (correct dates against those before them) or "end" (against those after
-    them), auc the share of pairs in which the correct date is likelier, ties half: 1/2 without
-    knowledge. Scores that only rise have 1 at the start and 0 at the end.
+    auc is the share of pairs in which the correct date is likelier than one before the "start", or
+    after the "end"; ties count half. Scores that only rise have 1 at the start and 0 at the end.
     """
     table = beaten(scores, value)
     boundary = table["side"].map(BOUNDARIES)
@@ -196,8 +182,8 @@ def boundary_auc(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
 def decoded_block(values: Array) -> tuple[int, int]:
     """First and last place of the block whose mean stands out most from that of the others.
 
-    It maximises (mean inside - mean outside) sqrt(n_inside n_outside / n), which is the most likely
-    step up of a profile with two levels and equal variances; not the whole, the first of equals.
+    It maximises (mean inside - mean outside) sqrt(n_inside n_outside / n), the likeliest step of a
+    profile with two levels and equal variances; never the whole, and the first of equals.
     """
     n = len(values)
     sums = np.concatenate([[0.0], np.cumsum(values - np.mean(values))])
@@ -213,11 +199,10 @@ def decoded_block(values: Array) -> tuple[int, int]:
 def decoded(scores: pd.DataFrame, facts: pd.DataFrame, value: str = "freed") -> pd.DataFrame:
     """Start and end of each fact as the scores of its years tell them, beside two dull guesses.
 
-    `scores` are of a grid of years (`time.dates.grid`). A row a model, prompt_format, fact_id and
-    boundary ("start", "end"): relation, subject, year (the true one), decoded (the year of
-    `decoded_block`), error (their distance in years); and the same error of dull_error, the median
-    start or end of the relation's other `facts`, and placebo_error, the mean over the blocks decoded
-    from the other facts of the relation (NaN without any).
+    `scores` are of `time.dates.grid`. A row a model, prompt_format, fact_id and boundary ("start",
+    "end"): relation, subject, year (the truth), decoded (of `decoded_block`), error (years);
+    dull_error is that of the median of the relation's other `facts`, placebo_error the mean over
+    the blocks of other facts.
     """
     rows, sides = [], list(BOUNDARIES.values())
     for key, part in scores.sort_values("year").groupby(KEY, sort=False):

@@ -1,7 +1,5 @@
-"""Figures of part 2, robustness to dates (paper 2, and beyond it).
-
-Tables, of one prompt format a model, and errors as `plots.blocks` says.
-"""
+"""Figures of part 2, robustness to dates, with one prompt format a model. Tables and errors as
+`plots.blocks` says."""
 
 import textwrap
 from collections.abc import Sequence
@@ -27,12 +25,9 @@ LANE = 0.24  # between the precisions of a fact, where rows are 1 apart
 
 
 def timeline(facts: pd.DataFrame, dates: pd.DataFrame) -> Figure:
-    """A few facts in time: validity as a bar, tested dates as marks by label, a row a fact.
-
-    `facts`, a table `schemas.TemporalFacts`, are drawn in their order; `dates` is a table
-    `schemas.Dates`. A mark stands at the date's middle, a lane each precision of `dates`. Days that a
-    bound leaves open are paler.
-    """
+    """A few facts in time: validity as a bar, tested dates as marks by label, a row a fact. `facts`
+    (`schemas.TemporalFacts`) keep their order; `dates` (`schemas.Dates`) have a lane a precision.
+    Days that a bound leaves open are paler."""
     lanes = style.ordered(dates["precision"])
     shift = {lane: style.aside(k, len(lanes), LANE) for k, lane in enumerate(lanes)}
     fig, axes = style.grid(1, 1, DOUBLE, 0.75 + (0.24 + 0.11 * len(lanes)) * len(facts))
@@ -64,11 +59,9 @@ def _years(days: Days) -> NDArray[np.float64]:
 
 
 def over_years(table: pd.DataFrame, start: str, end: str) -> Figure:
-    """Scores of one fact by year, with its validity shaded: a line a model, a panel a kind of score.
-
-    `table`: model, year, value (how the panel is called, such as "log P of the object") and mean
-    (nats). The fact held from `start` to `end` (dates).
-    """
+    """Scores of one fact by year, with its validity shaded: a line a model, a panel a kind of
+    score. `table`: model, year, value (the panel's name), mean (nats). The fact held from `start`
+    to `end` (dates)."""
     held = [float(_years(parse(bound)[side])) for side, bound in enumerate((start, end))]
     fig, panels = blocks.curves(
         table.assign(low=np.nan, high=np.nan, n=1), "year", panel="value", what="", sharey=False,
@@ -81,11 +74,8 @@ def over_years(table: pd.DataFrame, start: str, end: str) -> Figure:
 
 
 def match_matrix(table: pd.DataFrame) -> Figure:
-    """Every match of one fact at one precision: correct dates in rows, incorrect ones in columns.
-
-    `table`, of `time.metrics.match_table`: model, correct, incorrect and outcome ("won", "tied",
-    "lost"). A panel a model.
-    """
+    """Every match of one fact at one precision, of `time.metrics.match_table`: correct dates in
+    rows, incorrect ones in columns, a panel a model."""
     fills = {"won": style.RIGHT, "tied": "0.85", "lost": style.WRONG}
     height = 0.9 + 0.22 * table["correct"].nunique()
     labels = "incorrect date", "correct date"
@@ -102,10 +92,8 @@ def match_matrix(table: pd.DataFrame) -> Figure:
 
 def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
     """Whom a model names (columns) in the years of each term of an office (rows): a panel a model.
-
-    `table`, of `time.successions.confusion`, of one chain: model, term, predicted, share; `holders`
-    are the names of its terms. Right is on the diagonal; terms that were not asked are empty.
-    """
+    `table` of `time.successions.confusion`, of one chain; `holders` are the names of its terms.
+    Right is on the diagonal; terms that were not asked are empty."""
     names = [style.printable(name) for name in holders]
     terms, models = range(len(names)), table["model"].nunique()
     width, height = DOUBLE if models > 1 else None, 1.2 + 0.17 * len(names)
@@ -122,12 +110,9 @@ def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
 
 
 def logprob_by_position(table: pd.DataFrame) -> Figure:
-    """Figure 3: log-probability of the object by where the date lies, a panel a precision.
-
-    `table`: intervals of relative (nats) by model, precision and position (alpha), all three as
-    `time.metrics.positions` says: points in bins, those of transitional dates hollow. The validity,
-    |alpha| < 0.5, is shaded.
-    """
+    """Figure 3: log-probability of the object by where the date lies, a panel a precision. `table`:
+    intervals of relative (nats) by model, precision and position of `time.metrics.positions`;
+    transitional dates are hollow, the validity is shaded."""
     looks = style.looks(table["model"])
     nats = "log-probability minus that\nof correct dates (nats)"
     labels = ("date $\\alpha$ (lengths of validity)", nats)
@@ -144,12 +129,9 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
 
 
 def rates_by_size(table: pd.DataFrame, value: str, fits: pd.DataFrame | None = None) -> Figure:
-    """Figure 7: a value of models by their number of parameters, on a log axis.
-
-    `table`: intervals by model, with parameters and kind ("pretrained" or "instruction-tuned",
-    hollow); `value` is the label of y, such as "robustness". `fits`, of `time.metrics.size_fits`, are
-    drawn as lines, dashed for tuned models.
-    """
+    """Figure 7: a value of models by their number of parameters, on a log axis. `table`: intervals
+    by model, parameters and kind ("instruction-tuned" is hollow); `value` is the label of y.
+    `fits`, of `time.metrics.size_fits`, are lines, dashed for tuned models."""
     fig, ((axis, _),) = blocks.panels(table, labels=("parameters (log scale)", value), width=DOUBLE)
     looks = style.looks(table["model"])
     table = table.assign(hollow=table["kind"] == "instruction-tuned")
@@ -165,10 +147,8 @@ def rates_by_size(table: pd.DataFrame, value: str, fits: pd.DataFrame | None = N
 
 def duel_shares(table: pd.DataFrame) -> Figure:
     """Figure 9: share of facts that a model wins, ties or loses against another, as stacked bars.
-
-    `table`, of `time.metrics.duel_shares`: first, second, precision, metric, outcome, share, n. A
-    panel a metric; a row a precision, or of several duels at one precision a row a duel.
-    """
+    `table` of `time.metrics.duel_shares`. A panel a metric; a row a precision, or of several duels
+    a duel."""
     first, second = (table[side].map(style.model_name) for side in ("first", "second"))
     duels, sides = first + " / " + second, (first.iloc[0], second.iloc[0])
     column = "precision"
@@ -186,10 +166,8 @@ def duel_shares(table: pd.DataFrame) -> Figure:
 
 
 def dtype_difference(table: pd.DataFrame) -> Figure:
-    """How much bfloat16 moves log-probabilities: a histogram in steps a model.
-
-    `table`, a row a statement: model, difference (nats, bfloat16 minus float32).
-    """
+    """How much bfloat16 moves log-probabilities: a histogram in steps a model. `table`, a row a
+    statement: model, difference (nats, bfloat16 minus float32)."""
     import seaborn as sns  # takes a second, and few figures need it
 
     reach = float(table["difference"].abs().max()) or 1e-9

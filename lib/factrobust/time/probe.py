@@ -1,12 +1,6 @@
-"""Part 2: how probable is a fact's object after a question with a date?
-
-`statements` puts every date of `time.dates.sample_dates` before its fact's question, `scored`
-asks a model for log P(object | dated question). Which dates win is decided later, by the metrics.
-
-A date makes some answers likelier than others whatever is asked. So (ours) a few `other_objects` of the
-relation are scored after the same dated question: what the date does to all of them it does not do
-because the fact held. log P(object) minus the mean of theirs is freed of that drift.
-"""
+"""Part 2: how probable is a fact's object after a question with a date? A date makes some answers
+likelier whatever is asked. So (ours) a few `other_objects` of the relation are scored after the
+same question; log P(object) minus the mean of theirs is freed of that drift."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -27,13 +21,12 @@ WORDING = ("question", "prefix")
 def statements(
     facts: pd.DataFrame, dates: pd.DataFrame, relations: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """`schemas.Dates` of `schemas.TemporalFacts` with what is asked about them: `schemas.Statements`.
+    """`schemas.Dates` of `schemas.TemporalFacts` with what is asked about them:
+    `schemas.Statements`.
 
-    The facts may have their own question and prefix (no subject to fill in; an empty prefix stays
-    empty). Where they have none, `relations`, indexed by name, has the columns question and prefix
-    with {subject} in them (default: the embedded ones). The date stands before both: "In December
-    2019, who was the head of state of Sri Lanka?" (paper 2, 3.1 and appendix E). The facts'
-    `other_objects`, where they have them, come along.
+    Facts without question and prefix get those of their relation. The date stands before both: "In
+    December 2019, who was the head of state of Sri Lanka?" (paper 2, 3.1 and appendix E). `others`
+    comes along.
     """
     if "question" not in facts:
         relations = load_temporal_relations() if relations is None else relations
@@ -50,12 +43,9 @@ def statements(
 
 
 def other_objects(facts: pd.DataFrame, n: int, *, seed: int = 0) -> pd.DataFrame:
-    """`schemas.TemporalFacts` with a column `others`: lists of n objects of other facts of the relation.
-
-    Never one that the fact's subject ever has in this relation, nor an alias of such a one; fewer than
-    n where there are no more. The draw of a fact depends on the seed and the objects of its relation,
-    not on the facts' order.
-    """
+    """`schemas.TemporalFacts` with a column `others`: n objects of other facts of the relation (or
+    fewer). Never one that the fact's subject has in this relation, nor its alias. A draw depends on
+    the seed and the objects of the relation, not on the facts' order."""
     spelled: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     owned: dict[tuple[str, str], set[str]] = defaultdict(set)
     rows = facts[["relation", "subject", "object", "aliases", "fact_id"]].values.tolist()
@@ -82,12 +72,12 @@ def tuned(models: Sequence[Model]) -> list[Model]:
 def scored(
     model: Model, statements: pd.DataFrame, prompt_format: str | None = None
 ) -> pd.DataFrame:
-    """log P(object | dated question) of each of `schemas.Statements`, in their order: `schemas.Scores`.
+    """log P(object | dated question) of each of `schemas.Statements`, in their order:
+    `schemas.Scores`.
 
     The tokens are the smallest suffix of prompt + separator + object that covers separator and
-    object (paper 2, appendix D): " Mahinda" is one token with its space, and where a tokenizer
-    keeps spaces apart, the space counts as well, the same for every date. At the year `freed` is
-    that minus the mean of the same of the `others`, which share the prompt's computation.
+    object (paper 2, appendix D). At the year, `freed` is that minus the mean of the same of the
+    `others`.
     """
     name = prompt_format or model.prompt_format
     answers = [[name] for name in statements["object"]]
@@ -108,13 +98,9 @@ def scored(
 
 
 def holders(model: Model, terms: pd.DataFrame, moments: pd.DataFrame) -> pd.DataFrame:
-    """log P of every holder of an office after the question who held it in a year.
-
-    `terms` (`time.facts.load_successions`) has chain, term, holder, question and prefix,
-    `moments` chain, term and year. One row a moment and term of its chain: a table
-    `schemas.HolderScores`. The terms of one holder have the same score. The prior is that after the
-    question without a date.
-    """
+    """log P of every holder of an office after the question who held it in a year:
+    `schemas.HolderScores`. A row a moment of `moments` (chain, term, year) and term of its chain in
+    `terms` (`time.facts.load_successions`). The prior is after the question without a date."""
     every = terms[["chain", "term", "holder", *WORDING]].rename(columns={"term": "candidate"})
     right = terms[["chain", "term", "holder"]].rename(columns={"holder": "right"})
     dated = moments[["chain", "term", "year"]].merge(right, on=["chain", "term"])

@@ -1,7 +1,4 @@
-"""How a notebook of part 2 starts: one call loads facts and dates, and scores every dated question.
-
-study = time.Study(globals())
-"""
+"""How a notebook of part 2 starts: study = time.Study(globals())."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -19,11 +16,11 @@ from factrobust.time import facts, metrics, probe
 class Study(study.Study):
     """Part 2: the object of the facts of `data` is scored under every date, in each prompt format.
 
-    `n_facts` facts are asked at the year, and `n_fine` of them at the month and the day, too; `limit`
-    names a parameter that says how many facts there are instead, at all three precisions. Dates are kept
-    as `time.dates.thinned` does, with n_correct and n_incorrect; with `tuned`, only models that have
-    a chat template (LacksError if there is none). With a parameter `n_others`, as many other objects
-    are scored beside each fact's own, at the year.
+    `n_facts` facts are asked at the year, `n_fine` of them at the month and the day, too; `limit`
+    names a parameter with the number of facts at all three precisions instead. n_correct and
+    n_incorrect thin the dates (`time.dates.thinned`); with `tuned`, only models with a chat
+    template (LacksError if there is none); with a parameter `n_others`, as many other objects are
+    scored at the year.
 
     Holds the `facts`, the `dates` and `statements` about them, and their `scores`.
     """
@@ -63,8 +60,8 @@ class Study(study.Study):
 
     @cached_property
     def as_published(self) -> pd.DataFrame:
-        """Scores of the years of `n_fine` facts as the paper samples them: as many incorrect ones in
-        all, 2 `n_incorrect`, wherever they fall."""
+        """Scores of the years of `n_fine` facts as the paper samples them, 2 `n_incorrect`
+        incorrect ones."""
         v = self.parameters
         asked, _, dates = facts.load_named_temporal(
             v["data"], sampling="published", limit=v["n_fine"], seed=v["seed"],
@@ -74,7 +71,7 @@ class Study(study.Study):
 
     @cached_property
     def scores_on_grid(self) -> pd.DataFrame:
-        """Scores of `n_decoded` facts that began and ended on the grid of years, under all of these."""
+        """Scores of `n_decoded` facts, within a grid of years, under all of these years."""
         v, century = self.parameters, range(1900, 2000, 3)  # of which the invented world knows
         dates = dating.grid(self.facts, century if v["data"] == named.WORLD else dating.GRID)
         inside = self.facts[self.facts["fact_id"].isin(dates["fact_id"])]
@@ -83,7 +80,7 @@ class Study(study.Study):
 
     @cached_property
     def matched(self) -> pd.DataFrame:
-        """Every match of a correct with an incorrect date, summed up by `time.metrics.matches`."""
+        """`time.metrics.matches` of the scores."""
         return metrics.matches(self.scores)
 
     @property
@@ -95,8 +92,8 @@ class Study(study.Study):
 class Successions(study.Study):
     """Part 2: who held an office? All holders are scored, for `n_moments` years of each term.
 
-    `offices` names the chains that are asked for, [] all of them (ValueError for a wrong name). Holds
-    the `terms`, the `moments` that are asked for, and the `scores`.
+    `offices` names the chains, [] all (ValueError for a wrong name). Holds the `terms`, the
+    `moments` that are asked for, and the `scores`.
     """
 
     cluster = "chain"

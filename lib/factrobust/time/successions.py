@@ -1,7 +1,7 @@
 """Part 2, beyond the paper: whom of an office's holders does a model name for a year?
 
-Scores are a table `schemas.HolderScores`, of `time.probe.holders`. The holder who is named for a
-moment (a chain and a year) is the likeliest one after the dated question, the first of equals.
+Scores are `schemas.HolderScores`. The holder named for a moment (a chain and a year) is the
+likeliest one after the dated question, the first of equals.
 """
 
 from typing import Any
@@ -15,9 +15,8 @@ N_DRAWS = 9999
 
 
 def in_order(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scores with a column `in_order`, of a rule that knows the order of an office's terms, not their
-    lengths: the first is named in the first year asked, the last in the last, the others between them
-    as the years go by, term (last term) (year - first) / (last - first), rounded."""
+    """Scores with a column `in_order`, of a rule that knows only the order of an office's terms: it
+    names term (last term) (year - first) / (last - first), rounded, of the years asked."""
     years, last = scores.groupby("chain")["year"], scores.groupby("chain")["candidate"]
     first, span = years.transform("min"), years.transform("max") - years.transform("min")
     place = last.transform("max") * (scores["year"] - first) / span
@@ -25,11 +24,8 @@ def in_order(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def minus_other_names(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scores with a column `freed`: logprob minus the holder's mean over the chain's years.
-
-    So no holder is preferred in general, as a well-known or a short name is; what stays is which years
-    suit a holder best. It uses what was asked, not what is true.
-    """
+    """Scores with a column `freed`: logprob minus the holder's mean over the chain's years, so that
+    no holder, as a well-known one, is preferred in all years."""
     mean = scores.groupby(["model", "chain", "candidate"])["logprob"].transform("mean")
     return scores.assign(freed=scores["logprob"] - mean)
 
@@ -37,10 +33,9 @@ def minus_other_names(scores: pd.DataFrame) -> pd.DataFrame:
 def predicted(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     """Who is named at each moment: one row a model, chain and year.
 
-    holder (the right one) and term (its number), named and predicted (its term; of a holder who
-    returned the nearest to the right term), right, drift (predicted minus right term: below 0 is too
-    early), near (at most one term off), distance (terms off), guess (the chance that one of the holders
-    at most one term off, drawn, is right: 1/3, or 1/2 at an end) and terms (how many the chain has).
+    holder (the right one), term (its number), named, predicted (its term; of a holder who returned
+    the nearest), right, drift (predicted minus term), distance (terms off), near (at most one off),
+    guess (the chance of a draw among the holders at most one term off) and terms (of the chain).
     `value` is the column that counts: logprob, freed, in_order, or prior, the same for every year.
     """
     top = scores.loc[scores.groupby(MOMENT, sort=False)[value].idxmax(), [*MOMENT, "holder"]]
@@ -60,8 +55,8 @@ def predicted(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
 
 
 def confusion(predicted: pd.DataFrame) -> pd.DataFrame:
-    """How often each term of a chain is named at the moments of each: a row a model, chain, term and
-    predicted, with count, also of what never occurs, and share of the term's moments (n)."""
+    """How often each term of a chain is named in the moments of each: model, chain, term,
+    predicted, count (also 0), share of the term's moments, n."""
     tables = {}
     for key, part in predicted.groupby(["model", "chain"], sort=False):
         terms = pd.RangeIndex(part["terms"].iloc[0], name="predicted")
@@ -73,12 +68,13 @@ def confusion(predicted: pd.DataFrame) -> pd.DataFrame:
 
 
 def baselines(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
-    """How likely each moment is right by rules that do not read the year, and by the order of terms.
+    """How likely each moment is right by rules that do not read the year, and by the order of
+    terms.
 
-    One row a model, chain, year and `rule`, with right: "the model" (`predicted`), "any holder" (drawn),
-    "one for all" (the holder of most of the chain's moments, the best constant), "undated" (who is
-    likeliest after the question without a date), "permuted" (the model's names, the chain's years
-    permuted: exactly, the mean over all ways) and "in order" (`in_order`).
+    A row a model, chain, year and `rule`, with right: "the model", "any holder" (drawn), "one for
+    all" (the holder of most moments), "undated" (the likeliest after the undated question),
+    "permuted" (the model's names, the mean over all permutations of the chain's years) and "in
+    order" (`in_order`).
     """
     table = predicted(scores, value)
     chain = [table["model"], table["chain"]]
@@ -101,13 +97,11 @@ def baselines(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
 def permutation_test(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     """Do the named holders go with the years? A row a model, measure and null.
 
-    The measures are the means over moments of right, near and distance (`predicted`). In each of
-    N_DRAWS draws the moments of every chain, in order of time, are named as others of it are, which
-    keeps how often each holder is named: "permuted" in any order; "shifted" all by the same number,
-    in a circle, each number (0 too) being as likely, so that names that drift with the years go on
-    drifting, but for one leap. expected is the mean over draws, p = (1 + draws at least as good) /
-    (1 + N_DRAWS), where a small distance is good; n counts moments, chains their chains.
-    Neighbouring years are alike: permute only with one moment a term.
+    The measures are means over moments of right, near and distance. In each of N_DRAWS draws the
+    names of a chain's moments are "permuted", or "shifted" in a circle by one number, which keeps
+    names that drift with the years. expected is the mean over draws, p = (1 + draws at least as
+    good) / (1 + N_DRAWS), where a small distance is good; n counts moments, chains their chains.
+    Permute only with one moment a term, since neighbouring years are alike.
     """
     table, rows = predicted(scores, value), []
     every = scores.drop_duplicates(["chain", "candidate"]).groupby(["chain", "holder"])["candidate"]
@@ -139,13 +133,13 @@ def permutation_test(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFra
 
 
 def standing_out(scores: pd.DataFrame) -> pd.DataFrame:
-    """Does a holder stand out in the own term from what a smooth drift would do? A row a moment, nats.
+    """Does a holder stand out in the own term from what a smooth drift would do? A row a moment,
+    nats.
 
-    The bend of a score is what it lies above the straight line between the years asked before and
-    after; nats is the right holder's bend minus the mean bend of those one term off, in the same year.
-    It is 0 where each score is a line or the same parabola of the year, wherever its top is, as names
-    of an era are, and 1.5 where each holder's score is one nat higher in the own term and terms are
-    equal. Needs one moment a term; a chain's first and last years have no bend.
+    The bend of a score is its height above the line between the years asked before and after; nats
+    is the right holder's bend minus the mean bend of those one term off. It is 0 where scores are
+    lines or one parabola of the year. Needs one moment a term; a chain's first and last years have
+    no bend.
     """
     table = scores.sort_values("year", kind="stable")
     lines = table.groupby(["model", "chain", "candidate"])[["year", "logprob"]]
@@ -162,9 +156,9 @@ def standing_out(scores: pd.DataFrame) -> pd.DataFrame:
 def crossed(scores: pd.DataFrame) -> pd.DataFrame:
     """Does the date move the choice between two holders the right way? A row a pair of terms asked.
 
-    With l(a, t) the log-probability of holder a at the moment of term t, a pair of terms a, b has
-    nats = l(a, a) - l(b, a) - l(a, b) + l(b, b), and moved, whether that is above 0: how likely a holder
-    is in general falls out, so that half of the pairs move without knowledge. Needs one moment a term.
+    With l(a, t) the log-probability of holder a at the moment of term t, a pair has nats = l(a, a)
+    - l(b, a) - l(a, b) + l(b, b), and moved = nats > 0: half of the pairs without knowledge. Needs
+    one moment a term.
     """
     keys = ["model", "chain"]
     at = scores.set_index([*keys, "term", "candidate"])["logprob"]

@@ -37,22 +37,18 @@ QUESTIONS_SCHEMA = tables.csv_schema(
 
 
 def load_paraphrases() -> pd.DataFrame:
-    """Return the templates, one a row: relation, paraphrase (with {subject} once).
-
-    They are for PopQA's 16 relations, 3 to 10 each, as many as table 1 of paper 3 prints.
-    """
+    """Return the templates of PopQA's 16 relations, 3 to 10 each: relation, paraphrase (with
+    {subject} once)."""
     return tables.read_csv(PARAPHRASES)
 
 
 def paraphrased(facts: pd.DataFrame) -> tables.Loaded:
-    """Return one row a question: each fact's own (variant 0), then its paraphrases (1, 2, ...).
+    """Each fact's own question (variant 0), then its paraphrases (1, 2, ...), as `grouped` returns
+    them.
 
-    The own question is that of the fact's embedded relation; the prefix is the fact's, whatever the
-    wording. It is a table `schemas.Questions`. log_popularity is the natural logarithm of the subject's
-    frequency per billion words, which the embedded popularity gives as its log10 (Zipf). It is NaN where
-    the popularity is 0 or missing.
-
-    Counts and errors as for `grouped`: a relation without paraphrases leaves one question a group.
+    The prefix is the fact's, whatever the wording. log_popularity is the natural logarithm of the
+    subject's frequency per billion words, of which the embedded popularity is the log10 (Zipf); NaN
+    for 0 or none.
     """
     originals = fact_tables.questions(facts)
     zipf = originals["popularity"].where(originals["popularity"] > 0)
@@ -62,31 +58,25 @@ def paraphrased(facts: pd.DataFrame) -> tables.Loaded:
         variant=0,
         answers=pd.Series(fact_tables.answers(originals), index=originals.index, dtype=object),
     )[["subject", *COLUMNS[1:]]]
-    return grouped(pd.concat([originals, _reworded(originals)], ignore_index=True))
-
-
-def _reworded(originals: pd.DataFrame) -> pd.DataFrame:
-    """Every fact with every template of its relation in the place of its question."""
     templates = load_paraphrases()
     templates = templates.assign(variant=templates.groupby("relation").cumcount() + 1)
     rows = originals.drop(columns="variant").merge(templates, on="relation")
     # "Name the father of Martin Luther King Jr." has one full stop.
     twice = rows["subject"].str.endswith(".") & rows["paraphrase"].str.endswith("{subject}.")
     texts = np.where(twice, rows["paraphrase"].str.removesuffix("."), rows["paraphrase"])
-    return rows.assign(question=[*map(fact_tables.worded, texts, rows["subject"])])
+    rows["question"] = [*map(fact_tables.worded, texts, rows["subject"])]
+    return grouped(pd.concat([originals, rows], ignore_index=True))
 
 
 def load_questions(path: str | Path | None = None) -> tables.Loaded:
-    """Return your own questions, grouped by the column group_id, as the table of questions; without a
-    path the embedded facts that have paraphrases.
+    """Return your own questions, as `grouped` does; without a path the embedded facts with
+    paraphrases.
 
     The CSV needs group_id, question and answers (joined by |, the canonical one first). It may have
-    relation (the category; "own" without it), popularity (how often the subject is looked up or
-    named, such as page views), prefix and question_id. A group's first question is variant 0, the
-    one that correctness is judged by; its rows agree in answers, relation and popularity.
-
-    It is a table `schemas.Questions`; log_popularity is NaN where popularity is 0 or missing. Counts as
-    for `grouped`. Raises FactsError with file and line for a bad row, and for a group of one question.
+    relation ("own" without it), popularity (such as page views), prefix and question_id. A group's
+    first question is variant 0; its rows agree in answers, relation and popularity. log_popularity
+    is NaN for 0 or none. Raises FactsError with file and line for a bad row, and for a group of one
+    question.
     """
     if path is None:
         return paraphrased(fact_tables.load_facts(relations=load_paraphrases()["relation"]))
@@ -116,11 +106,11 @@ def _names(frame: pd.DataFrame) -> pd.Series:
 
 
 def grouped(frame: pd.DataFrame) -> tables.Loaded:
-    """Return the table of questions, from rows that have its columns: group by group as they first
-    come, then by variant. A question_id that is left out is its group's, then # and the variant.
+    """The table `schemas.Questions`, group by group as they first come, then by variant.
 
-    A question that its group already has is left out and counted ("repeated_questions"), and groups
-    with "no_popularity" are counted. Raises FactsError for a group of one question.
+    A missing question_id is made of the group's and the variant. Questions that their group already
+    has are left out and counted ("repeated_questions"); groups with "no_popularity" are counted.
+    Raises FactsError for a group of one question.
     """
     place = frame.groupby("group_id", sort=False).ngroup()
     frame = frame.assign(place=place).sort_values(["place", "variant"])
@@ -145,10 +135,8 @@ def sample(questions: pd.DataFrame, limit: int, seed: int = 0) -> pd.DataFrame:
 
 
 def describe(questions: pd.DataFrame) -> pd.DataFrame:
-    """Count, as table 1 of paper 3: questions (groups), alternatives to each (at most), total.
-
-    One row a relation, in alphabetical order, then "all" with the sums; alternatives have none.
-    """
+    """Table 1 of paper 3, a row a relation and "all": questions (groups), alternatives (at most),
+    total."""
     sizes = questions.groupby(["relation", "group_id"]).size()
     by = sizes.groupby("relation")
     table = pd.DataFrame({"questions": by.size(), "alternatives": by.max() - 1, "total": by.sum()})
@@ -159,11 +147,10 @@ def describe(questions: pd.DataFrame) -> pd.DataFrame:
 def quality_pairs(questions: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     """Each original question beside its paraphrases, and beside two questions that are none.
 
-    Returns group_id, relation, pair, original, question. The pair "paraphrase" has a row a paraphrase,
-    the others one a group: "other subject" asks the same in the same words about the subject of
-    another group of the relation, "other relation" asks something else about the same subject. Which
-    ones is drawn by their names; the other relation is one with a subject in common among the embedded
-    facts, if there is one. Groups that are no embedded facts have no "other relation".
+    Columns: group_id, relation, pair, original, question. The pair "paraphrase" has a row a
+    paraphrase; "other subject" asks the same about another subject of the relation; "other
+    relation", of embedded facts only, asks something else about the subject, in a relation that
+    shares a subject if there is one. Draws go by names.
     """
     originals = questions[questions["variant"] == 0]
     first = originals.set_index("group_id")["question"]
@@ -192,11 +179,8 @@ def quality_pairs(questions: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
 
 def load_named_questions(name: str = named.EMBEDDED) -> tables.Loaded:
-    """Return groups of paraphrased questions, for part 3's probe: a table `schemas.Questions`.
-
-    Embedded are the facts with paraphrases; `sample` takes some. Raises ValueError for an
-    unknown name.
-    """
+    """Return groups of paraphrased questions by the name of a set: `schemas.Questions`. ValueError
+    for an unknown name."""
     return named.load_set(name, load_questions, _of_world, LOADERS)
 
 
@@ -220,14 +204,14 @@ _POPQA_TP = SHARED | dict.fromkeys(("paraphrase", "template_id"), FILLED)
 def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
     """PopQA-TP (118,643 questions in 14,267 groups): a table `schemas.Questions`.
 
-    It has neither subjects nor popularity: prefix and popularity are PopQA's, of the hub or its cache,
-    and for a file those of popQA.tsv (or test.tsv) in the same folder, which then also chooses the
-    groups; without one prefix is empty and popularity NaN.
+    prefix and popularity are PopQA's, of the hub or its cache; for a file those of popQA.tsv (or
+    test.tsv) in its folder, which then also chooses the groups; else prefix is empty and popularity
+    NaN.
 
-    Two things in the published file harm what is measured, and are mended: letters beyond ASCII are
-    garbled (UTF-8 read as Mac OS Roman: "Deti√®ge" for Detiège), in questions and answers, and
-    template 4 of `country` is the original question again. variant is the template_id. The counts:
-    garbled_questions, repeated_questions, not_in_facts and no_popularity (groups).
+    Two faults of the published file are mended: letters beyond ASCII are garbled (UTF-8 read as Mac
+    OS Roman: "Deti√®ge" for Detiège), and template 4 of `country` repeats the original question.
+    variant is the template_id. Counts: garbled_questions, repeated_questions, not_in_facts and
+    no_popularity (groups).
     """
     (path,) = files
     rows = read_rows(path, _POPQA_TP)
@@ -255,11 +239,8 @@ def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
 
 
 def _mended(text: str) -> str:
-    """UTF-8 that was read as Mac OS Roman, read rightly.
-
-    The whole text must be such, and have a typical letter or at least three wrong ones, since a few
-    right texts would pass too ("L’État").
-    """
+    """UTF-8 that was read as Mac OS Roman, read rightly: where the whole text is such, and has a
+    typical letter or at least three wrong ones, since right texts may pass too ("L’État")."""
     try:
         whole = text.encode("mac_roman").decode()
     except UnicodeError:

@@ -1,9 +1,9 @@
-"""Part 3's tables: which answers are right, how alike they are, one row a question with all that
-may predict it, and which wording breaks which fact.
+"""Part 3's tables: which answers are right, how alike they are, what may predict it, and which
+wording breaks which fact.
 
-Answers and samples are tables `schemas.Responses`. The texts of a group are the
-answers that a model gave to one question and its paraphrases (SCons, 3.3.2), or the samples that it
-gave to one question (Cert, 4.1.3); how alike they are is one float a group, NaN for fewer than two.
+The texts of a group are a model's answers to a question and its paraphrases (SCons, 3.3.2), or its
+samples to one question (Cert, 4.1.3); how alike they are is a float a group, NaN for fewer than
+two.
 """
 
 from collections import Counter
@@ -26,12 +26,8 @@ SOURCES = ("fact", "wording", "interaction")
 
 
 def has_substring(text: str, answers: Sequence[str]) -> bool:
-    """Whether a generated text has an accepted answer in it.
-
-    By the paper's rule (3.3.1), which is PopQA's: an accepted answer, or its spelling in lower case,
-    or with the first letter only in upper case, is a substring of the text, anywhere, inside words
-    too. Empty accepted answers, which any text contains, are passed over.
-    """
+    """The paper's rule (3.3.1), which is PopQA's: an accepted answer, also in lower case or
+    capitalised, is somewhere in the text, inside words too. Empty answers are passed over."""
     given = filter(None, map(str.strip, answers))
     return any(s in text for a in given for s in (a, a.lower(), a.capitalize()))
 
@@ -39,12 +35,11 @@ def has_substring(text: str, answers: Sequence[str]) -> bool:
 def stated(
     text: str, answers: Sequence[str], question: str = "", names: Collection[str] = ()
 ) -> bool:
-    """Whether a text states an accepted answer: as whole words after normalisation, somewhere where
-    these are not a part of something longer that is not accepted.
+    """Whether a text states an accepted answer: as whole words after normalisation, and not as a
+    part of something longer that is not accepted.
 
-    A name may have an s ("Austen's", "Muslims"). Longer things are `names` (normalised; "Equatorial
-    Guinea" is not Guinea), an accepted answer after a word of BEFORE ("New Mexico"), and words that
-    the `question` has in this order ("Chelsea Football Club plays ..." is not yet football).
+    A name may have an s ("Austen's"). Longer things are `names` (normalised; "Equatorial Guinea"),
+    an answer after a word of BEFORE ("New Mexico"), and words of the `question` in this order.
     """
     accepted = [*answers, *(f"{name}s" for name in answers if name != name.lower())]
     if not contains(text, accepted):
@@ -63,11 +58,11 @@ def stated(
 
 
 def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Greedy answers and whether they are right, by what they say (`stated`: correct) and by the
-    paper's rule (`has_substring`: substring): a table `schemas.MarkedResponses`.
+    """Greedy answers with correct (`stated`) and substring (`has_substring`):
+    `schemas.MarkedResponses`.
 
-    Longer names are the accepted answers of a relation in `questions` (without them, in `responses`)
-    that have a capital letter: "punk rock" is rock, but "American football" is not football.
+    Longer names are the relation's accepted answers with a capital letter, in `questions` (or
+    `responses`): "punk rock" is rock, but "American football" is not football.
     """
     known = responses if questions is None else questions
     answers = known[["relation", "answers"]].explode("answers").dropna()
@@ -85,11 +80,11 @@ def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None
 def relation_correlations(
     rows: pd.DataFrame, measures: Sequence[str], *, n_boot: int = 2000
 ) -> pd.DataFrame:
-    """Pearson's r of the columns `measures` and `correct`, across relations and within them.
+    """Pearson's r of `measures` with `correct`, across relations and within them.
 
-    Across, over the means of relations; within, over questions, with their relation's means subtracted
-    and whole relations drawn. Columns: model, level ("across relations" or "within relations"),
-    measure, r, low, high, n (relations, or questions). `rows` has a row a model and question.
+    Across: of relations' means; within: of questions, minus their relation's means, with whole
+    relations drawn. Columns: model, level ("across relations", "within relations"), measure, r,
+    low, high, n.
     """
     names, both = ["model", "measure"], ["value", "correct"]
     rows = rows.astype({"correct": float})
@@ -104,8 +99,8 @@ def relation_correlations(
 
 
 def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
-    """The texts of each model and group, of answers or samples, in the order of the rows: a table
-    `schemas.AnswerSets` but for `int_sim`, which an encoder computes."""
+    """The texts of each model and group, in the order of the rows: `schemas.AnswerSets` without
+    `int_sim`."""
     rows = rows.assign(logprob=mean_logprobs(rows["logprobs"]))
     groups = rows.groupby(KEY, sort=False)
     table = groups.agg(texts=("text", list), logprob=("logprob", "mean")).reset_index()
@@ -114,13 +109,12 @@ def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def control_groups(responses: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """For each model and question as many answers as it has, each to another question of its relation
-    in the wording of the same number: the rows for `text_groups`.
+    """For each model and question as many answers as it has, each to another question of its
+    relation.
 
-    They share the form of its answers, but not what these say. The questions of a relation stand in a
-    circle, in an order drawn from the seed, and wording v takes the answer of the one v + 1 further:
-    so every answer is taken once, and none of a question twice if the relation has more questions
-    than wordings. Relations of one question are left out; TooFewError if no other is left.
+    They share the form of its answers, but not what these say. The questions of a relation stand in
+    a seeded circle, and wording v takes the answer of the question v + 1 further: every answer is
+    taken once. Relations of one question are left out; TooFewError if no other is left.
     """
     relations = responses.drop_duplicates("group_id").set_index("group_id")["relation"]
     names = relations.index.to_series()
@@ -137,7 +131,7 @@ def control_groups(responses: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
 
 def mean_logprobs(logprobs: Sequence[Sequence[float]] | pd.Series) -> Array:
-    """Mean log-probability of the tokens of each text [text]; NaN for one without a token."""
+    """Mean log-probability of the tokens of each text [text]; NaN without a token."""
     return np.array([np.mean(tokens) if len(tokens) else np.nan for tokens in logprobs])
 
 
@@ -146,9 +140,8 @@ def predictors(
 ) -> pd.DataFrame:
     """A table `schemas.Groups`: is the original question answered, and what may predict it.
 
-    Tables `schemas.AnswerSets` hold the answers, the samples, with a column `clusters`
-    (`wording.probe.meanings`), and the answers without the words of their questions
-    (`without_question`).
+    The sets are `schemas.AnswerSets` of the answers, of the samples with `clusters`
+    (`wording.probe.meanings`), and of the answers `without_question`.
     """
     right = marked.set_index(KEY)["correct"]
     originals = marked[marked["variant"] == 0].set_index(KEY)
@@ -179,31 +172,28 @@ def predictors(
 
 
 def equal_pairs(groups: Groups) -> Array:
-    """Share of pairs of equal texts, after normalisation (`text.normalise`), in [0, 1]."""
+    """Share of pairs of equal texts after normalisation, in [0, 1]."""
     counts = [_counts(map(normalise, texts)) for texts in groups]
     return per_pair([np.sum(c * (c - 1)) for c in counts], [len(texts) for texts in groups])
 
 
 def cluster_entropy(groups: Sequence[Sequence[Hashable]]) -> Array:
-    """Entropy -sum p ln p of the shares p of equal members of each group, in [0, ln n].
-
-    Of clusters of samples that say the same it is semantic entropy (Kuhn et al., 2022) with shares of
-    samples in place of their probabilities (Farquhar et al., 2024).
-    """
+    """Entropy -sum p ln p of the shares p of equal members of each group, in [0, ln n]. Of clusters
+    of samples it is the semantic entropy of Farquhar et al. (2024)."""
     counts = [_counts(members) for members in groups]
     return np.array([c / c.sum() @ np.log(c.sum() / c) if c.sum() > 1 else np.nan for c in counts])
 
 
 def string_entropy(groups: Groups) -> Array:
-    """`cluster_entropy` of texts, after normalisation (`text.normalise`)."""
+    """`cluster_entropy` of normalised texts."""
     return cluster_entropy([list(map(normalise, texts)) for texts in groups])
 
 
 def rouge_l(groups: Groups) -> Array:
     """Mean Rouge-L F over the pairs of each group's texts (Lin and Och, 2004), in [0, 1].
 
-    Of two texts of m and n words, normalised, F is 2 l / (m + n) with l the length of their longest
-    common subsequence; 1 for two empty texts.
+    F is 2 l / (m + n) for texts of m and n normalised words with a longest common subsequence of l;
+    1 for two empty texts.
     """
     sums = [sum(starmap(_rouge, combinations(map(normalise, texts), 2))) for texts in groups]
     return per_pair(2 * np.array(sums), [len(texts) for texts in groups])
@@ -231,8 +221,7 @@ def _counts(members: Iterable[Hashable]) -> Array:
 
 
 def without_question(responses: pd.DataFrame) -> pd.DataFrame:
-    """The answers, normalised, without the words of the question that each answers: what is left of
-    a sentence that repeats it is what it says, and may be empty."""
+    """The answers, normalised, without the words of their questions; may be empty."""
     texts, questions = (responses[c].map(normalise).str.split() for c in ("text", "question"))
     pairs = zip(texts, questions, strict=True)
     kept = [" ".join(word for word in text if word not in words) for text, words in pairs]
@@ -242,9 +231,8 @@ def without_question(responses: pd.DataFrame) -> pd.DataFrame:
 def gallery(groups: pd.DataFrame) -> pd.DataFrame:
     """Of each model a typical question of each kind: consistent or not, right or wrong.
 
-    `groups` is a table `schemas.Groups`. Consistent is a SCons of the model's median or more, typical
-    the one nearest to the kind's median (of several the first by group_id). Returns the questions' rows
-    with `consistent` and n, the number of the kind.
+    `groups` is `schemas.Groups`. Consistent is a SCons of the model's median or more, typical the
+    one nearest to the kind's median. Adds `consistent` and n, the number of the kind.
     """
     scons = groups.groupby("model")["scons"]
     table = groups.assign(consistent=groups["scons"] >= scons.transform("median"))
@@ -257,9 +245,7 @@ def gallery(groups: pd.DataFrame) -> pd.DataFrame:
 
 def answer_pairs(groups: pd.DataFrame) -> pd.DataFrame:
     """Every pair of answers of each group (`schemas.AnswerSets`): what equation 1 averages over.
-
-    Returns model, group_id, first and second (numbers of the answers, from 0), answer_1 and answer_2.
-    """
+    Columns: model, group_id, first and second (numbers from 0), answer_1 and answer_2."""
     rows = [
         (model, group, i, j, one, other)
         for model, group, texts in groups[["model", "group_id", "texts"]].itertuples(index=False)
@@ -269,25 +255,22 @@ def answer_pairs(groups: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-# -- which wording breaks which fact ---------------------------------------------------------------
+# A relation's facts i and wordings v make a table of answers x_iv, 1 if right, else 0. With the mean
+# f_i of a fact, m_v of a wording and g of all, the sum of squares has the parts of n facts, V wordings
+# and the interaction (a wording that breaks this fact and not that one):
 #
-# In each relation facts i and wordings v make a table of answers x_iv, 1 if right, else 0. With the
-# mean f_i of a fact, m_v of a wording and g of all, its sum of squares is that of three parts,
+#     sum (x_iv - g)^2 = V sum (f_i - g)^2 + n sum (m_v - g)^2 + sum (x_iv - f_i - m_v + g)^2.
 #
-#     sum (x_iv - g)^2 = V sum (f_i - g)^2 + n sum (m_v - g)^2 + sum (x_iv - f_i - m_v + g)^2,
-#
-# of the n facts, of the V wordings, and of what is left: a wording that breaks this fact and not
-# that one. Means of wordings differ by chance, too; the variance components of the two-way
-# random-effects model, by the method of moments (Searle, Casella and McCulloch, 1992), do not.
+# Means of wordings also differ by chance; the variance components of the two-way random-effects model,
+# by the method of moments (Searle, Casella and McCulloch, 1992), do not.
 
 
 def components(weights: Array, *wordings: Array) -> Array:
     """Variance components of facts, wordings and their interaction, [source, resample].
 
-    `wordings` hold a column [fact] each, `weights` [resample, fact] how often a fact counts. A fact
-    and its own copy say nothing about what facts have in common, so wordings are judged by pairs of
-    different facts: with d_iv = x_iv - f_i, their component is the mean over such pairs of
-    sum_v d_iv d_jv / (V - 1). With every weight 1 that is the estimate by the method of moments,
+    `wordings` hold a column [fact] each, `weights` [resample, fact] how often a fact counts. Only
+    pairs of different facts tell of wordings: with d_iv = x_iv - f_i, their component is the mean
+    over such pairs of sum_v d_iv d_jv / (V - 1). With all weights 1 that is the method of moments,
     (MS of wordings - MS of the rest) / n. It can be below 0; NaN for fewer than two facts.
     """
     x, total = np.stack(wordings, axis=1), weights.sum(1)
@@ -303,7 +286,7 @@ def components(weights: Array, *wordings: Array) -> Array:
 
 
 def sums_of_squares(table: Array) -> Array:
-    """Sums of squares of facts, wordings and what is left of a table [fact, wording]: [source]."""
+    """Sums of squares of facts, wordings and the rest of a table [fact, wording]: [source]."""
     n, v = table.shape
     of_facts = v * ((table.mean(1) - table.mean()) ** 2).sum()
     of_wordings = n * ((table.mean(0) - table.mean()) ** 2).sum()
@@ -313,12 +296,11 @@ def sums_of_squares(table: Array) -> Array:
 def variance_shares(marked: pd.DataFrame, *, n_boot: int = 2000, seed: int = 0) -> pd.DataFrame:
     """Shares of the variance of the column `correct`, a row a model, relation and one of SOURCES.
 
-    `squares` is the source's share of the sum of squares, `share` that of the components with low and
-    high (whole facts are drawn), n the facts that were asked in all wordings. The relation "all" sums
-    over relations; there whole relations are drawn, and n counts them. Relations of one fact, and
-    those whose answers are all right or all wrong, are left out. Of wordings, p is the share of the
-    tables with as large a component, among `n_boot` where each fact's answers are permuted over
-    wordings, and the one that was seen.
+    squares is the share of the sum of squares, share that of the components, with low and high
+    (facts are drawn), n the facts asked in all wordings. The relation "all" sums over relations,
+    which are drawn and counted. Relations of one fact, or with all answers right or wrong, are left
+    out. p of wordings is the share of tables with as large a component, of `n_boot` with each
+    fact's answers permuted and the real one.
     """
 
     def added(weights: Array, *parts: Array) -> Array:

@@ -1,8 +1,4 @@
-"""Figures of part 3, robustness to wording (paper 3): right and consistent by relation, what predicts
-that an answer is right, and how well.
-
-Tables and errors as `plots.blocks` says.
-"""
+"""Figures of part 3, robustness to wording (paper 3). Tables and errors as `plots.blocks` says."""
 
 from collections.abc import Sequence
 from textwrap import shorten
@@ -26,11 +22,9 @@ FEW = 5  # questions of a bin that a line goes through
 
 
 def similarities(table: pd.DataFrame) -> Figure:
-    """Cosine of each pair of answers to one question: SCons, or Cert, is the mean of all squares.
-
-    `table`: model, first, second (numbers of answers), answer_1, answer_2, cosine, a row a pair. A
-    panel a model, one below the other, with the answers at the left.
-    """
+    """Cosine of each pair of answers to one question, a panel a model, with the answers at the
+    left. `table`, a row a pair: model, first, second (numbers of answers), answer_1, answer_2,
+    cosine."""
     models = list(style.looks(table["model"]))
     n = 1 + table["second"].nunique()
     fig, axes = style.grid(len(models), 1, style.DOUBLE, (0.6 + 0.2 * n) * len(models))
@@ -56,11 +50,8 @@ def similarities(table: pd.DataFrame) -> Figure:
 
 
 def quality(table: pd.DataFrame) -> Figure:
-    """Cosine of the original question to its paraphrases and to questions that are none.
-
-    `table`: intervals by relation and pair, of `wording.facts.quality_pairs`. Relations stand by
-    the mean of their paraphrases, highest first.
-    """
+    """Cosine of the original question to its paraphrases and to questions that are none. `table`:
+    intervals by relation and pair of `wording.facts.quality_pairs`, ordered by the paraphrases."""
     rows = blocks.by_mean(table[table["pair"] == "paraphrase"], "relation")
     looks = blocks.looks_of(table["pair"])
     labels = ("cosine to the original question", "")
@@ -72,11 +63,8 @@ def quality(table: pd.DataFrame) -> Figure:
 
 
 def by_wording(table: pd.DataFrame) -> Figure:
-    """Share of right answers to each wording, a row a relation and a panel a model.
-
-    `table`: intervals by model, relation and variant (0: the original, a bar with its interval; the
-    paraphrases are points). Relations stand by the mean of all.
-    """
+    """Share of right answers to each wording, a row a relation and a panel a model. `table`:
+    intervals by model, relation and variant (0, the original: a bar; paraphrases: points)."""
     relations = blocks.by_mean(table, "relation")
     fig, panels = blocks.panels(
         table, "model", height=0.9 + 0.19 * len(relations), shares="x", what="facts a relation",
@@ -98,11 +86,9 @@ def by_wording(table: pd.DataFrame) -> Figure:
 
 
 def variance(table: pd.DataFrame) -> Figure:
-    """Shares of the variance of right answers, a bar a relation and a panel a model.
-
-    `table`, of `wording.metrics.variance_shares`: model, relation, source, share; a component
-    below 0 counts as 0. Relations stand by the share of wordings over models, "all" on top.
-    """
+    """Shares of the variance of right answers, a bar a relation and a panel a model. `table` of
+    `wording.metrics.variance_shares`; a component below 0 counts as 0. Relations stand by the mean
+    share of wordings, "all" on top."""
     table = table.assign(share=table["share"].clip(lower=0))
     table["n"] = table["n"].mask(table["relation"] == "all").ffill()
     table["share"] /= table.groupby(["model", "relation"])["share"].transform("sum")
@@ -118,10 +104,8 @@ def variance(table: pd.DataFrame) -> Figure:
 
 def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model") -> Figure:
     """Figures 1 and 2: means by relation, a row each, a panel each value of the column `panel`.
-
-    `table`: intervals by relation, the column `panel` and that named `by`. In all panels relations
-    stand by their mean in the first one, highest first.
-    """
+    `table`: intervals by relation, `panel` and `by`. Relations stand by their mean in the first
+    panel."""
     first = style.ordered(table[panel])[0]
     rows = blocks.by_mean(table[table[panel] == first], "relation")
     what = "questions a relation"
@@ -129,11 +113,9 @@ def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model")
 
 
 def correctness_by_consistency(table: pd.DataFrame, named: Sequence[str]) -> Figure:
-    """Figure 3: correctness of each relation against its consistency, a panel a model.
-
-    `table`: model, relation, correctness, consistency, n, and the model's correlation r; `named`
-    relations have their name beside them.
-    """
+    """Figure 3: correctness of each relation against its consistency, a panel a model. `table`:
+    model, relation, correctness, consistency, n, r (of the model); `named` relations are
+    labelled."""
     fig, panels = blocks.panels(
         table, "model", height=3.0, what="questions a relation",
         labels=("consistency (SCons)", "correctness"), shares="y",
@@ -149,10 +131,9 @@ def correctness_by_consistency(table: pd.DataFrame, named: Sequence[str]) -> Fig
 
 
 def labelled_pairs(table: pd.DataFrame, at: float) -> Figure:
-    """Cosines of pairs of answers that a reader found to say the same or not, a panel a `measure`.
-
-    `table`: measure, label, cosine. The dashed line is at the cosine from which on clusters say the same.
-    """
+    """Cosines of pairs of answers that a reader found the same or not, a panel a `measure`.
+    `table`: measure, label, cosine. Dashed: the cosine `at` which clusters begin to say the
+    same."""
     import seaborn as sns  # takes a second
 
     fills = {"same": style.RIGHT, "different": style.WRONG}
@@ -172,11 +153,8 @@ def labelled_pairs(table: pd.DataFrame, at: float) -> Figure:
 
 
 def predictor_distributions(table: pd.DataFrame) -> Figure:
-    """Figure 4: densities of a predictor within each relation, a panel a predictor.
-
-    `table`, a row a question: model, relation, predictor (such as "scons"), value. Within a row the
-    models lie above and below its middle, each cut at its least and greatest value, with its quartiles.
-    """
+    """Figure 4: densities of a predictor within each relation, a panel a predictor. `table`, a row
+    a question: model, relation, predictor, value. Two models share a row, with quartiles."""
     import seaborn as sns  # takes a second
 
     looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
@@ -197,12 +175,9 @@ def predictor_distributions(table: pd.DataFrame) -> Figure:
 
 
 def binned_correctness(table: pd.DataFrame) -> Figure:
-    """Figure 5: share of right answers against each predictor, a row a relation.
-
-    `table`, of `wording.regression.binned_correctness`: model, relation, predictor, midpoint,
-    correct, n. Each shaded row reaches from 0 (below) to 1; points are bins, their area grows with n,
-    and a line joins those of at least FEW questions.
-    """
+    """Figure 5: share of right answers against each predictor, a row a relation. `table` of
+    `wording.regression.binned_correctness`. Each shaded row reaches from 0 (below) to 1; a point's
+    area grows with n, and a line joins bins of at least FEW questions."""
     looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
     y = table["relation"].map(relations.index) + 0.4 - 0.8 * table["correct"]
     table = table.assign(y=y, predictor=table["predictor"].str.lower().replace(PREDICTORS))
@@ -227,11 +202,8 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
 
 
 def ladder(table: pd.DataFrame) -> Figure:
-    """How much better each predictor is than the relation alone, a panel a measure.
-
-    `table`, of `wording.prediction.compared`: model, predictor, measure, difference, difference_low,
-    difference_high, n. The relation alone is the dashed line; the Brier score is left to the table.
-    """
+    """How much better each predictor is than the relation alone (dashed), a panel a measure.
+    `table` of `wording.prediction.compared`; the Brier score is left to the table."""
     shown = table[(table["predictor"] != RELATION) & table["measure"].isin(MEASURES)]
     shown = as_mean(shown.replace({"measure": MEASURES}), "difference")
     names: dict[str, Any] = {"panel": "measure", "what": "questions", "xlabel": f"minus {RELATION}"}
@@ -239,11 +211,8 @@ def ladder(table: pd.DataFrame) -> Figure:
 
 
 def equal_cost(table: pd.DataFrame, value: str) -> Figure:
-    """AUC against the number of answers paid for, a line a predictor, a panel a model.
-
-    `table`: mean, low, high and n by model, predictor and budget; `value` is the label of y. Dashed:
-    chance.
-    """
+    """AUC against the number of answers paid for, a line a predictor, a panel a model; dashed:
+    chance. `table`: intervals by model, predictor and budget; `value` is the label of y."""
     return blocks.curves(
         table, "budget", panel="model", by="predictor", what="questions", at=0.5,
         labels=("answers paid for (at most)", value), extra=[blocks.key("chance", **style.REFERENCE)],
@@ -251,11 +220,8 @@ def equal_cost(table: pd.DataFrame, value: str) -> Figure:
 
 
 def calibration(table: pd.DataFrame) -> Figure:
-    """Share of right answers against the predicted probability, in bins; a panel a model.
-
-    `table`, of `statistics.calibration_curve`: model, bin, predicted, observed, low, high,
-    n (questions of a bin, written below its point). On the dashed line predictions are calibrated.
-    """
+    """Share of right answers against the predicted probability, in bins; a panel a model. `table`
+    of `statistics.calibration_curve`, by model; each point has its n below. Dashed: calibrated."""
     labels = ("predicted probability of a right answer", "share of right answers")
     fig, panels = blocks.curves(
         table.rename(columns={"observed": "mean"}), "predicted", panel="model", bars=True,
@@ -272,10 +238,8 @@ def calibration(table: pd.DataFrame) -> Figure:
 
 def risk_coverage(table: pd.DataFrame) -> Figure:
     """Accuracy when only the most certain questions are answered, a line a score, a panel a model.
-
-    `table`, of `wording.prediction.risk_coverage`: model, score, coverage, accuracy, low, high, n.
-    Dashed: the accuracy at coverage 1, of all questions. At most five scores.
-    """
+    `table` of `wording.prediction.risk_coverage`, with score (at most five). Dashed: of all
+    questions."""
     fig, panels = blocks.curves(
         table.rename(columns={"accuracy": "mean"}), "coverage", panel="model", by="score",
         what="questions", labels=("share of questions answered", "share of right answers"),

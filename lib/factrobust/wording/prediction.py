@@ -1,9 +1,7 @@
 """Predict questions that were not fitted on, and say how good predictions are.
 
-Rows are questions, of a table `schemas.Groups`; regressions are those of `wording.regression`.
-Predictions are made by one split or by repeated cross-validation: several a question, one a repeat.
-The fits are taken as given: intervals resample questions, or whole relations, each with all their
-repeats. A question without a number in some repeat is left out, and counted in n_missing.
+Rows are questions, of a table `schemas.Groups`; regressions are those of `wording.regression`. Fits
+are taken as given: intervals resample questions, or whole relations, each with all its repeats.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,11 +25,10 @@ COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1)
 
 
 def folds(groups: pd.DataFrame, k: int, seed: int | str = 0) -> NDArray[np.int64]:
-    """Fold 0 ... k - 1 of each row, [row], stratified.
+    """Fold 0 ... k - 1 of each row, [row], stratified by relation and outcome.
 
-    Rows are ordered by relation and outcome and then by a hash of the seed and group_id, and dealt out
-    in turn from a fold that the seed draws: the folds' sizes, and the rows of a stratum in each, differ
-    by at most 1.
+    Rows of a stratum are ordered by a hash of seed and group_id and dealt out in turn: the folds'
+    sizes, and their shares of a stratum, differ by at most 1.
     """
     drawn = [draws.hash48(seed, name) for name in groups["group_id"]]
     strata = [pd.factorize(groups[name], sort=True)[0] for name in ("correct", "relation")]
@@ -44,12 +41,11 @@ def folds(groups: pd.DataFrame, k: int, seed: int | str = 0) -> NDArray[np.int64
 def ablation(groups: pd.DataFrame, *, seed: int = 0, n_boot: int = 2000) -> pd.DataFrame:
     """Accuracy on a held-out fifth of the questions (table 5), by sets of predictors (table 6).
 
-    Two rows a set and model: `categories` is "all", or "correctness > 0.1": only the categories of
-    which the model answers more than that share of all questions, split anew. McFadden's pseudo_r2
-    is of the rows fitted on, the accuracy of the n_test others at probability 0.5, the baseline that
-    of the training rows' more frequent outcome there, the gain in percent of it. n_unseen test rows
-    without a probability, as of categories that no training row has, are dropped. `fit` says how it
-    was fitted, or "none: " and why no regression can be. Intervals resample test questions.
+    Two rows a set and model: `categories` is "all", or "correctness > 0.1" (the model's share of
+    right answers in a category), split anew. pseudo_r2 is McFadden's on the rows fitted on;
+    accuracy that of the n_test others at probability 0.5; baseline that of the more frequent
+    training outcome; gain in percent of it. n_unseen test rows without a probability are dropped.
+    `fit` says how it was fitted, or "none: " and why not. Intervals resample test questions.
     """
     rows = []
     for predictors, (model, part) in product(REDUCED, groups.groupby("model", sort=False)):
@@ -74,9 +70,8 @@ def cross_validate(
 ) -> pd.DataFrame:
     """Out-of-fold probabilities of every question from `repeats` stratified k-fold splits.
 
-    QCat by itself is no regression but `relation_share`. The prior is the share of right answers in
-    the training rows. The probability is NaN, and `fit` says why, where no regression can be fitted or
-    the training rows lack the category.
+    QCat by itself is `relation_share`. prior is the share of right answers in the training rows.
+    The probability is NaN where nothing can be fitted or the category is new; `fit` says why.
     """
     tables = []
     for (_, part), repeat in product(groups.groupby("model", sort=False), range(repeats)):
@@ -91,12 +86,10 @@ def cross_validate(
 def ladder(
     groups: pd.DataFrame, measures: Mapping[str, str], *, repeats: int = 3, seed: int = 0
 ) -> pd.DataFrame:
-    """`cross_validate` for every `predictor` of a ladder, from the least to the most, by one split.
+    """`cross_validate` for every `predictor`, from the least to the most.
 
-    The predictors: "random" (probability 1/2), "majority" (the training rows' share of right answers),
-    RELATION, each of `measures` (name: column) in a regression of its own, all of them together,
-    relation and all together (an intercept a relation and a slope a measure), and the paper's full
-    model.
+    They are "random" (1/2), "majority" (the training rows' share of right answers), RELATION, each
+    of `measures` (name: column), all measures, relation and all measures, and the paper's model.
     """
     every = tuple(measures.values())
     sets = {"majority": (), RELATION: ("QCat",)} | {name: (c,) for name, c in measures.items()}
@@ -110,11 +103,8 @@ def ladder(
 
 
 def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
-    """Share of right answers in each test row's relation among the training rows, [row].
-
-    One answer with the overall share is added to each relation, so none has a share of 0 or 1, and a
-    relation without training rows has the overall one.
-    """
+    """Share of right answers in each test row's relation among the training rows, [row]. One answer
+    with the overall share is added to each relation, so that no share is 0 or 1."""
     right = train.groupby("relation")["correct"].agg(["sum", "size"]).astype(float)
     known = right.reindex(test["relation"], fill_value=0.0).to_numpy()
     return (known[:, 0] + train["correct"].mean()) / (known[:, 1] + 1)
@@ -123,8 +113,8 @@ def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
 def _predicted(
     train: pd.DataFrame, test: pd.DataFrame, predictors: Sequence[str], interactions: bool = True
 ) -> tuple[pd.DataFrame, Fit | None]:
-    """The test rows with probability (NaN where there is none), prior (share of right answers in the
-    training rows) and how it was fitted; and the fit."""
+    """The test rows with probability (or NaN), prior (share of right training answers) and `fit`;
+    the fit."""
     table = test[["model", "group_id", "relation", "correct"]].assign(prior=train["correct"].mean())
     if tuple(predictors) == ("QCat",):
         return table.assign(probability=relation_share(train, test), fit="shares"), None
@@ -160,11 +150,12 @@ def _held_out(
 def equal_budget_texts(
     answer_sets: pd.DataFrame, sample_sets: pd.DataFrame, budgets: Sequence[int]
 ) -> pd.DataFrame:
-    """The texts that two ways of asking give for as many answers: a row a model, question and budget.
+    """The texts that two ways of asking give for as many answers: a row a model, question and
+    budget.
 
-    Both begin with the greedy answer to the original question. Beside it `answers` has those to
-    other wordings, `samples` sampled ones. `paid` is how many there are: the budget, or all
-    wordings of a question that has fewer, in either way. The tables are `schemas.AnswerSets`.
+    Both begin with the original greedy answer; `answers` goes on with other wordings, `samples`
+    with samples. `paid` is the budget, or the number of wordings if that is less. The tables are
+    `schemas.AnswerSets`.
     """
     both = answer_sets.merge(sample_sets, on=["model", "group_id"], suffixes=("", "_sampled"))
     table = both.merge(pd.DataFrame({"budget": budgets}), how="cross")
@@ -183,18 +174,17 @@ def compared(
     reference: str = RELATION,
     n_boot: int = 2000,
 ) -> pd.DataFrame:
-    """How well the values of each `predictor` tell right answers from wrong ones, on the same questions.
+    """How well the values of each `predictor` tell right answers from wrong ones, on the same
+    questions.
 
-    `table` has a row a question, predictor and repeat, where there are any; or a row a question, and
-    `value` names its columns, {predictor: column}. A higher value is more certain. Returns a row a
-    measure, predictor and combination of `by`: auc, the share of pairs of a right and a wrong answer
-    that the right one wins, ties half; auc_within, the same of pairs of one relation, all relations'
-    pairs pooled, so a relation counts by its right times its wrong answers.
-    Pairs are of one fold, whose values come from one fit, and are summed over folds and repeats.
-    Probabilities have an accuracy (1/2 at probability 1/2) and a brier score (mean squared error), too.
+    `table` has a row a question, predictor and repeat; or a row a question, with `value`
+    {predictor: column}. Returns a row a measure, predictor and combination of `by`. auc is the
+    share of pairs of a right and a wrong answer that the right one wins, ties half; auc_within of
+    pairs of one relation, pooled. Pairs are of one fold, summed over folds and repeats.
+    Probabilities also have an accuracy (1/2 at probability 1/2) and a brier score.
 
-    `difference` is what the `reference`, one of the predictors, has less. Questions without a value
-    under all predictors are left out (n_missing). Intervals draw whole relations.
+    `difference` is to the predictor `reference`. Questions without a value under all predictors are
+    left out (n_missing). Intervals draw whole relations.
     """
     if not isinstance(value, str):
         keys = [*by, "group_id", "relation", "correct"]
@@ -217,8 +207,8 @@ def compared(
 
 
 def _sums(rows: pd.DataFrame, value: str) -> dict[str, Sums]:
-    """Of each measure of `compared`, the sums above and below its fraction: [relation], or by the
-    relations of a right and a wrong answer, [right's, wrong's]."""
+    """Of each measure of `compared`, the sums above and below its fraction: [relation], or of pairs
+    [relation of the right answer, of the wrong one]."""
     relation, names = pd.factorize(rows["relation"], sort=True)
     x, y, n = rows[value].to_numpy(dtype=float), rows["correct"].to_numpy(dtype=float), len(names)
     folds = rows.reindex(columns=["repeat", "fold"], fill_value=0)
@@ -241,10 +231,8 @@ def _sums(rows: pd.DataFrame, value: str) -> dict[str, Sums]:
 
 
 def _fraction(weights: Array, above: Array, below: Array) -> Array:
-    """Of the sums, in resamples that draw relations `weights` times, [resample]; NaN for 0 / 0.
-
-    A relation drawn twice is two relations, and its answers make no pairs with their copies.
-    """
+    """The ratio of sums in resamples that draw relations `weights` times, [resample]; NaN for 0 /
+    0. A relation drawn twice is two relations, and its answers make no pairs with their copies."""
     if above.ndim == 1:
         return ratio_of_sums(weights, above, below)
     across = 1 - np.eye(len(above))
@@ -256,7 +244,7 @@ def _fraction(weights: Array, above: Array, below: Array) -> Array:
 
 
 def _of_relations(terms: Sequence[Sums], n_boot: int) -> Interval:
-    """The fraction of the first sums, less that of the second, if any, with its interval."""
+    """A pooled ratio, or the difference of two, and its bootstrap interval."""
 
     def statistic(weights: Array, _: Array) -> Array:
         first, *others = (_fraction(weights, *term) for term in terms)
@@ -276,11 +264,10 @@ def risk_coverage(
 ) -> pd.DataFrame:
     """Accuracy when only the share of questions with the highest `value` is answered, by `by`.
 
-    `table` holds predictions, or one row a question (`schemas.Groups`) with any column as `value`;
-    higher means more certain, and of several repeats the mean counts. Equal values are answered in
-    random order: the accuracy is the expected one, as it is where a coverage is no whole number of
-    questions. Intervals draw whole clusters; where all that is answered is right, or
-    wrong, they are exact binomial ones.
+    `table` holds predictions (of several repeats the mean counts), or a row a question
+    (`schemas.Groups`). Equal values are answered in random order: the accuracy is the expected one.
+    Intervals draw whole clusters; they are exact binomial ones where all answers are right, or all
+    wrong.
     """
     rows = []
     for key, part in table.groupby(list(by), sort=False):

@@ -1,7 +1,4 @@
-"""Part 3: ask a question and its paraphrases greedily, sample answers, compare what came back.
-
-Questions are a table `schemas.Questions`. Which answers are right is decided later, by the metrics.
-"""
+"""Part 3: ask a question and its paraphrases greedily, sample answers, compare what came back."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,11 +20,8 @@ STOP = ("\n",)
 
 
 def paper_format(prompt_format: str, chat: object) -> str:
-    """How paper 3 asks a model of this own format and chat template (section 3.1).
-
-    A tuned one by its template, one that wants the bare question (an encoder-decoder) like that,
-    others by "Question: ... Answer:".
-    """
+    """How paper 3 asks a model of this format and chat template (3.1): a tuned one by its template,
+    one that wants the bare question like that, others by "Question: ... Answer:"."""
     if chat:
         return "chat"
     return prompt_format if prompt_format == "question" else "question-answer"
@@ -40,10 +34,9 @@ def greedy(
     prompt_format: str | None = None,
     max_new_tokens: int = MAX_NEW_TOKENS,
 ) -> pd.DataFrame:
-    """Greedy answers, one row a question in their order; equal prompts are asked once.
-
-    Returns a table `schemas.Responses` with the questions' columns; of an answer, the first line.
-    """
+    """Greedy answers to `schemas.Questions`, in their order: `schemas.Responses` with the
+    questions' columns. text is the first sentence, raw the first line. Equal prompts are asked
+    once."""
     sent = prompts(model, questions, prompt_format)
     answers = {
         generation.prompt: (first_sentence(generation.text), generation.text, generation.logprobs)
@@ -64,12 +57,9 @@ def sampled(
     prompt_format: str | None = None,
     max_new_tokens: int = MAX_NEW_TOKENS,
 ) -> pd.DataFrame:
-    """n sampled answers to each question, one row a sample; equal prompts are asked once.
-
-    The paper samples the original questions only: pass the rows of variant 0. Columns: model,
-    prompt_format, those of the questions, sample (0 ... n - 1), text (the first sentence), logprobs
-    (untempered, of the tokens of all that it said).
-    """
+    """n sampled answers to each question (in the paper the originals), one row a sample. Columns:
+    model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence), logprobs
+    (untempered, of all that was said). Equal prompts are asked once."""
     sent = prompts(model, questions, prompt_format)
     options: dict[str, Any] = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens}
     samples: dict[str, list[tuple[str, list[float]]]] = {}
@@ -85,12 +75,9 @@ def sampled(
 
 
 def meanings(groups: pd.Series, encoder: Encoder, nli: Entailment | None = None) -> pd.Series:
-    """The cluster of each text of each group, a list (`text.clusters`), texts that say the same: a
-    Series of lists with the same index.
-
-    With an NLI model, two texts say the same where each entails the other with a probability of
-    ENTAILED or more (Kuhn et al., 2022), without one where their cosine is SAME or more.
-    """
+    """The cluster of each text of each group, a list (`text.clusters`), with the same index. Texts
+    say the same where each entails the other with a probability of ENTAILED or more (Kuhn et al.,
+    2022); without an NLI model, where their cosine is SAME or more."""
 
     def same(pairs: list[tuple[str, str]]) -> np.ndarray:
         if nli is None:
@@ -102,8 +89,8 @@ def meanings(groups: pd.Series, encoder: Encoder, nli: Entailment | None = None)
 
 
 def compared(pairs: pd.DataFrame, encoder: Encoder, nli: Entailment | None = None) -> pd.DataFrame:
-    """`pairs` with how alike answer_1 and answer_2 are: cosine, and with an NLI model how probable it
-    is that the first entails the second (forward) and the second the first (backward)."""
+    """`pairs` with the cosine of answer_1 and answer_2, and with an NLI model the probability that
+    the first entails the second (forward), and the second the first (backward)."""
     both = pairs[["answer_1", "answer_2"]].values.tolist()
     table = pairs.assign(cosine=encoder.similarity(both))
     if nli is None:
@@ -113,10 +100,8 @@ def compared(pairs: pd.DataFrame, encoder: Encoder, nli: Entailment | None = Non
 
 
 def predictable(groups: pd.DataFrame, models: Sequence[Model]) -> pd.DataFrame:
-    """The rows of a table `schemas.Groups` of models that are sometimes right and sometimes wrong.
-
-    Raises LacksError if there is no such model: nothing can be predicted of them.
-    """
+    """The rows of `schemas.Groups` of models that are sometimes right and sometimes wrong.
+    LacksError if there is no such model."""
     share = groups.groupby("model")["correct"].transform("mean")
     known = groups[share.between(0, 1, inclusive="neither")]
     need(len(known), models, "all answers are right, or all are wrong; ask other questions")

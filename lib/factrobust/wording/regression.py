@@ -1,12 +1,11 @@
-"""Will a model answer a question correctly? Paper 3's logistic regression (4.2): fitted, applied, read.
+"""Will a model answer a question correctly? Paper 3's logistic regression (4.2): fitted, applied,
+read.
 
-Predictors have the paper's names: QCat (category), SPop (log of the subject's popularity), SCons and
-Cert; any other is a numeric column of the table, such as agreement. With QCat, each numeric predictor
-has a slope of its own in each category: correct ~ QCat*log_SPop + QCat*SCons + QCat*Cert. Numeric
-predictors are standardised with the mean and standard deviation of the rows fitted on. Rows are
-questions, of a table `schemas.Groups`.
-
-A fit without a finite or unique maximum is penalised (`factrobust.regression`); `fit` says so.
+Predictors have the paper's names: QCat (category), SPop (log of the subject's popularity), SCons
+and Cert, or those of numeric columns. With QCat, each numeric predictor has a slope in each
+category: correct ~ QCat*log_SPop + QCat*SCons + QCat*Cert. Numeric predictors are standardised on
+the rows fitted on. Rows are questions (`schemas.Groups`). A fit without a finite or unique maximum
+is penalised (`factrobust.regression`); `fit` says so.
 """
 
 import re
@@ -62,9 +61,8 @@ def fit(
 ) -> Fit:
     """Fit correctness on the predictors, one row a question of one model, which is not `undefined`.
 
-    Without `interactions` a numeric predictor has one slope, and QCat only moves the intercept. A
-    numeric predictor that does not vary becomes 0 throughout, and is reported as collinear; a QCat
-    of one category is left to the intercept.
+    Without `interactions`, QCat only moves the intercept. A numeric predictor that does not vary
+    becomes 0 and is reported as collinear; a single category is left to the intercept.
     """
     frame = _frame(groups, predictors)
     numeric = frame.drop(columns="QCat", errors="ignore")
@@ -81,8 +79,8 @@ def fit(
 
 
 def predict(fitted: Fit, groups: pd.DataFrame) -> Array:
-    """Predicted probability that each question is answered correctly, [row]; NaN for a question of a
-    category that the fit has not seen."""
+    """Predicted probability that each question is answered correctly, [row]; NaN for a new
+    category."""
     frame = _frame(groups, fitted.predictors)
     design = _design(frame, fitted.scaling, fitted.categories, fitted.interactions)
     known = frame["QCat"].isin(fitted.categories) if "QCat" in frame else True
@@ -90,7 +88,7 @@ def predict(fitted: Fit, groups: pd.DataFrame) -> Array:
 
 
 def undefined(groups: pd.DataFrame) -> str | None:
-    """Why no regression can be fitted to these rows (none, all right, all wrong), or None."""
+    """Why no regression can be fitted to these rows, or None."""
     right = int(groups["correct"].sum())
     if len(groups) == 0:
         return "there are no questions"
@@ -102,10 +100,8 @@ def undefined(groups: pd.DataFrame) -> str | None:
 def summary(
     groups: pd.DataFrame, sets: Sequence[Sequence[str]] = REDUCED, *, interactions: bool = True
 ) -> pd.DataFrame:
-    """Goodness of fit without a held-out part, one row a model and set of predictors (table 8).
-
-    A model for which no regression can be fitted has NaN and the reason in `fit`.
-    """
+    """Goodness of fit on all rows, one row a model and set of predictors (table 8). A model for
+    which no regression can be fitted has NaN and the reason in `fit`."""
     rows: list[tuple] = []
     for (model, part), names in product(groups.groupby("model", sort=False), sets):
         numbers: tuple = (np.nan, np.nan, np.nan, len(part), f"none: {undefined(part)}")
@@ -126,8 +122,8 @@ def _frame(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
 def _design(
     frame: pd.DataFrame, scaling: pd.DataFrame, categories: Sequence[str], interactions: bool
 ) -> pd.DataFrame:
-    """The design of the formula: intercept and standardised predictors, and behind the intercept, or
-    with `interactions` each of them, what is added to it in each category but the first."""
+    """The design: intercept and standardised predictors, and behind the intercept, or with
+    `interactions` each of them, what is added to it in each category but the first."""
     z = (frame[scaling.index].to_numpy() - scaling["mean"].to_numpy()) / scaling["sd"].to_numpy()
     terms = {"intercept": np.ones(len(frame))} | dict(zip(scaling.index, z.T, strict=True))
     inside = {c: (frame["QCat"] == c).to_numpy() for c in categories[1:]}
@@ -149,9 +145,9 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
     """One row a coefficient (tables 7 and 10 to 14), with Wald's p-value and interval, in logits.
 
     A term is "intercept", "SCons", "QCat[T.capital]" or "QCat[T.capital]:SCons"; `category` is the
-    row's, else the reference's, "" without QCat. The conditional numbers are those of the base
-    coefficient plus this one, which is the category's own intercept or slope; odds are exp of the
-    coefficient and its bounds.
+    term's, else the reference ("" without QCat). The conditional numbers are the category's own
+    intercept or slope: the base coefficient plus this one. odds are exp of the coefficient and its
+    bounds.
     """
     names = fitted.coefficients.index
     plain = names.str.replace(CATEGORY, "", regex=True).str.strip(":")
@@ -177,10 +173,8 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
 
 
 def wald(fitted: Fit) -> pd.DataFrame:
-    """Wald's chi-square b' V^-1 b of each term of the formula (table 9): are its `df` coefficients 0?
-
-    Beside interactions, a numeric term is its slope in the reference category.
-    """
+    """Wald's chi-square b' V^-1 b of each term of the formula (table 9): are its `df` coefficients
+    0? With interactions, a numeric term is its slope in the reference category."""
     terms = fitted.coefficients.index.str.replace(CATEGORY, "QCat", regex=True)
     rows = []
     for term in terms.unique():
@@ -195,8 +189,8 @@ def wald(fitted: Fit) -> pd.DataFrame:
 def within(groups: pd.DataFrame, relations: Sequence[str]) -> pd.DataFrame:
     """Coefficients of regressions inside single categories, one fit each (table 7).
 
-    Predictors are standardised within the category; table 7 prints the odds ratios. A category whose
-    answers are all right or all wrong has one row, without numbers, whose `fit` gives the reason.
+    Predictors are standardised within the category. A category with all answers right or all wrong
+    has one row without numbers, with the reason in `fit`.
     """
     tables = []
     for (model, questions), relation in product(groups.groupby("model", sort=False), relations):
@@ -211,10 +205,9 @@ def within(groups: pd.DataFrame, relations: Sequence[str]) -> pd.DataFrame:
 def binned_correctness(groups: pd.DataFrame, *, bins: int) -> pd.DataFrame:
     """Share of right answers against each numeric predictor, by category (figure 5).
 
-    The range of a predictor, over all questions of a model, is cut into bins of equal width; the
-    midpoint is in the predictor's own unit. A category's rows outside its own central 95% of the
-    predictor are left out, and so are empty bins. Intervals are exact binomial 95% ones over the n
-    questions of a bin.
+    A predictor's range, over all questions of a model, is cut into bins of equal width; midpoint is
+    in the predictor's unit. Rows outside the category's central 95% and empty bins are left out.
+    Intervals are exact binomial 95% ones over the n questions of a bin.
     """
     names = {COLUMNS[name]: name for name in NUMERIC}
     keys = ["model", "relation", "predictor"]

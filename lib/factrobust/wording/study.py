@@ -1,7 +1,4 @@
-"""How a notebook of part 3 starts: one call loads questions in all their wordings, asks and marks them.
-
-study = wording.Study(globals())
-"""
+"""How a notebook of part 3 starts: study = wording.Study(globals())."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +17,10 @@ from factrobust.wording import facts, metrics, probe
 class Study(study.Study):
     """Part 3: each of `models` is asked the questions of `n_facts` of `data` in all their wordings.
 
-    Holds the `questions` with their paraphrases, the `encoder` that tells how alike texts are, and
-    the NLI model `nli`, if one is named. `formats` is the prompt format of each model, the paper's or
-    `prompt_format`; `responses` are the greedy answers, `marked` the same with right or wrong. All facts
-    of the data, not only those asked, tell longer names. With a parameter `exposures`, facts of the
-    invented world that were told so often; with `variants`, asked in these wordings alone.
+    Holds the `questions`, the `encoder` (how alike texts are), the NLI model `nli` (or None), the
+    prompt `formats` of the models (the paper's, or `prompt_format`), the greedy `responses`, and
+    these `marked`; all facts of the data tell longer names. A parameter `exposures` takes facts of
+    the invented world told so often; `variants` takes these wordings alone.
     """
 
     unit, cluster = "group_id", "relation"
@@ -61,19 +57,19 @@ class Study(study.Study):
         return self.concat_over_models(answers)
 
     def _sets(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Their texts together (`wording.metrics.text_groups`), and how alike they are."""
+        """`wording.metrics.text_groups` of the rows, with `int_sim`."""
         sets = metrics.text_groups(rows)
         return sets.assign(int_sim=self.encoder.similarity(sets["texts"].tolist()))
 
     @cached_property
     def answer_sets(self) -> pd.DataFrame:
-        """The answers to all wordings of a question together, with their `int_sim`."""
+        """The answers to all wordings of a question together, with `int_sim`."""
         return schemas.AnswerSets.validate(self._sets(self.responses))
 
     @cached_property
     def originals(self) -> pd.DataFrame:
-        """`marked` of the original questions, each with the `answer_sets` of all its wordings and their
-        `scons`, which is `int_sim` from 0 to 1."""
+        """`marked` of the original questions with their `answer_sets` and `scons`, which is
+        `int_sim` in 0 to 1."""
         sets = self.answer_sets.assign(scons=self.answer_sets["int_sim"].clip(0, 1))
         return self.marked[self.marked["variant"] == 0].merge(sets, on=metrics.KEY)
 
@@ -87,7 +83,8 @@ class Study(study.Study):
 
     @cached_property
     def sample_sets(self) -> pd.DataFrame:
-        """The `samples` of a question together, with their `int_sim` and `clusters` that say the same."""
+        """The `samples` of a question together, with `int_sim` and `clusters`
+        (`wording.probe.meanings`)."""
         sets = self._sets(self.samples)
         return sets.assign(clusters=probe.meanings(sets["texts"], self.encoder, self.nli))
 
@@ -103,10 +100,8 @@ class Study(study.Study):
 
     @cached_property
     def groups(self) -> pd.DataFrame:
-        """One row a model and question: right or not, and the predictors (`wording.metrics.predictors`).
-
-        Questions without a popularity are left out; where none has one it is the constant 0.
-        """
+        """`wording.metrics.predictors`, a row a model and question. Questions without a popularity
+        are left out; where none has one it is 0."""
         sets = self.answer_sets, self.sample_sets, self.bare_sets
         table = schemas.Groups.validate(metrics.predictors(self.marked, *sets))
         missing = table["log_popularity"].isna()
