@@ -119,7 +119,8 @@ class SavedData(pytest.Item):
             for path in json.loads(about.read_text("utf-8")).get("inputs", [])
         }
         opened = (out / "opened.txt").read_text("utf-8") if (out / "opened.txt").exists() else ""
-        read = {path for path in opened.split() if new and not path.startswith(NO_INPUTS)}
+        before, _, _ = opened.rpartition("saved\n")  # what is read after that is only shown
+        read = {path for path in before.splitlines() if not path.startswith(("saved", *NO_INPUTS))}
         wrong += [
             f"{path} was read, and no .json says so: see paths.noted" for path in read - named
         ]

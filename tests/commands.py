@@ -59,10 +59,10 @@ COMMANDS = [
     Command(reproduce("PROFILE=smoke"), prints="Notebooks and figures are in build/smoke/."),
     Command(reproduce("", "0-*"), prints="numbers in"),
     Command(reproduce("CLUSTER=local WORKERS=2", "0-*"), prints="numbers in"),
-    Command(reproduce("PROFILE=world", "1-decoding/1.[1245]*"), prints="are in build/world/."),
-    Command(reproduce("PROFILE=world", "2-time/2.2-*"), prints="are in build/world/."),
-    Command(reproduce("PROFILE=world", "3-wording/3.2-*"), prints="are in build/world/."),
-    Command(reproduce("PROFILE=world", "4-context/4.2-*"), prints="are in build/world/."),
+    *(
+        Command(reproduce("PROFILE=world", only), prints="are in build/world/.")
+        for only in ("1-decoding/1.[1245]*", "2-time/2.2-*", "3-wording/3.2-*", "4-context/4.2-*")
+    ),
     Command(reproduce("PROFILE=mine", "1-decoding/1.[12]*"), 1, "knows none"),
     Command(reproduce("PROFILE=served", "1-decoding/1.1*"), prints="are in build/served/."),
     # Without a network, or the account that a gated model needs, it says so in one sentence.
@@ -74,46 +74,8 @@ COMMANDS = [
     Command("make records", 2, "run `make reproduce` first"),  # of all notebooks
     Command("make replay", prints="numbers in"), Command("make normalise"), Command("make clean"),
 ]  # fmt: skip
-ELSEWHERE = {
-    "env": "CI", "test": "CI", "lint": "CI", "reproduce": "by hand, whole: 33 minutes",
-    "bench": "by hand: its parts have tests", "constraints": "by hand, when packages are raised",
-    "lab": "by hand, in a browser", "commands": "this one",
-}  # fmt: skip
-
-
-def prepare(url: str) -> None:
-    """A fresh clone with the environment of this folder and a reader's own files."""
-    shutil.rmtree(CLONE, ignore_errors=True)
-    subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", ROOT, CLONE], check=True)
-    (CLONE / ".venv").symlink_to(Path(sys.prefix))
-    for name, text in PROFILES.items():
-        (CLONE / "profiles" / f"{name}.yaml").write_text(text.replace("%s", url), encoding="utf-8")
-    rows = (ROOT / "data" / "facts.csv").read_text(encoding="utf-8").splitlines()
-    (CLONE / "data" / "mine.csv").write_text("\n".join(rows[:13]) + "\n", encoding="utf-8")
-
-
-def serve() -> tuple[object, str]:
-    """llama.cpp's server with an embedded model: while the first lives, it answers at the second."""
-    import xllamacpp
-
-    [(package, weights)] = EMBEDDED[SERVED].parts
-    spec = find_spec(package)
-    assert spec
-    assert spec.submodule_search_locations
-    about = xllamacpp.CommonParams()
-    about.model.path = os.fspath(Path(spec.submodule_search_locations[0]) / weights)
-    about.model_alias, about.hostnames, about.port = {"served"}, ["127.0.0.1"], 0
-    about.n_ctx, about.n_parallel, about.verbosity = 4096, 4, 0
-    server = xllamacpp.Server(about)
-    return server, f"{server.listening_address}/v1"
-
-
-def ends_as_it_should(command: Command) -> bool:
-    """Run one in the clone and say how it ended; its output is told when that is not as it should be."""
-    began = time.monotonic()
-    stamp = ".venv/.ready"  # as old as it is: the clone's files are younger
-    words = command.run.replace("make ", f"make -o {stamp} ", 1)
-    variables = os.environ | {"PYTHONPATH": str(CLONE / "lib"), "CONDA_DEFAULT_ENV": ""}
+# By CI; by hand: reproduce whole, bench, constraints (when packages are raised), lab (in a browser).
+ELSEWHERE = {"env", "test", "lint", "reproduce", "bench", "constraints", "lab", "commands"}
     how = {"shell": True, "cwd": CLONE, "capture_output": True, "text": True}
     done = subprocess.run(words, env=variables, **how)  # type: ignore[call-overload]
     said = done.stdout + done.stderr
@@ -132,7 +94,7 @@ def main() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE))
     run = {word for command in COMMANDS for word in re.findall(r"make ([a-z]+)", command.run)}
-    if forgotten := targets - run - ELSEWHERE.keys():
+    if forgotten := targets - run - ELSEWHERE:
         sys.exit(f"Neither run here nor elsewhere: make {', make '.join(sorted(forgotten))}.")
     server, url = serve()
     prepare(url)

@@ -1,4 +1,5 @@
-"""Run at the start of a kernel: notes in `opened.txt` of its output folder which data files it reads."""
+"""Run at the start of a kernel: `opened.txt` of its output folder tells which data files it reads, and
+when it saves a result."""
 
 import os
 import sys
@@ -6,11 +7,19 @@ from pathlib import Path
 
 from factrobust.paths import DATA
 
+OUT = Path(os.environ["FACTROBUST_OUT"])
+
 
 def note(event: str, arguments: tuple[object, ...]) -> None:
-    if event == "open" and str(arguments[0]).startswith(f"{DATA}{os.sep}"):
-        with Path(os.environ["FACTROBUST_OUT"], "opened.txt").open("a", encoding="utf-8") as file:
-            file.write(f"{Path(str(arguments[0])).relative_to(DATA.parent).as_posix()}\n")
+    path = str(arguments[0]) if event == "open" else ""
+    if path.startswith((f"{DATA}{os.sep}", f"{OUT / 'figures'}{os.sep}")):
+        inside = (
+            Path(path).relative_to(DATA.parent).as_posix()
+            if path.startswith(str(DATA))
+            else "saved"
+        )
+        with (OUT / "opened.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{inside}\n")
 
 
 sys.addaudithook(note)

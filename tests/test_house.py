@@ -24,7 +24,7 @@ BELOW = dict.fromkeys(BASE, BASE)
 BELOW |= dict.fromkeys(("models", "datasets", "plots"), BASE)  # a model knows no fact
 BELOW |= {"endings": {*BASE, "models"}, "study": {*BASE, "models", "datasets"}}
 BELOW |= dict.fromkeys(ROOMS, FLOOR) | {"exposure": {*FLOOR, *ROOMS}}
-BELOW |= {"reproduce": {*FLOOR, *ROOMS}, "__init__": {"models", "context"}}
+BELOW |= {"reproduce": {*FLOOR}, "__init__": {"models", "context"}}
 # In a room: what a module is, which of these it may import, and what of the floor it may not.
 KINDS = {
     "facts": "facts dates rules corpus", "probe": "probe classify",

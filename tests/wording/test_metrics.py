@@ -6,6 +6,7 @@ import pytest
 from pandera.errors import SchemaError
 
 from factrobust import schemas
+from factrobust.tables import TooFewError
 from factrobust.wording import metrics
 
 
@@ -150,6 +151,8 @@ def test_controls_are_answers_to_other_questions_in_the_same_wording():
         assert len(set(asked)) == len(asked)
         assert len(set(variants)) == len(variants)
     assert sorted(text for texts in found for text in texts) == sorted(table["text"][:-1])
+    with pytest.raises(TooFewError, match="ask about more facts"):
+        controls(table[-1:])
     other = controls(table.sample(frac=1, random_state=0)).set_index("group_id")
     assert all(sorted(other["texts"][name]) == sorted(texts) for name, texts in found.items())
     again = controls(table, seed=1).set_index("group_id")["texts"]

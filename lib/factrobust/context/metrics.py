@@ -62,7 +62,8 @@ def perplexity(logprobs: ArrayLike) -> float:
     """exp of the mean negative natural log-probability of an answer's tokens, [token] (equations 1
     and 2). NaN without tokens."""
     x = np.asarray(logprobs, dtype=float)
-    return float(np.exp(-x.mean())) if x.size else np.nan
+    with np.errstate(over="ignore"):  # of a mean below -709 it is infinite
+        return float(np.exp(-x.mean())) if x.size else np.nan
 
 
 def first_entropy(alternatives: Alternatives) -> float:
