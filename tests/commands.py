@@ -22,14 +22,12 @@ CLONE = BUILD / "commands"
 SERVED = "smollm2-135m-instruct"
 PROFILES = {
     "mine": """
-description: facts of my own, asked of a model of my own
 defaults:
   models: [data/world/models/world-s]
   data: [data/mine.csv]
   n_boot: 50
 """,
     "served": """
-description: an endpoint with a budget
 defaults:
   models: [{url: %s, model: served, api: completions, budget_requests: 2000}]
   n_questions: 12
@@ -76,15 +74,46 @@ COMMANDS = [
 ]  # fmt: skip
 # By CI; by hand: reproduce whole, bench, constraints (when packages are raised), lab (in a browser).
 ELSEWHERE = {"env", "test", "lint", "reproduce", "bench", "constraints", "lab", "commands"}
+
+
+def prepare(url: str) -> None:
+    """A fresh clone with the environment of this folder and a reader's own files."""
+    shutil.rmtree(CLONE, ignore_errors=True)
+    subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", ROOT, CLONE], check=True)
+    (CLONE / ".venv").symlink_to(Path(sys.prefix))
+    for name, text in PROFILES.items():
+        (CLONE / "profiles" / f"{name}.yaml").write_text(text.replace("%s", url), encoding="utf-8")
+    rows = (ROOT / "data" / "facts.csv").read_text(encoding="utf-8").splitlines()
+    (CLONE / "data" / "mine.csv").write_text("\n".join(rows[:13]) + "\n", encoding="utf-8")
+
+
+def serve() -> tuple[object, str]:
+    """llama.cpp's server with an embedded model: while the first lives, it answers at the second."""
+    import xllamacpp
+
+    [(package, weights)] = EMBEDDED[SERVED].parts
+    [folder] = find_spec(package).submodule_search_locations
+    about = xllamacpp.CommonParams()
+    about.model.path = os.fspath(Path(folder) / weights)
+    about.model_alias, about.hostnames, about.port = {"served"}, ["127.0.0.1"], 0
+    about.n_ctx, about.n_parallel, about.verbosity = 4096, 4, 0
+    server = xllamacpp.Server(about)
+    return server, f"{server.listening_address}/v1"
+
+
+def ends_as_it_should(command: Command) -> bool:
+    """Run one in the clone and say how it ended; its output is told when that is not as it should be."""
+    began = time.monotonic()
+    # The clone's files are younger than the environment's stamp.
+    words = command.run.replace("make ", "make -o .venv/.ready ", 1)
+    variables = os.environ | {"PYTHONPATH": str(CLONE / "lib"), "CONDA_DEFAULT_ENV": ""}
     how = {"shell": True, "cwd": CLONE, "capture_output": True, "text": True}
     done = subprocess.run(words, env=variables, **how)  # type: ignore[call-overload]
     said = done.stdout + done.stderr
     status = int(re.findall(r"Error (\d+)\s*$", said)[0]) if done.returncode else 0
-    good = status == command.status and command.prints in said
-    good &= "Traceback" not in said
-    print(
-        f"{'ok  ' if good else 'FAIL'} {time.monotonic() - began:4.0f} s  {command.run}", flush=True
-    )
+    good = status == command.status and command.prints in said and "Traceback" not in said
+    seconds = time.monotonic() - began
+    print(f"{'ok  ' if good else 'FAIL'} {seconds:4.0f} s  {command.run}", flush=True)
     if not good:
         print(f"status {status}, should be {command.status} with {command.prints!r}:\n{said}")
     return good
