@@ -34,8 +34,8 @@ def mark(table: pd.DataFrame, *rule: str, **columns: object) -> pd.DataFrame:
 
 
 def test_perplexity_by_hand() -> None:
-    # Two tokens of probability 1/2 and 1/8: 2 to the mean of 1 and 3 bits.
-    assert metrics.perplexity(np.log([1 / 2, 1 / 8])) == pytest.approx(4)
+    # Tokens of probability 1/2, 1/2 and 1/128: 2 to the mean of 1, 1 and 7 bits.
+    assert metrics.perplexity(np.log([1 / 2, 1 / 2, 1 / 128])) == pytest.approx(8)
     assert metrics.perplexity([0.0]) == 1
     assert np.isnan(metrics.perplexity([]))
 
