@@ -64,12 +64,12 @@ COMMANDS = [
     Command(reproduce("PROFILE=mine", "1-decoding/1.[12]*"), 1, "knows none"),
     Command(reproduce("PROFILE=served", "1-decoding/1.1*"), prints="are in build/served/."),
     # Without a network, or the account that a gated model needs, it says so in one sentence.
-    Command("HF_HUB_OFFLINE=1 " + reproduce("PROFILE=hub-small", "1-decoding/1.1*"), 1, "Error: "),
+    Command("HF_HUB_OFFLINE=1 " + reproduce("PROFILE=hub-small", "1-decoding/1.1*"), 1, "from the hub ("),
     Command(reproduce("PROFILE=papr"), 2, "There is no profile 'papr'"),
     Command(reproduce("", "nothing*"), 2, "matches 'notebooks/nothing*'"),
     Command("make grow MODEL=world-s", prints="world-s"),
     Command("make grow MODEL=world-x", 2, "world-x"),
-    Command("make records", 2, "run `make reproduce` first"),  # of all notebooks
+    Command("make records", 1, "run `make reproduce` first"),  # of all notebooks
     Command("make replay", prints="numbers in"), Command("make normalise"), Command("make clean"),
 ]  # fmt: skip
 # By CI; by hand: reproduce whole, bench, constraints (when packages are raised), lab (in a browser).

@@ -17,7 +17,6 @@ import pandas as pd
 import pytest
 import transformers
 from huggingface_hub import constants
-from huggingface_hub.errors import LocalEntryNotFoundError
 
 import factrobust
 from factrobust.models import load
@@ -164,7 +163,9 @@ def test_a_branch_is_the_commit_that_the_cache_has(tmp_path, monkeypatch):
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text)
     assert find_weights("org/model@v1").identity == f"hub:org/model@{commit}"
-    with pytest.raises(LocalEntryNotFoundError):
+    with pytest.raises(
+        ModelError, match=r"org/another@v1 cannot be had from the hub \(.*\): check"
+    ):
         load_model("org/another@v1")
 
 

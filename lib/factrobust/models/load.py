@@ -229,7 +229,13 @@ def _hub_commit(name: str, file: str) -> tuple[str, str]:
         return repository, revision
     from huggingface_hub import hf_hub_download
 
-    path = hf_hub_download(repository, file, revision=revision)
+    try:
+        path = hf_hub_download(repository, file, revision=revision)
+    except OSError as error:  # all of the hub's own, and the network's
+        raise ModelError(
+            f"{name} cannot be had from the hub ({str(error).split('. ')[0]}): check its name and the "
+            "network, log in for a gated model, or give a folder, a .gguf file or an endpoint."
+        ) from error
     return repository, Path(path).parent.name
 
 

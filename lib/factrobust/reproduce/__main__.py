@@ -38,7 +38,7 @@ from factrobust.reproduce.profiles import LAPTOP, Mode, find_notebooks, paramete
 SHOW_SECONDS = 15  # between two lines of progress
 REPLAYED_AT_ONCE = 3  # notebooks; models that compute take all of a machine, one at a time
 # The library's errors, by name: one sentence that says it all, where others need their traceback.
-OURS = ("FactsError", "LacksError", "ModelError", "RecordsError", "TooFewError")
+OURS = ("ConnectionError", "FactsError", "LacksError", "ModelError", "RecordsError", "TooFewError")
 # Those of one notebook alone: of a model that cannot do what it needs, or of cases.
 OF_ONE = ("LacksError", "TooFewError")
 
