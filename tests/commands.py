@@ -25,13 +25,11 @@ PROFILES = {
 defaults:
   models: [data/world/models/world-s]
   data: [data/mine.csv]
-  n_boot: 50
 """,
     "served": """
 defaults:
   models: [{url: %s, model: served, api: completions, budget_requests: 2000}]
   n_questions: 12
-  n_boot: 50
 """,
 }
 

@@ -25,7 +25,7 @@ from factrobust import tables
 from factrobust.models.interface import Model, ModelError, RecordedModel
 from factrobust.models.prompts import CHATS, FORMATS
 from factrobust.models.records import Records
-from factrobust.paths import DATA
+from factrobust.paths import DATA, ROOT
 
 FILE = DATA / "models.csv"
 GROWN = DATA / "world" / "models"  # what `models.grow` made, a folder each
@@ -195,6 +195,7 @@ def find_weights(name: str) -> Weights:
     if settings and settings.sha256:
         return Weights(name, f"sha256:{settings.sha256[:16]}", settings)
     path = Path(name).expanduser().absolute()
+    path = path if path.exists() else ROOT / Path(name).expanduser()  # of a profile
     if path.suffix == ".gguf" and path.is_file():
         return Weights(str(path), f"sha256:{sha256([path])[:16]}", settings)
     if path.is_dir():
@@ -203,9 +204,8 @@ def find_weights(name: str) -> Weights:
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
         # With the names: other files may hold the same contents, cut elsewhere.
         files = "".join(f"{sha256([file])} {file.name}\n" for file in model_files(path))
-        return Weights(
-            str(path), f"sha256:{hashlib.sha256(files.encode()).hexdigest()[:16]}", settings
-        )
+        digest = hashlib.sha256(files.encode()).hexdigest()
+        return Weights(str(path), f"sha256:{digest[:16]}", settings)
     if HUB_ID.fullmatch(name.partition("@")[0]) and path.suffix != ".gguf":
         hub = _hub_commit(name, "config.json")
         there, other = "@".join(hub), None
