@@ -108,7 +108,7 @@ def ends_as_it_should(command: Command) -> bool:
     how = {"shell": True, "cwd": CLONE, "capture_output": True, "text": True}
     done = subprocess.run(words, env=variables, **how)  # type: ignore[call-overload]
     said = done.stdout + done.stderr
-    status = int(re.findall(r"Error (\d+)\s*$", said)[0]) if done.returncode else 0
+    status = int([*re.findall(r"Error (\d+)\s*$", said), done.returncode][0])
     good = status == command.status and command.prints in said and "Traceback" not in said
     seconds = time.monotonic() - began
     print(f"{'ok  ' if good else 'FAIL'} {seconds:4.0f} s  {command.run}", flush=True)
