@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce replay plan test commands lab bench records grow lint normalise constraints clean
+.PHONY: help env reproduce replay plan test commands lab bench restore records grow lint normalise constraints clean
 
 PYTHON  ?= python3
 PROFILE ?= laptop
@@ -69,6 +69,9 @@ plan: $(READY) ## what a profile would ask of each model: calls, tokens, GPU mem
 	@"$(PY)" -m factrobust.reproduce.plan --profile "$(PROFILE)" $(PLAN)
 
 env: $(READY) ## only set up the environment
+
+restore: $(READY) ## put the committed answers into build/records: `make reproduce` then asks what is missing alone
+	@"$(PY)" data/export_records.py --restore
 
 records: $(READY) ## rewrite data/records from the answers that `make reproduce` collected
 	@"$(PY)" data/export_records.py

@@ -1,6 +1,7 @@
 """From the working store to the committed files: what the notebooks used, and nothing else.
 
-python data/export_records.py    # for the project's own, as `make records` does
+python data/export_records.py              # for the project's own, as `make records` does
+python data/export_records.py --restore    # back: `make reproduce` then asks what is missing alone
 """
 
 import hashlib
@@ -20,11 +21,15 @@ import pyarrow.parquet as pq
 from factrobust.models.records import (
     COLUMNS,
     INDEX,
+    INSERT,
     SCHEMA,
+    Call,
     RecordsError,
+    key_of,
     opened,
     places,
     read_index,
+    read_texts,
 )
 
 COUNTS = "calls.csv"
@@ -67,6 +72,17 @@ def export(path: Path, folder: Path) -> list[Path]:
         if old.name not in files:
             old.unlink()
     return [folder / name for name in files]
+
+
+def restore(path: Path, folder: Path) -> int:
+    """Put the committed records into a working store, which keeps what it has; their number."""
+    files = read_index(folder)["files"]
+    with opened(path) as db:
+        for name, about in files.items():
+            texts = read_texts(folder / name, about["sha256"])
+            calls = ((Call(*call), text) for call, text in texts.items())
+            db.executemany(INSERT, ((key_of(call), *call, text) for call, text in calls))
+    return sum(about["calls"] for about in files.values())
 
 
 def count_calls(marked: Iterable[Row]) -> pd.DataFrame:
@@ -123,9 +139,12 @@ def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def main() -> None:
-    """Write the committed records anew, and say how large they are."""
+    """Write the committed records anew, and say how large they are; or put them back."""
     working, committed = places()
     try:
+        if sys.argv[1:] == ["--restore"]:
+            print(f"{restore(working, committed):,} answers are in {working}")
+            return
         files = export(working, committed)
     except (RecordsError, OSError) as error:
         sys.exit(str(error))

@@ -67,6 +67,7 @@ COMMANDS = [
     Command(reproduce("", "nothing*"), 2, "matches 'notebooks/nothing*'"),
     Command("make grow MODEL=world-s", prints="world-s"),
     Command("make grow MODEL=world-x", 2, "world-x"),
+    Command("make restore", 0, "answers are in"),
     Command("make records", 1, "run `make reproduce` first"),  # of all notebooks
     Command("make replay", prints="numbers in"), Command("make normalise"), Command("make clean"),
 ]  # fmt: skip

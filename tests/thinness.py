@@ -20,9 +20,9 @@ def main() -> None:
     notebooks = [nbformat.read(ROOT / name, as_version=4) for name in find_notebooks(ROOT)]
     code = [cell.source for node in notebooks for cell in node.cells if cell.cell_type == "code"]
     counts = [
-        (lines(path.read_text("utf-8") for path in library), 14_300, "lines of lib/"),
+        (lines(path.read_text("utf-8") for path in library), 16_000, "lines of lib/"),
         (len(library), 85, "files"),
-        (lines(path.read_text("utf-8") for path in tests), 16_000, "lines of tests/"),
+        (lines(path.read_text("utf-8") for path in tests), 18_000, "lines of tests/"),
         (lines(code), 2_800, "lines of notebook code"),
     ]
     if REPLAYED.exists():

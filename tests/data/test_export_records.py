@@ -6,7 +6,7 @@ from pathlib import Path
 import export_records as exporting
 import pandas as pd
 import pytest
-from export_records import COUNTS, export, main
+from export_records import COUNTS, export, main, restore
 
 from factrobust.models.records import COLUMNS, INDEX, Call, Records, RecordsError
 
@@ -66,6 +66,23 @@ def test_files_depend_on_the_records_alone(path, base, toy, monkeypatch):
     next(base.glob("*.score.*")).write_bytes(b"damaged")
     (base / INDEX).write_text('{"schema": 0}')
     export(path, base)
+    assert contents(base) == before
+
+
+def test_a_restored_store_needs_no_model_and_exports_the_same(base, toy, tmp_path, monkeypatch):
+    before, second = contents(base), tmp_path / "second.sqlite"
+    Records(second).put(toy.calls(1, operation="other"), ["kept"])
+    assert restore(second, base) == 80
+    records = Records(second)
+    assert records.get(toy.calls(1, operation="other")) == ["kept"]
+    with pytest.raises(RecordsError, match="nothing to export"):  # until notebooks use them
+        export(second, base)
+    monkeypatch.setenv("FACTROBUST_NOTEBOOK", NOTEBOOK)
+    assert records.get(toy.calls(50)) == list(range(50))
+    monkeypatch.setenv("FACTROBUST_NOTEBOOK", OTHER)
+    assert records.get(toy.calls(30, operation="generate")) == list(range(30))
+    records.get(toy.calls(5))
+    export(second, base)
     assert contents(base) == before
 
 
