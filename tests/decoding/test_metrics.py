@@ -401,3 +401,9 @@ def test_noise_weakens_a_correlation() -> None:
     assert noisy == pytest.approx([0.8 / math.sqrt(2)])
     drawn = metrics.noisy_correlation(np.array([[2.0, 0, 0, 1]]), x, y, np.zeros(4))
     assert drawn == pytest.approx([1.0])
+
+
+def test_min_p_keeps_a_token_alone_up_to_a_temperature() -> None:
+    # Odds of 100 to 1 are 10 to 1 at t = 2.
+    assert metrics.alone_up_to(np.log([0.9, 0.009, 0.001]), 0.1) == pytest.approx(2)
+    assert metrics.alone_up_to(np.log([0.5, 0.25]), 0.5) == pytest.approx(1)

@@ -358,6 +358,12 @@ def with_wordings(curves: pd.DataFrame, others: pd.DataFrame, limit: int) -> pd.
     return np.log(summed).reset_index()[list(curves)]
 
 
+def alone_up_to(top_logprobs: Sequence[float], min_p: float) -> float:
+    """The temperature up to which min-p keeps the likeliest token alone: the odds of the second to it,
+    to the power of 1 / t, are below `min_p`."""
+    return float((top_logprobs[0] - top_logprobs[1]) / -np.log(min_p))
+
+
 def scan_to(breaking: pd.DataFrame, end: float) -> pd.DataFrame:
     """The t_b that a scan finds which ends at the temperature `end`: inf beyond it."""
     return breaking.assign(t_b=breaking["t_b"].where(breaking["t_b"] <= end, np.inf))
