@@ -151,6 +151,11 @@ FACTS = pd.DataFrame({"object": ["Nairobi", "8", "Washington", "Jane Austen"]})
 FACTS["aliases"] = [[], ["eight"], ["Washington, D.C."], []]
 
 
+def test_a_high_mean_score_needs_unbroken_facts() -> None:
+    # Half of the facts at 1 and half at 0.8 make 0.9.
+    assert metrics.least_unbroken(pd.Series([0.9, 1.0, 0.7])).tolist() == pytest.approx([0.5, 1, 0])
+
+
 def test_mark() -> None:
     texts = [" in Nairobi", " Eight", " Washington DC.", ""]
     tops = [[UNIFORM, CERTAIN], [CERTAIN], [CERTAIN] * 2, []]

@@ -116,6 +116,13 @@ def frs(
     return scaled if unbroken is None else np.where(np.isinf(t_b), unbroken, scaled)
 
 
+def least_unbroken(mean_frs: pd.Series) -> pd.Series:
+    """The least share of unbroken facts that a mean FRS at d = 1 needs [row]: they score 1, and those
+    that break up to t = 2 at most 0.8 (appendix G)."""
+    most = float(frs(0.0, 2.0))
+    return ((mean_frs - most) / (1 - most)).clip(lower=0)
+
+
 def mark_greedy(responses: pd.DataFrame, *, whole_words: bool = True) -> pd.DataFrame:
     """A table `schemas.MarkedAnswers` of responses of `decoding.probe.greedy` (4.1.2, 4.2, 4.3)."""
     pairs = list(zip(responses["text"], answers(responses), strict=True))
