@@ -163,6 +163,8 @@ def test_mark() -> None:
     assert marked["exact_match"].tolist() == [False, True, True, False]
     assert marked["contains"].tolist() == [True, True, True, False]
     np.testing.assert_allclose(marked["entropy"], [0.5, 0, 0, np.nan], atol=1e-12)
+    nothing = metrics.mark_greedy(FACTS[:0].assign(text="", top_logprobs=""))
+    assert nothing[["exact_match", "contains"]].dtypes.tolist() == [bool, bool]
 
 
 def test_select_known_draws_by_hash() -> None:

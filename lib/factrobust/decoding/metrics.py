@@ -126,9 +126,10 @@ def least_unbroken(mean_frs: pd.Series) -> pd.Series:
 def mark_greedy(responses: pd.DataFrame, *, whole_words: bool = True) -> pd.DataFrame:
     """A table `schemas.MarkedAnswers` of responses of `decoding.probe.greedy` (4.1.2, 4.2, 4.3)."""
     pairs = list(zip(responses["text"], answers(responses), strict=True))
+    contains = [text.contains(t, a, whole_words=whole_words) for t, a in pairs]
     return responses.assign(
-        exact_match=[text.exact_match(t, a) for t, a in pairs],
-        contains=[text.contains(t, a, whole_words=whole_words) for t, a in pairs],
+        exact_match=np.array([text.exact_match(t, a) for t, a in pairs], dtype=bool),
+        contains=np.array(contains, dtype=bool),  # also without a response
         entropy=[answer_entropy(top) for top in responses["top_logprobs"]],
     )
 
