@@ -151,6 +151,11 @@ FACTS = pd.DataFrame({"object": ["Nairobi", "8", "Washington", "Jane Austen"]})
 FACTS["aliases"] = [[], ["eight"], ["Washington, D.C."], []]
 
 
+def test_a_high_mean_score_needs_unbroken_facts() -> None:
+    # Half of the facts at 1 and half at 0.8 make 0.9.
+    assert metrics.least_unbroken(pd.Series([0.9, 1.0, 0.7])).tolist() == pytest.approx([0.5, 1, 0])
+
+
 def test_mark() -> None:
     texts = [" in Nairobi", " Eight", " Washington DC.", ""]
     tops = [[UNIFORM, CERTAIN], [CERTAIN], [CERTAIN] * 2, []]
@@ -158,6 +163,8 @@ def test_mark() -> None:
     assert marked["exact_match"].tolist() == [False, True, True, False]
     assert marked["contains"].tolist() == [True, True, True, False]
     np.testing.assert_allclose(marked["entropy"], [0.5, 0, 0, np.nan], atol=1e-12)
+    nothing = metrics.mark_greedy(FACTS[:0].assign(text="", top_logprobs=""))
+    assert nothing[["exact_match", "contains"]].dtypes.tolist() == [bool, bool]
 
 
 def test_select_known_draws_by_hash() -> None:
@@ -173,11 +180,13 @@ def test_select_known_draws_by_hash() -> None:
 
 def test_mark_detours() -> None:
     known = pd.DataFrame({"model": "m", "fact_id": ["p", "q"], "token_ids": [[1, 2], [7]]})
-    known = known.assign(object="Holland", aliases=[["Dutch"], []], text=" Holland")
+    forms = pd.DataFrame(
+        {"model": "m", "fact_id": ["p", "p"], "form": [" The Dutch", " in Holland"]}
+    )
     samples = pd.DataFrame({"model": "m", "fact_id": list("ppppqp"), "correct": [1, 0, 1, 0, 1, 1]})
     samples["token_ids"] = [[1, 2, 9], [1, 2, 5], [4, 1, 2], [1], [7], [4]]
-    samples["text"] = [" Holland", " Hollands", " The Dutch", " H", " Holland", " old Holland"]
-    marked = metrics.mark_detours(samples.astype({"correct": bool}), known)
+    samples["text"] = [" Holland", " Hollands", " The Dutch", " H", " The Dutch", " old Holland"]
+    marked = metrics.mark_detours(samples.astype({"correct": bool}), known, forms)
     assert marked[["begins", "detour", "listed", "spoiled"]].astype(int).to_numpy().tolist() == [
         *([1, 0, 0, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]),
     ]
@@ -315,9 +324,93 @@ def test_entropies() -> None:
     assert found["vocabulary"] == pytest.approx(2)
 
 
-def test_spellings_share_no_output() -> None:
-    forms = metrics.spellings(["Netherlands", "Holland", "Dutch Republic"], "Netherlands")
-    assert {"The Netherlands", "netherlands", "Holland", "holland"} <= set(forms)
-    every = ["Netherlands", *forms]
-    assert not [(a, b) for a in every for b in every if a != b and a.startswith(b)]
-    assert metrics.spellings(["US", "USA", "the US"]) == ["US", "The US", "the US", "us"]
+def test_beginnings_are_likely_tokens_that_say_something() -> None:
+    tokens = [" Holland", " The", "\n", " in", "", "\ufffd"]
+    known = pd.DataFrame({"top_tokens": [[tokens, ["x"]]]})
+    known["top_logprobs"] = [[np.log([0.5, 0.1, 0.1, 0.05, 0.1, 0.1]).tolist(), [0.0]]]
+    assert metrics.beginnings(known, 0.06) == [[" The"]]
+    assert metrics.beginnings(known, 0.05) == [[" The", " in"]]
+    assert metrics.beginnings(known, 0.5) == [[]]
+
+
+def test_wordings_end_with_the_truth_and_share_no_output() -> None:
+    outputs = [
+        *((" in", [" 19", "86", " in", " May"]), (" 1", ["986"]), (" It", [" 1986", "."])),
+        *((" April", [" 1986"]), (" April", [" 1986", " or"]), (" In", [" 1985"]), (" 1986s", [])),
+        (" year", [" 1986", "0"]),  # goes on to another number
+    ]
+    said = pd.DataFrame(outputs, columns=["begun", "tokens"])
+    said = said.assign(model="m", fact_id="f", prompt="p", text=" 1986 ", object="1986")
+    said["aliases"] = [[] for _ in outputs]
+    other = said.iloc[[3]].assign(fact_id="g", text=" May")
+    found = metrics.wordings(pd.concat([said, other]))
+    assert list(found) == ["model", "fact_id", "prompt", "form", "tokens"]
+    assert found[["fact_id", "form", "tokens"]].to_numpy().tolist() == [
+        *(["f", " in 1986", 3], ["f", " It 1986", 2], ["f", " April 1986", 2]),
+        ["g", " April 1986", 2],
+    ]
+    assert metrics.wordings(said[:0]).empty
+
+
+def test_wordings_add_up_to_a_limit_of_tokens() -> None:
+    curves = pd.DataFrame(
+        {"model": "m", "fact_id": ["f", "f", "g"], "temperature": [1.0, 2.0, 1.0]}
+    )
+    curves["logprob"] = np.log([0.5, 0.3, 0.9])
+    others = pd.DataFrame({"model": "m", "fact_id": "f", "temperature": [1.0, 2.0, 1.0]})
+    others = others.assign(logprob=np.log([0.2, 0.1, 0.1]), form=["a", "a", "b"], tokens=[5, 5, 6])
+    for limit, sums in ((4, [0.5, 0.3, 0.9]), (5, [0.7, 0.4, 0.9]), (6, [0.8, 0.4, 0.9])):
+        found = metrics.with_wordings(curves, others, limit)
+        assert list(found) == list(curves)
+        assert np.exp(found["logprob"]).tolist() == pytest.approx(sums)
+
+
+def test_a_scan_finds_nothing_beyond_its_end() -> None:
+    t_b = pd.DataFrame({"fact_id": list("abc"), "t_b": [0.4, 0.8, np.inf]})
+    assert metrics.scan_to(t_b, 0.4)["t_b"].tolist() == [0.4, np.inf, np.inf]
+    assert metrics.scan_to(t_b, 2.0)["t_b"].tolist() == [0.4, 0.8, np.inf]
+
+
+def test_entropy_bound_by_hand() -> None:
+    # t = 1: one half, and 1/18 for each of nine: 0.5 log10 2 + 0.5 log10 18 = 0.7781.
+    assert metrics.entropy_bound(1.0, 1) == pytest.approx(0.5 * np.log10(2) + 0.5 * np.log10(18))
+    # Two tokens of 2^-1/2 each, whose nine rivals share the rest.
+    q = 0.5**0.5
+    two = -q * np.log10(q) - (1 - q) * np.log10((1 - q) / 9)
+    assert metrics.entropy_bound(1.0, 2) == pytest.approx(two)
+    # High t: one rival that is as likely (log10 2), in one of three tokens.
+    assert metrics.entropy_bound([50.0], 3) == pytest.approx([np.log10(2) / 3])
+    assert metrics.entropy_bound(1e-6, 4) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 4])
+def test_no_answer_lies_above_the_entropy_bound(tokens: int) -> None:
+    rng = np.random.default_rng(tokens)
+    for _ in range(150):
+        gaps = [rng.exponential(rng.choice([0.2, 2, 9]), 9) for _ in range(tokens)]
+        if rng.random() < 0.3:  # equal rivals come near the bound
+            gaps = [np.full(9, gap.mean()) for gap in gaps]
+        answer = [np.concatenate([[0.0], -gap]) for gap in gaps]
+        t_b = metrics.crossing(GRID, [log_p(answer, t) for t in GRID])
+        if not np.isfinite(t_b):
+            continue
+        entropy = np.mean([statistics.top_entropy(logits) for logits in answer])
+        assert entropy <= metrics.entropy_bound(t_b, tokens) + 1e-3
+
+
+def test_noise_weakens_a_correlation() -> None:
+    x, y = np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, 2.0, 1.0, 3.0])
+    weights = np.ones((1, 4))
+    # Covariance 1, variances 1.25 and 1.25; with a noise of variance 1.25 r falls by sqrt 2.
+    plain = metrics.noisy_correlation(weights, x, y, np.zeros(4))
+    assert plain == pytest.approx([0.8])
+    noisy = metrics.noisy_correlation(weights, x, y, np.array([0.0, 2.5, 2.5, 0.0]))
+    assert noisy == pytest.approx([0.8 / math.sqrt(2)])
+    drawn = metrics.noisy_correlation(np.array([[2.0, 0, 0, 1]]), x, y, np.zeros(4))
+    assert drawn == pytest.approx([1.0])
+
+
+def test_min_p_keeps_a_token_alone_up_to_a_temperature() -> None:
+    # Odds of 100 to 1 are 10 to 1 at t = 2.
+    assert metrics.alone_up_to(np.log([0.9, 0.009, 0.001]), 0.1) == pytest.approx(2)
+    assert metrics.alone_up_to(np.log([0.5, 0.25]), 0.5) == pytest.approx(1)

@@ -30,36 +30,48 @@ def test_certainty_bins_stack_right_below_wrong_and_meet_at_the_accuracy(check, 
     table = pd.concat(table.assign(model=m) for m in models)
     fig = check(plots.certainty_bins(table), len(models))
     for axis in fig.axes:
-        bars = np.array([bar.get_bbox().bounds for bar in axis.patches]).reshape(8, 2, 4)
-        right, wrong = [0.2, 0.2, 0.1, 0], [0.2, 0.25, 0, 0.05]  # upwards, at t = 2
+        bars = np.array([bar.get_bbox().bounds for bar in axis.patches]).reshape(20, 2, 4)
+        right = [0.2, 0.15, 0, 0, 0.05, 0.1, 0, 0, 0, 0]  # upwards, at t = 2: the surest first
+        wrong = [0.2, 0, 0, 0.25, 0, 0, 0, 0, 0, 0.05]
         assert bars[:, 1, 3] == pytest.approx([*right, *wrong])
-        assert bars[:, 0, 3] == pytest.approx([0.25, 0.5, 0.25, 0, 0, 0, 0, 0])
+        cooler = [0.25 * (k in (0, 1, 4, 5)) for k in range(20)]
+        assert bars[:, 0, 3] == pytest.approx(cooler)
         assert bars[:, 1, 1] == pytest.approx([0, *np.cumsum([*right, *wrong])[:-1]])
-        assert bars[:, :, 0] == pytest.approx(np.tile([-0.45, 0.55], (8, 1)))
+        assert bars[:, :, 0] == pytest.approx(np.tile([-0.45, 0.55], (20, 1)))
         (accuracy,) = axis.collections
         assert [line[0, 1] for line in accuracy.get_segments()] == pytest.approx([1, 0.5])
-        colours = [to_rgba(style.RIGHT, alpha) for alpha in (1, 0.7, 0.45, 0.2)]
-        colours += [to_rgba(style.WRONG, alpha) for alpha in (0.2, 0.45, 0.7, 1)]
-        assert [bar.get_facecolor() for bar in axis.patches[::2]] == colours
+        shades = np.arange(1, 11) / 10
+        colours = [to_rgba(style.RIGHT, alpha) for alpha in shades[::-1]]
+        colours += [to_rgba(style.WRONG, alpha) for alpha in shades]
+        drawn = np.array([bar.get_facecolor() for bar in axis.patches[::2]])
+        assert drawn == pytest.approx(np.array(colours))
         assert axis.get_title().split("\n")[1] == "n = 50 samples"
         assert [tick.get_text() for tick in axis.get_xticklabels()] == ["0.4", "2"]
-    assert entries(fig)[:3] == ["right, 0.9–1", "wrong, 0.9–1", "right, 0.5–0.9"]
+    assert entries(fig)[:3] == ["right, 0.9–1", "wrong, 0.9–1", "right, 0.5–0.6"]
 
 
-def test_entropy_by_breaking_puts_unbroken_facts_apart(check, intervals, models):
-    one = pd.DataFrame({"entropy": [0.5, 0.3, 0.1, 0.2], "t_b": [0.4, 2.0, np.inf, np.nan]})
+def test_by_tokens_tells_lengths_apart_and_draws_their_bounds(check, intervals, models, entries):
+    one = pd.DataFrame({"t_b": [0.4, 2.0, 1.0, np.nan], "entropy": [0.5, 0.3, 0.1, 0.2]})
+    one = one.assign(tokens=[1, 2, 7, 1])
     facts = pd.concat(one.assign(model=model, fact_id=range(4)) for model in models)
-    means = intervals(model=models, t_b=[0.4, 2.0, np.inf])
-    fig = check(plots.entropy_by_breaking(facts, means, "by samples"), axes=len(models))
-    x, y = fig.axes[0].collections[0].get_offsets().T
-    assert list(x) == pytest.approx([0.4, 2.0, 2.3], abs=0.051)
-    assert list(y) == [0.5, 0.3, 0.1]
-    (average,) = [line for line in fig.axes[0].lines if line.get_marker() == "D"]
+    means = intervals(model=models, t_b=[0.3, 0.9])
+    labels = {"labels": ("$t_b$", "$H$"), "shares": "y"}
+    bound = lambda at, tokens: at * 0 + 1 / tokens  # noqa: E731
+    fig = check(plots.by_tokens(facts, "t_b", "entropy", bound, means, **labels), axes=len(models))
+    axis = fig.axes[0]
+    points = [part.get_offsets().tolist() for part in axis.collections[:3]]
+    assert points == [[[0.4, 0.5]], [[2.0, 0.3]], [[1.0, 0.1]]]
+    bounds = [line for line in axis.lines if len(line.get_xdata()) == 100]
+    assert [line.get_ydata()[0] for line in bounds] == pytest.approx([1, 1 / 2, 1 / 3])
+    shades = [to_rgba(part.get_facecolor()[0][:3]) for part in axis.collections[:3]]
+    assert [to_rgba(line.get_color()) for line in bounds] == shades
+    (average,) = [line for line in axis.lines if line.get_marker() == "D"]
     own = means[means["model"] == next(iter(style.looks(models)))]
-    assert average.get_xydata().T.tolist() == [[0.4, 2.0, 2.3], own["mean"].tolist()]
-    assert fig.axes[0].get_xticklabels()[-1].get_text() == "> 2"
-    assert fig.axes[0].get_title().split("\n")[1] == "n = 3, 1 undefined"
-    assert fig.axes[0].get_xlabel() == "breaking temperature $t_b$ by samples"
+    assert average.get_xydata().T.tolist() == [[0.3, 0.9], own["mean"].tolist()]
+    assert axis.get_title().split("\n")[1] == "n = 3, 1 undefined"
+    assert entries(fig)[:4] == ["1 token", "2", "3 or more", "highest possible"]
+    bare = check(plots.by_tokens(facts, "t_b", "entropy", **labels), axes=len(models))
+    assert entries(bare) == ["1 token", "2", "3 or more"]
 
 
 def test_one_answer(check, rows, entries):
@@ -124,42 +136,24 @@ def test_frs_by_entropy_colours_t_b_and_marks_unbroken_facts_apart(check, models
     assert entries(fig)[:2] == ["$t_b$ 0.2–0.4", "$t_b$ 0.6–0.8"]
 
 
-def test_frs_by_d_has_a_panel_a_domain(check, intervals, models, points, entries):
-    table = intervals(model=models, domain=["arts", "geography"], d=[1, 50])
-    facts = pd.DataFrame({"model": models[0], "d": [1, 50, 50, 7], "frs": [0.5, 0.6, np.nan, 0.7]})
-    facts = pd.concat([facts.assign(domain="arts"), facts[:1].assign(domain="geography")])
-    fig = check(plots.frs_by_d(table, facts, "by samples"), axes=2)
-    looks = style.looks(models)
-    drawn = zip(fig.axes, ["geography", "arts"], [[0.5], [0.5, 0.6]], strict=True)
-    for axis, domain, dots in drawn:
-        for k, (model, look) in enumerate(looks.items()):
-            shift = (k - (len(models) - 1) / 2) * 0.8 / len(models)
-            own = table[(table["model"] == model) & (table["domain"] == domain)]
-            expected = np.column_stack([[shift, 1 + shift], own["mean"]])
-            assert points(axis, look.colour) == pytest.approx(expected)
-        assert axis.collections[0].get_offsets()[:, 1].tolist() == dots
-        assert axis.get_title().startswith(f"{domain}\nn = 40 facts")
-    assert fig.axes[0].get_ylabel() == "FRS, $t_b$ by samples"
-    assert entries(fig)[0] == style.model_name(models[0])
-
-
-def test_frs_distribution_has_areas_that_are_shares_and_a_gap(check, models):
-    frs = [0.2, 0.3, 0.3, 0.75, 0.8, 1.0, 1.0, np.nan]
+def test_frs_distribution_has_shares_of_steps_and_a_gap(check, models):
+    frs = [0.2, 0.31, 0.32, 0.75, 0.8, 1.0, 1.0, np.nan]
     one = pd.DataFrame({"domain": "arts", "fact_id": range(8), "frs": frs})
     facts = pd.concat(one.assign(model=m) for m in models)
     axis = check(plots.frs_distribution(facts, "by samples"), axes=1).axes[0]
     assert axis.get_title().startswith("arts\nn = 7 facts")
-    assert len(axis.lines) == len(models)
-    for line in axis.lines:
-        x, y = line.get_xydata().T
-        assert (x.min(), x.max()) == (0, 0.8)
-        assert np.trapezoid(y, x) == pytest.approx(5 / 7, abs=1e-3)
-    *bars, gap = axis.patches
-    areas = [bar.get_width() * bar.get_height() for bar in bars]
-    assert areas == pytest.approx([2 / 7] * len(models))
-    assert min(bar.get_x() for bar in bars) == 1
+    *steps, gap = axis.patches
+    assert len(steps) == len(models)
+    shares, edges, _ = steps[0].get_data()
+    assert edges == pytest.approx(np.arange(22) / 20)
+    # A score on an edge belongs to the step that ends there: 0.8 is the last below the gap.
+    found = {
+        round(float(edge), 2): 7 * share for edge, share in zip(edges[1:], shares, strict=True)
+    }
+    assert {k: v for k, v in found.items() if v} == pytest.approx(
+        {0.2: 1, 0.35: 2, 0.75: 1, 0.8: 1, 1.05: 2}
+    )
     assert (gap.get_x(), gap.get_x() + gap.get_width()) == pytest.approx((0.8, 1))
-    check(plots.frs_distribution(facts[facts["fact_id"] == 0], "by samples"), axes=1)
 
 
 def test_agreement_draws_the_stairs_the_rings_and_what_lies_beyond(check, models):

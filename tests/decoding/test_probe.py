@@ -218,15 +218,35 @@ def test_truncated_answers_by_hand(toy, known):
     assert set(samples["text"]) == {" Nairobi"}
 
 
-def test_spellings_add_up(toy, known):
-    ghanas = known[known["fact_id"].isin(["Ghana", "Egypt"])]
-    spelled = [["Giza"], ["big Accra", "Lagos"]]
-    assert ghanas["fact_id"].tolist() == ["Egypt", "Ghana"]
-    found = probe.with_spellings(toy, ghanas, spelled, [1.0, 2.0])
-    assert np.exp(found["logprob"]).tolist() == pytest.approx([1.0] * 4, rel=1e-5)
-    assert found["fact_id"].tolist() == ["Egypt", "Egypt", "Ghana", "Ghana"]
-    one = probe.with_spellings(toy, ghanas, [[], ["big Accra"]], [1.0])
-    assert np.exp(one["logprob"]).tolist() == pytest.approx([0.9, 0.8], rel=1e-5)
+def test_another_wording_is_found_and_adds_up(toy, known):
+    two = known[known["fact_id"].isin(["Kenya", "Ghana"])]
+    others = metrics.beginnings(two, 0.15)
+    assert others == [[], [" big", " Lagos"]]
+    said = probe.continued(toy, two, others)
+    assert said[["fact_id", "begun"]].to_numpy().tolist() == [
+        ["Ghana", " big"],
+        ["Ghana", " Lagos"],
+    ]
+    assert said["tokens"].tolist()[0][0] == " Accra"
+    forms = metrics.wordings(said)
+    assert forms[["form", "tokens"]].to_numpy().tolist() == [[" big Accra", 2]]
+    curves = probe.tempered_forms(toy, forms, [1.0, 2.0])
+    assert list(curves) == ["model", "fact_id", "form", "tokens", "temperature", "logprob"]
+    # big has 0.3 at t = 1, and Accra is sure then; at t = 2 roots count.
+    roots = np.sqrt([0.5, 0.3, 0.2])
+    assert np.exp(curves["logprob"]).tolist() == pytest.approx(
+        [0.3, roots[1] / roots.sum()], rel=1e-5
+    )
+    whole = metrics.with_wordings(probe.curves(two), probe.tempered_forms(toy, forms), 2)
+    at_one = whole[whole["temperature"] == 1].set_index("fact_id")["logprob"]
+    assert np.exp(at_one).to_dict() == pytest.approx({"Kenya": 0.6, "Ghana": 0.8}, rel=1e-5)
+    assert probe.tempered_forms(toy, forms[:0]).empty
+
+
+def test_another_format_is_asked_and_named(toy, facts):
+    made = probe.greedy(toy, facts[:1], prompt_format="two-shot")
+    assert made["prompt_format"].tolist() == ["two-shot"]
+    assert made["prompt"][0].endswith("A: Leonardo da Vinci\n\nQ: Where is Kenya?\nA:")
 
 
 def test_what_models_lack(toy, facts, known):

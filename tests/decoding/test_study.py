@@ -1,8 +1,12 @@
 """What a notebook of part 1 starts with, from the committed records."""
 
+import numpy as np
+
 from factrobust import decoding
-from factrobust.decoding.metrics import exact_breaking, frs_table, mark_samples
+from factrobust.datasets.facts import answers
+from factrobust.decoding.metrics import KEY, exact_breaking, frs_table, mark_samples
 from factrobust.decoding.probe import TEMPERATURES
+from factrobust.text import normalise
 
 GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
 
@@ -66,3 +70,56 @@ def test_one_way_finds_the_breaking_temperatures_of_all_models(notebook):
     low = right.mean().unstack() < 0.5
     by_hand = low.idxmax(axis=1).where(low.any(axis=1), float("inf"))
     assert t_b.set_index(["model", "fact_id"])["t_b"].to_dict() == by_hand.to_dict()
+
+
+def test_the_length_neutral_t_b_is_where_the_mean_token_has_one_half(notebook):
+    study = embedded(notebook, n_questions=900)
+    known = study.known.assign(tokens=study.known["logprobs"].map(len))
+    both = known.merge(study.exact, on=KEY).merge(study.per_token, on=KEY, suffixes=("", "_token"))
+    one = both["tokens"] == 1
+    assert both.loc[one, "t_b"].equals(both.loc[one, "t_b_token"])
+    assert (both.loc[~one, "t_b_token"] > both.loc[~one, "t_b"]).all()
+    for fact in both[~one].head(20).itertuples():
+        curve = study.curves().query("model == @fact.model and fact_id == @fact.fact_id")
+        at = np.interp(fact.t_b_token, curve["temperature"], curve["logprob"] / fact.tokens)
+        assert abs(at - np.log(0.5)) < 0.02  # a straight line between the grid's points
+
+
+def test_other_wordings_of_known_answers(notebook):
+    study = embedded(notebook, n_questions=900, least=0.05)
+    forms = study.wordings.drop_duplicates([*KEY, "form"]).merge(study.known, on=KEY)
+    assert len(forms) > 100
+    texts = zip(forms["form"], forms["text"], answers(forms), strict=True)
+    for form, said, accepted in texts:
+        assert any(normalise(name) in normalise(form) for name in accepted)
+        assert not form.startswith(said.rstrip())
+    by_hand = np.exp(study.curves().set_index([*KEY, "temperature"])["logprob"])
+    short = study.wordings[study.wordings["tokens"] <= 5]
+    more = np.exp(short["logprob"]).groupby([short[c] for c in (*KEY, "temperature")]).sum()
+    found = np.exp(study.worded_curves(5).set_index([*KEY, "temperature"])["logprob"])
+    by_hand = by_hand.add(more, fill_value=0)
+    np.testing.assert_allclose(found, by_hand[found.index], rtol=1e-6)
+    assert (found < 1 + 1e-4).all()  # no output counts twice
+
+
+def test_both_prompt_formats_and_longer_answers(notebook):
+    study = embedded(notebook, n_questions=900)
+    asked = study.facts.sample(450, random_state=0)
+    formats = study.in_formats(["two-shot", "prefix"], asked)
+    sent = formats.groupby(["model", "format"])["prompt_format"].unique().map(list).to_dict()
+    assert sent == {
+        (GEMMA, "two-shot"): ["two-shot"], (GEMMA, "prefix"): ["prefix"],
+        (SMOLLM, "two-shot"): ["two-shot"], (SMOLLM, "prefix"): ["chat-prefix"],
+    }  # fmt: skip
+    usual = {GEMMA: "two-shot", SMOLLM: "prefix"}
+    own = formats[formats["format"] == formats["model"].map(usual)].set_index(KEY)
+    known = study.marked.set_index(KEY)["exact_match"]
+    assert own["exact_match"].equals(known[own.index])
+    t_b = study.exact.set_index(KEY)["t_b"]
+    assert own["t_b"][own["exact_match"]].equals(t_b[own.index[own["exact_match"]]])
+    missed = study.marked[~study.marked["exact_match"]]
+    full = missed[missed["token_ids"].map(len) == 5]
+    longer = study.longer(full, 20)
+    pairs = zip(longer["token_ids"], full["token_ids"], strict=True)
+    assert all(list(more[:5]) == list(ids) for more, ids in pairs)
+    assert longer["token_ids"].map(len).max() == 20

@@ -1,7 +1,8 @@
 """Part 1: who knows what, how sure of it, at which temperature it breaks, and what that scores."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factrobust import draws, schemas, text
 from factrobust.datasets.facts import answers
-from factrobust.statistics import top_entropy, unit_bins
+from factrobust.statistics import ratio_of_sums, top_entropy, unit_bins
 
 KEY = ["model", "fact_id"]
 D_VALUES = (1, 2, 5, 10, 50)  # table 1
@@ -52,6 +53,23 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> float:
     odds = np.log(np.expm1(np.clip(-logs[window], 1e-7, 500)))
     curve = CubicSpline(np.log(t[window]), odds - np.log(np.expm1(-goal)))
     return float(np.exp(brentq(curve, np.log(t[hi - 1]), np.log(t[hi]), xtol=1e-10)))
+
+
+def entropy_bound(t_b: ArrayLike, tokens: int) -> NDArray[np.float64]:
+    """The highest entropy of an answer of so many tokens that breaks at `t_b`, where P_t is one half.
+
+    A token of probability q at t leaves its rivals 1 / q - 1 (as odds). Entropy is highest if k rivals
+    share this evenly: before tempering, each has ((1 / q - 1) / k)^t of the answer's probability, k
+    from 1 to 9. If m of the n tokens lose evenly, q = 2^(-1 / m), and the other tokens are certain.
+    """
+    t, best = np.asarray(t_b, dtype=float), np.zeros(np.shape(t_b))
+    for lossy in range(1, tokens + 1):
+        for rivals in range(1, 10):
+            odds = np.minimum(1, ((2 ** (1 / lossy) - 1) / rivals) ** t)
+            total = 1 + rivals * odds
+            entropy = (np.log(total) - rivals * odds * np.log(odds) / total) / np.log(10)
+            best = np.maximum(best, entropy * lossy / tokens)
+    return best
 
 
 def bisect_break(
@@ -98,12 +116,20 @@ def frs(
     return scaled if unbroken is None else np.where(np.isinf(t_b), unbroken, scaled)
 
 
+def least_unbroken(mean_frs: pd.Series) -> pd.Series:
+    """The least share of unbroken facts that a mean FRS at d = 1 needs [row]: they score 1, and those
+    that break up to t = 2 at most 0.8 (appendix G)."""
+    most = float(frs(0.0, 2.0))
+    return ((mean_frs - most) / (1 - most)).clip(lower=0)
+
+
 def mark_greedy(responses: pd.DataFrame, *, whole_words: bool = True) -> pd.DataFrame:
     """A table `schemas.MarkedAnswers` of responses of `decoding.probe.greedy` (4.1.2, 4.2, 4.3)."""
     pairs = list(zip(responses["text"], answers(responses), strict=True))
+    contains = [text.contains(t, a, whole_words=whole_words) for t, a in pairs]
     return responses.assign(
-        exact_match=[text.exact_match(t, a) for t, a in pairs],
-        contains=[text.contains(t, a, whole_words=whole_words) for t, a in pairs],
+        exact_match=np.array([text.exact_match(t, a) for t, a in pairs], dtype=bool),
+        contains=np.array(contains, dtype=bool),  # also without a response
         entropy=[answer_entropy(top) for top in responses["top_logprobs"]],
     )
 
@@ -193,24 +219,23 @@ def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
     return ends[["fact_id", "answer_type", "robust", "model"]].reset_index(drop=True)
 
 
-def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+def mark_detours(marked: pd.DataFrame, known: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     """Samples with what the exact estimator counts, and where it differs from the sampled one.
 
     `begins`: the sample begins with the greedy answer's tokens, the event of
     `decoding.probe.tempered`. `detour`: right, but begins otherwise; `listed`: a detour that begins
-    with one of `other_spellings`. `spoiled`: begins so, but is wrong ("Paris" goes on to "Parish").
-    So accuracy is the sum of begins and detour, minus spoiled.
+    with one of the `wordings` in `others`. `spoiled`: begins so, but is wrong ("Paris" goes on to
+    "Parish"). So accuracy is the sum of begins and detour, minus spoiled.
     """
-    forms = pd.Series(other_spellings(known), known.index)
-    greedy = known.assign(forms=forms).set_index(KEY)[["token_ids", "forms"]]
-    joined = marked.join(greedy.add_prefix("greedy_"), on=KEY)
+    forms = others[[*KEY, "form"]].drop_duplicates().groupby(KEY)["form"].agg(list)
+    joined = marked.join(known.set_index(KEY)[["token_ids"]].add_prefix("greedy_"), on=KEY)
     pairs = zip(joined["token_ids"], joined["greedy_token_ids"], strict=True)
     begins = np.array([list(ids[: len(first)]) == list(first) for ids, first in pairs], dtype=bool)
-    texts = zip(joined["text"].str.strip(), joined["greedy_forms"], strict=True)
-    spelled = np.array([text.startswith(tuple(forms)) for text, forms in texts], dtype=bool)
+    said = zip(zip(*(joined[key] for key in KEY), strict=True), joined["text"], strict=True)
+    spelled = [text.startswith(tuple(forms.get(key, ()))) for key, text in said]
     correct = marked["correct"].to_numpy(dtype=bool)
     marked = marked.assign(begins=begins, detour=correct & ~begins, spoiled=begins & ~correct)
-    return marked.assign(listed=marked["detour"] & spelled)
+    return marked.assign(listed=marked["detour"] & np.array(spelled, dtype=bool))
 
 
 def breaking_distribution(probabilities: ArrayLike, n: int) -> NDArray[np.float64]:
@@ -256,6 +281,19 @@ def sampling_error(
     return pd.concat(tables, ignore_index=True)
 
 
+def noisy_correlation(
+    weights: NDArray, x: NDArray, expected: NDArray, variance: NDArray
+) -> NDArray[np.float64]:
+    """Pearson's correlation of x with a noisy number, of which the mean and the variance are given
+    [row], as `statistics.bootstrap_statistic` calls it: noise adds its variance and no covariance."""
+    one = np.ones_like(x)
+    mean_x, mean_y = (ratio_of_sums(weights, values, one) for values in (x, expected))
+    both = ratio_of_sums(weights, x * expected, one) - mean_x * mean_y
+    of_x = ratio_of_sums(weights, x**2, one) - mean_x**2
+    of_y = ratio_of_sums(weights, expected**2 + variance, one) - mean_y**2
+    return both / np.sqrt(of_x * of_y)
+
+
 def merged_entropy(tokens: Sequence[str], logprobs: Sequence[float]) -> float:
     """`top_entropy` where tokens that differ only in case or spaces count as one (" red", "Red").
     The logarithm's base stays the number of tokens given, so that merging never adds entropy."""
@@ -284,26 +322,59 @@ def entropies(known: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**{"not renormalised": plain})
 
 
-def spellings(names: Iterable[str], said: str = "") -> list[str]:
-    """Other ways to begin an answer with one of these names, none of which begins another.
+def beginnings(known: pd.DataFrame, least: float) -> list[list[str]]:
+    """Of each known answer, the other tokens that begin an output with a probability of `least` or
+    more, of the ten likeliest [row]."""
+    first = zip(known["top_tokens"], known["top_logprobs"], strict=True)
+    pairs = [list(zip(tokens[0][1:], logs[0][1:], strict=True)) for tokens, logs in first]
+    return [[x for x, log in at if log >= np.log(least) and _is_text(x)] for at in pairs]
 
-    Each name as it stands, in small letters, with a capital, and with "the" or "The". Forms that
-    begin with the answer `said` or with an earlier form, or the other way round, are left out: an
-    output begins with one of all these at most, so their probabilities may be added.
+
+def wordings(continued: pd.DataFrame) -> pd.DataFrame:
+    """The right ones of the outputs of `decoding.probe.continued`, as far as they state the answer in
+    whole words: model, fact_id, prompt, form (the text), and tokens, its number of tokens.
+
+    A form that begins with the greedy answer or with another form, or the other way round, is left
+    out: an output begins with one of all these at most, so their probabilities may be added.
     """
-    found = [said] if said else []
-    for name in names:
-        bare = name.removeprefix("The ").removeprefix("the ")
-        capital = bare[:1].upper() + bare[1:]
-        for form in (name, bare, f"The {bare}", f"the {bare}", capital, bare.lower()):
-            if not any(form.startswith(other) or other.startswith(form) for other in found):
-                found.append(form)
-    return found[1:] if said else found
+    columns = [continued[c] for c in (*KEY, "prompt", "text", "begun", "tokens")]
+    rows: list[tuple[Any, ...]] = []
+    taken: dict[tuple[str, str], list[str]] = {}
+    for model, fact, prompt, said, begun, tokens, accepted in zip(
+        *columns, answers(continued), strict=True
+    ):
+        texts = ["".join([begun, *tokens[:k]]) for k in range(len(tokens) + 1)]
+        right = [text.contains(x, accepted) for x in texts]
+        # A token more shows whether the word goes on: "Niger" to "Nigeria".
+        ends = (k for k in range(len(right)) if all(right[k : k + 2]))
+        if (k := next(ends, None)) is None:
+            continue
+        form, others = texts[k], taken.setdefault((model, fact), [said.rstrip()])
+        if not any(form.startswith(x) or x.startswith(form) for x in others):
+            others.append(form)
+            rows.append((model, fact, prompt, form, 1 + k))
+    return pd.DataFrame(rows, columns=[*KEY, "prompt", "form", "tokens"])
 
 
-def other_spellings(known: pd.DataFrame) -> list[list[str]]:
-    """The `spellings` of each known fact's names, but for what the model said."""
-    return list(map(spellings, answers(known), known["text"].str.strip()))
+def with_wordings(curves: pd.DataFrame, others: pd.DataFrame, limit: int) -> pd.DataFrame:
+    """log P_t of the greedy answer or one of the `others` (`decoding.probe.tempered_forms`) that have
+    at most `limit` tokens: `schemas.Curves`, a lower bound, since other wordings are not listed."""
+    few = others.loc[others["tokens"] <= limit, list(curves)]
+    every = pd.concat([curves, few]) if len(few) else curves
+    by = [*KEY, "temperature"]
+    summed = np.exp(every["logprob"]).groupby([every[c] for c in by], sort=False).sum()
+    return np.log(summed).reset_index()[list(curves)]
+
+
+def alone_up_to(top_logprobs: Sequence[float], min_p: float) -> float:
+    """The temperature up to which min-p keeps the likeliest token alone: the odds of the second to it,
+    to the power of 1 / t, are below `min_p`."""
+    return float((top_logprobs[0] - top_logprobs[1]) / -np.log(min_p))
+
+
+def scan_to(breaking: pd.DataFrame, end: float) -> pd.DataFrame:
+    """The t_b that a scan finds which ends at the temperature `end`: inf beyond it."""
+    return breaking.assign(t_b=breaking["t_b"].where(breaking["t_b"] <= end, np.inf))
 
 
 def _per_fact(
@@ -314,6 +385,10 @@ def _per_fact(
     values = rows[["temperature", column]].to_numpy()  # tables of each fact would take long
     found = [measure(*values[places[key]].T) for key in keys.itertuples(index=False, name=None)]
     return keys.assign(t_b=np.array(found, dtype=float))
+
+
+def _is_text(token: str) -> bool:
+    return token != "" and "\n" not in token and "\ufffd" not in token
 
 
 def _mean_probability(logprobs: Sequence[float]) -> float:

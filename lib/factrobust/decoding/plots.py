@@ -1,23 +1,28 @@
 """Figures of part 1: temperature and known facts (paper 1, and beyond it). Tables and errors as
 `plots.blocks` says."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE
 
-# Certainties that figures 2, 6 and 7 tell apart: lower edge, name, and how strongly it is coloured.
-LEVELS = ((0.9, "0.9–1", 1.0), (0.5, "0.5–0.9", 0.7), (0.1, "0.1–0.5", 0.45), (0.0, "0–0.1", 0.2))
+SHADES = colormaps["viridis"](np.array([0.05, 0.55, 0.88]))
+# Answers by their number of tokens.
+LENGTHS = {
+    name: style.Look(to_hex(shade), marker)
+    for name, shade, marker in zip(("1 token", "2", "3 or more"), SHADES, "os^", strict=True)
+}
 TOP = 2.0  # the highest temperature sampled
 CLASSES = ("0.2–0.4", "0.6–0.8", "1.0–1.2", "1.4–1.6", "1.8–2.0")  # of t_b, in figure 4
 BETWEEN = (0.5, 0.9, 1.3, 1.7)  # what parts them
-BIN = 0.05  # width of figure 13's bars of unbroken facts
+STEP = 0.05  # of the scores in figure 13
 GAP = (0.8, 1.0)  # FRS that no fact can have
 
 
@@ -35,68 +40,63 @@ def known_shares(by_domain: pd.DataFrame, by_type: pd.DataFrame) -> Figure:
     return fig
 
 
-def by_decoder(exact: pd.DataFrame, sampled: pd.DataFrame) -> Figure:
-    """What truncation saves: a line a decoder, a panel a model; shares of right samples as points.
-    `exact`, of P_t of the greedy answer, and `sampled`: intervals by model, decoder and
-    temperature."""
-    labels = ("temperature $t$", "probability of a right answer")
-    fig, panels = blocks.curves(
-        exact, "temperature", panel="model", by="decoder", labels=labels, shares="y", what=""
-    )
-    looks = blocks.looks_of(exact["decoder"])
-    for axis, part in panels:
-        shown = sampled[sampled["model"] == part["model"].iloc[0]]
-        at = shown["temperature"] + blocks.asides(shown["decoder"], looks, 0.03)
-        blocks.dots(axis, shown, at, looks, "decoder", mfc="white")
-    return fig
-
-
 def certainty_bins(table: pd.DataFrame) -> Figure:
     """Figures 2, 6, 7: how certain sampled answers are, right below wrong ones, a bar a
-    temperature. `table` of `decoding.metrics.certainty_bins`, a panel a model; its bins are added
-    up to LEVELS. The least certain answers meet at the accuracy, a black line."""
-    temperatures = sorted(table["temperature"].unique())
+    temperature. `table` of `decoding.metrics.certainty_bins`, a panel a model: the surer, the
+    stronger the colour. The least certain answers meet at the accuracy, a black line."""
+    temperatures, bins = sorted(table["temperature"].unique()), [k / 10 for k in range(10)]
     labels = ("temperature $t$", "share of samples, by certainty")
     fig, panels = blocks.panels(table, "model", what="samples", labels=labels, shares="y")
-    lows, at = [low for low, *_ in LEVELS], np.arange(len(temperatures))
-    upwards = [(True, low) for low in lows] + [(False, low) for low in lows[::-1]]
+    at = np.arange(len(temperatures))
+    upwards = [(True, low) for low in bins[::-1]] + [(False, low) for low in bins]
     fills: dict[tuple[bool, float], Any] = {
-        (correct, low): (style.RIGHT if correct else style.WRONG, strength)
-        for low, _, strength in LEVELS
-        for correct in (True, False)
+        (right, low): (style.RIGHT if right else style.WRONG, 0.1 + low) for right, low in upwards
     }
     for axis, part in panels:
-        level = part["bin"].map(lambda edge: next(low for low in lows if edge >= low))
-        share = part["share"].groupby([part["correct"], level, part["temperature"]]).sum()
+        edges = part["bin"].round(1)
+        share = part["share"].groupby([part["correct"], edges, part["temperature"]]).sum()
         heights = [[share.get((*kind, t), 0.0) for t in temperatures] for kind in upwards]
         tops = np.cumsum(heights, axis=0)
         for kind, height, top in zip(upwards, heights, tops, strict=True):
             axis.bar(at, height, 0.9, top - height, color=fills[kind])
-        axis.hlines(tops[len(lows) - 1], at - 0.45, at + 0.45, color="black", lw=0.8)
+        axis.hlines(tops[len(bins) - 1], at - 0.45, at + 0.45, color="black", lw=0.8)
         axis.set_xticks(at, [f"{t:g}" for t in temperatures])
         axis.set_ylim(0, 1)
         axis.grid(False)
-    names = {low: name for low, name, _ in LEVELS}
-    kinds = {f"{'right' if c else 'wrong'}, {names[low]}": fill for (c, low), fill in fills.items()}
+    shown = [(right, low) for low in (0.9, 0.5, 0.0) for right in (True, False)]
+    kinds = {f"{'right' if r else 'wrong'}, {x:g}–{x + 0.1:g}": fills[r, x] for r, x in shown}
     return blocks.legend(fig, blocks.patches(kinds))
 
 
-def entropy_by_breaking(points: pd.DataFrame, means: pd.DataFrame, estimator: str) -> Figure:
-    """Figure 3: entropy of the greedy answer by the temperature that breaks the fact. `points`:
-    model, fact_id, entropy, t_b (inf: unbroken); `means`: intervals of the entropy by model and
-    t_b; `estimator` says how t_b was found."""
-    points, means = (t.assign(t_b=t["t_b"].clip(upper=1.15 * TOP)) for t in (points, means))
-    fig, panels = blocks.scatter(
-        points, "t_b", "entropy", spread=0.05 * TOP, shares="y",
-        labels=(f"breaking temperature $t_b$ {estimator}", "initial entropy $H$"),
-    )  # fmt: skip
-    marked: dict[str, Any] = {"color": "black", "marker": "D", "mfc": "white", "ls": ""}
+def by_tokens(
+    points: pd.DataFrame,
+    x: str,
+    y: str,
+    bound: Callable[[np.ndarray, int], np.ndarray] | None = None,
+    means: pd.DataFrame | None = None,
+    **options: Any,
+) -> Figure:
+    """Facts by the number of tokens of their answers (the column tokens), a panel a model. A line of
+    the same colour is what `bound` allows at x, for so many tokens; diamonds are `means` of y, with
+    intervals, at their column x by model. `options` as `blocks.scatter` takes them."""
+    fig, panels = blocks.scatter(points, x, y, **options)
+    mean: dict[str, Any] = {"color": "black", "marker": "D", "mfc": "white", "ms": 4, "ls": ""}
     for axis, part in panels:
-        average = means[means["model"] == part["model"].iloc[0]].dropna(subset=["t_b"])
-        axis.errorbar(average["t_b"], average["mean"], style.errors(average), zorder=3, **marked)
-        blocks.beyond(axis, "x", TOP)
-    fact = blocks.key("a fact", ls="", marker="o", ms=3, color="0.5")
-    return blocks.legend(fig, [fact, blocks.key("mean, 95% interval", **marked)])
+        axis.collections[0].remove()
+        for tokens, look in enumerate(LENGTHS.values(), 1):
+            own = part[part["tokens"].clip(upper=len(LENGTHS)) == tokens]
+            form: dict[str, Any] = {"s": 11, "marker": look.marker, "alpha": 0.6, "lw": 0}
+            axis.scatter(own[x], own[y], color=look.colour, **form)
+            if bound is not None:
+                at = np.linspace(0.02, 1.05 * part[x].max(), 100)
+                axis.plot(at, bound(at, tokens), color=look.colour, lw=1.1)
+        if means is not None:
+            here = means[means["model"] == part["model"].iloc[0]]
+            axis.errorbar(here[x], here["mean"], style.errors(here), zorder=3, **mean)
+    handles = blocks.keys(LENGTHS, ls="")
+    handles += [blocks.key("highest possible", marker="")] if bound is not None else []
+    handles += [blocks.key("mean, 95% interval", **mean)] if means is not None else []
+    return blocks.legend(fig, handles)
 
 
 def one_answer(shares: pd.DataFrame) -> Figure:
@@ -140,8 +140,11 @@ def surfaces(table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     """Figures 8 and 9: scores over entropy and breaking temperature, as contours. `table`: entropy,
     t_b (a grid of both), and the columns of scores, a panel each with its title."""
     every = 1 if len(titles) <= 2 else 2
-    fig, axes = style.grid(1, len(titles), DOUBLE, 2.4, sharex=True, sharey=True)
-    for axis, (column, title) in zip(axes[0], titles.items(), strict=True):
+    rows = -(-len(titles) // 3)
+    fig, axes = style.grid(
+        rows, -(-len(titles) // rows), DOUBLE, 2.4 * rows, sharex=True, sharey=True
+    )
+    for axis, (column, title) in zip(axes.flat, titles.items(), strict=True):
         score = table.pivot(index="t_b", columns="entropy", values=column)
         low, high = np.round([table[column].min(), table[column].max()], 1)
         levels = np.linspace(low, high, 9)
@@ -151,8 +154,9 @@ def surfaces(table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
         colours = ["white" if level <= levels.mean() else "black" for level in inside]
         lines = axis.contour(*drawn, inside, colors=colours, linewidths=0.6)
         axis.clabel(lines, fontsize=7, fmt="%.2g")
-        axis.set(title=title, xlabel="entropy $H$", xticks=[0, 0.5, 1])
-    axes[0, 0].set_ylabel("breaking temp. $t_b$")
+        axis.set(title=title, xticks=[0, 0.5, 1])
+    fig.supxlabel("entropy $H$", fontsize=8)
+    fig.supylabel("breaking temperature $t_b$", fontsize=8)
     return fig
 
 
@@ -177,56 +181,23 @@ def frs_by_entropy(points: pd.DataFrame, estimator: str) -> Figure:
     return blocks.legend(fig, [*handles, blocks.key(f"unbroken up to {TOP:g}", **apart)])
 
 
-def frs_by_d(table: pd.DataFrame, points: pd.DataFrame, estimator: str) -> Figure:
-    """Figures 10-12: mean FRS with its interval by d, models side by side, a panel a domain.
-    `table`: intervals by model, domain and d; `points` (single facts): model, domain, d, frs."""
-    looks, ds = style.looks(table["model"]), sorted(table["d"].unique())
-    points = points[points["d"].isin(ds)].dropna(subset=["frs"])
-    labels = ("$d$, penalty of entropy", f"FRS, $t_b$ {estimator}")
-    fig, panels = blocks.panels(table, "domain", labels=labels, shares="y", what="facts")
-    step = 0.8 / len(looks)
-    for axis, part in panels:
-        inside = points[points["domain"] == part["domain"].iloc[0]]
-        at, faint = (
-            rows["d"].map(ds.index) + blocks.asides(rows["model"], looks, step)
-            for rows in (part, inside)
-        )
-        for model, look in looks.items():
-            frs = inside.loc[inside["model"] == model, "frs"]
-            spread = faint[inside["model"] == model] + style.jitter(len(frs), step * 0.7)
-            axis.scatter(spread, frs, s=4, color=look.colour, alpha=0.2, lw=0)
-        edge: dict[str, Any] = {"mec": "black", "mew": 0.6, "ms": 4, "ecolor": "black"}
-        blocks.dots(axis, part, at, looks, elinewidth=None, **edge)
-        axis.set_xticks(range(len(ds)), [f"{d:g}" for d in ds])
-        axis.grid(False, axis="x")
-    return blocks.legend(fig, blocks.keys(looks, ls=""))
-
-
 def frs_distribution(points: pd.DataFrame, estimator: str) -> Figure:
-    """Figure 13: the density of FRS, a line a model, a panel a domain. `points`: model, domain,
-    fact_id, frs. Broken facts are a Gaussian kernel density, mirrored at 0 and at the gap; unbroken
-    ones are a bar beyond 1. No fact can score in GAP, which is grey."""
-    from scipy.stats import gaussian_kde
-
+    """Figure 13: how the FRS is spread, a line a model, a panel a domain. `points`: model, domain,
+    fact_id, frs. The share of facts in each step of STEP; those that score 1 stand beyond it. No
+    fact can score in GAP, which is grey."""
     drawn = points.dropna(subset=["frs"])
     drawn = drawn.assign(n=drawn.groupby(["model", "domain"])["frs"].transform("size"))
-    labels = (f"FRS, $t_b$ {estimator}", "density")
+    labels = (f"FRS, $t_b$ {estimator}", "share of facts")
     fig, panels = blocks.panels(drawn, "domain", what="facts", labels=labels)
-    looks, at = style.looks(drawn["model"]), np.linspace(0, GAP[0], 161)
+    looks, edges = style.looks(drawn["model"]), np.arange(0, 1 + 1.5 * STEP, STEP)
     for axis, part in panels:
-        for k, (model, look) in enumerate(looks.items()):
+        for model, look in looks.items():
+            # A score of 0.8 is that of a fact that breaks: it belongs below the gap.
             frs = part.loc[part["model"] == model, "frs"]
-            broken, unbroken = frs[frs <= GAP[0]], frs[frs > GAP[0]]
-            shown = {"color": look.colour, "ls": look.line}
-            if broken.nunique() > 1:  # else there is no density
-                kernel = gaussian_kde(broken)
-                mirrored = sum(kernel(x) for x in (at, -at, 2 * GAP[0] - at))
-                axis.plot(at, mirrored * len(broken) / len(frs), **shown)
-            width, share = BIN / len(looks), len(unbroken) / max(len(frs), 1)
-            axis.bar(1 + k * width, share / width, width, align="edge", color=look.colour)
+            counts, _ = np.histogram(np.where(frs < 1, frs - 1e-9, frs), edges)
+            axis.stairs(counts / max(len(frs), 1), edges, color=look.colour, ls=look.line, lw=1.2)
         axis.axvspan(*GAP, color="0.93", lw=0, zorder=0)
-        axis.set(xlim=(0, 1 + 1.2 * BIN), xticks=np.linspace(0, 1, 6))
-        axis.set_ylim(bottom=0)
+        axis.set(xlim=(0, edges[-1]), xticks=np.linspace(0, 1, 6))
     handles = blocks.keys(looks, marker="")
     return blocks.legend(fig, [*handles, *blocks.patches({"no score possible": "0.9"})])
 

@@ -11,6 +11,7 @@ from factrobust.models.interface import Model, need
 from factrobust.models.prompts import FORMATS, prompts
 
 MAX_NEW_TOKENS = 5  # paper 1, 4.1.1
+LONG = 20  # enough for a date, or for words before the name
 TEMPERATURES = tuple(round(0.2 * k, 1) for k in range(1, 11))  # paper 1, 4.2
 # The paper's, and 12 a decade around them. As low as 0.01 because known answers that nearly tie with
 # another one break below 0.1.
@@ -26,20 +27,23 @@ def greedy(
     *,
     max_new_tokens: int = MAX_NEW_TOKENS,
     temperatures: Sequence[float] = GRID,
+    prompt_format: str | None = None,
 ) -> pd.DataFrame:
     """Greedy answers, one row a fact in their order: `schemas.Answers` with the facts' columns.
     Where answers can be tempered, their `curve` at `temperatures` comes along. ModelError if the
-    model gives no alternatives, which the entropy needs."""
+    model gives no alternatives, which the entropy needs. The prompt format is the model's own, or
+    another."""
+    prompt_format = prompt_format or model.prompt_format
     how: dict[str, Any] = {"max_new_tokens": max_new_tokens, "alternatives": ALTERNATIVES}
     how["temperatures"] = () if "temper" in model.lacks else temperatures
-    stop = FORMATS[model.prompt_format].stop
-    generations = model.generate(prompts(model, facts), stop=stop, **how)
+    stop = FORMATS[prompt_format].stop
+    generations = model.generate(prompts(model, facts, prompt_format), stop=stop, **how)
     columns = ["prompt", "text", "token_ids", "logprobs", "curve", "entropies"]
     answers = pd.DataFrame(list(map(vars, generations)), columns=columns)
     for k, name in enumerate(("top_tokens", "top_logprobs")):
         tops: Any = [[[pair[k] for pair in at] for at in g.top_logprobs] for g in generations]
         answers[name] = tops
-    asked = {"model": model.name, "prompt_format": model.prompt_format}
+    asked = {"model": model.name, "prompt_format": prompt_format}
     return facts.reset_index(drop=True).assign(**asked, **answers)
 
 
@@ -97,30 +101,38 @@ def tempered(
     return _curves(responses, model.temper(prompts, ids, temperatures, **cuts), temperatures)
 
 
-def with_spellings(
+def continued(
     model: Model,
     responses: pd.DataFrame,
-    spellings: Sequence[Sequence[str]],
-    temperatures: Sequence[float] = GRID,
+    beginnings: Sequence[Sequence[str]],
+    *,
+    max_new_tokens: int = LONG,
 ) -> pd.DataFrame:
-    """log P_t of greedy answers or one of the `spellings` of each: `schemas.Curves`, a lower bound.
-    No spelling may begin with another or with the answer (`decoding.metrics.spellings`). Each
-    counts in its usual tokens alone."""
-    answers = responses[["prompt", "text"]].to_numpy().tolist()
-    pairs = [(i, prompt, text.rstrip()) for i, (prompt, text) in enumerate(answers)]
-    for i, (prompt, text) in enumerate(answers):
-        begun = text[: len(text) - len(text.lstrip())]
-        pairs += [(i, prompt, begun + form) for form in spellings[i]]
-    numbers, prompts, texts = map(list, zip(*pairs, strict=True))
-    logprobs = np.full((len(answers), len(temperatures)), -np.inf)
-    np.logaddexp.at(logprobs, numbers, model.temper(prompts, texts, temperatures).astype(float))
-    return _curves(responses, logprobs, temperatures)
+    """Greedy outputs that begin with each of the `beginnings` [row], tokens of the model: a row a
+    beginning, with the columns of its answer, `begun` and `tokens`, the texts of those that follow."""
+    rows = responses.loc[responses.index.repeat([*map(len, beginnings)])].reset_index(drop=True)
+    rows = rows.assign(begun=[token for tokens in beginnings for token in tokens])
+    how: dict[str, Any] = {"max_new_tokens": max_new_tokens - 1, "alternatives": 1}
+    stop = FORMATS[model.prompt_format].stop
+    outputs = model.generate((rows["prompt"] + rows["begun"]).tolist(), stop=stop, **how)
+    tokens: Any = [[pairs[0][0] for pairs in output.top_logprobs] for output in outputs]
+    return rows.assign(tokens=tokens)
+
+
+def tempered_forms(
+    model: Model, forms: pd.DataFrame, temperatures: Sequence[float] = GRID
+) -> pd.DataFrame:
+    """log P_t of each of `decoding.metrics.wordings`, in its usual tokens: `schemas.Curves` with form
+    and tokens."""
+    prompts, texts = (forms[column].tolist() for column in ("prompt", "form"))
+    return _curves(forms, model.temper(prompts, texts, temperatures), temperatures)
 
 
 def _curves(
     responses: pd.DataFrame, logprobs: np.ndarray, temperatures: Sequence[float]
 ) -> pd.DataFrame:
-    repeated = responses[["model", "fact_id"]].loc[responses.index.repeat(len(temperatures))]
+    kept = ["model", "fact_id", *(["form", "tokens"] if "form" in responses else [])]
+    repeated = responses[kept].loc[responses.index.repeat(len(temperatures))]
     return repeated.assign(
         temperature=np.tile(np.asarray(temperatures, dtype=float), len(responses)),
         logprob=logprobs.ravel(),

@@ -1,6 +1,7 @@
 """How a notebook of part 1 starts: study = decoding.Study(globals())."""
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +11,9 @@ from factrobust import schemas, study
 from factrobust.datasets import named
 from factrobust.decoding import metrics, probe
 from factrobust.models.interface import Model
+from factrobust.models.prompts import FORMATS
 from factrobust.models.records import open_records
+from factrobust.tables import stacked
 
 
 class Study(study.Study):
@@ -84,18 +87,54 @@ class Study(study.Study):
         return probe.curves(self.known)
 
     @cached_property
-    def spelled_curves(self) -> pd.DataFrame:
-        """log P_t of `known_sample` or another spelling of them, on the fine grid."""
+    def wordings(self) -> pd.DataFrame:
+        """Other wordings of the known answers that begin with a probability of `least` or more, and
+        their log P_t (`decoding.probe.tempered_forms`)."""
 
         def ask(model: Model, known: pd.DataFrame) -> pd.DataFrame:
-            return probe.with_spellings(model, known, metrics.other_spellings(known))
+            others = metrics.beginnings(known, self.parameters["least"])
+            forms = metrics.wordings(probe.continued(model, known, others))
+            return probe.tempered_forms(model, forms)
 
-        return self._ask_each(self.known_sample, ask)
+        return self._ask_each(self.known, ask)
+
+    def worded_curves(self, tokens: int = probe.LONG) -> pd.DataFrame:
+        """log P_t of the known answers in all `wordings` of at most so many tokens."""
+        return metrics.with_wordings(self.curves(), self.wordings, tokens)
+
+    def in_formats(self, kinds: Sequence[str], facts: pd.DataFrame) -> pd.DataFrame:
+        """The marked answers to facts in prompt formats (column format), with exact t_b and frs. A
+        model's own format stands for one if both, or neither, begin the answer: so "chat-prefix" is
+        asked for "prefix"."""
+
+        def ask(model: Model, kind: str) -> pd.DataFrame:
+            own = model.prompt_format
+            same = FORMATS[own].prefix == FORMATS[kind].prefix
+            said = probe.greedy(model, facts, prompt_format=own if same else kind)
+            return said.merge(metrics.exact_breaking(probe.curves(said)), how="left")
+
+        tables = {k: self.concat_over_models(functools.partial(ask, kind=k)) for k in kinds}
+        marked = metrics.mark_greedy(stacked(tables, "format"))
+        return marked.assign(frs=metrics.frs(marked["entropy"], marked["t_b"], unbroken=None))
+
+    def longer(self, responses: pd.DataFrame, max_new_tokens: int) -> pd.DataFrame:
+        """The marked answers to the same prompts with more tokens."""
+        how: dict[str, Any] = {"max_new_tokens": max_new_tokens, "temperatures": ()}
+        return metrics.mark_greedy(self._ask_each(responses, probe.greedy, **how))
 
     @cached_property
     def exact(self) -> pd.DataFrame:
         """The exact t_b of the known answers: where P_t falls to one half."""
         return metrics.exact_breaking(self.curves())
+
+    @cached_property
+    def per_token(self) -> pd.DataFrame:
+        """Their length-neutral t_b: where the mean of a token's probability, P_t^(1/n) for n tokens,
+        falls to one half."""
+        curves = self.curves()
+        tokens = self.known.set_index(metrics.KEY)["logprobs"].map(len).rename("tokens")
+        n = curves.join(tokens, on=metrics.KEY)["tokens"]
+        return metrics.exact_breaking(curves.assign(logprob=curves["logprob"] / n))
 
     @cached_property
     def breaking_on_grid(self) -> pd.DataFrame:
