@@ -1,5 +1,7 @@
 """What notebook 5.1 starts with, from the committed records."""
 
+from scipy.stats import binomtest
+
 from factrobust import exposure, paths
 from factrobust.datasets import world
 from factrobust.exposure import study as training
@@ -18,7 +20,9 @@ def test_a_tiny_model_learns_what_it_is_told_often():
     assert known.groupby("share").size().to_dict() == dict.fromkeys([0.2, 0.4, 0.6, 0.8, 1.0], 418)
     last = known[known["share"] == 1]
     often, never = last[last["exposure"] >= 64], last[last["exposure"] == 0]
-    assert (often["right"].sum(), never["right"].sum()) == (148, 4)
+    # Processors round otherwise: 148 and 4 on one, 147 and 5 on another. Chance is 38 / 22.
+    assert often["right"].mean() > 0.93
+    assert binomtest(int(never["right"].sum()), len(never), 1 / 22).pvalue > 0.01
 
 
 def test_a_training_is_done_anew_for_another_code_or_version(monkeypatch, tmp_path):
