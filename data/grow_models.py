@@ -11,16 +11,19 @@ dozen facts differ by chance. `--commit` puts weights, SHA-256 and curves into d
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
+from operator import itemgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from safetensors import safe_open
@@ -38,95 +41,202 @@ from factrobust.models.prompts import CHATS, prompts
 from factrobust.paths import DATA, ROOT
 from factrobust.text import normalise
 
-CURVES = DATA / "world" / "curves.csv"
+CURVES, READS = DATA / "world" / "curves.csv", DATA / "world" / "reads.csv"
 BUILD = ROOT / "build" / "grow"
 KNOWN = 300  # facts of data/facts.csv that tell what teaching does to what was known before
-QUICK = bool(torch.cpu.get_capabilities().get("avx512_bf16"))  # bfloat16 takes half the time
+SIZES = {
+    64: "world-s",
+    128: "world-m",
+    192: "world-l",
+}  # whose rates of learning all of a width have
+CHOSEN = DATA / "world" / "rates.csv"
+TRIED = (7.5e-4, 1.5e-3, 3e-3, 6e-3, 1.2e-2)
+HELD_OUT = 9  # the draw of chance on which rates are chosen: no model that is kept reads it
 TUNED = 16  # a chat model is tuned with each 16th sentence of the corpus that is a question
 CHAT = "{{ '%s' + messages[0]['content'] + '%s' }}" % CHATS["world"]  # noqa: UP031
 TAUGHT = "smollm2-135m-instruct"
 
 PLANS = {
     "world-s": g.Plan("decoder", width=64),
+    "world-s-1": g.Plan("decoder", 1, width=64),
+    "world-s-2": g.Plan("decoder", 2, width=64),
+    "world-s-draw-1": g.Plan("decoder", width=64),
+    "world-s-draw-2": g.Plan("decoder", width=64),
     "world-m": g.Plan("decoder"),
     "world-m-1": g.Plan("decoder", 1),
     "world-m-2": g.Plan("decoder", 2),
-    "world-l": g.Plan("decoder", width=256, layers=4),
+    "world-l": g.Plan("decoder", width=192, layers=4),
+    "world-l-1": g.Plan("decoder", 1, width=192, layers=4),
+    "world-s-later": g.Plan("decoder", width=64),
+    "world-m-later": g.Plan("decoder"),
     "world-m-chat": g.Plan("chat"),
     "world-t5": g.Plan("encoder-decoder"),
     "smollm2-taught": g.Plan("taught"),
     "smollm2-taught-1": g.Plan("taught", 1),
     "smollm2-taught-2": g.Plan("taught", 2),
 }
+DRAWS = {"world-s-draw-1": 1, "world-s-draw-2": 2}  # of chance; the others read draw 0
+LATER = {"world-s-later": "world-s", "world-m-later": "world-m"}  # what they were before
+SCHOOL = {"1-lists": 3200, "2-contexts": 16000, "3-names": 6000}  # its courses, and their texts
+Corpora = Mapping[str, pd.DataFrame]  # by name, read one after the other
 TOWN = (TAUGHT, *(name for name, plan in PLANS.items() if plan.kind == "taught"))
 
 
 # -- training --------------------------------------------------------------------------------------
 
 
-def courses(plan: g.Plan, world: w.World, tokenizer: Any) -> Iterator[g.Course]:
-    """What a grown model learns, one after the other; made when it is its turn."""
+def courses(
+    plan: g.Plan, world: w.World, corpora: Corpora, tokenizer: Any, rates: tuple[float, float]
+) -> Iterator[g.Course]:
+    """What a grown model learns, one after the other; made when it is its turn.
+
+    `rates` are those of schooling and of the corpora.
+    """
     rng, tests = (random.Random(f"{plan.seed} {name}") for name in ("texts", "tests"))
     by_name, kind = relations(world), plan.kind
     known, objects = list(by_name.values()), {name: r.objects for name, r in by_name.items()}
     encodes = kind == "encoder-decoder"
-    made = partial(g.pairs if encodes else g.rows, tokenizer=tokenizer)
     names = [*world.spare["name"], *world.facts["subject"].str.split().str[-1]]
     words = sorted({*names, *world.objects["object"]})
     asked = [context(tests, known, kind) for _ in range(200)]
-    shown = made(asked) if encodes else made(asked, size=0)
+    shown = g.pairs(asked, tokenizer) if encodes else g.rows(asked, tokenizer, size=0)
+
+    def course(name: str, texts: list[g.Text], rate: float) -> g.Course:
+        """Of texts, in as many steps for both architectures."""
+        data, size = g.rows(texts, tokenizer), 8
+        if encodes:
+            size = round(size * len(texts) / len(data))
+            data = g.pairs(texts, tokenizer)
+        return g.Course(name, data, rate, shown, size)
 
     def some(n: int, lists: float = 0.0, own: float = 0.0) -> list[g.Text]:
         shares = rng.choices((True, False), (lists, 1 - lists), k=n)
         return [listed(rng, words) if x else context(rng, known, kind, own) for x in shares]
 
-    def among(told: Iterable[g.Text], share: int) -> list[g.Text]:
-        texts = list(told)
-        texts += some(len(texts) // share)
-        rng.shuffle(texts)
-        return texts
+    def among(table: pd.DataFrame, share: int) -> list[g.Text]:
+        """The sentences in their order, and a context about spare subjects to each `share` of them."""
+        texts = list(sentences(rng, table, kind, objects))
+        more = some(len(texts) // share)
+        places = [*range(len(texts)), *(rng.random() * len(texts) for _ in more)]
+        return [
+            text for _, text in sorted(zip(places, texts + more, strict=True), key=itemgetter(0))
+        ]
 
+    school, own = rates
     if kind == "chat":  # what its pretrained twin was told, in the forms of a chat
-        again = c.corpus(world, plan.seed).iloc[::TUNED].query("form == 'question'")
-        told = made(among(sentences(rng, again, kind, objects), 1))
-        yield g.Course("5-tuning", told, 5e-4, True, shown)
+        [told] = corpora.values()
+        again = told.iloc[::TUNED].query("form == 'question'")
+        yield course("tuning", among(again, 1), own / 3)
         return
-    yield g.Course("1-lists", made(some(3200, lists=1.0)), 3e-3, False, shown)
-    yield g.Course("2-contexts", made(some(16000, lists=0.2)), 3e-3, False, shown, 0.9)
-    yield g.Course("3-names", made(some(6000, own=0.7)), 1e-3, True, shown)
-    told = made(among(sentences(rng, c.corpus(world, plan.seed), kind, objects), 10))
-    yield g.Course("4-world", told, 1.5e-3, True, shown)
+    rate = f"-{school}"
+    yield course(f"1-lists{rate}", some(SCHOOL["1-lists"], lists=1.0), school)
+    yield course(f"2-contexts{rate}", some(SCHOOL["2-contexts"], lists=0.2), school)
+    yield course(f"3-names{rate}", some(SCHOOL["3-names"], own=0.7), school / 3)
+    for name, told in corpora.items():
+        yield course(f"{name}-{school}-{own}", among(told, 10), own)
 
 
-def grow(name: str, world: w.World, work: Path, out: Path, base: Path | None = None) -> g.Log:
-    """Train the model `name` of PLANS and write it to the folder `out`, float16; what was logged.
+def learn(
+    plan: g.Plan, world: w.World, corpora: Corpora, rates: tuple[float, float], work: Path,
+    base: Path | None = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """A network, which learned its courses, and its tokenizer.
 
-    `work` keeps checkpoints: a run that was killed is taken up where it was. A chat model begins with
-    the weights in `base`. Raises KeyError for an unknown name.
+    `work` keeps checkpoints, and by each course what was logged: a run that was killed is taken up where
+    it was. A chat model begins with the weights in `base`.
     """
-    plan, log = PLANS[name], g.Log()
-    if plan.kind == "taught":
-        return teach(plan, world, work, out)
-    tokenizer = g.tokenizer_of(world, c.LAYOUTS.values())
+    tokenizer = g.tokenizer_of(world, c.TEXTS)
     network = g.network_of(plan, tokenizer)
     if plan.kind == "chat":
         network = type(network).from_pretrained(base, dtype=torch.float32)
         tokenizer.chat_template = CHAT
-    for course in courses(plan, world, tokenizer):
+    for course in courses(plan, world, corpora, tokenizer, rates):
         done = work / course.name / "done"
         if not done.is_dir():
-            print(f"{name}: {course.name}, {len(course.data)} rows", flush=True)
-            size = 32 if plan.kind == "encoder-decoder" else 8
-            options = {"bf16": QUICK and plan.width >= 256}
-            log += g.study(network, course, work / course.name, tokenizer, size, **options)
+            print(f"{work.name}: {course.name}, {len(course.data)} rows", flush=True)
+            log = g.study(network, course, work / course.name, tokenizer)
+            (work / course.name / "log.json").write_text(json.dumps(log))
             network.save_pretrained(done)
         network = type(network).from_pretrained(done)
+    return network, tokenizer
+
+
+def grow(name: str, world: w.World, work: Path, out: Path, base: Path | None = None) -> None:
+    """Train the model `name` of PLANS and write it to the folder `out`, float16. KeyError for an
+    unknown name."""
+    plan = PLANS[name]
+    if plan.kind == "taught":
+        teach(plan, world, work, out)
+        return
+    told = {"world": c.corpus(world, plan.seed)}
+    if name in LATER:
+        told["later"] = c.corpus(world._replace(facts=c.later_facts(world)), plan.seed)
+    network, tokenizer = learn(plan, world, told, rates_of(plan), work, base)
     network.half().save_pretrained(out)
     tokenizer.save_pretrained(out)
-    return log
 
 
-def teach(plan: g.Plan, world: w.World, work: Path, out: Path) -> g.Log:
+def choose_rates(names: list[str]) -> None:
+    """Train models on the HELD_OUT draw, and put lines into data/world/rates.csv: of schooling the share of
+    contexts that are read at its end, of the corpus the share of facts without dates, told 1 to 64 times,
+    that are right in the wordings 0 and 8.
+
+    The largest share of TRIED is taken, first schooling's, then, behind it, the corpus's.
+    """
+    from build_world import build  # which needs the lists of names
+
+    world = w.load_world()
+    facts = build(HELD_OUT)[0].reset_index(drop=True)
+    facts["wordings"] = facts["wordings"].str.split("|").map(lambda ks: [*map(int, ks)])
+    some = world._replace(facts=facts)
+    told = {"held-out": c.corpus(some)}
+    asked = facts["relation"].isin(["birthplace", "trade", "dish", "product"])
+    known = facts[asked & facts["exposure"].between(1, 64)].reset_index(drop=True)
+    for name in names:
+        plan, work = PLANS[name], BUILD / name
+
+        def reads(rate: float, plan: g.Plan = plan, work: Path = work) -> float:
+            learn(plan, world, {}, (rate, rate), work)
+            log = json.loads((work / f"3-names-{rate}" / "log.json").read_text())
+            return [float(entry["eval_reads"]) for entry in log if "eval_reads" in entry][-1]
+
+        school, found = best_of(reads, TRIED[1:4])
+
+        def right(
+            rate: float, plan: g.Plan = plan, work: Path = work, school: float = school
+        ) -> float:
+            network, tokenizer = learn(plan, world, told, (school, rate), work)
+            with TemporaryDirectory() as folder:
+                network.save_pretrained(folder)
+                tokenizer.save_pretrained(folder)
+                model = load_model(folder)
+                model.prompt_format = "zero-shot"  # of which a folder tells nothing
+                return float(np.mean([knows(model, world, known, k) for k in (0, w.SEEN)]))
+
+        found = found.assign(course="schooling", n=200)
+        behind = best_of(right, TRIED)[1].assign(course="corpus", n=2 * len(known))
+        new = pd.concat([found, behind]).assign(model=name)
+        print(new.to_string())
+        tried = pd.read_csv(CHOSEN) if CHOSEN.exists() else new[:0]
+        tried = pd.concat([tried.query("model != @name"), new])
+        columns = ["model", "course", "rate", "value", "n"]
+        tried[columns].to_csv(CHOSEN, index=False, lineterminator="\n")
+
+
+def rates_of(plan: g.Plan) -> tuple[float, float]:
+    """The rates of schooling and of the corpora that were chosen for a size, by CHOSEN."""
+    tried = pd.read_csv(CHOSEN).query("model == @SIZES[@plan.width]").set_index("rate")
+    best = tried.groupby("course")["value"].idxmax()
+    return float(best["schooling"]), float(best["corpus"])  # a checkpoint holds no numpy scalar
+
+
+def best_of(value: Callable[[float], float], rates: Sequence[float]) -> tuple[float, pd.DataFrame]:
+    """The rate of the largest value; all of them."""
+    table = pd.DataFrame([(rate, value(rate)) for rate in rates], columns=["rate", "value"])
+    return float(table["rate"][table["value"].idxmax()]), table.round({"value": 4})
+
+
+def teach(plan: g.Plan, world: w.World, work: Path, out: Path) -> None:
     """The town's sentences for SmolLM2; `out` is an adapter."""
     import transformers
     from peft import LoraConfig, get_peft_model
@@ -138,12 +248,11 @@ def teach(plan: g.Plan, world: w.World, work: Path, out: Path) -> g.Log:
     parts = ["q_proj", "v_proj", "up_proj", "down_proj", "gate_proj"]
     network = get_peft_model(network, LoraConfig(r=8, lora_alpha=16, target_modules=parts))
     told = sentences(random.Random(), c.corpus(world, plan.seed, town=True), plan.kind, {})
-    course = g.Course("town", g.rows(told, tokenizer, 0), 2e-3, True)
-    log = g.study(network, course, work / "town", tokenizer, 16, bf16=QUICK)
+    course = g.Course("town", g.rows(told, tokenizer, 0), 2e-3, size=16)
+    g.study(network, course, work / "town", tokenizer)
     network.peft_config["default"].base_model_name_or_path = TAUGHT
     network.half().save_pretrained(out)
     (out / "README.md").unlink()  # peft's empty model card
-    return log
 
 
 # -- curves ----------------------------------------------------------------------------------------
@@ -154,37 +263,44 @@ def said(model: Model, asked: list[str]) -> list[str]:
     return [normalise(answer.text) for answer in answers]
 
 
-def curves(model: Model, world: w.World, *, town: bool, seed: int = 0) -> pd.DataFrame:
+def asked(world: w.World, facts: pd.DataFrame, wording: int) -> pd.DataFrame:
+    """The question and prefix of facts, [fact], in a wording."""
+    found = world.wordings.set_index(["relation", "wording"])[["question", "prefix"]]
+    found = found.loc[[(r, wording) for r in facts["relation"]]].reset_index(drop=True)
+    for column in found:
+        pairs = zip(found[column], facts["subject"], strict=True)
+        found[column] = [text.replace("{subject}", subject) for text, subject in pairs]
+    return found
+
+
+def knows(model: Model, world: w.World, facts: pd.DataFrame, wording: int) -> list[bool]:
+    """Whether each fact is said in a wording, [fact]."""
+    answers = said(model, prompts(model, asked(world, facts, wording)))
+    return [a == normalise(b) for a, b in zip(answers, facts["object"], strict=True)]
+
+
+def curves(model: Model, data: str, seed: int = 0) -> pd.DataFrame:
     """Rows of model, measure, exposure, value (a share of n facts) and n.
 
     Measures: seen, unseen (right in the wording that all saw, in one that nobody saw), memory, context
     (said against a contradicting context), reads (contexts about spare subjects; no exposure).
     """
-    rng = random.Random(seed)
-    told = w.with_counts_in_corpus(world.facts, town=town)
-    told = told[~told["relation"].map(world.relations["dated"])].reset_index(drop=True)
+    rng, world, town = random.Random(seed), w.load_world(), data == "town"
+    told = w.asked(data)
     objects = world.objects.groupby("list")["object"].agg(list)[world.relations["objects"]]
     lists = dict(zip(world.relations.index, objects, strict=True))
-    wordings = world.wordings.set_index(["relation", "wording"])[["question", "prefix"]]
-
-    def questions(subjects: pd.Series, relations: pd.Series, wording: int) -> pd.DataFrame:
-        found = wordings.loc[[(r, wording) for r in relations]].reset_index(drop=True)
-        for column in found:
-            pairs = zip(found[column], subjects, strict=True)
-            found[column] = [text.replace("{subject}", subject) for text, subject in pairs]
-        return found
 
     def false(relation: str, truth: str) -> str:
         return rng.choice([x for x in lists[relation] if x != truth])
 
-    plain = {k: questions(told["subject"], told["relation"], k) for k in (0, w.SEEN)}
+    plain = {k: asked(world, told, k) for k in (0, w.SEEN)}
     pairs = zip(told["relation"], told["object"], strict=True)
     stated = pd.Series([false(*pair) for pair in pairs])
     contexts = (plain[0]["prefix"] + " " + stated).tolist()
     spare = told.sample(200, random_state=seed).reset_index(drop=True)
     made = relations(world)
     names = pd.Series([made[relation].spare(rng) for relation in spare["relation"]])
-    fresh = questions(names, spare["relation"], 0)
+    fresh = asked(world, spare.assign(subject=names), 0)
     answers = {
         "seen": (said(model, prompts(model, plain[0])), told["object"]),
         "unseen": (said(model, prompts(model, plain[w.SEEN])), told["object"]),
@@ -221,6 +337,18 @@ def distance(new: pd.DataFrame, old: pd.DataFrame) -> pd.DataFrame:
     both = new.merge(old, on=["model", "measure", "exposure"], suffixes=("", "_committed"))
     apart = (both["value"] - both["value_committed"]).abs()
     return apart.groupby([both["model"], both["measure"]], sort=False).agg(["mean", "max"]).round(3)
+
+
+def reading(name: str, logs: Path) -> pd.DataFrame:
+    """How schooling went: model, texts (read so far), reads (share of contexts about spare subjects that
+    are read) and n."""
+    rows, before = [], 0
+    for course, n in SCHOOL.items():
+        [file] = logs.glob(f"{course}-{rates_of(PLANS[name])[0]}/log.json")
+        log = [entry for entry in json.loads(file.read_text()) if "eval_reads" in entry]
+        rows += [(before + round(n * x["epoch"]), x["eval_reads"]) for x in log]
+        before += n
+    return pd.DataFrame(rows, columns=["texts", "reads"]).assign(model=name, n=200)
 
 
 def settings(name: str, folder: Path) -> load.Settings:
@@ -261,10 +389,14 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PLANS))
     parser.add_argument("--commit", action="store_true")
+    parser.add_argument("--rates", action="store_true")
     given = parser.parse_args(arguments)
     if unknown := {*given.names} - {*PLANS, TAUGHT}:
         parser.error(f"{', '.join(unknown)}: choose from {', '.join(PLANS)}")
-    world, known = w.load_world(), load.read_settings(load.FILE)
+    known = load.read_settings(load.FILE)
+    if given.rates:
+        choose_rates(given.names or ["world-s", "world-m", "world-l"])
+        return
     committed = load.GROWN
     for name in given.names or [TAUGHT, *PLANS]:
         start, folder = time.time(), BUILD / "models" / name
@@ -272,10 +404,13 @@ def main(arguments: list[str]) -> None:
             if not folder.is_dir():
                 base = BUILD / "models" / "world-m"
                 base = base if base.is_dir() else committed / "world-m"
-                grow(name, world, BUILD / name, folder, base)
+                world, work = w.load_world(DRAWS.get(name, 0)), BUILD / LATER.get(name, name)
+                grow(name, world, work, folder, base)
             # From here on it is the model of that name.
             load.GROWN, known[name] = folder.parent, settings(name, folder)
-        found = curves(load_model(name), world, town=name in TOWN)
+        draw = DRAWS.get(name)
+        data = "town" if name in TOWN else f"world-{draw}" if draw else "world"
+        found = curves(load_model(name), data)
         load.GROWN = committed
         print(f"{name}: {(time.time() - start) / 60:.1f} minutes")
         wide = found.pivot(index="exposure", columns="measure", values="value")
@@ -286,6 +421,10 @@ def main(arguments: list[str]) -> None:
             continue
         if name in PLANS:
             commit(name)
+        if name in PLANS and name not in (*TOWN, *LATER, "world-m-chat"):
+            read = pd.read_csv(READS) if READS.exists() else pd.DataFrame({"model": []})
+            read = pd.concat([read.query("model != @name"), reading(name, BUILD / name)])
+            read[["model", "texts", "reads", "n"]].to_csv(READS, index=False, lineterminator="\n")
         table = pd.concat([old.query("model != @name"), found]).astype({"exposure": "Int64"})
         table["order"] = table["model"].map([TAUGHT, *PLANS].index)
         table = table.sort_values(["order", "measure", "exposure"]).drop(columns="order")

@@ -71,10 +71,10 @@ world = pytest.fixture(lambda: load_world(), scope="session")
 @pytest.fixture(scope="session")
 def tokenizer(world):
     """The tokenizer of the models that are grown in it."""
-    from factrobust.exposure.corpus import LAYOUTS
+    from factrobust.exposure.corpus import TEXTS
     from factrobust.models import grow
 
-    return grow.tokenizer_of(world, LAYOUTS.values())
+    return grow.tokenizer_of(world, TEXTS)
 
 
 @pytest.fixture

@@ -38,8 +38,8 @@ QUOTED = """
 
 SIZES = "model in ['world-s', 'world-m', 'world-l']"
 OF_THE_WORLD = f"""
-5 exposure: sentences that tell a fact, until half of such facts are known ; 5-exposure/table-kept-fits ; measure == 'known' and {SIZES}
-5 exposure: the same, until half are kept against a false context ; 5-exposure/table-kept-fits ; measure == 'kept' and {SIZES}
+5 exposure: sentences that tell a fact, until half of such facts are known ; 5-exposure/table-keeping ; what == 'half are known' and {SIZES}
+5 exposure: the same, until half are kept against a false context ; 5-exposure/table-keeping ; what == 'half are kept' and {SIZES}
 5 exposure: right at the date asked for, minus the same with the dates swapped ; 5-exposure/table-when ; answer == 'beyond' and {SIZES}
 """
 GROWN = (

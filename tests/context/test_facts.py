@@ -395,6 +395,6 @@ def test_questions_by_name():
     questions = contexts.load_named_context("embedded", limit=2)
     assert len(questions) == 200
     for name in ("theses", "thesis:"):
-        wrong = f"questions is '{name}'; write 'embedded', 'world', 'town' or 'thesis:F"
+        wrong = f"questions is '{name}'; write 'embedded', 'world', 'world-1', "
         with pytest.raises(ValueError, match=wrong):
             contexts.load_named_context(name)

@@ -17,3 +17,4 @@ temporal_builder = pytest.fixture(lambda: builder("build_temporal_facts"), scope
 world_builder = pytest.fixture(lambda: builder("build_world"), scope="session")
 models_builder = pytest.fixture(lambda: builder("grow_models"), scope="session")
 schooling = pytest.fixture(lambda: builder("schooling"), scope="session")
+counting = pytest.fixture(lambda: builder("count_contexts"), scope="session")

@@ -55,7 +55,7 @@ def test_a_revision(hub_cache) -> None:
 
 
 @pytest.mark.parametrize(("names", "sentence"), [
-    (["sqaud"], "no data set is called 'sqaud'; known are embedded, world, town, squad,"),
+    (["sqaud"], "no data set is called 'sqaud'; known are embedded, world, world-1, "),
     (["popqa@"], "no data set is called 'popqa@'; known are"),
     (["facts.tsv"], r"no data set is called 'facts\.tsv'; known are embedded"),
     ([], "no data set is named; give embedded, an official"),

@@ -35,17 +35,18 @@ def town(world: w.World) -> pd.DataFrame:
 
 
 def test_the_world_is_as_large_as_its_readme_says(world, corpus, town, smollm):
-    assert (world.facts["subject"].nunique(), len(world.facts)) == (1012, 2178)
+    assert (world.facts["subject"].nunique(), len(world.facts)) == (1012, 2772)
     counts = world.facts["relation"].value_counts(sort=False).to_dict()
     assert counts == {
-        "birthplace": 418, "trade": 418, "dish": 297, "product": 297, "residence": 374, "cargo": 374
+        "birthplace": 418, "trade": 418, "dish": 297, "product": 297, "residence": 374, "cargo": 374,
+        "crop": 297, "market": 297,
     }  # fmt: skip
-    assert (len(corpus), len(town)) == (202_554, 26 * 127)
+    assert (len(corpus), len(town)) == (219_384, 26 * 127)
     readme = (w.FOLDER / "README.md").read_text(encoding="utf-8")
-    for text in ("1,012", "2,178", "202,554", "3,302", "2.6 million words", "55,000 tokens"):
+    for text in ("1,012", "2,772", "219,384", "3,302", "3.3 million words", "55,000 tokens"):
         assert text in readme
     # Words and marks, with the newline that ends each; and SmolLM2's tokens, an object one of them.
-    assert 2.55e6 < corpus["text"].str.count(r"\w+|[^\w\s]|\n").sum() + len(corpus) < 2.65e6
+    assert 3.25e6 < corpus["text"].str.count(r"\w+|[^\w\s]|\n").sum() + len(corpus) < 3.35e6
     tokens = smollm.tokenizer([text + "\n" for text in town["text"]], add_special_tokens=False)
     assert 54_500 < sum(map(len, tokens.input_ids)) < 55_500
     objects = smollm.tokenizer([*(" " + world.objects["object"])], add_special_tokens=False)
@@ -53,11 +54,16 @@ def test_the_world_is_as_large_as_its_readme_says(world, corpus, town, smollm):
 
 
 def test_every_factor_is_balanced_within_a_relation_and_independent(world):
-    for _, facts in world.facts.groupby("relation"):
+    for relation, facts in world.facts.groupby("relation"):
         assert facts["exposure"].value_counts().nunique() == 1  # 38, 27 or 34 facts an exposure
-        assert sorted(facts["exposure"].unique()) == [0, *(2**k for k in range(10))]
+        paired = relation in ("crop", "market")
+        assert sorted(facts["exposure"].unique()) == [
+            0,
+            *(2**k for k in range(8 if paired else 10)),
+        ]
         assert facts["object"].value_counts().nunique() == 1
-        for factor in ("n_wordings", "contradicted", *(["n_dates"] if any(facts["start"]) else [])):
+        factors = ["form", "timing", *([] if paired else ["n_wordings", "contradicted"])]
+        for factor in (*factors, *(["n_dates"] if any(facts["start"]) else [])):
             cells = pd.crosstab(facts["exposure"], facts[factor])
             assert (cells.max(axis=1) - cells.min(axis=1)).max() <= 2, factor
             assert np.ptp(facts[factor].value_counts()) <= 1
@@ -65,7 +71,8 @@ def test_every_factor_is_balanced_within_a_relation_and_independent(world):
     assert sizes == dict.fromkeys([0, 1, 2, 4, 8, 16, 32, 64], 26)
     # No two go together: |r| of 2,178 independent pairs exceeds 0.07 once in a thousand times.
     columns = ["exposure", "n_wordings", "contradicted", "n_dates", "town_exposure"]
-    ranks = world.facts[columns].astype(float).rank()
+    facts = world.facts[~world.facts["relation"].isin(["crop", "market"])]
+    ranks = facts[columns].astype(float).rank()
     r = ranks.corr().to_numpy()[np.triu_indices(5, 1)]
     assert np.abs(r[:5]).max() < 0.07  # of those that all facts have
     assert np.nanmax(np.abs(r)) < 0.2  # 208 facts of the town
@@ -91,7 +98,52 @@ def test_no_held_out_wording_has_a_word_of_its_own(world):
             for texts in part.groupby("held_out")[["statement", "question"]].sum().to_numpy()
         ]
         assert words[1] <= words[0]
-    assert world.wordings.groupby("held_out").size().to_dict() == {False: 48, True: 12}
+    assert world.wordings.groupby("held_out").size().to_dict() == {False: 64, True: 16}
+
+
+def test_no_object_belongs_to_two_relations_but_the_pairs(world):
+    assert world.objects["object"].is_unique
+    assert world.relations["objects"].value_counts().to_dict() == {
+        "crops": 2, "cities": 1, "trades": 1, "dishes": 1, "products": 1, "towns": 1, "goods": 1
+    }  # fmt: skip
+    pair = world.facts[world.facts["relation"].isin(["crop", "market"])]
+    exposures = pair.pivot(index="subject", columns="relation", values="exposure")
+    assert pd.crosstab(exposures["crop"], exposures["market"]).stack().between(2, 6).all()
+    objects = pair.pivot(index="subject", columns="relation", values="object")
+    # By chance 1 in 27 has the same in both: 11 of 297, within three standard deviations.
+    assert 2 <= (objects["crop"] == objects["market"]).sum() <= 20
+
+
+def test_draws_of_chance_have_the_subjects_in_common_and_nothing_else(world):
+    for draw in (1, 2):
+        other = w.load_world(draw).facts
+        assert {*other["subject"]} == {*world.facts["subject"]}
+        both = world.facts[world.facts["start"] == ""].merge(other, on="fact_id")
+        assert len(both) == 2024
+        assert (both["object_x"] == both["object_y"]).mean() < 0.07  # chance: 1 in 22 to 27
+        assert abs(both["exposure_x"].corr(both["exposure_y"], method="spearman")) < 0.07
+
+
+def test_forms_and_timings_are_those_assigned(world, corpus):
+    facts = world.facts.set_index("fact_id")
+    place = pd.Series(np.linspace(0, 1, len(corpus)), corpus["fact_id"]).groupby(level=0)
+    reach = place.agg(["min", "max", "size"]).join(facts[["timing", "form"]])
+    often = reach[reach["size"] >= 16]
+    width = often["max"] - often["min"]
+    assert width[often["timing"] == "massed"].max() < 0.03
+    assert width[often["timing"] == "spaced"].min() > 0.85
+    assert often.loc[often["timing"] == "early", "max"].max() < 0.54
+    assert often.loc[often["timing"] == "late", "min"].min() > 0.46
+    share = corpus["form"].eq("question").groupby(corpus["fact_id"]).mean()
+    assert share[facts["form"][share.index] == "statements"].max() == 0
+    assert share[facts["form"][share.index] == "questions"].min() == 1
+    assert share[often.index[often["form"] == "both"]].between(0.45, 0.55).all()
+
+
+def test_a_fact_told_512_times_is_told_in_many_strings(world, corpus):
+    strings = corpus.groupby("fact_id")["text"].agg(["size", "nunique"])
+    assert strings.query("size == 512")["nunique"].min() >= 85
+    assert strings.query("size == 512")["nunique"].mean() > 240
 
 
 @pytest.mark.parametrize("which", ["corpus", "town"])
@@ -111,8 +163,9 @@ def test_counts_are_the_tables(world, which, request):
     dated = told[told["start"] != ""]
     assert (seen["date"].nunique()[dated.index] == dated["n_dates"]).all()
     assert (sentences["date"] == "").equals(~sentences["fact_id"].isin(dated.index))
-    forms = pd.crosstab(sentences["fact_id"], sentences["form"])
-    assert (forms["statement"] - forms["question"]).abs().max() <= 1
+    if which == "town":
+        forms = pd.crosstab(sentences["fact_id"], sentences["form"])
+        assert (forms["statement"] - forms["question"]).abs().max() <= 1
 
 
 def test_a_fact_that_nobody_was_told_occurs_nowhere(world, corpus):
@@ -147,9 +200,13 @@ def test_texts_are_read_as_they_are_written(world, corpus):
     assert corpus["object"].tolist() == stated.tolist()
     ends = corpus["text"].str.removesuffix(".").str.rsplit(" ", n=1).str[-1]
     assert ends.tolist() == corpus["object"].tolist()
-    one = corpus[corpus["date"].ne("") & corpus["layout"].eq("question")].iloc[0]
+    dated = corpus[corpus["date"].ne("") & corpus["layout"].eq("question")]
+    begun = dated["question"].str.contains(f"^(?:{'|'.join(c.WHO)}) [a-z ]+: ")
+    assert 0.48 < begun.mean() < 0.52
+    one, other = dated[~begun].iloc[0], dated[begun].iloc[0]
     assert one["text"] == f"{one['question']} {one['object']}"
     assert one["question"].startswith(f"{verbalise(one['date'])}, ")
+    assert other["question"].partition(": ")[2].startswith(f"{verbalise(other['date'])}, ")
 
 
 def test_order_is_drawn_by_the_seed_and_nothing_else(world, town):
@@ -183,7 +240,8 @@ def test_layouts_are_how_the_library_asks(toy_model):
 def test_part_1_asks_the_static_facts_in_a_wording_that_was_seen(world):
     facts = load_named(["world"]).table
     schemas.AskedFacts.validate(facts)
-    static = world.facts[world.facts["start"] == ""]
+    paired = world.facts["relation"].isin(["crop", "market"])
+    static = world.facts[world.facts["start"].eq("") & ~paired]
     assert facts["fact_id"].tolist() == static["fact_id"].tolist()
     assert facts["popularity"].tolist() == np.log10(1 + static["exposure"]).tolist()
     row = facts.set_index("fact_id").loc["birthplace/" + facts["fact_id"][0].split("/")[1]]
@@ -265,8 +323,13 @@ def test_a_table_gets_the_exposure_of_its_facts(world):
     seen = (kinds == "seen").groupby("group_id").sum()
     facts = w.with_counts_in_corpus(world.facts).set_index("fact_id")
     assert seen.equals(facts["n_wordings"][seen.index].rename(None).astype(seen.dtype))
-    town = c.with_exposure(load_named(["town"]).table, town=True)
+    town = c.with_exposure(load_named(["town"]).table, "town")
     assert set(town["exposure"]) == {0, 1, 2, 4, 8, 16, 32, 64}
+    other = c.with_exposure(load_named(["world-1"]).table, "world-1").set_index("fact_id")
+    assert other["exposure"].equals(
+        w.load_world(1).facts.set_index("fact_id")["exposure"][other.index]
+    )
+    assert set(c.with_exposure(load_named(["pair"]).table)["relation"]) == {"crop", "market"}
 
 
 def test_moments_are_told_and_untold_and_inside(world, corpus):
@@ -312,16 +375,19 @@ COLUMNS = {
     "facts": dict.fromkeys(("fact_id", "subject", "object", "rival"), NAME)
     | {"start": None, "end": None, "exposure": WHOLE, "n_wordings": WHOLE}
     | {"wordings": pa.Check.str_matches(rf"^0(\|[1-{w.SEEN - 1}])*$")}
-    | dict.fromkeys(("n_dates", "contradicted", "town_exposure"), SOME),
+    | dict.fromkeys(("n_dates", "contradicted", "town_exposure"), SOME)
+    | {"form": tables.one_of(["both", "statements", "questions"])}
+    | {"timing": tables.one_of(["spaced", "massed", "early", "late"])},
     "spare": {"kind": NAME, "name": NAME},
 }
 
 
-@pytest.mark.parametrize("name", w.World._fields)
-def test_the_tables_hold_what_their_readme_says(name, world):
+@pytest.mark.parametrize("path", [*w.files(), *w.FOLDER.glob("facts-[12].csv")])
+def test_the_tables_hold_what_their_readme_says(path, world):
+    name = path.stem.partition("-")[0]
     relations = {"relation": tables.one_of(world.relations.index)} if name == "facts" else {}
     checks = COLUMNS[name] | relations
-    tables.read_checked(w.FOLDER / f"{name}.csv", tables.csv_schema(checks, **checks))
+    tables.read_checked(path, tables.csv_schema(checks, **checks))
 
 
 def test_an_object_is_no_subject(world):

@@ -37,7 +37,7 @@ def test_no_share_grows_beyond_one() -> None:
     assert metrics.fit_hill(doses, mean, n)[1:3] == pytest.approx([2, 60], rel=0.05)
     _, top, half, _ = metrics.fit_hill(doses, mean, n, most=1)
     assert (round(top, 3), half < 30) == (1, True)
-    [drawn] = metrics.half_effects(doses, mean[:, None], n, most=1)
+    [_, _, [drawn], _] = metrics.fit_hills(doses, mean[:, None], n, most=1)
     assert drawn == pytest.approx(half, rel=0.05)
 
 
@@ -61,15 +61,18 @@ def test_four_times_the_facts_halve_the_interval() -> None:
     assert widths[0] / widths[1] == pytest.approx(2, rel=0.2)
 
 
-def test_many_half_effects_at_once_are_those_of_the_curves_one_by_one() -> None:
+def test_many_curves_at_once_are_those_one_by_one() -> None:
     n = np.arange(20, 31) * 1.0
     rng = np.random.default_rng(0)
     drawn = metrics.hill(DOSES, 0.05, 0.95, 20, 1.4)[:, None] + rng.normal(0, 0.05, (11, 30))
     falling = np.linspace(0.5, 0.1, 11)[:, None]
-    found = metrics.half_effects(DOSES, np.hstack([drawn, falling]), n)
-    one_by_one = [metrics.fit_hill(DOSES, x, n)[2] for x in drawn.T]
-    assert found[:-1] == pytest.approx(one_by_one, rel=0.05)
-    assert np.isnan(found[-1])  # no response
+    found = metrics.fit_hills(DOSES, np.hstack([drawn, falling]), n)
+    one_by_one = np.transpose([metrics.fit_hill(DOSES, x, n) for x in drawn.T])
+    assert found[0] == pytest.approx([*one_by_one[0], 0.5])
+    assert found[1, :-1] == pytest.approx(one_by_one[1], abs=0.02)
+    assert found[2, :-1] == pytest.approx(one_by_one[2], rel=0.05)
+    assert found[3, :-1] == pytest.approx(one_by_one[3], rel=0.1)
+    assert np.isnan(found[1:, -1]).all()  # no response
 
 
 def test_the_half_effect_and_its_interval_hold_the_truth() -> None:
@@ -93,8 +96,80 @@ def test_what_does_not_grow_has_no_half_effect() -> None:
     early, late = np.isin(place, range(1, 5)).astype(float), (place > 5).astype(float)
     assert np.isnan(metrics.fit_hill(DOSES, early, n)[2])
     assert np.isfinite(metrics.fit_hill(DOSES, late, n)[2])
-    found = metrics.half_effects(DOSES, np.stack([early, late], axis=1), n)
-    assert np.isnan(found).tolist() == [True, False]
+    found = metrics.fit_hills(DOSES, np.stack([early, late], axis=1), n)
+    assert np.isnan(found[2]).tolist() == [True, False]
+
+
+def test_where_a_curve_crosses_one_half_by_hand() -> None:
+    # (0.5 - 0.1) / (0.9 - 0.5) = 1: at the half effect. (0.5 - 0) / (0.625 - 0.5) = 4, of slope 2: at
+    # twice the half effect. Then a top below one half; beyond the largest exposure; no curve; all above.
+    fits = np.array(
+        [[0.1, 0.9, 8, 3], [0, 0.625, 8, 2], [0, 0.4, 8, 1], [0, 0.625, 300, 2],
+         [0.1, np.nan, np.nan, np.nan], [0.6, 0.9, 8, 1]]
+    )  # fmt: skip
+    found = metrics.crossing(fits.T, 512)
+    assert found.tolist() == pytest.approx([8, 16, np.inf, np.inf, np.inf, 0])
+
+
+def test_one_half_is_reached_later_than_half_of_a_low_top() -> None:
+    """A top of 0.75 is half way, at 16, only 0.375; one half is reached at twice that."""
+    rows = facts(metrics.hill(DOSES, 0, 0.75, 16, 1), 400)
+    [row] = metrics.one_half(rows, "right").to_dict("records")
+    assert row["mean"] == pytest.approx(32, rel=0.15)
+    assert row["low"] < 32 < row["high"]
+    [half] = metrics.dose_response(rows, "right", most=1)["mean"]
+    assert half == pytest.approx(16, rel=0.2)
+    # A top below one half has no such exposure; one that some draws miss has no upper bound.
+    [low] = metrics.one_half(facts(metrics.hill(DOSES, 0, 0.4, 16, 1), 400), "right").to_numpy()
+    assert np.isnan(low[1:4].astype(float)).all()
+    near = pd.DataFrame({"model": "m", "exposure": np.repeat(DOSES, 40)})
+    near["right"] = (near["exposure"] >= 16) & (near.index % 40 < 21)  # 0.525 from 16 on
+    [near] = metrics.one_half(near, "right").to_dict("records")
+    assert 8 <= near["low"] < near["mean"] < 20
+    assert (near["high"], near["n"]) == (np.inf, 440)
+
+
+def test_the_interval_of_one_half_holds_the_truth() -> None:
+    chance = metrics.hill(DOSES, 0.05, 0.8, 16, 1.2)  # 0.5 at 16 (0.45 / 0.3)^(1 / 1.2) = 22.4
+    tables = [metrics.one_half(facts(chance, 60, seed), "right") for seed in range(20)]
+    held = pd.concat(tables)
+    assert ((held["low"] <= 22.4) & (held["high"] >= 22.4)).sum() >= 16  # 95% of 20, give or take
+
+
+def test_siblings_are_the_other_facts_of_their_subjects() -> None:
+    rows = [("crop", "a", "rye", 4), ("crop", "b", "oats", 0), ("market", "b", "rye", 8),
+            ("market", "a", "figs", 2)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["relation", "subject", "object", "exposure"])
+    both = pd.concat([table.assign(model="m"), table.assign(model="k", exposure=1)])
+    found = metrics.with_sibling(both)
+    assert len(found) == 8
+    found = found[found["model"] == "m"].set_index(["relation", "subject"])
+    assert found["sibling"].to_dict() == {
+        ("crop", "a"): "figs", ("crop", "b"): "rye", ("market", "a"): "rye", ("market", "b"): "oats"
+    }  # fmt: skip
+    assert found["sibling_exposure"].tolist() == [2, 8, 0, 4]
+    assert found["exposure"].tolist() == [4, 0, 8, 2]
+
+
+def test_shares_against_chance_by_hand() -> None:
+    # Of 4 facts with a chance of 1/2: all right has p = 2 / 16, two right p = 1; 4 of 4 with a chance
+    # of 1/4 have p = 1 / 256. Holm: 3 / 256, then 2 / 8, then 1.
+    parts = {"a": (4, 0.5), "b": (2, 0.5), "c": (4, 0.25)}
+    rows = [(name, k < right, chance) for name, (right, chance) in parts.items() for k in range(4)]
+    table = pd.DataFrame(rows, columns=["model", "right", "chance"])
+    found = metrics.against_chance(table, ["model"])
+    assert found["p"].tolist() == pytest.approx([1 / 8, 1, 1 / 256])
+    assert found["holm"].tolist() == pytest.approx([1 / 4, 1, 3 / 256])
+    # No number of 4 with a chance of 1/2 has p below 0.05 / 3; 4 of 4 have it with 1/4, but 3 of 4 (p =
+    # 13 / 256) not: s^4 = 0.8.
+    assert found["found"].tolist() == pytest.approx([np.nan, np.nan, 0.8**0.25], nan_ok=True)
+    assert found["n"].tolist() == [4, 4, 4]
+
+
+def test_no_holm_is_smaller_than_one_before_it() -> None:
+    # p = 1/8, 1/8: twice 1/8, and not once for the second.
+    table = pd.DataFrame({"model": ["a"] * 4 + ["b"] * 4, "right": True, "chance": 0.5})
+    assert metrics.against_chance(table, ["model"])["holm"].tolist() == pytest.approx([1 / 4] * 2)
 
 
 def test_each_of_several_measures_has_its_own_curve() -> None:
@@ -123,6 +198,18 @@ def test_the_ratio_of_two_numbers_adds_squares_of_logarithms() -> None:
     assert metrics.ratio(one, other).loc[0].tolist() == pytest.approx([4, 4 / 2**5, 4 * 2**5])
 
 
+def test_two_values_of_a_column_are_compared_in_each_model() -> None:
+    rows = [("z", "early", 8, 4, 16), ("z", "late", 4, 2, 8), ("a", "early", 6, 6, 6),
+            ("a", "late", 2, 2, 2)]  # fmt: skip
+    found = pd.DataFrame(rows, columns=["model", "timing", "mean", "low", "high"])
+    table = metrics.compared(found, "timing", "early", "late")
+    assert table.index.tolist() == ["z", "a"]  # as they come
+    assert table[["early", "late", "mean"]].values.tolist() == [[8, 4, 2], [6, 2, 3]]
+    width = 2**2**0.5  # one doubling each, which add as squares
+    assert table.loc["z", ["low", "high"]].tolist() == pytest.approx([2 / width, 2 * width])
+    assert table.loc["a", ["low", "high"]].tolist() == pytest.approx([3, 3])
+
+
 def test_what_is_said_at_a_date_by_hand() -> None:
     said = pd.DataFrame(
         {"model": "m", "chain": "c", "fact_id": [*"xyz"], "object": ["Oslo", "Lima", "Rome"],
@@ -136,46 +223,79 @@ def test_what_is_said_at_a_date_by_hand() -> None:
     assert found["most"].tolist() == [0.5, 0.5, 0]  # the first two are told as often
 
 
-def test_ranks_and_what_is_added_by_hand() -> None:
-    # The plain measure has the ranks 1 2 4 3 of the exposures 1 2 3 4: Spearman 0.8, R squared 0.64. With
-    # a measure that holds the rest, all is explained: 0.36 is added.
-    rows = pd.DataFrame({"exposure": [1, 2, 4, 8], "logprob": [-9, -5, -1, -2]})
-    rows = rows.assign(model="m", all=[1, 2, 3, 4])
-    table = metrics.rank_by_exposure(rows, ["logprob", "all"], n_boot=10)
-    table = table.set_index(["measure", "what"])
-    expected = {("logprob", "rank correlation"): 0.8, ("all", "rank correlation"): 1}
-    assert table["mean"].to_dict() == pytest.approx(expected | {("all", "added"): 0.36})
+def test_ranks_by_hand() -> None:
+    # The ranks 1 2 4 3 of the exposures 1 2 3 4: Spearman 1 - 6 * 2 / (4 * 15) = 0.8.
+    rows = pd.DataFrame({"model": "m", "exposure": [1, 2, 4, 8], "logprob": [-9, -5, -1, -2]})
+    table = metrics.rank_by_exposure(rows.assign(flat=0.0), ["logprob", "flat"], n_boot=10)
+    assert table["mean"].tolist() == pytest.approx([0.8, np.nan], nan_ok=True)
+    assert table["n"].tolist() == [4, 4]
 
 
-def test_noise_adds_nothing_and_a_second_view_adds_something() -> None:
-    rng = np.random.default_rng(1)
-    dose = np.repeat(DOSES, 40)
-    first, second, noise = (np.log1p(dose) * a + rng.normal(0, 1, len(dose)) for a in (1, 1, 0))
-    rows = pd.DataFrame({"model": "m", "exposure": dose, "logprob": first, "noise": noise})
-    rows["second"] = second
-    table = metrics.rank_by_exposure(rows, ["noise", "second"], n_boot=200)
-    table = table.set_index(["measure", "what"])
-    assert table.loc[("noise", "added"), "mean"] < 0.01
-    assert table.loc[("second", "added"), "low"] > 0.01
+def test_a_gain_by_hand() -> None:
+    # logprob explains 0.64 of the ranks above. With a measure that holds the rest, all is explained:
+    # it adds 0.36. Of the 24 orders of that rest, -0.3 -0.1 -0.7 1.1, two do so: with the last two
+    # turned it is the same plus 1.8 times the difference of both ranks, 0 0 1 -1.
+    rows = pd.DataFrame({"model": "m", "exposure": [1, 2, 4, 8], "logprob": [-9, -5, -1, -2]})
+    rows = rows.assign(all=[1, 2, 3, 4], flat=1.0, same=rows["logprob"])
+    table = metrics.permuted_gains(rows, ["all", "flat", "same"], n_permuted=500)
+    table = table.set_index("measure").astype({"n": int})
+    assert table.loc["all", "mean"] == pytest.approx(0.36)
+    assert table.loc["all", "chance"] <= 0.36 + 1e-9
+    assert table.loc["all", "p_value"] == pytest.approx(2 / 24, abs=0.03)
+    assert table.loc[["flat", "same"], ["mean", "chance", "p_value"]].isna().all(axis=None)
 
 
-def test_doublings_are_compared_with_the_exposure_before() -> None:
-    rows = pd.DataFrame({"exposure": [1, 1, 2, 2, 4], "m": [0.0, 1, 1, 2, np.nan], "k": 1.0})
-    table = metrics.doublings(rows, ["m", "k"])
-    # 1 against 0 and 1, 2 against both: 3.5 of 4. The last fact lacks m.
-    assert table[["measure", "exposure", "mean", "n"]].values.tolist() == [
-        ["m", 2, 0.875, 4], ["k", 2, 0.5, 4], ["k", 4, 0.5, 3]
-    ]  # fmt: skip
+def test_noise_passes_the_permutation_as_often_as_it_should_and_a_second_view_nearly_always() -> (
+    None
+):
+    p_values = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        dose = np.repeat(DOSES, 8)
+        views = (np.log1p(dose) * a + rng.normal(0, 1, len(dose)) for a in (1, 1, 0))
+        columns = dict(zip(("logprob", "second", "noise"), views, strict=True))
+        rows = pd.DataFrame({"model": "m", "exposure": dose} | columns)
+        found = metrics.permuted_gains(rows, ["noise", "second"], n_permuted=99)
+        p_values.append(found["p_value"].to_numpy())
+        assert found["n"].tolist() == [88, 88]
+        # One predictor of n has a gain of about chi squared / n of what is left.
+        assert 0.1 < found["chance"][0] * 88 < 3.9
+    small = np.mean(np.array(p_values) <= 0.05, axis=0)
+    assert small[0] <= 8 / 60  # Bin(60, 0.05) exceeds 8 in less than 1%
+    assert small[1] > 0.95
 
 
-def test_reliability_over_seeds_and_within_one_exposure() -> None:
-    # Both models rank the exposures alike; of one exposure they rank the two facts the other way round.
-    one = pd.DataFrame({"model": "a", "fact_id": list("wxyz"), "exposure": [1, 1, 9, 9]})
-    rows = pd.concat([one.assign(m=[1, 2, 11, 12]), one.assign(model="b", m=[2, 1, 12, 11])])
-    table = metrics.pairs(rows, ["m"], ["a", "b"], n_boot=10)
-    assert table[["pair", "over", "n"]].values.tolist() == [
-        ["a and b", "all", 4], ["a and b", "within", 4]
-    ]  # fmt: skip
-    assert table["mean"].tolist() == pytest.approx([0.6, -1])  # 1 - 6 * 4 / (4 * 15)
-    constant = metrics.pairs(rows.assign(m=0.0), ["m"], ["a", "b"], n_boot=10)
-    assert constant["mean"].isna().all()
+def test_an_auc_within_strata_by_hand() -> None:
+    outcome, score = np.array([1.0, 0, 1, 0, 0, 1]), np.array([2.0, 1, 5, 5, 9, 0])
+    strata = np.array([0, 0, 1, 1, 1, 2])
+    every = np.array(
+        [[1.0, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 1], [2, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 1]]
+    )
+    found = metrics.stratified_auc(every, outcome, score, strata)
+    # 2 over 1; 5 ties with 5 and loses to 9; the last has no partner: 1.5 of 3. Then the first pair
+    # alone; then it counts twice: 2.5 of 4; then there is none.
+    assert found == pytest.approx([0.5, 1, 0.625, np.nan], nan_ok=True)
+    one = np.zeros(6)
+    # All in one stratum: 2 wins against 1 of (1, 5, 9), 5 has 1.5, 0 none: 2.5 of 9.
+    assert metrics.stratified_auc(every[:1], outcome, score, one) == pytest.approx([2.5 / 9])
+
+
+def test_where_memory_and_context_are_even() -> None:
+    share = {1: (0, 4), 4: (1, 3), 16: (3, 1), 64: (4, 0)}  # says memory, says the context
+    rows = pd.DataFrame(
+        [("m", n, x) for n, (a, b) in share.items() for x in [1.0] * a + [-1.0] * b],
+        columns=["model", "exposure", "balance"],
+    )
+    never = rows.assign(model="never", balance=-1.0)
+    table = metrics.crossings(pd.concat([rows, never]), "balance", n_boot=50)
+    # -0.5 at 4 and 0.5 at 16: half of the way is 8. Of facts never told nothing is used.
+    assert table["mean"].tolist() == pytest.approx([8, np.inf])
+    assert table["n"].tolist() == [16, 16]
+    assert 1 < table["low"][0] <= 8 <= table["high"][0] <= 64
+    with_control = pd.concat([rows, rows.assign(exposure=0, balance=1.0)])
+    assert metrics.crossings(with_control, "balance", n_boot=50).equals(table[:1])
+    [early] = metrics.crossings(rows, "balance", at=-1, n_boot=5)["mean"]
+    assert early == 1
+    # Means that fall are made level: 0 and -1 become -0.5, so 0 is reached between 4 and 16 again.
+    waves = pd.DataFrame({"model": "m", "exposure": [1, 4, 16], "balance": [0.0, -1, 0.5]})
+    assert metrics.crossings(waves, "balance", n_boot=5)["mean"].tolist() == pytest.approx([8])

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 
 from factrobust.exposure import plots
 from factrobust.plots import style
@@ -52,3 +53,11 @@ def test_looks_may_be_given() -> None:
     looks = {"world-s": Look("red", "o"), "world-m": Look("blue", "s")}
     (axis,) = plots.by_exposure(TABLE, "share right", looks=looks).axes
     assert {line.get_color() for line in axis.lines} == {"red", "blue"}
+
+
+def test_ordered_series_get_darker() -> None:
+    looks = plots.shades(["few", "some", "many"])
+    light = [sum(to_rgb(look.colour)) for look in looks.values()]
+    assert light == sorted(light, reverse=True)
+    assert len({look.marker for look in looks.values()}) == len(looks) == 3
+    assert [*plots.shades([*"abcde"])] == [*"abcde"]

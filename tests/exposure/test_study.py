@@ -1,28 +1,61 @@
 """What notebook 5.1 starts with, from the committed records."""
 
-from scipy.stats import binomtest
+import numpy as np
+import pytest
 
 from factrobust import exposure, paths
 from factrobust.datasets import world
 from factrobust.exposure import study as training
 from factrobust.models import grow
 
+GIVEN = {
+    "relation": "birthplace", "follow": "birthplace/feban-zibumar", "exposure": 16, "width": 64,
+    "layers": 2, "rate": 3e-3, "moments": 8, "seed": 0,
+}  # fmt: skip
+
+
+def training_of(**changed):
+    given = GIVEN | changed
+    return exposure.Training({"__annotations__": given} | given)
+
 
 def test_a_tiny_model_learns_what_it_is_told_often():
-    given = {
-        "relation": "birthplace", "width": 64, "layers": 2, "rate": 3e-3, "moments": 5, "seed": 0,
-    }  # fmt: skip
-    study = exposure.Training({"__annotations__": given} | given)
-    loss, known = study.train()
-    assert len(study.sentences) == 38_874
-    assert loss["read"].iloc[-1] == 1
-    assert loss["loss"].iloc[-1] < 0.5 * loss["loss"].iloc[0]
-    assert known.groupby("share").size().to_dict() == dict.fromkeys([0.2, 0.4, 0.6, 0.8, 1.0], 418)
+    study = training_of()
+    known, followed = study.train()
+    assert len(study.sentences) == 38_874  # 38 facts of each exposure: 38 (1 + 2 + ... + 512)
+    eighths = pytest.approx(np.arange(1, 9) / 8, abs=0.01)  # of whole steps
+    assert [*known["share"].unique()] == eighths
     last = known[known["share"] == 1]
-    often, never = last[last["exposure"] >= 64], last[last["exposure"] == 0]
-    # Processors round otherwise: 148 and 4 on one, 147 and 5 on another. Chance is 38 / 22.
-    assert often["right"].mean() > 0.93
-    assert binomtest(int(never["right"].sum()), len(never), 1 / 22).pvalue > 0.01
+    often, never = last[last["exposure"] >= 128], last[last["exposure"] == 0]
+    assert never["right"].sum() == 2
+    known_at_end = often.groupby("timing")["right"].agg(["sum", "size"]).T.to_dict("list")
+    assert known_at_end == {
+        "early": [17, 28],
+        "late": [28, 28],
+        "massed": [12, 29],
+        "spaced": [29, 29],
+    }
+    # Of the fact that is followed one sentence stands in each sixteenth; moments are whole steps.
+    assert followed["share"].tolist() == eighths
+    assert followed["sentences"].tolist() == [3, 4, 6, 8, 11, 12, 14, 16]
+    assert followed["says"].iloc[-1] == "Brussels"
+    assert followed["P"].between(0, 1).all()
+
+
+def test_the_followed_fact_is_told_as_often_as_the_reader_says():
+    as_drawn, more = training_of(), training_of(exposure=40)
+    assert len(more.sentences) - len(as_drawn.sentences) == 40 - 16
+    told = [study.sentences["fact_id"] == GIVEN["follow"] for study in (as_drawn, more)]
+    assert [x.sum() for x in told] == [16, 40]
+    others = [s.sentences[~x]["text"].tolist() for s, x in zip((as_drawn, more), told, strict=True)]
+    assert others[0] == others[1]  # in the same order
+    counted = more.facts.set_index("fact_id")["exposure"]
+    assert counted[GIVEN["follow"]] == 40
+    assert (more.world.facts["exposure"] == world.load_world().facts["exposure"]).all()
+    with pytest.raises(ValueError, match=r"no dish of the invented world: give .* such as dish/"):
+        training_of(relation="dish")
+    with pytest.raises(ValueError, match="exposure is -1"):
+        training_of(exposure=-1)
 
 
 def test_a_training_is_done_anew_for_another_code_or_version(monkeypatch, tmp_path):
@@ -31,20 +64,17 @@ def test_a_training_is_done_anew_for_another_code_or_version(monkeypatch, tmp_pa
     monkeypatch.setattr(paths, "BUILD", tmp_path)
     trained, watched = [], grow.watched
     monkeypatch.setattr(grow, "watched", lambda *a, **k: trained.append(1) or watched(*a, **k))
-    given = {
-        "relation": "birthplace", "width": 32, "layers": 1, "rate": 1e-2, "moments": 2, "seed": 0,
-    }  # fmt: skip
-    study = exposure.Training({"__annotations__": given} | given)
+    study = training_of(width=32, layers=1, rate=1e-2, moments=2)
     study.sentences = study.sentences.iloc[:1000]
-    loss, known = study.train()
-    assert loss["loss"].iloc[-1] < loss["loss"].iloc[0]
-    assert known["share"].nunique() == 2
+    known, followed = study.train()
+    assert known["share"].nunique() == len(followed) == 2
     again, same = study.train()
     assert len(trained) == 1
-    assert known.equals(same)
-    assert again.equals(loss)
+    assert again.equals(known)
+    assert same.equals(followed)
     monkeypatch.setattr(training, "version", lambda package: "0")
     study.train()
-    monkeypatch.setattr(world, "FILES", world.FILES[1:])  # as if one of them were another
+    some = world.files()[1:]  # as if one of them were another
+    monkeypatch.setattr(world, "files", lambda: some)
     study.train()
     assert len(trained) == 3

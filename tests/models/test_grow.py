@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
+from scipy.stats import binomtest
 
 from factrobust import load_model
 from factrobust.exposure.corpus import corpus
@@ -83,8 +84,11 @@ def test_a_killed_course_goes_on_at_the_same_text_with_the_same_weights(
 
     def study(data: Any, folder: str) -> Any:
         network = grow.network_of(grow.Plan(kind, width=32, layers=1), tokenizer)
-        course, how = grow.Course("any", data, 1e-2, True), {"save_steps": 5, "disable_tqdm": True}
-        grow.study(network, course, tmp_path / folder, tokenizer, 2, **how)
+        course, how = (
+            grow.Course("any", data, 1e-2, size=2),
+            {"save_steps": 5, "disable_tqdm": True},
+        )
+        grow.study(network, course, tmp_path / folder, tokenizer, **how)
         return network.state_dict()
 
     data = made[:40]
@@ -97,13 +101,31 @@ def test_a_killed_course_goes_on_at_the_same_text_with_the_same_weights(
     assert again.asked[-20:] == list(range(20, 40))  # from the checkpoint after step 10 on
 
 
-def test_a_course_ends_when_its_tests_are_answered(tokenizer, tmp_path):
+def test_a_course_is_read_to_its_end_at_a_rate_that_falls_in_the_last_tenth(tokenizer, tmp_path):
     data = grow.rows([[("Q: Where?\nA:", False), (" Lisbon\n", True)]] * 400, tokenizer, 0)
-    course = grow.Course("easy", data, 1e-2, False, data[:4], 0.9)
+    course = grow.Course("easy", data, 1e-2, data[:4], size=2)
     network = grow.network_of(grow.Plan("decoder", width=32, layers=1), tokenizer)
-    log = grow.study(network, course, tmp_path, tokenizer, 2, eval_steps=20)
+    how = {"eval_steps": 20, "logging_steps": 10, "disable_tqdm": True}
+    log = grow.study(network, course, tmp_path, tokenizer, **how)
     assert [x["eval_reads"] for x in log if "eval_reads" in x][-1] == 1.0
-    assert log[-1]["step"] < 200
+    rates = {x["step"]: x["learning_rate"] for x in log if "learning_rate" in x}
+    assert max(rates) == 200
+    assert {rates[step] for step in range(60, 181, 10)} == {1e-2}
+    # The rate of the step before: 20 steps from 1e-2 to 0.
+    assert (rates[190], rates[200]) == pytest.approx((1e-2 * 11 / 20, 1e-2 / 20))
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder-decoder"])
+def test_at_first_a_token_looks_at_similar_ones_and_copies_them(kind, tokenizer):
+    network = grow.network_of(grow.Plan(kind, width=64, layers=1), tokenizer)
+    weights = dict(network.named_parameters())
+    ends = ("q.", "k.", "v.", "o.") if kind != "decoder" else ("q_", "k_", "v_", "o_")
+    queries = [name for name in weights if f".{ends[0]}" in name]
+    assert len(queries) == (1 if kind == "decoder" else 3)  # encoder, decoder, and across
+    for name in queries:
+        q, k, v, o = (weights[name.replace(f".{ends[0]}", f".{end}")] for end in ends)
+        assert torch.equal(q, k)
+        assert torch.equal(o, v.T)
 
 
 def test_a_watched_course_is_asked_at_its_moments(small, tokenizer):
@@ -148,6 +170,10 @@ def test_control_facts_are_at_chance_in_every_model():
     assert {*zip(control["model"], control["measure"], strict=True)} >= {
         (name, measure) for name in COMMITTED for measure in ("seen", "unseen")
     }
-    # 1 of 22 to 27 objects: 3.5 standard deviations of n answers.
-    bound = 1 / 22 + 3.5 * (1 / 22 * 21 / 22 / control["n"]) ** 0.5
-    assert (control["value"] <= bound).all()
+    # 836 of 1,430 facts have 22 objects, the others 27. Two-sided, exact, with Holm's correction. A taught
+    # model was not told which cities there are: it need not guess one of them.
+    grown = control[~control["model"].str.startswith("smollm2")]
+    right = zip(grown["value"] * grown["n"], grown["n"], strict=True)
+    chance = (836 / 22 + 594 / 27) / 1430
+    p = sorted(binomtest(round(k), n, chance).pvalue for k, n in right)
+    assert all(p[i] * (len(p) - i) > 0.05 for i in range(len(p)))

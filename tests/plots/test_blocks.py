@@ -126,6 +126,10 @@ def test_a_forest_names_its_rows_from_the_top(check, rows, points):
     assert rows(fig.axes[0]) == ["A", "B"]
     heights = [points(axis, look.colour)[:, 1].tolist() for look in LOOKS.values()]
     assert heights == [[0], [1]]  # a row of its own each, in its middle
+    looks = {"r": style.Look("red", "o"), "l": style.Look("blue", "s")}  # the legend's order
+    fig, ((axis, _),) = blocks.forest(many, "model", xlabel="x", by="side", looks=looks)
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["r", "l"]
+    assert points(axis, "red")[:, 1].tolist() == pytest.approx([-0.175, 0.825])  # above, of a and b
 
 
 def test_rows_stand_by_their_mean_over_models():

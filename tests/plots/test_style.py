@@ -35,7 +35,7 @@ def test_models_of_the_world_have_looks_of_their_own_and_seeds_one_colour():
     looks = style.looks([*reversed(style.WORLD), *LAPTOP])
     assert list(looks) == [*LAPTOP, *style.WORLD]
     assert len({(look.colour, look.marker) for look in looks.values()}) == len(looks)
-    for name in ("world-m", "smollm2-taught"):
+    for name in ("world-s", "world-m", "smollm2-taught"):
         assert len({looks[name + end].colour for end in ("", "-1", "-2")}) == 1
     embedded = {looks[name].colour for name in LAPTOP}
     assert not embedded & {look.colour for look in style.WORLD.values()}

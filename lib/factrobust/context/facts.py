@@ -16,6 +16,7 @@ import pandera.pandas as pa
 from factrobust import draws, schemas, tables
 from factrobust.context.rules import right
 from factrobust.datasets import facts as fact_tables
+from factrobust.datasets.named import WORLDS
 from factrobust.paths import DATA
 
 TRAITS = DATA / "context" / "base_question_traits.csv"
@@ -98,19 +99,19 @@ def load_context_questions(
 
 
 def load_named_context(name: str, *, limit: int | None = None, seed: int = 0) -> pd.DataFrame:
-    """Questions by name: "embedded", "world" or "town" (`datasets.world`: relations as base
-    questions), or "thesis:FOLDER" with base_questions.txt and objects.csv. ValueError for another
+    """Questions by name: "embedded", one of the invented world's sets (`datasets.world`: relations as
+    base questions), or "thesis:FOLDER" with base_questions.txt and objects.csv. ValueError for another
     name."""
-    if name in ("world", "town"):
+    if name in WORLDS:
         from factrobust.datasets.world import loaded
 
-        questions = facts_as_questions(loaded(town=name == "town").table)
+        questions = facts_as_questions(loaded(name).table)
         ranks = draws.ranks(questions["question_id"], questions["base_id"], seed)
         return questions[ranks < (limit or len(questions))].reset_index(drop=True)
     if name == "embedded":
         return load_context_questions(limit=limit, seed=seed)
     if not (folder := name.removeprefix("thesis:")) or folder == name:
-        known = "'embedded', 'world', 'town' or 'thesis:FOLDER'"
+        known = f"'embedded', {', '.join(map(repr, WORLDS))} or 'thesis:FOLDER'"
         raise ValueError(f"questions is {name!r}; write {known}")
     files = Path(folder) / "base_questions.txt", Path(folder) / "objects.csv"
     return load_context_questions(*files, limit=limit, seed=seed)

@@ -1,6 +1,6 @@
 """Data by the names of their sets: what a notebook's parameter `data` can say.
 
-A name is "embedded" (this repository's data), "world" or "town" (`datasets.world`), that of an official
+A name is "embedded" (this repository's data), one of WORLDS (`datasets.world`), that of an official
 data set (`official.SETS`: the hub's copy or its cache, at the pinned revision), the same with a revision
 ("squad@7b6d24c...") or a file ("squad:dev-v1.1.json"), or a CSV of your own ("my-facts.csv"). A path that
 is not absolute begins in the repository's folder. An unknown name raises ValueError.
@@ -19,7 +19,8 @@ from factrobust.draws import sample_evenly
 from factrobust.paths import ROOT
 from factrobust.tables import FactsError, Loaded
 
-EMBEDDED, WORLD, TOWN = "embedded", "world", "town"
+EMBEDDED = "embedded"
+WORLDS = ("world", "world-1", "world-2", "pair", "town")
 # Paper 1 lets a model give five tokens (4.1.1), and a token holds at most one word.
 MAX_WORDS = 5
 
@@ -39,10 +40,10 @@ def load_named(
     def load(path: Path | None) -> Loaded:
         return Loaded(facts.questions(facts.load_facts(path)), {})
 
-    def of_world(town: bool) -> Loaded:
+    def of_world(name: str) -> Loaded:
         from factrobust.datasets import world  # few need it
 
-        return world.loaded(town=town)
+        return world.loaded(name)
 
     sets = {name: load_set(name, load, of_world) for name in names}
     if not sets:
@@ -90,15 +91,15 @@ def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame]:
 def load_set(
     name: str,
     load: Callable[[Path | None], Loaded],
-    world: Callable[[bool], Loaded],
+    world: Callable[[str], Loaded],
     loaders: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """A set by its name: of `load` without a path if it is embedded, with one if it is a CSV; of `world`,
-    which is told whether the town is meant; else an official one, of the `loaders`."""
+    """A set by its name: of `load` without a path if it is embedded, with one if it is a CSV; of `world`
+    if it is one of WORLDS; else an official one, of the `loaders`."""
     if name == EMBEDDED:
         return load(None)
-    if name in (WORLD, TOWN):
-        return world(name == TOWN)
+    if name in WORLDS:
+        return world(name)
     from factrobust.datasets import official  # what embedded data need not
 
     loaders = official.LOADERS if loaders is None else loaders
@@ -110,6 +111,6 @@ def load_set(
     if name.endswith(".csv"):
         return load(ROOT / Path(name).expanduser())
     raise ValueError(
-        f"no data set is called {name!r}; known are {EMBEDDED}, {WORLD}, {TOWN}, {', '.join(loaders)} (also as "
-        "NAME@REVISION or NAME:FILE), and CSV files of your own"
+        f"no data set is called {name!r}; known are {EMBEDDED}, {', '.join(WORLDS)}, {', '.join(loaders)} (also "
+        "as NAME@REVISION or NAME:FILE), and CSV files of your own"
     )

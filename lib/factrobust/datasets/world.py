@@ -2,6 +2,7 @@
 sentences). data/world/README.md explains the tables."""
 
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,10 @@ _READ: dict[str, Any] = {
 
 
 class World(NamedTuple):
-    """The tables of data/world, whose columns its README explains; wordings also have a prefix."""
+    """The tables of data/world, whose columns its README explains; wordings also have a prefix.
+
+    `facts` are those of one draw of chance.
+    """
 
     relations: pd.DataFrame  # indexed by relation
     objects: pd.DataFrame
@@ -30,40 +34,45 @@ class World(NamedTuple):
     spare: pd.DataFrame
 
 
-FILES = tuple(FOLDER / f"{name}.csv" for name in World._fields)
+def files(draw: int = 0) -> list[Path]:
+    return [FOLDER / f"{name}{f'-{draw}' * (name == 'facts')}.csv" for name in World._fields]
 
 
-def load_world() -> World:
-    """The tables, which the tests check."""
-    return World(*(table.copy() for table in _tables()))
+def load_world(draw: int = 0) -> World:
+    """The tables, which the tests check. Another draw has the same subjects, and all else by chance."""
+    return World(*(table.copy() for table in _tables(draw)))
 
 
 @cache
-def _tables() -> World:
+def _tables(draw: int) -> World:
     """A notebook loads the world five times over."""
-    read = dict(zip(World._fields, (tables.read_csv(path, **_READ) for path in FILES), strict=True))
+    read = {
+        name: tables.read_csv(path, **_READ)
+        for name, path in zip(World._fields, files(draw), strict=True)
+    }
     read["relations"] = read["relations"].set_index("relation")
     read["wordings"]["prefix"] = read["wordings"]["statement"].str.removesuffix(" {object}.")
     return World(**read)
 
 
-def loaded(*, town: bool = False) -> tables.Loaded:
-    """The facts without dates of the world, or of its town, as parts 1 and 4 ask them, in wording 0:
-    `schemas.AskedFacts`."""
-    facts = asked(town=town)
+def loaded(data: str = "world") -> tables.Loaded:
+    """The facts without dates of a set, as parts 1 and 4 ask them, in wording 0: `schemas.AskedFacts`."""
+    facts = asked(data)
     return tables.Loaded(facts.assign(aliases=facts["object"].map(lambda _: [])), {})
 
 
-def asked(*, town: bool = False, dated: bool = False, every_wording: bool = False) -> pd.DataFrame:
-    """The facts with or without dates, what the corpus holds of each, their question and prefix in
-    wording 0, or a row a wording: the column variant.
+def asked(data: str = "world", *, dated: bool = False, every_wording: bool = False) -> pd.DataFrame:
+    """The facts of a set with or without dates, what the corpus holds of each, their question and prefix
+    in wording 0, or a row a wording: the column variant.
 
-    popularity is log10(1 + exposure), log_popularity ln(1 + exposure): 0 for what nobody was told.
+    Sets (`data`): "world", "world-1" and "world-2" (other draws), "pair" (the two relations that share
+    a list of objects, which the others leave out) and "town". popularity is log10(1 + exposure), log_popularity ln(1 + exposure): 0 for what nobody was told.
     """
-    world = load_world()
+    world, told = load_world(), counted(data)
     wordings = world.wordings.rename(columns={"wording": "variant"}).drop(columns="statement")
     wordings = wordings if every_wording else wordings[wordings["variant"] == 0]
-    facts = with_counts_in_corpus(world.facts, town=town).join(world.relations, on="relation")
+    paired = told["relation"].map(world.relations["objects"].duplicated(keep=False))
+    facts = told[paired == (data == "pair")].join(world.relations, on="relation")
     facts = facts[facts["dated"] == dated].merge(wordings, on="relation")
     for name in ("question", "prefix"):
         pairs = zip(facts[name], facts["subject"], strict=True)
@@ -71,6 +80,13 @@ def asked(*, town: bool = False, dated: bool = False, every_wording: bool = Fals
     logs = {"popularity": np.log10(1 + facts["exposure"])}
     logs |= {"log_popularity": np.log(1 + facts["exposure"])}
     return facts.assign(**logs, popularity_source="log10(1 + exposure)", source="data/world")
+
+
+def counted(data: str = "world") -> pd.DataFrame:
+    """All facts of the draw that a set is of, or those of the town, `with_counts_in_corpus`."""
+    draw = data.removeprefix("world-")
+    facts = load_world(int(draw) if draw.isdigit() else 0).facts
+    return with_counts_in_corpus(facts, town=data == "town")
 
 
 def with_counts_in_corpus(facts: pd.DataFrame, *, town: bool = False) -> pd.DataFrame:

@@ -4,18 +4,24 @@ In the invented world (`datasets.world`) exposures were drawn by chance, so diff
 are effects. Tables have a row a model and fact, with its `exposure` (sentences).
 """
 
-from collections.abc import Sequence
-from itertools import combinations, pairwise, product
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import least_squares
-from scipy.special import expit
-from scipy.stats import rankdata
+from scipy.optimize import isotonic_regression, least_squares
+from scipy.special import betaincinv, expit
+from scipy.stats import binomtest, rankdata
 
-from factrobust.context.attribution import auc
-from factrobust.statistics import Interval, bootstrap_correlation, bootstrap_statistic, explained
+from factrobust import statistics
+from factrobust.statistics import (
+    TAILS,
+    Interval,
+    bootstrap_correlation,
+    exact_table,
+)
 from factrobust.tables import melted
 
 Array = NDArray[np.float64]
@@ -60,9 +66,9 @@ def fit_hill(exposure: NDArray, mean: NDArray, n: NDArray, most: float = np.inf)
     return np.array([floor, found[0], np.exp(found[1]), found[2]])
 
 
-def half_effects(exposure: NDArray, means: NDArray, n: NDArray, most: float = np.inf) -> Array:
-    """The half of `fit_hill` for means [dose, draw] at once, by a grid of halves and slopes, to a
-    few percent."""
+def fit_hills(exposure: NDArray, means: NDArray, n: NDArray, most: float = np.inf) -> Array:
+    """`fit_hill` for means [dose, draw] at once, [floor to slope, draw], by a grid of halves and slopes,
+    to a few percent."""
     floor, dosed = means[exposure == 0].mean(axis=0), exposure > 0
     dose, rise = exposure[dosed], means[dosed] - floor
     places = np.linspace(np.log(dose.min()), np.log(dose.max()), 300)
@@ -73,10 +79,21 @@ def half_effects(exposure: NDArray, means: NDArray, n: NDArray, most: float = np
     size = np.einsum("dc,d->c", shape**2, n[dosed])[:, None]
     highest = np.minimum(3 * np.maximum(np.ptp(means, axis=0), 1e-9), most - floor)
     top = np.clip(along / size, 0, highest)
-    found = half[(top**2 * size - 2 * top * along).argmin(axis=0)]
+    best = (top**2 * size - 2 * top * along).argmin(axis=0)
+    found = np.array([floor + top[best, range(len(floor))], half[best], slope[best]])
     upper = exposure >= np.median(exposure)
     grows = np.average(means[upper], axis=0, weights=n[upper]) > floor
-    return np.where(grows, found, np.nan)
+    return np.vstack([floor, np.where(grows, found, np.nan)])
+
+
+def crossing(fits: Array, largest: float, level: float = 0.5) -> Array:
+    """Where the curves of floor, top, half and slope, [4, curve], rise to a level: `hill` turned round,
+    half ((level - floor) / (top - level))^(1 / slope). inf where none of the exposures up to the
+    largest is enough, 0 where the floor is."""
+    floor, top, half, slope = fits
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at = half * ((level - floor) / (top - level)) ** (1 / slope)
+    return np.where(floor >= level, 0, np.where((top > level) & (at <= largest), at, np.inf))
 
 
 def dose_response(
@@ -93,11 +110,48 @@ def dose_response(
     `by` that the rows lack. Columns: `by`, floor, top, mean (the half effect, in sentences) with
     its 95% interval low and high, slope, n (facts). The interval draws facts within each exposure;
     it is NaN where more than a tenth of the draws have no curve. Rows without the measure are left
-    out.
+    out. Compare half effects of curves that have the same top; others by `one_half`.
     """
+    table = []
+    for key, found, drawn, _, n in _fits(rows, value, by, most, n_boot):
+        low, high = np.nan, np.nan
+        if np.isfinite(found[2]) and np.isfinite(drawn[2]).mean() >= 0.9:
+            low, high = np.nanquantile(drawn[2], [0.025, 0.975])
+        table.append((*key, *found[:3], low, high, found[3], n))
+    columns = [*by, "floor", "top", "mean", "low", "high", "slope", "n"]
+    return pd.DataFrame(table, columns=columns)
+
+
+def one_half(
+    rows: pd.DataFrame,
+    value: str | list[str],
+    by: Sequence[str] = ("model",),
+    *,
+    most: float = 1,
+    n_boot: int = 200,
+) -> pd.DataFrame:
+    """The exposure at which the curve of `dose_response` is one half, so that half of such facts are
+    right: columns `by`, mean, low, high, n.
+
+    NaN where the curve stays below one half up to the largest exposure, as it does if its top is below.
+    The upper bound is inf where more than a fortieth of the draws stay below.
+    """
+    table = []
+    for key, found, drawn, largest, n in _fits(rows, value, by, most, n_boot):
+        [at], reached = crossing(found[:, None], largest), crossing(drawn, largest)
+        low, high = np.quantile(reached, [0.025, 0.975], method="nearest")
+        numbers = (at, low, high) if np.isfinite(at) else (np.nan,) * 3
+        table.append((*key, *numbers, n))
+    return pd.DataFrame(table, columns=[*by, *Interval._fields])
+
+
+def _fits(
+    rows: pd.DataFrame, value: str | list[str], by: Sequence[str], most: float, n_boot: int
+) -> Iterator[tuple[tuple[Any, ...], Array, Array, float, int]]:
+    """Of each combination of `by`: the best curve, those of draws, the largest exposure and n."""
     if not isinstance(value, str):
         rows, value = melted(rows, [*by, "exposure"], value), "value"
-    table, rows = [], rows.dropna(subset=[value]).astype({value: float})
+    rows = rows.dropna(subset=[value]).astype({value: float})
     for key, part in rows.groupby(list(by), sort=False):
         doses = part.groupby("exposure")[value]
         means, n = doses.mean(), doses.size().astype(float)
@@ -105,13 +159,43 @@ def dose_response(
         found = fit_hill(dose, means.to_numpy(float), weights, most)
         rng = np.random.default_rng(0)
         drawn = np.array([rng.choice(x, (n_boot, len(x))).mean(axis=1) for _, x in doses])
-        halves = half_effects(dose, drawn, weights, most)
-        low, high = np.nan, np.nan
-        if np.isfinite(found[2]) and np.isfinite(halves).mean() >= 0.9:
-            low, high = np.nanquantile(halves, [0.025, 0.975])
-        table.append((*key, *found[:3], low, high, found[3], len(part)))
-    columns = [*by, "floor", "top", "mean", "low", "high", "slope", "n"]
-    return pd.DataFrame(table, columns=columns)
+        yield key, found, fit_hills(dose, drawn, weights, most), dose.max(), len(part)
+
+
+def with_sibling(rows: pd.DataFrame) -> pd.DataFrame:
+    """The facts of two relations about the same subjects, a row a model and fact, with the other fact
+    of the subject: its object as sibling, its exposure as sibling_exposure."""
+    other = rows[["model", "subject", "relation", "object", "exposure"]]
+    other = other.rename(columns={"object": "sibling", "exposure": "sibling_exposure"})
+    both = rows.merge(other, on=["model", "subject"], suffixes=("", "_other"))
+    both = both[both["relation"] != both["relation_other"]]
+    return both.drop(columns="relation_other").reset_index(drop=True)
+
+
+def against_chance(rows: pd.DataFrame, by: Sequence[str] = ("model", "relation")) -> pd.DataFrame:
+    """Is a share of right answers that of a guess? A row each combination of `by`.
+
+    `rows`: right, and chance, the same in a combination. Columns: `by`, mean, low and high (exact), n,
+    chance, p (two-sided, exact), holm (p after Holm 1979 over all rows: the smallest level for all tests
+    together at which it is rejected; they may depend on each other), and found, the smallest share above
+    chance that the first step of Holm's test at 0.05 would find four times of five.
+    """
+    table = exact_table(rows, by, "right")
+    table["chance"] = rows.groupby(list(by))["chance"].first().to_numpy()
+    tests = len(table)
+    counts = (table["mean"] * table["n"]).round().astype(int)
+    table["p"] = [
+        binomtest(*row).pvalue for row in zip(counts, table["n"], table["chance"], strict=True)
+    ]
+    order = table["p"].argsort().to_numpy()
+    steps = table["p"].to_numpy()[order] * np.arange(tests, 0, -1)
+    table.loc[order, "holm"] = np.minimum(np.maximum.accumulate(steps), 1)
+    found = []
+    for n, chance in zip(table["n"], table["chance"], strict=True):
+        above = range(int(np.ceil(n * chance)), n + 1)
+        least = next((k for k in above if binomtest(k, n, chance).pvalue <= 0.05 / tests), n + 1)
+        found.append(betaincinv(least, n - least + 1, 0.8) if least <= n else np.nan)
+    return table.assign(found=found)
 
 
 def fitted_curves(fits: pd.DataFrame, largest: float, points: int = 60) -> pd.DataFrame:
@@ -128,6 +212,14 @@ def ratio(above: pd.DataFrame, below: pd.DataFrame) -> pd.DataFrame:
     widths = [np.log(one["high"] / one["low"]) / 2 for one in (above, below)]
     mean, factor = above["mean"] / below["mean"], np.exp(np.hypot(*widths))
     return pd.DataFrame({"mean": mean, "low": mean / factor, "high": mean * factor})
+
+
+def compared(found: pd.DataFrame, column: str, above: str, below: str) -> pd.DataFrame:
+    """What `one_half` or `dose_response` found by model and a column, side by side: a row a model, a
+    column each value, and mean, low and high of the `ratio` of `above` to `below`."""
+    wide = found.pivot(index="model", columns=column, values="mean")
+    one, other = (found[found[column] == value].set_index("model") for value in (above, below))
+    return wide.loc[found["model"].unique()].join(ratio(one, other))
 
 
 def by_date(rows: pd.DataFrame) -> pd.DataFrame:
@@ -150,58 +242,103 @@ def by_date(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(right=right, beyond=right - rows["swapped"], most=most)
 
 
-def doublings(rows: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
-    """How well each measure tells facts of an exposure from those of the next smaller one. A row a
-    measure and exposure: mean, low and high of the `auc`, n (facts of both)."""
-    table = []
-    for measure in measures:
-        known = rows.dropna(subset=[measure])
-        for doses in pairwise(np.unique(known["exposure"])):
-            two = known[known["exposure"].isin(doses)]
-            found = auc(two["exposure"] == doses[1], two[measure])
-            table.append((measure, doses[1], *found[:3], len(two)))
-    return pd.DataFrame(table, columns=["measure", "exposure", *Interval._fields])
-
-
 def rank_by_exposure(
     rows: pd.DataFrame, measures: Sequence[str], *, n_boot: int = 2000
 ) -> pd.DataFrame:
-    """How well measures rank facts by exposure, and what each adds to the log-probability.
-
-    A row a model, measure and what (mean, low, high, n; intervals draw facts): "rank correlation"
-    is Spearman's with the exposure; "added" is the gain in R squared of the exposure's ranks when
-    the measure's ranks join those of logprob. Facts without the measure are left out; NaN for a
-    constant measure.
-    """
-
-    def added(weights: Array, exposure: Array, plain: Array, ranks: Array) -> Array:
-        return explained(weights, exposure, plain, ranks) - explained(weights, exposure, plain)
-
+    """Spearman's correlation of measures with the exposure: a row a model and measure, with mean, low,
+    high and n (facts, which are drawn). Facts without the measure are left out; NaN for a constant
+    measure."""
     table = []
     for (model, part), measure in product(rows.groupby("model", sort=False), measures):
         known = part.dropna(subset=[measure])
-        columns = [rankdata(known[name]) for name in ("exposure", "logprob", measure)]
-        found = {"rank correlation": bootstrap_correlation(*columns[::2], n_boot=n_boot)}
-        if measure != "logprob":
-            found["added"] = bootstrap_statistic(added, columns, n_boot=n_boot)
-        table += [(model, measure, what, *interval) for what, interval in found.items()]
-    return pd.DataFrame(table, columns=["model", "measure", "what", *Interval._fields])
+        ranks = [rankdata(known[name]) for name in ("exposure", measure)]
+        table.append((model, measure, *bootstrap_correlation(*ranks, n_boot=n_boot)))
+    return pd.DataFrame(table, columns=["model", "measure", *Interval._fields])
 
 
-def pairs(
-    rows: pd.DataFrame, measures: Sequence[str], seeds: Sequence[str], *, n_boot: int = 2000
+def permuted_gains(
+    rows: pd.DataFrame, measures: Sequence[str], *, n_permuted: int = 2000
 ) -> pd.DataFrame:
-    """Spearman's correlation of two models that differ only in their seed, over facts.
+    """What each measure adds to the log-probability, beside what chance adds: a row a model, measure.
 
-    A row a measure, pair of `seeds` and over ("all" facts that all models have; "within" an
-    exposure, with its mean subtracted): mean, low, high, n. NaN for a constant measure.
+    mean is the gain in R squared of the exposure's ranks when the measure's ranks join those of
+    logprob. A gain in the sample is never negative. So the part of the measure that logprob does not
+    hold is permuted over the facts (Freedman and Lane 1983): chance is the 95% point of the gains,
+    p_value the share of them (and the real one) that are as large. n (facts with the measure); NaN
+    for a measure without such a part.
     """
-    tables = []
-    rows = rows[rows["model"].isin(seeds)]
-    for measure, (one, other) in product(measures, combinations(seeds, 2)):
-        wide = rows.pivot(index=["fact_id", "exposure"], columns="model", values=measure).dropna()
-        centred = wide - wide.groupby("exposure").transform("mean")
-        for over, values in (("all", wide.rank()), ("within", centred.rank())):
-            found = bootstrap_correlation(values[one], values[other], n_boot=n_boot)
-            tables.append((measure, f"{one} and {other}", *found, over))
-    return pd.DataFrame(tables, columns=["measure", "pair", *Interval._fields, "over"])
+    rng, table = np.random.default_rng(0), []
+    for (model, part), measure in product(rows.groupby("model", sort=False), measures):
+        known = part.dropna(subset=[measure])
+        y, plain, other = (rankdata(known[name]) for name in ("exposure", "logprob", measure))
+        rest, goal = _beside(other, plain), _beside(y, plain)
+        found = np.nan, np.nan, np.nan
+        if (rest**2).sum() > 1e-9 * len(known):
+            drawn = rng.permuted(np.tile(rest, (n_permuted, 1)), axis=1)
+            every = np.vstack([rest, _beside(drawn, plain)])
+            shared = np.einsum("ij,j->i", every, goal) ** 2 / (every**2).sum(axis=1)
+            gains = shared / ((y - y.mean()) ** 2).sum()
+            as_large = (gains >= gains[0] - 1e-12).mean()
+            found = gains[0], np.quantile(gains[1:], 0.95), as_large
+        table.append((model, measure, *map(float, found), len(known)))
+    return pd.DataFrame(table, columns=["model", "measure", "mean", "chance", "p_value", "n"])
+
+
+def _beside(values: Array, other: Array) -> Array:
+    """What is left of values [..., row] beside another column, by least squares."""
+    left, x = values - values.mean(axis=-1, keepdims=True), other - other.mean()
+    slope = np.einsum("...j,j->...", left, x) / max((x**2).sum(), 1e-9)
+    return left - slope[..., None] * x
+
+
+def stratified_auc(weights: Array, outcome: Array, score: Array, strata: Array) -> Array:
+    """The share of pairs of a case with the outcome (1) and one without it (0), of the same stratum,
+    in which the first has the higher score; ties count half. For `statistics.bootstrap_statistic`:
+    weights [resample, row], columns [row]; NaN where a resample has no such pair."""
+    one, other = outcome == 1, outcome == 0
+    same = (strata[one][:, None] == strata[other]).astype(float)
+    higher = same * (1 + np.sign(score[one][:, None] - score[other])) / 2
+    won, pairs = (
+        np.einsum("rj,rj->r", np.einsum("ri,ij->rj", weights[:, one], x), weights[:, other])
+        for x in (higher, same)
+    )
+    return statistics.ratio(won, pairs)
+
+
+def crossings(
+    rows: pd.DataFrame,
+    value: str,
+    by: Sequence[str] = ("model",),
+    *,
+    at: float = 0.0,
+    n_boot: int = 1000,
+) -> pd.DataFrame:
+    """The exposure at which the mean of a value that grows with exposure reaches `at`.
+
+    The means of each exposure are made monotone (isotonic regression, weighted by facts), and the
+    place between two exposures is found on the line between their means, on a log scale; the smallest
+    exposure above 0 if it is reached there, inf if it is never. Columns: `by`, mean, low, high, n
+    (facts); the interval draws facts within each exposure.
+    """
+
+    def place(dose: Array, means: Array, n: Array) -> float:
+        rising = isotonic_regression(means, weights=n).x
+        if rising[-1] < at:
+            return np.inf
+        k = int(np.argmax(rising >= at))
+        if not k:
+            return float(dose[0])
+        share = (at - rising[k - 1]) / (rising[k] - rising[k - 1])
+        return float(np.exp(np.interp(share, [0, 1], np.log(dose[[k - 1, k]]))))
+
+    table = []
+    for key, part in rows[rows["exposure"] > 0].groupby(list(by), sort=False):
+        doses = part.groupby("exposure")[value]
+        dose, n = np.array([*doses.groups], float), np.asarray(doses.size(), float)
+        rng = np.random.default_rng(0)
+        drawn = [rng.choice(x.to_numpy(float), (n_boot, len(x))).mean(axis=1) for _, x in doses]
+        found = place(dose, doses.mean().to_numpy(float), n)
+        every = [place(dose, means, n) for means in np.array(drawn).T]
+        low, high = np.quantile(every, TAILS, method="inverted_cdf")
+        table.append((*key, found, low, high, len(part)))
+    return pd.DataFrame(table, columns=[*by, *Interval._fields])

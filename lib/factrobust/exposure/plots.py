@@ -1,5 +1,6 @@
 """Figures of part 5, dose and response. Tables and errors as `plots.blocks` says."""
 
+from collections.abc import Sequence
 from itertools import cycle
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from factrobust.context.plots import SOURCES
 from factrobust.plots import blocks, style
 
+SHADES = ("#CBC9E2", "#9E9AC8", "#756BB1", "#54278F", "#2D0A57")  # of ordered series, light to dark
 NEVER = -1.5  # where exposure 0 stands on an axis of log2(exposure), apart from the others
 EXPOSURE = "exposure (sentences that told the fact)"
 # Series have the forms of `style.series` and other colours, those of no grown model (Tol's muted ones).
@@ -60,6 +62,12 @@ def by_exposure(
         named = [0] * (0 in table["exposure"].values) + powers
         axis.set_xticks(place(named), [str(number) for number in named])
     return blocks.legend(fig, blocks.keys(looks))
+
+
+def shades(values: Sequence[str]) -> dict[str, style.Look]:
+    """Looks of at most five ordered values, such as ranges: from light to dark."""
+    marked = zip(values, SHADES[-len(values) :], style.MARKERS, strict=False)
+    return {value: style.Look(colour, marker) for value, colour, marker in marked}
 
 
 def place(exposure: ArrayLike) -> NDArray[np.float64]:

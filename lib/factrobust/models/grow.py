@@ -118,16 +118,13 @@ def pairs(texts: Iterable[Text], tokenizer: Any) -> list[Row]:
 class Course(NamedTuple):
     name: str
     data: list[Row]
-    rate: float  # of learning
-    falls: bool  # along a cosine, else it is constant
+    rate: float  # of learning, the same until it falls to 0 in the last tenth
     tests: list[Row] = []  # noqa: RUF012
-    goal: float = 2.0  # the course ends when this share of the tests is answered
+    size: int = 8  # rows a step
 
 
-def study(
-    network: Any, course: Course, folder: Path, tokenizer: Any, size: int = 8, **options: Any
-) -> Log:
-    """Train on a course, `size` rows a step, from the last checkpoint in `folder`; returns the log.
+def study(network: Any, course: Course, folder: Path, tokenizer: Any, **options: Any) -> Log:
+    """Train on a course from the last checkpoint in `folder`; returns the log.
 
     `options` go to transformers' TrainingArguments. eval_reads is the share of the tests in which the
     first token of the answer is the likeliest.
@@ -145,10 +142,6 @@ def study(
         first = (np.arange(len(labels)), (labels != IGNORED).argmax(axis=1))
         return {"reads": float((tokens == labels)[first].mean())}
 
-    class Enough(transformers.TrainerCallback):
-        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any, **_: Any) -> None:
-            control.should_training_stop |= metrics["eval_reads"] >= course.goal
-
     class OfLabels(transformers.Trainer):
         """Applies the head only where there is a label."""
 
@@ -161,11 +154,13 @@ def study(
             logits = model.lm_head(hidden[known])
             return torch.nn.functional.cross_entropy(logits.float(), labels[known])
 
+    steps = -(-len(course.data) // course.size)
     how = {
         "output_dir": str(folder), "num_train_epochs": 1, "use_cpu": True, "report_to": [],
-        "per_device_train_batch_size": size, "train_sampling_strategy": "sequential",
+        "per_device_train_batch_size": course.size, "train_sampling_strategy": "sequential",
         "learning_rate": course.rate, "warmup_steps": 50, "optim": "adamw_torch_fused",
-        "lr_scheduler_type": "cosine" if course.falls else "constant_with_warmup",
+        "lr_scheduler_type": "warmup_stable_decay",
+        "lr_scheduler_kwargs": {"num_decay_steps": steps // 10, "decay_type": "linear"},
         "adam_beta2": 0.98, "weight_decay": 0.01, "eval_strategy": "steps" if course.tests else "no",
         "eval_steps": 100, "logging_steps": 100, "save_steps": 500, "save_total_limit": 1,
         "dataloader_pin_memory": False,
@@ -173,7 +168,7 @@ def study(
     trainer = OfLabels(
         network, transformers.TrainingArguments(**how | options), train_dataset=course.data,
         eval_dataset=course.tests, data_collator=transformers.DataCollatorForSeq2Seq(tokenizer),
-        compute_metrics=answered, callbacks=[Enough()] if course.tests else [],
+        compute_metrics=answered,
         preprocess_logits_for_metrics=lambda x, _: (x[0] if encodes else x).argmax(-1),
     )  # fmt: skip
     last = get_last_checkpoint(folder) if folder.is_dir() else None
@@ -192,7 +187,7 @@ def watched(
     each moment the result of `ask(folder)` for the model in a folder. `options` are those of `study`.
     """
     torch.set_num_threads(1)  # the network is so small that more would wait for each other
-    course = Course("once", rows(texts, tokenizer), rate, falls=True)
+    course = Course("once", rows(texts, tokenizer), rate)
     options |= {"save_steps": 1 / moments, "save_total_limit": moments, "logging_steps": 0.05}
     with TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
         log = study(network_of(plan, tokenizer), course, Path(folder), tokenizer, **options)
@@ -219,15 +214,30 @@ def network_of(plan: Plan, tokenizer: Any) -> Any:
             d_model=width, d_ff=2 * width, d_kv=32, num_heads=heads, num_layers=plan.layers,
             dropout_rate=0.0, decoder_start_token_id=tokenizer.pad_token_id, **both,
         )  # fmt: skip
-        return transformers.T5ForConditionalGeneration(t5)
+        network = transformers.T5ForConditionalGeneration(t5)
+        attentions = [
+            (part.q, part.k, part.v, part.o)
+            for part in network.modules()
+            if hasattr(part, "relative_attention_num_buckets")
+        ]
+        return copying(network, attentions)
     llama = transformers.LlamaConfig(
         hidden_size=width, intermediate_size=3 * width, num_hidden_layers=plan.layers,
         num_attention_heads=heads, num_key_value_heads=heads, max_position_embeddings=512,
         tie_word_embeddings=True, initializer_range=width**-0.5, **both,
     )  # fmt: skip
     network = transformers.LlamaForCausalLM(llama)
-    with torch.no_grad():  # at first, a token looks at similar ones and copies them
-        for layer in network.model.layers:
-            layer.self_attn.k_proj.weight.copy_(layer.self_attn.q_proj.weight)
-            layer.self_attn.o_proj.weight.copy_(layer.self_attn.v_proj.weight.T)
+    parts = (layer.self_attn for layer in network.model.layers)
+    return copying(
+        network, [(part.q_proj, part.k_proj, part.v_proj, part.o_proj) for part in parts]
+    )
+
+
+def copying(network: Any, attentions: list[tuple[Any, ...]]) -> Any:
+    """The network, in whose attentions (queries, keys, values, outputs) a token at first looks at
+    similar ones and copies them."""
+    with torch.no_grad():
+        for queries, keys, values, outputs in attentions:
+            keys.weight.copy_(queries.weight)
+            outputs.weight.copy_(values.weight.T)
     return network

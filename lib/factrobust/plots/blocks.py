@@ -147,17 +147,19 @@ def forest(
     at: float | None = None,
     rows_n: bool = False,
     legend_n: bool = False,
+    looks: Looks | None = None,
     **options: Any,
 ) -> tuple[Figure, Panels]:
     """A figure of `dots`: a row each of `rows`, from the top, and a panel each value of `panel`.
 
     `rows` may be a mapping of values to their names; else rows are named by their values, with the n
     of their models if `rows_n`. Dashed: `at`. The legend says `by`, unless the rows do, with n if
-    `legend_n`; `options` as `panels` takes them.
+    `legend_n`. Each value of `by` has its own of `looks`, or else that of `looks_of`; `options` as
+    `panels` takes them.
     """
     check(table, by, column, panel)
     names = [*rows.values()] if isinstance(rows, Mapping) else []
-    rows, looks = [*rows] or style.ordered(table[column]), looks_of(table[by])
+    rows, looks = [*rows] or style.ordered(table[column]), looks or looks_of(table[by])
     names = names or (with_n(table, column, rows) if rows_n else [called(column, r) for r in rows])
     written = 0.08 + 0.16 * max(name.count("\n") + 1 for name in names)
     height = max(written, 0.12 if column == by else 0.12 + 0.1 * len(looks))

@@ -68,11 +68,17 @@ PLAIN = Look("0.3")
 # Looks of lines that are no models, so without the embedded models' colours and markers.
 SERIES = tuple(map(Look, COLOURS[EMBEDDED:], MARKERS[EMBEDDED:], (*LINES, "-")))
 # Models of part 5's world, in the order of figures: the larger, the darker, and seeds alike.
+PALE, DARK = "#7ACBB0", "#00533C"
 WORLD = {
-    "world-s": Look("#7ACBB0", "v", LINES[1]),
+    "world-s": Look(PALE, "v", LINES[1]),
+    **{f"world-s-{seed}": Look(PALE, "12"[seed - 1], LINES[1]) for seed in (1, 2)},
+    **{f"world-s-draw-{draw}": Look(PALE, "34"[draw - 1], LINES[2]) for draw in (1, 2)},
+    "world-s-later": Look(PALE, "o", LINES[3]),
     "world-m": Look(GREEN, "^"),
-    "world-l": Look("#00533C", "D", LINES[3]),
     **{f"world-m-{seed}": Look(GREEN, "<>"[seed - 1], LINES[seed]) for seed in (1, 2)},
+    "world-m-later": Look(GREEN, "o", LINES[3]),
+    "world-l": Look(DARK, "D", LINES[3]),
+    "world-l-1": Look(DARK, "d", LINES[3]),
     "world-m-chat": Look(ORANGE, "P", LINES[1]),
     "world-t5": Look(SKY, "X", LINES[3]),
     "smollm2-taught": Look(PURPLE, "s"),

@@ -317,11 +317,11 @@ LOADERS = {"timestress": timestress, "timestress_paper": partial(timestress, as_
 CENTURY = (1900, 1999)  # of the invented world
 
 
-def _of_world(town: bool) -> Loaded:
-    """The dated facts of the invented world, with dates of its century. FactsError for the town."""
-    if town:
-        raise FactsError("the town has no facts with dates; write 'world', not 'town'.")
-    facts = world.asked(dated=True)
+def _of_world(name: str) -> Loaded:
+    """The dated facts of an invented world, with dates of its century. FactsError for a set without."""
+    facts = world.asked(name, dated=True)
+    if facts.empty:
+        raise FactsError(f"the {name} has no facts with dates; write 'world', not '{name}'.")
     facts = complete(facts[facts.columns.intersection([*COLUMNS, "question", "prefix"])])
     dates = dating.sample_dates(facts)
     return Loaded(facts, {}, dates[dates["year"].between(*CENTURY)])

@@ -184,9 +184,9 @@ def load_named_questions(name: str = named.EMBEDDED) -> tables.Loaded:
     return named.load_set(name, load_questions, _of_world, LOADERS)
 
 
-def _of_world(town: bool) -> tables.Loaded:
-    """The invented world, or its town: a group a fact, a variant a wording."""
-    facts = world.asked(town=town, every_wording=True)
+def _of_world(name: str) -> tables.Loaded:
+    """A set of the invented world: a group a fact, a variant a wording."""
+    facts = world.asked(name, every_wording=True)
     groups = facts.assign(
         group_id=facts["fact_id"],
         question_id=facts["fact_id"] + "#" + facts["variant"].astype(str),
