@@ -16,7 +16,7 @@ import random
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from operator import itemgetter
 from pathlib import Path
@@ -50,7 +50,11 @@ SIZES = {
     192: "world-l",
 }  # whose rates of learning all of a width have
 CHOSEN = DATA / "world" / "rates.csv"
-TRIED = (7.5e-4, 1.5e-3, 3e-3, 6e-3, 1.2e-2)
+TRIED = {  # of the corpus; the larger sizes around the rate that falls in proportion to the width
+    "world-s": (7.5e-4, 1.5e-3, 3e-3, 6e-3, 1.2e-2),
+    "world-m": (1.5e-3, 3e-3, 6e-3),
+    "world-l": (1e-3, 2e-3, 4e-3),
+}
 HELD_OUT = 9  # the draw of chance on which rates are chosen: no model that is kept reads it
 TUNED = 16  # a chat model is tuned with each 16th sentence of the corpus that is a question
 CHAT = "{{ '%s' + messages[0]['content'] + '%s' }}" % CHATS["world"]  # noqa: UP031
@@ -181,7 +185,7 @@ def choose_rates(names: list[str]) -> None:
     contexts that are read at its end, of the corpus the share of facts without dates, told 1 to 64 times,
     that are right in the wordings 0 and 8.
 
-    The largest share of TRIED is taken, first schooling's, then, behind it, the corpus's.
+    Of the rates of TRIED that of the largest share is taken. Schooling's is tried on the smallest size.
     """
     from build_world import build  # which needs the lists of names
 
@@ -192,6 +196,17 @@ def choose_rates(names: list[str]) -> None:
     told = {"held-out": c.corpus(some)}
     asked = facts["relation"].isin(["birthplace", "trade", "dish", "product"])
     known = facts[asked & facts["exposure"].between(1, 64)].reset_index(drop=True)
+
+    def keep(name: str, course: str, value: Callable[[float], float], n: int) -> None:
+        rates = TRIED[name] if course == "corpus" else TRIED[name][1:4]
+        new = pd.DataFrame({"rate": rates, "value": [round(value(x), 4) for x in rates]})
+        new = new.assign(model=name, course=course, n=n)
+        print(new.to_string(index=False), flush=True)
+        tried = pd.read_csv(CHOSEN) if CHOSEN.exists() else new[:0]
+        tried = pd.concat([tried.query("model != @name or course != @course"), new])
+        columns = ["model", "course", "rate", "value", "n"]
+        tried[columns].to_csv(CHOSEN, index=False, lineterminator="\n")
+
     for name in names:
         plan, work = PLANS[name], BUILD / name
 
@@ -200,12 +215,8 @@ def choose_rates(names: list[str]) -> None:
             log = json.loads((work / f"3-names-{rate}" / "log.json").read_text())
             return [float(entry["eval_reads"]) for entry in log if "eval_reads" in entry][-1]
 
-        school, found = best_of(reads, TRIED[1:4])
-
-        def right(
-            rate: float, plan: g.Plan = plan, work: Path = work, school: float = school
-        ) -> float:
-            network, tokenizer = learn(plan, world, told, (school, rate), work)
+        def right(rate: float, plan: g.Plan = plan, work: Path = work) -> float:
+            network, tokenizer = learn(plan, world, told, (schooling(plan), rate), work)
             with TemporaryDirectory() as folder:
                 network.save_pretrained(folder)
                 tokenizer.save_pretrained(folder)
@@ -213,27 +224,25 @@ def choose_rates(names: list[str]) -> None:
                 model.prompt_format = "zero-shot"  # of which a folder tells nothing
                 return float(np.mean([knows(model, world, known, k) for k in (0, w.SEEN)]))
 
-        found = found.assign(course="schooling", n=200)
-        behind = best_of(right, TRIED)[1].assign(course="corpus", n=2 * len(known))
-        new = pd.concat([found, behind]).assign(model=name)
-        print(new.to_string())
-        tried = pd.read_csv(CHOSEN) if CHOSEN.exists() else new[:0]
-        tried = pd.concat([tried.query("model != @name"), new])
-        columns = ["model", "course", "rate", "value", "n"]
-        tried[columns].to_csv(CHOSEN, index=False, lineterminator="\n")
+        if name == SIZES[64]:
+            keep(name, "schooling", reads, 200)
+        keep(name, "corpus", right, 2 * len(known))
+
+
+def chosen(size: str, course: str) -> float:
+    """The rate of the largest share in CHOSEN."""
+    tried = pd.read_csv(CHOSEN).query("model == @size and course == @course")
+    return float(tried.set_index("rate")["value"].idxmax())  # a checkpoint holds no numpy scalar
+
+
+def schooling(plan: g.Plan) -> float:
+    """The smallest size's rate, less in proportion to the width."""
+    return chosen(SIZES[64], "schooling") * 64 / plan.width
 
 
 def rates_of(plan: g.Plan) -> tuple[float, float]:
-    """The rates of schooling and of the corpora that were chosen for a size, by CHOSEN."""
-    tried = pd.read_csv(CHOSEN).query("model == @SIZES[@plan.width]").set_index("rate")
-    best = tried.groupby("course")["value"].idxmax()
-    return float(best["schooling"]), float(best["corpus"])  # a checkpoint holds no numpy scalar
-
-
-def best_of(value: Callable[[float], float], rates: Sequence[float]) -> tuple[float, pd.DataFrame]:
-    """The rate of the largest value; all of them."""
-    table = pd.DataFrame([(rate, value(rate)) for rate in rates], columns=["rate", "value"])
-    return float(table["rate"][table["value"].idxmax()]), table.round({"value": 4})
+    """The rates of schooling and of the corpora."""
+    return schooling(plan), chosen(SIZES[plan.width], "corpus")
 
 
 def teach(plan: g.Plan, world: w.World, work: Path, out: Path) -> None:
