@@ -50,10 +50,9 @@ SIZES = {
     192: "world-l",
 }  # whose rates of learning all of a width have
 CHOSEN = DATA / "world" / "rates.csv"
-TRIED = {  # of the corpus; the larger sizes around the rate that falls in proportion to the width
+TRIED = {  # of the corpus
     "world-s": (7.5e-4, 1.5e-3, 3e-3, 6e-3, 1.2e-2),
-    "world-m": (1.5e-3, 3e-3, 6e-3),
-    "world-l": (1e-3, 2e-3, 4e-3),
+    "world-m": (1.5e-3, 3e-3),
 }
 HELD_OUT = 9  # the draw of chance on which rates are chosen: no model that is kept reads it
 TUNED = 16  # a chat model is tuned with each 16th sentence of the corpus that is a question
@@ -241,8 +240,9 @@ def schooling(plan: g.Plan) -> float:
 
 
 def rates_of(plan: g.Plan) -> tuple[float, float]:
-    """The rates of schooling and of the corpora."""
-    return schooling(plan), chosen(SIZES[plan.width], "corpus")
+    """The rates of schooling and of the corpora; world-l's is world-m's, less in proportion to the width."""
+    size = min(plan.width, 128)
+    return schooling(plan), round(chosen(SIZES[size], "corpus") * size / plan.width, 6)
 
 
 def teach(plan: g.Plan, world: w.World, work: Path, out: Path) -> None:

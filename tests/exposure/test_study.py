@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from factrobust import exposure, paths
 from factrobust.datasets import world
@@ -27,14 +28,11 @@ def test_a_tiny_model_learns_what_it_is_told_often():
     assert [*known["share"].unique()] == eighths
     last = known[known["share"] == 1]
     often, never = last[last["exposure"] >= 128], last[last["exposure"] == 0]
-    assert never["right"].sum() == 2
-    known_at_end = often.groupby("timing")["right"].agg(["sum", "size"]).T.to_dict("list")
-    assert known_at_end == {
-        "early": [17, 28],
-        "late": [28, 28],
-        "massed": [12, 29],
-        "spaced": [29, 29],
-    }
+    # Counts differ by a few facts between processors, which round otherwise.
+    assert binomtest(int(never["right"].sum()), len(never), 1 / 22).pvalue > 0.001
+    known_at_end = often.groupby("timing")["right"].mean()
+    assert (known_at_end[["late", "spaced"]] > 0.9).all()
+    assert (known_at_end[["early", "massed"]] < 0.8).all()
     # Of the fact that is followed one sentence stands in each sixteenth; moments are whole steps.
     assert followed["share"].tolist() == eighths
     assert followed["sentences"].tolist() == [3, 4, 6, 8, 11, 12, 14, 16]
