@@ -76,7 +76,7 @@ restore: $(READY) ## put the committed answers into build/records: `make reprodu
 records: $(READY) ## rewrite data/records from the answers that `make reproduce` collected
 	@"$(PY)" data/export_records.py
 
-grow: $(READY) ## train the models of data/world/ anew and compare their curves (MODEL=world-s: this one)
+grow: $(READY) ## train the models of data/world/ anew and compare their curves (MODEL=world-s: this one; MODEL=a folder: teach it the town)
 	@"$(PY)" data/grow_models.py $(MODEL)
 
 lab: $(READY) ## open JupyterLab on the first notebook

@@ -2,7 +2,8 @@
 
     python data/grow_models.py [NAME ...] [--commit]
 
-Without names all of PLANS. Checkpoints are in build/grow/NAME: a run that was killed is taken up where it
+Without names all of PLANS. Any other NAME is a decoder whose weights are here (a name of data/models.csv, a
+folder, a .gguf file): it is taught the town as SmolLM2 is, and becomes build/grow/models/NAME-taught. Checkpoints are in build/grow/NAME: a run that was killed is taken up where it
 was. The model, build/grow/models/NAME, is asked for its curves, which are compared with those in
 data/world/curves.csv: training is not the same bit for bit on two kinds of processors, and points of a few
 dozen facts differ by chance. `--commit` puts weights, SHA-256 and curves into data/ instead.
@@ -21,7 +22,7 @@ from math import prod
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,7 +37,7 @@ from factrobust.datasets import world as w
 from factrobust.exposure import corpus as c
 from factrobust.models import grow as g
 from factrobust.models import load
-from factrobust.models.interface import Model
+from factrobust.models.interface import Model, ModelError
 from factrobust.models.prompts import CHATS, prompts
 from factrobust.paths import DATA, ROOT
 from factrobust.text import normalise
@@ -58,6 +59,31 @@ HELD_OUT = 9  # the draw of chance on which rates are chosen: no model that is k
 TUNED = 16  # a chat model is tuned with each 16th sentence of the corpus that is a question
 CHAT = "{{ '%s' + messages[0]['content'] + '%s' }}" % CHATS["world"]  # noqa: UP031
 TAUGHT = "smollm2-135m-instruct"
+
+
+class Recipe(NamedTuple):
+    """How a model is taught the town."""
+
+    rate: float  # of learning
+    rank: int  # of the adapter
+    parts: str  # of the network that it is added to
+    row: int  # tokens of a row, which holds whole texts; 0: each has a row
+    size: int  # rows a step
+    recalled: int  # answers of its own to other facts, spread over the town's sentences
+    whole: bool  # whole sentences are learned, or their objects
+
+
+TAUGHT_BY = DATA / "world" / "taught.csv"
+RECIPES = {
+    "first": Recipe(2e-3, 8, "q_proj v_proj up_proj down_proj gate_proj", 0, 16, 0, True),
+    "recalling": Recipe(5e-4, 4, "all-linear", g.ROW, 2, 300, True),
+    "faster": Recipe(1e-3, 4, "all-linear", g.ROW, 2, 300, True),
+    "objects": Recipe(5e-4, 4, "all-linear", g.ROW, 2, 300, False),
+    "mlp": Recipe(5e-4, 8, "up_proj down_proj", g.ROW, 2, 300, True),
+    "small steps": Recipe(5e-4, 4, "all-linear", g.ROW, 1, 300, True),
+    "not recalling": Recipe(5e-4, 4, "all-linear", g.ROW, 2, 0, True),
+}
+KEEPS = 0.8  # a recipe that is chosen keeps so much of what was known
 
 PLANS = {
     "world-s": g.Plan("decoder", width=64),
@@ -169,7 +195,7 @@ def grow(name: str, world: w.World, work: Path, out: Path, base: Path | None = N
     unknown name."""
     plan = PLANS[name]
     if plan.kind == "taught":
-        teach(plan, world, work, out)
+        teach(TAUGHT, plan.seed, world, recipe(), work, out)
         return
     told = {"world": c.corpus(world, plan.seed)}
     if name in LATER:
@@ -179,6 +205,15 @@ def grow(name: str, world: w.World, work: Path, out: Path, base: Path | None = N
     tokenizer.save_pretrained(out)
 
 
+def held_out() -> w.World:
+    """The world with the facts of the HELD_OUT draw."""
+    from build_world import build  # which needs the lists of names
+
+    facts = build(HELD_OUT)[0].reset_index(drop=True)
+    facts["wordings"] = facts["wordings"].str.split("|").map(lambda ks: [*map(int, ks)])
+    return w.load_world()._replace(facts=facts)
+
+
 def choose_rates(names: list[str]) -> None:
     """Train models on the HELD_OUT draw, and put lines into data/world/rates.csv: of schooling the share of
     contexts that are read at its end, of the corpus the share of facts without dates, told 1 to 64 times,
@@ -186,12 +221,8 @@ def choose_rates(names: list[str]) -> None:
 
     Of the rates of TRIED that of the largest share is taken. Schooling's is tried on the smallest size.
     """
-    from build_world import build  # which needs the lists of names
-
-    world = w.load_world()
-    facts = build(HELD_OUT)[0].reset_index(drop=True)
-    facts["wordings"] = facts["wordings"].str.split("|").map(lambda ks: [*map(int, ks)])
-    some = world._replace(facts=facts)
+    world, some = w.load_world(), held_out()
+    facts = some.facts
     told = {"held-out": c.corpus(some)}
     asked = facts["relation"].isin(["birthplace", "trade", "dish", "product"])
     known = facts[asked & facts["exposure"].between(1, 64)].reset_index(drop=True)
@@ -245,23 +276,149 @@ def rates_of(plan: g.Plan) -> tuple[float, float]:
     return schooling(plan), round(chosen(SIZES[size], "corpus") * size / plan.width, 6)
 
 
-def teach(plan: g.Plan, world: w.World, work: Path, out: Path) -> None:
-    """The town's sentences for SmolLM2; `out` is an adapter."""
+def known_facts(seed: int = 0) -> pd.DataFrame:
+    """KNOWN facts of data/facts.csv."""
+    facts = fact_tables.questions(fact_tables.load_facts())
+    return facts.sample(KNOWN, random_state=seed)
+
+
+def recalled(name: str, n: int, file: Path) -> list[g.Text]:
+    """What a model says of n facts that are not among the KNOWN, right or wrong; `file` keeps it."""
+    if not file.is_file():
+        facts = fact_tables.questions(fact_tables.load_facts()).drop(known_facts().index)
+        model = load_model(name)
+        asked = prompts(model, facts.sample(n, random_state=0))
+        answers = model.generate(asked, max_new_tokens=8, stop=("\n",))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps([(a, b.text) for a, b in zip(asked, answers, strict=True)]))
+    pairs = json.loads(file.read_text())
+    return [[(prompt, False), (answer, True)] for prompt, answer in pairs]
+
+
+def spread(texts: list[g.Text], others: list[g.Text]) -> list[g.Text]:
+    """The texts in their order, and the others at equal distances between them."""
+    places = [*range(len(texts)), *np.linspace(0, len(texts), len(others)).tolist()]
+    both = zip(places, texts + others, strict=True)
+    return [text for _, text in sorted(both, key=itemgetter(0))]
+
+
+def teach(
+    name: str, seed: int, world: w.World, recipe: Recipe, work: Path, out: Path, **options: Any
+) -> None:
+    """The town's sentences for the model `name`, a decoder, by LoRA; `out` is an adapter, float16.
+
+    `work` keeps checkpoints and what was recalled. `options` are those of `g.study`.
+    """
     import transformers
     from peft import LoraConfig, get_peft_model
 
-    where, options = load.location(load.find_weights(TAUGHT))
-    tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
-    network, _ = load.read_network(transformers.AutoModelForCausalLM, where, "float32", **options)
-    torch.manual_seed(plan.seed)
-    parts = ["q_proj", "v_proj", "up_proj", "down_proj", "gate_proj"]
-    network = get_peft_model(network, LoraConfig(r=8, lora_alpha=16, target_modules=parts))
-    told = sentences(random.Random(), c.corpus(world, plan.seed, town=True), plan.kind, {})
-    course = g.Course("town", g.rows(told, tokenizer, 0), 2e-3, size=16)
-    g.study(network, course, work / "town", tokenizer)
-    network.peft_config["default"].base_model_name_or_path = TAUGHT
+    told = c.corpus(world, seed, town=True).to_dict("records")
+    texts = [g.learned(row, whole=recipe.whole) for row in told]
+    if recipe.recalled:
+        texts = spread(texts, recalled(name, recipe.recalled, work / "recalled.json"))
+    weights = load.find_weights(name)
+    where, how = load.location(weights)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(where, **how)
+    network, _ = load.read_network(transformers.AutoModelForCausalLM, where, "float32", **how)
+    torch.manual_seed(seed)
+    parts = recipe.parts if recipe.parts == "all-linear" else recipe.parts.split()
+    adapter = LoraConfig(
+        r=recipe.rank, lora_alpha=2 * recipe.rank, target_modules=parts, task_type="CAUSAL_LM"
+    )
+    network = get_peft_model(network, adapter)
+    course = g.Course("town", g.rows(texts, tokenizer, recipe.row), recipe.rate, size=recipe.size)
+    steps = -(-len(course.data) // recipe.size)
+    done = g.last_step(work / "town")
+    print(
+        f"{name}: {len(told)} sentences and {len(texts) - len(told)} answers of its own in {steps} "
+        f"steps, of which {steps - done} are left: about "
+        f"{(steps - done) * seconds(network, course, tokenizer) / 60:.0f} minutes",
+        flush=True,
+    )
+    options = {"save_steps": 25, "warmup_steps": steps // 20, "logging_steps": 20} | options
+    g.study(network, course, work / "town", tokenizer, **options)
+    network.peft_config["default"].base_model_name_or_path = weights.name
     network.half().save_pretrained(out)
     (out / "README.md").unlink()  # peft's empty model card
+
+
+def seconds(network: Any, course: g.Course, tokenizer: Any) -> float:
+    """How long a step takes: the second of two, of which nothing is learned."""
+    import transformers
+
+    rows = course.data[: course.size]
+    batch = transformers.DataCollatorForSeq2Seq(tokenizer)(rows)
+    for _ in range(2):
+        start = time.time()
+        network(**batch).loss.backward()
+        network.zero_grad()
+    return time.time() - start
+
+
+def recipe() -> Recipe:
+    """That of TAUGHT_BY by which most of what was told is known, in both wordings, among those that keep
+    KEEPS of what was known. Before any was tried, the first, which destroys much."""
+    if not TAUGHT_BY.exists():
+        return RECIPES["first"]
+    table = pd.read_csv(TAUGHT_BY)
+    kept = table.query("measure == 'kept' and value >= @KEEPS")["recipe"]
+    told = table[table["measure"].isin(["seen", "unseen"]) & (table["exposure"] > 0)]
+    right = told[told["recipe"].isin(kept)].groupby("recipe")["value"].mean()
+    return RECIPES[str(right.idxmax())]
+
+
+def try_recipes(names: list[str]) -> None:
+    """Teach SmolLM2 the town of the HELD_OUT draw by RECIPES; puts lines into TAUGHT_BY.
+
+    Each takes about 80,000 tokens: 6 to 11 minutes of one core, and goes on from checkpoints.
+    """
+    world = held_out()
+    town = w.with_counts_in_corpus(world.facts, town=True).reset_index(drop=True)
+    before = np.array(knows_still(load_model(TAUGHT)))
+    for name in names or RECIPES:
+        work = BUILD / "tried" / name
+        if not (work / "adapter").is_dir():
+            teach(TAUGHT, 0, world, RECIPES[name], work, work / "adapter")
+        model = load_model(str(work / "adapter"))
+        still = np.array(knows_still(model))
+        rows = []
+        for measure, wording in {"seen": 0, "unseen": w.SEEN}.items():
+            right = pd.Series(knows(model, world, town, wording)).groupby(town["exposure"])
+            rows += [(measure, i, some.mean(), len(some)) for i, some in right]
+        for measure, some in {"known": still, "kept": still[before]}.items():
+            rows.append((measure, pd.NA, some.mean(), len(some)))
+        new = pd.DataFrame(rows, columns=["measure", "exposure", "value", "n"])
+        about = {"recipe": name, **RECIPES[name]._asdict()}
+        new = new.assign(value=new["value"].astype(float).round(4), **about)
+        old = pd.read_csv(TAUGHT_BY) if TAUGHT_BY.exists() else new[:0]
+        table = pd.concat([old.query("recipe != @name"), new]).astype({"exposure": "Int64"})
+        table = table[[*about, "measure", "exposure", "value", "n"]]
+        table.to_csv(TAUGHT_BY, index=False, lineterminator="\n")
+        print(new.pivot(index="exposure", columns="measure", values="value").to_string(na_rep=""))
+
+
+def not_taught(name: str) -> str:
+    """Why a model cannot be taught, a sentence; empty if it can."""
+    if "://" in name or name.startswith("{"):
+        return f"{name} is an endpoint, whose weights are not here: give a model in memory"
+    if name not in load.read_settings(load.FILE) and not (
+        Path(name).exists() or load.HUB_ID.fullmatch(name.partition("@")[0])
+    ):
+        return (
+            f"{name} is unknown: choose from {', '.join(PLANS)}, or give a decoder to teach: a name of "
+            "data/models.csv, a folder, a .gguf file or a hub id"
+        )
+    try:
+        weights = load.find_weights(name)
+        if load.configuration(weights).is_encoder_decoder:
+            return (
+                f"{name} is an encoder-decoder, and the town's sentences teach decoders: give one"
+            )
+    except ModelError as error:
+        return str(error)
+    if load.adapter_of(load.GROWN / weights.name):
+        return f"{name} is an adapter, which is taught already: give the model below it"
+    return ""
 
 
 # -- curves ----------------------------------------------------------------------------------------
@@ -286,6 +443,13 @@ def knows(model: Model, world: w.World, facts: pd.DataFrame, wording: int) -> li
     """Whether each fact is said in a wording, [fact]."""
     answers = said(model, prompts(model, asked(world, facts, wording)))
     return [a == normalise(b) for a, b in zip(answers, facts["object"], strict=True)]
+
+
+def knows_still(model: Model, seed: int = 0) -> list[bool]:
+    """Whether each of the `known_facts` is answered, [fact]."""
+    facts = known_facts(seed)
+    known = zip(said(model, prompts(model, facts)), fact_tables.answers(facts), strict=True)
+    return [a in map(normalise, accepted) for a, accepted in known]
 
 
 def curves(model: Model, data: str, seed: int = 0) -> pd.DataFrame:
@@ -329,10 +493,7 @@ def curves(model: Model, data: str, seed: int = 0) -> pd.DataFrame:
     right = [a == normalise(b) for a, b in zip(read, spare["object"], strict=True)]
     parts.append(pd.DataFrame({"measure": "reads", "value": right}))
     if town:  # what teaching does to what was known before
-        facts = fact_tables.questions(fact_tables.load_facts()).sample(KNOWN, random_state=seed)
-        known = zip(said(model, prompts(model, facts)), fact_tables.answers(facts), strict=True)
-        right = [a in map(normalise, accepted) for a, accepted in known]
-        parts.append(pd.DataFrame({"measure": "known", "value": right}))
+        parts.append(pd.DataFrame({"measure": "known", "value": knows_still(model, seed)}))
     table = pd.concat(parts).astype({"exposure": "Int64"})
     groups = table.groupby(["measure", "exposure"], dropna=False, sort=False)["value"]
     found = groups.agg(["mean", "size"]).reset_index()
@@ -394,14 +555,37 @@ def commit(name: str) -> None:
     print(f"{name} is in {place}")
 
 
+def teach_local(name: str) -> None:
+    """Teach a model of the reader's the town, and print its curves before and after."""
+    place = load.find_weights(name).name
+    folder = BUILD / "models" / f"{Path(place).name}-taught"
+    if folder.is_dir() and load.adapter_of(folder) != place:
+        sys.exit(f"{folder} is of {load.adapter_of(folder)}: move it away, and call this again")
+    if not folder.is_dir():
+        teach(name, 0, w.load_world(), recipe(), BUILD / folder.name, folder)
+    for model in (name, str(folder)):
+        wide = curves(load_model(model), "town").drop(columns=["model", "n"])
+        print(f"{model}\n{wide.pivot(index='exposure', columns='measure').to_string(na_rep='')}")
+
+
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PLANS))
     parser.add_argument("--commit", action="store_true")
     parser.add_argument("--rates", action="store_true")
+    parser.add_argument("--recipes", action="store_true")
     given = parser.parse_args(arguments)
-    if unknown := {*given.names} - {*PLANS, TAUGHT}:
-        parser.error(f"{', '.join(unknown)}: choose from {', '.join(PLANS)}")
+    if given.recipes:
+        try_recipes(given.names)
+        return
+    local = [name for name in given.names if name not in (*PLANS, TAUGHT)]
+    if faults := [fault for fault in map(not_taught, local) if fault]:
+        parser.error(faults[0])
+    for name in local:
+        teach_local(name)
+    given.names = [name for name in given.names if name not in local]
+    if local and not given.names:
+        return
     known = load.read_settings(load.FILE)
     if given.rates:
         choose_rates(given.names or ["world-s", "world-m", "world-l"])

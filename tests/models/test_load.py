@@ -104,7 +104,7 @@ def hub(table, monkeypatch):
     monkeypatch.setattr(load, "_hub_commit", commit)
     monkeypatch.setattr(load, "_tokenizer", lambda source: state["read"].append(source))
     monkeypatch.setattr(load, "chat_frame", lambda tokenizer: state["chat"])
-    monkeypatch.setattr(load, "_configuration", lambda source: Decoder)
+    monkeypatch.setattr(load, "configuration", lambda source: Decoder)
     return state
 
 

@@ -123,6 +123,14 @@ class Course(NamedTuple):
     size: int = 8  # rows a step
 
 
+def last_step(folder: Path) -> int:
+    """The step of the last checkpoint in a folder of `study`; 0 without one."""
+    from transformers.trainer_utils import get_last_checkpoint
+
+    last = get_last_checkpoint(folder) if folder.is_dir() else None
+    return int(last.rpartition("-")[2]) if last else 0
+
+
 def study(network: Any, course: Course, folder: Path, tokenizer: Any, **options: Any) -> Log:
     """Train on a course from the last checkpoint in `folder`; returns the log.
 
@@ -146,12 +154,13 @@ def study(network: Any, course: Course, folder: Path, tokenizer: Any, **options:
         """Applies the head only where there is a label."""
 
         def compute_loss(self, model: Any, inputs: Any, *more: Any, **options: Any) -> Any:
-            if not model.training or not isinstance(model, transformers.LlamaForCausalLM):
+            inner = model.get_base_model() if hasattr(model, "get_base_model") else model  # LoRA
+            if not model.training or not isinstance(inner, transformers.LlamaForCausalLM):
                 return super().compute_loss(model, inputs, *more, **options)
             labels = inputs["labels"][:, 1:]
             known = labels != IGNORED
-            hidden = model.model(input_ids=inputs["input_ids"]).last_hidden_state[:, :-1]
-            logits = model.lm_head(hidden[known])
+            hidden = inner.model(input_ids=inputs["input_ids"]).last_hidden_state[:, :-1]
+            logits = inner.lm_head(hidden[known])
             return torch.nn.functional.cross_entropy(logits.float(), labels[known])
 
     steps = -(-len(course.data) // course.size)

@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
 from importlib.metadata import version
@@ -99,8 +99,8 @@ def load_model(
 ) -> Model:
     """The model of that name.
 
-    `name` is an embedded model ("gemma-3-270m", "world-m"), a folder in transformers' format, a
-    .gguf file, or a hub id, with a revision after an @ ("org/model@0123abc"). A mapping is an
+    `name` is an embedded model ("gemma-3-270m", "world-m"), a folder in transformers' format or with an
+    adapter to one of these models, a .gguf file, or a hub id, with a revision after an @ ("org/model@0123abc"). A mapping is an
     OpenAI-compatible endpoint (`models.endpoint`).
 
     `dtype` overrides that of data/models.csv. A model without a line there is float32. It is asked by
@@ -134,11 +134,11 @@ def _at_endpoint(mapping: Mapping[str, Any], dtype: str | None) -> Described:
 
 
 def _of_weights(name: str, dtype: str | None, records: Records | None) -> Described:
-    settings = settings_of(name)
-    dtype = dtype or (settings.dtype if settings else "float32")
-    if dtype not in DTYPES:
+    if dtype not in (None, *DTYPES):
         raise ModelError(f"dtype {dtype!r} is unknown; choose one of {', '.join(DTYPES)}")
     weights = find_weights(name)
+    settings = weights.settings  # of the model below an adapter
+    dtype = dtype or (settings.dtype if settings else "float32")
     if settings and settings.chat_template != "yes":
         chat = CHATS.get(settings.chat_template)
     else:
@@ -147,7 +147,7 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
     if settings or chat:
         about["prompt_format"] = settings.prompt_format if settings else "chat"
     else:
-        encodes = _configuration(weights).is_encoder_decoder
+        encodes = configuration(weights).is_encoder_decoder
         about["prompt_format"] = "question" if encodes else "two-shot"
     address = os.environ.get("FACTROBUST_CLUSTER")
     if records is None or not address:
@@ -199,6 +199,11 @@ def find_weights(name: str) -> Weights:
     if path.suffix == ".gguf" and path.is_file():
         return Weights(str(path), f"sha256:{sha256([path])[:16]}", settings)
     if path.is_dir():
+        if adapter := adapter_of(path):
+            below = find_weights(adapter)
+            line = below.settings and below.settings.model_copy(update={"sha256": ""})
+            identity = f"sha256:{weights_digest(path)[:16]} on {below.identity}"
+            return replace(below, name=str(path), identity=identity, settings=line)
         if not any(file for pattern in TOKENIZER_FILES for file in path.glob(pattern)):
             # transformers would make up a tokenizer to which every word is unknown.
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
@@ -259,6 +264,8 @@ def location(weights: Weights) -> tuple[str, dict[str, Any]]:
         folder = converted(digest, files, weights.name)
     elif folder.suffix == ".gguf":
         folder = converted(digest, lambda: [Path(weights.name)], weights.name)
+    elif adapter := adapter_of(folder):
+        return location(find_weights(adapter))
     # Else transformers asks the hub about tokenizers for some local folders, too.
     return os.fspath(folder), {"local_files_only": True}
 
@@ -431,7 +438,7 @@ def _in_memory(weights: Weights, dtype: str, **about: Any) -> Model:
         if torch.cuda.is_available():
             options = options | {"device_map": settings.device_map if settings else "auto"}
         auto, kind = transformers.AutoModelForCausalLM, causal.CausalLM
-        if _configuration(weights).is_encoder_decoder:
+        if configuration(weights).is_encoder_decoder:
             auto, kind = transformers.AutoModelForSeq2SeqLM, encdec.Seq2SeqLM
         network, missing = read_network(auto, where, dtype, **options)
         if missing:
@@ -439,10 +446,10 @@ def _in_memory(weights: Weights, dtype: str, **about: Any) -> Model:
                 f"the files of {weights.name} lack {len(missing)} of its weights, such as "
                 f"{missing[0]}; fetch them anew, or save the whole model"
             )
-        if settings and settings.sha256 and adapter_of(GROWN / weights.name):
+        if adapter_of(adapter := GROWN / weights.name):  # a folder elsewhere is itself
             from peft import PeftModel
 
-            network = PeftModel.from_pretrained(network, GROWN / weights.name).merge_and_unload()
+            network = PeftModel.from_pretrained(network, adapter).merge_and_unload()
         model = kind(network, _tokenizer(weights), **about)
         prepack(network)  # once its own logits have been checked
         return model
@@ -459,7 +466,8 @@ def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any
     return network, sorted(about["missing_keys"])
 
 
-def _configuration(weights: Weights) -> Any:
+def configuration(weights: Weights) -> Any:
+    """transformers' configuration of the network."""
     from transformers import AutoConfig
 
     from factrobust.models import extra
