@@ -357,9 +357,9 @@ def seconds(network: Any, course: g.Course, tokenizer: Any) -> float:
 
 def recipe() -> Recipe:
     """That of TAUGHT_BY by which most of what was told is known, in both wordings, among those that keep
-    KEEPS of what was known. Before any was tried, the first, which destroys much."""
+    KEEPS of what was known. Before they are compared, a slow one that rehearses."""
     if not TAUGHT_BY.exists():
-        return RECIPES["first"]
+        return RECIPES["recalling"]
     table = pd.read_csv(TAUGHT_BY)
     kept = table.query("measure == 'kept' and value >= @KEEPS")["recipe"]
     told = table[table["measure"].isin(["seen", "unseen"]) & (table["exposure"] > 0)]
