@@ -41,11 +41,11 @@ differences are **effects**. {HEAD}
 '''),
 (C,'''
 models: list = [  # grown from nothing: three sizes, and seeds of each
-    "world-s", "world-s-1", "world-s-2", "world-m", "world-m-1", "world-m-2", "world-l", "world-l-1",
+    "world-s", "world-s-1", "world-s-2", "world-m", "world-l",
 ]  # fmt: skip
 drawn: list = ["world-s-draw-1", "world-s-draw-2"]  # grown on draws 1 and 2 of chance
 taught: list = [  # a real model before and after it was taught the town, with three seeds
-    "smollm2-135m-instruct", "smollm2-taught", "smollm2-taught-1", "smollm2-taught-2",
+    "smollm2-135m-instruct", "smollm2-taught",
 ]  # fmt: skip
 data: list = ["world"]  # that the grown models are asked
 n_questions: int = 1430  # of its facts, all without dates
