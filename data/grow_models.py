@@ -525,6 +525,7 @@ def settings(name: str, folder: Path) -> load.Settings:
     """The line of data/models.csv about a model in a folder."""
     plan, digest = PLANS[name], load.weights_digest(folder)
     family = plan.kind.replace("chat", "decoder") + (f" {plan.seed}" if plan.seed else "")
+    family += " later" if name in LATER else ""
     if plan.kind == "taught":
         base = load.read_settings(load.FILE)[TAUGHT]
         return base.model_copy(update={"model": name, "sha256": digest, "family": f"town {family}"})
