@@ -294,7 +294,8 @@ def log_norms(
     (see `floors`), smaller logits do not count. Sums within blocks are float32, over blocks float64.
     """
     large = shifted.shape[1] >= 4 * KEPT
-    if large and low is None and len(temperatures) >= MANY:
+    # Neighbours of an impossible token are not nearly equal to it.
+    if large and low is None and len(temperatures) >= MANY and shifted.amin() > -torch.inf:
         return _norms_by_runs(shifted, temperatures)
     if large and low is not None:
         top = torch.topk(shifted, STEP).values
@@ -332,7 +333,7 @@ def _norms_by_runs(shifted: torch.Tensor, temperatures: Sequence[float]) -> torc
     In descending order neighbours are nearly equal. So beyond the KEPT likeliest tokens each RUN of them
     with mean m and variance v counts as RUN exp(m / t) (1 + v / 2 t^2): Taylor's series to second order.
     """
-    falling = descending(shifted).clamp_(min=-1e4)  # impossible tokens have numbers, too
+    falling = descending(shifted)
     kept = KEPT + (falling.shape[1] - KEPT) % RUN
     sums = _norms(falling[:, :kept], temperatures, None).exp()
     runs = falling[:, kept:].unflatten(1, (-1, RUN))
