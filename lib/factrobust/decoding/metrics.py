@@ -1,5 +1,6 @@
 """Part 1: who knows what, how sure of it, at which temperature it breaks, and what that scores."""
 
+import functools
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,7 +38,6 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> float:
     `decoding.probe.GRID` to 0.001 of t_b). inf if P_t stays above; nan if it is below from the
     start (a tie, or an answer that is not greedy).
     """
-    from scipy.interpolate import CubicSpline
     from scipy.optimize import brentq
 
     t, logs = np.asarray(temperatures, dtype=float), np.asarray(logprobs, dtype=float)
@@ -51,8 +51,22 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> float:
     hi = int(below[0])
     window = slice(max(0, hi - 3), min(len(t), hi + 3))
     odds = np.log(np.expm1(np.clip(-logs[window], 1e-7, 500)))
-    curve = CubicSpline(np.log(t[window]), odds - np.log(np.expm1(-goal)))
-    return float(np.exp(brentq(curve, np.log(t[hi - 1]), np.log(t[hi]), xtol=1e-10)))
+    knots = np.log(t[window])
+    weights = _cubic(tuple(knots.tolist()), hi - 1 - window.start)
+    a, b, c, d = (weights @ (odds - np.log(np.expm1(-goal)))).tolist()
+    low, high = knots[hi - 1 - window.start : hi + 1 - window.start].tolist()
+    step = brentq(lambda x: ((a * x + b) * x + c) * x + d, 0.0, high - low, xtol=1e-10)
+    return float(np.exp(low + step))
+
+
+@functools.cache  # grids are few and answers many
+def _cubic(knots: tuple[float, ...], piece: int) -> np.ndarray:
+    """Coefficients of one piece of a cubic spline through values at `knots`, highest power first: what
+    each value adds to them, [power, knot]."""
+    from scipy.interpolate import CubicSpline
+
+    coefficients: np.ndarray = CubicSpline(knots, np.eye(len(knots))).c[:, piece]
+    return coefficients
 
 
 def entropy_bound(t_b: ArrayLike, tokens: int) -> NDArray[np.float64]:

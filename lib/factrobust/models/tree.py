@@ -24,6 +24,9 @@ LOWEST = -125.5  # below it float32 exp2 gives denormal numbers, which take ten 
 CUTS = ("top_k", "top_p", "min_p")  # the ways to truncate, in their order
 BLOCK = 1 << 15  # columns at once: a block stays in the processor's cache
 STEP = 512  # tokens whose weights are summed at once: thirty times faster than one by one
+KEPT = 4096  # likeliest tokens that are never taken together, and
+RUN = 64  # others that are: see `_norms_by_runs`
+MANY = 8  # temperatures from which on sorting pays
 NOTHING = -20.0  # log of a term (2e-9) that a sum of at least 1 can do without
 HALVINGS = 24  # random numbers a token, enough for a vocabulary of 2 ** 24
 NO_NUMBERS = np.empty((0, HALVINGS))  # for a greedy answer
@@ -120,7 +123,7 @@ def _pick(
         for stream in group:
             shared.setdefault(stream.temperature, {}).setdefault(node, []).append(stream)
     cuts = {name: settings[name] for name in CUTS if settings.get(name) is not None}
-    falling = descending(logits) if "top_p" in cuts else None
+    falling = descending(logits) if "top_p" in cuts and "top_k" not in cuts else None
     wanted = max(group[0].alternatives for group in groups)
     best = torch.topk(logits, max(wanted, 1)) if wanted or 0 in shared else None
     for temperature, members in shared.items():
@@ -248,9 +251,12 @@ def floors(
         k = min(int(cuts["top_k"]), shifted.shape[1])
         low[:] = torch.topk(shifted, k).values[:, -1:]
     if "top_p" in cuts:
-        ranked = descending(shifted) if falling is None else falling
-        if "top_k" in cuts:
+        if "top_k" in cuts:  # few are left to be ranked
+            left = int((shifted >= low[:, :1]).sum(dim=-1).max())
+            ranked = torch.topk(shifted, left).values
             ranked = ranked.masked_fill(ranked < low[:, :1], -torch.inf)
+        else:
+            ranked = descending(shifted) if falling is None else falling
         for column, t in enumerate(temperatures):
             mass = weights(ranked, t)
             before = sums_before(mass)
@@ -287,6 +293,26 @@ def log_norms(
     `shifted` are logits minus their maximum, float32 [row, vocabulary]. With `low` [row, temperature]
     (see `floors`), smaller logits do not count. Sums within blocks are float32, over blocks float64.
     """
+    large = shifted.shape[1] >= 4 * KEPT
+    # Neighbours of an impossible token are not nearly equal to it.
+    if large and low is None and len(temperatures) >= MANY and shifted.amin() > -torch.inf:
+        return _norms_by_runs(shifted, temperatures)
+    if large and low is not None:
+        top = torch.topk(shifted, STEP).values
+        few = (top[:, -1:] < low).all(dim=0)
+        if few.any():  # of these the rest of the vocabulary is cut off
+            norms = torch.empty(low.shape, dtype=torch.float64, device=low.device)
+            for columns, part in ((few, top), (~few, shifted)):
+                chosen = columns.nonzero()[:, 0].tolist()
+                norms[:, chosen] = _norms(part, [temperatures[k] for k in chosen], low[:, chosen])
+            return norms
+    return _norms(shifted, temperatures, low)
+
+
+def _norms(
+    shifted: torch.Tensor, temperatures: Sequence[float], low: torch.Tensor | None
+) -> torch.Tensor:
+    """`log_norms`, term by term."""
     rows, vocabulary = shifted.shape
     sums = torch.zeros(rows, len(temperatures), dtype=torch.float64, device=shifted.device)
     buffer = torch.empty(rows, min(BLOCK, vocabulary), device=shifted.device)
@@ -298,4 +324,24 @@ def log_norms(
             if low is not None:
                 scaled.masked_fill_(block < low[:, k : k + 1], -torch.inf)
             sums[:, k] += scaled.clamp_(min=LOWEST).exp2_().sum(dim=-1)
+    return sums.log()
+
+
+def _norms_by_runs(shifted: torch.Tensor, temperatures: Sequence[float]) -> torch.Tensor:
+    """`log_norms` at many temperatures, in the time of a few.
+
+    In descending order neighbours are nearly equal. So beyond the KEPT likeliest tokens each RUN of them
+    with mean m and variance v counts as RUN exp(m / t) (1 + v / 2 t^2): Taylor's series to second order.
+    """
+    falling = descending(shifted)
+    kept = KEPT + (falling.shape[1] - KEPT) % RUN
+    sums = _norms(falling[:, :kept], temperatures, None).exp()
+    runs = falling[:, kept:].unflatten(1, (-1, RUN))
+    gaps = runs - runs[..., :1]  # small, so that no digits are lost
+    offset = gaps.mean(dim=-1)
+    spread = torch.linalg.vecdot(gaps, gaps) / RUN - offset**2
+    middle = runs[..., 0] + offset
+    for k, t in enumerate(temperatures):
+        terms = weights(middle, t) * (1 + spread / (2 * t * t))
+        sums[:, k] += RUN * terms.sum(dim=-1, dtype=torch.float64)
     return sums.log()
