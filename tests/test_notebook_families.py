@@ -1,4 +1,4 @@
-"""Notebook 2.6 with what the laptop lacks: a family of three sizes, and each size tuned, too."""
+"""Notebook 2.5 with what the laptop lacks: a family of three sizes, and each size tuned, too."""
 
 import json
 
@@ -29,7 +29,8 @@ def scored(model, statements, *, prompt_format):
     table = statements[list(probe.COLUMNS)].assign(model=model.name, prompt_format=prompt_format)
     drift = (table["year"] - 3000) / 100
     table["logprob"] = -table["alpha"].abs() if model.chat else drift
-    return table.assign(n_tokens=1, freed=float("nan"))
+    table["other_logprobs"] = [[-5.0]] * len(table)
+    return table.assign(n_tokens=1)
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def saved(monkeypatch):
     kept = {}
     monkeypatch.setattr(study, "save_figure", lambda fig, name, data, **_: kept.update({name: fig}))
     monkeypatch.setattr(study, "save_table", lambda table, name, **_: kept.setdefault(name, table))
-    [path] = ROOT.glob("notebooks/2-time/2.6-*.ipynb")
+    [path] = ROOT.glob("notebooks/2-time/2.5-*.ipynb")
     variables = {"display": lambda *shown: None}
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code":

@@ -61,6 +61,9 @@ def test_the_rule_of_later_years_wins_against_earlier_ones_once_for_all_models()
     rule = metrics.later_is_likelier(both.replace({"year": {1901: 1904}}))
     assert rule["model"].unique().tolist() == ["later is likelier"]
     assert cell(metrics.matches(rule))[["matches", "wins"]].tolist() == [4, 2]
+    nearer = metrics.arch(both.assign(year=[1950, 1955, 1960, 1970] * 2), 1958)
+    assert nearer["model"].unique().tolist() == ["nearer to 1958"]
+    assert nearer["logprob"].tolist() == [-8, -3, -2, -12]
 
 
 @pytest.mark.parametrize(("correct", "incorrect"), [([-1], []), ([], [-1]), ([], [])])
