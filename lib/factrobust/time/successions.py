@@ -106,10 +106,11 @@ def with_order(scores: pd.DataFrame, terms: pd.DataFrame) -> pd.DataFrame:
         every = asked.reindex(range(asked.index[0], asked.index[-1] + 1), fill_value=0.0)
         others = years[(terms["chain"] != chain).to_numpy()]
         prior = np.log(usual_lengths(others, len(every)))
-        names = part.drop_duplicates("candidate").set_index("candidate")["holder"][asked.columns]
-        same = (names.to_numpy()[:, None] == pd.unique(names)).astype(float)  # [term, holder]
+        names = part.drop_duplicates("candidate").set_index("candidate")["holder"]
+        code = pd.factorize(names[asked.columns])[0]
+        same = np.eye(code.max() + 1)[code]  # [term, holder]
         right = part.drop_duplicates("year").set_index("year")["term"].loc[asked.index]
-        at = asked.index - asked.index[0], same[right].argmax(axis=1)
+        at = (asked.index - asked.index[0]).to_numpy(), code[right.to_numpy()]
         for weight in WEIGHTS:
             chances = posterior(weight * every.to_numpy(), prior) @ same
             found = pd.DataFrame({"year": asked.index, "log2": np.log2(chances[at])})
