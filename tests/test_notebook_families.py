@@ -51,7 +51,7 @@ def saved(monkeypatch):
 
 
 def test_sizes_and_tuned_pairs_are_drawn(saved):
-    figures = {"figure-07", "figure-07-win-rate", "figure-07-placebo", "figure-08", "figure-09"}
+    figures = {"figure-07", "figure-07-win-rate", "figure-07-names", "figure-08", "figure-09"}
     assert figures == {name for name in saved if name.startswith("figure")}
     rates = saved["table-size"].set_index(["measure", "kind"])["mean"]
     for measure, drifts in (("global robustness", 0), ("global win rate", 0.5)):

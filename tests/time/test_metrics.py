@@ -21,7 +21,8 @@ def table(correct: list, incorrect: list, transitional: list = (), **columns) ->
     values = {"model": "m", "prompt_format": "question", "fact_id": "f", "precision": "year"}
     values |= {"date": [str(year) for year in years], "year": years, "label": labels}
     off = [-1.0 if label == "incorrect" else 0.0 for label in labels]
-    values |= {"alpha": off, "years_off": off, "n_tokens": 1, "freed": np.nan}
+    values |= {"alpha": off, "years_off": off, "n_tokens": 1}
+    values["other_logprobs"] = [[] for _ in off]
     values |= {"logprob": [*incorrect, *correct, *transitional]}
     return pd.DataFrame(values | columns)
 
@@ -140,8 +141,8 @@ def test_every_match_by_itself() -> None:
     assert found.values.tolist() == [["won", "won"], ["tied", "won"]]
     row = cell(metrics.matches(scores))
     assert (found == "won").to_numpy().sum() == row["wins"]
-    freed = scores.assign(freed=-scores["logprob"])
-    assert (metrics.match_table(freed, "freed")["outcome"] == "lost").sum() == row["wins"]
+    turned = scores.assign(logprob=-scores["logprob"])
+    assert (metrics.match_table(turned)["outcome"] == "lost").sum() == row["wins"]
 
 
 def test_fits_over_size() -> None:
