@@ -29,7 +29,7 @@ def scored(model, statements, *, prompt_format):
     table = statements[list(probe.COLUMNS)].assign(model=model.name, prompt_format=prompt_format)
     drift = (table["year"] - 3000) / 100
     table["logprob"] = -table["alpha"].abs() if model.chat else drift
-    table["other_logprobs"] = [[-5.0]] * len(table)
+    table["other_logprobs"] = [[-float(year % 7)] for year in table["year"]]
     return table.assign(n_tokens=1)
 
 

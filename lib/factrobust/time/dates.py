@@ -156,7 +156,8 @@ def around(facts: pd.DataFrame, reach: int = 5) -> pd.DataFrame:
         sorted({bound + step for bound in both for step in steps if bound + step <= YEARS[1]})
         for both in bounds.itertuples(index=False)
     ]
-    table = facts.assign(precision="year", year=years, fact=np.arange(len(facts)))
+    asked = pd.Series(years, facts.index, dtype=object)
+    table = facts.assign(precision="year", year=asked, fact=np.arange(len(facts)))
     dates = _labelled(table := table.explode("year", ignore_index=True).astype({"year": int}))
     first, last = parse(dates["date"])
     spans = dates.assign(fact=table["fact"], first=first, last=last)

@@ -113,12 +113,12 @@ def power(
     rows = []
     for model, part in null[~null["true"]].groupby("model", sort=False):
         plain = part.pivot(index="fact_id", columns="name", values=measure).dropna()
-        lifted = raised[raised["model"] == model].pivot(
-            index="fact_id", columns="name", values=measure
-        )
-        lifted = lifted.loc[plain.index, plain.columns].to_numpy()
-        rest = (plain.to_numpy().sum(1, keepdims=True) - plain) / (plain.shape[1] - 1)
-        apart, n = lifted - rest.to_numpy(), len(plain)  # [fact, name]
+        more = raised[raised["model"] == model]
+        lifted = more.pivot(index="fact_id", columns="name", values=measure)
+        values = plain.to_numpy()
+        rest = (values.sum(1, keepdims=True) - values) / (values.shape[1] - 1)
+        # [fact, name]
+        apart, n = lifted.loc[plain.index, plain.columns].to_numpy() - rest, len(plain)
         subject = pd.factorize(facts.set_index("fact_id")["subject"].loc[plain.index])[0]
         members = [np.flatnonzero(subject == s) for s in range(subject.max() + 1)]
         rng, seen = np.random.default_rng(0), 0

@@ -115,7 +115,7 @@ def with_order(scores: pd.DataFrame, terms: pd.DataFrame) -> pd.DataFrame:
             chances = posterior(weight * every.to_numpy(), prior) @ same
             found = pd.DataFrame({"year": asked.index, "log2": np.log2(chances[at])})
             found["right"] = (chances[at[0]].argmax(axis=1) == at[1]).astype(float)
-            results.append(found.assign(model=model, chain=chain, weight=weight))
+            results.append(found.assign(model=str(model), chain=str(chain), weight=weight))
     every = pd.concat(results, ignore_index=True)
     means = every.groupby(["model", "chain", "weight"])["log2"].mean().unstack("weight")
     best = (means.groupby("model").transform("sum") - means).idxmax(axis=1).rename("weight")
