@@ -17,11 +17,13 @@ QUOTED = """
 1 decoding: FRS, mean over domains, t_b by ten samples a temperature (paper) ; 1-decoding/table-01 ; d == 1 and over == 'domains' and estimator == 'by samples'
 1 decoding: FRS, mean over domains, t_b from the probability of the answer ; 1-decoding/table-01 ; d == 1 and over == 'domains' and estimator == 'from P_t'
 2 time: win rate at the year ; 2-time/table-win-rate ; precision == 'year'
-2 time: the same, minus that of other years of the same fact ; 2-time/table-placebo ; measure == 'win_rate' and score == 'plain'
+2 time: the same, minus that of wrong names under the same dates ; 2-time/table-win-rate-nulls ; precision == 'year' and null == 'wrong names'
+2 time: the same, against years more than 20 off ; 2-time/table-by-distance ; years == 'over 20'
+2 time: step at the start and the end, minus that of wrong names (nats) ; 2-time/figure-boundaries ; boundary == 'both'
 2 time: robustness at the year, no match lost ; 2-time/table-robustness ; precision == 'year'
 2 time: robustness at all three precisions ; 2-time/table-robustness ; precision == 'global'
-2 time: the right holder of an office named for a year, no name preferred in general ; 2-time/table-offices ; measure == 'right' and score == 'freed'
-2 time: the same, minus a rule that knows only the order of the holders ; 2-time/table-office-rules ; `the model minus` == 'in order' and score == 'freed'
+2 time: the right holder of an office named for a year, no name preferred in general ; 2-time/table-offices ; measure == 'right' and score == 'above'
+2 time: what a model adds to the order of the holders and the usual length of a term (bits a year) ; 2-time/table-office-order ; measure == 'bits'
 3 wording: correctness of the original questions ; 3-wording/table-correctness ; n > 0
 3 wording: consistency of the answers to paraphrases, SCons ; 3-wording/table-consistency ; n > 0
 3 wording: of the variance of right answers, the share of facts ; 3-wording/figure-variance ; relation == 'all' and source == 'fact'

@@ -1,4 +1,4 @@
-"""Notebook 2.6 with what the laptop lacks: a family of three sizes, and each size tuned, too."""
+"""Notebook 2.5 with what the laptop lacks: a family of three sizes, and each size tuned, too."""
 
 import json
 
@@ -29,7 +29,8 @@ def scored(model, statements, *, prompt_format):
     table = statements[list(probe.COLUMNS)].assign(model=model.name, prompt_format=prompt_format)
     drift = (table["year"] - 3000) / 100
     table["logprob"] = -table["alpha"].abs() if model.chat else drift
-    return table.assign(n_tokens=1, freed=float("nan"))
+    table["other_logprobs"] = [[-float(year % 7)] for year in table["year"]]
+    return table.assign(n_tokens=1)
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def saved(monkeypatch):
     kept = {}
     monkeypatch.setattr(study, "save_figure", lambda fig, name, data, **_: kept.update({name: fig}))
     monkeypatch.setattr(study, "save_table", lambda table, name, **_: kept.setdefault(name, table))
-    [path] = ROOT.glob("notebooks/2-time/2.6-*.ipynb")
+    [path] = ROOT.glob("notebooks/2-time/2.5-*.ipynb")
     variables = {"display": lambda *shown: None}
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code":
@@ -50,7 +51,7 @@ def saved(monkeypatch):
 
 
 def test_sizes_and_tuned_pairs_are_drawn(saved):
-    figures = {"figure-07", "figure-07-win-rate", "figure-07-placebo", "figure-08", "figure-09"}
+    figures = {"figure-07", "figure-07-win-rate", "figure-07-names", "figure-08", "figure-09"}
     assert figures == {name for name in saved if name.startswith("figure")}
     rates = saved["table-size"].set_index(["measure", "kind"])["mean"]
     for measure, drifts in (("global robustness", 0), ("global win rate", 0.5)):

@@ -117,7 +117,7 @@ Curves = _table(
 )
 Scores = _table(
     "log P of a temporal fact's object under each date, asked once (part 2).",
-    "model prompt_format logprob n_tokens freed",
+    "model prompt_format logprob n_tokens other_logprobs",
     Dates,
     unique=["model", "prompt_format", "fact_id", "precision", "date"],
 )

@@ -21,7 +21,8 @@ def table(correct: list, incorrect: list, transitional: list = (), **columns) ->
     values = {"model": "m", "prompt_format": "question", "fact_id": "f", "precision": "year"}
     values |= {"date": [str(year) for year in years], "year": years, "label": labels}
     off = [-1.0 if label == "incorrect" else 0.0 for label in labels]
-    values |= {"alpha": off, "years_off": off, "n_tokens": 1, "freed": np.nan}
+    values |= {"alpha": off, "years_off": off, "n_tokens": 1}
+    values["other_logprobs"] = [[] for _ in off]
     values |= {"logprob": [*incorrect, *correct, *transitional]}
     return pd.DataFrame(values | columns)
 
@@ -61,6 +62,9 @@ def test_the_rule_of_later_years_wins_against_earlier_ones_once_for_all_models()
     rule = metrics.later_is_likelier(both.replace({"year": {1901: 1904}}))
     assert rule["model"].unique().tolist() == ["later is likelier"]
     assert cell(metrics.matches(rule))[["matches", "wins"]].tolist() == [4, 2]
+    nearer = metrics.arch(both.assign(year=[1950, 1955, 1960, 1970] * 2), 1958)
+    assert nearer["model"].unique().tolist() == ["nearer to 1958"]
+    assert nearer["logprob"].tolist() == [-8, -3, -2, -12]
 
 
 @pytest.mark.parametrize(("correct", "incorrect"), [([-1], []), ([], [-1]), ([], [])])
@@ -137,8 +141,8 @@ def test_every_match_by_itself() -> None:
     assert found.values.tolist() == [["won", "won"], ["tied", "won"]]
     row = cell(metrics.matches(scores))
     assert (found == "won").to_numpy().sum() == row["wins"]
-    freed = scores.assign(freed=-scores["logprob"])
-    assert (metrics.match_table(freed, "freed")["outcome"] == "lost").sum() == row["wins"]
+    turned = scores.assign(logprob=-scores["logprob"])
+    assert (metrics.match_table(turned)["outcome"] == "lost").sum() == row["wins"]
 
 
 def test_fits_over_size() -> None:

@@ -22,7 +22,8 @@ CELL = {"model": "m", "prompt_format": "question", "fact_id": "f", "precision": 
 def six(*values: float, labels: str = "iiccii", **columns: object) -> pd.DataFrame:
     """Scores of dates in order of time, incorrect, correct, incorrect; a transitional one beside."""
     names = {"i": "incorrect", "c": "correct"}
-    table = pd.DataFrame({"logprob": [*values, 99.0], "freed": [*values, 99.0]})
+    table = pd.DataFrame({"logprob": [*values, 99.0]})
+    table["other_logprobs"] = [[]] * len(table)
     table["label"] = [*(names[letter] for letter in labels), "transitional"]
     return table.assign(date=[str(1990 + i) for i in range(len(table))], **CELL | columns)
 
@@ -36,7 +37,7 @@ KNOWN = (1, 2, 5, 6, 3, 4)
 
 def test_six_dates_by_hand() -> None:
     for values, wins, robust in ((MIXED, [6, 7, 6], [0, 0, 0]), (KNOWN, [4, 8, 6], [0, 1, 0])):
-        table = windows(six(*values).sample(frac=1, random_state=2), value="freed")
+        table = windows(six(*values).sample(frac=1, random_state=2))
         assert table["before"].tolist() == [1, 2, 3]
         assert table["true"].tolist() == [False, True, False]
         assert (table["win_rate"] * 8).tolist() == wins
@@ -191,7 +192,7 @@ YEARLY["label"] = ["incorrect"] * 2 + ["correct"] * 3 + ["incorrect"] * 2
 
 
 def yearly(*values: float, **columns: object) -> pd.DataFrame:
-    return YEARLY.assign(**CELL | {"logprob": values, "freed": values} | columns)
+    return YEARLY.assign(**CELL | {"logprob": values, "other_logprobs": [[]] * 7} | columns)
 
 
 def test_incorrect_dates_by_side_and_distance() -> None:
@@ -211,28 +212,13 @@ def test_incorrect_dates_by_side_and_distance() -> None:
 
 
 def test_auc_of_each_boundary() -> None:
-    table = placebo.boundary_auc(yearly(-9, -2, -1, -2, -3, -1, -8), "freed")
+    table = placebo.boundary_auc(yearly(-9, -2, -1, -2, -3, -1, -8))
     auc = table.set_index("boundary")["auc"]
     # Before: 1980 loses thrice; 1998 against -1, -2, -3 loses, ties, wins. After: 2006 ties and wins
     # twice, 2012 loses thrice.
     assert auc.to_dict() == pytest.approx({"start": (3 + 1.5) / 6, "end": (0.5 + 3) / 6})
     rising = placebo.boundary_auc(yearly(*range(7))).set_index("boundary")["auc"]
     assert rising.to_dict() == {"start": 1, "end": 0}
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_decoded_block_is_the_step_up_of_least_squares(seed: int) -> None:
-    assert placebo.decoded_block(np.array([4.0, 4, 1, 1])) == (0, 1)  # it may stand at the edge
-    values = np.random.default_rng(seed).normal(size=9)
-    every = [(a, b) for a in range(9) for b in range(a + 1, 10) if b - a < 9]
-
-    def left_over(block: tuple[int, int]) -> float:
-        inside, outside = values[slice(*block)], np.delete(values, range(*block))
-        rises = inside.mean() > outside.mean()
-        return len(inside) * inside.var() + len(outside) * outside.var() if rises else np.inf
-
-    first, end = min(every, key=left_over)
-    assert placebo.decoded_block(values) == (first, end - 1)
 
 
 FACTS = pd.DataFrame({"fact_id": ["f", "g", "h", "long", "other"], "subject": list("abcde")})
@@ -250,17 +236,83 @@ def test_the_grid_holds_what_began_and_ended_in_it() -> None:
     assert len(grid(FACTS)) == 4 * 24  # every third year from 1950 to 2019
 
 
-def test_decoded_years_and_their_baselines() -> None:
-    dates = grid(FACTS, range(1950, 2021, 2))
-    points = {"f": (1960, 1970), "g": (1980, 1984), "h": (1981, 2000), "other": (1950, 2010)}
-    inside = [low <= year <= high for year, (low, high) in
-              zip(dates["year"], dates["fact_id"].map(points), strict=True)]  # fmt: skip
-    scores = dates.assign(**CELL | {"fact_id": dates["fact_id"], "freed": inside})
-    rows = placebo.decoded(scores, FACTS).set_index(["fact_id", "boundary"])
-    some = rows.loc[[("f", "start"), ("g", "start"), ("h", "end")], ["year", "decoded", "error"]]
-    assert some.values.tolist() == [[1960, 1960, 0], [1971, 1980, 9], [2000, 2000, 0]]
-    # Other starts of the relation: 1940, 1971, 1981, in the middle 1971; ends 1980, 2000, 2019.
-    assert rows.loc["f", "dull_error"].tolist() == [11, 30]
-    # What the two others' scores say: 1980 and 1982 (the first even year); 1984 and 2000.
-    assert rows.loc["f", "placebo_error"].tolist() == [21, (14 + 30) / 2]
-    assert rows.loc["other", ["dull_error", "placebo_error"]].isna().all(axis=None)
+def named(own: tuple, *others: tuple, **columns: object) -> pd.DataFrame:
+    """The scores of `yearly`, with wrong names."""
+    table = yearly(*own, **columns)
+    return table.assign(other_logprobs=[list(values) for values in zip(*others, strict=True)])
+
+
+OWN = (-9, -2, -1, -2, -3, -1, -8)  # in 1980 1998 | 2001 2002 2003 | 2006 2012
+ALWAYS = (-2, -2, -1, -1, -1, -2, -2)  # a wrong name that is robust
+NEVER = (-1, -1, -2, -2, -2, -1, -1)
+
+
+def test_a_wrong_name_plays_the_same_matches() -> None:
+    table = placebo.names(named(OWN, ALWAYS, NEVER).sample(frac=1, random_state=3))
+    assert table[["name", "true"]].values.tolist() == [[0, True], [1, False], [2, False]]
+    # -1 wins 1980, 1998, 2012 and ties 2006; -2 and -3 win 1980 and 2012: 7 of 12.
+    assert table["win_rate"].tolist() == pytest.approx([7 / 12, 1, 0])
+    assert table["robust"].tolist() == [0, 1, 0]
+    assert table["win_rate"][0] == matches(yearly(*OWN))["win_rate"][0]
+    # 1.5 nats more in correct years: 0.5 and -0.5 win all four, -1.5 all but 2006.
+    raised = placebo.names(named(OWN, ALWAYS, NEVER), nats=1.5)
+    assert raised["win_rate"].tolist() == pytest.approx([11 / 12, 1, 1])
+    row = placebo.placebo(table).iloc[0]
+    assert row[["blocks", "placebo_win_rate"]].tolist() == [3, 0.5]
+    assert row["win_rate_difference"] == pytest.approx(1 / 12)
+    assert placebo.names(yearly(*OWN)).empty  # without wrong names
+    nothing = named(OWN, ALWAYS, NEVER, label="incorrect")
+    assert placebo.names(nothing).empty
+    facts = pd.DataFrame({"fact_id": ["f"], "subject": ["a"]})
+    test = placebo.placebo_test(table, facts).set_index("measure")
+    assert test["p"].tolist() == pytest.approx([2 / 3, 1], abs=0.02)  # one name does better
+    fate = placebo.beaten(named(OWN, ALWAYS, NEVER)).set_index("date")["others_won"]
+    assert fate.to_dict() == dict.fromkeys(["1980", "1998", "2006", "2012"], 0.5)
+
+
+def test_the_object_is_known_whatever_the_year() -> None:
+    # In incorrect years the object has -5 on average, the better wrong name -1.
+    row = placebo.knows(named(OWN, ALWAYS, NEVER)).iloc[0]
+    assert (row["lead"], row["known"]) == (-4, False)
+    [lead] = placebo.knows(named((9,) * 7, ALWAYS, NEVER))["lead"]
+    assert lead == 10
+
+
+def test_a_step_is_the_rise_beyond_a_line() -> None:
+    years = np.array([1994, 1995, 1996, 1997, 1998, 2001, 2002, 2003, 2004, 2007, 2008, 2009])
+    inside = (years > 2000) & (years < 2005)
+    off = np.minimum(years - 2000, 0) + np.maximum(years - 2005, 0)
+    table = pd.DataFrame({"year": years, "date": years.astype(str), "years_off": off, **CELL})
+    table["label"] = np.where(inside, "correct", "incorrect")
+    line = -20 + 0.3 * (years - 2000)
+    table["logprob"] = line + 0.25 * inside
+    table["other_logprobs"] = [[a, b] for a, b in zip(line, -line + 2 * inside, strict=True)]
+    found = placebo.steps(table).set_index(["boundary", "name"])["step"]
+    assert found.to_dict() == pytest.approx(
+        {(side, k): nats for side in ("start", "end") for k, nats in enumerate((0.25, 0, 2))}
+    )
+    # Two years on each side are needed: within 1.5 years of a bound there is one.
+    assert set(placebo.steps(table, reach=3)["boundary"]) == {"start", "end"}
+    assert placebo.steps(table, reach=1).empty
+
+
+def test_the_power_of_a_planted_rise() -> None:
+    rng = np.random.default_rng(1)
+    rows = [
+        (f"f{i}", k, k == 0, value) for i in range(60) for k, value in enumerate(rng.normal(size=4))
+    ]
+    null = pd.DataFrame(rows, columns=["fact_id", "name", "true", "step"]).assign(model="m")
+    facts = pd.DataFrame({"fact_id": null["fact_id"].unique()})
+    facts["subject"] = facts["fact_id"]
+    seen = {}
+    for nats in (0.0, 0.25, 5.0):
+        raised = null.assign(step=null["step"] + nats)
+        seen[nats] = placebo.power(null, raised, facts, "step").iloc[0]
+        # Any wrong name may stand for the object: on average only the rise is left.
+        assert seen[nats]["planted"] == pytest.approx(nats)
+    assert seen[0.0]["power"] < 0.08
+    # The difference of one from the mean of two others has SD sqrt(3/2), its mean over 60 0.158: the
+    # rise is 1.58 standard errors, and P(z > 1.96 - 1.58) = 0.35.
+    assert seen[0.25]["power"] == pytest.approx(0.35, abs=0.12)
+    assert seen[5.0]["power"] == 1
+    assert seen[5.0]["n"] == 60

@@ -143,12 +143,3 @@ def test_duel_shares(check, rows, entries):
     assert entries(fig) == ["first better", "equal", "second better"]
     with pytest.raises(ValueError, match="duplicate entries"):
         plots.duel_shares(table)
-
-
-def test_dtype_difference_is_symmetric_around_zero(check, entries):
-    table = pd.DataFrame({"model": "m", "difference": [-0.21, 0.0, 0.0, 0.1]})
-    fig = check(plots.dtype_difference(table), axes=1)
-    outline = fig.axes[0].collections[0].get_paths()[0].vertices
-    assert outline[:, 0].min() == pytest.approx(-0.21)
-    assert {round(x, 6) for x, y in outline if y == 0.5} == {-0.01, 0.01}
-    assert entries(fig) == ["m (n = 4)"]

@@ -94,9 +94,9 @@ def test_scores_by_hand(facts):
     scores = probe.scored(model, probe.statements(facts, by_hand(), RELATIONS))
     assert list(scores) == [
         *("model", "prompt_format", "fact_id", "precision", "date", "year", "alpha", "years_off"),
-        *("label", "logprob", "n_tokens", "freed"),
+        *("label", "logprob", "n_tokens", "other_logprobs"),
     ]
-    assert scores["freed"].isna().all()  # nothing else was asked
+    assert scores["other_logprobs"].map(len).eq(0).all()  # nothing else was asked
     assert scores["model"].unique().tolist() == ["by year"]
     assert scores["prompt_format"].unique().tolist() == ["prefix"]
     assert scores["logprob"].tolist() == [-abs(year - 2003) - 0.5 for year in range(1996, 2009)]
@@ -156,18 +156,19 @@ def test_other_objects_are_never_the_subjects_own():
     assert any(two[name] != again[name] for name in "abcdef")
 
 
-def test_freed_is_the_object_minus_the_mean_of_the_others(toy_model):
+def test_wrong_names_are_scored_after_the_same_question(toy_model):
     words = {" Lima": 0.5, " Cusco": 0.125, " Puno": 0.25, " Ica": 0.125}
     model = toy_model({"\nA:": words})
     fact = {"subject": "Ana", "relation": "club", "object": "Lima", "fact_id": "f"}
     facts = pd.DataFrame([fact]).assign(others=[["Cusco", "Puno"]])
     asked = probe.statements(facts, by_hand(fact_id="f"), RELATIONS)
     scores = probe.scored(model, asked, prompt_format="zero-shot")
-    # log 1/2 - (log 1/8 + log 1/4) / 2 = (-1 + 5/2) log 2
-    np.testing.assert_allclose(scores["freed"], 1.5 * math.log(2), atol=1e-6)
+    logs = np.array(scores["other_logprobs"].tolist())
+    np.testing.assert_allclose(logs, [[math.log(1 / 8), math.log(1 / 4)]] * len(scores), atol=1e-6)
     np.testing.assert_allclose(scores["logprob"], math.log(0.5), atol=1e-6)
     alone = probe.scored(model, asked.drop(columns="others"), prompt_format="zero-shot")
-    assert alone.drop(columns="freed").equals(scores.drop(columns="freed"))
+    assert alone["other_logprobs"].map(len).eq(0).all()
+    assert alone.drop(columns="other_logprobs").equals(scores.drop(columns="other_logprobs"))
 
 
 def test_holders_of_an_office():

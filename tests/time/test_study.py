@@ -29,7 +29,7 @@ def test_the_offices_that_are_named(monkeypatch):
     assert not offices.moments.duplicated(["chain", "term"]).any()
 
 
-def test_time_scores_published_years_and_a_grid(monkeypatch, notebook):
+def test_time_scores_published_years_and_boundaries(monkeypatch, notebook):
     asked = {}
 
     def scored(self, statements, formats=("question",)):
@@ -37,7 +37,7 @@ def test_time_scores_published_years_and_a_grid(monkeypatch, notebook):
         return statements
 
     monkeypatch.setattr(time.Study, "_scored", scored)
-    given = {"data": "embedded", "n_correct": 2, "n_incorrect": 3, "n_fine": 4, "n_decoded": 5}
+    given = {"data": "embedded", "n_correct": 2, "n_incorrect": 3, "n_fine": 4, "n_around": 5}
     study = time.Study(notebook(models=[], n_facts=281, n_others=2, **given))
     assert study.statements["others"].map(len).eq(2).all()
     published = study.as_published
@@ -46,19 +46,15 @@ def test_time_scores_published_years_and_a_grid(monkeypatch, notebook):
     assert counts[["correct", "incorrect"]].max().tolist() == [2, 6]
     fine = study.dates.loc[study.dates["precision"] == "day", "fact_id"]
     assert set(counts.index) == set(fine)  # the facts that are drawn for months and days
-    grid = study.scores_on_grid
-    assert grid.groupby("fact_id").size().tolist() == [24] * 5
-    assert grid["others"].map(len).eq(2).all()
+    near = study.at_boundaries
+    assert near["fact_id"].nunique() == 5
+    assert near.groupby("fact_id").size().max() <= 20
+    assert near["others"].map(len).eq(2).all()
 
 
-def test_without_models_only_the_dates_are_there(monkeypatch, notebook):
+def test_without_models_only_the_dates_are_there(notebook):
     sizes = {"n_correct": 3, "n_incorrect": 6, "n_facts": 7, "n_fine": 2}
     study = time.Study(notebook(models=[], data="embedded", **sizes))
     assert study.scores.empty
     facts = study.dates.groupby("precision")["fact_id"].nunique().to_dict()
     assert facts == {"year": 7, "month": 2, "day": 2}  # two of the seven
-    # The world is asked in its century.
-    dates = {"n_fine": 2, "n_correct": 2, "n_incorrect": 2, "n_decoded": 3}
-    study = time.Study(notebook(models=[], data="world", n_facts=6, **dates))
-    monkeypatch.setattr(study, "_scored", lambda statements: statements)
-    assert study.scores_on_grid["year"].agg(["min", "max", "size"]).tolist() == [1900, 1999, 3 * 34]

@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -50,16 +51,6 @@ def test_who_is_named_by_hand() -> None:
     assert table["distance"].tolist() == [1, 1]
 
 
-def test_the_rule_of_order_by_hand() -> None:
-    scores = successions.in_order(pd.concat([asked(NAMED), asked({(1900, 0): "Bob"}, chain="x")]))
-    table = successions.predicted(scores[scores["chain"] == "head"], "in_order")
-    # In 25 years the term goes from 0 to 3: to 0.6, 1.2 and 2.4 in 1995, 2000 and 2010.
-    assert table["predicted"].tolist() == [0, 1, 1, 2, 3]
-    assert table["drift"].tolist() == [0, 1, -1, -1, 0]
-    far = scores.query("chain == 'head' and year == 1995")["in_order"]
-    assert far.tolist() == pytest.approx([-0.6, -0.4, -1.4, -2.4])
-
-
 def test_baselines_by_hand() -> None:
     table = successions.baselines(asked(NAMED)).set_index(["rule", "year"])["right"].unstack()
     assert table.columns.tolist() == [1990, 1995, 2000, 2010, 2015]
@@ -69,71 +60,68 @@ def test_baselines_by_hand() -> None:
     assert table.loc["undated"].eq(0).all()  # always Bob
     # Ann is named twice of five, and so is Bob, and Cid once.
     assert table.loc["permuted"].tolist() == pytest.approx([2 / 5, 2 / 5, 2 / 5, 1 / 5, 1 / 5])
-    assert table.loc["in order"].tolist() == [1, 0, 0, 0, 1]
 
 
 def test_a_holder_who_is_always_preferred_is_taken_away() -> None:
     scores = asked(NAMED)
     scores.loc[scores["holder"] == "Bob", "logprob"] += 5
     assert successions.predicted(scores)["named"].eq("Bob").all()
-    freed = successions.minus_other_names(scores)
-    assert freed.groupby("candidate")["freed"].mean().tolist() == pytest.approx([0, 0, 0, 0])
+    above = successions.above_own_mean(scores)
+    assert above.groupby("candidate")["above"].mean().tolist() == pytest.approx([0, 0, 0, 0])
     # Bob's two years stand out for him again, the others' for Ann and Cid.
-    named = successions.predicted(freed, "freed").set_index("year")["named"]
+    named = successions.predicted(above, "above").set_index("year")["named"]
     assert named.to_dict() == {1990: "Ann", 1995: "Bob", 2000: "Ann", 2010: "Bob", 2015: "Cid"}
 
 
-def test_permuted_and_shifted_years() -> None:
-    scores = asked({(1990, 0): "Ann", (2000, 1): "Bob", (2015, 3): "Cid"})
-    every = successions.permutation_test(scores).set_index(["null", "measure"])
-    found = every.loc["permuted"]
-    assert found["mean"].tolist() == [1, 1, 0]
-    # One of the six orders is right throughout, and with Ann and Bob exchanged all are near. From Ann
-    # (0 and 2) the three right terms are 0, 1, 1 off, from Bob (1) 1, 0, 2, from Cid (3) 3, 2, 0.
-    assert found["p"].tolist() == pytest.approx([1 / 6, 1 / 3, 1 / 6], abs=0.02)
-    assert found["expected"].tolist() == pytest.approx([1 / 3, 6 / 9, 10 / 9], abs=0.03)
-    assert found[["n", "chains"]].values.tolist() == [[3, 1]] * 3
-    # Of the three shifts one is right. By one, Bob, Cid and Ann are 1, 2 and 1 off, by two Cid, Ann and
-    # Bob 3, 1 and 2; Ann and Bob are not exchanged.
-    assert every.loc["shifted", "p"].tolist() == pytest.approx([1 / 3] * 3, abs=0.02)
-    expected = [1 / 3, (1 + 2 / 3 + 1 / 3) / 3, (0 + 4 / 3 + 2) / 3]
-    assert every.loc["shifted", "expected"].tolist() == pytest.approx(expected, abs=0.03)
-    # The years of a chain are permuted among its own moments: of two chains both must be right.
-    two = pd.concat([scores, asked({(1990, 0): "Ann", (2015, 3): "Cid"}, chain="other")])
-    found = successions.permutation_test(two).set_index(["null", "measure"])
-    assert found.loc[("permuted", "right"), "p"] == pytest.approx(1 / 12, abs=0.01)
-    assert found.loc[("shifted", "right"), "p"] == pytest.approx(1 / 6, abs=0.02)
-    assert found.loc[("shifted", "right"), ["n", "chains"]].tolist() == [5, 2]
+@pytest.mark.parametrize("seed", range(3))
+def test_the_posterior_sums_over_all_ways_to_share_the_years(seed: int) -> None:
+    rng, years, terms = np.random.default_rng(seed), 5, 3
+    evidence, prior = rng.normal(size=(years, terms)), np.log(rng.dirichlet(np.ones(years + 1)))
+    chances = np.zeros((years, terms))
+    for counts in product(range(years + 1), repeat=terms):
+        if sum(counts) == years:
+            held = np.repeat(range(terms), counts)
+            weight = np.exp(evidence[range(years), held].sum() + prior[list(counts)].sum())
+            chances[range(years), held] += weight
+    expected = chances / chances.sum(axis=1, keepdims=True)
+    assert successions.posterior(evidence, prior) == pytest.approx(expected)
 
 
-def eras(bump: float, years: tuple[int, ...]) -> pd.DataFrame:
-    """Scores that rise and fall with the years, one parabola a holder, and a bump in the own term."""
-    rows = []
-    for (term, year), k in product(enumerate(years), range(len(years))):
-        value = -20 - (year - 1950 - 9 * k) ** 2 / 500 + bump * (k == term)
-        rows.append((year, term, k, f"h{k}", k == term, value, -1.0))
-    return holder_scores(rows)
+def test_usual_lengths_by_hand() -> None:
+    # exp(-log((n + 1) / 2) / 0.3) of n = 0 and 2 beside a count of 1: 2^(-1/0.3) and (3/2)^(-1/0.3).
+    found = successions.usual_lengths(np.array([1]), 2)
+    expected = np.array([2 ** (-1 / 0.3), 1, 1.5 ** (-1 / 0.3)])
+    assert found == pytest.approx(expected / expected.sum())
+    assert successions.usual_lengths(np.array([4, 4, 8]), 9).argmax() == 4
 
 
-def test_an_own_term_stands_out_from_eras_that_drift() -> None:
-    drift = eras(0, (1950, 1957, 1970, 1974, 1990))
-    assert successions.predicted(drift)["right"].mean() > 0.5  # and yet no term is known
-    found = successions.standing_out(drift)
-    assert found["year"].tolist() == [1957, 1970, 1974]
-    assert found["nats"].tolist() == pytest.approx([0, 0, 0])
-    # The holder bends up by 1, the neighbours down by half of their own bumps before and after.
-    known = successions.standing_out(eras(1, (1950, 1960, 1970, 1980)))
-    assert known["nats"].tolist() == pytest.approx([1.5, 1.5])
+def office(chain: str, ends: list[int], nats: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Scores in every year of terms that begin in 1900, `nats` higher for the one in office."""
+    rows, term = [], 0
+    for year in range(1900, ends[-1]):
+        term += year == ends[term]
+        rows += [(year, term, k, f"{chain}{k}", k == term, nats * (k == term) - 9 - k, -1.0)
+                 for k in range(len(ends))]  # fmt: skip
+    terms = pd.DataFrame({"start": [1900, *ends[:-1]], "end": ends}).astype(str)
+    return holder_scores(rows, chain), terms.assign(chain=chain)
 
 
-def test_a_holder_who_returned_stands_beside_others_only() -> None:
-    scores = asked({(1990, 0): "Ann", (2000, 1): "Bob", (2010, 2): "Ann", (2020, 3): "Cid"})
-    nats = successions.standing_out(scores)["nats"].tolist()
-    # 2000: Bob -2.125, -1, -2.125 bends by 1.125; Ann, -1, -2, -1 and -1, -2.25, -1, by -1 and -1.25.
-    assert nats[0] == pytest.approx(1.125 + 1.125)
-    # 2010: Ann -2.25, -1, -2.25 bends by 1.25; Bob -1, -2.125, -2.125 by -0.5625, Cid -2.375, -2.375,
-    # -1 by -0.6875.
-    assert nats[1] == pytest.approx(1.25 + 0.625)
+@pytest.mark.parametrize("nats", [0.0, 3.0])
+def test_bits_beyond_the_order(nats: float) -> None:
+    made = [office("a", [1904, 1908, 1912], nats), office("b", [1902, 1912, 1914], nats)]
+    scores, terms = (pd.concat(parts) for parts in zip(*made, strict=True))
+    table = successions.with_order(scores, terms)
+    assert len(table) == 12 + 14
+    if nats == 0:
+        assert table["bits"].eq(0).all()  # all weights do as well
+    else:
+        assert table["weight"].eq(4).all()
+        assert table["right_both"].eq(1).all()
+        assert table["bits"].mean() > 0.3
+    # The first year is the first holder's: only a term of no year stands against it.
+    first = table[table["year"] == 1900]
+    assert (first["order"] > -0.2).all()
+    assert first["right_order"].eq(1).all()
 
 
 def test_the_date_moves_a_pair_whoever_is_likelier_in_general() -> None:

@@ -55,13 +55,13 @@ def matches(scores: pd.DataFrame) -> pd.DataFrame:
     return table[[*schemas.Matched.columns]].iloc[order].reset_index(drop=True)
 
 
-def match_table(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
+def match_table(scores: pd.DataFrame) -> pd.DataFrame:
     """Every match: a row a cell and pair of dates, with correct and incorrect (the dates) and
     outcome ("won", "tied" or "lost" by the correct one)."""
     parts = [scores[scores["label"] == label] for label in ("correct", "incorrect")]
-    good, bad = (part[[*CELL, "date", value]] for part in parts)
+    good, bad = (part[[*CELL, "date", "logprob"]] for part in parts)
     both = good.merge(bad, on=CELL, suffixes=("", "_other"))
-    difference = both[value] - both[f"{value}_other"]
+    difference = both["logprob"] - both["logprob_other"]
     outcome = np.select([difference > 0, difference == 0], ["won", "tied"], "lost")
     both = both.rename(columns={"date": "correct", "date_other": "incorrect"})
     return both[[*CELL, "correct", "incorrect"]].assign(outcome=outcome)
@@ -82,6 +82,14 @@ def later_is_likelier(scores: pd.DataFrame) -> pd.DataFrame:
     """The scores of a model of this name, a rule that knows nothing of facts: year - 2100 (nats)."""
     first = scores[scores["model"] == scores["model"].iloc[0]]
     return first.assign(model="later is likelier", logprob=first["year"] - 2100.0)
+
+
+def arch(scores: pd.DataFrame, peak: int) -> pd.DataFrame:
+    """The scores of a rule that knows one year for all facts: the nearer to `peak`, the likelier."""
+    rule = later_is_likelier(scores)
+    return rule.assign(
+        model=f"nearer to {peak}", logprob=-(rule["year"] - peak).abs().astype(float)
+    )
 
 
 def positions(scores: pd.DataFrame) -> pd.DataFrame:

@@ -163,27 +163,3 @@ def duel_shares(table: pd.DataFrame) -> Figure:
         table, column, rows, [f"{row} (n = {n[row]})" for row in rows], "outcome", fills,
         panel="metric", labels=("share of facts", column), width=DOUBLE, height=0.85 + 0.3 * len(rows),
     )[0]  # fmt: skip
-
-
-def dtype_difference(table: pd.DataFrame) -> Figure:
-    """How much bfloat16 moves log-probabilities: a histogram in steps a model. `table`, a row a
-    statement: model, difference (nats, bfloat16 minus float32)."""
-    import seaborn as sns  # takes a second, and few figures need it
-
-    reach = float(table["difference"].abs().max()) or 1e-9
-    edges = np.linspace(-reach, reach, 22)  # 0 is the middle of a bin
-    share = f"share of statements\n(bins of {edges[1] - edges[0]:.2g} nats)"
-    labels = ("log-probability, bfloat16 − float32 (nats)", share)
-    fig, ((axis, _),) = blocks.panels(table, labels=labels)
-    looks = style.looks(table["model"])
-    for model, look in looks.items():
-        # Bins are (a, b].
-        values = table.loc[table["model"] == model, "difference"].to_numpy(dtype=float)
-        shown = {"color": look.colour, "alpha": 0.15, "edgecolor": look.colour, "ls": look.line}
-        sns.histplot(
-            x=np.clip(values - 1e-9, edges[0], None), bins=list(edges), stat="proportion",
-            element="step", ax=axis, **shown,
-        )  # fmt: skip
-    axis.axvline(0, **style.REFERENCE)
-    n = table.assign(n=table.groupby("model")["model"].transform("size"))
-    return blocks.legend(fig, blocks.keys(looks, n, marker=""))

@@ -1,6 +1,6 @@
 """Part 2: how probable is a fact's object after a question with a date? A date makes some answers
-likelier whatever is asked. So (ours) a few `other_objects` of the relation are scored after the
-same question; log P(object) minus the mean of theirs is freed of that drift."""
+likelier whatever is asked. So (ours) `other_objects` of the relation, the wrong names, are scored
+after the same question."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -76,11 +76,10 @@ def scored(
     `schemas.Scores`.
 
     The tokens are the smallest suffix of prompt + separator + object that covers separator and
-    object (paper 2, appendix D). At the year, `freed` is that minus the mean of the same of the
-    `others`.
+    object (paper 2, appendix D). At the year the same of the `others` are `other_logprobs`.
     """
     name = prompt_format or model.prompt_format
-    answers = [[name] for name in statements["object"]]
+    answers = [[text] for text in statements["object"]]
     if "others" in statements:  # with the years alone: they cost as much again
         every = zip(answers, statements["others"], statements["precision"], strict=True)
         answers = [[*first, *(more if unit == "year" else [])] for first, more, unit in every]
@@ -90,11 +89,11 @@ def scored(
     scores = []
     for texts in answers:
         tokens = [next(values) for _ in texts]
-        logprob, *drift = (float(np.sum(v, dtype=np.float64)) for v in tokens)
-        scores.append((logprob, len(tokens[0]), logprob - np.mean(drift) if drift else np.nan))
+        first, *rest = (float(np.sum(v, dtype=np.float64)) for v in tokens)
+        scores.append((first, len(tokens[0]), rest))
     table = as_asked(model, statements[list(COLUMNS)], name)
-    found = pd.DataFrame(scores, table.index, ["logprob", "n_tokens", "freed"])
-    return table.join(found.astype({"logprob": float, "n_tokens": int, "freed": float}))
+    found = pd.DataFrame(scores, table.index, ["logprob", "n_tokens", "other_logprobs"])
+    return table.join(found.astype({"logprob": float, "n_tokens": int, "other_logprobs": object}))
 
 
 def holders(model: Model, terms: pd.DataFrame, moments: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 
 from factrobust import schemas, study
-from factrobust.datasets import named
 from factrobust.models.interface import Model
 from factrobust.time import dates as dating
 from factrobust.time import facts, metrics, probe
@@ -19,8 +18,8 @@ class Study(study.Study):
     `n_facts` facts are asked at the year, `n_fine` of them at the month and the day, too; `limit`
     names a parameter with the number of facts at all three precisions instead. n_correct and
     n_incorrect thin the dates (`time.dates.thinned`); with `tuned`, only models with a chat
-    template (LacksError if there is none); with a parameter `n_others`, as many other objects are
-    scored at the year.
+    template (LacksError if there is none); with a parameter `n_others`, as many wrong names are scored
+    at the year.
 
     Holds the `facts`, the `dates` and `statements` about them, and their `scores`.
     """
@@ -70,13 +69,10 @@ class Study(study.Study):
         return self._scored(probe.statements(asked, dates[dates["precision"] == "year"]))
 
     @cached_property
-    def scores_on_grid(self) -> pd.DataFrame:
-        """Scores of `n_decoded` facts, within a grid of years, under all of these years."""
-        v, century = self.parameters, range(1900, 2000, 3)  # of which the invented world knows
-        dates = dating.grid(self.facts, century if v["data"] == named.WORLD else dating.GRID)
-        inside = self.facts[self.facts["fact_id"].isin(dates["fact_id"])]
-        drawn = facts.sample(inside, v["n_decoded"], v["seed"])["fact_id"]
-        return self._scored(probe.statements(self.facts, dates[dates["fact_id"].isin(drawn)]))
+    def at_boundaries(self) -> pd.DataFrame:
+        """Scores of `n_around` facts in the years up to 5 before and after their start and end."""
+        drawn = facts.sample(self.facts, self.parameters["n_around"], self.parameters["seed"])
+        return self._scored(probe.statements(drawn, dating.around(drawn)))
 
     @cached_property
     def matched(self) -> pd.DataFrame:

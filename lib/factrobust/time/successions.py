@@ -8,26 +8,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 MOMENT = ["model", "chain", "year"]
 MEASURES = ("right", "near", "distance")
-N_DRAWS = 9999
+WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # of a model's scores beside the order
+WIDTH = 0.3  # of the kernel of lengths, in log(n + 1)
 
 
-def in_order(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scores with a column `in_order`, of a rule that knows only the order of an office's terms: it
-    names term (last term) (year - first) / (last - first), rounded, of the years asked."""
-    years, last = scores.groupby("chain")["year"], scores.groupby("chain")["candidate"]
-    first, span = years.transform("min"), years.transform("max") - years.transform("min")
-    place = last.transform("max") * (scores["year"] - first) / span
-    return scores.assign(in_order=-(place - scores["candidate"]).abs())
-
-
-def minus_other_names(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scores with a column `freed`: logprob minus the holder's mean over the chain's years, so that
+def above_own_mean(scores: pd.DataFrame) -> pd.DataFrame:
+    """Scores with a column `above`: logprob minus the holder's mean over the chain's years, so that
     no holder, as a well-known one, is preferred in all years."""
     mean = scores.groupby(["model", "chain", "candidate"])["logprob"].transform("mean")
-    return scores.assign(freed=scores["logprob"] - mean)
+    return scores.assign(above=scores["logprob"] - mean)
 
 
 def predicted(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
@@ -36,7 +30,7 @@ def predicted(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     holder (the right one), term (its number), named, predicted (its term; of a holder who returned
     the nearest), right, drift (predicted minus term), distance (terms off), near (at most one off),
     guess (the chance of a draw among the holders at most one term off) and terms (of the chain).
-    `value` is the column that counts: logprob, freed, in_order, or prior, the same for every year.
+    `value` is the column that counts: logprob, above, or prior, the same for every year.
     """
     top = scores.loc[scores.groupby(MOMENT, sort=False)[value].idxmax(), [*MOMENT, "holder"]]
     named = scores.merge(top, on=[*MOMENT, "holder"])
@@ -68,13 +62,11 @@ def confusion(predicted: pd.DataFrame) -> pd.DataFrame:
 
 
 def baselines(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
-    """How likely each moment is right by rules that do not read the year, and by the order of
-    terms.
+    """How likely each moment is right by rules that do not read the year.
 
     A row a model, chain, year and `rule`, with right: "the model", "any holder" (drawn), "one for
-    all" (the holder of most moments), "undated" (the likeliest after the undated question),
-    "permuted" (the model's names, the mean over all permutations of the chain's years) and "in
-    order" (`in_order`).
+    all" (the holder of most moments), "undated" (the likeliest after the undated question) and
+    "permuted" (the model's names, the mean over all permutations of the chain's years).
     """
     table = predicted(scores, value)
     chain = [table["model"], table["chain"]]
@@ -88,69 +80,85 @@ def baselines(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
         "one for all": (table["holder"] == most).astype(float),
         "undated": predicted(scores, "prior")["right"],
         "permuted": named.reindex(keys[1], fill_value=0).to_numpy(),
-        "in order": predicted(in_order(scores), "in_order")["right"],
     }
     wide = table[MOMENT].assign(**rules)
     return wide.melt(MOMENT, [*rules], "rule", "right")
 
 
-def permutation_test(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
-    """Do the named holders go with the years? A row a model, measure and null.
+def with_order(scores: pd.DataFrame, terms: pd.DataFrame) -> pd.DataFrame:
+    """Whom the order of holders and the usual length of a term name, alone and with a model's scores.
 
-    The measures are means over moments of right, near and distance. In each of N_DRAWS draws the
-    names of a chain's moments are "permuted", or "shifted" in a circle by one number, which keeps
-    names that drift with the years. expected is the mean over draws, p = (1 + draws at least as
-    good) / (1 + N_DRAWS), where a small distance is good; n counts moments, chains their chains.
-    Permute only with one moment a term, since neighbouring years are alike.
+    Known are the holders of a chain in their order (`terms`: `schemas.Terms`), and its first and last
+    year asked. A term takes n = 0, 1, ... of the years between, with the probability of
+    `usual_lengths` of the terms of all other chains. In a year asked, a model adds
+    exp(w above_own_mean) for a holder, with the weight w of WEIGHTS that is best on all other chains
+    (0: it is not used).
+
+    A row a model, chain and year: weight; order and both, log2 of the probability of the right
+    holder without and with the model, bits (both minus order); right_order and right_both (1 if the
+    right holder is the likeliest).
     """
-    table, rows = predicted(scores, value), []
-    every = scores.drop_duplicates(["chain", "candidate"]).groupby(["chain", "holder"])["candidate"]
-    places = {key: part.to_numpy() for key, part in every}
-    measured = dict(zip(MEASURES, (lambda x: x == 0, lambda x: x <= 1, lambda x: x), strict=True))
-    for model, part in table.sort_values(["chain", "year"]).groupby("model", sort=False):
-        chain, term = pd.factorize(part["chain"])[0], part["term"].to_numpy()
-        named = [places[key][:, None] for key in zip(part["chain"], part["named"], strict=True)]
-        # [moment, moment]: from who is named at one to who is right at the other
-        apart = np.array([np.abs(terms - term).min(axis=0) for terms in named])
-        at, size = np.arange(len(part)), np.bincount(chain)
-        first = (size.cumsum() - size)[chain]
-        for null in ("permuted", "shifted"):
-            rng, drawn = np.random.default_rng(0), np.empty((N_DRAWS, len(part)))
-            for draw in drawn:
-                shift = (rng.random(len(size)) * size).astype(int)[chain]
-                others = first + (at - first + shift) % size[chain]
-                if null == "permuted":
-                    others = np.lexsort((rng.random(len(part)), chain))
-                draw[:] = apart[others, at]
-            for measure, of in measured.items():
-                seen, chance = of(apart[at, at]).mean(), of(drawn).mean(axis=1)
-                good = chance <= seen + 1e-9 if measure == "distance" else chance >= seen - 1e-9
-                p = (1 + good.sum()) / (1 + N_DRAWS)
-                counts = len(part), len(size)
-                rows.append((model, measure, null, seen, chance.mean(), p, *counts))
-    columns = ["model", "measure", "null", "mean", "expected", "p", "n", "chains"]
-    return pd.DataFrame(rows, columns=columns)
+    ends = terms["end"].replace("", "2021").str[:4].astype(int)
+    years = (ends - terms["start"].str[:4].astype(int)).to_numpy()
+    results = []
+    for (model, chain), part in above_own_mean(scores).groupby(["model", "chain"], sort=False):
+        asked = part.pivot(index="year", columns="candidate", values="above")
+        every = asked.reindex(range(asked.index[0], asked.index[-1] + 1), fill_value=0.0)
+        others = years[(terms["chain"] != chain).to_numpy()]
+        prior = np.log(usual_lengths(others, len(every)))
+        names = part.drop_duplicates("candidate").set_index("candidate")["holder"]
+        code = pd.factorize(names[asked.columns])[0]
+        same = np.eye(code.max() + 1)[code]  # [term, holder]
+        right = part.drop_duplicates("year").set_index("year")["term"].loc[asked.index]
+        at = (asked.index - asked.index[0]).to_numpy(), code[right.to_numpy()]
+        for weight in WEIGHTS:
+            chances = posterior(weight * every.to_numpy(), prior) @ same
+            found = pd.DataFrame({"year": asked.index, "log2": np.log2(chances[at])})
+            found["right"] = (chances[at[0]].argmax(axis=1) == at[1]).astype(float)
+            results.append(found.assign(model=str(model), chain=str(chain), weight=weight))
+    every = pd.concat(results, ignore_index=True)
+    means = every.groupby(["model", "chain", "weight"])["log2"].mean().unstack("weight")
+    best = (means.groupby("model").transform("sum") - means).idxmax(axis=1).rename("weight")
+    both = every.merge(best.reset_index())
+    alone = every[every["weight"] == 0].drop(columns="weight")
+    table = alone.merge(both, on=MOMENT, suffixes=("_order", "_both"))
+    table = table.rename(columns={"log2_order": "order", "log2_both": "both"})
+    return table.assign(bits=table["both"] - table["order"])
 
 
-def standing_out(scores: pd.DataFrame) -> pd.DataFrame:
-    """Does a holder stand out in the own term from what a smooth drift would do? A row a moment,
-    nats.
+def usual_lengths(counts: NDArray[Any], most: int) -> NDArray[np.float64]:
+    """Probability of a term of n = 0 ... `most` years, [n], smoothed from the `counts` of other terms:
+    their mean over kernels exp(-|log((n + 1) / (count + 1))| / WIDTH)."""
+    apart = np.log(np.arange(most + 1) + 1)[:, None] - np.log(counts + 1)
+    kernel = np.exp(-np.abs(apart) / WIDTH)
+    mixed = (kernel / kernel.sum(axis=0)).sum(axis=1)
+    return mixed / mixed.sum()
 
-    The bend of a score is its height above the line between the years asked before and after; nats
-    is the right holder's bend minus the mean bend of those one term off. It is 0 where scores are
-    lines or one parabola of the year. Needs one moment a term; a chain's first and last years have
-    no bend.
+
+def posterior(evidence: NDArray[Any], prior: NDArray[Any]) -> NDArray[np.float64]:
+    """P(term holds year), [year, term], of terms that follow each other and fill all years.
+
+    `evidence` [year, term] is the log weight of a term in a year, `prior` [n] the log probability of
+    a term of n years. Forward and backward sums of a semi-Markov chain.
     """
-    table = scores.sort_values("year", kind="stable")
-    lines = table.groupby(["model", "chain", "candidate"])[["year", "logprob"]]
-    before, after = lines.shift(1), lines.shift(-1)
-    share = (table["year"] - before["year"]) / (after["year"] - before["year"])
-    level = before["logprob"] + share * (after["logprob"] - before["logprob"])
-    table = table.assign(bend=table["logprob"] - level).dropna(subset="bend")
-    off = (table["candidate"] - table["term"]).abs()
-    table = table[(off == 0) | (off == 1) & ~table["true"]]
-    bends = table.groupby([*MOMENT, "true"])["bend"].mean().unstack("true")
-    return (bends[True] - bends[False]).rename("nats").dropna().reset_index()
+    years, terms = evidence.shape
+    sums = np.vstack([np.zeros(terms), evidence.cumsum(axis=0)])  # before each of years + 1 bounds
+    length = np.arange(years + 1) - np.arange(years + 1)[:, None]  # [first, bound]
+    usual = np.where(length >= 0, prior[np.maximum(length, 0)], -np.inf)
+    of_term = [usual + sums[:, k] - sums[:, k][:, None] for k in range(terms)]
+    before, after = [np.where(np.arange(years + 1) == edge, 0.0, -np.inf) for edge in (0, years)]
+    forward, backward = [before], [after]
+    with np.errstate(divide="ignore"):
+        for chance in of_term:
+            forward.append(logsumexp(forward[-1][:, None] + chance, axis=0))
+        for chance in reversed(of_term):
+            backward.append(logsumexp(chance + backward[-1], axis=1))
+    found = np.zeros((years, terms))
+    for k, chance in enumerate(of_term):
+        joint = forward[k][:, None] + chance + backward[terms - 1 - k] - forward[-1][years]
+        begun = np.exp(joint).cumsum(axis=0)  # [began at or before, bound]
+        found[:, k] = [begun[year, year + 1 :].sum() for year in range(years)]
+    return found
 
 
 def crossed(scores: pd.DataFrame) -> pd.DataFrame:
