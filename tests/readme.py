@@ -40,12 +40,14 @@ QUOTED = """
 
 SIZES = "model in ['world-s', 'world-m', 'world-l']"
 OF_THE_WORLD = f"""
-5 exposure: sentences that tell a fact, until half of such facts are known ; 5-exposure/table-keeping ; what == 'half are known' and {SIZES}
-5 exposure: the same, until half are kept against a false context ; 5-exposure/table-keeping ; what == 'half are kept' and {SIZES}
+5 exposure: of facts told 64 times or more, spaced over the training, the share that is right at its end ; 5-exposure/table-timing ; timing == 'spaced' and {SIZES}
+5 exposure: the same, told as often in the first half of the training alone ; 5-exposure/table-timing ; timing == 'early' and {SIZES}
+5 exposure: spaced sentences from which on half of the facts are right ; 5-exposure/table-one-half ; told == 'spaced' and {SIZES}
+5 exposure: sentences, at all times, from which on half of the facts are kept against a false context ; 5-exposure/table-keeping ; what == 'half are kept' and {SIZES}
 5 exposure: right at the date asked for, minus the same with the dates swapped ; 5-exposure/table-when ; answer == 'beyond' and {SIZES}
 """
 GROWN = (
-    "Of three models that were grown on the invented world, with 0.3, 0.9 and 4 million weights:"
+    "Of three models that were grown on the invented world, with 0.3, 0.9 and 2.3 million weights:"
 )
 
 
