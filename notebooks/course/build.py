@@ -1,6 +1,6 @@
 """Make the course's notebooks of exercises/ and the weeks' pages.
 
-python notebooks/course/build.py          # week-1.ipynb (for students), week-1-solved.ipynb, ... week-4
+python notebooks/course/build.py          # week-1-exercises.ipynb (for students), week-1-solved.ipynb, ... week-4
 python notebooks/course/build.py 2        # only the second week
 
 A solved notebook is run cell by cell as plain Python; what is printed becomes its output. Exercise 4.5
@@ -59,7 +59,7 @@ def notebook(week: str, *, solved: bool) -> Any:
     first, _, rest = page.partition("## Reading")
     others = "with its solutions. Try the exercises in" if solved else "Solutions are in"
     first += f"This is the week's notebook{' ' if solved else '. '}{others} "
-    first += f"[the {'student' if solved else 'solved'} notebook](week-{week}{'' if solved else '-solved'}.ipynb)."
+    first += f"[the {'student' if solved else 'solved'} notebook](week-{week}-{'exercises' if solved else 'solved'}.ipynb)."
     cells = [("markdown", first.strip()), ("code", SET_UP)]
     for exercise in exercises().values():
         if exercise.number.startswith(f"{week}."):
@@ -91,7 +91,7 @@ def main(weeks: list[str]) -> None:
         for solved in (False, True):
             made = notebook(week, solved=solved)
             made = run(made) if solved else made
-            path = FOLDER / f"week-{week}{'-solved' if solved else ''}.ipynb"
+            path = FOLDER / f"week-{week}-{'solved' if solved else 'exercises'}.ipynb"
             path.write_text(to_text(made), encoding="utf-8")
             print(path.relative_to(FOLDER.parents[1]))
 
