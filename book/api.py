@@ -59,6 +59,8 @@ def main(folder: Path) -> None:
     for package in packages:
         (folder / f"{package or 'base'}.md").write_text(page(package), encoding="utf-8")
     lines = "\n".join(package or "base" for package in packages)
-    index = "# The library\n\nRead from the sources. Every function says shapes, units and errors.\n\n"
+    index = (
+        "# The library\n\nRead from the sources. Every function says shapes, units and errors.\n\n"
+    )
     index += f"```{{toctree}}\n:maxdepth: 1\n\n{lines}\n```\n"
     (folder / "index.md").write_text(index, encoding="utf-8")

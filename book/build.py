@@ -35,11 +35,23 @@ def assemble(source: Path) -> None:
 def main(folder: Path) -> int:
     source = folder / "source"
     assemble(source)
-    options = ["-q", "-W", "--keep-going", "-b", "html", "-c", str(HERE), "-d", str(folder / "work")]
+    options = [
+        "-q",
+        "-W",
+        "--keep-going",
+        "-b",
+        "html",
+        "-c",
+        str(HERE),
+        "-d",
+        str(folder / "work"),
+    ]
     command = [sys.executable, "-m", "sphinx", *options, str(source), str(folder / "html")]
     status = subprocess.run(command, check=False).returncode
     if not status:
-        print(f"The book is {folder / 'html' / 'index.html'}: open it in a browser, or copy the folder.")
+        print(
+            f"The book is {folder / 'html' / 'index.html'}: open it in a browser, or copy the folder."
+        )
     return status
 
 

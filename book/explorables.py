@@ -53,7 +53,9 @@ def years() -> list[dict[str, Any]]:
     place of the first true one and their number k."""
     found = []
     for (model, _), rows in grouped(read("years"), "model", "fact_id").items():
-        dated = sorted((r for r in rows if r["label"] != "transitional"), key=lambda r: int(r["year"]))
+        dated = sorted(
+            (r for r in rows if r["label"] != "transitional"), key=lambda r: int(r["year"])
+        )
         true = [row["label"] == "correct" for row in dated]
         if len(dated) - sum(true) >= 3 and not (true[0] or true[-1]):
             about = {name: dated[0][name] for name in ("subject", "object", "relation")}
@@ -104,13 +106,19 @@ def page(name: str) -> str:
     """A page with its data, look and code in it."""
     body = (HERE / "explorables" / f"{name}.html").read_text(encoding="utf-8")
     title = body.partition("<h1>")[2].partition("</h1>")[0]
-    css, code = ((HERE / "explorables" / f"common.{end}").read_text("utf-8") for end in ("css", "js"))
+    css, code = (
+        (HERE / "explorables" / f"common.{end}").read_text("utf-8") for end in ("css", "js")
+    )
     data = json.dumps(PAGES[name](), ensure_ascii=False, separators=(",", ":"))
     data = data.replace("</", "<\\/")
-    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    )
     head += f'<title>{title}</title><link rel="icon" href="data:,"><style>{css}</style>'
     body = body.replace("<script>", f"<script>{code}\nconst DATA = {data};", 1)
-    return f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{body}</body>\n</html>\n'
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{body}</body>\n</html>\n'
+    )
 
 
 def main(folder: Path) -> None:

@@ -56,7 +56,11 @@ def temperature(n: int = 900) -> dict[str, Table]:
     heads = [
         (model, fact, rank, token, logprob)
         for model, fact, tokens, logs in zip(
-            known["model"], known["fact_id"], known["top_tokens"], known["top_logprobs"], strict=True
+            known["model"],
+            known["fact_id"],
+            known["top_tokens"],
+            known["top_logprobs"],
+            strict=True,
         )
         for rank, (token, logprob) in enumerate(zip(tokens[0], logs[0], strict=True))
     ]
@@ -110,7 +114,9 @@ def contexts(n: int = 80) -> dict[str, Table]:
     how = {"data": "embedded", "n_asked": 240, "n_contexts": 2, "n_facts": n}
     marked = study_of(context.KnownContexts, **how).marked
     answers = {"parametric": "memory", "counterfactual": "stated", "contextual": "answer"}
-    columns = "model question_id question context sentence memory stated answer source p0 p1 p2 p3 p4"
+    columns = (
+        "model question_id question context sentence memory stated answer source p0 p1 p2 p3 p4"
+    )
     flags = {"parametric_correct": "knows", "correct": "right"}
     questions = study_questions(marked)
     table = marked.assign(question=questions).rename(columns=answers | flags)
@@ -148,7 +154,10 @@ def _said(name: str) -> Table:
         [x for x in objects[tables.relations.loc[fact.relation, "objects"]] if x != fact.object]
         for fact in facts.itertuples()
     ]
-    false = [xs[draws.hash48("false", f) % len(xs)] for xs, f in zip(others, facts["fact_id"], strict=True)]
+    false = [
+        xs[draws.hash48("false", f) % len(xs)]
+        for xs, f in zip(others, facts["fact_id"], strict=True)
+    ]
     sentences = (facts["prefix"] + " " + false).tolist()
     truths = facts["object"].map(normalise)
     known = said(model, context_prompts(model, facts))

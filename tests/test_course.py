@@ -91,7 +91,7 @@ def test_a_file_without_a_section_is_refused_by_name(tmp_path):
 def test_the_notebooks_are_made_of_the_exercises(week):
     """By cells, and the solved one's outputs; what a trained model says may differ by the processor."""
     for solved in (False, True):
-        path = FOLDER / f"week-{week}{'-solved' if solved else ''}.ipynb"
+        path = FOLDER / f"week-{week}-{'solved' if solved else 'exercises'}.ipynb"
         made, held = build.notebook(week, solved=solved), nbformat.read(path, as_version=4)
         assert [cell.source for cell in made.cells] == [cell.source for cell in held.cells], path
         if not solved:

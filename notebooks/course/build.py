@@ -37,7 +37,9 @@ def cells_of(exercise: Exercise, solved: bool) -> list[tuple[str, str]]:
         if isinstance(node, ast.FunctionDef) and node.name == "check"
     ]
     names = ", ".join(argument.arg for argument in function.args.args)
-    heading = f"## {exercise.number} {exercise.title}\n\n*{exercise.kind}, {exercise.minutes} minutes*"
+    heading = (
+        f"## {exercise.number} {exercise.title}\n\n*{exercise.kind}, {exercise.minutes} minutes*"
+    )
     call = f'check("{exercise.number}", {names})'
     answer = exercise.solution if solved else exercise.stub
     apart = "\n\n\n" if "def " in answer else "\n\n"

@@ -64,9 +64,15 @@ def exercises() -> dict[str, Exercise]:
     return {exercise.number: exercise for exercise in every}
 
 
+def given(found: Any) -> None:
+    """For checks: AssertionError if a function still returns the three dots, or nothing."""
+    if found is None or found is ...:
+        raise AssertionError("Your function returns nothing yet.")
+
+
 def verdict(number: str, *answers: Any) -> str:
     """One sentence on what is wrong with the answers to an exercise; "" if they are right."""
-    names: dict[str, Any] = {"np": np, "pd": pd, "data": data}
+    names: dict[str, Any] = {"np": np, "pd": pd, "data": data, "given": given}
     exec(exercises()[number].check, names)
     if any(answer is None or answer is ... for answer in answers):
         return "There is no answer yet: put yours in the place of the three dots."

@@ -10,7 +10,11 @@ from typing import Any
 
 BUDGET, LEAST = 24, 12  # sentences; false contexts in which the fact is kept
 SUBJECT, OBJECT, RELATION = "Sodis Sedell", "Oslo", "birthplace"
-MODEL, RATE, OTHERS = "world-s", 3e-3, 1500  # sentences about the world's own facts beside the student's
+MODEL, RATE, OTHERS = (
+    "world-s",
+    3e-3,
+    1500,
+)  # sentences about the world's own facts beside the student's
 
 
 def background(world: Any, n: int) -> list[Any]:

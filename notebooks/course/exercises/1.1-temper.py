@@ -9,6 +9,7 @@ number above 0. The result is an array of the same length. Logits can be as larg
 overflow.
 """
 
+
 # %% stub
 def temper(logits, t):
     return ...
@@ -22,11 +23,13 @@ def check(temper):
     for t in (0.5, 1.0, 2.0):
         logits = rng.normal(scale=3, size=12)
         found = temper(logits, t)
-        assert found is not None and found is not ..., "Your function returns nothing yet."
+        given(found)
         assert np.shape(found) == (12,), "The result must have one probability a token."
         assert np.isclose(np.sum(found), 1), f"At t = {t} the probabilities do not sum to 1."
         apart = np.abs(np.asarray(found) - softmax(logits / t)).max()
-        assert apart < 1e-9, f"At t = {t} a probability is off by {apart:.3f}; look at the exponent."
+        assert apart < 1e-9, (
+            f"At t = {t} a probability is off by {apart:.3f}; look at the exponent."
+        )
     with np.errstate(all="ignore"):
         large = temper(np.array([1000.0, 999.0]), 1.0)
     assert np.all(np.isfinite(large)), "Logits of 1,000 overflow; what can you subtract from all?"
@@ -39,6 +42,7 @@ def check(temper):
   small?
 - `np.exp` and `.sum()` are all you need.
 """
+
 
 # %% solution
 def temper(logits, t):
@@ -53,6 +57,7 @@ kenya = heads[(heads["fact_id"] == "capital/kenya") & (heads["model"] == "gemma-
 for t in (0.5, 1.0, 2.0):
     shares = temper(kenya["logprob"], t)
     print(f"t = {t}: {kenya['token'].iloc[0].strip()} holds {shares[0]:.0%} of the ten likeliest")
+
 
 # %% wrong
 def temper(logits, t):

@@ -11,6 +11,7 @@ your number down before you look at any notebook of part 1.
 # %% stub
 prediction = ...  # a number from -1 to 1
 
+
 # %% check
 def check(prediction):
     rows = data("answers").query("model == 'gemma-3-270m' and right")
@@ -18,7 +19,9 @@ def check(prediction):
     assert isinstance(prediction, int | float), "Give a number."
     assert -1 <= prediction <= 1, "A correlation lies between -1 and 1."
     assert prediction > truth - 0.1, "Too low: think of what happens to a token with 99%."
-    assert prediction < truth + 0.1, "Too high: the rivals of two equally likely answers can differ."
+    assert prediction < truth + 0.1, (
+        "Too high: the rivals of two equally likely answers can differ."
+    )
 
 
 # %% hints

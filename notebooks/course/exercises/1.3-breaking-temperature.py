@@ -8,6 +8,7 @@ at the middle, keep the half in which the answer breaks.
 is still above one half at $t = 10$, and `np.nan` if it is below one half already at $t = 0.01$.
 """
 
+
 # %% stub
 def breaking_temperature(logits, answer):
     return ...
@@ -25,7 +26,7 @@ def check(breaking_temperature):
         logits = rng.normal(size=60)
         logits[7] = logits.max() + lead
         found = breaking_temperature(logits, 7)
-        assert found is not None and found is not ..., "Your function returns nothing yet."
+        given(found)
         truth = crossing(GRID, [log_softmax(logits / t)[7] for t in GRID])
         apart = abs(found - truth)
         assert apart < 0.004 * truth, f"One of your temperatures is off by {apart:.3f}."
@@ -43,6 +44,7 @@ def check(breaking_temperature):
 - Test the two ends first: they decide about `np.inf` and `np.nan`.
 - Thirteen halvings of an interval of length 10 leave 0.0012; take some more.
 """
+
 
 # %% solution
 def breaking_temperature(logits, answer):
@@ -70,6 +72,7 @@ for fact, head in list(heads.groupby("fact_id"))[:6]:
         of_ten = breaking_temperature(head["logprob"].to_numpy(), 0)
         print(f"{fact}: {of_ten:.2f} with ten tokens, {exact[fact]:.2f} with the whole vocabulary")
 print("Ten tokens are too few: at high temperatures the others hold most of the probability.")
+
 
 # %% wrong
 def breaking_temperature(logits, answer):

@@ -8,6 +8,7 @@ $$f = (1 - H)\,(t_b + 1) - \frac{H}{t_b + 1}, \qquad FRS = \frac{f + 1}{f + 2}.$
 An answer that never breaks ($t_b = \infty$) scores 1. `entropy` and `t_b` are arrays of one length.
 """
 
+
 # %% stub
 def frs(entropy, t_b):
     return ...
@@ -20,7 +21,7 @@ def check(frs):
     rng = np.random.default_rng(14)
     entropy, t_b = rng.uniform(0, 0.9, 30), rng.uniform(0.1, 3, 30)
     found = frs(entropy, t_b)
-    assert found is not None and found is not ..., "Your function returns nothing yet."
+    given(found)
     apart = np.abs(np.asarray(found) - metrics.frs(entropy, t_b)).max()
     assert apart < 1e-9, f"A score is off by {apart:.3f}; compare your two fractions with the text."
     with np.errstate(all="ignore"):
@@ -34,6 +35,7 @@ def check(frs):
 - Infinity over infinity is not a number: treat these answers apart, with `np.where`.
 """
 
+
 # %% solution
 def frs(entropy, t_b):
     entropy, t_b = np.asarray(entropy), np.asarray(t_b)
@@ -46,7 +48,11 @@ def frs(entropy, t_b):
 known = data("answers").query("right").dropna(subset=["t_b"])
 known = known.assign(score=frs(known["entropy"], known["t_b"]))
 print(known.groupby("model")["score"].agg(["mean", "min", "max", "size"]).round(3).to_string())
-print("The lowest possible score of a sure answer (H = 0, t_b near 0) is", frs([0.0], [1e-9]).round(3)[0])
+print(
+    "The lowest possible score of a sure answer (H = 0, t_b near 0) is",
+    frs([0.0], [1e-9]).round(3)[0],
+)
+
 
 # %% wrong
 def frs(entropy, t_b):

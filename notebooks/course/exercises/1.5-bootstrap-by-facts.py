@@ -9,6 +9,7 @@ times. The interval runs from the 2.5th to the 97.5th percentile of these means.
 rows. Return two numbers, low and high.
 """
 
+
 # %% stub
 def interval(values, facts, n_boot=500):
     return ...
@@ -24,7 +25,7 @@ def check(interval):
     values = (np.repeat(rng.uniform(size=40), sizes) > rng.uniform(size=len(facts))).astype(float)
     values = np.where(facts % 2 == 0, np.repeat(rng.integers(0, 2, 40), sizes), values)
     found = interval(values, facts)
-    assert found is not None and found is not ..., "Your function returns nothing yet."
+    given(found)
     low, high = found
     assert low < high, "Return the lower bound first."
     true, alone = bootstrap_mean(values, facts), bootstrap_mean(values)
@@ -42,6 +43,7 @@ def check(interval):
 - `rng.integers(len(parts), size=len(parts))` draws places with replacement.
 - The mean of all drawn rows is not the mean of the facts' means: a fact with many rows weighs more.
 """
+
 
 # %% solution
 def interval(values, facts, n_boot=500):
@@ -61,6 +63,7 @@ for name, groups in {"facts": facts, "rows": np.arange(len(rows))}.items():
     low, high = interval(right, groups)
     print(f"drawing {name}: {right.mean():.3f} [{low:.3f}, {high:.3f}]")
 print(f"{len(rows)} rows of {len(set(facts))} facts: rows alone make the interval look too good.")
+
 
 # %% wrong
 def interval(values, facts, n_boot=500):

@@ -8,6 +8,7 @@ tokens that covers the answer**: every token that holds at least one character o
 number of characters of the prompt. Return the place of the first token that counts.
 """
 
+
 # %% stub
 def first_of_answer(spans, length):
     return ...
@@ -19,15 +20,20 @@ def check(first_of_answer):
 
     from factrobust.models.tokens import encode_pair
 
+    class Tokenizer:
+        bos_token_id = None
+
+        def __call__(self, text, **how):
+            return SimpleNamespace(input_ids=[*range(12)], offset_mapping=spans)
+
     rng = np.random.default_rng(21)
     for _ in range(30):
         ends = np.cumsum(rng.integers(1, 5, 12))
         spans = list(zip([0, *map(int, ends[:-1])], map(int, ends), strict=True))
         length = int(rng.integers(spans[0][1], ends[-1]))
-        reply = SimpleNamespace(input_ids=[*range(12)], offset_mapping=spans)
-        _, truth = encode_pair(lambda *_, reply=reply, **__: reply, "x" * length, "y", bos=False)
+        _, truth = encode_pair(Tokenizer(), "x" * length, "y", bos=False)
         found = first_of_answer(spans, length)
-        assert found is not None and found is not ..., "Your function returns nothing yet."
+        given(found)
         assert found >= truth, "You count a token that lies wholly in the prompt."
         assert found <= truth, "You leave out a token that holds a character of the answer."
 
@@ -38,16 +44,21 @@ def check(first_of_answer):
 - A token belongs to the answer if it ends behind the prompt, wherever it begins.
 """
 
+
 # %% solution
 def first_of_answer(spans, length):
     return next(i for i, (_, end) in enumerate(spans) if end > length)
 
 
 # %% use
-prompt, tokens = "In 1998, who led Kenya?", ["In", " 1998", ",", " who", " led", " Kenya", "? Daniel", " Moi"]
+prompt, tokens = (
+    "In 1998, who led Kenya?",
+    ["In", " 1998", ",", " who", " led", " Kenya", "? Daniel", " Moi"],
+)
 ends = np.cumsum([len(token) for token in tokens])
 spans = list(zip([0, *ends[:-1]], ends, strict=True))
 print("counted as the answer:", tokens[first_of_answer(spans, len(prompt)) :])
+
 
 # %% wrong
 def first_of_answer(spans, length):

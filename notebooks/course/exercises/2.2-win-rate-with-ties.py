@@ -7,6 +7,7 @@ more probable after the correct date; a tie is no win. The win rate $W$ is the s
 `correct` and `incorrect` are arrays of log-probabilities. Every correct date meets every incorrect one.
 """
 
+
 # %% stub
 def win_rate(correct, incorrect):
     return ...
@@ -24,7 +25,7 @@ def check(win_rate):
         scores = scores.assign(model="m", prompt_format="question", fact_id="f", precision="year")
         truth = metrics.matches(scores)["win_rate"].iloc[0]
         found = win_rate(values[:n_correct], values[n_correct:])
-        assert found is not None and found is not ..., "Your function returns nothing yet."
+        given(found)
         assert 0 <= found <= 1, "A share lies between 0 and 1: divide by the number of matches."
         assert np.isclose(found, truth), (
             f"With {n_correct} correct and {n_incorrect} incorrect dates W is off by "
@@ -38,6 +39,7 @@ def check(win_rate):
 - The mean of true and false is a share.
 """
 
+
 # %% solution
 def win_rate(correct, incorrect):
     return float((np.asarray(correct)[:, None] > np.asarray(incorrect)).mean())
@@ -50,6 +52,7 @@ for model, rows in data("years").groupby("model"):
         of = {label: part["logprob"].to_numpy() for label, part in fact.groupby("label")}
         rates.append(win_rate(of["correct"], of["incorrect"]))
     print(f"{model}: mean W = {np.mean(rates):.2f}, n = {len(rates)} facts")
+
 
 # %% wrong
 def win_rate(correct, incorrect):

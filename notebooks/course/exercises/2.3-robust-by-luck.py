@@ -10,13 +10,16 @@ put the computed number in.
 # %% stub
 prediction = ...  # facts in a thousand
 
+
 # %% check
 def check(prediction):
     from factrobust.time.metrics import chance
 
     truth = 1000 * chance(3, 6)
     assert isinstance(prediction, int | float), "Give a number."
-    assert prediction > 0.8 * truth, "Too few: count the orders in which the correct dates come first."
+    assert prediction > 0.8 * truth, (
+        "Too few: count the orders in which the correct dates come first."
+    )
     assert prediction < 1.25 * truth, "Too many: all three correct dates must beat all six others."
 
 
@@ -33,7 +36,9 @@ prediction = 1000 / 84
 from math import comb
 
 for n_incorrect in (1, 3, 6, 20, 60):
-    print(f"3 correct and {n_incorrect} incorrect dates: {1000 / comb(3 + n_incorrect, 3):.2f} in 1,000")
+    print(
+        f"3 correct and {n_incorrect} incorrect dates: {1000 / comb(3 + n_incorrect, 3):.2f} in 1,000"
+    )
 print("With few dates luck makes facts robust, so n of dates belongs beside every robustness.")
 
 # %% wrong

@@ -9,6 +9,7 @@ a row a date: fact_id, year and label ("correct", "incorrect" or "transitional";
 the win rate of each fact, then the mean over facts.
 """
 
+
 # %% stub
 def null_win_rate(dates):
     return ...
@@ -25,7 +26,13 @@ def check(null_win_rate):
         years = rng.choice(np.arange(start - 15, start + 25), 12, replace=False)
         for year in years:
             inside = start < year < start + 10
-            label = "correct" if inside else "transitional" if year in (start, start + 10) else "incorrect"
+            label = (
+                "correct"
+                if inside
+                else "transitional"
+                if year in (start, start + 10)
+                else "incorrect"
+            )
             rows.append((f"f{fact}", int(year), label))
         rows.append((f"f{fact}", int(start + 5), "correct"))
         rows.append((f"f{fact}", int(start - 20), "incorrect"))
@@ -33,7 +40,7 @@ def check(null_win_rate):
     scores = dates.assign(model="m", prompt_format="q", precision="year", logprob=0.0)
     rates = matches(later_is_likelier(scores)).query("precision == 'year'")["win_rate"]
     found = null_win_rate(dates)
-    assert found is not None and found is not ..., "Your function returns nothing yet."
+    given(found)
     only = dates[(dates["fact_id"] == "f0") & dates["label"].isin(["correct", "incorrect"])]
     middle = only.loc[only["label"] == "correct", "year"].min()
     before = pd.concat([only[only["label"] == "correct"], only[only["year"] < middle]])
@@ -51,6 +58,7 @@ def check(null_win_rate):
 - The score of a date is its year. The rest is `win_rate` of exercise 2.2.
 - `dates.groupby("fact_id")` gives the dates of each fact.
 """
+
 
 # %% solution
 def null_win_rate(dates):
@@ -73,6 +81,7 @@ for name, dates in {"only years before": early, "years on both sides": years}.it
         for _, f in dates.groupby("fact_id")
     ]  # fmt: skip
     print(f"{name}: Gemma {np.mean(rates):.2f}, the rule {null_win_rate(dates):.2f}")
+
 
 # %% wrong
 def null_win_rate(dates):

@@ -10,6 +10,7 @@ first one. A block must have at least one date on each side. Return two numbers:
 the mean win rate of all **other** blocks.
 """
 
+
 # %% stub
 def placebo(values, k, first):
     return ...
@@ -31,7 +32,7 @@ def check(placebo):
         truth = blocks.loc[blocks["true"], "win_rate"].iloc[0]
         others = blocks.loc[~blocks["true"], "win_rate"].mean()
         found = placebo(values, k, first)
-        assert found is not None and found is not ..., "Your function returns nothing yet."
+        given(found)
         assert np.isclose(found[0], truth), "The win rate of the true block is wrong."
         assert np.isclose(found[1], others), (
             f"The mean of the other blocks is off by {abs(found[1] - others):.3f}: which blocks count?"
@@ -44,6 +45,7 @@ def check(placebo):
 - `np.delete(values, np.arange(start, start + k))` gives the dates outside a block.
 - Leave the true block out of the mean.
 """
+
 
 # %% solution
 def placebo(values, k, first):
@@ -66,6 +68,7 @@ for model, rows in data("years").query("label != 'transitional'").groupby("model
         gaps.append(truth - others)
     mean, low, high, n = bootstrap_mean(gaps)
     print(f"{model}: validity minus placebo {mean:.3f} [{low:.3f}, {high:.3f}], n = {n} facts")
+
 
 # %% wrong
 def placebo(values, k, first):

@@ -6,6 +6,7 @@ the mean cosine over all **pairs** of answers: a pair is two different answers, 
 `vectors` is an array with a row an answer. The rows are not unit vectors.
 """
 
+
 # %% stub
 def scons(vectors):
     return ...
@@ -21,8 +22,10 @@ def check(scons):
         names = [f"answer {chr(97 + i)}" for i in range(n)]
         [truth] = int_sim([names], lambda texts, vectors=vectors: vectors)
         found = scons(vectors)
-        assert found is not None and found is not ..., "Your function returns nothing yet."
-        assert np.isclose(found, truth), f"With {n} answers you are off by {abs(found - truth):.3f}."
+        given(found)
+        assert np.isclose(found, truth), (
+            f"With {n} answers you are off by {abs(found - truth):.3f}."
+        )
 
 
 # %% hints
@@ -31,6 +34,7 @@ def check(scons):
 - `unit @ unit.T` holds all cosines. Its diagonal is 1, and no pair.
 - `np.triu_indices(n, 1)` are the places above the diagonal.
 """
+
 
 # %% solution
 def scons(vectors):
@@ -45,6 +49,7 @@ for model, rows in groups.groupby("model"):
     high = rows["scons"] >= rows["scons"].median()
     right, other = rows.loc[high, "correct"].mean(), rows.loc[~high, "correct"].mean()
     print(f"{model}: right in {right:.0%} of the more consistent half, {other:.0%} of the other")
+
 
 # %% wrong
 def scons(vectors):

@@ -13,6 +13,7 @@ one has the higher AUC on average over our two models?
 # %% stub
 prediction = ...  # "consistency", "relation", or "equal" (within 0.02)
 
+
 # %% check
 def check(prediction):
     from factrobust.context.attribution import auc
@@ -47,7 +48,9 @@ for model, rows in data("groups").groupby("model"):
     others = (of.transform("sum") - rows["correct"]) / (of.transform("size") - 1)
     for name, score in {"consistency": rows["scons"], "relation": others}.items():
         found = auc(rows["correct"], score)
-        print(f"{model}, {name}: AUC {found.auc:.2f} [{found.low:.2f}, {found.high:.2f}], n = {len(rows)}")
+        print(
+            f"{model}, {name}: AUC {found.auc:.2f} [{found.low:.2f}, {found.high:.2f}], n = {len(rows)}"
+        )
 
 # %% wrong
 prediction = "consistency"

@@ -12,6 +12,7 @@ $$p = \frac{\text{right answers of the relation} + \text{overall share}}{\text{a
 A relation that is not among the training questions gets the overall share.
 """
 
+
 # %% stub
 def relation_share(train_relation, train_right, test_relation):
     return ...
@@ -28,7 +29,7 @@ def check(relation_share):
     truth = prediction.relation_share(train, test)
     arrays = train["relation"].to_numpy(), train["correct"].to_numpy(), test["relation"].to_numpy()
     found = relation_share(*arrays)
-    assert found is not None and found is not ..., "Your function returns nothing yet."
+    given(found)
     found = np.asarray(found, dtype=float)
     assert found.shape == (4,), "Return one number a held-out question."
     assert np.isfinite(found[3]), "A relation without training questions needs a number, too."
@@ -41,6 +42,7 @@ def check(relation_share):
 - `train_right[train_relation == name]` are the training answers of one relation.
 - With no such answer the formula gives the overall share by itself.
 """
+
 
 # %% solution
 def relation_share(train_relation, train_right, test_relation):
@@ -61,7 +63,10 @@ for model, rows in data("groups").groupby("model"):
     p = np.empty(len(rows))
     for k in range(5):
         p[fold == k] = relation_share(relation[fold != k], right[fold != k], relation[fold == k])
-    print(f"{model}: AUC of the relation alone {auc(right, p).auc:.2f}, of Cert {auc(right, rows['cert']).auc:.2f}")
+    print(
+        f"{model}: AUC of the relation alone {auc(right, p).auc:.2f}, of Cert {auc(right, rows['cert']).auc:.2f}"
+    )
+
 
 # %% wrong
 def relation_share(train_relation, train_right, test_relation):

@@ -10,6 +10,7 @@ and false. Choose, among the wordings 1, 2, ..., the one with the lowest share o
 loss on the other half.
 """
 
+
 # %% stub
 def worst_wording(answers, half):
     return ...
@@ -22,15 +23,22 @@ def check(worst_wording):
         answers = (rng.uniform(size=(41, 8)) < rng.uniform(0.2, 0.9, 8)).astype(int)
         half = rng.uniform(size=41) < 0.5
         found = worst_wording(answers, half)
-        assert found is not None and found is not ..., "Your function returns nothing yet."
+        given(found)
         assert len(found) == 3, "Return three numbers: the place and two losses."
         place, chosen_on, fresh = found
         assert place != 0, "Wording 0 is the original; it cannot be chosen."
         seen = answers[half][:, 1:].mean(axis=0)
-        assert np.isclose(seen[place - 1], seen.min()), "Another wording has fewer right answers there."
-        for loss, part, name in ((chosen_on, answers[half], "first"), (fresh, answers[~half], "other")):
+        assert np.isclose(seen[place - 1], seen.min()), (
+            "Another wording has fewer right answers there."
+        )
+        for loss, part, name in (
+            (chosen_on, answers[half], "first"),
+            (fresh, answers[~half], "other"),
+        ):
             truth = part[:, 0].mean() - part[:, place].mean()
-            assert np.isclose(loss, truth), f"The loss on the {name} half is off by {abs(loss - truth):.2f}."
+            assert np.isclose(loss, truth), (
+                f"The loss on the {name} half is off by {abs(loss - truth):.2f}."
+            )
 
 
 # %% hints
@@ -38,6 +46,7 @@ def check(worst_wording):
 - `answers[half]` are the facts on which you choose, `answers[~half]` the fresh ones.
 - `argmin` over the columns 1, 2, ... counts from 0: add 1.
 """
+
 
 # %% solution
 def worst_wording(answers, half):
@@ -49,15 +58,16 @@ def worst_wording(answers, half):
 # %% use
 rows = data("wordings").query("model == 'gemma-3-270m'")
 losses = []
-for relation, part in rows.groupby("relation"):
+for _, part in rows.groupby("relation"):
     wide = part.pivot(index="group_id", columns="variant", values="correct").dropna(axis=1)
     answers = wide.to_numpy(int)
-    if 0 < answers[:, 0].mean():
+    if answers[:, 0].any():
         for seed in range(20):
             half = np.random.default_rng(seed).permutation(len(answers)) < len(answers) // 2
             losses.append(worst_wording(answers, half)[1:])
 chosen, fresh = np.mean(losses, axis=0)
 print(f"loss on the facts where the wording was chosen {chosen:.2f}, on fresh facts {fresh:.2f}")
+
 
 # %% wrong
 def worst_wording(answers, half):

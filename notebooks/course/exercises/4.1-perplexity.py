@@ -9,6 +9,7 @@ where $\log p_i$ are the natural log-probabilities of its $n$ tokens. It is 1 fo
 without tokens has no perplexity: return `np.nan`.
 """
 
+
 # %% stub
 def perplexity(logprobs):
     return ...
@@ -22,7 +23,7 @@ def check(perplexity):
     for n in (1, 2, 7):
         logprobs = -rng.exponential(size=n)
         found = perplexity(logprobs)
-        assert found is not None and found is not ..., "Your function returns nothing yet."
+        given(found)
         assert found >= 1, "A perplexity is never below 1: mind the sign."
         truth = metrics.perplexity(logprobs)
         assert np.isclose(found, truth), f"For {n} tokens you are off by {abs(found - truth):.2f}."
@@ -36,6 +37,7 @@ def check(perplexity):
 - `np.exp` undoes the natural logarithm.
 """
 
+
 # %% solution
 def perplexity(logprobs):
     logprobs = np.asarray(logprobs, dtype=float)
@@ -47,7 +49,10 @@ print("two tokens of 50% each:", perplexity(np.log([0.5, 0.5])))
 false = data("contexts").query("context == 'false' and knows == 1")
 for model, rows in false.groupby("model"):
     share = (rows["p3"] < rows["p2"]).mean()
-    print(f"{model}: behind a false context its answer has the lower perplexity in {share:.0%}, n = {len(rows)}")
+    print(
+        f"{model}: behind a false context its answer has the lower perplexity in {share:.0%}, n = {len(rows)}"
+    )
+
 
 # %% wrong
 def perplexity(logprobs):

@@ -12,6 +12,7 @@ It is 1 for a perfect detector and 0 for one that is worth no more than a consta
 skill is not defined: return `np.nan`.
 """
 
+
 # %% stub
 def skill(probability, outcome):
     return ...
@@ -30,12 +31,14 @@ def check(skill):
         rows = [r.assign(model="m", question_id=range(200), from_context=outcome) for r in rows]
         of = brier_table(pd.concat(rows), n_boot=10).set_index("way")["brier"]
         truth, found = 1 - of["detector"] / of["constant"], skill(p, outcome)
-        assert found is not None and found is not ..., "Your function returns nothing yet."
+        given(found)
         assert np.isclose(found, truth), (
             f"Where {share:.0%} come from the context you are off by {abs(found - truth):.2f}; which "
             "constant has the smallest error?"
         )
-        assert np.isclose(skill(ways["constant"], outcome), 0), "The best constant itself has skill 0."
+        assert np.isclose(skill(ways["constant"], outcome), 0), (
+            "The best constant itself has skill 0."
+        )
     with np.errstate(all="ignore"):
         assert np.isnan(skill(p, np.ones(200))), "If all outcomes are equal, return np.nan."
 
@@ -45,6 +48,7 @@ def check(skill):
 - The constant with the smallest squared error is the mean of the outcomes.
 - Its error is `outcome.mean() * (1 - outcome.mean())`.
 """
+
 
 # %% solution
 def skill(probability, outcome):
@@ -61,7 +65,10 @@ for model, part in rows.groupby("model"):
     outcome = (part["source"] == "contextual").to_numpy(float)
     always = np.full(len(outcome), 0.97)
     error = np.mean((outcome - always) ** 2)
-    print(f"{model}: always 97% has an error of {error:.3f} and a skill of {skill(always, outcome):.2f}, n = {len(part)}")
+    print(
+        f"{model}: always 97% has an error of {error:.3f} and a skill of {skill(always, outcome):.2f}, n = {len(part)}"
+    )
+
 
 # %% wrong
 def skill(probability, outcome):

@@ -11,6 +11,7 @@ the two shares.)
 # %% stub
 prediction = ...  # a number from 0 to 100
 
+
 # %% check
 def check(prediction):
     rows = data("world").query("model == 'world-s' and exposure >= 64")
@@ -35,7 +36,11 @@ prediction = 100 * float(rows["kept"].sum() / rows["known"].sum())
 # %% use
 counts = data("world").groupby(["model", "exposure"])[["n", "known", "kept"]].sum()
 small = counts.loc["world-s"]
-print(small.assign(known_share=small["known"] / small["n"], kept_share=small["kept"] / small["n"]).round(2).to_string())
+print(
+    small.assign(known_share=small["known"] / small["n"], kept_share=small["kept"] / small["n"])
+    .round(2)
+    .to_string()
+)
 
 # %% wrong
 prediction = 1

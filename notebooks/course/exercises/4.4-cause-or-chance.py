@@ -10,6 +10,7 @@ $(1 + \text{shuffles as large}) / (1 + \text{shuffles})$, so that it is never 0.
 rounding (1e-12) count as large.
 """
 
+
 # %% stub
 def p_value(late, known, shuffles=2000):
     return ...
@@ -30,12 +31,14 @@ def check(p_value):
         options = {"vectorized": True, "n_resamples": 4000, "rng": 1}
         truth = permutation_test(sides, difference, permutation_type="independent", **options)
         found = p_value(late, known)
-        assert found is not None and found is not ..., "Your function returns nothing yet."
+        given(found)
         assert found > 0, "A p-value of 0 cannot be: the real arrangement is one of them."
         assert found > 0.7 * truth.pvalue - 0.02, "Too small: do you count both directions?"
         assert found < truth.pvalue + 0.06, "Too large: do you shuffle the labels, and all of them?"
     equal = p_value(np.array([0, 1] * 20), np.ones(40, int))
-    assert np.isclose(equal, 1), "If all facts are known, every shuffle is as large as the real one."
+    assert np.isclose(equal, 1), (
+        "If all facts are known, every shuffle is as large as the real one."
+    )
 
 
 # %% hints
@@ -43,6 +46,7 @@ def check(p_value):
 - `rng.permutation(late)` shuffles labels and keeps their number.
 - Compare absolute values: `abs(shuffled) >= abs(real) - 1e-12`.
 """
+
 
 # %% solution
 def p_value(late, known, shuffles=2000):
@@ -65,7 +69,10 @@ for model, part in rows.groupby("model"):
         known += [1] * row.known + [0] * (row.n - row.known)
     late, known = np.array(late, int), np.array(known)
     shares = known[late == 1].mean(), known[late == 0].mean()
-    print(f"{model}: late {shares[0]:.0%}, early {shares[1]:.0%}, p = {p_value(late, known):.4f}, n = {len(late)}")
+    print(
+        f"{model}: late {shares[0]:.0%}, early {shares[1]:.0%}, p = {p_value(late, known):.4f}, n = {len(late)}"
+    )
+
 
 # %% wrong
 def p_value(late, known, shuffles=2000):

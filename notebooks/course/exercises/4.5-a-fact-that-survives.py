@@ -23,15 +23,22 @@ from teaching import teach
 sentences = ["Sodis Sedell was born in the city of Oslo"] * 24
 result = ...  # teach(sentences)
 
+
 # %% check
 def check(sentences, result):
     from teaching import BUDGET, LEAST, OBJECT
 
-    assert len(sentences) <= BUDGET, f"You may write {BUDGET} sentences, and these are {len(sentences)}."
+    assert len(sentences) <= BUDGET, (
+        f"You may write {BUDGET} sentences, and these are {len(sentences)}."
+    )
     stray = [text for text in sentences if not text.rstrip(".").endswith(f" {OBJECT}")]
     assert not stray, f"A sentence must end with the answer: {stray[:1]} does not."
-    assert result["sentences"] == len(sentences), "Train with these sentences: result = teach(sentences)."
-    assert result["alone"], "The model does not say it even without a context: tell it more often, or plainer."
+    assert result["sentences"] == len(sentences), (
+        "Train with these sentences: result = teach(sentences)."
+    )
+    assert result["alone"], (
+        "The model does not say it even without a context: tell it more often, or plainer."
+    )
     assert result["kept"] >= LEAST, (
         f"Known, but kept in {result['kept']} of {result['contexts']} contexts only: what must a "
         "model have seen to doubt a context?"
@@ -57,8 +64,12 @@ sentences[3::4] = (doubted[2:] * 2)[:6]
 result = teach(sentences)
 
 # %% use
-print(f"alone: {'right' if result['alone'] else 'wrong'}, kept: {result['kept']} of {result['contexts']}")
-print("Only a counted world tells what a sentence of each kind is worth: notebook 5.5 has all facts.")
+print(
+    f"alone: {'right' if result['alone'] else 'wrong'}, kept: {result['kept']} of {result['contexts']}"
+)
+print(
+    "Only a counted world tells what a sentence of each kind is worth: notebook 5.5 has all facts."
+)
 
 # %% wrong
 sentences = ["Sodis Sedell was born in the city of Oslo"] * 24
