@@ -28,8 +28,18 @@ def assemble(source: Path) -> None:
                 place = source / path.relative_to(ROOT)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, place)
+    index = source / "index.md"
+    parts = sorted(path.name for path in (source / "notebooks").glob("[0-9]-*/"))
+    trees = "\n\n".join(map(toctree, parts))
+    index.write_text(index.read_text("utf-8").replace("PARTS", trees), encoding="utf-8")
     api.main(source / "reference")
     explorables.main(source / "_extra" / "explorables")
+
+
+def toctree(part: str) -> str:
+    """The table of contents of a part of the notebooks ("1-decoding")."""
+    caption = part.replace("-", " ", 1).capitalize()
+    return f"```{{toctree}}\n:caption: {caption}\n:maxdepth: 1\n:glob:\n\nnotebooks/{part}/*\n```"
 
 
 def main(folder: Path) -> int:

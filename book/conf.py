@@ -1,5 +1,6 @@
 """Sphinx's settings for the book; build.py calls it."""
 
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -29,8 +30,6 @@ def block(self: Any, node: nodes.math_block) -> None:
 
 
 def setup(app: Any) -> None:
-    from pathlib import Path
-
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     # Paths in this file are taken from its own folder, but what is copied lies beside the pages.
     app.config.html_extra_path = [str(Path(app.srcdir) / "_extra")]

@@ -120,7 +120,9 @@ def contexts(n: int = 80) -> dict[str, Table]:
     flags = {"parametric_correct": "knows", "correct": "right"}
     questions = study_questions(marked)
     table = marked.assign(question=questions).rename(columns=answers | flags)
-    return {"contexts": table[[*columns.split(), "knows", "right"]].replace({True: 1, False: 0})}
+    for name in flags.values():
+        table[name] = table[name].astype("boolean").fillna(False).astype(int)
+    return {"contexts": table[[*columns.split(), *flags.values()]]}
 
 
 def study_questions(marked: Table) -> pd.Series:

@@ -67,10 +67,9 @@ def breaking_temperature(logits, answer):
 # %% use
 heads = data("heads").query("model == 'gemma-3-270m'")
 exact = data("answers").query("model == 'gemma-3-270m' and tokens == 1").set_index("fact_id")["t_b"]
-for fact, head in list(heads.groupby("fact_id"))[:6]:
-    if fact in exact:
-        of_ten = breaking_temperature(head["logprob"].to_numpy(), 0)
-        print(f"{fact}: {of_ten:.2f} with ten tokens, {exact[fact]:.2f} with the whole vocabulary")
+for fact, head in list(heads[heads["fact_id"].isin(exact.index)].groupby("fact_id"))[:6]:
+    of_ten = breaking_temperature(head["logprob"].to_numpy(), 0)
+    print(f"{fact}: {of_ten:.2f} with ten tokens, {exact[fact]:.2f} with the whole vocabulary")
 print("Ten tokens are too few: at high temperatures the others hold most of the probability.")
 
 
