@@ -30,7 +30,7 @@ def check(bare):
         found = bare(text, question)
         given(found)
         assert isinstance(found, str), "Return a text, not a list."
-        assert found == truth, f"{text!r} to {question!r} leaves other words than yours."
+        assert found == truth, f"{text[:60]!r} leaves other words than yours."
 
 
 # %% hints

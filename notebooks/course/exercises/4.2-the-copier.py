@@ -23,7 +23,7 @@ def check(skill):
     from factrobust.context.attribution import brier_table
 
     rng = np.random.default_rng(42)
-    for share in (0.5, 0.9):
+    for share in (0.7, 0.9):
         outcome = (rng.uniform(size=200) < share).astype(float)
         p = np.clip(0.6 * outcome + rng.uniform(0, 0.4, 200), 0, 1)
         ways = {"detector": p, "constant": np.full(200, outcome.mean())}
