@@ -75,7 +75,7 @@ def years(n: int = 281) -> dict[str, Table]:
     """years: log P of the object of some dated facts under each year asked for."""
     from factrobust import time
 
-    how = {"data": "embedded", "n_facts": n, "n_fine": 48, "n_correct": 3, "n_incorrect": 3}
+    how = {"data": "embedded", "n_facts": n, "n_fine": min(48, n), "n_correct": 3, "n_incorrect": 3}
     study = study_of(time.Study, **how, n_others=2)
     rows = study.scores[study.scores["precision"] == "year"]
     sides = rows.assign(before=rows["alpha"] < 0).query("label == 'incorrect'")
