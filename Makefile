@@ -90,7 +90,7 @@ $(READ)/.ready: pyproject.toml constraints.txt
 	@"$(READ)/bin/python" -m pip --disable-pip-version-check install --no-compile -q -c constraints.txt -e .
 	@# What no reader needs: packages' own tests, headers, and Arrow's parts for networks.
 	@find "$(READ)" -type d \( -name tests -o -path '*/pyarrow/include' \) -prune -exec rm -rf {} +
-	@find "$(READ)" \( -name 'libarrow_flight*' -o -name 'libarrow_substrait*' -o -name 'libarrow_python_flight*' \) -delete
+	@find "$(READ)" \( -name 'libarrow_flight*' -o -name 'libarrow_substrait*' -o -name 'libarrow_s3*' -o -name 'libarrow_python_flight*' \) -delete
 	@touch $@
 
 read: $(READ)/.ready ## the same to read and to learn with: no models, a sixth of the space
