@@ -76,7 +76,7 @@ def years(n: int = 281) -> dict[str, Table]:
     from factrobust import time
 
     how = {"data": "embedded", "n_facts": n, "n_fine": min(48, n), "n_correct": 3, "n_incorrect": 3}
-    study = study_of(time.Study, **how, n_others=2)
+    study = study_of(time.Study, **how)
     rows = study.scores[study.scores["precision"] == "year"]
     sides = rows.assign(before=rows["alpha"] < 0).query("label == 'incorrect'")
     full = sides.groupby("fact_id")["before"].nunique() == 2  # dates on both sides

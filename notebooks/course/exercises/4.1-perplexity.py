@@ -26,7 +26,9 @@ def check(perplexity):
         given(found)
         assert found >= 1, "A perplexity is never below 1: mind the sign."
         truth = metrics.perplexity(logprobs)
-        assert np.isclose(found, truth), f"With {n} token{'s' * (n > 1)} you are off by {abs(found - truth):.2f}."
+        assert np.isclose(found, truth), (
+            f"With {n} token{'s' * (n > 1)} you are off by {abs(found - truth):.2f}."
+        )
     with np.errstate(all="ignore"):
         assert np.isnan(perplexity([])), "An answer without tokens must give np.nan."
 
