@@ -14,7 +14,11 @@ import pytest
 
 from factrobust.paths import ROOT
 
-NAMES = ("temperature", "years", "wordings", "context", "exposure")
+NO_WORLD = pytest.mark.skipif(
+    not (ROOT / "data" / "teaching" / "world.csv").exists(),
+    reason="data/teaching/world.csv is missing: python data/build_teaching.py world",
+)
+NAMES = ("temperature", "years", "wordings", "context", pytest.param("exposure", marks=NO_WORLD))
 WIDTHS = {"desk": 1280, "phone": 390}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -111,6 +115,7 @@ def test_the_book_opens_in_a_browser(book, browser, name, width):
         assert page.evaluate("document.documentElement.scrollWidth") <= width + 1
 
 
+@NO_WORLD
 def test_the_playground_answers_within_300_ms_on_records(monkeypatch):
     """Its cells as plain Python; then each function again, as a slider calls it."""
     pytest.importorskip("ipywidgets")
