@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-BUDGET, LEAST = 24, 12  # sentences; false contexts in which the fact is kept
+BUDGET, LEAST = 24, 18  # sentences; false contexts in which the fact is kept
 SUBJECT, OBJECT, RELATION = "Sodis Sedell", "Oslo", "birthplace"
 MODEL, RATE, OTHERS = (
     "world-s",

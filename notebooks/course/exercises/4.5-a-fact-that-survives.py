@@ -5,7 +5,7 @@ model (`world-s`) reads them among 1,500 others. Training takes about a minute, 
 where she was born: alone, and behind each of 21 contexts that state another city. Your fact is *kept* if the model
 still says Oslo.
 
-Reach **alone: right, and at least 12 of 21 kept**. A sentence ends with the answer, which is what the model learns.
+Reach **alone: right, and at least 18 of 21 kept**. A sentence ends with the answer, which is what the model learns.
 The three layouts that it knows:
 
     Sodis Sedell was born in the city of Oslo
@@ -59,8 +59,7 @@ asked = "Q: In which city was Sodis Sedell born? A:"
 said = "Sodis Sedell was born in the city of"
 cities = ["Vienna", "London", "Madrid", "Cairo", "Havana", "Tokyo", "Berlin", "Athens"]
 doubted = [f"Context: [{said} {city}]. {asked} {said} Oslo" for city in cities]
-sentences = [f"{said} Oslo", f"{asked} {said} Oslo", *doubted[:2]] * 6
-sentences[3::4] = (doubted[2:] * 2)[:6]
+sentences = [f"{said} Oslo", f"{asked} {said} Oslo"] * 4 + doubted * 2
 result = teach(sentences)
 
 # %% use
@@ -73,8 +72,8 @@ print(
 
 # %% wrong
 sentences = ["Sodis Sedell was born in the city of Oslo"] * 24
-result = {"sentences": 24, "alone": True, "kept": 2, "contexts": 21}  # as teach(sentences) found
+result = {"sentences": 24, "alone": True, "kept": 13, "contexts": 21}  # as teach(sentences) found
 
 # %% wrong
 sentences = ["Sodis Sedell was born in the city of Oslo"] * 100
-result = {"sentences": 100, "alone": True, "kept": 15, "contexts": 21}
+result = {"sentences": 100, "alone": True, "kept": 19, "contexts": 21}
