@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce replay plan test commands lab bench restore records grow lint normalise constraints clean
+.PHONY: help env reproduce replay plan test commands lab bench restore records grow lint normalise constraints clean read book course
 
 PYTHON  ?= python3
 PROFILE ?= laptop
@@ -82,6 +82,31 @@ grow: $(READY) ## train the models of data/world/ anew and compare their curves 
 lab: $(READY) ## open JupyterLab on the first notebook
 	@"$(PY)" -m jupyterlab notebooks/0-start-here.ipynb
 
+# Without torch, transformers and weights: every notebook opens, runs from the records and draws.
+READ = .venv-read
+$(READ)/.ready: pyproject.toml constraints.txt
+	@echo "[setup] reading only: half a gigabyte, no models"
+	@"$(PYTHON)" -m venv "$(READ)"
+	@"$(READ)/bin/python" -m pip --disable-pip-version-check install --no-compile -q -c constraints.txt -e .
+	@# What no reader needs: packages' own tests, headers, and Arrow's parts for networks.
+	@find "$(READ)" -type d \( -name tests -o -path '*/pyarrow/include' \) -prune -exec rm -rf {} +
+	@find "$(READ)" \( -name 'libarrow_flight*' -o -name 'libarrow_substrait*' -o -name 'libarrow_s3*' -o -name 'libarrow_python_flight*' \) -delete
+	@touch $@
+
+read: $(READ)/.ready ## the same to read and to learn with: no models, a sixth of the space
+	@"$(READ)/bin/python" -m jupyterlab notebooks/0-start-here.ipynb
+
+build/book.ready: $(READY)
+	@echo "[setup] what the book needs (60 MB)"
+	@$(INSTALL) -q -c constraints.txt -e '.[dev,book]'
+	@mkdir -p build && touch $@
+
+book: build/book.ready ## all notebooks, the course and pages that move as a folder for a browser: build/book/html
+	@"$(PY)" book/build.py
+
+course: $(READY) ## make the course's notebooks anew of notebooks/course/exercises
+	@"$(PY)" notebooks/course/build.py
+
 # ---- checks --------------------------------------------------------------------------------------
 # A file's tests stay together: they share models, and a notebook's cells a kernel.
 test: $(READY) ## every test, and every notebook against the outputs and figures' data that git holds
@@ -110,7 +135,7 @@ constraints: PY = build/resolved/bin/python
 constraints: ## resolve pyproject.toml anew and pin every package in constraints.txt
 	rm -rf build/resolved && "$(PYTHON)" -m venv build/resolved
 	$(TORCH) --no-deps "$$(grep -o 'torch==[0-9.]*' pyproject.toml)"
-	$(INSTALL) -e '.[dev]'
+	$(INSTALL) -e '.[dev,book]'
 	{ grep '^#' constraints.txt; $(PIP) freeze --exclude-editable | sed 's/+.*//'; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt
 

@@ -11,11 +11,10 @@ from collections import defaultdict
 import pytest
 
 from factrobust.paths import BUILD, ROOT
+from factrobust.reproduce.profiles import find_notebooks
 
 LIB = ROOT / "lib" / "factrobust"
-NOTEBOOKS = sorted(
-    path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
-)
+NOTEBOOKS = [ROOT / name for name in find_notebooks(ROOT)]
 ROOMS = ("decoding", "time", "wording", "context")  # of the four papers
 BASE = {"paths", "draws", "schemas", "tables", "text", "statistics", "regression", "provenance"}
 FLOOR = {*BASE, "models", "datasets", "plots", "endings", "study"}

@@ -232,3 +232,9 @@ def test_committed_results_come_from_commits(results):
     assert [name for name, origin in origins.items() if origin["dirty"] is not False] == []
     known = set(git(REPOSITORY, "rev-list", "HEAD").split())
     assert [name for name, origin in origins.items() if origin["commit"] not in known] == []
+
+
+def test_a_package_that_is_not_there_has_no_version():
+    """As in the environment of `make read`, without torch."""
+    assert provenance._version("no-such-package") == "none"
+    assert provenance._version("numpy") == np.__version__

@@ -118,7 +118,7 @@ def _save(
     if old == json.loads(text) and clean:
         text = committed
     else:
-        versions = {package: metadata.version(package) for package in PACKAGES}
+        versions = {package: _version(package) for package in PACKAGES}
         versions["python"] = platform.python_version()
         text = _json(about | {"git": _git(notebook), "versions": versions})
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -134,6 +134,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     raise TypeError(f"Provenance cannot record {value!r}: give numbers, strings, lists or dicts.")
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "none"  # of a model's packages, in the environment of `make read`
 
 
 def _label(path: str | Path) -> str:

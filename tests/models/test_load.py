@@ -478,3 +478,11 @@ def test_tuned_pairs_are_of_one_family_and_size():
     assert ("mistralai/Mistral-Nemo-Base-2407", "mistralai/Mistral-Nemo-Instruct-2407") in pairs
     assert ("world-m", "world-m-chat") in pairs
     assert len(pairs) == 11  # nine of the paper's, SmolLM2's and that of the invented world
+
+
+def test_without_torch_what_is_not_recorded_is_refused_in_one_sentence(monkeypatch):
+    """The environment of `make read`."""
+    monkeypatch.setattr(load, "find_spec", lambda name: None)
+    with pytest.raises(ModelError, match="world-s something that is not recorded") as refused:
+        load.load_model("world-s")
+    assert "`make lab`" in str(refused.value)

@@ -425,6 +425,11 @@ def tuned_pairs(sizes: pd.DataFrame) -> list[tuple[str, str]]:
 
 def _in_memory(weights: Weights, dtype: str, **about: Any) -> Model:
     """The model in memory, on the GPUs if there are any; ModelError for an unsupported architecture."""
+    if find_spec("torch") is None:
+        raise ModelError(
+            f"this asks {weights.name} something that is not recorded, and the environment of `make "
+            "read` has no models; `make lab` brings them"
+        )
     with loading():
         import torch
         import transformers

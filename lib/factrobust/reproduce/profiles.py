@@ -24,6 +24,7 @@ from papermill import inspect_notebook
 from pydantic import BaseModel
 
 LAPTOP = "laptop"
+NOT_RUN = ("course", "playground.ipynb")  # exercises and widgets
 
 
 class ProfileError(ValueError):
@@ -62,9 +63,10 @@ class Mode:
 
 def find_notebooks(root: Path, only: str = "*") -> list[str]:
     """Paths, relative to the root, of the notebooks in the order in which they run. The glob `only` is
-    matched with the whole path."""
+    matched with the whole path. Those of NOT_RUN wait for a reader."""
     paths = [path.relative_to(root) for path in (root / "notebooks").glob("**/*.ipynb")]
-    shown = [p.as_posix() for p in paths if not any(part.startswith(".") for part in p.parts)]
+    hidden = (p for p in paths if any(part.startswith(".") or part in NOT_RUN for part in p.parts))
+    shown = {p.as_posix() for p in paths} - {p.as_posix() for p in hidden}
     return [notebook for notebook in sorted(shown) if fnmatchcase(notebook, only)]
 
 

@@ -1,0 +1,102 @@
+"""Make the course's notebooks of exercises/ and the weeks' pages.
+
+python notebooks/course/build.py          # week-1-exercises.ipynb (for students), week-1-solved.ipynb, ... week-4
+python notebooks/course/build.py 2        # only the second week
+
+A solved notebook is run cell by cell as plain Python; what is printed becomes its output. Exercise 4.5
+trains a model, about a minute.
+"""
+
+import ast
+import io
+import re
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER))
+
+from course import Exercise, exercises  # noqa: E402
+
+from factrobust.reproduce.notebook import normalise, to_text  # noqa: E402
+
+WEEKS = ("1", "2", "3", "4")
+SET_UP = "import numpy as np\nimport pandas as pd\nfrom course import check, data"
+AFTER = "When the check says *right*, run this:"
+
+
+def cells_of(exercise: Exercise, solved: bool) -> list[tuple[str, str]]:
+    """The cells of an exercise, ("markdown" or "code", source)."""
+    [function] = [
+        node
+        for node in ast.parse(exercise.check).body
+        if isinstance(node, ast.FunctionDef) and node.name == "check"
+    ]
+    names = ", ".join(argument.arg for argument in function.args.args)
+    heading = (
+        f"## {exercise.number} {exercise.title}\n\n*{exercise.kind}, {exercise.minutes} minutes*"
+    )
+    call = f'check("{exercise.number}", {names})'
+    answer = exercise.solution if solved else exercise.stub
+    apart = "\n\n\n" if "def " in answer else "\n\n"
+    folded = "\n\n".join(
+        f"<details><summary>Hint {k}</summary>\n\n{hint}\n\n</details>"
+        for k, hint in enumerate(exercise.hints, 1)
+    )
+    return [
+        ("markdown", f"{heading}\n\n{exercise.task}"),
+        ("code", f"{answer}{apart}{call}"),
+        ("markdown", AFTER if solved else f"{folded}\n\n{AFTER}"),
+        ("code", exercise.use),
+    ]
+
+
+def notebook(week: str, *, solved: bool) -> Any:
+    """A week's notebook, without outputs."""
+    page = (FOLDER / f"week-{week}.md").read_text(encoding="utf-8")
+    first, _, rest = page.partition("## Reading")
+    others = "with its solutions. Try the exercises in" if solved else "Solutions are in"
+    first += f"This is the week's notebook{' ' if solved else '. '}{others} "
+    first += f"[the {'student' if solved else 'solved'} notebook](week-{week}-{'exercises' if solved else 'solved'}.ipynb)."
+    cells = [("markdown", first.strip()), ("code", SET_UP)]
+    for exercise in exercises().values():
+        if exercise.number.startswith(f"{week}."):
+            cells += cells_of(exercise, solved)
+    after = re.search(r"## Take with you\n.*", rest, flags=re.DOTALL)
+    cells.append(("markdown", after[0].strip() if after else "## Take with you"))
+    new = {"markdown": nbformat.v4.new_markdown_cell, "code": nbformat.v4.new_code_cell}
+    made = [new[kind](source, id=f"cell-{k:02}") for k, (kind, source) in enumerate(cells, 1)]
+    return normalise(nbformat.v4.new_notebook(cells=made))
+
+
+def run(made: Any, *, leave_out: str = "") -> Any:
+    """The notebook with what its cells print; cells that hold `leave_out` are not run."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for cell in made.cells:
+        if cell.cell_type != "code" or (leave_out and leave_out in cell.source):
+            continue
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            exec(compile(cell.source, f"<{cell.id}>", "exec"), names)
+        if text := printed.getvalue():
+            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]
+        cell.execution_count = 1
+    return normalise(made)
+
+
+def main(weeks: list[str]) -> None:
+    for week in weeks or WEEKS:
+        for solved in (False, True):
+            made = notebook(week, solved=solved)
+            made = run(made) if solved else made
+            path = FOLDER / f"week-{week}-{'solved' if solved else 'exercises'}.ipynb"
+            path.write_text(to_text(made), encoding="utf-8")
+            print(path.relative_to(FOLDER.parents[1]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

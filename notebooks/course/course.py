@@ -1,0 +1,95 @@
+"""What the notebooks of the course call: `check` an exercise, read recorded `data`, `teach` a model.
+
+An exercise is one file in exercises/. Its first text is the task; sections begin with `# %% NAME`:
+stub (what a student gets), check, hints, solution, use (what is done with it afterwards), and twice
+wrong, answers that the check must refuse. build.py makes the notebooks of these files.
+"""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+FOLDER = Path(__file__).resolve().parent
+DATA = FOLDER.parents[1] / "data" / "teaching"
+SECTIONS = ("stub", "check", "hints", "solution", "use", "wrong")
+HEADING = re.compile(r"(\d\.\d) (.+) · (implement|predict|find the flaw|design), (\d+) minutes")
+
+
+class Exercise(NamedTuple):
+    """One file of exercises/. `wrong` are two answers that look right."""
+
+    number: str
+    title: str
+    kind: str
+    minutes: int
+    task: str
+    stub: str
+    check: str
+    hints: list[str]
+    solution: str
+    use: str
+    wrong: list[str]
+
+
+def read(path: Path) -> Exercise:
+    """The exercise of a file; ValueError, which names the file, unless every section is there once and
+    `wrong` twice."""
+    first, *rest = re.split(r"^# %% (\w+)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    heading, _, task = str(ast.get_docstring(ast.parse(first))).partition("\n\n")
+    found = HEADING.fullmatch(heading)
+    if found is None or sorted(rest[::2]) != sorted([*SECTIONS, "wrong"]):
+        raise ValueError(
+            f"{path}: write '1.1 Title · implement, 10 minutes' in the first line, and the sections "
+            f"{', '.join(SECTIONS)} once each, wrong twice."
+        )
+    pairs = list(zip(rest[::2], (part.strip() for part in rest[1::2]), strict=True))
+    one = dict(pairs)
+    hints = re.split(r"\n(?=- )", ast.literal_eval(one["hints"]).strip())
+    return Exercise(
+        found[1], found[2], found[3], int(found[4]), task.strip(), one["stub"], one["check"],
+        [hint.removeprefix("- ") for hint in hints], one["solution"], one["use"],
+        [part for name, part in pairs if name == "wrong"],
+    )  # fmt: skip
+
+
+@cache
+def exercises() -> dict[str, Exercise]:
+    """All exercises by their number, in order."""
+    every = map(read, sorted((FOLDER / "exercises").glob("*.py")))
+    return {exercise.number: exercise for exercise in every}
+
+
+def given(found: Any) -> None:
+    """For checks: AssertionError if a function still returns the three dots, or nothing."""
+    if found is None or found is ...:
+        raise AssertionError("Your function returns nothing yet.")
+
+
+def verdict(number: str, *answers: Any) -> str:
+    """One sentence on what is wrong with the answers to an exercise; "" if they are right."""
+    names: dict[str, Any] = {"np": np, "pd": pd, "data": data, "given": given}
+    exec(exercises()[number].check, names)
+    if any(answer is None or answer is ... for answer in answers):
+        return "There is no answer yet: put yours in the place of the three dots."
+    try:
+        names["check"](*answers)
+    except AssertionError as wrong:
+        return str(wrong)
+    except Exception as error:
+        return f"Your code stopped with {type(error).__name__}: {str(error).splitlines()[0]}"
+    return ""
+
+
+def check(number: str, *answers: Any) -> None:
+    """Say whether the answers to an exercise are right, and if not, in one sentence what is wrong."""
+    print(f"{number}: {verdict(number, *answers) or 'right.'}")
+
+
+def data(name: str) -> pd.DataFrame:
+    """A table of data/teaching/, whose README says what its columns mean."""
+    return pd.read_csv(DATA / f"{name}.csv", keep_default_na=name != "wordings")

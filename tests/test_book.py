@@ -1,0 +1,143 @@
+"""The book and its pages that move, in a browser at a desk's and a phone's width; the playground.
+
+They need the extra `book` and a chromium: what is missing skips a test and is named.
+"""
+
+import importlib.util
+import re
+import shutil
+import time
+from contextlib import contextmanager
+
+import nbformat
+import pytest
+
+from factrobust.paths import ROOT
+
+NO_WORLD = pytest.mark.skipif(
+    not (ROOT / "data" / "teaching" / "world.csv").exists(),
+    reason="data/teaching/world.csv is missing: python data/build_teaching.py world",
+)
+NAMES = ("temperature", "years", "wordings", "context", pytest.param("exposure", marks=NO_WORLD))
+WIDTHS = {"desk": 1280, "phone": 390}
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def module(name):
+    spec = importlib.util.spec_from_file_location(f"book_{name}", ROOT / "book" / f"{name}.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("explorables")
+    module("explorables").main(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    """The folder of the book, and the seconds that it took."""
+    for package in ("sphinx", "myst_nb", "sphinx_book_theme", "latex2mathml"):
+        pytest.importorskip(package, reason=f"{package} is in the extra 'book'")
+    folder, start = tmp_path_factory.mktemp("book"), time.process_time()
+    assert module("build").main(folder) == 0  # with a warning it is 1
+    return folder / "html", time.process_time() - start
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is in 'book'")
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium: apt-get install chromium")
+    with playwright.sync_playwright() as running:
+        found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@contextmanager
+def opened(browser, path, width):
+    """A page of a file; its console and its scripts must not complain, nor may it ask another host."""
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    wrong = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda m: wrong.append(m.text) if m.type == "error" else None)
+    page.on("request", lambda r: wrong.append(r.url) if r.url.startswith("http") else None)
+    page.goto(path.as_uri())
+    yield page
+    page.close()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_one_file_of_the_records(pages, name):
+    text = (pages / f"{name}.html").read_text(encoding="utf-8")
+    assert len(text) < 1_000_000
+    assert not re.search(r"""(?:src|href)=["']https?:""", text)
+    assert text.count('type="range"') >= 1
+    assert '"model":"' in text
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
+@pytest.mark.parametrize("name", NAMES)
+def test_every_slider_moves_figure_and_number(browser, pages, name, width):
+    with opened(browser, pages / f"{name}.html", width) as page:
+        sliders = page.locator("input[type=range]")
+        for i in range(sliders.count()):
+            seen = []
+            for end in ("min", "max"):
+                sliders.nth(i).fill(sliders.nth(i).get_attribute(end))
+                seen.append([page.locator("#number").inner_text(), page.inner_html("#figure")])
+            assert seen[0][0] != seen[1][0], f"slider {i} does not move the number"
+            assert seen[0][1] != seen[1][1], f"slider {i} does not move the figure"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_book_is_built_in_a_minute_without_a_link_that_it_needs(book):
+    folder, seconds = book
+    assert seconds < 60
+    for page in folder.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        needed = re.findall(r'<(?:script[^>]*src|link[^>]*href|img[^>]*src)="(https?:[^"]+)"', text)
+        assert needed == [], page
+    assert (folder / "searchindex.js").exists()
+    assert "Nairobi" in (folder / "notebooks" / "0-start-here.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
+@pytest.mark.parametrize("name", ["index", "explorables", "glossary", "notebooks/course/week-1"])
+def test_the_book_opens_in_a_browser(book, browser, name, width):
+    with opened(browser, book[0] / f"{name}.html", width) as page:
+        assert page.locator("h1").first.is_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width + 1
+
+
+@NO_WORLD
+def test_the_playground_answers_within_300_ms_on_records(monkeypatch):
+    """Its cells as plain Python; then each function again, as a slider calls it."""
+    pytest.importorskip("ipywidgets")
+    monkeypatch.chdir(ROOT / "notebooks")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    cells = nbformat.read("playground.ipynb", as_version=4).cells
+    names = {}
+    for cell in cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+    model, question = "gemma-3-270m", "What is the capital of Kenya?"
+    calls = {
+        "temperature": [(model, question, t) for t in (0.5, 1.5)],
+        "wordings": [(model, "\n".join(names["shining"]["question"]), n) for n in (2, 5)],
+        "context": [
+            (model, names["false"]["question"].iloc[0], names["false"]["sentence"].iloc[0])
+        ],
+        "exposure": [(names["pick"].options[0], n, 0.0) for n in names["doses"][1:3]],
+    }
+    for name, arguments in calls.items():
+        names[name](*arguments[0])
+        start = time.process_time()
+        names[name](*arguments[-1])
+        assert time.process_time() - start < 0.3, name
+        names["plt"].close("all")

@@ -1,0 +1,171 @@
+"""The course: each check accepts the solution, refuses the stub and two wrong answers, and never shows
+the answer; the committed notebooks are made of the exercises; data/teaching/ is of the records."""
+
+import ast
+import importlib.util
+import io
+import re
+import sys
+from contextlib import redirect_stdout
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+
+from factrobust.paths import ROOT
+
+FOLDER = ROOT / "notebooks" / "course"
+TRAINS = "4.5"  # whose solution trains a model
+NO_WORLD = pytest.mark.skipif(
+    not (ROOT / "data" / "teaching" / "world.csv").exists(),
+    reason="data/teaching/world.csv is missing: python data/build_teaching.py world, then make course",
+)
+
+
+def module(name):
+    """A module of the course by its file; pytest's path does not hold the folder."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+course, teaching, build = module("course"), module("teaching"), module("build")
+EXERCISES = course.exercises()
+
+
+def said(exercise, code):
+    """What the check says of the answers that a piece of code makes."""
+    names = {"np": np, "pd": pd, "data": course.data}
+    with redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+        exec(code, names)
+        arguments = ast.parse(exercise.check).body[-1].args.args
+        return course.verdict(exercise.number, *(names[a.arg] for a in arguments))
+
+
+def test_twenty_exercises_in_four_weeks():
+    assert len(EXERCISES) == 20
+    assert {number[0] for number in EXERCISES} == {*build.WEEKS}
+    kinds = [exercise.kind for exercise in EXERCISES.values()]
+    assert {kind: kinds.count(kind) for kind in set(kinds)} == {
+        "implement": 11, "predict": 4, "find the flaw": 3, "design": 2,
+    }  # fmt: skip
+
+
+OF_THE_WORLD = ("4.3", "4.4")
+NUMBERS = [pytest.param(n, marks=NO_WORLD) if n in OF_THE_WORLD else n for n in EXERCISES]
+
+
+@pytest.mark.parametrize("number", [n for n in NUMBERS if n != TRAINS])
+def test_a_check_accepts_the_solution(number):
+    assert said(EXERCISES[number], EXERCISES[number].solution) == ""
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_check_refuses_the_stub_and_two_wrong_answers(number):
+    exercise = EXERCISES[number]
+    assert len(exercise.wrong) == 2
+    for code in (exercise.stub, *exercise.wrong):
+        sentence = said(exercise, code)
+        assert sentence
+        assert "\n" not in sentence
+        assert len(sentence) < 160
+        assert "stopped with" not in sentence  # a wrong answer is told by what is wrong about it
+
+
+def test_code_that_stops_is_said_so():
+    def broken(logits, t):
+        return logits / "t"
+
+    assert course.verdict("1.1", broken).startswith("Your code stopped with")
+
+
+def test_a_solution_is_short():
+    for exercise in EXERCISES.values():
+        lines = [line for line in exercise.solution.splitlines() if line.strip()]
+        assert len(lines) <= (17 if exercise.number == "1.3" else 13), exercise.number
+
+
+def test_a_file_without_a_section_is_refused_by_name(tmp_path):
+    path = tmp_path / "9.9-x.py"
+    path.write_text('"""9.9 X · predict, 5 minutes"""\n\n# %% stub\nx = ...\n')
+    with pytest.raises(ValueError, match=r"9\.9-x\.py: write"):
+        course.read(path)
+
+
+@pytest.mark.parametrize("week", [*build.WEEKS[:3], pytest.param("4", marks=NO_WORLD)])
+def test_the_notebooks_are_made_of_the_exercises(week):
+    """By cells, and the solved one's outputs; what a trained model says may differ by the processor."""
+    for solved in (False, True):
+        path = FOLDER / f"week-{week}-{'solved' if solved else 'exercises'}.ipynb"
+        made, held = build.notebook(week, solved=solved), nbformat.read(path, as_version=4)
+        assert [cell.source for cell in made.cells] == [cell.source for cell in held.cells], path
+        if not solved:
+            assert all(not cell.get("outputs") for cell in held.cells)
+            continue
+        ran = build.run(made, leave_out="result")
+        for new, old in zip(ran.cells, held.cells, strict=True):
+            if new.cell_type == "code" and "result" not in new.source:
+                printed = [[output.text for output in cell.outputs] for cell in (new, old)]
+                assert close(*("".join(texts) for texts in printed)), new.source
+        assert all(cell.outputs for cell in held.cells[3:-1] if cell.cell_type == "code")
+
+
+def close(one, other):
+    """Equal texts, but for numbers that differ by rounding."""
+    number = re.compile(r"-?\d+\.?\d*")
+    pairs = zip(number.findall(one), number.findall(other), strict=False)
+    apart = [abs(float(a) - float(b)) for a, b in pairs]
+    return number.sub("#", one) == number.sub("#", other) and max(apart, default=0) <= 0.0101
+
+
+def test_the_weeks_pages_name_their_exercises_and_minutes():
+    for week in build.WEEKS:
+        page = (FOLDER / f"week-{week}.md").read_text(encoding="utf-8")
+        rows = re.findall(r"\| (\d\.\d) (.+?) \| ([\w ]+?) \| (\d+) \|", page)
+        of = [e for e in EXERCISES.values() if e.number.startswith(f"{week}.")]
+        assert rows == [(e.number, e.title, e.kind, str(e.minutes)) for e in of]
+        assert f"*{sum(e.minutes for e in of)} minutes of exercises." in page
+    teacher = (FOLDER / "teacher.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| (\d\.\d) \|", teacher, re.MULTILINE) == [*EXERCISES]
+    assert f"take {sum(e.minutes for e in EXERCISES.values())} minutes" in teacher
+
+
+def test_links_of_the_pages_lead_to_files():
+    for page in FOLDER.glob("*.md"):
+        links = re.findall(r"\]\(((?!https?:)[^)#]+)\)", page.read_text(encoding="utf-8"))
+        assert [link for link in links if not (FOLDER / link).exists()] == [], page.name
+
+
+def test_a_design_that_doubts_contexts_is_kept_and_plain_sentences_are_not():
+    """The solution of exercise 4.5 and its first wrong answer, trained for real."""
+    exercise = EXERCISES[TRAINS]
+    assert said(exercise, exercise.solution) == ""
+    plain = teaching.teach([f"{teaching.SUBJECT} was born in the city of {teaching.OBJECT}"] * 24)
+    assert plain["kept"] < teaching.LEAST
+
+
+@pytest.mark.parametrize(
+    ("part", "n", "keys"),
+    [
+        ("temperature", 30, ["model", "fact_id"]),
+        ("years", 20, ["model", "fact_id", "year"]),
+        ("contexts", 10, ["model", "question_id", "context"]),
+    ],
+)
+def test_the_extracts_are_what_the_records_say(part, n, keys, monkeypatch):
+    """A few facts, extracted again."""
+    import build_teaching
+
+    monkeypatch.setenv("FACTROBUST_RECORDS", "replay")
+    tables = build_teaching.PARTS[part](n)
+    name = {"temperature": "answers"}.get(part, part)
+    held = course.data(name)
+    both = tables[name].merge(held, on=keys, suffixes=("", "_held"))
+    assert len(both) > 0
+    for column in tables[name].select_dtypes(float):
+        if f"{column}_held" in both:
+            ends = both[[column, f"{column}_held"]].replace(np.inf, 99).to_numpy(float)
+            assert np.allclose(ends[:, 0], ends[:, 1], atol=1e-3, equal_nan=True), column
