@@ -47,7 +47,7 @@ def estimates(notebook: str, results: Path) -> Iterator[Estimate]:
             continue
         table = pd.read_csv(about.with_suffix(".csv"))
         for place, name in enumerate(table.columns):
-            if name.endswith("low"):
+            if re.search(r"\blow$", name.replace("_", " ")):  # "hollow" is no bound
                 rows = table.iloc[:, place - 1 : place + 2]
                 high = name.removesuffix("low") + "high"
                 assert rows.columns[2] == high, f"{about}: {name} is not followed by {high}"
