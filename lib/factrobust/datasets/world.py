@@ -66,7 +66,8 @@ def asked(data: str = "world", *, dated: bool = False, every_wording: bool = Fal
     in wording 0, or a row a wording: the column variant.
 
     Sets (`data`): "world", "world-1" and "world-2" (other draws), "pair" (the two relations that share
-    a list of objects, which the others leave out) and "town". popularity is log10(1 + exposure), log_popularity ln(1 + exposure): 0 for what nobody was told.
+    a list of objects, which the others leave out) and "town". popularity is log10(1 + exposure),
+    log_popularity ln(1 + exposure): 0 for what nobody was told.
     """
     world, told = load_world(), counted(data)
     wordings = world.wordings.rename(columns={"wording": "variant"}).drop(columns="statement")
