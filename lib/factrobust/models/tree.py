@@ -24,7 +24,7 @@ LOWEST = -125.5  # below it float32 exp2 gives denormal numbers, which take ten 
 CUTS = ("top_k", "top_p", "min_p")  # the ways to truncate, in their order
 BLOCK = 1 << 15  # columns at once: a block stays in the processor's cache
 STEP = 512  # tokens whose weights are summed at once: thirty times faster than one by one
-KEPT = 4096  # likeliest tokens that are never taken together, and
+KEPT, LEAST = 4096, 512  # likeliest and least likely tokens that are never taken together, and
 RUN = 64  # others that are: see `_norms_by_runs`
 MANY = 8  # temperatures from which on sorting pays
 NOTHING = -20.0  # log of a term (2e-9) that a sum of at least 1 can do without
@@ -330,13 +330,15 @@ def _norms(
 def _norms_by_runs(shifted: torch.Tensor, temperatures: Sequence[float]) -> torch.Tensor:
     """`log_norms` at many temperatures, in the time of a few.
 
-    In descending order neighbours are nearly equal. So beyond the KEPT likeliest tokens each RUN of them
-    with mean m and variance v counts as RUN exp(m / t) (1 + v / 2 t^2): Taylor's series to second order.
+    In descending order neighbours are nearly equal. So between the KEPT likeliest tokens and the LEAST
+    likely each RUN of them with mean m and variance v counts as RUN exp(m / t) (1 + v / 2 t^2): Taylor's
+    series to second order.
     """
     falling = descending(shifted)
-    kept = KEPT + (falling.shape[1] - KEPT) % RUN
-    sums = _norms(falling[:, :kept], temperatures, None).exp()
-    runs = falling[:, kept:].unflatten(1, (-1, RUN))
+    kept, end = KEPT + falling.shape[1] % RUN, falling.shape[1] - LEAST
+    apart = torch.cat([falling[:, :kept], falling[:, end:]], dim=1)
+    sums = _norms(apart, temperatures, None).exp()
+    runs = falling[:, kept:end].unflatten(1, (-1, RUN))
     gaps = runs - runs[..., :1]  # small, so that no digits are lost
     offset = gaps.mean(dim=-1)
     spread = torch.linalg.vecdot(gaps, gaps) / RUN - offset**2
