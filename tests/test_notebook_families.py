@@ -21,7 +21,7 @@ class Named(Model):
 
 
 def named(name, records):
-    return Named(name=name, chat=("<user>", "<model>") if name.endswith("-it") else None)
+    return Named(name=name, chat=("<user>", "<model>") if name.endswith(("-it", "-chat")) else None)
 
 
 def scored(model, statements, *, prompt_format):
@@ -52,6 +52,7 @@ def saved(monkeypatch):
 
 def test_sizes_and_tuned_pairs_are_drawn(saved):
     figures = {"figure-07", "figure-07-win-rate", "figure-07-names", "figure-08", "figure-09"}
+    figures |= {"figure-07-grown", "figure-09-grown"}
     assert figures == {name for name in saved if name.startswith("figure")}
     rates = saved["table-size"].set_index(["measure", "kind"])["mean"]
     for measure, drifts in (("global robustness", 0), ("global win rate", 0.5)):
