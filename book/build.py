@@ -15,7 +15,7 @@ sys.path.insert(0, str(HERE))
 import api  # noqa: E402
 import explorables  # noqa: E402
 
-NOTEBOOKS = ("notebooks/**/*.ipynb", "notebooks/course/*.md", "figures/**/*.png")
+NOTEBOOKS = ("notebooks/**/*.ipynb", "notebooks/*.md", "notebooks/course/*.md", "figures/**/*.png")
 
 
 def assemble(source: Path) -> None:

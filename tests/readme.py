@@ -3,16 +3,19 @@
 `python tests/readme.py` rewrites them; a test says whether they are up to date.
 """
 
+import re
 from pathlib import Path
 
 import pandas as pd
 
 from factrobust import paths
 
-BEGIN = "<!-- results: python tests/readme.py -->"
-END = "<!-- /results -->"
+# A block a part, "1 decoding": what stands around it is written by hand.
+BLOCK = re.compile(
+    r"(<!-- results ([^:]+): python tests/readme.py -->\n).*?(<!-- /results -->)", re.S
+)
 NUMBERS = ["mean", "low", "high", "n"]
-# What is quoted: its words, the table under figures/, and the rows of it that are meant.
+# What is quoted: its part and its words, the table under figures/, and the rows of it that are meant.
 QUOTED = """
 1 decoding: FRS, mean over domains, t_b by ten samples a temperature (paper) ; 1-decoding/table-01 ; d == 1 and over == 'domains' and estimator == 'by samples'
 1 decoding: FRS, mean over domains, t_b from the probability of the answer ; 1-decoding/table-01 ; d == 1 and over == 'domains' and estimator == 'from P_t'
@@ -36,28 +39,26 @@ QUOTED = """
 4 context: right answers, with a true one ; 4-context/table-contexts ; facts == 'all' and context == 'true'
 4 context: right answers, with one about another subject ; 4-context/table-contexts ; facts == 'all' and context == 'irrelevant'
 4 context: right answers, with a false one ; 4-context/table-contexts ; facts == 'all' and context == 'false'
+5 exposure: of facts told 64 times or more, spaced over the training, the share that is right at its end ; 5-exposure/table-timing ; timing == 'spaced' and model in @SIZES
+5 exposure: the same, told as often in the first half of the training alone ; 5-exposure/table-timing ; timing == 'early' and model in @SIZES
+5 exposure: spaced sentences from which on half of the facts are right ; 5-exposure/table-one-half ; told == 'spaced' and model in @SIZES
+5 exposure: sentences, at all times, from which on half of the facts are kept against a false context ; 5-exposure/table-keeping ; what == 'half are kept' and model in @SIZES
+5 exposure: right at the date asked for, minus the same with the dates swapped ; 5-exposure/table-when ; answer == 'beyond' and model in @SIZES
 """
 
-SIZES = "model in ['world-s', 'world-m', 'world-l']"
-OF_THE_WORLD = f"""
-5 exposure: of facts told 64 times or more, spaced over the training, the share that is right at its end ; 5-exposure/table-timing ; timing == 'spaced' and {SIZES}
-5 exposure: the same, told as often in the first half of the training alone ; 5-exposure/table-timing ; timing == 'early' and {SIZES}
-5 exposure: spaced sentences from which on half of the facts are right ; 5-exposure/table-one-half ; told == 'spaced' and {SIZES}
-5 exposure: sentences, at all times, from which on half of the facts are kept against a false context ; 5-exposure/table-keeping ; what == 'half are kept' and {SIZES}
-5 exposure: right at the date asked for, minus the same with the dates swapped ; 5-exposure/table-when ; answer == 'beyond' and {SIZES}
-"""
-GROWN = (
-    "Of three models that were grown on the invented world, with 0.3, 0.9 and 2.3 million weights:"
-)
+SIZES = ["world-s", "world-m", "world-l"]  # of the models grown on the invented world
 
 
-def results(figures: Path, quoted: str = QUOTED) -> str:
-    """The README's table: a row a quoted number, a column a model."""
+def results(part: str, figures: Path, quoted: str = QUOTED) -> str:
+    """The README's table of a part ("1 decoding"): a row a quoted number, a column a model."""
     rows = {}
     for line in quoted.strip().splitlines():
         words, table, where = line.split(" ; ")
-        rows[words] = _cells(figures / f"{table}.csv", where)
+        if words.startswith(f"{part}: "):
+            rows[words.removeprefix(f"{part}: ")] = _cells(figures / f"{table}.csv", where)
     cells = pd.DataFrame.from_dict(rows, orient="index").fillna("")
+    if SIZES[0] in cells:
+        cells = cells[SIZES]
     lines = [["---"] * (len(cells.columns) + 1), *cells.reset_index().values]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"| | {' | '.join(cells.columns)} |\n{table}"
@@ -81,10 +82,7 @@ def _cells(file: Path, where: str) -> dict[str, str]:
 
 
 def with_results(readme: str, figures: Path) -> str:
-    before, begin, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    both = f"{results(figures)}\n\n{GROWN}\n\n{results(figures, OF_THE_WORLD)}"
-    return f"{before}{begin}\n{both}\n{end}{after}"
+    return BLOCK.sub(lambda m: f"{m[1]}{results(m[2], figures)}\n{m[3]}", readme)
 
 
 def main() -> None:

@@ -108,7 +108,9 @@ def test_the_book_is_built_in_a_minute_without_a_link_that_it_needs(book):
 
 
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
-@pytest.mark.parametrize("name", ["index", "explorables", "glossary", "notebooks/course/week-1"])
+@pytest.mark.parametrize(
+    "name", ["index", "explorables", "notebooks/glossary", "notebooks/course/week-1"]
+)
 def test_the_book_opens_in_a_browser(book, browser, name, width):
     with opened(browser, book[0] / f"{name}.html", width) as page:
         assert page.locator("h1").first.is_visible()

@@ -1,4 +1,8 @@
-"""The intervals that a notebook's text states are those of the tables and figures it saved."""
+"""The intervals that a notebook's text states are those of the tables and figures it saved.
+
+How a notebook opens and ends, and how many words all have. NOT_YET lists those that do not keep to it:
+take a notebook out of the list when it does.
+"""
 
 import json
 import re
@@ -33,11 +37,15 @@ def statements(notebook: str) -> Iterator[Statement]:
     """Each interval in the text of a notebook, after what stands before it."""
     cells = json.loads((ROOT / notebook).read_text(encoding="utf-8"))["cells"]
     for cell in cells:
-        text = "".join(cell["source"]) if cell["cell_type"] == "markdown" else ""
-        for found in INTERVAL.finditer(text):
-            before = text[max(0, found.start() - REACH) : found.start()]
-            if not before.endswith("$"):  # a range, in a formula
-                yield Statement(" ".join(before.split()), found[1], found[2])
+        if cell["cell_type"] == "markdown":
+            yield from statements_in("".join(cell["source"]))
+
+
+def statements_in(text: str) -> Iterator[Statement]:
+    for found in INTERVAL.finditer(text):
+        before = text[max(0, found.start() - REACH) : found.start()]
+        if not before.endswith("$"):  # a range, in a formula
+            yield Statement(" ".join(before.split()), found[1], found[2])
 
 
 def estimates(notebook: str, results: Path) -> Iterator[Estimate]:
@@ -45,13 +53,17 @@ def estimates(notebook: str, results: Path) -> Iterator[Estimate]:
     for about in sorted(results.glob("figures/**/*.json")):
         if json.loads(about.read_text(encoding="utf-8"))["notebook"] != notebook:
             continue
-        table = pd.read_csv(about.with_suffix(".csv"))
-        for place, name in enumerate(table.columns):
-            if re.search(r"\blow$", name.replace("_", " ")):  # "hollow" is no bound
-                rows = table.iloc[:, place - 1 : place + 2]
-                high = name.removesuffix("low") + "high"
-                assert rows.columns[2] == high, f"{about}: {name} is not followed by {high}"
-                yield from (Estimate(*row) for row in rows.itertuples(index=False))
+        yield from estimates_in(about.with_suffix(".csv"))
+
+
+def estimates_in(path: Path) -> Iterator[Estimate]:
+    table = pd.read_csv(path)
+    for place, name in enumerate(table.columns):
+        if re.search(r"\blow$", name.replace("_", " ")):  # "hollow" is no bound
+            rows = table.iloc[:, place - 1 : place + 2]
+            high = name.removesuffix("low") + "high"
+            assert rows.columns[2] == high, f"{path}: {name} is not followed by {high}"
+            yield from (Estimate(*row) for row in rows.itertuples(index=False))
 
 
 def is_rounded(text: str, number: float) -> bool:
@@ -74,6 +86,64 @@ def agrees(stated: Statement, made: Estimate) -> bool:
                 abs(share - value) < 1e-5 for share in shares
             )
     return False
+
+
+# "0.39 [0.28, 0.50]" and "(350, 4.6)" count as one number; so does none of a formula, code or link.
+NO_NUMBER = re.compile(
+    rf"\[{NUMBER}%?,\s+{NUMBER}%?\]|\[[^\]]*\]\([^)]*\)|\$[^$]*\$|`[^`]*`|\*\*[^*]*\*\*|\b[1-6]\.\d\b(?!%)"
+)
+NOT_YET = {  # sections, or whole parts
+    "opens": "2 3 4 5.2 5.3 5.4 5.5 5.6 6",
+    "ends": "2.0 3 4 6",
+    "30 cells": "3 4 6",
+}
+MOST_WORDS = 36_000  # of parts 0 to 6
+
+
+def cells_of(notebook: str) -> list[str]:
+    """The markdown cells of a notebook."""
+    cells = json.loads((ROOT / notebook).read_text(encoding="utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+
+
+def ending(cell: str) -> tuple[str, int, int]:
+    """The headline of a last cell, and how many words and numbers follow it."""
+    found = re.search(r"\A(?:#.*\n+)?\*\*(.+?)\*\*(.*)", cell[cell.rfind("## What we saw") :], re.S)
+    headline, rest = found.groups() if found else ("", cell)
+    return headline, len(rest.split()), len(re.findall(NUMBER, NO_NUMBER.sub("", rest)))
+
+
+PARTS = [name for name in find_notebooks(ROOT) if re.match(r"notebooks/\d", name)]
+
+
+def known_not_to(what: str, notebook: str) -> bool:
+    section = Path(notebook).name.split("-")[0]
+    return bool({section, section[0]} & set(NOT_YET[what].split()))
+
+
+@pytest.mark.parametrize("notebook", PARTS)
+def test_a_notebook_opens_with_what_one_can_do_then_and_ends_short(notebook):
+    first, *_, last = cells_of(notebook)
+    opens = bool(
+        re.search(r"[Aa]fter (this|these) ", first) and re.search(r"(\d+|ten) minutes", first)
+    )
+    assert opens or known_not_to("opens", notebook)
+    headline, words, numbers = ending(last)
+    short = bool(headline) and words <= 150 and numbers <= 12
+    assert short or known_not_to("ends", notebook), (headline, words, numbers)
+    cells = len(json.loads((ROOT / notebook).read_text(encoding="utf-8"))["cells"])
+    assert cells <= 30 or known_not_to("30 cells", notebook), cells
+
+
+def test_how_an_ending_is_counted():
+    cell = "What was said. 9\n\n## What we saw\n\n**One.**\n\n- Of $n = 3$ 41% [33, 47] and\n-0.5 (1.8)."
+    assert ending(cell) == ("One.", 11, 2)
+    assert ending("No headline, 2 words.") == ("", 4, 1)
+
+
+def test_all_parts_can_be_read_in_a_day():
+    words = {name: sum(len(cell.split()) for cell in cells_of(name)) for name in PARTS}
+    assert sum(words.values()) <= MOST_WORDS, words
 
 
 NOTEBOOKS = [name for name in find_notebooks(ROOT) if any(statements(name))]

@@ -73,7 +73,8 @@ def sidecar(files: dict[str, bytes]) -> dict:
 def test_a_figure_with_its_data_and_its_origin(root):
     toy = SimpleNamespace(name="toy", fingerprint="sha256:00 float32")
     paths.noted(root / "data" / "facts.csv")
-    files = save(models=[toy, "endpoint"])
+    packed = SimpleNamespace(name="packed", fingerprint="sha256:11 float32", weights="4-bit (Q4_1)")
+    files = save(models=[toy, packed, "endpoint"])
     assert sorted(files) == [f"figure-01.{end}" for end in ("csv", "json", "pdf", "png")]
     assert files["figure-01.png"].startswith(b"\x89PNG")
     assert files["figure-01.pdf"].startswith(b"%PDF")
@@ -81,7 +82,11 @@ def test_a_figure_with_its_data_and_its_origin(root):
     about = sidecar(files)
     assert about["notebook"] == NOTEBOOK
     assert about["parameters"] == {"seed": 0, "models": ["a", "b"]}
-    assert about["models"] == ["toy sha256:00 float32", "endpoint"]
+    assert about["models"] == [
+        "toy sha256:00 float32",
+        "packed sha256:11 float32, of 4-bit (Q4_1) weights",
+        "endpoint",
+    ]
     assert about["inputs"] == {"data/facts.csv": hashlib.sha256(b"fact_id\n").hexdigest()}
     csv = hashlib.sha256(files["figure-01.csv"]).hexdigest()
     assert about["files"]["figure-01.csv"] == csv

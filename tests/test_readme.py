@@ -7,13 +7,29 @@ from types import SimpleNamespace
 
 from factrobust import paths
 
-readme = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("readme.py"))))
+readme, prose = (
+    SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name(name))))
+    for name in ("readme.py", "test_notebook_prose.py")
+)
 README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_numbers_are_those_of_the_committed_tables(results):
     quoted = readme.with_results(README, results / "figures")
     assert quoted == README, "run `python tests/readme.py`"
+
+
+def test_the_front_states_what_its_part_found(results):
+    """Each interval in the rows with a picture is in a table of that part."""
+    front = README[README.index("## What we found") : README.index("## Two commands")]
+    rows = re.findall(r"^\| \*\*.*?figures/(\d-\w+)/.*$", front, re.MULTILINE)
+    assert [row[:1] for row in rows] == list("12345")
+    for row in re.findall(r"^\| \*\*.*$", front, re.MULTILINE):
+        [part] = re.findall(r"\(figures/(\d-\w+)/", row)
+        made = [e for t in (results / "figures" / part).glob("*.csv") for e in prose.estimates_in(t)]
+        stated = list(prose.statements_in(row))
+        assert stated
+        assert [s for s in stated if not any(prose.agrees(s, e) for e in made)] == []
 
 
 def test_links_lead_to_files_and_targets_exist():

@@ -103,7 +103,7 @@ def _save(
         "name": name,
         "notebook": notebook,
         "parameters": parameters,
-        "models": [m if isinstance(m, str) else f"{m.name} {m.fingerprint}" for m in models],
+        "models": [m if isinstance(m, str) else _model(m) for m in models],
         "inputs": {label: digest for label, digest in read.items() if label != MODELS},
         "files": {f"{target.name}.{end}": sha256(data).hexdigest() for end, data in files.items()},
     }
@@ -124,6 +124,12 @@ def _save(
     target.parent.mkdir(parents=True, exist_ok=True)
     for end, data in {**files, "json": text.encode()}.items():
         write_atomically(target.with_name(f"{target.name}.{end}"), data)
+
+
+def _model(model: Any) -> str:
+    """ "gemma-3-270m sha256:00ff float32, of 4-bit (Q4_K_M) weights"."""
+    form = getattr(model, "weights", "")
+    return f"{model.name} {model.fingerprint}" + (f", of {form} weights" if form else "")
 
 
 def _json(about: Mapping[str, Any]) -> str:

