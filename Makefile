@@ -88,12 +88,13 @@ $(READ)/.ready: pyproject.toml constraints.txt
 	@echo "[setup] reading only: half a gigabyte, no models"
 	@"$(PYTHON)" -m venv "$(READ)"
 	@"$(READ)/bin/python" -m pip --disable-pip-version-check install --no-compile -q -c constraints.txt -e .
-	@# What no reader needs: packages' own tests, headers, and Arrow's parts for networks.
+	@# What no reader needs: packages' own tests, headers, Arrow's parts for networks, names in other languages.
 	@find "$(READ)" -type d \( -name tests -o -path '*/pyarrow/include' \) -prune -exec rm -rf {} +
 	@find "$(READ)" \( -name 'libarrow_flight*' -o -name 'libarrow_substrait*' -o -name 'libarrow_s3*' -o -name 'libarrow_python_flight*' \) -delete
+	@find "$(READ)" -path '*/babel/locale-data/*' ! -name 'root.dat' ! -name 'en*.dat' -type f -delete
 	@touch $@
 
-read: $(READ)/.ready ## the same to read and to learn with: no models, a sixth of the space
+read: $(READ)/.ready ## the same to read and to learn with: no models, half a gigabyte
 	@"$(READ)/bin/python" -m jupyterlab notebooks/0-start-here.ipynb
 
 build/book.ready: $(READY)

@@ -19,11 +19,12 @@ function choices(id, values, names) {
 }
 const chosen = (id) => byId(id).values[byId(id).selectedIndex];
 
-// Calls draw at once, at every change, and when the width changes.
+// Calls draw at once, at every change, and when the width changes. A page around this one is told the height.
 function live(draw) {
-  for (const control of document.querySelectorAll("select, input")) control.addEventListener("input", draw);
-  window.addEventListener("resize", draw);
-  draw();
+  const again = () => { draw(); parent.postMessage({ height: document.body.offsetHeight }, "*"); };
+  for (const control of document.querySelectorAll("select, input")) control.addEventListener("input", again);
+  window.addEventListener("resize", again);
+  again();
 }
 
 // Exact (Clopper-Pearson) 95% bounds of k out of n, by halving.
