@@ -125,7 +125,7 @@ def known_not_to(what: str, notebook: str) -> bool:
 def test_a_notebook_opens_with_what_one_can_do_then_and_ends_short(notebook):
     first, *_, last = cells_of(notebook)
     opens = bool(
-        re.search(r"[Aa]fter (this|these) ", first) and re.search(r"(\d+|ten) minutes", first)
+        re.search(r"[Aa]fter (this|these)\s", first) and re.search(r"(\d+|ten) minutes", first)
     )
     assert opens or known_not_to("opens", notebook)
     headline, words, numbers = ending(last)

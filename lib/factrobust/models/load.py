@@ -164,7 +164,7 @@ class Packaged(NamedTuple):
 
     parts: Sequence[tuple[str, str]]
     install: str
-    form: str  # of the numbers in the file; they are computed with in the model's dtype
+    form: str = ""  # of the numbers in the file; they are computed with in the model's dtype
 
 
 GEMMA = [
