@@ -14,6 +14,7 @@ myst_heading_anchors = 2
 exclude_patterns = ["_extra"]
 html_theme, html_title = "sphinx_book_theme", "factrobust"
 html_theme_options = {"show_navbar_depth": 1, "use_download_button": False}
+html_context = {"default_mode": "auto"}  # or the theme complains in the browser's console
 html_extra_path = ["_extra"]
 html_math_renderer = "mathml"  # browsers draw it: no script, no network
 html_copy_source = False

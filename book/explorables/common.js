@@ -60,7 +60,8 @@ function chart(place, { x, y, lines = [], dots = [], marks = [], height = 300 })
     parts.push(`<line x1="${left}" x2="${width - right}" y1="${sy(tick)}" y2="${sy(tick)}" stroke="#e5e5e5"/>`);
     parts.push(`<text x="${left - 6}" y="${sy(tick) + 4}" text-anchor="end">${tick}</text>`);
   }
-  const some = x.ticks.filter((_, i) => width > 450 || i % 2 === 0);
+  const some = [];  // of the ticks, as many as stand apart
+  for (const tick of x.ticks) if (!some.length || sx(tick) - sx(some[some.length - 1]) > 38) some.push(tick);
   for (const tick of some) {
     parts.push(`<text x="${sx(tick)}" y="${height - bottom + 18}" text-anchor="middle">${x.names ? x.names[tick] : tick}</text>`);
   }
