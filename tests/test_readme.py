@@ -5,6 +5,8 @@ import runpy
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
+
 from factrobust import paths
 
 readme, prose = (
@@ -26,10 +28,24 @@ def test_the_front_states_what_its_part_found(results):
     assert [row[:1] for row in rows] == list("12345")
     for row in re.findall(r"^\| \*\*.*$", front, re.MULTILINE):
         [part] = re.findall(r"\(figures/(\d-\w+)/", row)
-        made = [e for t in (results / "figures" / part).glob("*.csv") for e in prose.estimates_in(t)]
+        made = [
+            e for t in (results / "figures" / part).glob("*.csv") for e in prose.estimates_in(t)
+        ]
         stated = list(prose.statements_in(row))
         assert stated
         assert [s for s in stated if not any(prose.agrees(s, e) for e in made)] == []
+
+
+def test_the_fact_lost_is_what_the_first_notebook_saw(results):
+    table = pd.read_csv(results / "figures" / "0-start-here" / "table-four-ways.csv")
+    block = README[README.index("## What a fact lost") : README.index("[Start here]")]
+    row = r"^\| ([^|(]*\?)(?: \([^|]*\))? \| ([^|,]+?)(?:, with a probability of (\d+)%)? \|$"
+    told = re.findall(row, block, re.MULTILINE)
+    assert len(told) == 4
+    for question, says, percent in told:
+        found = table[(table["question"] == question) & (table["says"] == says)]
+        assert len(found), (question, says)
+        assert not percent or (100 * found["P"]).round().eq(int(percent)).any()
 
 
 def test_links_lead_to_files_and_targets_exist():

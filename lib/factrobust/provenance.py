@@ -128,7 +128,7 @@ def _save(
 
 def _model(model: Any) -> str:
     """ "gemma-3-270m sha256:00ff float32, of 4-bit (Q4_K_M) weights"."""
-    form = getattr(model, "weights", "")
+    form = getattr(model, "stored_as", "")
     return f"{model.name} {model.fingerprint}" + (f", of {form} weights" if form else "")
 
 

@@ -74,7 +74,7 @@ class Model(ABC):
     fingerprint: str  # what its numbers depend on: hash of the weights or hub revision, and dtype
     prompt_format: str  # its default, a key of `factrobust.models.prompts.FORMATS`
     chat: tuple[str, str] | None  # text around the user's message in its chat template, if any
-    weights: str = ""  # the form of the numbers in its file, if that is not the dtype
+    stored_as: str = ""  # the form of the numbers in its file, if that is not the dtype
     # The operations that it does not have, or "token_ids", each with a sentence about it.
     lacks: Mapping[str, str] = MappingProxyType({})
 

@@ -145,7 +145,7 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
     else:
         chat = chat_frame(_tokenizer(weights))
     about = {"name": name, "fingerprint": f"{weights.identity} {dtype}", "chat": chat}
-    about["weights"] = EMBEDDED[name].form if name in EMBEDDED else ""
+    about["stored_as"] = EMBEDDED[name].form if name in EMBEDDED else ""
     if settings or chat:
         about["prompt_format"] = settings.prompt_format if settings else "chat"
     else:
