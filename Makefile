@@ -88,9 +88,12 @@ $(READ)/.ready: pyproject.toml constraints.txt
 	@echo "[setup] reading only: half a gigabyte, no models"
 	@"$(PYTHON)" -m venv "$(READ)"
 	@"$(READ)/bin/python" -m pip --disable-pip-version-check install --no-compile -q -c constraints.txt -e .
-	@# What no reader needs: packages' own tests, headers, Arrow's parts for networks, names in other languages.
-	@find "$(READ)" -type d \( -name tests -o -path '*/pyarrow/include' \) -prune -exec rm -rf {} +
-	@find "$(READ)" \( -name 'libarrow_flight*' -o -name 'libarrow_substrait*' -o -name 'libarrow_s3*' -o -name 'libarrow_python_flight*' \) -delete
+	@# What no reader needs: packages' own tests, headers, Arrow's parts for networks, names in other languages, and what
+	@# IPython and JupyterLab do without (completion by jedi, the debugger, a second copy of the application's files).
+	@find "$(READ)" -type d \( -name tests -o -path '*/pyarrow/include' -o -path '*/site-packages/jedi' -o -path '*/site-packages/debugpy' \
+	  -o -path '*/site-packages/pip' -o -path '*/site-packages/jupyterlab/static' -o -path '*/jupyterlab/galata' \) -prune -exec rm -rf {} +
+	@find "$(READ)" \( -name 'libarrow_flight*' -o -name 'libarrow_substrait*' -o -name 'libarrow_s3*' -o -name 'libarrow_python_flight*' \
+	  -o -name 'libavif*' -o -name '_avif*' \) -delete
 	@find "$(READ)" -path '*/babel/locale-data/*' ! -name 'root.dat' ! -name 'en*.dat' -type f -delete
 	@touch $@
 
