@@ -92,7 +92,7 @@ $(READ)/.ready: pyproject.toml constraints.txt
 	@# IPython and JupyterLab do without (completion by jedi, the debugger, a second copy of the application's files).
 	@find "$(READ)" -type d \( -name tests -o -path '*/pyarrow/include' -o -path '*/site-packages/jedi' -o -path '*/site-packages/debugpy' \
 	  -o -path '*/site-packages/pip' -o -path '*/site-packages/jupyterlab/static' -o -path '*/jupyterlab/galata' \) -prune -exec rm -rf {} +
-	@find "$(READ)" \( -name 'libarrow_flight*' -o -name 'libarrow_substrait*' -o -name 'libarrow_s3*' -o -name 'libarrow_python_flight*' \
+	@find "$(READ)" \( -name 'libarrow_flight*' -o -name 'libarrow_s3*' -o -name 'libarrow_python_flight*' \
 	  -o -name 'libavif*' -o -name '_avif*' \) -delete
 	@find "$(READ)" -path '*/babel/locale-data/*' ! -name 'root.dat' ! -name 'en*.dat' -type f -delete
 	@touch $@
