@@ -44,10 +44,15 @@ class Study(study.Study):
             m.name: prompt_format or probe.paper_format(m.prompt_format, m.chat)
             for m in self.models
         }
+        self._every = every
         self.responses = self._ask(probe.greedy, self.questions)
         if self.models:
             marked = metrics.mark_by_rules(self.responses, every)
             self.marked = schemas.MarkedResponses.validate(marked)
+
+    def ask_again(self, questions: pd.DataFrame) -> pd.DataFrame:
+        """`marked` of other questions about the same facts, asked in the same way."""
+        return metrics.mark_by_rules(self._ask(probe.greedy, questions), self._every)
 
     def _ask(self, ask: Callable[..., Any], questions: pd.DataFrame, **how: Any) -> pd.DataFrame:
         def answers(model: Model) -> pd.DataFrame:
@@ -87,6 +92,17 @@ class Study(study.Study):
         (`wording.probe.meanings`)."""
         sets = self._sets(self.samples)
         return sets.assign(clusters=probe.meanings(sets["texts"], self.encoder, self.nli))
+
+    @cached_property
+    def p_true(self) -> pd.DataFrame:
+        """model, group_id and P(true) of each greedy answer (`wording.probe.probability_true`)."""
+        first = self.marked[self.marked["variant"] == 0]
+        asked = [
+            own.assign(p_true=probe.probability_true(model, own))
+            for model in self.models
+            for own in [first[first["model"] == model.name]]
+        ]
+        return pd.concat(asked)[[*metrics.KEY, "p_true"]]
 
     @cached_property
     def bare_sets(self) -> pd.DataFrame:
