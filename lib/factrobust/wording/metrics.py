@@ -140,12 +140,10 @@ def between_and_within(
 
 def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
     """The texts of each model and group, in the order of the rows: `schemas.AnswerSets` without
-    `int_sim`."""
-    logprobs = rows["logprobs"]
-    rows = rows.assign(logprob=mean_logprobs(logprobs), tokens=logprobs.map(len))
+    `int_sim` and `tokens`."""
+    rows = rows.assign(logprob=mean_logprobs(rows["logprobs"]))
     groups = rows.groupby(KEY, sort=False)
-    columns = {"texts": ("text", list), "logprob": ("logprob", "mean"), "tokens": ("tokens", list)}
-    table = groups.agg(**columns).reset_index()
+    table = groups.agg(texts=("text", list), logprob=("logprob", "mean")).reset_index()
     empty = [sum(not text.strip() for text in texts) for texts in table["texts"]]
     return table.assign(n_answers=table["texts"].map(len).astype(int), n_empty=empty)
 

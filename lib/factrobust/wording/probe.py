@@ -38,15 +38,16 @@ def greedy(
     *,
     prompt_format: str | None = None,
     max_new_tokens: int = MAX_NEW_TOKENS,
+    skip_newlines: bool = True,
 ) -> pd.DataFrame:
     """Greedy answers to `schemas.Questions`, in their order: `schemas.Responses` with the
-    questions' columns. Leading newlines are skipped; text is the first sentence, raw all that was
+    questions' columns. Leading newlines are skipped, if wanted; text is the first sentence, raw all that was
     generated, first what came first. Equal prompts are asked once."""
     sent = prompts(model, questions, prompt_format)
     answers: dict[str, tuple[str, str, list[float], str]] = {}
     for chunk in in_chunks(sent):
         found = model.generate(chunk, max_new_tokens=max_new_tokens, stop=STOP)
-        silent = [g.prompt for g in found if not g.text.strip()]
+        silent = [g.prompt for g in found if skip_newlines and not g.text.strip()]
         longer = model.generate(silent, max_new_tokens=max_new_tokens) if silent else []
         answers |= {g.prompt: _said(g) for g in [*found, *longer]}
     names = ["text", "raw", "logprobs", "first"]
@@ -74,6 +75,7 @@ def sampled(
     seed: int = 0,
     prompt_format: str | None = None,
     max_new_tokens: int = MAX_NEW_TOKENS,
+    skip_newlines: bool = True,
 ) -> pd.DataFrame:
     """n sampled answers to each question (in the paper the originals), one row a sample. Columns:
     model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence), logprobs
@@ -85,6 +87,7 @@ def sampled(
     for chunk in in_chunks(sent):
         samples |= zip(chunk, model.sample(chunk, stop=STOP, **options), strict=True)
         silent = [p for p in chunk if not all(g.text.strip() for g in samples[p])]
+        silent = silent if skip_newlines else []
         longer = model.sample(silent, **options) if silent else []
         for prompt, group in zip(silent, longer, strict=True):
             both = zip(samples[prompt], group, strict=True)

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from factrobust import draws, schemas, study
+from factrobust.datasets.named import WORLDS
 from factrobust.models import sentences
 from factrobust.models.interface import Model
 from factrobust.models.records import open_records
@@ -57,14 +58,18 @@ class Study(study.Study):
     def _ask(self, ask: Callable[..., Any], questions: pd.DataFrame, **how: Any) -> pd.DataFrame:
         def answers(model: Model) -> pd.DataFrame:
             how["max_new_tokens"] = self.parameters["max_new_tokens"]
+            # in the invented world a newline ends an answer
+            how["skip_newlines"] = self.parameters["data"] not in WORLDS
             return ask(model, questions, prompt_format=self.formats[model.name], **how)
 
         return self.concat_over_models(answers)
 
     def _sets(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """`wording.metrics.text_groups` of the rows, with `int_sim`."""
+        """`wording.metrics.text_groups` of the rows, with `int_sim` and `tokens`."""
         sets = metrics.text_groups(rows)
-        return sets.assign(int_sim=self.encoder.similarity(sets["texts"].tolist()))
+        lengths = rows["logprobs"].map(len).groupby([rows[k] for k in metrics.KEY], sort=False)
+        int_sim = self.encoder.similarity(sets["texts"].tolist())
+        return sets.assign(tokens=lengths.agg(list).to_numpy(), int_sim=int_sim)
 
     @cached_property
     def answer_sets(self) -> pd.DataFrame:
