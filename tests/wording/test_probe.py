@@ -123,6 +123,8 @@ def test_newlines_are_skipped_and_the_end_of_a_text_is_told_from_them(toy_model,
     drawn = probe.sampled(model, asked, n=200, max_new_tokens=4)
     texts = drawn.groupby("question_id")["text"].agg(set).to_dict()
     assert texts == {"peru#1": {"Ndjamena", "Abeche"}, "peru#0": {""}}
+    for ask in (probe.greedy, probe.sampled):  # as models that were grown to end there are asked
+        assert set(ask(model, asked, max_new_tokens=4, skip_newlines=False)["text"]) == {""}
 
 
 def test_probability_true_by_hand(toy_model, questions):

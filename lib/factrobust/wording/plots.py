@@ -209,12 +209,10 @@ def ladder(table: pd.DataFrame, reference: str = RELATION) -> Figure:
     of `wording.prediction.compared`; the Brier score is left to the table."""
     shown = table[(table["predictor"] != reference) & table["measure"].isin(MEASURES)]
     shown = as_mean(shown.replace({"measure": MEASURES}), "difference")
-    names: dict[str, Any] = {
-        "panel": "measure",
-        "what": "questions",
-        "xlabel": f"minus {reference}",
-    }
-    return blocks.forest(shown, "predictor", at=0, sharex=False, **names)[0]
+    return blocks.forest(
+        shown, "predictor", at=0, sharex=False, panel="measure", what="questions",
+        xlabel=f"minus {reference}",
+    )[0]  # fmt: skip
 
 
 def bought(table: pd.DataFrame) -> Figure:
@@ -228,8 +226,7 @@ def bought(table: pd.DataFrame) -> Figure:
 
 
 def by_views(table: pd.DataFrame) -> Figure:
-    """Share of right answers against page views, a line a model. `table`: intervals by model and
-    views (the median of a group of questions)."""
+    """Share of right answers against page views, a line a model: intervals by model and views."""
     labels = ("page views a month (median of a fifth)", "share of right answers")
     fig, panels = blocks.curves(table, "views", what="", labels=labels)
     blocks.log_axis(panels[0][0], table["views"])

@@ -102,11 +102,8 @@ class Study(study.Study):
     def p_true(self) -> pd.DataFrame:
         """model, group_id and P(true) of each greedy answer (`wording.probe.probability_true`)."""
         first = self.marked[self.marked["variant"] == 0]
-        asked = [
-            own.assign(p_true=probe.probability_true(model, own))
-            for model in self.models
-            for own in [first[first["model"] == model.name]]
-        ]
+        of, models = first.groupby("model").get_group, self.models
+        asked = [of(m.name).assign(p_true=probe.probability_true(m, of(m.name))) for m in models]
         return pd.concat(asked)[[*metrics.KEY, "p_true"]]
 
     @cached_property
