@@ -16,9 +16,8 @@ from factrobust.text import clusters
 MAX_NEW_TOKENS = 16
 TEMPERATURE, SAMPLES = 0.5, 10  # paper 3, 4.1.3
 SAME, ENTAILED = 0.8, 0.5  # two texts say the same from this cosine on; P(entailment) both ways
-# Not the format's own stop strings, which may cut at any full stop ("J. K. Rowling") or comma. What
-# says nothing before its first newline is asked again without a stop: a model's greedy answer, and
-# its sample of a number, are the same as before, and go on.
+# Not the format's own stop strings, which may cut at any full stop ("J. K. Rowling") or comma. A
+# greedy answer with nothing before its first newline is asked again without a stop, and goes on.
 STOP = ("\n",)
 # P(true) of Kadavath et al. (2022), "Language models (mostly) know what they know", in our words
 IS_IT_TRUE = "{question}\nProposed answer: {text}\nIs the proposed answer true? Yes or no?"
@@ -75,25 +74,20 @@ def sampled(
     seed: int = 0,
     prompt_format: str | None = None,
     max_new_tokens: int = MAX_NEW_TOKENS,
-    skip_newlines: bool = True,
 ) -> pd.DataFrame:
     """n sampled answers to each question (in the paper the originals), one row a sample. Columns:
     model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence), logprobs
-    (untempered, of all that was said). Equal prompts are asked once."""
+    (untempered, of all that was said). A sample ends at a newline, also at a leading one. Equal
+    prompts are asked once."""
     sent = prompts(model, questions, prompt_format)
     options: dict[str, Any] = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens}
-    options["temperature"] = TEMPERATURE
-    samples: dict[str, list[Generation]] = {}
+    samples: dict[str, list[tuple[str, list[float]]]] = {}
     for chunk in in_chunks(sent):
-        samples |= zip(chunk, model.sample(chunk, stop=STOP, **options), strict=True)
-        silent = [p for p in chunk if not all(g.text.strip() for g in samples[p])]
-        silent = silent if skip_newlines else []
-        longer = model.sample(silent, **options) if silent else []
-        for prompt, group in zip(silent, longer, strict=True):
-            both = zip(samples[prompt], group, strict=True)
-            samples[prompt] = [short if short.text.strip() else long for short, long in both]
+        groups = model.sample(chunk, temperature=TEMPERATURE, stop=STOP, **options)
+        texts = ([(first_sentence(g.text), g.logprobs) for g in group] for group in groups)
+        samples |= zip(chunk, texts, strict=True)
     rows = np.repeat(np.arange(len(questions)), n)
-    drawn = [(first_sentence(g.text), g.logprobs) for prompt in sent for g in samples[prompt]]
+    drawn = [sample for prompt in sent for sample in samples[prompt]]
     table = pd.DataFrame(drawn, columns=["text", "logprobs"]).astype({"text": "str"})
     table.insert(0, "sample", np.tile(np.arange(n), len(questions)))
     return as_asked(model, questions.iloc[rows], prompt_format).assign(**table)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pandas as pd
@@ -46,20 +46,20 @@ class Study(study.Study):
             for m in self.models
         }
         self._every = every
-        self.responses = self._ask(probe.greedy, self.questions)
+        # in the invented world a newline ends an answer
+        self._greedy = partial(probe.greedy, skip_newlines=v["data"] not in WORLDS)
+        self.responses = self._ask(self._greedy, self.questions)
         if self.models:
             marked = metrics.mark_by_rules(self.responses, every)
             self.marked = schemas.MarkedResponses.validate(marked)
 
     def ask_again(self, questions: pd.DataFrame) -> pd.DataFrame:
         """`marked` of other questions about the same facts, asked in the same way."""
-        return metrics.mark_by_rules(self._ask(probe.greedy, questions), self._every)
+        return metrics.mark_by_rules(self._ask(self._greedy, questions), self._every)
 
     def _ask(self, ask: Callable[..., Any], questions: pd.DataFrame, **how: Any) -> pd.DataFrame:
         def answers(model: Model) -> pd.DataFrame:
             how["max_new_tokens"] = self.parameters["max_new_tokens"]
-            # in the invented world a newline ends an answer
-            how["skip_newlines"] = self.parameters["data"] not in WORLDS
             return ask(model, questions, prompt_format=self.formats[model.name], **how)
 
         return self.concat_over_models(answers)
