@@ -98,13 +98,10 @@ class Study(study.Study):
         sets = self._sets(self.samples)
         return sets.assign(clusters=probe.meanings(sets["texts"], self.encoder, self.nli))
 
-    @cached_property
-    def p_true(self) -> pd.DataFrame:
-        """model, group_id and P(true) of each greedy answer (`wording.probe.probability_true`)."""
-        first = self.marked[self.marked["variant"] == 0]
-        of, models = first.groupby("model").get_group, self.models
-        asked = [of(m.name).assign(p_true=probe.probability_true(m, of(m.name))) for m in models]
-        return pd.concat(asked)[[*metrics.KEY, "p_true"]]
+    def p_true(self, model: Model) -> pd.DataFrame:
+        """model, group_id and P(true) of its greedy answers (`wording.probe.probability_true`)."""
+        first = self.marked.query("variant == 0 and model == @model.name")
+        return first[metrics.KEY].assign(p_true=probe.probability_true(model, first))
 
     @cached_property
     def bare_sets(self) -> pd.DataFrame:
