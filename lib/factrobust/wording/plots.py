@@ -1,6 +1,6 @@
 """Figures of part 3, robustness to wording (paper 3). Tables and errors as `plots.blocks` says."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from textwrap import shorten
 from typing import Any
 
@@ -112,9 +112,9 @@ def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model")
     return blocks.forest(table, "relation", rows, panel=panel, by=by, xlabel=xlabel, what=what)[0]
 
 
-def correctness_by_consistency(table: pd.DataFrame, named: Sequence[str]) -> Figure:
+def correctness_by_consistency(table: pd.DataFrame, named: Mapping[str, str]) -> Figure:
     """Figure 3: correctness of each relation against its consistency, a panel a measure. `table`:
-    model, measure, relation, correctness, consistency, n; `named` relations are labelled."""
+    model, measure, relation, correctness, consistency, n; `named` are labelled: {relation: model}."""
     looks = style.looks(table["model"])
     fig, panels = blocks.panels(
         table, "measure", height=3.0, what="questions a relation",
@@ -124,8 +124,9 @@ def correctness_by_consistency(table: pd.DataFrame, named: Sequence[str]) -> Fig
         for model, look in looks.items():
             of = part[part["model"] == model]
             axis.plot(of["consistency"], of["correctness"], look.marker, color=look.colour)
-        for row in part[part["relation"].isin(named)].itertuples():
-            at: dict[str, Any] = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": 7}
+        for row in part[part["relation"].map(named) == part["model"]].itertuples():
+            at: dict[str, Any] = {"xytext": (0, -11), "textcoords": "offset points", "fontsize": 7}
+            at |= {"ha": "center", "color": looks[str(row.model)].colour}
             axis.annotate(style.name(str(row.relation)), (row.consistency, row.correctness), **at)
         axis.margins(x=0.15)
     return blocks.legend(fig, blocks.keys(looks, ls=""))
