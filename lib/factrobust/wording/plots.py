@@ -151,7 +151,7 @@ def within_and_between(table: pd.DataFrame) -> Figure:
             inside = level == "within"
             name = PREDICTORS.get(predictor.lower(), predictor)
             axis.set(xlabel=f"{name}{', minus its relation' if inside else ''}")
-            axis.set_ylabel("right answers" + (", minus the relation's share" if inside else ""))
+            axis.set_ylabel("right answers" + (",\nminus the relation's share" if inside else ""))
             axis.set_title("questions within relations" if inside else "relations")
     return blocks.legend(fig, blocks.keys(looks))
 
