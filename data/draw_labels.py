@@ -151,7 +151,8 @@ def main(arguments: list[str] | None = None, folder: Path = DATA / "labels") -> 
                 continue
         differs = True
         if not check:
-            new = table.merge(old, on=drawn, how="left").fillna("")
+            # a row keeps its labels wherever it now stands
+            new = table.merge(old.drop(columns="label_id"), on=drawn[1:], how="left").fillna("")
             new.to_csv(path, index=False, lineterminator="\n")
         print(f"{path.name} differs from the draw" if check else f"{path.name} written")
     return int(differs and check)

@@ -29,11 +29,11 @@ QUOTED = """
 2 time: what a model adds to the order of the holders and the usual length of a term (bits a year) ; 2-time/table-office-order ; measure == 'bits'
 3 wording: correctness of the original questions ; 3-wording/table-correctness ; n > 0
 3 wording: consistency of the answers to paraphrases, SCons ; 3-wording/table-consistency ; n > 0
-3 wording: of the variance of right answers, the share of facts ; 3-wording/figure-variance ; relation == 'all' and source == 'fact'
-3 wording: the share of wordings, the same for all facts ; 3-wording/figure-variance ; relation == 'all' and source == 'wording'
-3 wording: AUC of certainty (Cert) as a sign of a right answer ; 3-wording/table-ladder ; predictor == 'Cert' and measure == 'auc'
-3 wording: the same of the relation alone ; 3-wording/table-ladder ; predictor == 'relation alone' and measure == 'auc'
-3 wording: the same of Cert within relations ; 3-wording/table-ladder ; predictor == 'Cert' and measure == 'auc_within'
+3 wording: before rounding to right or wrong, the share of facts in the variance ; 3-wording/table-latent ; source == 'fact'
+3 wording: the share of the interaction, a wording that breaks this fact and not that one ; 3-wording/table-latent ; source == 'interaction'
+3 wording: AUC within relations, as a sign of a right answer, of one answer's log-probability ; 3-wording/table-ladder ; predictor == 'sum' and measure == 'auc_within'
+3 wording: the same of the certainty of ten samples, Cert ; 3-wording/table-ladder ; predictor == 'Cert' and measure == 'auc_within'
+3 wording: the same of the consistency over wordings, SCons ; 3-wording/table-ladder ; predictor == 'SCons' and measure == 'auc_within'
 4 context: answers that follow a contradicting context, of those that make sense ; 4-context/table-sound ; source == 'contextual'
 4 context: right answers, without a context ; 4-context/table-contexts ; facts == 'all' and context == 'none'
 4 context: right answers, with a true one ; 4-context/table-contexts ; facts == 'all' and context == 'true'

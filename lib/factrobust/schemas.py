@@ -128,9 +128,9 @@ HolderScores = _table(
 )
 Responses = _table(
     "Answers to wordings; sampled ones have a column `sample`, their number (part 3).",
-    "model prompt_format question_id group_id variant relation prompt text raw logprobs",
-    text=_column("text", "the first sentence of what it said"),
-    logprobs=_column("any", "list of the log-probabilities of the tokens of raw"),
+    "model prompt_format question_id group_id variant relation prompt text raw logprobs first",
+    text=_column("text", "the first sentence of what it said, after leading newlines"),
+    logprobs=_column("any", "list of the log-probabilities of the tokens up to the end of text"),
 )
 ContextResults = _table(
     "Answers without and with a context, and their perplexities (part 4).",
@@ -169,15 +169,16 @@ MarkedResponses = _table(
 )
 AnswerSets = _table(
     "All answers, or all samples, of a model to one question (part 3).",
-    "model group_id texts n_answers n_empty logprob int_sim",
+    "model group_id texts n_answers n_empty logprob tokens int_sim",
     logprob=_column("number?", "mean over answers of their tokens' mean log P"),
 )
 Groups = _table(
     "A question with what may predict that it is answered rightly (part 3).",
     "model group_id relation correct substring accuracy scons_raw scons cert_raw cert scons_bare "
-    "n_answers n_empty agreement logprob predictive_entropy string_entropy semantic_entropy rouge_l "
+    "n_answers n_empty agreement logprob logprob_sum logprob_first logprob_least n_tokens predictive_entropy string_entropy semantic_entropy rouge_l "
     "log_popularity",
     logprob=_column("number?", "mean log P of the original's greedy tokens", high=0),
+    n_tokens=_column("whole", "how many these are", low=0),
 )
 MarkedContext = _table(
     "Answers with a context, and where they come from (part 4).",

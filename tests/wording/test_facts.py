@@ -53,7 +53,7 @@ def test_embedded_facts_are_all_asked():
     per_relation = load_paraphrases().groupby("relation").size()
     assert alternatives.eq(alternatives.index.str.split("/").str[0].map(per_relation)).all()
     assert not table["question"].str.contains(r"[{}]|\.\.$|\?\?$| $").any()
-    assert counts == {"repeated_questions": 0, "no_popularity": facts["popularity"].eq(0).sum()}
+    assert counts == {"repeated_questions": 0, "no_popularity": len(facts)}  # page views or none
 
 
 def test_facts_by_hand(facts):
@@ -67,18 +67,12 @@ def test_facts_by_hand(facts):
     ]  # fmt: skip
     assert table["prefix"].eq("The Netherlands is the capital of").all()
     assert table["answers"].tolist() == [["X", "Y", "Z"]] * 4
-    assert table["popularity"].eq(2.5).all()
-    # ln of 10 ** 2.5
-    assert table["log_popularity"].tolist() == pytest.approx([2.5 * math.log(10)] * 4)
+    # How often words stand in texts is no popularity of a subject.
+    assert table[["popularity", "log_popularity"]].isna().all(axis=None)
     # A sentence has one full stop.
     table = paraphrased(facts("Martin Luther King Jr.,father,X,,1\n")).table
     assert "Name the father of Martin Luther King Jr." in table["question"].tolist()
     assert not table["question"].str.contains("..", regex=False).any()
-    # A popularity of zero or none has no logarithm.
-    table, counts, *_ = paraphrased(facts("A,father,X,,0\nB,father,X,,\nC,father,X,,1\n"))
-    unknown = table.loc[table["log_popularity"].isna(), "group_id"].unique()
-    assert unknown.tolist() == ["father/a", "father/b"]
-    assert counts["no_popularity"] == 2
 
 
 def test_a_relation_without_templates_leaves_one_question(facts):
@@ -189,6 +183,9 @@ def test_quality_pairs_never_ask_the_same_and_need_no_embedded_fact():
     assert set(map(tuple, shuffled[key].to_numpy())) == set(map(tuple, pairs[key].to_numpy()))
     mine = quality_pairs(groups({"sport": 2, "capital": 1}))
     assert mine["pair"].value_counts().to_dict() == {"paraphrase": 6, "other subject": 2}
+    # Capitals, cities, colors and composers share no subject with another relation.
+    alone = pairs.loc[pairs["pair"] == "nonsense", "relation"].unique()
+    assert sorted(alone) == ["capital", "capital_of", "color", "composer", "country"]
 
 
 def test_questions_are_the_facts_with_paraphrases_or_your_own(write) -> None:
@@ -200,5 +197,41 @@ def test_questions_are_the_facts_with_paraphrases_or_your_own(write) -> None:
     path = write("group_id,question,answers\na,Who?,Ann\na,Which person?,Ann\n")
     table, _, _ = wordings.load_named_questions(str(path))
     assert table["relation"].tolist() == ["own", "own"]
-    with pytest.raises(ValueError, match="'popqa'; known are"):
-        wordings.load_named_questions("popqa")
+    with pytest.raises(ValueError, match="'pop_qa'; known are"):
+        wordings.load_named_questions("pop_qa")
+
+
+def test_the_embedded_questions_of_popqa_are_asked_in_our_wordings():
+    table, counts, *_ = wordings.load_named_questions("popqa:data/popqa.csv")
+    own = table[table["variant"] == 0].set_index("group_id")
+    assert (len(own), own["relation"].nunique()) == (1000, 16)
+    first = own.loc["composer/10207"]  # the first line of the file
+    assert first["question"] == "Who was the composer of Easy Living?"
+    assert first["answers"] == ["Ralph Rainger", "Ralph Reichenthal"]
+    assert (first["popularity"], first["log_popularity"]) == (1381, pytest.approx(math.log(1381)))
+    other = table[table["group_id"] == "composer/10207"].set_index("variant")["question"]
+    assert other[1] == "Which composer wrote Easy Living?"
+    each = load_paraphrases().groupby("relation").size()
+    full = own["relation"].map(each).sum() + len(own)
+    assert (len(table), counts["repeated_questions"]) == (full, 0)
+
+
+def test_new_templates_have_one_of_each_form_and_are_new():
+    new, old = load_paraphrases(wordings.NEW), load_paraphrases()
+    forms = wordings.load_forms(wordings.NEW).query("variant > 0")
+    assert forms.groupby("relation")["form"].nunique().eq(4).all()
+    assert (len(new), new["relation"].nunique()) == (64, 16)
+    known = {*old["paraphrase"], *load_relations()["question"]}
+    assert not known.intersection(new["paraphrase"])
+
+
+@pytest.mark.parametrize(("template", "form"), [
+    ("Who wrote {subject}?", "plain question"), ("By whom was {subject} written?", "plain question"),
+    ("Name the writer of {subject}.", "command"), ("Tell me the sport of {subject}.", "command"),
+    ("Can you name the country of {subject}?", "request"),
+    ("{subject} is a city in which country?", "question word last"),
+    ("The capital of {subject} is called what?", "question word last"),
+    ("Whatever {subject} is, who made it?", "question word last"),
+])  # fmt: skip
+def test_the_form_of_a_template(template, form):
+    assert wordings._form(template) == form

@@ -126,7 +126,7 @@ def test_order_of_rows_does_not_matter():
 
 
 def test_a_model_that_is_named_twice_is_met():
-    responses = said(["a", "b"]).assign(prompt="p", raw="a", logprobs=[[-1.0]] * 2)
+    responses = said(["a", "b"]).assign(prompt="p", raw="a", first="text", logprobs=[[-1.0]] * 2)
     marked = metrics.mark_by_rules(responses)
     schemas.MarkedResponses.validate(marked)
     with pytest.raises(SchemaError, match="not unique"):
@@ -281,6 +281,7 @@ def test_what_an_answer_says_beyond_its_question():
 def test_the_gallery_shows_what_is_typical_of_each_kind():
     scons = [0.9, 0.8, 0.7, 0.65, 0.4, 0.3, 0.2, 0.1]
     groups = pd.DataFrame({"model": "m", "group_id": [*"abcdefgh"], "scons": scons})
+    groups["relation"] = "r"
     groups["correct"] = [True, True, True, False, True, False, False, False]
     table = metrics.gallery(groups)
     # The median is 0.525; medians of the kinds are 0.8 (a, b, c), 0.65, 0.4 and 0.2 (f, g, h).
@@ -307,3 +308,57 @@ def test_correlations_across_relations_and_within_them():
     expected = {"across relations": -1, "within relations": -3 / np.sqrt(8 * 7 / 6)}
     assert found["r"].to_dict() == pytest.approx(expected)
     assert found["n"].to_dict() == {"across relations": 2, "within relations": 5}
+
+
+def test_what_one_answer_tells():
+    rows = pd.Series([[-1.0, -3.0, -0.5], [-2.0], []], index=list("abc"))
+    table = metrics.one_answer(rows)
+    names = ["logprob_sum", "logprob_first", "logprob_least", "logprob", "n_tokens"]
+    assert table.loc["a", names].tolist() == [-4.5, -1, -3, -1.5, 3]
+    assert table.loc["b", names].tolist() == [-2, -2, -2, -2, 1]
+    assert table.loc["c", names[:4]].isna().all()
+    assert table.loc["c", "n_tokens"] == 0
+
+
+def answered(x: np.ndarray) -> pd.DataFrame:
+    """A table [fact, wording] of right answers as rows."""
+    fact, variant = np.indices(x.shape).reshape(2, -1)
+    names = [f"f{i:04d}" for i in fact]
+    table = {"model": "m", "relation": "r", "group_id": names, "variant": variant}
+    return pd.DataFrame(table | {"correct": x.astype(bool).ravel()})
+
+
+def test_the_nested_table_by_hand():
+    x = np.array([[1, 0, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]])
+    made = metrics.nested(answered(x)).pivot(index="group_id", columns="variant", values="correct")
+    # Wordings keep 2, 1 and 2; the first two facts, right in two wordings, come first, by name.
+    assert made.to_numpy().astype(int).tolist() == [[1, 1, 1], [1, 0, 1], [0, 0, 0], [0, 0, 0]]
+    again = metrics.nested(answered(made.to_numpy()))["correct"]
+    assert again.tolist() == made.to_numpy().ravel().tolist()
+
+
+def test_latent_components_are_those_that_answers_were_drawn_from():
+    rng, ease = np.random.default_rng(0), np.array([-1.0, -0.5, 0, 0.2, 0.6, 1])
+    sums = ease + 1.5 * rng.normal(size=(4000, 1)) + rng.normal(size=(4000, 6))
+    found = metrics.latent_components((sums > 0).astype(float))
+    assert found == pytest.approx([2.25, ease.var(ddof=1), 1], rel=0.1)
+    # Without an interaction hardly any share is left to it, however coarse the rounding.
+    steps = ease + 3 * rng.normal(size=(4000, 1))
+    parts = metrics.latent_components((steps > 0).astype(float))
+    assert parts[2] / parts.sum() < 0.05
+    # Without wordings the noise of their estimates is taken off.
+    same = 1.5 * rng.normal(size=(30, 1)) + rng.normal(size=(30, 6)) > 0
+    shares = metrics.latent_shares(answered(same)).set_index("source")["share"]
+    assert shares["wording"] < 0.1
+    assert shares.sum() == pytest.approx(1)
+
+
+def test_between_and_within_relations():
+    table = pd.DataFrame({"relation": list("aabb"), "x": [0.0, 0.2, 0.8, 1.0]})
+    table = table.assign(model="m", group_id=list("pqrs"), correct=[True, False, True, True])
+    between, within = metrics.between_and_within(table, {"x": "SCons"}, bins=2)
+    assert between[["relation", "x", "mean", "n"]].values.tolist() == [
+        ["a", pytest.approx(0.1), 0.5, 2], ["b", pytest.approx(0.9), 1.0, 2],
+    ]  # fmt: skip
+    assert within["x"].tolist() == pytest.approx([-0.1, 0.1, -0.1, 0.1])
+    assert within["correct"].tolist() == [0.5, -0.5, 0, 0]

@@ -89,18 +89,31 @@ def test_relations_stand_by_their_mean_in_the_first_panel(check, intervals, mode
 
 
 def test_correctness_by_consistency(check, models, intervals, points):
-    table = intervals(model=models, relation=RELATIONS, n=12)
-    table = table.rename(columns={"mean": "correctness"}).assign(
-        consistency=1 - table["mean"], r=0.536
+    table = intervals(model=models, measure=["SCons", "bare SCons"], relation=RELATIONS, n=12)
+    table = table.rename(columns={"mean": "correctness"})
+    table = table.assign(consistency=1 - table["correctness"])
+    fig = check(plots.correctness_by_consistency(table, {"author": models[0]}), axes=2)
+    for axis, measure in zip(fig.axes, ("SCons", "bare SCons"), strict=True):
+        assert axis.get_title().startswith(measure)
+        own = table[table["measure"] == measure]
+        for model, look in style.looks(models).items():
+            expected = own.loc[own["model"] == model, ["consistency", "correctness"]]
+            assert points(axis, look.colour).tolist() == expected.to_numpy().tolist()
+        assert [text.get_text() for text in axis.texts] == ["author"]
+
+
+def test_within_and_between(check, models, points):
+    one = pd.DataFrame(
+        {"x": [0.1, 0.3, 0.2], "mean": [0.2, 0.6, 0.4], "low": 0.1, "high": 0.7, "n": 9}
     )
-    fig = check(plots.correctness_by_consistency(table, ["author", "sport"]), axes=len(models))
-    for axis, (model, look) in zip(fig.axes, style.looks(models).items(), strict=True):
-        own = table[table["model"] == model]
-        expected = own[["consistency", "correctness"]].to_numpy().tolist()
-        assert points(axis, look.colour).tolist() == expected
-        assert axis.get_title().endswith("n = 12 questions a relation, r = 0.54")
-        named = {text.get_text(): list(text.xy) for text in axis.texts}
-        assert named == {"author": expected[0], "sport": expected[3]}
+    cells = product(models, ("SCons", "Cert"), ("between", "within"))
+    parts = [one.assign(model=m, predictor=p, level=level) for m, p, level in cells]
+    fig = check(plots.within_and_between(pd.concat(parts)), axes=4)
+    titles = [axis.get_title() for axis in fig.axes]
+    assert titles == ["relations", "questions within relations"] * 2
+    for axis in fig.axes:
+        line = axis.lines[0].get_xydata()  # through the points, which lie on it
+        assert line == pytest.approx(np.array([[0.1, 0.2], [0.3, 0.6]]))
 
 
 def test_labelled_pairs_are_counted_by_cosine(check, entries):
@@ -112,24 +125,6 @@ def test_labelled_pairs_are_counted_by_cosine(check, entries):
     heights = [c.get_paths()[0].vertices[:, 1].max() for c in fig.axes[0].collections]
     assert sorted(heights) == [1, 2]
     assert fig.axes[0].lines[-1].get_xdata() == [0.8, 0.8]
-
-
-def test_predictor_distributions(check, models, rows, entries):
-    values = np.linspace(0, 1, 5)
-    cells = product(models, enumerate(RELATIONS), ("cert", "log_popularity"))
-    table = pd.concat(
-        pd.DataFrame({"model": m, "relation": r, "predictor": p, "value": values + k})
-        for m, (k, r), p in cells
-    )
-    table["group_id"] = [f"q{i}" for i in range(len(table))]
-    fig = check(plots.predictor_distributions(table), axes=2)
-    assert [axis.get_xlabel() for axis in fig.axes] == ["popularity, log(SPop)", "certainty, Cert"]
-    assert rows(fig.axes[0])[2] == "place of birth"
-    assert len(entries(fig)) == len(models)
-    quartiles = np.vstack([line.get_xydata() for line in fig.axes[0].lines])
-    for row in range(4):  # of each model the lower, the median and the upper
-        here = quartiles[np.abs(quartiles[:, 1] - row) < 0.5, 0]
-        assert sorted(set(here.round(6))) == [row + 0.25, row + 0.5, row + 0.75]
 
 
 def test_binned_correctness(check):
@@ -146,31 +141,6 @@ def test_binned_correctness(check):
     assert lines == pytest.approx(np.array(expected))
 
 
-def test_calibration_says_the_questions_of_each_bin(check, models, points):
-    one = pd.DataFrame({"bin": [1, 0], "predicted": [0.8, 0.1], "observed": [0.9, 0.2]})
-    one = one.assign(low=[0.5, NAN], high=[1.0, NAN], n=[5, 70])
-    table = pd.concat(one.assign(model=m) for m in models)
-    fig = check(plots.calibration(table), axes=len(models))
-    for axis, look in zip(fig.axes, style.looks(models).values(), strict=True):
-        assert points(axis, look.colour).tolist() == [[0.1, 0.2], [0.8, 0.9]]
-        says = {text.get_text(): text.get_position()[0] for text in axis.texts}
-        assert says == {"70": 0.1, "5": 0.8}
-        assert axis.lines[-1].get_xydata().tolist() == [[0, 0], [1, 1]]
-        assert axis.get_title().endswith("n = 75 questions")
-
-
-def test_risk_coverage(check, models, points, entries):
-    one = pd.DataFrame({"coverage": [1.0, 0.5], "accuracy": [0.4, 0.7], "low": 0.3, "high": 0.8})
-    parts = [one.assign(model=m, score=s) for m in models for s in ("SCons", "Cert")]
-    table = pd.concat(parts).assign(n=191)
-    fig = check(plots.risk_coverage(table), axes=len(models))
-    assert entries(fig) == ["SCons", "Cert", "all answered"]
-    for axis in fig.axes:
-        for look in style.SERIES[:2]:
-            assert points(axis, look.colour).tolist() == [[0.5, 0.7], [1, 0.4]]
-        assert axis.lines[-1].get_ydata() == [0.4, 0.4]
-
-
 def test_ladder_shows_differences_to_the_relation(check, intervals, rows, points, bars):
     rungs = ["majority", "relation alone", "Cert"]
     measures = ["accuracy", "brier", "auc", "auc_within"]
@@ -185,9 +155,15 @@ def test_ladder_shows_differences_to_the_relation(check, intervals, rows, points
     assert bars(fig.axes[1]) == pytest.approx(np.array([[-0.08, 0.22], [0, 0.30]]))
 
 
-def test_equal_cost(check, intervals, models, traces, entries):
-    table = intervals(model=models, predictor=["Cert", "SCons"], budget=[1, 2, 4, 11], n=480)
-    fig = check(plots.equal_cost(table, "AUC"), axes=len(models))
-    traces(fig, table, "budget", "model", models, by="predictor")
+def test_what_tokens_buy(check, intervals, models, traces, entries):
+    table = intervals(model=models, predictor=["Cert", "SCons"], tokens=[5.5, 11, 60], n=480)
+    fig = check(plots.bought(table), axes=len(models))
     assert entries(fig) == ["Cert", "SCons", "chance"]
-    assert fig.axes[0].get_ylabel() == "AUC"
+    assert fig.axes[0].get_xlabel() == "tokens generated for a question (mean)"
+
+
+def test_right_answers_by_views(check, intervals, models, entries):
+    table = intervals(model=models, views=[10, 300, 9000], n=200)
+    fig = check(plots.by_views(table), axes=1)
+    assert fig.axes[0].get_xscale() == "log"
+    assert len(entries(fig)) == len(models)

@@ -1,11 +1,11 @@
 """Splits, predictions that only the training rows determine, and their scores by hand."""
 
-from itertools import pairwise, permutations, product
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
@@ -29,85 +29,17 @@ def test_folds_are_stratified_and_drawn_by_the_seed(simulate) -> None:
     assert prediction.folds(groups, 4, 8).tolist() != fold.tolist()
 
 
-def performance(groups: pd.DataFrame, **options: int) -> pd.DataFrame:
-    """The rows with all predictors."""
-    table = prediction.ablation(groups, **options)
-    return table[table["predictors"] == "QCat, SPop, SCons, Cert"]
-
-
-def test_performance_by_hand(simulate) -> None:
-    groups = simulate(500)
-    row = performance(groups, n_boot=200).iloc[0]
-    test = prediction.folds(groups, 5, 0) == 0
-    assert [row["n_train"], row["n_test"], row["n_unseen"]] == [400, 100, 0]
-    made = fit(groups[~test])
-    right = ((predict(made, groups[test]) > 0.5) == groups["correct"][test]).mean()
-    majority = groups["correct"][~test].mean() > 0.5
-    base = (groups["correct"][test] == majority).mean()
-    found = row[["accuracy", "baseline", "gain", "pseudo_r2"]].tolist()
-    assert found == pytest.approx([right, base, 100 * (right / base - 1), made.pseudo_r2])
-    assert row["low"] < row["accuracy"] < row["high"]
-    assert row["gain_low"] < row["gain"] < row["gain_high"]
-    assert row["fit"] == "maximum likelihood"
-
-
-def test_categories_above_a_tenth(simulate) -> None:
-    groups = simulate(400, relations="abcd")
-    rank = groups.groupby("relation").cumcount()
-    groups["correct"] &= (groups["relation"] != "a") | (rank < 10)  # at most 10 of 100
-    groups["correct"] &= groups["relation"] != "d"
-    table = performance(groups, n_boot=50)
-    assert table["categories"].tolist() == ["all", "correctness > 0.1"]
-    assert table["n_categories"].tolist() == [4, 2]
-    assert (table["n_train"] + table["n_test"]).tolist() == [400, 200]
-    assert table["fit"].tolist() == ["penalised (separated)", "maximum likelihood"]
-    own = performance(groups[groups["relation"].isin(["b", "c"])], n_boot=50)
-    pd.testing.assert_frame_equal(table[1:], own[1:])
-    assert table["accuracy"][1] == own["accuracy"][0]
-
-
-def test_performance_where_nothing_can_be_fitted(simulate) -> None:
-    wrong = simulate(50, model="n", correct=False)
-    few = simulate(4, model="o", correct=[True, False, True, False])
-    table = performance(pd.concat([simulate(300), wrong, few]), n_boot=50)
-    rows = table.set_index(["model", "categories"])
-    assert rows.loc[("n", "all"), "fit"] == "none: all 50 answers are wrong"
-    assert rows.loc[("n", "correctness > 0.1"), "fit"] == "none: there are no questions"
-    assert rows.loc[("o", "all"), "fit"] == "none: 4 questions are too few to hold one in 5 out"
-    assert rows.loc["n", ["accuracy", "baseline", "pseudo_r2"]].isna().all(axis=None)
-    assert rows.loc[("m", "all"), "fit"] == "maximum likelihood"
-
-
 def test_a_category_in_the_test_rows_only(simulate) -> None:
     groups = simulate(300)
     table = pd.concat([groups[:1].assign(relation="z"), groups[1:]])
     held = [prediction.folds(table, 5, seed)[0] == 0 for seed in range(20)]
     assert 0 < sum(held) < 20
-    row = performance(table, seed=held.index(True), n_boot=50).iloc[0]
-    assert [row["n_train"], row["n_test"], row["n_unseen"]] == [240, 59, 1]
-    assert row["fit"] == "maximum likelihood"
     made = prediction.cross_validate(table, repeats=1)
     unseen = made[made["probability"].isna()]
     assert unseen["relation"].tolist() == ["z"]
     assert unseen["fit"].tolist() == [prediction.UNSEEN]
     scored = prediction.compared(made.assign(predictor="all"), n_boot=50)
     assert scored[["n", "n_missing"]].drop_duplicates().values.tolist() == [[299, 1]]
-
-
-def test_ablation_shares_its_splits(simulate) -> None:
-    groups = simulate(300)
-    table = prediction.ablation(groups, n_boot=50)
-    assert table["predictors"].unique().tolist() == [
-        *("QCat, SPop, SCons, Cert", "QCat, SCons, Cert", "SPop, SCons, Cert", "SCons, Cert"),
-        *("Cert", "SCons"),
-    ]
-    everything = table[table["categories"] == "all"]
-    assert everything["baseline"].nunique() == 1
-    gain = 100 * (everything["accuracy"] / everything["baseline"] - 1)
-    assert everything["gain"].tolist() == pytest.approx(gain.tolist())
-    assert everything["gain"].between(everything["gain_low"], everything["gain_high"]).all()
-    assert everything["pseudo_r2"].idxmax() == everything.index[0]
-    assert (everything["n_test"] == 60).all()
 
 
 def test_cross_validation_predicts_each_question_once_a_repeat(simulate) -> None:
@@ -164,60 +96,6 @@ def test_each_question_is_in_one_bin_of_the_calibration_curve() -> None:
     assert found == pytest.approx(np.array([[0, 0.1, 1], [0.6, 0.7, 1]]))
 
 
-def test_risk_coverage_by_hand() -> None:
-    rows = table([True, False, True, False], [0.9, 0.8, 0.7, 0.1])
-    curve = prediction.risk_coverage(rows, coverages=[0.25, 0.5, 0.75, 1], n_boot=100)
-    by_hand = np.array([[0.25, 1, 4], [0.5, 1 / 2, 4], [0.75, 2 / 3, 4], [1, 1 / 2, 4]])
-    assert curve[["coverage", "accuracy", "n"]].to_numpy() == pytest.approx(by_hand)
-    # Between questions: one and a half of them, the second wrong.
-    between = prediction.risk_coverage(rows, coverages=[0.375], n_boot=10)
-    assert between["accuracy"].tolist() == pytest.approx([1 / 1.5])
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), min_size=1, max_size=6), st.data())
-@example([(True, 2), (False, 1), (False, 1), (True, 1)], None)
-def test_equal_scores_are_answered_in_any_order(rows: list, data: st.DataObject | None) -> None:
-    k = data.draw(st.integers(1, len(rows))) if data else 2
-    orders = [o for o in permutations(rows) if all(a[1] >= b[1] for a, b in pairwise(o))]
-    expected = np.mean([np.mean([y for y, _ in order[:k]]) for order in orders])
-    y, x = map(list, zip(*rows, strict=True))
-    answers = table(y, [0.0] * len(y), cert=x)
-    curve = prediction.risk_coverage(answers, value="cert", coverages=[k / len(rows)], n_boot=1)
-    assert curve["accuracy"].tolist() == pytest.approx([expected])
-
-
-def test_risk_coverage_averages_repeats_and_leaves_room_for_doubt() -> None:
-    first = table([True, False, True], [0.9, 0.1, np.nan], repeat=0)
-    second = table([True, False, True], [0.1, 0.9, 0.5], repeat=1)
-    curve = prediction.risk_coverage(pd.concat([first, second]), coverages=[0.5, 1], n_boot=50)
-    assert curve["accuracy"].tolist() == pytest.approx([0.5, 0.5])
-    assert curve[["n", "n_missing"]].values.tolist() == [[2, 1]] * 2
-    # All right answers may be so by chance.
-    rows = table([True] * 6 + [False] * 6, [0.9] * 6 + [0.1] * 6)
-    curve = prediction.risk_coverage(rows, coverages=[0.5], n_boot=50)
-    low = binomial_interval(6, 6)[0]
-    assert curve[["accuracy", "low", "high"]].values.tolist() == [[1, pytest.approx(float(low)), 1]]
-    # Whole relations may be drawn.
-    rows = table([True, True, False, True] * 3, [0.9, 0.8, 0.7, 0.6] * 3)
-    rows["relation"] = ["a", "a", "b", "b"] * 3
-    by_relation = prediction.risk_coverage(rows, coverages=[1], cluster="relation")
-    # Of two relations, (1, 1) and (0, 1): both twice with probability 1/4 each.
-    assert by_relation[["low", "accuracy", "high", "n"]].values.tolist() == [[0.5, 0.75, 1, 12]]
-
-
-def test_resamples_weigh_questions() -> None:
-    """A question drawn w times counts as w questions."""
-    y, x = np.array([1.0, 0.0, 1.0, 0.0]), np.array([0.9, 0.8, 0.8, 0.2])
-    times = np.array([2, 1, 3, 0])
-    correct, score = np.repeat(y, times).tolist(), np.repeat(x, times).tolist()
-    weights = times[None, :].astype(float)
-    for coverage in (0.25, 0.5, 0.9, 1):
-        curve = prediction.risk_coverage(table(correct, score), coverages=[coverage], n_boot=1)
-        found = prediction._covered(coverage, weights, y, x)
-        assert found.tolist() == pytest.approx(curve["accuracy"].tolist())
-
-
 def test_the_relation_alone_by_hand() -> None:
     train = pd.DataFrame({"relation": list("aaab"), "correct": [True, True, False, False]})
     test = pd.DataFrame({"relation": list("abz")})
@@ -235,22 +113,20 @@ def test_the_relation_alone_by_hand() -> None:
 
 def test_every_rung_of_the_ladder_stands_on_the_same_folds(simulate) -> None:
     groups = simulate(150).assign(extra=np.linspace(0, 1, 150))
-    made = prediction.ladder(groups, {"Cert": "cert", "other": "extra"}, repeats=2)
-    assert made["predictor"].unique().tolist() == [
-        *("random", "majority", "relation alone", "Cert", "other", "all measures"),
-        *("relation and all", "the paper's model"),
-    ]
-    keys = ["repeat", "group_id"]
-    folds = made.pivot(index=keys, columns="predictor", values="fold")
+    sets = {
+        "Cert": ("Cert",),
+        "both": ("QCat", "cert", "extra"),
+        "paper": ("QCat", "SCons", "Cert"),
+    }
+    made = prediction.ladder(groups, sets, repeats=2)
+    assert made["predictor"].unique().tolist() == ["majority", "relation alone", *sets]
+    folds = made.pivot(index=["repeat", "group_id"], columns="predictor", values="fold")
     assert (folds.nunique(axis=1) == 1).all()
     held = made[(made["repeat"] == 1) & (made["fold"] == 2)]
     test = groups["group_id"].isin(held["group_id"])
-    for name, columns, interactions in (
-        ("Cert", ["cert"], True),
-        ("relation and all", ["QCat", "cert", "extra"], False),
-        ("the paper's model", ["QCat", "SPop", "SCons", "Cert"], True),
-    ):
-        fitted = fit(groups[~test], columns, interactions=interactions)
+    # By the paper's names each category has its own slopes, by those of columns all have one.
+    for name, interactions in (("Cert", True), ("both", False), ("paper", True)):
+        fitted = fit(groups[~test], sets[name], interactions=interactions)
         found = held.loc[held["predictor"] == name, "probability"]
         assert found.tolist() == pytest.approx(predict(fitted, groups[test]).tolist())
     majority = held.loc[held["predictor"] == "majority", "probability"]
@@ -356,14 +232,17 @@ def test_a_relation_drawn_twice_makes_no_pairs_with_its_copy() -> None:
 
 
 def test_what_is_paid_for() -> None:
-    def sets(texts: list[list[str]]) -> pd.DataFrame:
-        return pd.DataFrame({"model": "m", "group_id": ["q", "r"], "texts": texts})
+    def sets(texts: list[list[str]], tokens: list[list[int]]) -> pd.DataFrame:
+        return pd.DataFrame(
+            {"model": "m", "group_id": ["q", "r"], "texts": texts, "tokens": tokens}
+        )
 
-    answers = sets([["g", "p1", "p2"], ["h", "p3"]])
-    samples = sets([["s1", "s2", "s3"], ["t1", "t2", "t3"]])
+    answers = sets([["g", "p1", "p2"], ["h", "p3"]], [[1, 2, 4], [3, 5]])
+    samples = sets([["s1", "s2", "s3"], ["t1", "t2", "t3"]], [[10, 20, 40], [7, 8, 9]])
     table = prediction.equal_budget_texts(answers, samples, [2, 3]).drop(columns="model")
     # The second question has two wordings: more samples than that are not paid for either.
     assert table.values.tolist() == [
-        ["q", 2, 2, ["g", "p1"], ["g", "s1"]], ["q", 3, 3, ["g", "p1", "p2"], ["g", "s1", "s2"]],
-        ["r", 2, 2, ["h", "p3"], ["h", "t1"]], ["r", 3, 2, ["h", "p3"], ["h", "t1"]],
+        ["q", 2, 2, ["g", "p1"], ["g", "s1"], 3, 11],
+        ["q", 3, 3, ["g", "p1", "p2"], ["g", "s1", "s2"], 7, 31],
+        ["r", 2, 2, ["h", "p3"], ["h", "t1"], 8, 10], ["r", 3, 2, ["h", "p3"], ["h", "t1"], 8, 10],
     ]  # fmt: skip

@@ -92,18 +92,52 @@ def test_prompt_is_the_papers(toy, questions):
 
 def test_greedy_answers(toy, questions):
     made = probe.greedy(toy, questions)
-    added = ["prompt", "text", "raw", "logprobs"]
+    added = ["prompt", "text", "raw", "logprobs", "first"]
     assert list(made) == ["model", "prompt_format", *questions, *added]
     pd.testing.assert_frame_equal(made[list(questions)], questions.reset_index(drop=True))
     assert made["prompt"].tolist() == TEXTS
     assert made[["model", "prompt_format"]].eq(["toy", "question"]).all(axis=None)
     nairobi = ["Nairobi", "Mombasa", "Nairobi", "Nairobi"]
-    assert made["text"].tolist() == [*nairobi, "Lima", "", "D.C.", "D.C."]
+    # After "Chad?" a newline comes first, and is skipped.
+    assert made["text"].tolist() == [*nairobi, "Lima", "never", "D.C.", "D.C."]
+    assert made["first"].tolist() == [*["text"] * 5, "newline", "text", "text"]
     # What was cut, and nothing after the first line.
     assert made["raw"].tolist()[:2] == [" Nairobi. It is", " Mombasa. It is"]
-    assert made["raw"].tolist()[4:7] == [" Lima", "", " D.C. This"]
+    assert made["raw"].tolist()[4:7] == [" Lima", "\n never", " D.C. This"]
+    # Of the tokens up to the sentence's end: " Nairobi" alone, the newline and " never", " D" to ". ".
     assert made["logprobs"][4] == pytest.approx([math.log(0.7), math.log(0.9)], abs=1e-6)
-    assert made["logprobs"].map(len).tolist()[:6] == [4, 4, 4, 4, 2, 0]
+    assert made["logprobs"].map(len).tolist()[:7] == [1, 1, 1, 1, 2, 2, 3]
+
+
+def test_newlines_are_skipped_and_the_end_of_a_text_is_told_from_them(toy_model, questions):
+    """A greedy answer that says nothing before a newline goes on where it was."""
+    rows = {" Chad?": {"\n": 1.0}, "\n": {"\n": 0.1, "Ndjamena": 0.5, "Abeche": 0.4}}
+    ends = {" Peru?": {"</s>": 1.0}, "Ndjamena": {"\n": 1.0}, "Abeche": {"\n": 1.0}}
+    model = toy_model(rows | ends, prompt_format="question")
+    asked = questions.iloc[[5, 4]]  # which rules Chad, which Peru
+    made = probe.greedy(model, asked, max_new_tokens=4)
+    assert made["text"].tolist() == ["Ndjamena", ""]
+    assert made["first"].tolist() == ["newline", "end"]
+    assert made["logprobs"][0] == pytest.approx([0, math.log(0.5)], abs=1e-6)
+    assert made["logprobs"][1] == []
+    # Models that were grown to end there, and all samples, stop at the newline.
+    assert set(probe.greedy(model, asked, max_new_tokens=4, skip_newlines=False)["text"]) == {""}
+    assert set(probe.sampled(model, asked, n=9, max_new_tokens=4)["text"]) == {""}
+
+
+def test_probability_true_by_hand(toy_model, questions):
+    """The prompt ends in "no?" for all answers; P(Yes) is 0.6 and P(No) 0.2: 0.75."""
+    model = toy_model({" no?": {" Yes": 0.6, " No": 0.2, " so": 0.2}}, prompt_format="question")
+    made = probe.greedy(model, questions)
+    assert probe.probability_true(model, made) == pytest.approx(np.full(len(questions), 0.75))
+
+
+def test_what_is_said_at_once_is_not_asked_again(questions):
+    parrot = Parrot({TEXTS[0]: "", TEXTS[1]: " \n"})
+    made = probe.greedy(parrot, questions)
+    assert parrot.calls[1] == TEXTS[:2]
+    assert parrot.settings["stop"] == []
+    assert made["first"].tolist()[:3] == ["end", "newline", "text"]
 
 
 def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(questions, monkeypatch):

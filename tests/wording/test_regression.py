@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+from scipy.special import expit
 
 from factrobust.statistics import binomial_interval
 from factrobust.wording import regression
@@ -214,32 +215,33 @@ def test_within(simulate) -> None:
 
 
 def test_binned_correctness_by_hand():
-    # Category a: its central 95% (0.05 ... 0.75 of 0.0, 0.5 ... ) leaves out both ends.
-    groups = pd.DataFrame({"scons": [0.0, 0.5, 0.5, 0.6, 1.0, 1.0], "relation": list("aaaaab")})
-    groups["correct"] = [True, True, False, True, False, True]
+    # Two bins of category a: 0.1 and 0.2, then the three equal ones, whose ranks are (3 + 4 + 5) / 3 of 5.
+    groups = pd.DataFrame({"scons": [0.1, 0.2, 0.5, 0.5, 0.5, 1.0], "relation": list("aaaaab")})
+    groups["correct"] = [True, False, False, True, True, True]
     groups = groups.assign(model="m", cert=0.0, log_popularity=0.0)
     table = regression.binned_correctness(groups, bins=2)
-    table = table[table["predictor"] == "SCons"]
+    assert table["predictor"].unique().tolist() == ["SCons"]  # the others have one value
     found = table[["relation", "midpoint", "correct", "n"]].values.tolist()
-    # 0.5 lies on the edge of the bins, and belongs to the upper; 1.0 is in the last.
-    assert found == [["a", 0.75, pytest.approx(2 / 3), 3], ["b", 0.75, 1.0, 1]]
-    low, high = binomial_interval([2, 1], [3, 1])
+    two = pytest.approx(2 / 3)
+    assert found == [["a", pytest.approx(0.15), 0.5, 2], ["a", 0.5, two, 3], ["b", 1.0, 1.0, 1]]
+    low, high = binomial_interval([1, 2, 1], [2, 3, 1])
     assert table["low"].tolist() == pytest.approx(low.tolist())
     assert table["high"].tolist() == pytest.approx(high.tolist())
 
 
-def test_bins_of_each_model_and_predictor(simulate) -> None:
-    groups = pd.concat([simulate(900), simulate(900, model="n", seed=1)])
-    groups["cert"] = 0.7  # no range: one bin
-    table = regression.binned_correctness(groups, bins=15)
-    assert table["predictor"].unique().tolist() == ["Cert", "SCons", "SPop"]
-    cert = table[table["predictor"] == "Cert"]
-    assert cert["midpoint"].tolist() == pytest.approx([0.7] * 6)
-    shares = groups.groupby(["model", "relation"])["correct"].mean()
-    assert cert["correct"].tolist() == pytest.approx(shares.tolist())
-    # 95% of each category's 300 questions are kept, in bins of equal width.
-    scons = table[(table["predictor"] == "SCons") & (table["model"] == "m")]
-    assert scons.groupby("relation")["n"].sum().between(282, 286).all()
-    x = groups.loc[groups["model"] == "m", "scons"]
-    steps = (scons["midpoint"] - x.min()) / (np.ptp(x) / 15) - 0.5
-    assert np.allclose(steps, steps.round())
+def test_odds_ratios_with_and_without_relations_are_simpsons():
+    """Within each relation a larger SCons is right more often (odds times e a standard deviation);
+    relations with a larger SCons are right less often."""
+    rng = np.random.default_rng(0)
+    n, relation = 16000, np.repeat(np.arange(16), 1000)
+    inside = rng.normal(size=n)
+    scons = inside + relation * 0.5
+    right = rng.random(n) < expit(inside - 0.6 * (relation - 7.5))
+    table = pd.DataFrame({"model": "m", "relation": relation.astype(str), "correct": right})
+    table = table.assign(group_id=np.arange(n).astype(str), scons=scons)
+    alone = regression.odds_ratios(table, ("SCons",)).iloc[0]
+    assert alone["high"] < 1
+    within = regression.odds_ratios(table, ("QCat", "SCons")).iloc[0]
+    assert within["low"] < np.exp(scons.std()) < within["high"]
+    assert within["high"] / within["low"] < 1.5
+    assert within[["n", "relations"]].tolist() == [n, 16]

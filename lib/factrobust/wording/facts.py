@@ -1,5 +1,6 @@
 """Questions that ask for the same thing in other words: paraphrases of facts, and groups of your own."""
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -19,10 +20,12 @@ from factrobust.datasets.official import (
     read_rows,
     texts_of,
 )
+from factrobust.datasets.official import popqa as official_popqa
 from factrobust.draws import hash48, in_turns
 from factrobust.paths import DATA
 
 PARAPHRASES = DATA / "paraphrases.csv"
+NEW = DATA / "new_paraphrases.csv"  # asked after the findings about the others were written down
 COLUMNS = tuple(schemas.Questions.columns)
 QUESTIONS_SCHEMA = tables.csv_schema(
     ("group_id", "question", "answers"),
@@ -36,31 +39,53 @@ QUESTIONS_SCHEMA = tables.csv_schema(
 )
 
 
-def load_paraphrases() -> pd.DataFrame:
-    """Return the templates of PopQA's 16 relations, 3 to 10 each: relation, paraphrase (with
-    {subject} once)."""
-    return tables.read_csv(PARAPHRASES)
+def load_paraphrases(path: Path = PARAPHRASES) -> pd.DataFrame:
+    """Return the templates of PopQA's 16 relations, 3 to 10 each (of NEW 4): relation, paraphrase
+    (with {subject} once)."""
+    return tables.read_csv(path)
 
 
-def paraphrased(facts: pd.DataFrame) -> tables.Loaded:
+def load_forms(path: Path = PARAPHRASES) -> pd.DataFrame:
+    """The form of each template of the file, and of the relations' own questions (variant 0), a row a
+    relation and variant: "command" (name, say, tell me ...), "request" (can, could you ...),
+    "question word last" (behind the subject) or "plain question"."""
+    templates = load_paraphrases(path)
+    templates["variant"] = templates.groupby("relation").cumcount() + 1
+    own = fact_tables.load_relations().loc[templates["relation"].unique()].reset_index()
+    own = own.rename(columns={"question": "paraphrase"}).assign(variant=0)
+    table = pd.concat([own, templates])[["relation", "variant", "paraphrase"]]
+    return table.assign(form=table["paraphrase"].map(_form)).drop(columns="paraphrase")
+
+
+def _form(template: str) -> str:
+    for name, begins in {"command": "Name|Say|Tell", "request": "Can you|Could you"}.items():
+        if re.match(rf"({begins})\b", template):
+            return name
+    asks = re.search(r"\b(who|whom|whose|which|what|how|where)\b", template, re.IGNORECASE)
+    early = asks and asks.start() < template.index("{subject}")
+    return "plain question" if early else "question word last"
+
+
+def paraphrased(facts: pd.DataFrame, templates: Path = PARAPHRASES) -> tables.Loaded:
     """Each fact's own question (variant 0), then its paraphrases (1, 2, ...), as `grouped` returns
     them.
 
-    The prefix is the fact's, whatever the wording. log_popularity is the natural logarithm of the
-    subject's frequency per billion words, of which the embedded popularity is the log10 (Zipf); NaN
-    for 0 or none.
+    The prefix is the fact's, whatever the wording, and a question of its own is kept. Popularity is
+    page views or nothing: NaN, unless the facts have a log_popularity (the frequency of a name of
+    several words, `facts.csv`'s, is a guess from that of each).
     """
-    originals = fact_tables.questions(facts)
-    zipf = originals["popularity"].where(originals["popularity"] > 0)
+    known = "log_popularity" in facts
+    originals = facts if "question" in facts else fact_tables.questions(facts)
     originals = originals.assign(
-        log_popularity=zipf * np.log(10),
+        popularity=originals["popularity"] if known else np.nan,
+        log_popularity=originals["log_popularity"] if known else np.nan,
         group_id=originals["fact_id"],
         variant=0,
         answers=pd.Series(fact_tables.answers(originals), index=originals.index, dtype=object),
     )[["subject", *COLUMNS[1:]]]
-    templates = load_paraphrases()
-    templates = templates.assign(variant=templates.groupby("relation").cumcount() + 1)
-    rows = originals.drop(columns="variant").merge(templates, on="relation")
+    wordings = load_paraphrases(templates)
+    wordings = wordings.assign(variant=wordings.groupby("relation").cumcount() + 1)
+    rows = originals.drop(columns="variant").merge(wordings, on="relation")
     # "Name the father of Martin Luther King Jr." has one full stop.
     twice = rows["subject"].str.endswith(".") & rows["paraphrase"].str.endswith("{subject}.")
     texts = np.where(twice, rows["paraphrase"].str.removesuffix("."), rows["paraphrase"])
@@ -150,7 +175,7 @@ def quality_pairs(questions: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     Columns: group_id, relation, pair, original, question. The pair "paraphrase" has a row a
     paraphrase; "other subject" asks the same about another subject of the relation; "other
     relation", of embedded facts only, asks something else about the subject, in a relation that
-    shares a subject if there is one. Draws go by names.
+    shares a subject; where there is none, any other asks "nonsense". Draws go by names.
     """
     originals = questions[questions["variant"] == 0]
     first = originals.set_index("group_id")["question"]
@@ -172,7 +197,8 @@ def quality_pairs(questions: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
         for name, relation in zip(known["group_id"], known["relation"], strict=True)
     ]
     elsewhere = [*map(fact_tables.worded, wording[drawn], subjects[known["group_id"]])]
-    unlike = known.assign(pair="other relation", question=elsewhere)
+    pair = np.where(known["relation"].isin(kin.index), "other relation", "nonsense")
+    unlike = known.assign(pair=pair, question=elsewhere)
     pairs = pd.concat([paraphrases, unlike, others], ignore_index=True)
     pairs["original"] = pairs["group_id"].map(first)
     return pairs[["group_id", "relation", "pair", "original", "question"]]
@@ -249,4 +275,11 @@ def _mended(text: str) -> str:
     return whole if is_garbled else text
 
 
-LOADERS = {"popqa_tp": popqa_tp}
+def popqa(files: list[Path], source: str) -> tables.Loaded:
+    """PopQA's own questions (`official.popqa`) with our paraphrases."""
+    facts, counts, *_ = official_popqa(files, source)
+    loaded = paraphrased(facts)
+    return loaded._replace(counts=counts | loaded.counts)
+
+
+LOADERS = {"popqa_tp": popqa_tp, "popqa": popqa}

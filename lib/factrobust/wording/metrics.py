@@ -7,22 +7,37 @@ two.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import combinations, starmap
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import minimize
+from scipy.special import log_ndtr, logsumexp
 
 from factrobust import draws
-from factrobust.statistics import Array, Interval, bootstrap_statistic, correlations, ratio
+from factrobust.regression import PRIOR_SD
+from factrobust.statistics import (
+    Array,
+    Interval,
+    bootstrap_statistic,
+    correlations,
+    exact_table,
+    ratio,
+)
 from factrobust.tables import TooFewError, stacked
 from factrobust.text import Groups, contains, normalise, per_pair
 
 KEY = ["model", "group_id"]
 BEFORE = frozenset(("new", "north", "south", "east", "west", "equatorial"))  # "New Mexico"
 SOURCES = ("fact", "wording", "interaction")
+ONE = {
+    "sum": sum,
+    "first": lambda p: next(iter(p), np.nan),
+    "least": lambda p: min(p, default=np.nan),
+}
 
 
 def has_substring(text: str, answers: Sequence[str]) -> bool:
@@ -98,9 +113,34 @@ def relation_correlations(
     return table[["model", "level", "measure", "r", "low", "high", "n"]]
 
 
+def between_and_within(
+    groups: pd.DataFrame, predictors: Mapping[str, str], *, bins: int = 8
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Two sides of a scatter plot of right answers against predictors {column: name}.
+
+    The first table has a row a model, predictor and relation: their means x and mean, with exact
+    bounds and n. The second has a row a question, without its relation's means: x is the mean of its
+    eighth (of `bins`) of the model's questions, correct lies in -1 ... 1.
+    """
+    rows = groups.rename(columns=predictors).astype({"correct": float})
+    keys = ["model", "relation", "group_id", "correct"]
+    rows = rows.melt(keys, [*predictors.values()], "predictor", value_name="x")
+    by = ["model", "predictor"]
+    relations = exact_table(rows, [*by, "relation"], "correct")
+    of_relation = rows.groupby([*by, "relation"])
+    relations = relations.merge(of_relation["x"].mean().reset_index())
+    inside = rows.assign(
+        **(rows[["x", "correct"]] - of_relation[["x", "correct"]].transform("mean"))
+    )
+    place = inside.groupby(by)["x"].rank(method="first", pct=True)
+    inside["bin"] = np.ceil(place * bins)
+    inside["x"] = inside.groupby([*by, "bin"])["x"].transform("mean")
+    return relations, inside
+
+
 def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
     """The texts of each model and group, in the order of the rows: `schemas.AnswerSets` without
-    `int_sim`."""
+    `int_sim` and `tokens`."""
     rows = rows.assign(logprob=mean_logprobs(rows["logprobs"]))
     groups = rows.groupby(KEY, sort=False)
     table = groups.agg(texts=("text", list), logprob=("logprob", "mean")).reset_index()
@@ -135,6 +175,15 @@ def mean_logprobs(logprobs: Sequence[Sequence[float]] | pd.Series) -> Array:
     return np.array([np.mean(tokens) if len(tokens) else np.nan for tokens in logprobs])
 
 
+def one_answer(logprobs: pd.Series) -> pd.DataFrame:
+    """What one answer's tokens tell: the sum, mean, first and least of their log-probabilities, and
+    their number n_tokens; without a token NaN and 0. The index is that of `logprobs`."""
+    found = {f"logprob_{name}": logprobs.map(of) for name, of in ONE.items()}
+    found = {"logprob": mean_logprobs(logprobs)} | found
+    table = pd.DataFrame(found, logprobs.index, dtype=float).mask(logprobs.map(len) == 0)
+    return table.assign(n_tokens=logprobs.map(len).astype(int))
+
+
 def predictors(
     marked: pd.DataFrame, answer_sets: pd.DataFrame, sample_sets: pd.DataFrame, bare: pd.DataFrame
 ) -> pd.DataFrame:
@@ -163,7 +212,7 @@ def predictors(
         "cert": samples["int_sim"].clip(0, 1),
         "scons_bare": bare.set_index(KEY)["int_sim"].clip(0, 1),
         **texts[["n_answers", "n_empty", "agreement"]],
-        "logprob": pd.Series(mean_logprobs(originals["logprobs"]), originals.index),
+        **one_answer(originals["logprobs"]),
         "predictive_entropy": -samples["logprob"],
         **samples[["string_entropy", "semantic_entropy", "rouge_l"]],
         "log_popularity": originals["log_popularity"],
@@ -231,10 +280,11 @@ def without_question(responses: pd.DataFrame) -> pd.DataFrame:
 def gallery(groups: pd.DataFrame) -> pd.DataFrame:
     """Of each model a typical question of each kind: consistent or not, right or wrong.
 
-    `groups` is `schemas.Groups`. Consistent is a SCons of the model's median or more, typical the
-    one nearest to the kind's median. Adds `consistent` and n, the number of the kind.
+    `groups` is `schemas.Groups`. Consistent is a SCons of the median of the model and relation or
+    more: a split over all relations would part easy ones from hard ones. Typical is the one nearest to
+    the kind's median. Adds `consistent` and n, the number of the kind.
     """
-    scons = groups.groupby("model")["scons"]
+    scons = groups.groupby(["model", "relation"])["scons"]
     table = groups.assign(consistent=groups["scons"] >= scons.transform("median"))
     kinds = table.groupby(["model", "consistent", "correct"])["scons"]
     far = (table["scons"] - kinds.transform("median")).abs().round(9)
@@ -322,6 +372,63 @@ def variance_shares(marked: pd.DataFrame, *, n_boot: int = 2000, seed: int = 0) 
             rows += _rows((model, "all"), added, parts, *sums, n_boot)
     columns = ["model", "relation", "source", "squares", "share", *Interval._fields[1:], "p"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def nested(marked: pd.DataFrame) -> pd.DataFrame:
+    """The answers as a perfectly nested table (Guttman, 1944) would have them: each wording keeps its
+    number of right answers, and they go to the facts that are right in most wordings.
+
+    That is what a degree of knowledge, which only adds to the ease of a wording, gives once it is
+    rounded to right or wrong: the interaction that is left is no more than rounding.
+    """
+    relation = ["model", "relation"]
+    known = marked.groupby([*relation, "group_id"])["correct"].mean()
+    place = (-known).groupby(relation).rank(method="first").rename("place")
+    right = marked.groupby([*relation, "variant"])["correct"].transform("sum")
+    placed = marked.join(place, on=[*relation, "group_id"])
+    return marked.assign(correct=placed["place"] <= right)
+
+
+def latent_components(x: Array) -> Array:
+    """Variances of facts, wordings and their interaction before rounding, of a table [fact, wording].
+
+    The item-response model: x_iv = 1 where a_v + s z_i + e_iv > 0, with standard normal z_i of facts
+    and e_iv of the interaction (a probit with a random intercept; Bock and Aitkin, 1981). a and s are
+    the mode of the marginal likelihood (21 Gauss-Hermite nodes) under normal priors with a standard
+    deviation of PRIOR_SD. Returns s^2, the variance of a less that of its estimates, and 1.
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(21)
+
+    def loss(b: Array) -> tuple[float, Array]:
+        t = b[:-1] + np.outer(nodes, b[-1:])  # [node, wording]
+        each = x @ log_ndtr(t).T + (1 - x) @ log_ndtr(-t).T + np.log(weights / weights.sum())
+        total = logsumexp(each, axis=1)
+        shares = np.exp(each - total[:, None])  # of each fact's likelihood, [fact, node]
+        density = -(t**2) / 2 - np.log(2 * np.pi) / 2
+        rise = (shares.T @ x) * np.exp(density - log_ndtr(t))
+        rise -= (shares.T @ (1 - x)) * np.exp(density - log_ndtr(-t))
+        gradient = np.append(rise.sum(0), nodes @ rise.sum(1))
+        return (b @ b) / PRIOR_SD**2 / 2 - total.sum(), b / PRIOR_SD**2 - gradient
+
+    found = minimize(loss, np.append(np.zeros(x.shape[1]), 1.0), jac=True, method="BFGS").x
+    steps = 1e-4 * np.eye(len(found))
+    hessian = [(loss(found + step)[1] - loss(found - step)[1]) / 2e-4 for step in steps]
+    noise = np.diag(np.linalg.inv(np.array(hessian)))[:-1].mean()
+    return np.array([found[-1] ** 2, max(0.0, found[:-1].var(ddof=1) - noise), 1.0])
+
+
+def latent_shares(marked: pd.DataFrame) -> pd.DataFrame:
+    """`latent_components` as shares of their sum: a row a model, relation and one of SOURCES, with n
+    facts. Relations of one fact, or with all answers right or wrong, are left out."""
+    rows = []
+    for (model, relation), answers in marked.groupby(["model", "relation"], sort=False):
+        x = answers.pivot(index="group_id", columns="variant", values="correct")
+        x = x.astype(float).dropna().to_numpy()
+        if len(x) > 1 and x.min() < x.max():
+            parts = latent_components(x)
+            shares = zip(SOURCES, parts / parts.sum(), strict=True)
+            rows += [(model, relation, source, share, len(x)) for source, share in shares]
+    return pd.DataFrame(rows, columns=["model", "relation", "source", "share", "n"])
 
 
 def _rows(

@@ -1,6 +1,6 @@
 """Figures of part 3, robustness to wording (paper 3). Tables and errors as `plots.blocks` says."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from textwrap import shorten
 from typing import Any
 
@@ -112,22 +112,48 @@ def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model")
     return blocks.forest(table, "relation", rows, panel=panel, by=by, xlabel=xlabel, what=what)[0]
 
 
-def correctness_by_consistency(table: pd.DataFrame, named: Sequence[str]) -> Figure:
-    """Figure 3: correctness of each relation against its consistency, a panel a model. `table`:
-    model, relation, correctness, consistency, n, r (of the model); `named` relations are
-    labelled."""
+def correctness_by_consistency(table: pd.DataFrame, named: Mapping[str, str]) -> Figure:
+    """Figure 3: correctness of each relation against its consistency, a panel a measure. `table`:
+    model, measure, relation, correctness, consistency, n; `named` are labelled: {relation: model}."""
+    looks = style.looks(table["model"])
     fig, panels = blocks.panels(
-        table, "model", height=3.0, what="questions a relation",
-        labels=("consistency (SCons)", "correctness"), shares="y",
+        table, "measure", height=3.0, what="questions a relation",
+        labels=("mean over the questions of a relation", "correctness"), shares="y",
     )  # fmt: skip
-    for (axis, part), look in zip(panels, style.looks(table["model"]).values(), strict=True):
-        axis.plot(part["consistency"], part["correctness"], look.marker, color=look.colour)
-        for row in part[part["relation"].isin(named)].itertuples():
-            at: dict[str, Any] = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": 7}
+    for axis, part in panels:
+        for model, look in looks.items():
+            of = part[part["model"] == model]
+            axis.plot(of["consistency"], of["correctness"], look.marker, color=look.colour)
+        for row in part[part["relation"].map(named) == part["model"]].itertuples():
+            at: dict[str, Any] = {"xytext": (0, -11), "textcoords": "offset points", "fontsize": 7}
+            at |= {"ha": "center", "color": looks[str(row.model)].colour}
             axis.annotate(style.name(str(row.relation)), (row.consistency, row.correctness), **at)
         axis.margins(x=0.15)
-        axis.set_title(f"{axis.get_title()}, r = {part['r'].iloc[0]:.2f}")
-    return fig
+    return blocks.legend(fig, blocks.keys(looks, ls=""))
+
+
+def within_and_between(table: pd.DataFrame) -> Figure:
+    """Correctness against a predictor, a row a predictor: of relations' means at the left; at the
+    right of questions without their relation's means, in bins with intervals. `table`: model,
+    predictor, level ("between", "within"), x, mean, low, high, n."""
+    looks, predictors = style.looks(table["model"]), style.ordered(table["predictor"])
+    fig, axes = style.grid(len(predictors), 2, style.DOUBLE, 2.4 * len(predictors))
+    for row, predictor in zip(axes, predictors, strict=True):
+        for axis, level in zip(row, ("between", "within"), strict=True):
+            part = table[(table["predictor"] == predictor) & (table["level"] == level)]
+            for model, look in looks.items():
+                of = part[part["model"] == model].sort_values("x")
+                slope, height = np.polyfit(of["x"], of["mean"], 1)
+                ends = np.array([of["x"].min(), of["x"].max()])
+                axis.plot(ends, height + slope * ends, color=look.colour, ls=look.line)
+                form: dict[str, Any] = {"fmt": look.marker, "color": look.colour, "elinewidth": 0.7}
+                axis.errorbar(of["x"], of["mean"], yerr=style.errors(of), ls="", **form)
+            inside = level == "within"
+            name = PREDICTORS.get(predictor.lower(), predictor)
+            axis.set(xlabel=f"{name}{', minus its relation' if inside else ''}")
+            axis.set_ylabel("right answers" + (",\nminus the relation's share" if inside else ""))
+            axis.set_title("questions within relations" if inside else "relations")
+    return blocks.legend(fig, blocks.keys(looks))
 
 
 def labelled_pairs(table: pd.DataFrame, at: float) -> Figure:
@@ -150,28 +176,6 @@ def labelled_pairs(table: pd.DataFrame, at: float) -> Figure:
     names = {f"{name} (n = {counts.get(name, 0)})": fill for name, fill in fills.items()}
     edge = blocks.key(f"cosine {at}", **style.REFERENCE)
     return blocks.legend(fig, [*blocks.patches(names), edge])
-
-
-def predictor_distributions(table: pd.DataFrame) -> Figure:
-    """Figure 4: densities of a predictor within each relation, a panel a predictor. `table`, a row
-    a question: model, relation, predictor, value. Two models share a row, with quartiles."""
-    import seaborn as sns  # takes a second
-
-    looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
-    table = table.assign(predictor=table["predictor"].str.lower().replace(PREDICTORS))
-    height = 1 + 0.33 * len(relations)
-    labels = ("", "relation")
-    fig, panels = blocks.panels(table, "predictor", height=height, labels=labels, sharex=False)
-    for axis, part in panels:
-        sns.violinplot(
-            part, x="value", y="relation", hue="model", order=relations, hue_order=list(looks), ax=axis,
-            palette=[look.colour for look in looks.values()], split=len(looks) > 1, inner="quart",
-            density_norm="width", width=0.95, cut=0, linewidth=0.5, alpha=0.7, legend=False,
-        )  # fmt: skip
-        told = {"xlabel": part["predictor"].iloc[0], "ylabel": axis.get_ylabel() and "relation"}
-        axis.set(title="", **told)
-    blocks.name_rows([axis for axis, _ in panels], [style.name(name) for name in relations])
-    return blocks.legend(fig, blocks.patches({m: look.colour for m, look in looks.items()}))
 
 
 def binned_correctness(table: pd.DataFrame) -> Figure:
@@ -201,50 +205,30 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
     return blocks.legend(fig, blocks.keys(looks))
 
 
-def ladder(table: pd.DataFrame) -> Figure:
-    """How much better each predictor is than the relation alone (dashed), a panel a measure.
-    `table` of `wording.prediction.compared`; the Brier score is left to the table."""
-    shown = table[(table["predictor"] != RELATION) & table["measure"].isin(MEASURES)]
+def ladder(table: pd.DataFrame, reference: str = RELATION) -> Figure:
+    """How much better each predictor is than the `reference` (dashed), a panel a measure. `table`
+    of `wording.prediction.compared`; the Brier score is left to the table."""
+    shown = table[(table["predictor"] != reference) & table["measure"].isin(MEASURES)]
     shown = as_mean(shown.replace({"measure": MEASURES}), "difference")
-    names: dict[str, Any] = {"panel": "measure", "what": "questions", "xlabel": f"minus {RELATION}"}
-    return blocks.forest(shown, "predictor", at=0, sharex=False, **names)[0]
-
-
-def equal_cost(table: pd.DataFrame, value: str) -> Figure:
-    """AUC against the number of answers paid for, a line a predictor, a panel a model; dashed:
-    chance. `table`: intervals by model, predictor and budget; `value` is the label of y."""
-    return blocks.curves(
-        table, "budget", panel="model", by="predictor", what="questions", at=0.5,
-        labels=("answers paid for (at most)", value), extra=[blocks.key("chance", **style.REFERENCE)],
+    return blocks.forest(
+        shown, "predictor", at=0, sharex=False, panel="measure", what="questions",
+        xlabel=f"minus {reference}",
     )[0]  # fmt: skip
 
 
-def calibration(table: pd.DataFrame) -> Figure:
-    """Share of right answers against the predicted probability, in bins; a panel a model. `table`
-    of `statistics.calibration_curve`, by model; each point has its n below. Dashed: calibrated."""
-    labels = ("predicted probability of a right answer", "share of right answers")
-    fig, panels = blocks.curves(
-        table.rename(columns={"observed": "mean"}), "predicted", panel="model", bars=True,
-        shares="xy", labels=labels, extra=[blocks.key("calibrated", **style.REFERENCE)], what="",
-    )  # fmt: skip
-    for axis, part in panels:
-        axis.plot([0, 1], [0, 1], **style.REFERENCE)
-        axis.set_title(f"{axis.get_title()}\nn = {part['n'].sum()} questions")
-        for x, n in zip(part["predicted"], part["n"], strict=True):
-            axis.text(x, -0.1, str(n), ha="center", va="center", fontsize=6.5, color="0.35")
-        axis.set_ylim(bottom=-0.15)
-    return fig
+def bought(table: pd.DataFrame) -> Figure:
+    """AUC against the tokens generated for a question, a line a predictor, a panel a model; dashed:
+    chance. `table`: intervals by model, predictor and tokens (their mean)."""
+    return blocks.curves(
+        table, "tokens", panel="model", by="predictor", what="questions", at=0.5, bars=True,
+        labels=("tokens generated for a question (mean)", "AUC within relations"),
+        extra=[blocks.key("chance", **style.REFERENCE)],
+    )[0]  # fmt: skip
 
 
-def risk_coverage(table: pd.DataFrame) -> Figure:
-    """Accuracy when only the most certain questions are answered, a line a score, a panel a model.
-    `table` of `wording.prediction.risk_coverage`, with score (at most five). Dashed: of all
-    questions."""
-    fig, panels = blocks.curves(
-        table.rename(columns={"accuracy": "mean"}), "coverage", panel="model", by="score",
-        what="questions", labels=("share of questions answered", "share of right answers"),
-        shares="xy", extra=[blocks.key("all answered", **style.REFERENCE)],
-    )  # fmt: skip
-    for axis, part in panels:
-        axis.axhline(part.loc[part["coverage"] == 1, "mean"].iloc[0], **style.REFERENCE)
+def by_views(table: pd.DataFrame) -> Figure:
+    """Share of right answers against page views, a line a model: intervals by model and views."""
+    labels = ("page views a month (median of a fifth)", "share of right answers")
+    fig, panels = blocks.curves(table, "views", what="", labels=labels)
+    blocks.log_axis(panels[0][0], table["views"])
     return fig

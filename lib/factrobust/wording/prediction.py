@@ -5,7 +5,6 @@ are taken as given: intervals resample questions, or whole relations, each with 
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -15,13 +14,11 @@ from numpy.typing import NDArray
 from factrobust import draws, statistics
 from factrobust.statistics import Array, Interval, bootstrap_statistic, ratio_of_sums
 from factrobust.tables import stacked
-from factrobust.wording.regression import FULL, REDUCED, Fit, fit, predict, undefined
+from factrobust.wording.regression import FULL, fit, predict, undefined
 
 Sums = tuple[Array, Array]  # above and below a fraction
 RELATION = "relation alone"
 UNSEEN = "none: the category is not among the rows fitted on"
-MINIMUM = 0.1  # correctness of the categories in the right half of table 5
-COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1)
 
 
 def folds(groups: pd.DataFrame, k: int, seed: int | str = 0) -> NDArray[np.int64]:
@@ -36,27 +33,6 @@ def folds(groups: pd.DataFrame, k: int, seed: int | str = 0) -> NDArray[np.int64
     fold = np.empty(len(groups), dtype=np.int64)
     fold[order] = (np.arange(len(groups)) + draws.hash48(seed)) % k
     return fold
-
-
-def ablation(groups: pd.DataFrame, *, seed: int = 0, n_boot: int = 2000) -> pd.DataFrame:
-    """Accuracy on a held-out fifth of the questions (table 5), by sets of predictors (table 6).
-
-    Two rows a set and model: `categories` is "all", or "correctness > 0.1" (the model's share of
-    right answers in a category), split anew. pseudo_r2 is McFadden's on the rows fitted on;
-    accuracy that of the n_test others at probability 0.5; baseline that of the more frequent
-    training outcome; gain in percent of it. n_unseen test rows without a probability are dropped.
-    `fit` says how it was fitted, or "none: " and why not. Intervals resample test questions.
-    """
-    rows = []
-    for predictors, (model, part) in product(REDUCED, groups.groupby("model", sort=False)):
-        easy = part[part.groupby("relation")["correct"].transform("mean") > MINIMUM]
-        for categories, chosen in (("all", part), (f"correctness > {MINIMUM}", easy)):
-            row = {"model": model, "predictors": ", ".join(predictors), "categories": categories}
-            row["n_categories"] = chosen["relation"].nunique()
-            rows.append(row | _held_out(chosen, predictors, seed, n_boot))
-    names = ["model", "predictors", "categories", "n_categories", "pseudo_r2", "accuracy", "low"]
-    names += ["high", "baseline", "gain", "gain_low", "gain_high", "n_train", "n_test", "n_unseen"]
-    return pd.DataFrame(rows, columns=[*names, "fit"])
 
 
 def cross_validate(
@@ -77,29 +53,23 @@ def cross_validate(
     for (_, part), repeat in product(groups.groupby("model", sort=False), range(repeats)):
         fold = folds(part, k, f"{seed}/{repeat}")
         for j in range(k):
-            test, _ = _predicted(part[fold != j], part[fold == j], predictors, interactions)
+            test = _predicted(part[fold != j], part[fold == j], predictors, interactions)
             tables.append(test.assign(repeat=repeat, fold=j))
     columns = ["model", "repeat", "fold", "group_id", "relation", "correct"]
     return pd.concat(tables, ignore_index=True)[[*columns, "probability", "prior", "fit"]]
 
 
 def ladder(
-    groups: pd.DataFrame, measures: Mapping[str, str], *, repeats: int = 3, seed: int = 0
+    groups: pd.DataFrame, sets: Mapping[str, Sequence[str]], *, repeats: int = 3, seed: int = 0
 ) -> pd.DataFrame:
-    """`cross_validate` for every `predictor`, from the least to the most.
-
-    They are "random" (1/2), "majority" (the training rows' share of right answers), RELATION, each
-    of `measures` (name: column), all measures, relation and all measures, and the paper's model.
-    """
-    every = tuple(measures.values())
-    sets = {"majority": (), RELATION: ("QCat",)} | {name: (c,) for name, c in measures.items()}
-    sets |= {"all measures": every, "relation and all": ("QCat", *every), "the paper's model": FULL}
+    """`cross_validate` for every `predictor`: "majority" (the training rows' share of right answers),
+    RELATION, and each of `sets` (name: predictors), those of the paper's names with interactions."""
+    every = {"majority": (), RELATION: ("QCat",)} | {name: tuple(p) for name, p in sets.items()}
     tables = {
-        name: cross_validate(groups, p, repeats=repeats, seed=seed, interactions=p == FULL)
-        for name, p in sets.items()
+        name: cross_validate(groups, p, repeats=repeats, seed=seed, interactions=set(p) <= {*FULL})
+        for name, p in every.items()
     }
-    random = {"random": tables["majority"].assign(probability=0.5, fit="none")}
-    return stacked(random | tables, "predictor")
+    return stacked(tables, "predictor")
 
 
 def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
@@ -112,39 +82,17 @@ def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
 
 def _predicted(
     train: pd.DataFrame, test: pd.DataFrame, predictors: Sequence[str], interactions: bool = True
-) -> tuple[pd.DataFrame, Fit | None]:
-    """The test rows with probability (or NaN), prior (share of right training answers) and `fit`;
-    the fit."""
+) -> pd.DataFrame:
+    """The test rows with probability (or NaN), prior (share of right training answers) and `fit`."""
     table = test[["model", "group_id", "relation", "correct"]].assign(prior=train["correct"].mean())
     if tuple(predictors) == ("QCat",):
-        return table.assign(probability=relation_share(train, test), fit="shares"), None
+        return table.assign(probability=relation_share(train, test), fit="shares")
     if (reason := undefined(train)) is not None:
-        return table.assign(probability=np.nan, fit=f"none: {reason}"), None
+        return table.assign(probability=np.nan, fit=f"none: {reason}")
     fitted = fit(train, predictors, interactions=interactions)
     table = table.assign(probability=predict(fitted, test), fit=fitted.method)
     table.loc[table["probability"].isna(), "fit"] = UNSEEN
-    return table, fitted
-
-
-def _held_out(
-    groups: pd.DataFrame, predictors: Sequence[str], seed: int, n_boot: int
-) -> dict[str, float | str]:
-    """The numbers of `ablation` for one model and set of categories."""
-    few = f"{len(groups)} questions are too few to hold one in 5 out" if len(groups) < 5 else None
-    if (reason := undefined(groups) or few) is not None:
-        return {"n_train": 0, "n_test": 0, "n_unseen": 0, "fit": f"none: {reason}"}
-    outside = folds(groups, 5, seed) != 0
-    test, fitted = _predicted(groups[outside], groups[~outside], predictors)
-    known = test.dropna(subset=["probability"])
-    hit, base = ((known[name] > 0.5) == known["correct"] for name in ("probability", "prior"))
-    accuracy = statistics.bootstrap_mean(hit, n_boot=n_boot)
-    gain = bootstrap_statistic(ratio_of_sums, [hit, base], n_boot=n_boot)
-    row = {"n_train": outside.sum(), "n_test": len(known), "n_unseen": len(test) - len(known)}
-    row |= zip(("accuracy", "low", "high"), accuracy[:3], strict=True)
-    percent = (100 * (times - 1) for times in gain[:3])
-    row |= zip(("gain", "gain_low", "gain_high"), percent, strict=True)
-    row |= {"baseline": base.mean(), "fit": test["fit"].iloc[0]}
-    return row if fitted is None else row | {"pseudo_r2": fitted.pseudo_r2, "fit": fitted.method}
+    return table
 
 
 def equal_budget_texts(
@@ -154,8 +102,8 @@ def equal_budget_texts(
     budget.
 
     Both begin with the original greedy answer; `answers` goes on with other wordings, `samples`
-    with samples. `paid` is the budget, or the number of wordings if that is less. The tables are
-    `schemas.AnswerSets`.
+    with samples. `paid` is the budget, or the number of wordings if that is less; the columns tokens
+    and tokens_sampled count what was generated. The tables are `schemas.AnswerSets`.
     """
     both = answer_sets.merge(sample_sets, on=["model", "group_id"], suffixes=("", "_sampled"))
     table = both.merge(pd.DataFrame({"budget": budgets}), how="cross")
@@ -163,7 +111,11 @@ def equal_budget_texts(
     texts = list(zip(table["texts"], table["texts_sampled"], table["paid"], strict=True))
     table["answers"] = [answers[:n] for answers, _, n in texts]
     table["samples"] = [[answers[0], *samples][:n] for answers, samples, n in texts]
-    return table[["model", "group_id", "budget", "paid", "answers", "samples"]]
+    spent = list(zip(table["tokens"], table["tokens_sampled"], table["paid"], strict=True))
+    table["tokens"] = [sum(answers[:n]) for answers, _, n in spent]
+    table["tokens_sampled"] = [sum([answers[0], *samples][:n]) for answers, samples, n in spent]
+    names = ["model", "group_id", "budget", "paid", "answers", "samples"]
+    return table[[*names, "tokens", "tokens_sampled"]]
 
 
 def compared(
@@ -251,50 +203,3 @@ def _of_relations(terms: Sequence[Sums], n_boot: int) -> Interval:
         return first - sum(others)
 
     return bootstrap_statistic(statistic, [np.arange(len(terms[0][0]))], n_boot=n_boot)
-
-
-def risk_coverage(
-    table: pd.DataFrame,
-    by: Sequence[str] = ("model",),
-    value: str = "probability",
-    *,
-    coverages: Sequence[float] = COVERAGES,
-    cluster: str = "group_id",
-    n_boot: int = 2000,
-) -> pd.DataFrame:
-    """Accuracy when only the share of questions with the highest `value` is answered, by `by`.
-
-    `table` holds predictions (of several repeats the mean counts), or a row a question
-    (`schemas.Groups`). Equal values are answered in random order: the accuracy is the expected one.
-    Intervals draw whole clusters; they are exact binomial ones where all answers are right, or all
-    wrong.
-    """
-    rows = []
-    for key, part in table.groupby(list(by), sort=False):
-        questions = part.groupby("group_id")
-        x = questions[value].mean(skipna=False).dropna()
-        first = part.drop_duplicates("group_id").set_index("group_id", drop=False).loc[x.index]
-        y, missing = first["correct"].astype(float), questions.ngroups - len(x)
-        for coverage in coverages:
-            accuracy = partial(_covered, coverage)
-            found = bootstrap_statistic(accuracy, [y, x], first[cluster], n_boot=n_boot)
-            mean, low, high = found[:3]
-            if mean in (0, 1):
-                n = coverage * len(y)
-                low, high = map(float, statistics.binomial_interval(mean * n, n))
-            rows.append((*key, coverage, mean, low, high, len(y), missing))
-    names = [*by, "coverage", "accuracy", "low", "high", "n", "n_missing"]
-    return pd.DataFrame(rows, columns=names)
-
-
-def _covered(coverage: float, weights: Array, y: Array, x: Array) -> Array:
-    """Accuracy among the `coverage` highest scores of each resample, [resample]."""
-    order = np.argsort(-x, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(-x[order]) > 0])
-    # Rows drawn, and right ones among them, of each distinct score: [resample, distinct score].
-    each = weights[:, order], weights[:, order] * y[order]
-    drawn, right = (np.add.reduceat(rows, starts, axis=1) for rows in each)
-    before = np.cumsum(drawn, axis=1) - drawn
-    wanted = coverage * drawn.sum(axis=1, keepdims=True)
-    taken = np.clip(wanted - before, 0.0, drawn)  # of each block of equal scores
-    return np.sum(taken * right / np.where(drawn > 0, drawn, 1.0), axis=1) / wanted[:, 0]

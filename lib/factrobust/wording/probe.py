@@ -5,18 +5,22 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 
-from factrobust.endings import first_sentence
-from factrobust.models.interface import Model, need
-from factrobust.models.prompts import as_asked, in_chunks, prompts
+from factrobust.endings import covering, first_sentence
+from factrobust.models.interface import Generation, Model, need
+from factrobust.models.prompts import FORMATS, as_asked, in_chunks, prompts, render
 from factrobust.models.sentences import Encoder, Entailment
 from factrobust.text import clusters
 
 MAX_NEW_TOKENS = 16
 TEMPERATURE, SAMPLES = 0.5, 10  # paper 3, 4.1.3
 SAME, ENTAILED = 0.8, 0.5  # two texts say the same from this cosine on; P(entailment) both ways
-# Not the format's own stop strings, which may cut at any full stop ("J. K. Rowling") or comma.
+# Not the format's own stop strings, which may cut at any full stop ("J. K. Rowling") or comma. A
+# greedy answer with nothing before its first newline is asked again without a stop, and goes on.
 STOP = ("\n",)
+# P(true) of Kadavath et al. (2022), "Language models (mostly) know what they know", in our words
+IS_IT_TRUE = "{question}\nProposed answer: {text}\nIs the proposed answer true? Yes or no?"
 
 
 def paper_format(prompt_format: str, chat: object) -> str:
@@ -33,19 +37,33 @@ def greedy(
     *,
     prompt_format: str | None = None,
     max_new_tokens: int = MAX_NEW_TOKENS,
+    skip_newlines: bool = True,
 ) -> pd.DataFrame:
     """Greedy answers to `schemas.Questions`, in their order: `schemas.Responses` with the
-    questions' columns. text is the first sentence, raw the first line. Equal prompts are asked
-    once."""
+    questions' columns. Leading newlines are skipped, if wanted; text is the first sentence, raw all that was
+    generated, first what came first. Equal prompts are asked once."""
     sent = prompts(model, questions, prompt_format)
-    answers = {
-        generation.prompt: (first_sentence(generation.text), generation.text, generation.logprobs)
-        for chunk in in_chunks(sent)
-        for generation in model.generate(chunk, max_new_tokens=max_new_tokens, stop=STOP)
-    }
-    responses = pd.DataFrame([answers[p] for p in sent], columns=["text", "raw", "logprobs"])
+    answers: dict[str, tuple[str, str, list[float], str]] = {}
+    for chunk in in_chunks(sent):
+        found = model.generate(chunk, max_new_tokens=max_new_tokens, stop=STOP)
+        silent = [g.prompt for g in found if skip_newlines and not g.text.strip()]
+        longer = model.generate(silent, max_new_tokens=max_new_tokens) if silent else []
+        answers |= {g.prompt: _said(g) for g in [*found, *longer]}
+    names = ["text", "raw", "logprobs", "first"]
+    responses = pd.DataFrame([answers[p] for p in sent], columns=names)
     table = as_asked(model, questions, prompt_format).assign(prompt=pd.Series(sent, dtype="str"))
-    return table.assign(**responses.astype({"text": "str", "raw": "str"}))
+    return table.assign(**responses.astype(dict.fromkeys(("text", "raw", "first"), "str")))
+
+
+def _said(answer: Generation) -> tuple[str, str, list[float], str]:
+    """The first sentence after leading newlines, all text, the log-probabilities of the tokens up to
+    that sentence's end (of all, where a model tells no texts of tokens), and what came first: a
+    "text", a "newline", or the "end" of the text."""
+    text = first_sentence(answer.text)
+    tokens = covering(answer, text) if answer.top_logprobs else len(answer.logprobs)
+    newline = answer.text.lstrip(" \t").startswith("\n")
+    first = "newline" if newline else "text" if text else "end"
+    return text, answer.text, answer.logprobs[:tokens], first
 
 
 def sampled(
@@ -59,7 +77,8 @@ def sampled(
 ) -> pd.DataFrame:
     """n sampled answers to each question (in the paper the originals), one row a sample. Columns:
     model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence), logprobs
-    (untempered, of all that was said). Equal prompts are asked once."""
+    (untempered, of all that was said). A sample ends at a newline, also at a leading one. Equal
+    prompts are asked once."""
     sent = prompts(model, questions, prompt_format)
     options: dict[str, Any] = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens}
     samples: dict[str, list[tuple[str, list[float]]]] = {}
@@ -72,6 +91,22 @@ def sampled(
     table = pd.DataFrame(drawn, columns=["text", "logprobs"]).astype({"text": "str"})
     table.insert(0, "sample", np.tile(np.arange(n), len(questions)))
     return as_asked(model, questions.iloc[rows], prompt_format).assign(**table)
+
+
+def probability_true(model: Model, responses: pd.DataFrame) -> np.ndarray:
+    """P(true): asked whether its answer is true, in the same prompt format, the model says Yes with
+    probability P(Yes) / (P(Yes) + P(No)); [response]."""
+    (name,) = responses["prompt_format"].unique()
+    pairs = zip(responses["question"], responses["text"], strict=True)
+    asked = [IS_IT_TRUE.format(question=question, text=text) for question, text in pairs]
+    sent = render(name, asked, [""] * len(asked), model.chat)
+    yes, no = (
+        np.array(
+            [sum(each) for each in model.score(sent, [FORMATS[name].separator + word] * len(sent))]
+        )
+        for word in ("Yes", "No")
+    )
+    return np.asarray(expit(yes - no))
 
 
 def meanings(groups: pd.Series, encoder: Encoder, nli: Entailment | None = None) -> pd.Series:

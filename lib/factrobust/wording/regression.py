@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.special import chdtrc, expit, logit, ndtr
+from scipy.special import chdtrc, expit, logit, ndtr, stdtrit
 
 from factrobust.regression import Estimates, estimate, log_likelihood
-from factrobust.statistics import TAILS, TWO_SIDED, Array, exact_table
+from factrobust.statistics import TWO_SIDED, Array, exact_table
 
 COLUMNS = {"QCat": "relation", "SPop": "log_popularity", "SCons": "scons", "Cert": "cert"}
 NUMERIC = ("SPop", "SCons", "Cert")
@@ -172,6 +172,30 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
     return table.assign(fit=fitted.method, n=fitted.n)
 
 
+def odds_ratios(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
+    """Odds ratios of one standard deviation of each numeric predictor, one slope for all categories.
+
+    low and high are the 95% interval of the jackknife that leaves out whole relations, by Student's t
+    with one degree of freedom less than there are relations. A row a model and term.
+    """
+    rows: list[tuple] = []
+    for model, part in groups.groupby("model", sort=False):
+        fitted = fit(part, predictors, interactions=False)
+        names, left = part["relation"].unique(), []
+        for name in names:
+            again = fit(part[part["relation"] != name], predictors, interactions=False)
+            # in the same units as the fit to all
+            left.append(again.coefficients[fitted.scaling.index] / again.scaling["sd"])
+        k, slopes = len(names), np.array(left) * fitted.scaling["sd"].to_numpy()
+        error = np.sqrt((k - 1) / k * ((slopes - slopes.mean(0)) ** 2).sum(0))
+        for term, reach in zip(fitted.scaling.index, stdtrit(k - 1, 0.975) * error, strict=True):
+            b = fitted.coefficients[term]
+            rows.append((model, term, *np.exp([b, b - reach, b + reach]), len(part), k))
+    return pd.DataFrame(
+        rows, columns=["model", "term", "odds_ratio", "low", "high", "n", "relations"]
+    )
+
+
 def wald(fitted: Fit) -> pd.DataFrame:
     """Wald's chi-square b' V^-1 b of each term of the formula (table 9): are its `df` coefficients
     0? With interactions, a numeric term is its slope in the reference category."""
@@ -186,7 +210,9 @@ def wald(fitted: Fit) -> pd.DataFrame:
     return table.assign(symbol=symbols(table["p_value"]), fit=fitted.method, n=fitted.n)
 
 
-def within(groups: pd.DataFrame, relations: Sequence[str]) -> pd.DataFrame:
+def within(
+    groups: pd.DataFrame, relations: Sequence[str], predictors: Sequence[str] = NUMERIC
+) -> pd.DataFrame:
     """Coefficients of regressions inside single categories, one fit each (table 7).
 
     Predictors are standardised within the category. A category with all answers right or all wrong
@@ -197,27 +223,23 @@ def within(groups: pd.DataFrame, relations: Sequence[str]) -> pd.DataFrame:
         part = questions[questions["relation"] == relation]
         reason = undefined(part)
         none = {"model": [model], "term": "", "fit": f"none: {reason}", "n": len(part)}
-        table = pd.DataFrame(none) if reason else coefficients(fit(part, NUMERIC))
+        table = pd.DataFrame(none) if reason else coefficients(fit(part, predictors))
         tables.append(table.assign(relation=relation))
     return pd.concat(tables, ignore_index=True).reindex(columns=WITHIN)
 
 
-def binned_correctness(groups: pd.DataFrame, *, bins: int) -> pd.DataFrame:
+def binned_correctness(groups: pd.DataFrame, *, bins: int = 4) -> pd.DataFrame:
     """Share of right answers against each numeric predictor, by category (figure 5).
 
-    A predictor's range, over all questions of a model, is cut into bins of equal width; midpoint is
-    in the predictor's unit. Rows outside the category's central 95% and empty bins are left out.
-    Intervals are exact binomial 95% ones over the n questions of a bin.
+    The questions of a model and category are cut into bins of equal size by each predictor; midpoint
+    is a bin's mean, in the predictor's unit. Equal values share a bin. Intervals are exact binomial
+    95% ones over the n questions of a bin.
     """
-    names = {COLUMNS[name]: name for name in NUMERIC}
+    names = {COLUMNS[name]: name for name in NUMERIC if groups[COLUMNS[name]].nunique() > 1}
     keys = ["model", "relation", "predictor"]
-    rows = groups.rename(columns=names).melt([*keys[:2], "correct"], NUMERIC, "predictor")
-    of_model = rows.groupby(["model", "predictor"])["value"]
-    least, width = of_model.transform("min"), of_model.transform(np.ptp) / bins
-    number = np.minimum((rows["value"] - least) // width.replace(0.0, 1.0), bins - 1)
-    rows["midpoint"] = least + (number + 0.5) * width
-    of_category = rows.groupby(keys)["value"]
-    lower, upper = (of_category.transform("quantile", tail) for tail in TAILS)
-    inside, by = rows["value"].between(lower, upper), ["model", "predictor", "relation", "midpoint"]
-    table = exact_table(rows[inside], by, "correct").rename(columns={"mean": "correct"})
+    rows = groups.rename(columns=names).melt([*keys[:2], "correct"], [*names.values()], "predictor")
+    ranks = rows.groupby(keys)["value"].rank(pct=True)
+    rows["bin"] = np.ceil(ranks * bins).clip(1, bins)
+    rows["midpoint"] = rows.groupby([*keys, "bin"])["value"].transform("mean")
+    table = exact_table(rows, [*keys, "midpoint"], "correct").rename(columns={"mean": "correct"})
     return table[[*keys, "midpoint", "correct", "low", "high", "n"]]

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pandas as pd
 
 from factrobust import draws, schemas, study
+from factrobust.datasets.named import WORLDS
 from factrobust.models import sentences
 from factrobust.models.interface import Model
 from factrobust.models.records import open_records
@@ -44,10 +45,17 @@ class Study(study.Study):
             m.name: prompt_format or probe.paper_format(m.prompt_format, m.chat)
             for m in self.models
         }
-        self.responses = self._ask(probe.greedy, self.questions)
+        self._every = every
+        # in the invented world a newline ends an answer
+        self._greedy = partial(probe.greedy, skip_newlines=v["data"] not in WORLDS)
+        self.responses = self._ask(self._greedy, self.questions)
         if self.models:
             marked = metrics.mark_by_rules(self.responses, every)
             self.marked = schemas.MarkedResponses.validate(marked)
+
+    def ask_again(self, questions: pd.DataFrame) -> pd.DataFrame:
+        """`marked` of other questions about the same facts, asked in the same way."""
+        return metrics.mark_by_rules(self._ask(self._greedy, questions), self._every)
 
     def _ask(self, ask: Callable[..., Any], questions: pd.DataFrame, **how: Any) -> pd.DataFrame:
         def answers(model: Model) -> pd.DataFrame:
@@ -57,9 +65,11 @@ class Study(study.Study):
         return self.concat_over_models(answers)
 
     def _sets(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """`wording.metrics.text_groups` of the rows, with `int_sim`."""
+        """`wording.metrics.text_groups` of the rows, with `int_sim` and `tokens`."""
         sets = metrics.text_groups(rows)
-        return sets.assign(int_sim=self.encoder.similarity(sets["texts"].tolist()))
+        lengths = rows["logprobs"].map(len).groupby([rows[k] for k in metrics.KEY], sort=False)
+        int_sim = self.encoder.similarity(sets["texts"].tolist())
+        return sets.assign(tokens=lengths.agg(list).to_numpy(), int_sim=int_sim)
 
     @cached_property
     def answer_sets(self) -> pd.DataFrame:
@@ -87,6 +97,11 @@ class Study(study.Study):
         (`wording.probe.meanings`)."""
         sets = self._sets(self.samples)
         return sets.assign(clusters=probe.meanings(sets["texts"], self.encoder, self.nli))
+
+    def p_true(self, model: Model) -> pd.DataFrame:
+        """model, group_id and P(true) of its greedy answers (`wording.probe.probability_true`)."""
+        first = self.marked.query("variant == 0 and model == @model.name")
+        return first[metrics.KEY].assign(p_true=probe.probability_true(model, first))
 
     @cached_property
     def bare_sets(self) -> pd.DataFrame:
