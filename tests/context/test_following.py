@@ -115,15 +115,3 @@ def test_the_curve_is_the_mean_of_the_fit_over_the_factors():
     expected = [expit(b[0] + b[1] * curve["x"] + b[2] * near) for near in (0, 1)]
     np.testing.assert_allclose(curve["mean"], np.mean(expected, axis=0))
     assert curve["n"].eq(60).all()
-
-
-def test_bad_contexts_break_even():
-    """Of 4 facts 2 are known; with true contexts all are right, with false ones 1 of the known."""
-    right = {"none": [1, 1, 0, 0], "true": [1, 1, 1, 1], "false": [1, 0, 0, 0]}
-    table = pd.DataFrame({"model": "m", "question_id": list("abcd")} | right)
-    long = table.melt(["model", "question_id"], var_name="context", value_name="correct")
-    found = following.break_even(long, n_boot=20).set_index("model_knows")
-    assert found["mean"].to_dict() == pytest.approx(
-        {"as they are": (1 - 0.5) / (1 - 0.25), "nine in ten": (1 - 0.9) / (1 - 0.9 / 2)}
-    )
-    assert (found[["bad_contexts", "n"]] == ["false", 4]).all(axis=None)

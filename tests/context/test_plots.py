@@ -51,16 +51,27 @@ def test_factor_effects(check, models, intervals, shows, rows):
     shows(axis, table, "mean")
 
 
+def test_causes_and_what_is_expected(check, models, intervals, shows, rows, entries):
+    cells = product(models, ["true", "missing"], plots.CAUSES)
+    table = pd.DataFrame(cells, columns=["model", "context", "cause"]).assign(share=0.2, n=40)
+    fig = check(plots.causes(table), axes=len(models))
+    assert entries(fig) == list(plots.CAUSES)
+    assert rows(fig.axes[0]) == ["true context (n = 40)", "missing context (n = 40)"]
+    held = intervals(model=models, context=["true", "missing"]).assign(expected=0.5)
+    fig = check(plots.expected(held), axes=len(models))
+    assert entries(fig) == ["seen", "expected"]
+
+
 def test_followed_by_memory_has_points_on_lines(check, models, intervals, points, entries):
-    bins = intervals(model=models, measure=["log_p0", "margin"], x=[0.5, 1.5])
-    curves = intervals(model=models, measure=["log_p0", "margin"], x=[0.0, 1.0, 2.0])
+    bins = intervals(model=models, measure=["log_p0", "gap"], x=[0.5, 1.5])
+    curves = intervals(model=models, measure=["log_p0", "gap"], x=[0.0, 1.0, 2.0])
     fig = check(plots.followed_by_memory(bins, curves), axes=2)
     assert [axis.get_xlabel().split("\n")[0] for axis in fig.axes] == [
-        "weakness of the memory", "margin over the likeliest",
+        "weakness of the memory", "gap: how much likelier the right answer",
     ]  # fmt: skip
     assert entries(fig) == [style.model_name(model) for model in style.looks(models)]
     look = style.looks(models)["gemma-3-270m"]
-    for axis, measure in zip(fig.axes, ["log_p0", "margin"], strict=True):
+    for axis, measure in zip(fig.axes, ["log_p0", "gap"], strict=True):
         own = bins[(bins["measure"] == measure) & (bins["model"] == "gemma-3-270m")]
         lines = [line for line in axis.lines if line.get_color() == look.colour]
         drawn = [line.get_xydata().tolist() for line in lines]
@@ -93,7 +104,7 @@ def test_worked_example_shows_bits(check, points, rows):
     tokens = pd.DataFrame(cells, columns=columns)
     fig = check(plots.worked_example(tokens.sample(frac=1, random_state=0)), axes=1)
     (axis,) = fig.axes
-    names = [f"parametric: ␣t{i}" for i in (0, 1)] + [f"counterfactual: ␣t{i}" for i in (0, 1, 2)]
+    names = ["parametric: ␣t0", "␣t1", "counterfactual: ␣t0", "␣t1", "␣t2"]
     assert rows(axis) == names
     looks = style.series([text.get_text() for text in fig.legends[0].get_texts()])
     for prompt, times in (("without context", 2), ("with the counterfactual", 1)):

@@ -1,19 +1,19 @@
 """Which contexts win over which memories? Facts that a model knows, asked with contexts that vary.
 
-Rows are `context.facts.varied_contexts`, asked and marked. An answer follows the context if its
+Rows are `context.facts.dosed_contexts`, asked and marked. An answer follows the context if its
 source is contextual; log P0, the memory's perplexity without a context (nats a token), says how
 weak it is.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, logit, ndtr
 
-from factrobust import regression, statistics
-from factrobust.statistics import TWO_SIDED, Array, Interval, bootstrap_mean, interval_table
+from factrobust import regression
+from factrobust.statistics import TWO_SIDED, Array, bootstrap_mean, interval_table
 
 MARGIN = float(np.log(2))  # a fact is known if the right answer is twice as likely as any rival
 
@@ -115,36 +115,6 @@ def binned(
         found = interval_table(cells, keys, "followed", "question_id", n_boot=n_boot)
         parts.append(middle.merge(found, on=keys).drop(columns="bin"))
     return pd.concat(parts, ignore_index=True)
-
-
-def break_even(right: pd.DataFrame, *, n_boot: int = 2000) -> pd.DataFrame:
-    """The share of bad contexts among true ones from which on they do more harm than good: (true -
-    none) / (true - bad), of the shares of right answers with such contexts and without one.
-
-    `right` has model, question_id, context ("none", "true", and bad kinds) and correct. Columns:
-    model, bad_contexts, model_knows ("as they are", or "nine in ten": known facts weigh 0.9 in
-    all), mean, low, high, n (facts, which are drawn).
-    """
-
-    def share(weights: Array, *columns: Array) -> Array:
-        none, true, bad = (np.einsum("rn,n->r", weights, x) for x in columns)
-        return (true - none) / (true - bad)
-
-    def of_nine(weights: Array, none: Array, *others: Array) -> Array:
-        known, unknown = ((weights * x).sum(axis=1, keepdims=True) for x in (none, 1 - none))
-        with np.errstate(divide="ignore", invalid="ignore"):  # where a resample has none of a sort
-            return share(weights * np.where(none, 0.9 / known, 0.1 / unknown), none, *others)
-
-    wide = right.pivot(index=["model", "question_id"], columns="context", values="correct")
-    models = wide.astype(float).groupby("model")
-    ways: dict[str, Callable[..., Array]] = {"as they are": share, "nine in ten": of_nine}
-    kinds = [kind for kind in right["context"].unique() if kind not in ("none", "true")]
-    rows = []
-    for (model, part), bad, (called, way) in product(models, kinds, ways.items()):
-        columns = [part[context] for context in ("none", "true", bad)]
-        found = statistics.bootstrap_statistic(way, columns, n_boot=n_boot)
-        rows.append((model, bad, called, *found))
-    return pd.DataFrame(rows, columns=["model", "bad_contexts", "model_knows", *Interval._fields])
 
 
 def _estimated(part: pd.DataFrame, terms: Sequence[str]) -> tuple[Array, Array, str]:

@@ -22,16 +22,22 @@ FACTS = {
     "known": "right without context",
     "unknown": "not right without context",
 }
-FACTORS = {  # of context.facts.FACTORS, as rows
-    "near": "near, not absurd",
+FACTORS = {  # of context.facts.DOSE, as rows
+    "likely": "a likelier rival, not an unlikelier",
     "repeated": "said three times, not once",
     "attributed": "attributed, not bare",
-    "early": "two sentences behind it, not none",
 }
 MEASURES = {
+    "gap": "gap: how much likelier the right answer\nis than the one stated (nats)",
     "log_p0": "weakness of the memory\n(log P0, nats a token)",
-    "margin": "margin over the likeliest\nrival (nats)",
-    "popularity": "popularity of the subject\n(Zipf scale)",
+}
+PASSAGES = ("true", "false", "negated", "missing", "retrieved")
+CAUSES = {  # from left to right in a bar: a cause has the colour of the source that it is
+    "memory": SOURCES["parametric"].colour,
+    "both": "#7F7FB0",
+    "neither": SOURCES["other"].colour,
+    "none": SOURCES["none"].colour,
+    "context": SOURCES["contextual"].colour,
 }
 
 
@@ -94,6 +100,26 @@ def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
     return fig
 
 
+def causes(table: pd.DataFrame) -> Figure:
+    """Where answers come from by the exchange, a bar a kind of passage and a panel a model. `table` of
+    `context.metrics.counts_by` with cause."""
+    rows = style.in_order(table["context"], PASSAGES)
+    return blocks.stacks(
+        table, "context", rows, blocks.with_n(table, "context", rows), "cause", CAUSES,
+        panel="model", width=DOUBLE, height=2.2, labels=("share of answers", "passage"),
+    )[0]  # fmt: skip
+
+
+def expected(held: pd.DataFrame) -> Figure:
+    """The share of answers from the context in each kind of passage, and the one that probabilities
+    expect, a panel a model. `held` of `context.attribution.strata`."""
+    guess = held.assign(mean=held["expected"], low=np.nan, high=np.nan, share="expected")
+    table = pd.concat([held.assign(share="seen"), guess], ignore_index=True)
+    rows = style.in_order(held["context"], PASSAGES)
+    form: dict[str, Any] = {"panel": "model", "by": "share", "shares": "x", "width": DOUBLE}
+    return blocks.forest(table, "context", rows, xlabel="share from the context", **form)[0]
+
+
 def right_by_context(table: pd.DataFrame) -> Figure:
     """Share of right answers by the kind of context, a row a kind, models side by side. `table`:
     intervals by model, context and facts ("all"; "known" or "unknown" without context), a panel
@@ -132,17 +158,21 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
         mean=-np.log2(tokens["probability"]), low=np.nan, high=np.nan,
     )  # fmt: skip
     named = table.drop_duplicates("place").set_index("place")
-    tokens_shown = named["token"].str.replace(" ", "␣").map(style.printable)
-    names = named["answer"] + ": " + tokens_shown  # whose space is part of a token
+    tokens_shown = named["token"].str.replace(" ", "␣").map(style.printable)  # a token's own space
+    names = (named["answer"] + ": ").mask(named["answer"].duplicated(), "") + tokens_shown
     form: dict[str, Any] = {"by": "prompt", "xlabel": "surprise in bits:\n−log₂ of the probability"}
     fig, ((axis, _),) = blocks.forest(table, "place", names.to_dict(), **form)
     axis.set_ylabel("token")
     return fig
 
 
-def by_row(table: pd.DataFrame, column: str, xlabel: str, **options: Any) -> Figure:
+def by_row(
+    table: pd.DataFrame, column: str, xlabel: str, *, xlim: Any = None, **options: Any
+) -> Figure:
     """Figures 6 to 10, and effects of FACTORS: a row each value of a column, models side by side.
-    `table`: intervals by model and the column (missing where a paper prints none); `options` of
-    `blocks.forest`."""
+    `table`: intervals by model and the column (missing where a paper prints none); `xlim` are the ends
+    of the axis, `options` those of `blocks.forest`."""
     options |= {"width": DOUBLE, "legend_n": True}
-    return blocks.forest(table, column, xlabel=xlabel, **options)[0]
+    fig, [(axis, _)] = blocks.forest(table, column, xlabel=xlabel, **options)
+    axis.set_xlim(xlim)
+    return fig

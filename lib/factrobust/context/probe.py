@@ -10,7 +10,6 @@ Q' with it:
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -45,16 +44,23 @@ def context_prompts(
 
 
 def greedy(
-    model: Model, questions: pd.DataFrame, contexts: Sequence[str] | None = None
+    model: Model,
+    questions: pd.DataFrame,
+    contexts: Sequence[str] | None = None,
+    *,
+    prompts: Sequence[str] | None = None,
+    scored: bool = True,
 ) -> pd.DataFrame:
-    """Greedy answers, one row a question in their order; equal prompts are asked once.
+    """Greedy answers, one row a question in their order; equal prompts are asked once. `prompts` are by
+    default `context_prompts`; answers that will not be `scored` need no model that knows token ids.
 
     Columns: model, ABOUT, prompt, text (`endings.ending`), token_ids, tokens (their texts) and
     logprobs of the fewest tokens that cover it; first (the likeliest first tokens with
     log-probabilities; may be empty).
     """
-    model.require("token_ids")  # what is scored afterwards
-    prompts = context_prompts(model, questions, contexts)
+    if scored:
+        model.require("token_ids")
+    prompts = context_prompts(model, questions, contexts) if prompts is None else list(prompts)
     answers = {}
     for chunk in in_chunks(prompts):
         for generation in _generated(model, chunk):
@@ -104,33 +110,6 @@ def _with_context(
     q = memory.iloc[drawn[found]].reset_index(drop=True)
     contexts = questions.loc[found, "prefix"].reset_index(drop=True) + " " + q["text"]
     return p, q, greedy(model, questions[found], contexts.tolist())
-
-
-def ask_again(
-    model: Model, questions: pd.DataFrame, few: pd.Series, seeds: Sequence[int]
-) -> pd.DataFrame:
-    """Ask the question_ids `few` of the questions with other draws of counterfactuals, nothing
-    scored.
-
-    A row a question with a counterfactual and a seed: the columns of `ask` without q's tokens, draw
-    (the seed), and prompt: "own", or "raw" for a model with a chat template, with the first seed's
-    contexts.
-    """
-    memory, parts = greedy(model, questions), []
-    for seed in seeds:
-        drawn = counterfactuals(memory, seed=seed)
-        drawn[~questions["question_id"].isin(few).to_numpy()] = -1
-        p, q, contextual = _with_context(model, questions, memory, drawn)
-        answers = _responses(p, contextual)
-        parts.append(answers.assign(counterfactual=q["text"], draw=seed, prompt="own"))
-    if FORMATS[model.prompt_format].chat:
-        raw = copy(model)
-        raw.prompt_format, stated = "prefix", parts[0]["counterfactual"]
-        same = questions.set_index("question_id", drop=False).loc[parts[0]["question_id"]]
-        contexts = (same["prefix"] + " " + stated.to_numpy()).tolist()
-        answers = _responses(greedy(raw, same), greedy(raw, same, contexts))
-        parts.append(answers.assign(counterfactual=stated, draw=seeds[0], prompt="raw"))
-    return pd.concat(parts, ignore_index=True)
 
 
 def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
@@ -196,16 +175,28 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
     return drawn
 
 
-def margins(model: Model, questions: pd.DataFrame, rivals: Sequence[Sequence[str]]) -> np.ndarray:
-    """How much likelier the right answer is without a context than its likeliest rival, [question].
-    log P of the likeliest accepted answer minus that of the likeliest of `rivals`, in nats, summed
-    over tokens."""
+def gaps(
+    model: Model, questions: pd.DataFrame, rivals: Sequence[Sequence[str]]
+) -> list[list[tuple[str, float]]]:
+    """The rivals of each question with their gaps, the likeliest first: log P of the likeliest accepted
+    answer without a context minus that of the rival, in nats, summed over tokens."""
     prompts = context_prompts(model, questions)
     sides = [*zip(prompts, questions["answers"], strict=True), *zip(prompts, rivals, strict=True)]
     pairs = [(prompt, f" {text}") for prompt, texts in sides for text in texts]
     scored = iter(model.score(*map(list, zip(*pairs, strict=True)))) if pairs else iter(())
-    best = [max(float(next(scored).sum()) for _ in texts) for _, texts in sides]
-    return np.subtract(*np.reshape(best, (2, -1)))
+    sums = [[float(next(scored).sum()) for _ in texts] for _, texts in sides]
+    best = map(max, sums[: len(prompts)])
+    each = zip(rivals, best, sums[len(prompts) :], strict=True)
+    return [sorted(((r, top - x) for r, x in zip(names, values, strict=True)), key=lambda pair: pair[1])
+            for names, top, values in each]  # fmt: skip
+
+
+def ask_dosed(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
+    """`ask_known` without perplexities: what a model says to `contexts`, nothing scored but P0 and P4."""
+    rows = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
+    table = _responses(greedy(model, rows), greedy(model, rows, contexts["sentence"].tolist()))
+    about = contexts.drop(columns=["question_id", "stated"]).reset_index(drop=True)
+    return table.assign(counterfactual=contexts["stated"].to_numpy(), **about)
 
 
 def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
@@ -227,25 +218,32 @@ def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> 
     return table.assign(counterfactual=contexts["stated"].to_numpy(), **about)
 
 
-SAID = {"first": "parametric", "second": "contextual", "both": "same", "neither": "other"}
+def swapped(model: Model, questions: pd.DataFrame, passages: pd.DataFrame) -> pd.DataFrame:
+    """Ask the questions of `passages` (`context.passages`) without a passage, with it, and with its
+    answers exchanged twice, a row a passage.
 
-
-def judge(model: Model, answers: pd.DataFrame) -> list[str]:
-    """Where a model, asked as a judge, says that answers come from, [row]: values of SAID.
-    `answers` has question, parametric, counterfactual and answer. The likeliest of four words ends
-    a sentence about them."""
-    texts = [
-        f"Question: {row.question}\nFirst answer: {row.parametric}\nSecond answer: "
-        f"{row.counterfactual}\nThird answer: {row.answer}\nWhich of the first two answers says the "
-        "same as the third: first, second, both or neither?"
-        for row in answers.itertuples()
-    ]
-    name = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
-    prompts = render(name, texts, ["It is"] * len(texts), model.chat)
-    pairs = [(prompt, f" {word}") for prompt in prompts for word in SAID]
-    values = model.score([prompt for prompt, _ in pairs], [word for _, word in pairs])
-    sums = np.reshape([value.sum() for value in values], (-1, len(SAID)))
-    return [list(SAID.values())[best] for best in sums.argmax(axis=1)]
+    Columns: those of `passages` and `greedy`'s as `ask` names them, without the counterfactual;
+    logprobs_p0, logprobs_p1 (of the answer given, after the question alone; p2 and p3 are not asked)
+    and logprobs_p4; text_1 and text_2 (the answers to the exchanged passages).
+    """
+    rows = questions.set_index("question_id", drop=False).loc[passages["question_id"]]
+    memory, columns = greedy(model, rows), ["sentence", "swap_1", "swap_2"]
+    # All at once: passages that begin alike share their computation.
+    texts = [text for column in columns for text in passages[column]]
+    every = greedy(model, pd.concat([rows] * len(columns)), texts)
+    given, *others = (every[i * len(rows) :][: len(rows)].reset_index(drop=True) for i in range(3))
+    ids = given["token_ids"].map(tuple)
+    same = dict(zip(zip(memory["prompt"], memory["token_ids"].map(tuple), strict=True),
+                    memory["logprobs"], strict=True))  # fmt: skip
+    new = list(
+        dict.fromkeys(k for k in zip(memory["prompt"], ids, strict=True) if k[1] and k not in same)
+    )
+    values = model.score([prompt for prompt, _ in new], [list(x) for _, x in new]) if new else []
+    same |= {key: value.tolist() for key, value in zip(new, values, strict=True)}
+    p1 = [same.get(key, []) for key in zip(memory["prompt"], ids, strict=True)]
+    table = _responses(memory, given).assign(logprobs_p1=pd.Series(p1, dtype=object))
+    swaps = {f"text_{i}": other["text"] for i, other in enumerate(others, 1)}
+    return table.assign(**swaps, **passages.reset_index(drop=True).drop(columns="question_id"))
 
 
 def answer_tokens(model: Model, questions: pd.DataFrame, response: pd.Series) -> pd.DataFrame:
