@@ -96,7 +96,6 @@ def STRATA():
     return (
         f"In {len(held) - len(out)} of {len(held)} rows the exact interval holds what the probabilities expect"
         + (f". It does not in: {said}." if said else ".")
-        + " Where passages lack the answer\nthe probability is held to it as everywhere."
     )
 
 

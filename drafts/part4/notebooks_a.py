@@ -51,8 +51,9 @@ context, and the model is asked twice more (`swapped`). The `source` is
 - **memory**: it stays the same, and is what memory says;
 - **neither**: all else. An answer that says nothing has the source "none".
 
-Both models follow the false sentence. The true one Gemma follows as well, though it knew the answer; SmolLM2 follows one of
-its two exchanges only, and says something else after the other. Sentences that hold no answer leave memory to speak.
+Both models follow the false sentence. Gemma follows the true one as well, although it knew the answer. SmolLM2 follows only
+one of its two exchanges, and says something else after the other. Where a sentence holds no answer, a model says what it
+remembers.
 
 Only words that stand in the context can be exchanged. Where the answer's words do not stand there, `why` says so.
 
@@ -90,7 +91,7 @@ pd.DataFrame(mine, index=[m.name for m in study.models])[["memory", "answer", "s
         (
             "md",
             """In one's own prompt the lines with `{contexts}` are left out when memory is asked. With this prompt, and no prefix, neither
-model follows the exchange: their "Lima" would not be theirs.
+model follows the exchange: "Lima" is not their own answer.
 
 ## What follows
 
@@ -103,8 +104,8 @@ model follows the exchange: their "Lima" would not be theirs.
             "md",
             """## What we saw, and what it means
 
-**A false sentence about Kenya's capital is followed by both models, and the exchange shows that it was. A true one is followed
-by Gemma alone, which no comparison of words or scores can tell.** One question is an example, and no
+**A false sentence about Kenya's capital is followed by both models, and the exchange shows that it was. Gemma alone follows
+a true one, which no comparison of words or scores can tell.** One question is an example, and no
 claim: 4.1 asks hundreds of facts that the models know.""",
         ),
     ],
@@ -118,8 +119,8 @@ N41 = (
             """# 4.1 Which contexts win over which memories?
 
 *Ours, beyond the thesis.* Tell a model something false about a fact that it knows. **Gemma follows «P('table-dose',"factor=='all' and "+MG)»
-of such contexts and SmolLM2 «P('table-dose',"factor=='all' and "+MS)».** What makes a context win: that it states what the model holds for likely,
-that it says it often, or that it names a source? Each is drawn by chance, so that its effect is a difference.""",
+of such contexts and SmolLM2 «P('table-dose',"factor=='all' and "+MS)».** What makes a context win: a statement that the model
+finds likely, repetition, or a named source? Chance draws each of them, so that its effect is a difference.""",
         ),
         (
             "params",
@@ -149,7 +150,7 @@ need(right, study.models, "no answer is right; ask easier questions, or another 
 
 A fact counts as known if the answer without a context is right and has a **margin**: the right answer is at least twice as
 likely as the likeliest of eight rivals. These are answers to the same question about other subjects, those nearest in
-popularity. So a lucky guess is left out.""",
+popularity. This leaves out lucky guesses.""",
         ),
         (
             "code",
@@ -216,7 +217,7 @@ study.save_table(table, "4-context/table-dose").round(3)""",
         ),
         (
             "md",
-            """Like for like it is «I('table-dose',"factor=='like the thesis' and "+MG,0,True)»% and «I('table-dose',"factor=='like the thesis' and "+MS,0,True)»%; the thesis has 77% and 69% for its Llama models and 90% for both Flan-T5.
+            """On these it is «I('table-dose',"factor=='like the thesis' and "+MG,0,True)»% and «I('table-dose',"factor=='like the thesis' and "+MS,0,True)»%; the thesis has 77% and 69% for its Llama models and 90% for both Flan-T5.
 
 ## Which memories give way
 
@@ -233,15 +234,13 @@ study.save_table(fitted, "4-context/table-context-fit").round(4)""",
         ),
         (
             "code",
-            """measures = ("gap", "log_p0")
-points = following.binned(dosed, measures, 4, n_boot=n_boot)
-fig = plots.followed_by_memory(points, following.curves(dosed, measures, terms))
+            """points = following.binned(dosed, ("gap", "log_p0"), 4, n_boot=n_boot)
+fig = plots.followed_by_memory(points)
 study.save_figure(fig, "4-context/figure-context-memory", points)""",
         ),
         (
             "md",
-            """A nat of gap changes «I('table-context-fit',"term=='gap' and "+MG,2,False,'coefficient')» logits (Gemma) and «I('table-context-fit',"term=='gap' and "+MS,2,False,'coefficient')» (SmolLM2). Points are quarters of the contexts, lines
-the fit.
+            """A nat of gap changes «I('table-context-fit',"term=='gap' and "+MG,2,False,'coefficient')» logits (Gemma) and «I('table-context-fit',"term=='gap' and "+MS,2,False,'coefficient')» (SmolLM2). Points are quarters of the contexts.
 
 ## Does it read whom a context is about?
 
@@ -277,15 +276,15 @@ study.save_table(reading, "4-context/table-context-reading").round(4)""",
         ),
         (
             "md",
-            """Both models read the subject, «I('table-context-reading',MG,0,True)» and «I('table-context-reading',MS,0,True)» points, and still repeat «P('table-context-reading',MG,'without_it')» and «P('table-context-reading',MS,'without_it')» of the sentences about
-somebody else.
+            """Both models read the subject: a sentence about it is repeated more often, by «I('table-context-reading',MG,0,True)» and «I('table-context-reading',MS,0,True)» points. But they still
+repeat «P('table-context-reading',MG,'without_it')» and «P('table-context-reading',MS,'without_it')» of the sentences about somebody else.
 
 ## What we saw, and what it means
 
 **A false context wins over a known fact in «I('table-dose',"factor=='all' and "+MG,0,True)»% of cases for Gemma and «I('table-dose',"factor=='all' and "+MS,0,True)»% for SmolLM2.**
 
 - Said three times: «I('table-context-effects',"factor=='repeated' and "+MG,0,True)» and «I('table-context-effects',"factor=='repeated' and "+MS,0,True)» points more. A named source: «I('table-context-effects',"factor=='attributed' and "+MG,0,True)» and «I('table-context-effects',"factor=='attributed' and "+MS,0,True)».
-- What the model holds for likelier than the other rivals: «I('table-context-effects',"factor=='likely' and "+MG,0,True)» and «I('table-context-effects',"factor=='likely' and "+MS,0,True)» points.
+- A rival that the model finds likelier: «I('table-context-effects',"factor=='likely' and "+MG,0,True)» and «I('table-context-effects',"factor=='likely' and "+MS,0,True)» points.
 - The thesis, on all its questions: 69% to 90%.
 
 A larger model for which a source, and not repetition, moves answers would refute this.""",
@@ -329,7 +328,7 @@ from factrobust.datasets.published import THEIRS, load_labels
 from factrobust.statistics import side_by_side
 
 study = context.Study(globals())
-asked, results, marked = study.questions, study.results, study.marked""",
+asked, answers, marked = study.questions, study.results, study.marked""",
         ),
         (
             "md",
@@ -340,8 +339,8 @@ it through its chat template. One question, as each model gets it:""",
         ),
         (
             "code",
-            """one = results[results["question_id"] == "city-15/toronto"]
-one = one if len(one) else results.iloc[[0]]
+            """one = answers[answers["question_id"] == "city-15/toronto"]
+one = one if len(one) else answers.iloc[[0]]
 own = asked[asked["question_id"] == one["question_id"].iloc[0]]
 stated = f"{own['prefix'].iloc[0]} {one['counterfactual'].iloc[0]}"
 for model in study.models:
@@ -413,7 +412,7 @@ corrected[corrected["source"].isin(["contextual", "same"])].round(3)""",
         ),
         (
             "md",
-            """Corrected, «I('table-corrected',"source=='contextual' and "+MG,0,True)»% of Gemma's and «I('table-corrected',"source=='contextual' and "+MS,0,True)»% of SmolLM2's answers are from the context.
+            """With this correction «I('table-corrected',"source=='contextual' and "+MG,0,True)»% of Gemma's and «I('table-corrected',"source=='contextual' and "+MS,0,True)»% of SmolLM2's answers are from the context.
 
 ## Tables 9 and 10, figures 6 and 7: by category
 
@@ -443,7 +442,7 @@ study.save_figure(fig, "4-context/figure-07", tables[1], **THEIRS)""",
         ),
         (
             "md",
-            """Our categories have few answers and wide intervals: nothing can be claimed of them. Llama's lowest shares are those of
+            """Our categories have few answers and wide intervals, some of which go on beyond the left edge: nothing can be claimed of them. Llama's lowest shares are those of
 elements and historical events.
 
 ## The thesis's own words
@@ -454,7 +453,7 @@ profile `thesis` does so.)""",
         ),
         (
             "code",
-            """theirs = context.Study(globals() | {"questions": wordings})
+            """theirs = context.Study(globals() | {"questions": wordings, "results": ""})
 rows = {"ours": marked, "theirs": theirs.marked}
 rows = pd.concat([table.assign(wording=name) for name, table in rows.items()])
 rows = rows[rows["sound"] & rows["base_id"].isin(theirs.questions["base_id"])]
@@ -474,7 +473,7 @@ weights (5.5). Both are asked facts of that world with a sentence that contradic
         ),
         (
             "code",
-            """alike = context.KnownContexts(globals() | {"models": grown, "questions": "world"})
+            """alike = context.KnownContexts(globals() | {"models": grown, "questions": "world", "results": ""})
 rows = alike.marked[alike.marked["parametric_correct"]]
 rows = rows.assign(says=metrics.answer_source_label(rows), followed=lambda t: t["says"] == "the context")
 study.others = alike.models

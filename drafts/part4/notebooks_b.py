@@ -411,7 +411,7 @@ the answer changed, and its words are in the text. Its log loss is «V('two-line
             "params",
             MODELS
             + """data: str = "embedded"  # or world, town, or a CSV of facts
-n_facts: int = 60  # facts, with five passages each
+n_facts: int = 24  # facts, with five passages each
 seed: int = 0  # which facts, passages and folds are drawn
 n_boot: int = 2000  # bootstrap resamples behind an interval
 nli_model: str = ""  # an NLI model (folder or hub id) that judges whether the passage entails the answer""",
@@ -587,7 +587,6 @@ seed: int = 0  # which objects are drawn""",
             """import pandas as pd
 
 from factrobust import context
-from factrobust.context import plots
 from factrobust.context.facts import (
     FILES,
     describe,
@@ -601,17 +600,18 @@ study = context.Study(globals())""",
         ),
         (
             "md",
-            """## The whole way (the thesis's figure 3, drawn anew)
+            """## The whole way (the thesis's figure 3 and table 5)
 
 A model is asked **Q** without a context: its answer **p** is the *parametric* one. Its answer to the same question about
 another object is **q**, the *counterfactual*. A context states q of the first object, and the model is asked again: does it
-say p or q? P0 to P4 are perplexities (4.3). The example is the thesis's (table 5).""",
+say p or q? P0 to P4 are perplexities (4.3). Answers and counterfactuals are the thesis's, the sentences ours:""",
         ),
         (
             "code",
             """every = load_context_questions()
-example = study.published("4-context-table-5")[["base_id", "object", "parametric"]].merge(every)
-study.save_figure(plots.pipeline(example.iloc[-2:]), "4-context/figure-03", example.iloc[-2:])""",
+example = study.published("4-context-table-5").merge(every, on=["base_id", "object"])
+columns = ["object", "question", "prefix", "parametric", "counterfactual"]
+study.save_table(example[columns], "4-context/table-05")""",
         ),
         (
             "md",

@@ -62,10 +62,9 @@ def test_causes_and_what_is_expected(check, models, intervals, shows, rows, entr
     assert entries(fig) == ["seen", "expected"]
 
 
-def test_followed_by_memory_has_points_on_lines(check, models, intervals, points, entries):
+def test_followed_by_memory_has_points_with_intervals(check, models, intervals, shows, entries):
     bins = intervals(model=models, measure=["log_p0", "gap"], x=[0.5, 1.5])
-    curves = intervals(model=models, measure=["log_p0", "gap"], x=[0.0, 1.0, 2.0])
-    fig = check(plots.followed_by_memory(bins, curves), axes=2)
+    fig = check(plots.followed_by_memory(bins), axes=2)
     assert [axis.get_xlabel().split("\n")[0] for axis in fig.axes] == [
         "weakness of the memory", "gap: how much likelier the right answer",
     ]  # fmt: skip
@@ -73,11 +72,8 @@ def test_followed_by_memory_has_points_on_lines(check, models, intervals, points
     look = style.looks(models)["gemma-3-270m"]
     for axis, measure in zip(fig.axes, ["log_p0", "gap"], strict=True):
         own = bins[(bins["measure"] == measure) & (bins["model"] == "gemma-3-270m")]
-        lines = [line for line in axis.lines if line.get_color() == look.colour]
-        drawn = [line.get_xydata().tolist() for line in lines]
+        drawn = [x.get_xydata().tolist() for x in axis.lines if x.get_color() == look.colour]
         assert own[["x", "mean"]].to_numpy().tolist() in drawn
-        line = curves[(curves["measure"] == measure) & (curves["model"] == "gemma-3-270m")]
-        assert line[["x", "mean"]].to_numpy().tolist() in drawn
 
 
 def test_right_by_context(check, models, intervals, points, shows, rows):
@@ -118,15 +114,3 @@ def test_a_number_by_category_where_some_have_no_interval(check, models, interva
     axis = check(plots.by_row(table, "category", "share", shares="x"), axes=1).axes[0]
     assert rows(axis) == ["painting", "historical event", "P4 ≤ P3"]
     shows(axis, table, "mean")
-
-
-def test_the_pipeline_shows_both_answers(check):
-    example = pd.DataFrame({"object": ["Kenya", "Peru"], "parametric": ["Nairobi", "Lima"]})
-    example["prefix"] = [f"{name}'s capital is" for name in example["object"]]
-    example["question"] = [f"What is {name}'s capital?" for name in example["object"]]
-    fig = plots.pipeline(example)
-    texts = [text.get_text() for text in fig.axes[0].texts]
-    assert "Prompt Q′\nContext: [Kenya's capital is Lima].\nWhat is Kenya's capital?" in texts
-    assert "Answer from memory:\nparametric p = “Nairobi”" in texts
-    arrows = [text for text in fig.axes[0].texts if text.get_text() == ""]
-    assert len(arrows) == 7

@@ -6,7 +6,7 @@ of telling is a logistic regression on `features`, fitted on other relations tha
 (`held_out`) and scored by `scores_table` and, where it matters, by `strata`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -21,13 +21,11 @@ from factrobust.context.metrics import PERPLEXITIES
 from factrobust.context.rules import coverage, degeneracy, same_answer, states, swap_source
 from factrobust.regression import ridge
 from factrobust.statistics import (
-    NOTHING,
     TAILS,
     TWO_SIDED,
     Array,
-    binomial_interval,
     bootstrap_mean,
-    paired_difference,
+    exact_table,
 )
 from factrobust.tables import stacked
 
@@ -70,17 +68,25 @@ def caused(answers: pd.DataFrame) -> pd.DataFrame:
     defined: whether a score can tell. It cannot where the answer says nothing, and where memory says what
     the passage says, too.
     """
-    columns = ["parametric", "contextual", "text_1", "text_2", "slots", "sentence"]
-    rows = list(answers[columns].itertuples(index=False, name=None))
-    changed = np.array([not same_answer(p, a) for p, a, *_ in rows])
-    stated = np.array([states(row[5], row[1]) for row in rows])
-    says = np.array([not degeneracy(row[1]) for row in rows])
-    table = answers.assign(
-        cause=[swap_source(p, a, one_two, s) for p, a, *one_two, s, _ in rows],
-        changed=changed, stated=stated, rule=changed & stated, defined=says & (changed | ~stated),
-        coverage=[coverage(row[5], row[1]) for row in rows],
-    )  # fmt: skip
-    return table.assign(**{OUTCOME: table["cause"].isin(["context", "both"])})
+    rows = answers[["parametric", "contextual", "text_1", "text_2", "slots"]].to_numpy()
+    causes = [swap_source(memory, given, two, slots) for memory, given, *two, slots in rows]
+    told = by_words(answers["parametric"], answers["contextual"], answers["sentence"])
+    told = told.set_axis(answers.index).assign(cause=causes)
+    return answers.assign(**told, **{OUTCOME: told["cause"].isin(["context", "both"])})
+
+
+def by_words(memory: Iterable[str], given: Iterable[str], contexts: Iterable[str]) -> pd.DataFrame:
+    """What words say of answers without and with a context, [row]: the columns of `caused` but its first
+    two, and says (whether the answer with a context says anything)."""
+    rows = list(zip(memory, given, contexts, strict=True))
+    table = pd.DataFrame({
+        "changed": [not same_answer(m, a) for m, a, _ in rows],
+        "stated": [states(c, a) for _, a, c in rows],
+        "coverage": [coverage(c, a) for _, a, c in rows],
+        "says": [degeneracy(a) is None for _, a, _ in rows],
+    })  # fmt: skip
+    rule, agrees = table["changed"] & table["stated"], ~table["changed"] & table["stated"]
+    return table.assign(rule=rule, defined=table["says"] & ~agrees)
 
 
 # What a way of telling sees, from the dullest on. Those of texts need no probabilities.
@@ -127,11 +133,16 @@ def fit(cases: pd.DataFrame, names: Sequence[str] = TEXTS) -> Detector:
 
 
 def probability(table: pd.DataFrame, detector: Detector) -> Array:
-    """Probability that each answer came from the context, [row]."""
+    """Probability that each answer came from the context, [row]. ValueError for a detector that has no
+    constant, or what is none of the `features`."""
+    seen = features(table)
+    if "constant" not in detector or not set(detector) <= {"constant", *seen}:
+        raise ValueError(
+            f"detector has {sorted(detector)}; write a number for 'constant' and for some of "
+            f"{sorted(seen)}"
+        )
     weights = pd.Series(detector).drop("constant").astype(float)
-    return expit(
-        detector["constant"] + features(table)[weights.index].to_numpy() @ weights.to_numpy()
-    )
+    return expit(detector["constant"] + seen[weights.index].to_numpy() @ weights.to_numpy())
 
 
 def held_out(
@@ -176,24 +187,20 @@ def scores_table(
     gain with bounds (the log loss of the way `against` minus its own), n, n_context, auc. Intervals draw
     whole `group`s.
     """
+    table = said[said["defined"]]
+    y, p = table[OUTCOME].astype(float), table["probability"].clip(LEAST, 1 - LEAST)
+    loss = -np.log(p.where(y == 1, 1 - p))
+    usual = loss[table["way"] == against].set_axis(table.loc[table["way"] == against, "case"])
+    values = {"brier": (table["probability"] - y) ** 2, "log_loss": loss}
+    table = table.assign(**values, gain=usual.reindex(table["case"]).to_numpy() - loss)
     rows = []
-    for key, table in said[said["defined"]].groupby(list(by), sort=False):
-        y, p = table[OUTCOME].astype(float), table["probability"]
-        clipped = p.clip(LEAST, 1 - LEAST)
-        loss = -np.log(clipped.where(y == 1, 1 - clipped))
-        table = table.assign(brier=(p - y) ** 2, loss=loss).set_index("case")
-        usual = table.loc[table["way"] == against, "loss"]
-        for way, part in table.groupby("way", sort=False):
-            groups, gain = part[group], NOTHING
-            brier, mean = (
-                bootstrap_mean(part[x], groups, n_boot=n_boot) for x in ("brier", "loss")
-            )
-            if way != against and len(usual):
-                gain = paired_difference(usual[part.index], part["loss"], groups, n_boot=n_boot)
-            ranked = auc(part[OUTCOME], part["probability"]).auc
-            found = (*brier[:3], *mean[:3], *gain[:3], len(part), int(part[OUTCOME].sum()), ranked)
-            rows.append((*key, way, *found))
-    names = [f"{x}{end}" for x in ("brier", "log_loss", "gain") for end in ("", "_low", "_high")]
+    for key, part in table.groupby([*by, "way"], sort=False):
+        bounds = [
+            bootstrap_mean(part[x], part[group], n_boot=n_boot)[:3] for x in (*values, "gain")
+        ]
+        ranked = auc(part[OUTCOME], part["probability"]).auc
+        rows.append((*key, *np.ravel(bounds), len(part), int(part[OUTCOME].sum()), ranked))
+    names = [f"{x}{end}" for x in (*values, "gain") for end in ("", "_low", "_high")]
     return pd.DataFrame(rows, columns=[*by, "way", *names, "n", "n_context", "auc"])
 
 
@@ -204,12 +211,8 @@ def strata(said: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     Columns: by, expected (the mean probability), mean (the share from the context), low, high (exact
     binomial), n.
     """
-    parts = said.groupby(list(by), sort=False, observed=True)
-    table = parts.agg(expected=("probability", "mean"), mean=(OUTCOME, "mean"), n=(OUTCOME, "size"))
-    low, high = binomial_interval(table["mean"] * table["n"], table["n"])
-    table.insert(2, "low", low)
-    table.insert(3, "high", high)
-    return table.reset_index()
+    expected = said.groupby(list(by))["probability"].mean().rename("expected").reset_index()
+    return expected.merge(exact_table(said, by, OUTCOME), on=list(by))
 
 
 class Auc(NamedTuple):

@@ -7,7 +7,7 @@ sentences, and passages as people have them (`passages`), with their answers exc
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -115,9 +115,9 @@ def load_context_questions(
 
 
 def load_named_context(name: str, *, limit: int | None = None, seed: int = 0) -> pd.DataFrame:
-    """Questions by name: "embedded", "thesis" (nine base questions in its own words), one of the invented world's sets (`datasets.world`: relations as
-    base questions), or "thesis:FOLDER" with base_questions.txt and objects.csv. ValueError for another
-    name."""
+    """Questions by name: "embedded", "thesis" (nine base questions in its own words), one of the
+    invented world's sets (`datasets.world`: relations as base questions), or "thesis:FOLDER" with
+    base_questions.txt and objects.csv. ValueError for another name."""
     if name in WORLDS:
         from factrobust.datasets.world import loaded
 
@@ -205,7 +205,8 @@ def known_contexts(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0
         name, prefix, truth = question["question_id"], question["prefix"], question["answers"][0]
         alike = facts.get(question["base_id"], [])
         lots = {draws.hash64(f"{seed}\n{name}\n{fact['question_id']}"): fact for fact in alike}
-        other = next(_false_of(question, (lots[key] for key in sorted(lots))))
+        drawn = (lots[key] for key in sorted(lots))
+        other = next(f for f in drawn if _apart(f["answers"], question["answers"]))
         stated = other["answers"][0]
         contents = ((prefix, truth), (other["prefix"], stated), (prefix, stated))
         for kind, (about, answer) in zip(CONTEXTS, contents, strict=True):
@@ -221,8 +222,8 @@ def rivals(questions: pd.DataFrame, pool: pd.DataFrame) -> list[list[str]]:
     for question in questions.to_dict("records"):
         alike = parts[question["base_id"]]
         apart = (alike["popularity"] - question["popularity"]).abs().sort_values(kind="stable")
-        nearest = alike.loc[apart.index].to_dict("records")
-        wrong = (fact["answers"][0] for fact in _false_of(question, nearest))
+        nearest = alike.loc[apart.index, "answers"]
+        wrong = (names[0] for names in nearest if _apart(names, question["answers"]))
         found.append(list(dict.fromkeys(wrong))[:N_RIVALS])
     return found
 
@@ -251,14 +252,6 @@ def dosed_contexts(known: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["question_id", *DOSE, "gap", "sentence", "stated"])
 
 
-def _false_of(question: Fact, facts: Iterable[Fact]) -> Iterator[Fact]:
-    """The facts of which neither accepts the other's answer, one by one."""
-    answers = question["answers"]
-    for fact in facts:
-        if not right(fact["answers"][0], answers) and not right(answers[0], fact["answers"]):
-            yield fact
-
-
 def passages(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     """The passages of each question, a row each of PASSAGES.
 
@@ -270,7 +263,7 @@ def passages(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0) -> p
 
     Columns: question_id, context (its kind), sentence (the passage), swap_1, swap_2 (the same, its
     answers exchanged), stated (the passage's own answer, or ""), slots (for each its names in the three
-    texts), n_sentences, paraphrased (whether the stated answer is in other words).
+    texts).
     """
     parts = [
         {key: part.to_dict("records") for key, part in pool.groupby(column, sort=False)}
@@ -316,14 +309,11 @@ def corpus(pool: pd.DataFrame, *, seed: int = 0) -> list[list[Sentence]]:
     each fact once."""
     passages: list[list[Sentence]] = []
     for _, part in pool.groupby("category", sort=False):
-        facts = _drawn(part.to_dict("records"), f"{seed}\ncorpus")
-        told = iter(facts[: len(facts) // 2])
-        while True:
+        facts = _drawn(part.to_dict("records"), f"{seed}\ncorpus")[: len(part) // 2]
+        while len(facts) >= LENGTHS[0]:
             n = _length(f"{seed}\n{len(passages)}")
-            some = [fact for _, fact in zip(range(n), told, strict=False)]
-            if len(some) < LENGTHS[0]:
-                break
-            passages.append([_sentence(f, f["answers"], str(seed)) for f in some])
+            passages.append([_sentence(f, f["answers"], str(seed)) for f in facts[:n]])
+            facts = facts[n:]
     return passages
 
 
@@ -381,11 +371,14 @@ def _swapped(
         levels.append(here)
     own = [s for s in passage if s.fact["question_id"] == question["question_id"]]
     told = own[0] if own and not own[0].text.startswith(DENIED) else None
-    row = {"question_id": question["question_id"], "context": kind}
-    row |= dict(zip(("sentence", "swap_1", "swap_2"), map(join, texts), strict=True))
-    row |= {"stated": told.names[0] if told else "", "slots": list(zip(*levels, strict=True))}
-    in_other_words = told is not None and not told.text.startswith(question["prefix"])
-    return row | {"n_sentences": len(passage), "paraphrased": in_other_words}
+    stated, slots = told.names[0] if told else "", list(zip(*levels, strict=True))
+    row = {
+        "question_id": question["question_id"],
+        "context": kind,
+        "stated": stated,
+        "slots": slots,
+    }
+    return row | dict(zip(("sentence", "swap_1", "swap_2"), map(join, texts), strict=True))
 
 
 def _apart(names: Names, others: Names) -> bool:

@@ -21,10 +21,10 @@ import numpy as np
 import pandas as pd
 
 from factrobust.context import facts
-from factrobust.context.attribution import TEXTS, Detector, features, probability
+from factrobust.context.attribution import TEXTS, Detector, by_words, probability
 from factrobust.context.metrics import perplexity
-from factrobust.context.probe import ABOUT, greedy
-from factrobust.context.rules import coverage, degeneracy, named, same_answer, states, swap_source
+from factrobust.context.probe import ABOUT, greedy, score_once
+from factrobust.context.rules import named, same_answer, states, swap_source
 from factrobust.datasets.facts import load_facts
 from factrobust.draws import hash48
 from factrobust.models.interface import Model
@@ -105,45 +105,34 @@ def ground(
 
     memory, given = greedily(None), greedily(texts)
     answers = given["text"].tolist() if answer is None else _each("answer", answer, asked)
-    found = pd.DataFrame({"memory": memory["text"], "answer": answers, "context": texts})
-    rows = list(found.itertuples(index=False, name=None))
-    found["changed"] = [not same_answer(m, a) for m, a, _ in rows]
-    found["stated"] = [states(c, a) for _, a, c in rows]
-    found["rule"] = found["changed"] & found["stated"]
-    found["coverage"] = [coverage(c, a) for _, a, c in rows]
+    found = by_words(memory["text"], answers, texts)
     found[["p0", "p1", "p4"]] = np.nan
     if scores:
-        own = (
-            given["token_ids"]
-            if answer is None
-            else [f" {a}" if a.strip() else [] for a in answers]
-        )
-        values = [_scored(model, asks["prompt"], own) for asks in (memory, given)]
-        found["p0"] = [perplexity(x) for x in memory["logprobs"]]
-        found["p1"], found["p4"] = ([perplexity(x) for x in part] for part in values)
-    told = _told(found, load("scores" if scores else "texts") if detector is None else detector)
-    sources = [WORDS[row.changed, row.stated] for row in found.itertuples()]
-    swaps: list[tuple[str, ...]] = [()] * len(rows)
+        own = [f" {a}" if a.strip() else "" for a in answers]
+        said = own if answer is not None else given["token_ids"].map(tuple)
+        found["p0"] = memory["logprobs"].map(perplexity)
+        for name, at in (("p1", memory), ("p4", given)):
+            pairs = zip(at["prompt"], said, strict=True)
+            found[name] = list(map(perplexity, score_once(model, pairs, (memory, given))))
+    detector = load("scores" if scores else "texts") if detector is None else detector
+    told = probability(found, detector).tolist()
+    n, swaps, names = len(asked), None, []
     if swap:
-        pairs = _each("others", others, asked) if len(others) and not one else [others] * len(asked)
-        exchanged = [exchange(c, a, o) for (_, a, c), o in zip(rows, pairs, strict=True)]
-        asks = [greedily([x.texts[i] for x in exchanged])["text"].tolist() for i in range(2)]
-        swaps = [*zip(*asks, strict=True)]
-        sources = [
-            swap_source(m, a, two, [x.names] if x.names else [])
-            for (m, a, _), two, x in zip(rows, swaps, exchanged, strict=True)
-        ]
-        told = [
-            (p, NOT_STATED if not x.names and not why else "" if why == AGREES else why)
-            for (p, why), x in zip(told, exchanged, strict=True)
-        ]
-    numbers = found[["p0", "p1", "p4"]].itertuples(index=False, name=None)
-    each = [
-        Grounded(m, a, "none" if degeneracy(a) else source, p, why, *three, tuple(two))
-        for (m, a, _), source, (p, why), three, two in zip(
-            rows, sources, told, numbers, swaps, strict=True
-        )
-    ]
+        pairs = _each("others", others, asked) if len(others) and not one else [others] * n
+        exchanged = [exchange(*x) for x in zip(texts, answers, pairs, strict=True)]
+        asks = [greedily([x.texts[i] for x in exchanged])["text"] for i in range(2)]
+        swaps, names = [*zip(*asks, strict=True)], [x.names for x in exchanged]
+    each = []
+    for i, row in enumerate(found.itertuples()):
+        m, a, two = memory["text"][i], answers[i], swaps[i] if swaps else ()
+        why = SILENT if not row.says else "" if row.defined else AGREES
+        source = WORDS[row.changed, row.stated]
+        if swaps:
+            source = swap_source(m, a, two, [names[i]] if names[i] else [])
+            why = "" if why == AGREES else why or ("" if names[i] else NOT_STATED)
+        p = told[i] if row.defined else None
+        source = source if row.says else "none"
+        each.append(Grounded(m, a, source, p, why, row.p0, row.p1, row.p4, two))
     return each[0] if one else each
 
 
@@ -180,9 +169,7 @@ def _alike(text: str, context: str) -> list[str]:
     own = pool.loc[[text in names for names in pool["answers"]], "base_id"]
     alike = pool.loc[pool["base_id"].isin(own[:1]), "answers"].str[0].unique().tolist()
     alike = [x for x in alike if not states(context, x)]
-    invented = (
-        ["Klurmic", "Jufint"] if len(text.split()) < 2 else ["Klurmic Jufint", "Zugis Juramar"]
-    )
+    invented = ["Klurmic Jufint", "Zugis Juramar"] if " " in text else ["Klurmic", "Jufint"]
     return sorted(alike, key=lambda x: hash48(text, x))[:2] if len(alike) > 1 else invented
 
 
@@ -190,31 +177,6 @@ def load(name: str = "scores", file: str | Path = FILE) -> Detector:
     """A detector of data/ground.json ("scores", or "texts", which needs no probabilities), or of a file
     that `data/fit_ground.py` wrote for your model."""
     return dict(json.loads(noted(Path(file)).read_text(encoding="utf-8"))["detectors"][name])
-
-
-def _told(found: pd.DataFrame, detector: Detector) -> list[tuple[float | None, str]]:
-    """The probability of each answer and "", or None and why it is not defined."""
-    known = {"constant", *features(found)}
-    if "constant" not in detector or not set(detector) <= known:
-        raise ValueError(
-            f"detector has {sorted(detector)}; write a number for 'constant' and for some of "
-            f"{sorted(known - {'constant'})}"
-        )
-    values = probability(found, detector).tolist()
-    silent, agrees = found["answer"].map(degeneracy).notna(), ~found["changed"] & found["stated"]
-    whys = np.select([silent, agrees], [SILENT, AGREES], "").tolist()
-    return [(None if why else p, why) for p, why in zip(values, whys, strict=True)]
-
-
-def _scored(model: Model, prompts: pd.Series, answers: Any) -> list[Any]:
-    """log P of each token of the answers, texts or token ids; nothing of an empty one."""
-    pairs = [
-        (prompt, a if isinstance(a, str) else list(a))
-        for prompt, a in zip(prompts, answers, strict=True)
-    ]
-    filled = [pair for pair in pairs if pair[1]]
-    values = iter(model.score(*map(list, zip(*filled, strict=True)))) if filled else iter(())
-    return [next(values) if answer else [] for _, answer in pairs]
 
 
 def _text(contexts: Any) -> str:

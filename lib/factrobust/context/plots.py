@@ -41,44 +41,6 @@ CAUSES = {  # from left to right in a bar: a cause has the colour of the source 
 }
 
 
-def pipeline(example: pd.DataFrame) -> Figure:
-    """Figure 3 drawn anew: from a base question to the source of an answer, and what is scored.
-    `example` are two questions of one base question: object, question, prefix, parametric. The
-    first has the second's answer in its context."""
-    one, two = example.to_dict("records")
-    p, q = one["parametric"], two["parametric"]
-    context = f"Context: [{one['prefix']} {q}]."
-    memory, read, plain = style.ORANGE, style.SKY, "0.95"
-    steps = {  # column, row, text, colour, and the steps that it follows
-        "Q": (0, 0, f"Question Q\n{one['question']}", plain, ""),
-        "R": (0, 2, f"The same about {two['object']}\n{two['question']}", plain, ""),
-        "p": (1, 0, f"Answer from memory:\nparametric p = “{p}”", memory, "Q"),
-        "q": (1, 2, f"Its answer, of the same form:\ncounterfactual q = “{q}”", read, "R"),
-        "Q'": (1, 1, f"Prompt Q′\n{context}\n{one['question']}", plain, "Q q"),
-        "a": (2, 1, "Answer with the context\n= p: from memory\n= q: from the context\n"
-              "neither: other", plain, "p q Q'"),
-        "0": (2, 0, "P0 = PPL(p | Q)\nP1 = PPL(q | Q)", "white", ""),
-        "2": (2, 2, "P2 = PPL(p | Q′), P3 = PPL(q | Q′)\nP4 = PPL(answer | Q′)", "white", ""),
-    }  # fmt: skip
-    fig, axes = style.grid(1, 1, DOUBLE, 2.6)
-    axis = axes[0, 0]
-    axis.set(xlim=(-0.5, 2.5), ylim=(2.45, -0.45))
-    axis.axis("off")
-    boxes = {}
-    for name, (x, y, text, colour, _) in steps.items():
-        edge: dict[str, Any] = {"fc": colour, "ec": "0.4" if colour != "white" else "w"}
-        edge |= {"boxstyle": "round,pad=0.5", "alpha": 0.45 if colour in (memory, read) else 1}
-        boxes[name] = axis.text(x, y, text, ha="center", va="center", fontsize=6.5, bbox=edge)
-    for name, step in steps.items():
-        for before in step[4].split():
-            start, end = (boxes[n].get_position() for n in (before, name))
-            arrow: dict[str, Any] = {"arrowstyle": "->", "color": "0.4", "shrinkA": 3, "shrinkB": 3}
-            arrow["patchA"], arrow["patchB"] = (boxes[n].get_bbox_patch() for n in (before, name))
-            # Drawn after the boxes (3), whose edges are known then.
-            axis.annotate("", end, start, arrowprops=arrow, zorder=4)
-    return fig
-
-
 def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
     """Figures 5 to 7 (tables 8 to 10): where the answers come from, a bar a model, or a panel a
     model and a bar each value of `column`. `table` of `context.metrics.counts_by`. The parametric
@@ -131,10 +93,9 @@ def right_by_context(table: pd.DataFrame) -> Figure:
     )[0]  # fmt: skip
 
 
-def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
-    """The share of answers that follow a false context against how strong the memory is. `bins`
-    (points) and `curves` (lines) of `context.following`: model, measure (a panel each), x,
-    interval."""
+def followed_by_memory(bins: pd.DataFrame) -> Figure:
+    """The share of answers that follow a false context against how strong the memory is. `bins` of
+    `context.following.binned`, a panel a measure."""
     looks = blocks.looks_of(bins["model"])
     fig, panels = blocks.panels(
         bins, "measure", labels=("", "follow the context"), sharex=False, shares="y", width=DOUBLE
@@ -142,8 +103,6 @@ def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
     for axis, part in panels:
         measure = part["measure"].iloc[0]
         axis.set(title="", xlabel=MEASURES.get(measure, style.name(measure)))
-        fitted = {value: look._replace(marker="") for value, look in looks.items()}
-        blocks.lines(axis, curves[curves["measure"] == measure], "x", fitted)
         blocks.dots(axis, part, part["x"], looks, elinewidth=None)
     return blocks.legend(fig, blocks.keys(looks))
 

@@ -93,23 +93,17 @@ def ask(model: Model, questions: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame
     `greedy`.
     """
     memory = greedy(model, questions)
-    p, q, contextual = _with_context(model, questions, memory, counterfactuals(memory, seed=seed))
+    drawn = counterfactuals(memory, seed=seed)
+    found = drawn >= 0
+    p = memory[found].reset_index(drop=True)
+    q = memory.iloc[drawn[found]].reset_index(drop=True)
+    contexts = questions.loc[found, "prefix"].reset_index(drop=True) + " " + q["text"]
+    contextual = greedy(model, questions[found], contexts.tolist())
     return scored(model, p, contextual, q["token_ids"].map(tuple)).assign(
         counterfactual=q["text"],
         token_ids_counterfactual=q["token_ids"],
         tokens_counterfactual=q["tokens"],
     )
-
-
-def _with_context(
-    model: Model, questions: pd.DataFrame, memory: pd.DataFrame, drawn: np.ndarray
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """The answers p, q and contextual to the questions for which q was drawn (`counterfactuals`)."""
-    found = drawn >= 0
-    p = memory[found].reset_index(drop=True)
-    q = memory.iloc[drawn[found]].reset_index(drop=True)
-    contexts = questions.loc[found, "prefix"].reset_index(drop=True) + " " + q["text"]
-    return p, q, greedy(model, questions[found], contexts.tolist())
 
 
 def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
@@ -130,29 +124,39 @@ def scored(
     model: Model, memory: pd.DataFrame, contextual: pd.DataFrame, stated: Iterable[Tokens]
 ) -> pd.DataFrame:
     """Answers from memory and in context with logprobs_p0 ... logprobs_p4, as `ask` names them; q
-    is `stated`, token ids or a text [row].
-
-    An equal answer after an equal prompt keeps the numbers of its generation: computed twice they
-    differ in the last digits, and P4 > P3 would be chance.
-    """
-    found: dict[tuple[str, Tokens], list[float]] = {}
-    for table in (memory, contextual):
-        keys = zip(table["prompt"], map(tuple, table["token_ids"]), strict=True)
-        found |= zip(keys, table["logprobs"], strict=True)
+    is `stated`, token ids or a text [row]."""
     p, q = memory["token_ids"].map(tuple), list(stated)
-    cells: dict[str, tuple[pd.DataFrame, Iterable[Tokens]]] = {
-        "p1": (memory, q), "p2": (contextual, p), "p3": (contextual, q),
-    }  # fmt: skip
-    pairs = {name: list(zip(at["prompt"], x, strict=True)) for name, (at, x) in cells.items()}
-    every = dict.fromkeys(pair for column in pairs.values() for pair in column)
-    if new := [pair for pair in every if pair[1] and pair not in found]:
-        answers = [x if isinstance(x, str) else list(x) for _, x in new]
-        values = model.score([prompt for prompt, _ in new], answers)
-        found |= {pair: logprobs.tolist() for pair, logprobs in zip(new, values, strict=True)}
-    lists = {name: [found[x] if x[1] else [] for x in column] for name, column in pairs.items()}
+    sides: list[tuple[pd.DataFrame, Iterable[Tokens]]] = [
+        (memory, q),
+        (contextual, p),
+        (contextual, q),
+    ]
+    pairs = [pair for at, x in sides for pair in zip(at["prompt"], x, strict=True)]
+    values = iter(score_once(model, pairs, (memory, contextual)))
+    lists = {name: [next(values) for _ in q] for name in ("p1", "p2", "p3")}
     return _responses(memory, contextual).assign(
         **{f"logprobs_{name}": pd.Series(x, dtype=object) for name, x in lists.items()}
     )
+
+
+def score_once(
+    model: Model, pairs: Iterable[tuple[str, Tokens]], known: Sequence[pd.DataFrame] = ()
+) -> list[list[float]]:
+    """log P of the tokens of each answer after its prompt, [pair][token]; none of an empty answer.
+
+    Equal pairs are asked once. Answers of the tables `known` (of `greedy`) keep the numbers of their
+    generation: computed twice they differ in the last digits, and P4 > P3 would be chance.
+    """
+    found: dict[tuple[str, Tokens], list[float]] = {}
+    for table in known:
+        keys = zip(table["prompt"], map(tuple, table["token_ids"]), strict=True)
+        found |= zip(keys, table["logprobs"], strict=True)
+    every = list(pairs)
+    if new := [pair for pair in dict.fromkeys(every) if pair[1] and pair not in found]:
+        answers = [x if isinstance(x, str) else list(x) for _, x in new]
+        values = model.score([prompt for prompt, _ in new], answers)
+        found |= zip(new, (logprobs.tolist() for logprobs in values), strict=True)
+    return [found[pair] if pair[1] else [] for pair in every]
 
 
 def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
@@ -182,30 +186,22 @@ def gaps(
     answer without a context minus that of the rival, in nats, summed over tokens."""
     prompts = context_prompts(model, questions)
     sides = [*zip(prompts, questions["answers"], strict=True), *zip(prompts, rivals, strict=True)]
-    pairs = [(prompt, f" {text}") for prompt, texts in sides for text in texts]
-    scored = iter(model.score(*map(list, zip(*pairs, strict=True)))) if pairs else iter(())
-    sums = [[float(next(scored).sum()) for _ in texts] for _, texts in sides]
-    best = map(max, sums[: len(prompts)])
-    each = zip(rivals, best, sums[len(prompts) :], strict=True)
+    values = iter(score_once(model, [(prompt, f" {x}") for prompt, texts in sides for x in texts]))
+    sums = [[sum(next(values)) for _ in texts] for _, texts in sides]
+    each = zip(rivals, map(max, sums[: len(prompts)]), sums[len(prompts) :], strict=True)
     return [sorted(((r, top - x) for r, x in zip(names, values, strict=True)), key=lambda pair: pair[1])
             for names, top, values in each]  # fmt: skip
 
 
-def ask_dosed(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
-    """`ask_known` without perplexities: what a model says to `contexts`, nothing scored but P0 and P4."""
-    rows = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
-    table = _responses(greedy(model, rows), greedy(model, rows, contexts["sentence"].tolist()))
-    about = contexts.drop(columns=["question_id", "stated"]).reset_index(drop=True)
-    return table.assign(counterfactual=contexts["stated"].to_numpy(), **about)
-
-
-def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
+def ask_known(
+    model: Model, questions: pd.DataFrame, contexts: pd.DataFrame, *, perplexities: bool = True
+) -> pd.DataFrame:
     """Ask the questions of `contexts` without a context and with it, a row each of these.
 
     `contexts` (of `context.facts`) has question_id, sentence, stated (the answer in it), and more.
     Returns the columns of `ask`, with what the context states as counterfactual, and those of
     `contexts`. It is scored as a text, unless one of the answers is the same; token_ids and tokens
-    are of the parametric answer alone.
+    are of the parametric answer alone. Without `perplexities` nothing is scored but P0 and P4.
     """
     rows = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
     p, contextual = greedy(model, rows), greedy(model, rows, contexts["sentence"].tolist())
@@ -214,8 +210,8 @@ def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> 
         texts = zip(stated, answers["tokens"].str.join(""), answers["token_ids"], strict=True)
         stated = [tuple(ids) if text == x else x for x, text, ids in texts]
     about = contexts.drop(columns=["question_id", "stated"]).reset_index(drop=True)
-    table = scored(model, p, contextual, stated)
-    return table.assign(counterfactual=contexts["stated"].to_numpy(), **about)
+    asked = scored(model, p, contextual, stated) if perplexities else _responses(p, contextual)
+    return asked.assign(counterfactual=contexts["stated"].to_numpy(), **about)
 
 
 def swapped(model: Model, questions: pd.DataFrame, passages: pd.DataFrame) -> pd.DataFrame:
@@ -232,16 +228,9 @@ def swapped(model: Model, questions: pd.DataFrame, passages: pd.DataFrame) -> pd
     texts = [text for column in columns for text in passages[column]]
     every = greedy(model, pd.concat([rows] * len(columns)), texts)
     given, *others = (every[i * len(rows) :][: len(rows)].reset_index(drop=True) for i in range(3))
-    ids = given["token_ids"].map(tuple)
-    same = dict(zip(zip(memory["prompt"], memory["token_ids"].map(tuple), strict=True),
-                    memory["logprobs"], strict=True))  # fmt: skip
-    new = list(
-        dict.fromkeys(k for k in zip(memory["prompt"], ids, strict=True) if k[1] and k not in same)
-    )
-    values = model.score([prompt for prompt, _ in new], [list(x) for _, x in new]) if new else []
-    same |= {key: value.tolist() for key, value in zip(new, values, strict=True)}
-    p1 = [same.get(key, []) for key in zip(memory["prompt"], ids, strict=True)]
-    table = _responses(memory, given).assign(logprobs_p1=pd.Series(p1, dtype=object))
+    pairs = zip(memory["prompt"], given["token_ids"].map(tuple), strict=True)
+    p1 = pd.Series(score_once(model, pairs, (memory,)), dtype=object)
+    table = _responses(memory, given).assign(logprobs_p1=p1)
     swaps = {f"text_{i}": other["text"] for i, other in enumerate(others, 1)}
     return table.assign(**swaps, **passages.reset_index(drop=True).drop(columns="question_id"))
 

@@ -213,7 +213,6 @@ KINDS = {
     6: Kind("another right answer", "right, but not what the model says without context"),
     7: Kind("mix of both", "joins parts of the parametric answer and of the context"),
 }
-DEGENERATE = ("empty", "option", "marks", "repeats")
 
 
 class Decision(NamedTuple):

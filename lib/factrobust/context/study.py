@@ -68,6 +68,9 @@ class KnownContexts(Study):
     def _ask(self) -> pd.DataFrame:
         seed, self.pool = self.parameters["seed"], facts.facts_as_questions(self._facts())
         self.questions = self._drawn(self.parameters["n_facts"])
+        return self._with_contexts(seed)
+
+    def _with_contexts(self, seed: int) -> pd.DataFrame:
         contexts = facts.known_contexts(self.questions, self.pool, seed=seed)
         kinds = self.parameters.get("contexts", facts.CONTEXTS)
         self.contexts = contexts[contexts["context"].isin(kinds)]
@@ -107,12 +110,10 @@ class KnownContexts(Study):
         def ask(model: Model) -> pd.DataFrame:
             own = sure[sure["model"] == model.name]
             contexts = facts.dosed_contexts(own, seed=self.parameters["seed"])
-            return probe.ask_dosed(model, self.pool, contexts)
+            return probe.ask_known(model, self.pool, contexts, perplexities=False)
 
-        answered = metrics.measured(self.concat_over_models(ask))
-        answered = answered.merge(
-            sure[["model", "question_id", "popularity", "margin"]], on=["model", "question_id"]
-        )
+        about = sure[["model", "question_id", "popularity"]]
+        answered = metrics.measured(self.concat_over_models(ask)).merge(about)
         return following.followed(metrics.mark_sources(answered, self.pool))
 
 
@@ -120,9 +121,7 @@ class Passages(KnownContexts):
     """Part 4: `n_facts` facts with `facts.PASSAGES` of 3 to 10 sentences each (`passages`), and the same
     with their answers exchanged. `cases` are the marked answers with their cause (`attribution.caused`)."""
 
-    def _ask(self) -> pd.DataFrame:
-        seed, self.pool = self.parameters["seed"], facts.facts_as_questions(self._facts())
-        self.questions = self._drawn(self.parameters["n_facts"])
+    def _with_contexts(self, seed: int) -> pd.DataFrame:
         self.passages = facts.passages(self.questions, self.pool, seed=seed)
         found = self.concat_over_models(
             lambda model: probe.swapped(model, self.questions, self.passages)
