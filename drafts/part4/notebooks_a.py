@@ -442,8 +442,8 @@ study.save_figure(fig, "4-context/figure-07", tables[1], **THEIRS)""",
         ),
         (
             "md",
-            """Our categories have few answers and wide intervals, some of which go on beyond the left edge: nothing can be claimed of them. Llama's lowest shares are those of
-elements and historical events.
+            """Our categories have few answers and wide intervals, some of which go on beyond the left edge: nothing
+can be claimed of them. Llama's lowest shares are those of elements and historical events.
 
 ## The thesis's own words
 
@@ -482,8 +482,10 @@ study.save_table(table, "4-context/table-seq2seq").round(3)""",
         ),
         (
             "md",
-            """Of what they know, `world-m` follows «I('table-seq2seq',"model=='world-m' and context=='false'",0,True)»% of the contradicting sentences and `world-t5` «I('table-seq2seq',"model=='world-t5' and context=='false'",0,True)»%. It is one model each:
-training luck alone moves such shares (5.5), so a difference here is no law of architectures.
+            """Of what they know, `world-m` follows «I('table-seq2seq',"model=='world-m' and context=='false'",0,True)»% of the contradicting sentences and `world-t5` «I('table-seq2seq',"model=='world-t5' and context=='false'",0,True)»%. But
+`world-t5` repeats a sentence about another subject as well, in «I('table-seq2seq',"model=='world-t5' and context=='irrelevant'",0,True)»% (`world-m`: «I('table-seq2seq',"model=='world-m' and context=='irrelevant'",0,True)»%): it copies, whomever
+the sentence is about. It is one model each, and training luck alone moves such shares (5.5), so a difference here is no law of
+architectures.
 
 ## What we saw, and what it means
 
