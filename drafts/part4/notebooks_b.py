@@ -455,8 +455,9 @@ shown[shown["question_id"] == shown["question_id"].iloc[0]]""",
 
 ## Where the answers come from
 
-An answer is from the **context** if it states an answer of the passage, and after each exchange one that stands there then; from **both** if it does, and memory says the same; from
-**memory** if it stays, and is what memory says; else from **neither**.""",
+An answer is from the **context** if it states an answer of the passage, and after each exchange one that stands there then;
+from **both** if it does, and memory says the same; from **memory** if it stays, and is what memory says; else from
+**neither**.""",
         ),
         (
             "code",
@@ -502,7 +503,8 @@ study.save_figure(fig, "4-context/figure-ladder", drawn)""",
         ("code", """side_by_side(as_mean(scores, "gain"), "way", "model", digits=3)"""),
         (
             "md",
-            """The constant's log loss is «V('constant')», the two-line rule's «V('two-line rule')», that of the answer's own perplexity, which the thesis proposes, «V("answer's perplexity (thesis)")».
+            """The constant's log loss is «V('constant')», the two-line rule's «V('two-line rule')». The thesis proposes the answer's own
+perplexity: «V("answer's perplexity (thesis)")».
 An interval of the gain that holds 0 shows no gain over the two lines.
 
 ## Does the probability hold where it matters?

@@ -21,6 +21,7 @@ from factrobust.context.metrics import PERPLEXITIES
 from factrobust.context.rules import coverage, degeneracy, same_answer, states, swap_source
 from factrobust.regression import ridge
 from factrobust.statistics import (
+    NOTHING,
     TAILS,
     TWO_SIDED,
     Array,
@@ -198,6 +199,7 @@ def scores_table(
         bounds = [
             bootstrap_mean(part[x], part[group], n_boot=n_boot)[:3] for x in (*values, "gain")
         ]
+        bounds[-1] = NOTHING[:3] if key[-1] == against else bounds[-1]
         ranked = auc(part[OUTCOME], part["probability"]).auc
         rows.append((*key, *np.ravel(bounds), len(part), int(part[OUTCOME].sum()), ranked))
     names = [f"{x}{end}" for x in (*values, "gain") for end in ("", "_low", "_high")]
