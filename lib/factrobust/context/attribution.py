@@ -140,7 +140,7 @@ def probability(table: pd.DataFrame, detector: Detector) -> Array:
     if "constant" not in detector or not set(detector) <= {"constant", *seen}:
         raise ValueError(
             f"detector has {sorted(detector)}; write a number for 'constant' and for some of "
-            f"{sorted(seen)}"
+            f"{sorted(map(str, seen))}"
         )
     weights = pd.Series(detector).drop("constant").astype(float)
     return expit(detector["constant"] + seen[weights.index].to_numpy() @ weights.to_numpy())

@@ -360,7 +360,7 @@ def _swapped(
     texts, levels = [passage], [[passage[i].names for i in slots]]
     candidates = [fact["answers"] for fact in _drawn(alike, f"{key}\nswap")]
     for _ in range(2):
-        changed, here = list(passage), []
+        changed, here = list(passage), list[Names]()
         for place, i in enumerate(slots):
             own = [question["answers"], *(level[place] for level in levels)]
             free = [c for c in candidates if all(_apart(c, x) for x in own)]
@@ -371,13 +371,8 @@ def _swapped(
         levels.append(here)
     own = [s for s in passage if s.fact["question_id"] == question["question_id"]]
     told = own[0] if own and not own[0].text.startswith(DENIED) else None
-    stated, slots = told.names[0] if told else "", list(zip(*levels, strict=True))
-    row = {
-        "question_id": question["question_id"],
-        "context": kind,
-        "stated": stated,
-        "slots": slots,
-    }
+    row: Fact = {"question_id": question["question_id"], "context": kind}
+    row |= {"stated": told.names[0] if told else "", "slots": list(zip(*levels, strict=True))}
     return row | dict(zip(("sentence", "swap_1", "swap_2"), map(join, texts), strict=True))
 
 

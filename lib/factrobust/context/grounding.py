@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -89,7 +89,7 @@ def ground(
     if not isinstance(model, Model):
         raise TypeError(f"model is {model!r}; load it first: ground(load_model(...), ...)")
     one = isinstance(question, str)
-    asked = [question] if one else list(question)
+    asked: list[Any] = [question] if one else list(question)
     texts = [_text(x) for x in ([contexts] if one else _each("contexts", contexts, asked))]
     for i, (q, text) in enumerate(zip(asked, texts, strict=True)):
         if not isinstance(q, str) or not q.strip() or not text:
@@ -118,12 +118,12 @@ def ground(
     told = probability(found, detector).tolist()
     n, swaps, names = len(asked), None, []
     if swap:
-        pairs = _each("others", others, asked) if len(others) and not one else [others] * n
-        exchanged = [exchange(*x) for x in zip(texts, answers, pairs, strict=True)]
+        two_each = _each("others", others, asked) if len(others) and not one else [others] * n
+        exchanged = [exchange(*x) for x in zip(texts, answers, two_each, strict=True)]
         asks = [greedily([x.texts[i] for x in exchanged])["text"] for i in range(2)]
         swaps, names = [*zip(*asks, strict=True)], [x.names for x in exchanged]
-    each = []
-    for i, row in enumerate(found.itertuples()):
+    each, rows = [], cast(Any, found.itertuples())
+    for i, row in enumerate(rows):
         m, a, two = memory["text"][i], answers[i], swaps[i] if swaps else ()
         why = SILENT if not row.says else "" if row.defined else AGREES
         source = WORDS[row.changed, row.stated]
@@ -154,7 +154,7 @@ def exchange(context: str, answer: str, others: Sequence[str] = ()) -> Exchanged
             two = [*others] or _alike(text, context)
             if len(two) != 2 or same_answer(two[0], two[1]) or text in two:
                 raise ValueError(f"others is {two!r}; give two different texts to replace {text!r}")
-            texts = [place.sub(lambda _, x=x: x, context) for x in two]  # type: ignore[misc]
+            texts = [place.sub(x.replace("\\", r"\\"), context) for x in two]
             return Exchanged((texts[0], texts[1]), ([text], [two[0]], [two[1]]))
     return Exchanged((context, context), ())
 
@@ -162,9 +162,8 @@ def exchange(context: str, answer: str, others: Sequence[str] = ()) -> Exchanged
 def _alike(text: str, context: str) -> list[str]:
     """Two texts of the kind of one: see `exchange`."""
     if any(c.isdigit() for c in text):
-        return [
-            re.sub(r"\d", lambda d, k=k: str((int(d[0]) + k - 1) % 9 + 1), text) for k in (3, 5)
-        ]
+        return [re.sub(r"\d", lambda d: str((int(d[0]) + 2) % 9 + 1), text),
+                re.sub(r"\d", lambda d: str((int(d[0]) + 4) % 9 + 1), text)]  # fmt: skip
     pool = facts.facts_as_questions(load_facts())
     own = pool.loc[[text in names for names in pool["answers"]], "base_id"]
     alike = pool.loc[pool["base_id"].isin(own[:1]), "answers"].str[0].unique().tolist()

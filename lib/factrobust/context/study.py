@@ -97,7 +97,8 @@ class KnownContexts(Study):
             known = asked[list(map(rules.right, texts, asked["answers"]))]
             ranked = probe.gaps(model, known, facts.rivals(known, self.pool))
             table = known[["question_id", "popularity", "prefix"]].assign(model=model.name)
-            return table.assign(rivals=ranked, margin=[pairs[0][1] for pairs in ranked])
+            ranks = pd.Series(ranked, table.index, dtype=object)
+            return table.assign(rivals=ranks, margin=[pairs[0][1] for pairs in ranked])
 
         return self.concat_over_models(ask)
 
