@@ -21,7 +21,7 @@ import numpy as np
 from factrobust import context
 from factrobust.context import attribution, grounding
 
-PARAMETERS = {"models": ["gemma-3-270m", "smollm2-135m-instruct"], "n_facts": 24, "seed": 0}
+PARAMETERS = {"models": ["gemma-3-270m", "smollm2-135m-instruct"], "n_facts": 60, "seed": 0}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -411,7 +411,7 @@ the answer changed, and its words are in the text. Its log loss is «V('two-line
             "params",
             MODELS
             + """data: str = "embedded"  # or world, town, or a CSV of facts
-n_facts: int = 24  # facts, with five passages each
+n_facts: int = 60  # facts, with five passages each
 seed: int = 0  # which facts, passages and folds are drawn
 n_boot: int = 2000  # bootstrap resamples behind an interval
 nli_model: str = ""  # an NLI model (folder or hub id) that judges whether the passage entails the answer""",
