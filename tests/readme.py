@@ -35,6 +35,7 @@ QUOTED = """
 3 wording: the same of the certainty of ten samples, Cert ; 3-wording/table-ladder ; predictor == 'Cert' and measure == 'auc_within'
 3 wording: the same of the consistency over wordings, SCons ; 3-wording/table-ladder ; predictor == 'SCons' and measure == 'auc_within'
 4 context: answers that follow a contradicting context, of those that make sense ; 4-context/table-sound ; source == 'contextual'
+4 context: false contexts that win over a fact that the model knows ; 4-context/table-dose ; factor == 'all'
 4 context: right answers, without a context ; 4-context/table-contexts ; facts == 'all' and context == 'none'
 4 context: right answers, with a true one ; 4-context/table-contexts ; facts == 'all' and context == 'true'
 4 context: right answers, with one about another subject ; 4-context/table-contexts ; facts == 'all' and context == 'irrelevant'

@@ -227,12 +227,6 @@ def ratio_of_sums(weights: Array, above: Array, below: Array) -> Array:
     return ratio(_dot(weights, above), _dot(weights, below))
 
 
-def mean_difference(weights: Array, values: Array, chosen: Array) -> Array:
-    """Mean of `values` where `chosen` [row] is 1, minus their mean where it is 0."""
-    one, other = (ratio_of_sums(weights, values * part, part) for part in (chosen, 1 - chosen))
-    return one - other
-
-
 def slope(weights: Array, x: Array, y: Array) -> Array:
     """Least-squares slope of y over x [row], NaN where all x are equal."""
     covariance = _covariance(weights, x, y)

@@ -1,13 +1,14 @@
-"""Scores, areas under the curve with few cases, and the costs of mistakes, by hand."""
+"""Scores, areas under the curve with few cases, causes, fits and how good they are, by hand."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 
 from factrobust.context import attribution
-from factrobust.context.attribution import auc, brier_table, cost_table
+from factrobust.context.attribution import auc
 
 
 def marked(sources: list[str], **columns: object) -> pd.DataFrame:
@@ -17,19 +18,17 @@ def marked(sources: list[str], **columns: object) -> pd.DataFrame:
 
 
 def test_scores_by_hand() -> None:
-    names = [*("p0", "p1", "p2", "p3", "p4", "first_entropy", "first_entropy_context")]
-    names += ["first_shift"]
+    names = ["p0", "p1", "p2", "p3", "p4"]
     sources = ["contextual", "other", "parametric", "none", "same"]
     rows = marked(sources, **dict.fromkeys(names, 1.0))
-    rows.loc[0, names] = [2.0, 16.0, 8.0, 4.0, 5.0, 0.5, 0.25, 0.3]
+    rows.loc[0, names] = [2.0, 16.0, 8.0, 4.0, 5.0]
     rows.loc[2, "p3"] = np.nan
     table = attribution.cases(rows)
     assert table["question_id"].tolist() == ["b/0", "b/1", "b/2"]
     assert table["from_context"].tolist() == [True, False, False]
     ln2 = np.log(2)
     expected = {"minus_log_p4": -np.log(5), "log_p2_p3": ln2, "log_p1_p3": 2 * ln2}
-    expected |= {"log_p2_p0": 2 * ln2, "log_p0": ln2}
-    expected |= {"entropy": 0.5, "minus_entropy_context": -0.25, "shift": 0.3}
+    expected |= {"log_p0": ln2}
     assert table[list(expected)].iloc[0].to_dict() == pytest.approx(expected)
     assert list(expected) == list(attribution.SCORES)
     assert np.isnan(table["log_p2_p3"][2])  # its P3 is missing
@@ -86,32 +85,105 @@ def test_auc_table() -> None:
     assert found["auc"].tolist() == [1, 0]
 
 
-def said() -> pd.DataFrame:
-    """Four answers, two of them from the context, by three ways."""
-    cases = pd.DataFrame({"question_id": list("abcd"), "from_context": [True, True, False, False]})
-    cases = cases.assign(model="m", case=range(4))
-    ways = {"always": [1.0] * 4, "never": [0.0] * 4, "p": [0.9, 0.6, 0.6, 0.2]}
-    return pd.concat(cases.assign(way=way, probability=p) for way, p in ways.items())
+def case(parametric: str, contextual: str, one: str, two: str) -> tuple:
+    slots = [(["Lima"], ["Oslo"], ["Rome"]), (["Bonn"], ["Bern"], ["Baku"])]
+    sentence = "The capital of Kenya is Lima. The capital of Germany is Bonn"
+    return (parametric, contextual, one, two, slots, sentence)
 
 
-def test_costs_and_brier_scores_by_hand() -> None:
-    found = cost_table(said(), costs=(1, 3), n_boot=200).set_index(["way", "cost"])
-    # At 1 the third is passed, at 3 only the first: passing needs p >= 3/4.
-    assert found["mean"].to_dict() == {
-        ("always", 1): 2 / 4, ("always", 3): 6 / 4,
-        ("never", 1): 2 / 4, ("never", 3): 2 / 4,
-        ("p", 1): 1 / 4, ("p", 3): 1 / 4,
-    }  # fmt: skip
-    assert found.loc[("p", 1), ["passed_wrong", "withheld"]].tolist() == [1 / 4, 0]
-    assert found.loc[("p", 3), ["passed_wrong", "withheld"]].tolist() == [0, 1 / 4]
-    assert found.loc[("p", 3), "difference"] == -5 / 4
-    assert found.loc["always", "difference"].isna().all()
-    assert (found["low"] <= found["mean"]).all()
-    assert found["n"].eq(4).all()
-    # 3 times 1/4 is 3/4: passing and withholding cost alike, and the answer is passed.
-    rows = said().query("way == 'p'").assign(probability=0.75)
-    assert cost_table(rows, costs=(3,), n_boot=10)["passed_wrong"].item() == 1 / 2
-    # Brier scores of the same.
-    found = brier_table(said(), n_boot=50).set_index("way")
-    assert found["brier"].tolist() == pytest.approx([1 / 2, 1 / 2, (0.01 + 0.16 + 0.36 + 0.04) / 4])
-    assert found["auc"].tolist() == [0.5, 0.5, 3.5 / 4]
+def test_causes_by_hand() -> None:
+    rows = [
+        case("Nairobi", "Lima", "Oslo", "Rome"),  # follows
+        case("Lima", "Lima", "Oslo", "Rome"),  # follows, and memory says so, too
+        case("Nairobi", "Bonn", "Bern", "Baku"),  # follows what is said of another subject
+        case("Nairobi", "Lima", "Bern", "Rome"),  # follows, from another sentence
+        case("Nairobi", "Lima", "Oslo", "Lima"),  # follows once
+        case("Nairobi", "Nairobi", "Nairobi", "Nairobi"),
+        case("Lima", "Lima", "Lima", "Lima"),  # stays, though the passage says so, too
+        case("Nairobi", "Kisumu", "Kisumu", "Kisumu"),
+        case("Nairobi", "", "Oslo", "Rome"),
+    ]
+    names = ["parametric", "contextual", "text_1", "text_2", "slots", "sentence"]
+    found = attribution.caused(pd.DataFrame(rows, columns=names))
+    causes = [
+        "context",
+        "both",
+        "context",
+        "context",
+        "neither",
+        "memory",
+        "memory",
+        "neither",
+        "none",
+    ]
+    assert found["cause"].tolist() == causes
+    assert found["from_context"].tolist() == [True] * 4 + [False] * 5
+    assert found["rule"].tolist() == [True, False, True, True, True] + [False] * 4
+    # Not defined where memory and passage agree, and where nothing is said.
+    assert found["defined"].tolist() == [True, False, True, True, True, True, False, True, False]
+    assert found["coverage"].tolist() == [1, 1, 1, 1, 1, 0, 1, 0, 0]
+
+
+def law(n: int) -> pd.DataFrame:
+    """Cases that come from the context with probability expit(2 log P0 - 2)."""
+    rng = np.random.default_rng(0)
+    log_p0 = rng.uniform(0, 2, size=n)
+    table = pd.DataFrame({"p0": np.exp(log_p0), "p1": 2.0, "p4": 2.0, "model": "m"})
+    follows = rng.random(n) < expit(2 * log_p0 - 2)
+    table = table.assign(base_id=[f"r{i % 10}" for i in range(n)], from_context=follows)
+    texts = dict.fromkeys(attribution.TEXTS, 0.0)
+    return table.assign(question_id=[f"q{i}" for i in range(n)], defined=True, **texts)
+
+
+WAYS = {"constant": (), "two-line rule": ("rule",), "p0": ("memory",)}
+
+
+def test_the_fit_recovers_a_law_and_its_scores() -> None:
+    table = law(4000)
+    found = attribution.fit(table, ["memory"])
+    assert found["memory"] == pytest.approx(2, abs=0.2)
+    assert found["constant"] == pytest.approx(-2, abs=0.2)
+    said = attribution.held_out(table, ways=WAYS)
+    scores = attribution.scores_table(said, n_boot=50).set_index("way")
+    p = expit(2 * np.log(table["p0"]) - 2)
+    assert scores.loc["p0", "brier"] == pytest.approx((p * (1 - p)).mean(), abs=0.01)
+    entropy = -(p * np.log(p) + (1 - p) * np.log(1 - p)).mean()
+    assert scores.loc["p0", "log_loss"] == pytest.approx(entropy, abs=0.02)
+    share = table["from_context"].mean()
+    assert scores.loc["constant", "brier"] == pytest.approx(share * (1 - share), abs=0.005)
+    assert scores.loc["p0", "gain"] > scores.loc["p0", "gain_low"] > 0
+    held = attribution.strata(said[said["way"] == "p0"], ["model"]).iloc[0]
+    assert held["low"] < held["expected"] < held["high"]
+
+
+def test_no_relation_is_told_by_a_fit_on_itself() -> None:
+    table = law(200)
+    one, again = (
+        attribution.held_out(rows, ways=WAYS, k=2).query("way == 'p0'").set_index("case")
+        for rows in (table, table.assign(
+            from_context=table["from_context"] ^ (table["base_id"] == "r0")))
+    )  # fmt: skip
+    same = (one["probability"] == again["probability"]).groupby(table["base_id"]).all()
+    assert same["r0"]
+    assert same.sum() == 5  # its fold
+    # What is not defined is no case of a fit, but gets a probability.
+    left_out = attribution.held_out(table.assign(defined=table["base_id"] != "r0"), ways=WAYS, k=2)
+    assert left_out["probability"].notna().all()
+    assert attribution.scores_table(left_out, n_boot=10)["n"].eq(180).all()
+
+
+def test_scores_and_strata_by_hand() -> None:
+    rows = pd.DataFrame(
+        {"from_context": [True, False], "defined": True, "model": "m", "case": [0, 1]}
+    )
+    rows = rows.assign(base_id=["a", "b"])
+    ways = {"two-line rule": [0.5, 0.5], "p": [0.8, 0.4]}
+    said = pd.concat(rows.assign(way=way, probability=p) for way, p in ways.items())
+    found = attribution.scores_table(said, n_boot=10).set_index("way")
+    assert found["brier"].tolist() == pytest.approx([0.25, (0.04 + 0.16) / 2])
+    losses = [np.log(2), -(np.log(0.8) + np.log(0.6)) / 2]
+    assert found["log_loss"].tolist() == pytest.approx(losses)
+    assert found.loc["p", "gain"] == pytest.approx(losses[0] - losses[1])
+    [held] = attribution.strata(said[said["way"] == "p"], ["model"]).to_dict("records")
+    assert (held["expected"], held["mean"], held["n"]) == (pytest.approx(0.6), 0.5, 2)
+    assert held["low"] == pytest.approx(1 - 0.975**0.5, abs=1e-6)  # one of two, exact

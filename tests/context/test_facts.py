@@ -1,9 +1,17 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 from factrobust.context import facts as contexts
-from factrobust.context.facts import COLUMNS, FACTORS, FILES, load_context_questions, rivals
+from factrobust.context.facts import (
+    COLUMNS,
+    DOSE,
+    FILES,
+    PASSAGES,
+    load_context_questions,
+    rivals,
+)
 from factrobust.context.rules import right
 from factrobust.datasets.facts import load_facts, load_relations
 from factrobust.datasets.published import load_published
@@ -312,43 +320,85 @@ def test_rivals_are_the_nearest_in_popularity():
     assert rivals(pool[3:4], pool) == [["B1", "A1", "C1", "F1"]]
 
 
+def test_a_dose_of_contradiction():
+    rivals_of = [[(f"R{i}", float(i)) for i in range(4)]] * 200
+    known = pd.DataFrame({"question_id": [f"q{i}" for i in range(200)], "rivals": rivals_of})
+    made = contexts.dosed_contexts(known.assign(prefix="The capital is"))
+    # Each factor holds for one of a fact's two contexts, and no two go together.
+    assert made.groupby("question_id")[list(DOSE)].sum().eq(1).all(axis=None)
+    together = made[list(DOSE)].astype(float).corr().to_numpy()[np.triu_indices(3, 1)]
+    assert np.abs(together).max() < 3.9 / np.sqrt(200)  # p < 1e-4 each
+    for row in made.to_dict("records"):
+        assert row["stated"] == f"R{row['gap']:.0f}"
+        assert (row["gap"] < 2) == row["likely"]  # of four rivals the likelier two
+        bare = f"The capital is {row['stated']}"
+        first = f"According to the encyclopedia, t{bare[1:]}" if row["attributed"] else bare
+        assert row["sentence"] == ". ".join([first, bare, bare] if row["repeated"] else [first])
+
+
 @pytest.fixture(scope="module")
-def varied():
-    pool = contexts.facts_as_questions(load_facts())
-    asked = pool[pool["question_id"].isin(load_facts(limit=99)["fact_id"])]
-    made = contexts.varied_contexts(asked, pool, n=4)
-    return made.merge(pool, on="question_id")
+def pool():
+    return contexts.facts_as_questions(load_facts())
 
 
-def test_factors_of_varied_contexts_are_balanced_within_facts(varied):
-    counts = varied.groupby("question_id")[list(FACTORS)].agg(["sum", "size"])
-    assert counts.xs("sum", axis=1, level=1).eq(2).all(axis=None)
-    assert counts.xs("size", axis=1, level=1).eq(4).all(axis=None)
-    # Arranged apart from each other: no two factors go together.
-    together = varied[list(FACTORS)].astype(float).corr().to_numpy()[np.triu_indices(4, 1)]
-    assert np.abs(together).max() < 3.9 / np.sqrt(99 * 3)  # p < 1e-4 each
-    with pytest.raises(ValueError, match="n is 3; each factor holds for half"):
-        contexts.varied_contexts(CAPITALS, CAPITALS, n=3)
+@pytest.fixture(scope="module")
+def told(pool):
+    asked = pool[pool["question_id"].isin(load_facts(limit=33)["fact_id"])]
+    return contexts.passages(asked, pool).merge(pool, on="question_id")
 
 
-def test_varied_contexts_state_what_they_say(varied):
-    kinds = load_relations()["answer_type"]
-    facts = load_facts().assign(kind=lambda table: table["relation"].map(kinds))
-    of_kind = facts.groupby("object")["kind"].agg(set)
-    of_relation = facts.groupby("relation")["object"].agg(set)
-    for row in varied.to_dict("records"):
-        stated, said = row["stated"], f"{row['prefix']} {row['stated']}"
-        assert not right(stated, row["answers"])
-        sentences = [said] * (3 if row["repeated"] else 1)
-        if row["attributed"]:
-            small = said.replace("The ", "the ", 1) if said.startswith("The ") else said
-            sentences[0] = f"According to the encyclopedia, {small}"
-        told = ". ".join(sentences)
-        assert row["sentence"].startswith(f"{told}. ") if row["early"] else row["sentence"] == told
-        if row["near"]:
-            assert stated in of_relation[row["base_id"]]
-        else:
-            assert of_kind[stated] - {kinds[row["base_id"]]}
+def test_passages_are_what_their_kind_says(told):
+    plain = []  # whether it is said in the question's words
+    assert told["context"].value_counts().to_dict() == dict.fromkeys(PASSAGES, 33)
+    assert (
+        (told["sentence"].str.count(r"\. ") + 1).between(3, 12).all()
+    )  # 10, and some names have one
+    for row in told.to_dict("records"):
+        own = f"{row['prefix']} {row['stated']}"
+        kind, text = row["context"], row["sentence"]
+        if kind in ("true", "false"):
+            assert right(row["stated"], row["answers"]) == (kind == "true")
+            plain.append(own in text)
+        elif kind in ("negated", "missing"):
+            assert row["stated"] == ""
+            assert ("It is not true that" in text) == (kind == "negated")
+            denied = text.replace("It is not true that ", "not ").lower()
+            assert denied.count(row["prefix"].lower()) == (kind == "negated")
+    assert binom.cdf(sum(plain), len(plain), 0.5) == pytest.approx(0.5, abs=0.4999)
+    assert set(contexts.paraphrases()) == set(load_relations().index)
+
+
+def test_every_slot_is_exchanged_for_another_of_its_kind(told, pool):
+    of_relation = pool.groupby("base_id")["answers"].agg(lambda lists: {x[0] for x in lists})
+    for row in told.to_dict("records"):
+        texts = [row["sentence"], row["swap_1"], row["swap_2"]]
+        assert (len(row["slots"]) > 0) == (len(set(texts)) == 3)
+        for slot in row["slots"]:
+            names = [names[0] for names in slot]
+            assert len(set(names)) == 3
+            assert set(names[1:]) <= of_relation[row["base_id"]]
+            assert not any(right(name, row["answers"]) for name in names[1:])
+            pairs = zip(names, texts, strict=True)
+            assert all(name.lower() in text.lower() for name, text in pairs)
+
+
+def test_the_corpus_tells_half_of_the_facts_once(pool):
+    passages = contexts.corpus(pool)
+    ids = [s.fact["question_id"] for passage in passages for s in passage]
+    assert len(ids) == len(set(ids))
+    assert 0.48 * len(pool) < len(ids) <= 0.5 * len(pool)
+    assert {len(passage) for passage in passages} <= set(range(3, 11))
+
+
+def test_the_retriever():
+    passages = ["The capital of Kenya is Nairobi", "The capital of Peru is Lima", "Gold is Au"]
+    assert contexts.retrieve(["What is the capital of Peru?", "Who?"], passages) == [
+        passages[1],
+        "",
+    ]
+    # Of equals it takes the first, on every processor.
+    passages = [f"The main language of X{i} is Y{i}" for i in range(50)]
+    assert contexts.retrieve(["What is the main language of Japan?"], passages) == [passages[0]]
 
 
 STORED = (
@@ -394,7 +444,10 @@ def test_a_bad_file_of_results_gives_one_sentence(tmp_path, old, new, what):
 def test_questions_by_name():
     questions = contexts.load_named_context("embedded", limit=2)
     assert len(questions) == 200
+    theirs = contexts.load_named_context("thesis", limit=2)
+    assert theirs["base_id"].nunique() == 9
+    assert set(theirs["question_id"]) <= set(questions["question_id"])  # the same objects
     for name in ("theses", "thesis:"):
-        wrong = f"questions is '{name}'; write 'embedded', 'world', 'world-1', "
+        wrong = f"questions is '{name}'; write 'embedded', 'thesis', 'world', 'world-1', "
         with pytest.raises(ValueError, match=wrong):
             contexts.load_named_context(name)

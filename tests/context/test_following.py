@@ -38,8 +38,7 @@ def test_a_model_that_always_copies_or_never(copies, share):
     # Intervals of the slopes hold zero; the probability is near the share wherever one looks.
     slopes = coefficients.loc[["log_p0", *FACTORS]]
     assert ((slopes["low"] < 0) & (slopes["high"] > 0)).all()
-    curve = following.curves(rows, ["log_p0"], FACTORS)
-    assert np.abs(curve["mean"] - share).max() < 0.03
+    assert abs(expit(coefficients.loc["intercept", "coefficient"]) - share) < 0.03
     effects = following.effects(rows, FACTORS, n_boot=200)
     assert effects[["with_it", "without_it"]].eq(share).all(axis=None)
     assert effects[["mean"]].eq(0).all(axis=None)
@@ -62,11 +61,6 @@ def test_a_model_that_copies_when_its_memory_is_weak():
     assert p_value == pytest.approx(2 * ndtr(-slope / error), rel=0.05)
     assert found.loc[FACTORS, "coefficient"].abs().max() < 1e-6
     assert (found["n"].iloc[0], found["facts"].iloc[0]) == (240, 60)
-    curve = following.curves(rows, ["log_p0"], FACTORS, points=2)
-    assert curve["x"].tolist() == pytest.approx([0.2, 1.2])
-    assert curve["mean"].tolist() == pytest.approx([0.2, 0.8])
-    logits = logit(curve[["low", "high"]].to_numpy())
-    np.testing.assert_allclose(logits.mean(axis=1), logit([0.2, 0.8]))
     bins = following.binned(rows, ["log_p0"], 2, n_boot=200)
     assert bins["x"].tolist() == pytest.approx([0.2, 1.2])
     assert bins["mean"].tolist() == pytest.approx([0.2, 0.8])
@@ -78,9 +72,8 @@ def test_a_step_is_fitted_with_a_prior():
     found = following.fit(rows, ["log_p0"]).set_index("term")
     assert found.loc["log_p0", "fit"] == "penalised"
     assert found.loc["log_p0", "low"] > 0
-    curve = following.curves(rows, ["log_p0"], [], points=2)
-    assert curve["mean"].iloc[0] < 0.1
-    assert curve["mean"].iloc[1] > 0.9
+    at = found["coefficient"]["intercept"] + found["coefficient"]["log_p0"] * np.array([0.2, 1.2])
+    assert expit(at[0]) < 0.1 < 0.9 < expit(at[1])
 
 
 def test_a_factor_that_moves_a_third_of_the_facts():
@@ -106,24 +99,3 @@ def test_the_randomisation_by_hand():
     found = following.effects(both, ["near"], n_boot=20_000)
     assert found["mean"].tolist() == [1]
     assert found["p_value"].iloc[0] == pytest.approx(2 / 36, abs=0.007)
-
-
-def test_the_curve_is_the_mean_of_the_fit_over_the_factors():
-    rows = answers(lambda log_p0, near, repeated, fact: (fact % 7 < 3) ^ near)
-    b = following.fit(rows, ["log_p0", "near"])["coefficient"].to_numpy()
-    curve = following.curves(rows, ["log_p0"], ["near"], points=3)
-    expected = [expit(b[0] + b[1] * curve["x"] + b[2] * near) for near in (0, 1)]
-    np.testing.assert_allclose(curve["mean"], np.mean(expected, axis=0))
-    assert curve["n"].eq(60).all()
-
-
-def test_bad_contexts_break_even():
-    """Of 4 facts 2 are known; with true contexts all are right, with false ones 1 of the known."""
-    right = {"none": [1, 1, 0, 0], "true": [1, 1, 1, 1], "false": [1, 0, 0, 0]}
-    table = pd.DataFrame({"model": "m", "question_id": list("abcd")} | right)
-    long = table.melt(["model", "question_id"], var_name="context", value_name="correct")
-    found = following.break_even(long, n_boot=20).set_index("model_knows")
-    assert found["mean"].to_dict() == pytest.approx(
-        {"as they are": (1 - 0.5) / (1 - 0.25), "nine in ten": (1 - 0.9) / (1 - 0.9 / 2)}
-    )
-    assert (found[["bad_contexts", "n"]] == ["false", 4]).all(axis=None)

@@ -1,182 +1,138 @@
-"""The detector: by hand on a toy model, on answers whose law is known, and its retriever."""
+"""`ground`: by hand on a toy model that reads, on one that knows, and on bad arguments."""
 
+import importlib
 import json
 
-import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import expit
 
 import factrobust
 from factrobust.context import grounding
-from factrobust.context.attribution import brier_table, cost_table
-from factrobust.context.grounding import ask, features, fit, ground, held_out, outcomes, retrieve
+from factrobust.context.grounding import Exchanged, exchange, ground
 
-COUNTRIES = [f"F{i}" for i in range(12)]
+ASKED = "Capital of F?"
+OTHERS = ("Dara", "Eba")
 
 
-def prompt(country: str, context: str = "") -> str:
+def prompt(context: str = "") -> str:
     stated = f"Context: [{context}]. " if context else ""
-    return f"{stated}Q: Capital of {country}? A: It is"
+    return f"{stated}Q: {ASKED} A: It is"
 
 
-def toy_table(follows) -> dict[str, dict[str, float]]:
-    """A model of COUNTRIES that says M0 of F0, ... from memory, with probability 0.9 or 0.6, and C of a
-    context that states it if `follows(number)`."""
-    table = {" M": {".": 1.0}, " C": {".": 1.0}}
-    for i, country in enumerate(COUNTRIES):
-        strong = 0.9 if i % 2 else 0.6
-        table[prompt(country)] = {" M": strong, " C": 1 - strong}
-        said, left = (" C", " M") if follows(i) else (" M", " C")
-        table[prompt(country, "It is C")] = {said: 0.8, left: 0.2}
+def answers(follows: bool) -> dict[str, dict[str, float]]:
+    """Of F memory says Mora with probability 0.6. A model that follows says what stands in the context,
+    with 0.8; the other one Mora."""
+    table = {prompt(): {" Mora": 0.6, " Coba": 0.4}}
+    for name in ("Coba", *OTHERS, "Mora"):
+        said, left = (f" {name}", " x") if follows else (" Mora", " Coba")
+        table[prompt(f"It is {name}")] = {said: 0.8, left: 0.2}
+    table |= {f" {name}": {".": 1.0} for name in ("Mora", "Coba", *OTHERS)}
     return table
 
 
-def questions() -> pd.DataFrame:
-    table = pd.DataFrame({"question_id": COUNTRIES, "object": COUNTRIES, "prefix": "It is"})
-    table = table.assign(category="g", base_id=[f"r{i // 4}" for i in range(len(table))])
-    return table.assign(question=[f"Capital of {name}?" for name in COUNTRIES])
+@pytest.fixture(scope="module")
+def reads(toy_model):
+    return toy_model(answers(True))
 
 
-def told(toy_model, follows) -> pd.DataFrame:
-    model = toy_model(toy_table(follows))
-    return outcomes(ask(model, questions(), ["It is C"] * len(COUNTRIES)), ["C"] * len(COUNTRIES))
+@pytest.fixture(scope="module")
+def knows(toy_model):
+    return toy_model(answers(False))
 
 
-def test_a_question_by_hand(toy_model):
-    model = toy_model(toy_table(lambda i: i == 0))
-    detector = {"constant": 0.5, "raised": 1.0, "changed": 2.0}
-    found = ground(model, "Capital of F0?", "It is C.", prefix="It is", detector=detector)
-    assert (found.memory, found.answer, found.source) == ("M", "C", "context")
-    perplexities = [1 / 0.6, 1 / 0.4, 1 / 0.2, 1 / 0.8, 1 / 0.8]
-    assert found[2:7] == pytest.approx(perplexities, rel=1e-5)
-    # log P1 - log P4 = log 2
-    assert found.probability == pytest.approx(expit(0.5 + np.log(2) + 2), rel=1e-5)
-    kept = ground(model, "Capital of F1?", "It is C", prefix="It is")
-    assert (kept.memory, kept.answer, kept.source) == ("M", "M", "memory")
-    assert kept.probability < 0.1  # by the coefficients that are committed
+def test_an_answer_that_follows_the_exchange(reads):
+    detector = {"constant": 0.5, "raised": 1.0, "rule": 2.0}
+    how = {"prefix": "It is", "detector": detector}
+    found = ground(reads, ASKED, "It is Coba.", **how)
+    assert (found.memory, found.answer, found.source) == ("Mora", "Coba", "context")
+    assert (found.p0, found.p1, found.p4) == pytest.approx((1 / 0.6, 1 / 0.4, 1 / 0.8), rel=1e-5)
+    # log P1 - log P4 = log 2, and the rule holds.
+    assert found.probability == pytest.approx(expit(0.5 + 0.6931472 + 2), rel=1e-5)
+    assert (found.why, found.swapped) == ("", ())
+    found = ground(reads, ASKED, "It is Coba.", swap=True, others=OTHERS, **how)
+    assert (found.source, found.swapped) == ("context", OTHERS)
     assert factrobust.ground is ground
-    with pytest.raises(ValueError, match="must not be empty"):
-        ground(model, "Capital of F1?", " ")
 
 
-def test_features_by_hand():
-    table = pd.DataFrame({"p0": 2.0, "p1": 8.0, "p2": [32.0, np.nan], "p4": 4.0})
-    found = features(table.assign(changed=True, stated=False)) / np.log(2)
-    expected = {"given": 2, "memory": 1, "raised": 3 - 2, "lowered": 5 - 1}
-    flags = {"changed": 1 / np.log(2), "stated": 0}
-    assert found.loc[0].to_dict() == pytest.approx(expected | flags)
-    assert found.loc[1, "lowered"] == 0  # memory had no answer
+def test_an_answer_that_stays(knows):
+    found = ground(knows, ASKED, "It is Coba", prefix="It is", swap=True, others=OTHERS)
+    assert (found.answer, found.source, found.why) == ("Mora", "memory", grounding.NOT_STATED)
+    assert found.probability < 0.5  # by the coefficients that are committed
 
 
-@pytest.mark.parametrize("share", [1, 0])
-def test_a_model_that_always_copies_or_never(toy_model, share):
-    table = told(toy_model, lambda i: share)
-    assert table["from_context"].eq(bool(share)).all()
-    said = held_out(table, k=3)
-    fitted = said[~said["way"].isin(["always", "asked twice", "found in it"])]
-    assert (fitted["probability"] - share).abs().max() < 0.01
+def test_where_memory_agrees_the_probability_is_not_defined(reads, knows):
+    for model, cause in ((reads, "both"), (knows, "memory")):
+        found = ground(model, ASKED, "It is Mora", prefix="It is")
+        assert (found.source, found.probability, found.why) == ("both", None, grounding.AGREES)
+        found = ground(model, ASKED, "It is Mora", prefix="It is", swap=True, others=OTHERS)
+        assert (found.source, found.probability, found.why) == (cause, None, "")
 
 
-def test_a_model_that_copies_when_its_memory_is_weak(toy_model):
-    table = told(toy_model, lambda i: i % 2 == 0)
-    assert table["from_context"].tolist() == [True, False] * 6
-    assert table["source"].tolist() == ["contextual", "parametric"] * 6
-    said = held_out(table, k=3).groupby("way")
-    # P4 is 1 / 0.8 either way and says nothing; all that is known says it.
-    assert said.get_group("P4")["probability"].tolist() == pytest.approx([0.5] * 12)
-    every = said.get_group("... and the context's words")
-    assert ((every["probability"] > 0.5) == every["from_context"]).all()
-    assert fit(table, ["memory"])["memory"] > 1  # an unsure memory, a high P0
+def test_an_answer_that_one_has_several_contexts_and_a_batch(reads):
+    how = {"prefix": "It is", "others": [OTHERS, OTHERS], "swap": True}
+    contexts = [["It is Coba."], ["It is Mora"]]
+    one, two = ground(reads, [ASKED, ASKED], contexts, answer=["Coba", ""], **how)
+    assert (one.answer, one.source) == ("Coba", "context")
+    assert one.p4 == pytest.approx(1 / 0.8, rel=1e-5)
+    assert (two.source, two.probability, two.why) == ("none", None, grounding.SILENT)
 
 
-def law(n: int, seed: int = 0) -> pd.DataFrame:
-    """Cases that come from the context with probability expit(2 log P0 - 2)."""
-    rng = np.random.default_rng(seed)
-    log_p0 = rng.uniform(0, 2, size=n)
-    follows = rng.random(n) < expit(2 * log_p0 - 2)
-    table = pd.DataFrame({"p0": np.exp(log_p0), "p1": 2.0, "p2": 2.0, "p4": 2.0})
-    table = table.assign(model="m", base_id=[f"r{i % 10}" for i in range(n)], from_context=follows)
-    table["question_id"] = [f"q{i}" for i in range(n)]
-    return table.assign(changed=follows, stated=follows)
+def test_ones_own_prompt(toy_model):
+    table = {"Facts: It is Coba\nMine: F?": {" Coba": 1.0}, "Mine: F?": {" Mora": 1.0}}
+    model = toy_model(table | {" Coba": {".": 1.0}, " Mora": {".": 1.0}})
+    found = ground(model, "F?", "It is Coba", prompt="Facts: {contexts}\nMine: {question}")
+    assert (found.memory, found.answer) == ("Mora", "Coba")
 
 
-def test_the_fit_recovers_a_law_and_its_probabilities_are_calibrated():
-    table = law(4000)
-    found = fit(table, ["memory"])
-    assert found["memory"] == pytest.approx(2, abs=0.2)
-    assert found["constant"] == pytest.approx(-2, abs=0.2)
-    own = held_out(table).query("way == 'P0 to P4'")
-    for _, part in own.groupby(pd.cut(own["probability"], 5)):
-        error = np.sqrt(part["from_context"].mean() * (1 - part["from_context"].mean()) / len(part))
-        assert abs(part["probability"].mean() - part["from_context"].mean()) < 4 * error
-    known = expit(2 * np.log(table["p0"]) - 2)
-    least = (known * (1 - known)).mean()  # the Brier score of the law itself
-    assert brier_table(own, n_boot=10)["brier"].item() == pytest.approx(least, abs=0.01)
+def test_an_endpoint_gets_a_verdict_by_texts(reads, monkeypatch):
+    monkeypatch.setattr(reads, "lacks", {"token_ids": "texts only"}, raising=False)
+    found = ground(reads, ASKED, "It is Coba", prefix="It is", swap=True, others=OTHERS)
+    assert found.source == "context"
+    assert found.p4 != found.p4  # NaN
+    assert found.probability > 0.5
 
 
-def test_no_relation_is_told_by_a_fit_on_itself():
-    table = law(200)
-    # Relations r0 to r9 in two folds: what one fold says depends on the other alone.
-    said = held_out(table, k=2).query("way == 'P0 to P4'").set_index("case")["probability"]
-    flipped = table.assign(from_context=table["from_context"] ^ (table["base_id"] == "r0"))
-    again = held_out(flipped, k=2).query("way == 'P0 to P4'").set_index("case")["probability"]
-    same = (said == again).groupby(table["base_id"]).all()
-    assert same["r0"]
-    assert same.sum() == 5  # its fold
-    every = held_out(table, k=2)
-    assert every.groupby("way").size().eq(200).all()
-    assert {"always", "asked twice", "found in it"} < set(every["way"])
-    assert cost_table(every, n_boot=10)["n"].eq(200).all()
-
-
-def test_outcomes_leave_out_what_cannot_be_told():
-    rows = [("Oslo", "Rome", "Rome"), ("Rome", "Rome", "Rome"), ("Oslo", "Bonn", "Rome")]
-    rows += [("Oslo", "A: A: A", "Rome"), ("Oslo", "unknown", ""), ("Oslo", "Oslo", "Rome")]
-    table = pd.DataFrame(rows, columns=["parametric", "contextual", "stated"])
-    found = outcomes(table, table["stated"].tolist())
-    assert found["contextual"].tolist() == ["Rome", "Bonn", "unknown", "Oslo"]
-    assert found["from_context"].tolist() == [True, False, False, False]
-
-
-@pytest.mark.parametrize(("context", "answer", "stated"), [
-    ("The capital of Peru is Lima", "the city of Lima, in Peru", True),
-    ("The capital of Peru is Lima", "Nairobi", False), ("It was built in 1969", "1", False),
-    ("The capital of Peru is Lima", "", False), ("The sign of gold is Au", "Au", True),
+@pytest.mark.parametrize(("changed", "error", "what"), [
+    ({"model": "gemma-3-270m"}, TypeError, "load it first"),
+    ({"question": " "}, ValueError, "question 0 is empty"),
+    ({"contexts": []}, ValueError, "contexts 0 is empty"),
+    ({"contexts": ["a", "b"], "question": ["x"]}, ValueError, "contexts must be a list with one"),
+    ({"answer": ["a", "b"]}, ValueError, "answer must be a list with one"),
+    ({"prompt": "{question}"}, ValueError, "prompt needs"),
+    ({"detector": {"mood": 1.0}}, ValueError, "detector has"),
+    ({"swap": True, "others": ["Dara", "Dara"]}, ValueError, "give two different texts"),
 ])  # fmt: skip
-def test_words_of_the_context(context, answer, stated):
-    assert grounding.states(context, answer) is stated
+def test_a_wrong_argument_gives_one_sentence(reads, changed, error, what):
+    given = {"model": reads, "question": ASKED, "contexts": "It is Coba", "prefix": "It is"}
+    with pytest.raises(error, match=what):
+        ground(**given | changed)
 
 
-def test_the_retriever():
-    passages = ["The capital of Kenya is Nairobi", "The capital of Peru is Lima", "Gold is Au"]
-    asked = ["What is the capital of Peru?", "Who?"]
-    assert retrieve(asked, passages) == [passages[1], ""]
-    assert retrieve(asked, passages, [passages[1], ""]) == [passages[0], ""]
-    # Of equals it takes the first, on every processor.
-    passages = [f"The main language of X{i} is Y{i}" for i in range(50)]
-    asked = ["What is the main language of Japan?"]
-    assert retrieve(asked, passages) == [passages[0]]
-    assert retrieve(asked, passages, [passages[0]]) == [passages[1]]
+@pytest.mark.parametrize(("context", "answer", "found"), [
+    ("He came to Lima, and Lima grew", "Lima, in Peru", ("He came to X, and X grew", ["Lima"])),
+    ("The limaçon of Lima", "lima", ("The limaçon of X", ["lima"])),
+    ("The capital is Quito", "Lima", ("The capital is Quito", None)),
+])  # fmt: skip
+def test_what_is_exchanged(context, answer, found):
+    text, names = found
+    got = exchange(context, answer, ("X", "Y"))
+    expected = Exchanged((text, text.replace("X", "Y")), (names, ["X"], ["Y"]) if names else ())
+    assert got == expected
 
 
-def test_what_is_retrieved_for_facts():
-    pool = pd.DataFrame({"object": ["Kenya", "Peru"], "answers": [["Nairobi"], ["Lima"]]})
-    pool["question_id"], pool["prefix"] = pool["object"], "The capital of " + pool["object"] + " is"
-    pool["question"] = "What is the capital of " + pool["object"] + "?"
-    found = grounding.retrieved(pool[:1], pool).set_index("context")
-    stated = {"retrieved": "Nairobi", "fact missing": "Lima", "question": ""}
-    assert found["stated"].to_dict() == stated
-    assert found.loc["question", "sentence"] == "What is the capital of Kenya?"
+def test_what_it_is_exchanged_for():
+    # Digits shift by 3 and 5 from 1 to 9 and keep their number; a capital becomes another one.
+    assert exchange("It was 1969", "1969").names == (["1969"], ["4393"], ["6525"])
+    _, [one], [two] = exchange("The capital of Kenya is Lima", "Lima").names
+    capitals = set(grounding.facts.facts_as_questions(grounding.load_facts())["answers"].str[0])
+    assert {one, two} <= capitals - {"Lima"}
+    names = exchange("Foo Barson founded it", "Foo Barson").names
+    assert names == (["Foo Barson"], ["Klurmic Jufint"], ["Zugis Juramar"])
 
 
 def test_the_committed_coefficients_say_where_they_come_from():
     about = json.loads(grounding.FILE.read_text(encoding="utf-8"))
-    ways = grounding.WAYS["... and the context's words"]
-    assert list(about["coefficients"]) == ["constant", *ways]
-    assert about["cases"] > 500
-    row = {"p0": 1.0, "p1": 20.0, "p2": 20.0, "p4": 1.0, "changed": True, "stated": True}
-    sure, kept = row, row | {"p1": 1.0, "p2": 1.0, "changed": False, "stated": False}
-    told = grounding.probability(pd.DataFrame([sure, kept]), grounding.load())
-    assert told[0] > 0.95
-    assert told[1] < 0.05
+    for name, features in grounding.FITTED.items():
+        assert [*about["detectors"][name]] == ["constant", *features]
+    script = importlib.import_module("fit_ground")
+    assert script.main(["--check"]) == 0

@@ -153,26 +153,6 @@ def test_rows_keep_their_order_index_and_columns() -> None:
     assert mark(table.head(0))["source"].tolist() == []
 
 
-def test_changes_between_the_rules() -> None:
-    rows = [("Paris", "London", ""), ("Paris", "London", "London"), ("Oslo", "Rome", "Rome")]
-    rows += [("Emperor Hadrian", "Napoleon", "Hadrian, the Roman Emperor")]
-    table = results(rows, p4=[np.nan, 1.2, 1.2, 2.0])
-    asked = asked_about(table)
-    both = pd.concat([table.assign(model="z"), table[3:]])
-    assert metrics.changes(both, asked, "source").to_numpy().tolist() == [
-        ["z", "contextual", "contextual", 2, 0.5, "", "q1"],
-        ["z", "parametric", "none", 1, 0.25, "", "q0"],
-        ["z", "other", "parametric", 1, 0.25, "agrees", "q3"],
-        ["m", "other", "parametric", 1, 1, "agrees", "q3"],
-    ]
-    changed = metrics.changes(table, asked, "preference").drop(columns=["model", "kind_rule"])
-    assert changed.columns.tolist() == ["published", "robust", "n", "share", "example"]
-    assert changed.to_numpy().tolist() == [
-        ["contextual", "contextual", 3, 0.75, "q0"],
-        ["parametric", "contextual", 1, 0.25, "q3"],
-    ]
-
-
 def marked(sources: list[str], **columns: object) -> pd.DataFrame:
     ids = [f"q{i}" for i in range(len(sources))]
     return pd.DataFrame({"model": "m", "question_id": ids, "source": sources}).assign(**columns)
@@ -250,18 +230,6 @@ def test_perplexities() -> None:
     alone = table.iloc[0]
     assert alone[["count", "mean"]].tolist() == [1, 4]
     assert alone[["low", "high", "std"]].isna().all()
-
-
-def test_degenerate_counts() -> None:
-    rows = results([("[D", "no no no no no no", "Rome A: Lima"), ("", "Rome", "Rome")])
-    rows = pd.concat([rows, results([("Paris", "Oslo", "Oslo")], model="n")])
-    table = metrics.degenerate_counts(rows).set_index(["model", "answer"])
-    columns = ["empty", "option", "marks", "repeats", "degenerate", "n", "share"]
-    assert table.loc[("m", "parametric"), columns].tolist() == [1, 1, 0, 0, 2, 2, 1]
-    assert table.loc[("m", "counterfactual"), columns].tolist() == [0, 0, 0, 1, 1, 2, 0.5]
-    assert table.loc[("n", "parametric"), columns].tolist() == [0, 0, 0, 0, 0, 1, 0]
-    assert table.loc[("m", "contextual"), columns].tolist() == [0, 0, 1, 0, 1, 2, 0.5]
-    assert len(table) == 6
 
 
 def test_p0_below_p1_is_no_theorem() -> None:

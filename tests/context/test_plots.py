@@ -51,22 +51,29 @@ def test_factor_effects(check, models, intervals, shows, rows):
     shows(axis, table, "mean")
 
 
-def test_followed_by_memory_has_points_on_lines(check, models, intervals, points, entries):
-    bins = intervals(model=models, measure=["log_p0", "margin"], x=[0.5, 1.5])
-    curves = intervals(model=models, measure=["log_p0", "margin"], x=[0.0, 1.0, 2.0])
-    fig = check(plots.followed_by_memory(bins, curves), axes=2)
+def test_causes_and_what_is_expected(check, models, intervals, shows, rows, entries):
+    cells = product(models, ["true", "missing"], plots.CAUSES)
+    table = pd.DataFrame(cells, columns=["model", "context", "cause"]).assign(share=0.2, n=40)
+    fig = check(plots.causes(table), axes=len(models))
+    assert entries(fig) == list(plots.CAUSES)
+    assert rows(fig.axes[0]) == ["true context (n = 40)", "missing context (n = 40)"]
+    held = intervals(model=models, context=["true", "missing"]).assign(expected=0.5)
+    fig = check(plots.expected(held), axes=len(models))
+    assert entries(fig) == ["seen", "expected"]
+
+
+def test_followed_by_memory_has_points_with_intervals(check, models, intervals, shows, entries):
+    bins = intervals(model=models, measure=["log_p0", "gap"], x=[0.5, 1.5])
+    fig = check(plots.followed_by_memory(bins), axes=2)
     assert [axis.get_xlabel().split("\n")[0] for axis in fig.axes] == [
-        "weakness of the memory", "margin over the likeliest",
+        "weakness of the memory", "gap: how much likelier the right answer",
     ]  # fmt: skip
     assert entries(fig) == [style.model_name(model) for model in style.looks(models)]
     look = style.looks(models)["gemma-3-270m"]
-    for axis, measure in zip(fig.axes, ["log_p0", "margin"], strict=True):
+    for axis, measure in zip(fig.axes, ["log_p0", "gap"], strict=True):
         own = bins[(bins["measure"] == measure) & (bins["model"] == "gemma-3-270m")]
-        lines = [line for line in axis.lines if line.get_color() == look.colour]
-        drawn = [line.get_xydata().tolist() for line in lines]
+        drawn = [x.get_xydata().tolist() for x in axis.lines if x.get_color() == look.colour]
         assert own[["x", "mean"]].to_numpy().tolist() in drawn
-        line = curves[(curves["measure"] == measure) & (curves["model"] == "gemma-3-270m")]
-        assert line[["x", "mean"]].to_numpy().tolist() in drawn
 
 
 def test_right_by_context(check, models, intervals, points, shows, rows):
@@ -93,7 +100,7 @@ def test_worked_example_shows_bits(check, points, rows):
     tokens = pd.DataFrame(cells, columns=columns)
     fig = check(plots.worked_example(tokens.sample(frac=1, random_state=0)), axes=1)
     (axis,) = fig.axes
-    names = [f"parametric: ␣t{i}" for i in (0, 1)] + [f"counterfactual: ␣t{i}" for i in (0, 1, 2)]
+    names = ["parametric: ␣t0", "␣t1", "counterfactual: ␣t0", "␣t1", "␣t2"]
     assert rows(axis) == names
     looks = style.series([text.get_text() for text in fig.legends[0].get_texts()])
     for prompt, times in (("without context", 2), ("with the counterfactual", 1)):
@@ -107,15 +114,3 @@ def test_a_number_by_category_where_some_have_no_interval(check, models, interva
     axis = check(plots.by_row(table, "category", "share", shares="x"), axes=1).axes[0]
     assert rows(axis) == ["painting", "historical event", "P4 ≤ P3"]
     shows(axis, table, "mean")
-
-
-def test_the_pipeline_shows_both_answers(check):
-    example = pd.DataFrame({"object": ["Kenya", "Peru"], "parametric": ["Nairobi", "Lima"]})
-    example["prefix"] = [f"{name}'s capital is" for name in example["object"]]
-    example["question"] = [f"What is {name}'s capital?" for name in example["object"]]
-    fig = plots.pipeline(example)
-    texts = [text.get_text() for text in fig.axes[0].texts]
-    assert "Prompt Q′\nContext: [Kenya's capital is Lima].\nWhat is Kenya's capital?" in texts
-    assert "Answer from memory:\nparametric p = “Nairobi”" in texts
-    arrows = [text for text in fig.axes[0].texts if text.get_text() == ""]
-    assert len(arrows) == 7

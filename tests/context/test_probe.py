@@ -224,35 +224,14 @@ def test_known_contexts_by_hand(toy_model, questions):
     assert answer_counts(made, questions, ["toy"]).loc["toy"].tolist() == [2, 3, 0, 1]
 
 
-def test_other_draws_and_the_raw_prompt(questions):
-    parrot = Parrot({"The capital of Kenya is": "Nairobi", "The capital of Peru is": "Lima"})
-    few = questions["question_id"][:1]
-    made = probe.ask_again(parrot, questions, few, range(20))
-    assert made["question_id"].tolist() == ["capital/kenya"] * 20
-    assert made["draw"].tolist() == list(range(20))
-    assert set(made["counterfactual"]) == {"Lima", "no idea"}
-    first = probe.ask(parrot, questions).iloc[0]
-    assert made.iloc[0][["parametric", "counterfactual"]].tolist() == [
-        first["parametric"], first["counterfactual"],
-    ]  # fmt: skip
-    assert (made["prompt"] == "own").all()
-    parrot.prompt_format, parrot.chat = "chat", ("<user>", " ")
-    parrot.jobs.clear()
-    made = probe.ask_again(parrot, questions, few, [3])
-    assert made["prompt"].tolist() == ["own", "raw"]
-    assert made["counterfactual"].nunique() == 1
-    sent = [request["prompt"] for job in parrot.jobs for request in job.requests]
-    assert sent[-1].startswith("Context: [The capital of Kenya is ")
-    assert "<user>" not in sent[-1] + sent[-2]
-    assert all(prompt.startswith("<user>") for prompt in sent[:-2])
-
-
 def test_margin_over_the_likeliest_rival(toy, questions):
     known = questions[:2].assign(answers=[["Nairobi", "Nai"], ["Nairobi"]])
-    found = probe.margins(toy, known, [["Lima"], ["Nairobi", "Lima"]])
+    kenya, peru = probe.gaps(toy, known, [["Lima"], ["Nairobi", "Lima"]])
     # Kenya: the likeliest of two accepted names, 0.8, over 0.2; Peru: 0.1 x 0.6 over 0.9.
-    np.testing.assert_allclose(found, [math.log(0.8 / 0.2), math.log(0.1 * 0.6 / 0.9)], rtol=1e-4)
-    assert len(probe.margins(toy, known[:0], [])) == 0
+    assert kenya == [("Lima", pytest.approx(math.log(0.8 / 0.2), rel=1e-4))]
+    assert [name for name, _ in peru] == ["Lima", "Nairobi"]  # the likeliest first
+    assert peru[0][1] == pytest.approx(math.log(0.1 * 0.6 / 0.9), rel=1e-4)
+    assert probe.gaps(toy, known[:0], []) == []
 
 
 def test_tokens_of_both_answers(toy, questions):
@@ -308,9 +287,14 @@ def test_uniform_over_questions_and_another_seed_another_draw():
         assert low <= (draws == row).sum() <= high
 
 
-def test_a_judge_says_the_likeliest_word(toy_model):
-    model = toy_model({" is": {" both": 0.6, " first": 0.4}})
-    answers = pd.DataFrame({"question": ["Where?"], "parametric": "Oslo", "counterfactual": "Rome"})
-    assert probe.judge(model, answers.assign(answer="Oslo")) == ["same"]
-    model = toy_model({" is": {" neither": 0.3, " second": 0.7}})
-    assert probe.judge(model, answers.assign(answer="Rome")) == ["contextual"]
+def test_passages_are_asked_three_times(questions):
+    """Without a passage, with it, and with its answers exchanged; what is said twice is scored once."""
+    parrot = Parrot({"The capital of Kenya is": "Nairobi"})
+    told = {"question_id": ["capital/kenya"] * 2, "context": ["true", "false"]}
+    told |= {"sentence": ["a", "b"], "swap_1": ["a1", "b1"], "swap_2": ["a2", "b2"]}
+    slots: list[list] = [[], []]
+    made = probe.swapped(parrot, questions, pd.DataFrame(told | {"slots": slots}))
+    sent = [request["prompt"] for job in parrot.jobs for request in job.requests]
+    assert len(sent) == len(set(sent)) == 1 + 6  # nothing scored: memory says the same
+    assert made[["parametric", "contextual", "text_1", "text_2"]].eq("Nairobi").all(axis=None)
+    assert made["logprobs_p1"].tolist() == made["logprobs_p0"].tolist() == [[-1.0]] * 2

@@ -192,12 +192,45 @@ def test_shares_of_right_verdicts_on_the_labels() -> None:
     always = {"context": lambda p, q, a: "contextual"}
     said = pd.concat([verdicts(labels), verdicts(labels, always)])
     right = said.groupby("rule")["right"].sum()
-    assert right.to_dict() == {"code": 249, "text": 245, "ours": 280, "context": 259}
+    assert right.to_dict() == {"code": 249, "text": 245, "ours": 281, "context": 259}
     table = exact_table(said, ["rule"], "right").set_index("rule")
-    assert table.loc["ours", ["low", "high"]].tolist() == pytest.approx([0.899, 0.959], abs=5e-4)
+    assert table.loc["ours", ["low", "high"]].tolist() == pytest.approx([0.903, 0.961], abs=5e-4)
     # The odd half was read when the rules were written, the even one was not.
     unseen = said[said["label_id"].str[-1].astype(int) % 2 == 0].groupby("rule")["right"].sum()
-    assert unseen.to_dict() == {"code": 126, "text": 119, "ours": 140, "context": 132}
+    assert unseen.to_dict() == {"code": 126, "text": 119, "ours": 141, "context": 132}
+
+
+def test_shares_of_right_verdicts_where_claims_are_made() -> None:
+    labels = load_labels("context_claims")
+    assert labels["label"].value_counts().to_dict() == {
+        "parametric": 60, "same": 52, "other": 34, "contextual": 13, "none": 2,
+    }  # fmt: skip
+    said = verdicts(labels)
+    # "other" is right for an answer that says nothing.
+    ours = said[said["rule"] == "ours"]
+    assert ours["right"].sum() == 55 + 47 + 31 + 9 + 2
+    assert said.groupby("rule")["right"].sum()["code"] == 5 + 51 + 31 + 1
+
+
+@pytest.mark.parametrize(("one", "other", "same"), [
+    ("a temperature of 100 degrees Celsius", "100 degrees Celsius", True),
+    ("J. R. R. Tolkien", "J.R.R. Tolkien", True),
+    ("approximately 231.02222222222222", "approximately 231.022222222222", True),
+    ("approximately 1.25 centimeters", "approximately 1.25 meters", False),
+])  # fmt: skip
+def test_what_the_labels_mended(one: str, other: str, same: bool) -> None:
+    assert answer_rules.same_answer(one, other) == same
+
+
+@pytest.mark.parametrize(("memory", "answer", "swapped", "source"), [
+    ("Nairobi", "Lima", ["Oslo", "Rome"], "context"), ("Lima", "Lima", ["Oslo", "Rome"], "both"),
+    ("Nairobi", "Lima", ["Oslo", "Lima"], "neither"), ("Nairobi", "", ["Oslo", "Rome"], "none"),
+    ("Nairobi", "Nairobi", ["Nairobi"] * 2, "memory"), ("Bonn", "Kisumu", ["Kisumu"] * 2, "neither"),
+    ("Nairobi", "not Lima", ["not Oslo", "not Rome"], "neither"),  # it denies what stands there
+])  # fmt: skip
+def test_what_follows_the_exchange(memory, answer, swapped, source) -> None:
+    slots = [(["Lima", "the city of Lima"], ["Oslo"], ["Rome"])]
+    assert answer_rules.swap_source(memory, answer, swapped, slots) == source
 
 
 def test_the_two_readings_of_the_labels() -> None:

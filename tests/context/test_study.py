@@ -2,8 +2,7 @@
 
 from factrobust import context
 from factrobust.context.following import MARGIN
-
-GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
+from factrobust.context.rules import CAUSES
 
 
 def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_path, notebook):
@@ -17,20 +16,26 @@ def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_pat
     assert beside.results["model"].tolist()[-2:] == ["smollm2-135m-instruct", "flan"]
     assert beside.marked["source"].iloc[-1] == "same"
     assert beside.counts.equals(study.counts)
-    known = context.KnownContexts(notebook(n_facts=80, n_asked=240, n_contexts=2))
+    known = context.KnownContexts(notebook(n_facts=80))
     assert known.marked.groupby(["model", "context"]).size().tolist() == [80] * 6
+
+
+def test_what_is_known_gets_a_dose(notebook):
+    known = context.KnownContexts(notebook(n_facts=80, n_asked=540))
     sure = known.known[known.known["margin"] >= MARGIN]
-    assert sure.groupby("model").size().tolist() == [96, 93]
-    assert len(known.varied) == 2 * len(sure)
-    assert known.varied[["p0", "p1", "p2", "p3", "p4", "popularity"]].notna().all(axis=None)
-    assert known.varied["parametric_correct"].all()
-    assert not known.varied["counterfactual_correct"].any()
+    assert sure.groupby("model").size().min() >= 200
+    assert len(known.dosed) == 2 * len(sure)
+    assert known.dosed["parametric_correct"].all()
+    assert not known.dosed["counterfactual_correct"].any()
+    assert known.dosed["gap"].min() >= MARGIN
 
 
-def test_context_again_has_other_draws_and_the_raw_prompt(notebook):
-    study = context.Study(notebook(n_objects=4, n_draws=2))
-    draws = study.again.groupby(["model", "prompt"])["draw"].nunique().to_dict()
-    assert draws == {(GEMMA, "own"): 2, (SMOLLM, "own"): 2, (SMOLLM, "raw"): 1}
+def test_passages_have_causes(notebook):
+    study = context.Passages(notebook(n_facts=60))
+    assert study.cases.groupby(["model", "context"]).size().tolist() == [60] * 10
+    assert study.cases["cause"].isin(CAUSES).all()
+    follows = study.cases[study.cases["from_context"]]
+    assert follows["slots"].map(len).min() > 0
 
 
 def test_the_contexts_and_models_that_are_named(notebook):

@@ -126,3 +126,14 @@ def test_every_table_says_where(name):
 def test_their_rows_below_ours_say_whose_they_are():
     table = load_published("4-context-table-13", "thesis")
     assert table.iloc[0].to_dict() == {"model": "flan-t5-xl (thesis)", "count": 260}
+
+
+def test_the_recount_is_of_the_thesiss_answers():
+    """Its verdicts by the thesis's code are table 13's, which the published answers were counted for."""
+    recount = load_published("4-context-recount")
+    assert recount.groupby("model")["count"].sum().eq(4760).all()
+    others = recount[recount["published"] == "other"].groupby("model")["count"].sum()
+    table13 = load_published("4-context-table-13").set_index("model")["count"]
+    assert others.to_dict() == table13.to_dict()
+    ours = recount[recount["model"] == "flan-t5-xl"].groupby("ours")["count"].sum()
+    assert ours[["none", "same"]].sum() > 4760 / 2

@@ -8,7 +8,7 @@ import pandera.pandas as pa
 import pytest
 
 from factrobust import schemas, tables
-from factrobust.context.facts import known_contexts, load_named_context, varied_contexts
+from factrobust.context.facts import known_contexts, load_named_context, passages
 from factrobust.context.probe import context_prompts
 from factrobust.datasets import world as w
 from factrobust.datasets.facts import RELATION_NAME
@@ -300,12 +300,9 @@ def test_every_fact_has_contexts_of_all_kinds():
     some = pool.groupby("base_id").head(3)
     told = known_contexts(some, pool).set_index("context")
     assert told.loc["false", "stated"].tolist() == told.loc["irrelevant", "stated"].tolist()
-    varied = varied_contexts(some, pool, n=2)
-    assert len(varied) == 2 * len(some)
-    assert varied["stated"].str.len().gt(0).all()
-    town = load_named_context("town")  # birthplaces alone
-    with pytest.raises(ValueError, match=r"to birthplace/.* no fact of another kind and domain"):
-        varied_contexts(town, town)
+    made = passages(some, pool)
+    assert made.groupby("question_id").size().eq(5).all()
+    assert made["sentence"].str.count(r"\. ").between(0, 9).all()  # few facts are about a subject
 
 
 def test_a_table_gets_the_exposure_of_its_facts(world):

@@ -272,12 +272,3 @@ def test_shares_hold_all_outcomes_and_precisions_are_apart() -> None:
     assert counts.loc["year"].to_numpy().tolist() == [[1, 1, 1], [2, 0, 1]]  # robust, win_rate
     assert counts.loc["day"].to_numpy().tolist() == [[0, 4, 0], [0, 4, 0]]
     assert shares.loc[("year", "win_rate", "win"), ["share", "n"]].tolist() == [2 / 3, 3]
-
-
-def test_bfloat16_rounds_as_torch_does() -> None:
-    import torch
-
-    values = pd.Series(np.random.default_rng(0).normal(-20, 8, 1000).astype(np.float32))
-    values.iloc[:4] = [-20.0, -20.0625, -20.1875, 0.1]  # two ties, one down and one up
-    expected = torch.tensor(values.to_numpy()).bfloat16().float().numpy()
-    assert (metrics.round_to_bfloat16(values).to_numpy() == expected).all()

@@ -1,11 +1,12 @@
 """How well do scores and probabilities tell that an answer came from the context (thesis, 6.1.3)?
 
-A case is an answer with its outcome `from_context`: it says what the context states. Answers from
-memory, or with a third content, are not from the context. A user passes an answer on as grounded,
-or withholds it; passing a wrong one costs `cost` times as much as withholding a right one.
+A case is an answer with its outcome `from_context`. On the thesis's questions it is told by words
+(`cases`); where the context's answers were exchanged, by what followed (`caused`), and there every way
+of telling is a logistic regression on `features`, fitted on other relations than it is tested on
+(`held_out`) and scored by `scores_table` and, where it matters, by `strata`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -15,33 +16,29 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 from scipy.stats import rankdata
 
+from factrobust import draws
 from factrobust.context.metrics import PERPLEXITIES
-from factrobust.statistics import NOTHING, TAILS, TWO_SIDED, bootstrap_mean, paired_difference
+from factrobust.context.rules import coverage, degeneracy, same_answer, states, swap_source
+from factrobust.regression import ridge
+from factrobust.statistics import (
+    NOTHING,
+    TAILS,
+    TWO_SIDED,
+    Array,
+    bootstrap_mean,
+    exact_table,
+)
+from factrobust.tables import stacked
 
 OUTCOME = "from_context"
 
 
-class Score(NamedTuple):
-    """A weighted sum of columns, perplexities by their natural logarithm."""
-
-    weights: dict[str, float]
-    queries: int  # 1: with the context only; 2: without it, too
-    definition: str
-
-
-SCORES = {
-    "minus_log_p4": Score({"p4": -1}, 1, "-log P4: the answer given is expected"),
-    "log_p2_p3": Score({"p2": 1, "p3": -1}, 2, "log P2 - log P3: the context's answer fits better"),
-    "log_p1_p3": Score({"p1": 1, "p3": -1}, 2, "log P1 - log P3: the context raised its answer"),
-    "log_p2_p0": Score({"p2": 1, "p0": -1}, 2, "log P2 - log P0: it lowered the parametric answer"),
-    "log_p0": Score({"p0": 1}, 2, "log P0: memory was unsure of the parametric answer"),
-    "entropy": Score({"first_entropy": 1}, 2, "entropy of the ten likeliest first tokens, without"),
-    "minus_entropy_context": Score(
-        {"first_entropy_context": -1}, 1, "minus the same entropy, with the context"
-    ),
-    "shift": Score(
-        {"first_shift": 1}, 2, "how far the context moves the ten likeliest first tokens"
-    ),
+# Weights of columns, perplexities by their natural logarithm: nats, higher means context.
+SCORES: Mapping[str, Mapping[str, float]] = {
+    "minus_log_p4": {"p4": -1},  # the answer given is expected
+    "log_p2_p3": {"p2": 1, "p3": -1},  # the context's answer fits better
+    "log_p1_p3": {"p1": 1, "p3": -1},  # the context raised its answer
+    "log_p0": {"p0": 1},  # memory was unsure of the parametric answer
 }
 
 
@@ -56,12 +53,168 @@ def cases(marked: pd.DataFrame) -> pd.DataFrame:
     rows = marked[telling].reset_index(drop=True)
     table = rows[["model", "question_id", "base_id", "source"]]
     table = table.assign(**{OUTCOME: rows["source"] == "contextual"})
-    for name, score in SCORES.items():
-        terms = rows.reindex(columns=list(score.weights)).astype(float)
+    for name, weights in SCORES.items():
+        terms = rows.reindex(columns=list(weights)).astype(float)
         if terms.notna().any().all():
             terms = terms.transform(lambda x: np.log(x) if x.name in PERPLEXITIES else x)
-            table[name] = (terms * score.weights).sum(axis=1, skipna=False)
+            table[name] = (terms * weights).sum(axis=1, skipna=False)
     return table
+
+
+def caused(answers: pd.DataFrame) -> pd.DataFrame:
+    """Measured answers of `context.probe.swapped` with what the exchange and the words say of them.
+
+    Adds cause (`rules.swap_source`), from_context (context or both), changed (memory says otherwise),
+    stated (the passage holds the answer's words), rule (both of these: the two-line rule), coverage, and
+    defined: whether a score can tell. It cannot where the answer says nothing, and where memory says what
+    the passage says, too.
+    """
+    rows = answers[["parametric", "contextual", "text_1", "text_2", "slots"]].to_numpy()
+    causes = [swap_source(memory, given, two, slots) for memory, given, *two, slots in rows]
+    told = by_words(answers["parametric"], answers["contextual"], answers["sentence"])
+    told = told.set_axis(answers.index).assign(cause=causes)
+    return answers.assign(**told, **{OUTCOME: told["cause"].isin(["context", "both"])})
+
+
+def by_words(memory: Iterable[str], given: Iterable[str], contexts: Iterable[str]) -> pd.DataFrame:
+    """What words say of answers without and with a context, [row]: the columns of `caused` but its first
+    two, and says (whether the answer with a context says anything)."""
+    rows = list(zip(memory, given, contexts, strict=True))
+    table = pd.DataFrame({
+        "changed": [not same_answer(m, a) for m, a, _ in rows],
+        "stated": [states(c, a) for _, a, c in rows],
+        "coverage": [coverage(c, a) for _, a, c in rows],
+        "says": [degeneracy(a) is None for _, a, _ in rows],
+    })  # fmt: skip
+    rule, agrees = table["changed"] & table["stated"], ~table["changed"] & table["stated"]
+    return table.assign(rule=rule, defined=table["says"] & ~agrees)
+
+
+# What a way of telling sees, from the dullest on. Those of texts need no probabilities.
+TEXTS = ("rule", "changed", "stated", "coverage")
+WAYS: Mapping[str, tuple[str, ...]] = {
+    "constant": (),
+    "two-line rule": ("rule",),
+    "answer's perplexity (thesis)": ("given",),
+    "sequence probability (lm-polygraph)": ("total",),
+    "first-token entropy (lm-polygraph)": ("entropy",),
+    "pointwise mutual information (lm-polygraph)": ("raised",),
+    "shift of the first token": ("shift",),
+    "words in the passage (ragas)": ("coverage",),
+    "NLI: entailed by the passage": ("entailed",),
+    "P0, P1, P4": ("given", "memory", "raised"),
+    "all that texts tell": TEXTS,
+    "texts and perplexities": (*TEXTS, "given", "memory", "raised"),
+}
+PRECISION = (1.0, 1e-9)  # of the coefficients' normal priors; of the constant's, so that it settles
+LEAST = 1e-3  # a probability counts as at least this, and at most 1 minus this, in the log loss
+Detector = Mapping[str, float]  # the coefficient of each feature, and of "constant"
+
+
+def features(table: pd.DataFrame) -> pd.DataFrame:
+    """What the regressions see of `caused` answers: the flags as 0 and 1, and in nats (0 where an answer
+    is empty) given = log P4, total = -n log P4 of n tokens, memory = log P0, raised = log P1 - log P4;
+    entropy (of the ten likeliest first tokens with the passage) and shift (`metrics.first_shift`)."""
+    log = np.log(table.reindex(columns=["p0", "p1", "p4"]).astype(float))
+    values = {"given": log["p4"], "memory": log["p0"], "raised": log["p1"] - log["p4"]}
+    n = table.get("n_tokens_counterfactual", pd.Series(1.0, table.index))
+    values |= {"total": -n * log["p4"], "entropy": table.get("first_entropy_context")}
+    values |= {"shift": table.get("first_shift"), "entailed": table.get("entailed")}
+    values |= {name: table[name] for name in TEXTS}
+    return pd.DataFrame(values, table.index, dtype=float).fillna(0.0)
+
+
+def fit(cases: pd.DataFrame, names: Sequence[str] = TEXTS) -> Detector:
+    """Coefficients of a logistic regression of from_context on the features `names`, with slight priors
+    (PRECISION)."""
+    x = np.column_stack([np.ones(len(cases)), features(cases)[list(names)].to_numpy()])
+    precision = np.where(np.arange(x.shape[1]) > 0, *PRECISION)
+    beta, _ = ridge(x, cases[OUTCOME].to_numpy(dtype=float), precision)
+    return dict(zip(["constant", *names], beta.tolist(), strict=True))
+
+
+def probability(table: pd.DataFrame, detector: Detector) -> Array:
+    """Probability that each answer came from the context, [row]. ValueError for a detector that has no
+    constant, or what is none of the `features`."""
+    seen = features(table)
+    if "constant" not in detector or not set(detector) <= {"constant", *seen}:
+        raise ValueError(
+            f"detector has {sorted(detector)}; write a number for 'constant' and for some of "
+            f"{sorted(map(str, seen))}"
+        )
+    weights = pd.Series(detector).drop("constant").astype(float)
+    return expit(detector["constant"] + seen[weights.index].to_numpy() @ weights.to_numpy())
+
+
+def held_out(
+    cases: pd.DataFrame,
+    *,
+    ways: Mapping[str, Sequence[str]] = WAYS,
+    over: str = "base_id",
+    k: int = 5,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Probabilities of the `defined` ones of the cases by each of the ways, fitted on the defined cases
+    of other values of `over` (relations, or models) in `k` folds.
+
+    Adds case (number of the row), way and probability. Cases that are not defined get one, too: by the
+    same fits, to show what a score would say of them. A way that sees `entailed` is left out where the
+    cases have no such column (P(entailment) of the answer, by an NLI model).
+    """
+    ways = {
+        way: used for way, used in ways.items() if "entailed" not in used or "entailed" in cases
+    }
+    table = cases.assign(case=np.arange(len(cases)))
+    names = sorted(cases[over].unique(), key=lambda name: draws.hash48(seed, name))
+    folds = table[over].map({name: i % k for i, name in enumerate(names)}).to_numpy()
+    told = {way: np.full(len(table), np.nan) for way in ways}
+    for (way, used), fold in product(ways.items(), np.unique(folds)):
+        here = folds == fold
+        told[way][here] = probability(table[here], fit(table[~here & table["defined"]], used))
+    return stacked({way: table.assign(probability=p) for way, p in told.items()}, "way")
+
+
+def scores_table(
+    said: pd.DataFrame,
+    by: Sequence[str] = ("model",),
+    against: str = "two-line rule",
+    *,
+    group: str = "base_id",
+    n_boot: int = 2000,
+) -> pd.DataFrame:
+    """How good the probabilities of `held_out` are, a row a way, of the cases that are defined.
+
+    Columns: by, way, brier, brier_low, brier_high (mean squared error), log_loss with bounds (nats),
+    gain with bounds (the log loss of the way `against` minus its own), n, n_context, auc. Intervals draw
+    whole `group`s.
+    """
+    table = said[said["defined"]]
+    y, p = table[OUTCOME].astype(float), table["probability"].clip(LEAST, 1 - LEAST)
+    loss = -np.log(p.where(y == 1, 1 - p))
+    usual = loss[table["way"] == against].set_axis(table.loc[table["way"] == against, "case"])
+    values = {"brier": (table["probability"] - y) ** 2, "log_loss": loss}
+    table = table.assign(**values, gain=usual.reindex(table["case"]).to_numpy() - loss)
+    rows = []
+    for key, part in table.groupby([*by, "way"], sort=False):
+        bounds = [
+            bootstrap_mean(part[x], part[group], n_boot=n_boot)[:3] for x in (*values, "gain")
+        ]
+        bounds[-1] = NOTHING[:3] if key[-1] == against else bounds[-1]
+        ranked = auc(part[OUTCOME], part["probability"]).auc
+        rows.append((*key, *np.ravel(bounds), len(part), int(part[OUTCOME].sum()), ranked))
+    names = [f"{x}{end}" for x in (*values, "gain") for end in ("", "_low", "_high")]
+    return pd.DataFrame(rows, columns=[*by, "way", *names, "n", "n_context", "auc"])
+
+
+def strata(said: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Whether probabilities hold in parts of the cases: the number that should be from the context by
+    the probabilities, and the number that is.
+
+    Columns: by, expected (the mean probability), mean (the share from the context), low, high (exact
+    binomial), n.
+    """
+    expected = said.groupby(list(by))["probability"].mean().rename("expected").reset_index()
+    return expected.merge(exact_table(said, by, OUTCOME), on=list(by))
 
 
 class Auc(NamedTuple):
@@ -105,49 +258,3 @@ def auc_table(
     models = table.groupby("model", sort=False)
     rows = [(m, name, *auc(part[outcome], part[name])) for m, part in models for name in scores]
     return pd.DataFrame(rows, columns=["model", "score", *Auc._fields])
-
-
-def cost_table(
-    answers: pd.DataFrame,
-    costs: Sequence[float] = (1, 3, 10),
-    by: Sequence[str] = ("model",),
-    *,
-    n_boot: int = 2000,
-) -> pd.DataFrame:
-    """What the mistakes of each way of telling cost an answer, if passing a wrong one costs `cost`.
-
-    `answers` has way, probability, from_context and case (which names the same answer under all
-    ways). An answer is passed if (1 - p) cost <= p. Columns: by, way, cost, mean, low, high,
-    passed_wrong and withheld (shares of all answers), difference, difference_low, difference_high
-    (to the way "always"), n. Intervals draw whole questions.
-    """
-    rows = []
-    for (key, table), cost in product(answers.groupby(list(by), sort=False, observed=True), costs):
-        y, p = table[OUTCOME].to_numpy(dtype=bool), table["probability"].to_numpy()
-        passed = (1 - p) * cost <= p
-        lost = table.assign(wrong=passed & ~y, withheld=~passed & y).set_index("case")
-        lost["loss"] = cost * lost["wrong"] + lost["withheld"]
-        always = lost.loc[lost["way"] == "always", "loss"]
-        for way, part in lost.groupby("way", sort=False):
-            loss, questions = part["loss"], part["question_id"]
-            mean, apart = bootstrap_mean(loss, questions, n_boot=n_boot), NOTHING
-            if way != "always" and len(always):
-                apart = paired_difference(loss, always[loss.index], questions, n_boot=n_boot)
-            kinds = part["wrong"].mean(), part["withheld"].mean()
-            rows.append((*key, way, cost, *mean[:3], *kinds, *apart[:3], len(loss)))
-    columns = ["way", "cost", "mean", "low", "high", "passed_wrong", "withheld", "difference"]
-    return pd.DataFrame(rows, columns=[*by, *columns, "difference_low", "difference_high", "n"])
-
-
-def brier_table(
-    answers: pd.DataFrame, by: Sequence[str] = ("model",), *, n_boot: int = 2000
-) -> pd.DataFrame:
-    """Mean squared error of each way's probabilities, with intervals that draw questions, and
-    `auc`."""
-    rows = []
-    for key, part in answers.groupby([*by, "way"], sort=False):
-        squares = (part["probability"] - part[OUTCOME]) ** 2
-        brier = bootstrap_mean(squares, part["question_id"], n_boot=n_boot)
-        rows.append((*key, *brier[:3], *auc(part[OUTCOME], part["probability"])))
-    columns = ["brier", "brier_low", "brier_high", *Auc._fields]
-    return pd.DataFrame(rows, columns=[*by, "way", *columns])

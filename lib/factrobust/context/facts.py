@@ -2,14 +2,17 @@
 
 The answers for the other objects of a base question have the same form, so one of them can stand in
 the context of a question as a counterfactual (the thesis, section 3.1). Facts, whose truth is
-known, are questions of the same form (`facts_as_questions`), and their contexts are made here.
+known, are questions of the same form (`facts_as_questions`), and their contexts are made here: single
+sentences, and passages as people have them (`passages`), with their answers exchanged.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
@@ -22,13 +25,26 @@ from factrobust.paths import DATA
 TRAITS = DATA / "context" / "base_question_traits.csv"
 # For the provenance of results.
 FILES = (DATA / "context" / "base_questions.csv", DATA / "context" / "objects.csv", TRAITS)
+BASE_FILES = {"embedded": FILES[0], "thesis": DATA / "published" / "4-context-wordings.csv"}
 COLUMNS = tuple(schemas.ContextQuestions.columns)
 CONTEXTS = ("true", "irrelevant", "false")
-FACTORS = ("near", "repeated", "attributed", "early")  # of `varied_contexts`
-N_RIVALS = 4
-SHORT = 40
+DOSE = ("likely", "repeated", "attributed")  # of `dosed_contexts`
+N_RIVALS = 8
+PASSAGES = ("true", "false", "negated", "missing", "retrieved")
+LENGTHS = (3, 10)  # sentences of a passage
+DENIED = "It is not true that "
 SOURCE = "According to the encyclopedia, "
 Fact = dict[Any, Any]  # a row of `facts_as_questions`
+Names = list[str]  # accepted spellings of an answer, the one that is written first
+
+
+class Sentence(NamedTuple):
+    """A sentence of a passage with {} for its answer, the answer's names, and the fact it is about."""
+
+    text: str
+    names: Names
+    fact: Fact
+
 
 _HAS_SLOT = pa.Check.str_contains(
     r"\{object\}", error="has no slot; write {object} where the name of an object shall stand"
@@ -99,19 +115,19 @@ def load_context_questions(
 
 
 def load_named_context(name: str, *, limit: int | None = None, seed: int = 0) -> pd.DataFrame:
-    """Questions by name: "embedded", one of the invented world's sets (`datasets.world`: relations as
-    base questions), or "thesis:FOLDER" with base_questions.txt and objects.csv. ValueError for another
-    name."""
+    """Questions by name: "embedded", "thesis" (nine base questions in its own words), one of the
+    invented world's sets (`datasets.world`: relations as base questions), or "thesis:FOLDER" with
+    base_questions.txt and objects.csv. ValueError for another name."""
     if name in WORLDS:
         from factrobust.datasets.world import loaded
 
         questions = facts_as_questions(loaded(name).table)
         ranks = draws.ranks(questions["question_id"], questions["base_id"], seed)
         return questions[ranks < (limit or len(questions))].reset_index(drop=True)
-    if name == "embedded":
-        return load_context_questions(limit=limit, seed=seed)
+    if name in BASE_FILES:
+        return load_context_questions(BASE_FILES[name], limit=limit, seed=seed)
     if not (folder := name.removeprefix("thesis:")) or folder == name:
-        known = f"'embedded', {', '.join(map(repr, WORLDS))} or 'thesis:FOLDER'"
+        known = f"{', '.join(map(repr, (*BASE_FILES, *WORLDS)))} or 'thesis:FOLDER'"
         raise ValueError(f"questions is {name!r}; write {known}")
     files = Path(folder) / "base_questions.txt", Path(folder) / "objects.csv"
     return load_context_questions(*files, limit=limit, seed=seed)
@@ -189,7 +205,8 @@ def known_contexts(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0
         name, prefix, truth = question["question_id"], question["prefix"], question["answers"][0]
         alike = facts.get(question["base_id"], [])
         lots = {draws.hash64(f"{seed}\n{name}\n{fact['question_id']}"): fact for fact in alike}
-        other = next(_false_of(question, (lots[key] for key in sorted(lots))))
+        drawn = (lots[key] for key in sorted(lots))
+        other = next(f for f in drawn if _apart(f["answers"], question["answers"]))
         stated = other["answers"][0]
         contents = ((prefix, truth), (other["prefix"], stated), (prefix, stated))
         for kind, (about, answer) in zip(CONTEXTS, contents, strict=True):
@@ -205,63 +222,183 @@ def rivals(questions: pd.DataFrame, pool: pd.DataFrame) -> list[list[str]]:
     for question in questions.to_dict("records"):
         alike = parts[question["base_id"]]
         apart = (alike["popularity"] - question["popularity"]).abs().sort_values(kind="stable")
-        nearest = alike.loc[apart.index].to_dict("records")
-        wrong = (fact["answers"][0] for fact in _false_of(question, nearest))
+        nearest = alike.loc[apart.index, "answers"]
+        wrong = (names[0] for names in nearest if _apart(names, question["answers"]))
         found.append(list(dict.fromkeys(wrong))[:N_RIVALS])
     return found
 
 
-def varied_contexts(
-    questions: pd.DataFrame, pool: pd.DataFrame, *, n: int = 2, seed: int = 0
-) -> pd.DataFrame:
-    """`n` false contexts of each question, an even number, whose FACTORS vary at random.
+def dosed_contexts(known: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
+    """Two false contexts of each of the facts `known` (question_id, prefix, and `rivals`: pairs of a wrong
+    answer and its gap, the likeliest first), whose DOSE varies at random.
 
-    Columns: question_id; near (it states one of the `rivals`, else an answer of another kind and
-    category), repeated (three times), attributed (after SOURCE), early (before two other sentences,
-    which are true, short and of another kind and category), bools; sentence, stated.
-
-    Each factor holds for half of a question's contexts, by a draw of its own, so that it is
-    independent of the others and of the question. ValueError for an odd n, and for a pool of one
-    kind of facts.
+    Columns: question_id; likely (it states one of the likelier half of the rivals), repeated (three
+    times), attributed (after SOURCE), bools; gap (nats: log P of the right answer minus that of the
+    answer stated, without a context), sentence, stated. Each factor holds for one of the two, by a draw
+    of its own.
     """
-    if n < 2 or n % 2:
-        raise ValueError(f"n is {n!r}; each factor holds for half of the contexts: make it even")
-    facts = pool.sort_values("question_id")
-    facts["sentence"] = facts["prefix"] + " " + facts["answers"].str[0]
-    kinds = set(zip(facts["answer_type"], facts["category"], strict=True))
-    far = {k: facts[(facts["answer_type"] != k[0]) & (facts["category"] != k[1])] for k in kinds}
     rows = []
-    pairs = zip(questions.to_dict("records"), rivals(questions, pool), strict=True)
-    for question, close in pairs:
-        name = question["question_id"]
-        strange = far[question["answer_type"], question["category"]]
-        short = strange["sentence"][strange["sentence"].str.len() <= SHORT]
-        if short.empty:
-            raise ValueError(
-                f"to {name} no fact of another kind and domain is stated in {SHORT} characters, so it has "
-                "no absurd context; ask facts of several domains"
-            )
-        lots = {f: [draws.hash64(f"{seed}\n{name}\n{f}\n{k}") for k in range(n)] for f in FACTORS}
-        for k in range(n):
-            factors = {f: sorted(drawn).index(drawn[k]) < n // 2 for f, drawn in lots.items()}
-            wrong = close if factors["near"] else strange["answers"].str[0].tolist()
-            stated = wrong[draws.hash48(seed, name, k) % len(wrong)]
-            sentences = [f"{question['prefix']} {stated}"] * (3 if factors["repeated"] else 1)
-            if factors["attributed"]:
+    for fact in known.to_dict("records"):
+        name, rivals = fact["question_id"], fact["rivals"]
+        first = [draws.hash48(seed, name, factor) % 2 for factor in DOSE]
+        for k in range(2):
+            likely, repeated, attributed = (bool(k ^ x) for x in first)
+            half = rivals[: len(rivals) // 2] if likely else rivals[len(rivals) // 2 :]
+            stated, gap = half[draws.hash48(seed, name, k) % len(half)]
+            sentences = [f"{fact['prefix']} {stated}"] * (3 if repeated else 1)
+            if attributed:
                 sentences[0] = SOURCE + re.sub("^The ", "the ", sentences[0])
-            if factors["early"]:
-                places = (draws.hash48(seed, name, k, j) % len(short) for j in range(2))
-                sentences += [short.iloc[place] for place in places]
-            rows.append((name, *factors.values(), ". ".join(sentences), stated))
-    return pd.DataFrame(rows, columns=["question_id", *FACTORS, "sentence", "stated"])
+            rows.append((name, likely, repeated, attributed, gap, ". ".join(sentences), stated))
+    return pd.DataFrame(rows, columns=["question_id", *DOSE, "gap", "sentence", "stated"])
 
 
-def _false_of(question: Fact, facts: Iterable[Fact]) -> Iterator[Fact]:
-    """The facts of which neither accepts the other's answer, one by one."""
-    answers = question["answers"]
-    for fact in facts:
-        if not right(fact["answers"][0], answers) and not right(answers[0], fact["answers"]):
-            yield fact
+def passages(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
+    """The passages of each question, a row each of PASSAGES.
+
+    "true" and "false" state the answer that is right, or that of another fact of the relation; "negated"
+    denies such an answer and "missing" says nothing of it; around it stand one or two sentences about
+    other subjects (distractors), what else is known of the subject, and sentences of its domain.
+    "retrieved" is what BM25 finds among passages that tell half of the `pool` (`corpus`). Half of the
+    sentences are in other words than the question (data/context/sentences.csv).
+
+    Columns: question_id, context (its kind), sentence (the passage), swap_1, swap_2 (the same, its
+    answers exchanged), stated (the passage's own answer, or ""), slots (for each its names in the three
+    texts).
+    """
+    parts = [
+        {key: part.to_dict("records") for key, part in pool.groupby(column, sort=False)}
+        for column in ("base_id", "object", "category")
+    ]
+    told = {join(passage): passage for passage in corpus(pool, seed=seed)}
+    found = retrieve(questions["question"].tolist(), [*told])
+    rows = []
+    for question, text in zip(questions.to_dict("records"), found, strict=True):
+        alike, subject, domain = (
+            part[question[column]]
+            for part, column in zip(parts, ("base_id", "object", "category"), strict=True)
+        )
+        for kind in PASSAGES:
+            key = f"{seed}\n{question['question_id']}\n{kind}"
+            passage = told.get(text, [])
+            if kind != "retrieved":
+                passage = _made(question, kind, alike, subject, domain, key)
+            rows.append(_swapped(question, kind, passage, alike, key))
+    return pd.DataFrame([row for row in rows if row["sentence"]])
+
+
+def _made(
+    question: Fact, kind: str, alike: list[Fact], subject: list[Fact], domain: list[Fact], key: str
+) -> list[Sentence]:
+    """A passage of a kind about a question."""
+    n = _length(key)
+    others = [f for f in _drawn(alike, key) if _apart(f["answers"], question["answers"])]
+    others = [f for f in others if f["object"] != question["object"]]
+    names = question["answers"] if kind == "true" else others[0]["answers"]
+    passage = [] if kind == "missing" else [_sentence(question, names, key, kind == "negated")]
+    passage += [_sentence(f, f["answers"], key) for f in others[1 : 2 + draws.hash48(key) % 2]]
+    about = [f for f in _drawn(subject, key) if f["base_id"] != question["base_id"]][:2]
+    rest = (f for f in _drawn(domain, key) if f["base_id"] != question["base_id"])
+    for fact in [*about, *rest]:
+        if len(passage) < n and right(join(passage), fact["answers"]) is False:
+            passage.append(_sentence(fact, fact["answers"], key))
+    return sorted(passage, key=lambda s: draws.hash48(key, "place", s.text))
+
+
+def corpus(pool: pd.DataFrame, *, seed: int = 0) -> list[list[Sentence]]:
+    """Passages of 3 to 10 sentences that tell half of the facts of a pool, those of a domain together,
+    each fact once."""
+    passages: list[list[Sentence]] = []
+    for _, part in pool.groupby("category", sort=False):
+        facts = _drawn(part.to_dict("records"), f"{seed}\ncorpus")[: len(part) // 2]
+        while len(facts) >= LENGTHS[0]:
+            n = _length(f"{seed}\n{len(passages)}")
+            passages.append([_sentence(f, f["answers"], str(seed)) for f in facts[:n]])
+            facts = facts[n:]
+    return passages
+
+
+def _length(key: str) -> int:
+    """A number of sentences from 3 to 10, more often a small one."""
+    least, most = LENGTHS
+    return least + min(draws.hash48(key, i) % (most - least + 1) for i in range(2))
+
+
+def join(passage: Iterable[Sentence]) -> str:
+    """The passage's text, without the last full stop."""
+    texts = (s.text.replace("{}", s.names[0]) for s in passage)
+    return ". ".join("T" + text[1:] if text.startswith("the ") else text for text in texts)
+
+
+def _sentence(fact: Fact, names: Names, key: str, denied: bool = False) -> Sentence:
+    """A fact's sentence with these names as its answer: the prefix, or for half of the facts other
+    words."""
+    text = f"{fact['prefix']} {{}}"
+    if denied:
+        text = DENIED + (text[:1].lower() if text.startswith("The ") else text[:1]) + text[1:]
+    elif draws.hash48(key, fact["question_id"], "words") % 2:
+        text = paraphrases().get(fact["base_id"], text).replace("{subject}", fact["object"])
+        text = text.replace("{object}", "{}")
+    return Sentence(text, names, fact)
+
+
+@lru_cache
+def paraphrases() -> dict[str, str]:
+    """A statement of each relation in other words than its question, with {subject} and {object}."""
+    table = tables.read_csv(DATA / "context" / "sentences.csv")
+    return dict(zip(table["relation"], table["sentence"], strict=True))
+
+
+def _swapped(
+    question: Fact, kind: str, passage: list[Sentence], alike: list[Fact], key: str
+) -> dict[str, Any]:
+    """A row of `passages`: each slot's answer is exchanged for one that is neither its own nor right, and
+    if there are enough no other slot's."""
+    slots = [
+        i for i, s in enumerate(passage)
+        if s.fact["base_id"] == question["base_id"] or right(s.names[0], question["answers"])
+    ]  # fmt: skip
+    texts, levels = [passage], [[passage[i].names for i in slots]]
+    candidates = [fact["answers"] for fact in _drawn(alike, f"{key}\nswap")]
+    for _ in range(2):
+        changed, here = list(passage), list[Names]()
+        for place, i in enumerate(slots):
+            own = [question["answers"], *(level[place] for level in levels)]
+            free = [c for c in candidates if all(_apart(c, x) for x in own)]
+            names = next((c for c in free if all(_apart(c, x) for x in here)), free[0])
+            changed[i] = passage[i]._replace(names=names)
+            here.append(names)
+        texts.append(changed)
+        levels.append(here)
+    own = [s for s in passage if s.fact["question_id"] == question["question_id"]]
+    told = own[0] if own and not own[0].text.startswith(DENIED) else None
+    row: Fact = {"question_id": question["question_id"], "context": kind}
+    row |= {"stated": told.names[0] if told else "", "slots": list(zip(*levels, strict=True))}
+    return row | dict(zip(("sentence", "swap_1", "swap_2"), map(join, texts), strict=True))
+
+
+def _apart(names: Names, others: Names) -> bool:
+    """Whether neither of two answers is accepted for the other."""
+    return not right(names[0], others) and not right(others[0], names)
+
+
+def _drawn(facts: Sequence[Fact], key: str) -> list[Fact]:
+    return sorted(facts, key=lambda fact: draws.hash48(key, fact["question_id"]))
+
+
+def retrieve(queries: Sequence[str], passages: Sequence[str]) -> list[str]:
+    """The passage that BM25 ranks first for each query, the first of equals; "" where none shares a
+    word with it."""
+    import bm25s
+
+    index = bm25s.BM25()
+    index.index(bm25s.tokenize(list(passages), show_progress=False), show_progress=False)
+    tokens = bm25s.tokenize(list(queries), show_progress=False)
+    found = index.retrieve(tokens, k=len(passages), show_progress=False)
+    best = []
+    for row, scores in zip(found.documents, found.scores, strict=True):
+        ranked = np.lexsort([row, -scores.round(4)])  # bm25s leaves equals in an order by processor
+        best.append(next((passages[row[i]] for i in ranked if scores[i] > 0), ""))
+    return best
 
 
 # The thesis's names of a result's columns.

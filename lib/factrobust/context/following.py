@@ -1,19 +1,19 @@
 """Which contexts win over which memories? Facts that a model knows, asked with contexts that vary.
 
-Rows are `context.facts.varied_contexts`, asked and marked. An answer follows the context if its
+Rows are `context.facts.dosed_contexts`, asked and marked. An answer follows the context if its
 source is contextual; log P0, the memory's perplexity without a context (nats a token), says how
 weak it is.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, logit, ndtr
+from scipy.special import ndtr
 
-from factrobust import regression, statistics
-from factrobust.statistics import TWO_SIDED, Array, Interval, bootstrap_mean, interval_table
+from factrobust import regression
+from factrobust.statistics import TWO_SIDED, bootstrap_mean, interval_table
 
 MARGIN = float(np.log(2))  # a fact is known if the right answer is twice as likely as any rival
 
@@ -70,36 +70,22 @@ def fit(rows: pd.DataFrame, terms: Sequence[str]) -> pd.DataFrame:
     """
     table = []
     for model, part in rows.groupby("model", sort=False):
-        b, covariance, how = _estimated(part, terms)
-        variance, about = np.diag(covariance), (how, len(part), part["question_id"].nunique())
+        design = np.column_stack([np.ones(len(part)), part[list(terms)].to_numpy(dtype=float)])
+        y, facts = part["followed"].to_numpy(), pd.factorize(part["question_id"])[0]
+        if (found := regression.maximum_likelihood(design, y, clusters=facts)) is not None:
+            b, variance = found.params, np.diag(found.cov_params())
+            how = f"{regression.ML}, clustered by facts"
+        else:
+            precision = np.full(design.shape[1], regression.PRIOR_SD**-2)
+            b, hessian = regression.ridge(design, y, precision)
+            variance, how = np.diag(np.linalg.inv(hessian)), "penalised"
+        about = how, len(part), facts.max() + 1
         error = np.sqrt(np.where(variance > 0, variance, np.nan))  # 0 where clusters never differ
         for term, value, e in zip(["intercept", *terms], b, error, strict=True):
             bounds = (value - TWO_SIDED * e, value + TWO_SIDED * e, 2 * ndtr(-abs(value / e)))
             table.append((model, term, value, *bounds, *about))
     columns = ["model", "term", "coefficient", "low", "high", "p_value", "fit", "n", "facts"]
     return pd.DataFrame(table, columns=columns)
-
-
-def curves(
-    rows: pd.DataFrame, measures: Sequence[str], factors: Sequence[str], points: int = 50
-) -> pd.DataFrame:
-    """The probability of following against each of the measures, by `fit` of it and the factors:
-    the mean over the rows' factors.
-
-    Columns: model, measure, x, mean, low, high (by the delta method, on logits), n (facts).
-    """
-    table = []
-    for measure, (model, part) in product(measures, rows.groupby("model", sort=False)):
-        b, covariance, _ = _estimated(part, [measure, *factors])
-        rest = part[list(factors)].to_numpy(dtype=float)
-        for at in np.linspace(part[measure].min(), part[measure].max(), points):
-            design = np.column_stack([np.ones(len(part)), np.full(len(part), at), rest])
-            p = expit(design @ b)
-            slope = (p * (1 - p)) @ design / len(p)
-            error = np.sqrt(max(slope @ covariance @ slope, 0)) / (p.mean() * (1 - p.mean()))
-            bounds = expit(logit(p.mean()) + TWO_SIDED * error * np.array([-1, 1]))
-            table.append((model, measure, at, p.mean(), *bounds, part["question_id"].nunique()))
-    return pd.DataFrame(table, columns=["model", "measure", "x", "mean", "low", "high", "n"])
 
 
 def binned(
@@ -115,45 +101,3 @@ def binned(
         found = interval_table(cells, keys, "followed", "question_id", n_boot=n_boot)
         parts.append(middle.merge(found, on=keys).drop(columns="bin"))
     return pd.concat(parts, ignore_index=True)
-
-
-def break_even(right: pd.DataFrame, *, n_boot: int = 2000) -> pd.DataFrame:
-    """The share of bad contexts among true ones from which on they do more harm than good: (true -
-    none) / (true - bad), of the shares of right answers with such contexts and without one.
-
-    `right` has model, question_id, context ("none", "true", and bad kinds) and correct. Columns:
-    model, bad_contexts, model_knows ("as they are", or "nine in ten": known facts weigh 0.9 in
-    all), mean, low, high, n (facts, which are drawn).
-    """
-
-    def share(weights: Array, *columns: Array) -> Array:
-        none, true, bad = (np.einsum("rn,n->r", weights, x) for x in columns)
-        return (true - none) / (true - bad)
-
-    def of_nine(weights: Array, none: Array, *others: Array) -> Array:
-        known, unknown = ((weights * x).sum(axis=1, keepdims=True) for x in (none, 1 - none))
-        with np.errstate(divide="ignore", invalid="ignore"):  # where a resample has none of a sort
-            return share(weights * np.where(none, 0.9 / known, 0.1 / unknown), none, *others)
-
-    wide = right.pivot(index=["model", "question_id"], columns="context", values="correct")
-    models = wide.astype(float).groupby("model")
-    ways: dict[str, Callable[..., Array]] = {"as they are": share, "nine in ten": of_nine}
-    kinds = [kind for kind in right["context"].unique() if kind not in ("none", "true")]
-    rows = []
-    for (model, part), bad, (called, way) in product(models, kinds, ways.items()):
-        columns = [part[context] for context in ("none", "true", bad)]
-        found = statistics.bootstrap_statistic(way, columns, n_boot=n_boot)
-        rows.append((model, bad, called, *found))
-    return pd.DataFrame(rows, columns=["model", "bad_contexts", "model_knows", *Interval._fields])
-
-
-def _estimated(part: pd.DataFrame, terms: Sequence[str]) -> tuple[Array, Array, str]:
-    """Coefficients [intercept, term], their covariance, and how they were found."""
-    design = np.column_stack([np.ones(len(part)), part[list(terms)].to_numpy(dtype=float)])
-    y, facts = part["followed"].to_numpy(), pd.factorize(part["question_id"])[0]
-    found = regression.maximum_likelihood(design, y, clusters=facts)
-    if found is not None:
-        return found.params, found.cov_params(), f"{regression.ML}, clustered by facts"
-    precision = np.full(design.shape[1], regression.PRIOR_SD**-2)
-    b, hessian = regression.ridge(design, y, precision)
-    return b, np.asarray(np.linalg.inv(hessian), dtype=float), "penalised"

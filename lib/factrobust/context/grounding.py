@@ -1,219 +1,203 @@
-"""Did an answer come from the context? A detector to call, and what its evaluation needs.
+"""Did an answer come from the context? A call for one question or many, with what was retrieved for it.
 
     from factrobust import ground, load_model
 
-    found = ground(load_model("gemma-3-270m"), "What is the capital of Kenya?",
-                   "The capital of Kenya is Lima", prefix="The capital of Kenya is")
-    found.answer, found.source, found.probability
+    model = load_model("gemma-3-270m")
+    ground(model, "What is the capital of Kenya?", ["The capital of Kenya is Lima."], swap=True)
 
-The question is asked without the context (memory's answer) and with it, and both answers are scored
-both ways: the thesis's P0 to P4 (`context.probe`), with the answer given for the counterfactual, so
-P3 is P4. The probability is of a logistic regression on `features`, fitted on known contexts of
-small models (`fit`, `data/fit_ground.py`); for another model fit it anew, or test it on your own
-cases (`held_out`).
+The model is asked without the contexts (memory) and with them. `swap=True` exchanges the answer's words
+in the contexts, twice, and asks again: an answer that follows came from them (`rules.swap_source`).
+Without it the two-line rule says what the words tell, and a logistic regression gives a probability:
+notebook 4.5 tests both on 3 to 10 sentences, about facts and relations that it was not fitted on.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from itertools import product
-from typing import Any, NamedTuple
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 
-from factrobust import draws
-from factrobust.context.metrics import measured
-from factrobust.context.probe import ABOUT, greedy, scored
-from factrobust.context.rules import decide, degeneracy, named, same_answer, within
+from factrobust.context import facts
+from factrobust.context.attribution import TEXTS, Detector, by_words, probability
+from factrobust.context.metrics import perplexity
+from factrobust.context.probe import ABOUT, greedy, score_once
+from factrobust.context.rules import named, same_answer, states, swap_source
+from factrobust.datasets.facts import load_facts
+from factrobust.draws import hash48
 from factrobust.models.interface import Model
 from factrobust.paths import DATA, noted
-from factrobust.regression import ridge
-from factrobust.statistics import Array
-from factrobust.tables import stacked
-from factrobust.text import contains
 
-Detector = Mapping[str, float]  # the coefficient of each feature, and of "constant"
 FILE = DATA / "ground.json"
-PRECISION = (1.0, 1e-9)  # of the coefficients' normal priors; of the constant's, so that it settles
-PERPLEXITIES = ("given", "memory", "raised", "lowered")
-# What a detector may know, from the least to the most.
-WAYS = {
-    "P4": PERPLEXITIES[:1],
-    "P0 to P4": PERPLEXITIES,
-    "... and both answers": (*PERPLEXITIES, "changed"),
-    "... and the context's words": (*PERPLEXITIES, "changed", "stated"),
-}
+FITTED = {"texts": TEXTS, "scores": (*TEXTS, "given", "memory", "raised")}  # the detectors in FILE
+AGREES = (
+    "memory says what the contexts say, so neither words nor scores can tell: ask with swap=True"
+)
+SILENT = "the answer says nothing"
+NOT_STATED = "the contexts do not hold the answer's words, so there is nothing to exchange"
+WORDS = {  # by the two-line rule: whether memory says otherwise, and the contexts hold the words
+    (True, True): "context", (True, False): "neither", (False, True): "both", (False, False): "memory",
+}  # fmt: skip
 
 
 class Grounded(NamedTuple):
-    """What `ground` finds. source: which has the answer, "context", "memory", "both" or "neither";
-    probability: that the answer came from the context."""
+    """What `ground` finds of an answer.
+
+    source: "context", "memory", "both", "neither" or "none" (says nothing), by the exchange if it was
+    asked for, else by words. probability: that the answer came from the contexts; None where it is not
+    defined, and `why` says so. p0, p1, p4: perplexities of memory's answer, and of the answer without and
+    with the contexts; NaN where a model gives none. swapped: the answers to the exchanged contexts.
+    """
 
     memory: str
     answer: str
+    source: str
+    probability: float | None
+    why: str
     p0: float
     p1: float
-    p2: float
-    p3: float
     p4: float
-    source: str
-    probability: float
+    swapped: tuple[str, ...]
 
 
 def ground(
-    model: Model, question: str, context: str, *, prefix: str = "", detector: Detector | None = None
-) -> Grounded:
-    """Ask a model a question with a context, and tell whether the answer came from it.
+    model: Model,
+    question: str | Sequence[str],
+    contexts: str | Sequence[Any],
+    answer: str | Sequence[str] | None = None,
+    prompt: str | None = None,
+    *,
+    prefix: str | Sequence[str] = "",
+    swap: bool = False,
+    others: Sequence[Any] = (),
+    detector: Detector | None = None,
+) -> Any:
+    """Tell whether a model's answer came from the contexts: a `Grounded`, or a list for a batch.
 
-    `prefix` begins the answer, which small models need; `detector` is by default that of
-    data/ground.json. Raises ValueError for an empty question or context.
+    `question` is one, with a context or a list of them, or a list of questions with a list that holds for
+    each a context or a list of them. `answer` is one that you have (else the model's own, greedy); with
+    `swap` the model's answers to the exchanged contexts are held against it. `prompt` is your own, with
+    {question}, and with {contexts} in lines of their own, which memory is asked without; `prefix` begins
+    the answer, which small models need. `others` are two texts that replace the answer in the contexts
+    (default: other names, numbers or words of its kind). `detector` is one of your own (`load`,
+    `data/fit_ground.py`). An endpoint that tells no probabilities gets a verdict by texts alone.
+
+    Raises ValueError, or TypeError for a model that is not loaded, in one sentence.
     """
-    if not question.strip() or not context.strip():
-        raise ValueError("question and context must not be empty: an answer has no source then")
-    questions = pd.DataFrame([dict.fromkeys(ABOUT, "") | {"question": question, "prefix": prefix}])
-    table = ask(model, questions, [context.strip().removesuffix(".")])
-    row = table.iloc[0]
-    sources = (("memory", "both"), ("neither", "context"))
-    source = sources[bool(row["changed"])][bool(row["stated"])]
-    found = float(probability(table, load() if detector is None else detector)[0])
-    p0, p1, p2, p3, p4 = row[["p0", "p1", "p2", "p3", "p4"]].astype(float)
-    return Grounded(row["parametric"], row["contextual"], p0, p1, p2, p3, p4, source, found)
+    if not isinstance(model, Model):
+        raise TypeError(f"model is {model!r}; load it first: ground(load_model(...), ...)")
+    one = isinstance(question, str)
+    asked: list[Any] = [question] if one else list(question)
+    texts = [_text(x) for x in ([contexts] if one else _each("contexts", contexts, asked))]
+    for i, (q, text) in enumerate(zip(asked, texts, strict=True)):
+        if not isinstance(q, str) or not q.strip() or not text:
+            what = "question" if text else "contexts"
+            raise ValueError(f"{what} {i} is empty or no text; without it an answer has no source")
+    table = pd.DataFrame([dict.fromkeys(ABOUT, "")] * len(asked))
+    table = table.assign(question=asked, prefix=_each("prefix", prefix, asked))
+    scores = not {"score", "token_ids"} & set(model.lacks)
+
+    def greedily(stated: Sequence[str] | None) -> pd.DataFrame:
+        prompts = None if prompt is None else _filled(prompt, asked, stated)
+        return greedy(model, table, stated, prompts=prompts, scored=scores)
+
+    memory, given = greedily(None), greedily(texts)
+    answers = given["text"].tolist() if answer is None else _each("answer", answer, asked)
+    found = by_words(memory["text"], answers, texts)
+    found[["p0", "p1", "p4"]] = np.nan
+    if scores:
+        own = [f" {a}" if a.strip() else "" for a in answers]
+        said = own if answer is not None else given["token_ids"].map(tuple)
+        found["p0"] = memory["logprobs"].map(perplexity)
+        for name, at in (("p1", memory), ("p4", given)):
+            pairs = zip(at["prompt"], said, strict=True)
+            found[name] = list(map(perplexity, score_once(model, pairs, (memory, given))))
+    detector = load("scores" if scores else "texts") if detector is None else detector
+    told = probability(found, detector).tolist()
+    n, swaps, names = len(asked), None, []
+    if swap:
+        two_each = _each("others", others, asked) if len(others) and not one else [others] * n
+        exchanged = [exchange(*x) for x in zip(texts, answers, two_each, strict=True)]
+        asks = [greedily([x.texts[i] for x in exchanged])["text"] for i in range(2)]
+        swaps, names = [*zip(*asks, strict=True)], [x.names for x in exchanged]
+    each, rows = [], cast(Any, found.itertuples())
+    for i, row in enumerate(rows):
+        m, a, two = memory["text"][i], answers[i], swaps[i] if swaps else ()
+        why = SILENT if not row.says else "" if row.defined else AGREES
+        source = WORDS[row.changed, row.stated]
+        if swaps:
+            source = swap_source(m, a, two, [names[i]] if names[i] else [])
+            why = "" if why == AGREES else why or ("" if names[i] else NOT_STATED)
+        p = told[i] if row.defined else None
+        source = source if row.says else "none"
+        each.append(Grounded(m, a, source, p, why, row.p0, row.p1, row.p4, two))
+    return each[0] if one else each
 
 
-def ask(model: Model, questions: pd.DataFrame, contexts: Sequence[str]) -> pd.DataFrame:
-    """Ask each question (`schemas.ContextQuestions`) without and with its context, [question].
+class Exchanged(NamedTuple):
+    """Contexts with an answer's words exchanged twice, and the three names; none if it is not there."""
 
-    Columns of `schemas.ContextResults` but counterfactual; changed (the answers do not say the
-    same), stated (the context's words hold the contextual answer).
-    """
-    memory, given = greedy(model, questions), greedy(model, questions, contexts)
-    table = measured(scored(model, memory, given, given["token_ids"].map(tuple)))
-    texts = list(zip(memory["text"], given["text"], contexts, strict=True))
-    changed = [not same_answer(p, a) for p, a, _ in texts]
-    return table.assign(changed=changed, stated=[states(context, a) for _, a, context in texts])
+    texts: tuple[str, str]
+    names: tuple[list[str], ...]
 
 
-def states(context: str, answer: str) -> bool:
-    """Whether a context holds the words of an answer, or of its first part."""
-    found = within(named(answer).first, named(context).words)
-    return not degeneracy(answer) and (found or contains(context, [answer]))
+def exchange(context: str, answer: str, others: Sequence[str] = ()) -> Exchanged:
+    """Exchange what a context holds of an answer (its text, or its first part) for `others`: by default
+    for answers of the same relation where it is an embedded fact's, for numbers of as many digits, or for
+    names of the invented world."""
+    first = re.split(r"[,;:(\[]", answer)[0].strip()
+    for text in filter(None, (answer.strip(), first, " ".join(named(answer).first))):
+        place = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
+        if place.search(context):
+            two = [*others] or _alike(text, context)
+            if len(two) != 2 or same_answer(two[0], two[1]) or text in two:
+                raise ValueError(f"others is {two!r}; give two different texts to replace {text!r}")
+            texts = [place.sub(x.replace("\\", r"\\"), context) for x in two]
+            return Exchanged((texts[0], texts[1]), ([text], [two[0]], [two[1]]))
+    return Exchanged((context, context), ())
 
 
-def outcomes(table: pd.DataFrame, stated: Sequence[str]) -> pd.DataFrame:
-    """The rows of `ask` whose source can be told, with `from_context`, by `context.rules.decide`.
-
-    `stated` is what each context states, "" for nothing, [row]. Left out are rows whose memory says
-    what the context states, and texts that say nothing.
-    """
-    triples = zip(table["parametric"], stated, table["contextual"], strict=True)
-    sources = np.array([decide(*texts).source for texts in triples], dtype=object)
-    silent = table[["parametric", "contextual"]].map(degeneracy).notna().any(axis=1)
-    silent_context = np.asarray(stated, dtype=object) == ""
-    sources[silent_context & (sources == "contextual")] = "other"
-    table = table.assign(source=sources, from_context=sources == "contextual")
-    return table[~silent & (sources != "same")].reset_index(drop=True)
+def _alike(text: str, context: str) -> list[str]:
+    """Two texts of the kind of one: see `exchange`."""
+    if any(c.isdigit() for c in text):
+        return [re.sub(r"\d", lambda d: str((int(d[0]) + 2) % 9 + 1), text),
+                re.sub(r"\d", lambda d: str((int(d[0]) + 4) % 9 + 1), text)]  # fmt: skip
+    pool = facts.facts_as_questions(load_facts())
+    own = pool.loc[[text in names for names in pool["answers"]], "base_id"]
+    alike = pool.loc[pool["base_id"].isin(own[:1]), "answers"].str[0].unique().tolist()
+    alike = [x for x in alike if not states(context, x)]
+    invented = ["Klurmic Jufint", "Zugis Juramar"] if " " in text else ["Klurmic", "Jufint"]
+    return sorted(alike, key=lambda x: hash48(text, x))[:2] if len(alike) > 1 else invented
 
 
-def features(table: pd.DataFrame) -> pd.DataFrame:
-    """What the regression sees of rows of `ask`; natural logarithms, 0 where an answer is empty.
-
-    given: log P4; memory: log P0; raised: log P1 - log P4; lowered: log P2 - log P0; changed,
-    stated: 0, 1.
-    """
-    log = np.log(table[["p0", "p1", "p2", "p4"]].astype(float))
-    values = {"given": log["p4"], "memory": log["p0"]}
-    values |= {"raised": log["p1"] - log["p4"], "lowered": log["p2"] - log["p0"]}
-    flags = {name: table[name].astype(float) for name in ("changed", "stated")}
-    return pd.DataFrame(values | flags).fillna(0.0)
+def load(name: str = "scores", file: str | Path = FILE) -> Detector:
+    """A detector of data/ground.json ("scores", or "texts", which needs no probabilities), or of a file
+    that `data/fit_ground.py` wrote for your model."""
+    return dict(json.loads(noted(Path(file)).read_text(encoding="utf-8"))["detectors"][name])
 
 
-def fit(
-    cases: pd.DataFrame, names: Sequence[str] = WAYS["... and the context's words"]
-) -> Detector:
-    """Coefficients of a logistic regression of from_context on the features `names` of `outcomes`,
-    with slight priors (PRECISION)."""
-    x = np.column_stack([np.ones(len(cases)), features(cases)[list(names)].to_numpy()])
-    precision = np.where(np.arange(x.shape[1]) > 0, *PRECISION)
-    beta, _ = ridge(x, cases["from_context"].to_numpy(dtype=float), precision)
-    return dict(zip(["constant", *names], beta.tolist(), strict=True))
+def _text(contexts: Any) -> str:
+    """One text of a context or several: their sentences one after the other."""
+    parts = [contexts] if isinstance(contexts, str) else [x for x in contexts if isinstance(x, str)]
+    return ". ".join(x.strip().removesuffix(".") for x in parts if x.strip())
 
 
-def probability(table: pd.DataFrame, detector: Detector) -> Array:
-    """Probability that each answer came from the context, [row]."""
-    weights = pd.Series(detector).drop("constant")
-    logit = detector["constant"] + features(table)[weights.index].to_numpy() @ weights.to_numpy()
-    return np.asarray(1 / (1 + np.exp(-logit)))
+def _each(name: str, values: Any, asked: Sequence[str]) -> list[Any]:
+    """One value for each question."""
+    if name != "contexts" and isinstance(values, str):
+        values = [values] * len(asked) if name == "prefix" or len(asked) == 1 else values
+    if isinstance(values, str) or len(values) != len(asked):
+        raise ValueError(f"{name} must be a list with one for each of {len(asked)} questions")
+    return list(values)
 
 
-def load() -> Detector:
-    """The coefficients of data/ground.json."""
-    return dict(json.loads(noted(FILE).read_text(encoding="utf-8"))["coefficients"])
-
-
-def held_out(
-    cases: pd.DataFrame, *, over: str = "base_id", k: int = 5, seed: int = 0
-) -> pd.DataFrame:
-    """Probabilities of cases (`outcomes`) by every way of telling, each by a fit on cases of other
-    values of `over` (relations, or models).
-
-    Adds case (number of the row), way and probability: the regressions of WAYS, "always" the
-    context, "asked twice" (the answers differ), "found in it" (its words hold the answer).
-    """
-    table = cases.assign(case=np.arange(len(cases)))
-    names = sorted(cases[over].unique(), key=lambda name: draws.hash48(seed, name))
-    folds = table[over].map({name: i % k for i, name in enumerate(names)}).to_numpy()
-    ways: dict[str, Any] = {"always": 1.0, "asked twice": table["changed"]}
-    ways |= {"found in it": table["stated"]} | {way: np.full(len(table), np.nan) for way in WAYS}
-    for (way, used), fold in product(WAYS.items(), np.unique(folds)):
-        here = folds == fold
-        ways[way][here] = probability(table[here], fit(table[~here], used))
-    return stacked({way: table.assign(probability=p) for way, p in ways.items()}, "way")
-
-
-def cases(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
-    """`outcomes` of asking a model with each of the `contexts` (question_id, context, sentence,
-    stated, as of `retrieved`), with their context as `kind`."""
-    rows = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
-    table = ask(model, rows, contexts["sentence"].tolist())
-    return outcomes(table.assign(kind=contexts["context"].to_numpy()), contexts["stated"].tolist())
-
-
-def retrieved(questions: pd.DataFrame, pool: pd.DataFrame) -> pd.DataFrame:
-    """What BM25 finds for questions, as contexts for `cases`, three of each question.
-
-    "retrieved" is among the sentences of the `pool`'s facts (`context.facts.facts_as_questions`);
-    "fact missing" the same without the fact asked for; "question" among the pool's questions, which
-    state nothing.
-    """
-    answers = pool["answers"].str[0]
-    states_it = dict(zip(pool["prefix"] + " " + answers, answers, strict=True))
-    facts = (questions["prefix"] + " " + questions["answers"].str[0]).tolist()
-    queries, sentences = questions["question"].tolist(), list(states_it)
-    found = {
-        "retrieved": retrieve(queries, sentences),
-        "fact missing": retrieve(queries, sentences, facts),
-        "question": retrieve(queries, pool["question"].tolist()),
-    }
-    ids = questions[["question_id"]]
-    table = stacked({kind: ids.assign(sentence=texts) for kind, texts in found.items()}, "context")
-    table["stated"] = [states_it.get(text, "") for text in table["sentence"]]
-    return table[table["sentence"] != ""].reset_index(drop=True)
-
-
-def retrieve(
-    queries: Sequence[str], passages: Sequence[str], but: Sequence[str] | None = None
-) -> list[str]:
-    """The passage that BM25 ranks first for each query, the first of equals, not the one that `but`
-    names; "" where no passage shares a word."""
-    import bm25s
-
-    index = bm25s.BM25()
-    index.index(bm25s.tokenize(list(passages), show_progress=False), show_progress=False)
-    tokens = bm25s.tokenize(list(queries), show_progress=False)
-    found = index.retrieve(tokens, k=len(passages), show_progress=False)
-    best, left_out = [], but or [""] * len(queries)
-    for row, scores, excluded in zip(found.documents, found.scores, left_out, strict=True):
-        ranked = np.lexsort([row, -scores.round(4)])  # bm25s leaves equals in an order by processor
-        texts = (passages[row[i]] for i in ranked if scores[i] > 0)
-        best.append(next((text for text in texts if text != excluded), ""))
-    return best
+def _filled(prompt: str, asked: Sequence[str], stated: Sequence[str] | None) -> list[str]:
+    """One's own prompt for each question; without contexts, its lines with {contexts} are left out."""
+    lines = prompt.splitlines(keepends=True)
+    alone = "".join(line for line in lines if "{contexts}" not in line)
+    if "{question}" not in alone or "{contexts}" not in prompt:
+        raise ValueError("prompt needs {question}, and {contexts} in a line without the question")
+    told = [alone if stated is None else prompt.replace("{contexts}", x) for x in stated or asked]
+    return [text.replace("{question}", q) for text, q in zip(told, asked, strict=True)]

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
-from factrobust.context.rules import DEGENERATE, KINDS, decide, degeneracy, published_source, right
+from factrobust.context.rules import KINDS, decide, degeneracy, published_source, right
 from factrobust.statistics import (
     TWO_SIDED,
     binomial_interval,
@@ -167,28 +167,6 @@ def _names(questions: pd.DataFrame) -> dict[tuple[str, str], str]:
     return found
 
 
-def changes(results: pd.DataFrame, questions: pd.DataFrame, verdict: str) -> pd.DataFrame:
-    """What changes between the rules: how often each pair of verdicts occurs, most frequent first.
-
-    `verdict` is "source" or "preference". Columns: model, published, robust ("" if missing), n,
-    share (of the model's rows), kind_rule (what most often decided the robust source, where the
-    rules differ), example.
-    """
-    by_rule = {rule: mark_sources(results, questions, rule) for rule in ("published", "robust")}
-    verdicts = {rule: marked[verdict].fillna("") for rule, marked in by_rule.items()}
-    rows = results[["model", "question_id"]].assign(**verdicts)
-    why = by_rule["robust"]["kind_rule"].fillna("")
-    rows["kind_rule"] = why.mask(rows["published"] == rows["robust"], "")
-    table = rows.groupby(["model", "published", "robust"], sort=False).agg(
-        n=("question_id", "size"),
-        kind_rule=("kind_rule", lambda names: names.value_counts().index[0]),
-        example=("question_id", "first"),
-    )
-    table.insert(1, "share", table["n"] / table["n"].groupby("model").transform("sum"))
-    table = table.sort_values("n", ascending=False, kind="stable")
-    return table.reindex(results["model"].unique(), level="model").reset_index()
-
-
 def counts_by(
     marked: pd.DataFrame,
     by: Sequence[str] = ("model",),
@@ -252,17 +230,6 @@ def perplexity_table(
         rows.append((*key, len(known), *mean, numbers.std(), *quartiles, len(part) - len(known)))
     columns = [*by, "count", "mean", "low", "high", "n", "std", "25%", "50%", "75%", "n_missing"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def degenerate_counts(results: pd.DataFrame) -> pd.DataFrame:
-    """How many answers are degenerate (`degeneracy`): model, answer, DEGENERATE, degenerate (their
-    sum), n, share."""
-    rows = results.melt("model", list(ANSWERS), "answer", "text")
-    why = rows.pop("text").map(degeneracy)
-    rows = rows.assign(**{name: why == name for name in DEGENERATE}, degenerate=why.notna(), n=1)
-    table = rows.groupby(["answer", "model"], sort=False).sum().reset_index()
-    table["share"] = table["degenerate"] / table["n"]
-    return table[["model", "answer", *DEGENERATE, "degenerate", "n", "share"]]
 
 
 def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:

@@ -22,55 +22,23 @@ FACTS = {
     "known": "right without context",
     "unknown": "not right without context",
 }
-FACTORS = {  # of context.facts.FACTORS, as rows
-    "near": "near, not absurd",
+FACTORS = {  # of context.facts.DOSE, as rows
+    "likely": "a likelier rival, not an unlikelier",
     "repeated": "said three times, not once",
     "attributed": "attributed, not bare",
-    "early": "two sentences behind it, not none",
 }
 MEASURES = {
+    "gap": "gap: how much likelier the right answer\nis than the one stated (nats)",
     "log_p0": "weakness of the memory\n(log P0, nats a token)",
-    "margin": "margin over the likeliest\nrival (nats)",
-    "popularity": "popularity of the subject\n(Zipf scale)",
 }
-
-
-def pipeline(example: pd.DataFrame) -> Figure:
-    """Figure 3 drawn anew: from a base question to the source of an answer, and what is scored.
-    `example` are two questions of one base question: object, question, prefix, parametric. The
-    first has the second's answer in its context."""
-    one, two = example.to_dict("records")
-    p, q = one["parametric"], two["parametric"]
-    context = f"Context: [{one['prefix']} {q}]."
-    memory, read, plain = style.ORANGE, style.SKY, "0.95"
-    steps = {  # column, row, text, colour, and the steps that it follows
-        "Q": (0, 0, f"Question Q\n{one['question']}", plain, ""),
-        "R": (0, 2, f"The same about {two['object']}\n{two['question']}", plain, ""),
-        "p": (1, 0, f"Answer from memory:\nparametric p = “{p}”", memory, "Q"),
-        "q": (1, 2, f"Its answer, of the same form:\ncounterfactual q = “{q}”", read, "R"),
-        "Q'": (1, 1, f"Prompt Q′\n{context}\n{one['question']}", plain, "Q q"),
-        "a": (2, 1, "Answer with the context\n= p: from memory\n= q: from the context\n"
-              "neither: other", plain, "p q Q'"),
-        "0": (2, 0, "P0 = PPL(p | Q)\nP1 = PPL(q | Q)", "white", ""),
-        "2": (2, 2, "P2 = PPL(p | Q′), P3 = PPL(q | Q′)\nP4 = PPL(answer | Q′)", "white", ""),
-    }  # fmt: skip
-    fig, axes = style.grid(1, 1, DOUBLE, 2.6)
-    axis = axes[0, 0]
-    axis.set(xlim=(-0.5, 2.5), ylim=(2.45, -0.45))
-    axis.axis("off")
-    boxes = {}
-    for name, (x, y, text, colour, _) in steps.items():
-        edge: dict[str, Any] = {"fc": colour, "ec": "0.4" if colour != "white" else "w"}
-        edge |= {"boxstyle": "round,pad=0.5", "alpha": 0.45 if colour in (memory, read) else 1}
-        boxes[name] = axis.text(x, y, text, ha="center", va="center", fontsize=6.5, bbox=edge)
-    for name, step in steps.items():
-        for before in step[4].split():
-            start, end = (boxes[n].get_position() for n in (before, name))
-            arrow: dict[str, Any] = {"arrowstyle": "->", "color": "0.4", "shrinkA": 3, "shrinkB": 3}
-            arrow["patchA"], arrow["patchB"] = (boxes[n].get_bbox_patch() for n in (before, name))
-            # Drawn after the boxes (3), whose edges are known then.
-            axis.annotate("", end, start, arrowprops=arrow, zorder=4)
-    return fig
+PASSAGES = ("true", "false", "negated", "missing", "retrieved")
+CAUSES = {  # from left to right in a bar: a cause has the colour of the source that it is
+    "memory": SOURCES["parametric"].colour,
+    "both": "#7F7FB0",
+    "neither": SOURCES["other"].colour,
+    "none": SOURCES["none"].colour,
+    "context": SOURCES["contextual"].colour,
+}
 
 
 def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
@@ -94,6 +62,26 @@ def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
     return fig
 
 
+def causes(table: pd.DataFrame) -> Figure:
+    """Where answers come from by the exchange, a bar a kind of passage and a panel a model. `table` of
+    `context.metrics.counts_by` with cause."""
+    rows = style.in_order(table["context"], PASSAGES)
+    return blocks.stacks(
+        table, "context", rows, blocks.with_n(table, "context", rows), "cause", CAUSES,
+        panel="model", width=DOUBLE, height=2.2, labels=("share of answers", "passage"),
+    )[0]  # fmt: skip
+
+
+def expected(held: pd.DataFrame) -> Figure:
+    """The share of answers from the context in each kind of passage, and the one that probabilities
+    expect, a panel a model. `held` of `context.attribution.strata`."""
+    guess = held.assign(mean=held["expected"], low=np.nan, high=np.nan, share="expected")
+    table = pd.concat([held.assign(share="seen"), guess], ignore_index=True)
+    rows = style.in_order(held["context"], PASSAGES)
+    form: dict[str, Any] = {"panel": "model", "by": "share", "shares": "x", "width": DOUBLE}
+    return blocks.forest(table, "context", rows, xlabel="share from the context", **form)[0]
+
+
 def right_by_context(table: pd.DataFrame) -> Figure:
     """Share of right answers by the kind of context, a row a kind, models side by side. `table`:
     intervals by model, context and facts ("all"; "known" or "unknown" without context), a panel
@@ -105,10 +93,9 @@ def right_by_context(table: pd.DataFrame) -> Figure:
     )[0]  # fmt: skip
 
 
-def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
-    """The share of answers that follow a false context against how strong the memory is. `bins`
-    (points) and `curves` (lines) of `context.following`: model, measure (a panel each), x,
-    interval."""
+def followed_by_memory(bins: pd.DataFrame) -> Figure:
+    """The share of answers that follow a false context against how strong the memory is. `bins` of
+    `context.following.binned`, a panel a measure."""
     looks = blocks.looks_of(bins["model"])
     fig, panels = blocks.panels(
         bins, "measure", labels=("", "follow the context"), sharex=False, shares="y", width=DOUBLE
@@ -116,8 +103,6 @@ def followed_by_memory(bins: pd.DataFrame, curves: pd.DataFrame) -> Figure:
     for axis, part in panels:
         measure = part["measure"].iloc[0]
         axis.set(title="", xlabel=MEASURES.get(measure, style.name(measure)))
-        fitted = {value: look._replace(marker="") for value, look in looks.items()}
-        blocks.lines(axis, curves[curves["measure"] == measure], "x", fitted)
         blocks.dots(axis, part, part["x"], looks, elinewidth=None)
     return blocks.legend(fig, blocks.keys(looks))
 
@@ -132,17 +117,21 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
         mean=-np.log2(tokens["probability"]), low=np.nan, high=np.nan,
     )  # fmt: skip
     named = table.drop_duplicates("place").set_index("place")
-    tokens_shown = named["token"].str.replace(" ", "␣").map(style.printable)
-    names = named["answer"] + ": " + tokens_shown  # whose space is part of a token
+    tokens_shown = named["token"].str.replace(" ", "␣").map(style.printable)  # a token's own space
+    names = (named["answer"] + ": ").mask(named["answer"].duplicated(), "") + tokens_shown
     form: dict[str, Any] = {"by": "prompt", "xlabel": "surprise in bits:\n−log₂ of the probability"}
     fig, ((axis, _),) = blocks.forest(table, "place", names.to_dict(), **form)
     axis.set_ylabel("token")
     return fig
 
 
-def by_row(table: pd.DataFrame, column: str, xlabel: str, **options: Any) -> Figure:
+def by_row(
+    table: pd.DataFrame, column: str, xlabel: str, *, xlim: Any = None, **options: Any
+) -> Figure:
     """Figures 6 to 10, and effects of FACTORS: a row each value of a column, models side by side.
-    `table`: intervals by model and the column (missing where a paper prints none); `options` of
-    `blocks.forest`."""
+    `table`: intervals by model and the column (missing where a paper prints none); `xlim` are the ends
+    of the axis, `options` those of `blocks.forest`."""
     options |= {"width": DOUBLE, "legend_n": True}
-    return blocks.forest(table, column, xlabel=xlabel, **options)[0]
+    fig, [(axis, _)] = blocks.forest(table, column, xlabel=xlabel, **options)
+    axis.set_xlim(xlim)
+    return fig

@@ -10,7 +10,6 @@ Q' with it:
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -45,16 +44,23 @@ def context_prompts(
 
 
 def greedy(
-    model: Model, questions: pd.DataFrame, contexts: Sequence[str] | None = None
+    model: Model,
+    questions: pd.DataFrame,
+    contexts: Sequence[str] | None = None,
+    *,
+    prompts: Sequence[str] | None = None,
+    scored: bool = True,
 ) -> pd.DataFrame:
-    """Greedy answers, one row a question in their order; equal prompts are asked once.
+    """Greedy answers, one row a question in their order; equal prompts are asked once. `prompts` are by
+    default `context_prompts`; answers that will not be `scored` need no model that knows token ids.
 
     Columns: model, ABOUT, prompt, text (`endings.ending`), token_ids, tokens (their texts) and
     logprobs of the fewest tokens that cover it; first (the likeliest first tokens with
     log-probabilities; may be empty).
     """
-    model.require("token_ids")  # what is scored afterwards
-    prompts = context_prompts(model, questions, contexts)
+    if scored:
+        model.require("token_ids")
+    prompts = context_prompts(model, questions, contexts) if prompts is None else list(prompts)
     answers = {}
     for chunk in in_chunks(prompts):
         for generation in _generated(model, chunk):
@@ -87,50 +93,17 @@ def ask(model: Model, questions: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame
     `greedy`.
     """
     memory = greedy(model, questions)
-    p, q, contextual = _with_context(model, questions, memory, counterfactuals(memory, seed=seed))
+    drawn = counterfactuals(memory, seed=seed)
+    found = drawn >= 0
+    p = memory[found].reset_index(drop=True)
+    q = memory.iloc[drawn[found]].reset_index(drop=True)
+    contexts = questions.loc[found, "prefix"].reset_index(drop=True) + " " + q["text"]
+    contextual = greedy(model, questions[found], contexts.tolist())
     return scored(model, p, contextual, q["token_ids"].map(tuple)).assign(
         counterfactual=q["text"],
         token_ids_counterfactual=q["token_ids"],
         tokens_counterfactual=q["tokens"],
     )
-
-
-def _with_context(
-    model: Model, questions: pd.DataFrame, memory: pd.DataFrame, drawn: np.ndarray
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """The answers p, q and contextual to the questions for which q was drawn (`counterfactuals`)."""
-    found = drawn >= 0
-    p = memory[found].reset_index(drop=True)
-    q = memory.iloc[drawn[found]].reset_index(drop=True)
-    contexts = questions.loc[found, "prefix"].reset_index(drop=True) + " " + q["text"]
-    return p, q, greedy(model, questions[found], contexts.tolist())
-
-
-def ask_again(
-    model: Model, questions: pd.DataFrame, few: pd.Series, seeds: Sequence[int]
-) -> pd.DataFrame:
-    """Ask the question_ids `few` of the questions with other draws of counterfactuals, nothing
-    scored.
-
-    A row a question with a counterfactual and a seed: the columns of `ask` without q's tokens, draw
-    (the seed), and prompt: "own", or "raw" for a model with a chat template, with the first seed's
-    contexts.
-    """
-    memory, parts = greedy(model, questions), []
-    for seed in seeds:
-        drawn = counterfactuals(memory, seed=seed)
-        drawn[~questions["question_id"].isin(few).to_numpy()] = -1
-        p, q, contextual = _with_context(model, questions, memory, drawn)
-        answers = _responses(p, contextual)
-        parts.append(answers.assign(counterfactual=q["text"], draw=seed, prompt="own"))
-    if FORMATS[model.prompt_format].chat:
-        raw = copy(model)
-        raw.prompt_format, stated = "prefix", parts[0]["counterfactual"]
-        same = questions.set_index("question_id", drop=False).loc[parts[0]["question_id"]]
-        contexts = (same["prefix"] + " " + stated.to_numpy()).tolist()
-        answers = _responses(greedy(raw, same), greedy(raw, same, contexts))
-        parts.append(answers.assign(counterfactual=stated, draw=seeds[0], prompt="raw"))
-    return pd.concat(parts, ignore_index=True)
 
 
 def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
@@ -151,29 +124,39 @@ def scored(
     model: Model, memory: pd.DataFrame, contextual: pd.DataFrame, stated: Iterable[Tokens]
 ) -> pd.DataFrame:
     """Answers from memory and in context with logprobs_p0 ... logprobs_p4, as `ask` names them; q
-    is `stated`, token ids or a text [row].
-
-    An equal answer after an equal prompt keeps the numbers of its generation: computed twice they
-    differ in the last digits, and P4 > P3 would be chance.
-    """
-    found: dict[tuple[str, Tokens], list[float]] = {}
-    for table in (memory, contextual):
-        keys = zip(table["prompt"], map(tuple, table["token_ids"]), strict=True)
-        found |= zip(keys, table["logprobs"], strict=True)
+    is `stated`, token ids or a text [row]."""
     p, q = memory["token_ids"].map(tuple), list(stated)
-    cells: dict[str, tuple[pd.DataFrame, Iterable[Tokens]]] = {
-        "p1": (memory, q), "p2": (contextual, p), "p3": (contextual, q),
-    }  # fmt: skip
-    pairs = {name: list(zip(at["prompt"], x, strict=True)) for name, (at, x) in cells.items()}
-    every = dict.fromkeys(pair for column in pairs.values() for pair in column)
-    if new := [pair for pair in every if pair[1] and pair not in found]:
-        answers = [x if isinstance(x, str) else list(x) for _, x in new]
-        values = model.score([prompt for prompt, _ in new], answers)
-        found |= {pair: logprobs.tolist() for pair, logprobs in zip(new, values, strict=True)}
-    lists = {name: [found[x] if x[1] else [] for x in column] for name, column in pairs.items()}
+    sides: list[tuple[pd.DataFrame, Iterable[Tokens]]] = [
+        (memory, q),
+        (contextual, p),
+        (contextual, q),
+    ]
+    pairs = [pair for at, x in sides for pair in zip(at["prompt"], x, strict=True)]
+    values = iter(score_once(model, pairs, (memory, contextual)))
+    lists = {name: [next(values) for _ in q] for name in ("p1", "p2", "p3")}
     return _responses(memory, contextual).assign(
         **{f"logprobs_{name}": pd.Series(x, dtype=object) for name, x in lists.items()}
     )
+
+
+def score_once(
+    model: Model, pairs: Iterable[tuple[str, Tokens]], known: Sequence[pd.DataFrame] = ()
+) -> list[list[float]]:
+    """log P of the tokens of each answer after its prompt, [pair][token]; none of an empty answer.
+
+    Equal pairs are asked once. Answers of the tables `known` (of `greedy`) keep the numbers of their
+    generation: computed twice they differ in the last digits, and P4 > P3 would be chance.
+    """
+    found: dict[tuple[str, Tokens], list[float]] = {}
+    for table in known:
+        keys = zip(table["prompt"], map(tuple, table["token_ids"]), strict=True)
+        found |= zip(keys, table["logprobs"], strict=True)
+    every = list(pairs)
+    if new := [pair for pair in dict.fromkeys(every) if pair[1] and pair not in found]:
+        answers = [x if isinstance(x, str) else list(x) for _, x in new]
+        values = model.score([prompt for prompt, _ in new], answers)
+        found |= zip(new, (logprobs.tolist() for logprobs in values), strict=True)
+    return [found[pair] if pair[1] else [] for pair in every]
 
 
 def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
@@ -196,25 +179,29 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
     return drawn
 
 
-def margins(model: Model, questions: pd.DataFrame, rivals: Sequence[Sequence[str]]) -> np.ndarray:
-    """How much likelier the right answer is without a context than its likeliest rival, [question].
-    log P of the likeliest accepted answer minus that of the likeliest of `rivals`, in nats, summed
-    over tokens."""
+def gaps(
+    model: Model, questions: pd.DataFrame, rivals: Sequence[Sequence[str]]
+) -> list[list[tuple[str, float]]]:
+    """The rivals of each question with their gaps, the likeliest first: log P of the likeliest accepted
+    answer without a context minus that of the rival, in nats, summed over tokens."""
     prompts = context_prompts(model, questions)
     sides = [*zip(prompts, questions["answers"], strict=True), *zip(prompts, rivals, strict=True)]
-    pairs = [(prompt, f" {text}") for prompt, texts in sides for text in texts]
-    scored = iter(model.score(*map(list, zip(*pairs, strict=True)))) if pairs else iter(())
-    best = [max(float(next(scored).sum()) for _ in texts) for _, texts in sides]
-    return np.subtract(*np.reshape(best, (2, -1)))
+    values = iter(score_once(model, [(prompt, f" {x}") for prompt, texts in sides for x in texts]))
+    sums = [[sum(next(values)) for _ in texts] for _, texts in sides]
+    each = zip(rivals, map(max, sums[: len(prompts)]), sums[len(prompts) :], strict=True)
+    return [sorted(((r, top - x) for r, x in zip(names, values, strict=True)), key=lambda pair: pair[1])
+            for names, top, values in each]  # fmt: skip
 
 
-def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
+def ask_known(
+    model: Model, questions: pd.DataFrame, contexts: pd.DataFrame, *, perplexities: bool = True
+) -> pd.DataFrame:
     """Ask the questions of `contexts` without a context and with it, a row each of these.
 
     `contexts` (of `context.facts`) has question_id, sentence, stated (the answer in it), and more.
     Returns the columns of `ask`, with what the context states as counterfactual, and those of
     `contexts`. It is scored as a text, unless one of the answers is the same; token_ids and tokens
-    are of the parametric answer alone.
+    are of the parametric answer alone. Without `perplexities` nothing is scored but P0 and P4.
     """
     rows = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
     p, contextual = greedy(model, rows), greedy(model, rows, contexts["sentence"].tolist())
@@ -223,29 +210,29 @@ def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> 
         texts = zip(stated, answers["tokens"].str.join(""), answers["token_ids"], strict=True)
         stated = [tuple(ids) if text == x else x for x, text, ids in texts]
     about = contexts.drop(columns=["question_id", "stated"]).reset_index(drop=True)
-    table = scored(model, p, contextual, stated)
-    return table.assign(counterfactual=contexts["stated"].to_numpy(), **about)
+    asked = scored(model, p, contextual, stated) if perplexities else _responses(p, contextual)
+    return asked.assign(counterfactual=contexts["stated"].to_numpy(), **about)
 
 
-SAID = {"first": "parametric", "second": "contextual", "both": "same", "neither": "other"}
+def swapped(model: Model, questions: pd.DataFrame, passages: pd.DataFrame) -> pd.DataFrame:
+    """Ask the questions of `passages` (`context.passages`) without a passage, with it, and with its
+    answers exchanged twice, a row a passage.
 
-
-def judge(model: Model, answers: pd.DataFrame) -> list[str]:
-    """Where a model, asked as a judge, says that answers come from, [row]: values of SAID.
-    `answers` has question, parametric, counterfactual and answer. The likeliest of four words ends
-    a sentence about them."""
-    texts = [
-        f"Question: {row.question}\nFirst answer: {row.parametric}\nSecond answer: "
-        f"{row.counterfactual}\nThird answer: {row.answer}\nWhich of the first two answers says the "
-        "same as the third: first, second, both or neither?"
-        for row in answers.itertuples()
-    ]
-    name = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
-    prompts = render(name, texts, ["It is"] * len(texts), model.chat)
-    pairs = [(prompt, f" {word}") for prompt in prompts for word in SAID]
-    values = model.score([prompt for prompt, _ in pairs], [word for _, word in pairs])
-    sums = np.reshape([value.sum() for value in values], (-1, len(SAID)))
-    return [list(SAID.values())[best] for best in sums.argmax(axis=1)]
+    Columns: those of `passages` and `greedy`'s as `ask` names them, without the counterfactual;
+    logprobs_p0, logprobs_p1 (of the answer given, after the question alone; p2 and p3 are not asked)
+    and logprobs_p4; text_1 and text_2 (the answers to the exchanged passages).
+    """
+    rows = questions.set_index("question_id", drop=False).loc[passages["question_id"]]
+    memory, columns = greedy(model, rows), ["sentence", "swap_1", "swap_2"]
+    # All at once: passages that begin alike share their computation.
+    texts = [text for column in columns for text in passages[column]]
+    every = greedy(model, pd.concat([rows] * len(columns)), texts)
+    given, *others = (every[i * len(rows) :][: len(rows)].reset_index(drop=True) for i in range(3))
+    pairs = zip(memory["prompt"], given["token_ids"].map(tuple), strict=True)
+    p1 = pd.Series(score_once(model, pairs, (memory,)), dtype=object)
+    table = _responses(memory, given).assign(logprobs_p1=p1)
+    swaps = {f"text_{i}": other["text"] for i, other in enumerate(others, 1)}
+    return table.assign(**swaps, **passages.reset_index(drop=True).drop(columns="question_id"))
 
 
 def answer_tokens(model: Model, questions: pd.DataFrame, response: pd.Series) -> pd.DataFrame:

@@ -34,6 +34,7 @@ _NUMBER = re.compile(r"((?:minus)?\d[\d.]*)(?:st|nd|rd|th|s)?")
 NEGATION = re.compile(
     r"\b(?:not|never|nor|neither|no longer|rather than|instead of|unlike)\b|n['’]t\b", re.IGNORECASE
 )
+DIGITS = 10  # of a number that count; a text may be cut off at 20 tokens
 _UNKNOWN = re.compile(
     r"\W*(?:not (?:known|specified|applicable|available|clear|certain|mentioned|given|provided)"
     r"|unknown|unclear|uncertain|none(?! other)|n/a|nothing)\b",
@@ -114,8 +115,10 @@ def named(text: str) -> Named:
 
 
 def _whole(text: str) -> str:
-    """The text with numbers and dates that no comma cuts, and the sign of a number in letters."""
+    """The text with numbers and dates that no comma cuts, the sign of a number in letters, and initials
+    in one word (J. R. R. Tolkien)."""
     plain = re.sub(r"(?<=\d),(?=\d)|,(?= \d{3})", "", text)
+    plain = re.sub(r"(?<![^\W_])([A-Z])\.\s?(?=[A-Z]\.)", r"\1", plain)
     return re.sub(r"(?<!\w)[-−](?=\d)", "minus", plain)
 
 
@@ -126,7 +129,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 def _value(word: str) -> str:
     if found := _NUMBER.fullmatch(word):
-        return found[1]
+        return found[1][:DIGITS]
     month = _MONTHS.get(word[:3], "")
     return month if month.startswith(word) else word
 
@@ -210,7 +213,6 @@ KINDS = {
     6: Kind("another right answer", "right, but not what the model says without context"),
     7: Kind("mix of both", "joins parts of the parametric answer and of the context"),
 }
-DEGENERATE = ("empty", "option", "marks", "repeats")
 
 
 class Decision(NamedTuple):
@@ -275,6 +277,40 @@ def _kind(parametric: str, counterfactual: str, answer: str) -> tuple[int | None
     if (a.units & c.units) - p.units:
         return 3, "unit of the context"
     return None, ""
+
+
+CAUSES = ("context", "memory", "both", "neither", "none")
+Slot = Sequence[Sequence[str]]  # an answer's names in a passage, and after each of two exchanges
+
+
+def swap_source(memory: str, answer: str, swapped: Sequence[str], slots: Sequence[Slot]) -> str:
+    """Where an answer comes from, by what happens if the context's answers are exchanged: of CAUSES.
+
+    `memory` is the answer without a context, `answer` the one with it, `swapped` the answers after each
+    exchange. The answer *follows* if it states a slot's answer, and each of `swapped` one of those that
+    stand there then (of the same slot or not: a model may take another sentence). "context": it follows;
+    "both": it follows, and memory says the same; "memory": it stays the same throughout and is what
+    memory says; "neither": all else; "none": it says nothing.
+    """
+    if degeneracy(answer):
+        return "none"
+    texts = (answer, *swapped)
+    if all(any(right(text, slot[i]) for slot in slots) for i, text in enumerate(texts)):
+        return "both" if same_answer(memory, answer) or right(memory, [answer]) else "context"
+    stays = all(same_answer(answer, text) for text in (memory, *swapped))
+    return "memory" if stays else "neither"
+
+
+def states(context: str, answer: str) -> bool:
+    """Whether a context holds the words of an answer, or of its first part."""
+    found = within(named(answer).first, named(context).words)
+    return not degeneracy(answer) and (found or contains(context, [answer]))
+
+
+def coverage(context: str, answer: str) -> float:
+    """The share of an answer's words that stand in a context; 0 for an answer without words."""
+    words = named(answer).words
+    return sum(within([w], named(context).words) for w in words) / max(len(words), 1)
 
 
 def _denied(text: str) -> tuple[str, ...]:

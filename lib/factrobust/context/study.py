@@ -6,10 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from factrobust import draws, schemas, study
-from factrobust.context import facts, following, grounding, metrics, probe, rules
+from factrobust import schemas, study
+from factrobust.context import attribution, facts, following, metrics, probe, rules
 from factrobust.datasets import named
 from factrobust.models.interface import Model
+from factrobust.models.records import open_records
+from factrobust.models.sentences import Entailment
 
 
 class Study(study.Study):
@@ -58,16 +60,6 @@ class Study(study.Study):
     def _data(self) -> str:
         return self.parameters.get("data") or self.parameters.get("questions", "embedded")
 
-    @cached_property
-    def again(self) -> pd.DataFrame:
-        """One question of each base question with `n_draws` draws of counterfactuals
-        (`context.probe.ask_again`), marked."""
-        seed, names = self.parameters["seed"], self.pool["question_id"]
-        few = names[draws.ranks(names, self.pool["base_id"], seed) == 0]
-        seeds = range(seed, seed + self.parameters["n_draws"])
-        found = self.concat_over_models(lambda model: probe.ask_again(model, self.pool, few, seeds))
-        return metrics.mark_sources(metrics.measured(found), self.pool)
-
 
 class KnownContexts(Study):
     """Part 4: `n_facts` facts of `data` (else `questions`, or the embedded facts) with true, false
@@ -76,6 +68,9 @@ class KnownContexts(Study):
     def _ask(self) -> pd.DataFrame:
         seed, self.pool = self.parameters["seed"], facts.facts_as_questions(self._facts())
         self.questions = self._drawn(self.parameters["n_facts"])
+        return self._with_contexts(seed)
+
+    def _with_contexts(self, seed: int) -> pd.DataFrame:
         contexts = facts.known_contexts(self.questions, self.pool, seed=seed)
         kinds = self.parameters.get("contexts", facts.CONTEXTS)
         self.contexts = contexts[contexts["context"].isin(kinds)]
@@ -93,42 +88,54 @@ class KnownContexts(Study):
 
     @cached_property
     def known(self) -> pd.DataFrame:
-        """Of `n_asked` facts those that a model answers rightly, with the `margin` (nats) of the
-        right answer over `context.facts.rivals`: model, question_id, popularity, margin."""
+        """Of `n_asked` facts those that a model answers rightly, with their `rivals` (`probe.gaps`) and
+        the `margin` (nats), the gap of the likeliest: model, question_id, popularity, prefix."""
         asked = self._drawn(self.parameters["n_asked"])
 
         def ask(model: Model) -> pd.DataFrame:
             texts = probe.greedy(model, asked)["text"]
             known = asked[list(map(rules.right, texts, asked["answers"]))]
-            rivals = facts.rivals(known, self.pool)
-            margin = probe.margins(model, known, rivals)
-            return known[["question_id", "popularity"]].assign(model=model.name, margin=margin)
+            ranked = probe.gaps(model, known, facts.rivals(known, self.pool))
+            table = known[["question_id", "popularity", "prefix"]].assign(model=model.name)
+            ranks = pd.Series(ranked, table.index, dtype=object)
+            return table.assign(rivals=ranks, margin=[pairs[0][1] for pairs in ranked])
 
         return self.concat_over_models(ask)
 
     @cached_property
-    def varied(self) -> pd.DataFrame:
-        """The facts `known` by `context.following.MARGIN`, each with `n_contexts` varied contexts,
-        marked."""
+    def dosed(self) -> pd.DataFrame:
+        """The facts `known` by `context.following.MARGIN`, each with two false contexts of varied dose
+        (`facts.dosed_contexts`), marked."""
         sure = self.known[self.known["margin"] >= following.MARGIN]
-        how = {"n": self.parameters["n_contexts"], "seed": self.parameters["seed"]}
 
         def ask(model: Model) -> pd.DataFrame:
-            names = sure.loc[sure["model"] == model.name, "question_id"]
-            asked = self.pool[self.pool["question_id"].isin(names)]
-            contexts = facts.varied_contexts(asked, self.pool, **how)
-            return probe.ask_known(model, asked, contexts)
+            own = sure[sure["model"] == model.name]
+            contexts = facts.dosed_contexts(own, seed=self.parameters["seed"])
+            return probe.ask_known(model, self.pool, contexts, perplexities=False)
 
-        answered = metrics.measured(self.concat_over_models(ask))
-        answered = answered.merge(sure, on=["model", "question_id"])
+        about = sure[["model", "question_id", "popularity"]]
+        answered = metrics.measured(self.concat_over_models(ask)).merge(about)
         return following.followed(metrics.mark_sources(answered, self.pool))
+
+
+class Passages(KnownContexts):
+    """Part 4: `n_facts` facts with `facts.PASSAGES` of 3 to 10 sentences each (`passages`), and the same
+    with their answers exchanged. `cases` are the marked answers with their cause (`attribution.caused`)."""
+
+    def _with_contexts(self, seed: int) -> pd.DataFrame:
+        self.passages = facts.passages(self.questions, self.pool, seed=seed)
+        found = self.concat_over_models(
+            lambda model: probe.swapped(model, self.questions, self.passages)
+        )
+        return found.assign(counterfactual=found["stated"]) if len(found) else found
 
     @cached_property
     def cases(self) -> pd.DataFrame:
-        """What `grounding` tells the source of: the questions with their `contexts`, and the first
-        `n_retrieved` with what a retriever finds; kind says which."""
-        few = self._drawn(self.parameters["n_retrieved"])
-        contexts = pd.concat([self.contexts, grounding.retrieved(few, self.pool)])
-        return self.concat_over_models(
-            lambda model: grounding.cases(model, self.questions, contexts)
-        )
+        cases = attribution.caused(self.marked)
+        if not (name := self.parameters.get("nli_model")):
+            return cases
+        prefixes = self.questions.set_index("question_id")["prefix"].loc[cases["question_id"]]
+        said = prefixes.to_numpy() + " " + cases["contextual"]
+        nli = Entailment(name, open_records())
+        self.others = [nli]
+        return cases.assign(entailed=nli.probability(zip(cases["sentence"], said, strict=True)))

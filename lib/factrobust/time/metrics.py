@@ -186,10 +186,3 @@ def duel_shares(table: pd.DataFrame) -> pd.DataFrame:
     counts = wide.melt(by, list(OUTCOMES), var_name="outcome", value_name="count")
     n = counts.groupby(by, sort=False)["count"].transform("sum")
     return counts.assign(share=counts["count"] / n, n=n)
-
-
-def round_to_bfloat16(values: pd.Series) -> pd.Series:
-    """Numbers rounded to the nearest bfloat16 (8 significant bits; ties to even), as float64."""
-    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
-    return pd.Series(rounded.view(np.float32).astype(float), index=values.index)

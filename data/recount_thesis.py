@@ -1,0 +1,63 @@
+"""Recount the thesis's published answers by our rules: data/published/4-context-recount.csv.
+
+    python data/recount_thesis.py FOLDER            write the numbers
+    python data/recount_thesis.py FOLDER --check    write nothing; exit 1 if they differ
+
+FOLDER holds the four result files of its author's repository (llama.csv, llama-70b.csv, flan-t5-xl.csv,
+flan-t5-xxl.csv; 4,760 answers each), which have no licence and are not part of this repository. Counts of
+them are facts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from factrobust.context.facts import read_results
+from factrobust.context.rules import decide, degeneracy, published_source, same_answer
+from factrobust.paths import DATA
+
+FILE = DATA / "published" / "4-context-recount.csv"
+NAMES = {
+    "llama": "llama-3.1-8B", "llama-70b": "llama-3.1-70B", "flan-t5-xl": "flan-t5-xl",
+    "flan-t5-xxl": "flan-t5-xxl",
+}  # fmt: skip
+SOURCE = "results published by the thesis's author, 4,760 answers a model, recounted here"
+
+
+def recount(folder: Path) -> pd.DataFrame:
+    """Numbers of answers, a row a model, verdict of the thesis's code and verdict of our rules."""
+    rows = []
+    for file, model in NAMES.items():
+        texts = read_results(folder / f"{file}.csv")[["parametric", "counterfactual", "contextual"]]
+        for one in texts.itertuples(index=False, name=None):
+            ours, twice = decide(*one).source, same_answer(one[0], one[1])
+            nothing = degeneracy(one[2]) or ""
+            rows.append((model, published_source(*one), ours, nothing if not twice else "", 1))
+    table = pd.DataFrame(rows, columns=["model", "published", "ours", "says_nothing", "count"])
+    keys = ["model", "published", "ours", "says_nothing"]
+    table = table.groupby(keys, sort=False)["count"].sum().reset_index()
+    table["model"] = pd.Categorical(table["model"], NAMES.values())
+    table = table.sort_values([*keys[:1], "count"], ascending=[True, False], kind="stable")
+    return table.assign(where=SOURCE, check="ok")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--check", action="store_true", help="compare only; exit 1 on difference")
+    given = parser.parse_args(arguments)
+    text = recount(given.folder).to_csv(index=False)
+    if given.check:
+        same = text == FILE.read_text(encoding="utf-8")
+        print(f"{FILE.name} {'is up to date' if same else 'differs from the files'}")
+        return int(not same)
+    FILE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
