@@ -178,8 +178,8 @@ def mean_logprobs(logprobs: Sequence[Sequence[float]] | pd.Series) -> Array:
 def one_answer(logprobs: pd.Series) -> pd.DataFrame:
     """What one answer's tokens tell: the sum, mean, first and least of their log-probabilities, and
     their number n_tokens; without a token NaN and 0. The index is that of `logprobs`."""
-    found = {f"logprob_{name}": logprobs.map(of) for name, of in ONE.items()}
-    found = {"logprob": mean_logprobs(logprobs)} | found
+    found: dict[str, Any] = {"logprob": mean_logprobs(logprobs)}
+    found |= {f"logprob_{name}": logprobs.map(of) for name, of in ONE.items()}
     table = pd.DataFrame(found, logprobs.index, dtype=float).mask(logprobs.map(len) == 0)
     return table.assign(n_tokens=logprobs.map(len).astype(int))
 
@@ -422,8 +422,8 @@ def latent_shares(marked: pd.DataFrame) -> pd.DataFrame:
     facts. Relations of one fact, or with all answers right or wrong, are left out."""
     rows = []
     for (model, relation), answers in marked.groupby(["model", "relation"], sort=False):
-        x = answers.pivot(index="group_id", columns="variant", values="correct")
-        x = x.astype(float).dropna().to_numpy()
+        wide = answers.pivot(index="group_id", columns="variant", values="correct")
+        x = wide.astype(float).dropna().to_numpy()
         if len(x) > 1 and x.min() < x.max():
             parts = latent_components(x)
             shares = zip(SOURCES, parts / parts.sum(), strict=True)
