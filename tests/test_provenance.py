@@ -73,7 +73,9 @@ def sidecar(files: dict[str, bytes]) -> dict:
 def test_a_figure_with_its_data_and_its_origin(root):
     toy = SimpleNamespace(name="toy", fingerprint="sha256:00 float32")
     paths.noted(root / "data" / "facts.csv")
-    packed = SimpleNamespace(name="packed", fingerprint="sha256:11 float32", stored_as="4-bit (Q4_1)")
+    packed = SimpleNamespace(
+        name="packed", fingerprint="sha256:11 float32", stored_as="4-bit (Q4_1)"
+    )
     files = save(models=[toy, packed, "endpoint"])
     assert sorted(files) == [f"figure-01.{end}" for end in ("csv", "json", "pdf", "png")]
     assert files["figure-01.png"].startswith(b"\x89PNG")
