@@ -1,7 +1,6 @@
 """The intervals that a notebook's text states are those of the tables and figures it saved.
 
-How a notebook opens and ends, and how many words all have. NOT_YET lists those that do not keep to it:
-take a notebook out of the list when it does.
+How a notebook opens and ends, and how many words all have.
 """
 
 import json
@@ -92,11 +91,6 @@ def agrees(stated: Statement, made: Estimate) -> bool:
 NO_NUMBER = re.compile(
     rf"\[{NUMBER}%?,\s+{NUMBER}%?\]|\[[^\]]*\]\([^)]*\)|\$[^$]*\$|`[^`]*`|\*\*[^*]*\*\*|\b[1-6]\.\d\b(?!%)"
 )
-NOT_YET = {  # sections, or whole parts
-    "opens": "2 3 4 5.2 5.3 5.4 5.5 5.6 6",
-    "ends": "2.0 3 4 6",
-    "30 cells": "3 4 6",
-}
 MOST_WORDS = 36_000  # of parts 0 to 6
 
 
@@ -116,23 +110,14 @@ def ending(cell: str) -> tuple[str, int, int]:
 PARTS = [name for name in find_notebooks(ROOT) if re.match(r"notebooks/\d", name)]
 
 
-def known_not_to(what: str, notebook: str) -> bool:
-    section = Path(notebook).name.split("-")[0]
-    return bool({section, section[0]} & set(NOT_YET[what].split()))
-
-
 @pytest.mark.parametrize("notebook", PARTS)
 def test_a_notebook_opens_with_what_one_can_do_then_and_ends_short(notebook):
     first, *_, last = cells_of(notebook)
-    opens = bool(
-        re.search(r"[Aa]fter (this|these)\s", first) and re.search(r"(\d+|ten) minutes", first)
-    )
-    assert opens or known_not_to("opens", notebook)
+    assert re.search(r"[Aa]fter (this|these)\s", first)
+    assert re.search(r"(\d+|ten) minutes", first)
     headline, words, numbers = ending(last)
-    short = bool(headline) and words <= 150 and numbers <= 12
-    assert short or known_not_to("ends", notebook), (headline, words, numbers)
-    cells = len(json.loads((ROOT / notebook).read_text(encoding="utf-8"))["cells"])
-    assert cells <= 30 or known_not_to("30 cells", notebook), cells
+    assert headline and words <= 150 and numbers <= 12, (headline, words, numbers)
+    assert len(json.loads((ROOT / notebook).read_text(encoding="utf-8"))["cells"]) <= 30
 
 
 def test_how_an_ending_is_counted():
