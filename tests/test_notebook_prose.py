@@ -116,7 +116,9 @@ def test_a_notebook_opens_with_what_one_can_do_then_and_ends_short(notebook):
     assert re.search(r"[Aa]fter (this|these)\s", first)
     assert re.search(r"(\d+|ten) minutes", first)
     headline, words, numbers = ending(last)
-    assert headline and words <= 150 and numbers <= 12, (headline, words, numbers)
+    assert headline
+    assert words <= 150, headline
+    assert numbers <= 12, headline
     assert len(json.loads((ROOT / notebook).read_text(encoding="utf-8"))["cells"]) <= 30
 
 
