@@ -1,0 +1,1 @@
+"""Part 6: one fact shaken in every way, and a card of a model (`factrobust.card`, `factrobust.diff`)."""
