@@ -19,7 +19,7 @@ from factrobust.tables import FactsError
 from factrobust.time import facts as dated
 from factrobust.wording import facts as wordings
 
-load = partial(official.load_official, loaders=official.LOADERS | dated.LOADERS | wordings.LOADERS)
+load = partial(official.load_official, loaders=wordings.LOADERS | dated.LOADERS | official.LOADERS)
 FILES = Path(__file__).parent / "data"  # of the official names and formats, written for this
 
 # ---- files of a set: found on the hub, in its cache or at a path, and read -------------------------

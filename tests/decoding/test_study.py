@@ -104,7 +104,7 @@ def test_other_wordings_of_known_answers(notebook):
 
 def test_both_prompt_formats_and_longer_answers(notebook):
     study = embedded(notebook, n_questions=900)
-    asked = study.facts.sample(450, random_state=0)
+    asked = study.facts.sample(300, random_state=0)
     formats = study.in_formats(["two-shot", "prefix"], asked)
     sent = formats.groupby(["model", "format"])["prompt_format"].unique().map(list).to_dict()
     assert sent == {

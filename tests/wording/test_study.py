@@ -41,4 +41,4 @@ def test_wording_asks_a_tuned_model_as_the_paper_asks_others(notebook):
     study = wording.Study(asked, prompt_format="question-answer")
     assert study.formats == {SMOLLM: "question-answer"}
     assert study.responses["prompt"].str.startswith("Question:").all()
-    assert len(study.answer_sets) == 16
+    assert study.marked["group_id"].nunique() == 16
