@@ -347,9 +347,10 @@ def test_latent_components_are_those_that_answers_were_drawn_from():
     parts = metrics.latent_components((steps > 0).astype(float))
     assert parts[2] / parts.sum() < 0.05
     # Without wordings the noise of their estimates is taken off.
-    same = 1.5 * rng.normal(size=(30, 1)) + rng.normal(size=(30, 6)) > 0
-    shares = metrics.latent_shares(answered(same)).set_index("source")["share"]
-    assert shares["wording"] < 0.1
+    tables = [1.5 * rng.normal(size=(30, 1)) + rng.normal(size=(30, 6)) > 0 for _ in range(10)]
+    wording = [metrics.latent_components(table.astype(float))[1] for table in tables]
+    assert np.mean(wording) < 0.06  # 0.15 with the noise left in
+    shares = metrics.latent_shares(answered(tables[0])).set_index("source")["share"]
     assert shares.sum() == pytest.approx(1)
 
 
