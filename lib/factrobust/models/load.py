@@ -101,8 +101,7 @@ def load_model(
 
     `name` is an embedded model ("gemma-3-270m", "world-m"), a folder in transformers' format or with an
     adapter to one of these models, a .gguf file, or a hub id, with a revision after an @
-    ("org/model@0123abc"). A mapping is an
-    OpenAI-compatible endpoint (`models.endpoint`).
+    ("org/model@0123abc"). A mapping is an OpenAI-compatible endpoint (`models.endpoint`).
 
     `dtype` overrides that of data/models.csv. A model without a line there is float32. It is asked by
     its chat template; without one, an encoder-decoder by the bare question, others by two-shot.
