@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.text import clusters, contains, exact_match, int_sim, mean_entailment, normalise
+from factrobust.text import clusters, contains, exact_match, int_sim, normalise
 
 WORDS = ["guitarist", "samurai", "film director", "actor", "director", "cotonou", "bamako"]
 
@@ -100,23 +100,6 @@ def test_closed_form_is_pair_by_pair(numbers, dimension, seed, single):
     for group, value in zip(numbers, values, strict=True):
         pairs = [cosine(a, b) for a, b in combinations(group, 2)]
         assert value == pytest.approx(np.mean(pairs) if pairs else np.nan, abs=1e-6, nan_ok=True)
-
-
-def test_entailment_on_table_3():
-    pair = ("politician", "german politician")
-    known = {pair: 0.075, pair[::-1]: 0.588, ("actress", "actress"): 0.927}
-    # "actress" with itself twice, "politician" with it in both directions, twice each.
-    known |= {("politician", "actress"): 0.25, ("actress", "politician"): 0.25}
-
-    def probability(pairs: list[tuple[str, str]]) -> list[float]:
-        assert sorted(set(pairs)) == pairs  # each is asked once
-        return [known[pair] for pair in pairs]
-
-    # Of six ordered pairs with empty texts two are both empty (1), four mix (0).
-    groups = [[*pair], ["actress", "actress"], ["actress"], ["", "", "actress"]]
-    groups += [["actress", "politician", "actress"]]
-    expected = [(0.075 + 0.588) / 2, 0.927, np.nan, 2 / 6, (2 * 0.927 + 4 * 0.25) / 6]
-    assert mean_entailment(groups, probability).tolist() == pytest.approx(expected, nan_ok=True)
 
 
 def test_clusters_by_hand():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,6 @@ import torch
 from factrobust.datasets.facts import answers
 from factrobust.decoding import metrics as part1
 from factrobust.decoding import probe
-from factrobust.decoding.metrics import bisect_break
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
 from factrobust.models.prompts import FORMATS
@@ -127,11 +127,11 @@ def bisection(
     """Appendix E's search for the breaking temperature."""
     accepted = answers(fact)[0]
 
-    def accuracy(temperature: float) -> float:
+    def broken(temperature: float) -> bool:
         texts = our_samples(model, prompt, settings, [temperature], stop)[0]
-        return float(np.mean([contains(text, accepted) for text in texts]))
+        return bool(np.mean([contains(text, accepted) for text in texts]) < part1.THRESHOLD)
 
-    bisect_break(accuracy, settings.temperatures)
+    bisect_left(settings.temperatures, True, key=broken)
 
 
 def exact_scores(model: CausalLM, facts: pd.DataFrame, settings: Settings) -> pd.DataFrame:

@@ -89,10 +89,7 @@ def _one_cell(text: str) -> str:
 
 
 def _save(
-    name: str,
-    files: Mapping[str, bytes],
-    parameters: Mapping[str, Any],
-    models: Sequence[Any] = (),
+    name: str, files: Mapping[str, bytes], parameters: Mapping[str, Any], models: Sequence[Any] = ()
 ) -> None:
     # The runner names the notebook by its path in the repository, Jupyter's server by its whole path.
     named = (os.environ.get(name, "") for name in ("FACTROBUST_NOTEBOOK", "JPY_SESSION_NAME"))

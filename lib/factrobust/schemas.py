@@ -174,7 +174,7 @@ AnswerSets = _table(
 )
 Groups = _table(
     "A question with what may predict that it is answered rightly (part 3).",
-    "model group_id relation correct substring accuracy scons_raw scons cert_raw cert scons_bare "
+    "model group_id relation correct substring accuracy scons cert scons_bare "
     "n_answers n_empty agreement logprob logprob_sum logprob_first logprob_least n_tokens predictive_entropy string_entropy semantic_entropy rouge_l "
     "log_popularity",
     logprob=_column("number?", "mean log P of the original's greedy tokens", high=0),

@@ -349,21 +349,6 @@ def exact_table(df: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame
     return with_bounds(table)[[*by, "mean", "low", "high", "n"]]
 
 
-def calibration_curve(predictions: pd.DataFrame, *, bins: int) -> pd.DataFrame:
-    """Share of right answers a model and bin of predicted probability, with exact binomial bounds.
-
-    A question's probability is its mean over repeats, so each question is in one bin, which is named by
-    its lower edge; `predicted` is the mean there.
-    """
-    keys = ["model", "group_id", "correct"]
-    mean = predictions.groupby(keys, sort=False)["probability"].mean(skipna=False)
-    rows = mean.rename("predicted").dropna().reset_index()
-    rows = rows.assign(bin=unit_bins(rows["predicted"], bins))
-    table = exact_table(rows, ["model", "bin"], "correct").rename(columns={"mean": "observed"})
-    table["predicted"] = rows.groupby(["model", "bin"])["predicted"].mean().to_numpy()
-    return table
-
-
 class Agreement(NamedTuple):
     """Share of equal labels in two series with its exact bounds, and Cohen's kappa (1960)."""
 

@@ -14,10 +14,9 @@ no direction: here two empty texts are equal (similarity 1), and an empty and an
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import chain, permutations
+from itertools import chain
 from math import ceil
 
 import numpy as np
@@ -93,23 +92,6 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
             sums = cells @ some.astype(float)
             squared += np.einsum("ij,ij->i", sums, sums)
     return per_pair(squared - n, n)
-
-
-def mean_entailment(
-    groups: Groups, probability: Callable[[list[tuple[str, str]]], ArrayLike]
-) -> Array:
-    """Mean probability of entailment over the ordered pairs of each group, in [0, 1].
-
-    Both directions count (Raj et al., 2022). `probability` is called once with the distinct pairs
-    (premise, hypothesis) of non-empty texts, sorted. A text that occurs twice in a group is also paired
-    with itself, for which NLI models do not give 1 (paper 3, table 3).
-    """
-    counts = [Counter(permutations(map(str.strip, texts), 2)) for texts in groups]
-    pairs = sorted({pair for group in counts for pair in group if all(pair)})
-    known = dict(zip(pairs, np.asarray(probability(pairs), dtype=float).tolist(), strict=True))
-    known["", ""] = 1.0
-    sums = [sum(n * known.get(pair, 0.0) for pair, n in group.items()) for group in counts]
-    return per_pair(sums, [len(texts) for texts in groups])
 
 
 def clusters(groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike]) -> list[list[int]]:

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from factrobust.datasets.facts import load_facts, questions
 from factrobust.decoding import metrics, probe
-from factrobust.models.interface import Generation, Job, LacksError, Model, ModelError
+from factrobust.models.interface import Generation, Job, Model, ModelError
 
 TABLE = {
     # One token ahead of four equal ones: P_t = 1 / (1 + 4 (1/6)^(1/t)), t_b = log 6 / log 4.
@@ -249,17 +249,9 @@ def test_another_format_is_asked_and_named(toy, facts):
     assert made["prompt"][0].endswith("A: Leonardo da Vinci\n\nQ: Where is Kenya?\nA:")
 
 
-def test_what_models_lack(toy, facts, known):
+def test_what_models_lack(facts):
     endpoint = Flat()
     endpoint.lacks = {"temper": "no logits"}
-    assert probe.temperable([toy, endpoint]) == [toy]
-    assert probe.temperable([]) == []
-    with pytest.raises(LacksError, match="no logits"):
-        probe.temperable([endpoint])
     with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 10 are needed"):
         probe.greedy(endpoint, facts)
     assert endpoint.calls == 1
-    probe.need_known(known, [toy])
-    probe.need_known(known[:0], [])
-    with pytest.raises(LacksError, match=r"^toy: none of the greedy answers is right, so there is"):
-        probe.need_known(known[:0], [toy])

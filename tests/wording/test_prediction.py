@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from factrobust.statistics import binomial_interval, calibration_curve
 from factrobust.wording import prediction
 from factrobust.wording.regression import fit, predict
 
@@ -76,24 +75,6 @@ def test_nothing_leaks_from_held_out_questions(simulate) -> None:
 def table(correct: list, probability: list, **columns: object) -> pd.DataFrame:
     values = {"model": "m", "group_id": [f"q{i}" for i in range(len(correct))], "prior": 0.5}
     return pd.DataFrame(values | {"correct": correct, "probability": probability} | columns)
-
-
-def test_calibration_curve_by_hand() -> None:
-    rows = table([True, False, True, True, True], [0.05, 0.09, 0.1, 0.95, 1.0])
-    curve = calibration_curve(rows, bins=10)
-    columns = ["bin", "predicted", "observed", "n", "low", "high"]
-    bounds = binomial_interval([1, 1, 2], [2, 1, 2])  # 2 of 2: from 0.16, not from 1
-    by_hand = np.array([[0, 0.1, 0.9], [0.07, 0.1, 0.975], [0.5, 1, 1], [2, 1, 2], *bounds])
-    assert curve[columns].to_numpy().transpose() == pytest.approx(by_hand)
-
-
-def test_each_question_is_in_one_bin_of_the_calibration_curve() -> None:
-    """Its mean over repeats decides, whatever bins the repeats fall in."""
-    first = table([True, False, True], [0.05, 0.5, 0.9], repeat=0)
-    second = table([True, False, True], [0.15, 0.9, np.nan], repeat=1)
-    curve = calibration_curve(pd.concat([first, second]), bins=5)
-    found = curve[["bin", "predicted", "n"]].to_numpy()  # the third lacks a number
-    assert found == pytest.approx(np.array([[0, 0.1, 1], [0.6, 0.7, 1]]))
 
 
 def test_the_relation_alone_by_hand() -> None:

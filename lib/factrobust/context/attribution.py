@@ -20,14 +20,7 @@ from factrobust import draws
 from factrobust.context.metrics import PERPLEXITIES
 from factrobust.context.rules import coverage, degeneracy, same_answer, states, swap_source
 from factrobust.regression import ridge
-from factrobust.statistics import (
-    NOTHING,
-    TAILS,
-    TWO_SIDED,
-    Array,
-    bootstrap_mean,
-    exact_table,
-)
+from factrobust.statistics import NOTHING, TAILS, TWO_SIDED, Array, bootstrap_mean, exact_table
 from factrobust.tables import stacked
 
 OUTCOME = "from_context"
@@ -106,6 +99,7 @@ WAYS: Mapping[str, tuple[str, ...]] = {
     "all that texts tell": TEXTS,
     "texts and perplexities": (*TEXTS, "given", "memory", "raised"),
 }
+AGAINST = "two-line rule"  # the way that the others' log losses are compared with
 PRECISION = (1.0, 1e-9)  # of the coefficients' normal priors; of the constant's, so that it settles
 LEAST = 1e-3  # a probability counts as at least this, and at most 1 minus this, in the log loss
 Detector = Mapping[str, float]  # the coefficient of each feature, and of "constant"
@@ -174,36 +168,28 @@ def held_out(
     return stacked({way: table.assign(probability=p) for way, p in told.items()}, "way")
 
 
-def scores_table(
-    said: pd.DataFrame,
-    by: Sequence[str] = ("model",),
-    against: str = "two-line rule",
-    *,
-    group: str = "base_id",
-    n_boot: int = 2000,
-) -> pd.DataFrame:
-    """How good the probabilities of `held_out` are, a row a way, of the cases that are defined.
+def scores_table(said: pd.DataFrame, *, n_boot: int = 2000) -> pd.DataFrame:
+    """How good the probabilities of `held_out` are, a row a model and way, of the defined cases.
 
-    Columns: by, way, brier, brier_low, brier_high (mean squared error), log_loss with bounds (nats),
-    gain with bounds (the log loss of the way `against` minus its own), n, n_context, auc. Intervals draw
-    whole `group`s.
+    Columns: model, way, brier, brier_low, brier_high (mean squared error), log_loss with bounds (nats),
+    gain with bounds (the log loss of AGAINST minus its own), n, n_context, auc. Intervals draw whole
+    base questions.
     """
     table = said[said["defined"]]
     y, p = table[OUTCOME].astype(float), table["probability"].clip(LEAST, 1 - LEAST)
     loss = -np.log(p.where(y == 1, 1 - p))
-    usual = loss[table["way"] == against].set_axis(table.loc[table["way"] == against, "case"])
+    usual = loss[table["way"] == AGAINST].set_axis(table.loc[table["way"] == AGAINST, "case"])
     values = {"brier": (table["probability"] - y) ** 2, "log_loss": loss}
     table = table.assign(**values, gain=usual.reindex(table["case"]).to_numpy() - loss)
     rows = []
-    for key, part in table.groupby([*by, "way"], sort=False):
-        bounds = [
-            bootstrap_mean(part[x], part[group], n_boot=n_boot)[:3] for x in (*values, "gain")
-        ]
-        bounds[-1] = NOTHING[:3] if key[-1] == against else bounds[-1]
+    for (model, way), part in table.groupby(["model", "way"], sort=False):
+        facts = part["base_id"]
+        bounds = [bootstrap_mean(part[x], facts, n_boot=n_boot)[:3] for x in (*values, "gain")]
+        bounds[-1] = NOTHING[:3] if way == AGAINST else bounds[-1]
         ranked = auc(part[OUTCOME], part["probability"]).auc
-        rows.append((*key, *np.ravel(bounds), len(part), int(part[OUTCOME].sum()), ranked))
+        rows.append((model, way, *np.ravel(bounds), len(part), int(part[OUTCOME].sum()), ranked))
     names = [f"{x}{end}" for x in (*values, "gain") for end in ("", "_low", "_high")]
-    return pd.DataFrame(rows, columns=[*by, "way", *names, "n", "n_context", "auc"])
+    return pd.DataFrame(rows, columns=["model", "way", *names, "n", "n_context", "auc"])
 
 
 def strata(said: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

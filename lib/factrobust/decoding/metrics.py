@@ -1,7 +1,6 @@
 """Part 1: who knows what, how sure of it, at which temperature it breaks, and what that scores."""
 
 import functools
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -86,24 +85,6 @@ def entropy_bound(t_b: ArrayLike, tokens: int) -> NDArray[np.float64]:
     return best
 
 
-def bisect_break(
-    accuracy: Callable[[float], float], temperatures: Sequence[float]
-) -> tuple[float, int]:
-    """Appendix E's binary search: (t_b on the grid, number of temperatures sampled).
-
-    `accuracy(t)` samples one temperature. On a falling curve it equals `first_break`, with at most
-    ceil(log2(T + 1)) calls for T temperatures; on a noisy curve it may differ.
-    """
-    tried: list[float] = []
-
-    def broken(t: float) -> bool:
-        tried.append(t)
-        return accuracy(t) < THRESHOLD
-
-    first = bisect_left(temperatures, True, key=broken)
-    return float([*temperatures, np.inf][first]), len(tried)
-
-
 def raw_frs(entropy: ArrayLike, t_b: ArrayLike, d: ArrayLike = 1.0) -> NDArray:
     """Equation 3: f(H, d, t_b) = (1 - H)^d (t_b + 1) - H / (t_b + 1), in [-1, inf).
 
@@ -157,11 +138,11 @@ def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.Data
     return known[lots.groupby(["model", "domain"])["lot"].rank() <= most]
 
 
-def mark_samples(samples: pd.DataFrame, *, whole_words: bool = True) -> pd.DataFrame:
+def mark_samples(samples: pd.DataFrame) -> pd.DataFrame:
     """A table `schemas.MarkedSamples` of samples with their facts; figure 2 shows `certainty`."""
     pairs = zip(samples["text"], answers(samples), strict=True)
     return samples.assign(
-        correct=[text.contains(t, a, whole_words=whole_words) for t, a in pairs],
+        correct=[text.contains(t, a) for t, a in pairs],
         certainty=[_mean_probability(x) for x in samples["tempered_logprobs"]],
         certainty_at_1=[_mean_probability(x) for x in samples["logprobs"]],
     )
@@ -378,12 +359,6 @@ def with_wordings(curves: pd.DataFrame, others: pd.DataFrame, limit: int) -> pd.
     by = [*KEY, "temperature"]
     summed = np.exp(every["logprob"]).groupby([every[c] for c in by], sort=False).sum()
     return np.log(summed).reset_index()[list(curves)]
-
-
-def alone_up_to(top_logprobs: Sequence[float], min_p: float) -> float:
-    """The temperature up to which min-p keeps the likeliest token alone: the odds of the second to it,
-    to the power of 1 / t, are below `min_p`."""
-    return float((top_logprobs[0] - top_logprobs[1]) / -np.log(min_p))
 
 
 def scan_to(breaking: pd.DataFrame, end: float) -> pd.DataFrame:

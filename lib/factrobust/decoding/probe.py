@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from factrobust.models.interface import Model, need
+from factrobust.models.interface import Model
 from factrobust.models.prompts import FORMATS, prompts
 
 MAX_NEW_TOKENS = 5  # paper 1, 4.1.1
@@ -102,17 +102,13 @@ def tempered(
 
 
 def continued(
-    model: Model,
-    responses: pd.DataFrame,
-    beginnings: Sequence[Sequence[str]],
-    *,
-    max_new_tokens: int = LONG,
+    model: Model, responses: pd.DataFrame, beginnings: Sequence[Sequence[str]]
 ) -> pd.DataFrame:
     """Greedy outputs that begin with each of the `beginnings` [row], tokens of the model: a row a
     beginning, with the columns of its answer, `begun` and `tokens`, the texts of those that follow."""
     rows = responses.loc[responses.index.repeat([*map(len, beginnings)])].reset_index(drop=True)
     rows = rows.assign(begun=[token for tokens in beginnings for token in tokens])
-    how: dict[str, Any] = {"max_new_tokens": max_new_tokens - 1, "alternatives": 1}
+    how: dict[str, Any] = {"max_new_tokens": LONG - 1, "alternatives": 1}
     stop = FORMATS[model.prompt_format].stop
     outputs = model.generate((rows["prompt"] + rows["begun"]).tolist(), stop=stop, **how)
     tokens: Any = [[pairs[0][0] for pairs in output.top_logprobs] for output in outputs]
@@ -137,17 +133,3 @@ def _curves(
         temperature=np.tile(np.asarray(temperatures, dtype=float), len(responses)),
         logprob=logprobs.ravel(),
     ).reset_index(drop=True)
-
-
-def need_known(known: pd.DataFrame, models: Sequence[Model]) -> None:
-    """Raise LacksError if no model knows a fact (`decoding.metrics.select_known`)."""
-    why = "none of the greedy answers is right, so there is no known fact to shake; ask easier "
-    need(not known.empty, models, f"{why}questions, or a model that knows some")
-
-
-def temperable(models: Sequence[Model]) -> list[Model]:
-    """The models whose answers can be tempered: all but endpoints. LacksError if none is left."""
-    found = [model for model in models if "temper" not in model.lacks]
-    if models and not found:
-        models[0].require("temper")
-    return found

@@ -10,7 +10,7 @@ import pandas as pd
 from factrobust import schemas, study
 from factrobust.datasets import named
 from factrobust.decoding import metrics, probe
-from factrobust.models.interface import Model
+from factrobust.models.interface import Model, need
 from factrobust.models.prompts import FORMATS
 from factrobust.models.records import open_records
 from factrobust.tables import stacked
@@ -29,7 +29,11 @@ class Study(study.Study):
     def __init__(self, notebook: Mapping[str, Any], *, tempered: bool = False) -> None:
         super().__init__(notebook)
         seed, limit = self.parameters["seed"], self.parameters["n_questions"]
-        self.models = probe.temperable(self.models) if tempered else self.models
+        if tempered:
+            able = [model for model in self.models if "temper" not in model.lacks]
+            for model in self.models if not able else ():
+                model.require("temper")  # which says why not
+            self.models = able
         loaded = named.load_named(self.parameters["data"], limit=limit, seed=seed)
         self.facts, self.counts, _ = loaded
         if (self.facts["answer_type"] == "").any():
@@ -48,7 +52,8 @@ class Study(study.Study):
     def known(self) -> pd.DataFrame:
         """The facts that a model knows: answers that match exactly. LacksError if there is none."""
         known: pd.DataFrame = metrics.select_known(self.marked)
-        probe.need_known(known, self.models)
+        why = "none of the greedy answers is right, so there is no known fact to shake; ask easier "
+        need(len(known), self.models, f"{why}questions, or a model that knows some")
         return known
 
     @cached_property

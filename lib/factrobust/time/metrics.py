@@ -148,24 +148,22 @@ def size_fits(rates: pd.DataFrame) -> pd.DataFrame:
     least three sizes (figure 7).
 
     `rates`, a row a model: mean, parameters, kind, family (`models.load.sizes`). Columns: family,
-    kind, slope (a tenfold size), intercept, n, smallest, largest (sizes), full (where the line
-    reaches 1, or inf).
+    kind, slope (a tenfold size), intercept, smallest, largest (sizes).
     """
     rows = []
     for key, part in rates[rates["family"] != ""].groupby(["family", "kind"], sort=False):
         x = np.log10(part["parameters"].to_numpy(dtype=float))
         if len(np.unique(x)) >= 3:
             slope, intercept = np.polyfit(x, part["mean"], 1)
-            full = 10 ** ((1 - intercept) / slope) if slope > 1e-9 else np.inf
             ends = part["parameters"].min(), part["parameters"].max()
-            rows.append((*key, slope, intercept, len(part), *ends, full))
-    columns = ["family", "kind", "slope", "intercept", "n", "smallest", "largest", "full"]
+            rows.append((*key, slope, intercept, *ends))
+    columns = ["family", "kind", "slope", "intercept", "smallest", "largest"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def duels(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Does `first` win, tie or lose against `second`, each of one model and prompt format? A row a
-    fact, precision and metric (DUELLED) that both have; difference is first minus second."""
+    fact, precision and metric (DUELLED) that both have."""
     sides = []
     for place, table in (("first", first), ("second", second)):
         values = table.astype(dict.fromkeys(DUELLED, "Float64"))
@@ -175,7 +173,7 @@ def duels(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     both = both.dropna(subset=["first_value", "second_value"]).reset_index(drop=True)
     difference = (both.pop("first_value") - both.pop("second_value")).astype(float)
     outcome = np.select([difference > 0, difference == 0], OUTCOMES[:2], OUTCOMES[2])
-    return both.assign(difference=difference, outcome=outcome)
+    return both.assign(outcome=outcome)
 
 
 def duel_shares(table: pd.DataFrame) -> pd.DataFrame:

@@ -14,16 +14,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from factrobust.statistics import Array, in_ranges, paired_difference
 from factrobust.time.metrics import CELL, KEY, chance, match_table
 
 MEASURES = ("win_rate", "robust")
 STEP = ("step",)
+DRAWS = 400  # of `power`
 BOUNDARIES = {"before": "start", "after": "end"}
 YEARS = {"up to 5": 5.0, "5 to 20": 20.0, "over 20": np.inf}  # from the validity
-LENGTHS = {"up to 1": 1.0, "1 to 3": 3.0, "over 3": np.inf}  # of the validity
 
 
 def names(scores: pd.DataFrame, nats: float = 0.0) -> pd.DataFrame:
@@ -95,20 +94,15 @@ def steps(scores: pd.DataFrame, reach: int = 5) -> pd.DataFrame:
 
 
 def power(
-    null: pd.DataFrame,
-    raised: pd.DataFrame,
-    facts: pd.DataFrame,
-    measure: str,
-    *,
-    n_draws: int = 400,
+    null: pd.DataFrame, raised: pd.DataFrame, facts: pd.DataFrame, measure: str
 ) -> pd.DataFrame:
     """How often a planted rise is seen: a row a model, with power, planted (mean difference), n.
 
     `null` and `raised` are the `names` (or `steps` of one boundary) of the same scores, before and
-    after their correct years were raised. In each draw one wrong name of every fact, drawn at
-    random, stands for the object: its `measure` in `raised` minus the mean of the other wrong names
-    in `null`. Subjects are drawn with replacement; the rise is seen if the mean difference exceeds
-    1.96 of its standard errors by subject. Without a rise that is 0.025.
+    after their correct years were raised. In each of DRAWS draws one wrong name of every fact, drawn
+    at random, stands for the object: its `measure` in `raised` minus the mean of the other wrong
+    names in `null`. Subjects are drawn with replacement; the rise is seen if the mean difference
+    exceeds 1.96 of its standard errors by subject. Without a rise that is 0.025.
     """
     rows = []
     for model, part in null[~null["true"]].groupby("model", sort=False):
@@ -122,7 +116,7 @@ def power(
         subject = pd.factorize(facts.set_index("fact_id")["subject"].loc[plain.index])[0]
         members = [np.flatnonzero(subject == s) for s in range(subject.max() + 1)]
         rng, seen = np.random.default_rng(0), 0
-        for _ in range(n_draws):
+        for _ in range(DRAWS):
             again = [members[s] for s in rng.integers(len(members), size=len(members))]
             facts_drawn, counts = np.concatenate(again), np.array([len(part) for part in again])
             drawn = apart[facts_drawn, rng.integers(apart.shape[1], size=len(facts_drawn))]
@@ -130,7 +124,7 @@ def power(
             sums = np.bincount(np.repeat(np.arange(len(again)), counts), drawn)
             error = np.sqrt(((sums - mean * counts) ** 2).sum()) / counts.sum()
             seen += mean > 1.96 * error
-        rows.append((model, seen / n_draws, apart.mean(), n))
+        rows.append((model, seen / DRAWS, apart.mean(), n))
     return pd.DataFrame(rows, columns=["model", "power", "planted", "n"])
 
 
@@ -142,9 +136,10 @@ def windows(scores: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for cell, values, k, first in in_time(scores):
-        matches = k * (len(values) - k)
-        for before, wins in enumerate(_wins(values, k), 1):
-            rows.append((*cell, before, before == first, wins / matches, float(wins == matches)))
+        for before in range(1, len(values) - k):
+            block = np.s_[before : before + k]
+            won = values[block][:, None] > np.delete(values, block)
+            rows.append((*cell, before, before == first, won.mean(), won.all()))
     table = pd.DataFrame(rows, columns=[*CELL, "before", "true", *MEASURES])
     return table.astype({"true": bool} | dict.fromkeys(MEASURES, float))
 
@@ -161,25 +156,15 @@ def in_time(scores: pd.DataFrame) -> Iterator[tuple[Any, Array, int, int]]:
             yield cell, values, int(k), int(first)
 
 
-def _wins(values: Array, k: int) -> NDArray[np.int64]:
-    """Matches won by each block of k values, from the one that begins at 1 to the last but one."""
-    greater = (values[:, None] > values).astype(np.int64)
-    sums = np.pad(greater.cumsum(0).cumsum(1), ((1, 0), (1, 0)))  # of all rows and columns before
-    low = np.arange(1, len(values) - k)
-    rows, inside = sums[low + k] - sums[low], np.arange(len(low))
-    return rows[:, -1] - rows[inside, low + k] + rows[inside, low]
-
-
 def placebo(blocks: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
     """The true row of each cell of `windows`, `names` or `steps` beside the mean of its others, exactly.
 
-    A row a cell: blocks (their number), and for each measure win_rate, placebo_win_rate,
-    win_rate_difference, robust, ... Cells without another row are left out.
+    A row a cell, and for each measure win_rate, placebo_win_rate, win_rate_difference, robust, ...
+    Cells without another row are left out.
     """
     true, others = blocks[blocks["true"]], blocks[~blocks["true"]]
     cells = others.groupby(CELL, sort=False)[[*measures]].mean()
     table = true.set_index(CELL)[[*measures]].join(cells.add_prefix("placebo_"), how="inner")
-    table.insert(0, "blocks", blocks.groupby(CELL, sort=False).size().reindex(table.index))
     for measure in measures:
         table[f"{measure}_difference"] = table[measure] - table[f"placebo_{measure}"]
     return table.reset_index()
@@ -260,9 +245,9 @@ def beaten(scores: pd.DataFrame) -> pd.DataFrame:
     """How each incorrect date fares: the columns of the scores, and
 
     side ("before" or "after"), won (share of the fact's correct dates that are strictly likelier),
-    drawn (equally likely), others_won (won by the wrong names, their mean; NaN without), years and
-    lengths (its distance in YEARS and LENGTHS). Facts without a correct date at a precision, or
-    without a score, are left out there.
+    drawn (equally likely), others_won (won by the wrong names, their mean; NaN without) and years
+    (its distance in YEARS). Facts without a correct date at a precision, or without a score, are
+    left out there.
     """
     missing = scores["logprob"].isna().groupby([scores[name] for name in CELL]).transform("any")
     rows = scores[~missing]
@@ -278,10 +263,8 @@ def beaten(scores: pd.DataFrame) -> pd.DataFrame:
             lost.append(part.loc[~right, [*CELL, "date"]].assign(others_won=won))
     if lost:
         table = table.merge(pd.concat(lost), on=[*CELL, "date"], how="left")
-    far = {"years": table["years_off"].abs(), "lengths": table["alpha"].abs() - 0.5}
-    for (column, by), bins in zip(far.items(), (YEARS, LENGTHS), strict=True):
-        table[column] = in_ranges(by, bins)
-    return table.assign(side=np.where(table["years_off"] < 0, *BOUNDARIES))
+    years = in_ranges(table["years_off"].abs(), YEARS)
+    return table.assign(years=years, side=np.where(table["years_off"] < 0, *BOUNDARIES))
 
 
 def boundary_auc(scores: pd.DataFrame) -> pd.DataFrame:

@@ -3,13 +3,12 @@ likelier whatever is asked. So (ours) `other_objects` of the relation, the wrong
 after the same question."""
 
 from collections import defaultdict
-from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from factrobust.draws import hash64
-from factrobust.models.interface import Model, need
+from factrobust.models.interface import Model
 from factrobust.models.prompts import FORMATS, as_asked, prompts
 from factrobust.text import normalise
 from factrobust.time.dates import COLUMNS, verbalise
@@ -60,13 +59,6 @@ def other_objects(facts: pd.DataFrame, n: int, *, seed: int = 0) -> pd.DataFrame
         lots = {name: hash64(f"{seed}/{fact}/{name}") for name in others}
         drawn.append(sorted(others, key=lots.__getitem__)[:n])
     return facts.assign(others=pd.Series(drawn, index=facts.index, dtype=object))
-
-
-def tuned(models: Sequence[Model]) -> list[Model]:
-    """The models that have a chat template. Raises LacksError if none of them has."""
-    found = [model for model in models if model.chat]
-    need(found, models, "no chat template here to compare with; name a model that has one")
-    return found
 
 
 def scored(

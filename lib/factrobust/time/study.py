@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from factrobust import schemas, study
-from factrobust.models.interface import Model
+from factrobust.models.interface import Model, need
 from factrobust.time import dates as dating
 from factrobust.time import facts, metrics, probe
 
@@ -35,7 +35,11 @@ class Study(study.Study):
         tuned: bool = False,
     ) -> None:
         super().__init__(notebook)
-        self.models = probe.tuned(self.models) if tuned else self.models
+        if tuned:
+            chats = [model for model in self.models if model.chat]
+            why = "no chat template here to compare with; name a model that has one"
+            need(chats, self.models, why)
+            self.models = chats
         v = self.parameters
         how = {name: v[name] for name in ("n_correct", "n_incorrect", "seed")}
         how |= {"limit": v[limit]} if limit else {"limit": v["n_facts"], "n_fine": v["n_fine"]}

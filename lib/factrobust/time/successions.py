@@ -28,9 +28,9 @@ def predicted(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     """Who is named at each moment: one row a model, chain and year.
 
     holder (the right one), term (its number), named, predicted (its term; of a holder who returned
-    the nearest), right, drift (predicted minus term), distance (terms off), near (at most one off),
-    guess (the chance of a draw among the holders at most one term off) and terms (of the chain).
-    `value` is the column that counts: logprob, above, or prior, the same for every year.
+    the nearest), right, drift (predicted minus term), distance (terms off), near (at most one off)
+    and terms (of the chain). `value` is the column that counts: logprob, above, or prior, the same
+    for every year.
     """
     top = scores.loc[scores.groupby(MOMENT, sort=False)[value].idxmax(), [*MOMENT, "holder"]]
     named = scores.merge(top, on=[*MOMENT, "holder"])
@@ -42,10 +42,8 @@ def predicted(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
     table = named.merge(holder, on=MOMENT)
     table["distance"] = table["drift"].abs()
     table["near"] = table["distance"] <= 1
-    around = scores[(scores["candidate"] - scores["term"]).abs() <= 1].groupby(MOMENT)["holder"]
-    sizes = pd.DataFrame({"guess": 1 / around.nunique(), "terms": scores.groupby(MOMENT).size()})
-    table = table.merge(sizes.reset_index(), on=MOMENT)
-    return table.astype(dict.fromkeys(MEASURES, float))
+    terms = scores.groupby(MOMENT).size().rename("terms")
+    return table.join(terms, on=MOMENT).astype(dict.fromkeys(MEASURES, float))
 
 
 def confusion(predicted: pd.DataFrame) -> pd.DataFrame:

@@ -25,7 +25,6 @@ from factrobust.statistics import TWO_SIDED, Array, exact_table
 COLUMNS = {"QCat": "relation", "SPop": "log_popularity", "SCons": "scons", "Cert": "cert"}
 NUMERIC = ("SPop", "SCons", "Cert")
 FULL = ("QCat", *NUMERIC)
-REDUCED = (FULL, ("QCat", *NUMERIC[1:]), NUMERIC, NUMERIC[1:], ("Cert",), ("SCons",))  # table 6
 TERMS = {"SPop": "log_SPop"}  # where a predictor's name in the formula is another
 CATEGORY = re.compile(r"QCat\[T\.(.*?)\](?=:|$)")  # in the name of a coefficient
 WITHIN = ["relation", "model", "term", "coefficient", "low", "high", "odds_ratio", "odds_low"]
@@ -98,7 +97,7 @@ def undefined(groups: pd.DataFrame) -> str | None:
 
 
 def summary(
-    groups: pd.DataFrame, sets: Sequence[Sequence[str]] = REDUCED, *, interactions: bool = True
+    groups: pd.DataFrame, sets: Sequence[Sequence[str]], *, interactions: bool = True
 ) -> pd.DataFrame:
     """Goodness of fit on all rows, one row a model and set of predictors (table 8). A model for
     which no regression can be fitted has NaN and the reason in `fit`."""
