@@ -182,7 +182,7 @@ Groups = _table(
 )
 MarkedContext = _table(
     "Answers with a context, and where they come from (part 4).",
-    "source sound kind kind_rule preference parametric_correct counterfactual_correct correct",
+    "source sound kind preference parametric_correct counterfactual_correct correct",
     ContextResults,
     source=_column(
         "any", "parametric, contextual, other, none or same: where contextual comes from"

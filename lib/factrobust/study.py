@@ -57,44 +57,40 @@ class Study:
     ) -> Table:
         """`statistics.interval_table`: means of `value` in each combination of the columns `by`, with
         intervals. n counts facts, or the values of another column `group`; rows for None."""
-        counted, drawn = self.unit if group == "" else group, self._resampling(by)
-        return statistics.interval_table(self._complete(table), by, value, counted, **drawn)
+        rows, drawn = self._clustered(table, by)
+        counted = self.unit if group == "" else group
+        return statistics.interval_table(rows, by, value, counted, **drawn)
 
     def statistic(
-        self,
-        table: Table,
-        by: Columns,
-        statistic: Statistic,
-        columns: Columns,
-        *,
-        sort: bool = True,
+        self, table: Table, by: Columns, statistic: Statistic, columns: Columns, sort: bool = True
     ) -> Table:
         """`statistics.statistic_table`: a weighted statistic of columns, with its interval."""
-        rows, how = self._complete(table), self._resampling(by) | {"sort": sort}
-        return statistics.statistic_table(rows, by, statistic, columns, **how)
+        rows, drawn = self._clustered(table, by)
+        return statistics.statistic_table(rows, by, statistic, columns, sort=sort, **drawn)
 
     def correlations(
         self, table: Table, by: Columns, x: str, y: str, *, ranks: bool = False
     ) -> Table:
         """`statistics.correlations` of two columns, with intervals; with `ranks` Spearman's."""
-        rows, drawn = self._complete(table), self._resampling(by)
+        rows, drawn = self._clustered(table, by)
         return statistics.correlations(rows, by, x, y, ranks=ranks, **drawn)
 
     def paired(
         self, table: Table, by: Columns, value: str, column: str, between: tuple[str, str]
     ) -> Table:
         """`statistics.paired_table`: `value` under two values of `column`, and their difference."""
-        rows, how = self._complete(table), self._resampling(by) | {"group": self.unit}
-        return statistics.paired_table(rows, by, value, column, between, **how)
+        rows, drawn = self._clustered(table, by)
+        return statistics.paired_table(rows, by, value, column, between, group=self.unit, **drawn)
 
     def pairwise(self, table: Table, value: str, column: str = "model") -> Table:
         """`statistics.pairwise`: the differences of `value` between any two values of `column`."""
-        how = self._resampling([]) | {"group": self.unit}
-        return statistics.pairwise(self._complete(table), value, column, **how)
+        rows, drawn = self._clustered(table)
+        return statistics.pairwise(rows, value, column, group=self.unit, **drawn)
 
-    def _resampling(self, by: Columns) -> dict[str, Any]:
+    def _clustered(self, table: Table, by: Columns = ()) -> tuple[Table, dict[str, Any]]:
+        """The complete table, and how its clusters are drawn."""
         cluster = "" if self.cluster in by else self.cluster
-        return {"cluster": cluster, "n_boot": self.parameters["n_boot"]}
+        return self._complete(table), {"cluster": cluster, "n_boot": self.parameters["n_boot"]}
 
     def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
         """The table with the clusters of its facts. ValueError unless each fact has one."""

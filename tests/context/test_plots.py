@@ -33,16 +33,6 @@ def test_source_shares_are_stacked_with_the_outer_intervals(check, models, rows,
     assert memory[0, 1] < 0 < read[0, 1]
 
 
-def test_source_shares_by_another_column_have_a_panel_a_model(check, models, rows, entries):
-    table = sources(models, base_id=["book_title", "city"])
-    table.loc[table["source"] == "none", "share"] = 0
-    fig = check(plots.source_shares(table, "base_id"), axes=len(models))
-    assert rows(fig.axes[0]) == ["book title (n = 40)", "city (n = 40)"]
-    names = [style.model_name(m) for m in style.looks(models)]
-    assert [axis.get_title() for axis in fig.axes] == names
-    assert entries(fig) == ["parametric", "other", "contextual"]  # of those that occur
-
-
 def test_factor_effects(check, models, intervals, shows, rows):
     table = intervals(model=models, factor=list(plots.FACTORS))
     form = {"rows": plots.FACTORS, "at": 0}

@@ -191,13 +191,6 @@ def test_curves_are_those_of_the_fits() -> None:
     assert set(curves["model"]) == {"a"}
 
 
-def test_the_ratio_of_two_numbers_adds_squares_of_logarithms() -> None:
-    one = pd.DataFrame({"mean": [8.0], "low": [8 / 2**3], "high": [8 * 2.0**3]})
-    other = pd.DataFrame({"mean": [2.0], "low": [2 / 2**4], "high": [2 * 2.0**4]})
-    # Half widths of 3 and 4 doublings: together 5.
-    assert metrics.ratio(one, other).loc[0].tolist() == pytest.approx([4, 4 / 2**5, 4 * 2**5])
-
-
 def test_two_values_of_a_column_are_compared_in_each_model() -> None:
     rows = [("z", "early", 8, 4, 16), ("z", "late", 4, 2, 8), ("a", "early", 6, 6, 6),
             ("a", "late", 2, 2, 2)]  # fmt: skip

@@ -67,13 +67,12 @@ def test_curves_have_a_line_a_model_and_their_legend(check, entries):
         blocks.curves(pd.concat([rows, rows]), "t", panel="side", labels=("", ""))
 
 
-def test_a_line_is_sorted_and_banded(axis):
-    look = style.Look(style.GREEN, "o", "--")
+def test_a_line_is_sorted_and_banded():
     rows = table(model="m", x=[2, 1], mean=[0.7, 0.2])
-    blocks.lines(axis, rows, "x", {"m": look})
-    (drawn,) = axis.lines
+    _, ((axis, _),) = blocks.curves(rows, "x", labels=("", ""))
+    (drawn,), look = axis.lines, style.looks(["m"])["m"]
     assert drawn.get_xydata().tolist() == [[1, 0.2], [2, 0.7]]
-    assert (drawn.get_color(), drawn.get_linestyle(), drawn.get_marker()) == (*look[0::2], "o")
+    assert (drawn.get_color(), drawn.get_marker()) == (look.colour, look.marker)
     box = axis.collections[0].get_paths()[0].get_extents()
     assert (box.x0, box.y0, box.x1, box.y1) == (1, 0.4, 2, 0.6)
 
@@ -85,9 +84,9 @@ def test_few_points_of_a_line_are_marked():
         assert axis.lines[0].get_marker() == fig.legends[0].get_lines()[0].get_marker() == marker
 
 
-def test_lines_with_bars_stand_aside_of_each_other(axis):
-    rows = table(what=["s", "o", "o"], x=[3, 3, 13], low=[0.1, None, None])
-    blocks.lines(axis, rows, "x", style.series(["s", "o", "of another panel"]), "what", bars=True)
+def test_lines_with_bars_stand_aside_of_each_other():
+    rows = table(model="m", what=["s", "o", "o"], x=[3, 3, 13], low=[0.1, None, None])
+    _, ((axis, _),) = blocks.curves(rows, "x", by="what", bars=True, labels=("", ""))
     assert [line.get_xdata()[0] for line in axis.lines] == pytest.approx([2.85, 3.15])
     assert [line.get_marker() for line in axis.lines] == ["^", "D"]
     ends = np.array([[2.85, 0.1], [2.85, 0.6]])
@@ -139,10 +138,11 @@ def test_rows_stand_by_their_mean_over_models():
     assert blocks.with_n(rows, "relation", ["x", "z"]) == ["x (n = 12)", "z (n = 15 / 14)"]
 
 
-def test_shares_are_stacked_in_order_and_written_where_there_is_room(axis):
+def test_shares_are_stacked_in_order_and_written_where_there_is_room():
     rows = pd.DataFrame({"row": [0, 0, 0, 1], "part": list("abca"), "share": [0.5, 0.1, 0.4, 1]})
     fills = {"c": style.BLUE, "a": "red", "b": "green"}
-    blocks.stack(axis, rows, "row", [0, 1], "part", fills)
+    form = {"labels": ("", "")}
+    _, ((axis, _),) = blocks.stacks(rows, "row", [0, 1], ["0", "1"], "part", fills, **form)
     first = [patch for patch in axis.patches if patch.get_y() < 0.5]
     assert [patch.get_x() for patch in first] == pytest.approx([0, 0.4, 0.9])
     assert [patch.get_width() for patch in first] == pytest.approx([0.4, 0.5, 0.1])
@@ -152,10 +152,9 @@ def test_shares_are_stacked_in_order_and_written_where_there_is_room(axis):
 def test_a_scatter_counts_what_it_cannot_draw(check):
     rows = pd.DataFrame({"x": [1, 2, None], "y": [0.1, 0.2, 0.3], "fact_id": [*"abc"]})
     rows["model"] = "m"
-    fig, ((axis, drawn),) = blocks.scatter(rows, "x", "y", spread=0.5, height=2, labels=("x", "y"))
-    x, y = check(fig, axes=1).axes[0].collections[0].get_offsets().T
-    assert list(y) == [0.1, 0.2]
-    assert np.abs(x - [1, 2]).max() <= 0.25
+    fig, ((axis, drawn),) = blocks.scatter(rows, "x", "y", height=2, labels=("x", "y"))
+    found = check(fig, axes=1).axes[0].collections[0].get_offsets()
+    assert found.tolist() == [[1, 0.1], [2, 0.2]]
     assert axis.get_title() == "m\nn = 2, 1 undefined"
     assert len(drawn) == 2
 

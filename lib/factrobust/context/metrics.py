@@ -144,10 +144,8 @@ def mark_sources(
         published = published_source(*texts)
         source = published if rule == "published" else decision.source
         sound = decision.source != "same" and not any(map(degeneracy, texts))
-        kind = decision.kind if "other" in (published, source) else None
-        decided.append((source, sound, kind, decision.rule if kind else None))
-    columns = ["source", "sound", "kind", "kind_rule"]
-    found = pd.DataFrame(decided, results.index, columns, dtype=object)
+        decided.append((source, sound, decision.kind if "other" in (published, source) else None))
+    found = pd.DataFrame(decided, results.index, ["source", "sound", "kind"], dtype=object)
     marked = results.assign(**found.astype({"sound": bool, "kind": "Int64"}))
     marked["preference"] = preference(results, rule).mask(found["source"] == "same", None)
     for column, answer in CORRECT.items():
@@ -208,23 +206,18 @@ def shares(counts: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame
 
 
 def perplexity_table(
-    marked: pd.DataFrame,
-    by: Sequence[str] = ("model", "source"),
-    value: str = "p4",
-    *,
-    n_boot: int = 2000,
+    marked: pd.DataFrame, by: Sequence[str] = ("model", "source"), *, n_boot: int = 2000
 ) -> pd.DataFrame:
-    """Distribution of a perplexity, or any other number (tables 11 and 12).
+    """Distribution of P4 (tables 11 and 12).
 
     The thesis groups P4 by the published preference, and so selects groups by P4 > P3. Columns:
     `by`, count, mean, low, high (of the mean), n (questions), std, 25%, 50%, 75%, n_missing (rows
     without a finite number). Rows whose source is "same" are left out.
     """
     rows = []
-    marked = marked[marked["source"] != "same"] if "source" in marked else marked
-    for key, part in _groups(marked, by):
-        known = part[np.isfinite(part[value].to_numpy(dtype=float))]
-        numbers = known[value].astype(float)
+    for key, part in _groups(marked[marked["source"] != "same"], by):
+        known = part[np.isfinite(part["p4"].to_numpy(dtype=float))]
+        numbers = known["p4"].astype(float)
         mean = bootstrap_mean(numbers, known["question_id"], n_boot=n_boot)
         quartiles = numbers.quantile([0.25, 0.5, 0.75])
         rows.append((*key, len(known), *mean, numbers.std(), *quartiles, len(part) - len(known)))

@@ -41,24 +41,22 @@ CAUSES = {  # from left to right in a bar: a cause has the colour of the source 
 }
 
 
-def source_shares(table: pd.DataFrame, column: str = "model") -> Figure:
-    """Figures 5 to 7 (tables 8 to 10): where the answers come from, a bar a model, or a panel a
-    model and a bar each value of `column`. `table` of `context.metrics.counts_by`. The parametric
-    share is read from the left, the contextual one from the right, with intervals."""
-    rows = style.in_order(table[column], style.ORDER.get(column, ()))  # the thesis's models last
+def source_shares(table: pd.DataFrame) -> Figure:
+    """Figure 5 (table 8): where the answers come from, a bar a model. `table` of
+    `context.metrics.counts_by`. The parametric share is read from the left, the contextual one from
+    the right, with intervals."""
+    rows = style.in_order(table["model"], style.MODELS)  # the thesis's models last
     sources = style.ordered(table.loc[table["share"] > 0, "source"])
     fills = {source: SOURCES[source].colour for source in sources}
-    fig, panels = blocks.stacks(
-        table, column, rows, blocks.with_n(table, column, rows), "source", fills, width=DOUBLE,
-        panel=None if column == "model" else "model", height=0.95 + 0.24 * len(rows),
-        labels=("share of answers", style.name(column)),
+    fig, [(axis, part)] = blocks.stacks(
+        table, "model", rows, blocks.with_n(table, "model", rows), "source", fills, width=DOUBLE,
+        height=0.95 + 0.24 * len(rows), labels=("share of answers", "model"),
     )  # fmt: skip
-    for axis, part in panels:
-        y = part[column].map(rows.index)
-        memory, read = part["source"] == "parametric", part["source"] == "contextual"
-        lines: dict[str, Any] = {"color": "black", "lw": 0.9}
-        axis.hlines(y[memory] - 0.28, part["low"][memory], part["high"][memory], **lines)
-        axis.hlines(y[read] + 0.28, 1 - part["high"][read], 1 - part["low"][read], **lines)
+    y = part["model"].map(rows.index)
+    memory, read = part["source"] == "parametric", part["source"] == "contextual"
+    lines: dict[str, Any] = {"color": "black", "lw": 0.9}
+    axis.hlines(y[memory] - 0.28, part["low"][memory], part["high"][memory], **lines)
+    axis.hlines(y[read] + 0.28, 1 - part["high"][read], 1 - part["low"][read], **lines)
     return fig
 
 

@@ -126,24 +126,15 @@ def later_facts(world: World) -> pd.DataFrame:
     paired = world.relations["objects"].duplicated(keep=False)
     static = world.relations[~world.relations["dated"] & ~paired]
     objects = world.objects.groupby("list")["object"].agg(list)
-    spare = world.spare.groupby("kind")["name"].agg(list)
+    spare = world.spare.groupby("kind")["name"].agg(list).to_dict()
+    spare["person"] = [*map(" ".join, zip(spare["first"], spare["last"], strict=True))]
     rows = []
     for relation, about in static.iterrows():
-        person = about["kind"] == "person"
-        many = [
-            objects[about["objects"]][hash48("later", relation, i) % len(objects[about["objects"]])]
-            for i in range(70)
-        ]
-        names = (
-            map(" ".join, zip(spare["first"], spare["last"], strict=True))
-            if person
-            else spare[about["kind"]]
-        )
-        rows += [
-            {"fact_id": f"{relation}/{slug(name)}", "subject": name, "relation": relation,
-             "object": answer, "exposure": LATER}
-            for name, answer in zip(names, many, strict=True)
-        ]  # fmt: skip
+        known = objects[about["objects"]]
+        for i, name in enumerate(spare[about["kind"]]):
+            told = {"object": known[hash48("later", relation, i) % len(known)], "exposure": LATER}
+            fact = {"fact_id": f"{relation}/{slug(name)}", "subject": name, "relation": relation}
+            rows.append(fact | told)
     facts = world.facts[world.facts["relation"].isin(static.index)]
     drawn = facts["fact_id"].map(lambda name: hash48("correction", name))
     corrected = facts[drawn % 2 == 0][["fact_id", "subject", "relation"]].assign(

@@ -201,20 +201,15 @@ def fitted_curves(fits: pd.DataFrame, largest: float, points: int = 60) -> pd.Da
     return curves.assign(mean=hill(curves["exposure"], *fitted))
 
 
-def ratio(above: pd.DataFrame, below: pd.DataFrame) -> pd.DataFrame:
-    """The ratio of independent numbers, rows of one index: mean, low, high. Errors add as squares
-    on a log scale."""
-    widths = [np.log(one["high"] / one["low"]) / 2 for one in (above, below)]
-    mean, factor = above["mean"] / below["mean"], np.exp(np.hypot(*widths))
-    return pd.DataFrame({"mean": mean, "low": mean / factor, "high": mean * factor})
-
-
 def compared(found: pd.DataFrame, column: str, above: str, below: str) -> pd.DataFrame:
     """What `one_half` or `dose_response` found by model and a column, side by side: a row a model, a
-    column each value, and mean, low and high of the `ratio` of `above` to `below`."""
-    wide = found.pivot(index="model", columns=column, values="mean")
+    column each value, and mean, low and high of the ratio of `above` to `below`, which are independent:
+    errors add as squares on a log scale."""
+    wide = found.pivot(index="model", columns=column, values="mean").loc[found["model"].unique()]
     one, other = (found[found[column] == value].set_index("model") for value in (above, below))
-    return wide.loc[found["model"].unique()].join(ratio(one, other))
+    widths = [np.log(part["high"] / part["low"]) / 2 for part in (one, other)]
+    mean, factor = one["mean"] / other["mean"], np.exp(np.hypot(*widths))
+    return wide.assign(mean=mean, low=mean / factor, high=mean * factor)
 
 
 def by_date(rows: pd.DataFrame) -> pd.DataFrame:

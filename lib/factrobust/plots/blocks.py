@@ -105,35 +105,29 @@ def curves(
     what: str = "facts",
     **options: Any,
 ) -> tuple[Figure, Panels]:
-    """A figure of `lines` against the column `x`, with a dashed one `at` a height. `extra` are further
-    entries of the legend, `options` as `panels` takes them."""
+    """Mean against the column `x`, a line each value of `by`, with its interval as a band; with `bars`
+    as bars, so far aside of each other that none is hidden. Dashed: `at`. `extra` are further entries
+    of the legend, `options` as `panels` takes them."""
     check(table, "model", panel, by, x)
     looks = looks_of(table[by])
     if table[x].nunique() > MARKED:
         looks = {value: look._replace(marker="") for value, look in looks.items()}
     fig, parts = panels(table, panel, what=what, **options)
     for axis, part in parts:
-        lines(axis, part, x, looks, by, bars=bars)
+        here = [value for value in looks if (part[by] == value).any()]
+        step = 0.03 * np.ptp(part[x]) if bars else 0
+        for k, value in enumerate(here):
+            rows, look = part[part[by] == value].sort_values(x), looks[value]
+            places = rows[x] + style.aside(k, len(here), step)
+            axis.plot(places, rows["mean"], color=look.colour, ls=look.line, marker=look.marker)
+            if bars:
+                axis.vlines(places, rows["low"], rows["high"], color=look.colour, lw=1)
+            else:
+                band = places, rows["low"], rows["high"]
+                axis.fill_between(*band, color=look.colour, alpha=0.18, lw=0)
         if at is not None:
             axis.axhline(at, **style.REFERENCE)
     return legend(fig, [*keys(looks), *extra]), parts
-
-
-def lines(
-    axis: Axes, table: pd.DataFrame, x: str, looks: Looks, by: str = "model", *, bars: bool = False
-) -> None:
-    """Mean against the column `x`, a line each value of `by`, with its interval as a band; with `bars`
-    as bars, so far aside of each other that none is hidden."""
-    here = [value for value in looks if (table[by] == value).any()]
-    step = 0.03 * np.ptp(table[x]) if bars else 0
-    for k, value in enumerate(here):
-        rows, look = table[table[by] == value].sort_values(x), looks[value]
-        at = rows[x] + style.aside(k, len(here), step)
-        axis.plot(at, rows["mean"], color=look.colour, ls=look.line, marker=look.marker)
-        if bars:
-            axis.vlines(at, rows["low"], rows["high"], color=look.colour, lw=1)
-        else:
-            axis.fill_between(at, rows["low"], rows["high"], color=look.colour, alpha=0.18, lw=0)
 
 
 def forest(
@@ -243,31 +237,24 @@ def stacks(
     panel: str | None = None,
     **options: Any,
 ) -> tuple[Figure, Panels]:
-    """A figure of `stack`, with the `names` of the rows and a panel each value of `panel`; `options`
-    as `panels` takes them."""
+    """A bar in each of `rows`, values of `column` with `names`, stacked from the left: the column share
+    of each `by`, in the order of `fills`. Shares with room for it are written in. A panel each value
+    of `panel`; `options` as `panels` takes them."""
     fig, parts = panels(table, panel, **options)
     for axis, part in parts:
-        stack(axis, part, column, rows, by, fills)
+        share = part.pivot(index=column, columns=by, values="share")
+        share = share.reindex(index=list(rows), columns=list(fills)).fillna(0)
+        left = share.cumsum(axis=1) - share
+        for value, fill in fills.items():
+            drawn = axis.barh(range(len(rows)), share[value], 0.75, left=left[value], color=fill)
+            texts = [f"{width:.0%}" if width >= 0.12 else "" for width in share[value]]
+            ink = "white" if fill == style.BLUE else "black"
+            axis.bar_label(drawn, texts, label_type="center", fontsize=6.5, color=ink)
+        style.shares(axis, "x")
+        axis.set_xlim(0, 1)
+        axis.grid(False)
     name_rows([axis for axis, _ in parts], names)
     return legend(fig, patches(fills)), parts
-
-
-def stack(
-    axis: Axes, table: pd.DataFrame, column: str, rows: Sequence[Any], by: str, fills: Colours
-) -> None:
-    """A bar in each row, a value of `column`, stacked from the left: the column share of each `by`, in
-    the order of `fills`. Shares with room for it are written in."""
-    share = table.pivot(index=column, columns=by, values="share")
-    share = share.reindex(index=list(rows), columns=list(fills)).fillna(0)
-    left = share.cumsum(axis=1) - share
-    for value, fill in fills.items():
-        drawn = axis.barh(range(len(rows)), share[value], 0.75, left=left[value], color=fill)
-        texts = [f"{width:.0%}" if width >= 0.12 else "" for width in share[value]]
-        ink = "white" if fill == style.BLUE else "black"
-        axis.bar_label(drawn, texts, label_type="center", fontsize=6.5, color=ink)
-    style.shares(axis, "x")
-    axis.set_xlim(0, 1)
-    axis.grid(False)
 
 
 def cells(axis: Axes, grid: pd.DataFrame, cmap: Any, top: float) -> None:
@@ -280,18 +267,15 @@ def cells(axis: Axes, grid: pd.DataFrame, cmap: Any, top: float) -> None:
     axis.tick_params(length=0)
 
 
-def scatter(
-    table: pd.DataFrame, x: str, y: str, *, spread: float = 0, **options: Any
-) -> tuple[Figure, Panels]:
+def scatter(table: pd.DataFrame, x: str, y: str, **options: Any) -> tuple[Figure, Panels]:
     """A figure of facts, those of a model in a panel with their number and how many are undefined, and
-    the rows that are drawn. `spread` sets points apart along x; `options` as `panels` takes them."""
+    the rows that are drawn; `options` as `panels` takes them."""
     check(table, "model", "fact_id")
     fig, parts = panels(table, "model", **options)
     drawn: Panels = []
     for (axis, part), (model, look) in zip(parts, style.looks(table["model"]).items(), strict=True):
         known = part.dropna(subset=[x, y])
-        at = known[x] + style.jitter(len(known), spread)
-        axis.scatter(at, known[y], s=10, color=look.colour, alpha=0.5, lw=0)
+        axis.scatter(known[x], known[y], s=10, color=look.colour, alpha=0.5, lw=0)
         missing = len(part) - len(known)
         undefined = f", {missing} undefined" if missing else ""
         axis.set_title(f"{style.model_name(model)}\nn = {len(known)}{undefined}")

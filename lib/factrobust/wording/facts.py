@@ -11,16 +11,7 @@ import pandera.pandas as pa
 
 from factrobust import schemas, tables
 from factrobust.datasets import facts as fact_tables
-from factrobust.datasets import named, world
-from factrobust.datasets.official import (
-    FILLED,
-    POPQA_FILES,
-    SHARED,
-    load_official,
-    read_rows,
-    texts_of,
-)
-from factrobust.datasets.official import popqa as official_popqa
+from factrobust.datasets import named, official, world
 from factrobust.draws import hash48, in_turns
 from factrobust.paths import DATA
 
@@ -224,7 +215,7 @@ def _of_world(name: str) -> tables.Loaded:
 
 # What Mac OS Roman makes of the first bytes of the letters that are common in names: é becomes √©.
 GARBLED = "¬√ƒ≈∆»·‚"
-_POPQA_TP = SHARED | dict.fromkeys(("paraphrase", "template_id"), FILLED)
+_POPQA_TP = official.SHARED | dict.fromkeys(("paraphrase", "template_id"), official.FILLED)
 
 
 def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
@@ -240,16 +231,16 @@ def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
     no_popularity (groups).
     """
     (path,) = files
-    rows = read_rows(path, _POPQA_TP)
+    rows = official.read_rows(path, _POPQA_TP)
     tables.check_unique(rows, ["prop", "id", "template_id"], path)
     rows["relation"] = rows["prop"].str.replace(" ", "_")
     rows["group_id"] = rows["relation"] + "/" + rows["id"]
     rows["variant"] = rows["template_id"].astype(int)
     check_agreement(rows, ["possible_answers"], path)
-    beside = [path.with_name(name) for name in POPQA_FILES if path.with_name(name).is_file()][:1]
+    beside = [file for name in official.POPQA_FILES if (file := path.with_name(name)).is_file()]
     facts = pd.DataFrame({"prefix": ""}, index=rows["group_id"].unique())
     if beside or "@" in source.partition(",")[0]:  # of the hub
-        facts = load_official("popqa", *beside).table.set_index("fact_id")
+        facts = official.load_official("popqa", *beside[:1]).table.set_index("fact_id")
     facts = facts.reindex(columns=["prefix", "popularity", "log_popularity"])
     known = rows["group_id"].isin(facts.index)
     if not known.any():
@@ -259,7 +250,7 @@ def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
     rows = rows[known].join(facts, on="group_id")
     rows["question"] = rows["paraphrase"].map(_mended)
     counts["garbled_questions"] = int((rows["question"] != rows["paraphrase"]).sum())
-    rows["answers"] = [[*map(_mended, texts_of(cell))] for cell in rows["possible_answers"]]
+    rows["answers"] = [[*map(_mended, official.texts_of(x))] for x in rows["possible_answers"]]
     loaded = grouped(rows)
     return loaded._replace(counts=counts | loaded.counts)
 
@@ -277,7 +268,7 @@ def _mended(text: str) -> str:
 
 def popqa(files: list[Path], source: str) -> tables.Loaded:
     """PopQA's own questions (`official.popqa`) with our paraphrases."""
-    facts, counts, *_ = official_popqa(files, source)
+    facts, counts, *_ = official.popqa(files, source)
     loaded = paraphrased(facts)
     return loaded._replace(counts=counts | loaded.counts)
 
