@@ -8,7 +8,6 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "data"
 BUILD = ROOT / "build"
 
-
 files_read: dict[Path, str] = {}  # data files that this process has read, with their SHA-256
 
 

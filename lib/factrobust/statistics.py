@@ -65,7 +65,7 @@ def bootstrap_statistic(
     """Any weighted statistic of `columns` (arrays [row]) with its bootstrap interval.
 
     `statistic(weights, *columns)` gets how often each row was drawn, float [resample, row], and the
-    columns [row], sorted together; it returns numbers [resample], as `ratio_of_sums` or `slope` below.
+    columns [row], sorted together; it returns numbers [resample], as `ratio_of_sums` below does.
     Resamples where it is NaN are left out. Groups, errors and n as for `bootstrap_mean`.
     """
     rows, inverse = _sorted(columns, groups)
@@ -199,11 +199,6 @@ def in_ranges(values: ArrayLike, ends: Mapping[str, float]) -> Any:
     return np.array([*ends])[np.searchsorted([*ends.values()], values)]
 
 
-def unit_bins(values: pd.Series, bins: int) -> pd.Series:
-    """Lower edge of the bin of each share. Bins are [0, 1 / bins) and so on; the last one holds 1."""
-    return (values * bins).astype(int).clip(upper=bins - 1) / bins
-
-
 def top_entropy(top_logprobs: Sequence[float]) -> float:
     """Entropy of one position of an answer, in [0, 1]: H = -sum p log_k p over the k given tokens.
 
@@ -225,12 +220,6 @@ def ratio(over: Array, under: Array) -> Array:
 def ratio_of_sums(weights: Array, above: Array, below: Array) -> Array:
     """Sum of `above` / sum of `below` [row], NaN where the sum below is 0."""
     return ratio(_dot(weights, above), _dot(weights, below))
-
-
-def slope(weights: Array, x: Array, y: Array) -> Array:
-    """Least-squares slope of y over x [row], NaN where all x are equal."""
-    covariance = _covariance(weights, x, y)
-    return ratio(covariance[:, 0, 1], covariance[:, 0, 0])
 
 
 def slope_through_0(weights: Array, x: Array, y: Array) -> Array:

@@ -1,15 +1,12 @@
 """When does a generated text state the right answer, and how alike are the texts of a group?
 
-Paper 1 selects known facts by exact match (4.1.2) and counts a sampled answer as right if it
-contains the truth (4.2). The paper does not say how strings are compared; we compare after the usual
-normalisation of SQuAD's evaluation (case, punctuation, articles, white space) and without diacritics.
-SQuAD's rule deletes all punctuation; we keep a decimal point ("1.5" is not 15), and let other marks
-separate words that touch ("Paris,France").
+Paper 1 selects known facts by exact match (4.1.2) and counts a sampled answer as right if it contains
+the truth (4.2), but does not say how strings are compared: `normalise` is the usual rule of SQuAD's
+evaluation, without diacritics, and keeps a decimal point ("1.5" is not 15).
 
-A network, given as a function, tells how alike two texts are. A group holds the answers of a model to
-one question and its paraphrases, or its samples. Similarities are one float per group, [group], and
-NaN for a group with fewer than two texts. Paper 3 says nothing about empty texts, whose embedding has
-no direction: here two empty texts are equal (similarity 1), and an empty and another share nothing (0).
+A network, given as a function, tells how alike the texts of a group are: one float per group, [group],
+NaN for fewer than two texts. Paper 3 says nothing about empty texts, whose embedding has no direction:
+here two empty texts are equal (similarity 1), and an empty and another share nothing (0).
 """
 
 import re

@@ -2,7 +2,7 @@
 
 from factrobust import context
 from factrobust.context.following import MARGIN
-from factrobust.context.rules import CAUSES
+from factrobust.context.plots import CAUSES
 
 
 def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_path, notebook):

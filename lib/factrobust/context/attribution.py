@@ -24,8 +24,6 @@ from factrobust.statistics import NOTHING, TAILS, TWO_SIDED, Array, bootstrap_me
 from factrobust.tables import stacked
 
 OUTCOME = "from_context"
-
-
 # Weights of columns, perplexities by their natural logarithm: nats, higher means context.
 SCORES: Mapping[str, Mapping[str, float]] = {
     "minus_log_p4": {"p4": -1},  # the answer given is expected

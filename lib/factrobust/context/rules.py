@@ -279,12 +279,11 @@ def _kind(parametric: str, counterfactual: str, answer: str) -> tuple[int | None
     return None, ""
 
 
-CAUSES = ("context", "memory", "both", "neither", "none")
 Slot = Sequence[Sequence[str]]  # an answer's names in a passage, and after each of two exchanges
 
 
 def swap_source(memory: str, answer: str, swapped: Sequence[str], slots: Sequence[Slot]) -> str:
-    """Where an answer comes from, by what happens if the context's answers are exchanged: of CAUSES.
+    """Where an answer comes from, by what happens if the context's answers are exchanged.
 
     `memory` is the answer without a context, `answer` the one with it, `swapped` the answers after each
     exchange. The answer *follows* if it states a slot's answer, and each of `swapped` one of those that

@@ -1,6 +1,5 @@
 """Part 1: who knows what, how sure of it, at which temperature it breaks, and what that scores."""
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factrobust import draws, schemas, text
 from factrobust.datasets.facts import answers
-from factrobust.statistics import ratio_of_sums, top_entropy, unit_bins
+from factrobust.statistics import ratio_of_sums, top_entropy
 
 KEY = ["model", "fact_id"]
 D_VALUES = (1, 2, 5, 10, 50)  # table 1
@@ -37,6 +36,7 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> float:
     `decoding.probe.GRID` to 0.001 of t_b). inf if P_t stays above; nan if it is below from the
     start (a tie, or an answer that is not greedy).
     """
+    from scipy.interpolate import CubicSpline
     from scipy.optimize import brentq
 
     t, logs = np.asarray(temperatures, dtype=float), np.asarray(logprobs, dtype=float)
@@ -49,23 +49,9 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> float:
     # Six points around the crossing, where log odds are nearly straight; clipped as float32 is.
     hi = int(below[0])
     window = slice(max(0, hi - 3), min(len(t), hi + 3))
-    odds = np.log(np.expm1(np.clip(-logs[window], 1e-7, 500)))
-    knots = np.log(t[window])
-    weights = _cubic(tuple(knots.tolist()), hi - 1 - window.start)
-    a, b, c, d = (weights @ (odds - np.log(np.expm1(-goal)))).tolist()
-    low, high = knots[hi - 1 - window.start : hi + 1 - window.start].tolist()
-    step = brentq(lambda x: ((a * x + b) * x + c) * x + d, 0.0, high - low, xtol=1e-10)
-    return float(np.exp(low + step))
-
-
-@functools.cache  # grids are few and answers many
-def _cubic(knots: tuple[float, ...], piece: int) -> np.ndarray:
-    """Coefficients of one piece of a cubic spline through values at `knots`, highest power first: what
-    each value adds to them, [power, knot]."""
-    from scipy.interpolate import CubicSpline
-
-    coefficients: np.ndarray = CubicSpline(knots, np.eye(len(knots))).c[:, piece]
-    return coefficients
+    odds = np.log(np.expm1(np.clip(-logs[window], 1e-7, 500))) - np.log(np.expm1(-goal))
+    spline = CubicSpline(np.log(t[window]), odds)
+    return float(np.exp(brentq(spline, *np.log(t[hi - 1 : hi + 1]), xtol=1e-10)))
 
 
 def entropy_bound(t_b: ArrayLike, tokens: int) -> NDArray[np.float64]:
@@ -158,7 +144,8 @@ def certainty_bins(marked: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Share of right and of wrong responses in ten bins of certainty (figure 2). Bins are [0, 0.1),
     ... [0.9, 1]; shares sum to 1 within `by`. Responses without a token are left out."""
     rows = marked.dropna(subset=["certainty"])
-    cells = rows.assign(bin=unit_bins(rows["certainty"], 10)).groupby([*by, "bin", "correct"])
+    bins = (rows["certainty"] * 10).astype(int).clip(upper=9) / 10
+    cells = rows.assign(bin=bins).groupby([*by, "bin", "correct"])
     table = cells.size().rename("count").reset_index()
     table["n"] = table.groupby(list(by))["count"].transform("sum")
     return table.assign(share=table["count"] / table["n"])

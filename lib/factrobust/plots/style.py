@@ -48,11 +48,9 @@ ORDER = {  # of the values of a column; others stand behind them
     "precision": ("year", "month", "day", "global"),
     "source": ("parametric", "other", "none", "contextual"),
     "context": ("none", "true", "irrelevant", "false"),
-    "answer": ("parametric", "counterfactual"),
-    "dates": ("validity", "other blocks", "random order"),
     "pair": ("paraphrase", "other relation", "other subject"),
     "what": (*(f"of the {of}{n}" for of in ("subject", "object") for n in COUNTS), "of the fact"),
-    "predictor": ("intercept", "popularity, log(SPop)", "consistency, SCons", "certainty, Cert"),
+    "predictor": ("popularity, log(SPop)", "consistency, SCons", "certainty, Cert"),
 }
 
 

@@ -2,12 +2,11 @@
 wording breaks which fact.
 
 The texts of a group are a model's answers to a question and its paraphrases (SCons, 3.3.2), or its
-samples to one question (Cert, 4.1.3); how alike they are is a float a group, NaN for fewer than
-two.
+samples to one question (Cert, 4.1.3).
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import combinations, starmap
 from typing import Any
@@ -346,9 +345,8 @@ def variance_shares(marked: pd.DataFrame, *, n_boot: int = 2000, seed: int = 0) 
 
     squares is the share of the sum of squares, share that of the components, with low and high
     (facts are drawn), n the facts asked in all wordings. The relation "all" sums over relations,
-    which are drawn and counted. Relations of one fact, or with all answers right or wrong, are left
-    out. p of wordings is the share of tables with as large a component, of `n_boot` with each
-    fact's answers permuted and the real one.
+    which are drawn and counted. p of wordings is the share of tables with as large a component, of
+    `n_boot` with each fact's answers permuted and the real one.
     """
 
     def added(weights: Array, *parts: Array) -> Array:
@@ -357,19 +355,26 @@ def variance_shares(marked: pd.DataFrame, *, n_boot: int = 2000, seed: int = 0) 
     rng, rows = np.random.default_rng(seed), []
     for model, part in marked.groupby("model", sort=False):
         found = {}
-        for relation, answers in part.groupby("relation"):
-            table = answers.pivot(index="group_id", columns="variant", values="correct")
-            x = table.astype(float).dropna().to_numpy()
-            if len(x) > 1 and x.min() < x.max():
-                every = components(np.ones((1, len(x))), *x.T)[:, 0]
-                found[relation] = sums_of_squares(x), every, _by_chance(x, n_boot, rng)
-                rows += _rows((model, relation), components, x, *found[relation], n_boot)
+        for relation, x in _tables(part):
+            every = components(np.ones((1, len(x))), *x.T)[:, 0]
+            found[relation] = sums_of_squares(x), every, _by_chance(x, n_boot, rng)
+            rows += _rows((model, relation), components, x, *found[relation], n_boot)
         if found:
             squares, parts, chance = map(np.array, zip(*found.values(), strict=True))
             sums = squares.sum(0), parts.sum(0), chance.sum(0)
             rows += _rows((model, "all"), added, parts, *sums, n_boot)
     columns = ["model", "relation", "source", "squares", "share", *Interval._fields[1:], "p"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _tables(marked: pd.DataFrame) -> Iterator[tuple[Any, Array]]:
+    """A model's answers to each relation, [fact, wording]. Relations of one fact, or with all answers
+    right or wrong, are left out."""
+    for relation, answers in marked.groupby("relation"):
+        wide = answers.pivot(index="group_id", columns="variant", values="correct")
+        x = wide.astype(float).dropna().to_numpy()
+        if len(x) > 1 and x.min() < x.max():
+            yield relation, x
 
 
 def nested(marked: pd.DataFrame) -> pd.DataFrame:
@@ -417,12 +422,10 @@ def latent_components(x: Array) -> Array:
 
 def latent_shares(marked: pd.DataFrame) -> pd.DataFrame:
     """`latent_components` as shares of their sum: a row a model, relation and one of SOURCES, with n
-    facts. Relations of one fact, or with all answers right or wrong, are left out."""
+    facts."""
     rows = []
-    for (model, relation), answers in marked.groupby(["model", "relation"], sort=False):
-        wide = answers.pivot(index="group_id", columns="variant", values="correct")
-        x = wide.astype(float).dropna().to_numpy()
-        if len(x) > 1 and x.min() < x.max():
+    for model, part in marked.groupby("model", sort=False):
+        for relation, x in _tables(part):
             parts = latent_components(x)
             shares = zip(SOURCES, parts / parts.sum(), strict=True)
             rows += [(model, relation, source, share, len(x)) for source, share in shares]

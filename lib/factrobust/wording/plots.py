@@ -13,7 +13,7 @@ from factrobust.statistics import as_mean
 from factrobust.wording.prediction import RELATION
 
 PREDICTORS = {  # names in the tables, in small letters -> names in the figures
-    **dict.fromkeys(("log_popularity", "spop", "log_spop"), "popularity, log(SPop)"),
+    "spop": "popularity, log(SPop)",
     "scons": "consistency, SCons",
     "cert": "certainty, Cert",
 }
