@@ -118,12 +118,9 @@ def _ends(word: str, after: str) -> bool:
 
 
 def covering(generation: Generation, text: str) -> int:
-    """How many of the tokens cover `text`, a beginning of the answer; white space does not count.
-
-    One that does not stand in the answer (half a letter decodes as a replacement character, a special
-    token as nothing) belongs to what comes before the next one that does. All tokens, where a model
-    tells no texts of tokens.
-    """
+    """How many of the tokens cover `text`, a beginning of the answer, but for white space. One that
+    does not stand in it (half a letter, a special token) belongs to what comes before the next one
+    that does. All tokens, where a model tells no texts of tokens."""
     goal, whole = _dense(text), _dense(generation.text)
     if not goal:
         return 0

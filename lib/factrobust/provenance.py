@@ -34,11 +34,9 @@ WRITTEN_BY_RUNS = (":(exclude)figures", ":(exclude)data/records")
 
 
 def save_figure(fig: Figure, name: str, data: pd.DataFrame, **about: Any) -> None:
-    """Write a figure as NAME.pdf and NAME.png (200 dpi), and its data, one row per point, as NAME.csv.
-
-    `name` is like "1-decoding/figure-01". `about` are the `parameters` (TypeError for one that JSON
-    cannot hold) and the `models`, or their names. The inputs are the data files read so far.
-    """
+    """Write a figure as NAME.pdf and NAME.png (200 dpi), and its data, a row a point, as NAME.csv.
+    `name` is like "1-decoding/figure-01"; `about` are `parameters` (TypeError for one that JSON
+    cannot hold) and `models`, or their names. The inputs are the data files read so far."""
     from matplotlib import rc_context
 
     pdf, png = io.BytesIO(), io.BytesIO()

@@ -143,11 +143,9 @@ def estimates(
     cluster: str = "",
     sort: bool = True,
 ) -> pd.DataFrame:
-    """Apply `estimate` to each part of a table: one row per combination of the columns `by`.
-
-    `estimate(part)` returns the values of `columns`. If it drew whole clusters of the column `cluster`,
-    n is the number of rows of the part, and a further column, such as "relations", that of clusters.
-    """
+    """Apply `estimate`, which returns the values of `columns`, to each part of a table: a row a
+    combination of the columns `by`. If it drew whole clusters of a column `cluster`, n is the
+    number of rows of the part, and a further column, such as "relations", that of clusters."""
     rows = []
     for key, part in df.groupby(list(by), sort=sort):
         found = tuple(estimate(part))
@@ -200,11 +198,9 @@ def in_ranges(values: ArrayLike, ends: Mapping[str, float]) -> Any:
 
 
 def top_entropy(top_logprobs: Sequence[float]) -> float:
-    """Entropy of one position of an answer, in [0, 1]: H = -sum p log_k p over the k given tokens.
-
-    `top_logprobs` are the natural-log probabilities of the k likeliest tokens (the paper: k = 10,
-    log base 10, equation 1). They are renormalised to sum to one, so that the maximum is exactly 1.
-    """
+    """Entropy of one position of an answer, in [0, 1]: H = -sum p log_k p over the k likeliest
+    tokens (the paper: k = 10, log base 10, equation 1), from their natural-log probabilities, which
+    are renormalised to sum to one, so that the maximum is exactly 1."""
     from scipy.special import entr
 
     logs = np.asarray(top_logprobs, dtype=float)
@@ -361,11 +357,9 @@ def agreement(one: pd.Series, other: pd.Series) -> Agreement:
 
 
 def rule_errors(labels: pd.DataFrame, rules: Sequence[str], truth: str) -> pd.DataFrame:
-    """How often the columns `rules` (bool) differ from the column `truth` (bool), with exact bounds.
-
-    Returns the columns rule, what, mean, low, high and n. `what` is "error" (a share of all rows),
-    "false positives" (of the rows that are not true) or "false negatives" (of those that are true).
-    """
+    """How often the columns `rules` (bool) differ from the column `truth` (bool): rule, what, mean,
+    low, high (exact), n. `what` is "error" (a share of all rows), "false positives" (of the rows
+    that are not true) or "false negatives" (of those that are true)."""
     rows = labels.melt([truth], list(rules), "rule", value_name="said")
     rows["wrong"] = rows["said"] != rows[truth]
     kind = rows[truth].map({False: "false positives", True: "false negatives"})

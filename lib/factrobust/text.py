@@ -32,12 +32,9 @@ PLAIN = str.maketrans("øłđðı", "olddi") | str.maketrans({"þ": "th", "æ": 
 
 @lru_cache(maxsize=100_000)
 def normalise(text: str) -> str:
-    """Lower case, no diacritics, no punctuation, no articles, single spaces.
-
-    Apostrophes and full stops inside a word vanish ("U.S." -> "us", "O'Neill" -> "oneill"), as do the
-    commas of thousands; any other mark separates ("Coca-Cola" -> "coca cola"). A decimal point stays
-    ("1.5"), and so does a text that is only articles.
-    """
+    """Lower case, no diacritics, punctuation and articles, single spaces. Apostrophes, full stops
+    inside a word ("U.S." -> "us") and commas of thousands vanish; other marks separate ("Coca-Cola"
+    -> "coca cola"). A decimal point stays, and a text that is only articles."""
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     plain = "".join(c for c in decomposed if not unicodedata.combining(c)).translate(PLAIN)
     words = VANISHES.sub("", SEPARATES.sub(" ", IN_NUMBER.sub("", plain))).split()
@@ -63,12 +60,9 @@ def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> 
 
 
 def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
-    """Mean pairwise cosine of each group's embeddings (equation 1), unclipped, in [-1, 1].
-
-    The mean cosine of n unit vectors u follows from the length of their sum:
-    (|sum of u|^2 - n) / (n (n - 1)). `embed` is called once, with the distinct, non-empty, stripped
-    texts, sorted, for their vectors, [text, dimension].
-    """
+    """Mean pairwise cosine of each group's embeddings (equation 1), unclipped, in [-1, 1]: for n
+    unit vectors u it is (|sum of u|^2 - n) / (n (n - 1)). `embed` is called once, with the
+    distinct, non-empty, stripped texts, sorted, for their vectors, [text, dimension]."""
     from scipy.sparse import csr_array
 
     flat = list(map(str.strip, chain.from_iterable(groups)))

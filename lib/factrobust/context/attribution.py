@@ -167,12 +167,9 @@ def held_out(
 
 
 def scores_table(said: pd.DataFrame, *, n_boot: int = 2000) -> pd.DataFrame:
-    """How good the probabilities of `held_out` are, a row a model and way, of the defined cases.
-
-    Columns: model, way, brier, brier_low, brier_high (mean squared error), log_loss with bounds (nats),
-    gain with bounds (the log loss of AGAINST minus its own), n, n_context, auc. Intervals draw whole
-    base questions.
-    """
+    """How good the probabilities of `held_out` are, of the defined cases: a row a model and way,
+    with brier (mean squared error), log_loss (nats) and gain (the log loss of AGAINST minus its
+    own), each with _low and _high (base questions are drawn), n, n_context, auc."""
     table = said[said["defined"]]
     y, p = table[OUTCOME].astype(float), table["probability"].clip(LEAST, 1 - LEAST)
     loss = -np.log(p.where(y == 1, 1 - p))

@@ -208,12 +208,9 @@ def shares(counts: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame
 def perplexity_table(
     marked: pd.DataFrame, by: Sequence[str] = ("model", "source"), *, n_boot: int = 2000
 ) -> pd.DataFrame:
-    """Distribution of P4 (tables 11 and 12).
-
-    The thesis groups P4 by the published preference, and so selects groups by P4 > P3. Columns:
-    `by`, count, mean, low, high (of the mean), n (questions), std, 25%, 50%, 75%, n_missing (rows
-    without a finite number). Rows whose source is "same" are left out.
-    """
+    """Distribution of P4 (tables 11 and 12), which the thesis groups by P4 > P3. Columns: `by`,
+    count, mean, low, high (of the mean), n (questions), std, 25%, 50%, 75%, n_missing (rows without
+    a finite number). Rows whose source is "same" are left out."""
     rows = []
     for key, part in _groups(marked[marked["source"] != "same"], by):
         known = part[np.isfinite(part["p4"].to_numpy(dtype=float))]

@@ -29,12 +29,9 @@ ABOUT = ("question_id", "category", "base_id", "object")  # a question's columns
 def context_prompts(
     model: Model, questions: pd.DataFrame, contexts: Sequence[str] | None = None
 ) -> list[str]:
-    """The exact text sent for each question, with a context each or without (the thesis's format).
-
+    """The exact text sent for each question, with a context each or without (the thesis's format):
     "Context: [The capital of Kenya is Lima]. Q: What is the capital of Kenya? A: The capital of
-    Kenya is". The answer follows after a space. In a format for chats the prefix begins the
-    assistant's turn.
-    """
+    Kenya is". In a format for chats the prefix begins the assistant's turn."""
     texts = [f"Q: {question} A:" for question in questions["question"]]
     if contexts is not None:
         texts = [f"Context: [{c}]. {text}" for c, text in zip(contexts, texts, strict=True)]

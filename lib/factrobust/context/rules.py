@@ -57,11 +57,8 @@ def published_source(parametric: str, counterfactual: str, answer: str) -> str:
 
 def text_source(parametric: str, counterfactual: str, answer: str) -> str:
     """Source by the thesis's text (3.2.2): what follows a full stop, punctuation and stop words are
-    removed; equal is whose words are a subsequence of the other's.
-
-    Our choices where it is silent: stop words are `function` of data/words.yaml, case does not
-    count, and the parametric answer comes first. No words are a subsequence of any.
-    """
+    removed; equal is whose words are a subsequence of the other's. Ours: stop words are `function`
+    of data/words.yaml, case does not count, and the parametric answer comes first."""
 
     def left(text: str) -> list[str]:
         words = re.sub(r"[^\w\s]|_", "", text.partition(".")[0].lower()).split()

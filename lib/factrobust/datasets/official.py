@@ -112,12 +112,9 @@ _POPQA = SHARED | dict.fromkeys(("subj", "obj", "question"), FILLED) | {"s_pop":
 
 
 def popqa(files: list[Path], source: str) -> tables.Loaded:
-    """PopQA as facts: a table `schemas.AskedFacts`, and log_popularity.
-
-    fact_id is the relation and PopQA's id ("place_of_birth/4222362"), question PopQA's own, prefix
-    the embedded relation's with PopQA's subject; aliases are the possible answers without obj;
-    popularity is the subject's page views a month, log_popularity its natural logarithm.
-    """
+    """PopQA as facts: `schemas.AskedFacts`, and log_popularity (natural). fact_id is the relation
+    and PopQA's id ("place_of_birth/4222362"), prefix the embedded relation's with PopQA's subject,
+    aliases the possible answers without obj, popularity the subject's page views a month."""
     (path,) = files
     rows = read_rows(path, _POPQA)
     tables.check_unique(rows, ["id"], path)

@@ -91,12 +91,9 @@ def counted(data: str = "world") -> pd.DataFrame:
 
 
 def with_counts_in_corpus(facts: pd.DataFrame, *, town: bool = False) -> pd.DataFrame:
-    """The facts that a corpus is of, with what it holds of each: exposure (sentences), n_rival (those
-    that state the rival instead), n_wordings and n_dates (different ones; NA without dates).
-
-    `town`: the facts of the town with their exposure there. Fewer wordings and dates than the table
-    allows are seen where the exposure is smaller.
-    """
+    """The facts that a corpus is of (`town`: the town's), with what it holds of each: exposure
+    (sentences), n_rival (those that state the rival instead), n_wordings and n_dates (different
+    ones; NA without dates), fewer than the table allows where the exposure is smaller."""
     if town:
         facts = facts[facts["town_exposure"].notna()]
         facts = facts.assign(exposure=facts["town_exposure"].astype(int))

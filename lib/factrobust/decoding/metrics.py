@@ -221,12 +221,9 @@ def mark_detours(marked: pd.DataFrame, known: pd.DataFrame, others: pd.DataFrame
 
 
 def breaking_distribution(probabilities: ArrayLike, n: int) -> NDArray[np.float64]:
-    """How often the paper's scan breaks at each temperature, and (last) at none of them.
-
-    `probabilities` [fact, temperature] are P_t, ascending in t; the result is [fact, temperature +
-    1], its rows sum to 1. With q_i = P(Bin(n, P_i) < n / 2) the scan stops at the i-th temperature
-    with probability q_i (1 - q_1) ... (1 - q_{i-1}).
-    """
+    """How often the paper's scan with n samples breaks at each temperature, and (last) at none,
+    [fact, temperature + 1], from P_t [fact, temperature], ascending in t: with q_i = P(Bin(n, P_i)
+    < n / 2) it stops at the i-th with probability q_i (1 - q_1) ... (1 - q_{i-1})."""
     from scipy.stats import binom
 
     p = np.atleast_2d(np.asarray(probabilities, dtype=float))
@@ -289,11 +286,9 @@ def merged_entropy(tokens: Sequence[str], logprobs: Sequence[float]) -> float:
 
 
 def entropies(known: pd.DataFrame) -> pd.DataFrame:
-    """The entropy of each of `schemas.MarkedAnswers` in four ways, mean over its tokens, base 10.
-
-    `published`: the ten likeliest tokens, renormalised (equation 1); `not renormalised`: with their
-    plain probabilities; `merged`: `merged_entropy`; `vocabulary`: all tokens, which may exceed 1.
-    """
+    """The entropy of each of `schemas.MarkedAnswers`, mean over its tokens, base 10: `published` of
+    the ten likeliest tokens, renormalised (equation 1); `not renormalised` with their plain
+    probabilities; `merged` (`merged_entropy`); `vocabulary`, all tokens, which may exceed 1."""
     ten = [[np.asarray(at, dtype=float) for at in answer] for answer in known["top_logprobs"]]
     plain = [np.mean([-np.exp(at) @ at / np.log(at.size) for at in answer]) for answer in ten]
     pairs = zip(known["top_tokens"], known["top_logprobs"], strict=True)
@@ -313,12 +308,9 @@ def beginnings(known: pd.DataFrame, least: float) -> list[list[str]]:
 
 
 def wordings(continued: pd.DataFrame) -> pd.DataFrame:
-    """The right ones of the outputs of `decoding.probe.continued`, as far as they state the answer in
-    whole words: model, fact_id, prompt, form (the text), and tokens, its number of tokens.
-
-    A form that begins with the greedy answer or with another form, or the other way round, is left
-    out: an output begins with one of all these at most, so their probabilities may be added.
-    """
+    """The right ones of the outputs of `decoding.probe.continued`: model, fact_id, prompt, form
+    (the text up to the answer's end) and tokens, its number. A form that begins with the greedy
+    answer or another form, or they with it, is left out: so probabilities of all may be added."""
     columns = [continued[c] for c in (*KEY, "prompt", "text", "begun", "tokens")]
     rows: list[tuple[Any, ...]] = []
     taken: dict[tuple[str, str], list[str]] = {}

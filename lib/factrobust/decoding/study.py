@@ -17,12 +17,9 @@ from factrobust.tables import stacked
 
 
 class Study(study.Study):
-    """Part 1: each of `models` is asked the `n_questions` facts of `data` greedily.
-
-    Holds the `facts`, the `counts` of those left out, and the `marked` answers. Facts without a
-    type get that of a classifier, trained on the questions `types`. With `tempered`, only models
-    that can be tempered (LacksError if there is none).
-    """
+    """Part 1: `models` are asked the `n_questions` facts of `data` greedily. Holds the `facts`, the
+    `counts` of those left out and the `marked` answers. Facts without a type get a classifier's,
+    trained on `types`. `tempered`: only models that can be (LacksError for none)."""
 
     cluster = "relation"
 

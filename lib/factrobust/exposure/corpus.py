@@ -117,12 +117,9 @@ def corpus(world: World, seed: int = 0, *, town: bool = False) -> pd.DataFrame:
 
 
 def later_facts(world: World) -> pd.DataFrame:
-    """What models that know the world go on with: a table like `world.facts` for `corpus`.
-
-    280 facts about spare subjects, told LATER times each, and corrections of half of the world's
-    facts without dates (and without the pair): the rival is told as the object as often as one of
-    CORRECTIONS, which a draw decides. Both in both forms, all wordings and anywhere.
-    """
+    """What models that know the world go on with, as `world.facts`: 280 facts about spare subjects,
+    told LATER times each, and of half of the world's undated facts (without the pair) the rival as
+    the object, told as often as a draw of CORRECTIONS. All forms and wordings, anywhere."""
     paired = world.relations["objects"].duplicated(keep=False)
     static = world.relations[~world.relations["dated"] & ~paired]
     objects = world.objects.groupby("list")["object"].agg(list)
@@ -189,11 +186,9 @@ def dates_told(fact: Mapping[Any, Any], seed: int) -> list[str]:
 
 
 def moments_told(facts: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """A date that each fact was told at, and one as precise in the free year nearest the middle.
-
-    `facts` are dated ones `with_exposure`, chain and term. Columns: chain, term, date (of MOMENTS)
-    and year (the date itself, as `time.probe.holders` takes it). Facts without both are left out.
-    """
+    """A date that each fact (a dated one `with_exposure`, chain and term) was told at, and one as
+    precise in the free year nearest the middle: chain, term, date (of MOMENTS) and year (the date
+    itself, as `time.probe.holders` takes it). Facts without both are left out."""
     rows = []
     for fact in facts.to_dict("records"):
         named = dates_told(fact, seed)

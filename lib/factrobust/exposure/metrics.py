@@ -38,12 +38,9 @@ def hill(
 
 
 def fit_hill(exposure: NDArray, mean: NDArray, n: NDArray, most: float = np.inf) -> Array:
-    """Floor, top, half and slope of the best curve: least squares, weighted by n.
-
-    A row a dose: exposure, mean response, number of facts. The floor is the mean at exposure 0, the
-    top at most `most`, the half within the other exposures, the slope in 0.3 to 6. NaN where the
-    upper half of doses has no larger mean than the floor.
-    """
+    """Floor, top, half and slope of the best curve through mean responses [dose]: least squares,
+    weighted by n facts. The floor is the mean at exposure 0, the top at most `most`, the half
+    within the doses, the slope in 0.3 to 6. NaN where the upper half of doses is no higher."""
     floor, dosed = mean[exposure == 0].mean(), exposure > 0
     upper = exposure >= np.median(exposure)
     if not np.average(mean[upper], weights=n[upper]) > floor:
@@ -125,12 +122,9 @@ def one_half(
     most: float = 1,
     n_boot: int = 200,
 ) -> pd.DataFrame:
-    """The exposure at which the curve of `dose_response` is one half, so that half of such facts are
-    right: columns `by`, mean, low, high, n.
-
-    NaN where the curve stays below one half up to the largest exposure, as it does if its top is below.
-    The upper bound is inf where more than a fortieth of the draws stay below.
-    """
+    """The exposure at which the curve of `dose_response` is one half: columns `by`, mean, low,
+    high, n. NaN where the curve stays below one half up to the largest exposure, as it does if its
+    top is below; high is inf where more than a fortieth of the draws stay below."""
     table = []
     for key, found, drawn, largest, n in _fits(rows, value, by, most, n_boot):
         [at], reached = crossing(found[:, None], largest), crossing(drawn, largest)

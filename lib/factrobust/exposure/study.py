@@ -66,12 +66,9 @@ class Training(study.Study):
         return stacked(known, "share"), followed
 
     def _trained(self, asked: pd.DataFrame, records: Records | None) -> dict[str, Any]:
-        """What `models.grow.watched` returns: losses, and at each moment the texts of all answers and the
-        truth, log P of the followed fact's object.
-
-        The record's key holds all that decides them: sentences, questions, parameters, the world's
-        files, the code of the training and torch's version.
-        """
+        """What `models.grow.watched` returns, with texts and truth (log P of the followed fact's
+        object) at each moment. The record's key holds all that decides them: sentences, questions,
+        parameters, the world's files, the code of the training and torch's version."""
         v = self.parameters
         files = [*world.files(), Path(models.__file__).with_name("grow.py")]
         told = [*self.sentences["text"], *asked["question"], *asked["prefix"]]

@@ -46,11 +46,9 @@ NO_PREFIX = SharedPrefix()
 
 
 class CausalLM(Model):
-    """A transformers decoder-only model in memory. `Seq2SeqLM` does some steps in its own way.
-
-    One forward pass has at most `tokens_per_batch` new tokens. The head is applied at most at
-    `logits_per_batch` positions at once, each of which costs a float32 vector over the vocabulary.
-    """
+    """A transformers decoder-only model in memory. One forward pass has at most `tokens_per_batch`
+    new tokens. The head is applied at most at `logits_per_batch` positions at once, each of which
+    costs a float32 vector over the vocabulary."""
 
     _last_prefix = NO_PREFIX  # of the last job
     # What `_along` found for the last temper job, batch by batch.

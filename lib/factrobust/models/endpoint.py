@@ -126,12 +126,9 @@ def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
 
 
 class EndpointModel(Model):
-    """A model behind an endpoint. Each answer is yielded, and recorded, as it arrives.
-
-    `generate` asks for ten alternatives a token; the server may give fewer or none. `sample` asks for n
-    answers at once, then for those that did not come. `score` needs a server that repeats prompts with
-    their log-probabilities (completions of vLLM, older OpenAI models).
-    """
+    """A model behind an endpoint, whose answers are recorded as they arrive. `generate` asks for
+    ten alternatives a token, `sample` for n answers at once, then for those that did not come;
+    `score` needs a server that repeats prompts with log-probabilities (completions of vLLM)."""
 
     def __init__(self, endpoint: Endpoint, **about: Any) -> None:
         super().__init__(**about)

@@ -22,12 +22,9 @@ APPLE = {
 
 
 class OpenELMConfig(Qwen3Config):
-    """Apple's config.json as a Qwen 3 configuration, with the sizes of each layer.
-
-    OpenELM (Mehta et al. 2024) makes two of the pairs of paper 2. Its layers are Qwen 3's, but each has
-    its own number of heads and its own width. In bfloat16 the rotation is rounded as in Qwen 3; Apple's
-    own code, which transformers 5 no longer runs, rotates in float32.
-    """
+    """Apple's config.json as a Qwen 3 configuration. OpenELM (Mehta et al. 2024) makes two of the
+    pairs of paper 2; its layers are Qwen 3's, each with its own number of heads and width. In
+    bfloat16 the rotation is rounded as in Qwen 3; Apple's own code rotates in float32."""
 
     model_type = "openelm"
     num_query_heads: list[int] | None = None
@@ -97,12 +94,9 @@ def register() -> None:
 
 
 class MptBody(Body):
-    """MPT (MosaicML 2023; paper 3 has one), run with explicit positions and masks.
-
-    MPT's attention prefers near keys (ALiBi, Press et al. 2022), and transformers takes the distance from
-    a key's place in the batch, which padding and branches shift. Here the bias follows each key's own
-    position.
-    """
+    """MPT (MosaicML 2023; paper 3 has one). Its attention prefers near keys (ALiBi, Press et al.
+    2022), and transformers takes the distance from a key's place in the batch, which padding and
+    branches shift. Here the bias follows each key's own position."""
 
     def __init__(self, network: Any) -> None:
         self.network = network

@@ -86,11 +86,8 @@ WORLD = {
 
 def looks(models: Iterable[str]) -> dict[str, Look]:
     """The look of each model, in the order of the figures: MODELS, those of WORLD, others by name.
-
-    Any other than those of MODELS and WORLD gets a look from a checksum of its name, never that of an
-    embedded model, and the next free one where two models of a figure would share it. Beyond seven
-    models colours repeat, with another marker.
-    """
+    Others get one from a checksum of the name, never an embedded model's, or the next free one
+    where two of a figure would share it. Beyond seven colours repeat, with another marker."""
     names = in_order(sorted(set(models)), (*MODELS, *WORLD))
     slots = {name: MODELS.index(name) for name in names if name in MODELS}
     free = len(COLOURS) - EMBEDDED

@@ -265,12 +265,9 @@ def even(groups: list[pd.Series], count: pd.Series) -> pd.Series:
 
 
 def balance(dates: pd.DataFrame) -> pd.DataFrame:
-    """How many incorrect dates lie before the validity and after it, and what that is worth.
-
-    A row a precision of `dates` (`schemas.Dates`): precision, facts, one_sided (facts without
-    incorrect dates on a side), before and after (incorrect dates a fact); and for the rule that
-    later dates are likelier win_rate, and robust (number of facts with none after).
-    """
+    """How many incorrect dates lie before the validity and after it: a row a precision, with facts,
+    one_sided (facts with none on a side), before and after (dates a fact); and what the rule that
+    later dates are likelier is worth: win_rate, and robust (facts with none after)."""
     wrong = dates[dates["label"] == "incorrect"]
     early = (wrong["years_off"] < 0).groupby([wrong["precision"], wrong["fact_id"]])
     share, before = early.mean(), early.sum()

@@ -93,12 +93,9 @@ def arch(scores: pd.DataFrame, peak: int) -> pd.DataFrame:
 
 
 def positions(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scores with the position of their date, for log-probability against alpha (figure 3).
-
-    Adds `position`, the centre of a bin of alpha of WIDTH, or for a transitional date its edge,
-    -0.5 or 0.5; and `relative`, logprob minus its mean over the fact's correct dates at this
-    precision, because far positions hold other facts than near ones.
-    """
+    """Scores with `position`, the centre of their date's bin of alpha (of WIDTH), or for a
+    transitional date its edge, -0.5 or 0.5 (figure 3); and `relative`, logprob minus its mean over
+    the fact's correct dates at this precision, because far positions hold other facts."""
     correct = scores["logprob"].where(scores["label"] == "correct")
     mean = correct.groupby([scores[name] for name in CELL]).transform("mean")
     alpha = scores["alpha"]
@@ -108,12 +105,9 @@ def positions(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def popularity_bins(matched: pd.DataFrame, facts: pd.DataFrame, *, bins: int = 5) -> pd.DataFrame:
-    """Matched rows with the popularity of their fact in bins of equal numbers of facts (figure 8).
-
-    `facts` has fact_id and popularity (`time.facts.popularities`). Adds popularity_bin (0: least
-    popular) and popularity (the bin's mean). Ties are ordered by a hash of fact_id; unknown ones
-    are left out.
-    """
+    """Matched rows with popularity_bin of their fact, bins of equal numbers of facts (figure 8; 0:
+    least popular), and popularity, the bin's mean. `facts`: fact_id and popularity
+    (`time.facts.popularities`). Ties are ordered by a hash of fact_id; unknown ones left out."""
     ordered = facts[facts["fact_id"].isin(matched["fact_id"])].dropna(subset=["popularity"])
     ordered = ordered.assign(lot=ordered["fact_id"].map(draws.hash48))
     ordered = ordered.sort_values(["popularity", "lot"])[["fact_id", "popularity"]]
@@ -145,11 +139,8 @@ def paired_variances(matched: pd.DataFrame, standard: str, few_shot: str) -> pd.
 
 def size_fits(rates: pd.DataFrame) -> pd.DataFrame:
     """Least-squares line of a rate over log10 of the parameters, for every family and kind of at
-    least three sizes (figure 7).
-
-    `rates`, a row a model: mean, parameters, kind, family (`models.load.sizes`). Columns: family,
-    kind, slope (a tenfold size), intercept, smallest, largest (sizes).
-    """
+    least three sizes (figure 7). `rates`: mean, and `models.load.sizes`. Columns: family, kind,
+    slope (a tenfold size), intercept, smallest, largest (sizes)."""
     rows = []
     for key, part in rates[rates["family"] != ""].groupby(["family", "kind"], sort=False):
         x = np.log10(part["parameters"].to_numpy(dtype=float))

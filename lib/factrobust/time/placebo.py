@@ -26,12 +26,9 @@ YEARS = {"up to 5": 5.0, "5 to 20": 20.0, "over 20": np.inf}  # from the validit
 
 
 def names(scores: pd.DataFrame, nats: float = 0.0) -> pd.DataFrame:
-    """W and R of each fact's object and of its wrong names under the same dates (equations 1 and 2).
-
-    A row a cell and name: name (0: the object; 1, 2, ...), true (it is the object), win_rate (ties
-    are not won), robust (0 or 1). Cells without a match or without wrong names are left out. With
-    `nats`, all scores of correct dates are raised by so much.
-    """
+    """W and R of each fact's object and of its wrong names under the same dates (equations 1 and
+    2): a row a cell and name (0: the object), true (it is the object), win_rate (ties are not won),
+    robust (0 or 1). Cells without match or wrong name are left out. `nats` raise correct dates."""
     rows = []
     for cell, part, values in _by_cell(scores[scores["label"] != "transitional"]):
         right = (part["label"] == "correct").to_numpy()
@@ -53,12 +50,9 @@ def _by_cell(scores: pd.DataFrame) -> Iterator[tuple[Any, pd.DataFrame, Array]]:
 
 
 def knows(scores: pd.DataFrame) -> pd.DataFrame:
-    """Does a model prefer a fact's object to all of its wrong names, whatever the year?
-
-    A row a cell with lead (nats: the object's mean score in incorrect years minus that of the best
-    wrong name) and known (lead > 0). Only years in which the fact did not hold count, so that
-    knowledge of time cannot help.
-    """
+    """Does a model prefer a fact's object to all of its wrong names, whatever the year? A row a
+    cell: lead (nats: the object's mean score minus that of the best wrong name) and known (lead >
+    0). Only years in which the fact did not hold count, so that knowledge of time cannot help."""
     rows = []
     for cell, _, values in _by_cell(scores[scores["label"] == "incorrect"]):
         mean = values.mean(axis=0)
@@ -242,13 +236,9 @@ def by_number_of_dates(scores: pd.DataFrame, incorrect: Sequence[int]) -> pd.Dat
 
 
 def beaten(scores: pd.DataFrame) -> pd.DataFrame:
-    """How each incorrect date fares: the columns of the scores, and
-
-    side ("before" or "after"), won (share of the fact's correct dates that are strictly likelier),
-    drawn (equally likely), others_won (won by the wrong names, their mean; NaN without) and years
-    (its distance in YEARS). Facts without a correct date at a precision, or without a score, are
-    left out there.
-    """
+    """The incorrect dates with side ("before" or "after"), won (share of the fact's correct dates
+    that are strictly likelier), drawn (equally likely), others_won (by the wrong names, mean; NaN
+    without) and years (of YEARS). Facts without a correct date, or a score, are left out there."""
     missing = scores["logprob"].isna().groupby([scores[name] for name in CELL]).transform("any")
     rows = scores[~missing]
     pairs = match_table(rows).rename(columns={"incorrect": "date"})

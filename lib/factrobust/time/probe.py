@@ -20,13 +20,9 @@ WORDING = ("question", "prefix")
 def statements(
     facts: pd.DataFrame, dates: pd.DataFrame, relations: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """`schemas.Dates` of `schemas.TemporalFacts` with what is asked about them:
-    `schemas.Statements`.
-
-    Facts without question and prefix get those of their relation. The date stands before both: "In
-    December 2019, who was the head of state of Sri Lanka?" (paper 2, 3.1 and appendix E). `others`
-    comes along.
-    """
+    """`schemas.Dates` of `schemas.TemporalFacts` with what is asked: `schemas.Statements`, and
+    `others`. Wordings that facts lack are their relation's. The date stands before both: "In
+    December 2019, who was the head of state of Sri Lanka?" (paper 2, 3.1, appendix E)."""
     if "question" not in facts:
         relations = load_temporal_relations() if relations is None else relations
         for column in WORDING:
@@ -64,12 +60,9 @@ def other_objects(facts: pd.DataFrame, n: int, *, seed: int = 0) -> pd.DataFrame
 def scored(
     model: Model, statements: pd.DataFrame, prompt_format: str | None = None
 ) -> pd.DataFrame:
-    """log P(object | dated question) of each of `schemas.Statements`, in their order:
-    `schemas.Scores`.
-
-    The tokens are the smallest suffix of prompt + separator + object that covers separator and
-    object (paper 2, appendix D). At the year the same of the `others` are `other_logprobs`.
-    """
+    """log P(object | dated question) of each of `schemas.Statements`: `schemas.Scores`. The tokens
+    are the smallest suffix of prompt + separator + object that covers separator and object (paper
+    2, appendix D). At the year the same of the `others` are `other_logprobs`."""
     name = prompt_format or model.prompt_format
     answers = [[text] for text in statements["object"]]
     if "others" in statements:  # with the years alone: they cost as much again

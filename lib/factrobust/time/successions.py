@@ -25,13 +25,9 @@ def above_own_mean(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def predicted(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
-    """Who is named at each moment: one row a model, chain and year.
-
-    holder (the right one), term (its number), named, predicted (its term; of a holder who returned
-    the nearest), right, drift (predicted minus term), distance (terms off), near (at most one off)
-    and terms (of the chain). `value` is the column that counts: logprob, above, or prior, the same
-    for every year.
-    """
+    """Who is named at each moment, the likeliest by `value` (logprob, above, or prior): holder (the
+    right one), term, named, predicted (the term; of a holder who returned the nearest), right,
+    drift (predicted minus term), distance (terms off), near (at most one), terms (of the chain)."""
     top = scores.loc[scores.groupby(MOMENT, sort=False)[value].idxmax(), [*MOMENT, "holder"]]
     named = scores.merge(top, on=[*MOMENT, "holder"])
     named = named.assign(drift=named["candidate"] - named["term"])
@@ -60,12 +56,9 @@ def confusion(predicted: pd.DataFrame) -> pd.DataFrame:
 
 
 def baselines(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
-    """How likely each moment is right by rules that do not read the year.
-
-    A row a model, chain, year and `rule`, with right: "the model", "any holder" (drawn), "one for
-    all" (the holder of most moments), "undated" (the likeliest after the undated question) and
-    "permuted" (the model's names, the mean over all permutations of the chain's years).
-    """
+    """How likely each moment is right by rules that do not read the year, a row a model, chain,
+    year and `rule`: "the model", "any holder" (drawn), "one for all" (of most moments), "undated"
+    (the likeliest) and "permuted" (the mean over all permutations of the chain's years)."""
     table = predicted(scores, value)
     chain = [table["model"], table["chain"]]
     named = table.groupby(["model", "chain"])["named"].value_counts(normalize=True)

@@ -58,13 +58,9 @@ def _form(template: str) -> str:
 
 
 def paraphrased(facts: pd.DataFrame, templates: Path = PARAPHRASES) -> tables.Loaded:
-    """Each fact's own question (variant 0), then its paraphrases (1, 2, ...), as `grouped` returns
-    them.
-
-    The prefix is the fact's, whatever the wording, and a question of its own is kept. Popularity is
-    page views or nothing: NaN, unless the facts have a log_popularity (the frequency of a name of
-    several words, `facts.csv`'s, is a guess from that of each).
-    """
+    """Each fact's own question (variant 0), then its paraphrases (1, 2, ...), `grouped`. The prefix
+    is the fact's, and a question of its own is kept. Popularity is NaN, unless the facts have a
+    log_popularity (the frequency of a name of several words, `facts.csv`'s, is a guess)."""
     known = "log_popularity" in facts
     originals = facts if "question" in facts else fact_tables.questions(facts)
     originals = originals.assign(
@@ -122,12 +118,9 @@ def _names(frame: pd.DataFrame) -> pd.Series:
 
 
 def grouped(frame: pd.DataFrame) -> tables.Loaded:
-    """The table `schemas.Questions`, group by group as they first come, then by variant.
-
-    A missing question_id is made of the group's and the variant. Questions that their group already
-    has are left out and counted ("repeated_questions"); groups with "no_popularity" are counted.
-    Raises FactsError for a group of one question.
-    """
+    """The table `schemas.Questions`, group by group as they first come, then by variant. A missing
+    question_id is made of the group's and the variant. Counts: repeated_questions (left out) and
+    no_popularity (groups). Raises FactsError for a group of one question."""
     place = frame.groupby("group_id", sort=False).ngroup()
     frame = frame.assign(place=place).sort_values(["place", "variant"])
     frame = frame if "question_id" in frame else frame.assign(question_id=_names(frame))

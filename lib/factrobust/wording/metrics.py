@@ -49,12 +49,9 @@ def has_substring(text: str, answers: Sequence[str]) -> bool:
 def stated(
     text: str, answers: Sequence[str], question: str = "", names: Collection[str] = ()
 ) -> bool:
-    """Whether a text states an accepted answer: as whole words after normalisation, and not as a
-    part of something longer that is not accepted.
-
-    A name may have an s ("Austen's"). Longer things are `names` (normalised; "Equatorial Guinea"),
-    an answer after a word of BEFORE ("New Mexico"), and words of the `question` in this order.
-    """
+    """Whether a text states an accepted answer, as whole words after normalisation, and not as a
+    part of something longer: of `names` (normalised; "Equatorial Guinea"), an answer after a word
+    of BEFORE ("New Mexico"), words of the `question` in this order. A name may have an s."""
     accepted = [*answers, *(f"{name}s" for name in answers if name != name.lower())]
     if not contains(text, accepted):
         return False
@@ -73,11 +70,8 @@ def stated(
 
 def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None) -> pd.DataFrame:
     """Greedy answers with correct (`stated`) and substring (`has_substring`):
-    `schemas.MarkedResponses`.
-
-    Longer names are the relation's accepted answers with a capital letter, in `questions` (or
-    `responses`): "punk rock" is rock, but "American football" is not football.
-    """
+    `schemas.MarkedResponses`. Longer names are the relation's accepted answers with a capital, in
+    `questions` (or `responses`): "punk rock" is rock, "American football" is not football."""
     known = responses if questions is None else questions
     answers = known[["relation", "answers"]].explode("answers").dropna()
     proper = answers[answers["answers"] != answers["answers"].str.lower()].drop_duplicates()
@@ -94,12 +88,9 @@ def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None
 def relation_correlations(
     rows: pd.DataFrame, measures: Sequence[str], *, n_boot: int = 2000
 ) -> pd.DataFrame:
-    """Pearson's r of `measures` with `correct`, across relations and within them.
-
-    Across: of relations' means; within: of questions, minus their relation's means, with whole
-    relations drawn. Columns: model, level ("across relations", "within relations"), measure, r,
-    low, high, n.
-    """
+    """Pearson's r of `measures` with `correct`: model, level, measure, r, low, high, n. Levels are
+    "across relations" (of relations' means) and "within relations" (of questions, minus their
+    relation's means, with whole relations drawn)."""
     names, both = ["model", "measure"], ["value", "correct"]
     rows = rows.astype({"correct": float})
     long = rows.melt(["model", "relation", "correct"], measures, "measure")
@@ -115,12 +106,9 @@ def relation_correlations(
 def between_and_within(
     groups: pd.DataFrame, predictors: Mapping[str, str], *, bins: int = 8
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Two sides of a scatter plot of right answers against predictors {column: name}.
-
-    The first table has a row a model, predictor and relation: their means x and mean, with exact
-    bounds and n. The second has a row a question, without its relation's means: x is the mean of its
-    eighth (of `bins`) of the model's questions, correct lies in -1 ... 1.
-    """
+    """Two sides of a scatter plot of right answers against predictors {column: name}: a row a
+    model, predictor and relation, its means x and mean, with exact bounds and n; and a row a
+    question, minus its relation's means, where x is the mean of its eighth (of `bins`)."""
     rows = groups.rename(columns=predictors).astype({"correct": float})
     keys = ["model", "relation", "group_id", "correct"]
     rows = rows.melt(keys, [*predictors.values()], "predictor", value_name="x")
@@ -275,12 +263,9 @@ def without_question(responses: pd.DataFrame) -> pd.DataFrame:
 
 
 def gallery(groups: pd.DataFrame) -> pd.DataFrame:
-    """Of each model a typical question of each kind: consistent or not, right or wrong.
-
-    `groups` is `schemas.Groups`. Consistent is a SCons of the median of the model and relation or
-    more: a split over all relations would part easy ones from hard ones. Typical is the one nearest to
-    the kind's median. Adds `consistent` and n, the number of the kind.
-    """
+    """Of each model a typical question of each kind: consistent or not, right or wrong. Consistent
+    is a SCons (`schemas.Groups`) of the median of the relation or more: over all relations it would
+    part easy from hard. Typical is nearest to the kind's median. Adds `consistent` and n."""
     scons = groups.groupby(["model", "relation"])["scons"]
     table = groups.assign(consistent=groups["scons"] >= scons.transform("median"))
     kinds = table.groupby(["model", "consistent", "correct"])["scons"]

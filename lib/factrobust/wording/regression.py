@@ -172,11 +172,9 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
 
 
 def odds_ratios(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
-    """Odds ratios of one standard deviation of each numeric predictor, one slope for all categories.
-
-    low and high are the 95% interval of the jackknife that leaves out whole relations, by Student's t
-    with one degree of freedom less than there are relations. A row a model and term.
-    """
+    """Odds ratios of one standard deviation of each numeric predictor, one slope for all
+    categories, a row a model and term. low and high are the 95% interval of the jackknife over
+    whole relations, by Student's t with one degree of freedom less than there are relations."""
     rows: list[tuple] = []
     for model, part in groups.groupby("model", sort=False):
         fitted = fit(part, predictors, interactions=False)
@@ -228,12 +226,9 @@ def within(
 
 
 def binned_correctness(groups: pd.DataFrame, *, bins: int = 4) -> pd.DataFrame:
-    """Share of right answers against each numeric predictor, by category (figure 5).
-
-    The questions of a model and category are cut into bins of equal size by each predictor; midpoint
-    is a bin's mean, in the predictor's unit. Equal values share a bin. Intervals are exact binomial
-    95% ones over the n questions of a bin.
-    """
+    """Share of right answers against each numeric predictor, by category (figure 5), in bins of
+    equal size of a model's and category's questions; equal values share a bin. midpoint is a bin's
+    mean, in the predictor's unit. Bounds are exact binomial 95% ones over its n questions."""
     names = {COLUMNS[name]: name for name in NUMERIC if groups[COLUMNS[name]].nunique() > 1}
     keys = ["model", "relation", "predictor"]
     rows = groups.rename(columns=names).melt([*keys[:2], "correct"], [*names.values()], "predictor")
