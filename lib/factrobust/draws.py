@@ -50,9 +50,7 @@ def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> p
 
 def sample_evenly(frame: pd.DataFrame, limit: int, seed: int) -> pd.DataFrame:
     """A random sample of `limit` rows, spread evenly over domains and, within each, over relations.
-
-    Rows keep the order of the frame. Raises ValueError for a limit that is not a count.
-    """
+    Rows keep the order of the frame. Raises ValueError for a limit that is not a count."""
     order = in_turns(frame, limit, seed, ["domain", "relation"])
     order["turn"] = order.groupby("domain").cumcount()
     order = order.sort_values(["turn", "domain"])  # every domain once before any twice

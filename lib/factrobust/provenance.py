@@ -53,10 +53,8 @@ def save_figure(fig: Figure, name: str, data: pd.DataFrame, **about: Any) -> Non
 
 
 def save_table(df: pd.DataFrame, name: str, *, decimals: int = 3, **about: Any) -> pd.DataFrame:
-    """Write a table as NAME.csv (6 digits), NAME.md and NAME.tex (`decimals` places); return it.
-
-    A named index becomes columns; an unnamed one is left out. Missing values are empty.
-    """
+    """Write a table as NAME.csv (6 digits), NAME.md and NAME.tex (`decimals` places); return it. A
+    named index becomes columns; an unnamed one is left out. Missing values are empty."""
     frame = _flat(df)
     number = f"{{:.{decimals}f}}".format
     texts = frame.astype(object).map(lambda c: number(c) if isinstance(c, float) else str(c))

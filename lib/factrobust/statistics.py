@@ -83,11 +83,9 @@ def bootstrap_correlation(
 def paired_difference(
     a: pd.Series, b: pd.Series, groups: ArrayLike | None = None, *, n_boot: int = 2000
 ) -> Interval:
-    """`bootstrap_mean` of a - b, whose index are the same facts, else ValueError.
-
-    If no fact differs, the bounds are minus and plus the exact upper bound of a share of 0: a
-    difference may be as rare in either direction.
-    """
+    """`bootstrap_mean` of a - b, whose index are the same facts, else ValueError. If no fact
+    differs, the bounds are minus and plus the exact upper bound of a share of 0: a difference may
+    be as rare in either direction."""
     found = bootstrap_mean(a.astype(float) - b.astype(float), groups, n_boot=n_boot)
     return found._replace(low=-found.high) if found.mean == found.low == 0 else found
 
@@ -231,11 +229,9 @@ def mean_of_means(weights: Array, values: Array, parts: Array) -> Array:
 
 
 def explained(weights: Array, y: Array, *predictors: Array) -> Array:
-    """R squared of the least-squares fit of y on the predictors [row].
-
-    It is 1 - det(C) / (det(P) var(y)). C is the covariance matrix of y and the predictors, P that of
-    the predictors alone. NaN where y or a predictor is constant, or the predictors are collinear.
-    """
+    """R squared of the least-squares fit of y on the predictors [row]. It is 1 - det(C) / (det(P)
+    var(y)). C is the covariance matrix of y and the predictors, P that of the predictors alone. NaN
+    where y or a predictor is constant, or the predictors are collinear."""
     covariance = _covariance(weights, y, *predictors)
     inner = np.linalg.det(covariance[:, 1:, 1:]) * covariance[:, 0, 0]
     return 1 - ratio(np.linalg.det(covariance), inner)
@@ -290,11 +286,9 @@ def side_by_side(
     *,
     digits: int | None = None,
 ) -> pd.DataFrame:
-    """Intervals as texts for a reader: "96% [93, 97]" for each value of `rows` and `columns`.
-
-    With `digits`, they are numbers and no shares: "0.96 [0.93, 0.97]". Rows and columns keep the order
-    of the table; a cell without an estimate is "".
-    """
+    """Intervals as texts for a reader: "96% [93, 97]" for each value of `rows` and `columns`. With
+    `digits`, they are numbers and no shares: "0.96 [0.93, 0.97]". Rows and columns keep the order
+    of the table; a cell without an estimate is ""."""
     numbers = table[[value, "low", "high"]]
     cell = "{:.0f}% [{:.0f}, {:.0f}]" if digits is None else "{0:.{3}f} [{1:.{3}f}, {2:.{3}f}]"
     scaled = numbers * 100 if digits is None else numbers
@@ -345,11 +339,9 @@ class Agreement(NamedTuple):
 
 
 def agreement(one: pd.Series, other: pd.Series) -> Agreement:
-    """How well two series of labels of the same rows agree, [row].
-
-    kappa is 0 for the agreement of labels that are drawn at random with the shares of each series. It
-    is NaN if both series hold one and the same label everywhere.
-    """
+    """How well two series of labels of the same rows agree, [row]. kappa is 0 for the agreement of
+    labels that are drawn at random with the shares of each series. It is NaN if both series hold
+    one and the same label everywhere."""
     share = exact_share(one == other)
     chance = (one.value_counts(normalize=True) * other.value_counts(normalize=True)).sum()
     kappa = (share.mean - chance) / (1 - chance) if chance < 1 else float("nan")

@@ -45,9 +45,7 @@ def read_table(
     path: str | Path, *, required: Sequence[str] = (), optional: Sequence[str] = ()
 ) -> pd.DataFrame:
     """Read a CSV or a TSV into a DataFrame of stripped strings, indexed by the line in the file.
-
-    Raises FactsError for a bad file. Empty lines are skipped; further columns are kept as notes.
-    """
+    Raises FactsError for a bad file. Empty lines are skipped; further columns are kept as notes."""
     path = Path(path)
     comma = "\t" if path.suffix == ".tsv" else ","
     reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=comma, strict=True)
@@ -133,9 +131,7 @@ def _check_header(
 
 def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, path: str | Path) -> None:
     """Validate string columns against a pandera schema; raise FactsError for the first bad line.
-
-    The `error` of a check is the end of the sentence, after the cell: "is no number; write ...".
-    """
+    The `error` of a check is the end of the sentence, after the cell: "is no number; write ..."."""
     try:
         schema.validate(frame, lazy=True)
     except pa.errors.SchemaErrors as errors:

@@ -49,11 +49,9 @@ def exact_match(text: str, answers: Sequence[str]) -> bool:
 
 
 def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> bool:
-    """Whether an accepted answer occurs in the text, after normalisation.
-
-    The paper's "contains" reads like a substring test (`whole_words=False`), which finds Niger in
-    "Nigeria". By default an answer must begin and end where words do.
-    """
+    """Whether an accepted answer occurs in the text, after normalisation. The paper's "contains"
+    reads like a substring test (`whole_words=False`), which finds Niger in "Nigeria". By default an
+    answer must begin and end where words do."""
     edge = " " if whole_words else ""
     found = f"{edge}{normalise(text)}{edge}"
     return any(f"{edge}{gold}{edge}" in found for gold in map(normalise, answers) if gold)

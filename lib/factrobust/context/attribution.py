@@ -35,11 +35,8 @@ SCORES: Mapping[str, Mapping[str, float]] = {
 
 def cases(marked: pd.DataFrame) -> pd.DataFrame:
     """The sound answers (`schemas.MarkedContext`) that say something, from memory, context or
-    neither.
-
-    Columns: model, question_id, base_id, source, from_context, and the SCORES for which `marked`
-    has numbers (nats; NaN where one is missing); higher means context.
-    """
+    neither. Columns: model, question_id, base_id, source, from_context, and the SCORES for which
+    `marked` has numbers (nats; NaN where one is missing); higher means context."""
     telling = marked["sound"] & marked["source"].isin(["parametric", "contextual", "other"])
     rows = marked[telling].reset_index(drop=True)
     table = rows[["model", "question_id", "base_id", "source"]]
@@ -188,12 +185,9 @@ def scores_table(said: pd.DataFrame, *, n_boot: int = 2000) -> pd.DataFrame:
 
 
 def strata(said: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Whether probabilities hold in parts of the cases: the number that should be from the context by
-    the probabilities, and the number that is.
-
-    Columns: by, expected (the mean probability), mean (the share from the context), low, high (exact
-    binomial), n.
-    """
+    """Whether probabilities hold in parts of the cases: the number that should be from the context
+    by the probabilities, and the number that is. Columns: by, expected (the mean probability), mean
+    (the share from the context), low, high (exact binomial), n."""
     expected = said.groupby(list(by))["probability"].mean().rename("expected").reset_index()
     return expected.merge(exact_table(said, by, OUTCOME), on=list(by))
 

@@ -171,11 +171,9 @@ def load_base_question_traits() -> pd.DataFrame:
 
 
 def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
-    """Return facts (`datasets.facts.load_facts`) as questions of this part, whose truth is known.
-
-    A relation is a base question, its subjects are the objects. answers are the accepted ones, the
-    canonical one first; answer_type is added.
-    """
+    """Return facts (`datasets.facts.load_facts`) as questions of this part, whose truth is known. A
+    relation is a base question, its subjects are the objects. answers are the accepted ones, the
+    canonical one first; answer_type is added."""
     facts = facts if "question" in facts else fact_tables.questions(facts)
     table = facts.assign(
         question_id=facts["fact_id"],

@@ -73,11 +73,9 @@ def first_entropy(alternatives: Alternatives) -> float:
 
 
 def first_shift(one: Alternatives, other: Alternatives) -> float:
-    """Jensen-Shannon distance of two first-token distributions, 0 (equal) to sqrt(ln 2).
-
-    It is over the union of both lists' tokens and the rest. A token in one list only counts in the
-    other's rest, so the distance is somewhat too large. NaN if a list is empty.
-    """
+    """Jensen-Shannon distance of two first-token distributions, 0 (equal) to sqrt(ln 2). It is over
+    the union of both lists' tokens and the rest. A token in one list only counts in the other's
+    rest, so the distance is somewhat too large. NaN if a list is empty."""
     if not one or not other:
         return float("nan")
     p, q = ({token: float(np.exp(logprob)) for token, logprob in x} for x in (one, other))
@@ -90,11 +88,9 @@ def first_shift(one: Alternatives, other: Alternatives) -> float:
 def answer_counts(
     results: pd.DataFrame, questions: pd.DataFrame, models: Sequence[str]
 ) -> pd.DataFrame:
-    """What became of the questions, a row a model (the index).
-
-    Columns: questions, no_counterfactual (left out by `context.probe.ask`), and how many of each of
-    ANSWERS have no letter or digit: empty_parametric, ...
-    """
+    """What became of the questions, a row a model (the index). Columns: questions,
+    no_counterfactual (left out by `context.probe.ask`), and how many of each of ANSWERS have no
+    letter or digit: empty_parametric, ..."""
     texts = results[list(ANSWERS)].map(lambda text: not any(c.isalnum() for c in text)).astype(bool)
     counts = texts.groupby(results["model"]).sum().add_prefix("empty_")
     counts = counts.reindex(pd.Index(models), fill_value=0)
@@ -223,11 +219,9 @@ def perplexity_table(
 
 
 def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
-    """How often P0 > P1, which the thesis excludes by definition (3.3.2).
-
-    Greedy decoding finds the likeliest first token; only where both answers have one token is P0 <=
-    P1 sure. Columns: model, tokens ("one each" or "more"), n, exceptions, share, n_missing.
-    """
+    """How often P0 > P1, which the thesis excludes by definition (3.3.2). Greedy decoding finds the
+    likeliest first token; only where both answers have one token is P0 <= P1 sure. Columns: model,
+    tokens ("one each" or "more"), n, exceptions, share, n_missing."""
     one = (results[["n_tokens_parametric", "n_tokens_counterfactual"]] == 1).all(axis=1)
     known = results[["p0", "p1"]].notna().all(axis=1)
     counts = {"n": known, "exceptions": results["p0"] > results["p1"], "n_missing": ~known}

@@ -140,10 +140,8 @@ def score_once(
     model: Model, pairs: Iterable[tuple[str, Tokens]], known: Sequence[pd.DataFrame] = ()
 ) -> list[list[float]]:
     """log P of the tokens of each answer after its prompt, [pair][token]; none of an empty answer.
-
-    Equal pairs are asked once. Answers of the tables `known` (of `greedy`) keep the numbers of their
-    generation: computed twice they differ in the last digits, and P4 > P3 would be chance.
-    """
+    Equal pairs are asked once. Answers of the tables `known` (of `greedy`) keep the numbers of
+    their generation: computed twice they differ in the last digits, and P4 > P3 would be chance."""
     found: dict[tuple[str, Tokens], list[float]] = {}
     for table in known:
         keys = zip(table["prompt"], map(tuple, table["token_ids"]), strict=True)

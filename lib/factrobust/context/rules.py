@@ -148,11 +148,9 @@ def within(some: Collection[str], others: Collection[str]) -> bool:
 
 
 def agree(a: Named, b: Named) -> bool:
-    """Whether one names all that the other names, or that its first part does.
-
-    Numbers of one must be among the other's; where a number begins one of them this is enough,
-    unless units differ. Words that make another bearer of a name ("North Korea") must be in both.
-    """
+    """Whether one names all that the other names, or that its first part does. Numbers of one must
+    be among the other's; where a number begins one of them this is enough, unless units differ.
+    Words that make another bearer of a name ("North Korea") must be in both."""
     if a.values and b.values:
         if not (a.values <= b.values or b.values <= a.values):
             return False

@@ -34,9 +34,7 @@ def local_files(path: Path) -> list[Path]:
 
 def fetch(repo: str, revision: str, pattern: str) -> tuple[list[Path], str]:
     """The files of a data set on the hub whose paths match the pattern, and the commit they are of.
-
-    Its cache serves where the hub cannot be reached; ConnectionError when neither has the files.
-    """
+    Its cache serves where the hub cannot be reached; ConnectionError when neither has the files."""
     from huggingface_hub import snapshot_download
 
     remedy = f"go online once, or download its {pattern} and give its path instead."
@@ -144,11 +142,9 @@ COARSE |= {"LOC": "Location", "NUM": "Numerical"}
 
 
 def load_trec(path: str | Path) -> pd.DataFrame:
-    """TREC's questions with their six coarse types: columns question, answer_type.
-
-    `path` is an official file (train_5500.label: 5,452 questions, TREC_10.label: 500). The paper
-    (appendix H) trains on all six types and leaves Abbreviation and Description out of its results.
-    """
+    """TREC's questions with their six coarse types: columns question, answer_type. `path` is an
+    official file (train_5500.label: 5,452 questions, TREC_10.label: 500). The paper (appendix H)
+    trains on all six types and leaves Abbreviation and Description out of its results."""
     with reading(path, "TREC"):
         # One stray byte 0xF0 ("sister city") stands for a space, as the hub's copy reads it.
         text = noted(path).read_bytes().replace(b"\xf0", b" ").decode("latin-1")

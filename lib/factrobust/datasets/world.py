@@ -23,9 +23,7 @@ _READ: dict[str, Any] = {
 
 class World(NamedTuple):
     """The tables of data/world, whose columns its README explains; wordings also have a prefix.
-
-    `facts` are those of one draw of chance.
-    """
+    `facts` are those of one draw of chance."""
 
     relations: pd.DataFrame  # indexed by relation
     objects: pd.DataFrame

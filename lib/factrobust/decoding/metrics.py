@@ -72,11 +72,9 @@ def entropy_bound(t_b: ArrayLike, tokens: int) -> NDArray[np.float64]:
 
 
 def raw_frs(entropy: ArrayLike, t_b: ArrayLike, d: ArrayLike = 1.0) -> NDArray:
-    """Equation 3: f(H, d, t_b) = (1 - H)^d (t_b + 1) - H / (t_b + 1), in [-1, inf).
-
-    `entropy` is in [0, 1], `t_b` >= 0 (inf: never breaks), `d` >= 0; they broadcast. f is inf for
-    t_b = inf, but 0 where H = 1 (appendix B.1); nan in, nan out.
-    """
+    """Equation 3: f(H, d, t_b) = (1 - H)^d (t_b + 1) - H / (t_b + 1), in [-1, inf). `entropy` is in
+    [0, 1], `t_b` >= 0 (inf: never breaks), `d` >= 0; they broadcast. f is inf for t_b = inf, but 0
+    where H = 1 (appendix B.1); nan in, nan out."""
     h, t = np.asarray(entropy, dtype=float), np.asarray(t_b, dtype=float)
     certainty = (1 - h) ** np.asarray(d)
     with np.errstate(invalid="ignore"):  # 0 * inf, whose limit for H = 1 (appendix B.1) is 0
@@ -86,11 +84,9 @@ def raw_frs(entropy: ArrayLike, t_b: ArrayLike, d: ArrayLike = 1.0) -> NDArray:
 def frs(
     entropy: ArrayLike, t_b: ArrayLike, d: ArrayLike = 1.0, *, unbroken: float | None = 1.0
 ) -> NDArray:
-    """Equation 4: FRS = (f + 1) / (f + 2), in [0, 1].
-
-    A t_b of inf scores `unbroken`: 1 in the paper, whatever the entropy (caption of figure 4). For
-    exact temperatures pass None, the equation's limit: 1, or 1/2 where H = 1.
-    """
+    """Equation 4: FRS = (f + 1) / (f + 2), in [0, 1]. A t_b of inf scores `unbroken`: 1 in the
+    paper, whatever the entropy (caption of figure 4). For exact temperatures pass None, the
+    equation's limit: 1, or 1/2 where H = 1."""
     f = raw_frs(entropy, t_b, d)
     with np.errstate(invalid="ignore"):
         scaled = np.where(np.isinf(f), 1.0, (f + 1) / (f + 2))

@@ -146,11 +146,9 @@ def later_facts(world: World) -> pd.DataFrame:
 
 
 def place_in_corpus(name: str, n: int, timing: str, seed: int) -> list[float]:
-    """Where the n sentences about a fact stand, from 0 (the beginning) to 1 (the end).
-
-    `timing`: "early" (in the first half), "late" (in the second), "massed" (within one fiftieth),
-    "spaced" (one in each n-th part) or "" (anywhere); else by chance.
-    """
+    """Where the n sentences about a fact stand, from 0 (the beginning) to 1 (the end). `timing`:
+    "early" (in the first half), "late" (in the second), "massed" (within one fiftieth), "spaced"
+    (one in each n-th part) or "" (anywhere); else by chance."""
     draws = [hash48(seed, name, i) / 2**48 for i in range(n)]
     if timing == "massed":
         start = hash48(seed, name, "massed") / 2**48 * 0.98

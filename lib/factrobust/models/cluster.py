@@ -33,10 +33,8 @@ REQUESTS = 48  # in a slice; with fewer, batches would be small
 
 
 class ClusterModel(Model):
-    """A model that the workers of the Dask scheduler at `address` load and ask.
-
-    A job raises ModelError if the scheduler cannot be reached or is lost.
-    """
+    """A model that the workers of the Dask scheduler at `address` load and ask. A job raises
+    ModelError if the scheduler cannot be reached or is lost."""
 
     def __init__(self, address: str, *, load_name: str, dtype: str, **about: Any) -> None:
         super().__init__(**about)

@@ -40,10 +40,8 @@ class Encoded(NamedTuple):
 
 
 class EncoderDecoder(Body):
-    """A network's encoder, its decoder without the head, and the head.
-
-    `begin` is the decoder's start token, and the first token if the model forces one (BART's <s>).
-    """
+    """A network's encoder, its decoder without the head, and the head. `begin` is the decoder's
+    start token, and the first token if the model forces one (BART's <s>)."""
 
     def __init__(self, network: Any) -> None:
         self.network = network

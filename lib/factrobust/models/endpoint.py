@@ -84,10 +84,8 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
     @property
     def fingerprint(self) -> str:
         """The part of a record's key that stands for the model: URL, model, api and revision.
-
-        Nobody can check the weights behind an endpoint. If a server may change what it serves under a
-        name, ask for a dated model ("gpt-4o-mini-2024-07-18"), or change `revision`.
-        """
+        Nobody can check the weights behind an endpoint. If a server may change what it serves under
+        a name, ask for a dated model ("gpt-4o-mini-2024-07-18"), or change `revision`."""
         words = [f"endpoint:{self.url.rstrip('/')}", self.model, self.api, self.revision]
         return " ".join(word for word in words if word)
 
@@ -364,11 +362,9 @@ class Choice(BaseModel):
         return Generation(prompt, text, [], logprobs, tops, refused=[*refused])
 
     def scores(self, prompt: str, answer: str) -> np.ndarray:
-        """log P of the answer's tokens, float32 [token], from a reply that repeats prompt and answer.
-
-        The tokens are as in `Model.score`; one new token may follow them. Raises ModelError if they do
-        not add up to the answer.
-        """
+        """log P of the answer's tokens, float32 [token], from a reply that repeats prompt and
+        answer. The tokens are as in `Model.score`; one new token may follow them. Raises ModelError
+        if they do not add up to the answer."""
         both, tokens = (prompt + answer).encode(), self.tokens
         ends_there = not self.text.partition(prompt + answer)[2]
         if not (ends_there and tokens and tokens[-1].text and both.endswith(tokens[-1].text)):
@@ -386,10 +382,8 @@ class Choice(BaseModel):
 
 
 def covering(tokens: Sequence[Token], text: str) -> int:
-    """How many of the tokens cover `text`, the answer or its beginning.
-
-    All of them if their texts do not add up to it, as where half a letter is a replacement character.
-    """
+    """How many of the tokens cover `text`, the answer or its beginning. All of them if their texts
+    do not add up to it, as where half a letter is a replacement character."""
     goal, whole = text.encode(), b"".join(token.text for token in tokens)
     start = whole.find(goal)
     if not goal:

@@ -75,11 +75,9 @@ class Body:
                 module.config._attn_implementation = ATTEND
 
     def hidden(self, rows: Rows, cache: Any, kv_positions: torch.Tensor) -> torch.Tensor:
-        """Last hidden states [row, q, width]; the new keys and values are added to `cache`.
-
-        On the CPU the tokens of all rows go through the layers as one row without padding. Only
-        `attend` puts them into their rows. The states of padding are then 0.
-        """
+        """Last hidden states [row, q, width]; the new keys and values are added to `cache`. On the
+        CPU the tokens of all rows go through the layers as one row without padding. Only `attend`
+        puts them into their rows. The states of padding are then 0."""
         masks, shape = self._masks(rows, kv_positions), rows.ids.shape
         packed = self.dense and len(rows.at[0]) < rows.ids.numel()
         cache.at, cache.shape = rows.at if packed else None, shape

@@ -101,11 +101,9 @@ class Model(ABC):
         alternatives: int = 0,
         temperatures: Sequence[float] = (),
     ) -> list[Generation]:
-        """Greedy answers, one `Generation` a prompt. Generation ends at any string of `stop`.
-
-        With `temperatures` each answer has its `curve` (`temper`). The caller needs `alternatives`
-        likeliest tokens at each position, at most ten: ModelError from a model that gives fewer.
-        """
+        """Greedy answers, one `Generation` a prompt. Generation ends at any string of `stop`. With
+        `temperatures` each answer has its `curve` (`temper`). The caller needs `alternatives`
+        likeliest tokens at each position, at most ten: ModelError from a model that gives fewer."""
         settings = _decoding(max_new_tokens, stop)
         if temperatures:
             self.require("temper")

@@ -40,10 +40,8 @@ DTYPES = ("float32", "bfloat16", "float16")
 
 
 class Settings(BaseModel, frozen=True):
-    """A line of data/models.csv, by its columns: how a model is loaded and asked, and its size.
-
-    An unknown size is empty there, and 0 or "" here.
-    """
+    """A line of data/models.csv, by its columns: how a model is loaded and asked, and its size. An
+    unknown size is empty there, and 0 or "" here."""
 
     model: str  # the name it is loaded by, without a revision
     dtype: Literal[*DTYPES]  # type: ignore[valid-type]
@@ -181,10 +179,8 @@ EMBEDDED = {  # GGUF files; their SHA-256 is in data/models.csv
 
 @dataclass(frozen=True)
 class Weights:
-    """The place of a model's weights, which is known before anything is loaded.
-
-    Every process finds the same weights by `name`: a path is absolute, and a hub id has its commit.
-    """
+    """The place of a model's weights, which is known before anything is loaded. Every process finds
+    the same weights by `name`: a path is absolute, and a hub id has its commit."""
 
     name: str
     identity: str  # the part of a record's key that stands for them
@@ -331,11 +327,9 @@ _whole: set[Path] = set()
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """For transformers' `from_pretrained`: one thread at a time, and no progress bar.
-
-    transformers replaces methods of its own classes while it loads, and restores them afterwards. Two
-    threads at once restore each other's: then tied weights stay random in every later model.
-    """
+    """For transformers' `from_pretrained`: one thread at a time, and no progress bar. transformers
+    replaces methods of its own classes while it loads, and restores them afterwards. Two threads at
+    once restore each other's: then tied weights stay random in every later model."""
     from transformers.utils import logging
 
     with _one_at_a_time:
@@ -392,9 +386,7 @@ def _convert(parts: list[Path], work: Path) -> None:
 
 def chat_frame(tokenizer: Any) -> tuple[str, str] | None:
     """Text before and after the user's message under the tokenizer's chat template, if it has one.
-
-    A template that prints today's date prints TODAY: prompts are part of the records' keys.
-    """
+    A template that prints today's date prints TODAY: prompts are part of the records' keys."""
     if not tokenizer.chat_template:
         return None
     mark = "USER-MESSAGE"

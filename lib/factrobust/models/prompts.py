@@ -78,10 +78,8 @@ def render(
     prefixes: Sequence[str],
     chat: tuple[str, str] | None = None,
 ) -> list[str]:
-    """The prompt of each question. `chat` is the model's text around a user's message.
-
-    Raises ValueError for an unknown format, or a chat format without a template.
-    """
+    """The prompt of each question. `chat` is the model's text around a user's message. Raises
+    ValueError for an unknown format, or a chat format without a template."""
     if format not in FORMATS:
         raise ValueError(f"prompt format {format!r} is unknown; choose one of {', '.join(FORMATS)}")
     f = FORMATS[format]

@@ -162,11 +162,9 @@ def places() -> tuple[Path, Path]:
 
 
 def open_records() -> Records:
-    """The store that the environment variable FACTROBUST_RECORDS names.
-
-    Unset: the committed records first, then the working file. "fresh": only the working file.
-    "replay": only the committed records. A process reads these once.
-    """
+    """The store that the environment variable FACTROBUST_RECORDS names. Unset: the committed
+    records first, then the working file. "fresh": only the working file. "replay": only the
+    committed records. A process reads these once."""
     return _shared(os.environ.get("FACTROBUST_RECORDS", ""), *places())
 
 

@@ -73,9 +73,8 @@ class Encoder(Judge):
 
     def similarity(self, groups: Sequence[Sequence[str]]) -> np.ndarray:
         """Mean pairwise cosine of each group's texts (`text.int_sim`), in [-1, 1], float64 [group].
-
-        Values are rounded to float32. The order of texts and the white space around them do not count.
-        """
+        Values are rounded to float32. The order of texts and the white space around them do not
+        count."""
         ordered = [sorted(text.strip() for text in group) for group in groups]
         settings = json.dumps({"max_tokens": MAX_TOKENS})
         calls = [Call(self.fingerprint, "int_sim", json.dumps(g), settings) for g in ordered]

@@ -169,9 +169,7 @@ def _curves(
     logits: torch.Tensor, best: Any, grid: Sequence[float], norm: torch.Tensor
 ) -> tuple[np.ndarray, list[float]]:
     """log P_t of the likeliest token [node, temperature], and the entropy at t = 1 of each node.
-
-    That token's logit is 0. `norm` is the log of the sum of the logits' exponentials.
-    """
+    That token's logit is 0. `norm` is the log of the sum of the logits' exponentials."""
     # Ten tokens are enough where a whole vocabulary of tokens like the tenth would add nothing.
     grid = [max(t, EPSILON) for t in grid]
     tail = best.values[:, -1:].double() / torch.tensor(grid, device=logits.device)
@@ -188,10 +186,9 @@ def _curves(
 
 
 def sums_before(mass: torch.Tensor) -> torch.Tensor:
-    """Summed weight of the tokens before each block of STEP tokens, and of all: float64 [node, block].
-
-    `mass` [node, vocabulary] are the weights. Sums of 64 are float32, larger ones float64.
-    """
+    """Summed weight of the tokens before each block of STEP tokens, and of all: float64 [node,
+    block]. `mass` [node, vocabulary] are the weights. Sums of 64 are float32, larger ones
+    float64."""
     if spare := -mass.shape[1] % STEP:
         mass = torch.nn.functional.pad(mass, (0, spare))
     blocks = mass.unflatten(1, (-1, 64)).sum(dim=-1).unflatten(1, (-1, STEP // 64))
@@ -241,11 +238,9 @@ def floors(
     cuts: Mapping[str, float],
     falling: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The lowest logit that truncation leaves at each temperature, [row, temperature].
-
-    `shifted` are logits minus their maximum, [row, vocabulary], and `falling` the same in descending
-    order, if they are known. `Model.temper` explains `cuts`; tokens that tie with the last one stay.
-    """
+    """The lowest logit that truncation leaves at each temperature, [row, temperature]. `shifted`
+    are logits minus their maximum, [row, vocabulary], and `falling` the same in descending order,
+    if they are known. `Model.temper` explains `cuts`; tokens that tie with the last one stay."""
     low = torch.full((len(shifted), len(temperatures)), -torch.inf, device=shifted.device)
     if "top_k" in cuts:
         k = min(int(cuts["top_k"]), shifted.shape[1])

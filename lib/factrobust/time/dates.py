@@ -86,11 +86,9 @@ def classify(date: Span, start: Span, end: Span, *, rule: str = "strict") -> NDA
 
 
 def position(date: Span, start: Span, end: Span) -> tuple[NDArray, NDArray]:
-    """Where a date's middle lies: alpha, and the signed distance to the validity in years.
-
-    The validity runs from the start's first to the end's last day. alpha is -0.5 on the first day
-    and 0.5 on the last. years_off is 0 inside, negative before, positive after.
-    """
+    """Where a date's middle lies: alpha, and the signed distance to the validity in years. The
+    validity runs from the start's first to the end's last day. alpha is -0.5 on the first day and
+    0.5 on the last. years_off is 0 inside, negative before, positive after."""
     days = [side.astype(float) for side in (date[0], date[1], start[0], end[1])]
     length = days[3] - days[2]
     alpha = (days[0] + days[1] - days[2] - days[3]) / 2 / length
@@ -145,11 +143,8 @@ def grid(facts: pd.DataFrame, years: Sequence[int] = GRID) -> pd.DataFrame:
 
 def around(facts: pd.DataFrame, reach: int = 5) -> pd.DataFrame:
     """The years up to `reach` before and after each fact's start and end, strictly labelled:
-    `schemas.Dates`.
-
-    Each year once, none after YEARS; years are left out that are transitional, or may be correct
-    for another period of the fact.
-    """
+    `schemas.Dates`. Each year once, none after YEARS; years are left out that are transitional, or
+    may be correct for another period of the fact."""
     steps = [step for step in range(-reach, reach + 1) if step]
     bounds = facts[["start", "end"]].apply(lambda column: column.str[:4].astype(int))
     years = [

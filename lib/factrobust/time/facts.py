@@ -106,11 +106,9 @@ def complete(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def popularities(facts: pd.DataFrame) -> pd.DataFrame:
-    """The known popularities, a row a fact and what is popular: fact_id, what, popularity.
-
-    what is "subject (views)", "object (people)", ...: different counts are not compared. "subject"
-    and "object" stand where the table does not say what it counts; "fact" is the fact's own.
-    """
+    """The known popularities, a row a fact and what is popular: fact_id, what, popularity. what is
+    "subject (views)", "object (people)", ...: different counts are not compared. "subject" and
+    "object" stand where the table does not say what it counts; "fact" is the fact's own."""
     sides = facts.assign(fact_popularity=facts["popularity"], fact_counts="")
     parts = [
         sides[["fact_id"]].assign(
@@ -203,11 +201,9 @@ def _ends(terms: pd.DataFrame) -> pd.Series:
 
 
 def moments(terms: pd.DataFrame, n_years: int | None = None) -> pd.DataFrame:
-    """The years to ask for the holder: chain, term, year and holder, in their order.
-
-    At most `n_years` (None: all) of the calendar years wholly inside a term, evenly spaced; of one
-    the middle year, or the later of two. Raises ValueError for a number that is no count.
-    """
+    """The years to ask for the holder: chain, term, year and holder, in their order. At most
+    `n_years` (None: all) of the calendar years wholly inside a term, evenly spaced; of one the
+    middle year, or the later of two. Raises ValueError for a number that is no count."""
     need_count("n_years", n_years)
     inside = whole_years(terms["start"], _ends(terms))
     table = terms.loc[terms.index.repeat(inside)].reset_index(drop=True)

@@ -68,11 +68,9 @@ def match_table(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def chance(n_correct: int, n_incorrect: int) -> float:
-    """Probability 1 / C(n_correct + n_incorrect, n_correct) that all correct dates come first.
-
-    It holds for a random order without ties; smooth scores are robust by luck more often. NaN
-    without match.
-    """
+    """Probability 1 / C(n_correct + n_incorrect, n_correct) that all correct dates come first. It
+    holds for a random order without ties; smooth scores are robust by luck more often. NaN without
+    match."""
     if n_correct < 1 or n_incorrect < 1:
         return math.nan
     return 1 / math.comb(n_correct + n_incorrect, n_correct)

@@ -123,11 +123,9 @@ def power(
 
 
 def windows(scores: pd.DataFrame) -> pd.DataFrame:
-    """W and R of every block of a fact's dates that could be its validity (equations 1 and 2).
-
-    A row a cell and block: before (dates before it), true (it is the validity), win_rate (ties are
-    not won), robust (0 or 1). Cells are those of `in_time`.
-    """
+    """W and R of every block of a fact's dates that could be its validity (equations 1 and 2). A
+    row a cell and block: before (dates before it), true (it is the validity), win_rate (ties are
+    not won), robust (0 or 1). Cells are those of `in_time`."""
     rows = []
     for cell, values, k, first in in_time(scores):
         for before in range(1, len(values) - k):
@@ -151,11 +149,9 @@ def in_time(scores: pd.DataFrame) -> Iterator[tuple[Any, Array, int, int]]:
 
 
 def placebo(blocks: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
-    """The true row of each cell of `windows`, `names` or `steps` beside the mean of its others, exactly.
-
-    A row a cell, and for each measure win_rate, placebo_win_rate, win_rate_difference, robust, ...
-    Cells without another row are left out.
-    """
+    """The true row of each cell of `windows`, `names` or `steps` beside the mean of its others,
+    exactly. A row a cell, and for each measure win_rate, placebo_win_rate, win_rate_difference,
+    robust, ... Cells without another row are left out."""
     true, others = blocks[blocks["true"]], blocks[~blocks["true"]]
     cells = others.groupby(CELL, sort=False)[[*measures]].mean()
     table = true.set_index(CELL)[[*measures]].join(cells.add_prefix("placebo_"), how="inner")
@@ -258,11 +254,9 @@ def beaten(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def boundary_auc(scores: pd.DataFrame) -> pd.DataFrame:
-    """How well the dates at a boundary are told apart: a row a cell of the scores and boundary.
-
-    auc is the share of pairs in which the correct date is likelier than one before the "start", or
-    after the "end"; ties count half. Scores that only rise have 1 at the start and 0 at the end.
-    """
+    """How well the dates at a boundary are told apart: a row a cell of the scores and boundary. auc
+    is the share of pairs in which the correct date is likelier than one before the "start", or
+    after the "end"; ties count half. Scores that only rise have 1 at the start and 0 at the end."""
     table = beaten(scores)
     boundary = table["side"].map(BOUNDARIES)
     table = table.assign(auc=table["won"] + table["drawn"] / 2, boundary=boundary)

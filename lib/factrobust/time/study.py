@@ -91,10 +91,8 @@ class Study(study.Study):
 
 class Successions(study.Study):
     """Part 2: who held an office? All holders are scored, for `n_moments` years of each term.
-
     `offices` names the chains, [] all (ValueError for a wrong name). Holds the `terms`, the
-    `moments` that are asked for, and the `scores`.
-    """
+    `moments` that are asked for, and the `scores`."""
 
     cluster = "chain"
 

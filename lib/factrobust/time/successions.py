@@ -128,10 +128,8 @@ def usual_lengths(counts: NDArray[Any], most: int) -> NDArray[np.float64]:
 
 def posterior(evidence: NDArray[Any], prior: NDArray[Any]) -> NDArray[np.float64]:
     """P(term holds year), [year, term], of terms that follow each other and fill all years.
-
-    `evidence` [year, term] is the log weight of a term in a year, `prior` [n] the log probability of
-    a term of n years. Forward and backward sums of a semi-Markov chain.
-    """
+    `evidence` [year, term] is the log weight of a term in a year, `prior` [n] the log probability
+    of a term of n years. Forward and backward sums of a semi-Markov chain."""
     years, terms = evidence.shape
     sums = np.vstack([np.zeros(terms), evidence.cumsum(axis=0)])  # before each of years + 1 bounds
     length = np.arange(years + 1) - np.arange(years + 1)[:, None]  # [first, bound]

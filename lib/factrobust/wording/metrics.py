@@ -174,11 +174,9 @@ def one_answer(logprobs: pd.Series) -> pd.DataFrame:
 def predictors(
     marked: pd.DataFrame, answer_sets: pd.DataFrame, sample_sets: pd.DataFrame, bare: pd.DataFrame
 ) -> pd.DataFrame:
-    """A table `schemas.Groups`: is the original question answered, and what may predict it.
-
-    The sets are `schemas.AnswerSets` of the answers, of the samples with `clusters`
-    (`wording.probe.meanings`), and of the answers `without_question`.
-    """
+    """A table `schemas.Groups`: is the original question answered, and what may predict it. The
+    sets are `schemas.AnswerSets` of the answers, of the samples with `clusters`
+    (`wording.probe.meanings`), and of the answers `without_question`."""
     right = marked.set_index(KEY)["correct"]
     originals = marked[marked["variant"] == 0].set_index(KEY)
     texts, samples = (sets.set_index(KEY) for sets in (answer_sets, sample_sets))
@@ -224,11 +222,9 @@ def string_entropy(groups: Groups) -> Array:
 
 
 def rouge_l(groups: Groups) -> Array:
-    """Mean Rouge-L F over the pairs of each group's texts (Lin and Och, 2004), in [0, 1].
-
-    F is 2 l / (m + n) for texts of m and n normalised words with a longest common subsequence of l;
-    1 for two empty texts.
-    """
+    """Mean Rouge-L F over the pairs of each group's texts (Lin and Och, 2004), in [0, 1]. F is 2 l
+    / (m + n) for texts of m and n normalised words with a longest common subsequence of l; 1 for
+    two empty texts."""
     sums = [sum(starmap(_rouge, combinations(map(normalise, texts), 2))) for texts in groups]
     return per_pair(2 * np.array(sums), [len(texts) for texts in groups])
 

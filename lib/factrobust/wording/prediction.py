@@ -22,11 +22,9 @@ UNSEEN = "none: the category is not among the rows fitted on"
 
 
 def folds(groups: pd.DataFrame, k: int, seed: int | str = 0) -> NDArray[np.int64]:
-    """Fold 0 ... k - 1 of each row, [row], stratified by relation and outcome.
-
-    Rows of a stratum are ordered by a hash of seed and group_id and dealt out in turn: the folds'
-    sizes, and their shares of a stratum, differ by at most 1.
-    """
+    """Fold 0 ... k - 1 of each row, [row], stratified by relation and outcome. Rows of a stratum
+    are ordered by a hash of seed and group_id and dealt out in turn: the folds' sizes, and their
+    shares of a stratum, differ by at most 1."""
     drawn = [draws.hash48(seed, name) for name in groups["group_id"]]
     strata = [pd.factorize(groups[name], sort=True)[0] for name in ("correct", "relation")]
     order = np.lexsort([np.array(drawn), *strata])
@@ -44,11 +42,9 @@ def cross_validate(
     seed: int = 0,
     interactions: bool = True,
 ) -> pd.DataFrame:
-    """Out-of-fold probabilities of every question from `repeats` stratified k-fold splits.
-
-    QCat by itself is `relation_share`. prior is the share of right answers in the training rows.
-    The probability is NaN where nothing can be fitted or the category is new; `fit` says why.
-    """
+    """Out-of-fold probabilities of every question from `repeats` stratified k-fold splits. QCat by
+    itself is `relation_share`. prior is the share of right answers in the training rows. The
+    probability is NaN where nothing can be fitted or the category is new; `fit` says why."""
     tables = []
     for (_, part), repeat in product(groups.groupby("model", sort=False), range(repeats)):
         fold = folds(part, k, f"{seed}/{repeat}")

@@ -59,10 +59,8 @@ def fit(
     groups: pd.DataFrame, predictors: Sequence[str] = FULL, *, interactions: bool = True
 ) -> Fit:
     """Fit correctness on the predictors, one row a question of one model, which is not `undefined`.
-
     Without `interactions`, QCat only moves the intercept. A numeric predictor that does not vary
-    becomes 0 and is reported as collinear; a single category is left to the intercept.
-    """
+    becomes 0 and is reported as collinear; a single category is left to the intercept."""
     frame = _frame(groups, predictors)
     numeric = frame.drop(columns="QCat", errors="ignore")
     correct = groups["correct"].to_numpy(dtype=float)
@@ -210,11 +208,9 @@ def wald(fitted: Fit) -> pd.DataFrame:
 def within(
     groups: pd.DataFrame, relations: Sequence[str], predictors: Sequence[str] = NUMERIC
 ) -> pd.DataFrame:
-    """Coefficients of regressions inside single categories, one fit each (table 7).
-
-    Predictors are standardised within the category. A category with all answers right or all wrong
-    has one row without numbers, with the reason in `fit`.
-    """
+    """Coefficients of regressions inside single categories, one fit each (table 7). Predictors are
+    standardised within the category. A category with all answers right or all wrong has one row
+    without numbers, with the reason in `fit`."""
     tables = []
     for (model, questions), relation in product(groups.groupby("model", sort=False), relations):
         part = questions[questions["relation"] == relation]
