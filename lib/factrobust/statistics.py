@@ -6,10 +6,8 @@ bootstrap: Davison and Hinkley, Bootstrap Methods and their Application, 1997, s
 interval runs between the 0.025 and 0.975 quantiles of the statistic over the resamples. Rows are
 sorted before anything is drawn, so that their order does not count.
 
-Edge cases in the whole module:
-- No rows: everything is NaN, and n is 0. One fact: low and high are NaN.
-- All values are equal: low = high. But shares that are all 0 or all 1 have the exact binomial
-  bounds, with the groups as trials, because no resample can show another value.
+Without a row everything is NaN and n 0; with one fact low and high are NaN. Shares that are all 0 or
+all 1 have exact binomial bounds, with the groups as trials: no resample can show another value.
 """
 
 import functools

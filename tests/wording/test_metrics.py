@@ -171,7 +171,8 @@ def test_equal_pairs_and_entropy_by_hand():
     quarter = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
     third = -(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3))
     entropies = [quarter, np.log(2), third, 0, np.nan, np.nan]
-    assert metrics.string_entropy(groups).tolist() == pytest.approx(entropies, nan_ok=True)
+    members = [[0, 0, 0, 1], [0, 1], [0, 0, 1], [0, 0], [0], []]
+    assert metrics.cluster_entropy(members).tolist() == pytest.approx(entropies, nan_ok=True)
     assert metrics.cluster_entropy([[0, 1, 1, 2]]).tolist() == pytest.approx([1.5 * np.log(2)])
 
 

@@ -1,9 +1,8 @@
 """How well do scores and probabilities tell that an answer came from the context (thesis, 6.1.3)?
 
 A case is an answer with its outcome `from_context`. On the thesis's questions it is told by words
-(`cases`); where the context's answers were exchanged, by what followed (`caused`), and there every way
-of telling is a logistic regression on `features`, fitted on other relations than it is tested on
-(`held_out`) and scored by `scores_table` and, where it matters, by `strata`.
+(`cases`); where the context's answers were exchanged, by what followed (`caused`). There every way of
+telling is a logistic regression on `features`, fitted on other relations than it is tested on.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,15 +1,14 @@
 """Does an answer come from memory or from the context (thesis, 3.2.2 and 3.3)?
 
 Responses of `context.probe.ask` become results with perplexities (`measured`), and marked results
-with the source of each answer (`mark_sources`). Two rules of `context.rules` tell sources (`rule`):
+with the source of each answer (`mark_sources`). A `rule` tells sources:
 
 "published" is the thesis's code. Source: `published_source`. Preference: parametric if P4 > P3,
 which says nothing of the parametric answer; a missing perplexity is contextual.
 
-"robust" is the default. Source: `decide`; "same" rows, where parametric and counterfactual answers
-say the same, are left out of every share. Preference: the text's definition (3.3.3, figure 4),
-parametric if P2 < P3, contextual if P2 > P3, "tie" if equal (as answers of one token), missing if
-one is missing.
+"robust" is ours. Source: `decide`; "same" rows, where parametric and counterfactual answers say the
+same, are left out of every share. Preference: the text's definition (3.3.3, figure 4), parametric if
+P2 < P3, contextual if P2 > P3, "tie" if equal (as answers of one token), missing if one is missing.
 """
 
 from collections.abc import Iterator, Sequence

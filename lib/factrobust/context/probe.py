@@ -2,9 +2,8 @@
 
 The parametric answer p is greedy without context; the counterfactual q is the parametric answer to
 the same base question about another object (`ask`), or what the context states (`ask_known`); the
-contextual answer is greedy with q in the context. `context.metrics.measured` makes perplexities of
-log-probabilities (the thesis, table 6; P4 has no name there), with Q the prompt without context and
-Q' with it:
+contextual answer is greedy with q in the context. Perplexities (the thesis, table 6; P4 has no name
+there) are, with Q the prompt without context and Q' with it:
 
     P0 = PPL(p | Q)    P1 = PPL(q | Q)    P2 = PPL(p | Q')    P3 = PPL(q | Q')    P4 = PPL(answer | Q')
 """

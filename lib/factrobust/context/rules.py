@@ -4,10 +4,9 @@ Three rules compare the parametric answer, the counterfactual and the answer giv
 `published_source` is the thesis's code (listing 5), `text_source` its text, `decide` ours, which
 compares what answers name (`named`). `verdicts` holds them against hand labels.
 
-The rules read English. Of the thesis's seven kinds of others (tables 13 to 16) they tell 1, 4 (by
-negations), 5 and 7 by words, kind 3 only by a shared unit ("70 years" after "100 years", where
-memory said "12 months"). Kind 6 needs the right answers. Names are not translated, units not
-converted.
+The rules read English. Of the thesis's seven kinds of others (tables 13 to 16) they tell 1, 4, 5 and 7
+by words, kind 3 only by a shared unit ("70 years" after "100 years", where memory said "12 months").
+Kind 6 needs the right answers. Names are not translated, units not converted.
 """
 
 import re

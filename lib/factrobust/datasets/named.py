@@ -1,9 +1,9 @@
 """Data by the names of their sets: what a notebook's parameter `data` can say.
 
 A name is "embedded" (this repository's data), one of WORLDS (`datasets.world`), that of an official
-data set (`official.SETS`: the hub's copy or its cache, at the pinned revision), the same with a revision
-("squad@7b6d24c...") or a file ("squad:dev-v1.1.json"), or a CSV of your own ("my-facts.csv"). A path that
-is not absolute begins in the repository's folder. An unknown name raises ValueError.
+data set (`official.SETS`: the hub's copy or its cache, at the pinned revision), also with a revision
+("squad@7b6d24c...") or a file ("squad:dev-v1.1.json"), or a CSV of your own. A path that is not
+absolute begins in the repository's folder. An unknown name raises ValueError.
 """
 
 import re

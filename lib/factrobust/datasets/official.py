@@ -94,14 +94,9 @@ def texts_of(cell: str) -> list[str]:
     return [text for text in dict.fromkeys(text.strip(BLANK) for text in json.loads(cell)) if text]
 
 
-def _popqa_relations() -> pd.Index:
-    relations = fact_tables.load_relations()
-    return relations.index[relations["popqa"]]
-
-
 FILLED = tables.filled("remove the row")
 _KNOWN = pa.Check(
-    lambda cells: cells.str.replace(" ", "_").isin(_popqa_relations()),
+    lambda x: x.str.replace(" ", "_").isin(fact_tables.load_relations().query("popqa").index),
     error="is none of PopQA's 16; remove the row",
 )
 SHARED = {"id": FILLED, "prop": _KNOWN, "possible_answers": FILLED}

@@ -16,11 +16,6 @@ D_VALUES = (1, 2, 5, 10, 50)  # table 1
 THRESHOLD = 0.5  # of the accuracy, below which a fact is broken
 
 
-def answer_entropy(top_logprobs: Sequence[Sequence[float]]) -> float:
-    """Mean entropy over the answer's tokens (4.3); nan for an answer without tokens."""
-    return float(np.mean([*map(top_entropy, top_logprobs)])) if len(top_logprobs) else float("nan")
-
-
 def first_break(temperatures: ArrayLike, accuracy: ArrayLike) -> float:
     """The paper's t_b: the lowest of the ascending `temperatures` [t] at which the `accuracy` [t]
     is below THRESHOLD; inf if there is none."""
@@ -107,7 +102,7 @@ def mark_greedy(responses: pd.DataFrame, *, whole_words: bool = True) -> pd.Data
     return responses.assign(
         exact_match=np.array([text.exact_match(t, a) for t, a in pairs], dtype=bool),
         contains=np.array(contains, dtype=bool),  # also without a response
-        entropy=[answer_entropy(top) for top in responses["top_logprobs"]],
+        entropy=[np.mean([*map(top_entropy, t)] or [np.nan]) for t in responses["top_logprobs"]],
     )
 
 

@@ -16,10 +16,8 @@ from scipy.special import betaincinv, expit
 from scipy.stats import binomtest, rankdata
 
 from factrobust import statistics
-from factrobust.statistics import TAILS, Interval, bootstrap_correlation, exact_table
+from factrobust.statistics import TAILS, Array, Interval, bootstrap_correlation, exact_table
 from factrobust.tables import melted
-
-Array = NDArray[np.float64]
 
 
 def hill(

@@ -3,12 +3,10 @@
     {url: https://api.openai.com/v1, model: gpt-4o-mini-2024-07-18, key_env: OPENAI_API_KEY}
     {url: http://localhost:8000/v1, model: meta-llama/Llama-3.1-8B, api: completions, concurrency: 32}
 
-`Endpoint` lists what such a mapping may hold. Servers differ in what they can do, and few say so. So
-the first request of an operation goes alone and asks for everything. What the server refuses by name is
-left out from then on, and each answer lists it (`Generation.refused`).
-
-Randomness is the server's: a seed goes with each request, which servers use as they like. Even greedy
-answers may depend on what else a server computes. Recorded answers do not change.
+Servers differ in what they can do, and few say so. So the first request of an operation goes alone and
+asks for everything. What the server refuses by name is left out from then on, and each answer lists it
+(`Generation.refused`). Randomness is the server's: a seed goes with each request, which servers use as
+they like, and even greedy answers may depend on what else a server computes.
 """
 
 import hashlib

@@ -1,8 +1,7 @@
 """How a question becomes a prompt: every format in one place.
 
-`two-shot` is paper 1's: two worked examples, then the question. Small instruction-tuned models answer
-in sentences. For them `chat-prefix` begins the assistant's turn ("The capital of Kenya is"): part 1
-needs the answer to come first.
+`two-shot` is paper 1's: two worked examples, then the question. Small tuned models answer in sentences:
+for them `chat-prefix` begins the assistant's turn ("The capital of Kenya is").
 """
 
 from collections.abc import Iterator, Sequence

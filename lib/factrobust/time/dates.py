@@ -69,9 +69,8 @@ def _take(span: Span, rows: NDArray[np.intp]) -> Span:
 def classify(date: Span, start: Span, end: Span, *, rule: str = "strict") -> NDArray[np.str_]:
     """Label each date "correct", "incorrect" or "transitional" for a fact valid from start to end.
 
-    rule="strict": correct dates lie wholly between the bounds, incorrect ones wholly outside; a
-    date that shares a day with a bound is transitional, because the change came on some day of the
-    bound.
+    rule="strict": correct dates lie wholly between the bounds, incorrect ones wholly outside; one that
+    shares a day with a bound is transitional, because the change came on some day of the bound.
 
     rule="published" (the authors' code): the period runs from the start's first day to the end's
     last. Dates wholly within are correct, disjoint ones incorrect, others transitional. So the
@@ -105,9 +104,8 @@ def sample_dates(facts: pd.DataFrame, *, rule: str = "strict", seed: int = 0) ->
     alpha = -5, -4.95, ..., 5 gives days, and these give years, once each, within YEARS. Each year
     is tested by itself, by a month of it, and by a day of that month, drawn by a hash of (seed,
     fact_id, year); the authors draw from one stream. As in their code, rule="published" leaves out
-    the month and the day of a transitional year. An incorrect date is left out if it is not
-    incorrect for another period of the same subject, relation and object. Raises ValueError for a
-    bound that is no date.
+    the month and the day of a transitional year. Incorrect dates are so for all periods of the same
+    subject, relation and object. Raises ValueError for a bound that is no date.
     """
     start, end = parse(facts["start"]), parse(facts["end"])
     fact, years = _years(start[0], end[1])

@@ -47,10 +47,9 @@ def load_temporal_relations() -> pd.DataFrame:
 def load_temporal_facts(path: str | Path | None = None) -> pd.DataFrame:
     """Return temporal facts, in the file's order: a table `schemas.TemporalFacts`.
 
-    `path` is a CSV of your own (default: the embedded table) with at least subject, relation,
-    object, start and end. fact_id is made of relation, subject and object (and start, if they
-    repeat), popularity the mean of the other two where both count the same, else NaN; the rest is
-    empty.
+    `path` is a CSV of your own (default: the embedded table) with at least subject, relation, object,
+    start and end. fact_id is made of relation, subject and object (and start, if they repeat),
+    popularity the mean of the other two where both count the same, else NaN; the rest is empty.
 
     Raises FactsError with file and line for a bad file: a bound that is missing or no date, an end
     before the start, a period without a whole calendar year inside, a repeated fact, a relation
@@ -241,11 +240,10 @@ def timestress(files: list[Path], source: str, *, as_paper: bool = False) -> Loa
     With `as_paper`, of the paper's six relations the 100 most popular facts each: the set was
     published later, and they need not be the paper's own.
 
-    The facts are `schemas.TemporalFacts`, with the authors' question, to go on after a date, and an
-    empty prefix; popularity is log10 of FactPop, the geometric mean of the visits to both pages.
-    The dates are `schemas.Dates` with the authors' labels (rule "published"). Left out and counted:
-    "no context" (a question without a date), "discarded" (month and day of a transitional year),
-    "before year 1".
+    The facts are `schemas.TemporalFacts` with the authors' question, to go on after a date, and an
+    empty prefix; popularity is log10 of FactPop, the geometric mean of the visits to both pages. The
+    dates are `schemas.Dates` with the authors' labels. Left out and counted: "no context" (without a
+    date), "discarded" (month and day of a transitional year), "before year 1".
     """
     parts = [read_rows(path, _STRESS) for path in files]
     rows = pd.concat(parts, ignore_index=True).rename(columns=TIMESTRESS)

@@ -4,8 +4,6 @@ Two nulls for the win rate W and the robustness R of a fact. **Wrong names** (th
 objects of the relation under the same dates (`names`); what a date does to any name is in both.
 **Other years**: in order of time, a fact's correct dates are one block among its incorrect ones, and
 any other block of as many dates, with a date on both sides, could be its validity (`windows`).
-`steps` asks for the boundary alone: is a score higher just inside than a line through the years says?
-`power` plants rises of known size.
 """
 
 import math

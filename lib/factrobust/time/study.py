@@ -17,11 +17,9 @@ class Study(study.Study):
 
     `n_facts` facts are asked at the year, `n_fine` of them at the month and the day, too; `limit`
     names a parameter with the number of facts at all three precisions instead. n_correct and
-    n_incorrect thin the dates (`time.dates.thinned`); with `tuned`, only models with a chat
-    template (LacksError if there is none); with a parameter `n_others`, as many wrong names are scored
-    at the year.
-
-    Holds the `facts`, the `dates` and `statements` about them, and their `scores`.
+    n_incorrect thin the dates (`time.dates.thinned`), `n_others` wrong names are scored at the year;
+    with `tuned`, only models with a chat template are asked (LacksError if there is none). Holds the
+    `facts`, the `dates` and `statements` about them, and their `scores`.
     """
 
     cluster = "subject"

@@ -18,14 +18,7 @@ from scipy.special import log_ndtr, logsumexp
 
 from factrobust import draws
 from factrobust.regression import PRIOR_SD
-from factrobust.statistics import (
-    Array,
-    Interval,
-    bootstrap_statistic,
-    correlations,
-    exact_table,
-    ratio,
-)
+from factrobust.statistics import Array, bootstrap_statistic, correlations, exact_table, ratio
 from factrobust.tables import TooFewError, stacked
 from factrobust.text import Groups, contains, normalise, per_pair
 
@@ -183,7 +176,7 @@ def predictors(
     texts["agreement"] = equal_pairs(texts["texts"].tolist())
     drawn = samples["texts"].tolist()
     samples = samples.assign(
-        string_entropy=string_entropy(drawn),
+        string_entropy=cluster_entropy([[*map(normalise, texts)] for texts in drawn]),
         semantic_entropy=cluster_entropy(samples["clusters"].tolist()),
         rouge_l=rouge_l(drawn),
     )
@@ -214,11 +207,6 @@ def cluster_entropy(groups: Sequence[Sequence[Hashable]]) -> Array:
     of samples it is the semantic entropy of Farquhar et al. (2024)."""
     counts = [_counts(members) for members in groups]
     return np.array([c / c.sum() @ np.log(c.sum() / c) if c.sum() > 1 else np.nan for c in counts])
-
-
-def string_entropy(groups: Groups) -> Array:
-    """`cluster_entropy` of normalised texts."""
-    return cluster_entropy([list(map(normalise, texts)) for texts in groups])
 
 
 def rouge_l(groups: Groups) -> Array:
@@ -344,7 +332,7 @@ def variance_shares(marked: pd.DataFrame, *, n_boot: int = 2000, seed: int = 0) 
             squares, parts, chance = map(np.array, zip(*found.values(), strict=True))
             sums = squares.sum(0), parts.sum(0), chance.sum(0)
             rows += _rows((model, "all"), added, parts, *sums, n_boot)
-    columns = ["model", "relation", "source", "squares", "share", *Interval._fields[1:], "p"]
+    columns = ["model", "relation", "source", "squares", "share", "low", "high", "n", "p"]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -1,11 +1,10 @@
 """Will a model answer a question correctly? Paper 3's logistic regression (4.2): fitted, applied,
 read.
 
-Predictors have the paper's names: QCat (category), SPop (log of the subject's popularity), SCons
-and Cert, or those of numeric columns. With QCat, each numeric predictor has a slope in each
-category: correct ~ QCat*log_SPop + QCat*SCons + QCat*Cert. Numeric predictors are standardised on
-the rows fitted on. Rows are questions (`schemas.Groups`). A fit without a finite or unique maximum
-is penalised (`factrobust.regression`); `fit` says so.
+Predictors have the paper's names: QCat (category), SPop (log of the subject's popularity), SCons and
+Cert, or those of numeric columns, which are standardised on the rows fitted on (questions of
+`schemas.Groups`). With QCat, each has a slope in each category: correct ~ QCat*log_SPop + QCat*SCons
++ QCat*Cert. A fit without a finite or unique maximum is penalised (`factrobust.regression`).
 """
 
 import re
