@@ -201,7 +201,8 @@ def compared(found: pd.DataFrame, column: str, above: str, below: str) -> pd.Dat
     one, other = (found[found[column] == value].set_index("model") for value in (above, below))
     widths = [np.log(part["high"] / part["low"]) / 2 for part in (one, other)]
     mean, factor = one["mean"] / other["mean"], np.exp(np.hypot(*widths))
-    return wide.assign(mean=mean, low=mean / factor, high=mean * factor)
+    table = wide.assign(mean=mean, low=mean / factor, high=mean * factor)
+    return table.rename_axis(columns=None)
 
 
 def by_date(rows: pd.DataFrame) -> pd.DataFrame:
