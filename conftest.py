@@ -22,6 +22,7 @@ from unittest import mock
 
 import pytest
 
+from factrobust.reproduce import forks
 from factrobust.reproduce.compare import NUMBER, close, compare_tables, held_by_git, present
 from factrobust.reproduce.notebook import clean_outputs, kernel_environment
 from factrobust.reproduce.profiles import Mode
@@ -41,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from nbval import plugin
 
+    forks.use()
     start_kernel = plugin.IPyNbFile.setup
     collect_cells = plugin.IPyNbFile.collect
     compare_exactly = plugin.IPyNbCell.compare_outputs

@@ -31,6 +31,7 @@ from tqdm.std import tqdm
 from factrobust.models.cluster import cluster
 from factrobust.models.records import Records, RecordsError
 from factrobust.paths import ROOT
+from factrobust.reproduce import forks
 from factrobust.reproduce.compare import differences, held_by_git, present
 from factrobust.reproduce.notebook import kernel_environment, normalise, read_canonical, to_text
 from factrobust.reproduce.profiles import LAPTOP, Mode, find_notebooks, parameters
@@ -213,6 +214,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     """Command line. Exit status: 0 done, 1 a notebook failed, 2 bad request, 130 stopped."""
     options = _parser().parse_args(arguments)
     mode = Mode(root.resolve(), options.profile, options.replay)
+    forks.use()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
         values = parameters(mode.root, mode.profile)

@@ -1,0 +1,109 @@
+"""Kernels that are forks of one process, which has imported what every notebook imports.
+
+Imports took a third of a replay. A fork has them at once, and shares their memory. Only libraries of
+others are imported before, so that what a notebook reads is noted as its own.
+"""
+
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from importlib.metadata import EntryPoint
+from typing import Any
+
+from jupyter_client.connect import KernelConnectionInfo
+from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
+
+SERVER = [sys.executable, "-m", __name__]
+
+
+def use() -> None:
+    """From here on this process forks its kernels, but only on Linux: Apple's own libraries cannot be
+    forked."""
+    if sys.platform == "linux":
+        factory = KernelProvisionerFactory.instance()
+        factory.provisioners["forked"] = EntryPoint("forked", f"{__name__}:Forked", "")
+        factory.default_provisioner_name = "forked"
+
+
+class Forked(LocalProvisioner):
+    """A kernel that the server forks, as jupyter_client asks for one."""
+
+    server: subprocess.Popen[str] | None = None
+    lock = threading.Lock()
+
+    async def launch_kernel(self, cmd: list[str], **how: Any) -> KernelConnectionInfo:
+        env, cwd = dict(how["env"]), str(how.get("cwd") or os.getcwd())
+        with Forked.lock:
+            if Forked.server is None or Forked.server.poll() is not None:
+                pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+                Forked.server = subprocess.Popen(SERVER, env=env, **pipes)
+            asked, told = Forked.server.stdin, Forked.server.stdout
+            print(json.dumps([cmd[3:], cwd, env]), file=asked, flush=True)
+            self.pid = self.pgid = int(told.readline()) if told else 0
+        process: Any = Fork(self.pid)
+        self.process = process
+        self.cwd = cwd
+        return self.connection_info
+
+
+class Fork:
+    """What jupyter_client wants of a process that it did not start itself. Its exit status is not known."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return 0
+        return None
+
+    wait = poll  # it is asked for after the end alone
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+def main() -> None:
+    """Fork a kernel for each line that is read, a JSON list of its arguments, folder and environment, and
+    print its process. Ends with its input."""
+    import matplotlib_inline.backend_inline  # noqa: F401
+    import pandera.pandas  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+    import scipy.stats  # noqa: F401
+    import seaborn  # noqa: F401
+    from ipykernel import kernelapp
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries kernels that ended
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's, which ends this
+    gc.freeze()
+    for line in sys.stdin:
+        arguments, cwd, env = json.loads(line)
+        if pid := os.fork():
+            print(pid, flush=True)
+            continue
+        os.setsid()  # it is signalled with the processes that it starts
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.dup2(2, 1)  # the server's output is for numbers of processes
+        os.environ.clear()
+        os.environ.update(env)
+        os.chdir(cwd)
+        # As pandas decides where it is imported in a kernel, and not before.
+        sys.modules["pandas"].set_option("display.max_columns", 20)
+        watched = f"--IPKernelApp.parent_handle={os.getppid()}"  # with whose end it ends
+        sys.argv[1:] = arguments
+        kernelapp.launch_new_instance(argv=[*arguments, watched])
+        return
+
+
+if __name__ == "__main__":
+    main()
