@@ -16,6 +16,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+from unittest import mock
 
 import pandas as pd
 from filelock import FileLock
@@ -368,14 +369,21 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _convert(parts: list[Path], work: Path) -> None:
+    import gguf
+    import numpy as np
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     work.mkdir()
     whole = work / "model.gguf"
     whole.write_bytes(b"".join(map(Path.read_bytes, parts)))
-    tokenizer = AutoTokenizer.from_pretrained(work, gguf_file=whole.name)
-    network = AutoModelForCausalLM.from_pretrained(work, gguf_file=whole.name, dtype=torch.float32)
+    # transformers reads the file three times, with 262,000 tokens, each a slice of a slow kind of array.
+    once = mock.patch.object(gguf, "GGUFReader", cache(gguf.GGUFReader))
+    plain = mock.patch.object(np, "memmap", lambda file, **_: np.fromfile(file, dtype=np.uint8))
+    with once, plain:
+        tokenizer = AutoTokenizer.from_pretrained(work, gguf_file=whole.name)
+        how: dict[str, Any] = {"gguf_file": whole.name, "dtype": torch.float32}
+        network = AutoModelForCausalLM.from_pretrained(work, **how)
     # Else save_pretrained takes the network for a quantised one, and refuses.
     network.hf_quantizer = None
     del network.config.quantization_config
