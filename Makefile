@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce replay plan test commands lab bench restore records grow lint normalise constraints clean read book course
+.PHONY: help env reproduce replay plan test commands lab bench restore records grow card diff answers lint normalise constraints clean read book course
 
 PYTHON  ?= python3
 PROFILE ?= laptop
@@ -78,6 +78,17 @@ records: $(READY) ## rewrite data/records from the answers that `make reproduce`
 
 grow: $(READY) ## train the models of data/world/ anew and compare their curves (MODEL=world-s: this one; MODEL=a folder: teach it the town)
 	@"$(PY)" data/grow_models.py $(MODEL)
+
+TOGETHER = "$(PY)" data/make_cards.py
+
+card: $(READY) ## what a model knows and what makes it lose that (MODEL=gemma-3-270m DATA=mine.csv): build/cards
+	@$(TOGETHER) card "$(MODEL)" --data "$(DATA)"
+
+diff: $(READY) ## what was lost from one model to another (A=... B='gemma-3-270m~round 4' FAIL_IF='known_drop>0.05')
+	@$(TOGETHER) diff "$(A)" "$(B)" --data "$(DATA)" --fail-if "$(FAIL_IF)"
+
+answers: $(READY) ## every recorded question and answer, as parquet and CSV: build/answers
+	@$(TOGETHER) answers
 
 lab: $(READY) ## open JupyterLab on the first notebook
 	@"$(PY)" -m jupyterlab notebooks/0-start-here.ipynb

@@ -67,6 +67,10 @@ COMMANDS = [
     Command(reproduce("", "nothing*"), 2, "matches 'notebooks/nothing*'"),
     Command("make grow MODEL=world-s", prints="world-s"),
     Command("make grow MODEL=world-x", 2, "world-x"),
+    Command("make card MODEL=world-s", prints="are known"),
+    Command("make card MODEL=world-x", 2, "no model is called 'world-x'"),
+    Command("make diff A=world-s B='world-s~round 2' FAIL_IF='known_drop>0.9'", prints="drop"),
+    Command("make answers", prints="answers.csv"),
     Command("make restore", 0, "answers are in"),
     Command("make records", 1, "run `make reproduce` first"),  # of all notebooks
     Command("make replay", prints="numbers in"), Command("make normalise"), Command("make clean"),

@@ -45,6 +45,13 @@ QUOTED = """
 5 exposure: spaced sentences from which on half of the facts are right ; 5-exposure/table-one-half ; told == 'spaced' and model in @SIZES
 5 exposure: sentences, at all times, from which on half of the facts are kept against a false context ; 5-exposure/table-keeping ; what == 'half are kept' and model in @SIZES
 5 exposure: right at the date asked for, minus the same with the dates swapped ; 5-exposure/table-when ; answer == 'beyond' and model in @SIZES
+6 together: still right in other wordings, mean of five ; 6-together/table-ways ; way == 'other wordings'
+6 together: behind a sentence about another subject ; 6-together/table-ways ; way == 'an irrelevant context'
+6 together: behind a false sentence ; 6-together/table-ways ; way == 'a false context'
+6 together: after rounding the weights to 4 bits ; 6-together/table-share ; way == 'round' and dose == 4
+6 together: AUC within relations, as a sign of what survives a change of the weights, of log P ; 6-together/table-pooled ; predictor == 'logprob' and measure == 'auc_within'
+6 together: the same of the FRS ; 6-together/table-pooled ; predictor == 'frs' and measure == 'auc_within'
+6 together: the same of the share of right wordings ; 6-together/table-pooled ; predictor == 'wordings' and measure == 'auc_within'
 """
 
 SIZES = ["world-s", "world-m", "world-l"]  # of the models grown on the invented world

@@ -4,12 +4,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "ground", "load_model"]
-WHERE = {"ground": "factrobust.context.grounding", "load_model": "factrobust.models.load"}
+__all__ = ["__version__", "answers", "card", "diff", "ground", "load_model"]
+WHERE = {
+    "answers": "factrobust.together.answers",
+    "card": "factrobust.together.card",
+    "diff": "factrobust.together.compare",
+    "ground": "factrobust.context.grounding",
+    "load_model": "factrobust.models.load",
+}
 
 if TYPE_CHECKING:
     from factrobust.context.grounding import ground
     from factrobust.models.load import load_model
+    from factrobust.together.answers import answers
+    from factrobust.together.card import card
+    from factrobust.together.compare import diff
 
 
 def __getattr__(name: str) -> Any:

@@ -94,7 +94,11 @@ def read_settings(path: Path) -> dict[str, Settings]:
 
 
 def load_model(
-    name: str | Mapping[str, Any], *, dtype: str | None = None, records: Records | None = None
+    name: str | Mapping[str, Any],
+    *,
+    dtype: str | None = None,
+    records: Records | None = None,
+    change: tuple[str, Callable[[Any], None]] | None = None,
 ) -> Model:
     """The model of that name.
 
@@ -108,12 +112,22 @@ def load_model(
     With `records`, answers come from the store, and only missing ones from the model; from the workers
     of the cluster FACTROBUST_CLUSTER, if that is set.
 
+    `change` is a name, which becomes part of the fingerprint, and a function that changes the weights
+    of the network in place, before it is asked.
+
     Raises ModelError for other names, and for weights that are not the pinned ones.
     """
     if isinstance(name, Mapping):
+        if change:
+            raise ModelError(
+                f"{name.get('model')} is behind an endpoint, where weights stay as they are"
+            )
         about, load = _at_endpoint(name, dtype)
     else:
-        about, load = _of_weights(name, dtype, records)
+        about, load = _of_weights(name, dtype, None if change else records)
+        if change:
+            about["fingerprint"] += f" {change[0]}"
+            load = partial(load, change=change[1])
     if records is None:
         return load(**about)
     return RecordedModel(records, partial(load, **about), **about)
@@ -427,7 +441,9 @@ def tuned_pairs(sizes: pd.DataFrame) -> list[tuple[str, str]]:
     return list(zip(pairs["model_x"], pairs["model_y"], strict=True))
 
 
-def _in_memory(weights: Weights, dtype: str, **about: Any) -> Model:
+def _in_memory(
+    weights: Weights, dtype: str, change: Callable[[Any], None] | None = None, **about: Any
+) -> Model:
     """The model in memory, on the GPUs if there are any; ModelError for an unsupported architecture."""
     if find_spec("torch") is None:
         raise ModelError(
@@ -459,6 +475,8 @@ def _in_memory(weights: Weights, dtype: str, **about: Any) -> Model:
             from peft import PeftModel
 
             network = PeftModel.from_pretrained(network, adapter).merge_and_unload()
+        if change:
+            change(network)
         model = kind(network, _tokenizer(weights), **about)
         prepack(network)  # once its own logits have been checked
         return model

@@ -1,0 +1,79 @@
+"""What people do to weights: round them to a few bits, prune them, disturb them.
+
+Changed are the matrices of the linear layers: neither embeddings, nor the head, nor norms. The change
+is made in float32, as `transformers` reads the weights, and is part of the model's fingerprint.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from factrobust.models.interface import Model, ModelError
+from factrobust.models.load import load_model
+from factrobust.models.records import open_records
+
+GROUP = 32  # weights of a row that share a scale
+# llama.cpp's formats of so many bits, which its own package makes.
+LLAMA_CPP: dict[float, str] = {8: "Q8_0", 5: "Q5_0", 4: "Q4_0"}
+KEPT = ("embed", "lm_head", "shared")  # parts of names of matrices that stay
+LIMITS = {"round": (2, 16), "prune": (0, 0.99), "noise": (0, 10)}
+
+
+class Damage(NamedTuple):
+    """A way to change weights and its dose: "round" to so many bits (in llama.cpp's format where it has
+    one, else to nearest), "prune" a share of each matrix, "noise" of so many standard deviations of
+    each matrix, in the draw `seed`."""
+
+    way: str
+    dose: float
+    seed: int = 0
+
+    @property
+    def label(self) -> str:
+        """As it stands in fingerprints: "round 4", "noise 0.05 draw 1"."""
+        return f"{self.way} {self.dose:g}" + (f" draw {self.seed}" if self.way == "noise" else "")
+
+
+def damaged(name: str, damage: Damage) -> Model:
+    """The model of that name with other weights, which answers from the records where it can.
+    ModelError for a way or a dose that there is not, and for an endpoint."""
+    low, high = LIMITS.get(damage.way, (1.0, 0.0))
+    if not low <= damage.dose <= high:
+        ways = ", ".join(f"{way} from {a:g} to {b:g}" for way, (a, b) in LIMITS.items())
+        raise ModelError(f"weights cannot be changed by {damage.label!r}; give {ways}")
+    change = damage.label, partial(apply, damage=damage)
+    return load_model(name, records=open_records(), change=change)
+
+
+def apply(network: Any, damage: Damage) -> None:
+    """Change the matrices of a network in place."""
+    import torch
+
+    generator = torch.Generator().manual_seed(damage.seed)
+    with torch.no_grad():
+        for name, weights in network.named_parameters():
+            if weights.ndim == 2 and not any(part in name for part in KEPT):
+                weights.copy_(_changed(weights, damage, generator))
+
+
+def _changed(weights: Any, damage: Damage, generator: Any) -> Any:
+    import torch
+
+    if damage.way == "noise":
+        drawn = torch.randn(weights.shape, generator=generator)
+        return weights + drawn * weights.std() * damage.dose
+    if damage.way == "prune":
+        count = int(damage.dose * weights.numel())
+        least = weights.abs().flatten().kthvalue(count).values if count else -1.0
+        return weights * (weights.abs() > least)
+    rows = torch.nn.functional.pad(weights, (0, -weights.shape[1] % GROUP))
+    groups = rows.reshape(-1, GROUP)
+    if name := LLAMA_CPP.get(damage.dose):
+        import gguf
+
+        kind = gguf.GGMLQuantizationType[name]
+        packed = gguf.quantize(groups.numpy(), kind)
+        groups = torch.from_numpy(gguf.dequantize(packed, kind))
+    else:  # symmetric: the largest of a group is the largest whole number of so many bits
+        scale = groups.abs().amax(-1, keepdim=True).clamp(min=1e-12) / (2 ** (damage.dose - 1) - 1)
+        groups = torch.round(groups / scale) * scale
+    return groups.view(rows.shape)[:, : weights.shape[1]]

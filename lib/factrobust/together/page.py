@@ -1,0 +1,58 @@
+"""What a card looks like: one page, a picture, and a block for a model card."""
+
+import base64
+import io
+from collections import Counter
+
+import jinja2
+import pandas as pd
+import yaml
+
+from factrobust.paths import DATA
+from factrobust.plots import blocks, style
+from factrobust.together.card import VERDICTS, Card
+
+PAGE = DATA / "cards" / "page.html.jinja"
+
+
+def picture(card: Card) -> bytes:
+    """A PNG of the measures, with their intervals and, grey, their baselines."""
+    table = card.table.rename(columns={"value": "mean"}).astype({"low": float, "high": float})
+    rows = (table["name"] + " (n = " + table["n"].astype(str) + ")").tolist()
+    look = style.looks([card.model.partition("~")[0].partition("#")[0]]).popitem()[1]
+    fig, [(axis, _)] = blocks.forest(
+        table.assign(model=card.model, measure=rows), "measure", rows, shares="x", width=style.DOUBLE,
+        xlabel="share of facts with 95% interval (grey: baseline)", looks={card.model: look},
+    )  # fmt: skip
+    baseline = pd.to_numeric(table["baseline"])
+    axis.plot(baseline, range(len(table)), "|", color=style.GREY, ms=11, mew=2)
+    out = io.BytesIO()
+    fig.savefig(out, format="png", dpi=150, metadata={"Software": None})
+    return out.getvalue()
+
+
+def html(card: Card) -> str:
+    """The page, without a link to another host."""
+    counts, order = Counter(v for fact in card.facts for v in fact.verdicts), [*VERDICTS.index]
+    about = card.model_dump(exclude={"measures", "facts", "missing", "cannot_say", "notes"})
+    template = jinja2.Environment(autoescape=True).from_string(PAGE.read_text("utf-8"))
+    found = template.render(
+        card=card,
+        picture=base64.b64encode(picture(card)).decode(),
+        measures=[m.model_dump().values() for m in card.measures],
+        verdicts=[(v, counts[v], VERDICTS["advice"][v]) for v in order if counts[v]],
+        about=[(name.replace("_", " "), value) for name, value in about.items()],
+        facts=sorted(card.facts, key=lambda f: (not f.known, order.index(f.verdicts[0]))),
+    )
+    return str(found) + "\n"
+
+
+def model_index(card: Card) -> str:
+    """The `model-index` block of a model card on the hub, a metric each measure."""
+    metrics = [{"type": m.name.replace(" ", "_"), "value": round(m.value, 4),
+                "args": {"n": m.n, "low": m.low, "high": m.high}} for m in card.measures]  # fmt: skip
+    dataset = {"name": card.data, "type": "factrobust", "revision": card.data_sha256}
+    task = {"type": "question-answering", "name": "facts from memory"}
+    result = {"task": task, "dataset": dataset, "metrics": metrics}
+    index = {"model-index": [{"name": card.model, "results": [result]}]}
+    return str(yaml.safe_dump(index, sort_keys=False, allow_unicode=True))

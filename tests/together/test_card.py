@@ -1,0 +1,277 @@
+"""Cards of models that only say what a rule says, so that every number is known."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import make_cards
+import numpy as np
+import pytest
+
+from factrobust.models.interface import Generation, Model, ModelError
+from factrobust.paths import DATA
+from factrobust.tables import FactsError
+from factrobust.together import card as cards
+from factrobust.together import compare, page
+
+CAPITALS = {"Kenya": "Nairobi", "Peru": "Lima", "Italy": "Rome", "Norway": "Oslo", "Cuba": "Havana"}
+
+
+class Rule(Model):
+    """A model that answers by a rule of the last question; P_t of an answer is e^(-0.2 t)."""
+
+    def __init__(self, rule, name="rule", fails_after=10**9, **about):
+        about = {"fingerprint": name, "prompt_format": "two-shot", "chat": None} | about
+        super().__init__(name=name, **about)
+        self.rule, self.asked, self.fails_after = rule, 0, fails_after
+
+    def answer(self, job):
+        for i, request in enumerate(job.requests):
+            self.asked += 1
+            if self.asked > self.fails_after:
+                raise ModelError(
+                    f"{self.name}: the budget of {self.fails_after} requests is used up"
+                )
+            question = request["prompt"].rpartition("Q: ")[2].removesuffix("\nA:")
+            text = self.rule(question)
+            if job.operation == "temper":
+                yield [i], [[-0.2 * t for t in job.settings["temperatures"]]]
+                continue
+            curve = [-0.2 * t for t in job.settings.get("temperatures", [])]
+            tokens = ([1], [-0.2], [[("a", -0.2), ("b", -1.8)]]) if text else ([], [], [])
+            said = Generation(request["prompt"], text, *tokens, curve=curve if text else [])
+            yield [i], [[said] * job.settings["n"] if job.operation == "sample" else said]
+
+
+def knows(*countries):
+    """Memory alone, in any wording."""
+    lower = {name.lower(): CAPITALS[name] for name in countries}
+
+    def rule(question):
+        last = (
+            question.lower().rpartition(". ")[2]
+            if "the answer to" in question.lower()
+            else question
+        )
+        return next((city for name, city in lower.items() if name in last.lower()), "Paris")
+
+    return rule
+
+
+def copies(question):
+    """It repeats a context, whomever that is about, and knows all else."""
+    before, stated, _ = question.rpartition(". What")
+    return before.rpartition(" is ")[2] if stated else knows(*CAPITALS)(question)
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    monkeypatch.setattr(cards, "SURVIVAL", tmp_path / "none.json")
+    lines = [f"What is the capital of {name}?,{city},capital" for name, city in CAPITALS.items()]
+    path = tmp_path / "mine.csv"
+    path.write_text("question,answer,relation\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def values(card):
+    return {m.name: (m.value, m.n) for m in card.measures}
+
+
+def test_a_model_that_knows_three_of_five(mine, capsys):
+    found = cards.card(Rule(knows("Kenya", "Peru", "Italy")), mine)
+    numbers = values(found)
+    assert numbers["known"] == (0.6, 5)
+    assert numbers["right in other wordings"] == (1, 3)
+    assert numbers["right behind a false context"] == (1, 3)
+    assert numbers["kept by the decoder"] == (pytest.approx(np.exp(-0.2 * 0.7)), 3)
+    [kenya] = [fact for fact in found.facts if fact.accepted == ["Nairobi"]]
+    assert kenya.numbers["t_b"] == pytest.approx(np.log(2) / 0.2, rel=1e-3)
+    assert (kenya.numbers["wordings"], kenya.numbers["false"], kenya.numbers["true"]) == (1, 1, 1)
+    assert (kenya.verdicts, len(kenya.wordings), {*kenya.contexts}) == (
+        ["holds"], 5, {"true", "irrelevant", "false"},
+    )  # fmt: skip
+    assert sorted(v for f in found.facts for v in f.verdicts) == ["holds"] * 3 + ["unknown"] * 2
+    known = found.measures[0]
+    low, high = known.low, known.high
+    least = (1.96 + 0.8416) * 2**0.5 * (high - low) / 3.92
+    assert known.smallest_difference == pytest.approx(least, rel=1e-3)
+    assert (known.baseline, known.n) == (0, 5)  # five different answers
+    assert "fewer than 60 known facts" in found.notes[1]
+    assert "questions" in capsys.readouterr().out  # the forecast
+
+
+def test_a_model_that_always_copies(mine):
+    found = cards.card(Rule(copies), mine)
+    assert values(found)["right behind a false context"] == (0, 5)
+    assert values(found)["right behind an irrelevant context"] == (0, 5)
+    assert {v for fact in found.facts for v in fact.verdicts} == {"overruled by a false context"}
+
+
+@pytest.mark.parametrize("rule", [knows(), lambda question: ""], ids=["wrong", "empty"])
+def test_a_model_that_knows_nothing_or_says_nothing(mine, rule, tmp_path):
+    found = cards.card(Rule(rule), mine)
+    assert values(found) == {"known": (0, 5)}
+    assert found.notes[0] == "5 facts were asked and 0 of them are known"
+    assert {v for fact in found.facts for v in fact.verdicts} == {"unknown"}
+    assert len(found.save(tmp_path)) == 4
+
+
+def test_a_model_that_cannot_be_tempered_is_sampled(mine):
+    lacks = {"temper": "cannot be tempered here", "score": "cannot score here"}
+    found = cards.card(Rule(knows("Kenya", "Peru"), lacks=lacks), mine)
+    assert values(found)["kept by the decoder"] == (1, 2)
+    assert found.missing[:2] == ["cannot be tempered here", "cannot score here"]
+    assert "FRS" not in values(found)
+    assert {fact.numbers["t_b"] for fact in found.facts if fact.known} == {99}
+
+
+def test_a_budget_that_ends_halfway_is_one_sentence(mine):
+    with pytest.raises(ModelError, match="the budget of 7 requests is used up"):
+        cards.card(Rule(knows(*CAPITALS), fails_after=7), mine)
+
+
+def test_an_endpoint_that_is_down_is_one_sentence(mine):
+    down = {"url": "http://127.0.0.1:1/v1", "model": "llama", "retries": 0}
+    with pytest.raises(ModelError, match="APIConnectionError"):
+        cards.card(down, mine)
+
+
+def test_known_in_this_wording_only(mine):
+    rule = knows("Kenya")
+    found = cards.card(Rule(lambda q: rule(q) if q.startswith("What") else "Paris"), mine)
+    [kenya] = [fact for fact in found.facts if fact.known]
+    assert kenya.verdicts == ["known in this wording only", "overruled by a false context"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("question,answer\nWho?,\n", "line 2: the answer cell is empty; write the right answer"),
+        ("question,answer\nWho?,A\nwho?,B\n", "already in line 2"),
+        ("question,anwser\nWho?,A\n", "rename 'anwser'"),
+        ("question,answer\n", "no rows"),
+    ],
+)  # fmt: skip
+def test_a_bad_csv_is_one_sentence(tmp_path, text, fault):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(FactsError, match=fault):
+        cards.card(Rule(knows("Kenya")), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("gemma-3-270n", "no model is called 'gemma-3-270n'"),
+        ("gemma-3-270m#two-shots", "is no name of a model; write NAME"),
+        ("gemma-3-270m~round four", "is no name of a model; write NAME"),
+        ("gemma-3-270m~melt 4", "weights cannot be changed by 'melt 4'"),
+        ("gemma-3-270m~round 1", "round from 2 to 16"),
+    ],
+)
+def test_a_model_that_cannot_be_had_is_one_sentence(name, fault):
+    with pytest.raises(ModelError, match=fault):
+        cards.opened(name)
+
+
+def test_a_folder_without_weights(tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("nothing")
+    with pytest.raises(SystemExit) as stopped:
+        make_cards.main(["card", str(tmp_path)])
+    assert stopped.value.code == 2
+    assert "holds no tokenizer" in capsys.readouterr().err
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(ModelError, match=r"holds no model .* give another folder"):
+        cards.opened(str(tmp_path))
+
+
+def test_a_card_comes_back_from_its_file_unless_it_was_changed(mine, tmp_path):
+    made = cards.card(Rule(knows("Kenya", "Peru")), mine)
+    path, *_ = made.save(tmp_path / "cards")
+    assert cards.Card.read(path) == made
+    changed = json.loads(path.read_text())
+    changed["facts"][0]["answer"] = "Nairobi!"
+    path.write_text(json.dumps(changed))
+    with pytest.raises(ModelError, match="does not match its digest"):
+        cards.Card.read(path)
+
+
+def test_the_page_is_one_file_and_holds_every_fact(mine, tmp_path):
+    made = cards.card(Rule(lambda q: knows("Kenya")(q) + "<b>" * ("Peru" in q)), mine)
+    text = page.html(made)
+    assert "://" not in text
+    assert all(fact.question in text for fact in made.facts)
+    assert "Paris&lt;b&gt;" in text
+    assert page.picture(made).startswith(b"\x89PNG")
+    assert "revision: " + made.data_sha256 in page.model_index(made)
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="Debian's chromium is not installed")
+def test_the_page_opens_in_a_browser(mine, tmp_path):
+    _, _, path, _ = cards.card(Rule(knows("Kenya")), mine).save(tmp_path)
+    command = [
+        "chromium",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--dump-dom",
+        path.as_uri(),
+    ]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+    assert "What this card cannot say" in shown
+
+
+def test_diff_by_hand(mine):
+    one, other = (
+        Rule(knows("Kenya", "Peru", "Italy"), "one"),
+        Rule(knows("Kenya", "Norway"), "other"),
+    )
+    found = compare.diff(one, other, mine)
+    known = found.table.set_index("name").loc["known"]
+    assert known[["a", "b", "drop", "n"]].tolist() == pytest.approx([0.6, 0.4, 0.2, 5])
+    assert known["p_value"] == 1  # two lost, one gained: (1 + 3) / 8 on each side
+    assert sorted(found.changes["accepted"].str[0]) == ["Lima", "Oslo", "Rome"]
+    assert found.table.set_index("name").loc["wordings", "n"] == 1  # of what both know
+    assert found.fails("known_drop>0.05")
+    assert not found.fails("known_drop > 0.2001")
+    assert found.fails("wordings_drop<=0")
+    for text in ("known", "melted_drop>1", "known_drop>>1"):
+        with pytest.raises(
+            ValueError, match=r"is no condition; write one such as known_drop>0\.05"
+        ):
+            found.fails(text)
+
+
+def test_the_commonest_answer_of_a_relation():
+    def fact(relation, answer):
+        texts = {"fact_id": "x", "question": "?", "answer": "", "known": False, "verdicts": []}
+        return cards.Fact(relation=relation, accepted=[answer], **texts)
+
+    facts = [fact("r", "Yes"), fact("r", "yes"), fact("r", "no"), fact("s", "A")]
+    # Of the others of r, "yes" is as common as "no" for each yes; the only no, and A, are alone.
+    assert cards.commonest(facts) == 0.5
+
+
+def test_cards_follow_the_committed_schema():
+    schema = json.loads((DATA / "cards" / "schema.json").read_text("utf-8"))
+    assert schema == cards.Card.model_json_schema()
+
+
+def test_every_verdict_and_measure_has_a_number_that_cards_hold(mine):
+    found = cards.card(Rule(knows("Kenya")), mine)
+    [kenya] = [fact for fact in found.facts if fact.known]
+    asked = {"known", *kenya.numbers, "years", "survives"}  # the last two not of this table
+    assert {*cards.MEASURES["number"], *cards.VERDICTS["number"].dropna()} <= asked
+    assert cards.VERDICTS["advice"].str.len().min() > 0
+
+
+@pytest.mark.parametrize("path", sorted((DATA / "cards").glob("*-*.json")), ids=lambda p: p.stem)
+def test_a_committed_card_is_whole_and_its_page_is_that_of_its_json(path):
+    card = cards.Card.read(path)
+    assert sum(fact.known for fact in card.facts) >= cards.KNOWN or "taught" in path.stem
+    assert all(measure in cards.measured(card) for measure in card.measures)
+    written = path.with_suffix(".html").read_text(encoding="utf-8")
+    picture = re.compile(r"base64,[^\"]+")  # pixels may differ between processors
+    assert picture.sub("", written) == picture.sub("", page.html(card))
+    assert path.with_suffix(".yaml").read_text(encoding="utf-8") == page.model_index(card)
