@@ -138,7 +138,7 @@ def test_the_laptops_plan_is_what_the_records_hold():
 def test_the_repositorys_profiles_are_planned_whole(name, capsys):
     assert plan.main(["--profile", name]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if re.match(r"\d-", line)]
-    assert {row[0] for row in rows} == set("012345")
+    assert {row[0] for row in rows} == set("0123456")
     assert [row for row in rows if "unknown" in row and "://" not in row] == []
 
 

@@ -20,3 +20,5 @@ def test_every_answer_of_part_1_comes_with_its_verdict():
 def test_an_unknown_part_is_one_sentence():
     with pytest.raises(ValueError, match="part is 'heat'; give one of decoding, time"):
         factrobust.answers("heat")
+    with pytest.raises(ValueError, match=r"no notebook of these parts asked \['world-x'\]"):
+        factrobust.answers(models=["world-x"])

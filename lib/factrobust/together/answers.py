@@ -36,16 +36,24 @@ def answers(part: str | None = None, models: Sequence[str] | None = None) -> pd.
     """
     if part is not None and part not in PARTS:
         raise ValueError(f"part is {part!r}; give one of {', '.join(PARTS)}, or None for all")
-    return pd.concat([_of(name, models) for name in ([part] if part else PARTS)], ignore_index=True)
+    found = pd.concat(
+        [_of(name, models) for name in ([part] if part else PARTS)], ignore_index=True
+    )
+    if found.empty:
+        raise ValueError(f"no notebook of these parts asked {models}; give a model that one names")
+    return found
 
 
 def _of(part: str, models: Sequence[str] | None) -> pd.DataFrame:
     study, pattern, where, mark = PARTS[part]
     [notebook] = find_notebooks(ROOT, f"notebooks/{pattern}")
     given = declared_parameters(ROOT / notebook)
-    given["models"] = [m for m in given["models"] if models is None or m in models]
+    wanted = [m for m in given["models"] if models is None or m in models]
+    if not wanted:
+        return pd.DataFrame()
     with mock.patch.dict(os.environ, {"FACTROBUST_RECORDS": "replay"}):
         table = getattr(study(given | {"__annotations__": given}), where)
+    table = table[table["model"].isin(wanted)]  # all were asked: which facts may depend on it
     table = table.rename(columns={old: new for old, new in SAME.items() if new not in table})
     if "accepted" not in table and {"object", "aliases"} <= {*table}:
         table = table.assign(accepted=accepted(table))
