@@ -4,6 +4,7 @@ They need the extra `book` and a chromium: what is missing skips a test and is n
 """
 
 import importlib.util
+import os
 import re
 import shutil
 import time
@@ -39,12 +40,12 @@ def pages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
-    """The folder of the book, and the seconds that it took."""
+    """The folder of the book, and the processor's seconds that it took, Sphinx's among them."""
     for package in ("sphinx", "myst_nb", "sphinx_book_theme", "latex2mathml"):
         pytest.importorskip(package, reason=f"{package} is in the extra 'book'")
-    folder, start = tmp_path_factory.mktemp("book"), time.process_time()
+    folder, start = tmp_path_factory.mktemp("book"), sum(os.times()[:4])
     assert module("build").main(folder) == 0  # with a warning it is 1
-    return folder / "html", time.process_time() - start
+    return folder / "html", sum(os.times()[:4]) - start
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,7 @@ def test_the_book_is_built_in_a_minute_without_a_link_that_it_needs(book):
 )
 def test_the_book_opens_in_a_browser(book, browser, name, width):
     with opened(browser, book[0] / f"{name}.html", width) as page:
-        assert page.locator("h1").first.is_visible()
+        assert page.locator("article h1").first.is_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width + 1
 
 
