@@ -7,6 +7,8 @@ import importlib.util
 import os
 import re
 import shutil
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
 
@@ -54,20 +56,19 @@ def browser():
     if CHROMIUM is None:
         pytest.skip("there is no chromium: apt-get install chromium")
     with playwright.sync_playwright() as running:
-        found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
+        yield running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
 
 
 @contextmanager
-def opened(browser, path, width):
-    """A page of a file; its console and its scripts must not complain, nor may it ask another host."""
+def opened(browser, address, width):
+    """A page; its console and its scripts must not complain, nor may it ask another host."""
     page = browser.new_page(viewport={"width": width, "height": 900})
     wrong = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda m: wrong.append(m.text) if m.type == "error" else None)
-    page.on("request", lambda r: wrong.append(r.url) if r.url.startswith("http") else None)
-    page.goto(path.as_uri())
+    own = ("file:", "data:", "blob:", *re.findall("http://[^/]+/", address))
+    page.on("request", lambda r: None if r.url.startswith(own) else wrong.append(r.url))
+    page.goto(address)
     yield page
     page.close()
     assert wrong == []
@@ -85,7 +86,7 @@ def test_a_page_is_one_file_of_the_records(pages, name):
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
 @pytest.mark.parametrize("name", NAMES)
 def test_every_slider_moves_figure_and_number(browser, pages, name, width):
-    with opened(browser, pages / f"{name}.html", width) as page:
+    with opened(browser, (pages / f"{name}.html").as_uri(), width) as page:
         sliders = page.locator("input[type=range]")
         for i in range(sliders.count()):
             seen = []
@@ -113,7 +114,7 @@ def test_the_book_is_built_in_a_minute_without_a_link_that_it_needs(book):
     "name", ["index", "explorables", "notebooks/glossary", "notebooks/course/week-1"]
 )
 def test_the_book_opens_in_a_browser(book, browser, name, width):
-    with opened(browser, book[0] / f"{name}.html", width) as page:
+    with opened(browser, (book[0] / f"{name}.html").as_uri(), width) as page:
         assert page.locator("article h1").first.is_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width + 1
 
@@ -133,9 +134,7 @@ def test_the_playground_answers_within_300_ms_on_records(monkeypatch):
     calls = {
         "temperature": [(model, question, t) for t in (0.5, 1.5)],
         "wordings": [(model, "\n".join(names["shining"]["question"]), n) for n in (2, 5)],
-        "context": [
-            (model, names["false"]["question"].iloc[0], names["false"]["sentence"].iloc[0])
-        ],
+        "context": [(model, *names["false"][["question", "sentence"]].iloc[0])],
         "exposure": [(names["pick"].options[0], n, 0.0) for n in names["doses"][1:3]],
     }
     for name, arguments in calls.items():
@@ -144,3 +143,43 @@ def test_the_playground_answers_within_300_ms_on_records(monkeypatch):
         names[name](*arguments[-1])
         assert time.process_time() - start < 0.3, name
         names["plt"].close("all")
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """The address of JupyterLab on a copy of the playground, as it may save it."""
+    (tmp_path / "course").symlink_to(ROOT / "notebooks" / "course")
+    shutil.copy(ROOT / "notebooks" / "playground.ipynb", tmp_path)
+    words = f"{sys.executable} -m jupyterlab --no-browser --allow-root --IdentityProvider.token="
+    own = {name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR")}
+    server = subprocess.Popen(words.split(), cwd=tmp_path, env=os.environ | own)
+    url = ""
+    while not url:
+        assert server.poll() is None
+        time.sleep(0.2)
+        found = tmp_path.glob("JUPYTER_DATA_DIR/runtime/jpserver-*.json")
+        url = "".join(re.findall('http:[^"]+', "".join(path.read_text() for path in found)))
+    yield f"{url}lab/tree/playground.ipynb"
+    server.terminate()
+    server.wait()
+
+
+@NO_WORLD
+def test_the_playground_runs_in_jupyterlab(browser, lab):
+    """All cells run; then a slider moves a figure, and another text an answer."""
+    with opened(browser, lab, 1280) as page:
+        page.set_default_timeout(60_000)
+        page.set_viewport_size({"width": 1280, "height": 9000})  # a cell out of sight is not drawn
+        page.get_by_text("| Idle").wait_for()  # until then cells are not run
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_text("Run All Cells", exact=True).click()
+        parts = page.locator(".widget-interact")
+        parts.nth(4).locator("img").wait_for()
+        shown = [parts.nth(i).locator(".jp-OutputArea").element_handle() for i in (0, 2)]
+        before = [part.inner_html() for part in shown]
+        parts.nth(0).locator(".noUi-handle").press("ArrowRight")
+        parts.nth(2).locator("textarea").fill("Who directed the film The Shining?")
+        page.keyboard.press("Tab")  # a text is read when it is left
+        changed = "([shown, before]) => shown.every((part, i) => part.innerHTML !== before[i])"
+        page.wait_for_function(changed, arg=[shown, before])
+        assert page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
