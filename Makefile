@@ -102,10 +102,12 @@ $(READ)/.ready: pyproject.toml constraints.txt
 	@# What no reader needs: packages' own tests, headers, Arrow's parts for networks, names in other languages, and what
 	@# IPython and JupyterLab do without (completion by jedi, the debugger, a second copy of the application's files).
 	@find "$(READ)" -type d \( -name tests -o -path '*/pyarrow/include' -o -path '*/site-packages/jedi' -o -path '*/site-packages/debugpy' \
-	  -o -path '*/site-packages/pip' -o -path '*/site-packages/jupyterlab/static' -o -path '*/jupyterlab/galata' \) -prune -exec rm -rf {} +
-	@find "$(READ)" \( -name 'libarrow_flight*' -o -name 'libarrow_s3*' -o -name 'libarrow_python_flight*' \
-	  -o -name 'libavif*' -o -name '_avif*' \) -delete
+	  -o -path '*/site-packages/pip' -o -path '*/site-packages/jupyterlab/static' -o -path '*/jupyterlab/galata' \
+	  -o -path '*/site-packages/setuptools' -o -path '*/widgetsnbextension/static' -o -name nbextensions \) -prune -exec rm -rf {} +
+	@find "$(READ)" -type f \( -name 'libarrow_flight*' -o -name 'libarrow_s3*' -o -name 'libarrow_python_flight*' \
+	  -o -name 'libavif*' -o -name '_avif*' -o -name '*.map' -o -name '*.c' -o -name '*.pyx' -o -path '*/statsmodels/datasets/*.csv' \) -delete
 	@find "$(READ)" -path '*/babel/locale-data/*' ! -name 'root.dat' ! -name 'en*.dat' -type f -delete
+	@"$(READ)/bin/python" -m jupyter labextension disable --level sys_prefix @jupyterlab/debugger-extension 2>/dev/null
 	@touch $@
 
 read: $(READ)/.ready ## the same to read and to learn with: no models, half a gigabyte

@@ -74,9 +74,14 @@ COMMANDS = [
     Command("make restore", 0, "answers are in"),
     Command("make records", 1, "run `make reproduce` first"),  # of all notebooks
     Command("make replay", prints="numbers in"), Command("make normalise"), Command("make clean"),
+    Command("make course"),
+    # `make read` opens JupyterLab and stays: its environment, and a notebook there.
+    Command("make .venv-read/.ready && .venv-read/bin/python -m papermill --cwd notebooks "
+            "notebooks/0-start-here.ipynb build/read.ipynb"),
 ]  # fmt: skip
 # By CI; by hand: reproduce whole, bench, constraints (when packages are raised), lab (in a browser).
 ELSEWHERE = {"env", "test", "lint", "reproduce", "bench", "constraints", "lab", "commands"}
+ELSEWHERE |= {"read", "book"}  # see above; tests/test_book.py
 
 
 def prepare(url: str) -> None:
