@@ -45,17 +45,8 @@ def toctree(part: str) -> str:
 def main(folder: Path) -> int:
     source = folder / "source"
     assemble(source)
-    options = [
-        "-q",
-        "-W",
-        "--keep-going",
-        "-b",
-        "html",
-        "-c",
-        str(HERE),
-        "-d",
-        str(folder / "work"),
-    ]
+    strict = ["-q", "-W", "--keep-going", "-j", "2"]
+    options = [*strict, "-b", "html", "-c", str(HERE), "-d", str(folder / "work")]
     command = [sys.executable, "-m", "sphinx", *options, str(source), str(folder / "html")]
     status = subprocess.run(command, check=False).returncode
     if not status:

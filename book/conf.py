@@ -13,7 +13,12 @@ myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 2
 exclude_patterns = ["_extra"]
 html_theme, html_title = "sphinx_book_theme", "factrobust"
-html_theme_options = {"show_navbar_depth": 1, "use_download_button": False}
+# Only pages stand at the left: each page copied all headings of all pages, a quarter of the time.
+html_theme_options = {
+    "show_navbar_depth": 1,
+    "max_navbar_depth": 2,
+    "use_download_button": False,
+}
 html_context = {"default_mode": "auto"}  # or the theme complains in the browser's console
 html_extra_path = ["_extra"]
 html_math_renderer = "mathml"  # browsers draw it: no script, no network
