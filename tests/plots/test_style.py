@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -80,24 +81,24 @@ def test_figures_have_our_style_and_are_none_of_pyplot():
 
 
 def test_notebooks_show_a_figure_as_it_is_saved_and_load_no_heavy_library():
-    """Its size is that of the figure, whether the inline backend is set up before or after."""
+    """Two pixels for each of the page, whether pyplot is set up before or after."""
     code = """
-import base64, struct, sys
+import struct, sys
 from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance()
 shell.kernel = object()
-from matplotlib_inline.backend_inline import configure_inline_support
-for _ in ("before", "after"):
-    configure_inline_support(shell, "module://matplotlib_inline.backend_inline")
-    from factrobust.wording import prediction, regression
-    from factrobust.context import plots as context
-    from factrobust.plots import style
-    from factrobust.wording import plots as wording
-    from factrobust.time import plots as time
-    from factrobust.decoding import plots as decoding
-    figure, _ = style.grid(1, 1, 3.0, 2.0)
-    png = base64.b64decode(shell.display_formatter.format(figure)[0]["image/png"])
-    assert struct.unpack(">II", png[16:24]) == (300, 200)  # at 100 dots an inch
+if sys.argv[1] == "before":
+    import matplotlib.pyplot as plt; plt.figure()
+import factrobust.wording.prediction, factrobust.wording.regression, factrobust.wording.plots
+import factrobust.context.plots, factrobust.time.plots, factrobust.decoding.plots
+from factrobust.plots import style
+import matplotlib.pyplot as plt; plt.figure()
+figure, _ = style.grid(1, 1, 3.0, 2.0)
+data, about = shell.display_formatter.format(figure)
+assert struct.unpack(">II", data["image/png"][16:24]) == (600, 400)
+assert about["image/png"] == {"width": 300, "height": 200}  # at 100 dots an inch
 assert not {"torch", "transformers", "seaborn", "statsmodels"} & set(sys.modules)
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    inline = os.environ | {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    for order in ("before", "after"):
+        subprocess.run([sys.executable, "-c", code, order], check=True, env=inline)

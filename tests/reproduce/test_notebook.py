@@ -67,12 +67,14 @@ def test_two_runs_with_other_random_ids_become_the_same(canonical):
     assert "0.5" in run("1a2b3", "0x7f0011223344")
 
 
-def test_folders_go_and_pictures_stay_as_they_are():
+def test_folders_go_and_pictures_stay_as_they_are_with_their_size():
     picture = shown(**{"image/png": "iVBOR0x7f0011223344", "text/plain": "<Figure>"})
+    size = {"image/png": {"height": 1, "width": 2}}
     frames = ["File /home/me/lib.py:3", "ValueError: bad row"]
     error = {"output_type": "error", "ename": "ValueError", "evalue": "bad row"}
-    cleaned = clean_outputs(from_dict([picture, error | {"traceback": frames}]))
-    assert cleaned == [picture | {"metadata": {}}, error | {"traceback": frames[1:]}]
+    sized = picture | {"metadata": size | {"isolated": True}}
+    cleaned = clean_outputs(from_dict([sized, error | {"traceback": frames}]))
+    assert cleaned == [picture | {"metadata": size}, error | {"traceback": frames[1:]}]
 
 
 def test_canonical_is_a_fixed_point_with_ids_that_stay(canonical):

@@ -86,8 +86,8 @@ def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> Noteboo
 
 
 def clean_outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """A cell's outputs without what differs between two equal runs: stderr, metadata, random ids and
-    addresses, all of a traceback but the error itself. Chunks of one stream are merged."""
+    """A cell's outputs without what differs between two equal runs: stderr, metadata but a picture's
+    size, random ids and addresses, all of a traceback but the error itself. Chunks of one stream are merged."""
     cleaned: list[NotebookNode] = []
     for output in outputs:
         output = NotebookNode(output)
@@ -104,7 +104,8 @@ def clean_outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
         else:
             texts = {k: _clean(v) for k, v in output.data.items() if k.startswith("text/")}
             output.data = NotebookNode(output.data | texts)
-            output.metadata = NotebookNode()
+            size = {k: v for k, v in output.get("metadata", {}).items() if k == "image/png"}
+            output.metadata = NotebookNode(size)  # a picture is shown at half of its pixels
         cleaned.append(output)
     return cleaned
 
