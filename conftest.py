@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from nbval import plugin
 
-    forks.use()
+    forks.use(kernel_environment(Mode(ROOT, replay=True), "", ROOT / "build"))
     start_kernel = plugin.IPyNbFile.setup
     collect_cells = plugin.IPyNbFile.collect
     compare_exactly = plugin.IPyNbCell.compare_outputs

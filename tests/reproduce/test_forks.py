@@ -1,5 +1,6 @@
 """A forked kernel against one that was started: what a notebook can tell of them is the same."""
 
+import os
 import sys
 
 import pytest
@@ -45,7 +46,7 @@ def told(tmp_path, mark, monkeypatch):
 def test_a_fork_is_as_a_kernel_of_its_own(tmp_path, monkeypatch, usual):
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     started = told(tmp_path, "one", monkeypatch)
-    forks.use()
+    forks.use(dict(os.environ))
     one, other = (told(tmp_path, mark, monkeypatch) for mark in ("one", "two"))
     assert one[:2] == started[:2]
     assert one[0].startswith(f"one {tmp_path} 0 ")

@@ -69,7 +69,9 @@ def fit_hills(exposure: NDArray, means: NDArray, n: NDArray, most: float = np.in
     size = (shape**2 * n[dosed, None]).sum(axis=0)[:, None]
     highest = np.minimum(3 * np.maximum(np.ptp(means, axis=0), 1e-9), most - floor)
     found = np.empty((3, len(floor)))
-    for draws in np.array_split(np.arange(len(floor)), len(floor) // 25 + 1):  # cached: 9 times as fast
+    for draws in np.array_split(
+        np.arange(len(floor)), len(floor) // 25 + 1
+    ):  # cached: 9 times as fast
         along = weighted @ rise[:, draws]
         top = np.clip(along / size, 0, highest[draws])
         best = (top * (top * size - 2 * along)).argmin(axis=0)

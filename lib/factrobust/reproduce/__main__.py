@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import papermill
 from filelock import FileLock, Timeout
 from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.kernelspec import KernelSpecManager
@@ -25,7 +24,6 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.utils import run_sync
 from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
-from papermill.exceptions import PapermillExecutionError
 from tqdm.std import tqdm
 
 from factrobust.models.cluster import cluster
@@ -107,6 +105,8 @@ class Run:
         failed = self.mode.root / "build" / "failed" / self.mode.name / self.notebook
         failed.parent.mkdir(parents=True, exist_ok=True)
         failed.unlink(missing_ok=True)  # of an earlier run
+        import papermill  # slow, so while the first kernels start
+
         try:
             run_sync(self.manager.start_kernel)(cwd=str(self.path.parent), env=self.environment)
             how: dict[str, Any] = {"kernel_name": "python3", "km": self.manager}
@@ -203,6 +203,8 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
 def _explain(error: Exception) -> str:
     if isinstance(error, DeadKernelError):
         return "the kernel died, most likely because the memory was used up."
+    from papermill.exceptions import PapermillExecutionError
+
     if not isinstance(error, PapermillExecutionError):
         return f"{type(error).__name__}: {error}"
     ours = f"{error.ename}: {error.evalue}"
@@ -214,7 +216,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     """Command line. Exit status: 0 done, 1 a notebook failed, 2 bad request, 130 stopped."""
     options = _parser().parse_args(arguments)
     mode = Mode(root.resolve(), options.profile, options.replay)
-    forks.use()
+    forks.use(kernel_environment(mode, "", mode.root / "build"))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
         values = parameters(mode.root, mode.profile)

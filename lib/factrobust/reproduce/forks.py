@@ -20,10 +20,11 @@ from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvision
 SERVER = [sys.executable, "-m", __name__]
 
 
-def use() -> None:
-    """From here on this process forks its kernels, but only on Linux: Apple's own libraries cannot be
-    forked."""
+def use(env: dict[str, str]) -> None:
+    """From here on this process forks its kernels, and the server begins to import. Only on Linux:
+    Apple's own libraries cannot be forked. `env` holds what libraries read while they are imported."""
     if sys.platform == "linux":
+        Forked.serve(env)
         factory = KernelProvisionerFactory.instance()
         factory.provisioners["forked"] = EntryPoint("forked", f"{__name__}:Forked", "")
         factory.default_provisioner_name = "forked"
@@ -35,13 +36,19 @@ class Forked(LocalProvisioner):
     server: subprocess.Popen[str] | None = None
     lock = threading.Lock()
 
+    @classmethod
+    def serve(cls, env: dict[str, str]) -> subprocess.Popen[str]:
+        """The server, which is started if it does not run."""
+        if cls.server is None or cls.server.poll() is not None:
+            pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            cls.server = subprocess.Popen(SERVER, env=env, **pipes)
+        return cls.server
+
     async def launch_kernel(self, cmd: list[str], **how: Any) -> KernelConnectionInfo:
         env, cwd = dict(how["env"]), str(how.get("cwd") or os.getcwd())
         with Forked.lock:
-            if Forked.server is None or Forked.server.poll() is not None:
-                pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-                Forked.server = subprocess.Popen(SERVER, env=env, **pipes)
-            asked, told = Forked.server.stdin, Forked.server.stdout
+            server = self.serve(env)
+            asked, told = server.stdin, server.stdout
             print(json.dumps([cmd[3:], cwd, env]), file=asked, flush=True)
             self.pid = self.pgid = int(told.readline()) if told else 0
         process: Any = Fork(self.pid)
