@@ -95,15 +95,15 @@ def test_match_matrix(check, models, rows, entries):
     assert entries(fig) == ["won", "tied", "lost"]
 
 
-def test_other_blocks_have_one_colour_beside_what_else_is_drawn(check, intervals, models, points):
-    kinds = ["validity", "other blocks", "random order"]
-    for dates in (kinds[1::-1], kinds[::-1]):
-        table = intervals(model=models, precision=["day", "year"], dates=dates)
-        form = {"by": "dates", "panel": "model", "xlabel": "win rate"}
+def test_a_kind_has_one_colour_beside_what_else_is_drawn(check, intervals, models, points):
+    kinds = ["none", "true", "irrelevant"]
+    for some in (kinds[1::-1], kinds[::-1]):
+        table = intervals(model=models, precision=["day", "year"], context=some)
+        form = {"by": "context", "panel": "model", "xlabel": "win rate"}
         fig = check(blocks.forest(table, "precision", **form)[0], axes=len(models))
         for axis, model in zip(fig.axes, style.looks(models), strict=True):
-            for name, look in zip(kinds[: len(dates)], style.SERIES, strict=False):
-                part = table[(table["model"] == model) & (table["dates"] == name)]
+            for name, look in zip(kinds[: len(some)], style.SERIES, strict=False):
+                part = table[(table["model"] == model) & (table["context"] == name)]
                 assert set(points(axis, look.colour)[:, 0]) == set(part["mean"])
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from importlib.metadata import EntryPoint
-from typing import Any
+from typing import Any, ClassVar
 
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
@@ -33,16 +33,17 @@ def use(env: dict[str, str]) -> None:
 class Forked(LocalProvisioner):
     """A kernel that the server forks, as jupyter_client asks for one."""
 
-    server: subprocess.Popen[str] | None = None
+    servers: ClassVar[dict[str, subprocess.Popen[str]]] = {}  # by the folders that they import from
     lock = threading.Lock()
 
     @classmethod
     def serve(cls, env: dict[str, str]) -> subprocess.Popen[str]:
-        """The server, which is started if it does not run."""
-        if cls.server is None or cls.server.poll() is not None:
+        """The server of such kernels, which is started if it does not run."""
+        folders = env.get("PYTHONPATH", "")
+        if folders not in cls.servers or cls.servers[folders].poll() is not None:
             pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-            cls.server = subprocess.Popen(SERVER, env=env, **pipes)
-        return cls.server
+            cls.servers[folders] = subprocess.Popen(SERVER, env=env, **pipes)
+        return cls.servers[folders]
 
     async def launch_kernel(self, cmd: list[str], **how: Any) -> KernelConnectionInfo:
         env, cwd = dict(how["env"]), str(how.get("cwd") or os.getcwd())
