@@ -96,6 +96,11 @@ def test_a_runner_reads_the_latest_line_in_its_folder(tmp_path, monkeypatch):
     assert lines[-1].strip() == "gemma sample 1200/1200, 00:00 left"
     Lengths(PROMPTS).run(None)  # every call counts, found and made
     assert "lengths 6/6" in (tmp_path / "progress.txt").read_text()
+    records.tell("gemma: loading")
+    assert (tmp_path / "progress.txt").read_text() == "gemma: loading\n"
+    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path / "none"))
+    records.tell("nobody reads this")  # where no runner made a folder
+    assert not (tmp_path / "none").exists()
 
 
 def test_work_that_does_not_last_says_nothing(tmp_path, monkeypatch, capsys):

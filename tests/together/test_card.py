@@ -9,11 +9,12 @@ import make_cards
 import numpy as np
 import pytest
 
+from factrobust.datasets.named import load_named
 from factrobust.models.interface import Generation, Model, ModelError
 from factrobust.paths import DATA
 from factrobust.tables import FactsError
 from factrobust.together import card as cards
-from factrobust.together import compare, page
+from factrobust.together import compare, page, spine
 
 CAPITALS = {"Kenya": "Nairobi", "Peru": "Lima", "Italy": "Rome", "Norway": "Oslo", "Cuba": "Havana"}
 
@@ -241,6 +242,18 @@ def test_diff_by_hand(mine):
             ValueError, match=r"is no condition; write one such as known_drop>0\.05"
         ):
             found.fails(text)
+
+
+def test_a_free_answer_may_be_a_sentence_that_states_the_name():
+    facts = load_named(["embedded"], limit=1740).table
+    asked = facts[facts["fact_id"] == "capital/kenya"]
+    for text, bare, stated in (
+        ("Nairobi", True, True), ("Nairobi is the capital of Kenya", False, True),
+        ("The capital of Kenya is Lima", False, False),
+    ):  # fmt: skip
+        model = Rule(lambda question, text=text: text)
+        assert spine.greedy(model, asked)["right"].tolist() == [bare]
+        assert spine.greedy(model, asked, free=True)["right"].tolist() == [stated]
 
 
 def test_the_commonest_answer_of_a_relation():

@@ -58,6 +58,11 @@ def test_two_forms_of_each_measure():
     assert halves.loc[("logprob", "a"), ["one", "other"]].tolist() == [-0.4, -0.5]
     assert halves.loc[("t_b", "b"), ["one", "other"]].tolist() == [questions.HIGHEST, 0.7]
     assert halves.loc[("wordings", "a"), ["one", "other"]].tolist() == [0, 1]  # form 2, and form 1
+    changed.loc[changed["text"] == "Oslo", "text"] = (
+        "Oslo is it"  # another answer has no second form
+    )
+    other = metrics.second_forms(known, changed.assign(**own), samples)
+    assert set(other.loc[other["measure"] == "logprob", "fact_id"]) == {"a"}
     assert halves.loc[("cert", "b"), ["one", "other"]].tolist() == [1, 0]
 
 

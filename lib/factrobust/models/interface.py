@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from factrobust.models.records import Batches, Call, Records, ask, collected
+from factrobust.models.records import Batches, Call, Records, ask, collected, tell
 
 Answer = str | Sequence[int]  # a text, or token ids
 Answers = Sequence[Answer]
@@ -221,6 +221,7 @@ class RecordedModel(Model):
 
     @cached_property
     def _loaded(self) -> Model:
+        tell(f"{self.name}: loading")
         return self._load()
 
 

@@ -25,7 +25,7 @@ from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
 from factrobust import tables
 from factrobust.models.interface import Model, ModelError, RecordedModel
 from factrobust.models.prompts import CHATS, FORMATS
-from factrobust.models.records import Records
+from factrobust.models.records import Records, tell
 from factrobust.paths import DATA, ROOT
 
 FILE = DATA / "models.csv"
@@ -364,6 +364,7 @@ def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
         if not _is_whole(folder):  # no other process was first
             if folder.exists():
                 folder.rename(Path(scratch, "damaged"))
+            tell(f"{what}: converting, about a minute, once")
             print(f"factrobust: converting {what} into {folder}, about a minute", file=sys.stderr)
             with loading():
                 _convert(parts(), work := Path(scratch, "model"))

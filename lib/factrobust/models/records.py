@@ -225,11 +225,22 @@ def collected(batches: Batches, n: int, label: str) -> list[Any]:
     return values
 
 
+def progress_file() -> Path:
+    """Where a notebook that the runner runs tells what it is at; elsewhere its folder does not exist."""
+    return Path(os.environ.get("FACTROBUST_OUT", "no folder"), "progress.txt")
+
+
+def tell(what: str) -> None:
+    """Let the runner show a line for what has no bar, such as loading weights."""
+    if progress_file().parent.is_dir():
+        progress_file().write_text(f"{what}\n", encoding="utf-8")
+
+
 @contextmanager
 def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
     """Yield `advance(n)`; show a bar on stderr if the work takes more than two seconds. In the runner's
     notebooks a line goes to progress.txt in FACTROBUST_OUT instead, which the runner shows."""
-    file = Path(os.environ.get("FACTROBUST_OUT", "no folder"), "progress.txt")
+    file = progress_file()
     to_file = file.parent.is_dir()
     shown: dict[str, Any] = {"leave": False}
     if to_file:

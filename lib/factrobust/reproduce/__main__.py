@@ -34,7 +34,7 @@ from factrobust.reproduce.compare import differences, held_by_git, present
 from factrobust.reproduce.notebook import kernel_environment, normalise, read_canonical, to_text
 from factrobust.reproduce.profiles import LAPTOP, Mode, find_notebooks, parameters
 
-SHOW_SECONDS = 15  # between two lines of progress
+SHOW_SECONDS = 5  # between two lines of progress
 REPLAYED_AT_ONCE = 3  # notebooks; models that compute take all of a machine, one at a time
 # The library's errors, by name: one sentence that says it all, where others need their traceback.
 OURS = ("ConnectionError", "FactsError", "LacksError", "ModelError", "RecordsError", "TooFewError")
