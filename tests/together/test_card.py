@@ -256,6 +256,18 @@ def test_a_free_answer_may_be_a_sentence_that_states_the_name():
         assert spine.greedy(model, asked, free=True)["right"].tolist() == [stated]
 
 
+def test_a_measure_of_few_known_facts_is_no_number(tmp_path):
+    """Eleven known facts; two alone share a relation, so that a context can state another answer."""
+    relations = ["capital", "capital", *(f"r{i}" for i in range(9))]
+    rows = [f"What is number {i}?,n{i},{name}" for i, name in enumerate(relations)]
+    (tmp_path / "few.csv").write_text("\n".join(["question,answer,relation", *rows]))
+    model = Rule(lambda question: "n" + question.rpartition("number ")[2].partition("?")[0])
+    made = cards.card(model, tmp_path / "few.csv")
+    assert {m.name: m.n for m in made.measures}["right in other wordings"] == 11
+    assert not any("context" in m.name for m in made.measures)
+    assert "false: too few known facts, 2, for a number" in made.missing
+
+
 def test_the_commonest_answer_of_a_relation():
     def fact(relation, answer):
         texts = {"fact_id": "x", "question": "?", "answer": "", "known": False, "verdicts": []}
