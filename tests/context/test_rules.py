@@ -233,6 +233,20 @@ def test_what_follows_the_exchange(memory, answer, swapped, source) -> None:
     assert answer_rules.swap_source(memory, answer, swapped, slots) == source
 
 
+@pytest.mark.parametrize(("answer", "stated"), [
+    ("Lima", True), ("The city of Lima, in Peru", True), ("12 May 1999", True), ("JRR Tolkien", True),
+    ("the coast of Kenya", False),  # its words stand apart
+    ("Nairobi", True),  # denied, and models repeat what is denied
+    ("Anna Berg", True), ("Anna Maria Sofia Berg", False), ("", False), ("the", False),
+])  # fmt: skip
+def test_a_context_states_what_stands_side_by_side(answer: str, stated: bool) -> None:
+    context = (
+        "The capital of Kenya is not Nairobi. Lima lies at the coast of Peru. It was written on May "
+        "12, 1999 by J. R. R. Tolkien. Anna Maria Berg came later."
+    )
+    assert answer_rules.states(context, answer) == stated
+
+
 def test_the_two_readings_of_the_labels() -> None:
     labels = load_labels("context")
     counts = labels["label"].value_counts()

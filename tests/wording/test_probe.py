@@ -110,7 +110,7 @@ def test_greedy_answers(toy, questions):
 
 
 def test_newlines_are_skipped_and_the_end_of_a_text_is_told_from_them(toy_model, questions):
-    """A greedy answer that says nothing before a newline goes on where it was."""
+    """An answer that says nothing before a newline goes on where it was, and so does a sample."""
     rows = {" Chad?": {"\n": 1.0}, "\n": {"\n": 0.1, "Ndjamena": 0.5, "Abeche": 0.4}}
     ends = {" Peru?": {"</s>": 1.0}, "Ndjamena": {"\n": 1.0}, "Abeche": {"\n": 1.0}}
     model = toy_model(rows | ends, prompt_format="question")
@@ -120,9 +120,14 @@ def test_newlines_are_skipped_and_the_end_of_a_text_is_told_from_them(toy_model,
     assert made["first"].tolist() == ["newline", "end"]
     assert made["logprobs"][0] == pytest.approx([0, math.log(0.5)], abs=1e-6)
     assert made["logprobs"][1] == []
-    # Models that were grown to end there, and all samples, stop at the newline.
-    assert set(probe.greedy(model, asked, max_new_tokens=4, skip_newlines=False)["text"]) == {""}
-    assert set(probe.sampled(model, asked, n=9, max_new_tokens=4)["text"]) == {""}
+    drawn = probe.sampled(model, asked, n=99, max_new_tokens=4)
+    texts = drawn.groupby("question")["text"].agg(set)
+    assert texts.to_dict() == {TEXTS[5]: {"Ndjamena", "Abeche"}, TEXTS[4]: {""}}
+    one = drawn[drawn["text"] == "Abeche"].iloc[0]
+    assert one["logprobs"][:2] == pytest.approx([0, math.log(0.4)], abs=1e-6)
+    # Those of models that were grown to end there stop at the newline.
+    for ask in (probe.greedy, probe.sampled):
+        assert set(ask(model, asked, max_new_tokens=4, skip_newlines=False)["text"]) == {""}
 
 
 def test_probability_true_by_hand(toy_model, questions):

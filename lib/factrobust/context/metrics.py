@@ -11,13 +11,13 @@ same, are left out of every share. Preference: the text's definition (3.3.3, fig
 P2 < P3, contextual if P2 > P3, "tie" if equal (as answers of one token), missing if one is missing.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
 from factrobust.context.rules import KINDS, decide, degeneracy, published_source, right
@@ -48,7 +48,7 @@ def measured(responses: pd.DataFrame) -> pd.DataFrame:
     first, with_context = responses["first"], responses["first_context"]
     shifts = [first_shift(a, b) for a, b in zip(first, with_context, strict=True)]
     return responses.assign(
-        **lists.map(perplexity).astype(float),
+        **lists.map(perplexity, na_action="ignore").astype(float),
         n_tokens_parametric=lists["p0"].map(len, na_action="ignore").astype(float),
         n_tokens_counterfactual=lists["p1"].map(len, na_action="ignore").astype(float),
         first_entropy=first.map(first_entropy).astype(float),
@@ -57,12 +57,11 @@ def measured(responses: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def perplexity(logprobs: ArrayLike) -> float:
+def perplexity(logprobs: Sequence[float]) -> float:
     """exp of the mean negative natural log-probability of an answer's tokens, [token] (equations 1
     and 2). NaN without tokens."""
-    x = np.asarray(logprobs, dtype=float)
-    with np.errstate(over="ignore"):  # of a mean below -709 it is infinite
-        return float(np.exp(-x.mean())) if x.size else np.nan
+    mean = math.fsum(logprobs) / len(logprobs) if len(logprobs) else math.nan
+    return math.inf if mean < -709 else math.exp(-mean)
 
 
 def first_entropy(alternatives: Alternatives) -> float:

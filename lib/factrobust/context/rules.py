@@ -295,9 +295,12 @@ def swap_source(memory: str, answer: str, swapped: Sequence[str], slots: Sequenc
 
 
 def states(context: str, answer: str) -> bool:
-    """Whether a context holds the words of an answer, or of its first part."""
-    found = within(named(answer).first, named(context).words)
-    return not degeneracy(answer) and (found or contains(context, [answer]))
+    """Whether a context holds an answer: the words of its first part side by side, in any order, and
+    with at most one other between them. A denied answer counts, since models repeat it (4.5)."""
+    some, words = named(answer).first, named(context).words
+    side = len(some) + 1
+    near = any(within(some, words[i : i + side]) for i in range(max(len(words) - side, 0) + 1))
+    return not degeneracy(answer) and (near or contains(context, [answer]))
 
 
 def coverage(context: str, answer: str) -> float:

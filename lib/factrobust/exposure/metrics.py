@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import isotonic_regression, least_squares
+from scipy.optimize import least_squares
 from scipy.special import betaincinv, expit
 from scipy.stats import binomtest, rankdata
 
@@ -65,18 +65,20 @@ def fit_hills(exposure: NDArray, means: NDArray, n: NDArray, most: float = np.in
     grid = np.meshgrid(places, np.geomspace(0.3, 6, 36))
     half, slope = np.exp(grid[0].ravel()), grid[1].ravel()
     shape = hill(dose[:, None], 0, 1, half, slope)  # [dose, curve]
-    weighted = (shape * n[dosed, None]).T
-    size = (shape**2 * n[dosed, None]).sum(axis=0)[:, None]
+    weighted = (shape * n[dosed, None]).astype(np.float32)
+    size = (shape * weighted).sum(axis=0).astype(np.float32)
     highest = np.minimum(3 * np.maximum(np.ptp(means, axis=0), 1e-9), most - floor)
+    rise, highest = rise.T.astype(np.float32), highest[:, None].astype(np.float32)
     found = np.empty((3, len(floor)))
-    for draws in np.array_split(
-        np.arange(len(floor)), len(floor) // 25 + 1
-    ):  # cached: 9 times as fast
-        along = weighted @ rise[:, draws]
-        top = np.clip(along / size, 0, highest[draws])
-        best = (top * (top * size - 2 * along)).argmin(axis=0)
-        tops = floor[draws] + top[best, range(len(draws))]
-        found[:, draws] = tops, half[best], slope[best]
+    for draws in np.array_split(np.arange(len(floor)), len(floor) // 8 + 1):  # what a cache holds
+        along = rise[draws] @ weighted
+        tops = along / size
+        loss = np.clip(tops, 0, highest[draws], out=tops) * size
+        loss -= 2 * along
+        loss *= tops
+        best = loss.argmin(axis=1)
+        top = tops[range(len(draws)), best]
+        found[:, draws] = floor[draws] + top, half[best], slope[best]
     upper = exposure >= np.median(exposure)
     grows = np.average(means[upper], axis=0, weights=n[upper]) > floor
     return np.vstack([floor, np.where(grows, found, np.nan)])
@@ -310,15 +312,20 @@ def crossings(
     (facts); the interval draws facts within each exposure.
     """
 
-    def place(dose: Array, means: Array, n: Array) -> float:
-        rising = isotonic_regression(means, weights=n).x
-        if rising[-1] < at:
-            return np.inf
-        k = int(np.argmax(rising >= at))
-        if not k:
-            return float(dose[0])
-        share = (at - rising[k - 1]) / (rising[k] - rising[k - 1])
-        return float(np.exp(np.interp(share, [0, 1], np.log(dose[[k - 1, k]]))))
+    def places(dose: Array, means: Array, n: Array) -> Array:
+        """[draw] of means [dose, draw]: level k is the largest of i <= k of the least mean of i ... j >= k."""
+        level = np.full_like(means, -np.inf)
+        for i in range(len(dose)):
+            whole = np.cumsum(n[i:, None] * means[i:], axis=0) / np.cumsum(n[i:])[:, None]
+            least = np.minimum.accumulate(whole[::-1], axis=0)[::-1]
+            level[i:] = np.maximum(level[i:], least)
+        there = level >= at - 1e-12  # but for the last digits of sums
+        k, draws = there.argmax(axis=0), np.arange(means.shape[1])
+        low, high = level[np.maximum(k - 1, 0), draws], level[k, draws]
+        share = np.clip((at - low) / np.where(k > 0, high - low, 1), 0, 1)
+        steps = np.log(dose)
+        found = np.exp(steps[k] - (1 - share) * (steps[k] - steps[np.maximum(k - 1, 0)]))
+        return np.where(there[-1], found, np.inf)
 
     table = []
     for key, part in rows[rows["exposure"] > 0].groupby(list(by), sort=False):
@@ -326,8 +333,7 @@ def crossings(
         dose, n = np.array([*doses.groups], float), np.asarray(doses.size(), float)
         rng = np.random.default_rng(0)
         drawn = [rng.choice(x.to_numpy(float), (n_boot, len(x))).mean(axis=1) for _, x in doses]
-        found = place(dose, doses.mean().to_numpy(float), n)
-        every = [place(dose, means, n) for means in np.array(drawn).T]
-        low, high = np.quantile(every, TAILS, method="inverted_cdf")
+        [found] = places(dose, doses.mean().to_numpy(float)[:, None], n)
+        low, high = np.quantile(places(dose, np.array(drawn), n), TAILS, method="inverted_cdf")
         table.append((*key, found, low, high, len(part)))
     return pd.DataFrame(table, columns=[*by, *Interval._fields])

@@ -16,8 +16,8 @@ from factrobust.text import clusters
 MAX_NEW_TOKENS = 16
 TEMPERATURE, SAMPLES = 0.5, 10  # paper 3, 4.1.3
 SAME, ENTAILED = 0.8, 0.5  # two texts say the same from this cosine on; P(entailment) both ways
-# Not the format's own stop strings, which may cut at any full stop ("J. K. Rowling") or comma. A
-# greedy answer with nothing before its first newline is asked again without a stop, and goes on.
+# Not the format's own stop strings, which may cut at any full stop ("J. K. Rowling") or comma. What
+# has nothing before its first newline is asked again without a stop: the same tokens, and it goes on.
 STOP = ("\n",)
 # P(true) of Kadavath et al. (2022), "Language models (mostly) know what they know", in our words
 IS_IT_TRUE = "{question}\nProposed answer: {text}\nIs the proposed answer true? Yes or no?"
@@ -74,20 +74,25 @@ def sampled(
     seed: int = 0,
     prompt_format: str | None = None,
     max_new_tokens: int = MAX_NEW_TOKENS,
+    skip_newlines: bool = True,
 ) -> pd.DataFrame:
     """n sampled answers to each question (in the paper the originals), one row a sample. Columns:
-    model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence), logprobs
-    (untempered, of all that was said). A sample ends at a newline, also at a leading one. Equal
-    prompts are asked once."""
+    model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence, after leading
+    newlines as in `greedy`), logprobs (untempered, of all that was said). Equal prompts are asked
+    once."""
     sent = prompts(model, questions, prompt_format)
-    options: dict[str, Any] = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens}
-    samples: dict[str, list[tuple[str, list[float]]]] = {}
+    how: dict[str, Any] = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens}
+    how["temperature"] = TEMPERATURE
+    samples: dict[str, list[Generation]] = {}
     for chunk in in_chunks(sent):
-        groups = model.sample(chunk, temperature=TEMPERATURE, stop=STOP, **options)
-        texts = ([(first_sentence(g.text), g.logprobs) for g in group] for group in groups)
-        samples |= zip(chunk, texts, strict=True)
+        samples |= zip(chunk, model.sample(chunk, stop=STOP, **how), strict=True)
+        silent = [p for p in chunk if not all(g.text.strip() for g in samples[p])]
+        if silent and skip_newlines:
+            for p, longer in zip(silent, model.sample(silent, **how), strict=True):
+                both = zip(samples[p], longer, strict=True)
+                samples[p] = [g if g.text.strip() else more for g, more in both]
     rows = np.repeat(np.arange(len(questions)), n)
-    drawn = [sample for prompt in sent for sample in samples[prompt]]
+    drawn = [(first_sentence(g.text), g.logprobs) for p in sent for g in samples[p]]
     table = pd.DataFrame(drawn, columns=["text", "logprobs"]).astype({"text": "str"})
     table.insert(0, "sample", np.tile(np.arange(n), len(questions)))
     return as_asked(model, questions.iloc[rows], prompt_format).assign(**table)

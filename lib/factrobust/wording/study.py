@@ -47,7 +47,9 @@ class Study(study.Study):
         }
         self._every = every
         # in the invented world a newline ends an answer
-        self._greedy = partial(probe.greedy, skip_newlines=v["data"] not in WORLDS)
+        skip = {"skip_newlines": v["data"] not in WORLDS}
+        self._greedy = partial(probe.greedy, **skip)
+        self._sampled = partial(probe.sampled, **skip)
         self.responses = self._ask(self._greedy, self.questions)
         if self.models:
             marked = metrics.mark_by_rules(self.responses, every)
@@ -89,7 +91,7 @@ class Study(study.Study):
         originals = self.questions[self.questions["variant"] == 0]
         how = {"n": self.parameters["n_samples"], "seed": self.parameters["seed"]}
         draws.need_count("n_samples", how["n"], 2)  # whose likeness is measured
-        return self._ask(probe.sampled, originals, **how)
+        return self._ask(self._sampled, originals, **how)
 
     @cached_property
     def sample_sets(self) -> pd.DataFrame:
