@@ -6,7 +6,6 @@ one. Prompts, records and figures rest on these draws: another hash would change
 """
 
 import hashlib
-from collections.abc import Sequence
 
 import pandas as pd
 
@@ -19,16 +18,6 @@ def hash48(*key: object) -> int:
 def hash64(key: str, size: int = 8) -> int:
     """A whole number drawn from the key, of `size` bytes. The smallest number draws one of several keys."""
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=size).digest())
-
-
-def hashes64(key: str, names: Sequence[str]) -> list[int]:
-    """`hash64` of the key with each of the names behind it, without hashing the key for each."""
-    begun, found = hashlib.blake2b(key.encode(), digest_size=8), []
-    for name in names:
-        each = begun.copy()
-        each.update(name.encode())
-        found.append(int.from_bytes(each.digest()))
-    return found
 
 
 def sample_key(seed: int, prompt: str, temperature: float, index: int) -> bytes:

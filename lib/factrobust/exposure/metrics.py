@@ -77,8 +77,8 @@ def fit_hills(exposure: NDArray, means: NDArray, n: NDArray, most: float = np.in
         loss -= 2 * along
         loss *= tops
         best = loss.argmin(axis=1)
-        top = tops[range(len(draws)), best]
-        found[:, draws] = floor[draws] + top, half[best], slope[best]
+        found[0, draws] = floor[draws] + tops[range(len(draws)), best]
+        found[1:, draws] = half[best], slope[best]
     upper = exposure >= np.median(exposure)
     grows = np.average(means[upper], axis=0, weights=n[upper]) > floor
     return np.vstack([floor, np.where(grows, found, np.nan)])

@@ -86,10 +86,9 @@ class Records:
 
     def _committed(self, calls: Iterable[Call]) -> dict[Call, str]:
         """The committed texts of calls: of a file only those with their prompts become Python's."""
-        kinds: dict[tuple[str, str], set[str]] = {}
+        kinds, found = dict[tuple[str, str], set[str]](), dict[Call, str]()
         for call in calls:
             kinds.setdefault((call.model, call.operation), set()).add(call.prompt)
-        found: dict[Call, str] = {}
         for name, about in self._files.items():
             prompts = kinds.get((about["model"], about["operation"]))
             if prompts and self.base:
@@ -378,13 +377,7 @@ _pack, _unpack = struct.Struct("f").pack, struct.Struct("f").unpack  # bound: a 
 
 
 def _read(text: str) -> float:
-    number: float = float(text) if "E" in text else _single(float(text))
-    return number
-
-
-def _single(number: float) -> float:
-    rounded: float = _unpack(_pack(number))[0]
-    return rounded
+    return float(text) if "E" in text else _singles(float(text))
 
 
 _DECODER = json.JSONDecoder(parse_float=_read)
@@ -400,12 +393,11 @@ def _has_double(text: str) -> bool:
 
 
 def _singles(value: Any) -> Any:
-    kind = type(value)
-    if kind is float:
-        return _single(value)
-    if kind is dict:
+    if isinstance(value, float):
+        return _unpack(_pack(value))[0]
+    if isinstance(value, dict):
         return {k: _singles(v) for k, v in value.items()}
-    kinds = {*map(type, value)} if kind is list else {kind}
+    kinds = {*map(type, value)} if isinstance(value, list) else {str}
     if kinds == {float}:
         return [*struct.unpack(f"{len(value)}f", struct.pack(f"{len(value)}f", *value))]
     return [_singles(item) for item in value] if kinds & {float, list, dict} else value

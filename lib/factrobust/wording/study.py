@@ -47,9 +47,9 @@ class Study(study.Study):
         }
         self._every = every
         # in the invented world a newline ends an answer
-        skip = {"skip_newlines": v["data"] not in WORLDS}
-        self._greedy = partial(probe.greedy, **skip)
-        self._sampled = partial(probe.sampled, **skip)
+        skip = v["data"] not in WORLDS
+        self._greedy = partial(probe.greedy, skip_newlines=skip)
+        self._sampled = partial(probe.sampled, skip_newlines=skip)
         self.responses = self._ask(self._greedy, self.questions)
         if self.models:
             marked = metrics.mark_by_rules(self.responses, every)
