@@ -626,4 +626,8 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        print("\nStopped: the same command goes on from the last checkpoint.", file=sys.stderr)
+        sys.exit(130)
