@@ -23,13 +23,13 @@ from factrobust.models.records import (
     INDEX,
     INSERT,
     SCHEMA,
+    Call,
     RecordsError,
     key_of,
     opened,
     places,
     read_index,
-    read_table,
-    texts_of,
+    read_texts,
 )
 
 COUNTS = "calls.csv"
@@ -79,7 +79,8 @@ def restore(path: Path, folder: Path) -> int:
     files = read_index(folder)["files"]
     with opened(path) as db:
         for name, about in files.items():
-            calls = texts_of(read_table(folder / name, about["sha256"])).items()
+            texts = read_texts(folder / name, about["sha256"])
+            calls = ((Call(*call), text) for call, text in texts.items())
             db.executemany(INSERT, ((key_of(call), *call, text) for call, text in calls))
     return sum(about["calls"] for about in files.values())
 

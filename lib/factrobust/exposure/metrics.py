@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import least_squares
+from scipy.optimize import isotonic_regression, least_squares
 from scipy.special import betaincinv, expit
 from scipy.stats import binomtest, rankdata
 
@@ -312,20 +312,15 @@ def crossings(
     (facts); the interval draws facts within each exposure.
     """
 
-    def places(dose: Array, means: Array, n: Array) -> Array:
-        """[draw] of means [dose, draw]: level k is the largest of i <= k of the least mean of i ... j >= k."""
-        level = np.full_like(means, -np.inf)
-        for i in range(len(dose)):
-            whole = np.cumsum(n[i:, None] * means[i:], axis=0) / np.cumsum(n[i:])[:, None]
-            least = np.minimum.accumulate(whole[::-1], axis=0)[::-1]
-            level[i:] = np.maximum(level[i:], least)
-        there = level >= at - 1e-12  # but for the last digits of sums
-        k, draws = there.argmax(axis=0), np.arange(means.shape[1])
-        low, high = level[np.maximum(k - 1, 0), draws], level[k, draws]
-        share = np.clip((at - low) / np.where(k > 0, high - low, 1), 0, 1)
-        steps = np.log(dose)
-        found = np.exp(steps[k] - (1 - share) * (steps[k] - steps[np.maximum(k - 1, 0)]))
-        return np.where(there[-1], found, np.inf)
+    def place(dose: Array, means: Array, n: Array) -> float:
+        rising = isotonic_regression(means, weights=n).x
+        if rising[-1] < at:
+            return np.inf
+        k = int(np.argmax(rising >= at))
+        if not k:
+            return float(dose[0])
+        share = (at - rising[k - 1]) / (rising[k] - rising[k - 1])
+        return float(np.exp(np.interp(share, [0, 1], np.log(dose[[k - 1, k]]))))
 
     table = []
     for key, part in rows[rows["exposure"] > 0].groupby(list(by), sort=False):
@@ -333,7 +328,8 @@ def crossings(
         dose, n = np.array([*doses.groups], float), np.asarray(doses.size(), float)
         rng = np.random.default_rng(0)
         drawn = [rng.choice(x.to_numpy(float), (n_boot, len(x))).mean(axis=1) for _, x in doses]
-        [found] = places(dose, doses.mean().to_numpy(float)[:, None], n)
-        low, high = np.quantile(places(dose, np.array(drawn), n), TAILS, method="inverted_cdf")
+        found = place(dose, doses.mean().to_numpy(float), n)
+        every = [place(dose, means, n) for means in np.array(drawn).T]
+        low, high = np.quantile(every, TAILS, method="inverted_cdf")
         table.append((*key, found, low, high, len(part)))
     return pd.DataFrame(table, columns=[*by, *Interval._fields])

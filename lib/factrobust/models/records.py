@@ -10,12 +10,11 @@ import io
 import json
 import math
 import os
-import re
 import sqlite3
 import struct
 import sys
 from collections import UserList
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,29 +77,20 @@ class Records:
         self, path: Path | None, base: Path | None = None, *, strict: bool = False
     ) -> None:
         self.path, self.base, self._strict = path, base, strict
-        self._tables: dict[str, Any] = {}  # committed files that were read so far
+        self._texts: dict[tuple[str, ...], str] = {}  # committed values that were read so far
 
     @functools.cached_property
-    def _files(self) -> dict[str, dict[str, Any]]:
+    def _unread(self) -> dict[str, dict[str, Any]]:
         return read_index(self.base)["files"] if self.base else {}
-
-    def _committed(self, calls: Iterable[Call]) -> dict[Call, str]:
-        """The committed texts of calls: of a file only those with their prompts become Python's."""
-        kinds, found = dict[tuple[str, str], set[str]](), dict[Call, str]()
-        for call in calls:
-            kinds.setdefault((call.model, call.operation), set()).add(call.prompt)
-        for name, about in self._files.items():
-            prompts = kinds.get((about["model"], about["operation"]))
-            if prompts and self.base:
-                if name not in self._tables:
-                    self._tables[name] = read_table(self.base / name, about["sha256"])
-                found |= texts_of(self._tables[name], prompts)
-        return found
 
     def get(self, calls: Sequence[Call]) -> list[Any | None]:
         """The stored value of each call, or None. Floats come back bit for bit."""
-        committed = self._committed(calls)
-        texts = {call: committed[call] for call in calls if call in committed}
+        kinds = {(call.model, call.operation) for call in calls}
+        for name, about in list(self._unread.items()):
+            if self.base and (about["model"], about["operation"]) in kinds:
+                self._texts |= read_texts(self.base / name, about["sha256"])
+                del self._unread[name]
+        texts = {call: self._texts[call] for call in calls if call in self._texts}
         if self.path and self.path.exists():
             with opened(self.path) as db:
                 found = {}
@@ -284,25 +274,16 @@ def read_index(folder: Path) -> dict[str, Any]:
     return index
 
 
-def read_table(file: Path, sha256: str) -> Any:
-    """A file's calls and values, a pyarrow Table of COLUMNS; RecordsError for another SHA-256."""
+def read_texts(file: Path, sha256: str) -> dict[tuple[str, ...], str]:
+    """The text of each value in a file, by call; RecordsError for another SHA-256."""
     import pyarrow.parquet as pq
 
     content = file.read_bytes() if file.exists() else b""
     if hashlib.sha256(content).hexdigest() != sha256:
         raise _damaged(file, "it does not match its checksum in the index")
-    return pq.read_table(io.BytesIO(content), columns=[*COLUMNS])
-
-
-def texts_of(table: Any, prompts: Collection[str] | None = None) -> dict[Call, str]:
-    """The text of each value of a `read_table`, by call: of all, or of those with these prompts."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if prompts is not None:
-        table = table.filter(pc.is_in(table["prompt"], value_set=pa.array(prompts, pa.string())))
-    *fields, texts = table.to_pydict().values()
-    return dict(zip(map(Call, *fields), texts, strict=True))
+    table = pq.read_table(io.BytesIO(content)).select(COLUMNS).to_pydict()
+    *fields, texts = table.values()
+    return dict(zip(zip(*fields, strict=True), texts, strict=True))
 
 
 def _damaged(file: Path, why: str) -> RecordsError:
@@ -327,8 +308,10 @@ def decode(text: str) -> Any:
     read: the last field of an object, if it is `top_logprobs`, is decoded when it is first read."""
     rest, mark, alternatives = text.partition(',"top_logprobs":')  # inside a string it has \"
     if not (mark and text.startswith("{")):
-        return _decoded(text)
-    return _decoded(rest + "}") | {"top_logprobs": LazyAlternatives(alternatives.removesuffix("}"))}
+        return _DECODER.decode(text)
+    return _DECODER.decode(rest + "}") | {
+        "top_logprobs": LazyAlternatives(alternatives.removesuffix("}"))
+    }
 
 
 class LazyAlternatives(UserList[Any]):
@@ -339,10 +322,7 @@ class LazyAlternatives(UserList[Any]):
 
     @functools.cached_property
     def data(self) -> list[Any]:  # type: ignore[override]
-        if _has_double(self._text):
-            return [[(token, p) for token, p in at] for at in _DECODER.decode(self._text)]
-        columns = ([*zip(*at, strict=True)] or [(), ()] for at in json.loads(self._text))
-        return [[*zip(tokens, _singles([*ps]), strict=True)] for tokens, ps in columns]
+        return [[(token, p) for token, p in at] for at in _DECODER.decode(self._text)]
 
     def __getitem__(self, place: Any) -> Any:
         return self.data[place]
@@ -377,27 +357,8 @@ _pack, _unpack = struct.Struct("f").pack, struct.Struct("f").unpack  # bound: a 
 
 
 def _read(text: str) -> float:
-    return float(text) if "E" in text else _singles(float(text))
+    number: float = float(text) if "E" in text else _unpack(_pack(float(text)))[0]
+    return number
 
 
 _DECODER = json.JSONDecoder(parse_float=_read)
-
-
-def _decoded(text: str) -> Any:
-    """The value of JSON text. Without a double all floats are float32, rounded after C has read them."""
-    return _DECODER.decode(text) if _has_double(text) else _singles(json.loads(text))
-
-
-def _has_double(text: str) -> bool:
-    return "E" in text and re.search(r"\dE", text) is not None
-
-
-def _singles(value: Any) -> Any:
-    if isinstance(value, float):
-        return _unpack(_pack(value))[0]
-    if isinstance(value, dict):
-        return {k: _singles(v) for k, v in value.items()}
-    kinds = {*map(type, value)} if isinstance(value, list) else {str}
-    if kinds == {float}:
-        return [*struct.unpack(f"{len(value)}f", struct.pack(f"{len(value)}f", *value))]
-    return [_singles(item) for item in value] if kinds & {float, list, dict} else value
