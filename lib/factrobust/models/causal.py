@@ -188,10 +188,10 @@ class CausalLM(Model):
                 results += samples if job.operation == "sample" else answers
             return [i for group in members for i in group], results
 
-        rows, sizes = self._together(
-            prompts, [len(group) * n for group in groups], prefix, keep_prompts_separate
-        )
-        return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
+        # The keys of answers need memory, too. Most answers end early: half of their tokens count.
+        counts = [len(group) * n for group in groups]
+        together = self._together(prompts, counts, longest // 2 + 1, prefix, keep_prompts_separate)
+        return in_batches(*together, run, budget=self.tokens_per_batch, name=self.name)
 
     def _may_close(self, stop: Sequence[str], token: int) -> bool:
         """Whether an answer may end with this token. Few tokens end one, and this saves decoding."""
@@ -238,17 +238,20 @@ class CausalLM(Model):
     def _together(
         self,
         prompts: list[list[int]],
-        answers: list[int],
+        counts: list[int],
+        length: int,
         prefix: SharedPrefix,
         keep_prompts_separate: bool,
     ) -> tuple[list[list[int]], list[int]]:
-        """Rows of prompts (their numbers), and the tokens of each row with so many answers."""
+        """Rows of prompts (their numbers), and the tokens of each row with so many answers to each prompt,
+        each of that length."""
         rows, sizes = rows_of(
             [unanswered(ids) for ids in prompts],
             len(prefix.ids),
             keep_prompts_separate=keep_prompts_separate,
         )
-        return rows, [n + sum(answers[i] for i in row) for row, n in zip(rows, sizes, strict=True)]
+        answers = [length * sum(counts[i] for i in row) for row in rows]
+        return rows, [n + more for n, more in zip(sizes, answers, strict=True)]
 
     def _prefill(
         self,

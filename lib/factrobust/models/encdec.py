@@ -148,9 +148,9 @@ class Seq2SeqLM(CausalLM):
         return max(prompt, len(self.body.begin) + answer)  # encoder and decoder each have a context
 
     def _together(
-        self, prompts: list[list[int]], answers: list[int], *_: Any, **__: Any
+        self, prompts: list[list[int]], counts: list[int], length: int, *_: Any
     ) -> tuple[list[list[int]], list[int]]:
-        sizes = [(len(ids) + 1) * n for ids, n in zip(prompts, answers, strict=True)]
+        sizes = [(len(ids) + length) * n for ids, n in zip(prompts, counts, strict=True)]
         return [[i] for i in range(len(prompts))], sizes
 
     def _shared_prefix(self, answers: object) -> SharedPrefix:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import inspect
+import os
 import platform
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -252,6 +254,15 @@ def in_batches(
                     torch.cuda.empty_cache()
         finally:
             torch.set_num_threads(threads)
+            give_back()
+
+
+def give_back() -> None:
+    """Return free memory to the system. Batches differ in size, so that most of what glibc's malloc keeps
+    for the next one does not fit: without this a notebook of many jobs grows to three times its need."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim:  # only glibc has it
+        trim(0)
 
 
 def available() -> bool:

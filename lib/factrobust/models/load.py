@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from unittest import mock
+from weakref import WeakValueDictionary
 
 import pandas as pd
 from filelock import FileLock
@@ -130,7 +131,20 @@ def load_model(
             load = partial(load, change=change[1])
     if records is None:
         return load(**about)
-    return RecordedModel(records, partial(load, **about), **about)
+    if isinstance(name, Mapping):  # each study counts its own requests
+        return RecordedModel(records, partial(load, **about), **about)
+    return RecordedModel(records, partial(_shared, load, about), **about)
+
+
+_in_use: WeakValueDictionary[tuple[str | None, ...], Model] = WeakValueDictionary()
+
+
+def _shared(load: Callable[..., Model], about: dict[str, Any]) -> Model:
+    """A model that two studies of a notebook ask is in memory once."""
+    key = about["name"], about["fingerprint"], os.environ.get("FACTROBUST_CLUSTER")
+    if (model := _in_use.get(key)) is None:
+        model = _in_use[key] = load(**about)
+    return model
 
 
 Described = tuple[dict[str, Any], Callable[..., Model]]  # a model's attributes, and its loader

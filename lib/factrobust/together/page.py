@@ -22,7 +22,7 @@ def picture(card: Card) -> bytes:
     look = style.looks([card.model.partition("~")[0].partition("#")[0]]).popitem()[1]
     fig, [(axis, _)] = blocks.forest(
         table.assign(model=card.model, measure=rows), "measure", rows, shares="x", width=style.DOUBLE,
-        xlabel="share of facts with 95% interval (grey: baseline)", looks={card.model: look},
+        xlabel="share of facts (FRS: mean score, 0 to 1), 95% interval; grey: baseline", looks={card.model: look},
     )  # fmt: skip
     baseline = pd.to_numeric(table["baseline"])
     axis.plot(baseline, range(len(table)), "|", color=style.GREY, ms=11, mew=2)
