@@ -519,6 +519,7 @@ def configuration(weights: Weights) -> Any:
     return AutoConfig.from_pretrained(where, **options)
 
 
+@cache  # Gemma's takes longer to read than its weights do, and each change of the weights has it again
 def _tokenizer(weights: Weights) -> Any:
     from transformers import AutoTokenizer
 

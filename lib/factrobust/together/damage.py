@@ -7,6 +7,8 @@ is made in float32, as `transformers` reads the weights, and is part of the mode
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from factrobust.models.interface import Model, ModelError
 from factrobust.models.load import load_model
 from factrobust.models.records import open_records
@@ -62,18 +64,18 @@ def _changed(weights: Any, damage: Damage, generator: Any) -> Any:
         drawn = torch.randn(weights.shape, generator=generator)
         return weights + drawn * weights.std() * damage.dose
     if damage.way == "prune":
-        count = int(damage.dose * weights.numel())
-        least = weights.abs().flatten().kthvalue(count).values if count else -1.0
-        return weights * (weights.abs() > least)
+        count, sizes = int(damage.dose * weights.numel()), weights.abs()
+        least = np.partition(sizes.numpy(), count - 1, axis=None)[count - 1] if count else -1.0
+        return weights * (sizes > least)
     rows = torch.nn.functional.pad(weights, (0, -weights.shape[1] % GROUP))
-    groups = rows.reshape(-1, GROUP)
     if name := LLAMA_CPP.get(damage.dose):
         import gguf
 
         kind = gguf.GGMLQuantizationType[name]
-        packed = gguf.quantize(groups.numpy(), kind)
-        groups = torch.from_numpy(gguf.dequantize(packed, kind))
+        rounded = torch.from_numpy(gguf.dequantize(gguf.quantize(rows.numpy(), kind), kind))
     else:  # symmetric: the largest of a group is the largest whole number of so many bits
-        scale = groups.abs().amax(-1, keepdim=True).clamp(min=1e-12) / (2 ** (damage.dose - 1) - 1)
-        groups = torch.round(groups / scale) * scale
-    return groups.view(rows.shape)[:, : weights.shape[1]]
+        groups = rows.unflatten(1, (-1, GROUP))
+        largest = torch.linalg.vector_norm(groups, torch.inf, dim=-1, keepdim=True)
+        scale = largest.clamp(min=1e-12) / (2 ** (damage.dose - 1) - 1)
+        rounded = groups.div(scale).round_().mul_(scale).flatten(1)
+    return rounded[:, : weights.shape[1]]
