@@ -3,6 +3,7 @@
 python book/build.py [FOLDER]     # into build/book/html, without a network or a kernel
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,9 @@ import explorables  # noqa: E402
 
 NOTEBOOKS = ("notebooks/**/*.ipynb", "notebooks/*.md", "notebooks/course/*.md", "figures/**/*.png")
 
+# A link of a page to another file: its words, and where it leads.
+LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
+
 
 def assemble(source: Path) -> None:
     """Lay out what Sphinx reads: notebooks and figures in their places, beside the pages of this folder."""
@@ -28,12 +32,23 @@ def assemble(source: Path) -> None:
                 place = source / path.relative_to(ROOT)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, place)
+    for page in source.glob("notebooks/**/*.md"):
+        page.write_text(without_ways_out(page), encoding="utf-8")
     index = source / "index.md"
     parts = sorted(path.name for path in (source / "notebooks").glob("[0-9]-*/"))
     trees = "\n\n".join(map(toctree, parts))
     index.write_text(index.read_text("utf-8").replace("PARTS", trees), encoding="utf-8")
     api.main(source / "reference")
     explorables.main(source / "_extra" / "explorables")
+
+
+def without_ways_out(page: Path) -> str:
+    """The text of a page; of links to what is not in the book, such as README, their words alone."""
+
+    def kept(link: re.Match[str]) -> str:
+        return link[0] if (page.parent / link[2]).exists() else link[1]
+
+    return LINK.sub(kept, page.read_text(encoding="utf-8"))
 
 
 def toctree(part: str) -> str:

@@ -1,4 +1,4 @@
-"""The README's numbers, from the committed tables they are quoted from.
+"""The numbers of the pages that newcomers read, from the committed tables they are quoted from.
 
 `python tests/readme.py` rewrites them; a test says whether they are up to date.
 """
@@ -10,6 +10,7 @@ import pandas as pd
 
 from factrobust import paths
 
+PAGES = ("README.md", "notebooks/results.md", "profiles/README.md")
 # A block a part, "1 decoding": what stands around it is written by hand.
 BLOCK = re.compile(
     r"(<!-- results ([^:]+): python tests/readme.py -->\n).*?(<!-- /results -->)", re.S
@@ -55,7 +56,7 @@ SIZES = ["world-s", "world-m", "world-l"]  # of the models grown on the invented
 
 
 def results(part: str, figures: Path, quoted: str = QUOTED) -> str:
-    """The README's table of a part ("1 decoding"): a row a quoted number, a column a model. An n that
+    """The results' table of a part ("1 decoding"): a row a quoted number, a column a model. An n that
     all models share stands behind the words."""
     rows = {}
     for line in quoted.strip().splitlines():
@@ -96,15 +97,15 @@ def printed(figures: Path) -> str:
     return f"```text\n{table.round(3).to_string(index=False)}\n```"
 
 
-def with_results(readme: str, figures: Path) -> str:
-    readme = DIFF.sub(lambda m: f"{m[1]}{printed(figures)}\n{m[2]}", readme)
-    return BLOCK.sub(lambda m: f"{m[1]}{results(m[2], figures)}\n{m[3]}", readme)
+def with_results(page: str, figures: Path) -> str:
+    page = DIFF.sub(lambda m: f"{m[1]}{printed(figures)}\n{m[2]}", page)
+    return BLOCK.sub(lambda m: f"{m[1]}{results(m[2], figures)}\n{m[3]}", page)
 
 
 def main() -> None:
-    path = paths.ROOT / "README.md"
-    text = with_results(path.read_text(encoding="utf-8"), paths.ROOT / "figures")
-    path.write_text(text, encoding="utf-8")
+    for path in map(paths.ROOT.joinpath, PAGES):
+        text = with_results(path.read_text(encoding="utf-8"), paths.ROOT / "figures")
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The README's numbers, links and commands are those of the repository."""
+"""The numbers, links and commands of README and the pages behind it are those of the repository."""
 
 import re
 import runpy
@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from factrobust import paths
+from factrobust.reproduce.profiles import find_notebooks
 
 readme, prose = (
     SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name(name))))
@@ -17,48 +18,95 @@ readme, prose = (
 README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_numbers_are_those_of_the_committed_tables(results):
-    quoted = readme.with_results(README, results / "figures")
-    assert quoted == README, "run `python tests/readme.py`"
+@pytest.mark.parametrize("name", readme.PAGES)
+def test_the_numbers_are_those_of_the_committed_tables(results, name):
+    page = (paths.ROOT / name).read_text(encoding="utf-8")
+    assert readme.with_results(page, results / "figures") == page, "run `python tests/readme.py`"
+
+
+def test_each_quoted_number_stands_on_a_page():
+    parts = {line.partition(": ")[0] for line in readme.QUOTED.strip().splitlines()}
+    pages = [(paths.ROOT / name).read_text(encoding="utf-8") for name in readme.PAGES]
+    assert {found[2] for page in pages for found in readme.BLOCK.finditer(page)} == parts
+    assert sum(len(readme.DIFF.findall(page)) for page in pages) == 1
+
+
+def wrong(text, tables):
+    """The intervals in a text that are in none of these tables."""
+    made = [estimate for table in tables for estimate in prose.estimates_in(table)]
+    stated = list(prose.statements_in(text))
+    assert stated
+    return [s for s in stated if not any(prose.agrees(s, e) for e in made)]
 
 
 def test_the_front_states_what_its_part_found(results):
     """Each interval in the rows with a picture is in a table of that part."""
-    front = README[README.index("## What we found") : README.index("## Your model")]
+    front = README[README.index("## What we found") : README.index("## Your way")]
     rows = re.findall(r"^\| \*\*.*?figures/(\d-\w+)/.*$", front, re.MULTILINE)
     assert [row[:1] for row in rows] == list("123456")
     for row in re.findall(r"^\| \*\*.*$", front, re.MULTILINE):
         [part] = re.findall(r"\(figures/(\d-\w+)/", row)
-        made = [
-            e for t in (results / "figures" / part).glob("*.csv") for e in prose.estimates_in(t)
-        ]
-        stated = list(prose.statements_in(row))
-        assert stated
-        assert [s for s in stated if not any(prose.agrees(s, e) for e in made)] == []
+        assert wrong(row, (results / "figures" / part).glob("*.csv")) == []
+
+
+def test_the_results_state_what_the_tables_hold(results):
+    text = (paths.ROOT / "notebooks" / "results.md").read_text(encoding="utf-8")
+    assert wrong(text, (results / "figures").glob("*/*.csv")) == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "profiles/README.md"])
+def test_a_comparison_states_what_diff_found(results, name):
+    text = (paths.ROOT / name).read_text(encoding="utf-8")
+    about = text[text.index("    make diff A=smollm2-135m-instruct") :].partition("\n## ")[0]
+    assert wrong(about, [results / "figures" / "6-together" / "table-diff.csv"]) == []
 
 
 def test_the_fact_lost_is_what_the_notebooks_saw(results):
-    """0-start-here saved its answers; 6.1 shows its own, a column a model, Gemma's first."""
+    """0-start-here saved its answers, in two prompts; 6.1 shows its own, a column a model, Gemma's first."""
     table = pd.read_csv(results / "figures" / "0-start-here" / "table-four-ways.csv")
-    [place] = (paths.ROOT / "notebooks").glob("6-together/6.1-*.ipynb")
-    shown = place.read_text(encoding="utf-8")
+    table = table.dropna(subset="says").set_index(["question", "prompt_of"])
     block = README[README.index("## What a fact lost") : README.index("[Start here]")]
-    row = r"^\| ([^|(]*\?)(?: \([^|]*\))? \| ([^|,]+?)(?:, with a probability of (\d+)%)? \|$"
-    told = re.findall(row, block, re.MULTILINE)
+    cell = r" ([^|]+?) \((\d+)%\) \|"
+    told = re.findall(rf"^\| ([^|]*\?) \|{cell}{cell}$", block, re.MULTILINE)
     assert len(told) == 5
-    for question, says, percent in told:
-        found = table[(table["question"] == question) & (table["says"] == says)]
-        cells = rf'<th>{re.escape(question)}</th>\\n",\s*" *<td>{re.escape(says)}</td>'
-        assert len(found) or re.search(cells, shown), (question, says)
-        assert not percent or (100 * found["P"]).round().eq(int(percent)).any()
+    for question, *cells in told:
+        for prompt, *cell in zip(
+            ["two examples", "no example"], cells[::2], cells[1::2], strict=True
+        ):
+            found = table.loc[question, prompt]
+            assert [found["says"], f"{100 * found['P']:.0f}"] == cell, (question, prompt)
+    worded = table[table["change"].isin(["as it is", "in other words"])]
+    lost = worded["says"].ne("Nairobi").groupby("prompt_of").agg(["size", "sum"])
+    assert lost.loc[["two examples", "no example"]].to_numpy().tolist() == [[7, 0], [7, 2]]
+    [place] = (paths.ROOT / "notebooks").glob("6-together/6.1-*.ipynb")
+    asked = re.escape("The capital of Kenya is Mogadishu. What is the capital of Kenya?")
+    seen = rf'<th>{asked}</th>\\n",\s*" *<td>Mogadishu</td>'
+    assert re.search(seen, place.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", ["README.md", "profiles/README.md", "data/world/README.md"])
+def test_all_notebooks_are_listed_by_their_titles():
+    listed = (paths.ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
+    names = [name for name in find_notebooks(paths.ROOT) if re.match(r"notebooks/\d-\w+/", name)]
+    titles = [prose.cells_of(name)[0].partition("\n")[0].removeprefix("# ") for name in names]
+    files = [name.removeprefix("notebooks/") for name in names]
+    found = re.findall(r"^- \[(.*)\]\((.*)\)", listed, re.MULTILINE)
+    assert found == [*zip(titles, files, strict=True)]
+
+
+def anchors(page):
+    """Of a page's headings, as GitHub makes them."""
+    heads = re.findall(r"^#+ (.*)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("name", [*readme.PAGES, "notebooks/README.md", "data/world/README.md"])
 def test_links_lead_to_files_and_targets_exist(name):
     page = paths.ROOT / name
     text = page.read_text(encoding="utf-8")
-    links = re.findall(r"\]\(((?!https?:)[^)#\s]+)(?:#[^)]*)?\)", text)
-    assert [link for link in links if not (page.parent / link).exists()] == []
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)", text)
+    assert [link for link, _ in links if not (page.parent / link).exists()] == []
+    pages = [(page.parent / link if link else page, to) for link, to in links if to]
+    assert [(where, to) for where, to in pages if to not in anchors(where)] == []
     makefile = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
     for target in set(re.findall(r"`make ([a-z]+)", text)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target} is not a target"

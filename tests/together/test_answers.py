@@ -10,7 +10,7 @@ def test_every_answer_of_part_1_comes_with_its_verdict():
     table = factrobust.answers("decoding", ["smollm2-135m-instruct"])
     assert tuple(table)[: len(SHOWN)] == SHOWN
     assert len(table) == 900  # n_questions of 1.1
-    assert table["correct"].sum() == 274  # n of README's table
+    assert table["correct"].sum() == 274  # n of a table in notebooks/results.md
     code = table.set_index("fact_id").loc["calling_code/united-states"]
     assert code["accepted"] == ["+1", "1", "001"]
     assert (code["text"].strip(), bool(code["correct"])) == ("1234", False)
