@@ -23,7 +23,7 @@ from factrobust.models.grow import Plan, network_of
 from factrobust.paths import DATA
 
 OBJECTS, NAMES, EXPOSURE, BATCH = 22, 256, 100, 512
-FACTS = (2_000, 4_000, 8_000, 16_000, 32_000)
+FACTS = (2_000, 4_000, 8_000, 16_000, 32_000, 64_000)
 WIDTH, LAYERS, SEEDS, RATE = 32, (1,), (0, 1), 5e-3
 FILE = DATA / "world" / "capacity.csv"
 
