@@ -24,9 +24,9 @@ LOWEST = -125.5  # below it float32 exp2 gives denormal numbers, which take ten 
 CUTS = ("top_k", "top_p", "min_p")  # the ways to truncate, in their order
 BLOCK = 1 << 15  # columns at once: a block stays in the processor's cache
 STEP = 512  # tokens whose weights are summed at once: thirty times faster than one by one
-KEPT, LEAST = 4096, 512  # likeliest and least likely tokens that are never taken together, and
-RUN = 64  # others that are: see `_norms_by_runs`
-MANY = 8  # temperatures from which on sorting pays
+BINS = 4096  # of other tokens than the STEP likeliest: see `_norms_by_bins`
+WIDE = 64.0  # nats from these to the least likely one, beyond which bins would be too coarse
+MANY = 8  # temperatures from which on bins pay
 NOTHING = -20.0  # log of a term (2e-9) that a sum of at least 1 can do without
 HALVINGS = 24  # random numbers a token, enough for a vocabulary of 2 ** 24
 NO_NUMBERS = np.empty((0, HALVINGS))  # for a greedy answer
@@ -288,10 +288,9 @@ def log_norms(
     `shifted` are logits minus their maximum, float32 [row, vocabulary]. With `low` [row, temperature]
     (see `floors`), smaller logits do not count. Sums within blocks are float32, over blocks float64.
     """
-    large = shifted.shape[1] >= 4 * KEPT
-    # Neighbours of an impossible token are not nearly equal to it.
-    if large and low is None and len(temperatures) >= MANY and shifted.amin() > -torch.inf:
-        return _norms_by_runs(shifted, temperatures)
+    large = shifted.shape[1] >= 4 * BINS
+    if large and low is None and len(temperatures) >= MANY and shifted.amin() > -WIDE:
+        return _norms_by_bins(shifted, temperatures)
     if large and low is not None:
         top = torch.topk(shifted, STEP).values
         few = (top[:, -1:] < low).all(dim=0)
@@ -322,23 +321,28 @@ def _norms(
     return sums.log()
 
 
-def _norms_by_runs(shifted: torch.Tensor, temperatures: Sequence[float]) -> torch.Tensor:
+def _norms_by_bins(shifted: torch.Tensor, temperatures: Sequence[float]) -> torch.Tensor:
     """`log_norms` at many temperatures, in the time of a few.
 
-    In descending order neighbours are nearly equal. So between the KEPT likeliest tokens and the LEAST
-    likely each RUN of them with mean m and variance v counts as RUN exp(m / t) (1 + v / 2 t^2): Taylor's
-    series to second order.
+    The STEP likeliest tokens count one by one. Others are put into BINS by their logits, and n tokens of
+    a bin with mean m and variance v count as n exp(m / t) (1 + v / 2 t^2): Taylor's series to second order.
     """
-    falling = descending(shifted)
-    kept, end = KEPT + falling.shape[1] % RUN, falling.shape[1] - LEAST
-    apart = torch.cat([falling[:, :kept], falling[:, end:]], dim=1)
-    sums = _norms(apart, temperatures, None).exp()
-    runs = falling[:, kept:end].unflatten(1, (-1, RUN))
-    gaps = runs - runs[..., :1]  # small, so that no digits are lost
-    offset = gaps.mean(dim=-1)
-    spread = torch.linalg.vecdot(gaps, gaps) / RUN - offset**2
-    middle = runs[..., 0] + offset
+    top = torch.topk(shifted, STEP).values
+    # Bin 0 is for what is above the last of `top`, with which bin 1 begins. Sums within a bin are of
+    # places in it, from 0 to 1, which lose no digits.
+    scale = (BINS - 1) / (top[:, -1:] - shifted.amin(dim=-1, keepdim=True)).clamp(min=1e-6)
+    count, offset, spread = torch.zeros(3, len(shifted), BINS + 2, device=shifted.device)
+    for row in range(len(shifted)):  # which stays in the processor's cache
+        place = (top[row, -1] - shifted[row]).mul_(scale[row]).add_(1).clamp_(min=0)
+        number = place.long()
+        count[row].scatter_add_(0, number, torch.ones_like(place))
+        offset[row].scatter_add_(0, number, place.sub_(number))
+        spread[row].scatter_add_(0, number, place.square_())
+    offset, spread = offset / count.clamp(min=1), spread / count.clamp(min=1)
+    middle = top[:, -1:] - (torch.arange(BINS + 2, device=shifted.device) - 1 + offset) / scale
+    variance = (spread - offset**2) / scale**2
+    sums = _norms(top.masked_fill(top <= top[:, -1:], -torch.inf), temperatures, None).exp()
     for k, t in enumerate(temperatures):
-        terms = weights(middle, t) * (1 + spread / (2 * t * t))
-        sums[:, k] += RUN * terms.sum(dim=-1, dtype=torch.float64)
+        terms = count * weights(middle, t) * (1 + variance / (2 * t * t))
+        sums[:, k] += terms[:, 1:].sum(dim=-1, dtype=torch.float64)
     return sums.log()
